@@ -1,0 +1,77 @@
+# Everything that is done here, one word each; `make` alone lists it.
+# Each target first sets up .venv from the pinned versions, unless that is done. Your own pip settings are used as they
+# are. To choose the Python: make test PYTHON=/path/to/python3
+
+PY    := .venv/bin/python
+READY := .venv/.ready
+PINS  := tests/constraints.txt
+PIP   := -m pip --disable-pip-version-check
+
+help:  ## list these targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: $(READY)  ## train on handwritten digits, save, load in a fresh process, predict, draw
+	$(PY) nbs/examples/digits.py
+
+test: $(READY)  ## run every notebook, tests/, and the checks that code, notebooks and README agree
+	$(PY) -m pytest tests
+
+lib: $(READY)  ## clean the notebooks and export them to learnkit/
+	.venv/bin/nbdev_clean
+	.venv/bin/nbdev_clean --fname nbs/examples
+	.venv/bin/nbdev_export
+
+run: $(READY)  ## run all notebooks in place, to refresh the outputs stored in them
+	$(PY) nbs/_build.py run
+
+readme: $(READY)  ## run nbs/index.ipynb and make README.md of it
+	$(PY) nbs/_build.py readme
+
+bench: $(READY)  ## measure speed against a hand-written loop
+	$(PY) tests/bench/run.py
+
+# The first of two equal names wins: what .venv has, then what was pinned before (.venv does not have all extras).
+# What only the CUDA build of PyTorch needs is left out: PyTorch pins it itself.
+lock: $(READY)  ## write the versions that .venv has back to tests/constraints.txt
+	$(PY) $(PIP) list --format=freeze --exclude-editable --exclude pip > $(READY).new
+	sed 's/+.*//' $(READY).new | grep -vE '^(nvidia-|cuda-|triton=)' | cat - $(PINS) \
+	  | awk -F== '!seen[tolower($$1)]++' | LC_ALL=C sort -f > $(READY).pins
+	mv $(READY).pins $(PINS)
+	@touch $(READY)
+
+# nbdev needs fastcore 1, so the checks that export are skipped here; the notebooks and tests/ run all the same.
+COMPAT ?= fastcore==2.2.39 fastprogress==1.0.5
+OTHER  := .venv-compat
+compat:  ## run the tests on fastcore 2 and fastprogress 1.0, or on what COMPAT='name==version …' says
+	@echo "Setting up $(OTHER) with $(COMPAT) (a few minutes the first time) …"
+	@$(OTHER)/bin/python -c '' 2>/dev/null || { $(find_python); "$$py" -m venv --clear $(OTHER); }
+	@grep -vE '^(fastcore|fastprogress)==' $(PINS) > $(OTHER)/pins.txt
+	@$(OTHER)/bin/python $(PIP) install -q --use-pep517 -e '.[test]' $(COMPAT) -c $(OTHER)/pins.txt
+	LEARNKIT_COMPAT=1 $(OTHER)/bin/python -m pytest tests
+
+# A .venv that was moved or copied with its folder still points to the old place: set it up anew.
+ifneq ($(shell cat $(READY) 2>/dev/null),$(CURDIR))
+.PHONY: $(READY)
+endif
+
+$(READY): $(PINS) settings.ini setup.py
+	@echo "Setting up .venv from the pinned versions (once; a few minutes) …"
+	@[ "$$(cat $@ 2>/dev/null)" = '$(CURDIR)' ] && $(PY) -c '' 2>/dev/null || { \
+	  $(find_python); echo "  1. a virtual environment, of $$py"; "$$py" -m venv --clear .venv; }
+	@echo "  2. PyTorch and the other packages (README: how to get the small PyTorch if this machine has no GPU)"
+	@quiet=-q; [ ! -t 1 ] || quiet=; \
+	  $(PY) $(PIP) install $$quiet --use-pep517 -e '.[dev]' -c $(PINS)
+	@echo '$(CURDIR)' > $@
+	@echo "  .venv is ready"
+
+# Sets $py: PYTHON if given, else the first on PATH that is new enough and can make a virtual environment.
+usable      = -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null
+find_python = py='$(PYTHON)'; [ -n "$$py" ] || py=$$(IFS=:; for d in $$PATH; do \
+  for n in python3 python3.14 python3.13 python3.12 python3.11 python; do \
+    [ ! -x "$$d/$$n" ] || ! "$$d/$$n" $(usable) || { echo "$$d/$$n"; exit; }; done; done); \
+  [ -n "$$py" ] && "$$py" $(usable) || { \
+    echo "learnkit needs a Python 3.11 or newer that can make virtual environments.$${py:+ $$py is not one.}"; \
+    echo "Install one (on Debian and Ubuntu: python3 and python3-venv), or say which: make PYTHON=/path/to/python3"; \
+    exit 1; } >&2
+
+.PHONY: help demo test lib run readme bench lock compat

@@ -1,0 +1,143 @@
+"""Runs the notebooks, and makes README.md of one of them.
+
+    python nbs/_build.py run [notebook …]   run them (all of them by default) in place, each in a fresh kernel, and clean them
+    python nbs/_build.py build              write README.md and its pictures from the outputs stored in index.ipynb
+    python nbs/_build.py readme             both of these, for index.ipynb
+
+In index.ipynb, `#| hide` keeps a cell out of the README, `#| echo: false` its source, `#| output: false` its outputs;
+`#| alt: what the picture shows` says so to those who cannot see it.
+"""
+import base64, json, os, posixpath, re, sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+nbs   = Path(__file__).resolve().parent
+index = nbs/'index.ipynb'
+note  = '<!-- Made from nbs/index.ipynb by `make readme`: change it there. -->'
+
+def join(s): return s if isinstance(s, str) else ''.join(s)
+
+_directive = re.compile(r'^[ \t]*#[ \t]*\|[ \t]*([\w-]+)[ \t]*:?[ \t]*(.*?)[ \t]*$', re.M)
+def directives(src):
+    "The `#| name: value` lines of a cell, as a dict"
+    return {k: v.lower() if v.lower() in ('true', 'false') else v for k,v in _directive.findall(src)}
+
+# -- running
+
+def run(paths):
+    "Run the notebooks at `paths` in place, skipping cells tagged `#| eval: false`, and clean them"
+    import nbformat
+    from nbclient import NotebookClient
+    from nbdev.clean import nbdev_clean
+    class Client(NotebookClient):
+        async def async_execute_cell(self, cell, *args, **kwargs):
+            if directives(cell.source).get('eval') == 'false': return cell
+            return await super().async_execute_cell(cell, *args, **kwargs)
+    os.environ['PYTHONPATH'] = os.pathsep.join(filter(None, [str(nbs.parent), os.environ.get('PYTHONPATH')]))
+    for p in paths:
+        print('running', p.relative_to(nbs.parent), flush=True)
+        nb = nbformat.read(p, as_version=4)
+        client = Client(nb, kernel_name='python3', timeout=900, resources=dict(metadata=dict(path=str(p.parent))),
+                        extra_arguments=['--log-level=ERROR'])  # it warns of its open port, each time
+        client.execute()
+        nbformat.write(nb, p)
+        nbdev_clean(fname=str(p))
+
+def notebooks():
+    "All notebooks: chapters in the order of their numbers, then index and examples"
+    return [p for d in (nbs, nbs/'examples') for p in sorted(d.glob('*.ipynb')) if p.name[0] not in '._']
+
+# -- the README
+
+class Tables(HTMLParser):
+    "Collects the rows of the tables in a piece of html"
+    def __init__(self, html):
+        super().__init__()
+        self.tables,self.cell = [],None
+        self.feed(html)
+    def handle_starttag(self, tag, attrs):
+        if   tag == 'table':        self.tables.append([])
+        elif tag == 'tr':           self.tables[-1].append([])
+        elif tag in ('td', 'th'):   self.cell = ''
+    def handle_endtag(self, tag):
+        if tag in ('td', 'th'):
+            self.tables[-1][-1].append(' '.join(self.cell.split()).replace('|', r'\|'))
+            self.cell = None
+    def handle_data(self, data):
+        if self.cell is not None: self.cell += data
+
+def md_table(rows):
+    "A markdown table whose columns line up, the first row its head"
+    rows  = [r for r in rows if r]
+    n     = max(map(len, rows))
+    rows  = [r + ['']*(n-len(r)) for r in rows]
+    width = [max(3, *(len(r[i]) for r in rows)) for i in range(n)]
+    line  = lambda r: '| ' + ' | '.join(c.ljust(w) for c,w in zip(r, width)) + ' |'
+    return '\n'.join([line(rows[0]), line(['-'*w for w in width]), *map(line, rows[1:])])
+
+def md_text(s):
+    "Text as a terminal would show it at the end: no colours, and of a line written over (by a bar) only the last state"
+    s = re.sub(r'\x1b\[[0-9;]*[A-Za-z]', '', s)
+    s = '\n'.join(l.rstrip('\r').rpartition('\r')[2].rstrip() for l in s.split('\n')).strip('\n')
+    return s and f'```text\n{s}\n```'
+
+def md_output(o, picture, where):
+    "One output as markdown; html other than tables and the bare names of objects are left out"
+    if o['output_type'] == 'error': raise ValueError(f"{where} ends in {o['ename']}: {o['evalue']}. Mend it and run it.")
+    if o['output_type'] == 'stream': return md_text(join(o['text']))
+    data = {k: join(v) for k,v in o['data'].items() if k.startswith(('text', 'image'))}
+    if 'image/png' in data: return picture(base64.b64decode(data['image/png']))
+    if tables := [t for t in Tables(data.get('text/html', '')).tables if any(t)]: return '\n\n'.join(map(md_table, tables))
+    md,plain = data.get('text/markdown', ''), data.get('text/plain', '')
+    if md and not md.startswith('```html'): return md.strip()
+    return '' if re.fullmatch(r'<[\s\S]*>', plain) else md_text(plain)
+
+_link = re.compile(r'(\]\(|\bsrc="|\bhref=")(?![a-z][a-z0-9+.-]*:|#|/)([^)"\s]+)', re.I)
+def relink(md):
+    "Links that hold in nbs/ made to hold in the folder above it"
+    return _link.sub(lambda m: m[1] + posixpath.normpath(posixpath.join('nbs', m[2])), md)
+
+def build(path=index):
+    "The README that the notebook at `path` makes: its text, and its pictures as a dict of file name in nbs/images to bytes"
+    parts,pngs = [note],{}
+    for i,c in enumerate(json.loads(Path(path).read_text(encoding='utf-8'))['cells']):
+        src  = join(c['source']).strip('\n')
+        tags = directives(src) if c['cell_type'] == 'code' else {}
+        if c['cell_type'] == 'markdown': parts.append(relink(src))
+        if c['cell_type'] != 'code' or 'hide' in tags: continue
+        def picture(png):
+            name = f'{Path(path).stem}-{len(pngs)+1}.png'
+            pngs[name] = png
+            return f"![{tags.get('alt', '')}](nbs/images/{name})"
+        code = _directive.sub('', src).strip('\n')
+        if code and tags.get('echo') != 'false': parts.append(f'```python\n{code}\n```')
+        if tags.get('output') != 'false':
+            streams = merge_streams(c['outputs'])
+            parts += [md_output(o, picture, f'{Path(path).name}, cell {i}') for o in streams]
+    return '\n\n'.join(filter(None, parts)) + '\n', pngs
+
+def merge_streams(outputs):
+    "Text that was printed in several pieces in one piece"
+    res = []
+    for o in outputs:
+        if res and o['output_type'] == res[-1]['output_type'] == 'stream' and o['name'] == res[-1]['name']:
+            res[-1] = dict(o, text=join(res[-1]['text']) + join(o['text']))
+        else: res.append(o)
+    return res
+
+def write():
+    "Write README.md and its pictures, and delete the pictures that it no longer shows"
+    text,pngs = build()
+    (nbs/'images').mkdir(exist_ok=True)
+    for p in (nbs/'images').glob(f'{index.stem}-*.png'):
+        if p.name not in pngs: p.unlink()
+    for name,png in pngs.items(): (nbs/'images'/name).write_bytes(png)
+    (nbs.parent/'README.md').write_text(text, encoding='utf-8')
+    print('wrote README.md', *(f'nbs/images/{n}' for n in pngs))
+
+if __name__ == '__main__':
+    todo,*args = sys.argv[1:] or ['']
+    if todo not in ('run', 'build', 'readme') or args and todo != 'run': sys.exit(__doc__)
+    if todo == 'run':    run([Path(a).resolve() for a in args] or notebooks())
+    if todo == 'readme': run([index])
+    if todo != 'run':    write()

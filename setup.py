@@ -1,0 +1,25 @@
+"Packages learnkit. Everything that varies stands in settings.ini, which nbdev reads too."
+from configparser import ConfigParser
+from pathlib import Path
+from setuptools import setup, find_packages
+
+root = Path(__file__).parent
+cp   = ConfigParser(delimiters=['='])
+cp.read_string((root/'settings.ini').read_text(encoding='utf-8'))
+cfg  = cp['DEFAULT']
+
+stages   = dict(zip('123456', ['Planning', 'Pre-Alpha', 'Alpha', 'Beta', 'Production/Stable', 'Mature']))
+licenses = dict(apache2='Apache-2.0')
+extras   = {k.removesuffix('_requirements'): v.split() for k,v in cfg.items() if k.endswith('_requirements')}
+
+setup(
+    name=cfg['lib_name'], version=cfg['version'], description=cfg['description'], keywords=cfg['keywords'],
+    author=cfg['author'], author_email=cfg['author_email'], url=cfg['git_url'], license=licenses[cfg['license']],
+    long_description=(root/'README.md').read_text(encoding='utf-8'), long_description_content_type='text/markdown',
+    classifiers=[f"Development Status :: {cfg['status']} - {stages[cfg['status']]}",
+                 f"Intended Audience :: {cfg['audience']}", f"Natural Language :: {cfg['language']}",
+                 'Programming Language :: Python :: 3'],
+    python_requires=f">={cfg['min_python']}", install_requires=cfg['requirements'].split(), extras_require=extras,
+    packages=find_packages(root, include=['learnkit', 'learnkit.*']), zip_safe=False,
+    data_files=[('share/learnkit', ['settings.ini'])],  # this is what puts settings.ini into the sdist, too
+    entry_points={'nbdev': ['learnkit=learnkit._modidx:d']})

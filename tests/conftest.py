@@ -1,0 +1,13 @@
+"What every test starts from: the learnkit of this tree, one thread, one seed, and no window for pictures"
+import os, random, sys
+from pathlib import Path
+import numpy as np, pytest, torch
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+os.environ.setdefault('MPLBACKEND', 'Agg')
+torch.set_num_threads(1)
+
+@pytest.fixture(autouse=True)
+def seed():
+    "The same random numbers for each test, whichever ran before it"
+    random.seed(42); np.random.seed(42); torch.manual_seed(42)

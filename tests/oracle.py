@@ -1,0 +1,189 @@
+"""What a run must do, predicted on paper.
+
+The loop steers with Python's exceptions. The oracle raises none: a run is a walk through scopes, and its result says,
+as a plain value, what is in flight (`Flight`, or None when all is well). It was written from the design alone and
+shares no code with the loop. A `Play` says who listens and what goes wrong, `predict` what everybody then hears."""
+from collections import Counter
+from dataclasses import dataclass, field
+from functools import partial
+from typing import NamedTuple
+from unittest.mock import ANY
+
+# Every event of a run, in the order in which the design draws it
+IN_BATCH = '''before_fetch after_fetch before_batch before_pred after_pred before_loss after_loss
+    before_backward after_cancel_backward after_backward before_step after_cancel_step after_step
+    before_zero_grad after_cancel_zero_grad after_zero_grad after_cancel_batch after_batch'''.split()
+FIT = ['before_fit', 'before_epoch', 'before_train', *IN_BATCH, 'after_cancel_train', 'after_train', 'before_validate',
+       'after_cancel_validate', 'after_validate', 'after_cancel_epoch', 'after_epoch', 'after_cancel_fit', 'after_fit']
+HEARD = ['before_evaluate', 'before_predict', *FIT, 'after_evaluate', 'after_predict', 'after_exception', 'cleanup']
+IDLE = 'after_create before_save_model after_save_model before_load_model after_load_model'.split()
+
+# The scope that each Cancel ends
+SCOPES = dict(CancelBatch='batch', CancelTrain='train', CancelValid='validate', CancelEpoch='epoch', CancelFit='fit',
+              CancelBackward='backward', CancelStep='step', CancelZeroGrad='zero_grad')
+
+def scopes(cls):
+    "The scopes that an exception of type `cls` ends: by name, so that other libraries' Cancels count"
+    names = (c.__name__.removesuffix('Exception') for c in cls.__mro__)
+    return frozenset(SCOPES[n] for n in names if n in SCOPES)
+
+class Flight(NamedTuple):
+    "An exception on its way out"
+    cls: type           # what was raised
+    ends: frozenset     # the scopes it ends; none for what is no Cancel
+
+def flight(cls): return Flight(cls, scopes(cls))
+
+END = Flight(None, frozenset())  # the loader has no more
+
+@dataclass(repr=False)
+class Part:
+    """A callback of a play. What it does stands in `acts`, by (event, which hearing of it):
+    ('raise', cls), ('add', Part), ('remove', name), ('mute', name), ('fit',), ('validate',), ('predict',), or
+    ('validate', True) for one that catches whatever comes out of it"""
+    name: str
+    order: int = 0
+    acts: dict = field(default_factory=dict)
+    run_train: bool = True
+    run_valid: bool = True
+    modes: tuple = ('fit', 'validate', 'predict', 'lr_find', 'sanity')
+    hears: tuple = tuple(HEARD)
+
+    def __repr__(self):
+        "What differs from a mere listener"
+        flags = [f'{k}={v}' for k in ('run_train','run_valid','modes') if (v := getattr(self, k)) != getattr(Part, k)]
+        flags += [f'deaf to {set(HEARD) - set(self.hears)}'] if len(self.hears) < len(HEARD) else []
+        say = lambda act: ' '.join(getattr(a, '__name__', str(a)) for a in act)
+        acts = [f'{ev}#{k}: {say(act)}' for (ev,k),act in self.acts.items()]
+        return f'{self.name}({", ".join([str(self.order), *flags, *acts])})'
+
+@dataclass
+class Play:
+    "Who listens, what is run, and which calls of data, model, loss … fail: `faults[source, which call] = exception`"
+    runs: tuple            # ('fit', 2), ('validate',), ('predict',)
+    parts: list
+    then: tuple = ()       # runs that follow where the last one ended in an error, to see that the Learner still works
+    n_train: int = 3
+    n_valid: int|None = 3
+    faults: dict = field(default_factory=dict)
+
+class Oracle:
+    def __init__(self, play):
+        self.play,self.cast,self.trace = play,list(play.parts),[]
+        self.mode = self.training = self.exc = None
+        self.heard,self.calls,self.muted,self.errors = Counter(),Counter(),set(),[]
+        # Metrics are called by the Recorder: nobody sees it here, but it is a callback like any other
+        acts = {('after_batch', k): ('raise', e) for (src,k),e in play.faults.items() if src == 'metric'}
+        recorder = Part(None, 50, acts, run_train=False, modes=('fit','validate'), hears=('after_batch',))
+        if acts: self.cast.insert(0, recorder)
+
+    # One event
+    def deaf(self, part, ev):
+        return (ev not in part.hears or part.name in self.muted or self.mode not in part.modes
+                or ev in IN_BATCH and not (part.run_train if self.training else part.run_valid))
+
+    def hear(self, part, ev):
+        k = self.heard[part.name,ev]
+        self.heard[part.name,ev] += 1
+        training = self.training if ev in IN_BATCH else None
+        if part.name: self.trace.append((part.name, ev, self.mode, training, self.exc))
+        return self.act(*part.acts.get((ev,k), (None,)))
+
+    def act(self, what, arg=None):
+        if   what == 'raise':    return flight(arg)
+        elif what == 'fit':      return flight(RuntimeError)
+        elif what in ('validate', 'predict'):
+            fly = self.inner(what)
+            if not arg: return fly  # else the handler catches it
+        elif what == 'add':      self.cast.append(arg)
+        elif what == 'remove':   self.cast = [p for p in self.cast if p.name != arg]
+        elif what == 'mute':     self.muted |= {p.name for p in self.cast if p.name == arg}
+
+    def called(self, ev, backwards=False):
+        "Those who hear `ev`, one at a time, each with what came of it"
+        for part in sorted(self.cast, key=lambda p: p.order)[::-1 if backwards else 1]:
+            if part in self.cast and not self.deaf(part, ev): yield part, self.hear(part, ev)
+
+    def tell(self, ev, over=None):
+        "Tell all of `ev`. A Cancel of the scope that is `over` has nothing left to cancel"
+        for _,fly in self.called(ev):
+            if fly and over not in fly.ends: return fly
+
+    def tell_each(self, ev, backwards=False):
+        "Tell all of `ev`, whatever the others do"
+        for part,fly in self.called(ev, backwards):
+            if fly:
+                self.errors.append((part.name, ev, fly.cls))
+                self.exc = self.exc or ANY  # the design doesn't say whether `exc` shows a first error of cleanup
+
+    # The shape of a run: a step is an event or something to do
+    def walk(self, *steps):
+        for s in steps:
+            fly = self.tell(s) if isinstance(s, str) else s()
+            if fly: return fly
+
+    def scope(self, name, *steps):
+        fly = self.walk(*steps)
+        if fly and name in fly.ends: fly = self.tell(f'after_cancel_{name}', over=name)
+        return fly or self.tell(f'after_{name}', over=name)
+
+    def source(self, src):
+        k = self.calls[src]
+        self.calls[src] += 1
+        if (src,k) in self.play.faults: return flight(self.play.faults[src,k])
+
+    def batch(self, left):
+        def fetch():
+            if fly := self.source('data'): return fly
+            if not left: return END
+            left.pop()
+        model,loss = partial(self.source, 'model'),partial(self.source, 'loss')
+        def update(s): return partial(self.scope, s, f'before_{s}', partial(self.source, s))
+        updates = map(update, ['backward', 'step', 'zero_grad'] if self.training else [])
+        return self.scope('batch', 'before_fetch', fetch, 'after_fetch', 'before_batch',
+            'before_pred', model, 'after_pred', 'before_loss', loss, 'after_loss', *updates)
+
+    def batches(self, n, training):
+        outer,self.training = self.training,training
+        left,fly = [None]*n,self.source('iter')
+        while not fly: fly = self.batch(left)
+        self.training = outer
+        return None if fly is END else fly
+
+    def train(self):    return self.scope('train', 'before_train', lambda: self.batches(self.play.n_train, True))
+    def validate(self): return self.scope('validate', 'before_validate', lambda: self.batches(self.play.n_valid, False))
+    def epoch(self, *steps): return self.scope('epoch', 'before_epoch', *steps)
+    def fit(self, *steps):   return self.scope('fit', 'before_fit', *steps)
+
+    def inner(self, mode):
+        "`learn.validate()` or `learn.get_preds()` called by a callback"
+        outer,self.mode,self.exc = (self.mode,self.exc),mode,self.exc and ANY
+        fly = self.validate()
+        self.mode,self.exc = outer
+        return fly
+
+    def steps(self, kind, n=0):
+        if kind == 'fit':
+            phases = [self.train] if self.play.n_valid is None else [self.train, self.validate]
+            return [lambda: self.fit(*[partial(self.epoch, *phases)]*n)]
+        event = dict(validate='evaluate', predict='predict')[kind]
+        return [f'before_{event}', lambda: self.fit(partial(self.epoch, self.validate)), f'after_{event}']
+
+    def run(self, kind, n=0):
+        "One outermost run: the type of the exception that the user sees, or None"
+        self.mode,self.errors = kind,[]
+        fly = self.walk(*self.steps(kind, n))
+        self.exc = fly and (RuntimeError if fly.ends else fly.cls)  # a Cancel that found no scope is an error
+        if fly: self.errors.append((None, None, self.exc))
+        if fly: self.tell_each('after_exception')
+        self.tell_each('cleanup', backwards=True)
+        self.mode = self.exc = None
+        self.muted.clear()
+        if self.errors: return RuntimeError if scopes(self.errors[0][2]) else self.errors[0][2]
+
+def predict(play):
+    "All that is heard in `play`, and what each of its runs ends with"
+    o = Oracle(play)
+    ends = [(o.run(*r), o.errors[1:]) for r in play.runs]
+    if ends[-1][0]: ends += [(o.run(*r), o.errors[1:]) for r in play.then]
+    return o.trace, [e for e,_ in ends], [errs for _,errs in ends]

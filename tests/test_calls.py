@@ -1,0 +1,132 @@
+"""What a training step costs, in numbers that no busy machine can blur: calls, and waits for the device."""
+import sys
+from collections import Counter
+from io import StringIO
+from pathlib import Path
+
+import fastcore, pytest, torch
+from torch import nn
+from torch.nn import functional as F
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+import learnkit
+from learnkit.all import Callback, DataLoaders, Learner, ProgressCallback, Recorder, TrainEvalCallback, accuracy
+
+OURS  = tuple(str(Path(o.__file__).parent) for o in (learnkit, fastcore))
+FIRST,N = 20,10   # the steps that are looked at: the bar has been drawn by then, and is not drawn again
+
+class Terminal(StringIO):
+    "A terminal that nobody looks at"
+    def isatty(self): return True
+
+class Batches(list):
+    "Batches that switch `watch` on for the `N` steps from number `FIRST` on"
+    watch = None
+    def __iter__(self):
+        for i,b in enumerate(super().__iter__()):
+            if i==FIRST+N and self.watch: self.watch.__exit__(None, None, None)
+            if i==FIRST and self.watch: self.watch.__enter__()
+            yield b
+
+def model(): return nn.Sequential(nn.Linear(32,64), nn.ReLU(), nn.Linear(64,10))
+def batches(n=40): return Batches((torch.randn(32,32), torch.randint(10, (32,))) for _ in range(n))
+
+def fit(watch, *cbs, valid=False, default_cbs=True):
+    "Fit one epoch under `watch`, which looks at the training batches, or at those of the validation"
+    train,val = batches(),batches()
+    learn = Learner(DataLoaders(train, val), model(), F.cross_entropy, torch.optim.SGD, lr=.01, metrics=accuracy, default_cbs=False,
+                    cbs=[TrainEvalCallback, *([Recorder, ProgressCallback('terminal', every=1e9)] if default_cbs else []), *cbs])
+    (val if valid else train).watch = watch
+    old,sys.stdout = sys.stdout,Terminal()
+    try: learn.fit(1); drawn = sys.stdout.getvalue()
+    finally: sys.stdout = old
+    assert not default_cbs or '█' in drawn or '%' in drawn, 'no bar was drawn'
+    return watch
+
+# ------------------------------------------------------------------------------------------------ calls
+class Calls:
+    "Counts calls, of C functions too: `total`, and `ours` are those from or into learnkit and fastcore"
+    def __enter__(self): self.names,self.total,self.ours = Counter(),0,0; sys.setprofile(self.see); return self
+    def __exit__(self, *args): sys.setprofile(None)
+    def see(self, frame, kind, arg):
+        if kind not in ('call','c_call') or frame.f_code.co_filename==__file__: return
+        at = (frame, frame.f_back) if kind=='call' else (frame,)
+        self.total += 1
+        if any(f is not None and f.f_code.co_filename.startswith(OURS) for f in at):
+            self.ours += 1
+            self.names[frame.f_code.co_qualname if kind=='call' else getattr(arg, '__qualname__', str(arg))] += 1
+    def each(self): return '\n'.join(f'{n/N:4.1f}  {k}' for k,n in self.names.most_common())
+
+def by_hand():
+    m,dl = model(),batches()
+    opt = torch.optim.SGD(m.parameters(), lr=.01)
+    dl.watch = Calls()
+    for xb,yb in dl:
+        loss = F.cross_entropy(m(xb), yb)
+        loss.backward()
+        opt.step()
+        opt.zero_grad()
+    return dl.watch
+
+MOST = dict(training=70, validation=77)   # 64 and 74 today; raise them only if what is added is worth it
+
+@pytest.mark.parametrize('phase', MOST)
+def test_a_step_makes_few_calls(phase):
+    got = fit(Calls(), valid=phase=='validation')
+    assert got.ours<=MOST[phase]*N, f'{got.ours/N} calls for each batch in {phase}, where {MOST[phase]} are allowed:\n{got.each()}'
+
+def test_a_step_makes_hardly_more_calls_than_one_by_hand():
+    hand,got = by_hand(),fit(Calls())
+    assert got.total<=1.25*hand.total, f'{got.total/N} calls in a step, by hand {hand.total/N}:\n{got.each()}'
+
+def test_the_same_calls_each_time(): assert fit(Calls()).names==fit(Calls()).names
+
+class Deaf(Callback):
+    "Hears much, but nothing of a single batch"
+    def before_fit(self):      pass
+    def before_epoch(self):    pass
+    def after_train(self):     pass
+    def after_validate(self):  pass
+class Hears(Callback):
+    def after_batch(self): pass
+
+@pytest.mark.parametrize('valid', (False, True))
+def test_callbacks_that_hear_no_batch_cost_nothing(valid):
+    none,many = fit(Calls(), valid=valid),fit(Calls(), *(Deaf() for _ in range(100)), valid=valid)
+    assert (many.total, many.names)==(none.total, none.names)
+
+def test_a_callback_that_hears_costs_its_own_call_only():   # which is not counted, as it leads into this file
+    assert fit(Calls(), *(Hears() for _ in range(100))).names==fit(Calls()).names
+
+# ------------------------------------------------------------------------------------------------ waits for the device
+READS = {'item','tolist','cpu','numpy','__float__','__int__','__bool__','__index__','__array__','__repr__','__format__','is_nonzero'}
+
+class Reads(TorchDispatchMode):
+    "Counts what makes the host wait: values read from a tensor, and copies from device to device"
+    def __init__(self): super().__init__(); self.names,self.calls = Counter(),_Asked(self)
+    def __enter__(self): self.calls.__enter__(); return super().__enter__()
+    def __exit__(self, *args): super().__exit__(*args); self.calls.__exit__(*args)
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        moves = func is torch.ops.aten._to_copy.default and kwargs.get('device', args[0].device)!=args[0].device
+        if moves or func is torch.ops.aten._local_scalar_dense.default: self.names[str(func)] += 1
+        return func(*args, **kwargs)
+
+class _Asked(TorchFunctionMode):
+    "The same by the names of methods: on the CPU some of them never reach the dispatcher"
+    def __init__(self, reads): super().__init__(); self.reads = reads
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        if (name := getattr(func, '__name__', '')) in READS: self.reads.names[name] += 1
+        return func(*args, **(kwargs or {}))
+
+@pytest.mark.parametrize('valid', (False, True))
+def test_no_step_waits_for_the_device(valid):
+    got = fit(Reads(), valid=valid)
+    assert not got.names, f'in {N} batches: {dict(got.names)}'
+
+@pytest.mark.parametrize('read', (torch.Tensor.item, float, torch.Tensor.tolist, torch.Tensor.cpu, bool, '{:.3f}'.format, lambda t: t.to('meta')))
+def test_a_read_is_noticed(read):
+    class Reader(Callback):
+        def after_batch(self): read(self.learn.loss)
+    assert sum(fit(Reads(), Reader()).names.values())>=N

@@ -1,0 +1,42 @@
+"Small things to train, for tests: the same data and weights each time"
+from functools import partial
+import torch
+from torch import nn
+from torch.optim import SGD
+from learnkit.callback.core import Callback
+from learnkit.data import DataLoaders
+from learnkit.learner import Learner
+
+class Reg(nn.Linear):
+    "Four numbers to one"
+    def __init__(self): super().__init__(4, 1)
+
+def batches(n, bs=4, seed=0):
+    "`n` batches of `bs` rows"
+    g = torch.Generator().manual_seed(seed)
+    xs = torch.randn(n, bs, 4, generator=g)
+    return [(x, x.sum(1, keepdim=True)) for x in xs]
+
+def model(seed=0, cls=Reg):
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        return cls()
+
+def learner(n=3, nv=2, bs=4, loss_func=nn.MSELoss(), opt_func=SGD, lr=.05, quiet=True, valid=True, **kw):
+    "A Learner on `n` batches for training and `nv` for validation"
+    kw.setdefault('model', model())
+    dls = kw.pop('dls', None) or DataLoaders(batches(n, bs), *[batches(nv, bs, 1)]*bool(nv))
+    learn = Learner(dls, loss_func=loss_func, opt_func=opt_func, lr=lr, **kw)
+    return learn
+
+def at(ev, f, when=lambda cb: True, **kw):
+    "A callback that calls `f(cb)` at event `ev`"
+    cb = Callback(**{ev: lambda self: f(self) if when(self) else None})
+    for k,v in kw.items(): setattr(cb, k, v)
+    return cb
+
+def throw(e):
+    def f(*args): raise e
+    return f
+
+def weights(learn): return torch.cat([p.detach().flatten().clone() for p in learn.model.parameters()])
