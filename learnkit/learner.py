@@ -194,7 +194,7 @@ def _no_orphan(self:Learner, e):
     for note in getattr(e, '__notes__', ()): error.add_note(note)
     return error
 
-# %% ../nbs/09_learner.ipynb #6fcedfc0
+# %% ../nbs/09_learner.ipynb #369fa912
 @patch
 def create_opt(self:Learner) -> Any:
     "Make the optimizer, `learn.opt`, from `opt_func`; `fit` does it when there is none"
@@ -216,19 +216,24 @@ def fit(self:Learner,
     start_epoch:int=0              # the number of the first epoch, if the ones before it are done
 ):
     "Train for `n_epoch` epochs"
+    self._train('fit', n_epoch, lr, wd, cbs, reset_opt, start_epoch)
+
+@patch
+def _train(self:Learner, mode, n_epoch, lr=None, wd=None, cbs=None, reset_opt=False, start_epoch=0):
+    "A `fit`, or in mode 'lr_find' one without validation"
     if not isinstance(n_epoch, int) or n_epoch<0: raise ValueError(f'n_epoch must be a whole number of epochs, 0 or more, not {n_epoch!r}')
     if not 0<=start_epoch<=n_epoch: raise ValueError(f'start_epoch must be from 0 to n_epoch ({n_epoch}), not {start_epoch!r}: n_epoch is the total')
     lr,wd = self.lr if lr is None else lr,self.wd if wd is None else wd
     for what,v in (('the learning rate `lr`', lr), ('the weight decay `wd`', wd)):
         if isinstance(v, (int,float)) and not v>=0: raise ValueError(f'{what} must be 0 or more, not {v}')
-    with self._run('fit', cbs):
+    with self._run(mode, cbs):
         if reset_opt or self.opt is None: self.create_opt()
         if wd is not None:
             if hasattr(self.opt, 'spare'): self.opt.spare()
             self.opt.set_hyper('wd', wd)
         self.opt.set_hyper('lr', lr)
         self.n_epoch = n_epoch
-        with Guard(self): self._do_fit(range(start_epoch, n_epoch), valid=self.dls.valid)
+        with Guard(self): self._do_fit(range(start_epoch, n_epoch), valid=self.dls.valid if mode=='fit' else None)
 
 @patch
 def stop(self:Learner,

@@ -10,9 +10,10 @@ __all__ = ['event', 'CancelBatchException', 'CancelBackwardException', 'CancelSt
            'is_muted', 'Dispatcher', 'TrainEvalCallback', 'Rows', 'Gather', 'n_rows', 'GatherPredsCallback',
            'FetchPredsCallback']
 
-# %% ../../nbs/03_callback.core.ipynb #5ebe66f2
+# %% ../../nbs/03_callback.core.ipynb #2d87c406
 import re, sys
 from contextlib import contextmanager
+from copy import deepcopy
 from difflib import get_close_matches
 from functools import partial
 from inspect import isclass
@@ -165,13 +166,14 @@ def cancelled(cancel:type) -> type|tuple:
     e = sys.exception()
     return type(e) if cancel in cancel_types(e) else ()
 
-# %% ../../nbs/03_callback.core.ipynb #47c66a29
+# %% ../../nbs/03_callback.core.ipynb #6fdf4daf
 class Callback(GetAttr):
     "Hears events, reads the Learner's attributes as its own, steers with Cancels"
     order,learn,_default = 0,None,'learn'
     run,run_train,run_valid = True,True,True
     modes:tuple|None = None   # the modes of `learn.mode` in which this callback runs; None: all of them
     nested:bool = True        # does it hear a validation or prediction that is made inside the run it belongs to?
+    saves:tuple = ()          # the names of its attributes that a resumed run needs
 
     def __init__(self, **events:Callable): # functions by event name; each becomes a method, so it takes the callback as `self`
         for k,f in events.items():
@@ -199,6 +201,20 @@ class Callback(GetAttr):
         learn = self.learn
         if not self.run or (learn is not None and is_muted(self, learn.mode)): return False
         return not event.in_batch(name) or bool(self.run_train if learn is None or learn.training else self.run_valid)
+
+    def state_dict(self) -> dict:
+        "What a resumed run needs: the attributes that `saves` names; of one that has a `state_dict` itself, that"
+        def state(v): return v.state_dict() if hasattr(v, 'state_dict') else deepcopy(v)
+        return {k:state(getattr(self, k)) for k in self.saves}
+
+    def load_state_dict(self, state:dict):
+        "Put back what `state_dict` gave"
+        odd = set(state) ^ set(self.saves)
+        if odd: raise ValueError(f"this is not the state of a {type(self).__name__}, which has {', '.join(self.saves) or 'none'}: {', '.join(sorted(odd))} differs")
+        for k,v in state.items():
+            own = vars(self).get(k)
+            if hasattr(own, 'load_state_dict'): own.load_state_dict(v)
+            else: setattr(self, k, deepcopy(v))
 
     def __call__(self, name:str) -> Any:
         "Call the method for `name`, if there is one and it is to run; override this to hear everything"
