@@ -6,17 +6,17 @@
 __all__ = ['event', 'CancelBatchException', 'CancelBackwardException', 'CancelStepException', 'CancelZeroGradException',
            'CancelTrainException', 'CancelValidException', 'CancelEpochException', 'CancelFitException', 'leaf',
            'nearest', 'Events', 'Cancel', 'CancelBatch', 'CancelBackward', 'CancelStep', 'CancelZeroGrad',
-           'CancelTrain', 'CancelValid', 'CancelEpoch', 'CancelFit', 'cancel_types', 'cancelled', 'Callback',
+           'CancelTrain', 'CancelValid', 'CancelEpoch', 'CancelFit', 'cancel_types', 'cancelled', 'taken', 'Callback',
            'is_muted', 'Dispatcher', 'TrainEvalCallback', 'Rows', 'Gather', 'n_rows', 'GatherPredsCallback',
            'FetchPredsCallback']
 
-# %% ../../nbs/03_callback.core.ipynb #2d87c406
+# %% ../../nbs/03_callback.core.ipynb #688c7544
 import re, sys
 from contextlib import contextmanager
 from copy import deepcopy
 from difflib import get_close_matches
 from functools import partial
-from inspect import isclass
+from inspect import isclass, signature
 from pathlib import Path
 from types import MethodType
 from typing import Any, Callable, Iterator
@@ -166,7 +166,14 @@ def cancelled(cancel:type) -> type|tuple:
     e = sys.exception()
     return type(e) if cancel in cancel_types(e) else ()
 
-# %% ../../nbs/03_callback.core.ipynb #6fdf4daf
+# %% ../../nbs/03_callback.core.ipynb #16926608
+def taken(f:Callable, kwargs:dict) -> dict:
+    "Those of `kwargs` that `f` has parameters for"
+    if not kwargs: return kwargs
+    params = signature(f).parameters.values()
+    return kwargs if any(p.kind==p.VAR_KEYWORD for p in params) else {p.name:kwargs[p.name] for p in params if p.name in kwargs}
+
+# %% ../../nbs/03_callback.core.ipynb #085d28b4
 class Callback(GetAttr):
     "Hears events, reads the Learner's attributes as its own, steers with Cancels"
     order,learn,_default = 0,None,'learn'
@@ -216,10 +223,10 @@ class Callback(GetAttr):
             if hasattr(own, 'load_state_dict'): own.load_state_dict(v)
             else: setattr(self, k, deepcopy(v))
 
-    def __call__(self, name:str) -> Any:
+    def __call__(self, name:str, **kwargs) -> Any: # the event, and what came with it
         "Call the method for `name`, if there is one and it is to run; override this to hear everything"
         f = self.handler(name)
-        if f is not None and self.hears(name): return f()
+        if f is not None and self.hears(name): return f(**taken(f, kwargs))
 
     def __getattr__(self, k):
         if hasattr(type(self), k): return object.__getattribute__(self, k)   # a property failed: let its own error show
@@ -249,7 +256,7 @@ def is_muted(cb:Any, mode:str|None) -> bool:
     if getattr(type(cb), '_only_train_loop', False): return mode not in ('fit', 'lr_find')
     return mode=='predict' and bool(getattr(type(cb), 'remove_on_fetch', False))
 
-# %% ../../nbs/03_callback.core.ipynb #e00c7e7f
+# %% ../../nbs/03_callback.core.ipynb #8a284daf
 class Dispatcher:
     "Keeps callbacks and calls those that hear an event, in order"
     mode:str|None = None
@@ -267,7 +274,8 @@ class Dispatcher:
         self._heard = {}
 
     def __call__(self,
-        name:str # an event, or a list of them
+        name:str, # an event, or a list of them
+        **kwargs  # what the event has to tell: each method gets what it has parameters for
     ):
         "Call the callbacks that hear event `name`"
         heard = self._heard
@@ -275,7 +283,7 @@ class Dispatcher:
         except (KeyError, TypeError): handlers = self._bind(name)
         for cb,f in handlers:
             if self._heard is not heard and not self._still_hears(cb, name): continue
-            try: f()
+            try: f(**taken(f, kwargs)) if kwargs else f()
             except BaseException as e:
                 if not self._settled(e, cb, name): raise
 
