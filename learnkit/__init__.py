@@ -9,7 +9,10 @@ __all__ = []
 __version__ = "0.1.0"
 
 # %% ../nbs/91_init.ipynb #eb6bf7e1
+from inspect import ismodule as _ismodule
+
 from . import inference, save, show
+from .callback import on
 from .callback.core import *
 from .callback.progress import CSVLogger, ProgressCallback
 from .callback.recorder import Recorder
@@ -19,4 +22,4 @@ from .learner import Learner
 from .metrics import *
 
 # %% ../nbs/91_init.ipynb #04ed261f
-__all__ = [o for o in dir() if not o.startswith('_')]
+__all__ = [k for k,v in list(vars().items()) if not (k.startswith('_') or _ismodule(v))]

@@ -29,6 +29,7 @@ from .learner import *
 from .inference import *
 from .save import *
 from .show import *
+from .callback.on import *
 
 # %% ../nbs/90_all.ipynb #3450b9ff
 __all__ = [o for o in dir() if not o.startswith('_')]

@@ -11,6 +11,7 @@ from inspect import isclass
 from pathlib import Path
 from threading import RLock
 from typing import Any, Callable
+from warnings import warn
 
 import torch
 from fastcore.basics import AttrDict, detuplify, patch, store_attr
@@ -57,7 +58,8 @@ class Learner(Loop):
         wd_bn_bias:bool=False,          # should weight decay apply to norm layers and biases too?
         train_bn:bool=True,             # should norm layers of frozen groups be trained?
         moms:tuple=(.95,.85,.95),       # momentums for `fit_one_cycle`
-        default_cbs:bool=True           # add TrainEvalCallback, Recorder and ProgressCallback
+        default_cbs:bool=True,          # add TrainEvalCallback, Recorder and ProgressCallback
+        marker:str|None=None            # take the functions that wait for this marker: see `Learner.on`
     ):
         super().__init__()
         if not isinstance(model, nn.Module): raise TypeError(f'model must be an nn.Module, not {type(model).__name__}' if not isclass(model) else
@@ -75,7 +77,17 @@ class Learner(Loop):
         self.stop_reason,self.exc,self.skip_loss,self.batch_device,self.rng,self._lock = None,None,False,None,None,RLock()
         if default_cbs: self.add_cbs([TrainEvalCallback, Recorder, ProgressCallback])
         self.add_cbs(cbs)
+        mine = self._waiting(marker)
+        self.add_cbs(make() for _,make in mine)
         self('after_create')
+        self.waiting[:] = [o for o in self.waiting if o not in mine or o[0] is not None]
+
+    waiting:list = []   # pairs (marker, function that makes a callback), put here by `Learner.on`
+    def _waiting(self, marker):
+        "What waits for this Learner"
+        mine = [o for m in dict.fromkeys(('all', None, marker)) for o in self.waiting if o[0]==m]
+        if marker is not None and all(m!=marker for m,_ in mine): warn(f"nothing waits for a Learner with the marker {marker!r}: see `Learner.on(..., marker=)`")
+        return mine
 
     @property
     def metrics(self) -> L:

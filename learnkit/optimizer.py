@@ -14,6 +14,8 @@ from typing import Any
 from warnings import warn
 import torch
 from torch import Tensor, nn
+from torch.autograd import profiler
+from torch.optim import optimizer
 from torch.optim import SGD, Adam, AdamW, RMSprop, Adagrad, Adafactor, LBFGS, Optimizer
 from fastcore.basics import patch
 from fastcore.foundation import L
@@ -222,12 +224,27 @@ class OptimWrapper:
         return {k:[v[i] for i in idxs] for k,v in res.items()}
 
 # %% ../nbs/02_optimizer.ipynb #30dd9456
+@lru_cache
+def _bare(step):
+    "The update inside of the wrappers around a `step` of torch's own; None if it is not wrapped as expected"
+    once = getattr(step, '__wrapped__', None)
+    return getattr(once, '__wrapped__', None) if getattr(step, 'hooked', False) and step.__module__.startswith('torch.optim.') else None
+
+def _watched(opt):
+    "Is anything there that the wrappers are for?"
+    return (opt._optimizer_step_pre_hooks or opt._optimizer_step_post_hooks or optimizer._global_optimizer_pre_hooks
+            or optimizer._global_optimizer_post_hooks or profiler._is_profiler_enabled or opt.defaults.get('differentiable'))
+
 @patch
 def step(self:OptimWrapper,
     closure:Callable=None # Evaluates the model again and returns the loss, for optimizers such as LBFGS
 ):
     "One step of the optimizer"
-    return self.opt.step() if closure is None else self.opt.step(closure)
+    opt = self.opt
+    if closure is not None: return opt.step(closure)
+    bare = None if 'step' in vars(opt) else _bare(type(opt).step)   # schedulers of torch's put a `step` of their own into the instance
+    if bare is None or _watched(opt): return opt.step()
+    with torch.no_grad(): return bare(opt)
 
 @patch
 def zero_grad(self:OptimWrapper, **kwargs):

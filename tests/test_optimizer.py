@@ -7,6 +7,7 @@ from fastcore.foundation import L
 from hypothesis import given, settings, strategies as st
 from torch import nn, tensor
 from torch.nn import functional as F
+from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from torch.optim.lr_scheduler import CosineAnnealingLR, ExponentialLR, LambdaLR, OneCycleLR, ReduceLROnPlateau
 
 import learnkit.optimizer as lo
@@ -836,3 +837,65 @@ def test_capturable_on_cuda():
     opt.set_hyper('lr', .1)
     graph.replay()
     for p,b in zip(m.parameters(), before): assert not torch.equal(p, b)
+
+# -- the bare step: faster, and nothing that torch wraps around it is lost to those who use it
+
+def _stepped(make, step, n=3):
+    torch.manual_seed(0)
+    m = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
+    opt = OptimWrapper(opt=make(m.parameters()))
+    for _ in range(n):
+        m(torch.randn(5, 3)).square().mean().backward()
+        step(opt)
+        opt.zero_grad()
+    return list(m.parameters()),opt
+
+_makers = [lambda p: SGD(p, lr=.1, momentum=.9), Adam, AdamW, RMSprop, torch.optim.Adadelta, torch.optim.NAdam, torch.optim.ASGD, torch.optim.Rprop,
+           lambda p: Adam(p, foreach=True), lambda p: Adam(p, capturable=False, amsgrad=True)]
+
+@pytest.mark.parametrize('make', _makers)
+def test_bare_step_is_the_step(make):
+    ours,opt = _stepped(make, OptimWrapper.step)
+    assert lo._bare(type(opt.opt).step) is not None, 'torch wraps steps in a new way: the fast path is not taken any more'
+    torchs,_ = _stepped(make, lambda o: o.opt.step())
+    assert all(torch.equal(a, b) for a,b in zip(ours, torchs)) and all(p.requires_grad and p.is_leaf for p in ours)
+
+def test_step_calls_hooks_where_there_are_some():
+    heard = []
+    def hook(*args): heard.append('hook')
+    _,opt = _stepped(Adam, OptimWrapper.step)
+    for register in (opt.opt.register_step_pre_hook, opt.opt.register_step_post_hook,
+                     register_optimizer_step_pre_hook, register_optimizer_step_post_hook):
+        handle = register(hook)
+        opt.step()
+        handle.remove()
+        opt.step()
+    assert heard == ['hook']*4
+
+def test_step_is_seen_by_the_profiler():
+    _,opt = _stepped(Adam, OptimWrapper.step)
+    with torch.profiler.profile() as prof: opt.step()
+    assert any('Optimizer.step#Adam' in e.key for e in prof.key_averages())
+
+def test_step_of_an_instance_or_a_subclass_is_respected():
+    heard = []
+    class Mine(SGD):
+        def step(self, closure=None): heard.append('mine'); return super().step(closure)
+    class Quiet(SGD): pass
+    _,opt = _stepped(lambda p: Mine(p, lr=.1), OptimWrapper.step)
+    assert heard == ['mine']*3
+    a,_ = _stepped(lambda p: Quiet(p, lr=.1), OptimWrapper.step)
+    b,_ = _stepped(lambda p: SGD(p, lr=.1), lambda o: o.opt.step())
+    assert all(map(torch.equal, a, b))
+    sched = torch.optim.lr_scheduler.StepLR(opt.opt, 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')   # torch warns when the scheduler steps and has not seen the optimizer do so
+        opt.step(); sched.step()
+
+def test_step_of_a_differentiable_optimizer():
+    p = nn.Parameter(torch.tensor([1.]))
+    q = p.clone()
+    opt = OptimWrapper(opt=SGD([q], lr=.1, differentiable=True))
+    q.grad = torch.tensor([2.], requires_grad=True)
+    opt.step()
+    assert q.requires_grad and q.grad_fn is not None

@@ -219,7 +219,7 @@ class Callback(GetAttr):
         odd = set(state) ^ set(self.saves)
         if odd: raise ValueError(f"this is not the state of a {type(self).__name__}, which has {', '.join(self.saves) or 'none'}: {', '.join(sorted(odd))} differs")
         for k,v in state.items():
-            own = vars(self).get(k)
+            own = getattr(self, k, None)
             if hasattr(own, 'load_state_dict'): own.load_state_dict(v)
             else: setattr(self, k, deepcopy(v))
 
