@@ -69,7 +69,7 @@ def by_hand():
         opt.zero_grad()
     return dl.watch
 
-MOST = dict(training=70, validation=77)   # 64 and 74 today; raise them only if what is added is worth it
+MOST = dict(training=74, validation=77)   # 71 (7 of them in place of 20 of torch's around the step) and 74 today; raise them only if what is added is worth it
 
 @pytest.mark.parametrize('phase', MOST)
 def test_a_step_makes_few_calls(phase):
@@ -78,7 +78,7 @@ def test_a_step_makes_few_calls(phase):
 
 def test_a_step_makes_hardly_more_calls_than_one_by_hand():
     hand,got = by_hand(),fit(Calls())
-    assert got.total<=1.25*hand.total, f'{got.total/N} calls in a step, by hand {hand.total/N}:\n{got.each()}'
+    assert got.total<=1.1*hand.total, f'{got.total/N} calls in a step, by hand {hand.total/N}:\n{got.each()}'
 
 def test_the_same_calls_each_time(): assert fit(Calls()).names==fit(Calls()).names
 
