@@ -30,6 +30,7 @@ from .inference import *
 from .save import *
 from .show import *
 from .callback.on import *
+from .order import *
 
 # %% ../nbs/90_all.ipynb #3450b9ff
 __all__ = [o for o in dir() if not o.startswith('_')]

@@ -57,10 +57,10 @@ def loss_not_reduced(self:Learner):
 @patch
 def _infer(self:Learner, before, after, nested, dl):
     if nested: return self._do_epoch_validate(dl=dl)
-    self.n_epoch = 1
+    self.n_epoch,self.start_epoch = 1,0
     with Guard(self):
         self(before)
-        self._do_fit(range(1), train=False, valid=dl)
+        self._do_fit(train=False, valid=dl)
         self(after)
 
 @patch

@@ -139,7 +139,7 @@ class Learner(Loop):
     def __setstate__(self, d): vars(self).update(d, _lock=RLock(), _heard={}, rng=None)
 
 # %% ../nbs/09_learner.ipynb #7aaddf18
-_state = ('dl n_iter iter epoch n_epoch train_iter pct_train batches batch batch_device xb yb pred loss loss_grad logger create_mbar '
+_state = ('dl n_iter iter start_iter epoch n_epoch start_epoch train_iter pct_train batches batch batch_device xb yb pred loss loss_grad logger create_mbar '
           'loss_func skip_loss _training').split()
 
 @patch
@@ -244,8 +244,8 @@ def _train(self:Learner, mode, n_epoch, lr=None, wd=None, cbs=None, reset_opt=Fa
             if hasattr(self.opt, 'spare'): self.opt.spare()
             self.opt.set_hyper('wd', wd)
         self.opt.set_hyper('lr', lr)
-        self.n_epoch = n_epoch
-        with Guard(self): self._do_fit(range(start_epoch, n_epoch), valid=self.dls.valid if mode=='fit' else None)
+        self.n_epoch,self.start_epoch = n_epoch,start_epoch
+        with Guard(self): self._do_fit(valid=self.dls.valid if mode=='fit' else None)
 
 @patch
 def stop(self:Learner,

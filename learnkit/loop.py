@@ -25,10 +25,10 @@ exhausted = object()   # what a loader with no batch left gives
 # %% ../nbs/08_loop.ipynb #83990b5d
 class Loop(Dispatcher):
     "The training loop"
-    def _do_fit(self, epochs, **phases):
+    def _do_fit(self, **phases):
         try:
             self('before_fit')
-            for self.epoch in epochs:
+            for self.epoch in range(self.start_epoch, self.n_epoch):
                 self._do_epoch(**phases)
                 if self.stop_reason: raise CancelFit(self.stop_reason)
         except cancelled(CancelFit): self('after_cancel_fit')
@@ -58,7 +58,7 @@ class Loop(Dispatcher):
     def all_batches(self):
         "Every batch of `self.dl`"
         self.batches = self._iter()
-        for i in count():
+        for i in count(self.start_iter):
             if not self.one_batch(i) or (self.stop_reason and self.training): return
 
     def one_batch(self, i:int, b:Any=None) -> bool:
@@ -176,7 +176,7 @@ def _zero_grad(self:Loop): self.opt.zero_grad()
 # %% ../nbs/08_loop.ipynb #6e135166
 @patch
 def _use(self:Loop, dl):
-    self.dl,self.n_iter,self.iter = dl,loader_len(dl),None
+    self.dl,self.n_iter,self.iter,self.start_iter = dl,loader_len(dl),None,0
     self._use_device()
 
 @patch

@@ -36,6 +36,17 @@ class Metric:
     @property
     def name(self)->str: "The class in `snake_case`, without `Metric`"; return class2attr(self, 'Metric')
 
+    saves:tuple = ()   # the attributes that hold what was gathered
+    def settle(self): "Bring what was gathered into these attributes"
+    def state_dict(self)->dict:
+        "What was gathered so far"
+        self.settle()
+        return {k:getattr(self, k) for k in self.saves}
+    def load_state_dict(self, state:dict):
+        "Go on with what `state_dict` gave"
+        self.reset()
+        vars(self).update(state)
+
 # %% ../nbs/05_metrics.ipynb #5412410a
 class Scalars:
     "Numbers left on their device until somebody wants to see them"
@@ -84,6 +95,7 @@ class AvgMetric(Metric):
         self.func,self._name = func,name
         self.reset()
 
+    saves = 'total','count'
     def reset(self): self.vals,self.sizes,self.total,self.count = Scalars(),[],0.,0
 
     def accumulate(self, learn):
@@ -99,11 +111,15 @@ class AvgMetric(Metric):
         self.vals.append(val.detach())
         self.sizes.append(n)
 
-    @property
-    def value(self):
-        self.total += sum(v*n for v,n in zip(self.vals.drain(), self.sizes) if n)
+    def settle(self):
+        for v,n in zip(self.vals.drain(), self.sizes):   # one by one: the sum is then the same, however often somebody looks
+            if n: self.total += v*n
         self.count += sum(self.sizes)
         self.sizes = []
+
+    @property
+    def value(self):
+        self.settle()
         total,count = _sum_ranks(self.total, self.count, self.vals.device)
         return total/count if count else None
 
@@ -134,6 +150,7 @@ class AvgSmoothLoss(Metric):
         self.beta = beta
         self.reset()
 
+    saves = 'count','val','_raw','_values'
     def reset(self): self.waiting,self.count,self.val,self._raw,self._values = Scalars(),0,0.,[],[]
 
     def accumulate(self, learn):
@@ -142,7 +159,7 @@ class AvgSmoothLoss(Metric):
         waiting.new.append(loss)
         if len(waiting.new)>=waiting.every: waiting.pack()
 
-    def _read(self):
+    def settle(self):
         for x in self.waiting.drain():
             self.count += 1
             self.val = x + self.beta*(self.val-x)
@@ -150,9 +167,9 @@ class AvgSmoothLoss(Metric):
             self._values.append(self.val/(1-self.beta**self.count))
 
     @property
-    def values(self)->list: "The average after each batch"; self._read(); return self._values
+    def values(self)->list: "The average after each batch"; self.settle(); return self._values
     @property
-    def raw(self)->list:    "The loss of each batch";       self._read(); return self._raw
+    def raw(self)->list:    "The loss of each batch";       self.settle(); return self._raw
     @property
     def value(self): "The average now, `None` before the first batch"; return self.values[-1] if self.values else None
 
@@ -195,6 +212,8 @@ class AccumMetric(Metric):
         self._name,self.kw = name,kw
         self.reset()
 
+    saves = 'preds','targs'
+    def settle(self): self.to_cpu()
     def reset(self): self.preds,self.targs,self.waiting,self.held = [],[],[],0
 
     def accumulate(self, learn):
@@ -206,7 +225,7 @@ class AccumMetric(Metric):
 
     @property
     def value(self):
-        self.to_cpu()
+        self.settle()
         return self._result(torch.cat(self.preds), torch.cat(self.targs)) if self.preds else None
 
     def _result(self, preds, targs):
@@ -416,6 +435,16 @@ class TorchMetric(Metric):
         self.metric,self._name,self.activation,self.device,self.n = metric,name,activation or noop,None,0
 
     def reset(self): self.metric.reset(); self.n = 0
+    def state_dict(self)->dict:
+        "What was gathered so far: the states that torchmetrics calls by these names"
+        return dict(n=self.n, **{k:getattr(self.metric, k) for k in getattr(self.metric, '_defaults', ())})
+    def load_state_dict(self, state:dict):
+        "Go on with what `state_dict` gave"
+        self.reset()
+        self.n = state['n']
+        for k,v in state.items():
+            if k!='n': setattr(self.metric, k, v)
+        if hasattr(self.metric, '_update_count'): self.metric._update_count = self.n
 
     def accumulate(self, learn):
         try:

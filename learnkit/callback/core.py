@@ -418,6 +418,7 @@ def removed_cbs(self:Dispatcher, cbs:Callback|type|list|None):
 class TrainEvalCallback(Callback):
     "Moves the model to its device, switches it between training and evaluation, and counts: `train_iter`, `pct_train`"
     order,run_valid,n = -10,False,None
+    saves = ('n',)
     def after_create(self): self.learn.n_epoch = 1
 
     def before_fit(self):

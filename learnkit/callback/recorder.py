@@ -86,6 +86,13 @@ class Meter:
     def values(self) -> list:
         "The value of each metric"
         return [to_scalar(m.value) for m in self.metrics]
+    def state_dict(self) -> list:
+        "What each metric has gathered"
+        return [m.state_dict() if hasattr(m, 'state_dict') else None for m in self.metrics]
+    def load_state_dict(self, state:list):
+        "Go on with what `state_dict` gave"
+        for m,s in zip(self.metrics, state, strict=True):
+            if s is not None: m.load_state_dict(s)
 
 # %% ../../nbs/06_callback.recorder.ipynb #43686cdd
 class MeterCallback(Callback):
@@ -113,6 +120,7 @@ class Recorder(Callback):
         store_attr()
         self.smooth_loss,self.history,self.metric_names = AvgSmoothLoss(beta=beta),History(),L()
         self.lrs,self.iters,self.row,self.train,self.valid = [],[],{},Meter(self.smooth_loss),Meter([])
+        self.cancelled,self.first,self.sound,self.start = set(),0,True,time.perf_counter()
 
     def before_fit(self):
         learn = self.learn
@@ -162,6 +170,18 @@ class Recorder(Callback):
         self.iters.append(len(self.lrs))
         self.learn.final_record = L(self.values[-1])
         self.learn.logger(self.log)
+
+    def state_dict(self) -> dict:
+        "The record so far, in the middle of an epoch too"
+        return dict(history=[*map(dict, self.history)], row=dict(self.row), lrs=[*self.lrs], iters=[*self.iters], first=self.first, sound=self.sound,
+                    cancelled=[*self.cancelled], elapsed=time.perf_counter() - self.start, train=self.train.state_dict())
+    def load_state_dict(self, state:dict):
+        "Go on with the record that `state_dict` gave"
+        state = deepcopy(state)
+        self.train.load_state_dict(state.pop('train'))
+        self.history,self.cancelled = History(state.pop('history')),set(state.pop('cancelled'))
+        self.start = time.perf_counter() - state.pop('elapsed')
+        vars(self).update(state)
 
     def _look_for_nan(self, start):
         losses = self.smooth_loss.raw
