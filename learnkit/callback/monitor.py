@@ -20,7 +20,7 @@ from .recorder import to_scalar
 _lower  = set('''loss losses error errors err mse rmse mae mape smape msle rmsle rmspe nll bce ece wer cer eer perplexity ppl bpb bpc brier
                  deviance distance divergence kl kld fid cost hinge residual residuals'''.split())
 _higher = set('''acc accuracy f1 f2 fbeta auc auroc roc auprc ap map dice iou miou jaccard precision recall sensitivity specificity r2 d2 kappa mcc
-                 matthews pearson spearman bleu rouge meteor psnr ssim ndcg mrr variance'''.split())
+                 matthews pearson spearman bleu rouge meteor psnr ssim ndcg mrr variance similarity'''.split())
 
 def lower_better(
     name:str # of a loss or a metric
