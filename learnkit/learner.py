@@ -225,13 +225,14 @@ def fit(self:Learner,
     wd:float|None=None,            # weight decay; None: the Learner's
     cbs:Any=None,                  # callbacks for this fit only
     reset_opt:bool=False,          # begin with a fresh optimizer
-    start_epoch:int=0              # the number of the first epoch, if the ones before it are done
+    start_epoch:int=0,             # the number of the first epoch, if the ones before it are done
+    resume:str|Path|None=None      # 'auto': go on from the newest checkpoint, if there is one; or from this file; see `CheckpointCallback`
 ):
     "Train for `n_epoch` epochs"
-    self._train('fit', n_epoch, lr, wd, cbs, reset_opt, start_epoch)
+    self._train('fit', n_epoch, lr, wd, cbs, reset_opt, start_epoch, resume)
 
 @patch
-def _train(self:Learner, mode, n_epoch, lr=None, wd=None, cbs=None, reset_opt=False, start_epoch=0):
+def _train(self:Learner, mode, n_epoch, lr=None, wd=None, cbs=None, reset_opt=False, start_epoch=0, resume=None):
     "A `fit`, or in mode 'lr_find' one without validation"
     if not isinstance(n_epoch, int) or n_epoch<0: raise ValueError(f'n_epoch must be a whole number of epochs, 0 or more, not {n_epoch!r}')
     if not 0<=start_epoch<=n_epoch: raise ValueError(f'start_epoch must be from 0 to n_epoch ({n_epoch}), not {start_epoch!r}: n_epoch is the total')
@@ -239,6 +240,9 @@ def _train(self:Learner, mode, n_epoch, lr=None, wd=None, cbs=None, reset_opt=Fa
     for what,v in (('the learning rate `lr`', lr), ('the weight decay `wd`', wd)):
         if isinstance(v, (int,float)) and not v>=0: raise ValueError(f'{what} must be 0 or more, not {v}')
     with self._run(mode, cbs):
+        if resume is not None and not any(hasattr(type(cb), 'keeps_runs') for cb in self.cbs): raise ValueError(
+            f'resume={resume!r} needs a `CheckpointCallback` among the callbacks, which knows where the checkpoints are')
+        self.resume = resume
         if reset_opt or self.opt is None: self.create_opt()
         if wd is not None:
             if hasattr(self.opt, 'spare'): self.opt.spare()

@@ -115,6 +115,8 @@ before_save_model          `learn.save` is about to write
 after_save_model           the file is written
 before_load_model          `learn.load` is about to read
 after_load_model           model (and optimizer) are restored
+before_save_checkpoint     the whole run is about to be saved
+after_save_checkpoint      it is saved, or being written
 """)
 
 # %% ../../nbs/03_callback.core.ipynb #29563593
