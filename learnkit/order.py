@@ -124,7 +124,7 @@ class Ordered:
         return iter(self.loader) if dl.num_workers or not self.keyed else _inside(Stream(seed), self.loader)
 
     def _keys(self, o):
-        if self.dl.batch_sampler is None and not isinstance(o, (list,tuple)): return self.seed,self.epoch,o
+        if self.dl.batch_sampler is None: return self.seed,self.epoch,o
         return [(self.seed, self.epoch, i) for i in o]
 
     def _gone_through(self):

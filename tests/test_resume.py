@@ -1,0 +1,261 @@
+"""A run that was stopped anywhere, and started again, ends as one that was not: weights, optimizer, record, random numbers, to the last bit."""
+import random, warnings
+
+import numpy as np, pytest, torch
+from torch import nn
+from torch.utils.data import BatchSampler, DataLoader, Dataset, IterableDataset, RandomSampler, TensorDataset, WeightedRandomSampler
+
+from learnkit.all import Adam, AvgMetric, Callback, Learner, Recorder, TrainEvalCallback, get_random_states, set_seed
+from learnkit.callback.checkpoint import CheckpointCallback
+from learnkit.callback.every import Every, ValidateEvery
+from learnkit.callback.tracker import EarlyStoppingCallback, ReduceLROnPlateau, SaveModelCallback
+from learnkit.checkpoint import checkpoint_info, checkpoints, newest_checkpoint, plain, read_checkpoint, write_checkpoint
+from learnkit.order import Ordered
+
+torch.set_num_threads(1)
+N,BS,EPOCHS = 27,4,3   # 7 batches an epoch, the last one is short
+PER = -(-N//BS)
+
+class Noisy(Dataset):
+    "Random augmentation with all three generators"
+    def __len__(self): return N
+    def __getitem__(self, i):
+        x = torch.tensor([i/N, random.random(), float(np.random.rand()), float(torch.rand(()))])
+        return x, x.sum()[None]
+
+class Lists(Noisy):
+    "Makes a batch of a list of indices"
+    def __getitem__(self, idxs): return tuple(map(torch.stack, zip(*map(super().__getitem__, idxs))))
+
+class Stream(IterableDataset):
+    "Cannot be indexed, and draws"
+    def __iter__(self):
+        for i in range(N): x = torch.tensor([i/N, random.random(), float(np.random.rand()), float(torch.rand(()))]); yield x, x.sum()[None]
+
+class Crash(Callback):
+    "Ends the run at event `at` when `train_iter` is `n`"
+    order = 10_000
+    def __init__(self, n, at='after_batch', valid=False): self.n,self.at,self.valid = n,at,valid; setattr(self, at, self.act)
+    def act(self):
+        if self.train_iter==self.n and self.training!=self.valid and self.learn.mode=='fit': raise SystemError('the power failed')
+
+def model(): return nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Dropout(.3), nn.Linear(8, 1))
+
+def learner(path, cbs=(), every='2ba', workers=0, data=None, opt=Adam, **kwargs):
+    set_seed(42)
+    data = data or (lambda: DataLoader(Noisy(), BS, shuffle=True, num_workers=workers))
+    valid = DataLoader(Noisy(), BS)
+    learn = Learner((data(), valid), model(), nn.MSELoss(), opt, lr=.01, path=path, default_cbs=False, metrics=[AvgMetric(nn.L1Loss(), 'l1')],
+                    cbs=[TrainEvalCallback, Recorder(train_metrics=True), CheckpointCallback(every, **kwargs), *(cb() for cb in cbs)])
+    learn.logger = lambda row: None
+    return learn
+
+def fit(learn, n=EPOCHS, **kwargs): learn.fit(n, resume='auto', **kwargs); return learn
+
+def end(learn):
+    "All that a run leaves behind"
+    rec = learn.recorder
+    return dict(model={k:v.clone() for k,v in learn.model.state_dict().items()}, opt=learn.opt.state_dict(), history=[{k:v for k,v in r.items() if k!='time'} for r in rec.history],
+                lrs=rec.lrs, losses=rec.smooth_loss.raw, iters=rec.iters, train_iter=learn.train_iter, rng=get_random_states(), state=dict(learn.state),
+                cbs={cb.key:cb.state_dict() for cb in learn.cbs if cb.name not in ('recorder','checkpoint')})
+
+def equal(a, b):
+    if isinstance(a, torch.Tensor): return torch.equal(a, b) or torch.allclose(a, b, rtol=0, atol=0, equal_nan=True)
+    if isinstance(a, dict): return a.keys()==b.keys() and all(equal(a[k], b[k]) for k in a)
+    if isinstance(a, (list,tuple)): return len(a)==len(b) and all(map(equal, a, b))
+    return a==b or (a!=a and b!=b)
+
+def assert_same(a, b):
+    for k in a: assert equal(a[k], b[k]), f'{k} differs: {a[k]}\n{b[k]}'
+
+def stopped(make, *crashes, n=EPOCHS):
+    "Run, crash, run again, … and at last to the end"
+    for crash in crashes:
+        with pytest.raises(SystemError): fit(make(), n, cbs=crash)
+        random.random(), torch.rand(3), np.random.rand()   # another process would have other numbers
+    return fit(make(), n)
+
+@pytest.mark.parametrize('k', range(1, EPOCHS*PER+1))
+def test_every_batch(k, tmp_path):
+    straight = end(fit(learner(tmp_path/'a')))
+    assert_same(straight, end(stopped(lambda: learner(tmp_path/'b'), Crash(k))))
+
+@pytest.mark.parametrize('at,valid', [('before_epoch',True), ('before_train',False), ('before_batch',False), ('after_pred',False), ('after_backward',False), ('after_step',False),
+                                      ('after_train',False), ('before_validate',True), ('after_pred',True), ('after_validate',True), ('after_epoch',True), ('before_save_checkpoint',False),
+                                      ('after_save_checkpoint',False), ('after_fit',True)])
+def test_everywhere_in_an_epoch(at, valid, tmp_path):
+    n,every = EPOCHS*PER if at=='after_fit' else PER,'7ba' if 'save' in at else '2ba'
+    straight = end(fit(learner(tmp_path/'a', every=every)))
+    assert_same(straight, end(stopped(lambda: learner(tmp_path/'b', every=every), Crash(n, at, valid))))
+
+def test_crash_after_crash(tmp_path):
+    straight = end(fit(learner(tmp_path/'a')))
+    assert_same(straight, end(stopped(lambda: learner(tmp_path/'b'), *(Crash(k) for k in (1, 3, 5, 5, 8, 14, 15, 21)))))
+
+def test_workers_do_not_matter(tmp_path):
+    straight,workers = end(fit(learner(tmp_path/'a'))),iter((2, 0, 1))
+    assert_same(straight, end(stopped(lambda: learner(tmp_path/'b', workers=next(workers)), Crash(5), Crash(11))))
+
+@pytest.mark.parametrize('every', ['1ba', '3ba', '1ep', '2ep', '10sp', '0.2dur', '1h'])
+def test_how_often_does_not_matter(every, tmp_path):
+    straight = end(fit(learner(tmp_path/'a', every='1ep')))
+    assert_same(straight, end(stopped(lambda: learner(tmp_path/'b', every=every), Crash(4), Crash(12))))
+
+@pytest.mark.parametrize('data', [lambda: DataLoader(Stream(), BS), lambda: DataLoader(TensorDataset(torch.arange(4.*N).view(N,4)/N, torch.ones(N,1)), BS, shuffle=True),
+    lambda: [(torch.full((BS,4), i/9.), torch.ones(BS,1)) for i in range(PER)], lambda: Batches(),
+    lambda: DataLoader(Noisy(), batch_sampler=BatchSampler(WeightedRandomSampler(torch.arange(1., N+1), N), BS, False)),
+    lambda: DataLoader(Noisy(), BS, shuffle=True, generator=torch.Generator()), lambda: DataLoader(Lists(), batch_size=None, sampler=BatchSampler(RandomSampler(range(N)), BS, False))],
+    ids=['iterable','tensors','list','python','weighted','generator','items'])
+def test_any_data(data, tmp_path):
+    straight = end(fit(learner(tmp_path/'a', data=data)))
+    assert_same(straight, end(stopped(lambda: learner(tmp_path/'b', data=data), Crash(3), Crash(12))))
+
+class Batches:
+    "Batches of some library of its own"
+    def __iter__(self):
+        for i in range(PER): x = torch.rand(BS, 4) + random.random(); yield x, x.sum(1, keepdim=True)
+
+def test_data_that_draws_leaves_the_training_as_it_is(tmp_path):
+    "Dropout sees the same random numbers, whether the data was made in this process or in workers"
+    assert_same(end(fit(learner(tmp_path/'a', workers=0))), end(fit(learner(tmp_path/'b', workers=2))))
+
+_cbs = dict(stop=lambda: EarlyStoppingCallback('valid_loss', patience=1), plateau=lambda: ReduceLROnPlateau('valid_loss', patience=1, factor=2.),
+            best=lambda: SaveModelCallback('valid_loss'), mid=lambda: ValidateEvery('3ba'))
+@pytest.mark.parametrize('name', _cbs)
+@pytest.mark.parametrize('k', [4, 8, 13])
+def test_with_trackers(name, k, tmp_path):
+    cbs = [_cbs[name], lambda: Count()]
+    straight,resumed = end(fit(learner(tmp_path/'a', cbs))),end(stopped(lambda: learner(tmp_path/'b', cbs), Crash(k)))
+    for o in (straight, resumed): o['cbs'].get('save_model', {}).pop('saved', None)   # their folders differ
+    assert_same(straight, resumed)
+
+class Count(Callback):
+    "Keeps something in `learn.state` and something of its own"
+    saves = ('n',)
+    n = 0
+    def after_batch(self): self.n += 1; self.learn.state.seen = self.learn.state.get('seen', 0) + 1
+
+def test_two_of_a_class_keep_their_own(tmp_path):
+    cbs = [Count, Count]
+    learn = stopped(lambda: learner(tmp_path, cbs), Crash(9))
+    assert [cb.n for cb in learn.cbs if isinstance(cb, Count)]==[2*EPOCHS*PER]*2
+
+def test_a_longer_run(tmp_path):
+    "`n` is the total: 2 epochs, then 4 in all, are 4"
+    assert_same(end(fit(learner(tmp_path/'a'), 4)), end((fit(learner(tmp_path/'b'), 2), fit(learner(tmp_path/'b'), 4))[1]))
+
+def test_two_fits_in_a_script(tmp_path):
+    def both(path, crash=None):
+        learn = learner(path)
+        fit(learn, 1, cbs=crash if crash and crash.n<=PER else None)
+        return fit(learn, 2, cbs=crash)
+    straight = end(both(tmp_path/'a'))
+    with pytest.raises(SystemError): both(tmp_path/'b', Crash(9))
+    assert_same(straight, end(both(tmp_path/'b')))
+
+def test_a_finished_run_does_nothing(tmp_path):
+    fit(learner(tmp_path))
+    before = {p:p.stat().st_mtime_ns for p in tmp_path.rglob('*')}
+    learn = fit(learner(tmp_path), cbs=Crash(0, 'before_epoch'))
+    assert {p:p.stat().st_mtime_ns for p in tmp_path.rglob('*')}==before and len(learn.recorder.history)==EPOCHS
+
+# -- files
+
+@pytest.mark.parametrize('fault', ['truncated', 'flipped', 'missing', 'empty', 'no note', 'note damaged', 'swapped', 'note foreign'])
+def test_a_damaged_file_is_named_and_the_one_before_it_used(fault, tmp_path):
+    straight = end(fit(learner(tmp_path/'a')))
+    with pytest.raises(SystemError): fit(learner(tmp_path/'b'), cbs=Crash(12))
+    folder = tmp_path/'b'/'checkpoints'/'fit-1'
+    new,old,*_ = checkpoints(folder)
+    data,note = new.read_bytes(),new.with_suffix('.json')
+    match fault:
+        case 'truncated':    new.write_bytes(data[:-100])
+        case 'flipped':      new.write_bytes(data[:999] + bytes([data[999]^4]) + data[1000:])
+        case 'missing':      new.unlink()
+        case 'empty':        new.write_bytes(b'')
+        case 'no note':      note.unlink()
+        case 'note damaged': note.write_text(note.read_text()[:40])
+        case 'swapped':      new.write_bytes(old.read_bytes())
+        case 'note foreign': note.write_text('[1, 2]')
+    with warnings.catch_warnings(record=True) as w:
+        warnings.simplefilter('always')
+        assert_same(straight, end(fit(learner(tmp_path/'b'))))
+    if fault!='no note': assert any(new.stem in str(o.message) and 'The one before it is used' in str(o.message) for o in w)
+
+def test_every_byte_counts(tmp_path):
+    path = write_checkpoint(fit(learner(tmp_path)).run_state(EPOCHS), tmp_path/'x'/'step-00000001.pth')
+    data = path.read_bytes()
+    for i in range(0, len(data), max(1, len(data)//100)):
+        path.write_bytes(data[:i] + bytes([data[i]^1]) + data[i+1:])
+        with pytest.raises(ValueError, match='damaged'): read_checkpoint(path)
+
+def test_disk_full(tmp_path, monkeypatch):
+    "No room for a checkpoint: training goes on, with a warning, and the last good one stays"
+    straight = end(fit(learner(tmp_path/'a')))
+    save,calls = torch.save,[]
+    def full(obj, f, **kwargs):
+        calls.append(1)
+        if len(calls)>2: f.write(b'half of it'); raise OSError(28, 'No space left on device')
+        return save(obj, f, **kwargs)
+    with monkeypatch.context() as m, warnings.catch_warnings(record=True) as w:
+        warnings.simplefilter('always')
+        m.setattr(torch, 'save', full)
+        learn = fit(learner(tmp_path/'b'))
+    assert_same(straight, end(learn))
+    assert sum('No space left' in str(o.message) and 'Training goes on' in str(o.message) for o in w)==len(calls)-2>3
+    folder = learn.checkpoint.folder
+    assert newest_checkpoint(folder)[1]['train_iter']==4 and not list(folder.glob('.*'))
+    assert_same(straight, end(fit(learner(tmp_path/'b'))))
+
+def test_disk_full_raises_if_asked_to(tmp_path, monkeypatch):
+    def full(*args, **kwargs): raise OSError(28, 'No space left on device')
+    monkeypatch.setattr(torch, 'save', full)
+    with pytest.raises(OSError, match='No space left'): fit(learner(tmp_path, on_error='raise'))
+
+def test_in_the_background(tmp_path):
+    straight = end(fit(learner(tmp_path/'a')))
+    assert_same(straight, end(stopped(lambda: learner(tmp_path/'b', background=True), Crash(5), Crash(13))))
+
+def test_background_is_a_snapshot(tmp_path):
+    "Weights that change while a checkpoint is written are not in it"
+    learn = learner(tmp_path)
+    fit(learn, 1)
+    state = learn.run_state(1, copy=True)
+    before = {k:v.clone() for k,v in state['model'].items()}
+    with torch.no_grad():
+        for p in learn.model.parameters(): p.add_(1)
+    for v in learn.opt.state.values(): v['exp_avg'].add_(1)
+    assert equal(state['model'], before)
+    assert all((s['exp_avg']!=learn.opt.state[p]['exp_avg']).all() for s,p in zip(state['opt']['state'].values(), learn.opt.state))
+
+def test_keep_and_best(tmp_path):
+    learn = fit(learner(tmp_path, keep=2, best='valid_loss', n_best=1), 6)
+    left = checkpoints(learn.checkpoint.folder)
+    infos = [checkpoint_info(p) for p in left]
+    values = [i['value'] for i in infos if i.get('value') is not None]
+    assert min(values)==min(learn.recorder.history['valid_loss']) and len(left)<=3
+    assert any(i.get('results', {}).get('valid_loss')==min(values) for i in infos)
+
+def test_only_data_is_read(tmp_path):
+    "The file is loaded with `weights_only=True`, and holds no class of ours"
+    learn = fit(learner(tmp_path))
+    for p in checkpoints(learn.checkpoint.folder): assert torch.load(p, weights_only=True)['version']==1
+
+def test_a_newer_format_is_refused(tmp_path):
+    learn = fit(learner(tmp_path))
+    state = learn.run_state(3)
+    before = end(learn)
+    with pytest.raises(ValueError, match='written by a newer one'): learn.restore({**state, 'version':99})
+    with pytest.raises(ValueError, match='lacks rng'): learn.restore({k:v for k,v in state.items() if k!='rng'})
+    with pytest.raises(ValueError, match='another model'): learn.restore({**state, 'model':{'x':torch.zeros(1)}})
+    assert_same(before, end(learn))
+
+@pytest.mark.parametrize('bad', [dict(keep=0), dict(keep=1.5), dict(n_best=0), dict(on_error='ignore'), dict(every='500 batches'), dict(best='nothing_of_that_name')])
+def test_bad_settings(bad, tmp_path):
+    with pytest.raises((ValueError, TypeError)): fit(learner(tmp_path, **bad))
+    assert not list(tmp_path.rglob('*.pth'))
+
+def test_without_resume_nothing_is_overwritten(tmp_path):
+    fit(learner(tmp_path))
+    with pytest.raises(ValueError, match="pass `resume='auto'`"): learner(tmp_path).fit(1)
+    learner(tmp_path, overwrite=True).fit(1)
