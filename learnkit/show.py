@@ -121,7 +121,8 @@ def summary(self:Learner) -> Text:
     "The layers of the model with output shapes and parameters, then the optimizer, the loss function and the callbacks"
     model,rows,given = self._look()
     total,train = count_params(model.parameters()),count_params(p for p in model.parameters() if p.requires_grad)
-    table = [('layer', 'type', 'output shape', 'parameters', 'trainable')] + [(n, t, s, f'{p:,}', _trained(p, q, shared)) for n,t,s,p,q,shared in rows]
+    table = [('layer', 'type', 'output shape', 'parameters', 'trainable')]
+    table += [(n, t, s, f'{p:,}', _trained(p, q, shared)) for n,t,s,p,q,shared in rows]
     widths = [max(map(len, c)) for c in zip(*table)]
     body = ['  '.join(f'{c:>{w}}' if i==3 else f'{c:<{w}}' for i,(c,w) in enumerate(zip(r, widths))).rstrip() for r in table]
     opt = getattr(self.opt_func, 'func', self.opt_func)

@@ -63,7 +63,8 @@ class ActivationStats(HookCallback):
     ):
         lo,hi = hist_range
         if not lo<hi: raise ValueError(f'hist_range must be two numbers, the smaller one first, not {hist_range!r}')
-        if not (isinstance(bins, int) and bins>0): raise ValueError(f'bins must be a number of bins, 1 or more (or pass `with_hist=False`), not {bins!r}')
+        if not (isinstance(bins, int) and bins>0): raise ValueError(
+            f'bins must be a number of bins, 1 or more (or pass `with_hist=False`), not {bins!r}')
         super().__init__(modules, every, **kwargs)
         store_attr('with_hist,bins,hist_range')
         self._reset()
@@ -74,7 +75,7 @@ class ActivationStats(HookCallback):
         super().before_fit()
         self._reset()
         names = {m:n for n,m in get_model(self.learn.model).named_modules()}
-        self.names = [f'{names.get(m, "")} {type(m).__name__}'.strip() for m in self.modules]
+        self.names = [f'{type(m).__name__} ({names[m]})' if names.get(m) else type(m).__name__ for m in self.modules]
         self.number = {m:i for i,m in enumerate(self.modules)}
 
     def before_pred(self): self.calls = [] if self._due() else None
@@ -99,11 +100,11 @@ class ActivationStats(HookCallback):
 
     def _close(self):
         "The batch is measured: keep its numbers, as one tensor on the device"
-        if not self.calls: return
-        layers,ns,stats = zip(*self.calls)
+        calls,self.calls = self.calls,None
+        if not calls: return
+        layers,ns,stats = zip(*calls)
         self.waiting.append((layers, ns, torch.stack([s.to(stats[0].device, non_blocking=True) for s in stats])))
         self.iters.append(self.learn.train_iter)
-        self.calls = None
 
     def _read(self):
         "Bring what waits on the device to the host, all at once"
@@ -168,8 +169,10 @@ def color_dims(self:ActivationStats,
     n,rows = len(self.modules),ceil(len(self.modules)/cols)
     fig,axs = pyplot().subplots(rows, cols, figsize=(cols*size[0], rows*size[1]), layout='constrained', squeeze=False)
     for i,ax in enumerate(axs.flat):
-        if i<n: self.color_dim(i, ax=ax).label_outer()
-        else: ax.axis('off')
+        if i>=n: ax.axis('off'); continue
+        self.color_dim(i, ax=ax)
+        if i%cols: ax.set(ylabel=None, yticks=[])
+        if i+cols<n: ax.set(xlabel=None, xticks=[])   # there is one below
     return fig
 
 # %% ../../nbs/29_callback.stats.ipynb #3c7536f2
