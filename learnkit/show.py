@@ -103,7 +103,7 @@ def _look(self:Learner):
     "The model (a copy, if it is lazy), what `layer_info` says of it, and the shapes of its input"
     kept = {k:vars(self)[k] for k in ('model','xb','yb','batch_device') if k in vars(self)}
     model = get_model(self.model)
-    if _is_lazy(model): model = deepcopy(model)
+    if _is_lazy(model): model = deepcopy(model, {id(b):type(b)(device=b.device, dtype=b.dtype) for b in model.buffers() if _no_shape(b)})
     try:
         with untouched(model, self.dls.train), torch.no_grad(), torch.compiler.set_stance('force_eager'):
             self.model = model.eval()

@@ -156,7 +156,7 @@ def color_dim(self:ActivationStats,
     hist = self.hist(idx)
     if ax is None: ax = pyplot().subplots(figsize=figsize)[1]
     lo,hi = self.hist_range
-    ax.imshow(hist, origin='lower', aspect='auto', extent=(self.iters[0]-.5, self.iters[-1]+.5, lo, hi), interpolation='nearest')
+    ax.imshow(hist.numpy(), origin='lower', aspect='auto', extent=(self.iters[0]-.5, self.iters[-1]+.5, lo, hi), interpolation='nearest')
     ax.set(title=f'{idx}: {self.names[idx]}', xlabel='batch', ylabel='activation')
     return ax
 
@@ -189,7 +189,7 @@ def plot_stats(self:ActivationStats,
     figsize:tuple=(12,3)  # inches
 ) -> Any:
     "Draw the means, standard deviations and shares near zero of several layers over time; returns the matplotlib figure"
-    idxs,table,plt = list(range(len(self.modules)) if idxs is None else idxs),self.table(),pyplot()
+    idxs,table,plt = list(range(len(self.modules)) if idxs is None else idxs),self.table().numpy(),pyplot()
     fig,axs = plt.subplots(1, 3, figsize=figsize, layout='constrained')
     colors = plt.get_cmap('viridis')([.9*i/max(1, len(idxs)-1) for i in range(len(idxs))])
     for j,(ax,title) in enumerate(zip(axs, ('mean', 'standard deviation', 'share near zero'))):
