@@ -163,7 +163,7 @@ class HookCallback(Callback):
     def _register(self):
         self._remove()
         self.hooks = Hooks(self.modules, self.hook, self.is_forward, self.detach, self.cpu)
-        if self.compiled and not any(getattr(cb, 'stance', None) for cb in self.learn.cbs): self.stance = torch.compiler.set_stance('force_eager')
+        if self.compiled and not any(vars(cb).get('stance') for cb in self.learn.cbs): self.stance = torch.compiler.set_stance('force_eager')
 
     def _remove(self):
         if self.hooks is not None: self.hooks.remove()
