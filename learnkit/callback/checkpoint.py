@@ -59,7 +59,7 @@ class CheckpointCallback(Callback):
         learn.run_state(0)   # is there a state that cannot be saved? Better known now than after an hour
         if learn.resume is None: self._begin()
         else: self._go_on(learn.resume)
-        self.ordered = [dl and Ordered(dl, (self.seed, i)) for i,dl in enumerate((learn.dls.train, learn.dls.valid))]
+        self.ordered = [None if dl is None else Ordered(dl, (self.seed, i)) for i,dl in enumerate((learn.dls.train, learn.dls.valid))]
 
     def before_train(self):
         learn,found = self.learn,self.found
