@@ -11,7 +11,6 @@ from math import floor
 from time import monotonic, perf_counter
 from typing import Any, Callable
 
-import torch
 from fastcore.basics import store_attr
 
 from .core import Callback
@@ -50,7 +49,7 @@ def _hint(every):
 
 # %% ../../nbs/16_callback.every.ipynb #0bd4cc93
 class Every:
-    "Whether it is time again: every 2 epochs ('2ep'), 500 batches ('500ba'), 10000 samples ('10000sp'), tenth of the run ('0.1dur'), half hour ('30m')"
+    "Says when it is time again: every 2 epochs ('2ep'), 500 batches ('500ba'), tenth of the run ('0.1dur'), half hour ('30m')"
     def __init__(self,
         every:Any=None # text such as '500ba', a number of epochs, a function of the Learner, another `Every`, or None for never
     ):
@@ -59,6 +58,10 @@ class Every:
         self.reset()
 
     def __bool__(self): return self.unit is not None
+    @property
+    def in_batches(self) -> bool:
+        "Can it be due within an epoch? If not, there is no need to ask at the end of each batch."
+        return self.unit not in (None,'ep')
     def __repr__(self): return f'Every({self.spec!r})'
 
     def reset(self):
@@ -121,7 +124,13 @@ class EveryCallback(Callback):
         every:Any='1ep' # how often: text such as '500ba', a number of epochs, a function of the Learner, or None for never
     ):
         if not callable(f): raise TypeError(f'f must be a function of the Learner, not {f!r}')
-        self.f,self.every = f,Every(every)
+        self.f = f
+        self.set_every(every)
+
+    def set_every(self, every:Any):
+        "How often; with whole epochs the batches are not listened to"
+        self.every = Every(every)
+        self.run_train = self.every.in_batches
 
     def before_fit(self): self.every.start(self.learn)
     def after_batch(self):
@@ -141,7 +150,8 @@ class ValidateEvery(EveryCallback):
         ds_idx:int=1, # which loader of `dls`
         dl:Any=None   # or this one
     ):
-        self.every,self.history = Every(every),History()
+        self.history = History()
+        self.set_every(every)
         store_attr('ds_idx,dl')
 
     def before_fit(self):

@@ -101,7 +101,8 @@ class Monitor:
     def update(self, value:float|None) -> bool|None:
         "Take in a value: is it the new best? None if there is nothing to judge"
         if value is None or (isnan(value) and self.nan=='skip'): return None
-        if isnan(value) and self.nan=='raise': raise ValueError(f"`{self.name}` is nan (with `nan='worse'` that would be no improvement, with `nan='skip'` no answer)")
+        if isnan(value) and self.nan=='raise': raise ValueError(
+            f"`{self.name}` is nan (with `nan='worse'` that would be no improvement, with `nan='skip'` no answer)")
         if isnan(value) or not self.better(value): return False
         self.best = float(value)
         return True
@@ -119,7 +120,8 @@ class Monitor:
 @patch
 def _column(self:Monitor, learn):
     known = [n for n in getattr(getattr(learn, 'recorder', None), 'metric_names', []) if n not in ('epoch','time')]
-    if not known: raise ValueError('there is no Recorder among the callbacks whose columns could be watched: add it, or pass a function of the Learner as `monitor`')
+    if not known: raise ValueError(
+        'there is no Recorder among the callbacks whose columns could be watched: add it, or pass a function of the Learner as `monitor`')
     if self.monitor is None: return 'valid_loss' if 'valid_loss' in known else 'train_loss'
     if self.monitor not in known: raise ValueError(
         f"there is no column {self.monitor!r} to watch{' (nothing is validated)' if 'valid_loss' not in known else ''}: "
