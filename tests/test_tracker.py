@@ -69,6 +69,17 @@ def test_a_metric_says_it_itself(metric, name, lower):
     learner(metrics=metric, cbs=tracker).fit(1)
     assert tracker.watch.lower==lower and math.isfinite(tracker.best)
 
+@pytest.mark.parametrize('metric', [rmse, AvgMetric(mae), F1Score(average='macro')])
+def test_a_metric_stands_for_its_column(metric):
+    "Also one that can be called, which is no function of the Learner for that"
+    data = [(torch.randn(8,4), torch.randint(2, (8,))) for _ in range(2)] if isinstance(metric, type(F1Score())) else batches(2)
+    loss,out = (nn.CrossEntropyLoss(),2) if len(data[0][1].shape)==1 else (nn.MSELoss(),1)
+    tracker = TrackerCallback(metric)
+    learn = Learner((data, data), nn.Linear(4,out), loss, SGD, metrics=metric, cbs=tracker)
+    learn.fit(2)
+    column = learn.recorder.history[learn.metrics[0].name]
+    assert tracker.best==(max if out==2 else min)(column)
+
 def test_a_prefix_is_seen_through():
     from learnkit.callback.recorder import Recorder
     tracker = TrackerCallback('valid_my_accuracy')
