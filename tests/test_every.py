@@ -159,6 +159,12 @@ def test_every_fit_begins_anew(load):
     learn.fit(1)
     assert watch.due[0]==['x',4]
 
+def test_counts_are_exact():
+    every,learn = Every('1000000000sp'),learner()
+    learn.batch = torch.zeros(1)
+    every.load_state_dict(dict(count=10**9-2, times=0))
+    assert [every(learn) for _ in range(3)]==[False,True,False]
+
 class Clock:
     def __init__(self): self.now = 1000.
     def __call__(self): return self.now
@@ -275,11 +281,12 @@ def test_rows_are_those_of_a_plain_evaluation():
     assert h['valid_loss']==pytest.approx([o[2] for o in plain])
     assert list(h[0])==['epoch','train_iter','train_loss','valid_loss','mae','time']
 
-def test_rows_in_the_table(capsys):
-    learn = learner(metrics=mae, cbs=ValidateEvery('2ba'))
+@pytest.mark.parametrize('every,label', [('2ba','0:2'), ('1ep','0:3')])
+def test_rows_in_the_table(every, label, capsys):
+    learn = learner(metrics=mae, cbs=ValidateEvery(every))
     learn.fit(1)
     lines = [l.split() for l in capsys.readouterr().out.splitlines() if l.strip()]
-    assert [l[0] for l in lines]==['epoch','0:2','0'] and len(lines[1])==len(lines[2])==5
+    assert lines[0][0]=='epoch' and sorted(l[0] for l in lines[1:])==['0',label] and len(lines[1])==len(lines[2])==5
 
 @pytest.mark.parametrize('kw', [dict(default_cbs=False), dict()])
 def test_logger(kw):

@@ -53,7 +53,7 @@ class Every:
     def __init__(self,
         every:Any=None # text such as '500ba', a number of epochs, a function of the Learner, another `Every`, or None for never
     ):
-        self.spec = getattr(every, 'spec', every)
+        self.spec = every.spec if isinstance(every, Every) else every
         self.value,self.unit = parse_every(self.spec)
         self.reset()
 
@@ -88,7 +88,9 @@ class Every:
         last,self.times = self.times,self._times(self._so_far(learn))
         return self.times>last
 
-    def _times(self, amount): return floor(amount/self.value + 1e-9)   # 0.3/0.1 is a little less than 3
+    def _times(self, amount):
+        if self.unit in _whole: return amount//self.value
+        return floor(amount/self.value + 1e-9)   # 0.3/0.1 is a little less than 3
     def _before(self, learn):
         "How much was done before this epoch by a run that begins with it"
         return learn.epoch if self.unit=='ep' else learn.epoch/learn.n_epoch if self.unit=='dur' else 0
@@ -120,7 +122,7 @@ class EveryCallback(Callback):
     "Calls `f(learn)` whenever it is due"
     order,run_valid,modes,saves = 55,False,('fit',),('every',)
     def __init__(self,
-        f:Callable,   # function of the Learner
+        f:Callable,     # function of the Learner
         every:Any='1ep' # how often: text such as '500ba', a number of epochs, a function of the Learner, or None for never
     ):
         if not callable(f): raise TypeError(f'f must be a function of the Learner, not {f!r}')
@@ -159,6 +161,8 @@ class ValidateEvery(EveryCallback):
         self.learn._loader(self.ds_idx, self.dl)   # is there one? Better asked now than after an hour
         self.history = History()
 
+    def before_epoch(self): self.first = self.learn.train_iter
+
     def act(self):
         learn,start = self.learn,perf_counter()
         values = learn.validate(self.ds_idx, self.dl)
@@ -169,4 +173,4 @@ class ValidateEvery(EveryCallback):
         if rec is not None: row['train_loss'] = to_scalar(rec.smooth_loss.value)
         row.update(zip(names, values), time=format_time(perf_counter()-start))
         self.history.append(row)
-        learn.logger([f'{learn.epoch}:{learn.iter+1}' if n=='epoch' else row.get(n) for n in columns or row])
+        learn.logger([f'{learn.epoch}:{learn.train_iter-self.first}' if n=='epoch' else row.get(n) for n in columns or row])

@@ -64,7 +64,7 @@ def mk_comp(
 class Monitor:
     "Watches a column of the Recorder, or a function of the Learner, and knows the best value so far"
     def __init__(self,
-        monitor:str|Callable|None='valid_loss', # a column of the Recorder, its metric, a function of the Learner, or None: valid_loss, else train_loss
+        monitor:str|Callable|None='valid_loss', # a column of the Recorder, its metric, a function of the Learner, or None: valid_loss or train_loss
         comp:str|Callable|None=None,            # 'min' or 'max', or a function such as `np.less`; None: as the metric or its name says
         min_delta:float=0.,                     # by more than this must a value be better to count
         nan:str='worse'                         # a NaN is 'worse' than everything, to 'skip', or a reason to 'raise'
