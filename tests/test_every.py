@@ -29,8 +29,9 @@ def test_times(unit, d): assert parse_every(f'{d}{unit}')==(float(d), unit)
 @pytest.mark.parametrize('spec,words', [
     ('5', "'2ep'"), ('2 epochs', "did you mean '2ep'"), ('500 steps', "did you mean '500ba'"), ('500batches', "did you mean '500ba'"),
     ('30 min', "did you mean '30m'"), ('10sec', "did you mean '10s'"), ('2hours', "did you mean '2h'"), ('10samples', "did you mean '10sp'"),
-    ('-1ba', "'500ba'"), ('0ep', 'more than 0'), ('0.0s', 'more than 0'), ('1.5ba', 'whole ones'), ('.5ep', 'whole ones'), ('abc', "'0.1dur'"), ('', "'2ep'"),
-    ('1.1dur', "write '1.1ep'"), ('1e3ba', "'500ba'"), ('nanm', "'30m'"), ('infs', "'30m'"), ('2ep 30m', "'2ep'"), ('ep', "'2ep'"), ('2EP', "did you mean '2ep'"),
+    ('-1ba', "'500ba'"), ('0ep', 'more than 0'), ('0.0s', 'more than 0'), ('1.5ba', 'whole ones'), ('.5ep', 'whole ones'),
+    ('abc', "'0.1dur'"), ('', "'2ep'"), ('1.1dur', "write '1.1ep'"), ('1e3ba', "'500ba'"), ('nanm', "'30m'"), ('infs', "'30m'"),
+    ('2ep 30m', "'2ep'"), ('ep', "'2ep'"), ('2EP', "did you mean '2ep'"),
     (-1, '1 or more'), (.5, 'whole number of epochs'), ([1], 'whole number of epochs'), (b'2ep', 'whole number of epochs')])
 def test_bad_spelling(spec, words):
     for make in (Every, lambda o: EveryCallback(print, o), ValidateEvery):
@@ -158,6 +159,12 @@ def test_every_fit_begins_anew(load):
     learn.fit(1)
     assert watch.due[0]==['x',4]
 
+def test_counts_are_exact():
+    every,learn = Every('1000000000sp'),learner()
+    learn.batch = torch.zeros(1)
+    every.load_state_dict(dict(count=10**9-2, times=0))
+    assert [every(learn) for _ in range(3)]==[False,True,False]
+
 class Clock:
     def __init__(self): self.now = 1000.
     def __call__(self): return self.now
@@ -224,6 +231,10 @@ def test_only_in_a_fit():
     learn.fit(1)
     assert seen==[1,2,3,'ep']
 
+def test_batches_are_heard_only_where_they_matter():
+    for spec,heard in (('1ep',False), (2,False), (None,False), ('1ba',True), ('1s',True), (lambda learn: True,True)):
+        assert EveryCallback(print, spec).run_train is ValidateEvery(spec).run_train is heard
+
 def test_an_error_in_f_is_seen():
     learn = learner(cbs=EveryCallback(throw(KeyError('oh')), '2ba'))
     with pytest.raises(KeyError) as e: learn.fit(1)
@@ -262,18 +273,20 @@ def test_rows_are_those_of_a_plain_evaluation():
         with torch.no_grad(): loss = sum(nn.functional.mse_loss(model(x), y) for x,y in cb.learn.dls.valid)/len(cb.learn.dls.valid)
         model.train()
         plain.append((cb.learn.epoch, cb.learn.train_iter, loss.item()))
-    learn = learner(n=5, nv=3, metrics=mae, model=net(), cbs=[ValidateEvery('2ba'), at('after_batch', evaluate, lambda cb: cb.learn.training and cb.learn.train_iter%2==0)])
+    compare = at('after_batch', evaluate, lambda cb: cb.learn.training and cb.learn.train_iter%2==0)
+    learn = learner(n=5, nv=3, metrics=mae, model=net(), cbs=[ValidateEvery('2ba'), compare])
     learn.fit(2)
     h = learn.validate_every.history
     assert [(r['epoch'], r['train_iter']) for r in h]==[o[:2] for o in plain]==[(0,2),(0,4),(1,6),(1,8),(1,10)]
     assert h['valid_loss']==pytest.approx([o[2] for o in plain])
     assert list(h[0])==['epoch','train_iter','train_loss','valid_loss','mae','time']
 
-def test_rows_in_the_table(capsys):
-    learn = learner(metrics=mae, cbs=ValidateEvery('2ba'))
+@pytest.mark.parametrize('every,label', [('2ba','0:2'), ('1ep','0:3')])
+def test_rows_in_the_table(every, label, capsys):
+    learn = learner(metrics=mae, cbs=ValidateEvery(every))
     learn.fit(1)
     lines = [l.split() for l in capsys.readouterr().out.splitlines() if l.strip()]
-    assert [l[0] for l in lines]==['epoch','0:2','0'] and len(lines[1])==len(lines[2])==5
+    assert lines[0][0]=='epoch' and sorted(l[0] for l in lines[1:])==['0',label] and len(lines[1])==len(lines[2])==5
 
 @pytest.mark.parametrize('kw', [dict(default_cbs=False), dict()])
 def test_logger(kw):

@@ -1,6 +1,5 @@
 """Monitor and trackers against small implementations of their own, against torch's scheduler, and against fastai's callbacks"""
 import io, math, operator, warnings
-from pathlib import Path
 import numpy as np, pytest, torch
 from hypothesis import given, settings, strategies as st
 from torch import nn
@@ -21,15 +20,15 @@ nan,inf = float('nan'),float('inf')
 class Prescribe(Callback):
     "Writes prescribed values into the Recorder's column `x` before the trackers look"
     order,modes = 51,('fit',)
-    def __init__(self, values, name='x'): self.values,self.column = values,name
-    def before_fit(self): self.learn.recorder.metric_names.insert(-1, self.column)   # the last is the time
-    def after_epoch(self): self.learn.recorder.history[-1][self.column] = self.values[self.learn.epoch]
+    def __init__(self, values): self.values = values
+    def before_fit(self): self.learn.recorder.metric_names.insert(-1, 'x')   # the last is the time
+    def after_epoch(self): self.learn.recorder.history[-1]['x'] = self.values[self.learn.epoch]
 
-def track(values, *cbs, start_epoch=0, n_epoch=None, learn=None, name='x', **kw):
+def track(values, *cbs, start_epoch=0, **kw):
     "A Learner that was trained, its trackers seeing `values`, one for each epoch"
-    learn = learn or learner(n=1, nv=1, cbs=[Prescribe(values, name), *cbs], **kw)
+    learn = learner(n=1, nv=1, cbs=[Prescribe(values), *cbs], **kw)
     learn.logger = silent
-    learn.fit(len(values) if n_epoch is None else n_epoch, start_epoch=start_epoch)
+    learn.fit(len(values), start_epoch=start_epoch)
     return learn
 
 numbers = st.one_of(st.floats(-5, 5).map(lambda x: round(x, 1)), st.sampled_from([nan, None, inf]))
@@ -41,8 +40,8 @@ deltas = st.sampled_from([0., .1, .5, 1.])
     mean_squared_error MeanSquaredError mean_absolute_percentage_error hamming_loss brier_score_loss log_loss fid'''.split())
 def test_lower(name): assert lower_better(name) is True
 
-@pytest.mark.parametrize('name', '''accuracy valid_accuracy train_accuracy accuracy_multi top_k_accuracy f1_score F1Score f1_score_multi fbeta_score roc_auc_score
-    RocAuc precision_score recall_score dice r2_score jaccard_score matthews_corrcoef cohen_kappa_score explained_variance_score bleu acc auc'''.split())
+@pytest.mark.parametrize('name', '''accuracy valid_accuracy train_accuracy accuracy_multi top_k_accuracy f1_score F1Score f1_score_multi
+    fbeta_score roc_auc_score RocAuc precision_score recall_score dice r2_score jaccard_score matthews_corrcoef cohen_kappa_score explained_variance_score bleu acc auc'''.split())
 def test_higher(name): assert lower_better(name) is False
 
 @pytest.mark.parametrize('name', ['x', 'temperature', 'glossy', 'lossy', 'errand', 'd2_absolute_error_score', '', '<lambda>', 'accurate_err_accuracy'])
@@ -63,11 +62,23 @@ def odd(pred, targ): return pred.mean()
 def my_accuracy(pred, targ): return pred.mean()
 my_accuracy.lower_better = True   # against its name
 
-@pytest.mark.parametrize('metric,name,lower', [(Torchlike(), 'torchlike', True), (up, 'up', False), (rmse, 'rmse', True), (my_accuracy, 'my_accuracy', True)])
+@pytest.mark.parametrize('metric,name,lower', [
+    (Torchlike(), 'torchlike', True), (up, 'up', False), (rmse, 'rmse', True), (my_accuracy, 'my_accuracy', True)])
 def test_a_metric_says_it_itself(metric, name, lower):
     tracker = TrackerCallback(name)
     learner(metrics=metric, cbs=tracker).fit(1)
     assert tracker.watch.lower==lower and math.isfinite(tracker.best)
+
+@pytest.mark.parametrize('metric', [rmse, AvgMetric(mae), F1Score(average='macro')])
+def test_a_metric_stands_for_its_column(metric):
+    "Also one that can be called, which is no function of the Learner for that"
+    data = [(torch.randn(8,4), torch.randint(2, (8,))) for _ in range(2)] if isinstance(metric, type(F1Score())) else batches(2)
+    loss,out = (nn.CrossEntropyLoss(),2) if len(data[0][1].shape)==1 else (nn.MSELoss(),1)
+    tracker = TrackerCallback(metric)
+    learn = Learner((data, data), nn.Linear(4,out), loss, SGD, metrics=metric, cbs=tracker)
+    learn.fit(2)
+    column = learn.recorder.history[learn.metrics[0].name]
+    assert tracker.best==(max if out==2 else min)(column)
 
 def test_a_prefix_is_seen_through():
     from learnkit.callback.recorder import Recorder
@@ -77,17 +88,19 @@ def test_a_prefix_is_seen_through():
     learn.fit(1)
     assert tracker.watch.lower
 
-comps = [np.less, operator.lt, torch.lt, 'min', np.less_equal, lambda a,b: a<b], [np.greater, operator.gt, torch.gt, 'max', torch.ge, lambda a,b: a>b]
+comps = [np.less, operator.lt, torch.lt, 'min', np.less_equal, lambda a,b: a<b], \
+        [np.greater, operator.gt, torch.gt, 'max', torch.ge, lambda a,b: a>b]
 @pytest.mark.parametrize('comp,lower', [(c,low) for cs,low in zip(comps, (True,False)) for c in cs])
 def test_comparisons(comp, lower):
     f,low = mk_comp(comp)
     assert low is lower and f(1.,2.) is lower and f(2.,1.) is not lower
 
-@pytest.mark.parametrize('comp,exc', [('less', ValueError), ('', ValueError), (1, ValueError), (operator.eq, ValueError), (lambda a,b: True, ValueError)])
-def test_bad_comparisons(comp, exc):
-    with pytest.raises(exc, match="'min'"): TrackerCallback('x', comp)
+@pytest.mark.parametrize('comp', ['less', '', 1, operator.eq, lambda a,b: True])
+def test_bad_comparisons(comp):
+    with pytest.raises(ValueError, match="'min'"): TrackerCallback('x', comp)
 
-@pytest.mark.parametrize('kw,words', [(dict(min_delta=-1), '0 or more'), (dict(min_delta=nan), '0 or more'), (dict(nan='no'), "'worse', 'skip' or 'raise'"), (dict(monitor=3), 'name of a column')])
+@pytest.mark.parametrize('kw,words', [(dict(min_delta=-1), '0 or more'), (dict(min_delta=nan), '0 or more'), (dict(nan='no'), "'worse', 'skip' or 'raise'"),
+                                      (dict(monitor=3), 'name of a column')])
 def test_bad_settings(kw, words):
     for cls in (TrackerCallback, EarlyStoppingCallback, SaveModelCallback, ReduceLROnPlateau, Monitor):
         with pytest.raises((ValueError,TypeError), match=words): cls(**kw)
@@ -122,7 +135,8 @@ def test_a_value_that_is_no_number(v):
 @pytest.mark.parametrize('v', [torch.tensor(2.), np.float32(2), 2, np.array([2.]), True+1])
 def test_a_value_that_is_one(v): assert track([v], TrackerCallback('x', 'min')).tracker.best==2.
 
-@pytest.mark.parametrize('name,words', [('valid_los', 'did you mean `valid_loss`'), ('zzz', 'The columns are train_loss, valid_loss'), ('time', 'no column'), ('epoch', 'no column')])
+@pytest.mark.parametrize('name,words', [('valid_los', 'did you mean `valid_loss`'), ('zzz', 'The columns are train_loss, valid_loss'),
+                                        ('time', 'no column'), ('epoch', 'no column')])
 @pytest.mark.parametrize('cls', [TrackerCallback, EarlyStoppingCallback, SaveModelCallback, ReduceLROnPlateau])
 def test_unknown_column(name, words, cls):
     seen = []
@@ -200,12 +214,14 @@ def test_like_fastai(values, patience, delta, lower):
     assert kept[0]==kept[1]
 
 @quick
-@given(series.map(lambda vs: [v for v in vs if v is not None] or [1.]), st.integers(1, 4), deltas, st.booleans(), st.sampled_from([2., 10., 3.]), st.sampled_from([0., .01, .04, .2]))
+@given(series.map(lambda vs: [v for v in vs if v is not None] or [1.]),
+       st.integers(1, 4), deltas, st.booleans(), st.sampled_from([2., 10., 3.]), st.sampled_from([0., .01, .04, .2]))
 def test_plateau_is_torchs(values, patience, delta, lower, factor, min_lr):
     "torch's scheduler waits one epoch more at the same `patience`; it also raises a rate that is below `min_lr`, which is left alone here"
     learn = track(values, ReduceLROnPlateau('x', 'min' if lower else 'max', delta, patience, factor, min_lr))
     opt = SGD([nn.Parameter(torch.zeros(1))], lr=.05)
-    sched = torch.optim.lr_scheduler.ReduceLROnPlateau(opt, 'min' if lower else 'max', 1/factor, patience-1, delta, 'abs', 0, min(min_lr, .05), 0)
+    args = 'min' if lower else 'max',1/factor,patience-1,delta,'abs',0,min(min_lr, .05),0
+    sched = torch.optim.lr_scheduler.ReduceLROnPlateau(opt, *args)
     lrs = []
     for v in values:
         lrs.append(opt.param_groups[0]['lr'])
@@ -226,12 +242,23 @@ def test_plateau_and_a_schedule():
     with pytest.warns(UserWarning, match='a schedule sets them too'): learn.fit(4)
 
 @pytest.mark.parametrize('make,words', [
-    (lambda: EarlyStoppingCallback(patience=0), 'patience is a number of epochs, 1 or more'), (lambda: EarlyStoppingCallback(patience=-2), '1 or more'),
-    (lambda: EarlyStoppingCallback(patience=1.5), '1 or more'), (lambda: ReduceLROnPlateau(patience=0), '1 or more'), (lambda: ReduceLROnPlateau(factor=1), 'more than 1'),
-    (lambda: ReduceLROnPlateau(factor=.1), 'for a tenth write 10'), (lambda: ReduceLROnPlateau(factor=-2), 'more than 1'), (lambda: ReduceLROnPlateau(factor=nan), 'more than 1'),
-    (lambda: ReduceLROnPlateau(min_lr=-1), '0 or more'), (lambda: SaveModelCallback(every_epoch=-1), '1 or more'), (lambda: SaveModelCallback(every_epoch=True, at_end=True), 'choose one'),
-    (lambda: SaveModelCallback(every='1ep', at_end=True), 'choose one'), (lambda: SaveModelCallback(every='2x'), "'500ba'"), (lambda: ThresholdStopper(nan), 'must be a number'),
-    (lambda: ThresholdStopper(1, every='5ba'), 'pass a function'), (lambda: OnBetter('valid_loss'), 'must be a function'), (lambda: TerminateOnNaNCallback('5'), "'500ba'")])
+    (lambda: EarlyStoppingCallback(patience=0), 'patience is a number of epochs, 1 or more'),
+    (lambda: EarlyStoppingCallback(patience=-2), '1 or more'),
+    (lambda: EarlyStoppingCallback(patience=1.5), '1 or more'),
+    (lambda: ReduceLROnPlateau(patience=0), '1 or more'),
+    (lambda: ReduceLROnPlateau(factor=1), 'more than 1'),
+    (lambda: ReduceLROnPlateau(factor=.1), 'for a tenth write 10'),
+    (lambda: ReduceLROnPlateau(factor=-2), 'more than 1'),
+    (lambda: ReduceLROnPlateau(factor=nan), 'more than 1'),
+    (lambda: ReduceLROnPlateau(min_lr=-1), '0 or more'),
+    (lambda: SaveModelCallback(every_epoch=-1), '1 or more'),
+    (lambda: SaveModelCallback(every_epoch=True, at_end=True), 'choose one'),
+    (lambda: SaveModelCallback(every='1ep', at_end=True), 'choose one'),
+    (lambda: SaveModelCallback(every='2x'), "'500ba'"),
+    (lambda: ThresholdStopper(nan), 'must be a number'),
+    (lambda: ThresholdStopper(1, every='5ba'), 'pass a function'),
+    (lambda: OnBetter('valid_loss'), 'must be a function'),
+    (lambda: TerminateOnNaNCallback('5'), "'500ba'")])
 def test_settings(make, words):
     with pytest.raises((ValueError,TypeError), match=words): make()
 
@@ -262,27 +289,31 @@ def test_everybody_sees_the_last_epoch():
     assert seen==[0,1]
 
 # ------------------------------------------------------------------------------------------------ shifted, cancelled, nested, resumed
-@pytest.mark.parametrize('exc,ev', [(CancelTrain,'before_train'), (CancelValid,'before_validate'), (CancelEpoch,'before_epoch'), (CancelEpoch,'before_validate'), (CancelTrain,'after_pred')])
+@pytest.mark.parametrize('exc,ev', [(CancelTrain,'before_train'), (CancelValid,'before_validate'), (CancelEpoch,'before_epoch'),
+                                    (CancelEpoch,'before_validate'), (CancelTrain,'after_pred')])
 def test_cancelled_phases(exc, ev):
     "A cell that is empty is no value; a neighbour's is never taken for it"
     early = EarlyStoppingCallback('mae', patience=4)
-    learn = learner(metrics=mae, cbs=[early, at(ev, throw(exc()), lambda cb: cb.learn.epoch in (1,2) and (ev!='after_pred' or cb.learn.training))])
+    def when(cb): return cb.learn.epoch in (1,2) and (ev!='after_pred' or cb.learn.training)
+    learn = learner(metrics=mae, cbs=[early, at(ev, throw(exc()), when)])
     learn.fit(4)
     column = [v for v in learn.recorder.history['mae'] if v is not None]
     assert len(learn.recorder.history)==4 and early.best==min(column) and (exc is CancelTrain or len(column)==2)
 
-@pytest.mark.parametrize('cb', [TrackerCallback, EarlyStoppingCallback, SaveModelCallback, ReduceLROnPlateau, TerminateOnNaNCallback, lambda: ThresholdStopper(-1.), lambda: OnBetter(print)])
+@pytest.mark.parametrize('cb', [TrackerCallback, EarlyStoppingCallback, SaveModelCallback, ReduceLROnPlateau, TerminateOnNaNCallback,
+                                lambda: ThresholdStopper(-1.), lambda: OnBetter(print)])
 def test_start_epoch(cb, tmp_path):
     learn = learner(cbs=cb(), path=tmp_path)
     learn.fit(5, start_epoch=3)
     assert [r['epoch'] for r in learn.recorder.history]==[3,4]
 
-def every_tracker(tmp_path):
-    return [EarlyStoppingCallback(patience=2), SaveModelCallback(), ReduceLROnPlateau(), ThresholdStopper(1e9, comp='max'), OnBetter(lambda learn: None), TerminateOnNaNCallback()]
+def every_tracker():
+    return [EarlyStoppingCallback(patience=2), SaveModelCallback(), ReduceLROnPlateau(), ThresholdStopper(1e9, comp='max'),
+            OnBetter(lambda learn: None), TerminateOnNaNCallback()]
 
 def test_inference_is_not_tracked(tmp_path):
     "Neither alone nor within a fit"
-    learn = learner(cbs=every_tracker(tmp_path), path=tmp_path, metrics=mae)
+    learn = learner(cbs=every_tracker(), path=tmp_path, metrics=mae)
     learn.validate(); learn.get_preds()
     assert not list(tmp_path.rglob('*.pth'))
     learn.fit(2)
@@ -296,7 +327,7 @@ def test_inference_is_not_tracked(tmp_path):
 def test_validation_in_between_changes_nothing(tmp_path):
     runs = []
     for i,extra in enumerate(([], [ValidateEvery('1ba')])):
-        learn = learner(n=4, cbs=every_tracker(tmp_path) + extra, path=tmp_path/str(i), metrics=mae, lr=.3)
+        learn = learner(n=4, cbs=every_tracker() + extra, path=tmp_path/str(i), metrics=mae, lr=.3)
         learn.fit(6)
         runs.append((learn.recorder.history['valid_loss'], learn.early_stopping.state_dict(), weights(learn).tolist(), learn.opt.hypers[0]['lr']))
     assert runs[0]==runs[1]
@@ -308,19 +339,21 @@ def test_resume(values, patience, delta, data):
     stop = data.draw(st.integers(1, len(values)))
     late = data.draw(st.booleans())
     def cbs(): return [EarlyStoppingCallback('x', 'min', delta, patience), ReduceLROnPlateau('x', 'min', delta, 2, 2.), TrackerCallback('x', 'max')]
-    whole,first,second = track(values, *cbs()),track(values, *cbs(), at('after_epoch', lambda cb: cb.learn.stop(), lambda cb: cb.learn.epoch==stop-1)),None
+    halt = at('after_epoch', lambda cb: cb.learn.stop(), lambda cb: cb.learn.epoch==stop-1)
+    whole,first = track(values, *cbs()),track(values, *cbs(), halt)
     if len(whole.recorder.history)<=stop: return
     f = io.BytesIO()
     torch.save([cb.state_dict() for cb in first.cbs if isinstance(cb, TrackerCallback)] + [first.opt.state_dict(), first.model.state_dict()], f)
     f.seek(0)
     *states,opt,model = torch.load(f, weights_only=True)
     new = cbs()
+    def load_trackers():
+        for o,s in zip(new, states): o.load_state_dict(s)
     def load(cb):
-        for o,s in zip(new, states): o.load_state_dict(s)
+        if late: load_trackers()
         cb.learn.opt.load_state_dict(opt); cb.learn.model.load_state_dict(model)
-    if not late:
-        for o,s in zip(new, states): o.load_state_dict(s)
-    second = track(values, *new, at('before_fit', load if late else lambda cb: (cb.learn.opt.load_state_dict(opt), cb.learn.model.load_state_dict(model)), order=99), start_epoch=stop)
+    if not late: load_trackers()
+    second = track(values, *new, at('before_fit', load, order=99), start_epoch=stop)
     assert second.epoch==whole.epoch and torch.equal(weights(second), weights(whole))
     assert [o.state_dict() for o in new]==[cb.state_dict() for cb in whole.cbs if isinstance(cb, TrackerCallback)]
     assert all(not o.loaded for o in new)   # the next fit begins anew
@@ -374,11 +407,14 @@ def test_best_of_two_fits(tmp_path):
     assert torch.equal(weights(learn), best)
 
 @pytest.mark.parametrize('kw,names', [
-    (dict(every_epoch=True), 'm_0 m_1 m_2 m_3'), (dict(every_epoch=2), 'm_0 m_2'), (dict(every_epoch=3), 'm_0 m_3'), (dict(every='2ep'), 'm_ep1_ba6 m_ep3_ba12'),
-    (dict(every='5ba'), 'm_ep1_ba5 m_ep3_ba10'), (dict(every='0.5dur'), 'm_ep1_ba6 m_ep3_ba12'), (dict(every='16sp'), 'm_ep1_ba4 m_ep2_ba8 m_ep3_ba12'), (dict(at_end=True), 'm'), ({}, 'm')])
+    (dict(every_epoch=True), 'm_0 m_1 m_2 m_3'), (dict(every_epoch=2), 'm_0 m_2'), (dict(every_epoch=3), 'm_0 m_3'),
+    (dict(every='2ep'), 'm_ep1_ba6 m_ep3_ba12'),
+    (dict(every='5ba'), 'm_ep1_ba5 m_ep3_ba10'), (dict(every='0.5dur'), 'm_ep1_ba6 m_ep3_ba12'),
+    (dict(every='16sp'), 'm_ep1_ba4 m_ep2_ba8 m_ep3_ba12'), (dict(at_end=True), 'm'), ({}, 'm')])
 @pytest.mark.parametrize('nv', [0, 1])
 def test_files(kw, names, nv, tmp_path):
-    learn = learner(n=3, nv=nv, cbs=[SaveModelCallback('valid_loss' if kw.get('every') or kw.get('every_epoch') else None, fname='m', **kw), Kept()], path=tmp_path)
+    monitor = 'valid_loss' if kw.get('every') or kw.get('every_epoch') else None   # saving regularly, nothing is monitored
+    learn = learner(n=3, nv=nv, cbs=[SaveModelCallback(monitor, fname='m', **kw), Kept()], path=tmp_path)
     learn.fit(4)
     assert sorted(o.stem for o in tmp_path.rglob('*.pth'))==names.split()
     if kw: assert torch.equal(weights(learn), learn.kept.all[3])
@@ -388,14 +424,23 @@ def test_files(kw, names, nv, tmp_path):
 
 def test_every_saves_the_weights_of_its_moment(tmp_path):
     kept = {}
-    learn = learner(n=3, path=tmp_path, cbs=[SaveModelCallback(every='2ba'), at('after_batch', lambda cb: kept.update({cb.learn.train_iter: weights(cb.learn)}), lambda cb: cb.learn.training)])
+    keep = at('after_batch', lambda cb: kept.update({cb.learn.train_iter: weights(cb.learn)}), lambda cb: cb.learn.training)
+    learn = learner(n=3, path=tmp_path, cbs=[SaveModelCallback(every='2ba'), keep])
     learn.fit(2)
     for i in (2,4,6): assert torch.equal(weights(learn.load(f'model_ep{(i-1)//3}_ba{i}', with_opt=False)), kept[i])
+
+def test_a_file_that_is_gone(tmp_path):
+    "Not worth to lose what was trained"
+    remove = at('after_epoch', lambda cb: cb.learn.save_model.last_saved_path.unlink(), lambda cb: cb.learn.epoch==1, order=99)
+    learn = learner(n=1, cbs=[Prescribe([1.,2.]), SaveModelCallback('x', 'min'), Kept(), remove], path=tmp_path)
+    with pytest.warns(UserWarning, match='is gone'): learn.fit(2)
+    assert torch.equal(weights(learn), learn.kept.all[1])
 
 def test_same_file_twice():
     with pytest.raises(ValueError, match='another `fname`'): learner(cbs=[SaveModelCallback(), SaveModelCallback('train_loss')]).fit(1)
 
-@pytest.mark.parametrize('ev', [e for e in event if e not in ('after_create','before_evaluate','after_evaluate','before_predict','after_predict','cleanup','after_exception') and 'cancel' not in e])
+elsewhere = 'after_create','before_evaluate','after_evaluate','before_predict','after_predict','cleanup','after_exception'
+@pytest.mark.parametrize('ev', [e for e in event if e not in elsewhere and 'cancel' not in e])
 @pytest.mark.parametrize('exc', [KeyboardInterrupt, ZeroDivisionError])
 def test_however_it_ends(ev, exc, tmp_path):
     "After Ctrl-C the best, after an error what the error found; the next fit is as ever"
@@ -404,7 +449,8 @@ def test_however_it_ends(ev, exc, tmp_path):
         last['w'] = weights(cb.learn)
         raise exc
     cb = at(ev, boom, lambda cb: cb.learn.epoch==2 and not last, order=70)
-    learn = learner(n=2, path=tmp_path, cbs=[Prescribe([3.,1.,2.,2.]), SaveModelCallback('x', 'min'), EarlyStoppingCallback('x', 'min', patience=3), Kept(), cb])
+    learn = learner(n=2, path=tmp_path, cbs=[Prescribe([3.,1.,2.,2.]), SaveModelCallback('x', 'min'),
+                                             EarlyStoppingCallback('x', 'min', patience=3), Kept(), cb])
     try: learn.fit(3)
     except exc: pass
     if last: assert torch.equal(weights(learn), learn.kept.all[1] if exc is KeyboardInterrupt else last['w'])
@@ -435,7 +481,8 @@ class Slow(TerminateOnNaNCallback):
 
 @pytest.mark.parametrize('value', [nan, inf])
 @pytest.mark.parametrize('i', [0, 2, 4])
-@pytest.mark.parametrize('cb,n', [(TerminateOnNaNCallback, lambda i: i+1), (lambda: Slow('2ba'), lambda i: min(5, 2*(i//2)+2)), (Slow, lambda i: 5), (lambda: Slow('1ep'), lambda i: 5), (lambda: Slow(None), lambda i: 5)])
+@pytest.mark.parametrize('cb,n', [(TerminateOnNaNCallback, lambda i: i+1), (lambda: Slow('2ba'), lambda i: min(5, 2*(i//2)+2)),
+                                  (Slow, lambda i: 5), (lambda: Slow('1ep'), lambda i: 5), (lambda: Slow(None), lambda i: 5)])
 def test_it_stops(value, i, cb, n):
     data = bad_data(i, value)
     learn = Learner((data, batches(2)), nn.Linear(4,1), nn.MSELoss(), SGD, cbs=cb())

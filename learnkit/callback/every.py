@@ -11,7 +11,6 @@ from math import floor
 from time import monotonic, perf_counter
 from typing import Any, Callable
 
-import torch
 from fastcore.basics import store_attr
 
 from .core import Callback
@@ -50,15 +49,19 @@ def _hint(every):
 
 # %% ../../nbs/16_callback.every.ipynb #0bd4cc93
 class Every:
-    "Whether it is time again: every 2 epochs ('2ep'), 500 batches ('500ba'), 10000 samples ('10000sp'), tenth of the run ('0.1dur'), half hour ('30m')"
+    "Says when it is time again: every 2 epochs ('2ep'), 500 batches ('500ba'), tenth of the run ('0.1dur'), half hour ('30m')"
     def __init__(self,
         every:Any=None # text such as '500ba', a number of epochs, a function of the Learner, another `Every`, or None for never
     ):
-        self.spec = getattr(every, 'spec', every)
+        self.spec = every.spec if isinstance(every, Every) else every
         self.value,self.unit = parse_every(self.spec)
         self.reset()
 
     def __bool__(self): return self.unit is not None
+    @property
+    def in_batches(self) -> bool:
+        "Can it be due within an epoch? If not, there is no need to ask at the end of each batch."
+        return self.unit not in (None,'ep')
     def __repr__(self): return f'Every({self.spec!r})'
 
     def reset(self):
@@ -85,7 +88,9 @@ class Every:
         last,self.times = self.times,self._times(self._so_far(learn))
         return self.times>last
 
-    def _times(self, amount): return floor(amount/self.value + 1e-9)   # 0.3/0.1 is a little less than 3
+    def _times(self, amount):
+        if self.unit in _whole: return amount//self.value
+        return floor(amount/self.value + 1e-9)   # 0.3/0.1 is a little less than 3
     def _before(self, learn):
         "How much was done before this epoch by a run that begins with it"
         return learn.epoch if self.unit=='ep' else learn.epoch/learn.n_epoch if self.unit=='dur' else 0
@@ -117,11 +122,17 @@ class EveryCallback(Callback):
     "Calls `f(learn)` whenever it is due"
     order,run_valid,modes,saves = 55,False,('fit',),('every',)
     def __init__(self,
-        f:Callable,   # function of the Learner
+        f:Callable,     # function of the Learner
         every:Any='1ep' # how often: text such as '500ba', a number of epochs, a function of the Learner, or None for never
     ):
         if not callable(f): raise TypeError(f'f must be a function of the Learner, not {f!r}')
-        self.f,self.every = f,Every(every)
+        self.f = f
+        self.set_every(every)
+
+    def set_every(self, every:Any):
+        "How often; with whole epochs the batches are not listened to"
+        self.every = Every(every)
+        self.run_train = self.every.in_batches
 
     def before_fit(self): self.every.start(self.learn)
     def after_batch(self):
@@ -141,13 +152,16 @@ class ValidateEvery(EveryCallback):
         ds_idx:int=1, # which loader of `dls`
         dl:Any=None   # or this one
     ):
-        self.every,self.history = Every(every),History()
+        self.history = History()
+        self.set_every(every)
         store_attr('ds_idx,dl')
 
     def before_fit(self):
         super().before_fit()
         self.learn._loader(self.ds_idx, self.dl)   # is there one? Better asked now than after an hour
         self.history = History()
+
+    def before_epoch(self): self.first = self.learn.train_iter
 
     def act(self):
         learn,start = self.learn,perf_counter()
@@ -159,4 +173,4 @@ class ValidateEvery(EveryCallback):
         if rec is not None: row['train_loss'] = to_scalar(rec.smooth_loss.value)
         row.update(zip(names, values), time=format_time(perf_counter()-start))
         self.history.append(row)
-        learn.logger([f'{learn.epoch}:{learn.iter+1}' if n=='epoch' else row.get(n) for n in columns or row])
+        learn.logger([f'{learn.epoch}:{learn.train_iter-self.first}' if n=='epoch' else row.get(n) for n in columns or row])

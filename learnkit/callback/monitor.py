@@ -64,23 +64,24 @@ def mk_comp(
 class Monitor:
     "Watches a column of the Recorder, or a function of the Learner, and knows the best value so far"
     def __init__(self,
-        monitor:str|Callable|None='valid_loss', # a column of the Recorder, a function of the Learner, or None: valid_loss, else train_loss
+        monitor:str|Callable|None='valid_loss', # a column of the Recorder, its metric, a function of the Learner, or None: valid_loss or train_loss
         comp:str|Callable|None=None,            # 'min' or 'max', or a function such as `np.less`; None: as the metric or its name says
         min_delta:float=0.,                     # by more than this must a value be better to count
         nan:str='worse'                         # a NaN is 'worse' than everything, to 'skip', or a reason to 'raise'
     ):
-        if not (monitor is None or isinstance(monitor, str) or callable(monitor)): raise TypeError(
+        if not (monitor is None or isinstance(monitor, str) or callable(monitor) or hasattr(monitor, 'accumulate')): raise TypeError(
             f"monitor must be the name of a column such as 'valid_loss', a function of the Learner, or None, not {monitor!r}")
         if not min_delta>=0: raise ValueError(f'min_delta is how much better a value must be: 0 or more, not {min_delta}')
         if nan not in ('worse','skip','raise'): raise ValueError(f"nan must be 'worse', 'skip' or 'raise', not {nan!r}")
         self.monitor,self.asked,self.min_delta,self.nan = monitor,comp,min_delta,nan
-        self.name = monitor if isinstance(monitor, str) else getattr(monitor, '__name__', type(monitor).__name__) if monitor else 'valid_loss'
+        self.name = monitor if isinstance(monitor, str) else 'valid_loss' if monitor is None else getattr(monitor, '__name__', type(monitor).__name__)
         self.comp,self.lower = mk_comp(comp) if comp is not None else (None,None)
-        self.best = None
+        self.best,self.column = None,None
 
     def start(self, learn:Any):
         "Before training: is there such a column, and which way is better? Raises ValueError if not"
-        if not callable(self.monitor): self.name = self._column(learn)
+        self.column = self._column(learn)
+        if self.column: self.name = self.column
         if self.asked is None: self.comp,self.lower = mk_comp('min' if self._lower(learn) else 'max')
         if self.best is None: self.reset()
 
@@ -90,7 +91,7 @@ class Monitor:
 
     def value(self, learn:Any) -> float|None:
         "The value now, at the end of an epoch; None if there is none"
-        v = to_scalar(self.monitor(learn) if callable(self.monitor) else learn.recorder.history[-1].get(self.name))
+        v = to_scalar(learn.recorder.history[-1].get(self.column) if self.column else self.monitor(learn))
         try: return None if v is None else float(v)
         except (TypeError, ValueError) as e: raise TypeError(f'`{self.name}` is to be one number to be watched, but it is {v!r}') from e
 
@@ -101,7 +102,8 @@ class Monitor:
     def update(self, value:float|None) -> bool|None:
         "Take in a value: is it the new best? None if there is nothing to judge"
         if value is None or (isnan(value) and self.nan=='skip'): return None
-        if isnan(value) and self.nan=='raise': raise ValueError(f"`{self.name}` is nan (with `nan='worse'` that would be no improvement, with `nan='skip'` no answer)")
+        if isnan(value) and self.nan=='raise': raise ValueError(
+            f"`{self.name}` is nan (with `nan='worse'` that would be no improvement, with `nan='skip'` no answer)")
         if isnan(value) or not self.better(value): return False
         self.best = float(value)
         return True
@@ -118,18 +120,27 @@ class Monitor:
 # %% ../../nbs/17_callback.monitor.ipynb #9a881fed
 @patch
 def _column(self:Monitor, learn):
+    "The column that is watched; None if it's a function of the Learner"
     known = [n for n in getattr(getattr(learn, 'recorder', None), 'metric_names', []) if n not in ('epoch','time')]
-    if not known: raise ValueError('there is no Recorder among the callbacks whose columns could be watched: add it, or pass a function of the Learner as `monitor`')
-    if self.monitor is None: return 'valid_loss' if 'valid_loss' in known else 'train_loss'
-    if self.monitor not in known: raise ValueError(
-        f"there is no column {self.monitor!r} to watch{' (nothing is validated)' if 'valid_loss' not in known else ''}: "
-        f"{nearest(self.monitor, known)} The columns are {', '.join(known)}")
-    return self.monitor
+    name = next((m.name for m in learn.metrics if self._stands_for(m)), self.monitor)
+    if callable(name): return None
+    if not known: raise ValueError(
+        'there is no Recorder among the callbacks whose columns could be watched: add it, or pass a function of the Learner as `monitor`')
+    if name is None: return 'valid_loss' if 'valid_loss' in known else 'train_loss'
+    if name not in known: raise ValueError(
+        f"there is no column {name!r} to watch{' (nothing is validated)' if 'valid_loss' not in known else ''}: "
+        f"{nearest(name, known)} The columns are {', '.join(known)}")
+    return name
+
+@patch
+def _stands_for(self:Monitor, metric):
+    asked = self.monitor
+    return asked in (metric, getattr(metric, 'func', None)) or (hasattr(asked, 'as_metric') and asked.__name__==metric.name)
 
 @patch
 def _lower(self:Monitor, learn):
     plain = re.sub('^(train|valid)_', '', self.name)
     said = [s for m in learn.metrics if m.name in (self.name, plain) and (s := says_lower(m)) is not None] + [lower_better(self.name)]
     if said[0] is None: raise ValueError(f"is a lower or a higher `{self.name}` better? The name does not tell: write comp='min' or comp='max'"
-                                         + ('' if callable(self.monitor) else ' (or give the metric an attribute `lower_better`)'))
+                                         + ('' if self.column is None else ' (or give the metric an attribute `lower_better`)'))
     return said[0]

@@ -18,14 +18,13 @@ from fastcore.basics import store_attr
 from .core import Callback, CancelFit
 from .every import Every
 from .monitor import Monitor
-import learnkit.save
 
 # %% ../../nbs/18_callback.tracker.ipynb #a70d65f3
 class TerminateOnNaNCallback(Callback):
     "Ends the fit when a loss is NaN or infinite"
     order,modes,saves = -9,('fit','lr_find'),('every',)
     def __init__(self,
-        every:Any='100ba' # how often to look where that means to wait, on an accelerator: text such as '500ba'; on the CPU it's each batch
+        every:Any='100ba' # how often to look on an accelerator, where that means to wait: text such as '500ba'
     ): self.every,self.sum = Every(every),None
 
     def before_fit(self): self.every.start(self.learn); self.sum = None
@@ -33,13 +32,11 @@ class TerminateOnNaNCallback(Callback):
     def after_batch(self):
         learn = self.learn
         loss = learn.loss
-        waits = self._waits(loss)
-        self.sum = torch.mul(loss, 0) if self.sum is None or not waits else torch.add(self.sum, loss, alpha=0)
-        if not waits or (learn.training and self.every(learn)): self._look()
+        self.sum = torch.mul(loss, 0) if self.sum is None else torch.add(self.sum, loss, alpha=0)   # plus 0 times the loss
+        if not self._waits(loss) or (learn.training and self.every(learn)): self._look()
 
     def after_train(self): self._look()
     after_validate = after_train
-    def after_epoch(self): self.every(self.learn, epoch=True)
 
     def _waits(self, loss): return loss.device.type!='cpu'
     def _look(self):
@@ -141,9 +138,11 @@ class ThresholdStopper(Callback):
         every:Any='1ep'                         # how often to look; more often than every epoch only for a function
     ):
         self.threshold,self.watch,self.every = float(threshold),Monitor(monitor, comp),Every(every)
+        self.run_train = self.every.in_batches
         if self.threshold!=self.threshold: raise ValueError('the threshold must be a number, not nan, which no value ever reaches')
         if self.every.unit!='ep' and not callable(monitor): raise ValueError(
-            f'within an epoch (every={every!r}) there is no row with {monitor!r} yet: pass a function such as `lambda learn: learn.smooth_loss` as `monitor`')
+            f'within an epoch (every={every!r}) there is no row with {monitor!r} yet: '
+            'pass a function such as `lambda learn: learn.smooth_loss` as `monitor`')
 
     def before_fit(self): self.watch.start(self.learn); self.every.start(self.learn)
     def after_batch(self):
@@ -175,6 +174,7 @@ class SaveModelCallback(TrackerCallback):
     ):
         super().__init__(monitor, comp, min_delta, reset_on_fit, nan)
         self.every,self.saved = Every(every),None
+        self.run_train = self.every.in_batches
         if sum(map(bool, (every_epoch, at_end, self.every)))>1: raise ValueError('of `every_epoch`, `every` and `at_end` choose one')
         if every_epoch: _positive('every_epoch', every_epoch)
         store_attr('fname,every_epoch,at_end,with_opt')
@@ -220,8 +220,10 @@ class SaveModelCallback(TrackerCallback):
     def _end(self):
         if self.at_end: self._save(self.fname)
         elif self.every or self.every_epoch: return
-        elif self.saved is not None: self.learn.load(self.fname, with_opt=self.with_opt)
-        elif self.learn.train_iter: warn(f'no epoch had a {self.watch.name} to keep, so nothing was saved: the model is that of the last batch')
+        elif self.saved is not None and self.learn.file_path(self.fname).is_file(): self.learn.load(self.fname, with_opt=self.with_opt)
+        elif self.learn.train_iter:
+            why = f'{self.saved} is gone' if self.saved else f'no epoch had a {self.watch.name} to keep, so nothing was saved'
+            warn(f'{why}: the model is that of the last batch')
 
     def cleanup(self):
         super().cleanup()
@@ -253,7 +255,8 @@ class ReduceLROnPlateau(TrackerCallback):
         super().after_epoch()
         lrs = [float(h['lr']) for h in self.learn.opt.hypers]
         if self.lrs not in (None, lrs):
-            warn(f'the learning rates were lowered to {self.lrs}, but now they are {lrs}: a schedule sets them too, and it undoes what ReduceLROnPlateau does')
+            warn(f'the learning rates were lowered to {self.lrs}, but now they are {lrs}: '
+                 'a schedule sets them too, and it undoes what ReduceLROnPlateau does')
             self.lrs = None
         if self.new_best is None: return
         self.wait = 0 if self.new_best else self.wait+1
