@@ -239,7 +239,7 @@ class NoForward(nn.Module):
     def forward(self, p, t): return ((p-t)**2).mean()
 
 @pytest.mark.parametrize('f', [
-    F.mse_loss, nn.MSELoss(), nn.MSELoss(reduction='sum'), MSELossFlat(), by_arg, by_kw, Forward(),
+    F.mse_loss, nn.MSELoss(), partial(nn.MSELoss()), nn.MSELoss(reduction='sum'), MSELossFlat(), by_arg, by_kw, Forward(),
     BaseLoss(Forward, is_2d=False), partial(F.mse_loss, reduction='sum'), partial(by_kw), F.huber_loss,
     torch.compile(nn.MSELoss(), backend='eager')])
 def test_none_reduce(f):
