@@ -15,7 +15,7 @@ from fastcore.basics import patch, store_attr
 from torch import Tensor
 
 from .callback.recorder import History, pyplot
-from .core import flatten_check, is_listy, nested_reorder, to_np, tuplify
+from .core import apply, flatten_check, is_listy, nested_reorder, to_np, tuplify
 from .learner import Learner
 import learnkit.inference
 
@@ -89,6 +89,16 @@ def _short(v):
     if v.numel()==1: return f'{v.item():.4g}'
     return f'[{", ".join(f"{o:.4g}" for o in v.flatten()[:4].tolist())}{", …" if v.numel()>4 else ""}]'
 
+def _at(b, i): return apply(lambda t: t[i], b)
+
+def _by_name(inputs):
+    if inputs is None: return {}
+    if isinstance(inputs, Mapping): return inputs
+    return {f'input {i}':t for i,t in enumerate(inputs)} if is_listy(inputs) else {'input':inputs}
+
+def _one_class_each(preds, decoded):
+    return isinstance(preds, Tensor) and isinstance(decoded, Tensor) and preds.ndim==2 and decoded.ndim==1 and decoded.dtype==torch.long
+
 @patch
 def rows(self:Interpretation,
     idxs:int|list|Tensor # the numbers of the items
@@ -96,11 +106,12 @@ def rows(self:Interpretation,
     "A table of items: number, loss, target, answer, probability of the answer, and the inputs if they are kept"
     idxs = torch.as_tensor(idxs).reshape(-1)
     inputs,preds,targs,decoded,losses = self[idxs]
-    inputs = {} if inputs is None else inputs if isinstance(inputs, Mapping) else {f'input {i}' if is_listy(inputs) else 'input':t for i,t in enumerate(tuplify(inputs))}
+    inputs = _by_name(inputs)
+    probs = preds.gather(1, decoded[:,None])[:,0] if _one_class_each(preds, decoded) else None
     def row(i):
-        d = dict(item=idxs[i].item(), loss=losses[i].item(), target=self.name(targs[i]), prediction=self.name(decoded[i]))
-        if isinstance(preds, Tensor) and isinstance(decoded, Tensor) and preds.ndim==2 and decoded.ndim==1: d['probability'] = preds[i,decoded[i]].item()
-        return d | {k:_short(t[i]) for k,t in inputs.items()}
+        d = dict(item=idxs[i].item(), loss=losses[i].item(), target=self.name(_at(targs, i)), prediction=self.name(_at(decoded, i)))
+        if probs is not None: d['probability'] = probs[i].item()
+        return d | {k:_short(_at(t, i)) for k,t in inputs.items()}
     return History(row(i) for i in range(len(idxs)))
 
 @patch
@@ -143,7 +154,8 @@ class ClassificationInterpretation(Interpretation):
         if self.vocab is None: self.vocab = list(range(self._n_classes()))
         ids = torch.cat([self.answers, self.truths])
         odd = ids[(ids<0) | (ids>=len(self.vocab))]
-        if len(odd): raise ValueError(f'class number {odd[0].item()} has no name: `vocab` has {len(self.vocab)}, for the numbers 0 to {len(self.vocab)-1}')
+        if len(odd): raise ValueError(
+            f'class number {odd[0].item()} has no name: `vocab` has {len(self.vocab)}, for the numbers 0 to {len(self.vocab)-1}')
 
     def _check(self):
         "Answers and targets as vectors of class numbers"
@@ -152,9 +164,11 @@ class ClassificationInterpretation(Interpretation):
             f'ClassificationInterpretation wants one target and one prediction for each item, not a {type(t).__name__} and a {type(d).__name__}')
         if d.dtype==torch.bool and t.numel()==d.numel()==len(d): d,t = d.long(),t.long()   # yes or no
         what = 'several yes or no for each item' if d.dtype==torch.bool else f'numbers ({d.dtype})' if d.is_floating_point() else ''
-        if what: raise TypeError(f'the answers are {what}, not class numbers: use `Interpretation`, or a loss function for classes such as `CrossEntropyLossFlat()`')
+        if what: raise TypeError(f'the answers are {what}, not class numbers: '
+            'use `Interpretation`, or a loss function for classes such as `CrossEntropyLossFlat()`')
         if t.is_floating_point() or t.numel()!=d.numel(): raise TypeError(
-            f'the targets ({t.dtype}, {list(t.shape)}) are no class numbers for answers of shape {list(d.shape)}; of probabilities, or one-hot, `y.argmax(1)` makes some')
+            f'the targets ({t.dtype}, {list(t.shape)}) are no class numbers for answers of shape {list(d.shape)}; '
+            'of probabilities, or one-hot, `y.argmax(1)` makes some')
         return flatten_check(d, t)
 
     def _n_classes(self):

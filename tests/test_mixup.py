@@ -7,6 +7,7 @@ from torch import nn
 from torch.distributions import Beta
 from torch.nn import functional as F
 from torch.optim import SGD
+from torch.utils._python_dispatch import TorchDispatchMode
 from learnkit.callback.core import *
 from learnkit.callback.mixup import *
 from learnkit.data import DataLoaders
@@ -112,8 +113,8 @@ def test_sum_and_several_losses_an_item():
 
 @pytest.mark.parametrize('name,case', [(n,c) for n in ('MixUp','CutMix') for c in ('flat','smooth','mse')])
 def test_same_numbers_as_fastai(name, case):
-    "Its callback on the same Learner gives the same weights. (Its CutMix writes into the batch, so each epoch gets new ones,
-    as tensors of their own: the last bit of a matrix product depends on how its memory is aligned.)"
+    """Its callback on the same Learner gives the same weights. (Its CutMix writes into the batch, so each epoch gets new ones,
+    as tensors of their own: the last bit of a matrix product depends on how its memory is aligned.)"""
     theirs = getattr(pytest.importorskip('fastai.callback.mixup'), name)
     kind,loss_func,_ = HAND[case]
     def weights(cls):
@@ -281,6 +282,25 @@ def test_mixup_mixes_inputs_and_targets_alike(n, alpha, seed):
     (a,b), = got
     assert torch.equal(a, b) and (a.diagonal()>=.5).all()
     torch.testing.assert_close(a.sum(1), torch.ones(n))
+
+# -- nothing is read from the device
+
+class Reads(TorchDispatchMode):
+    "Counts what makes the program wait for the device: reading a number, or a size that depends on numbers"
+    def __init__(self): super().__init__(); self.n = 0
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.n += func.overloadpacket in (torch.ops.aten._local_scalar_dense, torch.ops.aten.nonzero, torch.ops.aten.equal, torch.ops.aten.is_nonzero)
+        return func(*args, **(kwargs or {}))
+
+@pytest.mark.parametrize('kind', ['ints', 'probs'])
+def test_no_batch_reads_from_the_device(kind):
+    def reads(cbs, n):
+        dls = DataLoaders(data(kind, n))
+        learn = Quiet(dls, model(), nn.CrossEntropyLoss(), SGD, lr=.1, cbs=cbs)
+        with Reads() as r: learn.fit(1)
+        return r.n
+    for cbs in ([MixUp()], [CutMix()]): assert reads(cbs, 9)-reads(cbs, 3)==reads([], 9)-reads([], 3)
+    assert reads([Callback(after_batch=lambda self: self.learn.loss.item())], 9)-6==reads([Callback(after_batch=lambda self: self.learn.loss.item())], 3)+reads([], 9)-reads([], 3)
 
 # -- mistakes
 

@@ -60,14 +60,17 @@ class MixHandler(Callback):
     def __init__(self,
         alpha:float=.5 # both parameters of the Beta distribution of `lam`: near 0 items are hardly mixed, at 1 every share is as likely
     ):
-        if not (isinstance(alpha, (int,float)) and alpha>0): raise ValueError(f'alpha, the parameter of a Beta distribution, must be a number above 0, not {alpha!r}')
+        if not (isinstance(alpha, (int,float)) and alpha>0): raise ValueError(
+            f'alpha, the parameter of a Beta distribution, must be a number above 0, not {alpha!r}')
         self.alpha = float(alpha)
         self.distrib = Beta(torch.tensor(self.alpha), torch.tensor(self.alpha))
 
     def before_fit(self):
         learn,me = self.learn,type(self).__name__
-        if isinstance(learn.loss_func, MixedLoss): raise ValueError(f'{me} and {type(learn.loss_func.mixer).__name__} would mix the same batches: use one of them')
-        if learn.loss_func is None: raise ValueError(f"{me} can't mix a loss that the model computes itself: pass `loss_func=` to the Learner")
+        if isinstance(learn.loss_func, MixedLoss): raise ValueError(
+            f'{me} and {type(learn.loss_func.mixer).__name__} would mix the same batches: use one of them')
+        if learn.loss_func is None: raise ValueError(
+            f"{me} can't mix a loss that the model computes itself: pass `loss_func=` to the Learner")
         self.y_int = _of_loss(learn.loss_func, 'y_int')
         if self.y_int:
             with none_reduce(learn.loss_func): pass   # if it can't, say so now
@@ -128,7 +131,8 @@ def lf(self:MixHandler, pred:Any, *yb, **kw) -> torch.Tensor:
 # %% ../../nbs/24_callback.mixup.ipynb #5b617042
 def _need_floats(xb, who):
     ints = [t for t in tree_leaves(xb) if isinstance(t, torch.Tensor) and not t.is_floating_point()]
-    if ints: raise TypeError(f'{who} blends inputs, and there is nothing between whole numbers: it got {shapes(xb)}. Write `x.float()` for pictures; embedded words can be blended, but not their numbers')
+    if ints: raise TypeError(f'{who} blends inputs, and there is nothing between whole numbers: it got {shapes(xb)}. '
+                             'Write `x.float()` for pictures; of words the embeddings can be blended, not the numbers')
 
 class MixUp(MixHandler):
     "Blends each item with another one (Zhang et al., 2017, https://arxiv.org/abs/1710.09412)"
@@ -169,7 +173,8 @@ class CutMix(MixHandler):
     def size(self, xb:tuple) -> tuple:
         "Height and width of the pictures"
         sizes = {tuple(t.shape[-2:]) if isinstance(t, torch.Tensor) and t.ndim>2 else None for t in tree_leaves(xb)}
-        if len(sizes)>1 or None in sizes: raise ValueError(f'CutMix cuts the same box out of all inputs, which must be pictures (item, channel, row, column) of one size, not {shapes(xb)}')
+        if len(sizes)>1 or None in sizes: raise ValueError('CutMix cuts the same box out of all inputs, '
+            f'which must be pictures (item, channel, row, column) of one size, not {shapes(xb)}')
         return sizes.pop()
 
     def rand_bbox(self,

@@ -47,7 +47,8 @@ class AugmentCallback(Callback):
     def __init__(self,
         aug:Callable # from a batch's inputs to as many inputs; of a batch by name, from its dictionary to another
     ):
-        if not callable(aug): raise TypeError(f'aug must be a function of the inputs of a batch, such as `lambda x: x.flip(-1)`, not {aug!r} (a {type(aug).__name__})')
+        if not callable(aug): raise TypeError(
+            f'aug must be a function of the inputs of a batch, such as `lambda x: x.flip(-1)`, not {aug!r} (a {type(aug).__name__})')
         self.aug = aug
 
     def before_batch(self):
@@ -73,10 +74,12 @@ def tta(self:Learner,
 ) -> tuple:
     "Predictions from several, augmented, views of each item, and the targets"
     augs = list(aug) if is_listy(aug) else [aug]
-    if aug is None or not augs: raise ValueError('what may be done to the inputs? Pass a function as `aug=`, such as `lambda x: x.flip(-1)`, or a list of them')
+    if aug is None or not augs: raise ValueError(
+        'what may be done to the inputs? Pass a function as `aug=`, such as `lambda x: x.flip(-1)`, or a list of them')
     if n is None: n = len(augs) if is_listy(aug) else 4
     if n<1: raise ValueError(f'n is the number of augmented passes, at least 1, not {n}')
-    if hasattr(dl, '__next__'): raise TypeError(f'tta goes through the data {n+1} times, which a {type(dl).__name__} cannot: pass a list of batches or a DataLoader')
+    if hasattr(dl, '__next__'): raise TypeError(
+        f'tta goes through the data {n+1} times, which a {type(dl).__name__} cannot: pass a list of batches or a DataLoader')
     def preds(*extra): return self.get_preds(ds_idx, dl, act=act, cbs=[*tuplify(cbs), *extra])
     rng = get_random_states()
     try:

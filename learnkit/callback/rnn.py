@@ -20,7 +20,8 @@ class ModelResetter(Callback):
     def before_fit(self):
         model = get_model(self.learn.model)
         if not callable(getattr(model, 'reset', None)): raise TypeError(
-            f"ModelResetter calls the model's `reset`, which {type(model).__name__} doesn't have: write `def reset(self): self.h = None`, or what forgets its state")
+            f"ModelResetter calls the model's `reset`, which {type(model).__name__} doesn't have: "
+            "write `def reset(self): self.h = None`, or what forgets its state")
     def reset(self): getattr(get_model(self.learn.model), 'reset', noop)()
     before_train = before_validate = after_validate = cleanup = reset
 
