@@ -292,6 +292,7 @@ def none_reduce(
         old,f.reduction = f.reduction,'none'
         try: yield loss_func
         finally: f.reduction = old
+    elif getattr(loss_func, 'keywords', {}).get('reduction')=='none': yield loss_func   # it does so already
     elif _takes_reduction(loss_func): yield partial(loss_func, reduction='none')
     else: raise TypeError(f'`{_name(loss_func)}` cannot give one loss for each item: it has no attribute and no '
         "argument `reduction`. Write `def my_loss(pred, targ, reduction='mean')`, and return all losses for `'none'`.")
