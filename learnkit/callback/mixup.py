@@ -56,7 +56,7 @@ class MixHandler(Callback):
     run_valid,modes = False,('fit','lr_find')
     lam:torch.Tensor|None = None   # the share of the items themselves; None while the batch is not mixed
     yb1:tuple|None = None          # the targets of the others
-    mixed,old_lf = None,None       # the loss function with and without mixing
+    mixed,old_lf,each = None,None,None   # the loss function with mixing, without it, and for each item
     def __init__(self,
         alpha:float=.5 # both parameters of the Beta distribution of `lam`: near 0 items are hardly mixed, at 1 every share is as likely
     ):
@@ -74,7 +74,7 @@ class MixHandler(Callback):
         self.y_int = _of_loss(learn.loss_func, 'y_int')
         if self.y_int:
             with none_reduce(learn.loss_func): pass   # if it can't, say so now
-        self.old_lf,self.mixed = learn.loss_func,MixedLoss(learn.loss_func)
+        self.old_lf,self.each,self.mixed = learn.loss_func,learn.loss_func,MixedLoss(learn.loss_func)
         self.mixed.mixer,learn.loss_func = self,self.mixed
 
     def unmix(self): self.lam = self.yb1 = None
@@ -82,7 +82,7 @@ class MixHandler(Callback):
 
     def cleanup(self):
         if self.mixed is not None and self.learn.loss_func is self.mixed: self.learn.loss_func = self.old_lf
-        self.mixed = self.old_lf = None
+        self.mixed = self.old_lf = self.each = None
         self.unmix()
 
     @property
@@ -122,7 +122,8 @@ def mix_y(self:MixHandler,
 @patch
 def lf(self:MixHandler, pred:Any, *yb, **kw) -> torch.Tensor:
     "`lam` of the loss against the items' own targets and `1-lam` of that against the others'"
-    with none_reduce(self.old_lf) as each: loss,loss1 = each(pred, *yb, **kw),each(pred, *self.yb1, **kw)
+    with none_reduce(self.each) as self.each:   # of a function, found in the first batch
+        loss,loss1 = self.each(pred, *yb, **kw),self.each(pred, *self.yb1, **kw)
     n = len(self.lam)
     if loss.numel()%n: raise ValueError(f"a loss for each of {n} items is needed, but with reduction='none' the loss function gives {shapes(loss)}")
     loss = torch.lerp(loss1.reshape(n, -1), loss.reshape(n, -1), self.lam.to(loss.dtype)[:,None])
