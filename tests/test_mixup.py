@@ -224,6 +224,24 @@ def test_muted_and_removed():
     learn.fit(1); learn.remove_cb(MixUp); learn.fit(1)
     for w in ws: assert torch.equal(w, params(m))
 
+def test_taking_turns():
+    "Switched on and off, and added, in the middle of a fit"
+    class Turns(Callback):
+        def before_epoch(self):
+            odd = bool(self.learn.epoch%2)
+            self.learn.mix_up.run,self.learn.cut_mix.run = not odd,odd
+    class Late(Callback):
+        def before_train(self):
+            self.learn.remove_cbs([MixUp, CutMix])
+            self.learn.add_cb(CutMix() if self.learn.epoch%2 else MixUp())
+    for kind,loss_func in (('ints', nn.CrossEntropyLoss()), ('ints', F.cross_entropy), ('probs', MSELossFlat())):
+        m = model()
+        torch.manual_seed(5)
+        for cls in (MixUp, CutMix)*2: Quiet(DataLoaders(data(kind)), m, loss_func, SGD, lr=.1, cbs=cls).fit(1)
+        for cbs in ([MixUp(), CutMix(), Turns()], [CutMix(), MixUp(), Turns()], [Late()]):
+            learn = Quiet(DataLoaders(data(kind)), model(), loss_func, SGD, lr=.1, cbs=cbs)
+            assert torch.equal(params(fit(learn, 4).model), params(m)) and learn.loss_func is loss_func
+
 def test_a_subclass_that_mixes_now_and_then():
     class Sometimes(MixUp):
         def before_batch(self):

@@ -65,10 +65,13 @@ class MixHandler(Callback):
         self.alpha = float(alpha)
         self.distrib = Beta(torch.tensor(self.alpha), torch.tensor(self.alpha))
 
-    def before_fit(self):
+    def wrap(self):
+        "Have the loss function mixed from now on, unless it is already"
+        if self.mixed is not None: return
         learn,me = self.learn,type(self).__name__
-        if isinstance(learn.loss_func, MixedLoss): raise ValueError(
-            f'{me} and {type(learn.loss_func.mixer).__name__} would mix the same batches: use one of them')
+        other = getattr(learn.loss_func, 'mixer', None)
+        if other is not None and other.learn is learn and other.run: raise ValueError(
+            f'{me} and {type(other).__name__} would mix the same batches: use one of them, or have them take turns with `run`')
         if learn.loss_func is None: raise ValueError(
             f"{me} can't mix a loss that the model computes itself: pass `loss_func=` to the Learner")
         self.y_int = _of_loss(learn.loss_func, 'y_int')
@@ -78,7 +81,10 @@ class MixHandler(Callback):
         self.mixed.mixer,learn.loss_func = self,self.mixed
 
     def unmix(self): self.lam = self.yb1 = None
-    before_train = after_batch = unmix
+    after_batch = unmix
+    def before_train(self):
+        self.wrap()
+        self.unmix()
 
     def cleanup(self):
         if self.mixed is not None and self.learn.loss_func is self.mixed: self.learn.loss_func = self.old_lf
@@ -116,6 +122,7 @@ def mix_y(self:MixHandler,
 ):
     "Remember the others' targets, or mix the targets with them if that is how it is done"
     learn = self.learn
+    self.wrap()   # it may have been switched on after `before_train`
     if self.stack_y: self.yb1 = apply(lambda t: t[other] if isinstance(t, torch.Tensor) else t, learn.yb)
     else: learn.yb = apply(lambda t: blend(_as_float(t), other, self.lam), learn.yb)
 
