@@ -287,10 +287,12 @@ def none_reduce(
     loss_func # with an attribute or an argument `reduction`
 ):
     "Within the block, `loss_func` gives one loss for each item"
-    if hasattr(loss_func, 'reduction'):
-        old,loss_func.reduction = loss_func.reduction,'none'
+    f = _plain(loss_func)   # a `partial` of a module: the attribute is the module's
+    if hasattr(f, 'reduction'):
+        old,f.reduction = f.reduction,'none'
         try: yield loss_func
-        finally: loss_func.reduction = old
+        finally: f.reduction = old
+    elif getattr(loss_func, 'keywords', {}).get('reduction')=='none': yield loss_func   # it does so already
     elif _takes_reduction(loss_func): yield partial(loss_func, reduction='none')
     else: raise TypeError(f'`{_name(loss_func)}` cannot give one loss for each item: it has no attribute and no '
         "argument `reduction`. Write `def my_loss(pred, targ, reduction='mean')`, and return all losses for `'none'`.")
