@@ -11,11 +11,13 @@ __version__ = "0.1.0"
 # %% ../nbs/91_init.ipynb #eb6bf7e1
 from inspect import ismodule as _ismodule
 
-from . import inference, save, show
-from .callback import on
+from . import checkpoint, inference, save, show
+from .callback import on, preds
+from .callback.checkpoint import CheckpointCallback
 from .callback.core import *
 from .callback.progress import CSVLogger, ProgressCallback
 from .callback.recorder import Recorder
+from .callback.tracker import EarlyStoppingCallback, ReduceLROnPlateau, SaveModelCallback
 from .core import set_seed
 from .data import DataLoaders
 from .learner import Learner

@@ -29,8 +29,19 @@ from .learner import *
 from .inference import *
 from .save import *
 from .show import *
+from .callback.every import *
+from .callback.monitor import *
+from .callback.tracker import *
+from .callback.mixup import *
+from .callback.rnn import *
+from .callback.preds import *
+from .interpret import *
+from .callback.hook import *
+from .callback.stats import *
 from .callback.on import *
 from .order import *
+from .checkpoint import *
+from .callback.checkpoint import *
 
 # %% ../nbs/90_all.ipynb #3450b9ff
 __all__ = [o for o in dir() if not o.startswith('_')]
