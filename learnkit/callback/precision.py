@@ -41,9 +41,9 @@ class MixedPrecision(Callback):
         return _dtypes[self.amp_mode]
 
     def before_fit(self):
-        self.device,p = self.learn.device.type,one_param(self.learn.model)
-        if p is not None: self.device = p.device.type
-        if self.device=='cuda' and self.dtype==torch.bfloat16 and not torch.cuda.is_bf16_supported():
+        p = one_param(self.learn.model)
+        self.device_type = (self.learn.device if p is None else p.device).type
+        if self.device_type=='cuda' and self.dtype==torch.bfloat16 and not torch.cuda.is_bf16_supported():
             raise ValueError('this GPU has no bfloat16: use to_fp16()')
         if self.learn.mode!='fit': return
         half = next((k for k,p in self.learn.model.named_parameters() if p.dtype==torch.float16 and p.requires_grad), None)
@@ -52,7 +52,7 @@ class MixedPrecision(Callback):
         self._make_scaler()
 
     def before_pred(self):
-        ctx = torch.autocast(self.device, dtype=self.dtype)
+        ctx = torch.autocast(self.device_type, dtype=self.dtype)
         ctx.__enter__()
         self.open.append((vars(self.learn).get('batches'), ctx))
     def after_pred(self): self.learn.pred = to_float(self.learn.pred)
@@ -74,6 +74,7 @@ class MixedPrecision(Callback):
 # %% ../../nbs/22_callback.precision.ipynb #2a338f85
 @patch
 def before_backward(self:MixedPrecision):
+    self._leave(0)   # a run within this batch may have failed, and the failure been caught
     if self.scaler.is_enabled(): self.learn.loss_grad = self.scaler.scale(self.learn.loss_grad)
 
 @patch
@@ -106,7 +107,7 @@ def _update(self:MixedPrecision):
 @patch
 def _make_scaler(self:MixedPrecision):
     if self.scaler is None: self.scaler = torch.amp.GradScaler(
-        one_param(self.learn.model).device.type, **{'enabled':self.amp_mode==AMPMode.FP16, **self.kwargs})
+        self.learn.device.type, **{'enabled':self.amp_mode==AMPMode.FP16, **self.kwargs})
 
 @patch
 def load_state_dict(self:MixedPrecision, state:dict):
