@@ -125,9 +125,9 @@ def test_never_stays_on(ev, exc, order):
 def test_a_run_within_a_batch_has_its_own():
     def peek(cb):
         cb.learn.get_preds()
+        now.append(auto())
         try: cb.learn.get_preds(cbs=Callback(after_pred=throw(KeyError())))
         except KeyError: pass
-        now.append(auto())
     now = []
     for ev in ('after_pred','before_loss','after_loss','after_backward','before_step'):
         now.clear()

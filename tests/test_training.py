@@ -322,7 +322,7 @@ def test_nested_validations():
         try: cb.learn.get_preds(cbs=Callback(after_pred=throw(KeyError())))
         except KeyError: pass
     seen = []
-    for ev in ('after_step','before_pred','after_validate','after_epoch'):
+    for ev in ('before_batch','before_pred','after_pred','after_loss','after_backward','after_step','after_validate','after_epoch'):
         a,b = (fit(mkbn([*cbs, at(ev, peek, modes=('fit',))]), 2) for cbs in ([EMACallback(.5, at_end=False)], []))
         assert same(ws(a), ws(b)), ev
 
@@ -339,7 +339,9 @@ def test_after_the_fit():
     trained,valid = ws(learn),learn.recorder.history[-1]['valid_loss']
     assert learn.validate()[0]==valid and same(ws(learn), trained)
     preds = learn.get_preds()[0]
-    with learn.ema.averaged(): assert torch.equal(learn.model.eval()(fvalid[0][0]), preds[:4])
+    with learn.ema.averaged():
+        learn.validate()
+        assert torch.equal(learn.model.eval()(fvalid[0][0]), preds[:4])
     assert same(ws(learn), trained)
     taken = fit(mkbn(EMACallback(.5)), 2)
     taken.model.load_state_dict(bn(seed=3).state_dict())   # by hand: no average of these
@@ -352,6 +354,13 @@ def test_loading_forgets_the_average(tmp_path):
     learn.load('other', with_opt=False)
     assert learn.validate()==other.validate()
     with pytest.raises(RuntimeError, match='no averaged weights'): learn.ema.averaged().__enter__()
+
+def test_weights_that_move_in_memory():
+    "Where something else gives the parameters new storage, the averages still reach them"
+    learn = Learner(DataLoaders(images(5), images(2, 1)), conv(), nn.CrossEntropyLoss(), opt_func=SGD, lr=.1, cbs=[EMACallback(.5, at_end=False), ChannelsLast()])
+    fit(learn)
+    trained = ws(learn)
+    assert abs(learn.validate()[0]-learn.recorder.history[-1]['valid_loss'])<1e-6 and same(ws(learn), trained)
 
 def test_skipped_steps_are_no_steps():
     learn = fit(mkbn([EMACallback(.5), at('before_step', throw(CancelStep), lambda cb: cb.learn.iter==1)]), 2)

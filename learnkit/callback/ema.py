@@ -42,7 +42,7 @@ class Averages:
         def own(k, w): return self.values[k].to(w.device, _wide(w)) if k in self.values else w.detach().to(_wide(w), copy=True)
         self.values = {k:own(k, w) for k,w in weights.items()}
         by = {}
-        for k,w in weights.items(): by.setdefault((w.device, w.dtype), []).append((w.detach(), self.values[k]))
+        for k,w in weights.items(): by.setdefault((w.device, w.dtype), []).append((w, self.values[k]))
         self.groups = [tuple(map(list, zip(*o))) for o in by.values()]
 
     @torch.no_grad()
@@ -52,17 +52,15 @@ class Averages:
             if n==0: torch._foreach_copy_(avgs, ws)
             else: avg_fn(avgs, ws if ws[0].dtype==avgs[0].dtype else [w.to(avgs[0].dtype) for w in ws], n)
 
-    @torch.no_grad()
     def swap_in(self) -> list:
         "Put the averages into the weights; returns the weights"
-        kept = [[w.clone() for w in ws] for ws,_ in self.groups]
-        for ws,avgs in self.groups: torch._foreach_copy_(ws, avgs)
+        kept = [[w.detach().clone() for w in ws] for ws,_ in self.groups]
+        self.put([avgs for _,avgs in self.groups])
         return kept
 
-    @torch.no_grad()
-    def swap_out(self, kept:list):
-        "Put the weights back that `swap_in` gave"
-        for (ws,_),old in zip(self.groups, kept): torch._foreach_copy_(ws, old)
+    def put(self, values:list):
+        "Put values into the weights: the averages, or what `swap_in` gave"
+        for (ws,_),vs in zip(self.groups, values): torch._foreach_copy_([w.data for w in ws], vs)   # `data`: unseen by a backward pass to come
 
 # %% ../../nbs/21_callback.ema.ipynb #c28e8ab7
 class EMACallback(Callback):
@@ -124,7 +122,7 @@ def swap_in(self:EMACallback):
 @patch
 def swap_out(self:EMACallback):
     "Put the trained weights back, bit for bit"
-    if self.kept is not None: self.avgs.swap_out(self.kept)
+    if self.kept is not None: self.avgs.put(self.kept)
     self.kept,self.depth = None,0
 
 @patch
@@ -132,9 +130,9 @@ def swap_out(self:EMACallback):
 def averaged(self:EMACallback):
     "Have the averaged weights in the model for the length of a `with` block"
     if not self.n_avg: raise RuntimeError('there are no averaged weights: none before the first step of a fit, and none of a model that was loaded since')
-    self.swap_in()
+    kept = self.avgs.swap_in()
     try: yield self.learn
-    finally: self.swap_out()
+    finally: self.avgs.put(kept)
 
 # %% ../../nbs/21_callback.ema.ipynb #564acf18
 @patch
@@ -154,6 +152,7 @@ def after_save_model(self:EMACallback): self.after_validate()
 @patch
 def before_batch(self:EMACallback):
     if self.kept is not None and self.learn.training: self.swap_out()
+EMACallback.before_pred = EMACallback.before_backward = EMACallback.before_step = EMACallback.before_batch   # one that failed in between
 @patch
 def after_epoch(self:EMACallback): self.swap_out()
 @patch

@@ -52,6 +52,7 @@ class MixedPrecision(Callback):
         self._make_scaler()
 
     def before_pred(self):
+        if self.learn.mode=='fit': self._leave(0)   # a fit is within no other run: what is open is of one that failed
         ctx = torch.autocast(self.device_type, dtype=self.dtype)
         ctx.__enter__()
         self.open.append((vars(self.learn).get('batches'), ctx))
@@ -74,7 +75,7 @@ class MixedPrecision(Callback):
 # %% ../../nbs/22_callback.precision.ipynb #2a338f85
 @patch
 def before_backward(self:MixedPrecision):
-    self._leave(0)   # a run within this batch may have failed, and the failure been caught
+    self._leave(0)
     if self.scaler.is_enabled(): self.learn.loss_grad = self.scaler.scale(self.learn.loss_grad)
 
 @patch
