@@ -144,6 +144,13 @@ def test_steps_that_others_cancel(exc, order):
         plain = fit(mk(at('before_step', throw(exc), lambda cb: cb.learn.iter%2==0, order=order)), 2)
         assert all(torch.allclose(a.float(), b.float(), atol=.02) for a,b in zip(ws(learn), ws(plain)))
 
+@pytest.mark.parametrize('mode', ['fp16','bf16'])
+def test_in_every_run_that_trains(mode):
+    "A learning rate is looked for in the precision that it is for"
+    learn = mk(MixedPrecision(mode))
+    with learn.no_logging(), learn.no_bar(): learn._train('lr_find', 2)
+    assert same(ws(learn), ws(by_hand(mode)[0]))
+
 def test_no_gradient_at_all():
     start = conv()[0].weight
     assert torch.equal(fit(mk(Callback(before_backward=throw(CancelBackward))).to_fp16(), 1).model[0].weight, start)

@@ -402,6 +402,11 @@ def test_average_resumes():
     fit(rest, 4, start_epoch=2, cbs=at('before_fit', load, order=99))
     assert same(ws(rest), ws(whole))
 
+def test_average_pickles():
+    import pickle
+    cb = pickle.loads(pickle.dumps(EMACallback(.7)))
+    assert same(ws(fit(mkbn(cb))), ws(fit(mkbn(EMACallback(.7)))))
+
 def test_average_says_what_is_wrong():
     for kw,m in ((dict(decay=1.1), 'from 0 to 1'), (dict(every=0), 'whole number'), (dict(start=-1), 'start is'), (dict(start=1.5), 'start is')):
         with pytest.raises(ValueError, match=m): EMACallback(**kw)
@@ -495,3 +500,19 @@ def test_a_fit_begins_without_gradients():
     with pytest.raises(ZeroDivisionError): fit(learn, cbs=Callback(after_backward=throw(ZeroDivisionError)))
     assert not no_grads(learn)
     assert same(ws(fit(learn)), ws(fit(mk())))
+
+def test_fastais_accumulation_and_clipping():
+    "The same weights as fastai, where its steps come out even"
+    fc = pytest.importorskip('fastai.callback.all')
+    from fastai.data.core import DataLoaders as FastDataLoaders
+    from fastai.data.load import DataLoader as FastDataLoader
+    from fastai.learner import Learner as FastLearner
+    from fastai.losses import MSELossFlat
+    from fastai.optimizer import OptimWrapper
+    from functools import partial
+    data = list(zip(*items(32, dtype=torch.float)))
+    def run(cls, opt, *cbs):
+        dls = FastDataLoaders(*(FastDataLoader(data, bs=4, num_workers=0) for _ in range(2)), device='cpu')
+        return ws(fit(cls(dls, mlp(torch.float), MSELossFlat(), opt_func=opt, lr=.05, cbs=list(cbs))))
+    theirs = run(FastLearner, partial(OptimWrapper, opt=SGD), fc.GradientAccumulation(16), fc.GradientClip(.1))
+    assert same(theirs, run(Learner, SGD, GradientAccumulation(16), GradientClip(.1)))

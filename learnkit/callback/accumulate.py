@@ -36,7 +36,8 @@ class GradientAccumulation(Callback):
     def __init__(self,
         n_acc:int=32 # items a step; at least as many as a batch has
     ):
-        if not isinstance(n_acc, int) or n_acc<1: raise ValueError(f'n_acc counts the items of a step: it must be a whole number, 1 or more, not {n_acc!r}')
+        if not isinstance(n_acc, int) or n_acc<1: raise ValueError(
+            f'n_acc counts the items of a step: it must be a whole number, 1 or more, not {n_acc!r}')
         self.n_acc = n_acc
 
     def before_fit(self):

@@ -77,9 +77,9 @@ class EMACallback(Callback):
     ):
         if not 0<=decay<=1: raise ValueError(f'decay is how much of the average stays: it must be from 0 to 1, not {decay!r}')
         if not isinstance(every, int) or every<1: raise ValueError(f'every counts steps: it must be a whole number, 1 or more, not {every!r}')
-        if start<0 or isinstance(start, float) and start>1: raise ValueError(f'start is a number of steps, or as a float a part of the fit from 0. to 1., not {start!r}')
-        self.decay,self.every,self.start,self.buffers,self.at_end = decay,every,start,buffers,at_end
-        self.avg_fn,self.avgs = avg_fn or get_ema_multi_avg_fn(decay),Averages()
+        if start<0 or isinstance(start, float) and start>1: raise ValueError(
+            f'start is a number of steps, or as a float a part of the fit from 0. to 1., not {start!r}')
+        self.decay,self.every,self.start,self.buffers,self.at_end,self.avg_fn,self.avgs = decay,every,start,buffers,at_end,avg_fn,Averages()
 
     def before_fit(self):
         if self.learn.mode=='fit': self.avgs,self.n_avg,self.n_step,self.fitting = Averages(),0,0,True
@@ -94,7 +94,7 @@ class EMACallback(Callback):
         self.n_step += 1
         begun = self.learn.pct_train>=self.start if isinstance(self.start, float) else self.n_step>self.start
         if begun and self.n_step%self.every==0:
-            self.avgs.update(self.avg_fn, self.n_avg)
+            self.avgs.update(self.avg_fn or get_ema_multi_avg_fn(self.decay), self.n_avg)
             self.n_avg += 1
 
     def after_fit(self):
@@ -129,7 +129,8 @@ def swap_out(self:EMACallback):
 @contextmanager
 def averaged(self:EMACallback):
     "Have the averaged weights in the model for the length of a `with` block"
-    if not self.n_avg: raise RuntimeError('there are no averaged weights: none before the first step of a fit, and none of a model that was loaded since')
+    if not self.n_avg: raise RuntimeError(
+        'there are no averaged weights: none before the first step of a fit, and none of a model that was loaded since')
     kept = self.avgs.swap_in()
     try: yield self.learn
     finally: self.avgs.put(kept)

@@ -40,19 +40,24 @@ class MixedPrecision(Callback):
         "The 16-bit type"
         return _dtypes[self.amp_mode]
 
+    @property
+    def trains(self) -> bool:
+        "Is this run a fit, rather than one within or without?"
+        return self.learn.mode in ('fit','lr_find')
+
     def before_fit(self):
         p = one_param(self.learn.model)
         self.device_type = (self.learn.device if p is None else p.device).type
         if self.device_type=='cuda' and self.dtype==torch.bfloat16 and not torch.cuda.is_bf16_supported():
             raise ValueError('this GPU has no bfloat16: use to_fp16()')
-        if self.learn.mode!='fit': return
+        if not self.trains: return
         half = next((k for k,p in self.learn.model.named_parameters() if p.dtype==torch.float16 and p.requires_grad), None)
         if half and self.amp_mode==AMPMode.FP16: raise ValueError(
             f"the weights are float16 (`{half}`), but mixed precision keeps them in float32 and casts where that is good: call `model.float()`")
         self._make_scaler()
 
     def before_pred(self):
-        if self.learn.mode=='fit': self._leave(0)   # a fit is within no other run: what is open is of one that failed
+        if self.trains: self._leave(0)   # a fit is within no other run: what is open is of one that failed
         ctx = torch.autocast(self.device_type, dtype=self.dtype)
         ctx.__enter__()
         self.open.append((vars(self.learn).get('batches'), ctx))

@@ -42,7 +42,8 @@ class StopAfter(Callback):
     def __init__(self,
         n_iter:int # training batches in all
     ):
-        if not isinstance(n_iter, int) or n_iter<1: raise ValueError(f'StopAfter counts batches: n_iter must be a whole number, 1 or more, not {n_iter!r}')
+        if not isinstance(n_iter, int) or n_iter<1: raise ValueError(
+            f'StopAfter counts batches: n_iter must be a whole number, 1 or more, not {n_iter!r}')
         self.n_iter = n_iter
     def after_batch(self):
         if self.learn.train_iter>=self.n_iter: self.learn.stop(f'{self.n_iter} batches are trained')
