@@ -93,6 +93,9 @@ class Loop(Dispatcher):
         try: self('before_backward'); self._backward()
         except cancelled(CancelBackward): self('after_cancel_backward')
         self('after_backward')
+        self._do_step()
+
+    def _do_step(self):
         try: self('before_step'); self._step()
         except cancelled(CancelStep): self('after_cancel_step')
         self('after_step')
