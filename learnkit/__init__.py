@@ -12,7 +12,7 @@ __version__ = "0.1.0"
 from inspect import ismodule as _ismodule
 
 from . import checkpoint, inference, save, show
-from .callback import on, preds
+from .callback import layout, on, precision, preds
 from .callback.checkpoint import CheckpointCallback
 from .callback.core import *
 from .callback.progress import CSVLogger, ProgressCallback

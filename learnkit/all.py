@@ -32,6 +32,11 @@ from .show import *
 from .callback.every import *
 from .callback.monitor import *
 from .callback.tracker import *
+from .callback.accumulate import *
+from .callback.training import *
+from .callback.ema import *
+from .callback.precision import *
+from .callback.layout import *
 from .callback.mixup import *
 from .callback.rnn import *
 from .callback.preds import *
