@@ -8,12 +8,18 @@ from torch.utils.data import BatchSampler, DataLoader, Dataset, IterableDataset,
 from learnkit.all import Adam, AvgMetric, Callback, Learner, Recorder, TrainEvalCallback, get_random_states, set_seed
 from learnkit.callback.checkpoint import CheckpointCallback
 from learnkit.callback.every import Every, ValidateEvery
-from learnkit.callback.tracker import EarlyStoppingCallback, ReduceLROnPlateau, SaveModelCallback
+from learnkit.callback.accumulate import GradientAccumulation, GradientClip, MicroBatch
+from learnkit.callback.ema import EMACallback
+from learnkit.callback.mixup import MixUp
+from learnkit.callback.on import Filter, OnCallback
+from learnkit.callback.precision import MixedPrecision
+from learnkit.callback.training import ShortEpochCallback
+from learnkit.callback.tracker import EarlyStoppingCallback, ReduceLROnPlateau, SaveModelCallback, TerminateOnNaNCallback
 from learnkit.checkpoint import checkpoint_info, checkpoints, newest_checkpoint, plain, read_checkpoint, write_checkpoint
 from learnkit.order import Ordered
 
 torch.set_num_threads(1)
-N,BS,EPOCHS = 27,4,3   # 7 batches an epoch, the last one is short
+N,BS,EPOCHS = 26,4,3   # 7 batches an epoch, the last one is short
 PER = -(-N//BS)
 
 class Noisy(Dataset):
@@ -120,25 +126,34 @@ def test_data_that_draws_leaves_the_training_as_it_is(tmp_path):
     assert_same(end(fit(learner(tmp_path/'a', workers=0))), end(fit(learner(tmp_path/'b', workers=2))))
 
 _cbs = dict(stop=lambda: EarlyStoppingCallback('valid_loss', patience=1), plateau=lambda: ReduceLROnPlateau('valid_loss', patience=1, factor=2.),
-            best=lambda: SaveModelCallback('valid_loss'), mid=lambda: ValidateEvery('3ba'))
+            best=lambda: SaveModelCallback('valid_loss'), mid=lambda: ValidateEvery('3ba'), accumulate=lambda: GradientAccumulation(10), micro=lambda: MicroBatch(2),
+            ema=lambda: EMACallback(.9), bf16=lambda: MixedPrecision('bf16'), fp16=lambda: MixedPrecision('fp16', growth_interval=3), mixup=MixUp, clip=lambda: GradientClip(.1),
+            short=lambda: ShortEpochCallback(.6), nan=TerminateOnNaNCallback, on=lambda: OnCallback(lambda learn: None, 'after_step', Filter(every=2)))
 @pytest.mark.parametrize('name', _cbs)
 @pytest.mark.parametrize('k', [4, 8, 13])
-def test_with_trackers(name, k, tmp_path):
-    cbs = [_cbs[name], lambda: Count()]
+def test_with_a_callback(name, k, tmp_path):
+    cbs = [_cbs[name], lambda: Seen()]
     straight,resumed = end(fit(learner(tmp_path/'a', cbs))),end(stopped(lambda: learner(tmp_path/'b', cbs), Crash(k)))
     for o in (straight, resumed): o['cbs'].get('save_model', {}).pop('saved', None)   # their folders differ
     assert_same(straight, resumed)
 
-class Count(Callback):
+@pytest.mark.parametrize('k', [3, 7, 9, 16])
+def test_with_all_of_them(k, tmp_path):
+    cbs = [_cbs[n] for n in ('accumulate', 'ema', 'fp16', 'mixup', 'clip', 'stop', 'best', 'mid')]
+    straight,resumed = end(fit(learner(tmp_path/'a', cbs, every='1ba'))),end(stopped(lambda: learner(tmp_path/'b', cbs, every='1ba'), Crash(k)))
+    for o in (straight, resumed): o['cbs'].get('save_model', {}).pop('saved', None)
+    assert_same(straight, resumed)
+
+class Seen(Callback):
     "Keeps something in `learn.state` and something of its own"
     saves = ('n',)
     n = 0
     def after_batch(self): self.n += 1; self.learn.state.seen = self.learn.state.get('seen', 0) + 1
 
 def test_two_of_a_class_keep_their_own(tmp_path):
-    cbs = [Count, Count]
+    cbs = [Seen, Seen]
     learn = stopped(lambda: learner(tmp_path, cbs), Crash(9))
-    assert [cb.n for cb in learn.cbs if isinstance(cb, Count)]==[2*EPOCHS*PER]*2
+    assert [cb.n for cb in learn.cbs if isinstance(cb, Seen)]==[2*EPOCHS*PER]*2
 
 def test_a_longer_run(tmp_path):
     "`n` is the total: 2 epochs, then 4 in all, are 4"
