@@ -14,7 +14,6 @@ from random import Random
 
 import torch
 from fastcore.basics import patch
-from fastcore.foundation import L
 from torch.utils.data import DataLoader
 
 from .core import get_model, get_random_states, set_random_states
@@ -114,7 +113,7 @@ def keep_callbacks(learn:Learner) -> Callable:
 
 def keep_learner(learn:Learner) -> Callable:
     "Puts back the Learner's attributes"
-    kept,rng = {**vars(learn), 'cbs':L(learn.cbs)},learn.rng and learn.rng.get_state()   # `cbs` changes in place
+    kept,rng = {**vars(learn), 'cbs':learn.cbs.copy()},learn.rng and learn.rng.get_state()   # `cbs` changes in place
     def back():
         vars(learn).clear()
         vars(learn).update(kept)
