@@ -108,7 +108,7 @@ def plot_hypers(
     rows = -(-len(curves)//cols)
     axs = list(pyplot().subplots(rows, cols, figsize=figsize or (6*cols, 4*rows), squeeze=False, layout='constrained')[1].flat)
     for ax,(name,values) in zip(axs, curves.items()):
-        lines = list(zip(*(torch.as_tensor(v).reshape(-1).tolist() for v in values)))
+        lines = list(zip(*(torch.as_tensor(v, dtype=torch.float64).reshape(-1).tolist() for v in values)))
         for i,line in enumerate(lines): ax.plot(range(len(line)) if xs is None else xs, line, label=f'group {i}')
         ax.set(xlabel=xlabel, ylabel=name)
         if len(lines)>1: ax.legend()
