@@ -234,6 +234,7 @@ def plot_metrics(self:Recorder,
     for ax,(what,names) in zip(axs, families.items()):
         for n in names: ax.plot(self.history['epoch'], [nan if v is None else v for v in self.history[n]], 'o-', label=n)
         ax.set(xlabel='epoch', ylabel=what)
+        ax.xaxis.get_major_locator().set_params(integer=True)
         if len(names)>1: ax.legend()
     for ax in axs[len(families):]: ax.remove()
     return axs[:len(families)]
