@@ -225,6 +225,19 @@ def test_divergence_ends_the_curve():
     assert losses[-1]>4*min(losses) and all(l<=4*min(losses[:i+1]) for i,l in enumerate(losses[:-1])) and len(seen)<100
     assert seen[-1]-len(losses)<10
 
+def test_losses_below_zero_go_on():
+    "A multiple of a negative minimum is no limit"
+    learn = learner(n=5, opt_func=SGD, loss_func=lambda p,y: F.mse_loss(p, y)-100)
+    learn.lr_find(1e-5, 1e-2, 30, show_plot=False)
+    assert len(learn.recorder.lr_curve.lrs)==30
+
+def test_nan_ends_the_curve():
+    learn = learner(n=5, opt_func=SGD)
+    seen = []
+    with learn.added_cbs(at('after_loss', lambda cb: (seen.append(1), cb.iter>=0 and len(seen)>12 and setattr(cb.learn, 'loss', cb.loss*float('nan'))))):
+        learn.lr_find(1e-5, 1e-3, 50, show_plot=False)
+    assert len(learn.recorder.lr_curve.lrs)==13 and len(seen)==20
+
 def test_callbacks_by_mode():
     "What trains takes part, what records does not; no validation, no row, no warning of nan"
     heard = set()

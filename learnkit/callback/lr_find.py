@@ -51,11 +51,11 @@ class LRFinder(Scheduler):
 
     @property
     def end(self) -> int|None:
-        "How many batches it took until the loss was above four times its minimum; None: that never was"
+        "How many batches it took until the loss was above four times its minimum, or no number; None: that never was"
         best = float('inf')
         for i,l in enumerate(self.rec.smooth_loss.values):
             best = min(best, l)
-            if l>4*best: return i+1
+            if not l<=best+3*abs(best): return i+1   # so that a nan is too much, and a loss below zero is not
 
     @property
     def curve(self) -> tuple:
