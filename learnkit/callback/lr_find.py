@@ -21,7 +21,7 @@ from .recorder import Recorder, pyplot, silent
 from .schedule import SchedExp, Scheduler
 from ..data import loader_len
 from ..learner import Learner
-from .. import unchanged   # it adds `Learner.unchanged`
+from ..unchanged import unchanged
 
 # %% ../../nbs/15_callback.lr_find.ipynb #45420c93
 class LRFinder(Scheduler):
@@ -210,7 +210,7 @@ def lr_find(self:Learner,
     finder,n = LRFinder(start_lr, end_lr, num_it, stop_div),loader_len(self.dls.train)
     if show_plot: pyplot()   # without matplotlib, fail before the work and not after it
     recorders = [cb for cb in self.cbs if cb.name=='recorder']
-    with self.unchanged(), self.removed_cbs(recorders):
+    with unchanged(self), self.removed_cbs(recorders):
         self.logger = silent
         rec = CurveRecorder(valid_metrics=False, beta=getattr(recorders[0], 'beta', .98) if recorders else .98)
         self._train('lr_find', num_it//n + 1 if n else num_it, cbs=[rec, finder])
