@@ -2,7 +2,6 @@
 import random
 from copy import deepcopy
 from functools import partial
-from pathlib import Path
 
 import numpy as np, pytest, torch
 from hypothesis import given, settings, strategies as st
@@ -189,7 +188,7 @@ def test_lazy_layers_are_refused():
 @pytest.mark.parametrize('within', ['fit','validate'])
 def test_not_within_a_run(within):
     learn = make()
-    learn.add_cb(at('after_batch', quick and (lambda cb: quick(cb.learn))))
+    learn.add_cb(at('after_batch', lambda cb: quick(cb.learn)))
     with learn.no_bar(), pytest.raises(RuntimeError, match=f'inside a running `{within}`'): learn.fit(1) if within=='fit' else learn.validate()
 
 def test_unchanged_keeps_callbacks():
@@ -234,8 +233,10 @@ def test_losses_below_zero_go_on():
 def test_nan_ends_the_curve():
     learn = learner(n=5, opt_func=SGD)
     seen = []
-    with learn.added_cbs(at('after_loss', lambda cb: (seen.append(1), cb.iter>=0 and len(seen)>12 and setattr(cb.learn, 'loss', cb.loss*float('nan'))))):
-        learn.lr_find(1e-5, 1e-3, 50, show_plot=False)
+    def spoil(cb):
+        seen.append(1)
+        if len(seen)>12: cb.learn.loss = cb.loss*float('nan')
+    with learn.added_cbs(at('after_loss', spoil)): learn.lr_find(1e-5, 1e-3, 50, show_plot=False)
     assert len(learn.recorder.lr_curve.lrs)==13 and len(seen)==20
 
 def test_callbacks_by_mode():
@@ -309,5 +310,14 @@ def test_short_curves_are_refused(f):
     with pytest.raises(ValueError, match='needs a curve of at least'): f([], [])
     with pytest.raises(ValueError, match='no curve'): f([.1,.2], [1.])
     assert getattr(SuggestionMethod, f.__name__.capitalize()) is f
+
+def test_a_suggestion_of_your_own():
+    "Written for fastai: it gets tensors"
+    def flattest(lrs, losses, num_it):
+        i = (losses[1:]-losses[:-1]).abs().argmin()
+        return lrs[i].item(),(lrs[i].item(),losses[i])
+    learn = make()
+    with learn.no_bar(): res = learn.lr_find(num_it=40, show_plot=False, suggest_funcs=[flattest, valley])
+    assert res.flattest in learn.recorder.lr_curve.lrs and res.valley in learn.recorder.lr_curve.lrs
 
 def test_rising_curve(): assert valley([.1,.2,.3], [1.,2.,3.])[0]==.1

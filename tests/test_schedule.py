@@ -1,5 +1,6 @@
 """Schedules and the policies that use them: the weights are those of a loop by hand, to the last bit; the rates are
 fastai's; a fit that goes on at `start_epoch` has the rates of one that ran through; nothing is left in the optimizer."""
+import io
 from functools import partial
 from math import cos, pi
 
@@ -10,8 +11,7 @@ from torch.nn import functional as F
 from torch.optim import SGD, Adam, AdamW
 from torch.optim import lr_scheduler as tls
 
-from learnkit.callback.core import Callback, CancelEpoch, CancelFit, CancelStep
-from learnkit.callback.recorder import Recorder
+from learnkit.callback.core import Callback, CancelBatch, CancelEpoch, CancelFit, CancelStep, CancelValid
 from learnkit.callback.schedule import *
 from learnkit.callback.torch_sched import TorchScheduler
 from toys import Reg, at, batches, learner, model, throw, weights
@@ -330,7 +330,6 @@ def test_torch_scheduler_resumes(name, interval):
         assert rest.recorder.lrs==pytest.approx(whole.recorder.lrs[10:], rel=1e-12), how
 
 def _saved(o):
-    import io
     f = io.BytesIO()
     torch.save(o, f)
     f.seek(0)
@@ -338,7 +337,7 @@ def _saved(o):
 
 def test_torch_scheduler_counts_real_steps():
     "Not batches: cancelled steps and batches, and validation, are none"
-    for ev,exc in (('before_step',CancelStep), ('after_pred',__import__('learnkit').callback.core.CancelBatch)):
+    for ev,exc in (('before_step',CancelStep), ('after_pred',CancelBatch)):
         learn = learner(n=6, opt_func=mom_sgd)
         learn.fit(1, cbs=[TorchScheduler(partial(tls.ExponentialLR, gamma=.5), 'step'), at(ev, throw(exc()), lambda cb: cb.training and cb.iter%3, order=-5)])
         steps = [.05,.025,.025,.025,.0125,.0125] if ev=='before_step' else [.05,.025]
@@ -348,7 +347,7 @@ def test_plateau_without_a_value():
     "A cancelled validation says nothing"
     learn = learner(n=5, opt_func=mom_sgd)
     cb = TorchScheduler(partial(tls.ReduceLROnPlateau, patience=0, threshold=.999), 'epoch')
-    learn.fit(4, cbs=[cb, at('before_validate', throw(__import__('learnkit').callback.core.CancelValid()), lambda cb: cb.epoch in (1,2))])
+    learn.fit(4, cbs=[cb, at('before_validate', throw(CancelValid()), lambda cb: cb.epoch in (1,2))])
     assert learn.recorder.lrs==[.05]*20
 
 @pytest.mark.parametrize('make,err,words', [
