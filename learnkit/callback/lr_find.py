@@ -149,12 +149,12 @@ class LRCurve:
         self.lrs,self.losses,self.num_it,self.points = lrs,losses,num_it,{}
         skip = num_it//10
         good = next((i for i,l in enumerate(losses[skip:-5]) if not isfinite(l)), None)
-        self.inner = [v[skip:-5][:good] for v in (lrs,losses)]
+        self.inner = [torch.tensor(v[skip:-5][:good], dtype=torch.float64) for v in (lrs,losses)]   # tensors, as functions written for fastai want
         self.values = {_name(f):self._suggest(f) for f in L(funcs)}
 
     def _suggest(self, f):
         try: lr,self.points[_name(f)] = f(*self.inner, self.num_it)
-        except ValueError as e: warn(f'no learning rate is suggested after {len(self.lrs)} of {self.num_it} batches: {e}'); return None
+        except (ValueError,IndexError) as e: warn(f'no learning rate is suggested after {len(self.lrs)} of {self.num_it} batches: {e}'); return None
         return lr
 
     @property
@@ -212,7 +212,7 @@ def lr_find(self:Learner,
     recorders = [cb for cb in self.cbs if cb.name=='recorder']
     with unchanged(self), self.removed_cbs(recorders):
         self.logger = silent
-        rec = CurveRecorder(valid_metrics=False, beta=getattr(recorders[0], 'beta', .98) if recorders else .98)
+        rec = CurveRecorder(valid_metrics=False, beta=vars(recorders[0]).get('beta', .98) if recorders else .98)
         self._train('lr_find', num_it//n + 1 if n else num_it, cbs=[rec, finder])
     curve = LRCurve(*finder.curve, num_it, suggest_funcs)
     for r in recorders: r.lr_curve = curve
