@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from fastcore.basics import patch
 from torch import Tensor
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
@@ -41,27 +42,6 @@ class TorchScheduler(Scheduler):
         self.hook,self.due = opt.register_step_post_hook(self._optimizer_stepped),False
         super().before_fit()
 
-    def _begin(self, opt):
-        "Take the scheduler there is, or make one; go on from a state that was loaded before there was one"
-        if self.sched is self.make:
-            if self.sched.optimizer is not opt: raise ValueError('this scheduler is for another optimizer than the Learner\'s: '
-                f'give `{type(self.sched).__name__}` or a `partial` of it, or make it of `learn.opt.opt` after `learn.create_opt()`')
-            return self._write_lrs()   # `fit` has just set its own
-        state,settings = self.sched,_settings(opt)
-        self.sched = self.make(opt)
-        if not isinstance(self.sched, LRScheduler): raise TypeError(f'{self.make} must make a scheduler of PyTorch, not a {type(self.sched).__name__}')
-        if self.interval=='step' and isinstance(self.sched, ReduceLROnPlateau): raise ValueError(
-            "ReduceLROnPlateau needs a recorded value, and there is one each epoch: write interval='epoch'")
-        self.behind = state is None
-        if state is None: return
-        for g,old in zip(opt.param_groups, settings): g.update(old)
-        self.load_state_dict({'sched':state})
-
-    def _write_lrs(self):
-        for g,lr in zip(self.sched.optimizer.param_groups, self.sched.get_last_lr()):
-            if isinstance(g['lr'], Tensor): g['lr'].fill_(lr)
-            else: g['lr'] = float(lr)
-
     def load_state_dict(self, state):
         super().load_state_dict(state)
         self.behind = False
@@ -71,18 +51,6 @@ class TorchScheduler(Scheduler):
 
     def before_train(self):
         if self.behind: self._catch_up()
-
-    def _catch_up(self):
-        "A fit that begins at a later epoch has a scheduler that has made the steps before"
-        learn,self.behind = self.learn,False
-        if not learn.epoch: return
-        if isinstance(self.sched, ReduceLROnPlateau): return warnings.warn(
-            f'ReduceLROnPlateau knows nothing of the {learn.epoch} epochs before: resume from a checkpoint, which has its state')
-        if self.interval=='step' and learn.n_iter is None: raise ValueError(
-            f'a loader without a length does not say how many steps the {learn.epoch} epochs before had: resume from a checkpoint')
-        with warnings.catch_warnings():
-            warnings.simplefilter('ignore')   # of steps before the optimizer's first
-            for _ in range(learn.epoch * (learn.n_iter if self.interval=='step' else 1)): self.sched.step()
 
     def after_batch(self):
         super().after_batch()
@@ -112,3 +80,40 @@ def _restore(opt, settings, had_step):
         for k in set(g) - set(old) - {'params'}: del g[k]
         g.update({k:old[k] for k in ('lr','momentum','betas') if k in old})
     if not had_step: vars(opt).pop('step', None)
+
+# %% ../../nbs/39_callback.torch_sched.ipynb #d4d3b338
+@patch
+def _begin(self:TorchScheduler, opt):
+    "Take the scheduler there is, or make one; go on from a state that was loaded before there was one"
+    if self.sched is self.make:
+        if self.sched.optimizer is not opt: raise ValueError('this scheduler is for another optimizer than the Learner\'s: '
+            f'give `{type(self.sched).__name__}` or a `partial` of it, or make it of `learn.opt.opt` after `learn.create_opt()`')
+        return self._write_lrs()   # `fit` has just set its own
+    state,settings = self.sched,_settings(opt)
+    self.sched = self.make(opt)
+    if not isinstance(self.sched, LRScheduler): raise TypeError(f'{self.make} must make a scheduler of PyTorch, not a {type(self.sched).__name__}')
+    if self.interval=='step' and isinstance(self.sched, ReduceLROnPlateau): raise ValueError(
+        "ReduceLROnPlateau needs a recorded value, and there is one each epoch: write interval='epoch'")
+    self.behind = state is None
+    if state is None: return
+    for g,old in zip(opt.param_groups, settings): g.update(old)
+    self.load_state_dict({'sched':state})
+
+@patch
+def _write_lrs(self:TorchScheduler):
+    for g,lr in zip(self.sched.optimizer.param_groups, self.sched.get_last_lr()):
+        if isinstance(g['lr'], Tensor): g['lr'].fill_(lr)
+        else: g['lr'] = float(lr)
+
+@patch
+def _catch_up(self:TorchScheduler):
+    "A fit that begins at a later epoch has a scheduler that has made the steps before"
+    learn,self.behind = self.learn,False
+    if not learn.epoch: return
+    if isinstance(self.sched, ReduceLROnPlateau): return warnings.warn(
+        f'ReduceLROnPlateau knows nothing of the {learn.epoch} epochs before: resume from a checkpoint, which has its state')
+    if self.interval=='step' and learn.n_iter is None: raise ValueError(
+        f'a loader without a length does not say how many steps the {learn.epoch} epochs before had: resume from a checkpoint')
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')   # of steps before the optimizer's first
+        for _ in range(learn.epoch * (learn.n_iter if self.interval=='step' else 1)): self.sched.step()
