@@ -302,13 +302,14 @@ def test_torch_schedulers_by_hand(name, interval, wd):
     learn.fit(2, cbs=TorchScheduler(SCHEDS[name], interval))   # made anew
     assert learn.recorder.lrs==lrs[:10]
 
-def test_torch_scheduler_instance_goes_on():
+@pytest.mark.parametrize('make', [sequential, SCHEDS['one_cycle']])
+def test_torch_scheduler_instance_goes_on(make):
     learn = learner(n=5, opt_func=mom_sgd)
     learn.create_opt()
-    learn.add_cb(TorchScheduler(sequential(learn.opt.opt), 'step'))
+    learn.add_cb(TorchScheduler(make(learn.opt.opt), 'step'))
     lrs = []
     for _ in range(3): learn.fit(1); lrs += learn.recorder.lrs
-    w,want,_ = torch_by_hand(sequential, 'step', 3)
+    w,want,_ = torch_by_hand(make, 'step', 3)
     assert lrs==want and torch.equal(weights(learn), w)
 
 @pytest.mark.parametrize('name,interval', [(n,i) for n in SCHEDS if n!='plateau' for i in ('step','epoch')])

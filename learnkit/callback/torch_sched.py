@@ -41,6 +41,7 @@ class TorchScheduler(Scheduler):
         self.names = ('lr','mom') if getattr(self.sched, 'cycle_momentum', False) else ('lr',)
         self.hook,self.due = opt.register_step_post_hook(self._optimizer_stepped),False
         super().before_fit()
+        if self.sched is self.make: self.kept = self.before = None   # the user's own scheduler goes on, so its values stay
 
     def load_state_dict(self, state):
         super().load_state_dict(state)
