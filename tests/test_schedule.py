@@ -221,6 +221,7 @@ def test_combined_schedules_share_the_way(raw, pos):
 def test_shares():
     assert combine_scheds([.1]*10, [SchedNo(i,i) for i in range(10)])(.999)==9
     assert combine_scheds([1.,0.], [SchedLin(0.,1.), SchedNo(5.,5.)])(1.)==1.
+    assert combine_scheds([1.,1e-300], [SchedLin(0.,1.), SchedNo(5.,5.)])(1.)==1.   # a share that floats lose
     with pytest.raises(ValueError, match=r'write \[0.25, 0.75\]'): combine_scheds([.2,.6], [SchedNo(1,1)]*2)
     with pytest.raises(ValueError, match='from 0 to 1'): combine_scheds([-.5,1.5], [SchedNo(1,1)]*2)
     with pytest.raises(ValueError, match='1 shares for 2 schedules'): combine_scheds([1.], [SchedNo(1,1)]*2)

@@ -78,8 +78,9 @@ def combine_scheds(
     if any(not 0<=p<=1 for p in pcts) or not isclose(sum(pcts), 1, abs_tol=1e-6): raise ValueError(
         f'the shares of schedules must be from 0 to 1 and add up to 1, but {pcts} add up to {sum(pcts):.6g}'
         + (f': write [{", ".join(f"{p/sum(pcts):.4g}" for p in pcts)}]' if pcts and min(pcts)>=0 and sum(pcts)>0 else ''))
-    pcts,scheds = zip(*((p,s) for p,s in zip(pcts, scheds) if p>0))
-    return partial(_combined, [*accumulate(pcts)][:-1] + [1.], scheds)
+    ends = [min(e, 1.) for e in accumulate(pcts)][:-1] + [1.]
+    ends,scheds = zip(*((e,s) for start,e,s in zip([0.]+ends, ends, scheds) if e>start))   # not those without a share
+    return partial(_combined, ends, scheds)
 
 def _combined(ends, scheds, pos):
     i = min(bisect_right(ends, pos), len(scheds)-1)
