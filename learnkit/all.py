@@ -29,6 +29,9 @@ from .learner import *
 from .inference import *
 from .save import *
 from .show import *
+from .callback.schedule import *
+from .unchanged import *
+from .callback.lr_find import *
 from .callback.every import *
 from .callback.monitor import *
 from .callback.tracker import *
@@ -44,6 +47,7 @@ from .interpret import *
 from .callback.hook import *
 from .callback.stats import *
 from .callback.on import *
+from .callback.torch_sched import *
 from .order import *
 from .checkpoint import *
 from .callback.checkpoint import *

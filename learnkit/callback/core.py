@@ -419,8 +419,7 @@ def removed_cbs(self:Dispatcher, cbs:Callback|type|list|None):
 # %% ../../nbs/03_callback.core.ipynb #43b8c25b
 class TrainEvalCallback(Callback):
     "Moves the model to its device, switches it between training and evaluation, and counts: `train_iter`, `pct_train`"
-    order,run_valid,n = -10,False,None
-    saves = ('n',)
+    order,run_valid,n,saves = -10,False,None,('n',)
     def after_create(self): self.learn.n_epoch = 1
 
     def before_fit(self):

@@ -120,6 +120,7 @@ def load_state_dict(self:MixedPrecision, state:dict):
     "Put back what `state_dict` gave"
     self._make_scaler()
     Callback.load_state_dict(self, state)
+    if self.scaler.is_enabled(): self.scaler.scale(torch.zeros((), device=self.learn.device))   # it takes up its scale when it first scales something
 
 # %% ../../nbs/22_callback.precision.ipynb #0dbdaac2
 @patch

@@ -121,6 +121,7 @@ class Recorder(Callback):
         self.smooth_loss,self.history,self.metric_names = AvgSmoothLoss(beta=beta),History(),L()
         self.lrs,self.iters,self.row,self.train,self.valid = [],[],{},Meter(self.smooth_loss),Meter([])
         self.cancelled,self.first,self.sound,self.start = set(),0,True,time.perf_counter()
+        self.hps,self.group_hps = {},{}   # what schedulers write: hyper-parameters by name, of the last group and of all
 
     def before_fit(self):
         learn = self.learn
@@ -135,7 +136,7 @@ class Recorder(Callback):
         twice = {n for n in names if names.count(n)>1}
         if twice: raise ValueError(f"two columns would be called {', '.join(map(repr, sorted(twice)))}: give one metric another name, as in `AvgMetric(f, name='other')`")
         self.metric_names,self.history,self.row = L(names),History(),{}
-        self.lrs,self.iters,self.sound = [],[],True
+        self.lrs,self.iters,self.hps,self.group_hps,self.sound = [],[],{},{},True
         self.train.reset(); self.valid.reset()
 
     def before_epoch(self):
@@ -173,7 +174,7 @@ class Recorder(Callback):
 
     def state_dict(self) -> dict:
         "The record so far, in the middle of an epoch too"
-        return dict(history=[*map(dict, self.history)], row=dict(self.row), lrs=[*self.lrs], iters=[*self.iters], first=self.first, sound=self.sound,
+        return dict(history=[*map(dict, self.history)], row=dict(self.row), lrs=[*self.lrs], iters=[*self.iters], first=self.first, sound=self.sound, hps=self.hps, group_hps=self.group_hps,
                     cancelled=[*self.cancelled], elapsed=time.perf_counter() - self.start, train=self.train.state_dict())
     def load_state_dict(self, state:dict):
         "Go on with the record that `state_dict` gave"
@@ -181,6 +182,8 @@ class Recorder(Callback):
         self.train.load_state_dict(state.pop('train'))
         self.history,self.cancelled = History(state.pop('history')),set(state.pop('cancelled'))
         self.start = time.perf_counter() - state.pop('elapsed')
+        for own,old in ((self.hps, state.pop('hps')), (self.group_hps, state.pop('group_hps'))):
+            for k,v in old.items(): own.setdefault(k, [])[:] = v   # in place, as schedulers go on writing into these lists
         vars(self).update(state)
 
     def _look_for_nan(self, start):
@@ -231,3 +234,29 @@ def plot_loss(self:Recorder,
     ax.set(xlabel='epoch' if show_epochs else 'batch', ylabel='loss')
     ax.legend()
     return ax
+
+# %% ../../nbs/06_callback.recorder.ipynb #46a63061
+def _families(names):
+    "Column names by what they measure: `train_mae` and `valid_mae` belong together"
+    res = {}
+    for n in names: res.setdefault(n.removeprefix('train_').removeprefix('valid_'), []).append(n)
+    return res
+
+@patch
+def plot_metrics(self:Recorder,
+    ncols:int=3,                # pictures in a row
+    figsize:tuple|None=None     # width and height of the whole, in inches; None: 4 by 3 for each picture
+) -> list:
+    "Draw the epochs' losses and metrics; returns the matplotlib axes"
+    if not self.history: raise ValueError('no epoch is recorded yet: call `learn.fit(n)` first')
+    families = _families(n for n in self.metric_names if n not in ('epoch','time'))
+    cols = min(ncols, len(families))
+    rows = -(-len(families)//cols)
+    axs = list(pyplot().subplots(rows, cols, figsize=figsize or (4*cols, 3*rows), squeeze=False, layout='constrained')[1].flat)
+    for ax,(what,names) in zip(axs, families.items()):
+        for n in names: ax.plot(self.history['epoch'], [nan if v is None else v for v in self.history[n]], 'o-', label=n)
+        ax.set(xlabel='epoch', ylabel=what)
+        ax.xaxis.get_major_locator().set_params(integer=True)
+        if len(names)>1: ax.legend()
+    for ax in axs[len(families):]: ax.remove()
+    return axs[:len(families)]
