@@ -1,11 +1,12 @@
 """A run that was stopped anywhere, and started again, ends as one that was not: weights, optimizer, record, random numbers, to the last bit."""
 import random, warnings
+from functools import partial
 
 import numpy as np, pytest, torch
 from torch import nn
 from torch.utils.data import BatchSampler, DataLoader, Dataset, IterableDataset, RandomSampler, TensorDataset, WeightedRandomSampler
 
-from learnkit.all import Adam, AvgMetric, Callback, Learner, Recorder, TrainEvalCallback, get_random_states, set_seed
+from learnkit.all import Adam, AvgMetric, Callback, L, Learner, Recorder, TrainEvalCallback, get_random_states, set_seed
 from learnkit.callback.checkpoint import CheckpointCallback
 from learnkit.callback.every import Every, ValidateEvery
 from learnkit.callback.accumulate import GradientAccumulation, GradientClip, MicroBatch
@@ -13,6 +14,7 @@ from learnkit.callback.ema import EMACallback
 from learnkit.callback.mixup import MixUp
 from learnkit.callback.on import Filter, OnCallback
 from learnkit.callback.precision import MixedPrecision
+from learnkit.callback.torch_sched import TorchScheduler
 from learnkit.callback.training import ShortEpochCallback
 from learnkit.callback.tracker import EarlyStoppingCallback, ReduceLROnPlateau, SaveModelCallback, TerminateOnNaNCallback
 from learnkit.checkpoint import checkpoint_info, checkpoints, newest_checkpoint, plain, read_checkpoint, write_checkpoint
@@ -62,7 +64,7 @@ def end(learn):
     "All that a run leaves behind"
     rec = learn.recorder
     return dict(model={k:v.clone() for k,v in learn.model.state_dict().items()}, opt=learn.opt.state_dict(), history=[{k:v for k,v in r.items() if k!='time'} for r in rec.history],
-                lrs=rec.lrs, losses=rec.smooth_loss.raw, iters=rec.iters, train_iter=learn.train_iter, rng=get_random_states(), state=dict(learn.state),
+                lrs=rec.lrs, hps=rec.hps, group_hps=rec.group_hps, losses=rec.smooth_loss.raw, iters=rec.iters, train_iter=learn.train_iter, rng=get_random_states(), state=dict(learn.state),
                 cbs={cb.key:cb.state_dict() for cb in learn.cbs if cb.name not in ('recorder','checkpoint')})
 
 def equal(a, b):
@@ -154,6 +156,25 @@ def test_two_of_a_class_keep_their_own(tmp_path):
     cbs = [Seen, Seen]
     learn = stopped(lambda: learner(tmp_path, cbs), Crash(9))
     assert [cb.n for cb in learn.cbs if isinstance(cb, Seen)]==[2*EPOCHS*PER]*2
+
+_policies = dict(one_cycle=lambda l,cbs: l.fit_one_cycle(EPOCHS, .02, cbs=cbs, resume='auto'), flat_cos=lambda l,cbs: l.fit_flat_cos(EPOCHS, .02, cbs=cbs, resume='auto'),
+                 sgdr=lambda l,cbs: l.fit_sgdr(2, 1, .02, cbs=cbs, resume='auto'), fine_tune=lambda l,cbs: l.fine_tune(2, .02, cbs=cbs, resume='auto'),
+                 torch_epoch=lambda l,cbs: l.fit(EPOCHS, cbs=[TorchScheduler(partial(torch.optim.lr_scheduler.StepLR, step_size=1, gamma=.5)), *L(cbs)], resume='auto'),
+                 torch_step=lambda l,cbs: l.fit(EPOCHS, cbs=[TorchScheduler(partial(torch.optim.lr_scheduler.CosineAnnealingLR, T_max=15), 'step'), *L(cbs)], resume='auto'))
+def halves(m): return [list(m[:2].parameters()), list(m[2:].parameters())]
+
+@pytest.mark.parametrize('policy', _policies)
+@pytest.mark.parametrize('k', [2, 5, 7, 9, 13])
+def test_policies(policy, k, tmp_path):
+    def make(path): learn = learner(path); learn.splitter = halves; return learn
+    learn = make(tmp_path/'a')
+    _policies[policy](learn, None)
+    straight = end(learn)
+    with pytest.raises(SystemError): _policies[policy](make(tmp_path/'b'), Crash(k))
+    random.random(), torch.rand(3), np.random.rand()
+    learn = make(tmp_path/'b')
+    _policies[policy](learn, None)
+    assert_same(straight, end(learn))
 
 def test_a_longer_run(tmp_path):
     "`n` is the total: 2 epochs, then 4 in all, are 4"
