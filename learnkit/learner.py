@@ -77,15 +77,15 @@ class Learner(Loop):
         self.stop_reason,self.exc,self.skip_loss,self.batch_device,self.rng,self._lock = None,None,False,None,None,RLock()
         if default_cbs: self.add_cbs([TrainEvalCallback, Recorder, ProgressCallback])
         self.add_cbs(cbs)
-        mine = self._waiting(marker)
+        mine = self._claim(marker)
         self.add_cbs(make() for _,make in mine)
         self('after_create')
-        self.waiting[:] = [o for o in self.waiting if o not in mine or o[0] is not None]
+        self._pending[:] = [o for o in self._pending if o not in mine or o[0] is not None]
 
-    waiting:list = []   # pairs (marker, function that makes a callback), put here by `Learner.on`
-    def _waiting(self, marker):
+    _pending:list = []   # pairs (marker, function that makes a callback), put here by `Learner.on`
+    def _claim(self, marker):
         "What waits for this Learner"
-        mine = [o for m in dict.fromkeys(('all', None, marker)) for o in self.waiting if o[0]==m]
+        mine = [o for m in dict.fromkeys(('all', None, marker)) for o in self._pending if o[0]==m]
         if marker is not None and all(m!=marker for m,_ in mine): warn(f"nothing waits for a Learner with the marker {marker!r}: see `Learner.on(..., marker=)`")
         return mine
 

@@ -212,12 +212,12 @@ def test_validation_inside_is_not_mixed():
 
 def test_muted_and_removed():
     "Turned off for the second epoch, or removed in a batch: the rest is trained as without it"
-    class Off(Callback):
+    class Muted(Callback):
         def before_epoch(self): self.learn.mix_up.run = self.learn.epoch==0
     class Gone(Callback):
         def after_batch(self):
             if self.learn.training and self.learn.train_iter==4: self.learn.remove_cb(MixUp)
-    ws = [params(fit(learner(cbs=[MixUp(), c()])).model) for c in (Off, Gone)]
+    ws = [params(fit(learner(cbs=[MixUp(), c()])).model) for c in (Muted, Gone)]
     m = model()
     torch.manual_seed(5)
     learn = Quiet(DataLoaders(data('ints')), m, CrossEntropyLossFlat(), SGD, lr=.1, cbs=MixUp())

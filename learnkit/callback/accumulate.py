@@ -108,7 +108,7 @@ class GradientClip(Callback):
         else: self.norm = nn.utils.clip_grad_norm_(ps, self.max_norm, self.norm_type)
 
 # %% ../../nbs/19_callback.accumulate.ipynb #0da99633
-event.register('before_micro_batch', '`xb` and `yb` are one part of the batch (`MicroBatch`)', depth=3)
+event.register('before_micro_batch', '`xb` and `yb` are the `items` of the batch, a slice; None if a function took it apart (`MicroBatch`)', depth=3)
 event.register('after_micro_batch', "the part's gradient is there", depth=3)
 
 class PartDone(CancelBatch):
@@ -150,7 +150,7 @@ class MicroBatch(Callback):
         for i,part in enumerate(parts):
             learn.xb,learn.yb = part
             self.last = i==len(parts)-1
-            learn('before_micro_batch')
+            learn('before_micro_batch', items=None if self.split else slice(i*size, (i+1)*size))
             if self.last: return
             try: learn._do_one_batch()
             except PartDone: pass

@@ -14,6 +14,7 @@ from fastcore.basics import patch
 from torch.distributions import Beta
 from torch.utils._pytree import tree_leaves
 
+from .accumulate import MicroBatch   # which announces the parts of a batch: they are heard here
 from .core import Callback
 from ..core import apply, find_bs, find_device
 from ..loop import shapes
@@ -56,6 +57,7 @@ class MixHandler(Callback):
     run_valid,modes = False,('fit','lr_find')
     lam:torch.Tensor|None = None   # the share of the items themselves; None while the batch is not mixed
     yb1:tuple|None = None          # the targets of the others
+    part:slice = slice(None)       # the items that `MicroBatch` has at hand, of those that were mixed
     mixed,old_lf,each = None,None,None   # the loss function with mixing, without it, and for each item
     def __init__(self,
         alpha:float=.5 # both parameters of the Beta distribution of `lam`: near 0 items are hardly mixed, at 1 every share is as likely
@@ -80,7 +82,11 @@ class MixHandler(Callback):
         self.old_lf,self.each,self.mixed = learn.loss_func,learn.loss_func,MixedLoss(learn.loss_func)
         self.mixed.mixer,learn.loss_func = self,self.mixed
 
-    def unmix(self): self.lam = self.yb1 = None
+    def unmix(self): self.lam,self.yb1,self.part = None,None,slice(None)
+    def before_micro_batch(self, items):
+        if items is None and self.lam is not None: raise ValueError(
+            f"{type(self).__name__} can't follow how `MicroBatch(split=...)` takes a batch apart: leave `split` out")
+        self.part = items
     after_batch = unmix
     def before_train(self):
         self.wrap()
@@ -129,11 +135,13 @@ def mix_y(self:MixHandler,
 @patch
 def lf(self:MixHandler, pred:Any, *yb, **kw) -> torch.Tensor:
     "`lam` of the loss against the items' own targets and `1-lam` of that against the others'"
+    lam = self.lam[self.part] if len(self.lam)>1 else self.lam   # CutMix has one for all
+    yb1 = apply(lambda t: t[self.part] if isinstance(t, torch.Tensor) and t.ndim else t, self.yb1)
     with none_reduce(self.each) as self.each:   # of a function, found in the first batch
-        loss,loss1 = self.each(pred, *yb, **kw),self.each(pred, *self.yb1, **kw)
-    n = len(self.lam)
+        loss,loss1 = self.each(pred, *yb, **kw),self.each(pred, *yb1, **kw)
+    n = len(lam)
     if loss.numel()%n: raise ValueError(f"a loss for each of {n} items is needed, but with reduction='none' the loss function gives {shapes(loss)}")
-    loss = torch.lerp(loss1.reshape(n, -1), loss.reshape(n, -1), self.lam.to(loss.dtype)[:,None])
+    loss = torch.lerp(loss1.reshape(n, -1), loss.reshape(n, -1), lam.to(loss.dtype)[:,None])
     return reduce_loss(loss, _of_loss(self.old_lf, 'reduction', 'mean'))
 
 # %% ../../nbs/24_callback.mixup.ipynb #5b617042

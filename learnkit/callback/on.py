@@ -116,7 +116,7 @@ def on(
     if not on_class and marker is not None: raise TypeError('`marker` is for `Learner.on`: `learn.on` adds to this Learner')
     def _on(f):
         if not callable(f): raise TypeError(f'`on` decorates a function of the Learner, not {f!r}')
-        if on_class: to.waiting.append((marker, partial(OnCallback, f, name, filter)))
+        if on_class: to._pending.append((marker, partial(OnCallback, f, name, filter)))
         else: to.add_cb(OnCallback(f, name, filter))
         return f
     return _on
@@ -128,10 +128,10 @@ def off(
 ) -> Any:
     "Take away what `on` added"
     on_class = isclass(to)
-    cbs  = [make.args[0] for _,make in to.waiting] if on_class else [cb.f for cb in to.cbs if isinstance(cb, OnCallback)]
+    cbs  = [make.args[0] for _,make in to._pending] if on_class else [cb.f for cb in to.cbs if isinstance(cb, OnCallback)]
     if f is not None and f not in cbs: raise ValueError(f'{getattr(f, "__name__", f)} was not added here by `on`')
     def gone(g): return f is None or g is f
-    if on_class: to.waiting[:] = [o for o in to.waiting if not gone(o[1].args[0])]
+    if on_class: to._pending[:] = [o for o in to._pending if not gone(o[1].args[0])]
     else: to.remove_cbs([cb for cb in to.cbs if isinstance(cb, OnCallback) and gone(cb.f)])
     return to
 

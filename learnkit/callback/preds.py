@@ -30,15 +30,15 @@ class MCDropoutCallback(Callback):
         model = self.learn.model
         drops = [m for m in model.modules() if 'dropout' in type(m).__name__.lower() or isinstance(m, _drop_inside)]
         if not drops: warn(f'{type(model).__name__} has no dropout, so with MCDropoutCallback all its predictions are the same')
-        self.on = [m for m in drops if not m.training]
-        for m in self.on: m.training = True   # not `m.train()`, which reaches the modules inside it
+        self.woken = [m for m in drops if not m.training]
+        for m in self.woken: m.training = True   # not `m.train()`, which reaches the modules inside it
 
     def after_validate(self):
-        for m in self.on: m.training = False
-        self.on = ()
+        for m in self.woken: m.training = False
+        self.woken = ()
     cleanup = after_validate
 
-    def before_train(self): self.on = ()   # after a cancelled validation: by now everything is training
+    def before_train(self): self.woken = ()   # after a cancelled validation: by now everything is training
 
 # %% ../../nbs/26_callback.preds.ipynb #d74c7200
 class AugmentCallback(Callback):
