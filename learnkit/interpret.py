@@ -103,14 +103,15 @@ def _one_class_each(preds, decoded):
 def rows(self:Interpretation,
     idxs:int|list|Tensor # the numbers of the items
 ) -> History:
-    "A table of items: number, loss, target, answer, probability of the answer, and the inputs if they are kept"
+    "A table of items: number, loss, target, answer, probability of the answer (its score, if the outputs are none), and the inputs if they are kept"
     idxs = torch.as_tensor(idxs).reshape(-1)
     inputs,preds,targs,decoded,losses = self[idxs]
     inputs = _by_name(inputs)
     probs = preds.gather(1, decoded[:,None])[:,0] if _one_class_each(preds, decoded) else None
+    how_sure = 'probability' if probs is not None and ((preds>=0) & (preds<=1)).all() else 'score'
     def row(i):
         d = dict(item=idxs[i].item(), loss=losses[i].item(), target=self.name(_at(targs, i)), prediction=self.name(_at(decoded, i)))
-        if probs is not None: d['probability'] = probs[i].item()
+        if probs is not None: d[how_sure] = probs[i].item()
         return d | {k:_short(_at(t, i)) for k,t in inputs.items()}
     return History(row(i) for i in range(len(idxs)))
 
@@ -128,7 +129,7 @@ def plot_top_losses(self:Interpretation,
     ncols:int=5,         # pictures in a row
     figsize:tuple|None=None # in inches
 ) -> Any:
-    "Draw the items with the largest losses, with answer / target / loss / probability; a table if they are no pictures"
+    "Draw the items with the largest losses, with prediction / target, loss / probability; a table if they are no pictures"
     if self.inputs is None: raise ValueError("the inputs have not been kept: `from_learner(learn, with_input=True)` does")
     idxs = self.top_losses(None if is_listy(k) or isinstance(k, range) else k, largest)[1]
     if is_listy(k) or isinstance(k, range): idxs = idxs[list(k)]
@@ -136,11 +137,13 @@ def plot_top_losses(self:Interpretation,
     if not is_image(inp): return rows
     ncols = min(ncols, len(rows))
     nrows = -(-len(rows)//ncols)
-    axs = pyplot().subplots(nrows, ncols, figsize=figsize or (1.9*ncols, 2.3*nrows), squeeze=False, layout='constrained')[1]
+    fig,axs = pyplot().subplots(nrows, ncols, figsize=figsize or (1.9*ncols, 2.3*nrows + .3), squeeze=False, layout='constrained')
+    sure = next((k for k in ('probability','score') if k in rows[0]), None)
+    fig.suptitle('prediction / target\nloss' + (f' / {sure}' if sure else ''), fontsize=9)
     for ax in axs.flat: ax.axis('off')
     for ax,i,r in zip(axs.flat, idxs, rows):
         ax.imshow(_picture(inp[i]), **({'cmap':'gray'} if inp.ndim==3 or inp.shape[1]==1 else {}))
-        ax.set_title(f"{r['prediction']} / {r['target']}\n{r['loss']:.2f}" + (f" / {r['probability']:.2f}" if 'probability' in r else ''), fontsize=9)
+        ax.set_title(f"{r['prediction']} / {r['target']}\n{r['loss']:.2f}" + (f' / {r[sure]:.2f}' if sure else ''), fontsize=9)
     return axs
 
 # %% ../nbs/27_interpret.ipynb #c7a64fd4

@@ -2,7 +2,7 @@
 
     python tests/bench/run.py            all of it, some minutes
     python tests/bench/run.py --quick    fewer rounds
-    python tests/bench/run.py step       one part: step, digits, deaf, preds, import
+    python tests/bench/run.py step       one part: step, digits, deaf, toolkit, preds, import
 
 fastai takes part where it is installed. Counted is the processor's time, which a busy machine disturbs less than the clock's;
 look at the spread beside each median all the same.
@@ -37,8 +37,8 @@ def timed(f):
 
 def cpu(): t = os.times(); return time.process_time() + t.children_user + t.children_system
 
-def show(what, base, ratios, unit=''):
-    print(f'\n{what}\n  {"by hand":<44}{base}')
+def show(what, base, ratios, unit='', first='by hand'):
+    print(f'\n{what}\n  {first:<44}{base}')
     for k,(mid,least,most) in ratios.items(): print(f'  {k:<44}{mid:5.2f}   ({least:.2f} to {most:.2f}){unit}')
 
 # -- a step of a tiny model
@@ -88,7 +88,28 @@ def bench_deaf(rounds):
         def before_batch(self): pass
     def fit(cls, n): learn = learner(batches, cbs=[cls() for _ in range(n)]); return timed(lambda: learn.fit(1))
     base,ratios = in_turn(rounds, fit(Deaf, 0), **{f'{n} more that {what}':fit(cls, n) for cls,what in ((Deaf, 'hear no batch event'), (Hears, 'hear one each batch')) for n in (10, 100)})
-    show('Callbacks: ratio to the default ones alone', f'{base*1e6/len(batches):.0f} µs a step with the default callbacks', ratios)
+    show('Callbacks: ratio to the default ones alone', f'{base*1e6/len(batches):.0f} µs a step', ratios, first='the default ones')
+
+# -- the toolkit: each callback alone
+
+def bench_toolkit(rounds):
+    import learnkit.all as lk, tempfile
+    batches,path = steps(400),tempfile.mkdtemp()
+    cbs = {'GradientAccumulation (every 4th batch)': lambda: lk.GradientAccumulation(128), 'GradientClip': lk.GradientClip, 'EMACallback': lk.EMACallback, 'MicroBatch (2 parts)': lambda: lk.MicroBatch(16),
+           'MixedPrecision bf16': lambda: lk.MixedPrecision('bf16'), 'BnFreeze': lk.BnFreeze, 'ShortEpochCallback (all of it)': lambda: lk.ShortEpochCallback(1.), 'StopAfter': lambda: lk.StopAfter(10**6),
+           'ParamScheduler, one cycle': lambda: lk.ParamScheduler(lk.one_cycle(.01)), 'TorchScheduler, each step': lambda: lk.TorchScheduler(lambda o: torch.optim.lr_scheduler.ExponentialLR(o, .999), 'step'),
+           'MixUp': lk.MixUp, 'ActivationStats (every 10th)': lambda: lk.ActivationStats(every=10), 'ActivationStats (each batch)': lk.ActivationStats, 'TerminateOnNaNCallback': lk.TerminateOnNaNCallback,
+           'EarlyStoppingCallback': lambda: lk.EarlyStoppingCallback('train_loss'), 'SaveModelCallback': lambda: lk.SaveModelCallback('train_loss'), 'ReduceLROnPlateau': lambda: lk.ReduceLROnPlateau('train_loss'),
+           'ThresholdStopper': lambda: lk.ThresholdStopper(0, 'train_loss'), "EveryCallback '100ba'": lambda: lk.EveryCallback(lambda learn: None, '100ba'), 'MCDropoutCallback': lk.MCDropoutCallback,
+           "learn.on, every=100": lambda: lk.OnCallback(lambda learn: None, 'after_batch', lk.Filter(every=100)), "CheckpointCallback '100ba'": lambda: lk.CheckpointCallback('100ba', overwrite=True),
+           "CheckpointCallback '100ba', background": lambda: lk.CheckpointCallback('100ba', overwrite=True, background=True)}
+    def fit(make):
+        def _f():
+            learn = learner(batches, cbs=make and make(), path=path)
+            learn.fit(1)
+        return timed(_f)
+    base,ratios = in_turn(rounds, fit(None), **{k:fit(f) for k,f in cbs.items()})
+    show('The toolkit: a step with one more callback, against the default ones alone', f'{base*1e6/len(batches):.0f} µs a step', ratios, first='the default ones')
 
 # -- the digits
 
@@ -160,7 +181,7 @@ def bench_import(rounds):
     print(f"  learnkit adds {base*(ratios['import torch, learnkit'][0]-1):.2f} s")
 
 if __name__=='__main__':
-    parts = dict(step=bench_step, digits=bench_digits, deaf=bench_deaf, preds=bench_preds, **{'import':bench_import})
+    parts = dict(step=bench_step, digits=bench_digits, deaf=bench_deaf, toolkit=bench_toolkit, preds=bench_preds, **{'import':bench_import})
     args = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     args.add_argument('part', nargs='*', choices=[[], *parts], help='what to measure; everything if not given')
     args.add_argument('--quick', action='store_true', help='3 rounds instead of 11')
