@@ -5,7 +5,6 @@ from pathlib import Path
 import torch
 from learnkit import Callback, DataLoaders, Learner, accuracy, set_seed
 from learnkit.losses import LabelSmoothingCrossEntropy
-from learnkit.losses import CrossEntropyLossFlat
 from torch import nn
 from torch.nn import functional as F
 
@@ -42,18 +41,10 @@ class Wobble(Callback):
         grid = F.affine_grid(how.to(self.x.device), self.x.shape, align_corners=False)
         self.learn.xb = (F.grid_sample(self.x, grid, align_corners=False),)
 
-class OneCycle(Callback):
-    "Lets the learning rate rise to the one given to `fit` and then fall, by PyTorch's own scheduler"
-    run_valid = False
-    def before_fit(self):
-        opt,n = self.opt.opt,self.n_epoch*len(self.dls.train)
-        self.sched = torch.optim.lr_scheduler.OneCycleLR(opt, self.opt.hypers[-1]['lr'], total_steps=n)
-    def after_batch(self): self.sched.step()
-
 def train(n_epoch, seed):
     set_seed(seed)
     learn = get_learner()
-    learn.fit(n_epoch, lr=.01, wd=.01, cbs=[Wobble, OneCycle])
+    learn.fit_one_cycle(n_epoch, .01, wd=.01, cbs=Wobble)
     print('\nmodel:         ', learn.save('digits'))
     learn.recorder.plot_loss(show_epochs=True)
     plt.savefig(out/'learning_curve.png', dpi=120)
