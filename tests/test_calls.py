@@ -11,6 +11,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import learnkit
+import learnkit.all as lk
 from learnkit.all import Callback, DataLoaders, Learner, ProgressCallback, Recorder, TrainEvalCallback, accuracy
 
 OURS  = tuple(str(Path(o.__file__).parent) for o in (learnkit, fastcore))
@@ -130,3 +131,21 @@ def test_a_read_is_noticed(read):
     class Reader(Callback):
         def after_batch(self): read(self.learn.loss)
     assert sum(fit(Reads(), Reader()).names.values())>=N
+
+# fp16 is left out: PyTorch's own scaler asks once a step whether a gradient was infinite. So are those whose work in a step is to save or to validate.
+toolkit = dict(accumulate=lambda: lk.GradientAccumulation(64), clip=lk.GradientClip, value=lambda: lk.GradientClip(value=.1), micro=lambda: lk.MicroBatch(16), ema=lk.EMACallback,
+               bf16=lambda: lk.MixedPrecision('bf16'), freeze=lk.BnFreeze, short=lambda: lk.ShortEpochCallback(1.), stop_after=lambda: lk.StopAfter(1000), mixup=lk.MixUp,
+               last=lk.ChannelsLast, sched=lambda: lk.ParamScheduler(lk.one_cycle(.01)), torch_sched=lambda: lk.TorchScheduler(lambda o: torch.optim.lr_scheduler.ExponentialLR(o, .99), 'step'),
+               early=lambda: lk.EarlyStoppingCallback('train_loss'), save=lambda: lk.SaveModelCallback('train_loss'), plateau=lambda: lk.ReduceLROnPlateau('train_loss'),
+               threshold=lambda: lk.ThresholdStopper(0, 'train_loss'), better=lambda: lk.OnBetter(lambda l: None, 'train_loss'), stats=lk.ActivationStats, hooks=lambda: lk.HookCallback(hook=lambda m,i,o: o.mean()),
+               mc=lk.MCDropoutCallback, every=lambda: lk.EveryCallback(lambda l: None, '3ba'), on=lambda: lk.OnCallback(lambda l: None, 'after_step', lk.Filter(every=2)), nan=lambda: OnDevice())
+
+class OnDevice(lk.TerminateOnNaNCallback):
+    "As on an accelerator, where to look is to wait"
+    def _waits(self, loss): return True
+
+@pytest.mark.parametrize('name', toolkit)
+def test_no_callback_of_the_toolkit_waits_for_the_device(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    got = fit(Reads(), toolkit[name]())
+    assert not got.names, f'in {N} batches: {dict(got.names)}'
