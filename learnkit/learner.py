@@ -242,7 +242,7 @@ def _train(self:Learner, mode, n_epoch, lr=None, wd=None, cbs=None, reset_opt=Fa
     with self._run(mode, cbs):
         if resume is not None and not any(hasattr(type(cb), 'keeps_runs') for cb in self.cbs): raise ValueError(
             f'resume={resume!r} needs a `CheckpointCallback` among the callbacks, which knows where the checkpoints are')
-        self.resume = resume
+        self.resume,self.iter = resume,None
         if reset_opt or self.opt is None: self.create_opt()
         if wd is not None:
             if hasattr(self.opt, 'spare'): self.opt.spare()
