@@ -1,0 +1,681 @@
+"""What four trainers can do, a row for each capability: those of fastai (1A), fastNLP (1B), Composer (1C) and pytorch-accelerated (1D).
+
+A row works (a function beside it exercises it here), or is served otherwise (the row says by what and why that is better;
+often a function shows that too), or is missing (the row says what). Rows 0.x: where one of the four contradicts its own documents."""
+import gc, io, json, random, signal, threading, warnings
+from collections import Counter
+from copy import deepcopy
+from functools import partial
+from typing import Callable, NamedTuple
+
+import pytest, torch
+from torch import nn
+from torch.nn import functional as F
+from torch.utils.data import DataLoader, TensorDataset
+
+from learnkit.all import (ActivationStats, AvgMetric, Callback, CancelBackward, CancelBatch, CancelEpoch, CancelFit, CancelStep, CancelTrain, CancelValid, CancelZeroGrad, CheckpointCallback,
+    DataLoaders, EMACallback, EarlyStoppingCallback, Every, EveryCallback, FetchPredsCallback, Filter, GatherPredsCallback, GradientAccumulation, GradientClip, Learner, MicroBatch, MixedPrecision,
+    Monitor, OnBetter, ParamScheduler, ProgressCallback, Recorder, SaveModelCallback, SchedCos, SchedLin, StopAfter, TerminateOnNaNCallback, ThresholdStopper, TorchScheduler, TrainEvalCallback,
+    ValidateEvery, checkpoints, checkpoint_info, combine_scheds, event, get_random_states, parse_every, read_checkpoint, set_seed)
+from toys import at, batches, learner, model, throw, weights
+
+class Row(NamedTuple):
+    id:str; name:str; state:str; why:str; check:Callable|None
+
+table = []
+
+def _add(state, why, rows, check=None):
+    for r in rows: id,_,name = r.partition(' '); table.append(Row(id, name, state, why, check))
+
+def works(*rows):
+    "The function below exercises these rows, given as 'id name'"
+    def _works(f): _add('works', '', rows, f); return f
+    return _works
+
+def served(why, *rows):
+    "These rows are served otherwise; as a decorator, with a function that shows it"
+    places = range(len(table), len(table)+len(rows))
+    _add('served', why, rows)
+    def _served(f):
+        for i in places: table[i] = table[i]._replace(check=f)
+        return f
+    return _served
+
+def missing(why, *rows): _add('missing', why, rows)
+
+# What the rows are tried on
+
+class Ear(Callback):
+    "Hears everything, and before all others"
+    def __init__(self, see=None, order=-1000): self.heard,self.see,self.order = [],see,order
+    def __call__(self, name, **kw): self.heard.append(name if self.see is None else (name, self.see(self.learn)))
+
+def heard(*cbs, n=1, nt=2, nv=1, run=None, wrong=None, order=-1000, **kw):
+    "The events of `learn.fit(n)`, or of `run(learn)`, with these callbacks"
+    learn,ear = learner(nt, nv, **kw),Ear(order=order)
+    learn.add_cbs([*cbs, ear])
+    run = run or (lambda learn: learn.fit(n))
+    if wrong is None: run(learn)
+    else:
+        with pytest.raises(wrong): run(learn)
+    return ear.heard
+
+def counts(*cbs, **kw): return Counter(heard(*cbs, **kw))
+def between(events, a, b): i = events.index(a); return events[i+1:events.index(b, i)]
+def only(events, *names): return [e for e in events if e in names]
+def quiet(learn): learn.logger = lambda row: None; return learn
+def same(a, b): return all(map(torch.equal, a.state_dict().values(), b.state_dict().values()))
+
+# 1A: fastai
+
+fastai_events = '''after_create before_fit before_epoch before_train before_batch after_pred after_loss before_backward after_cancel_backward after_backward
+    before_step after_cancel_step after_step after_cancel_batch after_batch after_cancel_train after_train before_validate after_cancel_validate after_validate
+    after_cancel_epoch after_epoch after_cancel_fit after_fit'''.split()
+train_batch = 'before_batch after_pred after_loss before_backward after_backward before_step after_step after_batch'.split()
+valid_batch = 'before_batch after_pred after_loss after_batch'.split()
+
+@works('1A.1 24 events, by these names and in this order')
+def names_of_events(): assert [e for e in event if e in fastai_events]==fastai_events and len(fastai_events)==24
+
+@works('1A.2 the order in which they fire')
+def order_of_events():
+    epoch = ['before_epoch', 'before_train', *train_batch*2, 'after_train', 'before_validate', *valid_batch, 'after_validate', 'after_epoch']
+    assert only(heard(n=2), *fastai_events)==['before_fit', *epoch*2, 'after_fit']
+
+@works('1A.3 a scope: before, body, after_cancel, after; after does not run on an error, cleanup does')
+def a_scope():
+    evs = heard(at('before_train', throw(CancelTrain())))
+    assert between(evs, 'before_train', 'before_validate')==['after_cancel_train', 'after_train']
+    evs = heard(at('before_train', throw(KeyError())), wrong=KeyError)
+    assert evs[-2:]==['after_exception', 'cleanup'] and 'after_train' not in evs
+
+@works('1A.4 a Cancel in its own after-event: fastai crashes, here it is over already')
+def cancel_in_its_own_after():
+    for cancel,ev in ((CancelBatch,'after_batch'), (CancelTrain,'after_train'), (CancelValid,'after_validate'), (CancelEpoch,'after_epoch'), (CancelFit,'after_fit')):
+        assert heard(at(ev, throw(cancel())))==heard()
+
+@works('1A.5 CancelFit from deep inside skips the after-events of open scopes')
+def cancel_fit():
+    evs = heard(at('after_pred', throw(CancelFit())))
+    assert evs[evs.index('after_pred')+1:]==['after_cancel_fit', 'after_fit', 'cleanup']
+
+@works('1A.6 CancelBackward skips backward, the step still runs')
+def cancel_backward():
+    learn,ear = learner(1),Ear()
+    before = weights(learn)
+    learn.add_cbs([at('before_backward', throw(CancelBackward())), ear]).fit(1)
+    assert torch.equal(weights(learn), before)
+    assert between(ear.heard, 'before_backward', 'before_zero_grad')==['after_cancel_backward', 'after_backward', 'before_step', 'after_step']
+
+@works('1A.7 CancelStep skips the step and still zeroes the gradients; CancelZeroGrad keeps them')
+def cancel_step():
+    learn,grads = learner(1),[]
+    before = weights(learn)
+    keep = at('after_batch', lambda cb: grads.append(cb.learn.model.weight.grad), run_valid=False)
+    with learn.added_cbs([at('before_step', throw(CancelStep())), keep]): learn.fit(1)
+    assert torch.equal(weights(learn), before) and grads==[None]
+    with learn.added_cbs([at('before_zero_grad', throw(CancelZeroGrad())), keep]): learn.fit(1)
+    assert grads[1].abs().sum()>0
+
+@works('1A.8 CancelValid, CancelTrain, CancelEpoch, CancelBatch jump to the end of their scope')
+def cancels():
+    def after(cancel, ev): evs = heard(at(ev, throw(cancel()), run_valid=cancel is CancelValid)); i = evs.index(ev); return evs[i+1:i+4]
+    assert after(CancelValid, 'before_validate')==['after_cancel_validate', 'after_validate', 'after_epoch']
+    assert after(CancelTrain, 'after_loss')==['after_cancel_train', 'after_train', 'before_validate']
+    assert after(CancelEpoch, 'after_loss')==['after_cancel_epoch', 'after_epoch', 'after_fit']
+    assert after(CancelBatch, 'before_batch')==['after_cancel_batch', 'after_batch', 'before_fetch']
+
+@works('1A.9 an error fires no after-event, then after_exception and cleanup; temporary callbacks go', '1C.38 an event for exceptions', '0.11 what was taken is given back at the end of each run')
+def an_error():
+    learn,ear,temp = learner(),Ear(),Callback()
+    learn.add_cb(ear)
+    with pytest.raises(ValueError): learn.fit(1, cbs=[temp, at('before_batch', throw(ValueError('odd')))])
+    assert [e for e in ear.heard if e.startswith('after')]==['after_fetch', 'after_exception'] and ear.heard[-1]=='cleanup'
+    assert temp not in learn.cbs and learn.mode is None
+    learn.fit(1)
+
+@works('1A.10 an error keeps its type and arguments and gains a note with callback and event')
+def note_on_an_error():
+    class Odd(Callback):
+        def before_batch(self): raise KeyError
+    with pytest.raises(KeyError) as e: learner(cbs=Odd).fit(1)
+    assert e.value.args==() and 'Odd' in e.value.__notes__[0] and 'before_batch' in e.value.__notes__[0]
+
+@works('1A.11 events as attributes, with a word about typos')
+def event_attributes():
+    assert event.before_step=='before_step' and 'before_step' in dir(event)
+    with pytest.raises(AttributeError, match='did you mean `before_step`'): event.before_stp
+
+@works('1A.12 Callback(before_fit=f): f becomes a method')
+def callback_of_functions():
+    cb = Callback(before_fit=lambda self: setattr(self, 'n', self.learn.n_epoch))
+    learner(cbs=cb).fit(2)
+    assert cb.n==2
+    with pytest.raises(TypeError, match='before_fit'): Callback(before_fitt=lambda self: 1)
+
+@works('1A.13 cb(name) runs the method; a Learner refuses unknown events, event.register adds some', '1D.15 firing an event by name: a typo is no silence', '1D.17 events of one\'s own, with arguments')
+def call_by_name():
+    class Own(Callback):
+        def my_word(self): return 42
+        def rows_probe(self, xb, **kw): self.got = xb,kw
+    learn,cb = learner(),Own()
+    assert cb('my_word')==42 and cb('before_fit') is None
+    with pytest.raises(ValueError, match='no event `rows_prob`'): learn('rows_prob')
+    event.register('rows_probe')
+    learn.add_cbs([cb, Callback()])('rows_probe', xb=1, yb=2)
+    assert cb.got==(1, dict(yb=2))
+
+@works('1A.14 a callback reads the Learner\'s attributes as its own; writing shadows, with a warning', '1D.12 callbacks reach the trainer without arguments', '0.15 delegation is for reading')
+def delegation():
+    learn,cb = learner(),Callback()
+    learn.add_cb(cb)
+    assert cb.model is learn.model and cb.loss_func is learn.loss_func
+    with pytest.warns(UserWarning, match='shadowing'): cb.lr = 3
+    assert cb.lr==3 and learn.lr==.05
+
+@works('1A.15 names of callbacks; two of a class', '1B.23 state under the name, also for two of a name', '1C.31 state for each instance', '1D.14 two of the same class')
+def two_of_a_class():
+    learn = learner(cbs=[SaveModelCallback(fname='a'), SaveModelCallback(fname='b')])
+    a,b = [cb for cb in learn.cbs if isinstance(cb, SaveModelCallback)]
+    assert a.name==b.name=='save_model' and {a.key,b.key}=={'save_model','save_model_2'} and learn.save_model is b
+    learn.remove_cb(b)
+    assert learn.save_model is a
+    learn = learner(cbs=[EveryCallback(lambda learn: None, e) for e in ('2ba','4ba')])
+    learn.fit(1)
+    assert {'every','every_2'} <= {*learn.run_state(1)['cbs']}
+
+@works('1A.16 order, ascending, ties as added', '1B.19 the order of calls', '1C.32 tiers: those who change before those who look', '1C.33 a place for a callback among the others')
+def order():
+    said = []
+    def cb(name, order): return at('before_fit', lambda cb: said.append(name), order=order)
+    learner(cbs=[cb('d', 2), cb('b', 1), cb('c', 1), cb('a', -1)]).fit(0)
+    assert said==['a', 'b', 'c', 'd']
+    tiers = MixedPrecision, GradientClip, Recorder, EveryCallback, ProgressCallback, CheckpointCallback
+    assert [c.order for c in tiers]==sorted(c.order for c in tiers)
+
+@works('1A.17 run, run_train, run_valid, and modes')
+def run_flags():
+    def said(run=lambda learn: learn.fit(1), **flags):
+        got = []
+        run(learner(2, 2, cbs=at('after_batch', lambda cb: got.append(cb.training), **flags)))
+        return got
+    assert said()==[True]*2+[False]*2 and said(run_train=False)==[False]*2 and said(run_valid=False)==[True]*2
+    assert said(lambda learn: learn.validate(), modes=('fit',))==[] and said(lambda learn: learn.validate())==[False]*2
+    learn = learner(cbs=(cb := Callback(before_train=lambda self: setattr(self, 'run', False), after_batch=lambda self: 1/0)))
+    learn.fit(1)
+    assert cb.run   # True again when the fit is over
+
+@works('1A.18 remove_on_fetch, _only_train_loop, what is not pickled')
+def flags_of_fastai():
+    class Fetched(Callback): remove_on_fetch = True
+    class Trains(Callback): _only_train_loop = True
+    for cls,modes in ((Fetched, ['fit','validate']), (Trains, ['fit'])):
+        got = []
+        class Said(cls):
+            def before_validate(self): got.append(self.learn.mode)
+        learn = learner(cbs=Said)
+        learn.fit(1); learn.validate(); learn.get_preds()
+        assert got==modes
+    learn = deepcopy(learner())
+    learn.fit(1)   # locks and iterators stay behind
+
+@works('1A.19 adding and removing callbacks, classes or instances, for good or for a block', '1B.39 callbacks are classes or instances, anything else is a TypeError')
+def adding_callbacks():
+    learn = learner()
+    with learn.added_cbs([GradientClip, Callback()]):
+        assert len(learn.cbs)==5
+        with learn.removed_cbs(GradientClip): assert len(learn.cbs)==4
+    assert len(learn.cbs)==3
+    with pytest.raises(KeyError), learn.removed_cbs(learn.progress): raise KeyError
+    assert hasattr(learn, 'progress') and not hasattr(learn.remove_cb(ProgressCallback), 'progress')
+    with pytest.raises(TypeError, match='no callback'): learn.add_cb(3)
+
+@works('1A.20 the Learner\'s attributes', '1B.40 where a run is', '1C.12 counters after a batch have moved on', '1B.11 counters after a batch have moved on')
+def attributes():
+    seen = []
+    def see(cb):
+        l = cb.learn
+        assert l.x is l.xb[0] and l.y is l.yb[0] and l.pred.shape==l.y.shape and l.loss.shape==l.loss_grad.shape==() and l.dl is l.dls.train
+        seen.append((l.epoch, l.n_epoch, l.iter, l.n_iter, l.train_iter, l.pct_train))
+    learn = learner(2, cbs=at('after_batch', see, run_valid=False))
+    learn.fit(2)
+    assert seen==[(0,2,0,2,1,.25), (0,2,1,2,2,.5), (1,2,0,2,3,.75), (1,2,1,2,4,1.)]
+    assert all(hasattr(learn, k) for k in 'model dls loss_func opt opt_func cbs lr metrics path model_dir'.split())
+
+@works('1A.21 TrainEvalCallback: order -10, modes of the model, counters, reset')
+def train_eval():
+    class Net(nn.Linear):
+        n = 0
+        def __init__(self): super().__init__(4, 1)
+        def reset(self): self.n += 1
+    modes = []
+    learn = learner(model=Net(), cbs=[at(e, lambda cb: modes.append((cb.learn.training, cb.learn.model.training))) for e in ('before_train','before_validate')])
+    learn.fit(1)
+    assert TrainEvalCallback.order==-10 and modes==[(True,True), (False,False)] and learn.model.n==1 and learn.train_iter==3
+
+@works('1A.22 Recorder: smooth_loss, values, metric_names', '1D.33 the history of a run: names, values, the latest', '1C.66 learning rates are recorded')
+def recorder():
+    learn = learner(metrics=F.l1_loss)
+    learn.fit(2)
+    rec = learn.recorder
+    assert list(rec.metric_names)==['epoch', 'train_loss', 'valid_loss', 'l1_loss', 'time'] and len(rec.values)==2 and len(rec.values[0])==3
+    assert rec.history['epoch']==[0,1] and rec.history[-1]['valid_loss']==rec.values[1][1] and len(rec.losses)==len(rec.lrs)==6 and rec.lrs[0]==.05
+    assert float(learn.smooth_loss)==pytest.approx(float(rec.losses[-1])) and rec.smooth_loss.raw[0]!=rec.smooth_loss.values[1]
+
+@works('1A.23 GatherPredsCallback and its settings')
+def gather(tmp_path):
+    learn = learner()
+    x,p,t,l = learn.get_preds(with_input=True, with_loss=True)
+    assert x.shape==(8,4) and p.shape==t.shape==(8,1) and l.shape==(8,) and torch.allclose(p, learn.model(x))
+    assert torch.allclose(l, (p-t).pow(2).squeeze(1))
+    _,t2 = learn.get_preds(with_preds=False, save_preds=tmp_path/'preds', save_targs=tmp_path/'targs', pickle_protocol=4)
+    assert torch.equal(t2, t) and torch.equal(torch.cat([torch.load(tmp_path/'preds'/str(i)) for i in (0,1)]), p)
+    assert learn.get_preds(concat_dim=1)[0].shape==(4,2)
+    with learn.added_cbs(cb := GatherPredsCallback(with_targs=False)): learn.validate()
+    assert torch.allclose(cb.preds, p) and cb.targets is None
+
+@works('1A.24 FetchPredsCallback: the predictions after each validation')
+def fetch_preds():
+    learn = learner(cbs=(cb := FetchPredsCallback(with_input=True, cbs=[])))
+    learn.fit(2)
+    x,p,t = cb.preds
+    assert torch.allclose(p, learn.model(x)) and p.shape==t.shape==(8,1)
+
+@works('1A.25 fit, validation and prediction can be told apart', '1C.22 an evaluation of its own', '1D.10 an evaluation of its own', '1C.23 the events of a prediction')
+def modes():
+    def run(f): learn,ear = learner(nv=1),Ear(lambda learn: learn.mode); f(learn.add_cb(ear)); return ear.heard
+    evs,preds = run(lambda learn: learn.validate()),run(lambda learn: learn.get_preds())
+    assert {m for _,m in evs}=={'validate'} and {m for _,m in preds}=={'predict'} and {m for _,m in run(lambda learn: learn.fit(1))}=={'fit'}
+    batch = 'before_fetch after_fetch before_batch before_pred after_pred before_loss after_loss after_batch before_fetch'.split()
+    for evs,what in ((evs,'evaluate'), (preds,'predict')): assert [e for e,_ in evs]==[f'before_{what}', 'before_fit', 'before_epoch', 'before_validate', *batch,
+        'after_validate', 'after_epoch', 'after_fit', f'after_{what}', 'cleanup']
+
+# 1B: fastNLP, and what the others have like it
+
+@works('1B.1 after the trainer is made', '1C.1 init', '1D.1 at the end of init')
+def after_create():
+    seen = []
+    learner(cbs=Callback(after_create=lambda self: seen.append((self.learn.model is not None, self.learn.dls.train is not None, len(self.learn.cbs)))))
+    assert seen==[(True, True, 4)]
+
+@works('1B.3 at the beginning of training', '1C.3 fit begins', '1D.2 a training run begins')
+def fit_begins():
+    evs = heard(run=lambda learn: [learn.fit(1), learn.fit(1)])
+    assert evs.count('before_fit')==2 and evs[0]=='before_fit'
+
+@works('1B.4 an epoch begins', '1C.5 an epoch begins, once also after a resume in its middle', '1D.3 training of an epoch begins and ends')
+def epoch_begins():
+    evs = heard(n=2)
+    assert only(evs, 'before_epoch', 'before_train', 'after_train', 'after_epoch')==['before_epoch', 'before_train', 'after_train', 'after_epoch']*2
+
+@works('1B.5 before and after each batch is fetched, and once more at the end', '1C.6 before the loader is asked', '1C.7 a batch has come, untouched; not when there is none left')
+def fetching():
+    raw = []
+    evs = heard(at('after_fetch', lambda cb: raw.append(type(cb.learn.batch))))
+    train = between(evs, 'before_train', 'after_train')
+    assert train.count('before_fetch')==3 and train.count('after_fetch')==2 and train[-1]=='before_fetch' and raw[0] is tuple
+
+@works('1B.7 before backward, with the outputs', '1D.5 after forward and loss, before backward and step', '0.16 before backward and after the batch are two events')
+def before_backward():
+    seen = []
+    def see(cb): seen.append((cb.learn.pred.shape, cb.learn.model.weight.grad, cb.learn.loss.item()))
+    assert counts(at('before_backward', see))['before_backward']==2
+    assert seen[0][0]==(4,1) and seen[0][1] is None and seen[0][2]>0
+
+@works('1B.8 after each backward, of small batches too')
+def after_backward():
+    evs = heard(GradientAccumulation(8), nt=4)
+    assert evs.count('after_backward')==4 and evs.count('after_step')==2
+
+@works('1B.9 around a step, only where there is one', '1B.10 gradients are zeroed after the step, under the same condition', '0.1 first the step, then the gradients go')
+def around_a_step():
+    evs = heard(GradientAccumulation(8), nt=3, order=99)
+    names = 'before_step', 'after_step', 'before_zero_grad', 'after_zero_grad'
+    assert only(evs, *names)==[*names]*2   # what is left at the end of an epoch is stepped too: fastNLP carries it into the next
+    grads = []
+    heard(*(at(e, lambda cb: grads.append(cb.learn.model.weight.grad is not None)) for e in names[1:]))
+    assert grads[:3]==[True, True, False]
+
+@works('1B.13 an epoch is trained, before its validation', '1C.14 an epoch of training ends, before its validation')
+def after_train():
+    evs,seen = heard(),[]
+    assert evs[evs.index('after_train')+1]=='before_validate'
+    heard(at('after_train', lambda cb: seen.append(cb.learn.train_iter)), n=2)
+    assert seen==[2,4]
+
+@works('1B.14 exceptions are announced; an early stop is no exception')
+def exceptions():
+    for e in (ValueError, KeyboardInterrupt):
+        seen = []
+        heard(at('after_exception', lambda cb: seen.append(type(cb.learn.exc))), at('before_batch', throw(e())), wrong=e)
+        assert seen==[e]
+    evs = heard(at('after_batch', lambda cb: cb.learn.stop('enough')))
+    assert 'after_exception' not in evs and evs[-3:]==['after_cancel_fit', 'after_fit', 'cleanup']
+
+@works('1B.15 the end of training: after_fit if all went well, cleanup always', '1D.9 the end of a run', '1C.17 fit ends, after the last validation')
+def the_end():
+    evs = heard()
+    assert evs[-2:]==['after_fit', 'cleanup'] and evs.index('after_validate')<evs.index('after_fit')
+    evs = heard(at('after_pred', throw(OSError())), wrong=OSError)
+    assert 'after_fit' not in evs and evs.count('cleanup')==1
+
+@works('1B.16 before and after a model is saved or loaded', '0.4 both before and after')
+def saving_events(tmp_path):
+    learn,ear = learner(path=tmp_path),Ear()
+    learn.fit(1)
+    learn.add_cb(ear).save('a')
+    learn.load('a')
+    assert ear.heard==['before_save_model', 'after_save_model', 'before_load_model', 'after_load_model']
+
+class Counts(Callback):
+    "Counts training batches, and remembers it in checkpoints"
+    order,saves,run_valid,n = 5,('n',),False,0
+    def after_batch(self): self.n += 1
+
+class Crash(Callback):
+    "The power fails after so many batches"
+    order = 10_000
+    def __init__(self, n): self.at = n
+    def after_batch(self):
+        if self.learn.training and self.learn.train_iter==self.at: raise SystemError('the power failed')
+
+def resumable(path, *cbs, every='1ba', n=12, **kw):
+    set_seed(3)
+    x = torch.randn(n, 4)
+    net = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Dropout(.3), nn.Linear(8, 1))
+    dls = DataLoaders(DataLoader(TensorDataset(x, x.sum(1, keepdim=True)), 4, shuffle=True), batches(1))
+    return quiet(Learner(dls, net, nn.MSELoss(), torch.optim.Adam, path=path, cbs=[CheckpointCallback(every, **kw), *cbs]).remove_cb(ProgressCallback))
+
+def crashed(path, n, *cbs, epochs=2, **kw):
+    "A run that crashes after batch `n`, and a second one that goes on"
+    with pytest.raises(SystemError): resumable(path, *(c() for c in cbs), Crash(n), **kw).fit(epochs, resume='auto')
+    learn = resumable(path, *(c() for c in cbs), **kw)
+    learn.fit(epochs, resume='auto')
+    return learn
+
+@works('1B.17 what a callback saves in a checkpoint', '1B.18 and gets back when the run goes on', '1B.41 the count of batches is stored, not worked out')
+def callback_state(tmp_path):
+    learn = crashed(tmp_path, 4, Counts)
+    assert learn.counts.n==6 and learn.train_iter==6
+    state = read_checkpoint(checkpoints(learn.checkpoint.folder)[0])
+    assert state['cbs']['counts']=={'n':6} and state['train_iter']==6
+    with pytest.warns(UserWarning, match='counts, which is not among the callbacks'): resumable(tmp_path).fit(3, resume='auto')
+
+@works('1B.20 an error in a handler ends the run; of those for the end none is left out')
+def errors_at_the_end():
+    said = []
+    cbs = [at('cleanup', throw(KeyError('mine'))), at('cleanup', lambda cb: said.append('cleanup')), at('after_exception', throw(OSError('too'))), at('after_exception', lambda cb: said.append('exc'))]
+    with pytest.raises(ValueError) as e: learner(cbs=[*cbs, at('before_fit', throw(ValueError('first')))]).fit(1)
+    assert {*said}=={'cleanup','exc'} and any('OSError' in n for n in e.value.__notes__) and any('KeyError' in n for n in e.value.__notes__)
+
+@works('1B.21 which methods are called is known from the class, without its source')
+def no_source_needed():
+    space = {}
+    exec('class Made(Callback):\n  def before_fit(self): self.ok = True', dict(Callback=Callback), space)
+    learn = learner(cbs=space['Made'])
+    learn.fit(0)
+    assert learn.made.ok and learn.made in learn.ordered_cbs('before_fit') and learn.made not in learn.ordered_cbs('after_fit')
+
+@works('1B.24 any shuffled loader can be resumed', '1C.56 going on in the middle of an epoch', '1C.57 seeds', '1B.43 fit again goes on', '0.7 learn.state is saved', '0.18 n_epoch is the total, also of a run that goes on')
+def resume(tmp_path):
+    straight = resumable(tmp_path/'a')
+    straight.fit(2)
+    for n in (1, 3, 4):
+        learn = crashed(tmp_path/f'b{n}', n)
+        assert same(learn.model, straight.model) and learn.train_iter==6 and len(learn.recorder.history)==2
+    learn.state.seen = 3
+    assert learn.run_state(2)['state']=={'seen':3}
+    before = weights(learn)
+    learn.fit(1)
+    assert not torch.equal(weights(learn), before)
+
+@works('1B.25 a function becomes a callback of all Learners by a decorator, unchanged', '1B.26 without a marker: of the next Learner that is made', '1B.27 with a marker: of every one with that marker',
+       "1B.28 with the marker 'all': of every one, once", '1B.29 nothing waits for a marker: a warning')
+def on_the_class():
+    said = []
+    def made(*a, **kw): said.clear(); learner(*a, **kw).fit(0); return sorted(said)
+    try:
+        def f(learn): said.append('next')
+        assert Learner.on('before_fit')(f) is f
+        with pytest.raises(TypeError): Learner(batches(1), 'no model')
+        assert made()==['next'] and made()==[]
+        Learner.on('before_fit', marker='x')(lambda learn: said.append('x'))
+        Learner.on('before_fit', marker='all')(lambda learn: said.append('all'))
+        assert made(marker='x')==['all','x'] and made(marker='x')==['all','x'] and made()==['all']
+        Learner.off()
+        with pytest.warns(UserWarning, match='marker'): assert made(marker='all')==[]
+        with pytest.warns(UserWarning, match="'y'"): made(marker='y')
+        with pytest.raises(ValueError, match='no event'): Learner.on('before_fitt')
+    finally: Learner.off()
+
+def filtered(**kw):
+    learn,got = learner(6),[]
+    learn.on('after_step', **kw)(lambda learn: got.append(learn.train_iter+1))
+    learn.fit(1)
+    return got
+
+@works('1B.30 a function for one Learner, after it is made', '1B.31 each n-th call', '1B.32 one call only', '1B.33 when a function says so', '1B.34 without a condition: each call', '0.3 two conditions are an error')
+def filters():
+    assert filtered()==[1,2,3,4,5,6] and filtered(every=2)==[2,4,6] and filtered(once=3)==[3] and filtered(once=True)==[1]
+    seen = []
+    assert filtered(when=lambda f,learn: seen.append((f.num_called, f.num_executed)) or f.num_called in (2,3))==[2,3] and seen[:4]==[(1,0), (2,0), (3,1), (4,2)]
+    for kw in (dict(every=2, once=1), dict(every=2, once=1, when=print)):
+        with pytest.raises(ValueError, match='give one of'): learner().on('after_step', **kw)
+
+@works('1B.35 conditions are checked where they are written')
+def checked_at_decoration():
+    for kw in (dict(every=0), dict(once=1.), dict(every=-1)):
+        with pytest.raises(ValueError, match='whole number'): learner().on('after_step', **kw)
+    with pytest.raises(TypeError, match='function'): Filter(when=3)
+
+@works('1B.36 the counts of filters are in the checkpoint, of each method its own')
+def filter_counts():
+    class Two(Callback):
+        @Filter(every=2)
+        def after_batch(self): pass
+        @Filter(once=1)
+        def after_epoch(self): pass
+    cb,new = Two(),Two()
+    learner(3, 1, cbs=cb).fit(1)
+    new.load_state_dict(cb.state_dict())
+    assert cb.state_dict()=={'filter_after_batch':dict(num_called=4, num_executed=2), 'filter_after_epoch':dict(num_called=1, num_executed=1)}==new.state_dict()
+
+@works('1B.42 a place for the user\'s own values, in checkpoints too')
+def state():
+    learn = learner()
+    learn.state.a = {}
+    learn.state.a['b'] = 2
+    assert learn.state['a']=={'b':2} and not hasattr(learn.state, 'nothing') and 'nothing' not in learn.state
+
+def watched(m, *values):
+    m.start(learner().add_cb(Callback())) if callable(m.monitor) else None
+    return [m.update(v) for v in values]
+
+@works('1B.44 a value to watch: a name or a function, and which way is better', '1B.46 is it better? Strictly, and it is kept', '1B.47 is a value better than the best, than another?', '1B.48 NaN is never better and spoils nothing',
+       '1B.50 a name for a function that is watched')
+def monitor():
+    def number(learn): return 0
+    assert watched(Monitor(number, 'min'), 3., 3., 2., None, float('nan'), 1.)==[True, False, True, None, False, True]
+    assert watched(Monitor(number, 'max', min_delta=.5), 3., 3.4, 3.6)==[True, False, True]
+    m = Monitor(number, 'max', nan='raise')
+    m.start(learner())
+    assert m.best==float('-inf') and m.better(0.) and m.comp(2., 1.) and m.name=='number' and Monitor(partial(number), 'max').name=='number'
+    with pytest.raises(ValueError, match='nan'): m.update(float('nan'))
+
+@served('exact names only: by the longest common substring `loss` becomes `acc`; an error lists the names instead', '1B.45 the value of a name')
+def unknown_column():
+    for asked in ('los', 'zzz'):
+        with pytest.raises(ValueError, match='train_loss, valid_loss'): learner(cbs=EarlyStoppingCallback(asked)).fit(1)
+
+@works('1B.49 a monitor by default, and an error before the first batch where it cannot be', '0.6 monitor=None has a meaning')
+def monitor_by_default():
+    learn = learner(cbs=[EarlyStoppingCallback(None, patience=9), ear := Ear()])
+    learn.fit(1)
+    assert learn.early_stopping.watch.column=='valid_loss'
+    learn = learner(nv=0, cbs=EarlyStoppingCallback(None, patience=9))
+    learn.fit(1)
+    assert learn.early_stopping.watch.column=='train_loss'
+    with pytest.raises(ValueError, match='acc'): heard(EarlyStoppingCallback('acc'), run=lambda learn: learn.fit(1))
+
+@works('1B.51 a function at each improvement')
+def on_better():
+    got = []
+    learner(cbs=OnBetter(lambda learn: got.append(learn.epoch))).fit(3)
+    assert got==[0,1,2]
+
+@works('1B.53 how often to validate', '1D.28 validation in the middle of an epoch, and training goes on in training mode', '0.2 how often is text with a unit', '1C.42 one language of intervals')
+def validate_every():
+    seen = []
+    evs = heard(ValidateEvery('2ba'), at('before_pred', lambda cb: seen.append(cb.learn.model.training), run_valid=False), nt=4)
+    assert evs.count('before_validate')==3 and seen==[True]*4
+    learn = learner(4, cbs=ValidateEvery(lambda learn: learn.train_iter==3))
+    learn.fit(1)
+    assert [r['train_iter'] for r in learn.validate_every.history]==[3]
+    assert parse_every('2ep')==(2,'ep') and parse_every('500ba')==(500,'ba') and parse_every(2)==(2,'ep') and not Every(None)
+    with pytest.raises(ValueError, match="2ep"): Every('2 epochs')
+
+@works('1B.56 a validation by itself, and every mode is as it was, also after an error', '1C.46 what an evaluation changes is put back, also after an error')
+def validation_restores():
+    learn = learner(2, 2, model=nn.Sequential(nn.Linear(4, 4), nn.Dropout(.5), nn.Linear(4, 1)))
+    learn.fit(1)
+    learn.model.train(); learn.model[1].eval()
+    before = [m.training for m in learn.model.modules()],learn.dl,learn.epoch,learn.train_iter
+    for cbs in ([], [at('after_pred', throw(ValueError()))]):
+        try: learn.validate(cbs=cbs)
+        except ValueError: pass
+        assert ([m.training for m in learn.model.modules()],learn.dl,learn.epoch,learn.train_iter)==before
+    assert len(learn.recorder.history)==1
+
+@works('1B.57 the parts of the loop can be replaced', '1D.13 methods to override, beside the callbacks')
+def parts_of_the_loop():
+    class Sam(Learner):
+        steps = 0
+        def _do_step(self): self.steps += 1; super()._do_step()
+        def _pred(self): return super()._pred()*0
+    learn = Sam((batches(3), batches(1)), model(), nn.MSELoss(), torch.optim.SGD, lr=.05)
+    learn.fit(1)
+    assert learn.steps==3 and learn.pred is None and learn.validate()[0]==pytest.approx(float(batches(1)[0][1].pow(2).mean()))
+
+@works('1B.59 accumulation and mixed precision')
+def accumulation():
+    a,b = learner(4, cbs=GradientAccumulation(8)),learner(2, dls=DataLoaders([tuple(map(torch.cat, zip(*p))) for p in (batches(4)[:2], batches(4)[2:])]))
+    a.fit(1); b.fit(1)
+    assert torch.allclose(weights(a), weights(b), atol=1e-6)
+    seen = []
+    learner(cbs=[MixedPrecision('bf16'), GradientAccumulation(8), at('before_loss', lambda cb: seen.append(torch.is_autocast_enabled('cpu')))]).fit(1)
+    assert seen and all(seen) and not torch.is_autocast_enabled('cpu')
+
+@served('KeyboardInterrupt is raised again when all is put back and the best model is loaded, so `try: learn.fit(9)`, `except KeyboardInterrupt: pass` goes on; a swallowed one lets a script go on as if the fit were over', '1B.60 Ctrl-C ends the run')
+def interrupt():
+    learn = learner(cbs=at('after_batch', throw(KeyboardInterrupt())))
+    with pytest.raises(KeyboardInterrupt): learn.fit(2)
+    assert learn.mode is None
+    learn.remove_cb(learn.callback).fit(1)
+
+@works('1B.62 saving and loading weights, with and without the optimizer, in a file or in memory', '1D.37 weights to pass on and a run to go on with are two things')
+def save_and_load(tmp_path):
+    a = learner(opt_func=torch.optim.Adam, path=tmp_path)
+    a.fit(1)
+    buf = io.BytesIO()
+    a.save(buf)
+    for f in (buf, a.save('both')):
+        if f is buf: buf.seek(0)
+        b = learner(opt_func=torch.optim.Adam, model=model(9), path=tmp_path).load(f)
+        assert same(a.model, b.model) and len(b.opt.state_dict()['state'])==2
+    plain = torch.load(a.save('plain', with_opt=False), weights_only=True)
+    assert {*plain}=={'weight','bias'}
+    with pytest.raises(ValueError, match='learn.load'): a.restore({'model':plain})
+
+def names(cb): return [p.stem for p in checkpoints(cb.folder)]
+
+@works('1B.63 checkpoints: every n epochs or batches, the newest, the best, at an exception, with results beside them', '1C.60 checkpoints at intervals, the newest are kept, and the best by a metric',
+       '1D.31 checkpoints every n epochs or steps: after the update, and old ones go also after a resume')
+def checkpointing(tmp_path):
+    learn = resumable(tmp_path/'a', every='2ba', keep=2)
+    learn.fit(2)
+    assert names(learn.checkpoint)[0].endswith('final') and [int(n[5:13]) for n in names(learn.checkpoint)]==[6,6]
+    assert same(learn.model, learn.model) and torch.equal(read_checkpoint(checkpoints(learn.checkpoint.folder)[0])['model']['0.weight'], learn.model[0].weight)
+    learn = resumable(tmp_path/'b', every='9ep', keep=1, best='valid_loss')
+    learn.fit(3)
+    losses = learn.recorder.history['valid_loss']
+    kept = {i.get('value') for p in checkpoints(learn.checkpoint.folder) if (i := checkpoint_info(p))}
+    assert min(losses) in kept and checkpoint_info(checkpoints(learn.checkpoint.folder)[-1])['results']['valid_loss'] in losses
+    learn = resumable(tmp_path/'c', Crash(2), every='9ep', on_exception=True)
+    with pytest.raises(SystemError): learn.fit(1)
+    assert [p.name.split('-')[0] for p in learn.checkpoint.folder.glob('*.pth')]==['exception']
+    learn = crashed(tmp_path/'d', 4, every='1ba', keep=2)
+    assert len(names(learn.checkpoint))==2 and len([*learn.checkpoint.folder.glob('*.pth')])==2
+
+@works('1B.64 the k best are kept: the new one is written before the loser goes')
+def best_of_k(tmp_path, monkeypatch):
+    import learnkit.callback.checkpoint as module
+    learn,n = resumable(tmp_path, every=None, keep=1, best=Monitor(lambda learn: [3,1,2,5][learn.epoch], 'min'), n_best=2),[]
+    remove = module.remove_checkpoint
+    monkeypatch.setattr(module, 'remove_checkpoint', lambda p: (n.append(len(names(learn.checkpoint))), remove(p)))
+    learn.fit(4)
+    values = {checkpoint_info(p).get('value') for p in checkpoints(learn.checkpoint.folder)}
+    assert values>={1.,2.} and 3. not in values and n and min(n)>2
+
+@works('1B.65 the best model is loaded at the end, and a resumed run knows which that was', '0.5 the best is loaded at a normal end and at a graceful stop, not after a crash', '1D.23 the best model: NaN first spoils nothing, old files are not loaded')
+def load_best(tmp_path):
+    def number(learn): return [float('nan'),1,5,6][learn.epoch]
+    def learn(*cbs, name='a'): return learner(cbs=[SaveModelCallback(number, 'min', fname=name), *cbs], path=tmp_path)
+    kept = {}
+    keep = at('after_epoch', lambda cb: kept.update({cb.learn.epoch:weights(cb.learn)}))
+    l = learn(keep); l.fit(4)
+    assert torch.equal(weights(l), kept[1])
+    l = learn(keep, at('after_epoch', lambda cb: cb.learn.stop('enough'), when=lambda cb: cb.learn.epoch==2)); l.fit(4)
+    assert torch.equal(weights(l), kept[1]) and l.epoch==2
+    l = learn(at('before_epoch', throw(OSError()), when=lambda cb: cb.learn.epoch==3))
+    with pytest.raises(OSError): l.fit(4)
+    assert torch.equal(weights(l), kept[2])
+    l = learn(at('before_epoch', throw(CancelFit())))
+    w = weights(l); l.fit(4)
+    assert torch.equal(weights(l), w)   # the file of an earlier run is there, but it is none of this one
+    assert {'watch','saved'}<={*SaveModelCallback.saves}
+
+@works('1B.66 early stopping: everyone sees the last evaluation', '1C.61 early stopping, with a state', '1D.24 early stopping after `patience` epochs without improvement')
+def early_stopping(tmp_path):
+    values,seen = [3,1,2,2,2,0,0,0],[]
+    learn = learner(cbs=[EarlyStoppingCallback(lambda learn: values[learn.epoch], 'min', patience=3), at('after_epoch', lambda cb: seen.append(cb.learn.epoch), order=99)])
+    learn.fit(8)
+    assert seen==[0,1,2,3,4] and 'early stopping' in learn.stop_reason
+    cb = learn.early_stopping
+    assert cb.state_dict()=={'watch':{'best':1.}, 'wait':3}
+    learn = learner(cbs=EarlyStoppingCallback(lambda learn: [1,2,2][learn.epoch], 'min', patience=2))
+    learn.fit(3)
+    assert learn.epoch==2 and len(learn.recorder.history)==3
+
+@works('1B.69 schedulers of PyTorch, by step or epoch, with their state', '0.9 after the step')
+def torch_scheduler():
+    learn = learner(2, cbs=TorchScheduler(partial(torch.optim.lr_scheduler.StepLR, step_size=1, gamma=.5), 'step'))
+    learn.fit(2)
+    assert learn.recorder.hps['lr']==[.05,.025,.0125,.00625] and TorchScheduler.saves==('sched',)
+    learn = learner(2, cbs=TorchScheduler(partial(torch.optim.lr_scheduler.StepLR, step_size=1, gamma=.5)))
+    learn.fit(2)
+    assert learn.recorder.hps['lr']==[.05,.05,.025,.025]
+
+@works('1B.70 warm-up, which a resumed run goes on with')
+def warmup(tmp_path):
+    class Warm(ParamScheduler):
+        def __init__(self): super().__init__(dict(lr=combine_scheds([.5,.5], [SchedLin(.1, 1.), SchedCos(1., 0.)])))
+    straight = resumable(tmp_path/'a', Warm())
+    straight.fit(2)
+    learn = crashed(tmp_path/'b', 4, Warm)
+    assert learn.recorder.hps['lr']==straight.recorder.hps['lr'] and len(learn.recorder.hps['lr'])==6 and learn.recorder.hps['lr'][0]==pytest.approx(.1)
+
+@works('1B.71 clipping by norm or value, of gradients that are no longer scaled', '1D.36 so many steps, accumulated and clipped once a step', '0.8 what is clipped is what is stepped')
+def clipping():
+    def norms(*cbs):
+        got = []
+        learner(4, cbs=[*cbs, at('after_step', lambda cb: got.append([float(f(torch.cat([p.grad.flatten() for p in cb.learn.model.parameters()]))) for f in (torch.linalg.vector_norm, lambda g: g.abs().max())]))]).fit(1)
+        return got
+    assert all(n<=.0101 for n,_ in norms(GradientClip(.01))) and all(m<=.011 for _,m in norms(GradientClip(value=.01)))
+    assert GradientClip.order>MixedPrecision.order and all(n<=.0101 for n,_ in norms(GradientClip(.01), MixedPrecision('fp16', init_scale=1024.)))
+    assert len(norms(GradientClip(.01), GradientAccumulation(8)))==2
+    assert counts(StopAfter(5), n=9)['after_step']==5
+
+@works('1B.74 the parts are there for callbacks of one\'s own')
+def parts():
+    import learnkit.all as lk
+    assert all(hasattr(lk, k) for k in 'Monitor TrackerCallback write_checkpoint checkpoints newest_checkpoint Every EveryCallback Filter Scheduler HookCallback'.split())

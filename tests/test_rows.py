@@ -1,0 +1,28 @@
+"""Each row of the table in `rows`, and how many there are"""
+from collections import Counter
+from inspect import signature
+
+import pytest, torch
+from rows import table
+
+torch.set_num_threads(1)
+sizes = {'0':20, '1A':25, '1B':74, '1C':75, '1D':41}
+
+def case(row):
+    marks = [pytest.mark.xfail(strict=True, reason=row.why)] if row.state=='missing' else []
+    return pytest.param(row, id=row.id, marks=marks)
+
+@pytest.mark.parametrize('row', [case(r) for r in table if r.check or r.state=='missing'])
+def test_row(row, request):
+    if row.check is None: pytest.fail(f'{row.id} {row.name}: {row.why}')
+    row.check(**{k:request.getfixturevalue(k) for k in signature(row.check).parameters})
+
+def test_every_row_is_there_once():
+    ids = [r.id for r in table]
+    assert [i for i,n in Counter(ids).items() if n>1]==[]
+    assert {*ids}=={f'{s}.{i+1}' for s,n in sizes.items() for i in range(n)}
+
+def test_a_row_says_what_it_is():
+    for r in table:
+        assert r.name and r.state in ('works','served','missing')
+        assert r.check if r.state=='works' else len(r.why)>20, r.id
