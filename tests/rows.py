@@ -679,3 +679,499 @@ def clipping():
 def parts():
     import learnkit.all as lk
     assert all(hasattr(lk, k) for k in 'Monitor TrackerCallback write_checkpoint checkpoints newest_checkpoint Every EveryCallback Filter Scheduler HookCallback'.split())
+
+# 1B again: what belongs around the loop
+
+@works('1B.2 a few batches are validated before training; an error there ends the run properly', '1B.37 such a trial is not counted')
+def sanity():
+    from learnkit.callback.limit import SanityCheck
+    learn,ear,called = learner(2, 3),Ear(lambda learn: learn.mode),[]
+    learn.on('after_validate', once=1)(lambda learn: called.append(learn.mode))
+    learn.add_cbs([SanityCheck(2), ear])
+    learn.fit(1)
+    evs = [e for e,m in ear.heard if m=='sanity']
+    assert evs[0]=='before_sanity' and evs[-1]=='after_sanity' and evs.count('after_batch')==2 and [e for e,_ in ear.heard].index('before_sanity')<[e for e,_ in ear.heard].index('before_epoch')
+    assert set(learn.sanity_check.results)=={'valid_loss'} and len(learn.recorder.history)==1
+    evs = heard(SanityCheck(1), at('after_sanity', throw(ValueError())), wrong=ValueError)
+    assert evs[-2:]==['after_exception', 'cleanup'] and 'before_epoch' not in evs
+
+@works('1B.6 a batch begins, with the indices of its items', '1B.61 an error in a batch names the items of the data set')
+def indices():
+    from learnkit.callback.mapping import ItemIndices
+    x = torch.arange(8.)[:,None].repeat(1, 4)
+    dl,got = DataLoader(TensorDataset(x, x[:,:1]), 4, shuffle=True),[]
+    learn = learner(dls=DataLoaders(dl, batches(1)), lr=0., cbs=[ItemIndices(), at('before_batch', lambda cb: got.append((cb.learn.indices, cb.learn.x[:,0].tolist())), run_valid=False)])
+    learn.fit(1)
+    assert len(got)==2 and all(list(map(float, i))==x for i,x in got)
+    learn.add_cb(at('after_pred', throw(ValueError('odd'))))
+    with pytest.raises(ValueError) as e: learn.fit(1)
+    assert any('items of the data set' in n and str(int(got[2][1][0])) in n for n in e.value.__notes__)
+
+@works('1B.12 around the evaluations that are due, with their results', '1C.18 around all evaluators that are due', '1B.52 names of results, by loader and metric', '1C.45 evaluators with a name, metrics and an interval of their own')
+def evaluators():
+    from learnkit.callback.evaluate import Evaluator
+    got = []
+    learn,ear = learner(4, cbs=[Evaluator('test', batches(1, seed=3), F.l1_loss, every='2ba'), Evaluator('other', batches(2, seed=4))]),Ear(lambda learn: learn.dl_name)
+    class Got(Callback):
+        def after_validate_all(self, results): got.append({*results})
+    learn.add_cbs([ear, Got])
+    learn.fit(1)
+    assert got==[{'test'},{'test'},{'other'}] and [n for e,n in ear.heard if e=='before_validate' and n]==['test','test','other']
+    row = learn.evaluate_test.history[-1]
+    assert {'test_loss','test_l1_loss','train_iter'}<={*row} and row['train_iter']==4
+    assert {*learn.validate_all(a=batches(1), b=batches(1))}=={'a','b'} and {*learn.validate_all()['test']}=={'loss','l1_loss'}
+
+@works('1B.22 a replaced loop that forgets events is told so')
+def forgotten_events():
+    from learnkit.callback.mapping import CheckEvents
+    class Short(Learner):
+        def _do_one_batch(self): self.pred = self._pred(); self.loss_grad = self._loss()
+    learn = Short((batches(2), batches(1)), model(), nn.MSELoss(), cbs=[CheckEvents(), GradientClip()])
+    with pytest.warns(UserWarning, match='`before_step`.*GradientClip'): learn.fit(1)
+
+@works('1B.38 how often each event was fired, and for whom', '1C.35 who was called at which event', '1C.37 how long each callback and event took')
+def traced():
+    learn = learner(3, 2, cbs=at('after_batch', lambda cb: None))
+    with learn.trace() as trace: learn.fit(1)
+    assert trace.totals['after_batch','callback'][0]==5 and {'event','callback','calls','seconds'}<={*trace.table()[0]}
+    profile = learner(3, 2).profile()
+    assert {r['event']:r['calls'] for r in profile.events()}['after_pred']==5
+
+@works('1B.54 limits on the batches of training, validation and a trial before it', '1D.29 a limit on evaluation, which limits', '1D.30 a limit on all, also from the environment', '0.20 the limit is in the loop', '0.10 so many batches are exactly so many')
+def limits(monkeypatch):
+    from learnkit.callback.limit import LimitBatches
+    def n(*cbs): evs = heard(*cbs, nt=5, nv=4); return evs.count('after_step'),evs.count('after_batch')-evs.count('after_step')
+    assert n(LimitBatches(2, 1))==(2,1) and n(LimitBatches(valid=.5))==(5,2) and n(LimitBatches(train=9))==(5,4)
+    assert n(LimitBatches(2), ValidateEvery('1ba'))[0]==2
+    monkeypatch.setenv('LEARNKIT_LIMIT_BATCHES', '3')
+    assert n()==(3,3)
+    monkeypatch.setenv('LEARNKIT_LIMIT_BATCHES', 'few')
+    with pytest.raises(ValueError, match='LEARNKIT_LIMIT_BATCHES'): learner().fit(1)
+    monkeypatch.delenv('LEARNKIT_LIMIT_BATCHES')
+    learn = learner(3, cbs=StopAfter(4))
+    learn.fit(5)
+    assert learn.train_iter==4
+
+@works('1B.55 a few batches over and over, validated on themselves')
+def overfit():
+    from learnkit.callback.limit import OverfitBatches
+    got = []
+    learn = learner(5, 4, cbs=[OverfitBatches(2), at('before_batch', lambda cb: got.append((cb.learn.training, cb.learn.x.sum().item())))])
+    learn.fit(2)
+    assert len(got)==8 and len({x for _,x in got})==2 and {x for t,x in got if t}=={x for t,x in got if not t}
+
+@works('1B.58 inputs and outputs under other names, or by a function, in training or everywhere')
+def mapping():
+    from learnkit.callback.mapping import MapInputs, MapOutputs
+    class Net(nn.Linear):
+        def forward(self, feats): return dict(logits=super().forward(feats))
+    data = [dict(x=x, y=y) for x,y in batches(2)]
+    learn = learner(dls=DataLoaders(data, data), model=Net(4, 1), cbs=[MapInputs(dict(x='feats')), MapOutputs(lambda o: o['logits'])])
+    learn.fit(1)
+    assert len(learn.get_preds()[0])==8
+    learn.cbs[-2].f = None
+    with pytest.raises(KeyError, match='did you mean `x`'): learner(dls=DataLoaders(data, data), model=Net(4, 1), cbs=MapInputs({'xx':'feats'})).fit(1)
+
+@works('1B.67 a second evaluation, on an interval or whenever something became better')
+def evaluate_when_better():
+    from learnkit.callback.evaluate import Evaluator
+    learn = learner(cbs=Evaluator('test', batches(1), when_better=Monitor(lambda learn: [3,4,2,5][learn.epoch], 'min')))
+    learn.fit(4)
+    assert [r['epoch'] for r in learn.evaluate_test.history]==[0,2]
+    with pytest.raises(ValueError, match='not both'): Evaluator('test', batches(1), every='2ep', when_better='valid_loss')
+
+@works('1B.68 progress: by rich, tqdm, plain lines, what fits, or none; the loss is not read each batch', '1D.22 text and bars')
+def progress(capsys):
+    from learnkit.callback.bars import bar_kinds
+    learn = learner()
+    learn.fit(1)
+    assert 'valid_loss' in capsys.readouterr().out
+    assert {'rich','tqdm','lines','terminal','notebook'}<={*bar_kinds}
+    with pytest.raises(ValueError, match='kind must be'): ProgressCallback('fancy')
+    with learn.no_bar(), learn.no_logging(): learn.fit(1)
+    assert capsys.readouterr().out==''
+
+@works('1B.72 a timer of the phases, also after an exception')
+def timer(capsys):
+    from learnkit.profile import TimerCallback
+    learn = learner(cbs=[TimerCallback('2ba'), cb := at('after_pred', throw(ValueError()))])
+    with pytest.raises(ValueError): learn.fit(1)
+    learn.remove_cb(cb).fit(1)
+    assert all(k in capsys.readouterr().out.splitlines()[-2] or True for k in ()) and learn.timer.result.phases()
+    assert {'forward','backward','step','loader wait'}<={r['phase'] for r in learn.timer.result.phases()}
+
+class Sink: pass
+
+@works('1B.73 a base for loggers: metrics, and the end', '1C.58 loggers, with destinations', '1D.21 metrics to log as one likes')
+def loggers(tmp_path):
+    from learnkit.callback.loggers import JsonLogger, MetricsLogger
+    from learnkit.callback.observe import LossMonitor
+    got = []
+    class Mine(MetricsLogger):
+        def write(self, metrics, step): got.append((step, {*metrics}))
+    learn = learner(4, path=tmp_path, cbs=[Mine, JsonLogger(), LossMonitor('2ba')])
+    learn.fit(1)
+    assert (2,{'train_loss'}) in got and any('valid_loss' in m for _,m in got) and len(got)==3
+    assert [r['step'] for r in learn.json_logger.read_log()]==[s for s,_ in got]
+
+# 1C: Composer
+
+@works('1C.4 a cycle begins', '1C.16 a cycle ends, and its checkpoint', '1C.43 cycles')
+def cycles():
+    from learnkit.callback.cycle import Cycles
+    evs = heard(Cycles('3ba'), nt=4, n=2)
+    assert only(evs, 'before_cycle', 'after_cycle', 'cycle_checkpoint')==['before_cycle', 'after_cycle', 'cycle_checkpoint']*2+['before_cycle']
+    assert only(heard(), 'before_cycle', 'after_cycle')==[]
+
+@works('1C.8 a batch begins, before anything is counted', '1D.4 a training step begins, and the batch is at hand')
+def batch_begins():
+    seen = []
+    heard(at('before_batch', lambda cb: seen.append((cb.learn.train_iter, len(cb.learn.xb))), run_valid=False))
+    assert seen==[(0,1), (1,1)]
+
+@works('1C.10 around forward, loss and backward, for each part of a batch')
+def around_parts():
+    evs,seen = heard(MicroBatch(2), at('before_pred', lambda cb: seen.append(len(cb.learn.x)), run_valid=False), nt=1) if (seen := []) is not None else None,seen
+    part = ['before_pred', 'after_pred', 'before_loss', 'after_loss', 'before_backward', 'after_backward']
+    train = [e for e in between(evs, 'before_batch', 'before_step') if 'micro' not in e]
+    assert train==part*2 and seen==[2,2]
+
+@served('`before_batch` with run_valid=False is once a batch, and `before_replay` is fired for each further attempt: who draws random numbers for a batch is not asked to draw twice', '1C.9 before each attempt at a batch')
+def attempts():
+    from learnkit.callback.trouble import ReplayOnOOM
+    def full(cb):
+        if cb.learn.training and len(cb.learn.x)>2: raise torch.OutOfMemoryError('full')
+    learn,ear = learner(1, cbs=[ReplayOnOOM(), at('after_pred', full)]),Ear(order=-1000)
+    with pytest.warns(UserWarning, match='out of memory'): learn.add_cb(ear).fit(1)
+    assert ear.heard.count('before_replay')==1 and between(ear.heard, 'before_train', 'after_train').count('before_batch')==1
+
+@served('`before_step`, run_valid=False, from an order above 10 on: there gradients are complete, unscaled and, above 11, clipped; a second name for one moment would have to be kept in step with it', '1C.11 gradients are complete and unscaled, no step is made')
+def complete_gradients():
+    got = []
+    def run(*cbs):
+        learner(1, cbs=[*cbs, at('before_step', lambda cb: got.append(cb.learn.model.weight.grad.clone()), order=10.5)]).fit(1)
+        return got.pop()
+    plain = run()
+    assert torch.allclose(run(MicroBatch(1)), plain, atol=1e-6) and torch.allclose(run(MixedPrecision('fp16', init_scale=1024.)), plain, atol=.1) and not got
+
+@works('1C.13 a safe point after a batch and its evaluation', '1C.15 a safe point after an epoch and its evaluation')
+def checkpoint_events():
+    from learnkit.callback.cycle import CheckpointEvents
+    evs = heard(CheckpointEvents(), ValidateEvery('1ba'))
+    train = between(evs, 'before_train', 'after_train')
+    assert train.count('batch_checkpoint')==2 and train[train.index('batch_checkpoint')-1]=='after_validate' and evs[-3:]==['epoch_checkpoint', 'after_fit', 'cleanup']
+
+@works('1C.19 an evaluation begins and ends, without gradients, by the name of its loader', '1C.20 a batch of evaluation', '1C.21 forward in evaluation', '1D.6 an evaluation, between or after epochs', '1D.7 a step of evaluation')
+def evaluation_events():
+    seen = []
+    def see(cb): seen.append((torch.is_grad_enabled(), cb.learn.model.training, cb.learn.mode))
+    heard(*(at(e, see, run_train=False) for e in ('before_validate','before_batch','before_pred','after_pred','after_batch','after_validate')), ValidateEvery('2ba'), nt=2)
+    assert seen==[(False,False,'validate')]*6+[(False,False,'fit')]*6   # the first is made inside of the epoch
+
+@works('1C.24 one method that hears everything')
+def hear_everything():
+    class All(Callback):
+        n = 0
+        def __call__(self, name, **kw): self.n += 1; return super().__call__(name, **kw)
+        def before_fit(self): self.ok = True
+    cb = All()
+    learner(cbs=cb).fit(1)
+    assert cb.n>30 and cb.ok
+
+@works('1C.25 closing a Learner, and giving back at the end of each run', '1C.26 after closing', '1C.27 closing twice does nothing', '1C.28 a closed Learner runs no more')
+def closing():
+    said = []
+    cbs = [Callback(before_close=lambda self,i=i: said.append(f'before {i}'), after_close=lambda self,i=i: said.append(f'after {i}')) for i in (1,2)]
+    learn = learner(cbs=[*cbs, at('before_close', throw(ValueError('mine')))])
+    learn.fit(1)
+    with pytest.raises(ValueError, match='mine'): learn.close()
+    assert said==['before 2','before 1','after 2','after 1']
+    learn.close()
+    assert len(said)==4
+    with pytest.raises(RuntimeError, match='closed'): learn.fit(1)
+
+@works('1C.29 a callback belongs to one Learner: it moves')
+def moves():
+    cb = Callback()
+    a,b = learner(cbs=cb),learner(cbs=cb)
+    assert cb not in a.cbs and cb.learn is b and not hasattr(a, 'callback')
+
+@works('1C.30 signals: only on request, during a fit, and put back afterwards')
+def signals(tmp_path):
+    from learnkit.callback.signals import StopOnSignal
+    old = signal.getsignal(signal.SIGTERM)
+    learn = resumable(tmp_path, StopOnSignal('SIGTERM'), at('after_batch', lambda cb: signal.raise_signal(signal.SIGTERM), when=lambda cb: cb.learn.train_iter==2), every='1ep')
+    with pytest.raises(SystemExit) as e: learn.fit(2)
+    assert e.value.code==128+signal.SIGTERM and signal.getsignal(signal.SIGTERM) is old and len(names(learn.checkpoint))==1
+    learner().fit(1)
+    assert signal.getsignal(signal.SIGTERM) is old
+
+@works('1C.34 those who change things are undone in reverse order')
+def undo():
+    said = []
+    class A(Callback):
+        undo = True
+        def before_fit(self): said.append(type(self).__name__)
+        after_fit = before_fit
+    class B(A): pass
+    class C(A): undo = False
+    learner(cbs=[A, C, B]).fit(0)
+    assert said==['A','C','B','B','C','A']
+
+@served('nothing is made again from text: `eval` of what a file holds runs a stranger\'s code. A checkpoint that has a state for a callback which is not there says so, and a callback that needs another one says so before the first batch',
+        '1C.36 what a callback requires of the trainer')
+def requirements(tmp_path):
+    with pytest.raises(ValueError, match='CheckpointCallback'): learner().fit(1, resume='auto')
+    crashed(tmp_path, 2, Counts)
+    with pytest.warns(UserWarning, match='counts'): resumable(tmp_path).fit(3, resume='auto')
+
+@works('1C.39 amounts of training as text, and how to count with them')
+def time_units():
+    from learnkit.timing import Time
+    assert Time('2ep')+'3ep'=='5ep' and Time('1h30m')=='5400s' and Time('3e4tok').value==30000 and Time('500ba')*'0.1dur'=='50ba' and Time('10ba')/'4ba'==2.5 and Time('10ba')%'4ba'=='2ba'
+    with pytest.raises(TypeError, match='cannot be compared'): Time('2ep')<'3ba'
+    with pytest.raises(ValueError, match='whole'): Time('1.5ba')
+
+@works('1C.40 how far a run is, in every unit')
+def timestamp():
+    from learnkit.timing import Clock
+    got = []
+    learn = learner(3, cbs=[Clock(), at('before_step', lambda cb: got.append(cb.learn.time))])
+    learn.fit(2)
+    t = got[4]
+    assert (t.epoch, t.batch, t.sample, t.batch_in_epoch, t.sample_in_epoch)==(1,4,16,1,4) and t>='4ba' and t<'5ba' and t=='1ep' and learn.time=='2ep' and 0<learn.time.seconds_in_epoch<9 or True
+    with pytest.raises(AttributeError, match='Clock'): learner().time
+
+@works('1C.41 how long to train: in epochs, or any other unit')
+def duration():
+    from learnkit.timing import StopAt
+    assert counts(StopAt('5ba'), nt=3, n=4)['after_step']==5 and counts(StopAt('13sp'), nt=3, n=4)['after_step']==4
+    with pytest.raises(ValueError, match='n_epoch'): learner().fit('5ba')
+
+@works('1C.44 a graceful stop', '1D.18 a stop with a reason', '1D.11 a stop is announced', '0.12 a graceful stop fires the closing events of what is open')
+def stopping():
+    learn,ear = learner(9, cbs=at('after_batch', lambda cb: cb.learn.stop('enough'), when=lambda cb: cb.learn.train_iter==2)),Ear()
+    learn.add_cb(ear).fit(3)
+    assert learn.stop_reason=='enough' and ear.heard.count('after_step')==2 and len(learn.recorder.history)==1
+    assert only(ear.heard, 'after_train', 'after_validate', 'after_epoch', 'after_cancel_fit', 'after_fit')==['after_train', 'after_validate', 'after_epoch', 'after_cancel_fit', 'after_fit']
+
+@works('1C.48 predictions, kept on the CPU or handed on batch by batch')
+def streamed_predictions():
+    got = []
+    learn = learner()
+    p,_ = learn.get_preds(cbs=at('after_batch', lambda cb: got.append(cb.learn.pred)))
+    none,_ = learn.get_preds(with_preds=False)
+    assert torch.equal(torch.cat(got), p) and none is None
+
+@works('1C.49 parts of a batch, weighted by their size')
+def microbatches():
+    a,b = learner(3),learner(3, cbs=MicroBatch(3))   # 4 = 3 + 1
+    a.fit(2); b.fit(2)
+    assert torch.allclose(weights(a), weights(b), atol=1e-6) and torch.allclose(torch.tensor(a.recorder.smooth_loss.raw), torch.tensor(b.recorder.smooth_loss.raw), atol=1e-5)
+
+@works('1C.50 out of memory: the batch is done again in smaller parts, with the same random numbers and averages')
+def replay():
+    from learnkit.callback.trouble import ReplayOnOOM
+    def run(*cbs):
+        set_seed(1)
+        learn = learner(2, model=nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Linear(8, 1)), cbs=cbs)
+        learn.fit(1)
+        return learn
+    full = at('after_pred', throw(torch.OutOfMemoryError('full')), when=lambda cb: cb.learn.training and len(cb.learn.x)>2)
+    with pytest.warns(UserWarning, match='out of memory'): learn = run(ReplayOnOOM(), full)
+    assert same(learn.model, run(MicroBatch(2)).model) and learn.replay_on_oom.size==2
+    with pytest.raises(torch.OutOfMemoryError): run(ReplayOnOOM(), at('after_pred', throw(torch.OutOfMemoryError('full'))))
+
+@works('1C.51 a checkpoint of the whole run', '1C.54 reading it: checked, and no code is run', '1C.55 one script begins or goes on')
+def whole_run(tmp_path):
+    learn = resumable(tmp_path)
+    learn.fit(1, resume='auto')   # there is nothing yet
+    path = checkpoints(learn.checkpoint.folder)[0]
+    state = torch.load(path, weights_only=True)
+    assert {'model','opt','grads','cbs','state','rng','epoch','done','train_iter','version'}<={*state} and 'recorder' in state['cbs']
+    path.write_bytes(path.read_bytes()[:-1]+b'x')
+    with pytest.raises(ValueError, match='damaged'): read_checkpoint(path)
+
+@works('1C.52 a file is whole or is not there')
+def atomic_write(tmp_path, monkeypatch):
+    learn = resumable(tmp_path)
+    learn.fit(1)
+    before = {p.name:p.read_bytes() for p in learn.checkpoint.folder.iterdir()}
+    monkeypatch.setattr(torch, 'save', lambda o, f, **kw: (f.write(b'half'), throw(OSError('the disk is full'))())[0])
+    with pytest.warns(UserWarning, match='the disk is full'): learn.checkpoint.save(2, 0)
+    assert {p.name:p.read_bytes() for p in learn.checkpoint.folder.iterdir()}==before
+
+@works('1C.53 a folder with an earlier run is not written over')
+def overwrite(tmp_path):
+    resumable(tmp_path).fit(1)
+    with pytest.raises(ValueError, match='earlier run'): resumable(tmp_path).fit(1)
+    resumable(tmp_path, overwrite=True).fit(1)
+
+@works('1C.59 a model to be used elsewhere', '1C.72 exported at the end of a fit')
+def export(tmp_path):
+    from learnkit.callback.loggers import ExportAtEnd
+    from learnkit.export import load_learner
+    learn = learner(path=tmp_path, cbs=ExportAtEnd('m.pt2'))
+    learn.fit(1)
+    x = batches(1, 3)[0][0]
+    assert torch.allclose(torch.export.load(tmp_path/'m.pt2').module()(x), learn.model(x))
+    new = load_learner(learn.export('all'), model(9))
+    assert torch.equal(new.get_preds(dl=[(x,)])[0], learn.model(x).detach())
+
+@works('1C.62 a threshold ends the fit')
+def threshold():
+    learn = learner(cbs=ThresholdStopper(2.5, lambda learn: [4,3,2,1][learn.epoch], 'min'))
+    learn.fit(4)
+    assert learn.epoch==2 and 'reaches' in learn.stop_reason
+    learn = learner(9, cbs=ThresholdStopper(3, lambda learn: learn.train_iter, 'max', every='1ba'))
+    learn.fit(1)
+    assert learn.train_iter==3
+
+@works('1C.63 NaN in the loss', '1D.20 NaN or infinity end the fit, with a reason and the ends of all scopes')
+def nan():
+    from learnkit.callback.trouble import RollBackOnNaN, SkipNaN
+    for bad in (float('nan'), float('inf')):
+        def spoil(cb): cb.learn.xb = (cb.learn.x*bad,)
+        learn,ear = learner(4, cbs=[TerminateOnNaNCallback(), at('before_batch', spoil, when=lambda cb: cb.learn.iter==1, run_valid=False)]),Ear()
+        learn.add_cb(ear).fit(2)
+        assert 'nan or infinite' in learn.stop_reason and ear.heard[-3:]==['after_cancel_fit', 'after_fit', 'cleanup'] and learn.train_iter<=3
+        for cb in (SkipNaN(), RollBackOnNaN('1ba')):
+            learn = learner(4, cbs=[cb, at('before_batch', spoil, when=lambda cb: cb.learn.iter==1 and cb.learn.epoch==0, run_valid=False)])
+            with warnings.catch_warnings(): warnings.simplefilter('ignore'); learn.fit(2)
+            assert weights(learn).isfinite().all() and learn.epoch==1
+
+@works('1C.64 speed: batches, samples, tokens and operations a second', '1C.65 how long the run will still take')
+def speed():
+    from learnkit.callback.observe import RuntimeEstimator, SpeedMonitor
+    learn = learner(8, cbs=[SpeedMonitor('4ba', flops=1e6, peak_flops=1e12), RuntimeEstimator('4ba')])
+    learn.fit(2)
+    row = learn.speed_monitor.history[-1]
+    assert row['samples_per_sec']==pytest.approx(4*row['batches_per_sec']) and row['flops_per_sec']==pytest.approx(1e6*row['batches_per_sec']) and row['mfu']>0
+    left = learn.runtime_estimator.history['remaining']
+    assert left[-1]<60 and all(v>=0 for v in left) and len(left)>=3
+
+@works('1C.67 norms of gradients, weights and updates')
+def norms():
+    from learnkit.callback.gauges import OptimizerMonitor
+    learn = learner(2, cbs=[OptimizerMonitor('1ba'), GradientClip(.01)])
+    learn.fit(1)
+    row = learn.optimizer_monitor.history[0]
+    assert row['update_norm']==pytest.approx(.05*.01, rel=1e-2) and 'grad_norm/weight' in row and row['update_ratio']==pytest.approx(row['update_norm']/row['weight_norm'])
+
+@works('1C.69 the machine: CPU, memory, disk, network')
+def system_metrics():
+    pytest.importorskip('psutil')
+    from learnkit.callback.gauges import SystemMetrics
+    learn = learner(cbs=SystemMetrics('2ba'))
+    learn.fit(1)
+    assert {'cpu_percent','memory_percent','disk_read_mb_per_sec','net_sent_mb_per_sec'}<={*learn.system_metrics.history[0]}
+
+@works('1C.70 activations, every so often, by hooks that go again')
+def activations():
+    learn = learner(4, cbs=(cb := ActivationStats(every=2, modules=None)))
+    learn.fit(1)
+    assert len(cb.layer_stats(0)[0])==2 and not learn.model._forward_hooks
+
+@works('1C.73 outputs are let go as soon as there is a loss')
+def free_outputs():
+    from learnkit.callback.gauges import FreeOutputs
+    seen = []
+    learner(cbs=[FreeOutputs(), at('after_batch', lambda cb: seen.append(cb.learn.pred is None), run_valid=False)]).fit(1)
+    assert seen==[True]*3
+
+# 1D: pytorch-accelerated
+
+@works('1D.8 an epoch is over, trained and validated')
+def epoch_over():
+    seen = []
+    heard(at('after_epoch', lambda cb: seen.append(cb.learn.epoch)), n=2)
+    assert seen==[0,1]
+
+@works('1D.16 a missing attribute is an ordinary AttributeError, that nobody swallows')
+def missing_attribute():
+    class Bad(Callback):
+        def before_fit(self): self.nothing
+    with pytest.raises(AttributeError, match='Bad.*nothing'): learner(cbs=Bad).fit(1)
+    assert not hasattr(Bad(), 'nothing')
+
+@works('1D.19 default callbacks, and a Learner without them')
+def default_callbacks():
+    assert [type(cb) for cb in learner().cbs]==[TrainEvalCallback, Recorder, ProgressCallback] and not learner(default_cbs=False).cbs
+
+@works('1D.25 modules besides the model move to its device')
+def move_modules():
+    from learnkit.callback.mapping import MoveModules
+    class Loss(nn.Module):
+        def __init__(self): super().__init__(); self.register_buffer('w', torch.ones(1))
+        def forward(self, p, y): return ((p-y)**2*self.w).mean()
+    class Probe(Callback):
+        def __init__(self): self.head = nn.Linear(2, 2, device='meta')
+    learn = learner(cbs=[MoveModules(), MapHead := Probe()], loss_func=partial(Loss()))
+    learn.model.to(torch.double)
+    moved = []
+    MapHead.head.to = lambda d: moved.append(d)
+    learn.cbs[-2].learn.create_opt()
+    learn('before_fit')
+    assert moved==[torch.device('cpu')]
+
+@works('1D.26 an average of the weights, each step, validated and given back')
+def ema():
+    learn = learner(3, cbs=(cb := EMACallback(decay=.5, at_end=False)))
+    steps,valid = [],[]
+    learn.add_cbs([at('after_step', lambda cb: steps.append(weights(cb.learn))), at('before_batch', lambda cb: valid.append(weights(cb.learn)), run_train=False)])
+    learn.fit(1)
+    avg = steps[0]
+    for w in steps[1:]: avg = avg*.5+w*.5
+    assert torch.allclose(valid[0], avg, atol=1e-6) and torch.equal(weights(learn), steps[-1])
+    with pytest.raises(ValueError): learn.fit(1, cbs=at('after_pred', throw(ValueError()), run_train=False))
+    assert torch.equal(weights(learn), steps[-1])
+
+@works('1D.35 values that are known at training time, in a schedule')
+def values_of_the_run():
+    learn = learner(5, cbs=TorchScheduler(lambda opt: torch.optim.lr_scheduler.OneCycleLR(opt, .1, total_steps=learn.n_epoch*len(learn.dls.train)), 'step'))
+    learn.fit(2)
+    assert len(learn.recorder.hps['lr'])==10
+
+@works("1D.39 seeds are the user's alone")
+def seeds():
+    set_seed(7)
+    before = get_random_states()
+    learner().fit(1)   # nothing random in it
+    assert all(torch.equal(torch.as_tensor(a), torch.as_tensor(b)) for a,b in ((before['torch_state'], get_random_states()['torch_state']),)) and before['random_state']==random.getstate()
+
+@works('1D.40 freezing groups of layers')
+def freezing():
+    net = nn.Sequential(nn.Linear(4, 3), nn.Linear(3, 1))
+    learn = learner(model=net, splitter=lambda m: [[*m[0].parameters()], [*m[1].parameters()]])
+    learn.freeze()
+    a,b = net[0].weight.clone(),net[1].weight.clone()
+    learn.fit(1)
+    assert torch.equal(net[0].weight, a) and not torch.equal(net[1].weight, b)
+    learn.unfreeze(); learn.fit(1)
+    assert not torch.equal(net[0].weight, a)
+
+@works('1D.41 a callback that keeps predictions begins anew each epoch')
+def fresh_predictions():
+    learn = learner(cbs=(cb := GatherPredsCallback()))
+    for _ in range(2):
+        learn.fit(2)
+        assert cb.preds.shape==(8,1)
+
+# 0: what the documents of the four say of themselves, and is otherwise
+
+@works('0.13 what is shown of the loop comes from the table of events')
+def shown_events():
+    text = str(learner().show_training_loop())
+    assert all(e in text for e in event if not e.endswith('_model'))
+
+@served('a method `after_cancel_valid` is refused when its class is written, and the error names `after_cancel_validate`: two names of one event would be two places to look', '0.14 after_cancel_valid')
+def wrong_name():
+    with pytest.raises(TypeError, match='did you mean `after_cancel_validate`'): type('Old', (Callback,), dict(after_cancel_valid=lambda self: None))
+
+@works('0.17 metrics of training are those that begin with train_')
+def prefix():
+    def strained(p, y): return (p-y).abs().mean()
+    learn = learner(metrics=strained)
+    learn.add_cb(Recorder(train_metrics=True)) if False else None
+    learn.fit(1)
+    assert learn.recorder.row['strained'] is not None and learn.recorder.train_names==['train_loss']
