@@ -41,7 +41,10 @@ def served(why, *rows):
         return f
     return _served
 
-def missing(why, *rows): _add('missing', why, rows)
+def missing(why, name, *rows):
+    "These rows are missing, as long as there is no `name` in the library"
+    def there(): import learnkit.all; assert hasattr(learnkit.all, name)
+    _add('missing', why, rows, there)
 
 # What the rows are tried on
 
@@ -266,10 +269,10 @@ def recorder():
 def gather(tmp_path):
     learn = learner()
     x,p,t,l = learn.get_preds(with_input=True, with_loss=True)
-    assert x.shape==(8,4) and p.shape==t.shape==(8,1) and l.shape==(8,) and torch.allclose(p, learn.model(x))
-    assert torch.allclose(l, (p-t).pow(2).squeeze(1))
+    assert x.shape==(8,4) and p.shape==t.shape==(8,1) and l.shape==(8,1) and torch.allclose(p, learn.model(x))
+    assert torch.allclose(l, (p-t).pow(2))
     _,t2 = learn.get_preds(with_preds=False, save_preds=tmp_path/'preds', save_targs=tmp_path/'targs', pickle_protocol=4)
-    assert torch.equal(t2, t) and torch.equal(torch.cat([torch.load(tmp_path/'preds'/str(i)) for i in (0,1)]), p)
+    assert torch.equal(t2, t) and torch.equal(torch.cat([torch.load(tmp_path/'preds'/str(i), weights_only=False) for i in (0,1)]), p)
     assert learn.get_preds(concat_dim=1)[0].shape==(4,2)
     with learn.added_cbs(cb := GatherPredsCallback(with_targs=False)): learn.validate()
     assert torch.allclose(cb.preds, p) and cb.targets is None
@@ -769,7 +772,6 @@ def mapping():
     learn = learner(dls=DataLoaders(data, data), model=Net(4, 1), cbs=[MapInputs(dict(x='feats')), MapOutputs(lambda o: o['logits'])])
     learn.fit(1)
     assert len(learn.get_preds()[0])==8
-    learn.cbs[-2].f = None
     with pytest.raises(KeyError, match='did you mean `x`'): learner(dls=DataLoaders(data, data), model=Net(4, 1), cbs=MapInputs({'xx':'feats'})).fit(1)
 
 @works('1B.67 a second evaluation, on an interval or whenever something became better')
@@ -797,10 +799,8 @@ def timer(capsys):
     learn = learner(cbs=[TimerCallback('2ba'), cb := at('after_pred', throw(ValueError()))])
     with pytest.raises(ValueError): learn.fit(1)
     learn.remove_cb(cb).fit(1)
-    assert all(k in capsys.readouterr().out.splitlines()[-2] or True for k in ()) and learn.timer.result.phases()
+    assert all(k in capsys.readouterr().out for k in ('forward','backward','total'))
     assert {'forward','backward','step','loader wait'}<={r['phase'] for r in learn.timer.result.phases()}
-
-class Sink: pass
 
 @works('1B.73 a base for loggers: metrics, and the end', '1C.58 loggers, with destinations', '1D.21 metrics to log as one likes')
 def loggers(tmp_path):
@@ -831,7 +831,8 @@ def batch_begins():
 
 @works('1C.10 around forward, loss and backward, for each part of a batch')
 def around_parts():
-    evs,seen = heard(MicroBatch(2), at('before_pred', lambda cb: seen.append(len(cb.learn.x)), run_valid=False), nt=1) if (seen := []) is not None else None,seen
+    seen = []
+    evs = heard(MicroBatch(2), at('before_pred', lambda cb: seen.append(len(cb.learn.x)), run_valid=False), nt=1)
     part = ['before_pred', 'after_pred', 'before_loss', 'after_loss', 'before_backward', 'after_backward']
     train = [e for e in between(evs, 'before_batch', 'before_step') if 'micro' not in e]
     assert train==part*2 and seen==[2,2]
@@ -939,7 +940,7 @@ def timestamp():
     learn = learner(3, cbs=[Clock(), at('before_step', lambda cb: got.append(cb.learn.time))])
     learn.fit(2)
     t = got[4]
-    assert (t.epoch, t.batch, t.sample, t.batch_in_epoch, t.sample_in_epoch)==(1,4,16,1,4) and t>='4ba' and t<'5ba' and t=='1ep' and learn.time=='2ep' and 0<learn.time.seconds_in_epoch<9 or True
+    assert (t.epoch, t.batch, t.sample, t.batch_in_epoch, t.sample_in_epoch)==(1,4,16,1,4) and t>='4ba' and t<'5ba' and t=='1ep' and learn.time=='2ep'
     with pytest.raises(AttributeError, match='Clock'): learner().time
 
 @works('1C.41 how long to train: in epochs, or any other unit')
@@ -980,7 +981,9 @@ def replay():
     full = at('after_pred', throw(torch.OutOfMemoryError('full')), when=lambda cb: cb.learn.training and len(cb.learn.x)>2)
     with pytest.warns(UserWarning, match='out of memory'): learn = run(ReplayOnOOM(), full)
     assert same(learn.model, run(MicroBatch(2)).model) and learn.replay_on_oom.size==2
-    with pytest.raises(torch.OutOfMemoryError): run(ReplayOnOOM(), at('after_pred', throw(torch.OutOfMemoryError('full'))))
+    with pytest.raises(torch.OutOfMemoryError), warnings.catch_warnings():
+        warnings.simplefilter('ignore')
+        learner(cbs=[ReplayOnOOM(), at('after_pred', throw(torch.OutOfMemoryError('full')))]).fit(1)
 
 @works('1C.51 a checkpoint of the whole run', '1C.54 reading it: checked, and no code is run', '1C.55 one script begins or goes on')
 def whole_run(tmp_path):
@@ -1105,14 +1108,11 @@ def move_modules():
         def __init__(self): super().__init__(); self.register_buffer('w', torch.ones(1))
         def forward(self, p, y): return ((p-y)**2*self.w).mean()
     class Probe(Callback):
-        def __init__(self): self.head = nn.Linear(2, 2, device='meta')
-    learn = learner(cbs=[MoveModules(), MapHead := Probe()], loss_func=partial(Loss()))
-    learn.model.to(torch.double)
-    moved = []
-    MapHead.head.to = lambda d: moved.append(d)
-    learn.cbs[-2].learn.create_opt()
-    learn('before_fit')
-    assert moved==[torch.device('cpu')]
+        def __init__(self): self.head = nn.Linear(2, 2)
+    loss,cb,moved = Loss(),Probe(),[]
+    cb.head.to = loss.to = moved.append
+    learner(cbs=[MoveModules(), cb], loss_func=partial(loss)).fit(0)
+    assert moved==[torch.device('cpu')]*2
 
 @works('1D.26 an average of the weights, each step, validated and given back')
 def ema():
@@ -1157,6 +1157,46 @@ def fresh_predictions():
         learn.fit(2)
         assert cb.preds.shape==(8,1)
 
+# Small things of the four, and what is missing
+
+@works('1C.71 images, and what a model says, every so often')
+def images():
+    from learnkit.callback.loggers import ImageLogger
+    got,said = [],[]
+    class Sink(Callback):
+        def log_images(self, images, step): got.append((step, images['inputs'].shape))
+    data = [(torch.rand(4, 1, 2, 2), torch.rand(4, 1)) for _ in range(2)]
+    learner(dls=DataLoaders(data, data), model=nn.Sequential(nn.Flatten(), nn.Linear(4, 1)), cbs=[ImageLogger('2ba', n=3), Sink, EveryCallback(lambda learn: said.append(learn.train_iter), '1ba')]).fit(1)
+    assert got==[(2, (3,1,2,2))] and said==[1,2]
+
+@served('`learn.load(path)` before `fit`, or at any event by `learn.on`: a callback of its own would say no more', '1C.74 weights are loaded at an event')
+def load_at_an_event(tmp_path):
+    a = learner(path=tmp_path)
+    a.fit(1); a.save('a')
+    b = learner(path=tmp_path, model=model(9), lr=0.)
+    b.on('before_fit')(lambda learn: learn.load('a', with_opt=False))
+    b.fit(1)
+    assert same(a.model, b.model)
+
+served('a `MetricsLogger` writes the log of a submission, whose format is of one competition and changes each year; `ThresholdStopper` ends the run at the target', '1C.75 the log of a competition')
+
+@works('1D.32 saving when a schedule says so: before its decay, and a model for use after it')
+def saved_by_schedule(tmp_path):
+    learn = resumable(tmp_path, every=lambda learn: learn.pct_train==.5)
+    learn.fit(2)
+    assert [int(n[5:13]) for n in names(learn.checkpoint)]==[6,3]
+
+@served("the Learner's own attributes, which are what the loop uses: a frozen copy of them can differ from what is done", '1D.34 what a run is configured with', '0.19 by attributes')
+def configuration():
+    learn = learner(wd=.1)
+    learn.fit(2)
+    assert (learn.n_epoch, learn.lr, learn.wd, learn.opt.hypers[-1]['lr'])==(2, .05, .1, .05)
+
+missing('there is no module for distributed training: the items that a DistributedSampler adds are counted twice in metrics', 'DistributedLearner', '1C.47 metrics without the padding of distributed samplers')
+missing('there is no module for distributed training; `nn.SyncBatchNorm.convert_sync_batchnorm(model)` before the Learner is made does it', 'SyncBatchNorm', '1D.27 batch norms over all processes')
+missing('MemoryMonitor is there; a recorded trace of allocations, and a dump when memory runs out, are not', 'MemorySnapshot', '1C.68 memory: numbers, snapshots, and a dump when there is none left')
+missing('`rank_distrib`, `num_distrib`, `maybe_gather` and `learn.device` are there; doing something in the first process first, gathering tensors of unequal length, and printing once are not', 'rank0_first', '1D.38 helpers for distributed training')
+
 # 0: what the documents of the four say of themselves, and is otherwise
 
 @works('0.13 what is shown of the loop comes from the table of events')
@@ -1172,6 +1212,5 @@ def wrong_name():
 def prefix():
     def strained(p, y): return (p-y).abs().mean()
     learn = learner(metrics=strained)
-    learn.add_cb(Recorder(train_metrics=True)) if False else None
     learn.fit(1)
     assert learn.recorder.row['strained'] is not None and learn.recorder.train_names==['train_loss']
