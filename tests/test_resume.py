@@ -295,3 +295,13 @@ def test_without_resume_nothing_is_overwritten(tmp_path):
     fit(learner(tmp_path))
     with pytest.raises(ValueError, match="pass `resume='auto'`"): learner(tmp_path).fit(1)
     learner(tmp_path, overwrite=True).fit(1)
+
+def test_a_damaged_note_does_not_stop_a_run(tmp_path):
+    class Damage(Callback):
+        order = 20_000
+        def after_epoch(self):
+            if self.epoch==0: checkpoints(self.learn.checkpoint.folder)[0].with_suffix('.json').write_text('{"sha')
+    with pytest.warns(UserWarning, match='not counted among the best'):
+        learn = learner(tmp_path, best='valid_loss', every='1ep')
+        fit(learn, cbs=Damage())
+    assert len(learn.recorder.history)==EPOCHS
