@@ -305,3 +305,15 @@ def test_a_damaged_note_does_not_stop_a_run(tmp_path):
         learn = learner(tmp_path, best='valid_loss', every='1ep')
         fit(learn, cbs=Damage())
     assert len(learn.recorder.history)==EPOCHS
+
+def test_nothing_is_gone_through_again(tmp_path):
+    "The place in a data set that can be indexed is found by counting: what is done already is not made once more"
+    class Counted(Dataset):
+        made = 0
+        def __len__(self): return 20_000
+        def __getitem__(self, i): Counted.made += 1; return torch.full((4,), i/20_000), torch.ones(1)
+    def make(): return learner(tmp_path, data=lambda: DataLoader(Counted(), 100, shuffle=True), every='95ba')
+    with pytest.raises(SystemError): fit(make(), 1, cbs=Crash(191))
+    Counted.made = 0
+    fit(make(), 1)
+    assert Counted.made==20_000 - 190*100
