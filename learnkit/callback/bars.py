@@ -144,7 +144,8 @@ class ShowGraphCallback(Callback):
         learn,fig,png = self.learn,Figure(figsize=self.figsize),BytesIO()   # a figure that pyplot knows nothing of: it is not shown twice, nor kept
         rec,ax = learn.recorder,fig.subplots()
         rec.plot_loss(self.skip_start, log=self.log, ax=ax)
-        ax.set_xlim(0, len(rec.lrs)/max(len(rec.iters), 1)*(learn.n_epoch - learn.start_epoch))
+        left = learn.n_epoch - learn.epoch - 1
+        ax.set_xlim(0, len(rec.lrs)*(1 + left/max(len(rec.iters), 1)))
         fig.savefig(png, format='png', bbox_inches='tight')
         return png.getvalue()
 
