@@ -293,7 +293,8 @@ class Dispatcher:
         if not isinstance(name, str):
             for o in name: self(o)
             return ()
-        handlers = tuple((cb,f) for cb in self.ordered_cbs() if (f := _listener(cb, event.check(name), self.mode)))
+        event.check(name)
+        handlers = tuple((cb,f) for cb in self.ordered_cbs() if (f := _listener(cb, name, self.mode)))
         for cb in self.cbs:
             if hasattr(type(cb), 'wrap_handlers'): handlers = cb.wrap_handlers(name, handlers)
         self._heard[name] = handlers
