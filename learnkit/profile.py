@@ -126,12 +126,12 @@ class Profile:
 
 # %% ../nbs/47_profile.ipynb #933e7fa7
 class ProfileCallback(Callback):
-    "Measures where the time of a run goes; `learn.profiler.profile` has the result"
+    "Measures where the time of a run goes; `learn.profiler.result` has them"
     order,name,live,busy = -100,'profiler',False,False
     def __init__(self,
         trace:int=100_000,               # slices of phases, callbacks and batches that are kept for the trace
         clock:Callable=perf_counter_ns   # gives the time, in nanoseconds
-    ): self.trace,self.clock,self.profile = trace,clock,Profile(trace, clock)
+    ): self.trace,self.clock,self.result = trace,clock,Profile(trace, clock)
 
     def wrap_handlers(self, name:str, handlers:tuple) -> tuple:
         "The handlers of event `name`, each with a stopwatch, between a begin and an end"
@@ -143,20 +143,20 @@ class ProfileCallback(Callback):
     def _begin(self, name):
         if name=='cleanup': self.busy = False   # whatever was raised where
         if self.busy: return
-        if not self.live: self.live,self.profile = True,Profile(self.trace, self.clock, self.learn.device)
-        self.profile.start(name)
+        if not self.live: self.live,self.result = True,Profile(self.trace, self.clock, self.learn.device)
+        self.result.start(name)
 
     def _end(self, name):
         if self.busy: return
-        self.profile.end(name)
-        if name=='cleanup': self.live = False; self.profile.finish()
+        self.result.end(name)
+        if name=='cleanup': self.live = False; self.result.finish()
 
     def _timed(self, name, cb, f):
         who = getattr(cb, 'key', cb.name)
         @wraps(f)
         def _f(*args, **kwargs):
             if self.busy: return f(*args, **kwargs)
-            p,before,self.busy = self.profile,self.profile.row,True
+            p,before,self.busy = self.result,self.result.row,True
             p.switch(Row(p.stage, 'callback', who, name))
             try: return f(*args, **kwargs)
             finally:
@@ -277,8 +277,8 @@ def profile(self:Learner,
     profiler = ProfileCallback(trace)
     cbs = [profiler, *L(cbs), *([] if n_batches is None else [FirstBatches(n_batches)])]
     with unchanged(self): self.fit(n_epoch, cbs=cbs)
-    if fname is not None: profiler.profile.save(fname)
-    return profiler.profile
+    if fname is not None: profiler.result.save(fname)
+    return profiler.result
 
 # %% ../nbs/47_profile.ipynb #4cf9afe4
 _groups = {'loader start':'loader', 'loader wait':'loader', 'loss':'forward', 'zero_grad':'step'}
@@ -303,7 +303,7 @@ class TimerCallback(ProfileCallback):
 
     def tell(self):
         "Print the totals"
-        print(self.profile.line(), flush=True)
+        print(self.result.line(), flush=True)
 
 @patch
 def line(self:Profile) -> str:
