@@ -135,7 +135,7 @@ class ProfileCallback(Callback):
 
     def wrap_handlers(self, name:str, handlers:tuple) -> tuple:
         "The handlers of event `name`, each with a stopwatch, between a begin and an end"
-        if self.learn.mode is None or not self.run: return handlers
+        if self.learn.mode is None or not self.hears('before_fit'): return handlers
         begin,end = (self,partial(self._begin, name)),(self,partial(self._end, name))
         if name=='cleanup': begin,end = end,begin   # callbacks clean up in reverse order
         return (begin, *((cb, self._timed(name, cb, f)) for cb,f in handlers), end)
@@ -143,7 +143,8 @@ class ProfileCallback(Callback):
     def _begin(self, name):
         if name=='cleanup': self.busy = False   # whatever was raised where
         if self.busy: return
-        if not self.live: self.live,self.result = True,Profile(self.trace, self.clock, self.learn.device)
+        unfinished = name in ('before_fit','before_evaluate','before_predict') and self.result.scopes   # it was removed in the middle of a run
+        if not self.live or unfinished: self.live,self.result = True,Profile(self.trace, self.clock, self.learn.device)
         self.result.start(name)
 
     def _end(self, name):
@@ -285,7 +286,7 @@ _groups = {'loader start':'loader', 'loader wait':'loader', 'loss':'forward', 'z
 
 class TimerCallback(ProfileCallback):
     "Prints every so often where the time went so far: loader, forward, backward, step, validation, callbacks, rest"
-    order,name = 70,'timer'
+    order,name,modes = 70,'timer',('fit',)
     def __init__(self,
         every:Any='1ep', # how often: text such as '10ep' or '500ba', a number of epochs, or None for at the end only
         **kwargs         # for `ProfileCallback`
