@@ -3,17 +3,16 @@ import contextlib, io, os, re, subprocess, sys
 from math import nan
 from unittest import mock
 
-import pytest, torch
+import pytest
 from hypothesis import given, settings, strategies as st
 
 import learnkit.callback.bars as bars
-from learnkit.callback.bars import RichBar, ShowGraphCallback, TqdmBar
-from learnkit.callback.core import Callback, CancelBatch, CancelEpoch, CancelFit, CancelTrain, CancelValid
+from learnkit.callback.bars import RichBar, ShowGraphCallback
+from learnkit.callback.core import CancelBatch, CancelEpoch, CancelFit, CancelTrain, CancelValid
 from learnkit.callback.every import ValidateEvery
 from learnkit.callback.progress import LinesBar, ProgressCallback, bar_kinds
 from learnkit.data import DataLoaders
-from learnkit.learner import Learner
-from test_calls import FIRST, N, Batches, Reads, fit
+from test_calls import FIRST, N, Batches, Reads
 from toys import at, batches, learner, throw
 
 KINDS = ('tqdm','rich')
@@ -148,7 +147,7 @@ from learnkit.callback.progress import ProgressCallback, display_kind
 before = display_kind()
 import learnkit.callback.bars
 assert display_kind()==before and ProgressCallback().asked is None
-assert not {'tqdm','rich','matplotlib','IPython'} & set(sys.modules), 'imported already'
+assert not {'tqdm.auto','rich','matplotlib','IPython'} & set(sys.modules), 'imported already'   # torch imports tqdm, if it is there
 '''
     subprocess.run([sys.executable, '-c', code], check=True, env={**os.environ, 'PYTHONPATH': os.pathsep.join(sys.path)})
 
@@ -200,12 +199,14 @@ def test_the_graph_after_an_error(name):
     assert [len(o) for o in shown]==[2] and learn.show_graph.handle is None
 
 def test_the_graph_is_as_long_as_the_fit():
-    ends = []
-    class Look(ShowGraphCallback):
-        def after_epoch(self):
-            with mock.patch('matplotlib.axes.Axes.set_xlim', lambda ax, *lim: ends.append(lim)): self.picture()
-    with notebook(): graphed(Look, n=4).fit(3)
-    with notebook(): graphed(Look, n=4).fit(3, start_epoch=1)
+    from matplotlib.axes import Axes
+    ends,set_xlim = [],Axes.set_xlim
+    def spy(ax, *lim, **kwargs):
+        if len(lim)==2: ends.append(lim)
+        return set_xlim(ax, *lim, **kwargs)
+    with notebook(), mock.patch.object(Axes, 'set_xlim', spy):
+        graphed(ShowGraphCallback, n=4).fit(3)
+        graphed(ShowGraphCallback, n=4).fit(3, start_epoch=1)
     assert ends==[(0,12)]*3 + [(0,8)]*2
 
 @pytest.mark.parametrize('kw', (dict(valid=False), dict(n=1)))
