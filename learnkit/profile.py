@@ -149,17 +149,20 @@ class ProfileCallback(Callback):
 
     def _end(self, name):
         if self.busy: return
+        self.live = name!='cleanup'
         self.result.end(name)
-        if name=='cleanup': self.live = False; self.result.finish()
+        if not self.live: self.result.finish()
 
     def _timed(self, name, cb, f):
         who = getattr(cb, 'key', cb.name)
         @wraps(f)
         def _f(*args, **kwargs):
             if self.busy: return f(*args, **kwargs)
-            p,before,self.busy = self.result,self.result.row,True
-            p.switch(Row(p.stage, 'callback', who, name))
-            try: return f(*args, **kwargs)
+            p,before = self.result,self.result.row
+            try:
+                self.busy = True
+                p.switch(Row(p.stage, 'callback', who, name))
+                return f(*args, **kwargs)
             finally:
                 self.busy = False
                 p.switch(before, 0)

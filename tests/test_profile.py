@@ -128,6 +128,23 @@ def test_an_event_of_the_models_own_does_not_end_the_forward_pass():
     assert p.rows[Row('train', 'callback', 'callback', 'in_the_model')]==[2, 2*1001]
     assert total(p)==whole(p, clock)
 
+def test_nor_if_it_fails_and_the_model_does_not_mind():
+    clock = Clock()
+    event.register('in_the_model')
+    class Model(Reg):
+        def forward(self, x):
+            for _ in range(2):
+                with pytest.raises(KeyError): learn('in_the_model')
+            learn.remove_cb(bomb)
+            learn('in_the_model')
+            clock.sleep(300)
+            learn.add_cb(bomb)
+            return super().forward(x)
+    bomb = at('in_the_model', throw(KeyError()))
+    learn,_ = profiled(bomb, clock=clock, model=Model(), n=2, valid=False)
+    learn.fit(1)
+    assert learn.profiler.result.rows[Row('train', 'phase', 'forward')][1]>=2*300
+
 # ------------------------------------------------------------------------------------------------ whatever is raised where
 def rows_of(learn): return {r:tuple(v) for r,v in learn.profiler.result.rows.items()}
 
@@ -150,6 +167,20 @@ def test_it_works_again_after_an_error_at_any_event(name, error, sound):
     learn.add_cb(Callback())
     learn.fit(1)
     assert rows_of(learn)==sound   # to the tick
+
+@pytest.mark.parametrize('n', [*range(1, 178, 4)])
+def test_an_interrupt_within_the_profiler(n, sound):
+    class Interrupted(Clock):
+        "Ctrl-C while it is looked at the clock for the `left`-th time"
+        left = n
+        def __call__(self):
+            self.left -= 1
+            if self.left==0: raise KeyboardInterrupt
+            return super().__call__()
+    learn,_ = profiled(Callback(), clock=Interrupted())
+    with pytest.raises(KeyboardInterrupt): learn.fit(1)
+    learn.fit(1)
+    assert rows_of(learn)==sound and not learn.profiler.live
 
 @pytest.mark.parametrize('where', ('model', 'loss', 'data'))
 def test_it_works_again_after_an_error_outside_of_callbacks(where):
