@@ -1,5 +1,5 @@
 "Other progress displays: the same rows, nothing left on the screen, nothing read from the device in a batch"
-import contextlib, io, os, re, subprocess, sys
+import contextlib, io, os, re, subprocess, sys, threading
 from math import nan
 from unittest import mock
 
@@ -82,6 +82,17 @@ def test_what_callbacks_print_is_kept(kind):
     def say(cb): print(f'batch {cb.learn.iter}'); print('to stderr', file=sys.stderr)
     with screen() as s: make(kind, at('after_batch', say, when=lambda cb: cb.learn.training), n=4).fit(1)
     assert [l for l in lines(s.getvalue()) if l.startswith('batch')]==[f'batch {i}' for i in range(4)]
+
+def test_an_unfinished_line_is_not_drawn_over():
+    def say(cb): print(f'part {cb.learn.iter}, ', end='')
+    with screen() as s: make('tqdm', at('after_batch', say, when=lambda cb: cb.learn.training), n=4, valid=False).fit(1)
+    assert 'part 0, part 1, part 2, part 3,' in lines(s.getvalue())
+
+@pytest.mark.parametrize('kind', KINDS)
+def test_no_thread_is_started(kind):
+    before,seen = {*threading.enumerate()},[]
+    with screen(): make(kind, at('after_batch', lambda cb: seen.extend({*threading.enumerate()} - before), order=100)).fit(1)
+    assert not seen
 
 @pytest.mark.parametrize('kind', KINDS)
 def test_rows_in_the_middle_of_an_epoch(kind):

@@ -182,6 +182,13 @@ def test_an_interrupt_within_the_profiler(n, sound):
     learn.fit(1)
     assert rows_of(learn)==sound and not learn.profiler.live
 
+def test_an_interrupt_at_the_end_of_a_handler(sound):
+    learn,_ = profiled(Callback())
+    learn.profiler.busy = True   # as if it had come before this could be taken back
+    learn.fit(1)
+    learn.fit(1)
+    assert rows_of(learn)==sound
+
 @pytest.mark.parametrize('where', ('model', 'loss', 'data'))
 def test_it_works_again_after_an_error_outside_of_callbacks(where):
     broken = [True]
