@@ -31,11 +31,11 @@ class Row(NamedTuple):
     name:str       # of the phase, the event or the callback
     event:str=''   # at which the callback was called
 
-_begins = dict(before_train='loader start', before_validate='loader start', before_fetch='loader wait', after_fetch='to device', before_pred='forward',
-               before_loss='loss', before_backward='backward', before_step='step', before_zero_grad='zero_grad')
-_ends = set('''before_batch after_pred after_loss after_backward after_step after_zero_grad after_batch after_train after_validate after_epoch after_fit
-               after_cancel_backward after_cancel_step after_cancel_zero_grad after_cancel_batch after_cancel_train after_cancel_validate after_cancel_epoch
-               after_cancel_fit after_exception cleanup'''.split())
+_begins = dict(before_train='loader start', before_validate='loader start', before_fetch='loader wait', after_fetch='to device',
+               before_pred='forward', before_loss='loss', before_backward='backward', before_step='step', before_zero_grad='zero_grad')
+_ends = {'before_batch', 'after_pred', 'after_loss', 'after_exception', 'cleanup',
+         *(f'after_{c}{s}' for s in 'backward step zero_grad batch train validate epoch fit'.split() for c in ('','cancel_'))}
+_phases = list(dict.fromkeys(_begins.values()))
 _stages = dict(train='train', validate='valid')
 _scopes = ('fit','epoch','train','validate','batch')
 
@@ -86,7 +86,7 @@ class Profile:
         if self.begun is None: self.begun = now
         if self.row is not None:
             self.rows[self.row][1] += now - self.since
-            if self.row.kind!='event' and self.row.name!='rest': self._slice(self.row, self.since, now)
+            if self.row.kind=='callback' or self.row.name in _phases: self._slice(self.row, self.since, now)
         if row is not None: self.rows.setdefault(row, [0,0])[0] += calls
         if self.device is not None: self.device.switch(self.row, row)
         self.row,self.since = row,now
@@ -94,16 +94,16 @@ class Profile:
     def start(self, event:str):
         "Event `event` begins"
         if self.row is not None and self.row.kind=='phase': self.phase = self.row
-        scope = event.removeprefix('before_')
-        if scope!=event: self.stage = _stages.get(scope, self.stage)
+        scope = event.removeprefix('before_') if event.startswith('before_') else None
+        self.stage = _stages.get(scope, self.stage)
         self.switch(Row(self.stage, 'event', event))
-        if scope!=event and scope in _scopes: self.scopes.append((scope, self.since))
+        if scope in _scopes: self.scopes.append((scope, self.since))
 
     def end(self, event:str):
         "Event `event` is over"
-        scope = event.removeprefix('after_')
-        if scope in _stages and scope!=event: self.stage = ''
-        if event in _begins:  self.switch(Row(self.stage, 'phase', _begins[event]))
+        scope = event.removeprefix('after_') if event.startswith('after_') else None
+        if scope in _stages: self.stage = ''
+        if event in _begins: self.switch(Row(self.stage, 'phase', _begins[event]))
         elif event in _ends or self.phase is None: self.switch(Row(self.stage, 'phase', 'rest'), 0)
         else: self.switch(self.phase, 0)
         if any(scope==name for name,_ in self.scopes): self._close(scope)
@@ -177,8 +177,9 @@ class Times(History):
         names = [k for k in self[0] if k not in ('calls','seconds','mean','share','device')]
         on_device = [f"{'device s':>9}"] if 'device' in self[0] else []
         head = [*names, f"{'calls':>7}", f"{'seconds':>9}", f"{'mean ms':>9}", f"{'share':>6}", *on_device]
-        return [head] + [[*(r[k] for k in names), f"{r['calls'] or '':>7}", f"{r['seconds']:>9.3f}", f"{1e3*r['mean']:>9.3f}" if r['calls'] else ' '*9,
-                          f"{r['share']:>6.1%}", *([f"{r['device']:>9.3f}"] if on_device else [])] for r in self]
+        def mean(r): return f"{1e3*r['mean']:>9.3f}" if r['calls'] else ' '*9
+        return [head] + [[*(r[k] for k in names), f"{r['calls'] or '':>7}", f"{r['seconds']:>9.3f}", mean(r), f"{r['share']:>6.1%}",
+                          *([f"{r['device']:>9.3f}"] if on_device else [])] for r in self]
 
 @patch(as_prop=True)
 def seconds(self:Profile) -> float:
@@ -203,7 +204,7 @@ def by(self:Profile,
     return Times(res.values())
 
 # %% ../nbs/47_profile.ipynb #2a06c629
-_order = [*dict.fromkeys(_begins.values()), 'callbacks', 'rest']
+_order = [*_phases, 'callbacks', 'rest']
 
 @patch
 def phases(self:Profile) -> Times:

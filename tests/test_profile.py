@@ -210,8 +210,8 @@ def test_it_works_again_after_an_error_outside_of_callbacks(where):
     fresh.fit(1)
     assert again==rows_of(fresh)
 
-@pytest.mark.parametrize('cancel,name', [(c,e) for c in (CancelBatch, CancelTrain, CancelEpoch, CancelFit) for e in ('after_fetch','before_batch','after_pred','before_step')]
-                         + [(CancelValid,'before_validate'), (CancelFit,'before_epoch'), (CancelFit,'before_fit')])
+@pytest.mark.parametrize('cancel,name', [(CancelValid,'before_validate'), (CancelFit,'before_epoch'), (CancelFit,'before_fit')] + [
+    (c,e) for c in (CancelBatch, CancelTrain, CancelEpoch, CancelFit) for e in ('after_fetch','before_batch','after_pred','before_step')])
 def test_cancels_lose_no_time(cancel, name):
     learn,clock = profiled(at(name, throw(cancel()), when=lambda cb: cb.learn.training or name=='before_validate' or 'fit' in name or 'epoch' in name))
     learn.fit(2)

@@ -64,8 +64,9 @@ class RichBar(LinesBar):
         super().__init__(n_epoch)
         rich = import_extra('rich.progress', 'rich')
         self.text = import_extra('rich.text', 'rich').Text
-        self.bars = rich.Progress('{task.description}', rich.BarColumn(), rich.MofNCompleteColumn(), rich.TimeElapsedColumn(), '<', rich.TimeRemainingColumn(),
-            '{task.fields[loss]}', console=import_extra('rich.console', 'rich').Console(), auto_refresh=False, transient=True)
+        columns = ('{task.description}', rich.BarColumn(), rich.MofNCompleteColumn(), rich.TimeElapsedColumn(), '<', rich.TimeRemainingColumn(),
+                   '{task.fields[loss]}')
+        self.bars = rich.Progress(*columns, console=import_extra('rich.console', 'rich').Console(), auto_refresh=False, transient=True)
         self.head,self.best = None,{}
 
     def epoch(self, i):
