@@ -295,3 +295,25 @@ def test_without_resume_nothing_is_overwritten(tmp_path):
     fit(learner(tmp_path))
     with pytest.raises(ValueError, match="pass `resume='auto'`"): learner(tmp_path).fit(1)
     learner(tmp_path, overwrite=True).fit(1)
+
+def test_a_damaged_note_does_not_stop_a_run(tmp_path):
+    class Damage(Callback):
+        order = 20_000
+        def after_epoch(self):
+            if self.epoch==0: checkpoints(self.learn.checkpoint.folder)[0].with_suffix('.json').write_text('{"sha')
+    with pytest.warns(UserWarning, match='not counted among the best'):
+        learn = learner(tmp_path, best='valid_loss', every='1ep')
+        fit(learn, cbs=Damage())
+    assert len(learn.recorder.history)==EPOCHS
+
+def test_nothing_is_gone_through_again(tmp_path):
+    "The place in a data set that can be indexed is found by counting: what is done already is not made once more"
+    class Counted(Dataset):
+        made = 0
+        def __len__(self): return 5_000
+        def __getitem__(self, i): Counted.made += 1; return torch.full((4,), i/5_000), torch.ones(1)
+    def make(): return learner(tmp_path, data=lambda: DataLoader(Counted(), 100, shuffle=True), every='45ba')
+    with pytest.raises(SystemError): fit(make(), 1, cbs=Crash(47))
+    Counted.made = 0
+    fit(make(), 1)
+    assert Counted.made==5_000 - 45*100

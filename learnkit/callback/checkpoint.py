@@ -161,8 +161,14 @@ def _wait(self:CheckpointCallback):
 @patch
 def _best(self:CheckpointCallback):
     "The best so far, as pairs of value and path"
-    rated = [(v,p) for p in checkpoints(self.folder) if (v := checkpoint_info(p).get('value')) is not None]
-    return sorted(rated, key=lambda o: o[0], reverse=not self.monitor.lower)[:self.n_best] if self.monitor else []
+    if self.monitor is None: return []
+    rated = [(v,p) for p in checkpoints(self.folder) if (v := self._value(p)) is not None]
+    return sorted(rated, key=lambda o: o[0], reverse=not self.monitor.lower)[:self.n_best]
+
+@patch
+def _value(self:CheckpointCallback, path):
+    try: return checkpoint_info(path).get('value')
+    except (ValueError, OSError) as e: warn(f'{e}. It is not counted among the best.')
 
 @patch
 def _among_best(self:CheckpointCallback, value):

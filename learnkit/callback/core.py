@@ -293,8 +293,12 @@ class Dispatcher:
         if not isinstance(name, str):
             for o in name: self(o)
             return ()
-        self._heard[event.check(name)] = res = tuple((cb,f) for cb in self.ordered_cbs() if (f := _listener(cb, name, self.mode)))
-        return res
+        event.check(name)
+        handlers = tuple((cb,f) for cb in self.ordered_cbs() if (f := _listener(cb, name, self.mode)))
+        for cb in self.cbs:
+            if hasattr(type(cb), 'wrap_handlers'): handlers = cb.wrap_handlers(name, handlers)
+        self._heard[name] = handlers
+        return handlers
 
     def _still_hears(self, cb, name):
         return any(o is cb for o in self.cbs) and (not isinstance(cb, Callback) or cb.hears(name))
