@@ -799,7 +799,8 @@ def timer(capsys):
     learn = learner(cbs=[TimerCallback('2ba'), cb := at('after_pred', throw(ValueError()))])
     with pytest.raises(ValueError): learn.fit(1)
     learn.remove_cb(cb).fit(1)
-    assert all(k in capsys.readouterr().out for k in ('forward','backward','total'))
+    out = capsys.readouterr().out
+    assert all(k in out for k in ('forward','backward','total'))
     assert {'forward','backward','step','loader wait'}<={r['phase'] for r in learn.timer.result.phases()}
 
 @works('1B.73 a base for loggers: metrics, and the end', '1C.58 loggers, with destinations', '1D.21 metrics to log as one likes')
@@ -1001,7 +1002,7 @@ def atomic_write(tmp_path, monkeypatch):
     learn.fit(1)
     before = {p.name:p.read_bytes() for p in learn.checkpoint.folder.iterdir()}
     monkeypatch.setattr(torch, 'save', lambda o, f, **kw: (f.write(b'half'), throw(OSError('the disk is full'))())[0])
-    with pytest.warns(UserWarning, match='the disk is full'): learn.checkpoint.save(2, 0)
+    with pytest.warns(UserWarning, match='the disk is full'): learn.checkpoint.save(2, 0, '-other')
     assert {p.name:p.read_bytes() for p in learn.checkpoint.folder.iterdir()}==before
 
 @works('1C.53 a folder with an earlier run is not written over')
@@ -1111,7 +1112,7 @@ def move_modules():
         def __init__(self): self.head = nn.Linear(2, 2)
     loss,cb,moved = Loss(),Probe(),[]
     cb.head.to = loss.to = moved.append
-    learner(cbs=[MoveModules(), cb], loss_func=partial(loss)).fit(0)
+    learner(cbs=[MoveModules(), cb], loss_func=partial(lambda p, y, loss: loss(p, y), loss=loss)).fit(0)
     assert moved==[torch.device('cpu')]*2
 
 @works('1D.26 an average of the weights, each step, validated and given back')
@@ -1195,7 +1196,12 @@ def configuration():
 missing('there is no module for distributed training: the items that a DistributedSampler adds are counted twice in metrics', 'DistributedLearner', '1C.47 metrics without the padding of distributed samplers')
 missing('there is no module for distributed training; `nn.SyncBatchNorm.convert_sync_batchnorm(model)` before the Learner is made does it', 'SyncBatchNorm', '1D.27 batch norms over all processes')
 missing('MemoryMonitor is there; a recorded trace of allocations, and a dump when memory runs out, are not', 'MemorySnapshot', '1C.68 memory: numbers, snapshots, and a dump when there is none left')
-missing('`rank_distrib`, `num_distrib`, `maybe_gather` and `learn.device` are there; doing something in the first process first, gathering tensors of unequal length, and printing once are not', 'rank0_first', '1D.38 helpers for distributed training')
+@works('1D.38 helpers for several processes: which one this is, one before the others, gathering parts of unequal length')
+def processes():
+    from learnkit.core import maybe_gather, num_distrib, rank0_first, rank_distrib
+    x = torch.arange(3)
+    assert (rank_distrib(), num_distrib())==(0, 1) and maybe_gather(x) is x and rank0_first(lambda a, b=0: a+b, 1, b=2)==3
+    with pytest.raises(KeyError): rank0_first({}.__getitem__, 1)
 
 # 0: what the documents of the four say of themselves, and is otherwise
 
