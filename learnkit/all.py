@@ -51,6 +51,8 @@ from .callback.torch_sched import *
 from .order import *
 from .checkpoint import *
 from .callback.checkpoint import *
+from .callback.bars import *
+from .profile import *
 
 # %% ../nbs/90_all.ipynb #3450b9ff
 __all__ = [o for o in dir() if not o.startswith('_')]
