@@ -116,9 +116,11 @@ def _go_on(self:CheckpointCallback, resume):
     path,state = newest_checkpoint(self.folder) if resume=='auto' else (Path(resume),read_checkpoint(Path(resume)))
     if state is None: return
     over = checkpoint_info(path).get('finished') and learn.n_epoch<=state['n_epoch']
+    learn('before_load_checkpoint', path=path)
     learn.restore(state)
     learn.start_epoch = learn.n_epoch if over else min(state['epoch'], learn.n_epoch)
     if state['done']: self.found = state
+    learn('after_load_checkpoint', path=path)
     print(f'{path}: ' + ('the run is finished' if over else f"going on with epoch {state['epoch']}, batch {state['done']}"))
 
 # %% ../../nbs/42_callback.checkpoint.ipynb #950dfb5a

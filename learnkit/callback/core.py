@@ -117,6 +117,8 @@ before_load_model          `learn.load` is about to read
 after_load_model           model (and optimizer) are restored
 before_save_checkpoint     the whole run is about to be saved
 after_save_checkpoint      it is saved, or being written
+before_load_checkpoint     a run is about to be gone on with, from the file `path`
+after_load_checkpoint      it is where that file says, and trains on from there
 """)
 
 # %% ../../nbs/03_callback.core.ipynb #29563593
