@@ -96,7 +96,7 @@ class Ordered:
         dl:Any,    # any iterable of batches
         seed:int   # for shuffling and augmentation
     ):
-        self.dl,self.seed,self.epoch,self.start,self.plan = dl,seed,0,0,None
+        self.dl,self.seed,self.epoch,self.start,self.plan,self.said = dl,seed,0,0,None,None
         if not isinstance(dl, DataLoader) or type(dl).__iter__ is not DataLoader.__iter__ or isinstance(dl.dataset, IterableDataset): return
         self.plan,kept = Plan(),{k:getattr(dl, k) for k in _kept if hasattr(dl, k)}
         by = dict(sampler=self.plan, batch_size=None) if dl.batch_sampler is None else dict(batch_sampler=self.plan)
@@ -118,8 +118,8 @@ class Ordered:
     def _planned(self):
         dl,seed = self.dl,seed_for(self.seed, self.epoch)
         said = written_down(dl.sampler if dl.batch_sampler is None else dl.batch_sampler, seed, self.epoch)[self.start:]
-        if self.keyed: said = [self._keys(o) for o in said]
-        self.plan.batches = said
+        self.said = said   # for whoever wants to know the items of each batch
+        self.plan.batches = [self._keys(o) for o in said] if self.keyed else said
         self.loader.generator.manual_seed(seed)
         return iter(self.loader) if dl.num_workers or not self.keyed else _inside(Stream(seed), self.loader)
 
