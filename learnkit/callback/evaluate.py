@@ -136,7 +136,7 @@ class Evaluator(EveryCallback):
     def _together(self, epoch=False):
         "The first one asks all whether they are due"
         mine = [cb for cb in self.group if cb.learn is self.learn and cb.run]
-        due  = [cb for cb in mine if cb.due(epoch)] if mine[0] is self else ()
+        due  = [cb for cb in mine if cb.due(epoch)] if mine[:1]==[self] else ()
         if not due: return
         self.learn('before_validate_all')
         for cb in due: cb.act()
