@@ -82,7 +82,7 @@ class LimitBatches(Callback):
     def before_fetch(self):
         learn = self.learn
         n = self.to_limit.pop(learn.training, None)
-        if n is not None: learn.batches = First(learn.batches, n-learn.iter)
+        if n is not None: learn.batches = First(learn.batches, n-learn.start_iter)
 
     def cleanup(self): self.active = False
 
@@ -128,7 +128,7 @@ class OverfitBatches(Callback):
         learn = self.learn
         if learn.training not in self.to_put: return
         self.to_put.discard(learn.training)
-        learn.batches = iter(self.kept[learn.iter:])
+        learn.batches = iter(self.kept[learn.start_iter:])
 
     def cleanup(self): self.kept,self.to_put = None,set()
 
