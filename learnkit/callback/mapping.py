@@ -193,7 +193,7 @@ class CheckEvents(Callback):
     def after_train(self):
         if self.seen is None: return
         missing = {e:cbs for e in _fired if e not in self.seen and (cbs := self._waiting_for(e))}
-        if missing and 'after_cancel_batch' in self.seen: return   # it may be for that: the next epoch will tell
+        if missing and 'after_cancel_batch' in self.seen: return self.seen.clear()   # it may be for that: the next epoch will tell
         self.cleanup()
         if missing: warn(f"{' and '.join(f'`{p}`' for p in self.replaced)} of this {type(self.learn).__name__} never fired "
                          + ', '.join(f"`{e}` (for {', '.join(cbs)})" for e,cbs in missing.items())
