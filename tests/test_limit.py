@@ -118,6 +118,8 @@ def test_inside_of_a_fit_only():
     assert dl.asked[3:]==[5,5]
     learn.fit(1, cbs=Callback(after_epoch=lambda cb: cb.learn.get_preds()))
     assert dl.asked[-1]==5 and dl.asked[5:-1]==[2,2,2]
+    learn.get_preds(cbs=Callback(after_predict=lambda cb: cb.learn.validate()))
+    assert dl.asked[-2:]==[5,5]
 
 @pytest.mark.parametrize('ev', ['before_fit', 'before_epoch', 'before_train', *in_batch, 'before_validate', 'after_validate', 'after_epoch', 'after_fit'])
 @pytest.mark.parametrize('cb', [lambda: LimitBatches(2, 1), lambda: OverfitBatches(2), lambda: SanityCheck(1)])

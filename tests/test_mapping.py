@@ -216,6 +216,16 @@ def test_long_lists_are_cut():
     with pytest.raises(ZeroDivisionError) as e: learn.fit(1)
     assert note(e.value).endswith(', … (4 in all)')
 
+@pytest.mark.parametrize('ev', ['before_fit', 'before_epoch', 'before_train', 'before_fetch', 'before_batch', 'after_step', 'after_batch', 'after_train', 'before_validate', 'after_validate', 'after_fit'])
+def test_exceptions_leave_nothing(ev):
+    on = [True]
+    learn = fitted('shuffle', 0, [ItemIndices, c := Compare(), at(ev, throw(ZeroDivisionError()), lambda cb: on, order=120)])
+    with pytest.raises(ZeroDivisionError): learn.fit(1)
+    assert learn.indices is None and learn.item_indices.latest is None and not learn.item_indices.outer
+    on.clear(); c.n = 0
+    learn.fit(1)
+    assert c.n==12
+
 def test_nothing_is_kept_alive():
     learn = fitted('persistent', 2, ItemIndices)
     learn.fit(1)

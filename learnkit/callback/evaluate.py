@@ -91,7 +91,8 @@ class Evaluator(EveryCallback):
         every:Any='1ep',      # how often: text such as '500ba' or '30m', a number of epochs, or a function of the Learner
         when_better:Any=None  # instead of `every`: after each epoch in which this column, or `Monitor`, became better
     ):
-        if not (isinstance(name, str) and name.isidentifier()): raise ValueError(f"the name of an Evaluator must be one word, such as 'test', not {name!r}")
+        if not (isinstance(name, str) and name.isidentifier()): raise ValueError(
+            f"the name of an Evaluator must be one word, such as 'test', not {name!r}")
         if when_better is not None and every!='1ep': raise ValueError(f'give `every` or `when_better`, not both (every={every!r})')
         self.label,self.dl,self.history,self.group,self.asked = name,as_loader(dl, name),History(),(),[]
         self.metrics = None if metrics is None else L(metrics).map(mk_metric)
@@ -133,32 +134,6 @@ class Evaluator(EveryCallback):
     def after_batch(self): self._together()
     def after_epoch(self): self._together(epoch=True)
 
-    def _together(self, epoch=False):
-        "The first one asks all whether they are due"
-        mine = [cb for cb in self.group if cb.learn is self.learn and cb.run]
-        due  = [cb for cb in mine if cb.due(epoch)] if mine[:1]==[self] else ()
-        if not due: return
-        self.learn('before_validate_all')
-        for cb in due: cb.act()
-        self.learn('after_validate_all', results={cb.label:cb.history[-1] for cb in due})
-
-    def due(self,
-        epoch:bool=False # is it the end of an epoch? Else that of a training batch
-    ) -> bool:
-        "Is it time?"
-        better = self.when_better
-        if better is None: return self.every(self.learn, epoch)
-        return bool(epoch and better.update(better.value(self.learn)))
-
-    def act(self):
-        "Evaluate now"
-        learn,start = self.learn,perf_counter()
-        values = learn._measure(self.label, self.dl, self.metrics)
-        self.history.append(dict(epoch=learn.epoch, train_iter=learn.train_iter, **{f'{self.label}_{k}':v for k,v in values.items()},
-                                 time=format_time(perf_counter()-start)))
-        bar = getattr(getattr(learn, 'progress', None), 'mbar', None)
-        if bar is not None and learn.logger!=silent: bar.write(f"{self.label}: " + ', '.join(f'{k} {format_value(v)}' for k,v in values.items()))
-
     def state_dict(self) -> dict:
         "The rhythm, and the rows so far"
         return dict(super().state_dict(), history=[*map(dict, self.history)])
@@ -166,3 +141,33 @@ class Evaluator(EveryCallback):
         "Go on from what `state_dict` gave"
         super().load_state_dict({k:v for k,v in state.items() if k!='history'})
         self.history = History(map(dict, state['history']))
+
+# %% ../../nbs/36_callback.evaluate.ipynb #ef8673a0
+@patch
+def due(self:Evaluator,
+    epoch:bool=False # is it the end of an epoch? Else that of a training batch
+) -> bool:
+    "Is it time?"
+    better = self.when_better
+    if better is None: return self.every(self.learn, epoch)
+    return bool(epoch and better.update(better.value(self.learn)))
+
+@patch
+def _together(self:Evaluator, epoch=False):
+    "The first one asks all whether they are due"
+    mine = [cb for cb in self.group if cb.learn is self.learn and cb.run]
+    due  = [cb for cb in mine if cb.due(epoch)] if mine[:1]==[self] else ()
+    if not due: return
+    self.learn('before_validate_all')
+    for cb in due: cb.act()
+    self.learn('after_validate_all', results={cb.label:cb.history[-1] for cb in due})
+
+@patch
+def act(self:Evaluator):
+    "Evaluate now"
+    learn,start = self.learn,perf_counter()
+    values = learn._measure(self.label, self.dl, self.metrics)
+    self.history.append(dict(epoch=learn.epoch, train_iter=learn.train_iter, **{f'{self.label}_{k}':v for k,v in values.items()},
+                             time=format_time(perf_counter()-start)))
+    bar = getattr(getattr(learn, 'progress', None), 'mbar', None)
+    if bar is not None and learn.logger!=silent: bar.write(f"{self.label}: " + ', '.join(f'{k} {format_value(v)}' for k,v in values.items()))

@@ -182,5 +182,7 @@ class SanityCheck(Callback):
         for m in self._monitors():
             if m.column in self.results: m.number(self.results[m.column])   # else it would fail after the first epoch
 
-    def _names(self): return getattr(getattr(self.learn, 'recorder', None), 'valid_names', None) or ['valid_loss', *(m.name for m in self.learn.metrics)]
+    def _names(self):
+        rec = getattr(self.learn, 'recorder', None)
+        return getattr(rec, 'valid_names', None) or ['valid_loss', *(m.name for m in self.learn.metrics)]
     def _monitors(self): return [o for cb in self.learn.cbs for o in vars(cb).values() if isinstance(o, Monitor)]

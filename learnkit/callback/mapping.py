@@ -38,7 +38,8 @@ def renamed(
     what:str='batch'   # what it is, for messages
 ) -> dict:
     "`d` under new names; raises an error for a key that is not there, or would be there twice"
-    if not isinstance(d, Mapping): raise TypeError(f'names can be changed in a dictionary, but the {what} is a {type(d).__name__}: give a function instead')
+    if not isinstance(d, Mapping): raise TypeError(
+        f'names can be changed in a dictionary, but the {what} is a {type(d).__name__}: give a function instead')
     for k in names:
         if k not in d: raise KeyError(f'the {what} has no {k!r}: {nearest(k, d)}')
     for k in d:
