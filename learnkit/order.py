@@ -97,7 +97,7 @@ class Ordered:
         dl:Any,    # any iterable of batches
         seed:int   # for shuffling and augmentation
     ):
-        self.dl,self.seed,self.epoch,self.start,self.plan = dl,seed,0,0,None
+        self.dl,self.seed,self.epoch,self.start,self.plan,self.said = dl,seed,0,0,None,None
         if not isinstance(dl, DataLoader) or type(dl).__iter__ is not DataLoader.__iter__ or isinstance(dl.dataset, IterableDataset): return
         self.draws = type(dl.dataset) is not TensorDataset   # tensors draw nothing: their indices can stay as they are
         keyed = noop if not self.draws else self._key if dl.batch_sampler is None else self._keys
@@ -122,6 +122,11 @@ class Ordered:
         self.plan.said = written_down(dl.sampler if dl.batch_sampler is None else dl.batch_sampler, seed, self.epoch)[self.start:]
         self.loader.generator.manual_seed(seed)
         return _inside(Stream(seed), self.loader) if self.draws and not dl.num_workers else iter(self.loader)
+
+    @property
+    def said(self) -> Sequence:
+        "The indices of the batches that are to come, where they are known"
+        return self.plan.said
 
     def _key(self, i): return self.seed,self.epoch,i
     def _keys(self, batch): return [self._key(i) for i in batch]
