@@ -97,7 +97,7 @@ class Ordered:
         dl:Any,    # any iterable of batches
         seed:int   # for shuffling and augmentation
     ):
-        self.dl,self.seed,self.epoch,self.start,self.plan,self.said = dl,seed,0,0,None,None
+        self.dl,self.seed,self.epoch,self.start,self.plan = dl,seed,0,0,None
         if not isinstance(dl, DataLoader) or type(dl).__iter__ is not DataLoader.__iter__ or isinstance(dl.dataset, IterableDataset): return
         self.draws = type(dl.dataset) is not TensorDataset   # tensors draw nothing: their indices can stay as they are
         keyed = noop if not self.draws else self._key if dl.batch_sampler is None else self._keys
@@ -124,9 +124,9 @@ class Ordered:
         return _inside(Stream(seed), self.loader) if self.draws and not dl.num_workers else iter(self.loader)
 
     @property
-    def said(self) -> Sequence:
-        "The indices of the batches that are to come, where they are known"
-        return self.plan.said
+    def said(self) -> Sequence|None:
+        "The indices of each batch of the epoch from `start` on; None where they are not known"
+        return self.plan and self.plan.said
 
     def _key(self, i): return self.seed,self.epoch,i
     def _keys(self, batch): return [self._key(i) for i in batch]
