@@ -26,7 +26,7 @@ _units = (*_whole, 'dur', *_seconds)
 _long = dict(ep='ep', ba='ba', st='ba', it='ba', sa='sp', to='tok', du='dur', se='s', mi='m', ho='h', hr='h')   # how others begin to spell them
 _how = ("a number and a unit, as '2ep' (epochs), '500ba' (batches), '10000sp' (samples), '3e4tok' (tokens), '0.1dur' (part of the run) or '30m' "
         '(also s and h); or a whole number of epochs, a function of the Learner, or None for never')
-_number = r'((?:\d+\.?\d*|\.\d+)(?:e\d+)?)'
+_number = r'((?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)'
 _clock  = ''.join(rf'(?:{_number}{u})?' for u in ('h','m','s(?:ec)?'))
 
 def parse_time(
