@@ -30,14 +30,14 @@ class Observer(EveryCallback):
         every:Any='10ba' # how often: text such as '10ba' or '1ep', a `Time`, a number of epochs, or a function of the Learner
     ):
         self.set_every(every)
-        self.rows,self.waiting = History(),[]
+        self.rows,self.pending = History(),[]
 
     def measure(self) -> dict|None:
         "The numbers by name, as floats or as tensors of one number; None if there are none yet"
         raise NotImplementedError(f'{type(self).__name__} needs a method `measure`, which returns a dictionary of numbers')
 
     def before_fit(self):
-        if not self.every.loaded: self.rows,self.waiting = History(),[]
+        if not self.every.loaded: self.rows,self.pending = History(),[]
         super().before_fit()
     def act(self): self.log(self.measure())
     def after_epoch(self): super().after_epoch(); self.read()
@@ -52,15 +52,15 @@ class Observer(EveryCallback):
         if not metrics: return
         on_device = {k:v.detach().reshape(()) for k,v in metrics.items() if isinstance(v, torch.Tensor)}
         values = stacked(list(on_device.values())) if on_device else None
-        self.waiting.append((self.learn.epoch, self.learn.train_iter if step is None else step, metrics, list(on_device), values))
-        if values is None or len(self.waiting)>=self.bulk: self.read()
+        self.pending.append((self.learn.epoch, self.learn.train_iter if step is None else step, metrics, list(on_device), values))
+        if values is None or len(self.pending)>=self.bulk: self.read()
 
     def read(self):
         "Read what waits on the device, and announce it"
-        waiting,self.waiting = self.waiting,[]
-        values = [o[-1] for o in waiting if o[-1] is not None]
+        pending,self.pending = self.pending,[]
+        values = [o[-1] for o in pending if o[-1] is not None]
         numbers = iter(torch.cat(values).tolist() if values else ())
-        for epoch,step,metrics,names,_ in waiting:
+        for epoch,step,metrics,names,_ in pending:
             metrics = {**metrics, **dict(zip(names, numbers))}
             self.rows.append(dict(epoch=epoch, train_iter=step, **metrics))
             if self.learn is not None: self.learn('log_metrics', metrics=metrics, step=step)
@@ -77,7 +77,7 @@ class Observer(EveryCallback):
     def load_state_dict(self, state:dict):
         "Go on from these rows"
         super().load_state_dict({k:v for k,v in state.items() if k!='rows'})
-        self.rows,self.waiting = History(state['rows']),[]
+        self.rows,self.pending = History(state['rows']),[]
 
 # %% ../../nbs/32_callback.observe.ipynb #a6169831
 def stacked(
