@@ -73,13 +73,13 @@ def test_whatever_is_raised_wherever(ev, exc, tmp_path):
     except (KeyboardInterrupt, RuntimeError): pass
     loss,opt = obs[0],obs[2]
     assert json_logger.file is None and not loss.pending and not opt.pending and opt.before is None and loss.rows
-    assert [r['train_loss'] for r in json_logger.read_log() if list(r)==['step','train_loss']]==loss.rows['train_loss']
+    assert [r['batch_loss'] for r in json_logger.read_log() if list(r)==['step','batch_loss']]==loss.rows['batch_loss']
     learn.remove_cbs(obs + [json_logger])
     again,fresh = fit(),learner(model=net(), cbs=[LossMonitor('1ba'), OptimizerMonitor('1ba')])
     fresh.logger = silent
     for l in (again, fresh): torch.manual_seed(0); l.fit(1)
     assert loss.history==fresh.loss_monitor.history and obs[2].history==fresh.optimizer_monitor.history
-    assert len([r for r in json_logger.read_log() if list(r)==['step','train_loss']])==3
+    assert len([r for r in json_logger.read_log() if list(r)==['step','batch_loss']])==3
 
 # ------------------------------------------------------------------------------------------------ rows and the event
 @quick
@@ -106,15 +106,16 @@ def test_loss_and_lr():
     learn = learner(cbs=[LossMonitor('1ba'), LRMonitor('1ba'), at('after_loss', lambda cb: losses.append(cb.learn.loss.item()), lambda cb: cb.learn.training),
                          at('before_batch', lambda cb: cb.learn.opt.set_hyper('lr', .1*(cb.learn.train_iter+1)), lambda cb: cb.learn.training)])
     learn.fit(2)
-    assert learn.loss_monitor.history['train_loss']==losses and learn.lr_monitor.history['lr']==pytest.approx([.1*i for i in range(1,7)])
+    assert learn.loss_monitor.history['batch_loss']==losses and learn.lr_monitor.history['lr']==pytest.approx([.1*i for i in range(1,7)])
     two = learner(cbs=LRMonitor('1ep'), model=net(), splitter=lambda m: [list(m[:2].parameters()), list(m[2:].parameters())], lr=[.1,.2])
     two.fit(1)
     assert {k:v for k,v in two.lr_monitor.history[0].items() if 'lr' in k}=={'lr/0':.1, 'lr/1':.2}
 
-def test_state_goes_on(tmp_path):
+@pytest.mark.parametrize('first', [False, True])
+def test_state_goes_on(first, tmp_path):
     "Rows of a resumed run are those of one that was not stopped, and so is the file"
     def make(path, stop=None):
-        cbs = [LossMonitor('2ba'), JsonLogger(), CheckpointCallback('2ba')]
+        cbs = [*([JsonLogger()] if first else []), LossMonitor('2ba'), OptimizerMonitor('3ba'), *([] if first else [JsonLogger()]), CheckpointCallback('2ba')]
         if stop: cbs.append(at('after_batch', throw(KeyboardInterrupt), lambda cb: cb.learn.training and cb.learn.train_iter==stop, order=1000))
         learn = learner(n=7, dls=None, path=path, cbs=cbs)
         learn.logger = silent
@@ -123,7 +124,7 @@ def test_state_goes_on(tmp_path):
     stopped = make(tmp_path/'b', stop=9)
     with pytest.raises(KeyboardInterrupt): stopped.fit(2, resume='auto')
     again = make(tmp_path/'b'); again.fit(2, resume='auto')
-    assert again.loss_monitor.history==whole.loss_monitor.history
+    for k in ('loss_monitor','optimizer_monitor'): assert getattr(again, k).history==getattr(whole, k).history
     drop = lambda rows: [{k:v for k,v in r.items() if k!='time'} for r in rows]
     assert drop(again.json_logger.read_log())==drop(whole.json_logger.read_log())
 
@@ -247,7 +248,7 @@ def test_device_memory(monkeypatch):
     "With an accelerator's numbers in place of it"
     mm,resets = MemoryMonitor('1ba'),[]
     stats = {'allocated_bytes.all.current':1e9, 'allocated_bytes.all.peak':2e9, 'reserved_bytes.all.current':3e9, 'reserved_bytes.all.peak':4e9, 'num_alloc_retries':1}
-    mm.learn,mm.cuda = SimpleNamespace(batch_device='cuda:0'),SimpleNamespace(memory_stats=lambda d: stats, reset_peak_memory_stats=resets.append)
+    mm.where,mm.allocator = 'cuda:0',SimpleNamespace(memory_stats=lambda d: stats, reset_peak_memory_stats=resets.append)
     assert mm.measure()==dict(allocated=1, peak_allocated=2, reserved=3, peak_reserved=4, retries=1) and resets==['cuda:0']
 
 def test_the_machine(tick, monkeypatch):
@@ -258,6 +259,15 @@ def test_the_machine(tick, monkeypatch):
     learn.fit(1)
     row = learn.system_metrics.history[0]
     assert [row[f'{k}_mb_per_sec'] for k in ('disk_read','disk_write','net_sent','net_recv')]==[2,1,0,.5] and 0<=row['cpu_percent']<=100 and 0<row['memory_percent']<=100
+
+def test_busy_gpu(monkeypatch):
+    "With an answer in place of the driver's; without one there is no number"
+    cuda = torch.device('cuda', 0)
+    monkeypatch.setattr(torch.cuda, 'utilization', lambda d: 42 if d==cuda else None)
+    assert gauges._gpu_percent(cuda)()==42 and gauges._gpu_percent(torch.device('cpu')) is None
+    for e in (ModuleNotFoundError('nvidia-ml-py'), RuntimeError('driver')):
+        monkeypatch.setattr(torch.cuda, 'utilization', throw(e))
+        assert gauges._gpu_percent(cuda) is None
 
 @pytest.mark.parametrize('make,module', [(MemoryMonitor, 'psutil'), (SystemMetrics, 'psutil'), (TensorBoardLogger, 'torch.utils.tensorboard')])
 def test_what_is_not_installed_is_named(make, module, monkeypatch):
@@ -316,7 +326,7 @@ def test_every_event_through_one_method():
         def __init__(self): self.heard = []
         def __call__(self, name, **kwargs): self.heard.append((name, *kwargs))
     learn = learner(n=2, nv=1, cbs=[All, LossMonitor('2ba')])
-    learn.all.heard.clear() if hasattr(learn.all, 'heard') else None
+    learn.all.heard.clear()
     learn.fit(1)
     assert ('log_metrics','metrics','step') in learn.all.heard
     batch = 'before_fetch after_fetch before_batch before_pred after_pred before_loss after_loss'.split()
@@ -360,8 +370,9 @@ def test_a_cut_file_does_not_grow(tmp_path):
     "The file is shorter than the state says (somebody emptied it): it goes on from where it is"
     log = JsonLogger()
     log.load_state_dict(dict(pos=10**6))
-    learner(cbs=log, path=tmp_path).fit(1)
-    assert len(log.read_log())==1 if log.learn else (tmp_path/'log.jsonl').stat().st_size<1000
+    learn = learner(cbs=log, path=tmp_path)
+    learn.fit(1)
+    assert len(log.read_log())==1 and (tmp_path/'log.jsonl').stat().st_size<1000
 
 class Writer:
     made = []
@@ -382,8 +393,8 @@ def test_tensorboard(board, tmp_path):
     learn.fit(2)
     w, = board
     assert w.closed and w.log_dir==str(tmp_path/'runs') and w.purge_step is None and w.images==[('x', (2,2,2,2), i) for i in (2,4,6)]
-    losses = learn.loss_monitor.history['train_loss']
-    assert [o for o in w.scalars if o[2] in (2,4)]==[('train_loss', l, i) for l,i in zip(losses, (2,4))]
+    losses = learn.loss_monitor.history['batch_loss']
+    assert [o for o in w.scalars if o[2] in (2,4)]==[('batch_loss', l, i) for l,i in zip(losses, (2,4))]
     assert {(k,v) for k,v,s in w.scalars if s==3}=={(k,v) for k,v in learn.recorder.history[0].items() if k.endswith('loss')}
 
 def test_tensorboard_is_closed_whatever_happens(board, tmp_path):
@@ -397,8 +408,8 @@ def test_tensorboard_itself(tmp_path):
     learn = learner(cbs=[TensorBoardLogger, LossMonitor('1ba')], path=tmp_path)
     learn.fit(1)
     acc = EventAccumulator(str(tmp_path/'runs')); acc.Reload()
-    got = [(e.step, e.value) for e in acc.Scalars('train_loss')]
-    assert [v for s,v in got][:3]==pytest.approx(learn.loss_monitor.history['train_loss'])
+    got = [(e.step, e.value) for e in acc.Scalars('batch_loss')]
+    assert got==[(i+1, pytest.approx(v)) for i,v in enumerate(learn.loss_monitor.history['batch_loss'])]
 
 def test_a_logger_needs_write():
     with pytest.raises(NotImplementedError, match='needs a method `write'): learner(cbs=[MetricsLogger, LossMonitor('1ba')]).fit(1)

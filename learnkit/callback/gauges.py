@@ -8,7 +8,7 @@ __all__ = ['OptimizerMonitor', 'MemoryMonitor', 'SystemMetrics', 'FreeOutputs', 
 # %% ../../nbs/33_callback.gauges.ipynb #82f72f74
 from collections import deque
 from contextlib import contextmanager, nullcontext
-from functools import wraps
+from functools import partial, wraps
 from time import perf_counter
 from typing import Any, Callable
 
@@ -25,6 +25,7 @@ from ..learner import Learner
 # %% ../../nbs/33_callback.gauges.ipynb #f5c77999
 class OptimizerMonitor(Observer):
     "Norms of gradients, weights and updates, and the ratio of update to weight (after Composer's `OptimizerMonitor`)"
+    saves = ('every','due')
     def __init__(self,
         every:Any='10ba',     # how often; the first step is measured, and then each that follows when it is due
         per_layer:bool=True   # each parameter too, as `grad_norm/0.weight`? Else only all of them together
@@ -32,7 +33,9 @@ class OptimizerMonitor(Observer):
         super().__init__(every)
         self.per_layer,self.due,self.before = per_layer,True,None
 
-    def before_fit(self): super().before_fit(); self.due,self.before = True,None
+    def before_fit(self):
+        super().before_fit()
+        self.due,self.before = self.due if self.every.loaded else True,None
     def act(self): self.due = True
     def before_step(self):
         if self.due: self._look()
@@ -69,20 +72,27 @@ class MemoryMonitor(Observer):
     "Memory in GB (10^9 bytes): of the accelerator, or of the process where there's none"
     def before_fit(self):
         super().before_fit()
-        device = self.learn.batch_device or self.learn.device
-        self.cuda = torch.cuda if device.type=='cuda' else None
-        self.process = None if self.cuda else _psutil().Process()
+        self.where = self.learn.device
+        self.allocator = getattr(torch, self.where.type) if self.where.type in ('cuda','xpu') else None
+        self.process = None if self.allocator else _psutil().Process()
 
     def measure(self) -> dict:
-        "`allocated`, `reserved`, and their peaks since the last time; on the CPU `rss`"
-        if not self.cuda: return dict(rss=self.process.memory_info().rss/1e9)
-        stats,device = self.cuda.memory_stats(self.learn.batch_device),self.learn.batch_device
+        "`allocated`, `reserved`, their peaks since the last time, and `retries` (how often it had to free memory first); or `rss`"
+        if not self.allocator: return dict(rss=self.process.memory_info().rss/1e9)
+        stats = self.allocator.memory_stats(self.where)
+        self.allocator.reset_peak_memory_stats(self.where)
         row = {name:stats.get(f'{k}_bytes.all.{what}', 0)/1e9 for k in ('allocated','reserved') for name,what in ((k,'current'), (f'peak_{k}','peak'))}
-        self.cuda.reset_peak_memory_stats(device)
         return dict(row, retries=stats.get('num_alloc_retries', 0))
 
+def _gpu_percent(device):
+    "A function that tells how busy the GPU is, None if nobody can"
+    if device.type!='cuda': return None
+    try: torch.cuda.utilization(device)
+    except (ImportError, RuntimeError): return None   # it needs nvidia-ml-py, and a driver that answers
+    return partial(torch.cuda.utilization, device)
+
 class SystemMetrics(Observer):
-    "What the machine does: shares of CPU and memory, and megabytes a second to and from disk and network"
+    "What the machine does: how busy CPU, memory and GPU are, and megabytes a second to and from disk and network"
     def __init__(self,
         every:Any='10s' # how often; see `Observer`
     ): super().__init__(every)
@@ -91,6 +101,7 @@ class SystemMetrics(Observer):
         super().before_fit()
         self.psutil,self.last = _psutil(),None
         self.psutil.cpu_percent()   # the first answer means nothing
+        self.gpu = _gpu_percent(self.learn.device)
         self.last = perf_counter(),self._totals()
 
     def _totals(self):
@@ -102,7 +113,8 @@ class SystemMetrics(Observer):
         "In percent, and in MB/s since the last time"
         (then,before),self.last = self.last,(perf_counter(), self._totals())
         now,after = self.last
-        return dict(cpu_percent=self.psutil.cpu_percent(), memory_percent=self.psutil.virtual_memory().percent,
+        gpu = {} if self.gpu is None else dict(gpu_percent=self.gpu())
+        return dict(cpu_percent=self.psutil.cpu_percent(), memory_percent=self.psutil.virtual_memory().percent, **gpu,
                     **{f'{k}_mb_per_sec':(v-before[k])/1e6/max(now-then, 1e-9) for k,v in after.items()})
 
 # %% ../../nbs/33_callback.gauges.ipynb #71f0b9d8

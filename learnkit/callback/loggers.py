@@ -39,7 +39,7 @@ class MetricsLogger(Callback):
 
 # %% ../../nbs/34_callback.loggers.ipynb #e17baa64
 class JsonLogger(MetricsLogger):
-    "Writes a line of JSON for each row: `{\"step\": 10, \"train_loss\": 0.5}`"
+    "Writes a line of JSON for each row: `{\"step\": 10, \"batch_loss\": 0.5}`"
     saves,file,pos = ('pos',),None,None
     def __init__(self,
         fname:str|Path='log.jsonl', # the file, relative to `learn.path`

@@ -42,7 +42,7 @@ class Observer(EveryCallback):
     def act(self): self.log(self.measure())
     def after_epoch(self): super().after_epoch(); self.read()
     def cleanup(self): self.read()
-    after_fit = after_exception = cleanup   # while the loggers have their files open
+    after_fit = after_exception = before_save_checkpoint = cleanup   # while the loggers have their files open, and are not saved yet
 
     def log(self,
         metrics:dict|None,  # numbers by name; nothing is logged if there are none
@@ -91,7 +91,7 @@ class LossMonitor(Observer):
     "The loss of the training batch, as it is, not smoothed"
     def measure(self) -> dict:
         "Its loss, on its device"
-        return dict(train_loss=self.learn.loss)
+        return dict(batch_loss=self.learn.loss)
 
 class LRMonitor(Observer):
     "The learning rate of each parameter group, and its momentum if it has one"
