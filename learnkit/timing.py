@@ -31,7 +31,8 @@ class Time:
         given,(value,unit) = value,_amount(value) if unit is None else (value,unit)
         if unit not in (*_whole,'dur',*_seconds): raise ValueError(f"{given!r} is no amount of training: write a number and a unit, as '2ep' (epochs), "
             "'500ba' (batches), '10000sp' (samples), '3e4tok' (tokens), '0.1dur' (part of the run) or '1h30m'")
-        if not isfinite(value) or (unit in _whole and value!=int(value)): raise ValueError(f"{value!r}: '{unit}' counts whole ones")
+        if not isfinite(value): raise ValueError(f"{value!r} is no amount of '{unit}': it must be a finite number")
+        if unit in _whole and value!=int(value): raise ValueError(f"{value!r}: '{unit}' counts whole ones")
         self.value = int(value) if unit in _whole else float(value*_seconds.get(unit, 1))
         self.unit  = 's' if unit in _seconds else unit
 

@@ -9,7 +9,7 @@ import learnkit.callback.gauges as gauges, learnkit.callback.observe as observe,
 from learnkit.callback.checkpoint import CheckpointCallback
 from learnkit.callback.core import Callback, CancelBatch, CancelEpoch, CancelFit, CancelStep, event
 from learnkit.callback.every import ValidateEvery
-from learnkit.callback.gauges import FreeOutputs, MemoryMonitor, OptimizerMonitor, SystemMetrics
+from learnkit.callback.gauges import FreeOutputs, MemoryMonitor, OptimizerMonitor, SystemMetrics, Trace
 from learnkit.callback.loggers import ExportAtEnd, ImageLogger, JsonLogger, MetricsLogger, TensorBoardLogger
 from learnkit.callback.observe import LossMonitor, LRMonitor, Observer, RuntimeEstimator, SpeedMonitor
 from learnkit.callback.recorder import Recorder, silent
@@ -286,7 +286,8 @@ def test_trace(tick):
     class B(Callback):
         def __call__(self, name): tick.forward(.5) if name in ('before_epoch','after_epoch') else None
     learn = learner(cbs=[A, A(), B])
-    with learn.trace() as trace:
+    trace = Trace()
+    with learn.added_cbs(trace):
         learn.fit(1)
         learn('log_metrics', metrics=dict(a=1, b=2), step=3)
     sums = {(r['event'], r['callback']):(r['calls'], r['seconds']) for r in trace.table()}
@@ -300,23 +301,23 @@ def test_trace(tick):
 def test_trace_leaves_nothing():
     learn = learner(cbs=at('after_batch', throw(KeyboardInterrupt), order=99))
     with pytest.raises(KeyboardInterrupt):
-        with learn.trace() as trace: learn.fit(1)
+        learn.fit(1, cbs=(trace := Trace()))
     n = len(trace.calls)
-    assert n and learn.tracer is None
+    assert n and trace.calls[-1][0]=='cleanup' and trace.calls[0][0]=='before_fit'
     learn.remove_cbs([cb for cb in learn.cbs if cb.name=='callback'])
     learn.fit(1)
     assert len(trace.calls)==n
-    with learn.trace() as t: learn.validate()
+    learn.validate(cbs=(t := Trace()))
     assert ('before_validate','train_eval') in {o[:2] for o in t.calls}
 
 def test_a_cancel_goes_through_a_trace():
     learn = learner(cbs=at('after_batch', throw(CancelFit()), order=99))
-    with learn.trace() as trace: learn.fit(3)
+    learn.fit(3, cbs=(trace := Trace()))
     assert ('after_batch','callback') in trace.totals and learn.train_iter==1
 
 def test_markers():
     learn = learner(cbs=at('after_batch', lambda cb: None))
-    with torch.profiler.profile() as prof, learn.trace(markers=True): learn.fit(1)
+    with torch.profiler.profile() as prof: learn.fit(1, cbs=Trace(markers=True))
     assert any(e.key=='after_batch callback' and e.count==5 for e in prof.key_averages())
 
 def test_every_event_through_one_method():

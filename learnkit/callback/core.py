@@ -263,7 +263,6 @@ def is_muted(cb:Any, mode:str|None) -> bool:
 class Dispatcher:
     "Keeps callbacks and calls those that hear an event, in order"
     mode:str|None = None
-    tracer:Callable|None = None   # tracer(event, callback, handler) -> what to call in place of the handler
     def __init__(self): self.cbs,self._heard,self._training = L(),{},False
 
     @property
@@ -295,10 +294,12 @@ class Dispatcher:
         if not isinstance(name, str):
             for o in name: self(o)
             return ()
-        res = _unwound([(cb,f) for cb in self.ordered_cbs() if (f := _listener(cb, name, self.mode))], name)
-        if self.tracer is not None: res = [(cb,self.tracer(name, cb, f)) for cb,f in res]
-        self._heard[event.check(name)] = res = tuple(res)
-        return res
+        event.check(name)
+        handlers = tuple(_unwound([(cb,f) for cb in self.ordered_cbs() if (f := _listener(cb, name, self.mode))], name))
+        for cb in self.cbs:
+            if hasattr(type(cb), 'wrap_handlers'): handlers = cb.wrap_handlers(name, handlers)
+        self._heard[name] = handlers
+        return handlers
 
     def _still_hears(self, cb, name):
         return any(o is cb for o in self.cbs) and (not isinstance(cb, Callback) or cb.hears(name))

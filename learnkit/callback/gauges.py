@@ -7,20 +7,18 @@ __all__ = ['OptimizerMonitor', 'MemoryMonitor', 'SystemMetrics', 'FreeOutputs', 
 
 # %% ../../nbs/33_callback.gauges.ipynb #82f72f74
 from collections import deque
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from functools import partial, wraps
 from time import perf_counter
-from typing import Any, Callable
+from typing import Any
 
 import torch
-from fastcore.basics import patch
 from torch.profiler import record_function
 
 from .core import Callback
 from .observe import Observer, stacked
 from .recorder import History
 from ..core import get_model
-from ..learner import Learner
 
 # %% ../../nbs/33_callback.gauges.ipynb #f5c77999
 class OptimizerMonitor(Observer):
@@ -127,22 +125,25 @@ class FreeOutputs(Callback):
     def after_loss(self): self.learn.pred = None
 
 # %% ../../nbs/33_callback.gauges.ipynb #b6a6454e
-class Trace:
+class Trace(Callback):
     "Which callback was called at which event, and how long it took"
     def __init__(self,
         keep:int=100_000,   # keep so many single calls; the totals are of all
         markers:bool=False  # name the handlers in `torch.profiler`'s profiles?
     ): self.calls,self.totals,self.markers = deque(maxlen=keep),{},markers
 
-    def wrap(self, name:str, cb:Callback, f:Callable) -> Callable:
-        "`f` with a stopwatch"
+    def wrap_handlers(self, name:str, handlers:tuple) -> tuple:
+        "The handlers of event `name`, each with a stopwatch"
+        return tuple((cb,self._timed(name, cb, f)) for cb,f in handlers)
+
+    def _timed(self, name, cb, f):
         who = getattr(cb, 'key', cb.name)
-        total = self.totals.setdefault((name, who), [0, 0.])
+        total,marker = self.totals.setdefault((name, who), [0, 0.]),partial(record_function, f'{name} {who}') if self.markers else nullcontext
         @wraps(f)
         def timed(*args, **kwargs):
             start = perf_counter()
             try:
-                with record_function(f'{name} {who}') if self.markers else nullcontext(): return f(*args, **kwargs)
+                with marker(): return f(*args, **kwargs)
             finally:
                 took = perf_counter()-start
                 total[0] += 1
@@ -156,28 +157,9 @@ class Trace:
         "Calls and seconds, the most expensive first"
         if by not in ('','event','callback'): raise ValueError(f"by must be 'event', 'callback' or '', not {by!r}")
         sums = {}
-        for (name,who),(n,secs) in self.totals.items():
-            if not n: continue
-            row = sums.setdefault((name if by!='callback' else '', who if by!='event' else ''),
-                                  {**(dict(event=name) if by!='callback' else {}), **(dict(callback=who) if by!='event' else {}), 'calls':0, 'seconds':0.})
+        for pair,(n,secs) in self.totals.items():
+            key = {k:v for k,v in zip(('event','callback'), pair) if by in ('',k)}
+            row = sums.setdefault(tuple(key.values()), dict(key, calls=0, seconds=0.))
             row['calls'] += n
             row['seconds'] += secs
-        return History(sorted(sums.values(), key=lambda r: -r['seconds']))
-
-    def __repr__(self): return repr(self.table())
-    def _repr_html_(self): return self.table()._repr_html_()
-
-@patch
-@contextmanager
-def trace(self:Learner,
-    keep:int=100_000,   # keep so many single calls; the totals are of all
-    markers:bool=False  # name the handlers in `torch.profiler`'s profiles?
-):
-    "Time what each callback does at each event in a `with` block: `with learn.trace() as trace: learn.fit(1)`"
-    trace = Trace(keep, markers)
-    outer,self.tracer = self.tracer,trace.wrap
-    self.rebind()
-    try: yield trace
-    finally:
-        self.tracer = outer
-        self.rebind()
+        return History(sorted((r for r in sums.values() if r['calls']), key=lambda r: -r['seconds']))
