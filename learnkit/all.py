@@ -47,12 +47,17 @@ from .interpret import *
 from .callback.hook import *
 from .callback.stats import *
 from .callback.on import *
+from .callback.limit import *
+from .callback.evaluate import *
+from .callback.mapping import *
+from .callback.cycle import *
 from .callback.torch_sched import *
 from .order import *
 from .checkpoint import *
 from .callback.checkpoint import *
 from .callback.bars import *
 from .profile import *
+from .close import *
 
 # %% ../nbs/90_all.ipynb #3450b9ff
 __all__ = [o for o in dir() if not o.startswith('_')]

@@ -123,6 +123,11 @@ class Ordered:
         self.loader.generator.manual_seed(seed)
         return _inside(Stream(seed), self.loader) if self.draws and not dl.num_workers else iter(self.loader)
 
+    @property
+    def said(self) -> Sequence|None:
+        "The indices of each batch of the epoch from `start` on; None where they are not known"
+        return self.plan and self.plan.said
+
     def _key(self, i): return self.seed,self.epoch,i
     def _keys(self, batch): return [self._key(i) for i in batch]
 

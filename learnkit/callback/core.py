@@ -184,6 +184,7 @@ class Callback(GetAttr):
     run,run_train,run_valid = True,True,True
     modes:tuple|None = None   # the modes of `learn.mode` in which this callback runs; None: all of them
     nested:bool = True        # does it hear a validation or prediction that is made inside the run it belongs to?
+    undo:bool = False         # in events `after_…`, are those that say so called in reverse order?
     saves:tuple = ()          # the names of its attributes that a resumed run needs
 
     def __init__(self, **events:Callable): # functions by event name; each becomes a method, so it takes the callback as `self`
@@ -334,6 +335,13 @@ class Dispatcher:
                 else: exc.add_note(f'`{type(cb).__name__}` then failed in `{name}`: {type(e).__name__}: {e}')
         return exc
 
+def _unwound(handlers, name):
+    "In an event `after_…` the places of callbacks with `undo` are taken by them in reverse order"
+    if not name.startswith('after_'): return handlers
+    undoes = [getattr(type(cb), 'undo', False) for cb,_ in handlers]
+    last_first = [h for h,undo in zip(handlers, undoes) if undo]
+    return [last_first.pop() if undo else h for h,undo in zip(handlers, undoes)]
+
 def _listener(cb, name, mode):
     "What to call for event `name` of `cb`: its method, or the callback itself where it decides on its own what to hear"
     if isinstance(cb, Callback) and type(cb).__call__ is Callback.__call__: return cb.handler(name) if cb.hears(name) else None
@@ -397,7 +405,9 @@ def ordered_cbs(self:Dispatcher,
 ) -> L:
     "The callbacks in the order in which they are called"
     cbs = sorted(self.cbs, key=lambda o: o.order)
-    return L(cb for cb in cbs if name is None or (cb.handler(name) if isinstance(cb, Callback) else hasattr(type(cb), name)))
+    if name is None: return L(cbs)
+    has = [(cb,None) for cb in cbs if (cb.handler(name) if isinstance(cb, Callback) else hasattr(type(cb), name))]
+    return L(cb for cb,_ in _unwound(has, name))
 
 # %% ../../nbs/03_callback.core.ipynb #0d862414
 @patch
