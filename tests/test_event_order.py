@@ -70,3 +70,10 @@ def test_the_core_hears_nothing_of_it(tmp_path):
     "What is added lies between the events of the core, or in a mode of its own; no event of the core is moved, added or lost"
     own = heard([k for k in makers if k!='parts'], tmp_path)
     assert [e for e,mode in own if mode=='fit' and not e.endswith(('cycle','checkpoint','sanity','validate_all'))]==[*oracle(())]
+
+def test_no_module_replaces_what_another_one_added():
+    "`learn.unchanged()` is a trial, also where the sanity check, which looks at some batches only, is imported"
+    learn = learner()
+    before = learn.model.weight.clone()
+    with learn.unchanged(): learn.fit(1)
+    assert torch.equal(learn.model.weight, before)

@@ -143,7 +143,7 @@ def _generators(learn, dl):
 
 @patch
 @contextmanager
-def unchanged(self:Learner, dl:Any):
+def only_looked_at(self:Learner, dl:Any):
     "What a run through `dl` inside of this block draws, counts, or leaves in the model's buffers is undone"
     rng,own = get_random_states(),self.rng
     gens    = [(g, g.get_state()) for g in _generators(self, dl)]
@@ -174,7 +174,7 @@ class SanityCheck(Callback):
         if (learn.dls.valid is None and self.ds_idx==1) or learn.start_epoch>=learn.n_epoch: return
         dl,few = learn._loader(self.ds_idx, None),LimitBatches(valid=self.n)
         few.modes,few.active,meter = ('sanity',),True,MeterCallback(learn.metrics, copy=True)
-        with learn.unchanged(dl), learn._run('sanity', [meter, few]):
+        with learn.only_looked_at(dl), learn._run('sanity', [meter, few]):
             learn('before_sanity')
             learn._do_epoch_validate(dl=dl)
             self.results = dict(zip(self._names(), meter.values))
