@@ -105,11 +105,11 @@ def read_state(
         if is_zipfile(file): check_zip(file)
         if hasattr(file, 'seek'): file.seek(0)
         state = torch.load(file, map_location='cpu', weights_only=True)
-    except OSError: raise
     except pickle.UnpicklingError as e: raise ValueError(
         f'{file} is no file of weights, or it holds Python code, which is never run: have its author save a `state_dict()`') from e
-    except Exception as e: raise ValueError(   # there is no end to the errors that a file can be made to cause
-        f'{file} is damaged, incomplete, or was not written by `torch.save`: {type(e).__name__}: {str(e).splitlines()[0] if str(e) else ""}') from e
+    except Exception as e:   # there is no end to the errors that a file can be made to cause
+        if isinstance(e, OSError) and e.filename is not None: raise   # it could not be opened
+        raise ValueError(f'{file} is damaged, incomplete, or was not written by `torch.save`: {type(e).__name__}: {str(e).splitlines()[0] if str(e) else ""}') from e
     if not isinstance(state, dict): raise ValueError(f'{file} holds a {type(state).__name__}, where a dictionary of weights was expected')
     return state
 
