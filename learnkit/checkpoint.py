@@ -9,7 +9,6 @@ __all__ = ['version', 'plain', 'write_checkpoint', 'checkpoint_info', 'read_chec
 # %% ../nbs/41_checkpoint.ipynb #15f30a7e
 import hashlib, json
 from collections.abc import Mapping
-from copy import deepcopy
 from pathlib import Path
 from typing import Any
 from warnings import warn
@@ -81,6 +80,9 @@ def _restore_cbs(self:Learner, states):
     if new:  warn(f"the checkpoint has no state for {', '.join(new)}, which start{'s' if len(new)==1 else ''} anew")
     for k in own.keys() & states.keys(): own[k].load_state_dict(states[k])
 
+# %% ../nbs/41_checkpoint.ipynb #ae96769e
+_parts = dict(epoch=int, done=int, n_epoch=int, train_iter=int, pct_train=(int,float), model=dict, opt=dict, grads=dict, cbs=dict, state=dict, rng=dict)
+
 @patch
 def _check_run(self:Learner, state):
     "Raise ValueError if `state` is not one of a run with this model"
@@ -97,12 +99,10 @@ def _check_run(self:Learner, state):
     for n,p in model.named_parameters():
         if n in state['grads'] and (why := misfit(state['grads'][n], p)): raise ValueError(f"this checkpoint is of another model: the gradient of {n} {why}")
 
-_parts = dict(epoch=int, done=int, n_epoch=int, train_iter=int, pct_train=(int,float), model=dict, opt=dict, grads=dict, cbs=dict, state=dict, rng=dict)
-
 @patch
 def _rehearse(self:Learner, state):
     "Would callbacks and generators take their states? Only they can tell; if not, they get their own back, before anything else has changed"
-    own = {cb:deepcopy(cb.state_dict()) for cb in self.cbs if hasattr(type(cb), 'state_dict') and cb.key in state['cbs']}
+    own = {cb:cb.state_dict() for cb in self.cbs if hasattr(type(cb), 'state_dict') and cb.key in state['cbs']}
     grads,rng = [(p, p.grad) for p in self.model.parameters()],get_random_states()
     try:
         for cb in own: cb.load_state_dict(state['cbs'][cb.key])

@@ -151,7 +151,7 @@ def check_opt_state(
     state:dict # by this
 ):
     "Raise ValueError if `state` cannot be that of an optimizer of this kind; changes nothing"
-    def refuse(what): raise ValueError(f'this is not the state of {type(getattr(opt, "opt", opt)).__name__}: {what}')
+    def refuse(what): raise ValueError(f'this is not a state of the optimizer ({type(getattr(opt, "opt", opt)).__name__}): {what}')
     own = opt.state_dict()
     if not isinstance(state, Mapping): refuse(f'it is a {type(state).__name__}')
     if 'param_groups' not in own: return   # of another library, which checks it itself
