@@ -62,7 +62,7 @@ def hostile(good, marker):
         plain_pickle=(pickle.dumps(Payload(marker), 2), '.'), pickle_in_zip=(rezip(whole, lambda n,d: (n, pickle.dumps(Payload(marker), 2) if n.endswith('data.pkl') else d)), 'Python code'),
         by_name=(saved(dict(good, extra=Deep())), 'Python code'), module=(saved(dict(good, **{first:nn.Linear(2,2)})), 'Python code'), old_pickle=(pickle.dumps(Payload(marker), 0), '.'),
         compressed=(rezip(whole, how=zipfile.ZIP_DEFLATED), 'is compressed'), bomb=(rezip(whole, more=[('archive/data/9', bytes(1000))], how=zipfile.ZIP_LZMA), 'is compressed'), claims=(grown(whole), 'larger than the file|damaged'),
-        climbs=(rezip(whole, more=[('archive/../../climbed', b'x')]), 'points out of its folder'), absolute=(rezip(whole, more=[('/tmp/climbed', b'x')]), 'points out of its folder'),
+        climbs=(rezip(whole, more=[('archive/../../climbed', b'x')]), 'points out of its folder'), absolute=(rezip(whole, more=[('/climbed', b'x')]), 'points out of its folder'),
         windows=(rezip(whole, more=[('archive\\..\\..\\climbed', b'x')]), 'points out of its folder'), twice=(rezip(whole, more=[('archive/data.pkl', b'x')]), 'same name'),
         truncated=(whole[:len(whole)//2], 'damaged|no file of weights'), cut=(whole[:-30], 'damaged|no file of weights'), empty=(b'', 'damaged|no file of weights'), text=(b'hello, this is no file of weights', 'damaged|no file of weights'),
         png=(b'\x89PNG\r\n\x1a\n' + bytes(100), '.'), zip_of_text=(rezip_of(), 'damaged'), numpy=(npy(), '.'), tensor=(saved(torch.ones(3)), 'holds a Tensor'), listed=(saved([good]), 'holds a list'), number=(saved(3), 'holds a int'))

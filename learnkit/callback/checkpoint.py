@@ -120,7 +120,7 @@ def _go_on(self:CheckpointCallback, resume):
     learn.restore(state)
     learn.start_epoch = learn.n_epoch if over else min(state['epoch'], learn.n_epoch)
     if state['done']: self.found = state
-    print(f'{path}: ' + ('the run is finished' if over else f"going on with epoch {state['epoch']}, batch {state['done']}"))
+    print(f'{path.parent.name}/{path.name}: ' + ('the run is finished' if over else f"going on with epoch {state['epoch']}, batch {state['done']}"))
 
 # %% ../../nbs/42_callback.checkpoint.ipynb #950dfb5a
 @patch

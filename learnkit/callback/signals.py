@@ -36,7 +36,7 @@ class StopOnSignal(Callback):
         signals:Any=(signal.SIGTERM, signal.SIGINT) # which, as `signal.SIGTERM` or 'SIGTERM'
     ):
         self.signals = tuple(map(as_signal, tuplify(signals)))
-        fatal = [s.name for s in self.signals if s in (signal.SIGKILL, signal.SIGSTOP)]
+        fatal = [s.name for s in self.signals if s.name in ('SIGKILL','SIGSTOP')]
         if fatal: raise ValueError(f'nobody can answer {fatal[0]}: it ends or stops the process without asking')
         self.heard,self.fetching,self.old,self.pid = None,False,{},None
 
