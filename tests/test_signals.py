@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest, torch
 
-from learnkit.all import Callback
+from learnkit.all import Adam, Callback
+from learnkit.callback.checkpoint import CheckpointCallback
 from learnkit.callback.signals import StopOnSignal, as_signal, ending
 from learnkit.checkpoint import checkpoint_info, checkpoints
 from toys import learner
@@ -118,6 +119,7 @@ def same(a, b):
 
 @pytest.fixture(scope='module')
 def straight(tmp_path_factory):
+    learner(opt_func=Adam, path=tmp_path_factory.mktemp('warm'), cbs=CheckpointCallback()).fit(1)   # what torch imports at the first step, the copies have then
     folder = tmp_path_factory.mktemp('straight')
     finish(start(folder), folder)
     return torch.load(folder/'end.pt', weights_only=True)
