@@ -38,17 +38,17 @@ class StopOnSignal(Callback):
         self.signals = tuple(map(as_signal, tuplify(signals)))
         fatal = [s.name for s in self.signals if s.name in ('SIGKILL','SIGSTOP')]
         if fatal: raise ValueError(f'nobody can answer {fatal[0]}: it ends or stops the process without asking')
-        self.heard,self.fetching,self.old,self.pid = None,False,{},None
+        self.heard,self.fetching,self.old,self.pid = None,None,{},None
 
     def before_fit(self):
         if current_thread() is not main_thread(): raise RuntimeError(
             'Python hears signals in its main thread alone: call `fit` there, or leave StopOnSignal out')
-        self.heard,self.fetching,self.pid = None,False,os.getpid()
+        self.heard,self.fetching,self.pid = None,None,os.getpid()
         for s in self.signals:
             if signal.getsignal(s) is not signal.SIG_IGN: self.old[s] = signal.signal(s, self._hear)
 
-    def before_fetch(self): self.fetching = True
-    def after_fetch(self):  self.fetching = False
+    def before_fetch(self): self.fetching = self.learn.iter
+    def after_fetch(self):  self.fetching = None
 
     def after_batch(self):
         if self.heard is None: return
@@ -85,9 +85,9 @@ def _save(self:StopOnSignal, done):
 
 @patch
 def after_exception(self:StopOnSignal):
-    "The workers were ended together with this process: no batch is lost, as the next one had not come yet"
+    "The workers were ended together with this process: if the next batch had not come yet, none is lost"
     learn = self.learn
-    if self.heard is None or not self.fetching or not isinstance(learn.exc, RuntimeError): return
+    if self.heard is None or not (isinstance(learn.exc, RuntimeError) and 'DataLoader worker' in str(learn.exc)): return
     e = ending(self.heard)
     e.__cause__,learn.exc = learn.exc,e
-    if learn.training: self._save(learn.iter)
+    if learn.training and learn.iter and learn.iter==self.fetching: self._save(learn.iter)
