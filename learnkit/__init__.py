@@ -11,7 +11,7 @@ __version__ = "0.1.0"
 # %% ../nbs/91_init.ipynb #eb6bf7e1
 from inspect import ismodule as _ismodule
 
-from . import checkpoint, close, inference, profile, save, show, unchanged
+from . import checkpoint, close, inference, profile, save, show, timing, unchanged
 from .callback import bars, evaluate, layout, limit, lr_find, on, precision, preds, schedule
 from .callback.checkpoint import CheckpointCallback
 from .callback.core import *

@@ -47,6 +47,10 @@ from .interpret import *
 from .callback.hook import *
 from .callback.stats import *
 from .callback.on import *
+from .timing import *
+from .callback.observe import *
+from .callback.gauges import *
+from .callback.loggers import *
 from .callback.limit import *
 from .callback.evaluate import *
 from .callback.mapping import *

@@ -195,6 +195,7 @@ class Guard:
         if e is not None:
             learn.exc = exc = learn._no_orphan(e)
             learn.isolated('after_exception', exc)
+            exc = learn.exc   # a callback may have put another one in its place
         first = learn.isolated('cleanup', exc, reverse=True)
         if exc is not None: vars(learn).update(self.kept)   # a callback that stood in for them had no chance to step back
         if first is not e: raise learn._no_orphan(first)

@@ -126,7 +126,7 @@ class Ordered:
     @property
     def said(self) -> Sequence|None:
         "The indices of each batch of the epoch from `start` on; None where they are not known"
-        return self.plan and self.plan.said
+        return None if self.plan is None else self.plan.said
 
     def _key(self, i): return self.seed,self.epoch,i
     def _keys(self, batch): return [self._key(i) for i in batch]

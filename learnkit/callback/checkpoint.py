@@ -87,6 +87,7 @@ class CheckpointCallback(Callback):
         if learn.start_epoch<learn.n_epoch: self.save(learn.epoch+1, 0, '-final', finished=True)
 
     def after_exception(self):
+        self._say_where()
         if self.on_exception: self.save(self.learn.epoch, (self.learn.iter or 0), '-exception', error=repr(self.learn.exc), prefix='exception-')
 
     def cleanup(self):
@@ -121,7 +122,7 @@ def _go_on(self:CheckpointCallback, resume):
     learn.start_epoch = learn.n_epoch if over else min(state['epoch'], learn.n_epoch)
     if state['done']: self.found = state
     learn('after_load_checkpoint', path=path)
-    print(f'{path}: ' + ('the run is finished' if over else f"going on with epoch {state['epoch']}, batch {state['done']}"))
+    print(f'{path.parent.name}/{path.name}: ' + ('the run is finished' if over else f"going on with epoch {state['epoch']}, batch {state['done']}"))
 
 # %% ../../nbs/42_callback.checkpoint.ipynb #950dfb5a
 @patch
@@ -142,6 +143,13 @@ def save(self:CheckpointCallback,
     if rank_distrib()==0 and self.background: self.thread = Thread(target=self._write, args=args); self.thread.start()
     elif rank_distrib()==0: self._write(*args); self._wait()
     learn('after_save_checkpoint')
+
+@patch
+def _say_where(self:CheckpointCallback):
+    "What an error adds: where the run was, and from where it can go on; a loader's worker that died knows neither"
+    self._wait()
+    learn,old = self.learn,checkpoints(self.folder)
+    learn.exc.add_note(f'The fit ended{learn.position}. ' + (f"The last checkpoint is {old[0]}: `fit(..., resume='auto')` goes on from it." if old else 'There is no checkpoint yet.'))
 
 @patch
 def _write(self:CheckpointCallback, state, path, info):
