@@ -2,7 +2,7 @@
 
 A row works (a function beside it exercises it here), or is served otherwise (the row says by what and why that is better;
 often a function shows that too), or is missing (the row says what). Rows 0.x: where one of the four contradicts its own documents."""
-import gc, io, json, random, signal, threading, warnings
+import io, random, signal, warnings
 from collections import Counter
 from copy import deepcopy
 from functools import partial
@@ -13,10 +13,15 @@ from torch import nn
 from torch.nn import functional as F
 from torch.utils.data import DataLoader, TensorDataset
 
-from learnkit.all import (ActivationStats, AvgMetric, Callback, CancelBackward, CancelBatch, CancelEpoch, CancelFit, CancelStep, CancelTrain, CancelValid, CancelZeroGrad, CheckpointCallback,
-    DataLoaders, EMACallback, EarlyStoppingCallback, Every, EveryCallback, FetchPredsCallback, Filter, GatherPredsCallback, GradientAccumulation, GradientClip, Learner, MicroBatch, MixedPrecision,
-    Monitor, OnBetter, ParamScheduler, ProgressCallback, Recorder, SaveModelCallback, SchedCos, SchedLin, StopAfter, TerminateOnNaNCallback, ThresholdStopper, TorchScheduler, TrainEvalCallback,
-    ValidateEvery, checkpoints, checkpoint_info, combine_scheds, event, get_random_states, parse_every, read_checkpoint, set_seed)
+from learnkit.all import (ActivationStats, Callback, CancelBackward, CancelBatch, CancelEpoch, CancelFit, CancelStep, CancelTrain, CancelValid, CancelZeroGrad, CheckEvents, CheckpointCallback, CheckpointEvents,
+    Clock, Cycles, DataLoaders, EarlyStoppingCallback, EMACallback, Evaluator, Every, EveryCallback, ExportAtEnd, FetchPredsCallback, Filter, FreeOutputs, GatherPredsCallback,
+    GradientAccumulation, GradientClip, ImageLogger, ItemIndices, JsonLogger, Learner, LimitBatches, LossMonitor, MapInputs, MapOutputs, MetricsLogger, MicroBatch, MixedPrecision, Monitor,
+    MoveModules, OnBetter, OptimizerMonitor, OverfitBatches, ParamScheduler, ProgressCallback, Recorder, RuntimeEstimator, SanityCheck, SaveModelCallback, SchedCos, SchedLin, SpeedMonitor,
+    StopAfter, StopAt, SystemMetrics, TerminateOnNaNCallback, ThresholdStopper, Time, TimerCallback, TorchScheduler, TrainEvalCallback, ValidateEvery, bar_kinds, checkpoint_info,
+    checkpoints, combine_scheds, event, get_random_states, maybe_gather, num_distrib, parse_every, rank0_first, rank_distrib, read_checkpoint, set_seed)
+from learnkit.callback.signals import StopOnSignal
+from learnkit.callback.trouble import ReplayOnOOM, RollBackOnNaN, SkipNaN
+from learnkit.export import load_learner
 from toys import at, batches, learner, model, throw, weights
 
 class Row(NamedTuple):
@@ -702,7 +707,6 @@ def parts():
 
 @works('1B.2 a few batches are validated before training; an error there ends the run properly', '1B.37 such a trial is not counted')
 def sanity():
-    from learnkit.callback.limit import SanityCheck
     learn,ear,called = learner(2, 3),Ear(lambda learn: learn.mode),[]
     learn.on('after_validate', once=1)(lambda learn: called.append(learn.mode))
     learn.add_cbs([SanityCheck(2), ear])
@@ -715,7 +719,6 @@ def sanity():
 
 @works('1B.6 a batch begins, with the indices of its items', '1B.61 an error in a batch names the items of the data set')
 def indices():
-    from learnkit.callback.mapping import ItemIndices
     x = torch.arange(8.)[:,None].repeat(1, 4)
     dl,got = DataLoader(TensorDataset(x, x[:,:1]), 4, shuffle=True),[]
     learn = learner(dls=DataLoaders(dl, batches(1)), lr=0., cbs=[ItemIndices(), at('before_batch', lambda cb: got.append((cb.learn.indices, cb.learn.x[:,0].tolist())), run_valid=False)])
@@ -727,7 +730,6 @@ def indices():
 
 @works('1B.12 around the evaluations that are due, with their results', '1C.18 around all evaluators that are due', '1B.52 names of results, by loader and metric', '1C.45 evaluators with a name, metrics and an interval of their own')
 def evaluators():
-    from learnkit.callback.evaluate import Evaluator
     got = []
     learn,ear = learner(4, cbs=[Evaluator('test', batches(1, seed=3), F.l1_loss, every='2ba'), Evaluator('other', batches(2, seed=4))]),Ear(lambda learn: learn.dl_name)
     class Got(Callback):
@@ -741,7 +743,6 @@ def evaluators():
 
 @works('1B.22 a replaced loop that forgets events is told so')
 def forgotten_events():
-    from learnkit.callback.mapping import CheckEvents
     class Short(Learner):
         def _do_one_batch(self): self.pred = self._pred(); self.loss_grad = self._loss()
     learn = Short((batches(2), batches(1)), model(), nn.MSELoss(), cbs=[CheckEvents(), GradientClip()])
@@ -757,7 +758,6 @@ def traced():
 
 @works('1B.54 limits on the batches of training, validation and a trial before it', '1D.29 a limit on evaluation, which limits', '1D.30 a limit on all, also from the environment', '0.20 the limit is in the loop', '0.10 so many batches are exactly so many')
 def limits(monkeypatch):
-    from learnkit.callback.limit import LimitBatches
     def n(*cbs): evs = heard(*cbs, nt=5, nv=4); return evs.count('after_step'),evs.count('after_batch')-evs.count('after_step')
     assert n(LimitBatches(2, 1))==(2,1) and n(LimitBatches(valid=.5))==(5,2) and n(LimitBatches(train=9))==(5,4)
     assert n(LimitBatches(2), ValidateEvery('1ba'))[0]==2
@@ -772,7 +772,6 @@ def limits(monkeypatch):
 
 @works('1B.55 a few batches over and over, validated on themselves')
 def overfit():
-    from learnkit.callback.limit import OverfitBatches
     got = []
     learn = learner(5, 4, cbs=[OverfitBatches(2), at('before_batch', lambda cb: got.append((cb.learn.training, cb.learn.x.sum().item())))])
     learn.fit(2)
@@ -780,7 +779,6 @@ def overfit():
 
 @works('1B.58 inputs and outputs under other names, or by a function, in training or everywhere')
 def mapping():
-    from learnkit.callback.mapping import MapInputs, MapOutputs
     class Net(nn.Linear):
         def forward(self, feats): return dict(logits=super().forward(feats))
     data = [dict(x=x, y=y) for x,y in batches(2)]
@@ -791,7 +789,6 @@ def mapping():
 
 @works('1B.67 a second evaluation, on an interval or whenever something became better')
 def evaluate_when_better():
-    from learnkit.callback.evaluate import Evaluator
     learn = learner(cbs=Evaluator('test', batches(1), when_better=Monitor(lambda learn: [3,4,2,5][learn.epoch], 'min')))
     learn.fit(4)
     assert [r['epoch'] for r in learn.evaluate_test.history]==[0,2]
@@ -799,7 +796,6 @@ def evaluate_when_better():
 
 @works('1B.68 progress: by rich, tqdm, plain lines, what fits, or none; the loss is not read each batch', '1D.22 text and bars')
 def progress(capsys):
-    from learnkit.callback.bars import bar_kinds
     learn = learner()
     learn.fit(1)
     assert 'valid_loss' in capsys.readouterr().out
@@ -810,7 +806,6 @@ def progress(capsys):
 
 @works('1B.72 a timer of the phases, also after an exception')
 def timer(capsys):
-    from learnkit.profile import TimerCallback
     learn = learner(cbs=[TimerCallback('2ba'), cb := at('after_pred', throw(ValueError()))])
     with pytest.raises(ValueError): learn.fit(1)
     learn.remove_cb(cb).fit(1)
@@ -820,8 +815,6 @@ def timer(capsys):
 
 @works('1B.73 a base for loggers: metrics, and the end', '1C.58 loggers, with destinations', '1D.21 metrics to log as one likes')
 def loggers(tmp_path):
-    from learnkit.callback.loggers import JsonLogger, MetricsLogger
-    from learnkit.callback.observe import LossMonitor
     got = []
     class Mine(MetricsLogger):
         def write(self, metrics, step): got.append((step, {*metrics}))
@@ -834,7 +827,6 @@ def loggers(tmp_path):
 
 @works('1C.4 a cycle begins', '1C.16 a cycle ends, and its checkpoint', '1C.43 cycles')
 def cycles():
-    from learnkit.callback.cycle import Cycles
     evs = heard(Cycles('3ba'), nt=4, n=2)
     assert only(evs, 'before_cycle', 'after_cycle', 'cycle_checkpoint')==['before_cycle', 'after_cycle', 'cycle_checkpoint']*2+['before_cycle']
     assert only(heard(), 'before_cycle', 'after_cycle')==[]
@@ -855,7 +847,6 @@ def around_parts():
 
 @served('`before_batch` with run_valid=False is once a batch, and `before_replay` is fired for each further attempt: who draws random numbers for a batch is not asked to draw twice', '1C.9 before each attempt at a batch')
 def attempts():
-    from learnkit.callback.trouble import ReplayOnOOM
     def full(cb):
         if cb.learn.training and len(cb.learn.x)>2: raise torch.OutOfMemoryError('full')
     learn,ear = learner(1, cbs=[ReplayOnOOM(), at('after_pred', full)]),Ear(order=-1000)
@@ -873,7 +864,6 @@ def complete_gradients():
 
 @works('1C.13 a safe point after a batch and its evaluation', '1C.15 a safe point after an epoch and its evaluation')
 def checkpoint_events():
-    from learnkit.callback.cycle import CheckpointEvents
     evs = heard(CheckpointEvents(), ValidateEvery('1ba'))
     train = between(evs, 'before_train', 'after_train')
     assert train.count('batch_checkpoint')==2 and train[train.index('batch_checkpoint')-1]=='after_validate' and evs[-3:]==['epoch_checkpoint', 'after_fit', 'cleanup']
@@ -915,7 +905,6 @@ def moves():
 
 @works('1C.30 signals: only on request, during a fit, and put back afterwards')
 def signals(tmp_path):
-    from learnkit.callback.signals import StopOnSignal
     old = signal.getsignal(signal.SIGTERM)
     learn = resumable(tmp_path, StopOnSignal('SIGTERM'), at('after_batch', lambda cb: signal.raise_signal(signal.SIGTERM), when=lambda cb: cb.learn.train_iter==2), every='1ep')
     with pytest.raises(SystemExit) as e: learn.fit(2)
@@ -944,14 +933,12 @@ def requirements(tmp_path):
 
 @works('1C.39 amounts of training as text, and how to count with them')
 def time_units():
-    from learnkit.timing import Time
     assert Time('2ep')+'3ep'=='5ep' and Time('1h30m')=='5400s' and Time('3e4tok').value==30000 and Time('500ba')*'0.1dur'=='50ba' and Time('10ba')/'4ba'==2.5 and Time('10ba')%'4ba'=='2ba'
     with pytest.raises(TypeError, match='cannot be compared'): Time('2ep')<'3ba'
     with pytest.raises(ValueError, match='whole'): Time('1.5ba')
 
 @works('1C.40 how far a run is, in every unit')
 def timestamp():
-    from learnkit.timing import Clock
     got = []
     learn = learner(3, cbs=[Clock(), at('before_step', lambda cb: got.append(cb.learn.time))])
     learn.fit(2)
@@ -961,7 +948,6 @@ def timestamp():
 
 @works('1C.41 how long to train: in epochs, or any other unit')
 def duration():
-    from learnkit.timing import StopAt
     assert counts(StopAt('5ba'), nt=3, n=4)['after_step']==5 and counts(StopAt('13sp'), nt=3, n=4)['after_step']==4
     with pytest.raises(ValueError, match='n_epoch'): learner().fit('5ba')
 
@@ -988,7 +974,6 @@ def microbatches():
 
 @works('1C.50 out of memory: the batch is done again in smaller parts, with the same random numbers and averages')
 def replay():
-    from learnkit.callback.trouble import ReplayOnOOM
     def run(*cbs):
         set_seed(1)
         learn = learner(2, model=nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Linear(8, 1)), cbs=cbs)
@@ -1028,8 +1013,6 @@ def overwrite(tmp_path):
 
 @works('1C.59 a model to be used elsewhere', '1C.72 exported at the end of a fit')
 def export(tmp_path):
-    from learnkit.callback.loggers import ExportAtEnd
-    from learnkit.export import load_learner
     learn = learner(path=tmp_path, cbs=ExportAtEnd('m.pt2'))
     learn.fit(1)
     x = batches(1, 3)[0][0]
@@ -1048,7 +1031,6 @@ def threshold():
 
 @works('1C.63 NaN in the loss', '1D.20 NaN or infinity end the fit, with a reason and the ends of all scopes')
 def nan():
-    from learnkit.callback.trouble import RollBackOnNaN, SkipNaN
     for bad in (float('nan'), float('inf')):
         def spoil(cb): cb.learn.xb = (cb.learn.x*bad,)
         learn,ear = learner(4, cbs=[TerminateOnNaNCallback(), at('before_batch', spoil, when=lambda cb: cb.learn.iter==1, run_valid=False)]),Ear()
@@ -1061,7 +1043,6 @@ def nan():
 
 @works('1C.64 speed: batches, samples, tokens and operations a second', '1C.65 how long the run will still take')
 def speed():
-    from learnkit.callback.observe import RuntimeEstimator, SpeedMonitor
     learn = learner(8, cbs=[SpeedMonitor('4ba', flops=1e6, peak_flops=1e12), RuntimeEstimator('4ba')])
     learn.fit(2)
     row = learn.speed_monitor.history[-1]
@@ -1071,7 +1052,6 @@ def speed():
 
 @works('1C.67 norms of gradients, weights and updates')
 def norms():
-    from learnkit.callback.gauges import OptimizerMonitor
     learn = learner(2, cbs=[OptimizerMonitor('1ba'), GradientClip(.01)])
     learn.fit(1)
     row = learn.optimizer_monitor.history[0]
@@ -1080,7 +1060,6 @@ def norms():
 @works('1C.69 the machine: CPU, memory, disk, network')
 def system_metrics():
     pytest.importorskip('psutil')
-    from learnkit.callback.gauges import SystemMetrics
     learn = learner(cbs=SystemMetrics('2ba'))
     learn.fit(1)
     assert {'cpu_percent','memory_percent','disk_read_mb_per_sec','net_sent_mb_per_sec'}<={*learn.system_metrics.history[0]}
@@ -1093,7 +1072,6 @@ def activations():
 
 @works('1C.73 outputs are let go as soon as there is a loss')
 def free_outputs():
-    from learnkit.callback.gauges import FreeOutputs
     seen = []
     learner(cbs=[FreeOutputs(), at('after_batch', lambda cb: seen.append(cb.learn.pred is None), run_valid=False)]).fit(1)
     assert seen==[True]*3
@@ -1119,7 +1097,6 @@ def default_callbacks():
 
 @works('1D.25 modules besides the model move to its device')
 def move_modules():
-    from learnkit.callback.mapping import MoveModules
     class Loss(nn.Module):
         def __init__(self): super().__init__(); self.register_buffer('w', torch.ones(1))
         def forward(self, p, y): return ((p-y)**2*self.w).mean()
@@ -1177,7 +1154,6 @@ def fresh_predictions():
 
 @works('1C.71 images, and what a model says, every so often')
 def images():
-    from learnkit.callback.loggers import ImageLogger
     got,said = [],[]
     class Sink(Callback):
         def log_images(self, images, step): got.append((step, images['inputs'].shape))
@@ -1213,7 +1189,6 @@ missing('there is no module for distributed training; `nn.SyncBatchNorm.convert_
 missing('MemoryMonitor is there; a recorded trace of allocations, and a dump when memory runs out, are not', 'MemorySnapshot', '1C.68 memory: numbers, snapshots, and a dump when there is none left')
 @works('1D.38 helpers for several processes: which one this is, one before the others, gathering parts of unequal length')
 def processes():
-    from learnkit.core import maybe_gather, num_distrib, rank0_first, rank_distrib
     x = torch.arange(3)
     assert (rank_distrib(), num_distrib())==(0, 1) and maybe_gather(x) is x and rank0_first(lambda a, b=0: a+b, 1, b=2)==3
     with pytest.raises(KeyError): rank0_first({}.__getitem__, 1)
