@@ -59,6 +59,9 @@ from .callback.torch_sched import *
 from .order import *
 from .checkpoint import *
 from .callback.checkpoint import *
+from .callback.signals import *
+from .callback.trouble import *
+from .export import *
 from .callback.bars import *
 from .profile import *
 from .close import *

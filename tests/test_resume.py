@@ -1,6 +1,7 @@
 """A run that was stopped anywhere, and started again, ends as one that was not: weights, optimizer, record, random numbers, to the last bit."""
-import random, warnings
+import random, subprocess, sys, warnings
 from functools import partial
+from pathlib import Path
 
 import numpy as np, pytest, torch
 from torch import nn
@@ -317,3 +318,19 @@ def test_nothing_is_gone_through_again(tmp_path):
     Counted.made = 0
     fit(make(), 1)
     assert Counted.made==5_000 - 45*100
+
+def test_no_room_says_the_system(tmp_path):
+    "PyTorch tells of a full disk as of an error of its own; we tell what the system said"
+    script = f"""
+import resource, signal, sys, torch
+from pathlib import Path
+from learnkit.save import write_atomic
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+for room in (5000, 150_000, 399_000):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, resource.RLIM_INFINITY))
+    try: write_atomic(torch.randn(100_000), Path({str(tmp_path)!r})/'x.pth')
+    except OSError as e: assert e.errno, e
+    else: sys.exit('it was written')
+"""
+    subprocess.run([sys.executable, '-c', script], check=True, cwd=Path(__file__).parents[1])
+    assert not list(tmp_path.iterdir())
