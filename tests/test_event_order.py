@@ -66,6 +66,26 @@ def test_each_subset(k, tmp_path_factory):
     for names in (s for s in subsets if len(s)==k):
         assert [e for e,_ in heard(names, tmp_path_factory.mktemp('run'))]==[*oracle(names)], names
 
+class Fails(Callback):
+    "Raises an error at the first hearing of an event"
+    order,done = 50.5,False
+    def __init__(self, at): self.at = at
+    def __call__(self, name, **kw):
+        if name==self.at and not self.done: self.done = True; raise ArithmeticError(name)
+
+def test_after_an_error_anywhere(tmp_path_factory):
+    "With all of them on: whatever was raised at whichever event, the next fit is as ever"
+    expected = [*oracle(makers)]
+    for e in dict.fromkeys(expected):
+        learn = learner(3, 2, path=tmp_path_factory.mktemp('run'), cbs=[make() for make in makers.values()]).remove_cb(ProgressCallback)
+        learn.logger,ear,fails = lambda row: None,Ear(),Fails(e)
+        learn.add_cbs([ear, fails])
+        with pytest.raises(ArithmeticError, match=e): learn.fit(2)
+        assert learn.mode is None and fails.done
+        ear.heard.clear()
+        learn.fit(2)
+        assert [n for n,_ in ear.heard]==expected, e
+
 def test_the_core_hears_nothing_of_it(tmp_path):
     "What is added lies between the events of the core, or in a mode of its own; no event of the core is moved, added or lost"
     own = heard([k for k in makers if k!='parts'], tmp_path)
