@@ -115,13 +115,18 @@ class Ordered:
 
     def __iter__(self) -> Iterator:
         if self.plan is not None: return self._planned()
-        return iter(self.dl[self.start:]) if isinstance(self.dl, Sequence) else self._gone_through()
+        return iter(self.dl[self.start:]) if self.indexed else self._gone_through()
 
     def _planned(self):
         dl,seed = self.dl,seed_for(self.seed, self.epoch)
         self.plan.said = written_down(dl.sampler if dl.batch_sampler is None else dl.batch_sampler, seed, self.epoch)[self.start:]
         self.loader.generator.manual_seed(seed)
         return _inside(Stream(seed), self.loader) if self.draws and not dl.num_workers else iter(self.loader)
+
+    @property
+    def indexed(self) -> bool:
+        "Is a place found by counting? If not, what comes before it is gone through again"
+        return self.plan is not None or isinstance(self.dl, Sequence)
 
     @property
     def said(self) -> Sequence|None:

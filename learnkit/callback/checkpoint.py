@@ -66,6 +66,7 @@ class CheckpointCallback(Callback):
         resumed = found is not None and found['epoch']==learn.epoch
         learn.dl = self.ordered[0].at(learn.epoch, found['done'] if resumed else 0)
         if resumed:
+            if not learn.dl.indexed: print(f"this data cannot be indexed: its first {found['done']} batches are gone through again, untrained")
             learn.start_iter,self.found = found['done'],None
             learn.restore(found)   # once more, as the callbacks have begun a new epoch since
 
