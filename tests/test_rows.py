@@ -9,14 +9,18 @@ from rows import added, fastai_events, renamed, summary, table
 torch.set_num_threads(1)
 sizes = {'0':20, '1A':25, '1B':74, '1C':75, '1D':41}
 
-def case(row):
-    marks = [pytest.mark.xfail(strict=True, reason=row.why)] if row.state=='missing' else []
-    return pytest.param(row, id=row.id, marks=marks)
+shown = {}   # by function: the rows that it shows
+for r in table: shown.setdefault(r.check, []).append(r)
+shown.pop(None)
 
-@pytest.mark.parametrize('row', [case(r) for r in table if r.check or r.state=='missing'])
-def test_row(row, request):
-    if row.check is None: pytest.fail(f'{row.id} {row.name}: {row.why}')
-    row.check(**{k:request.getfixturevalue(k) for k in signature(row.check).parameters})
+def case(check, rows):
+    marks = [pytest.mark.xfail(strict=True, reason=rows[0].why)] if rows[0].state=='missing' else []
+    return pytest.param(check, id=' '.join(r.id for r in rows), marks=marks)
+
+@pytest.mark.parametrize('check', [case(f, rows) for f,rows in shown.items()])
+def test_rows(check, request):
+    "Each function of the table; the name of the test says which rows it shows"
+    check(**{k:request.getfixturevalue(k) for k in signature(check).parameters})
 
 def test_every_row_is_there_once():
     ids = [r.id for r in table]
