@@ -1193,8 +1193,10 @@ def move_modules():
         def __init__(self): self.head = nn.Linear(2, 2)
     loss,cb,moved = Loss(),Probe(),[]
     cb.head.to = loss.to = moved.append
-    learner(cbs=[MoveModules(), cb], loss_func=partial(lambda p, y, loss: loss(p, y), loss=loss)).fit(0)
-    assert moved==[torch.device('cpu')]*2
+    for f in (partial(lambda p, y, loss: loss(p, y), loss=loss), partial(loss)):
+        moved.clear()
+        learner(cbs=[MoveModules(), cb], loss_func=f).fit(0)
+        assert moved==[torch.device('cpu')]*2
 
 @works('1D.26 an average of the weights, each step, validated and given back')
 def ema():

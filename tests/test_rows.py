@@ -11,7 +11,7 @@ sizes = {'0':20, '1A':25, '1B':74, '1C':75, '1D':41}
 
 shown = {}   # by function: the rows that it shows
 for r in table: shown.setdefault(r.check, []).append(r)
-shown.pop(None)
+shown.pop(None, None)
 
 def case(check, rows):
     marks = [pytest.mark.xfail(strict=True, reason=rows[0].why)] if rows[0].state=='missing' else []

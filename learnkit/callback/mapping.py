@@ -75,9 +75,9 @@ class MapOutputs(Callback):
 
 # %% ../../nbs/37_callback.mapping.ipynb #9dc012dd
 def modules_in(o:Any) -> list:
-    "The modules that are attributes of `o`, or in a list, tuple or dictionary that is one; of a `partial`, its arguments"
+    "The modules that are attributes of `o`, or in a list, tuple or dictionary that is one; of a `partial`, its function and arguments"
     values = [*vars(o).values()] if hasattr(o, '__dict__') else []
-    if isinstance(o, partial): values += [o.args, o.keywords]
+    if isinstance(o, partial): values += [o.func, o.args, o.keywords]
     for v in [*values]: values += v.values() if isinstance(v, dict) else v if isinstance(v, (list,tuple)) else ()
     return [v for v in values if isinstance(v, nn.Module)]
 
