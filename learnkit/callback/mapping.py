@@ -139,7 +139,7 @@ class Indexed:
 def says_indices(dl:Any) -> bool:
     "Can it be known which items are in the batches of `dl`?"
     if getattr(dl, 'num_workers', 0) and not getattr(dl, 'in_order', True): return False
-    if 'said' in getattr(dl, '__dict__', ()): return True
+    if hasattr(type(dl), 'said'): return dl.said is not None
     return isinstance(dl, DataLoader) and type(dl).__iter__ is DataLoader.__iter__ and not isinstance(dl.dataset, IterableDataset)
 
 # %% ../../nbs/37_callback.mapping.ipynb #d366d113
