@@ -295,7 +295,7 @@ class Dispatcher:
             for o in name: self(o)
             return ()
         event.check(name)
-        handlers = tuple((cb,f) for cb in self.ordered_cbs() if (f := _listener(cb, name, self.mode)))
+        handlers = tuple(_unwound([(cb,f) for cb in self.ordered_cbs() if (f := _listener(cb, name, self.mode))], name))
         for cb in self.cbs:
             if hasattr(type(cb), 'wrap_handlers'): handlers = cb.wrap_handlers(name, handlers)
         self._heard[name] = handlers
