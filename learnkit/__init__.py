@@ -11,12 +11,13 @@ __version__ = "0.1.0"
 # %% ../nbs/91_init.ipynb #eb6bf7e1
 from inspect import ismodule as _ismodule
 
-from . import checkpoint, inference, save, show, unchanged
-from .callback import layout, lr_find, on, precision, preds, schedule
+from . import checkpoint, close, export, inference, profile, save, show, timing, unchanged
+from .callback import bars, evaluate, layout, limit, lr_find, on, precision, preds, schedule
 from .callback.checkpoint import CheckpointCallback
 from .callback.core import *
 from .callback.progress import CSVLogger, ProgressCallback
 from .callback.recorder import Recorder
+from .export import load_learner
 from .callback.tracker import EarlyStoppingCallback, ReduceLROnPlateau, SaveModelCallback
 from .core import set_seed
 from .data import DataLoaders

@@ -47,10 +47,24 @@ from .interpret import *
 from .callback.hook import *
 from .callback.stats import *
 from .callback.on import *
+from .timing import *
+from .callback.observe import *
+from .callback.gauges import *
+from .callback.loggers import *
+from .callback.limit import *
+from .callback.evaluate import *
+from .callback.mapping import *
+from .callback.cycle import *
 from .callback.torch_sched import *
 from .order import *
 from .checkpoint import *
 from .callback.checkpoint import *
+from .callback.signals import *
+from .callback.trouble import *
+from .export import *
+from .callback.bars import *
+from .profile import *
+from .close import *
 
 # %% ../nbs/90_all.ipynb #3450b9ff
 __all__ = [o for o in dir() if not o.startswith('_')]

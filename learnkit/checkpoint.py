@@ -18,7 +18,7 @@ from fastcore.basics import patch
 
 from .core import get_model, get_random_states, rank_distrib, set_random_states
 from .learner import Learner
-from .save import atomic, check_state, read_state
+from .save import atomic, check_opt_state, check_state, misfit, read_state
 
 # %% ../nbs/41_checkpoint.ipynb #5ee2ebd5
 def plain(
@@ -58,14 +58,11 @@ def restore(self:Learner,
     state:dict # from `run_state`
 ):
     "Be where `state` says. Raises ValueError if it is not for this model and optimizer, and then changes nothing."
-    if state.get('version', 0)>version: raise ValueError(
-        f"this checkpoint has format {state['version']}, and this learnkit knows up to {version}: it was written by a newer one")
-    missing = {'epoch','done','n_epoch','train_iter','pct_train','model','opt','grads','cbs','state','rng'} - set(state)
-    if missing: raise ValueError(f"this is no checkpoint of a run, it lacks {', '.join(sorted(missing))}" +
-                                 (": `learn.load` reads what `learn.save` wrote" if 'model' in state else ''))
+    self._check_run(state)
     model = get_model(self.model)
-    check_state(model, state['model'])
     if self.opt is None: self.create_opt()
+    check_opt_state(self.opt, state['opt'])
+    self._rehearse(state)
     self.opt.load_state_dict(state['opt'])
     model.load_state_dict(state['model'])
     for n,p in model.named_parameters(): p.grad = state['grads'][n].to(p.device, copy=True) if n in state['grads'] else None
@@ -82,6 +79,40 @@ def _restore_cbs(self:Learner, states):
     if lost: warn(f"the checkpoint has a state for {', '.join(lost)}, which {'is' if len(lost)==1 else 'are'} not among the callbacks now")
     if new:  warn(f"the checkpoint has no state for {', '.join(new)}, which start{'s' if len(new)==1 else ''} anew")
     for k in own.keys() & states.keys(): own[k].load_state_dict(states[k])
+
+# %% ../nbs/41_checkpoint.ipynb #ae96769e
+_parts = dict(epoch=int, done=int, n_epoch=int, train_iter=int, pct_train=(int,float), model=dict, opt=dict, grads=dict, cbs=dict, state=dict, rng=dict)
+
+@patch
+def _check_run(self:Learner, state):
+    "Raise ValueError if `state` is not one of a run with this model"
+    newest = state.get('version', 0)
+    if isinstance(newest, int) and newest>version: raise ValueError(
+        f"this checkpoint has format {newest}, and this learnkit knows up to {version}: it was written by a newer one")
+    missing = _parts.keys() - set(state)
+    if missing: raise ValueError(f"this is no checkpoint of a run, it lacks {', '.join(sorted(missing))}" +
+                                 (": `learn.load` reads what `learn.save` wrote" if 'model' in state else ''))
+    odd = [f'`{k}` is {state[k]!r:.40}' for k,t in _parts.items() if not isinstance(state[k], t) or (t is not dict and not state[k]>=0)]
+    if odd: raise ValueError(f"this is no checkpoint of a run: {', '.join(odd)}")
+    model = get_model(self.model)
+    check_state(model, state['model'])
+    for n,p in model.named_parameters():
+        if n in state['grads'] and (why := misfit(state['grads'][n], p)): raise ValueError(f"this checkpoint is of another model: the gradient of {n} {why}")
+
+@patch
+def _rehearse(self:Learner, state):
+    "Would callbacks and generators take their states? Only they can tell; if not, they get their own back, before anything else has changed"
+    own = {cb:cb.state_dict() for cb in self.cbs if hasattr(type(cb), 'state_dict') and cb.key in state['cbs']}
+    grads,rng = [(p, p.grad) for p in self.model.parameters()],get_random_states()
+    try:
+        for cb in own: cb.load_state_dict(state['cbs'][cb.key])
+        set_random_states(**state['rng'])
+    except Exception as e:
+        for cb,s in own.items(): cb.load_state_dict(s)
+        raise ValueError(f'this checkpoint does not fit: {type(e).__name__}: {e}') from e
+    finally:
+        for p,g in grads: p.grad = g
+        set_random_states(**rng)
 
 # %% ../nbs/41_checkpoint.ipynb #8acea572
 class _Hashed:
@@ -114,7 +145,7 @@ def checkpoint_info(
     note = path.with_suffix('.json')
     if not note.is_file(): raise ValueError(f'{path} has no {note.name} beside it: it was not written to its end')
     try: info = json.loads(note.read_bytes())
-    except ValueError as e: raise ValueError(f'{note} is damaged: {e}') from e
+    except (ValueError, RecursionError) as e: raise ValueError(f'{note} is damaged: {e}') from e
     if not (isinstance(info, dict) and {'sha256','size'} <= set(info)): raise ValueError(f'{note} is not the note of a checkpoint')
     return info
 

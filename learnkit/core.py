@@ -4,10 +4,10 @@
 
 # %% auto #0
 __all__ = ['is_listy', 'tuplify', 'detuplify', 'apply', 'item_find', 'find_bs', 'find_device', 'default_device', 'to_device',
-           'to_cpu', 'rank_distrib', 'num_distrib', 'maybe_gather', 'to_detach', 'to_float', 'to_half', 'to_np',
-           'to_concat', 'nested_reorder', 'flatten_check', 'set_seed', 'get_random_states', 'set_random_states',
-           'no_random', 'get_model', 'params', 'trainable_params', 'one_param', 'has_params', 'ParameterModule',
-           'flatten_model', 'norm_bias_params', 'noop']
+           'to_cpu', 'rank_distrib', 'num_distrib', 'rank0_first', 'maybe_gather', 'to_detach', 'to_float', 'to_half',
+           'to_np', 'to_concat', 'nested_reorder', 'flatten_check', 'set_seed', 'get_random_states',
+           'set_random_states', 'no_random', 'get_model', 'params', 'trainable_params', 'one_param', 'has_params',
+           'ParameterModule', 'flatten_model', 'norm_bias_params', 'noop']
 
 # %% ../nbs/00_core.ipynb #44e17dac
 import random, re, sys
@@ -132,6 +132,17 @@ def rank_distrib() -> int:
 def num_distrib() -> int:
     "How many processes train together, 1 if alone"
     return dist.get_world_size() if _in_group() else 1
+
+# %% ../nbs/00_core.ipynb #1aa944c8
+def rank0_first(
+    func, # what all processes do, one of them before the others
+    *args, **kwargs
+):
+    "`func(*args, **kwargs)`, in process 0 first, and when that is over in the others"
+    if rank_distrib(): dist.barrier()
+    try: return func(*args, **kwargs)
+    finally:
+        if _in_group() and rank_distrib()==0: dist.barrier()
 
 # %% ../nbs/00_core.ipynb #56c2bd1c
 def maybe_gather(x:Tensor) -> Tensor:

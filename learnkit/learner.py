@@ -6,6 +6,7 @@
 __all__ = ['own_lr', 'Learner', 'Guard']
 
 # %% ../nbs/09_learner.ipynb #83f6b987
+import os
 from contextlib import contextmanager
 from inspect import isclass
 from pathlib import Path
@@ -82,7 +83,9 @@ class Learner(Loop):
         self('after_create')
         self._pending[:] = [o for o in self._pending if o not in mine or o[0] is not None]
 
-    _pending:list = []   # pairs (marker, function that makes a callback), put here by `Learner.on`
+    closed:bool = False   # by `learn.close()`; then no run begins any more
+    from_env:dict = {}    # names of environment variables, each with a function from its text to callbacks for every fit
+    _pending:list = []    # pairs (marker, function that makes a callback), put here by `Learner.on`
     def _claim(self, marker):
         "What waits for this Learner"
         mine = [o for m in dict.fromkeys(('all', None, marker)) for o in self._pending if o[0]==m]
@@ -150,6 +153,7 @@ def _run(self:Learner,
 ):
     "What surrounds a run: its mode and its callbacks; afterwards everything that the run is not to change is as it was"
     with self._lock:
+        if self.closed: raise RuntimeError('this Learner is closed: make a new one; the model is still there as `learn.model`')
         trains,outer = mode in ('fit','lr_find'),self.mode
         if trains and outer is not None: raise RuntimeError(
             f'a `fit` inside a running `{outer}`{self.position} would overwrite its counters and its record: call it afterwards, or use a second Learner')
@@ -191,6 +195,7 @@ class Guard:
         if e is not None:
             learn.exc = exc = learn._no_orphan(e)
             learn.isolated('after_exception', exc)
+            exc = learn.exc   # a callback may have put another one in its place
         first = learn.isolated('cleanup', exc, reverse=True)
         if exc is not None: vars(learn).update(self.kept)   # a callback that stood in for them had no chance to step back
         if first is not e: raise learn._no_orphan(first)
@@ -239,7 +244,7 @@ def _train(self:Learner, mode, n_epoch, lr=None, wd=None, cbs=None, reset_opt=Fa
     lr,wd = self.lr if lr is None else lr,self.wd if wd is None else wd
     for what,v in (('the learning rate `lr`', lr), ('the weight decay `wd`', wd)):
         if isinstance(v, (int,float)) and not v>=0: raise ValueError(f'{what} must be 0 or more, not {v}')
-    with self._run(mode, cbs):
+    with self._run(mode, [*L(cbs), *(self._env_cbs() if mode=='fit' else ())]):
         if resume is not None and not any(hasattr(type(cb), 'keeps_runs') for cb in self.cbs): raise ValueError(
             f'resume={resume!r} needs a `CheckpointCallback` among the callbacks, which knows where the checkpoints are')
         self.resume,self.iter = resume,None
@@ -251,6 +256,11 @@ def _train(self:Learner, mode, n_epoch, lr=None, wd=None, cbs=None, reset_opt=Fa
         self.opt.zero_grad()   # a run that was interrupted between its backward pass and its step has left some
         self.n_epoch,self.start_epoch = n_epoch,start_epoch
         with Guard(self): self._do_fit(valid=self.dls.valid if mode=='fit' else None)
+
+@patch
+def _env_cbs(self:Learner):
+    "The callbacks that the environment asks for"
+    return [cb for k,f in self.from_env.items() if k in os.environ for cb in L(f(os.environ[k]))]
 
 @patch
 def stop(self:Learner,

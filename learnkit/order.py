@@ -7,7 +7,7 @@ __all__ = ['seed_for', 'seed_cpu', 'cpu_states', 'set_cpu_states', 'Stream', 'Se
 
 # %% ../nbs/40_order.ipynb #cd84e0de
 import random, sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import blake2b
 from itertools import islice
@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 
-from .core import no_random
+from .core import no_random, noop
 
 # %% ../nbs/40_order.ipynb #87f24b06
 def seed_for(*key) -> int:
@@ -70,10 +70,11 @@ class Seeded(Dataset):
 
 # %% ../nbs/40_order.ipynb #b33c2e8c
 class Plan:
-    "A batch sampler that says what was written down"
-    batches:Sequence = ()
-    def __iter__(self): return iter(self.batches)
-    def __len__(self): return len(self.batches)
+    "A sampler that says what was written down, each thing in the form that `keyed` gives it"
+    said:Sequence = ()
+    def __init__(self, keyed:Callable): self.keyed = keyed
+    def __iter__(self): return map(self.keyed, self.said)
+    def __len__(self): return len(self.said)
 
 def written_down(
     sampler:Any, # of indices, or of batches of them
@@ -98,10 +99,11 @@ class Ordered:
     ):
         self.dl,self.seed,self.epoch,self.start,self.plan = dl,seed,0,0,None
         if not isinstance(dl, DataLoader) or type(dl).__iter__ is not DataLoader.__iter__ or isinstance(dl.dataset, IterableDataset): return
-        self.plan,kept = Plan(),{k:getattr(dl, k) for k in _kept if hasattr(dl, k)}
+        self.draws = type(dl.dataset) is not TensorDataset   # tensors draw nothing: their indices can stay as they are
+        keyed = noop if not self.draws else self._key if dl.batch_sampler is None else self._keys
+        self.plan,kept = Plan(keyed),{k:getattr(dl, k) for k in _kept if hasattr(dl, k)}
         by = dict(sampler=self.plan, batch_size=None) if dl.batch_sampler is None else dict(batch_sampler=self.plan)
-        self.keyed = type(dl.dataset) is not TensorDataset   # tensors draw nothing: their indices can stay as they are
-        self.loader = DataLoader(Seeded(dl.dataset) if self.keyed else dl.dataset, generator=torch.Generator(), **by, **kept)
+        self.loader = DataLoader(Seeded(dl.dataset) if self.draws else dl.dataset, generator=torch.Generator(), **by, **kept)
 
     def at(self,
         epoch:int,  # which epoch
@@ -113,19 +115,26 @@ class Ordered:
 
     def __iter__(self) -> Iterator:
         if self.plan is not None: return self._planned()
-        return iter(self.dl[self.start:]) if isinstance(self.dl, Sequence) else self._gone_through()
+        return iter(self.dl[self.start:]) if self.indexed else self._gone_through()
 
     def _planned(self):
         dl,seed = self.dl,seed_for(self.seed, self.epoch)
-        said = written_down(dl.sampler if dl.batch_sampler is None else dl.batch_sampler, seed, self.epoch)[self.start:]
-        if self.keyed: said = [self._keys(o) for o in said]
-        self.plan.batches = said
+        self.plan.said = written_down(dl.sampler if dl.batch_sampler is None else dl.batch_sampler, seed, self.epoch)[self.start:]
         self.loader.generator.manual_seed(seed)
-        return iter(self.loader) if dl.num_workers or not self.keyed else _inside(Stream(seed), self.loader)
+        return _inside(Stream(seed), self.loader) if self.draws and not dl.num_workers else iter(self.loader)
 
-    def _keys(self, o):
-        if self.dl.batch_sampler is None: return self.seed,self.epoch,o
-        return [(self.seed, self.epoch, i) for i in o]
+    @property
+    def indexed(self) -> bool:
+        "Is a place found by counting? If not, what comes before it is gone through again"
+        return self.plan is not None or isinstance(self.dl, Sequence)
+
+    @property
+    def said(self) -> Sequence|None:
+        "The indices of each batch of the epoch from `start` on; None where they are not known"
+        return None if self.plan is None else self.plan.said
+
+    def _key(self, i): return self.seed,self.epoch,i
+    def _keys(self, batch): return [self._key(i) for i in batch]
 
     def _gone_through(self):
         return islice(_inside(Stream(seed_for(self.seed, self.epoch)), self.dl), self.start, None)

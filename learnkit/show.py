@@ -28,7 +28,7 @@ class Text(str):
 @patch
 def show_training_loop(self:Learner) -> Text:
     "Every event of a run, in its place in the loop, with the callbacks that hear it in order"
-    lines = [('  '*event.depth[n] + n, ', '.join(map(str, self.ordered_cbs(n)))) for n in event if not n.endswith('_model')]
+    lines = [('  '*event.depth[n] + n, ', '.join(map(str, self.ordered_cbs(n)))) for n in event if not n.endswith(('_model','_checkpoint'))]
     return Text('\n'.join(f'{n:<{34}}{cbs}'.rstrip() for n,cbs in lines))
 
 # %% ../nbs/12_show.ipynb #7d74003f

@@ -1,5 +1,5 @@
 "Nested batches, devices, random states: properties against simple oracles, and the cases that bite"
-import io, json, random, sys
+import io, json, random, sys, time
 from collections import OrderedDict, UserDict, defaultdict, namedtuple
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -251,6 +251,21 @@ def _gather(rank, path):
 
 def test_gather_two_processes(tmp_path): \
     torch.multiprocessing.start_processes(_gather, (tmp_path/'init',), nprocs=2, start_method='fork')
+
+def _first(rank, path):
+    torch.set_num_threads(1)
+    torch.distributed.init_process_group('gloo', init_method=f'file://{path}', rank=rank, world_size=2)
+    done = path.parent/'done'
+    def download(): found = done.exists(); time.sleep(.2*(not rank)); done.touch(); return found
+    assert rank0_first(download)==(rank==1)
+    def fails(): 1/0
+    with pytest.raises(ZeroDivisionError): rank0_first(fails)
+    torch.distributed.destroy_process_group()
+
+def test_rank0_first(tmp_path):
+    "The second process finds what the first has left, and does not wait for ever if that fails"
+    torch.multiprocessing.start_processes(_first, (tmp_path/'init',), nprocs=2, start_method='fork')
+    assert rank0_first(divmod, 7, 2)==(3,1)
 
 def test_flatten_check():
     a,b = flatten_check(torch.ones(2,3).t(), torch.zeros(6))

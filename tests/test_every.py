@@ -12,6 +12,7 @@ from learnkit.callback.core import (Callback, CancelBatch, CancelEpoch, CancelTr
 from learnkit.callback.every import Every, EveryCallback, ValidateEvery, parse_every
 from learnkit.callback.progress import ProgressCallback
 from learnkit.callback.recorder import silent
+from learnkit.data import DataLoaders
 from learnkit.learner import Learner
 from learnkit.metrics import mae
 from toys import at, batches, learner, throw, weights
@@ -26,11 +27,46 @@ def test_whole_numbers(unit, n): assert parse_every(f'{n}{unit}')==(n, unit)
 @given(st.sampled_from('smh'), st.decimals('0.01', 1000, places=2))
 def test_times(unit, d): assert parse_every(f'{d}{unit}')==(float(d), unit)
 
+@given(st.sampled_from(['ep','ba','sp','tok']), st.integers(1, 99), st.integers(0, 9))
+def test_powers_of_ten(unit, n, e): assert parse_every(f'{n}e{e}{unit}')==(n*10**e, unit)
+
+@given(st.integers(0, 99), st.integers(0, 99), st.integers(0, 99))
+def test_clock(h, m, s):
+    if h+m+s: assert parse_every(f'{h}h{m}m{s}s')==parse_every(f'{h}h{m}m{s}sec')==(3600*h+60*m+s, 's')
+    if h+m: assert parse_every(f'{h}h{m}m')==(3600*h+60*m, 's')
+    if m+s: assert parse_every(f'{m}m{s}s')==(60*m+s, 's')
+
+def test_huge_numbers_are_exact(): assert parse_every(f'{10**17+1}tok')==(10**17+1, 'tok')
+
+class Texts:
+    "Batches of texts, `ns` of them in a batch, as long as `ts`"
+    def __init__(self, ns, ts): self.shapes = list(zip(ns, ts))
+    def __iter__(self): return iter([(torch.zeros(n, t, dtype=torch.long), torch.ones(n, 1)) for n,t in self.shapes])
+
+class Embed(nn.Module):
+    def __init__(self): super().__init__(); self.emb = nn.Embedding(2, 1)
+    def forward(self, x): return self.emb(x).mean(1)
+
+@quick
+@given(st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), min_size=1, max_size=8), st.integers(1, 99), st.booleans())
+def test_tokens(shapes, n, own):
+    watch = Watch(f'{n}tok')
+    dls = DataLoaders(Texts(*zip(*shapes)))
+    if own: dls.n_tokens = lambda b: len(b[0])
+    learn = Learner(dls, Embed(), nn.MSELoss(), SGD, lr=.01, cbs=watch)
+    learn.logger = silent
+    learn.fit(1)
+    assert watch.due[0]==crossings(sums([a if own else a*b for a,b in shapes]), n)
+
+def test_no_tokens():
+    with pytest.raises(ValueError, match='dls.n_tokens'): learner(cbs=EveryCallback(print, '5tok')).fit(1)
+
 @pytest.mark.parametrize('spec,words', [
     ('5', "'2ep'"), ('2 epochs', "did you mean '2ep'"), ('500 steps', "did you mean '500ba'"), ('500batches', "did you mean '500ba'"),
-    ('30 min', "did you mean '30m'"), ('10sec', "did you mean '10s'"), ('2hours', "did you mean '2h'"), ('10samples', "did you mean '10sp'"),
+    ('30 min', "did you mean '30m'"), ('10seconds', "did you mean '10s'"), ('10tokens', "did you mean '10tok'"), ('1.5tok', 'whole ones'), ('0h0m', 'more than 0'),
+    ('30m1h', "'30m'"), ('1h30', "'30m'"), ('1h1h', "'30m'"), ('2ep3ba', "'2ep'"), ('1e-1ba', 'whole ones'), ('e3ba', "'500ba'"), ('2hours', "did you mean '2h'"), ('10samples', "did you mean '10sp'"),
     ('-1ba', "'500ba'"), ('0ep', 'more than 0'), ('0.0s', 'more than 0'), ('1.5ba', 'whole ones'), ('.5ep', 'whole ones'),
-    ('abc', "'0.1dur'"), ('', "'2ep'"), ('1.1dur', "write '1.1ep'"), ('1e3ba', "'500ba'"), ('nanm', "'30m'"), ('infs', "'30m'"),
+    ('abc', "'0.1dur'"), ('', "'2ep'"), ('1.1dur', "write '1.1ep'"), ('nanm', "'30m'"), ('infs', "'30m'"),
     ('2ep 30m', "'2ep'"), ('ep', "'2ep'"), ('2EP', "did you mean '2ep'"),
     (-1, '1 or more'), (.5, 'whole number of epochs'), ([1], 'whole number of epochs'), (b'2ep', 'whole number of epochs')])
 def test_bad_spelling(spec, words):

@@ -1,6 +1,7 @@
 """A run that was stopped anywhere, and started again, ends as one that was not: weights, optimizer, record, random numbers, to the last bit."""
-import random, warnings
+import random, subprocess, sys, warnings
 from functools import partial
+from pathlib import Path
 
 import numpy as np, pytest, torch
 from torch import nn
@@ -295,3 +296,41 @@ def test_without_resume_nothing_is_overwritten(tmp_path):
     fit(learner(tmp_path))
     with pytest.raises(ValueError, match="pass `resume='auto'`"): learner(tmp_path).fit(1)
     learner(tmp_path, overwrite=True).fit(1)
+
+def test_a_damaged_note_does_not_stop_a_run(tmp_path):
+    class Damage(Callback):
+        order = 20_000
+        def after_epoch(self):
+            if self.epoch==0: checkpoints(self.learn.checkpoint.folder)[0].with_suffix('.json').write_text('{"sha')
+    with pytest.warns(UserWarning, match='not counted among the best'):
+        learn = learner(tmp_path, best='valid_loss', every='1ep')
+        fit(learn, cbs=Damage())
+    assert len(learn.recorder.history)==EPOCHS
+
+def test_nothing_is_gone_through_again(tmp_path):
+    "The place in a data set that can be indexed is found by counting: what is done already is not made once more"
+    class Counted(Dataset):
+        made = 0
+        def __len__(self): return 5_000
+        def __getitem__(self, i): Counted.made += 1; return torch.full((4,), i/5_000), torch.ones(1)
+    def make(): return learner(tmp_path, data=lambda: DataLoader(Counted(), 100, shuffle=True), every='45ba')
+    with pytest.raises(SystemError): fit(make(), 1, cbs=Crash(47))
+    Counted.made = 0
+    fit(make(), 1)
+    assert Counted.made==5_000 - 45*100
+
+def test_no_room_says_the_system(tmp_path):
+    "PyTorch tells of a full disk as of an error of its own; we tell what the system said"
+    script = f"""
+import resource, signal, sys, torch
+from pathlib import Path
+from learnkit.save import write_atomic
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+for room in (5000, 150_000, 399_000):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, resource.RLIM_INFINITY))
+    try: write_atomic(torch.randn(100_000), Path({str(tmp_path)!r})/'x.pth')
+    except OSError as e: assert e.errno, e
+    else: sys.exit('it was written')
+"""
+    subprocess.run([sys.executable, '-c', script], check=True, cwd=Path(__file__).parents[1])
+    assert not list(tmp_path.iterdir())

@@ -66,6 +66,7 @@ class CheckpointCallback(Callback):
         resumed = found is not None and found['epoch']==learn.epoch
         learn.dl = self.ordered[0].at(learn.epoch, found['done'] if resumed else 0)
         if resumed:
+            if not learn.dl.indexed: print(f"this data cannot be indexed: its first {found['done']} batches are gone through again, untrained")
             learn.start_iter,self.found = found['done'],None
             learn.restore(found)   # once more, as the callbacks have begun a new epoch since
 
@@ -87,6 +88,7 @@ class CheckpointCallback(Callback):
         if learn.start_epoch<learn.n_epoch: self.save(learn.epoch+1, 0, '-final', finished=True)
 
     def after_exception(self):
+        self._say_where()
         if self.on_exception: self.save(self.learn.epoch, (self.learn.iter or 0), '-exception', error=repr(self.learn.exc), prefix='exception-')
 
     def cleanup(self):
@@ -119,7 +121,7 @@ def _go_on(self:CheckpointCallback, resume):
     learn.restore(state)
     learn.start_epoch = learn.n_epoch if over else min(state['epoch'], learn.n_epoch)
     if state['done']: self.found = state
-    print(f'{path}: ' + ('the run is finished' if over else f"going on with epoch {state['epoch']}, batch {state['done']}"))
+    print(f'{path.parent.name}/{path.name}: ' + ('the run is finished' if over else f"going on with epoch {state['epoch']}, batch {state['done']}"))
 
 # %% ../../nbs/42_callback.checkpoint.ipynb #950dfb5a
 @patch
@@ -142,6 +144,13 @@ def save(self:CheckpointCallback,
     learn('after_save_checkpoint')
 
 @patch
+def _say_where(self:CheckpointCallback):
+    "What an error adds: where the run was, and from where it can go on; a loader's worker that died knows neither"
+    self._wait()
+    learn,old = self.learn,checkpoints(self.folder)
+    learn.exc.add_note(f'The fit ended{learn.position}. ' + (f"The last checkpoint is {old[0]}: `fit(..., resume='auto')` goes on from it." if old else 'There is no checkpoint yet.'))
+
+@patch
 def _write(self:CheckpointCallback, state, path, info):
     try:
         write_checkpoint(state, path, **info)
@@ -161,8 +170,14 @@ def _wait(self:CheckpointCallback):
 @patch
 def _best(self:CheckpointCallback):
     "The best so far, as pairs of value and path"
-    rated = [(v,p) for p in checkpoints(self.folder) if (v := checkpoint_info(p).get('value')) is not None]
-    return sorted(rated, key=lambda o: o[0], reverse=not self.monitor.lower)[:self.n_best] if self.monitor else []
+    if self.monitor is None: return []
+    rated = [(v,p) for p in checkpoints(self.folder) if (v := self._value(p)) is not None]
+    return sorted(rated, key=lambda o: o[0], reverse=not self.monitor.lower)[:self.n_best]
+
+@patch
+def _value(self:CheckpointCallback, path):
+    try: return checkpoint_info(path).get('value')
+    except (ValueError, OSError) as e: warn(f'{e}. It is not counted among the best.')
 
 @patch
 def _among_best(self:CheckpointCallback, value):

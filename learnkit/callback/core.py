@@ -182,6 +182,7 @@ class Callback(GetAttr):
     run,run_train,run_valid = True,True,True
     modes:tuple|None = None   # the modes of `learn.mode` in which this callback runs; None: all of them
     nested:bool = True        # does it hear a validation or prediction that is made inside the run it belongs to?
+    undo:bool = False         # in events `after_…`, are those that say so called in reverse order?
     saves:tuple = ()          # the names of its attributes that a resumed run needs
 
     def __init__(self, **events:Callable): # functions by event name; each becomes a method, so it takes the callback as `self`
@@ -293,8 +294,12 @@ class Dispatcher:
         if not isinstance(name, str):
             for o in name: self(o)
             return ()
-        self._heard[event.check(name)] = res = tuple((cb,f) for cb in self.ordered_cbs() if (f := _listener(cb, name, self.mode)))
-        return res
+        event.check(name)
+        handlers = tuple((cb,f) for cb in self.ordered_cbs() if (f := _listener(cb, name, self.mode)))
+        for cb in self.cbs:
+            if hasattr(type(cb), 'wrap_handlers'): handlers = cb.wrap_handlers(name, handlers)
+        self._heard[name] = handlers
+        return handlers
 
     def _still_hears(self, cb, name):
         return any(o is cb for o in self.cbs) and (not isinstance(cb, Callback) or cb.hears(name))
@@ -327,6 +332,13 @@ class Dispatcher:
                 if exc is None: exc = e
                 else: exc.add_note(f'`{type(cb).__name__}` then failed in `{name}`: {type(e).__name__}: {e}')
         return exc
+
+def _unwound(handlers, name):
+    "In an event `after_…` the places of callbacks with `undo` are taken by them in reverse order"
+    if not name.startswith('after_'): return handlers
+    undoes = [getattr(type(cb), 'undo', False) for cb,_ in handlers]
+    last_first = [h for h,undo in zip(handlers, undoes) if undo]
+    return [last_first.pop() if undo else h for h,undo in zip(handlers, undoes)]
 
 def _listener(cb, name, mode):
     "What to call for event `name` of `cb`: its method, or the callback itself where it decides on its own what to hear"
@@ -391,7 +403,9 @@ def ordered_cbs(self:Dispatcher,
 ) -> L:
     "The callbacks in the order in which they are called"
     cbs = sorted(self.cbs, key=lambda o: o.order)
-    return L(cb for cb in cbs if name is None or (cb.handler(name) if isinstance(cb, Callback) else hasattr(type(cb), name)))
+    if name is None: return L(cbs)
+    has = [(cb,None) for cb in cbs if (cb.handler(name) if isinstance(cb, Callback) else hasattr(type(cb), name))]
+    return L(cb for cb,_ in _unwound(has, name))
 
 # %% ../../nbs/03_callback.core.ipynb #0d862414
 @patch

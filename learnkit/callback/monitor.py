@@ -76,7 +76,7 @@ class Monitor:
         self.monitor,self.asked,self.min_delta,self.nan = monitor,comp,min_delta,nan
         self.name = monitor if isinstance(monitor, str) else 'valid_loss' if monitor is None else getattr(monitor, '__name__', type(monitor).__name__)
         self.comp,self.lower = mk_comp(comp) if comp is not None else (None,None)
-        self.best,self.column = None,None
+        self.best,self.column,self.source = None,None,monitor if callable(monitor) else None
 
     def start(self, learn:Any):
         "Before training: is there such a column, and which way is better? Raises ValueError if not"
@@ -91,7 +91,11 @@ class Monitor:
 
     def value(self, learn:Any) -> float|None:
         "The value now, at the end of an epoch; None if there is none"
-        v = to_scalar(learn.recorder.history[-1].get(self.column) if self.column else self.monitor(learn))
+        return self.number(learn.recorder.history[-1].get(self.column) if self.column else self.source(learn))
+
+    def number(self, v:Any) -> float|None:
+        "`v` as a number. Raises TypeError if it is none that could be watched."
+        v = to_scalar(v)
         try: return None if v is None else float(v)
         except (TypeError, ValueError) as e: raise TypeError(f'`{self.name}` is to be one number to be watched, but it is {v!r}') from e
 
@@ -124,12 +128,15 @@ def _column(self:Monitor, learn):
     known = [n for n in getattr(getattr(learn, 'recorder', None), 'metric_names', []) if n not in ('epoch','time')]
     name = next((m.name for m in learn.metrics if self._stands_for(m)), self.monitor)
     if callable(name): return None
+    offered = {k:f for cb in getattr(learn, 'cbs', ()) if hasattr(type(cb), 'columns') for k,f in cb.columns.items()}
+    self.source = offered.get(name)
+    if self.source is not None: return None
     if not known: raise ValueError(
         'there is no Recorder among the callbacks whose columns could be watched: add it, or pass a function of the Learner as `monitor`')
     if name is None: return 'valid_loss' if 'valid_loss' in known else 'train_loss'
     if name not in known: raise ValueError(
         f"there is no column {name!r} to watch{' (nothing is validated)' if 'valid_loss' not in known else ''}: "
-        f"{nearest(name, known)} The columns are {', '.join(known)}")
+        f"{nearest(name, [*known, *offered])} The columns are {', '.join([*known, *offered])}")
     return name
 
 @patch
@@ -140,7 +147,8 @@ def _stands_for(self:Monitor, metric):
 @patch
 def _lower(self:Monitor, learn):
     plain = re.sub('^(train|valid)_', '', self.name)
-    said = [s for m in learn.metrics if m.name in (self.name, plain) and (s := says_lower(m)) is not None] + [lower_better(self.name)]
+    mets = [self.source] + [m for m in learn.metrics if m.name in (self.name, plain)]
+    said = [s for m in mets if (s := says_lower(m)) is not None] + [lower_better(self.name)]
     if said[0] is None: raise ValueError(f"is a lower or a higher `{self.name}` better? The name does not tell: write comp='min' or comp='max'"
                                          + ('' if self.column is None else ' (or give the metric an attribute `lower_better`)'))
     return said[0]

@@ -44,6 +44,10 @@ class History(list):
         if self and k not in self[0]: raise KeyError(f'no column `{k}`; there are: ' + ', '.join(self[0]))
         return [r[k] for r in self]
 
+    def latest(self, k:str) -> Any: # the name of a column
+        "The newest value of a column, None if it has none yet"
+        return next((v for v in reversed(self[k]) if v is not None), None)
+
     def cells(self) -> list:
         "The table as lists of strings, the names first"
         return [list(self[0])] + [[format_value(v) for v in r.values()] for r in self] if self else []

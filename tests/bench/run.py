@@ -2,7 +2,7 @@
 
     python tests/bench/run.py            all of it, some minutes
     python tests/bench/run.py --quick    fewer rounds
-    python tests/bench/run.py step       one part: step, digits, deaf, toolkit, preds, import
+    python tests/bench/run.py step       one part: step, digits, deaf, toolkit, checkpoint, preds, import
 
 fastai takes part where it is installed. Counted is the processor's time, which a busy machine disturbs less than the clock's;
 look at the spread beside each median all the same.
@@ -113,8 +113,8 @@ def bench_toolkit(rounds):
 
 # -- the digits
 
-def bench_digits(rounds):
-    from learnkit import DataLoaders, Learner, accuracy
+def digits():
+    "Loaders for training and validation, and a network"
     from sklearn.datasets import load_digits
     from torch.utils.data import DataLoader, TensorDataset
     d = load_digits()
@@ -123,6 +123,11 @@ def bench_digits(rounds):
     def net():
         torch.manual_seed(0)
         return nn.Sequential(nn.Conv2d(1, 32, 3, padding=1), nn.ReLU(), nn.Conv2d(32, 64, 3, 2, 1), nn.ReLU(), nn.Flatten(), nn.Linear(1024, 10))
+    return train,valid,net
+
+def bench_digits(rounds):
+    from learnkit import DataLoaders, Learner, accuracy
+    train,valid,net = digits()
     def hand():
         model = net()
         opt = torch.optim.Adam(model.parameters(), lr=1e-3)
@@ -137,6 +142,21 @@ def bench_digits(rounds):
     base,ratios = in_turn(rounds, timed(hand), **{'learnkit, accuracy, progress bar': timed(
         lambda: Learner(DataLoaders(train, valid), net(), F.cross_entropy, torch.optim.Adam, lr=1e-3, metrics=accuracy).fit(2))})
     show('The digits: two epochs of a small convolutional network, with validation', f'{base:.2f} s', ratios)
+
+# -- what it costs to be able to go on
+
+def bench_checkpoint(rounds):
+    from learnkit import CheckpointCallback, DataLoaders, Learner, accuracy
+    import tempfile
+    train,valid,net = digits()
+    def fit(**kw):
+        def _f():
+            with tempfile.TemporaryDirectory() as path:
+                cbs = CheckpointCallback('100ba', **kw) if kw else None
+                Learner(DataLoaders(train, valid), net(), F.cross_entropy, torch.optim.Adam, lr=1e-3, metrics=accuracy, path=path, cbs=cbs).fit(9)
+        return timed(_f)
+    base,ratios = in_turn(rounds, fit(), **{"'100ba'": fit(keep=3), "'100ba', in the background": fit(keep=3, background=True)})
+    show('A checkpoint every 100 batches: nine epochs of the digits', f'{base:.2f} s', ratios, first='without')
 
 # -- predictions: time, and memory of a process of its own
 
@@ -181,7 +201,7 @@ def bench_import(rounds):
     print(f"  learnkit adds {base*(ratios['import torch, learnkit'][0]-1):.2f} s")
 
 if __name__=='__main__':
-    parts = dict(step=bench_step, digits=bench_digits, deaf=bench_deaf, toolkit=bench_toolkit, preds=bench_preds, **{'import':bench_import})
+    parts = dict(step=bench_step, digits=bench_digits, deaf=bench_deaf, toolkit=bench_toolkit, checkpoint=bench_checkpoint, preds=bench_preds, **{'import':bench_import})
     args = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     args.add_argument('part', nargs='*', choices=[[], *parts], help='what to measure; everything if not given')
     args.add_argument('--quick', action='store_true', help='3 rounds instead of 11')
