@@ -45,6 +45,7 @@ class Events:
         for line in table.strip('\n').splitlines():
             name,_,doc = line.strip().partition(' ')
             self.register(name, doc.strip(), depth=(len(line) - len(line.lstrip()))//2)
+        self.declared = tuple(self.docs)   # those of the table; others may be registered later
 
     def register(self,
         name:str,     # the new event; `learn(name)` then calls the callbacks that have a method of this name
