@@ -1,10 +1,9 @@
-"""Runs every notebook from top to bottom in a process of its own, a few at a time.
+"""Runs every notebook from top to bottom in a process of its own, while the other tests run (`runs` in conftest.py).
 
 What it runs and skips is what `nbdev_test` does, but it needs no nbdev, so it serves with every fastcore. To run one by
 hand: `python tests/test_notebooks.py nbs/00_core.ipynb`.
 """
 import json, os, re, subprocess, sys, tempfile
-from concurrent.futures import ThreadPoolExecutor
 from configparser import ConfigParser
 from pathlib import Path
 import pytest
@@ -35,14 +34,6 @@ def start(path):
                    IPYTHONDIR=tmp, MPLBACKEND='Agg', OMP_NUM_THREADS='1', IN_TEST='1', PYTHONIOENCODING='utf-8')
         return subprocess.run([sys.executable, __file__, path], env=env, timeout=600, encoding='utf-8',
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-
-@pytest.fixture(scope='module')
-def runs(request):
-    "A future for each notebook that this session wants: they are run side by side"
-    want = {i.callspec.params['path'] for i in request.session.items if i.fspath == request.fspath and hasattr(i, 'callspec')}
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        yield {p: pool.submit(start, p) for p in nbs if p in want}
-        pool.shutdown(cancel_futures=True)
 
 @pytest.mark.parametrize('path', nbs, ids=lambda p: p.relative_to(root/'nbs').as_posix())
 def test_notebook(path, runs):
