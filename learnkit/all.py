@@ -18,9 +18,13 @@ from torch.nn import functional as F
 
 from .core import *
 from .data import *
+from .hypers import *
 from .optimizer import *
+from .events import *
+from .gather import *
 from .callback.core import *
 from .losses import *
+from .averages import *
 from .metrics import *
 from .callback.recorder import *
 from .callback.progress import *
