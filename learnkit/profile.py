@@ -16,6 +16,7 @@ from typing import Any, Callable, NamedTuple
 import torch
 from fastcore.basics import patch
 from fastcore.foundation import L
+from torch.profiler import record_function
 
 from .callback.core import Callback, CancelTrain, CancelValid
 from .callback.every import Every
@@ -130,8 +131,9 @@ class ProfileCallback(Callback):
     order,name,live,busy = -100,'profiler',False,False
     def __init__(self,
         trace:int=100_000,               # slices of phases, callbacks and batches that are kept for the trace
-        clock:Callable=perf_counter_ns   # gives the time, in nanoseconds
-    ): self.trace,self.clock,self.result = trace,clock,Profile(trace, clock)
+        clock:Callable=perf_counter_ns,  # gives the time, in nanoseconds
+        markers:bool=False               # name the callbacks' methods in profiles of `torch.profiler` too?
+    ): self.trace,self.clock,self.markers,self.result = trace,clock,markers,Profile(trace, clock)
 
     def wrap_handlers(self, name:str, handlers:tuple) -> tuple:
         "The handlers of event `name`, each with a stopwatch, between a begin and an end"
@@ -155,6 +157,7 @@ class ProfileCallback(Callback):
 
     def _timed(self, name, cb, f):
         who = getattr(cb, 'key', cb.name)
+        if self.markers: f = record_function(f'{name} {who}')(f)
         @wraps(f)
         def _f(*args, **kwargs):
             if self.busy: return f(*args, **kwargs)

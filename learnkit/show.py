@@ -76,7 +76,7 @@ def layer_info(
 # %% ../nbs/16_show.ipynb #6cc58229
 def _generators(dl):
     "The random number generators that belong to a loader alone"
-    gens = [getattr(o, 'generator', None) for o in (dl, getattr(dl, 'sampler', None))]
+    gens = [getattr(o, 'generator', None) for o in (dl, getattr(dl, 'sampler', None), getattr(dl, 'batch_sampler', None))]
     return [g for g in gens if isinstance(g, torch.Generator)]
 
 def _is_lazy(model): return any(map(_no_shape, [*model.parameters(), *model.buffers()]))

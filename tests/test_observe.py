@@ -9,7 +9,7 @@ import learnkit.callback.gauges as gauges, learnkit.callback.observe as observe,
 from learnkit.callback.checkpoint import CheckpointCallback
 from learnkit.callback.core import Callback, CancelBatch, CancelEpoch, CancelFit, CancelStep, event
 from learnkit.callback.every import ValidateEvery
-from learnkit.callback.gauges import FreeOutputs, MemoryMonitor, OptimizerMonitor, SystemMetrics, Trace
+from learnkit.callback.gauges import FreeOutputs, MemoryMonitor, OptimizerMonitor, SystemMetrics
 from learnkit.callback.loggers import ExportAtEnd, ImageLogger, JsonLogger, MetricsLogger, TensorBoardLogger
 from learnkit.callback.observe import LossMonitor, LRMonitor, Observer, RuntimeEstimator, SpeedMonitor
 from learnkit.callback.recorder import Recorder, silent
@@ -277,49 +277,6 @@ def test_what_is_not_installed_is_named(make, module, monkeypatch):
     assert not seen
 
 # ------------------------------------------------------------------------------------------------ trace
-def test_trace(tick):
-    class A(Callback):
-        def before_fit(self): tick.forward(1)
-        def after_batch(self): tick.forward(2)
-        def log_metrics(self, metrics): tick.forward(len(metrics))
-        def cleanup(self): tick.forward(4)
-    class B(Callback):
-        def __call__(self, name): tick.forward(.5) if name in ('before_epoch','after_epoch') else None
-    learn = learner(cbs=[A, A(), B])
-    trace = Trace()
-    with learn.added_cbs(trace):
-        learn.fit(1)
-        learn('log_metrics', metrics=dict(a=1, b=2), step=3)
-    sums = {(r['event'], r['callback']):(r['calls'], r['seconds']) for r in trace.table()}
-    for key in ('a','a_2'): assert {ev:sums[ev,key] for ev in ('before_fit','after_batch','log_metrics','cleanup')}==dict(before_fit=(1,1), after_batch=(5,10), log_metrics=(1,2), cleanup=(1,4))
-    assert sums['before_epoch','b']==sums['after_epoch','b']==(1,.5)
-    assert {r['callback']:r['seconds'] for r in trace.table('callback')}['a']==17
-    assert {r['event']:r['calls'] for r in trace.table('event')}['cleanup']>=2
-    assert len(trace.calls)==sum(r['calls'] for r in trace.table()) and [r['seconds'] for r in trace.table()]==sorted([r['seconds'] for r in trace.table()], reverse=True)
-    with pytest.raises(ValueError, match='by must be'): trace.table('x')
-
-def test_trace_leaves_nothing():
-    learn = learner(cbs=at('after_batch', throw(KeyboardInterrupt), order=99))
-    with pytest.raises(KeyboardInterrupt):
-        learn.fit(1, cbs=(trace := Trace()))
-    n = len(trace.calls)
-    assert n and trace.calls[-1][0]=='cleanup' and trace.calls[0][0]=='before_fit'
-    learn.remove_cbs([cb for cb in learn.cbs if cb.name=='callback'])
-    learn.fit(1)
-    assert len(trace.calls)==n
-    learn.validate(cbs=(t := Trace()))
-    assert ('before_validate','train_eval') in {o[:2] for o in t.calls}
-
-def test_a_cancel_goes_through_a_trace():
-    learn = learner(cbs=at('after_batch', throw(CancelFit()), order=99))
-    learn.fit(3, cbs=(trace := Trace()))
-    assert ('after_batch','callback') in trace.totals and learn.train_iter==1
-
-def test_markers():
-    learn = learner(cbs=at('after_batch', lambda cb: None))
-    with torch.profiler.profile() as prof: learn.fit(1, cbs=Trace(markers=True))
-    assert any(e.key=='after_batch callback' and e.count==5 for e in prof.key_averages())
-
 def test_every_event_through_one_method():
     "What `__call__` hears is what the loop announces"
     class All(Callback):

@@ -420,3 +420,9 @@ def test_device_times_wait_once(lag):
     assert FakeEvent.waits==(lag>0)
     assert {r.name: t for r,t in p.device.rows.items()}=={'forward': 3., 'loss': 3.} and not p.device.pending
     assert all('device' in r for r in p.phases()) and 'device s' in repr(p)
+
+def test_markers():
+    "The callbacks' methods can be found in a profile by torch's own profiler"
+    learn = learner(cbs=Callback(after_batch=lambda self: None))
+    with torch.profiler.profile() as prof: learn.fit(1, cbs=ProfileCallback(markers=True))
+    assert any(e.key=='after_batch callback' and e.count for e in prof.key_averages())

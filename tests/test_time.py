@@ -11,7 +11,8 @@ import learnkit.inference
 from learnkit.callback.recorder import silent
 from learnkit.data import DataLoaders
 from learnkit.learner import Learner
-from learnkit.timing import Clock, StopAt, Stopwatch, Time, Timestamp
+from learnkit.callback.training import StopAfter
+from learnkit.timing import Clock, Stopwatch, Time, Timestamp
 from toys import at, batches, learner, model, throw, weights
 
 quick = settings(max_examples=50, deadline=None)
@@ -208,7 +209,7 @@ def test_a_stopwatch(tick):
 # ------------------------------------------------------------------------------------------------ a budget
 @pytest.mark.parametrize('n', [1, 3, 4, 7])
 def test_exactly_so_many_batches(n):
-    learn = learner(cbs=StopAt(f'{n}ba'))
+    learn = learner(cbs=StopAfter(f'{n}ba'))
     learn.fit(50)
     m = model()
     opt = SGD(m.parameters(), lr=.05)
@@ -218,9 +219,9 @@ def test_exactly_so_many_batches(n):
     assert learn.train_iter==n and torch.equal(weights(learn), torch.cat([p.detach().flatten() for p in m.parameters()]))
     assert len(learn.recorder.history)==math.ceil(n/3) and learn.recorder.history[-1]['valid_loss'] is not None and f'{n}ba' in learn.stop_reason
 
-@pytest.mark.parametrize('spec,n', [('17sp', 5), ('2ep', 6), (2, 6), ('0.5dur', 6), (Time('3ba')*2, 6)])
+@pytest.mark.parametrize('spec,n', [('17sp', 5), ('2ep', 6), (6, 6), ('0.5dur', 6), (Time('3ba')*2, 6)])
 def test_other_units(spec, n):
-    learn = learner(cbs=StopAt(spec))
+    learn = learner(cbs=StopAfter(spec))
     learn.fit(4)
     assert learn.train_iter==n
     learn.fit(4)
@@ -228,7 +229,7 @@ def test_other_units(spec, n):
 
 @pytest.mark.parametrize('spec', [None, 0, '0ba', '5'])
 def test_no_budget(spec):
-    with pytest.raises(ValueError, match='never|500ba'): StopAt(spec)
+    with pytest.raises(ValueError, match='never|500ba'): StopAfter(spec)
 
 # ------------------------------------------------------------------------------------------------ undone from the inside
 def kind(undo, foreign):

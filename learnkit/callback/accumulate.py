@@ -31,7 +31,7 @@ def n_items(learn:Any) -> int:
 # %% ../../nbs/23_callback.accumulate.ipynb #102b84ca
 class GradientAccumulation(Callback):
     "Steps when `n_acc` items have been seen, with the gradient of their mean loss (fastai's name and order)"
-    order,modes,run_valid,saves = 6,('fit','lr_find'),False,('count','grads')
+    order,modes,run_valid,saves = 6,('fit','lr_find'),False,('count',)
     count,bs,tail,skipped = 0,0,False,False
     def __init__(self,
         n_acc:int=32 # items a step; at least as many as a batch has
@@ -80,14 +80,6 @@ class GradientAccumulation(Callback):
     def _check(self, bs):
         if bs is not None and bs>self.n_acc: raise ValueError(
             f'GradientAccumulation(n_acc={self.n_acc}) counts items, but a batch alone has {bs}: write n_acc={4*bs} for a step every 4 batches')
-
-    @property
-    def grads(self) -> list:
-        "What has come together so far; empty right after a step"
-        return [p.grad for p in opt_params(self.learn.opt)] if self.count else []
-    @grads.setter
-    def grads(self, gs:list):
-        for p,g in zip(opt_params(self.learn.opt), gs): p.grad = None if g is None else g.to(p.device)
 
 # %% ../../nbs/23_callback.accumulate.ipynb #5028e4dd
 class GradientClip(Callback):

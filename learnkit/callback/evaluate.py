@@ -83,7 +83,7 @@ class Watched:
 # %% ../../nbs/40_callback.evaluate.ipynb #82264ec4
 class Evaluator(EveryCallback):
     "Validates on a loader of its own, with its own metrics, whenever it is due; `history` has its rows"
-    saves = ('every','when_better')
+    saves = 'every','when_better','history'
     def __init__(self,
         name:str,             # what it is called; its columns are `name_loss` and `name_metric`
         dl:Any,               # its loader, any iterable of batches
@@ -126,21 +126,14 @@ class Evaluator(EveryCallback):
             if c in known: raise ValueError(f"there would be two columns {c!r}: give the Evaluator {self.label!r} another name")
         for c in self.asked:
             if c not in own: raise ValueError(f"the Evaluator {self.label!r} has no column {c!r} to watch: {nearest(c, own)}")
+        if not self.every.loaded: self.history = History()
         super().before_fit()
         if self.when_better: self.when_better.start(learn)
-        self.history,self.group = History(),mine
+        self.group = mine
         self.run_train = any(cb.every.in_batches for cb in mine)
 
     def after_batch(self): self._together()
     def after_epoch(self): self._together(epoch=True)
-
-    def state_dict(self) -> dict:
-        "The rhythm, and the rows so far"
-        return dict(super().state_dict(), history=[*map(dict, self.history)])
-    def load_state_dict(self, state:dict):
-        "Go on from what `state_dict` gave"
-        super().load_state_dict({k:v for k,v in state.items() if k!='history'})
-        self.history = History(map(dict, state['history']))
 
 # %% ../../nbs/40_callback.evaluate.ipynb #ef8673a0
 @patch

@@ -178,6 +178,7 @@ class EveryCallback(Callback):
 # %% ../../nbs/20_callback.every.ipynb #dc06abae
 class ValidateEvery(EveryCallback):
     "Validates within the fit whenever it is due, and records a row"
+    saves = 'every','history'
     def __init__(self,
         every:Any,    # how often: text such as '500ba' or '30m', a number of epochs, or a function of the Learner
         ds_idx:int=1, # which loader of `dls`
@@ -188,9 +189,9 @@ class ValidateEvery(EveryCallback):
         store_attr('ds_idx,dl')
 
     def before_fit(self):
+        if not self.every.loaded: self.history = History()
         super().before_fit()
         self.learn._loader(self.ds_idx, self.dl)   # is there one? Better asked now than after an hour
-        self.history = History()
 
     def before_epoch(self): self.first = self.learn.train_iter
 

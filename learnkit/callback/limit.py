@@ -10,16 +10,16 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import Any, Iterator
 
-import torch
 from fastcore.basics import patch
 from fastcore.foundation import L
 
 from .core import Callback, TrainEvalCallback, event, is_muted
 from .monitor import Monitor
 from .recorder import MeterCallback
-from ..core import get_random_states, no_random, rank_distrib, set_random_states
+from ..core import no_random, rank_distrib
 from ..data import in_order, loader_len
 from ..learner import Learner
+from ..show import untouched
 
 # %% ../../nbs/39_callback.limit.ipynb #6d3aed43
 def check_amount(
@@ -136,26 +136,16 @@ class OverfitBatches(Callback):
 event.register('before_sanity', 'a few batches are about to be validated before anything is trained (`SanityCheck`)', depth=1)
 event.register('after_sanity', '`results` holds the loss and the metrics of these', depth=1)
 
-def _generators(learn, dl):
-    "The random generators that going through `dl` may use, besides the global ones"
-    of = (dl, getattr(dl, 'sampler', None), getattr(dl, 'batch_sampler', None))
-    return [g for g in (learn.rng, *(getattr(o, 'generator', None) for o in of)) if isinstance(g, torch.Generator)]
-
 @patch
 @contextmanager
 def only_looked_at(self:Learner, dl:Any):
     "What a run through `dl` inside of this block draws, counts, or leaves in the model's buffers is undone"
-    rng,own = get_random_states(),self.rng
-    gens    = [(g, g.get_state()) for g in _generators(self, dl)]
-    buffers = [(b, b.clone()) for b in self.model.buffers()]
-    states  = [(cb, s) for cb in self.cbs if hasattr(type(cb), 'state_dict') and not is_muted(cb, 'sanity') and (s := cb.state_dict())]
-    try: yield
+    states = [(cb, s) for cb in self.cbs if hasattr(type(cb), 'state_dict') and not is_muted(cb, 'sanity') and (s := cb.state_dict())]
+    rng,self.rng = self.rng,self.rng and self.rng.clone_state()
+    try:
+        with untouched(self.model, dl): yield
     finally:
-        self.rng = own
-        set_random_states(**rng)
-        for g,state in gens: g.set_state(state)
-        with torch.no_grad():
-            for b,old in buffers: b.copy_(old)
+        self.rng = rng
         for cb,state in states: cb.load_state_dict(state)
 
 # %% ../../nbs/39_callback.limit.ipynb #1ab91555

@@ -25,7 +25,7 @@ event.register('log_images', 'images to look at: `images` by name, taken at trai
 
 class Observer(EveryCallback):
     "Measures every so often: each dictionary that `measure` returns is a row of `history`, and is announced by `log_metrics`"
-    order,bulk = 52,100   # `bulk`: so many rows may wait on the device
+    order,saves,bulk = 52,('every','history'),100   # `bulk`: so many rows may wait on the device
     def __init__(self,
         every:Any='10ba' # how often: text such as '10ba' or '1ep', a `Time`, a number of epochs, or a function of the Learner
     ):
@@ -71,14 +71,6 @@ class Observer(EveryCallback):
         self.read()
         return self.rows
 
-    def state_dict(self) -> dict:
-        "The rows, and how far it is to the next one"
-        return dict(super().state_dict(), rows=[*map(dict, self.history)])
-    def load_state_dict(self, state:dict):
-        "Go on from these rows"
-        super().load_state_dict({k:v for k,v in state.items() if k!='rows'})
-        self.rows,self.pending = History(state['rows']),[]
-
 # %% ../../nbs/36_callback.observe.ipynb #a6169831
 def stacked(
     values:list # tensors of one number
@@ -104,7 +96,7 @@ class LRMonitor(Observer):
 # %% ../../nbs/36_callback.observe.ipynb #b627993a
 class SpeedMonitor(Timed, Observer):
     "Batches, samples, tokens and operations a second (Composer's `SpeedMonitor`)"
-    order,saves = Observer.order,('every','watch')
+    order,saves = Observer.order,(*Observer.saves,'watch')
     def __init__(self,
         every:Any='10ba',                  # how often; see `Observer`
         window:int=100,                    # over how many batches
@@ -153,7 +145,7 @@ class SpeedMonitor(Timed, Observer):
 # %% ../../nbs/36_callback.observe.ipynb #eafa8ea4
 class RuntimeEstimator(Timed, Observer):
     "How many seconds the run will still take: `remaining` (after Composer's `RuntimeEstimator`)"
-    order,saves = Observer.order,('every',)
+    order,saves = Observer.order,Observer.saves
     def __init__(self,
         every:Any='10ba', # how often; see `Observer`
         skip:int=1        # leave out so many batches at the beginning

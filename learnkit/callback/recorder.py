@@ -48,6 +48,13 @@ class History(list):
         "The newest value of a column, None if it has none yet"
         return next((v for v in reversed(self[k]) if v is not None), None)
 
+    def state_dict(self) -> list:
+        "The rows as plain dictionaries"
+        return [*map(dict, self)]
+    def load_state_dict(self, state:list):
+        "Have these rows, and no others"
+        self[:] = map(dict, state)
+
     def cells(self) -> list:
         "The table as lists of strings, the names first"
         return [list(self[0])] + [[format_value(v) for v in r.values()] for r in self] if self else []
@@ -178,13 +185,14 @@ class Recorder(Callback):
 
     def state_dict(self) -> dict:
         "The record so far, in the middle of an epoch too"
-        return dict(history=[*map(dict, self.history)], row=dict(self.row), lrs=[*self.lrs], iters=[*self.iters], first=self.first, sound=self.sound, hps=self.hps, group_hps=self.group_hps,
+        return dict(history=self.history.state_dict(), row=dict(self.row), lrs=[*self.lrs], iters=[*self.iters], first=self.first, sound=self.sound, hps=self.hps, group_hps=self.group_hps,
                     cancelled=[*self.cancelled], elapsed=time.perf_counter() - self.start, train=self.train.state_dict())
     def load_state_dict(self, state:dict):
         "Go on with the record that `state_dict` gave"
         state = deepcopy(state)
         self.train.load_state_dict(state.pop('train'))
-        self.history,self.cancelled = History(state.pop('history')),set(state.pop('cancelled'))
+        self.history.load_state_dict(state.pop('history'))
+        self.cancelled = set(state.pop('cancelled'))
         self.start = time.perf_counter() - state.pop('elapsed')
         for own,old in ((self.hps, state.pop('hps')), (self.group_hps, state.pop('group_hps'))):
             for k,v in old.items(): own.setdefault(k, [])[:] = v   # in place, as schedulers go on writing into these lists

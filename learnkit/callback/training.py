@@ -7,10 +7,12 @@ __all__ = ['bn_types', 'ShortEpochCallback', 'StopAfter', 'set_bn_eval', 'BnFree
 
 # %% ../../nbs/24_callback.training.ipynb #1deb490b
 from math import ceil
+from typing import Any
 
 from torch import nn
 
 from .core import Callback
+from .every import EveryCallback
 
 # %% ../../nbs/24_callback.training.ipynb #f5646842
 class ShortEpochCallback(Callback):
@@ -32,21 +34,18 @@ class ShortEpochCallback(Callback):
     def _n_batches(self):
         n = self.learn.n_iter
         if n is None: raise ValueError('ShortEpochCallback takes a fraction of the batches, but the loader does not say how many it has '
-                                       '(it has no `len`): use StopAfter(n_iter)')
+                                       '(it has no `len`): use StopAfter(500) for 500 batches')
         return ceil(self.pct*n - 1e-9)   # .1*30 is a little more than 3
 
 # %% ../../nbs/24_callback.training.ipynb #9eb8846f
-class StopAfter(Callback):
-    "Ends the fit after `n_iter` training batches; the epoch is validated and recorded"
-    modes,run_valid = ('fit',),False
+class StopAfter(EveryCallback):
+    "Ends the fit when so much is done; the epoch is validated and recorded"
     def __init__(self,
-        n_iter:int # training batches in all
+        much:Any # how much: 500 training batches, or text such as '30m', '1e6sp', '3ep', or a `Time`
     ):
-        if not isinstance(n_iter, int) or n_iter<1: raise ValueError(
-            f'StopAfter counts batches: n_iter must be a whole number, 1 or more, not {n_iter!r}')
-        self.n_iter = n_iter
-    def after_batch(self):
-        if self.learn.train_iter>=self.n_iter: self.learn.stop(f'{self.n_iter} batches are trained')
+        self.set_every(f'{much}ba' if type(much) is int else much)
+        if not self.every: raise ValueError(f"StopAfter({much!r}) would never stop: write how much is to be done, as 500 (batches) or '30m'")
+    def act(self): self.learn.stop(f'{self.every.spec} of training are done')
 
 # %% ../../nbs/24_callback.training.ipynb #963a3d0c
 bn_types = (nn.modules.batchnorm._BatchNorm,)
