@@ -9,7 +9,7 @@ from torch.utils.data import *
 
 from learnkit.core import nested_reorder, set_seed, to_device
 from learnkit.data import *
-from learnkit.data import FuncLoader
+from learnkit.data import FuncLoader, TensorRows, whole_batch
 
 torch.set_num_threads(1)
 fast = settings(max_examples=100, deadline=None)

@@ -6,6 +6,7 @@ import pytest, torch, torch.nn.functional as F
 from hypothesis import given, settings, strategies as st
 from torch import nn
 from learnkit.losses import *
+from learnkit.losses import check_loss, loss_hint
 
 class_losses = CrossEntropyLossFlat, LabelSmoothingCrossEntropyFlat, FocalLossFlat
 few = settings(deadline=None, max_examples=60)

@@ -10,6 +10,7 @@ from torch.optim import SGD
 from torch.utils._python_dispatch import TorchDispatchMode
 from learnkit.callback.core import *
 from learnkit.callback.mixup import *
+from learnkit.callback.mixup import reduce_loss
 from learnkit.data import DataLoaders
 from learnkit.learner import Learner
 from learnkit.losses import *
