@@ -7,6 +7,9 @@ READY := .venv/.ready
 PINS  := tests/constraints.txt
 PIP   := -m pip --disable-pip-version-check
 
+# Tests run beside each other, a process a core
+BESIDE := -n logical --maxprocesses 8 --dist worksteal
+
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -14,7 +17,7 @@ demo: $(READY)  ## train on handwritten digits, save, load in a fresh process, p
 	$(PY) nbs/examples/digits.py
 
 test: $(READY)  ## run every notebook, tests/, and the checks that code, notebooks and README agree
-	$(PY) -m pytest tests
+	$(PY) -m pytest tests $(BESIDE)
 
 lib: $(READY)  ## clean the notebooks and export them to learnkit/
 	.venv/bin/nbdev_clean
@@ -47,7 +50,7 @@ compat:  ## run the tests on fastcore 2 and fastprogress 1.0, or on what COMPAT=
 	@$(OTHER)/bin/python -c '' 2>/dev/null || { $(find_python); "$$py" -m venv --clear $(OTHER); }
 	@grep -vE '^(fastcore|fastprogress)==' $(PINS) > $(OTHER)/pins.txt
 	@$(OTHER)/bin/python $(PIP) install -q --use-pep517 -e '.[test]' $(COMPAT) -c $(OTHER)/pins.txt
-	LEARNKIT_COMPAT=1 $(OTHER)/bin/python -m pytest tests
+	LEARNKIT_COMPAT=1 $(OTHER)/bin/python -m pytest tests $(BESIDE)
 
 # A .venv that was moved or copied with its folder still points to the old place: set it up anew.
 ifneq ($(shell cat $(READY) 2>/dev/null),$(CURDIR))

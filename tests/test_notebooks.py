@@ -1,4 +1,4 @@
-"""Runs every notebook from top to bottom in a process of its own, while the other tests run (`runs` in conftest.py).
+"""Runs every notebook from top to bottom in a process of its own.
 
 What it runs and skips is what `nbdev_test` does, but it needs no nbdev, so it serves with every fastcore. To run one by
 hand: `python tests/test_notebooks.py nbs/00_core.ipynb`.
@@ -36,8 +36,8 @@ def start(path):
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
 @pytest.mark.parametrize('path', nbs, ids=lambda p: p.relative_to(root/'nbs').as_posix())
-def test_notebook(path, runs):
-    res = runs[path].result()
+def test_notebook(path):
+    res = start(path)
     assert res.returncode == 0, res.stdout[-6000:]
 
 def test_a_failing_cell_is_seen(tmp_path):
