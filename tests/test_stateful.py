@@ -1,5 +1,5 @@
 """Data that cannot be indexed but knows its place: a run goes on from it without making an item again, and ends as one that was not stopped."""
-import os, random, warnings
+import multiprocessing as mp, os, random, warnings
 from itertools import count
 
 import numpy as np, pytest, torch
@@ -18,8 +18,11 @@ from test_resume import learner as _learner
 BS,PER,N = 4,4,14   # 4 batches an epoch, the last one is short
 
 class Made:
-    "How often items were made, in this process"
-    n = 0
+    "How often items were made, in this process and its workers"
+    count = mp.Value('i')
+    @classmethod
+    def one(cls):
+        with cls.count.get_lock(): cls.count.value += 1
 
 class Source(IterableDataset):
     "Draws from a generator of its own, which goes on from epoch to epoch, and from the global ones where `globally`; knows its place"
@@ -30,7 +33,7 @@ class Source(IterableDataset):
         self.i,self.at = self.at,0
         while self.i<N//n:
             self.i += 1
-            Made.n += 1
+            Made.one()
             x = torch.cat([torch.rand(3, generator=self.g), torch.tensor([float(self.i*n+k)])])
             if self.globally: x = x + torch.rand(4) + random.random() + float(np.random.rand())
             yield x, x.sum()[None]/10
@@ -48,7 +51,7 @@ class Own:
     def __init__(self): self.i = 0
     def __iter__(self):
         for self.i in count(self.i+1):
-            Made.n += 1
+            Made.one()
             x = torch.full((BS,4), self.i/9.) + torch.rand(BS, 4)
             yield x, x.sum(1, keepdim=True)
     def state_dict(self): return dict(i=self.i, deep=[(1, 'a', None)])
@@ -59,8 +62,18 @@ def no_fsync():
     "That files are on the disk is tested elsewhere; here it takes the longest"
     with pytest.MonkeyPatch.context() as m: m.setattr(os, 'fsync', lambda fd: None); yield
 
+loaders = []
 def stateful_loader(*args, **kwargs):
-    return pytest.importorskip('torchdata.stateful_dataloader').StatefulDataLoader(*args, **kwargs)
+    loaders.append(pytest.importorskip('torchdata.stateful_dataloader').StatefulDataLoader(*args, **kwargs))
+    return loaders[-1]
+
+@pytest.fixture(autouse=True)
+def no_workers_are_left():
+    "The garbage collector would wait 5 s for each"
+    yield
+    for it in [dl._iterator for dl in loaders]:
+        if hasattr(it, '_shutdown_workers'): it._shutdown_workers()
+    loaders.clear()
 
 def learner(path, data, cbs=(), **kwargs):
     return _learner(path, [*cbs, *([lambda: LimitBatches(PER)] if data is Own else [])], data=data, **{'every':'1ba', **kwargs})
@@ -70,7 +83,7 @@ def stopped(make, *crashes, n=3):
     for crash in crashes:
         with pytest.raises(SystemError): fit(make(), n, cbs=crash)
         random.random(), torch.rand(3), np.random.rand()
-    Made.n = 0
+    Made.count.value = 0
     return fit(make(), n)
 
 DATA = dict(dataset=lambda: DataLoader(Source(True), BS), rewound=lambda: DataLoader(Rewound(), BS), own=Own, torchdata=lambda: stateful_loader(Source(True), BS),
@@ -91,13 +104,14 @@ def test_at_every_batch_and_no_item_is_made_again(kind, k, straight, tmp_path):
     whole = straight(kind)
     learn = stopped(lambda: learner(tmp_path, DATA[kind]), Crash(k))
     assert_same(whole, end(learn))
-    assert Made.n==(3*PER-k if kind=='own' else 3*N - k//PER*N - k%PER*BS)
+    assert Made.count.value==(3*PER-k if kind=='own' else 3*N - k//PER*N - k%PER*BS)
 
 @pytest.mark.parametrize('k', [1, 2, 4, 5, 6, 9, 12])
 def test_in_workers(k, straight, tmp_path):
     "Each worker has its own part of the data, and its own place"
     whole = straight('workers')
     assert_same(whole, end(stopped(lambda: learner(tmp_path, DATA['workers']), Crash(k))))
+    assert Made.count.value==3*N - k//PER*N - sum((4, 4, 3, 3)[:k%PER])
 
 @pytest.mark.parametrize('kind', ['dataset','rewound','own','torchdata'])
 def test_crash_after_crash(kind, straight, tmp_path):
@@ -125,14 +139,14 @@ def test_with_indices_it_counts(tmp_path):
 class Mapped(Noisy):
     "Has indices, and a state too"
     made = 0
-    def __getitem__(self, i): self.made += 1; Made.n += 1; return torch.full((4,), self.made/9.), torch.ones(1)
+    def __getitem__(self, i): self.made += 1; Made.one(); return torch.full((4,), self.made/9.), torch.ones(1)
     def state_dict(self): return dict(made=self.made)
     def load_state_dict(self, d): self.made = d['made']
 
 def test_a_data_set_with_indices_and_a_state(tmp_path):
     data = lambda: stateful_loader(Mapped(), BS, generator=torch.Generator(), shuffle=True)
     assert_same(end(fit(learner(tmp_path/'a', data))), end(stopped(lambda: learner(tmp_path/'b', data), Crash(3), Crash(6))))
-    assert Made.n==3*N - N - 2*BS
+    assert Made.count.value==3*N - N - 2*BS
 
 class Shuffled(Sampler):
     "Has generators of its own, and no more"
@@ -194,9 +208,9 @@ def test_a_checkpoint_without_a_place(kind, straight, tmp_path, capsys):
     folder = tmp_path/'checkpoints'/'fit-1'
     state = read_checkpoint(checkpoints(folder)[0]); del state['place']
     write_checkpoint(state, checkpoints(folder)[0])
-    Made.n = 0
+    Made.count.value = 0
     assert_same(straight(kind), end(fit(learn)))
-    assert 'its first 3 batches are gone through again' in capsys.readouterr().out and Made.n>=(3*N if kind=='dataset' else 3*PER)
+    assert 'its first 3 batches are gone through again' in capsys.readouterr().out and Made.count.value>=(3*N if kind=='dataset' else 3*PER)
 
 def test_only_data_is_in_the_file(tmp_path):
     for kind in ('dataset','own','torchdata'):
