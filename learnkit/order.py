@@ -14,6 +14,7 @@ from hashlib import blake2b
 from typing import Any
 
 import torch
+from fastcore.basics import patch
 from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 
 from .core import no_random, noop
@@ -162,14 +163,6 @@ class Ordered:
         by = dict(sampler=self.plan, batch_size=None) if dl.batch_sampler is None else dict(batch_sampler=self.plan)
         self.loader = DataLoader(Seeded(dl.dataset) if self.draws else dl.dataset, generator=torch.Generator(), **by, **kept)
 
-    def _find_keeper(self):
-        "Who knows the place: the loader, or a data set in this process"
-        dl,ds = self.dl,getattr(self.dl, 'dataset', None)
-        if is_stateful(dl): self.keeper = dl
-        elif is_stateful(ds) and type(dl).__iter__ is DataLoader.__iter__ and not dl.num_workers:
-            kept = {k:getattr(dl, k) for k in ('batch_size','drop_last','collate_fn','pin_memory','generator')}
-            self.keeper,self.through = ds,DataLoader(Ending(ds), **kept)
-
     def at(self,
         epoch:int,           # which epoch
         start:int=0,         # the number of the first batch
@@ -189,33 +182,6 @@ class Ordered:
         self.plan.said = written_down(dl.sampler if dl.batch_sampler is None else dl.batch_sampler, seed, self.epoch)[self.start:]
         self.loader.generator.manual_seed(seed)
         return Inside(Stream(seed), self.loader) if self.swaps else iter(self.loader)
-
-    def _gone_through(self, seed):
-        saved,start,stream,self.saved = self.saved,self.start,Stream(seed),None
-        if self.keeper is None: return Inside(stream, self.through, start)
-        if saved is not None: self._send(saved['keeper'])
-        self.sent = saved is not None or (self.sent and not self.inside.given)   # if it was sent to its end, it may have to be begun twice
-        if saved is None or not start: it = Inside(stream, self.through, start, again=self.sent)
-        else:
-            it = Inside(stream, () if saved['over'] else self.through)   # to begin may draw, as it did then
-            stream.own = _from_plain(*saved['stream'])
-        self.inside = it
-        return it
-
-    def _send(self, state):
-        try: self.keeper.load_state_dict(state)
-        except Exception as e:
-            e.add_note(f'{type(self.keeper).__name__}.load_state_dict was given the state that is in the checkpoint: is this still the same data, with as many workers?')
-            raise
-
-    def place(self,
-        done:int # how many batches of this epoch are trained; 0: it is over
-    ) -> dict|None:
-        "What `at` needs to go on from here; None if it needs nothing, or goes through the data again"
-        if self.inside is None: return None
-        over = self.inside.over or getattr(getattr(self.through, 'dataset', None), 'over', False)
-        if not done and not over and isinstance(self.dl, DataLoader): return None   # broken off: it begins anew
-        return dict(keeper=self.keeper.state_dict(), over=over, stream=_plain(*self.inside.stream.own) if done else None)
 
     @property
     def indexed(self) -> bool:
@@ -239,3 +205,43 @@ class Ordered:
     def __getattr__(self, k):
         if k=='dl': raise AttributeError(k)
         return getattr(self.dl, k)
+
+# %% ../nbs/40_order.ipynb #e1964a23
+@patch
+def _find_keeper(self:Ordered):
+    "Who knows the place: the loader, or a data set in this process"
+    dl,ds = self.dl,getattr(self.dl, 'dataset', None)
+    if is_stateful(dl): self.keeper = dl
+    elif is_stateful(ds) and type(dl).__iter__ is DataLoader.__iter__ and not dl.num_workers:
+        kept = {k:getattr(dl, k) for k in ('batch_size','drop_last','collate_fn','pin_memory','generator')}
+        self.keeper,self.through = ds,DataLoader(Ending(ds), **kept)
+
+@patch
+def _gone_through(self:Ordered, seed):
+    saved,start,stream,self.saved = self.saved,self.start,Stream(seed),None
+    if self.keeper is None: return Inside(stream, self.through, start)
+    if saved is not None: self._send(saved['keeper'])
+    self.sent = saved is not None or (self.sent and not self.inside.given)   # if it was sent to its end, it may have to be begun twice
+    if saved is None or not start: it = Inside(stream, self.through, start, again=self.sent)
+    else:
+        it = Inside(stream, () if saved['over'] else self.through)   # to begin may draw, as it did then
+        stream.own = _from_plain(*saved['stream'])
+    self.inside = it
+    return it
+
+@patch
+def _send(self:Ordered, state):
+    try: self.keeper.load_state_dict(state)
+    except Exception as e:
+        e.add_note(f'{type(self.keeper).__name__}.load_state_dict was given the state that is in the checkpoint: is this still the same data, with as many workers?')
+        raise
+
+@patch
+def place(self:Ordered,
+    done:int # how many batches of this epoch are trained; 0: it is over
+) -> dict|None:
+    "What `at` needs to go on from here; None if it needs nothing, or goes through the data again"
+    if self.inside is None: return None
+    over = self.inside.over or getattr(getattr(self.through, 'dataset', None), 'over', False)
+    if not done and not over and isinstance(self.dl, DataLoader): return None   # broken off: it begins anew
+    return dict(keeper=self.keeper.state_dict(), over=over, stream=_plain(*self.inside.stream.own) if done else None)

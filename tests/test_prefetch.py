@@ -1,5 +1,5 @@
 """Prefetching changes when batches are made and copied, and nothing else: batches, weights, random numbers, errors and the place in the data are as without it."""
-import gc, threading, traceback, weakref
+import gc, signal, threading, time, traceback, weakref
 from collections import UserDict, namedtuple
 from unittest import mock
 
@@ -97,12 +97,13 @@ class Lazy(Sampler):
     def __iter__(self): return (int(torch.randint(N, ())) for _ in range(N))
 
 @pytest.mark.parametrize('persistent', [False, True])
-def test_workers(persistent):
+@pytest.mark.parametrize('cbs', [(), (lambda: ValidateEvery('3ba'),)], ids=['','validate_every'])
+def test_workers(cbs, persistent):
     "A thread by itself; validation inside of training too"
     data = lambda: DataLoader(Noisy(), BS, shuffle=True, num_workers=2, persistent_workers=persistent)
     threads = []
     watch = at('after_batch', lambda cb: threads.append(len(prefetching())))
-    assert run(Prefetch(), watch, data=data)==run(data=data)
+    assert run(Prefetch(), watch, *(cb() for cb in cbs), data=data)==run(*(cb() for cb in cbs), data=data)
     assert max(threads)>=1
 
 def test_a_lazy_sampler_with_workers():
@@ -211,16 +212,15 @@ def test_the_data_may_cancel(cancel):
 
 def test_interrupted_while_it_waits():
     "Ctrl-C reaches the loop, which is waiting for the thread"
-    waits = threading.Event()
     def data():
         yield torch.ones(4, 4),torch.ones(4, 1)
-        waits.wait(20)
+        time.sleep(.2)
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+        time.sleep(.1)
         yield torch.ones(4, 4),torch.ones(4, 1)
     learn = learner(Prefetch(1, True), lambda: data)
-    class Due(prefetch.deque):
-        def popleft(self): waits.set(); raise KeyboardInterrupt
-    with mock.patch.object(prefetch, 'deque', Due), pytest.raises(KeyboardInterrupt): learn.fit(1)
-    assert not prefetching()
+    with pytest.raises(KeyboardInterrupt): learn.fit(1)
+    assert not prefetching() and learn.mode is None and learn.train_iter==1
 
 def test_no_batch_is_kept():
     refs = []
