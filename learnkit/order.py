@@ -143,10 +143,12 @@ class Ending(IterableDataset):
 _kept = '''num_workers collate_fn pin_memory timeout worker_init_fn multiprocessing_context prefetch_factor persistent_workers
            pin_memory_device in_order'''.split()
 
+def _torchdata(dl): return type(dl).__module__.startswith('torchdata.')
+
 def _counted(dl):
     "Can a `DataLoader` that counts stand in for `dl`?"
     if not isinstance(dl, DataLoader) or isinstance(dl.dataset, IterableDataset): return False
-    return type(dl).__iter__ is DataLoader.__iter__ or (type(dl).__module__.startswith('torchdata.') and not is_stateful(dl.dataset))
+    return type(dl).__iter__ is DataLoader.__iter__ or (_torchdata(dl) and not is_stateful(dl.dataset))
 
 class Ordered:
     "The batches of `dl`, in an order that depends on `seed` and the epoch alone, from number `start` on"
@@ -243,5 +245,6 @@ def place(self:Ordered,
     "What `at` needs to go on from here; None if it needs nothing, or goes through the data again"
     if self.inside is None: return None
     over = self.inside.over or getattr(getattr(self.through, 'dataset', None), 'over', False)
-    if not done and not over and isinstance(self.dl, DataLoader): return None   # broken off: it begins anew
+    anew = isinstance(self.dl, DataLoader) or _torchdata(self.dl)   # whatever its state, when it is begun after an epoch that was broken off
+    if not done and not over and anew: return None
     return dict(keeper=self.keeper.state_dict(), over=over, stream=_plain(*self.inside.stream.own) if done else None)

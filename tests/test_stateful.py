@@ -249,3 +249,15 @@ def test_no_state_is_asked_before_the_data_is_gone_through():
     class Asked(Own):
         def state_dict(self): raise AssertionError('too early')
     assert Ordered(Asked(), 0).place(0) is None
+
+def nodes():
+    "torchdata's other way to make batches"
+    tn = pytest.importorskip('torchdata.nodes')
+    def collate(xs): x = torch.stack(xs); return x, x.sum(1, keepdim=True)/10
+    batches = tn.Batcher(tn.IterableWrapper([torch.tensor([float(i), 1., 2., 3.]) for i in range(N)]), BS, drop_last=False)
+    return tn.Loader(tn.ParallelMapper(batches, collate, num_workers=1, method='thread'), restart_on_stop_iteration=False)
+
+@pytest.mark.parametrize('cbs,every,k', [((), '1ba', 1), ((), '1ba', 4), ((), '1ba', 6), ((), '1ep', 6), ((Cut,), '1ba', 3), ((Cut,), '1ep', 3)])
+def test_nodes(cbs, every, k, tmp_path):
+    def make(path): return learner(path, nodes, cbs, every=every)
+    assert_same(end(fit(make(tmp_path/'a'))), end(stopped(lambda: make(tmp_path/'b'), Crash(k))))
