@@ -69,6 +69,7 @@ from .export import *
 from .callback.bars import *
 from .profile import *
 from .close import *
+from .callback.prefetch import *
 
 # %% ../nbs/90_all.ipynb #3450b9ff
 __all__ = [o for o in dir() if not o.startswith('_')]

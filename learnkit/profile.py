@@ -235,10 +235,21 @@ def events(self:Profile) -> Times:
     res.sort(key=lambda r: -r['seconds'])
     return res
 
+@patch(as_prop=True)
+def waiting(self:Profile) -> float:
+    "The part of the run that the loop spent waiting for the loaders, from 0 to 1"
+    return sum(r['share'] for r in self.phases() if r['phase'] in ('loader start','loader wait'))
+
+@patch(as_prop=True)
+def summary(self:Profile) -> str:
+    "How long it took, how much of that was waiting for data, and what might help"
+    cure = '; more workers may help (`num_workers` of the DataLoader), or `Prefetch`' if self.waiting>=.1 else ''
+    return f'in all {self.seconds:.3f} s; waiting for data: {self.waiting:.0%} of it{cure}'
+
 @patch
-def __repr__(self:Profile): return f'{self.phases()}\n\n{self.callbacks()}\n\nin all {self.seconds:.3f} s'
+def __repr__(self:Profile): return f'{self.phases()}\n\n{self.callbacks()}\n\n{self.summary}'
 @patch
-def _repr_html_(self:Profile): return f'{self.phases()._repr_html_()}{self.callbacks()._repr_html_()}<p>in all {self.seconds:.3f} s</p>'
+def _repr_html_(self:Profile): return f'{self.phases()._repr_html_()}{self.callbacks()._repr_html_()}<p>{self.summary}</p>'
 
 # %% ../nbs/51_profile.ipynb #c1323db5
 @patch

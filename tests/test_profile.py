@@ -8,6 +8,7 @@ from torch import nn
 
 from learnkit.callback.core import Callback, CancelBatch, CancelEpoch, CancelFit, CancelTrain, CancelValid, Dispatcher, event
 from learnkit.callback.every import ValidateEvery
+from learnkit.callback.prefetch import Prefetch
 from learnkit.callback.progress import ProgressCallback
 from learnkit.callback.recorder import silent
 from learnkit.profile import Profile, ProfileCallback, Row, TimerCallback
@@ -369,6 +370,40 @@ def test_the_trace_is_limited():
     assert p.trace()['otherData']=={'dropped': p.dropped}
 
 # ------------------------------------------------------------------------------------------------ views, timer, device
+@pytest.mark.parametrize('share,told', [(0, False), (.05, False), (.3, True), (.9, True)])
+def test_waiting_for_data(share, told):
+    "… is measured, for training and validation, and what may help is said if it matters"
+    clock = Clock()
+    class Loader(list):
+        def __iter__(self):
+            for b in super().__iter__(): clock.sleep(round(1e6*share)); yield b
+    class Model(Reg):
+        def forward(self, x): clock.sleep(round(1e6*(1-share))); return super().forward(x)
+    learn,_ = profiled(clock=clock, model=Model(), dls=(Loader(batches(3)), Loader(batches(2))))
+    learn.fit(2)
+    p = learn.profiler.result
+    assert p.waiting==pytest.approx(share, abs=.001)
+    assert f'waiting for data: {share:.0%} of it' in repr(p) and f'waiting for data: {share:.0%} of it' in p._repr_html_()
+    assert ('num_workers' in p.summary and 'Prefetch' in p.summary)==told
+
+def test_nothing_was_waited_for(): assert Profile().waiting==0 and 'waiting for data: 0%' in repr(Profile())
+
+def test_waiting_with_prefetch():
+    "What a thread does meanwhile is not waited for; what is waited for is no callback's time"
+    learn = learner()
+    p = learn.profile(cbs=Prefetch(2, thread=True))
+    assert p.rows[Row('train', 'phase', 'loader wait')][0]==3+1 and p.rows[Row('train', 'callback', 'prefetch', 'before_fetch')][0]==3+1
+
+def test_the_file_is_json_that_viewers_read(tmp_path):
+    "The fields of Chrome's Trace Event Format, in one object, in order of time, and only numbers that JSON has"
+    def no(s): raise AssertionError(f'{s} is no JSON')
+    learner().profile(2, fname=tmp_path/'t.json')
+    t = json.loads((tmp_path/'t.json').read_text(), parse_constant=no)
+    check_trace(t)
+    slices = [e for e in t['traceEvents'] if e['ph']=='X']
+    assert all({'name','ph','ts','dur','pid','tid'}<={*e} and all(isinstance(e[k], (int,float)) for k in ('ts','dur')) for e in slices)
+    assert [e['ts'] for e in slices]==sorted(e['ts'] for e in slices) and {e['name'] for e in slices}>={'fit','epoch','train','validate','batch','loader wait','forward','backward','step'}
+
 def test_views_agree():
     clock = Clock()
     learn,_ = profiled(sleepy(FIT, lambda e: clock.sleep(1000)), clock=clock)

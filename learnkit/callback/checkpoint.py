@@ -26,6 +26,7 @@ class CheckpointCallback(Callback):
     "Saves the whole run now and then, keeps the newest and the best, and goes on from the newest with `fit(..., resume='auto')`"
     order,run_valid,modes,saves = 100,False,('fit',),('every','seed')
     keeps_runs = True   # so `fit` may be told to resume
+    asks_place = False  # is the data asked where it is? Not if the answer cannot be saved
     def __init__(self,
         every:Any='1ep',               # how often: '500ba', '2ep', '10m', …; see `Every`
         keep:int=3,                    # how many of the newest to keep
@@ -43,7 +44,7 @@ class CheckpointCallback(Callback):
         store_attr('keep,n_best,on_exception,background,on_error,overwrite')
         self.every,self.root = Every(every),Path(folder)
         self.monitor = best if best is None or isinstance(best, Monitor) else Monitor(best)
-        self.n_fit,self.seed,self.found,self.thread,self.failed = 0,None,None,None,None
+        self.n_fit,self.seed,self.found,self.place,self.thread,self.failed = 0,None,None,None,None,None
 
     @property
     def folder(self) -> Path:
@@ -55,18 +56,21 @@ class CheckpointCallback(Callback):
         self.n_fit += 1
         self.every.start(learn)
         if self.monitor: self.monitor.start(learn)
-        self.seed,self.found = self._draw_seed(),None
+        self.seed,self.found,self.place = self._draw_seed(),None,None
         learn.run_state(0)   # is there a state that cannot be saved? Better known now than after an hour
         if learn.resume is None: self._begin()
         else: self._go_on(learn.resume)
         self.ordered = [None if dl is None else Ordered(dl, (self.seed, i)) for i,dl in enumerate((learn.dls.train, learn.dls.valid))]
+        self.asks_place = True
 
     def before_train(self):
         learn,found = self.learn,self.found
         resumed = found is not None and found['epoch']==learn.epoch
-        learn.dl = self.ordered[0].at(learn.epoch, found['done'] if resumed else 0)
+        place = self.place if resumed or found is None else None
+        learn.dl,self.place = self.ordered[0].at(learn.epoch, found['done'] if resumed else 0, place),None
         if resumed:
-            if not learn.dl.indexed: print(f"this data cannot be indexed: its first {found['done']} batches are gone through again, untrained")
+            if place is None and not learn.dl.indexed: print(
+                f"this data cannot be indexed: its first {found['done']} batches are gone through again, untrained (a loader with a `state_dict` could go on from it)")
             learn.start_iter,self.found = found['done'],None
             learn.restore(found)   # once more, as the callbacks have begun a new epoch since
 
@@ -122,6 +126,7 @@ def _go_on(self:CheckpointCallback, resume):
     learn.restore(state)
     learn.start_epoch = learn.n_epoch if over else min(state['epoch'], learn.n_epoch)
     if state['done']: self.found = state
+    self.place = state.get('place')
     learn('after_load_checkpoint', path=path)
     print(f'{path.parent.name}/{path.name}: ' + ('the run is finished' if over else f"going on with epoch {state['epoch']}, batch {state['done']}"))
 
@@ -139,11 +144,20 @@ def save(self:CheckpointCallback,
     learn('before_save_checkpoint')
     self._wait()
     rows  = getattr(getattr(learn, 'recorder', None), 'history', None)
-    state = learn.run_state(epoch, done, copy=self.background)
+    state = dict(learn.run_state(epoch, done, copy=self.background), place=self._place(done))
     args  = state,self.folder/f'{prefix}{learn.train_iter:08}{suffix}.pth',dict(info, results=plain(rows[-1]) if rows else {})
     if rank_distrib()==0 and self.background: self.thread = Thread(target=self._write, args=args); self.thread.start()
     elif rank_distrib()==0: self._write(*args); self._wait()
     learn('after_save_checkpoint')
+
+@patch
+def _place(self:CheckpointCallback, done):
+    "What the training data says about its place, if counting does not find it"
+    if not self.asks_place: return None
+    try: return plain(self.ordered[0].place(done), 'place', copy=True)
+    except TypeError as e:
+        self.asks_place = False
+        warn(f'{e}. A resumed run will go through the first batches of its epoch again, untrained.')
 
 @patch
 def _say_where(self:CheckpointCallback):
