@@ -25,7 +25,7 @@ import torch
 from fastcore.basics import GetAttr, camel2snake, patch, store_attr
 from fastcore.foundation import L
 
-from ..core import detuplify, find_bs, one_param, tuplify
+from ..core import detuplify, find_bs, get_model, one_param, tuplify
 from ..events import (Cancel, CancelBackward, CancelBackwardException, CancelBatch, CancelBatchException, CancelEpoch, CancelEpochException, CancelFit,
                              CancelFitException, CancelStep, CancelStepException, CancelTrain, CancelTrainException, CancelValid, CancelValidException,
                              CancelZeroGrad, CancelZeroGradException, Events, cancel_types, cancelled, event, nearest, taken)
@@ -48,13 +48,15 @@ class Callback(GetAttr):
 
     def __init__(self, **events:Callable): # functions by event name; each becomes a method, so it takes the callback as `self`
         for k,f in events.items():
+            k = event.also.get(k, k)
             if k not in event: raise TypeError(f'{type(self).__name__}() was given `{k}`, which is no event: {nearest(k, event)}')
             setattr(self, k, MethodType(f, self))
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
-        for k in vars(cls):
-            if re.match('(before|after)_', k) and k not in event: raise TypeError(
+        for k in [*vars(cls)]:
+            if k in event.also: setattr(cls, event.also[k], vars(cls)[k])
+            elif re.match('(before|after)_', k) and k not in event: raise TypeError(
                 f"{cls.__name__}.{k} is named like an event, but there is none of that name: {nearest(k, event)} "
                 f"If it's meant to be one, call `event.register('{k}')` first.")
 
@@ -70,7 +72,7 @@ class Callback(GetAttr):
     def hears(self, name:str) -> bool:
         "Whether event `name` reaches this callback now, as `run`, `run_train`, `run_valid` and `modes` say"
         learn = self.learn
-        if not self.run or (learn is not None and is_muted(self, learn.mode)): return False
+        if not (self.run or name=='cleanup') or (learn is not None and is_muted(self, learn.mode)): return False   # what was taken is given back
         return not event.in_batch(name) or bool(self.run_train if learn is None or learn.training else self.run_valid)
 
     def state_dict(self) -> dict:
@@ -100,6 +102,8 @@ class Callback(GetAttr):
                              f'`{type(self).__name__}` has no attribute `{k}` (and belongs to no Learner yet, whose attributes it would read)')
 
     def __setattr__(self, k, v):
+        if k in _flags and not v and v!=False: raise TypeError(   # it would be silent from now on
+            f'`{k}` says whether a {type(self).__name__} hears anything, so it must be True or False, not {v!r}: give your attribute another name')
         learn = self.__dict__.get('learn')
         if learn is not None and k!='learn':
             if k in _gates or k in event: learn.rebind()   # who hears what has changed
@@ -109,7 +113,8 @@ class Callback(GetAttr):
 
     def __repr__(self): return type(self).__name__
 
-_gates = {'run', 'run_train', 'run_valid', 'order', 'modes'}
+_flags = {'run', 'run_train', 'run_valid'}
+_gates = {*_flags, 'order', 'modes'}
 
 # %% ../../nbs/06_callback.core.ipynb #8fa4b035
 def is_muted(cb:Any, mode:str|None) -> bool:
@@ -235,15 +240,32 @@ def add_cb(self:Dispatcher,
 def remove_cb(self:Dispatcher,
     cb:Callback|type # a callback, or a class of which all instances go
 ) -> Dispatcher:
-    "Remove a callback, or all of a class; one that is not there is no error"
+    "Remove a callback, or all of a class; one that is not there is no error. One that leaves in the middle of a run hears `cleanup` first."
     for o in [o for o in self.cbs if o is cb or (isclass(cb) and isinstance(o, cb))]:
+        give_back = self.mode is not None and _listener(o, 'cleanup', self.mode)
+        self._take_out([o])
+        if give_back: self._goodbye(o, give_back)
+    return self
+
+@patch
+def _take_out(self:Dispatcher, cbs):
+    for o in cbs:
+        if not any(c is o for c in self.cbs): continue
         self.cbs = L(c for c in self.cbs if c is not o)
         namesakes = [c for c in self.cbs if c.name==o.name]
         if namesakes: setattr(self, o.name, namesakes[-1])
         elif vars(self).get(o.name) is o: delattr(self, o.name)
         o.learn = None
     self.rebind()
-    return self
+
+@patch
+def _goodbye(self:Dispatcher, cb, f):
+    "The `cleanup` of a callback that is no longer among the others"
+    cb.learn = self
+    try: f()
+    except BaseException as e:
+        if not self._settled(e, cb, 'cleanup'): raise
+    finally: cb.learn = None
 
 # %% ../../nbs/06_callback.core.ipynb #c0043557
 @patch
@@ -277,7 +299,7 @@ def added_cbs(self:Dispatcher, cbs:Callback|type|list|None):
     try:
         for cb in L(cbs): self.add_cb(cb); added.append(self.cbs[-1])
         yield self
-    finally: self.remove_cbs(added)
+    finally: self._take_out(added)
 
 @patch
 @contextmanager
@@ -285,7 +307,7 @@ def removed_cbs(self:Dispatcher, cbs:Callback|type|list|None):
     "Do without these callbacks, instances or classes, for the length of a `with` block"
     before = list(self.cbs)
     gone = [o for o in before for c in L(cbs) if o is c or (isclass(c) and isinstance(o, c))]
-    self.remove_cbs(gone)
+    self._take_out(gone)
     try: yield self
     finally:
         self.add_cbs(gone)
@@ -302,7 +324,8 @@ class TrainEvalCallback(Callback):
         learn.epoch,learn.train_iter,learn.pct_train,learn.loss = 0,0,0.,torch.tensor(0.)
         if device is not None: learn.model.to(device)
         if hasattr(learn.loss_func, 'to'): learn.loss_func.to(getattr(one_param(learn.model), 'device', device))
-        if hasattr(learn.model, 'reset'): learn.model.reset()
+        model = get_model(learn.model)
+        if hasattr(model, 'reset'): model.reset()
 
     def before_train(self):
         learn = self.learn
