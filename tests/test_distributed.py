@@ -1,6 +1,5 @@
 """Several processes: what each of them trains, measures and predicts is what one process would, and what a loop by hand gives."""
-import warnings
-from contextlib import nullcontext
+from datetime import timedelta
 
 import pytest, torch
 from torch import distributed as dist, nn
@@ -41,7 +40,7 @@ def everywhere(t):
 
 def _inside(rank, world, path, f, args):
     torch.set_num_threads(1)
-    dist.init_process_group('gloo', init_method=f'file://{path}', rank=rank, world_size=world)
+    dist.init_process_group('gloo', init_method=f'file://{path}', rank=rank, world_size=world, timeout=timedelta(seconds=60))
     try: f(rank, world, *args)
     finally: dist.destroy_process_group()
 
@@ -87,7 +86,7 @@ def _wrapped(rank, world):
     learn.fit(2, cbs=Callback(after_epoch=lambda cb: cb.learn.mode=='fit' and cb.learn.get_preds()))
     first,*others = everywhere(weights(learn.model))
     assert all(torch.equal(first, o) for o in others) and not torch.equal(first, weights(net()))
-    for own in everywhere(torch.tensor(learn.recorder.history['valid_loss'])): assert own.tolist()==learn.recorder.history['valid_loss']
+    for own in everywhere(torch.tensor(learn.recorder.history['valid_loss'], dtype=torch.float64)): assert own.tolist()==learn.recorder.history['valid_loss']
     assert len(learn.get_preds()[0])==9
     with pytest.raises(ValueError, match='3 processes are to validate 2 rows'): learn.validate(dl=shards(data(2), 1, rank, world))
 
@@ -116,17 +115,14 @@ def _trains(rank, world):
     torch.manual_seed(5 + rank)
     learn.fit(2, cbs=[trainer, see := Sees()])
     hand = by_hand(rank, world, ds, 4, 2, trainer.seed)
-    assert torch.equal(state(hand), state(model))
-    assert all(torch.equal(weights(model), o) for o in everywhere(weights(model)))
+    assert torch.equal(weights(hand), weights(model)) and (rank or torch.equal(state(hand), state(model)))
+    assert all(torch.equal(state(model), o) for o in everywhere(state(model)))   # averages too, as a validation follows: it's that of process 0
     assert learn.model is model and learn.dls is dls and dls.loaders==loaders and learn.opt is not None and 'run' not in vars(trainer)
     assert see.seen==[('DistributedDataParallel','DistributedSampler')]*4
     # over all processes, each row once; batch norms have the averages of process 0, as PyTorch's wrapper has it
     parts = torch.stack(everywhere(torch.tensor([r[k] for r in learn.recorder.history for k in ('valid_loss','mae','rmse')])))
     assert torch.equal(parts, parts[:1].expand_as(parts))
-    if rank==0: want = torch.tensor(learn.validate()[:3])
-    else: want = torch.zeros(3)
-    dist.broadcast(want, 0)
-    assert torch.allclose(parts[0,-3:], want, rtol=1e-5)
+    assert torch.allclose(parts[0,-3:], torch.tensor(learn.validate()[:3]), rtol=1e-5)   # which is of all rows, in each process
 
 class Sees(Callback):
     def __init__(self): self.seen = []
@@ -137,7 +133,7 @@ def test_as_by_hand(processes): processes(2, _trains)
 
 def _with_others(rank, world, path):
     "Together with callbacks that replace loaders, models, batches; and afterwards after an error"
-    ds,valid = data(22),data(9)
+    ds,valid = data(24),data(9)
     def run(*cbs, n=2, **kw):
         torch.manual_seed(1)
         learn = learner(DataLoader(ds, 4, shuffle=True), DataLoader(valid, 3), path=path/f'{rank}')
@@ -145,8 +141,8 @@ def _with_others(rank, world, path):
         assert all(torch.equal(weights(learn.model), o) for o in everywhere(weights(learn.model))) and not isinstance(learn.model, DDP)
         return learn
     plain = run()
-    assert torch.equal(weights(run(ItemIndices(), EMACallback(), SaveModelCallback()).model), weights(plain.model))
-    run(MicroBatch(2)); run(GradientAccumulation(8)); run(LimitBatches(2, 1))
+    assert torch.equal(weights(run(ItemIndices(), SaveModelCallback()).model), weights(plain.model))
+    run(EMACallback()); run(MicroBatch(2)); run(GradientAccumulation(8)); run(LimitBatches(2, 1))
     def whole(cb): got.extend([cb.learn.get_preds()[1]]*(cb.learn.mode=='fit'))
     got = []
     run(Callback(after_epoch=whole))
@@ -222,10 +218,9 @@ def _syncs(rank, world):
     norm,seen = learn.model[1],[]
     with pytest.raises(ValueError, match='on the CPU'): learn.fit(1, cbs=DistributedTrainer(sync_bn=True))
     trainer = DistributedTrainer()
-    trainer.sync_bn = False
     class Converts(Callback):
-        order = trainer.order-1
-        def before_fit(self): self.norms = sync_norms(self.learn.model); trainer.norms = self.norms
+        order = trainer.order+1
+        def before_fit(self): trainer.norms = sync_norms(self.learn.model.module)
         def before_batch(self): seen.append(type(self.learn.model.module[1]))
     with pytest.raises(ValueError, match='SyncBatchNorm expected'): learn.fit(1, cbs=[trainer, Converts()])
     assert seen==[nn.SyncBatchNorm] and learn.model[1] is norm
