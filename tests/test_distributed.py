@@ -70,16 +70,16 @@ def _validates(rank, world, sizes):
         assert torch.allclose(torch.tensor(learn.validate(dl=DataLoader(ds, bs))), torch.tensor(alone.validate()), rtol=1e-5, atol=1e-6)   # each one all of it
         assert not any(isinstance(cb, DropPadding) for cb in learn.cbs)
 
-@pytest.mark.parametrize('world', [2,3])
-def test_means_and_predictions_of_all_rows_once(processes, world):
+@pytest.mark.parametrize('world,sizes', [(2, [(9,4), (9,1), (10,3), (8,4), (3,2)]), (3, [(9,2), (10,2), (4,1)])])
+def test_means_and_predictions_of_all_rows_once(processes, world, sizes):
     "9 rows of 3 or 2 processes, with batches of which the last is padding only, or partly, or has none"
-    processes(world, _validates, [(9,4), (9,1), (9,2), (10,3), (8,4), (3,2)])
+    processes(world, _validates, sizes)
 
 def _wrapped(rank, world):
     "The model of a user who wrapped it himself waits for the others at each call, in validation too"
     ds = data(9)
     dl = shards(ds, 4, rank, world)
-    learn = learner(dl, dl, DDP(net()), cbs=[ItemIndices])
+    learn = learner(shards(data(8), 4, rank, world), dl, DDP(net()), cbs=[ItemIndices])
     alone = learner(DataLoader(ds, 9), DataLoader(ds, 9))
     for m in (alone.model, learn.model.module): m[1].running_mean.add_(.5)
     assert torch.allclose(torch.tensor(learn.validate()), torch.tensor(alone.validate()), rtol=1e-5)
@@ -88,9 +88,25 @@ def _wrapped(rank, world):
     assert all(torch.equal(first, o) for o in others) and not torch.equal(first, weights(net()))
     for own in everywhere(torch.tensor(learn.recorder.history['valid_loss'], dtype=torch.float64)): assert own.tolist()==learn.recorder.history['valid_loss']
     assert len(learn.get_preds()[0])==9
-    with pytest.raises(ValueError, match='3 processes are to validate 2 rows'): learn.validate(dl=shards(data(2), 1, rank, world))
+    with pytest.raises(ValueError, match='2 processes are to validate 1 rows'): learn.validate(dl=shards(data(1), 1, rank, world))
 
-def test_a_model_that_is_wrapped_already(processes): processes(3, _wrapped)
+def test_a_model_that_is_wrapped_already(processes): processes(2, _wrapped)
+
+@pytest.mark.parametrize('make', [lambda x,y: dict(x=x, y=y), lambda x,y: ((x, dict(more=x)), y), lambda x,y: dict(x=x, n=torch.tensor(3), names=['a']*len(x), y=y)])
+@pytest.mark.parametrize('bs', [1,2,3,4,5])
+def test_whatever_a_batch_is(make, bs):
+    "The second of two processes, which has 4 of 9 rows, and one that is repeated"
+    class Model(nn.Module):
+        def __init__(self): super().__init__(); self.a = nn.Linear(4,1)
+        def forward(self, x=None, **kw): return self.a(x[0] if isinstance(x, (tuple,list)) else x)
+    ds,seen,calls = data(9),[],[]
+    dl = DataLoader(ds, bs, sampler=DistributedSampler(ds, 2, 1, shuffle=False), collate_fn=lambda rows: make(*map(torch.stack, zip(*rows))))
+    learn = Learner(DataLoaders(dl, dl), Model(), nn.MSELoss(), metrics=mae)
+    learn.model.register_forward_hook(lambda *args: calls.append(1))
+    loss,_ = learn.validate(cbs=[DropPadding(), Callback(after_loss=lambda cb: seen.append(cb.learn.yb[0]))])
+    want = torch.cat([ds[i][1][None] for i in (1,3,5,7)])
+    assert torch.equal(torch.cat(seen), want) and len(calls)==-(-5//bs)   # it's called for each batch
+    assert loss==pytest.approx(nn.functional.mse_loss(learn.model.a(ds[1::2][0]), want).item(), rel=1e-5)
 
 # -- training
 
@@ -142,12 +158,12 @@ def _with_others(rank, world, path):
         return learn
     plain = run()
     assert torch.equal(weights(run(ItemIndices(), SaveModelCallback()).model), weights(plain.model))
-    run(EMACallback()); run(MicroBatch(2)); run(GradientAccumulation(8)); run(LimitBatches(2, 1))
+    for cb in (EMACallback(), MicroBatch(2), GradientAccumulation(8), LimitBatches(2, 1)): run(cb, n=1)
     def whole(cb): got.extend([cb.learn.get_preds()[1]]*(cb.learn.mode=='fit'))
     got = []
-    run(Callback(after_epoch=whole))
+    run(Callback(after_epoch=whole), n=1)
     assert torch.equal(got[-1], valid.tensors[1])
-    for ev in ('before_fit','before_train','after_loss','after_validate','after_fit'):
+    for ev in ('before_fit','after_loss','after_fit'):
         learn = learner(DataLoader(ds, 4), DataLoader(valid, 3))
         model,dls = learn.model,learn.dls
         def fail(cb): raise ArithmeticError(ev)
