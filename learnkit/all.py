@@ -70,6 +70,8 @@ from .callback.bars import *
 from .profile import *
 from .close import *
 from .callback.prefetch import *
+from .callback.events import *
+from .distributed import *
 
 # %% ../nbs/90_all.ipynb #3450b9ff
 __all__ = [o for o in dir() if not o.startswith('_')]

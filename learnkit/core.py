@@ -150,6 +150,8 @@ def maybe_gather(x:Tensor) -> Tensor:
     n = num_distrib()
     if n==1: return x
     if x.dtype==torch.bool: return maybe_gather(x.to(torch.uint8)).bool()
+    dev = {'gloo':torch.device('cpu'), 'nccl':default_device()}.get(dist.get_backend(), x.device)   # where this backend can send from
+    if dev.type!=x.device.type: return maybe_gather(x.to(dev)).to(x.device)
     parts = [torch.empty(max(x.ndim,1), dtype=torch.long, device=x.device) for _ in range(n)]
     dist.all_gather(parts, torch.tensor(x.shape or (1,), device=x.device))
     shapes = [tuple(p.tolist()) for p in parts]

@@ -26,7 +26,7 @@ class Events:
     def __init__(self,
         table:str # a line an event: its name, indented by two spaces a level of the loop, and what it is for
     ):
-        self.docs,self.depth = {},{}
+        self.docs,self.depth,self.also = {},{},{}
         for line in table.strip('\n').splitlines():
             name,_,doc = line.strip().partition(' ')
             self.register(name, doc.strip(), depth=(len(line) - len(line.lstrip()))//2)
@@ -43,6 +43,14 @@ class Events:
         if name not in self.docs: self.docs[name],self.depth[name] = doc,depth
         setattr(self, name, name)
         return name
+
+    def alias(self,
+        name:str, # another name
+        of:str    # of this event: a method called `name` hears it
+    ):
+        "Let callbacks call an event by another name too"
+        self.also[name] = self.check(of)
+        setattr(self, name, of)
 
     def check(self, name:str) -> str:
         "`name` itself if there is such an event, else an error that names the nearest one"
@@ -106,6 +114,9 @@ after_save_checkpoint      it is saved, or being written
 before_load_checkpoint     a run is about to be gone on with, from the file `path`
 after_load_checkpoint      it is where that file says, and trains on from there
 """)
+
+# %% ../nbs/04_events.ipynb #09ba4042
+event.alias('after_cancel_valid', 'after_cancel_validate')
 
 # %% ../nbs/04_events.ipynb #29563593
 class Cancel(Exception):

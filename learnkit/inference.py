@@ -16,8 +16,9 @@ from torch.utils.data import default_collate
 
 from .callback.core import GatherPredsCallback
 from .callback.recorder import MeterCallback, silent
-from .core import get_random_states, nested_reorder, noop, set_random_states
+from .core import get_random_states, nested_reorder, noop, num_distrib, set_random_states
 from .data import as_loader, in_order
+from .gather import dist_sampler, join_ranks
 from .learner import Guard, Learner
 from .losses import loss_activation, loss_decodes, none_reduce
 
@@ -105,6 +106,7 @@ def get_preds(self:Learner,
     "The predictions and targets: `([inputs], preds, targs, [decoded], [losses])`"
     if not (act is None or callable(act)): raise TypeError(f'act must be a function from outputs to predictions, such as `torch.sigmoid`, not {act!r} (a {type(act).__name__})')
     dl,idxs = self._loader(ds_idx, dl),None
+    shared = num_distrib()>1 and dist_sampler(dl) is not None
     if reorder: dl,idxs = in_order(dl)
     loss_func,gather = self.loss_func,GatherPredsCallback(with_input=with_input, with_loss=with_loss, **kwargs)
     with self._lock, self.loss_not_reduced() if with_loss else nullcontext():
@@ -113,6 +115,7 @@ def get_preds(self:Learner,
             self.skip_loss = not with_loss
             self._infer('before_predict', 'after_predict', nested, dl)
     res,i = gather.all_tensors(),int(with_input)
+    if idxs is not None and shared: idxs,res = join_ranks(idxs, res)
     if idxs is not None: order = torch.as_tensor(idxs).argsort(); res = [nested_reorder(o, order) for o in res]
     if act is None: act = loss_activation(loss_func) if isinstance(res[i], torch.Tensor) else noop
     if res[i] is not None: res[i] = act(res[i])

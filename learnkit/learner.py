@@ -19,10 +19,10 @@ from fastcore.basics import AttrDict, detuplify, patch, store_attr
 from fastcore.foundation import L
 from torch import nn
 
-from .callback.core import TrainEvalCallback, cancel_types, event
+from .callback.core import DropPadding, TrainEvalCallback, cancel_types, event
 from .callback.progress import ProgressCallback
 from .callback.recorder import Recorder, silent
-from .core import default_device, norm_bias_params, one_param, to_detach, trainable_params
+from .core import default_device, norm_bias_params, num_distrib, one_param, to_detach, trainable_params
 from .data import DataLoaders
 from .loop import Loop
 from .metrics import mk_metric
@@ -161,7 +161,7 @@ def _run(self:Learner,
         training = [] if trains else [(m,m.training) for m in self.model.modules()]
         quiet = [cb for cb in self.cbs if outer is not None and not getattr(type(cb), 'nested', True)]
         try:
-            with self.removed_cbs(quiet), self.added_cbs(cbs):
+            with self.removed_cbs(quiet), self.added_cbs([*L(cbs), *[DropPadding]*(num_distrib()>1)]):
                 self.mode = mode
                 if outer is None: self.stop_reason = None
                 if not trains: self.logger,self.create_mbar = silent,False

@@ -18,7 +18,7 @@ from torch import Tensor
 
 # %% ../nbs/09_metrics.ipynb #a6ad827c
 from .averages import AvgLoss, AvgMetric, AvgSmoothLoss, MeanMetric, Metric, Scalars, _explain, _func_name, _plain, _shape
-from .core import find_bs, find_device, flatten_check, to_detach, to_np
+from .core import find_bs, find_device, flatten_check, maybe_gather, to_detach, to_np
 
 # %% ../nbs/09_metrics.ipynb #30cd8782
 _all_ = ['Metric', 'Scalars', 'AvgMetric', 'AvgLoss', 'AvgSmoothLoss', 'MeanMetric']
@@ -58,7 +58,7 @@ class AccumMetric(Metric):
     @property
     def value(self):
         self.settle()
-        return self._result(torch.cat(self.preds), torch.cat(self.targs)) if self.preds else None
+        return self._result(*(maybe_gather(torch.cat(o)) for o in (self.preds, self.targs))) if self.preds else None
 
     def _result(self, preds, targs):
         args = (preds,targs)[::-1 if self.invert_arg else 1]
@@ -91,7 +91,7 @@ def _best_class(pred, axis):
 def accum_values(self:AccumMetric, preds, targs, learn=None):
     "Keep `preds`, which are ready, and `targs`"
     detach = learn.to_detach if learn else to_detach
-    pair = [detach(o, cpu=False) for o in (preds,targs)]
+    pair = [detach(o, cpu=False, gather=False) for o in (preds,targs)]
     if self.flatten: pair = flatten_check(*pair)
     self.waiting.append([o.clone() for o in pair])
     self.held += sum(o.nbytes for o in pair)

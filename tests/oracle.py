@@ -79,7 +79,7 @@ class Oracle:
 
     # One event
     def deaf(self, part, ev):
-        return (ev not in part.hears or part.name in self.muted or self.mode not in part.modes
+        return (ev not in part.hears or ev != 'cleanup' and part.name in self.muted or self.mode not in part.modes
                 or ev in IN_BATCH and not (part.run_train if self.training else part.run_valid))
 
     def hear(self, part, ev):
@@ -96,8 +96,14 @@ class Oracle:
             fly = self.inner(what)
             if not arg: return fly  # else the handler catches it
         elif what == 'add':      self.cast.append(arg)
-        elif what == 'remove':   self.cast = [p for p in self.cast if p.name != arg]
+        elif what == 'remove':   return self.remove(arg)
         elif what == 'mute':     self.muted |= {p.name for p in self.cast if p.name == arg}
+
+    def remove(self, name):
+        "They go one by one, and each gives back what it took"
+        for part in [p for p in self.cast if p.name == name]:
+            self.cast = [p for p in self.cast if p is not part]
+            if not self.deaf(part, 'cleanup') and (fly := self.hear(part, 'cleanup')): return fly
 
     def called(self, ev, backwards=False):
         "Those who hear `ev`, one at a time, each with what came of it"

@@ -1,7 +1,7 @@
 """What four trainers can do, a row for each capability: those of fastai (1A), fastNLP (1B), Composer (1C) and pytorch-accelerated (1D).
 
 A row works (a function beside it exercises it here), or is served otherwise (the row says by what and why that is better;
-often a function shows that too), or is missing (the row says what). Rows 0.x: where one of the four contradicts its own documents."""
+often a function shows that too). Rows 0.x: where one of the four contradicts its own documents."""
 import io, random, signal, warnings
 from collections import Counter
 from copy import deepcopy
@@ -13,17 +13,22 @@ import pytest, torch
 from torch import nn
 from torch.nn import functional as F
 from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data.distributed import DistributedSampler
 
 from learnkit.all import (ActivationStats, Callback, CancelBackward, CancelBatch, CancelEpoch, CancelFit, CancelStep, CancelTrain, CancelValid,
     CancelZeroGrad, CheckEvents, CheckpointCallback, CheckpointEvents, Clock, Cycles, DataLoaders, EarlyStoppingCallback, EMACallback, Evaluator,
     Every, EveryCallback, ExportAtEnd, FetchPredsCallback, Filter, FreeOutputs, GatherPredsCallback, GradientAccumulation, GradientClip, ImageLogger,
-    ItemIndices, JsonLogger, Learner, LimitBatches, LossMonitor, MapInputs, MapOutputs, MetricsLogger, MicroBatch, MixedPrecision, Monitor,
+    ItemIndices, JsonLogger, Learner, LimitBatches, LossMonitor, MapInputs, MapOutputs, MemoryMonitor, MetricsLogger, MicroBatch, MixedPrecision, Monitor,
     MoveModules, OnBetter, OptimizerMonitor, OverfitBatches, ParamScheduler, ProgressCallback, Recorder, RuntimeEstimator, SanityCheck,
     SaveModelCallback, SchedCos, SchedLin, SpeedMonitor, StopAfter, SystemMetrics, TerminateOnNaNCallback, ThresholdStopper, Time,
     TimerCallback, TorchScheduler, TrainEvalCallback, ValidateEvery, bar_kinds, checkpoint_info, checkpoints, combine_scheds, event,
     get_random_states, maybe_gather, num_distrib, parse_every, rank0_first, rank_distrib, read_checkpoint, set_seed)
+from learnkit.callback.core import DropPadding
+from learnkit.callback.events import BatchEvents
+from learnkit.callback.gauges import MemorySnapshot
 from learnkit.callback.signals import StopOnSignal
 from learnkit.callback.trouble import ReplayOnOOM, RollBackOnNaN, SkipNaN
+from learnkit.distributed import DistributedTrainer, sync_norms, unsync_norms
 from learnkit.export import load_learner
 from toys import at, batches, learner, model, throw, weights
 
@@ -48,11 +53,6 @@ def served(why, *rows):
         for i in places: table[i] = table[i]._replace(check=f)
         return f
     return _served
-
-def missing(why, name, *rows):
-    "These rows are missing, as long as there is no `name` in the library"
-    def there(): import learnkit.all; assert hasattr(learnkit.all, name)
-    _add('missing', why, rows, there)
 
 # What the rows are tried on
 
@@ -919,23 +919,19 @@ def around_parts():
     train = [e for e in between(evs, 'before_batch', 'before_step') if 'micro' not in e]
     assert train==part*2 and seen==[2,2]
 
-@served('`before_batch` with run_valid=False is once a batch, and `before_replay` is fired for each further attempt: who draws random numbers for a '
-        'batch is not asked to draw twice',
-        '1C.9 before each attempt at a batch')
+@works('1C.9 before each attempt at a batch')
 def attempts():
     def full(cb):
         if cb.learn.training and len(cb.learn.x)>2: raise torch.OutOfMemoryError('full')
-    learn,ear = learner(1, cbs=[ReplayOnOOM(), at('after_pred', full)]),Ear(order=-1000)
-    with pytest.warns(UserWarning, match='out of memory'): learn.add_cb(ear).fit(1)
-    assert ear.heard.count('before_replay')==1 and between(ear.heard, 'before_train', 'after_train').count('before_batch')==1
+    with pytest.warns(UserWarning, match='out of memory'): evs = heard(BatchEvents(), ReplayOnOOM(), at('after_pred', full), nt=1)
+    assert only(evs, 'before_train_batch', 'before_replay')==['before_train_batch', 'before_replay', 'before_train_batch']
+    assert between(evs, 'before_train', 'after_train').count('before_batch')==1   # who draws random numbers there is not asked to draw twice
 
-@served('`before_step`, run_valid=False, from an order above 10 on: there gradients are complete, unscaled and, above 11, clipped; a second name for '
-        'one moment would have to be kept in step with it',
-        '1C.11 gradients are complete and unscaled, no step is made')
+@works('1C.11 gradients are complete and unscaled, no step is made')
 def complete_gradients():
     got = []
     def run(*cbs):
-        learner(1, cbs=[*cbs, at('before_step', lambda cb: got.append(cb.learn.model.weight.grad.clone()), order=10.5)]).fit(1)
+        learner(1, cbs=[BatchEvents(), *cbs, at('after_train_batch', lambda cb: got.append(cb.learn.model.weight.grad.clone()))]).fit(1)
         return got.pop()
     plain = run()
     assert torch.allclose(run(MicroBatch(1)), plain, atol=1e-6) and torch.allclose(run(MixedPrecision('fp16', init_scale=1024.)), plain, atol=.1) and not got
@@ -1247,7 +1243,7 @@ def fresh_predictions():
         learn.fit(2)
         assert cb.preds.shape==(8,1)
 
-# Small things of the four, and what is missing
+# Small things of the four
 
 @works('1C.71 images, and what a model says, every so often')
 def images():
@@ -1286,12 +1282,37 @@ def configuration():
     learn.fit(2)
     assert (learn.n_epoch, learn.lr, learn.wd, learn.opt.hypers[-1]['lr'])==(2, .05, .1, .05)
 
-missing('there is no module for distributed training: the items that a DistributedSampler adds are counted twice in metrics', 'DistributedLearner',
-        '1C.47 metrics without the padding of distributed samplers')
-missing('there is no module for distributed training; `nn.SyncBatchNorm.convert_sync_batchnorm(model)` before the Learner is made does it',
-        'SyncBatchNorm', '1D.27 batch norms over all processes')
-missing('MemoryMonitor is there; a recorded trace of allocations, and a dump when memory runs out, are not', 'MemorySnapshot',
-        '1C.68 memory: numbers, snapshots, and a dump when there is none left')
+@works('1C.47 metrics without the padding of distributed samplers')
+def no_padding():
+    "As each of two processes has it; with real ones it's in `test_distributed`"
+    ds = TensorDataset(torch.arange(9.)[:,None].expand(9, 4), torch.zeros(9, 1))
+    seen = []
+    for rank in (0,1):
+        dl = DataLoader(ds, 4, sampler=DistributedSampler(ds, 2, rank, shuffle=False))
+        learner().validate(dl=dl, cbs=[DropPadding, at('after_loss', lambda cb: seen.extend(cb.learn.x[:,0].tolist()))])
+    assert sorted(seen)==[*range(9)]
+
+@works('1D.27 batch norms over all processes')
+def sync_batch_norms():
+    net = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4))
+    own = net[1]
+    old = sync_norms(net)
+    assert type(net[1]) is nn.SyncBatchNorm
+    unsync_norms(net, old)
+    assert net[1] is own
+    with pytest.raises(RuntimeError, match='no group of processes'): learner(cbs=DistributedTrainer(sync_bn=True)).fit(1)
+
+@works('1C.68 memory: numbers, snapshots, and a dump when there is none left')
+def memory(monkeypatch, tmp_path):
+    for k in ('_record_memory_history','_dump_snapshot'): monkeypatch.setattr(torch.cuda.memory, k, lambda *args, **kw: None)
+    monkeypatch.setattr(torch.cuda, 'is_available', lambda: True)
+    def full(cb):
+        if cb.learn.train_iter==3: raise torch.OutOfMemoryError('full')
+    learn = learner(5, path=tmp_path, cbs=[snap := MemorySnapshot(n=2), at('after_pred', full)])
+    with pytest.raises(torch.OutOfMemoryError): learn.fit(1)
+    assert [f.stem for f in snap.files]==['batches-1-2', 'oom-batch-3']
+    if find_spec('psutil'): learner(cbs=(cb := MemoryMonitor('1ba'))).fit(1); assert len(cb.history)==3
+
 @works('1D.38 helpers for several processes: which one this is, one before the others, gathering parts of unequal length')
 def processes():
     x = torch.arange(3)
@@ -1300,10 +1321,7 @@ def processes():
 
 # The union of their events: what is called otherwise here
 
-renamed = dict(after_exhaust='after_train',           # a `before_fetch` that gives nothing is followed by it
-               before_train_batch='before_batch',     # with run_valid=False; for a further attempt `before_replay`
-               after_train_batch='before_step',       # with run_valid=False and an order above 10
-               before_cleanup='cleanup', after_cleanup='cleanup')   # one event, in reverse order, in which nobody starves
+renamed = dict(before_cleanup='cleanup', after_cleanup='cleanup')   # one event, in reverse order, in which nobody starves
 added = '''before_evaluate before_predict before_fetch after_fetch after_exhaust before_pred before_loss before_train_batch after_train_batch before_zero_grad
     after_cancel_zero_grad after_zero_grad batch_checkpoint epoch_checkpoint cycle_checkpoint before_cycle after_cycle before_sanity after_sanity before_validate_all
     after_validate_all after_evaluate after_predict after_exception before_cleanup after_cleanup before_save_model after_save_model before_load_model after_load_model
@@ -1316,11 +1334,12 @@ def shown_events():
     text = str(learner().show_training_loop())
     assert [l.split()[0] for l in text.splitlines()]==[e for e in event if not e.endswith(('_model','_checkpoint'))]
 
-@served('a method `after_cancel_valid` is refused when its class is written, and the error names `after_cancel_validate`: two names of one event '
-        'would be two places to look',
-        '0.14 after_cancel_valid')
-def wrong_name():
-    with pytest.raises(TypeError, match='did you mean `after_cancel_validate`'): type('Old', (Callback,), dict(after_cancel_valid=lambda self: None))
+@works('0.14 after_cancel_valid')
+def other_name():
+    learn = learner(cbs=at('before_validate', throw(CancelValid())))
+    said = []
+    learn.add_cb(type('Old', (Callback,), dict(after_cancel_valid=lambda self: said.append('heard')))).fit(1)
+    assert said==['heard'] and event.after_cancel_valid=='after_cancel_validate'
 
 @works('0.17 metrics of training are those that begin with train_')
 def prefix():
@@ -1332,4 +1351,4 @@ def prefix():
 def summary():
     "How many rows there are, and how they are served"
     n = Counter(r.state for r in table)
-    return dict(rows=len(table), **{k:n[k] for k in ('works','served','missing')})
+    return dict(rows=len(table), **{k:n[k] for k in ('works','served')})

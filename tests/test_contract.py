@@ -128,7 +128,7 @@ def test_snapshot():
     log,gone = Log(),Log()
     learn = learner(cbs=[at('before_epoch', lambda s: (s.learn.add_cb(log), s.learn.remove_cb(gone)), order=-1), gone])
     learn.fit(1)
-    assert log.heard[0]=='before_train' and gone.heard[-1]=='before_fit' and gone.learn is None
+    assert log.heard[0]=='before_train' and gone.heard[-2:]==['before_fit','cleanup'] and gone.learn is None   # but its goodbye
 
 def test_ties_keep_their_order():
     "Stable by order; fastai's `removed_cbs` puts what it removed to the end, here it stays in place"
@@ -581,3 +581,61 @@ def test_metric_protocol():
     learn = learner(metrics=[m, mae]); learn.fit(1)
     assert learn.metrics[0] is m and learn.recorder.values[0][2]==8 and isinstance(learn.metrics[1], AvgMetric)
     learn.metrics = M; assert type(learn.metrics[0]) is M and isinstance(learn.metrics, L)
+
+# -- what is given back, and when
+
+class Borrows(Callback):
+    "Counts what it has taken and not given back"
+    def __init__(self, order=0): self.order,self.has,self.given = order,0,0
+    def before_fit(self): self.has += 1
+    def cleanup(self): self.has = 0; self.given += 1
+
+@pytest.mark.parametrize('ev', ['before_epoch', 'before_batch', 'after_loss', 'after_validate', 'after_fit'])
+@pytest.mark.parametrize('order', [-1, 1])
+def test_silenced_or_removed_in_the_middle(ev, order):
+    "By whomever, by itself too: it gives back at the end, or as it goes, once"
+    for leave in (lambda cb, o: setattr(o, 'run', False), lambda cb, o: cb.learn.remove_cb(o)):
+        o = Borrows(order)
+        learner(cbs=[o, once(ev, lambda cb: leave(cb, o))]).fit(1)
+        assert (o.has, o.given)==(0,1)
+    class Leaves(Borrows):
+        def __init__(self): super().__init__(); setattr(self, ev, lambda: self.learn and self.learn.remove_cb(self))
+    if ev!='before_fit':
+        learner(cbs=(o := Leaves())).fit(1)
+        assert (o.has, o.given)==(0,1) and o.learn is None
+
+def once(ev, f):
+    done = []
+    return at(ev, lambda cb: done or (done.append(1), f(cb)))
+
+def test_taken_out_for_a_while_gives_nothing_back():
+    def see(cb):
+        with cb.learn.removed_cbs(Borrows): assert o.learn is None
+        assert o.has==1 and o.learn is cb.learn
+    learner(cbs=[o := Borrows(), at('before_batch', see)]).fit(1)
+    assert o.given==1
+
+def test_an_error_as_it_goes():
+    class Fails(Callback):
+        def cleanup(self): raise OSError('gone')
+    learn = learner(cbs=[o := Fails(), once('after_batch', lambda cb: cb.learn.remove_cb(o))])
+    with pytest.raises(OSError, match='gone') as e: learn.fit(1)
+    assert o.learn is None and o not in learn.cbs and 'event `cleanup`' in e.value.__notes__[0]
+
+@pytest.mark.parametrize('flag', ['run', 'run_train', 'run_valid'])
+def test_a_flag_is_a_flag(flag):
+    class Mine(Callback):
+        def __init__(self, v): setattr(self, flag, v)
+    for v in ({}, [], None, ''):
+        with pytest.raises(TypeError, match=f'`{flag}` says whether a Mine hears anything'): Mine(v)
+        with pytest.raises(TypeError, match='another name'): setattr(learner(cbs=Mine(True)).mine, flag, v)
+    for v in (True, False, 0, 1, torch.tensor(0), object()): Mine(v)   # an object, as some write it, hears everything as ever
+
+def test_after_cancel_valid():
+    "As fastai's pages call it"
+    heard = []
+    class Old(Callback):
+        def after_cancel_valid(self): heard.append(self.name)
+    learner(cbs=[Old, Callback(after_cancel_valid=lambda self: heard.append('made')), at('before_validate', throw(CancelValid()))]).fit(1)
+    assert sorted(heard)==['made','old']
+    with pytest.raises(ValueError, match='no event'): event.alias('x', 'after_cancel_valids')

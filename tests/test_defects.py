@@ -10,7 +10,7 @@ from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 import learnkit
-from learnkit import metrics as lm
+from learnkit import averages
 from learnkit.callback.core import *
 from learnkit.callback.progress import CSVLogger, ProgressCallback
 from learnkit.core import to_concat
@@ -174,7 +174,7 @@ def test_D17_means_of_processes_are_weighted(monkeypatch):
     "fastai: gathers each process's mean, and weights their mean by its own batch size; gathers the smoothed loss every training batch"
     calls = []
     def gather(x): calls.append(1); return torch.cat([x, torch.tensor([[10.,2.]], dtype=x.dtype)])   # another one: 2 items, sum 10
-    monkeypatch.setattr(lm, 'num_distrib', lambda: 2); monkeypatch.setattr(lm, 'maybe_gather', gather)
+    monkeypatch.setattr(averages, 'num_distrib', lambda: 2); monkeypatch.setattr(averages, 'maybe_gather', gather)
     learn = learner(n=20, nv=2)
     loss = AvgLoss()
     for x,y in batches(2):

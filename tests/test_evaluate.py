@@ -240,6 +240,17 @@ def test_validate_all():
     assert learn.validate_all(b=batches(2, seed=7))=={'b':dict(zip(['loss','mae'], learn.validate(dl=batches(2, seed=7))))}
     assert torch.equal(before, weights(learn)) and learn.dl_name is None and learn.mode is None
 
+def test_results_are_the_same_whoever_evaluates():
+    told = []
+    class Log(Callback):
+        def before_validate_all(self, due): told.append([due])
+        def after_validate_all(self, results): told[-1].append(results)
+    learn = learner(metrics=mae, cbs=[Evaluator('a', batches(2, seed=7), metrics=rmse, every='3ba'), Evaluator('b', batches(1), every='3ba'), Log])
+    learn.fit(1)
+    assert told[-1][0]==['a','b'] and [[*v] for v in told[-1][1].values()]==[['loss','rmse'], ['loss','mae']]
+    res = learn.validate_all()
+    assert told[-1]==[['valid','a','b'], res] and {k:res[k] for k in ('a','b')}==told[0][1]
+
 def test_validate_all_in_a_fit_changes_nothing():
     a,b = shuffled(),shuffled()
     torch.manual_seed(4); a.fit(2)

@@ -2,19 +2,22 @@
 safe points and checkpoints is compared with an oracle that was written from a drawing of the loop, not from the code.
 
 Where it differs from that drawing: a trial and a load are made inside `before_fit`, so that all callbacks are set up; a cycle of batches begins
-with the first batch of it that is fetched; who validates after an epoch does so in `after_epoch`, when its row is recorded."""
+with the first batch of it that is fetched; who validates after an epoch does so in `after_epoch`, when its row is recorded; gradients are
+unscaled and clipped at `before_step`, so it is then that they are complete: `after_train_batch` comes with it."""
 from itertools import chain, combinations
 
 import pytest, torch
 from learnkit.all import Callback, CheckpointCallback, MicroBatch, ProgressCallback, ValidateEvery
 from learnkit.callback.cycle import CheckpointEvents, Cycles
 from learnkit.callback.evaluate import Evaluator
+from learnkit.callback.events import BatchEvents
 from learnkit.callback.limit import SanityCheck
 from toys import batches, learner
 
 torch.set_num_threads(1)
 makers = dict(sanity=lambda: SanityCheck(1), cycles=lambda: Cycles('2ba'), parts=lambda: MicroBatch(n=2), inside=lambda: ValidateEvery('2ba'),
-              evaluators=lambda: Evaluator('test', batches(1)), points=CheckpointEvents, checkpoints=lambda: CheckpointCallback('4ba'))
+              evaluators=lambda: Evaluator('test', batches(1)), points=CheckpointEvents,
+              attempts=BatchEvents, checkpoints=lambda: CheckpointCallback('4ba'))
 subsets = [*chain.from_iterable(combinations(makers, k) for k in range(len(makers)+1))]
 forward  = 'before_pred after_pred before_loss after_loss'.split()
 backward = 'before_backward after_backward'.split()
@@ -34,10 +37,10 @@ def heard(names, tmp_path, n=2):
     learn.add_cb(ear).fit(n)
     return ear.heard
 
-def validation(n): return ['before_validate', *[*fetch, 'before_batch', *forward, 'after_batch']*n, 'before_fetch', 'after_validate']
-
 def oracle(names, n=2):
     on,done = names.__contains__,0
+    end = ['before_fetch', *['after_exhaust']*on('attempts')]
+    def validation(n): return ['before_validate', *[*fetch, 'before_batch', *forward, 'after_batch']*n, *end, 'after_validate']
     yield 'before_fit'
     if on('sanity'): yield from ['before_sanity', *validation(1), 'after_sanity']
     for epoch in range(n):
@@ -46,14 +49,15 @@ def oracle(names, n=2):
             yield from fetch
             if on('cycles') and done%2==0: yield 'before_cycle'
             yield 'before_batch'
+            if on('attempts'): yield 'before_train_batch'
             yield from ['before_micro_batch', *forward, *backward, 'after_micro_batch']*2 if on('parts') else [*forward, *backward]
-            yield from [*update, 'after_batch']
+            yield from [*update[:1], *['after_train_batch']*on('attempts'), *update[1:], 'after_batch']
             done += 1
             if on('inside') and done%2==0: yield from validation(2)
             if on('points'): yield 'batch_checkpoint'
             if on('cycles') and done%2==0: yield from ['after_cycle', 'cycle_checkpoint']
             if on('checkpoints') and done%4==0: yield from ['before_save_checkpoint', 'after_save_checkpoint']
-        yield from ['before_fetch', 'after_train', *validation(2), 'after_epoch']
+        yield from [*end, 'after_train', *validation(2), 'after_epoch']
         if on('evaluators'): yield from ['before_validate_all', *validation(1), 'after_validate_all']
         if on('points'): yield 'epoch_checkpoint'
     yield 'after_fit'
@@ -89,7 +93,7 @@ def test_after_an_error_anywhere(tmp_path_factory):
 def test_the_core_hears_nothing_of_it(tmp_path):
     "What is added lies between the events of the core, or in a mode of its own; no event of the core is moved, added or lost"
     own = heard([k for k in makers if k!='parts'], tmp_path)
-    assert [e for e,mode in own if mode=='fit' and not e.endswith(('cycle','checkpoint','sanity','validate_all'))]==[*oracle(())]
+    assert [e for e,mode in own if mode=='fit' and not e.endswith(('cycle','checkpoint','sanity','validate_all','exhaust','train_batch'))]==[*oracle(())]
 
 def test_no_module_replaces_what_another_one_added():
     "`learn.unchanged()` is a trial, also where the sanity check, which looks at some batches only, is imported"

@@ -514,6 +514,7 @@ def worker(rank, path, out):
     sizes = [4,3] if rank==0 else [3]
     res = [run(mk_metric(rmse), p[mine], p[mine]*0, sizes), run(mk_metric(accuracy), p[mine], t[mine], sizes)]
     res.append(run(AccumMetric(lambda p,t: (p==t).float().mean(), dim_argmax=-1), p[mine][:3], t[mine][:3], [3]).item())
+    res.append(run(AccumMetric(lambda p,t: (p==t).float().mean(), dim_argmax=-1), p[mine], t[mine], sizes).item())   # batches that the other has not
     out.put((rank, res))
     dist.destroy_process_group()
 
@@ -527,5 +528,5 @@ def test_processes_add_up(tmp_path):
     p,t = torch.arange(20.).reshape(10,2),torch.zeros(10).long()
     t[::3] = 1
     parts = torch.cat([t[:3], t[7:]])
-    want = [(p**2).mean().sqrt(), (t==1).float().mean(), (parts==1).float().mean()]
+    want = [(p**2).mean().sqrt(), (t==1).float().mean(), (parts==1).float().mean(), (t==1).float().mean()]
     for rank in (0,1): close(number(got[rank]), number(want), rtol=1e-6, atol=0)

@@ -10,10 +10,12 @@ from math import ceil
 from typing import Any, Callable
 
 import torch
+from fastcore.basics import patch
 from torch import nn
 
 from .core import Callback, CancelBatch, cancelled, event
 from ..core import apply, find_bs, to_concat, to_detach
+from ..learner import Learner
 
 # %% ../../nbs/23_callback.accumulate.ipynb #ec9803b5
 def opt_params(opt:Any) -> list:
@@ -32,7 +34,7 @@ def n_items(learn:Any) -> int:
 class GradientAccumulation(Callback):
     "Steps when `n_acc` items have been seen, with the gradient of their mean loss (fastai's name and order)"
     order,modes,run_valid,saves = 6,('fit','lr_find'),False,('count',)
-    count,bs,tail,skipped = 0,0,False,False
+    count,bs,tail,skipped,steps = 0,0,False,False,True
     def __init__(self,
         n_acc:int=32 # items a step; at least as many as a batch has
     ):
@@ -47,6 +49,7 @@ class GradientAccumulation(Callback):
     def before_batch(self):
         self.bs = n_items(self.learn)
         if not self.learn.iter: self._check(self.bs)
+        self.steps = self.count+self.bs>=self.n_acc
 
     def after_loss(self):
         learn = self.learn
@@ -58,7 +61,8 @@ class GradientAccumulation(Callback):
         else: self.count += n_items(self.learn)
 
     def before_step(self):
-        if self.count<self.n_acc and not self.tail: raise CancelBatch
+        self.steps = self.tail or self.count>=self.n_acc
+        if not self.steps: raise CancelBatch
         grads = [p.grad for p in opt_params(self.learn.opt) if p.grad is not None]
         if self.count!=self.n_acc and not is_sum(self.learn.loss_func): torch._foreach_mul_(grads, self.n_acc/self.count)
 
@@ -80,6 +84,12 @@ class GradientAccumulation(Callback):
     def _check(self, bs):
         if bs is not None and bs>self.n_acc: raise ValueError(
             f'GradientAccumulation(n_acc={self.n_acc}) counts items, but a batch alone has {bs}: write n_acc={4*bs} for a step every 4 batches')
+
+# %% ../../nbs/23_callback.accumulate.ipynb #281399e7
+@patch(as_prop=True)
+def is_update(self:Learner) -> bool:
+    "Does the optimizer step in this training batch? Not if its gradients wait for those of others (`GradientAccumulation`)"
+    return all(cb.steps for cb in self.cbs if isinstance(cb, GradientAccumulation))
 
 # %% ../../nbs/23_callback.accumulate.ipynb #5028e4dd
 class GradientClip(Callback):
@@ -141,7 +151,7 @@ class MicroBatch(Callback):
         parts = self.split(self.whole, size) if self.split else split_items(self.whole, size, self.bs)
         for i,part in enumerate(parts):
             learn.xb,learn.yb = part
-            self.last = i==len(parts)-1
+            self.part,self.n_parts,self.last = i,len(parts),i==len(parts)-1
             learn('before_micro_batch', items=None if self.split else slice(i*size, (i+1)*size))
             if self.last: return
             try: learn._do_one_batch()

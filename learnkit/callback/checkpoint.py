@@ -141,14 +141,15 @@ def save(self:CheckpointCallback,
 ):
     "Save the run"
     learn = self.learn
-    learn('before_save_checkpoint')
+    path  = self.folder/f'{prefix}{learn.train_iter:08}{suffix}.pth'
+    learn('before_save_checkpoint', path=path)
     self._wait()
     rows  = getattr(getattr(learn, 'recorder', None), 'history', None)
     state = dict(learn.run_state(epoch, done, copy=self.background), place=self._place(done))
-    args  = state,self.folder/f'{prefix}{learn.train_iter:08}{suffix}.pth',dict(info, results=plain(rows[-1]) if rows else {})
+    args  = state,path,dict(info, results=plain(rows[-1]) if rows else {})
     if rank_distrib()==0 and self.background: self.thread = Thread(target=self._write, args=args); self.thread.start()
     elif rank_distrib()==0: self._write(*args); self._wait()
-    learn('after_save_checkpoint')
+    learn('after_save_checkpoint', path=path)
 
 @patch
 def _place(self:CheckpointCallback, done):

@@ -22,8 +22,8 @@ from ..learner import Learner
 from ..metrics import mk_metric
 
 # %% ../../nbs/40_callback.evaluate.ipynb #501edf0a
-event.register('before_validate_all', 'one or several evaluations are due now')
-event.register('after_validate_all', 'they are made; `results` holds them by name')
+event.register('before_validate_all', 'evaluations are to be made now, of the loaders named in `due`')
+event.register('after_validate_all', "they are made; `results` holds them, as `{name: {'loss':…, metric: …}}`")
 
 Learner.dl_name = None   # the name of the loader that is validated, where it has one
 
@@ -58,7 +58,7 @@ def validate_all(self:Learner,
         metrics = {cb.label:cb.metrics for cb in mine}
     if not dls: raise ValueError('there is nothing to validate: give loaders by name, as in `learn.validate_all(test=dl)`')
     dls = {k:as_loader(dl, k) for k,dl in dls.items()}
-    self('before_validate_all')
+    self('before_validate_all', due=[*dls])
     res = {k:self._measure(k, dl, metrics.get(k)) for k,dl in dls.items()}
     self('after_validate_all', results=res)
     return res
@@ -151,16 +151,16 @@ def _together(self:Evaluator, epoch=False):
     mine = [cb for cb in self.group if cb.learn is self.learn and cb.run]
     due  = [cb for cb in mine if cb.due(epoch)] if mine[:1]==[self] else ()
     if not due: return
-    self.learn('before_validate_all')
-    for cb in due: cb.act()
-    self.learn('after_validate_all', results={cb.label:cb.history[-1] for cb in due})
+    self.learn('before_validate_all', due=[cb.label for cb in due])
+    self.learn('after_validate_all', results={cb.label:cb.act() for cb in due})
 
 @patch
-def act(self:Evaluator):
-    "Evaluate now"
+def act(self:Evaluator) -> dict:
+    "Evaluate now: the loss and the metrics by name"
     learn,start = self.learn,perf_counter()
     values = learn._measure(self.label, self.dl, self.metrics)
     self.history.append(dict(epoch=learn.epoch, train_iter=learn.train_iter, **{f'{self.label}_{k}':v for k,v in values.items()},
                              time=format_time(perf_counter()-start)))
     bar = getattr(getattr(learn, 'progress', None), 'mbar', None)
     if bar is not None and learn.logger!=silent: bar.write(f"{self.label}: " + ', '.join(f'{k} {format_value(v)}' for k,v in values.items()))
+    return values
