@@ -53,20 +53,28 @@ class Rows:
         file:str|Path|None=None       # the result is this file, mapped into memory
     ):
         self.n,self.dim,self.dtype,self.places,self.file = (n if dim==0 else None),dim,dtype,places,file
-        self.i,self.out,self.parts,self.stage,self.staged,self.fresh = 0,None,[],None,0,0
+        self.i,self.out,self.slots,self.parts,self.stage,self.staged,self.fresh = 0,None,iter(()),[],None,0,0
 
     def append(self, t:Any):
         "Take in the rows `t`"
         if not isinstance(t, torch.Tensor): return self._part(t)
         if t.requires_grad: t = t.detach()
         if not t.is_cpu and (t := self._collect(t)) is None: return
-        if self.out is None and not self._begin(t): return self._part(t)
-        i,j = self.i,self.i + t.shape[0]
-        if j>self.n or t.shape[1:]!=self.row or t.dtype!=self.given: return self._part(t)
-        if self.places is None: self.out[i:j] = t
-        else: self.out[self.places[i:j]] = t.to(self.out.dtype)
-        self.i = j
+        slot = next(self.slots, None)
+        if slot is None or slot.shape!=t.shape or t.dtype!=self.given: slot = self._slot(t)
+        if slot is None: return self._part(t)
+        if self.places is None: slot.copy_(t)
+        else: self.out[self.places[self.i:self.i + len(t)]] = t.to(self.out.dtype)
+        self.i += t.shape[0]
         if self.file is not None: self._let_go(t)
+
+    def _slot(self, t):
+        "The place for `t` in the result; None if it does not fit"
+        if self.out is None and not self._begin(t): return None
+        i,n = self.i,len(t) if t.dim() else 0
+        if not t.dim() or i+n>self.n or t.shape[1:]!=self.row or t.dtype!=self.given: return None
+        self.slots = iter(self.out[i:i + 64*n].split(n) if n and self.places is None else ())   # for this batch and the next ones, if they are as long
+        return next(self.slots, self.out[i:i+n])
 
     def _begin(self, t):
         "Make room for all rows, if it is known how many there will be"
@@ -81,7 +89,7 @@ class Rows:
         "Keep `t` as it is, as it does not fit in"
         if self.out is not None:
             if self.file is not None: warn(f'a batch does not fit into {self.file}, which is for {list(self.out.shape)} as {self.out.dtype}: the result is kept in memory')
-            self.parts,self.out = [self._so_far()] if self.i else [],None
+            self.parts,self.out,self.slots = [self._so_far()] if self.i else [],None,iter(())
         if self.dtype is not None and isinstance(t, torch.Tensor) and t.is_floating_point(): t = t.to(self.dtype)
         self.parts.append(t)
 
@@ -107,7 +115,7 @@ class Rows:
 
     def _let_go(self, t):
         self.fresh += t.nbytes if self.places is None else max(t.nbytes, len(t)*mmap.PAGESIZE)
-        if self.fresh>stretch: self.out,self.fresh = open_disk_tensor(self.file, write=True),0
+        if self.fresh>stretch: self.out,self.slots,self.fresh = open_disk_tensor(self.file, write=True),iter(()),0
 
     @property
     def value(self) -> Any:

@@ -15,7 +15,7 @@ from fastcore.basics import patch
 
 from .callback.core import (CancelBackward, CancelBatch, CancelEpoch, CancelFit, CancelStep, CancelTrain, CancelValid, CancelZeroGrad,
                                     Dispatcher, cancelled)
-from .core import is_listy, one_param, to_device
+from .core import default_device, is_listy, one_param, to_device
 from .data import Inputs, loader_len, split_batch
 from .losses import check_loss, loss_hint
 
@@ -87,7 +87,7 @@ class Loop(Dispatcher):
         self('before_loss')
         self.loss_grad = self._loss()
         self('after_loss')
-        if self.training and self.loss_grad is not None: self._do_grad_opt()
+        if self.loss_grad is not None and self.training: self._do_grad_opt()
 
     def _do_grad_opt(self):
         try: self('before_backward'); self._backward()
@@ -185,7 +185,9 @@ def _use(self:Loop, dl):
 @patch
 def _use_device(self:Loop):
     p = one_param(self.model)
-    self.batch_device = getattr(self.dls, 'device', None) if p is None else p.device
+    device = getattr(self.dls, 'device', None) if p is None else p.device
+    nowhere_else = str(device)==str(default_device())=='cpu'   # then no batch need be looked at
+    self.batch_device = None if nowhere_else else device
 
 @patch
 def _iter(self:Loop):

@@ -342,7 +342,9 @@ class GatherPredsCallback(Callback):
         idxs:Any=None,              # the data set's index of each row, as they come: then all is kept in their order
         dtype:torch.dtype|None=None,# the type in which predictions that are floating-point numbers are kept, such as `torch.bfloat16`; None: as they are
         mmap:str|Path|None=None     # a folder: what is kept is in files there, mapped into memory, for results larger than memory
-    ): store_attr()
+    ):
+        store_attr()
+        if not with_input: self.before_batch = None   # there is nothing to do there
 
     def before_validate(self):
         n = n_rows(self.learn.dl) if self.idxs is None else len(self.idxs)
@@ -356,8 +358,7 @@ class GatherPredsCallback(Callback):
         self.inputs,self.targets,self.decoded,self.losses = map(gather, ('inputs','targs','decoded','losses'))
         self.preds,self.skip = gather('preds', dtype=self.dtype),False
 
-    def before_batch(self):
-        if self.with_input: self.inp = detuplify(self.learn.xb)
+    def before_batch(self):       self.inp = detuplify(self.learn.xb)
     def after_cancel_batch(self): self.skip = True
 
     def after_batch(self):
