@@ -6,7 +6,8 @@
 __all__ = ['leaf', 'disk_tensor', 'open_disk_tensor', 'Rows', 'rows', 'Gather', 'n_rows', 'places']
 
 # %% ../nbs/05_gather.ipynb #8e1eb862
-import mmap, os
+import mmap, os, shutil
+from errno import ENOSPC
 from functools import partial
 from math import prod
 from pathlib import Path
@@ -25,12 +26,15 @@ def disk_tensor(
     dtype:torch.dtype # of its elements
 ) -> torch.Tensor:
     "A tensor that is a file: what is written to it goes there"
-    values = Path(f'{path}.values')   # of no size on disk, and gone in a moment
+    path,size = Path(path),prod(shape)*dtype.itemsize
+    free = shutil.disk_usage(path.parent).free
+    if size>free: raise OSError(ENOSPC, f'the result takes {size/2**30:.1f} GiB, but on the disk are only {free/2**30:.1f} GiB left', str(path))
+    values = path.with_name(path.name + '.values')   # of no size on disk, and gone in a moment
     try:
         with torch.serialization.skip_data(): torch.save(torch.from_file(str(values), True, prod(shape), dtype=dtype).view(shape), path)
     finally: values.unlink(missing_ok=True)
     if hasattr(os, 'posix_fallocate'):
-        with open(path, 'r+b') as f: os.posix_fallocate(f.fileno(), 0, Path(path).stat().st_size)
+        with open(path, 'r+b') as f: os.posix_fallocate(f.fileno(), 0, path.stat().st_size)
     return open_disk_tensor(path, write=True)
 
 def open_disk_tensor(
@@ -93,11 +97,11 @@ class Rows:
 
     def _set_pace(self, t):
         "How many batches are to wait for each other: of a reused piece of memory, none"
+        many = min(64, 2**20//max(1, t.nbytes)) if t.is_cpu else 2**25//max(1, t.nbytes)
         self.first.append(t)
-        if t.is_cpu and len(self.first)<8: return
+        if t.is_cpu and many>1 and len(self.first)<8: return
         reused = t.is_cpu and len({o.data_ptr() for o in self.first})<len(self.first)
-        self.every = 1 if reused else max(1, min(64, 2**20//max(1, t.nbytes)) if t.is_cpu else 2**25//max(1, t.nbytes))
-        self.first = None
+        self.every,self.first = 1 if reused else max(1, many),None
 
     def _part(self, t):
         "Keep `t` as it is, since it does not fit in"
