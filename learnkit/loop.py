@@ -186,8 +186,8 @@ def _use(self:Loop, dl):
 def _use_device(self:Loop):
     p = one_param(self.model)
     device = getattr(self.dls, 'device', None) if p is None else p.device
-    nowhere_else = str(device)==str(default_device())=='cpu'   # then no batch need be looked at
-    self.batch_device = None if nowhere_else else device
+    only_cpu = str(device)==str(default_device())=='cpu'   # then batches are there already: none need be looked at
+    self.batch_device = None if only_cpu else device
 
 @patch
 def _iter(self:Loop):

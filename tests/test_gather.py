@@ -187,6 +187,7 @@ def test_only_the_answers():
     learn = classifier(torch.randn(10,3))
     preds,targs,dec = learn.get_preds(with_decoded=True, with_preds=False)
     assert preds is None and torch.equal(dec, learn.get_preds()[0].argmax(1))
+    assert torch.equal(learn.get_preds(with_decoded=True, with_preds=False, act=lambda o: -o)[2], learn.get_preds(act=lambda o: -o)[0].argmax(1))
 
 @pytest.mark.parametrize('exc', [CancelBatch, CancelValid, CancelEpoch, CancelFit])
 def test_cancelled_predictions_are_those_that_were_made(exc, tmp_path):
