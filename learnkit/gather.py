@@ -97,7 +97,7 @@ class Rows:
 
     def _set_pace(self, t):
         "How many batches are to wait for each other: of a reused piece of memory, none"
-        many = min(64, 2**20//max(1, t.nbytes)) if t.is_cpu else 2**25//max(1, t.nbytes)
+        many = min(64, 2**18//max(1, t.nbytes)) if t.is_cpu else 2**25//max(1, t.nbytes)
         self.first.append(t)
         if t.is_cpu and many>1 and len(self.first)<8: return
         reused = t.is_cpu and len({o.data_ptr() for o in self.first})<len(self.first)
