@@ -107,7 +107,7 @@ class Rows:
         "Keep `t` as it is, since it does not fit in"
         if self.out is not None:
             if self.file is not None: warn(f'a batch does not fit into {self.file}, which is for {list(self.out.shape)} as {self.out.dtype}: the result is kept in memory')
-            self.parts,self.out,self.every,self.first = [self._so_far()] if self.i else [],None,1,None
+            self.parts,self.out,self.every,self.first = [self._so_far()],None,1,None
         if isinstance(t, torch.Tensor): t = t.to('cpu', self.dtype if self.dtype is not None and t.is_floating_point() else t.dtype)
         self.parts.append(t)
 

@@ -14,7 +14,7 @@ __all__ = ['Callback', 'is_muted', 'Dispatcher', 'TrainEvalCallback', 'GatherPre
 import re
 from contextlib import contextmanager
 from copy import deepcopy
-from functools import partial
+from functools import lru_cache, partial
 from inspect import isclass
 from pathlib import Path
 from types import MethodType
@@ -61,7 +61,7 @@ class Callback(GetAttr):
     @property
     def name(self) -> str:
         "The callback's attribute on the Learner: `learn.early_stopping` for an `EarlyStoppingCallback`"
-        return camel2snake(re.sub(r'Callback$', '', type(self).__name__)) or 'callback'
+        return _name(type(self).__name__)
 
     def handler(self, name:str) -> Callable|None:
         "The method for event `name`. Looked up here alone: delegation would find methods of the model."
@@ -110,6 +110,9 @@ class Callback(GetAttr):
     def __repr__(self): return type(self).__name__
 
 _gates = {'run', 'run_train', 'run_valid', 'order', 'modes'}
+
+@lru_cache   # it is asked for whenever callbacks come and go, a dozen times for each prediction
+def _name(cls): return camel2snake(re.sub(r'Callback$', '', cls)) or 'callback'
 
 # %% ../../nbs/06_callback.core.ipynb #8fa4b035
 def is_muted(cb:Any, mode:str|None) -> bool:
