@@ -7,16 +7,17 @@ __all__ = []
 
 # %% ../nbs/14_inference.ipynb #926932f5
 from contextlib import ExitStack, contextmanager, nullcontext
+from pathlib import Path
 from typing import Any, Callable
 
 import torch
-from fastcore.basics import patch
+from fastcore.basics import noop, patch
 from fastcore.foundation import L
 from torch.utils.data import default_collate
 
 from .callback.core import GatherPredsCallback
 from .callback.recorder import MeterCallback, silent
-from .core import get_random_states, nested_reorder, noop, num_distrib, set_random_states
+from .core import get_random_states, num_distrib, set_random_states
 from .data import as_loader, in_order
 from .gather import dist_sampler, join_ranks
 from .learner import Guard, Learner
@@ -101,26 +102,40 @@ def get_preds(self:Learner,
     inner:bool=False,        # as in fastai, where it is needed inside a run; here that is noticed
     reorder:bool=True,       # give everything in the order of the data set; False: as the loader gives it
     cbs:Any=None,            # callbacks for this run only
-    **kwargs                 # of `GatherPredsCallback`: `save_preds`, `with_preds`, `with_targs`, `concat_dim`, …
+    mmap:str|Path|None=None, # a folder for the results, which are then files, mapped into memory; `act` is called batch by batch
+    **kwargs                 # of `GatherPredsCallback`: `dtype`, `with_preds`, `with_targs`, `save_preds`, `concat_dim`, …
 ) -> tuple:
     "The predictions and targets: `([inputs], preds, targs, [decoded], [losses])`"
     if not (act is None or callable(act)): raise TypeError(f'act must be a function from outputs to predictions, such as `torch.sigmoid`, not {act!r} (a {type(act).__name__})')
     dl,idxs = self._loader(ds_idx, dl),None
-    shared = num_distrib()>1 and dist_sampler(dl) is not None
+    shared = reorder and num_distrib()>1 and dist_sampler(dl) is not None
+    if shared and mmap is not None: raise ValueError('the predictions of several processes are put together in memory: leave out `mmap`, or write `reorder=False` '
+                                                     'and a folder for each process')
     if reorder: dl,idxs = in_order(dl)
-    loss_func,gather = self.loss_func,GatherPredsCallback(with_input=with_input, with_loss=with_loss, **kwargs)
+    loss_func = self.loss_func
+    whole = act is not None and mmap is None and kwargs.get('with_preds', True)   # is `act` for all predictions at once?
+    if act is None: act = _loss_act(loss_func)
+    decodes = loss_decodes(loss_func, act or noop) if with_decoded else None
+    by_batch = {} if whole else dict(act=act, decodes=decodes)
+    gather = GatherPredsCallback(with_input=with_input, with_loss=with_loss, mmap=mmap, idxs=None if shared else idxs, **by_batch, **kwargs)
     with self._lock, self.loss_not_reduced() if with_loss else nullcontext():
         nested = self.mode is not None
         with self._run('predict', L(gather)+L(cbs)):
             self.skip_loss = not with_loss
             self._infer('before_predict', 'after_predict', nested, dl)
-    res,i = gather.all_tensors(),int(with_input)
-    if idxs is not None and shared: idxs,res = join_ranks(idxs, res)
-    if idxs is not None: order = torch.as_tensor(idxs).argsort(); res = [nested_reorder(o, order) for o in res]
-    if act is None: act = loss_activation(loss_func) if isinstance(res[i], torch.Tensor) else noop
-    if res[i] is not None: res[i] = act(res[i])
-    if with_decoded: res.insert(i+2, loss_decodes(loss_func, act)(res[i]))
+    *res,decoded = *gather.all_tensors(),gather.decoded
+    if shared: *res,decoded = join_ranks(idxs, [*res, decoded])[1]
+    i = int(with_input)
+    if whole and res[i] is not None:
+        res[i] = act(res[i])
+        if with_decoded: decoded = decodes(res[i])
+    if with_decoded: res.insert(i+2, decoded)
     return tuple(res)
+
+def _loss_act(loss_func):
+    "The loss function's `activation`, for outputs that are one tensor; None if it has none"
+    act = loss_activation(loss_func)
+    return None if act is noop else lambda pred: act(pred) if isinstance(pred, torch.Tensor) else pred
 
 # %% ../nbs/14_inference.ipynb #5b258104
 @patch

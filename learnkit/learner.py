@@ -142,7 +142,7 @@ class Learner(Loop):
     def __setstate__(self, d): vars(self).update(d, _lock=RLock(), _heard={}, rng=None)
 
 # %% ../nbs/13_learner.ipynb #7aaddf18
-_state = ('dl n_iter iter start_iter epoch n_epoch start_epoch train_iter pct_train batches batch batch_device xb yb pred loss loss_grad logger create_mbar '
+_state = ('dl n_iter iter start_iter unfetched epoch n_epoch start_epoch train_iter pct_train batches batch batch_device xb yb pred loss loss_grad logger create_mbar '
           'loss_func skip_loss _training').split()
 
 @patch

@@ -95,6 +95,8 @@ class OptimWrapper:
         self._order = [p for pg in self.opt.param_groups for p in pg['params']]
 
     @property
+    def param_groups(self): return self.opt.param_groups   # asked for at each step: it would come by `__getattr__`, which is slower
+    @property
     def param_lists(self): return L(L(self._merged(o)['params']) for o in _logical(self.opt.param_groups))
     @property
     def hypers(self):

@@ -90,6 +90,21 @@ def test_cancelled_batches_count(ev, order):
     learn = fit(DataLoaders(dl, batches(1)), [LimitBatches(3), cancel])
     assert dl.asked==[3]*2 and learn.train_iter==(8 if ev=='before_fetch' else 6)
 
+@pytest.mark.parametrize('train', [True, False])
+def test_batches_that_never_come(train):
+    "Cancelled before their fetch they take nothing from the loader, so a phase of such batches would have no end"
+    cancel = at('before_fetch', throw(CancelBatch()), lambda cb: cb.learn.training==train)
+    learn = fit(DataLoaders(batches(3), batches(3)), [], 1)
+    with pytest.raises(RuntimeError, match='(?s)1000 batches in a row.*`after_fetch`.*' + ('CancelTrain' if train else 'CancelValid')):
+        learn.fit(1, cbs=cancel) if train else learn.validate(cbs=cancel)
+    learn.fit(1)
+
+def test_many_batches_that_come_late():
+    "999 in a row are no error, nor are more if others come in between"
+    late = at('before_fetch', throw(CancelBatch()), lambda cb: cb.learn.training and cb.learn.iter%1000>0)
+    learn = fit(DataLoaders(batches(3), batches(1)), late, 1)
+    assert learn.train_iter==3000
+
 def shuffled(cbs=None, workers=0, metrics=None, gen=None, net=None, n=24):
     torch.manual_seed(3)
     x = torch.randn(n, 4)

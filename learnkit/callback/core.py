@@ -14,7 +14,7 @@ __all__ = ['Callback', 'is_muted', 'Dispatcher', 'TrainEvalCallback', 'GatherPre
 import re
 from contextlib import contextmanager
 from copy import deepcopy
-from functools import partial
+from functools import lru_cache, partial
 from inspect import isclass
 from pathlib import Path
 from types import MethodType
@@ -29,7 +29,7 @@ from ..core import apply, detuplify, find_bs, get_model, one_param, tuplify
 from ..events import (Cancel, CancelBackward, CancelBackwardException, CancelBatch, CancelBatchException, CancelEpoch, CancelEpochException, CancelFit,
                              CancelFitException, CancelStep, CancelStepException, CancelTrain, CancelTrainException, CancelValid, CancelValidException,
                              CancelZeroGrad, CancelZeroGradException, Events, cancel_types, cancelled, event, nearest, taken)
-from ..gather import Gather, Rows, dist_sampler, leaf, n_own, n_rows
+from ..gather import Gather, Rows, dist_sampler, leaf, n_own, n_rows, places
 
 # %% ../../nbs/06_callback.core.ipynb #4ed6d27f
 _all_ = ['event', 'Events', 'nearest', 'taken', 'Cancel', 'CancelBatch', 'CancelBackward', 'CancelStep', 'CancelZeroGrad', 'CancelTrain', 'CancelValid', 'CancelEpoch',
@@ -63,7 +63,7 @@ class Callback(GetAttr):
     @property
     def name(self) -> str:
         "The callback's attribute on the Learner: `learn.early_stopping` for an `EarlyStoppingCallback`"
-        return camel2snake(re.sub(r'Callback$', '', type(self).__name__)) or 'callback'
+        return _name(type(self).__name__)
 
     def handler(self, name:str) -> Callable|None:
         "The method for event `name`. Looked up here alone: delegation would find methods of the model."
@@ -115,6 +115,9 @@ class Callback(GetAttr):
 
 _flags = {'run', 'run_train', 'run_valid'}
 _gates = {*_flags, 'order', 'modes'}
+
+@lru_cache   # it is asked for whenever callbacks come and go, a dozen times for each prediction
+def _name(cls): return camel2snake(re.sub(r'Callback$', '', cls)) or 'callback'
 
 # %% ../../nbs/06_callback.core.ipynb #8fa4b035
 def is_muted(cb:Any, mode:str|None) -> bool:
@@ -350,46 +353,64 @@ class TrainEvalCallback(Callback):
 class GatherPredsCallback(Callback):
     "Keeps the predictions of a validation phase, with inputs, targets and losses as asked for, on the CPU"
     run_train,nested = False,False
-    inputs,preds,targets,losses,skip = None,None,None,None,False
+    inputs,preds,targets,decoded,losses,skip = None,None,None,None,None,False
     def __init__(self,
         with_input:bool=False,      # keep the inputs too
         with_loss:bool=False,       # keep the loss of each item (the loss function must not reduce: `learn.loss_not_reduced`)
         save_preds:str|Path|None=None, # a folder to write the predictions of each batch to, one file a batch, named by its number
         save_targs:str|Path|None=None, # the same for targets
-        with_preds:bool=True,       # keep the predictions; False with `save_preds` for results larger than memory
+        with_preds:bool=True,       # keep the predictions
         with_targs:bool=True,       # keep the targets
         concat_dim:int=0,           # the dimension along which batches are put together
-        pickle_protocol:int=2       # for `save_preds` and `save_targs`
-    ): store_attr()
+        pickle_protocol:int=2,      # for `save_preds` and `save_targs`
+        act:Callable|None=None,     # from the model's outputs to what is kept as predictions, a batch at a time; None: the outputs
+        decodes:Callable|None=None, # from these to answers, to be kept as `decoded`
+        idxs:Any=None,              # the data set's index of each row, as they come: then all is kept in their order
+        dtype:torch.dtype|None=None,# the type in which predictions that are floating-point numbers are kept, such as `torch.bfloat16`; None: as they are
+        mmap:str|Path|None=None     # a folder: what is kept is in files there, mapped into memory, for results larger than memory
+    ):
+        store_attr()
+        if not with_input: self.before_batch = None   # there is nothing to do there
 
     def before_validate(self):
-        n = n_rows(self.learn.dl)
-        self.inputs,self.preds,self.targets,self.losses = (Gather(n, self.concat_dim) for _ in range(4))
-        for p in (self.save_preds, self.save_targs):
+        n = n_rows(self.learn.dl) if self.idxs is None else len(self.idxs)
+        if self.mmap is not None and (n is None or self.concat_dim): raise ValueError(
+            '`mmap` needs to know how many rows there will be: pass a list of batches, or a DataLoader of a data set with a length'
+            if n is None else '`mmap` puts rows one after the other, so `concat_dim` must be 0')
+        for p in (self.save_preds, self.save_targs, self.mmap):
             if p is not None: Path(p).mkdir(parents=True, exist_ok=True)
-        self.skip = False
+        to = None if self.idxs is None else places(self.idxs)
+        def gather(name, **kwargs): return Gather(n, self.concat_dim, None if self.mmap is None else Path(self.mmap)/name, places=to, **kwargs)
+        self.inputs,self.targets,self.decoded,self.losses = map(gather, ('inputs','targs','decoded','losses'))
+        self.preds,self.skip = gather('preds', dtype=self.dtype),False
 
-    def before_batch(self):
-        if self.with_input: self.inp = detuplify(self.learn.xb)
+    def before_batch(self):       self.inp = detuplify(self.learn.xb)
     def after_cancel_batch(self): self.skip = True
 
     def after_batch(self):
         if self.skip: self.skip = False; return   # a cancelled batch has no predictions of its own
-        learn,targs = self.learn,detuplify(self.learn.yb)
-        if self.with_input: self.inputs.append(self.inp)
-        if self.with_preds: self.preds.append(learn.pred)
-        if self.with_targs: self.targets.append(targs)
-        if self.save_preds is not None: self._save(self.save_preds, learn.pred)
+        learn = self.learn
+        pred,yb = learn.pred,learn.yb
+        targs = yb[0] if len(yb)==1 else detuplify(yb)
+        if self.save_preds is not None: self._save(self.save_preds, pred)
         if self.save_targs is not None: self._save(self.save_targs, targs)
-        if self.with_loss:
-            if not learn.yb: raise ValueError('`with_loss` asks for the loss of each item, but the batches have no target')
-            n = find_bs(learn.yb)
-            self.losses.append(learn.loss if learn.loss.numel()==n else learn.loss.view(n,-1).mean(1))
+        if self.act is not None: pred = self.act(pred)
+        if self.with_input: self.inputs.append(self.inp)
+        if self.with_preds: self.preds.append(pred)
+        if self.with_targs: self.targets.append(targs)
+        if self.decodes is not None: self.decoded.append(self.decodes(pred))
+        if self.with_loss: self.losses.append(self._losses(learn.loss, yb))
+
+    def _losses(self, loss, yb):
+        "The loss of each item"
+        if not yb: raise ValueError('`with_loss` asks for the loss of each item, but the batches have no target')
+        n = find_bs(yb)
+        return loss if loss.numel()==n else loss.view(n,-1).mean(1)
 
     def _save(self, folder, b): torch.save(self.learn.to_detach(b), Path(folder)/str(self.learn.iter), pickle_protocol=self.pickle_protocol)
 
     def after_validate(self):
-        for k in ('inputs','preds','targets','losses'): setattr(self, k, getattr(getattr(self, k), 'value', None))
+        for k in ('inputs','preds','targets','decoded','losses'): setattr(self, k, getattr(getattr(self, k), 'value', None))
         self.inp = None
 
     def all_tensors(self) -> list:

@@ -84,7 +84,7 @@ def to_scalar(v:Any) -> Any:
 # %% ../../nbs/10_callback.recorder.ipynb #267dfa01
 class Meter:
     "The loss and the metrics of one phase"
-    def __init__(self, metrics:Any): self.metrics,self.last = L(metrics),None
+    def __init__(self, metrics:Any): self.metrics,self.last = list(L(metrics)),None
     def reset(self, skip:int=0):
         for m in self.metrics[skip:]: m.reset()
     def accumulate(self, learn:Any) -> bool:
