@@ -17,7 +17,7 @@ def bench_step(rounds, n=1000):
            'learnkit, TrainEvalCallback only':             timed(lambda: learner(batches, default_cbs=False, cbs=TrainEvalCallback).fit(1))})
     show('A training step of a tiny network (32-64-10, batches of 32, SGD)', us(base, n), ratios)
 
-def bench_callbacks(rounds, n=1000):
+def bench_callbacks(rounds, n=500):
     from learnkit import Callback
     batches = steps(n)
     class Deaf(Callback):
@@ -51,8 +51,8 @@ def bench_toolkit(rounds, n=400):
 
 def weights(model): return nn.utils.parameters_to_vector(model.parameters()).detach()
 
-def bench_optimizers(rounds, n=1000):
-    batches,ways = steps(n),{'':dict(foreach=False), ', foreach=True':dict(foreach=True), ', fused=True':dict(fused=True)}
+def bench_optimizers(rounds, n=500):
+    batches,ways = steps(n),{' one by one':dict(foreach=False), ', foreach=True':dict(foreach=True), ', fused=True':dict(fused=True)}
     def fit(opt): learner(batches, opt).fit(1)
     def after(opt):
         learn = learner(batches[:100], opt)
@@ -62,8 +62,9 @@ def bench_optimizers(rounds, n=1000):
     for cls in (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW):
         opts = {f'{cls.__name__}{k}':partial(cls, **kw) for k,kw in ways.items()}
         base,ratios = in_turn(rounds, timed(lambda: fit(torch.optim.SGD)), **{k:timed(partial(fit, o)) for k,o in opts.items()})
-        notes = {k:note(after(o), after(opts[cls.__name__])) for k,o in opts.items()}
-        show(f'A step with {cls.__name__}, ratio to SGD as it comes', us(base, n), {f'{k}: {notes[k]}':r for k,r in ratios.items()}, first='SGD')
+        plain,*others = opts
+        notes = {plain:'', **{k:': ' + note(after(opts[k]), after(opts[plain])) for k in others}}
+        show(f'A step with {cls.__name__}, ratio to SGD as it comes', us(base, n), {k+notes[k]:r for k,r in ratios.items()}, first='SGD')
 
 # -- the digits: a whole job, and what it costs to be able to go on
 
@@ -106,19 +107,19 @@ def in_child(who):
     code = f'from own import peak, preds_setup; print(peak(preds_setup({who!r})))'
     return float(subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, check=True, cwd=Path(__file__).parent).stdout)
 
-def bench_preds(rounds, rows=200_000, memory=5):
+def bench_preds(rounds, rows=200_000, memory=True):
     base,ratios = in_turn(rounds, timed(preds_setup('hand', rows)), **{'learn.get_preds()': timed(preds_setup('learnkit', rows))})
     show(f'Predicting {rows:,} rows (batches of 256)', f'{base:.2f} s', ratios)
     if not Path('/proc/self/clear_refs').exists(): return print('  peak memory can be measured on Linux only')
     if not memory: return
-    hand,ours = (spread([in_child(who) for _ in range(memory)]) for who in ('hand','learnkit'))
-    show(f'Its peak of memory above the start', f'{hand[0]:.0f} MiB', {'learn.get_preds()':ours}, unit=' MiB')
+    hand,ours = (spread([in_child(who) for _ in range(min(rounds, 5))]) for who in ('hand','learnkit'))
+    show('Its peak of memory above the start', f'{hand[0]:.0f} MiB', {'learn.get_preds()':ours}, unit=' MiB')
 
 # -- importing
 
 def bench_import(rounds):
     def importing(what): return timed(lambda: subprocess.run([sys.executable, '-c', f'import {what}'], check=True, cwd=root))
-    base,ratios = in_turn(rounds, importing('torch'), **{'import torch, learnkit': importing('torch, learnkit')})
+    base,ratios = in_turn(min(rounds, 5), importing('torch'), **{'import torch, learnkit': importing('torch, learnkit')})
     show('Importing, in a fresh process', f'{base:.2f} s', ratios, first='import torch')
 
 parts = {'step':bench_step, 'callbacks':bench_callbacks, 'toolkit':bench_toolkit, 'optimizers':bench_optimizers, 'digits':bench_digits,

@@ -4,11 +4,10 @@ where it shows one, nothing written to disk. Whatever a library computes must co
 Every library has a process of its own, which lives through the whole measurement and does one round when it is told to, by hand
 and with the library one after the other. So the rounds of all libraries alternate, and none suffers from what another imports.
 """
-import gc, importlib.metadata, importlib.util, json, os, subprocess, sys, tempfile, warnings
+import gc, importlib.metadata, json, os, subprocess, sys, tempfile, warnings
 from functools import partial
 from pathlib import Path
-from tools import (F, Screen, as_is, convnet, fit_by_hand, images, loader, many, nn, peak, predict_by_hand, root, show, spread, timed, tiny, torch)
-from contextlib import redirect_stderr, redirect_stdout
+from tools import F, as_is, convnet, fit_by_hand, images, loader, many, nn, peak, predict_by_hand, root, show, spread, timed, tiny, torch, unseen
 
 # -- each library: `fit` trains the model in place, `predict` gives a function that predicts
 
@@ -211,10 +210,10 @@ def work(name, reply):
 
 def do(lib, ready, job, kw):
     if job=='memory':
-        with redirect_stdout(Screen()), redirect_stderr(Screen()): return dict(peak=peak(job_preds(lib, **kw)[1]))
+        with unseen(): return dict(peak=peak(job_preds(lib, **kw)[1]))
     if job not in ready:   # the first time: check that the same comes out
         hand,own = jobs[job](lib, **kw)
-        with redirect_stdout(Screen()), redirect_stderr(Screen()): a,b = hand(),own()
+        with unseen(): a,b = hand(),own()
         if not torch.allclose(a, b, rtol=1e-4, atol=1e-5): raise ValueError(f'it comes to another result than by hand (by up to {(a-b).abs().max():.1e})')
         ready[job] = timed(hand),timed(own)
         return dict(equal=torch.equal(a, b))
@@ -250,7 +249,7 @@ def bench_peers(rounds, names=None, **kws):
         for job in jobs: bench_job(job, children, rounds, kws.get(job, {}))
     finally:
         for c in children.values(): c.__exit__()
-    if not kws: bench_memory(names); bench_imports(names, min(rounds, 5))
+    if not kws: bench_memory(names, 3 if rounds>3 else 1); bench_imports(names, min(rounds, 5))
 
 def there(name):
     if v := version(name): print(f'  {name} {v}'); return True
@@ -291,7 +290,6 @@ def bench_imports(names, rounds):
     env = dict(os.environ, PYTHONWARNINGS='ignore')
     def importing(c): return timed(lambda: subprocess.run([sys.executable, '-c', c], check=True, cwd=root, capture_output=True, env=env))
     todo = {'':importing('import torch'), **{n:importing(c) for n,c in code.items()}}
-    for f in todo.values(): f()   # the first time reads from the disk
     times = [{n:f() for n,f in todo.items()} for _ in range(rounds)]
     show(what['imports'], f"{spread([t[''] for t in times])[0]:.2f} s", {n:spread([t[n]-t[''] for t in times]) for n in names}, ' s', first='PyTorch itself', job='imports')
 

@@ -1,6 +1,6 @@
 """What all parts share: taking turns, a clock, a table, and what is trained"""
 import io, json, os, platform, statistics, sys, time
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 
 root = Path(__file__).resolve().parents[2]
@@ -16,6 +16,11 @@ class Screen(io.StringIO):
     "A terminal that nobody looks at: the progress bar draws on it"
     def isatty(self): return True
 
+@contextmanager
+def unseen():
+    "What is printed is drawn on such a screen"
+    with redirect_stdout(Screen()), redirect_stderr(Screen()): yield
+
 def cpu():
     "Seconds of the processor so far, those of child processes that have ended included"
     t = os.times()
@@ -24,7 +29,7 @@ def cpu():
 def timed(f, clock=cpu):
     "A function that runs `f` and gives the seconds that it took"
     def _f():
-        with redirect_stdout(Screen()), redirect_stderr(Screen()): start = clock(); f(); return clock() - start
+        with unseen(): start = clock(); f(); return clock() - start
     return _f
 
 def spread(xs):
