@@ -157,7 +157,7 @@ def test_what_is_slower_is_said():
 def test_plot(tmp_path):
     fig = plot.plot(RES, tmp_path/'p.png')
     assert (tmp_path/'p.png').read_bytes().startswith(b'\x89PNG') and len(fig.axes)==3
-    assert [len(ax.patches) for ax in fig.axes]==[2,1,2]
+    assert [[t.get_text() for t in ax.texts] for ax in fig.axes]==[['2.50','1.00'], ['has none','1.10'], ['2.00','4.00']]
 
 def test_saving_replaces_what_was_measured_again(tmp_path):
     p = tmp_path/'r.json'

@@ -44,7 +44,7 @@ def bench_toolkit(rounds, n=400):
     batches = steps(n)
     with tempfile.TemporaryDirectory() as path:
         def fit(make): return timed(lambda: learner(batches, cbs=make and make(), path=path).fit(1))
-        base,ratios = in_turn(rounds, fit(None), **{k:fit(f) for k,f in toolkit().items()})
+        base,ratios = in_turn(min(rounds, 5), fit(None), **{k:fit(f) for k,f in toolkit().items()})
     show('The toolkit: a step with one more callback, against the default ones alone', us(base, n), ratios, first='the default ones')
 
 # -- optimizers: how much of a step is theirs, and whether another way to compute them gives the same bits

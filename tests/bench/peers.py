@@ -249,7 +249,10 @@ def bench_peers(rounds, names=None, **kws):
         for job in jobs: bench_job(job, children, rounds, kws.get(job, {}))
     finally:
         for c in children.values(): c.__exit__()
-    if not kws: bench_memory(names, 3 if rounds>3 else 1); bench_imports(names, min(rounds, 5))
+    if kws: return
+    few = 3 if rounds>3 else 1   # in fresh processes, which take their time
+    bench_memory(names, few)
+    bench_imports(names, few)
 
 def there(name):
     if v := version(name): print(f'  {name} {v}'); return True

@@ -3,7 +3,7 @@ import csv, io, json
 from pathlib import Path
 
 results = Path(__file__).resolve().parent/'results.json'
-columns = dict(step='training step', digits='digits', preds='get_preds', memory='its peak memory', start='start of fit', imports='import')   # jobs of the peers
+columns = dict(step='training step', digits='digits', preds='get_preds', memory='memory of get_preds', start='start of fit', imports='import')   # jobs of the peers
 units   = dict(step='×', digits='×', preds='×', memory=' MiB', start=' ms', imports=' s')
 
 def load(path=results): return json.loads(Path(path).read_text())
@@ -61,37 +61,44 @@ def slower(
                   for n,r in e['rows'].items() if n!='learnkit' and r[0]<own*(1-by)]
     return found
 
+def panel(ax, e, names):
+    "The libraries `names`, from below, in one of the results, on axes whose scale is that of ratios"
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+    for y,n in enumerate(names):
+        color = 'C1' if n=='learnkit' else '#46627f'
+        if n not in e['rows']: ax.text(.03, y, 'has none', transform=ax.get_yaxis_transform(), va='center', size=7, color='#888'); continue
+        mid,least,most = (max(v, 1e-3) for v in e['rows'][n])   # a difference of two times may come out below 0
+        ax.plot([least, most], [y, y], color=color, lw=2, alpha=.5)
+        ax.plot(mid, y, 'o', color=color, ms=6)
+        ax.annotate(text(mid), (max(mid, most), y), (6, 0), textcoords='offset points', va='center', size=8)
+    ax.set_xscale('log')
+    if not e['unit']: ax.axvline(1, color='k', lw=.8, ls='--')
+    low,high = ax.get_xlim()
+    ax.set_xlim(low/1.1, high*(high/low)**.15)
+    ax.xaxis.set_major_locator(LogLocator(subs=(1,2,5)))
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda v,_: f'{v:g}'))
+    ax.xaxis.set_minor_formatter(NullFormatter())
+    ax.set_yticks(range(len(names)), names, size=8)
+    ax.set_ylim(-.6, len(names)-.4)
+    ax.tick_params(axis='x', labelsize=8)
+    ax.grid(axis='y', color='#eee')
+    ax.set_axisbelow(True)
+    for s in ('top','right'): ax.spines[s].set_visible(False)
+
 def plot(
     res,      # from `load`
     path=None # where to save it, if anywhere
 ):
-    "A panel for each job, a bar for each library, its line the spread; one by hand is dashed"
-    import matplotlib
-    from matplotlib.figure import Figure
+    "A panel for each job, a dot for each library, its line the spread; the loop by hand is dashed"
+    from matplotlib import pyplot as plt
     jobs = {e['job']:e for e in entries(res, 'peers')}
     cols = [j for j in columns if j in jobs]
     names = list(dict.fromkeys(n for j in cols for n in jobs[j]['rows']))[::-1]
-    fig = Figure(figsize=(11, 3.1*((len(cols)+2)//3)), layout='constrained')
+    fig = plt.figure(figsize=(11, 3.1*((len(cols)+2)//3)), layout='constrained')
     for i,j in enumerate(cols):
         ax = fig.add_subplot((len(cols)+2)//3, 3, i+1)
-        rows,ratio = jobs[j]['rows'],not jobs[j]['unit']
-        there = [(y,n) for y,n in enumerate(names) if n in rows]
-        mid = [rows[n][0] for _,n in there]
-        if not there: continue
-        err = [[rows[n][0]-rows[n][1] for _,n in there], [rows[n][2]-rows[n][0] for _,n in there]]
-        low = min(.5, *mid) if ratio else min(mid)/3
-        ax.barh([y for y,_ in there], [m-low for m in mid], left=low, xerr=err, height=.66, color=['C1' if n=='learnkit' else '#9db4c8' for _,n in there], error_kw=dict(lw=1, ecolor='#444'))
-        for (y,n),m in zip(there, mid): ax.text(max(m, rows[n][2])*1.05, y, text(m), va='center', size=8)
-        for y,n in enumerate(names):
-            if n not in rows: ax.text(low*1.1, y, 'has none', va='center', size=7, color='#888')
-        ax.set_xscale('log')
-        ax.set_xlim(low, 1.9*max(rows[n][2] for _,n in there))
-        if ratio: ax.axvline(1, color='k', lw=.8, ls='--')
-        ax.xaxis.set_major_formatter(matplotlib.ticker.FuncFormatter(lambda v,_: f'{v:g}'))
-        ax.xaxis.set_minor_formatter(matplotlib.ticker.NullFormatter())
-        ax.set_yticks(range(len(names)), names if i%3==0 else ['']*len(names), size=8)
-        ax.tick_params(axis='x', labelsize=8)
-        ax.set_title(columns[j] + (' (ratio to by hand)' if ratio else f' ({units[j].strip()})'), size=9)
-        for s in ('top','right'): ax.spines[s].set_visible(False)
-    if path: fig.savefig(path, dpi=110)
+        panel(ax, jobs[j], names)
+        ax.set_title(columns[j] + (f' ({units[j].strip()})' if jobs[j]['unit'] else ' (ratio to by hand)'), size=9)
+        if i%3: ax.set_yticklabels([])
+    if path: fig.savefig(path, dpi=110); plt.close(fig)
     return fig

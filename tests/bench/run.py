@@ -26,11 +26,11 @@ def main(argv=None):
     parts = all_parts()
     args = argparse.ArgumentParser(description=__doc__.replace('{parts}', ', '.join(parts)), formatter_class=argparse.RawDescriptionHelpFormatter)
     args.add_argument('part', nargs='*', choices=[[], *parts], help='what to measure; everything if not given')
-    args.add_argument('--quick', action='store_true', help='3 rounds instead of 11')
+    args.add_argument('--quick', action='store_true', help='3 rounds instead of 7')
     args.add_argument('--rounds', type=int, help='so many rounds')
     args.add_argument('--save', action='store_true', help='keep the results')
     args = args.parse_args(argv)
-    rounds = args.rounds or (3 if args.quick else 11)
+    rounds = args.rounds or (3 if args.quick else 7)
     print(tools.machine())
     for p in args.part or parts:
         start,n = time.time(),len(shown)
