@@ -1,5 +1,5 @@
 """The benchmarks run, in small; their arithmetic is right with a clock that is told what to say"""
-import json, sys
+import json, sys, time, warnings
 from functools import partial
 from pathlib import Path
 
@@ -92,6 +92,23 @@ def test_steady_watches_the_steps_in_the_middle():
         def __exit__(self, *args): on.clear()
     for b in gpu.Steady(range(9), Watch(), first=3, n=4, device='cpu'): seen += [b]*len(on)
     assert seen==[3,4,5,6]
+
+def test_waits_are_counted(monkeypatch):
+    modes = []
+    monkeypatch.setattr(torch.cuda, 'set_sync_debug_mode', modes.append)
+    watch = gpu.Syncs()
+    def f(i):
+        if i in (2,3): warnings.warn('called a synchronizing CUDA operation')
+        if i==2: warnings.warn('does not yet detect all synchronizing operations')
+    for i in gpu.Steady(range(8), watch, first=2, n=3, device='cpu'): f(i)
+    assert watch.count==2 and modes==['warn','default']
+
+def test_what_has_a_name_is_no_work():
+    from torch.profiler import ProfilerActivity, profile, record_function
+    with profile(activities=[ProfilerActivity.CPU]) as prof:
+        with record_function('all of it'): torch.ones(9).sum(); time.sleep(.02); torch.ones(9).sum()
+    free,part = gpu.idle(gpu.work(prof, 'cpu'))
+    assert free>15e3 and part>.5
 
 def test_waiting_needs_a_device(shown, capsys):
     gpu.bench_syncs(1, 'cpu')

@@ -84,7 +84,7 @@ class Syncs:
     def __exit__(self, *args):
         torch.cuda.set_sync_debug_mode('default')
         self.catch.__exit__(*args)
-        self.count = sum('synchroniz' in str(w.message) for w in self.seen)
+        self.count = sum('called a synchronizing' in str(w.message) for w in self.seen)   # it also warns that this is a prototype
 
 def idle(spans):
     "Of pieces of work as (start, end): the time from the first to the last in which none was done, and that as a part of it"
@@ -94,9 +94,9 @@ def idle(spans):
     return free,free/(end-first)
 
 def work(prof, device):
-    "What the device did, as spans in µs"
+    "What the device did, as spans in µs, without the names that others gave to stretches of time"
     kind = torch.autograd.DeviceType.CUDA if device=='cuda' else torch.autograd.DeviceType.CPU
-    return [(e.time_range.start, e.time_range.end) for e in prof.events() if e.device_type==kind]
+    return [(e.time_range.start, e.time_range.end) for e in prof.events() if e.device_type==kind and not e.is_user_annotation]
 
 # -- the parts
 

@@ -66,7 +66,7 @@ def panel(ax, e, names):
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
     for y,n in enumerate(names):
         color = 'C1' if n=='learnkit' else '#46627f'
-        if n not in e['rows']: ax.text(.03, y, 'has none', transform=ax.get_yaxis_transform(), va='center', size=7, color='#888'); continue
+        if n not in e['rows']: ax.text(.97, y, 'has none', transform=ax.get_yaxis_transform(), ha='right', va='center', size=7, color='#888'); continue
         mid,least,most = (max(v, 1e-3) for v in e['rows'][n])   # a difference of two times may come out below 0
         ax.plot([least, most], [y, y], color=color, lw=2, alpha=.5)
         ax.plot(mid, y, 'o', color=color, ms=6)

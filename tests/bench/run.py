@@ -2,7 +2,7 @@
 
     make bench                           in an environment of its own, with all that is compared; the results are kept
     python tests/bench/run.py            what is installed here
-    python tests/bench/run.py --quick    fewer rounds
+    python tests/bench/run.py --quick    fewer rounds, not all parts
     python tests/bench/run.py step       one part: {parts}
 
 Counted is the processor's time, which a busy machine disturbs less than the clock's (on a device: the clock's); look at the spread
@@ -16,6 +16,8 @@ sys.path.insert(0, str(here))
 import gpu, own, peers, plot, tools
 from tools import by_hand, in_turn, learner, show, shown, steps, timed, tiny, torch   # for parts in files of their own
 
+LONG = 'toolkit','checkpoint'   # what takes its time, and changes little
+
 def all_parts():
     "Name → function of the number of rounds, in the order of the run"
     res = dict(own.parts)
@@ -26,13 +28,13 @@ def main(argv=None):
     parts = all_parts()
     args = argparse.ArgumentParser(description=__doc__.replace('{parts}', ', '.join(parts)), formatter_class=argparse.RawDescriptionHelpFormatter)
     args.add_argument('part', nargs='*', choices=[[], *parts], help='what to measure; everything if not given')
-    args.add_argument('--quick', action='store_true', help='3 rounds instead of 7')
+    args.add_argument('--quick', action='store_true', help=f"3 rounds instead of 7, and without {' and '.join(LONG)}")
     args.add_argument('--rounds', type=int, help='so many rounds')
     args.add_argument('--save', action='store_true', help='keep the results')
     args = args.parse_args(argv)
     rounds = args.rounds or (3 if args.quick else 7)
     print(tools.machine())
-    for p in args.part or parts:
+    for p in args.part or [p for p in parts if not (args.quick and p in LONG)]:
         start,n = time.time(),len(shown)
         parts[p](rounds)
         for e in shown[n:]: e.update(part=p, rounds=rounds, date=f'{datetime.date.today()}', machine=tools.machine())
