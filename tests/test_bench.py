@@ -61,7 +61,8 @@ def test_both_do_the_same_work():
     a,b = own.preds_setup('hand', 600)(),own.preds_setup('learnkit', 600)()
     assert len(a[0])==600 and a[0].shape==b[0].shape and torch.equal(a[1], b[1])
 
-small = dict(step=dict(n=3), callbacks=dict(n=3), toolkit=dict(n=4), optimizers=dict(n=3), digits=dict(epochs=1), checkpoint=dict(epochs=1), preds=dict(rows=600, memory=False))
+small = dict(step=dict(n=3), callbacks=dict(n=3), toolkit=dict(n=4), optimizers=dict(n=3), digits=dict(epochs=1), checkpoint=dict(epochs=1),
+             preds=dict(rows=600, memory=False))
 
 @pytest.mark.parametrize('part', small)
 def test_a_part_runs(part, shown, capsys):
@@ -141,10 +142,12 @@ def test_a_job_of_several(shown, capsys):
         def __init__(self, *replies): self.replies = iter(replies)
         def ask(self, job, **kw): return next(self.replies)
     first = dict(equal=True)
-    peers.bench_job('step', {'learnkit':Fake(first, dict(hand=1., own=1.), dict(hand=2., own=4.), dict(hand=1., own=1.5)), 'skorch':Fake(dict(error='no such thing')),
-                             'Ignite':Fake(first, *[dict(hand=1., own=3.)]*3)}, 3, dict(n=1000))
+    peers.bench_job('step', {'learnkit':Fake(first, dict(hand=1., own=1.), dict(hand=2., own=4.), dict(hand=1., own=1.5)),
+                             'skorch':Fake(dict(error='no such thing')), 'Ignite':Fake(first, *[dict(hand=1., own=3.)]*3),
+                             'fastai':Fake(first, dict(hand=1., own=3.), dict(error='its process ended'))}, 3, dict(n=1000))
     assert shown[0]['rows']=={'learnkit':[1.5, 1., 2.], 'Ignite':[3., 3., 3.]} and shown[0]['base']=='1000 µs' and shown[0]['equal']==['learnkit','Ignite']
-    assert "skorch takes no part in 'step': no such thing" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "skorch takes no part in 'step': no such thing" in out and "fastai takes no part in 'step': its process ended" in out
 
 def test_pins_are_pins_and_none_of_them_is_bad():
     pins = dict(l.split('==') for l in (bench/'peers.txt').read_text().split())
@@ -156,7 +159,8 @@ def entry(job, rows, unit='', base='1 s'): return dict(part='peers', job=job, wh
 
 RES = dict(versions=dict(learnkit='0.1.0', A='1.2'), results=[
     entry('preds', {'learnkit':[1.1, 1., 1.2]}), entry('step', {'learnkit':[1., .9, 1.1], 'A':[2.5, 2., 12.]}, base='70 µs'),
-    entry('start', {'learnkit':[4., 3.5, 5.], 'A':[2., 2., 2.]}, ' ms'), dict(part='step', what='S', first='by hand', base='b', unit='', rows={'x':[.5, 0., 100.]})])
+    entry('start', {'learnkit':[4., 3.5, 5.], 'A':[2., 2., 2.]}, ' ms'),
+    dict(part='step', what='S', first='by hand', base='b', unit='', rows={'x':[.5, 0., 100.]})])
 
 def test_peer_table():
     assert plot.peer_table(RES)==[['', 'version', 'training step', 'get_preds', 'start of fit'], ['by hand', '', '70 µs', '1 s', '1 s'],
@@ -169,7 +173,8 @@ def test_texts():
     assert plot.as_csv([['a','b,c'], ['1','']])=='a,"b,c"\n1,\n'
 
 def test_what_is_slower_is_said():
-    assert plot.slower(RES)==['get_preds: by hand (learnkit takes 1.10 times as long)', 'start of fit: A (2.00 ms (2.00–2.00); learnkit 4.00 ms (3.50–5.00))']
+    assert plot.slower(RES)==['get_preds: by hand (learnkit takes 1.10 times as long)',
+                              'start of fit: A (2.00 ms (2.00–2.00); learnkit 4.00 ms (3.50–5.00))']
 
 def test_plot(tmp_path):
     fig = plot.plot(RES, tmp_path/'p.png')
@@ -185,7 +190,9 @@ def test_saving_replaces_what_was_measured_again(tmp_path):
 
 def test_the_command(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(plot, 'results', tmp_path/'r.json'); monkeypatch.setattr(run, 'here', tmp_path)
-    monkeypatch.setattr(run, 'all_parts', lambda: dict(a=lambda rounds: tools.show('A', '1 s', {'x':(rounds,)*3}), peers=lambda rounds: tools.shown.append(RES['results'][1].copy())))
+    parts = dict(a=lambda rounds: tools.show('A', '1 s', {'x':(rounds,)*3}), peers=lambda rounds: tools.shown.append(RES['results'][1].copy()),
+                 toolkit=lambda rounds: pytest.fail('not in the short run'))
+    monkeypatch.setattr(run, 'all_parts', lambda: parts)
     monkeypatch.setattr(plot, 'load', lambda: json.loads((tmp_path/'r.json').read_text()))
     run.main(['--quick', '--save'])
     a,b = json.loads((tmp_path/'r.json').read_text())['results']

@@ -13,8 +13,9 @@ class Residual(nn.Module):
     "Two convolutions beside a way around them"
     def __init__(self, ni, nf, stride):
         super().__init__()
-        self.convs = nn.Sequential(nn.Conv2d(ni, nf, 3, stride, 1, bias=False), nn.BatchNorm2d(nf), nn.ReLU(), nn.Conv2d(nf, nf, 3, 1, 1, bias=False), nn.BatchNorm2d(nf))
-        self.around = nn.Identity() if stride==1 and ni==nf else nn.Sequential(nn.Conv2d(ni, nf, 1, stride, bias=False), nn.BatchNorm2d(nf))
+        def conv(ni, ks, stride): return nn.Conv2d(ni, nf, ks, stride, ks//2, bias=False),nn.BatchNorm2d(nf)
+        self.convs = nn.Sequential(*conv(ni, 3, stride), nn.ReLU(), *conv(nf, 3, 1))
+        self.around = nn.Identity() if stride==1 and ni==nf else nn.Sequential(*conv(ni, 1, stride))
     def forward(self, x): return F.relu(self.convs(x) + self.around(x))
 
 def resnet(nfs=(64,128,256)):
@@ -53,7 +54,6 @@ def hand(net, batches, device): return by_hand(batches, model=net().to(device))
 
 def ours(net, batches, device, cbs=None):
     "By learnkit, with its default callbacks; the bar, which reads the loss when it is drawn, is drawn once"
-    from learnkit import ProgressCallback
     learn = learner(batches, model=net().to(device), cbs=cbs)
     learn.progress.pace = 1e9
     learn.fit(1)
@@ -109,7 +109,8 @@ def bench_syncs(rounds, device='cuda', n=20, nets=nets):
             with unseen(): loop(net, Steady(batches, watch, n=n), device)
             return watch.count/n
         there,here = put(data(n+20), device),pinned(data(n+20))
-        rows = {'learnkit':count(ours, there), 'by hand, batches from pinned memory':count(hand, Moved(here, device)), 'learnkit, batches from pinned memory':count(ours, here)}
+        rows = {'learnkit':count(ours, there), 'by hand, batches from pinned memory':count(hand, Moved(here, device)),
+                'learnkit, batches from pinned memory':count(ours, here)}
         show(f'How often the host waits for the device in a step of {name}', f'{count(hand, there):.1f}', {k:(c,c,c) for k,c in rows.items()}, ' times')
 
 def bench_idle(rounds, device='cuda', n=20, nets=nets):
@@ -134,9 +135,11 @@ def bench_throughput(rounds, device='cuda', n=200, nets=nets):
         host = data(n)
         there,here = put(host, device),pinned(host) if device=='cuda' else host
         def run(loop, batches, **kw): return timed(lambda: loop(net, batches, device, **kw), clock)
-        others = {'learnkit':run(ours, there), 'by hand, batches from pinned memory':run(hand, Moved(here, device)), 'learnkit, batches from pinned memory':run(ours, here)}
+        others = {'learnkit':run(ours, there), 'by hand, batches from pinned memory':run(hand, Moved(here, device)),
+                  'learnkit, batches from pinned memory':run(ours, here)}
         if hasattr(lk, 'Prefetch'): others['learnkit, batches from pinned memory, Prefetch'] = run(ours, here, cbs=lk.Prefetch())
         base,ratios = in_turn(rounds, run(hand, there), **others)
-        show(f'Training {name}: time, beside that of the loop by hand, all batches on the device', f'{sum(len(xb) for xb,_ in host)/base:,.0f} items a second', ratios)
+        show(f'Training {name}: time, beside that of the loop by hand, all batches on the device',
+             f'{sum(len(xb) for xb,_ in host)/base:,.0f} items a second', ratios)
 
 parts = dict(syncs=bench_syncs, idle=bench_idle, throughput=bench_throughput)

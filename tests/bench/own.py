@@ -2,7 +2,7 @@
 import subprocess, sys, tempfile
 from functools import partial
 from pathlib import Path
-from tools import (F, by_hand, convnet, fit_by_hand, images, in_turn, learner, many, nn, peak, predict_by_hand, root, show, spread, steps, timed, tiny, torch)
+from tools import F, by_hand, convnet, fit_by_hand, images, in_turn, learner, many, nn, predict_by_hand, root, show, spread, steps, timed, tiny, torch
 from torch.utils.data import DataLoader, TensorDataset
 
 def us(base, n): return f'{base*1e6/n:.0f} µs a step'
@@ -25,20 +25,38 @@ def bench_callbacks(rounds, n=500):
     class Hears(Callback):
         def before_batch(self): pass
     def fit(cls, k): learn = learner(batches, cbs=[cls() for _ in range(k)]); return timed(lambda: learn.fit(1))
-    base,ratios = in_turn(rounds, fit(Deaf, 0), **{f'{k} more that {what}':fit(cls, k) for cls,what in ((Deaf, 'hear no batch event'), (Hears, 'hear one each batch')) for k in (10, 100)})
+    kinds = {'hear no batch event':Deaf, 'hear one each batch':Hears}
+    base,ratios = in_turn(rounds, fit(Deaf, 0), **{f'{k} more that {what}':fit(cls, k) for what,cls in kinds.items() for k in (10, 100)})
     show('More callbacks: ratio to the default ones alone', us(base, n), ratios, first='the default ones')
 
 def toolkit():
     "The toolkit, each callback by the name that it has in the table"
     import learnkit.all as lk
-    return {'GradientAccumulation (every 4th batch)': lambda: lk.GradientAccumulation(128), 'GradientClip': lk.GradientClip, 'EMACallback': lk.EMACallback, 'MicroBatch (2 parts)': lambda: lk.MicroBatch(16),
-            'MixedPrecision bf16': lambda: lk.MixedPrecision('bf16'), 'BnFreeze': lk.BnFreeze, 'ShortEpochCallback (all of it)': lambda: lk.ShortEpochCallback(1.), 'StopAfter': lambda: lk.StopAfter(10**6),
-            'ParamScheduler, one cycle': lambda: lk.ParamScheduler(lk.one_cycle(.01)), 'TorchScheduler, each step': lambda: lk.TorchScheduler(lambda o: torch.optim.lr_scheduler.ExponentialLR(o, .999), 'step'),
-            'MixUp': lk.MixUp, 'ActivationStats (every 10th)': lambda: lk.ActivationStats(every=10), 'ActivationStats (each batch)': lk.ActivationStats, 'TerminateOnNaNCallback': lk.TerminateOnNaNCallback,
-            'EarlyStoppingCallback': lambda: lk.EarlyStoppingCallback('train_loss'), 'SaveModelCallback': lambda: lk.SaveModelCallback('train_loss'), 'ReduceLROnPlateau': lambda: lk.ReduceLROnPlateau('train_loss'),
-            'ThresholdStopper': lambda: lk.ThresholdStopper(0, 'train_loss'), "EveryCallback '100ba'": lambda: lk.EveryCallback(lambda learn: None, '100ba'), 'MCDropoutCallback': lk.MCDropoutCallback,
-            'learn.on, every=100': lambda: lk.OnCallback(lambda learn: None, 'after_batch', lk.Filter(every=100)), "CheckpointCallback '100ba'": lambda: lk.CheckpointCallback('100ba', overwrite=True),
-            "CheckpointCallback '100ba', background": lambda: lk.CheckpointCallback('100ba', overwrite=True, background=True)}
+    exponential = lambda o: torch.optim.lr_scheduler.ExponentialLR(o, .999)
+    return {
+        'GradientAccumulation (every 4th batch)': lambda: lk.GradientAccumulation(128),
+        'GradientClip':                           lk.GradientClip,
+        'EMACallback':                            lk.EMACallback,
+        'MicroBatch (2 parts)':                   lambda: lk.MicroBatch(16),
+        'MixedPrecision bf16':                    lambda: lk.MixedPrecision('bf16'),
+        'BnFreeze':                               lk.BnFreeze,
+        'ShortEpochCallback (all of it)':         lambda: lk.ShortEpochCallback(1.),
+        'StopAfter':                              lambda: lk.StopAfter(10**6),
+        'ParamScheduler, one cycle':              lambda: lk.ParamScheduler(lk.one_cycle(.01)),
+        'TorchScheduler, each step':              lambda: lk.TorchScheduler(exponential, 'step'),
+        'MixUp':                                  lk.MixUp,
+        'ActivationStats (every 10th)':           lambda: lk.ActivationStats(every=10),
+        'ActivationStats (each batch)':           lk.ActivationStats,
+        'TerminateOnNaNCallback':                 lk.TerminateOnNaNCallback,
+        'EarlyStoppingCallback':                  lambda: lk.EarlyStoppingCallback('train_loss'),
+        'SaveModelCallback':                      lambda: lk.SaveModelCallback('train_loss'),
+        'ReduceLROnPlateau':                      lambda: lk.ReduceLROnPlateau('train_loss'),
+        'ThresholdStopper':                       lambda: lk.ThresholdStopper(0, 'train_loss'),
+        "EveryCallback '100ba'":                  lambda: lk.EveryCallback(lambda learn: None, '100ba'),
+        'MCDropoutCallback':                      lk.MCDropoutCallback,
+        'learn.on, every=100':                    lambda: lk.OnCallback(lambda learn: None, 'after_batch', lk.Filter(every=100)),
+        "CheckpointCallback '100ba'":             lambda: lk.CheckpointCallback('100ba', overwrite=True),
+        "CheckpointCallback '100ba', background": lambda: lk.CheckpointCallback('100ba', overwrite=True, background=True)}
 
 def bench_toolkit(rounds, n=400):
     batches = steps(n)
@@ -87,7 +105,8 @@ def bench_checkpoint(rounds, epochs=9):
     train,valid = loaders()
     def fit(**kw):
         def _f():
-            with tempfile.TemporaryDirectory() as path: digits_learner(train, valid, path=path, cbs=CheckpointCallback('100ba', **kw) if kw else None).fit(epochs)
+            with tempfile.TemporaryDirectory() as path:
+                digits_learner(train, valid, path=path, cbs=CheckpointCallback('100ba', **kw) if kw else None).fit(epochs)
         return timed(_f)
     base,ratios = in_turn(min(rounds, 5), fit(), **{"'100ba'": fit(keep=3), "'100ba', in the background": fit(keep=3, background=True)})
     show('A checkpoint every 100 batches: nine epochs of the digits', f'{base:.2f} s', ratios, first='without')
@@ -104,7 +123,7 @@ def preds_setup(who, rows=200_000):
 
 def in_child(who):
     "The peak of memory in a process of its own"
-    code = f'from own import peak, preds_setup; print(peak(preds_setup({who!r})))'
+    code = f'from own import preds_setup; from tools import peak; print(peak(preds_setup({who!r})))'
     return float(subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, check=True, cwd=Path(__file__).parent).stdout)
 
 def bench_preds(rounds, rows=200_000, memory=True):

@@ -148,8 +148,8 @@ class HFTrainer:
         class WithLoss(nn.Module):
             def __init__(self): super().__init__(); self.model = model
             def forward(self, x, labels): pred = self.model(x); return dict(loss=F.cross_entropy(pred, labels), logits=pred)
-        args = TrainingArguments(tempfile.gettempdir(), num_train_epochs=epochs, per_device_train_batch_size=bs, per_device_eval_batch_size=bs, use_cpu=True, report_to='none',
-                                 save_strategy='no', eval_strategy='epoch' if valid else 'no', lr_scheduler_type='constant', max_grad_norm=0,
+        args = TrainingArguments(tempfile.gettempdir(), num_train_epochs=epochs, per_device_train_batch_size=bs, per_device_eval_batch_size=bs,
+                                 use_cpu=True, report_to='none', save_strategy='no', eval_strategy='epoch' if valid else 'no', lr_scheduler_type='constant', max_grad_norm=0,
                                  train_sampling_strategy='sequential', dataloader_pin_memory=False)
         def accuracy(p): return dict(accuracy=float((p.predictions.argmax(1)==p.label_ids).mean()))
         def collate(b): return dict(x=b[0], labels=b[1])
@@ -214,7 +214,8 @@ def do(lib, ready, job, kw):
     if job not in ready:   # the first time: check that the same comes out
         hand,own = jobs[job](lib, **kw)
         with unseen(): a,b = hand(),own()
-        if not torch.allclose(a, b, rtol=1e-4, atol=1e-5): raise ValueError(f'it comes to another result than by hand (by up to {(a-b).abs().max():.1e})')
+        if not torch.allclose(a, b, rtol=1e-4, atol=1e-5):
+            raise ValueError(f'it comes to another result than by hand (by up to {(a-b).abs().max():.1e})')
         ready[job] = timed(hand),timed(own)
         return dict(equal=torch.equal(a, b))
     hand,own = ready[job]
@@ -260,20 +261,23 @@ def there(name):
 
 def bench_job(job, children, rounds, kw):
     "Rounds of one job, all libraries in turn"
-    first = {n:c.ask(job, **kw) for n,c in children.items() if not (job=='preds' and libraries[n].predict is None)}
-    for n,r in first.items():
-        if 'error' in r: print(f'\n{n} takes no part in {job!r}: {r["error"]}')
-    names = [n for n,r in first.items() if 'error' not in r]
-    times = {n:[] for n in names}
-    for i in range(rounds):
-        for n in names: times[n].append(children[n].ask(job, own_first=bool(i%2)))
-    if not names: return
+    names = [n for n in children if job!='preds' or libraries[n].predict]
+    rows = {n:[] for n in names}   # what each replies: first that it is ready, then the times of each round
+    for i in range(-1, rounds):
+        for n in [*rows]:
+            r = children[n].ask(job, **kw) if i<0 else children[n].ask(job, own_first=bool(i%2))
+            if 'error' in r: print(f'\n{n} takes no part in {job!r}: {r["error"]}'); del rows[n]
+            else: rows[n].append(r)
+    if rows: show_job(job, {n:rs[0]['equal'] for n,rs in rows.items()}, {n:rs[1:] for n,rs in rows.items()}, kw)
+
+def show_job(job, equal, times, kw):
+    "Show the `times` of one job: ratios to those by hand, but of the start, where these are next to nothing, the milliseconds"
     n_fits = kw.get('times', 5)
     hand = spread([t['hand'] for ts in times.values() for t in ts])[0]
     if job=='start': rows,unit,base = {n:spread([1e3*t['own']/n_fits for t in ts]) for n,ts in times.items()},' ms',f'{1e3*hand/n_fits:.1f} ms'
     else:            rows,unit,base = {n:spread([t['own']/t['hand'] for t in ts]) for n,ts in times.items()},'',f'{hand:.2f} s'
     if job=='step': base = f'{hand*1e6/kw.get("n", 1000):.0f} µs'
-    show(what[job], base, rows, unit, job=job, equal=[n for n in names if first[n]['equal']])
+    show(what[job], base, rows, unit, job=job, equal=[n for n in equal if equal[n]])
 
 def bench_memory(names, times=3):
     "The peak of memory, each time in a fresh process"
@@ -294,7 +298,8 @@ def bench_imports(names, rounds):
     def importing(c): return timed(lambda: subprocess.run([sys.executable, '-c', c], check=True, cwd=root, capture_output=True, env=env))
     todo = {'':importing('import torch'), **{n:importing(c) for n,c in code.items()}}
     times = [{n:f() for n,f in todo.items()} for _ in range(rounds)]
-    show(what['imports'], f"{spread([t[''] for t in times])[0]:.2f} s", {n:spread([t[n]-t[''] for t in times]) for n in names}, ' s', first='PyTorch itself', job='imports')
+    show(what['imports'], f"{spread([t[''] for t in times])[0]:.2f} s", {n:spread([t[n]-t[''] for t in times]) for n in names}, ' s',
+         first='PyTorch itself', job='imports')
 
 class ByHand:
     "For the memory that it takes by hand, in a process like the others"
