@@ -287,7 +287,7 @@ def bench_memory(names, times=3):
     found = {n:[one(n) for _ in range(times)] for n in ['by hand', *names] if n=='by hand' or libraries[n].predict}
     rows = {n:spread(ps) for n,ps in found.items() if None not in ps}
     hand = rows.pop('by hand')
-    show(what['memory'], f'{hand[0]:.0f} MiB', rows, ' MiB', job='memory')
+    show(what['memory'], f'{hand[0]:.0f} MiB', rows, ' MiB', job='memory', rounds=times)
 
 def bench_imports(names, rounds):
     "The time to import each library"
@@ -299,7 +299,7 @@ def bench_imports(names, rounds):
     todo = {'':importing('import torch'), **{n:importing(c) for n,c in code.items()}}
     times = [{n:f() for n,f in todo.items()} for _ in range(rounds)]
     show(what['imports'], f"{spread([t[''] for t in times])[0]:.2f} s", {n:spread([t[n]-t[''] for t in times]) for n in names}, ' s',
-         first='PyTorch itself', job='imports')
+         first='PyTorch itself', job='imports', rounds=rounds)
 
 class ByHand:
     "For the memory that it takes by hand, in a process like the others"

@@ -37,13 +37,15 @@ def main(argv=None):
     for p in args.part or [p for p in parts if not (args.quick and p in LONG)]:
         start,n = time.time(),len(shown)
         parts[p](rounds)
-        for e in shown[n:]: e.update(part=p, rounds=rounds, date=f'{datetime.date.today()}', machine=tools.machine())
+        for e in shown[n:]: e.update(dict(part=p, rounds=rounds, date=f'{datetime.date.today()}', machine=tools.machine()) | e)   # some take fewer rounds
         print(f'  ({p}: {time.time()-start:.0f} s)', flush=True)
-    if args.save: keep()
+        if args.save: keep(shown[n:])
+    if args.save: draw()
 
-def keep():
-    "Write what was measured, and the table and the picture of all that was"
-    tools.save(plot.results, shown, {n:v for n in peers.libraries if (v := peers.version(n))})
+def keep(entries): tools.save(plot.results, entries, {n:v for n in peers.libraries if (v := peers.version(n))})
+
+def draw():
+    "The table and the picture of all that was ever kept"
     res = plot.load()
     rows = plot.peer_table(res)
     (here/'table.md').write_text(plot.markdown(rows) + '\n')
