@@ -30,9 +30,6 @@ run: $(READY)  ## run all notebooks in place, to refresh the outputs stored in t
 readme: $(READY)  ## run nbs/index.ipynb and make README.md of it
 	$(PY) nbs/_build.py readme
 
-bench: $(READY)  ## measure speed against a hand-written loop
-	$(PY) tests/bench/run.py
-
 # The first of two equal names wins: what .venv has, then what was pinned before (.venv does not have all extras).
 # What only the CUDA build of PyTorch needs is left out: PyTorch pins it itself.
 lock: $(READY)  ## write the versions that .venv has back to tests/constraints.txt
@@ -51,6 +48,19 @@ compat:  ## run the tests on fastcore 2 and fastprogress 1.0, or on what COMPAT=
 	@grep -vE '^(fastcore|fastprogress)==' $(PINS) > $(OTHER)/pins.txt
 	@$(OTHER)/bin/python $(PIP) install -q --use-pep517 -e '.[test]' $(COMPAT) -c $(OTHER)/pins.txt
 	LEARNKIT_COMPAT=1 $(OTHER)/bin/python -m pytest tests $(BESIDE)
+
+# Others' libraries come one by one, so that one which does not install here is left out. torchvision, which fastai brings
+# along but is not needed for this, may be built for another PyTorch: then it would only keep the others from starting.
+BENCH  := .venv-bench
+bench:  ## measure speed: a hand-written loop, learnkit, and seven other libraries; some minutes. RUN=--quick is shorter
+	@echo "Setting up $(BENCH) with the libraries of tests/bench/peers.txt (a few minutes the first time) …"
+	@$(BENCH)/bin/python -c '' 2>/dev/null || { $(find_python); "$$py" -m venv --clear $(BENCH); }
+	@grep -vE '^(fastcore|fastprogress)==' $(PINS) > $(BENCH)/pins.txt; grep '^fastcore==' tests/bench/peers.txt >> $(BENCH)/pins.txt
+	@$(BENCH)/bin/python $(PIP) install -q --use-pep517 -e '.[vision]' -c $(BENCH)/pins.txt
+	@while read peer; do $(BENCH)/bin/python $(PIP) install -q "$$peer" -c $(BENCH)/pins.txt \
+	  || echo "$$peer does not install here, so it does not take part"; done < tests/bench/peers.txt
+	@$(BENCH)/bin/python -c 'import torchvision' 2>/dev/null || $(BENCH)/bin/python $(PIP) uninstall -q -y torchvision
+	$(BENCH)/bin/python tests/bench/run.py --save $(RUN)
 
 # A .venv that was moved or copied with its folder still points to the old place: set it up anew.
 ifneq ($(shell cat $(READY) 2>/dev/null),$(CURDIR))

@@ -1,0 +1,145 @@
+"""learnkit beside the loop that one would write by hand, in one process"""
+import subprocess, sys, tempfile
+from functools import partial
+from pathlib import Path
+from tools import F, by_hand, convnet, fit_by_hand, images, in_turn, learner, many, nn, predict_by_hand, root, show, spread, steps, timed, tiny, torch
+from torch.utils.data import DataLoader, TensorDataset
+
+def us(base, n): return f'{base*1e6/n:.0f} µs a step'
+
+# -- a step of a tiny network, and the callbacks around it
+
+def bench_step(rounds, n=1000):
+    from learnkit import TrainEvalCallback
+    batches = steps(n)
+    base,ratios = in_turn(rounds, timed(lambda: by_hand(batches)),
+        **{'learnkit, default callbacks and progress bar': timed(lambda: learner(batches).fit(1)),
+           'learnkit, TrainEvalCallback only':             timed(lambda: learner(batches, default_cbs=False, cbs=TrainEvalCallback).fit(1))})
+    show('A training step of a tiny network (32-64-10, batches of 32, SGD)', us(base, n), ratios)
+
+def bench_callbacks(rounds, n=500):
+    from learnkit import Callback
+    batches = steps(n)
+    class Deaf(Callback):
+        def before_epoch(self): pass
+    class Hears(Callback):
+        def before_batch(self): pass
+    def fit(cls, k): learn = learner(batches, cbs=[cls() for _ in range(k)]); return timed(lambda: learn.fit(1))
+    kinds = {'hear no batch event':Deaf, 'hear one each batch':Hears}
+    base,ratios = in_turn(rounds, fit(Deaf, 0), **{f'{k} more that {what}':fit(cls, k) for what,cls in kinds.items() for k in (10, 100)})
+    show('More callbacks: ratio to the default ones alone', us(base, n), ratios, first='the default ones')
+
+def toolkit():
+    "The toolkit, each callback by the name that it has in the table"
+    import learnkit.all as lk
+    exponential = lambda o: torch.optim.lr_scheduler.ExponentialLR(o, .999)
+    return {
+        'GradientAccumulation (every 4th batch)': lambda: lk.GradientAccumulation(128),
+        'GradientClip':                           lk.GradientClip,
+        'EMACallback':                            lk.EMACallback,
+        'MicroBatch (2 parts)':                   lambda: lk.MicroBatch(16),
+        'MixedPrecision bf16':                    lambda: lk.MixedPrecision('bf16'),
+        'BnFreeze':                               lk.BnFreeze,
+        'ShortEpochCallback (all of it)':         lambda: lk.ShortEpochCallback(1.),
+        'StopAfter':                              lambda: lk.StopAfter(10**6),
+        'ParamScheduler, one cycle':              lambda: lk.ParamScheduler(lk.one_cycle(.01)),
+        'TorchScheduler, each step':              lambda: lk.TorchScheduler(exponential, 'step'),
+        'MixUp':                                  lk.MixUp,
+        'ActivationStats (every 10th)':           lambda: lk.ActivationStats(every=10),
+        'ActivationStats (each batch)':           lk.ActivationStats,
+        'TerminateOnNaNCallback':                 lk.TerminateOnNaNCallback,
+        'EarlyStoppingCallback':                  lambda: lk.EarlyStoppingCallback('train_loss'),
+        'SaveModelCallback':                      lambda: lk.SaveModelCallback('train_loss'),
+        'ReduceLROnPlateau':                      lambda: lk.ReduceLROnPlateau('train_loss'),
+        'ThresholdStopper':                       lambda: lk.ThresholdStopper(0, 'train_loss'),
+        "EveryCallback '100ba'":                  lambda: lk.EveryCallback(lambda learn: None, '100ba'),
+        'MCDropoutCallback':                      lk.MCDropoutCallback,
+        'learn.on, every=100':                    lambda: lk.OnCallback(lambda learn: None, 'after_batch', lk.Filter(every=100)),
+        "CheckpointCallback '100ba'":             lambda: lk.CheckpointCallback('100ba', overwrite=True),
+        "CheckpointCallback '100ba', background": lambda: lk.CheckpointCallback('100ba', overwrite=True, background=True)}
+
+def bench_toolkit(rounds, n=400):
+    batches = steps(n)
+    with tempfile.TemporaryDirectory() as path:
+        def fit(make): return timed(lambda: learner(batches, cbs=make and make(), path=path).fit(1))
+        base,ratios = in_turn(min(rounds, 5), fit(None), **{k:fit(f) for k,f in toolkit().items()})
+    show('The toolkit: a step with one more callback, against the default ones alone', us(base, n), ratios, first='the default ones')
+
+# -- optimizers: how much of a step is theirs, and whether another way to compute them gives the same bits
+
+def weights(model): return nn.utils.parameters_to_vector(model.parameters()).detach()
+
+def bench_optimizers(rounds, n=500):
+    batches,ways = steps(n),{' one by one':dict(foreach=False), ', foreach=True':dict(foreach=True), ', fused=True':dict(fused=True)}
+    def fit(opt): learner(batches, opt).fit(1)
+    def after(opt):
+        learn = learner(batches[:100], opt)
+        with learn.no_bar(), learn.no_logging(): learn.fit(1)
+        return weights(learn.model)
+    def note(got, plain): return 'the same bits' if torch.equal(got, plain) else f'differs by {(got-plain).abs().max():.0e} after 100 steps'
+    for cls in (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW):
+        opts = {f'{cls.__name__}{k}':partial(cls, **kw) for k,kw in ways.items()}
+        base,ratios = in_turn(rounds, timed(lambda: fit(torch.optim.SGD)), **{k:timed(partial(fit, o)) for k,o in opts.items()})
+        plain,*others = opts
+        notes = {plain:'', **{k:': ' + note(after(opts[k]), after(opts[plain])) for k in others}}
+        show(f'A step with {cls.__name__}, ratio to SGD as it comes', us(base, n), {k+notes[k]:r for k,r in ratios.items()}, first='SGD')
+
+# -- the digits: a whole job, and what it costs to be able to go on
+
+def loaders():
+    x,y = images()
+    return DataLoader(TensorDataset(x[:1500], y[:1500]), 64, shuffle=True),DataLoader(TensorDataset(x[1500:], y[1500:]), 64)
+
+def digits_learner(train, valid, **kw):
+    from learnkit import DataLoaders, Learner, accuracy
+    return Learner(DataLoaders(train, valid), convnet(), F.cross_entropy, torch.optim.Adam, lr=1e-3, metrics=accuracy, **kw)
+
+def bench_digits(rounds, epochs=2):
+    train,valid = loaders()
+    base,ratios = in_turn(rounds, timed(lambda: fit_by_hand(convnet(), partial(torch.optim.Adam, lr=1e-3), train, valid, epochs)),
+        **{'learnkit, accuracy, progress bar': timed(lambda: digits_learner(train, valid).fit(epochs))})
+    show('The digits: two epochs of a small convolutional network, with validation', f'{base:.2f} s', ratios)
+
+def bench_checkpoint(rounds, epochs=9):
+    from learnkit import CheckpointCallback
+    train,valid = loaders()
+    def fit(**kw):
+        def _f():
+            with tempfile.TemporaryDirectory() as path:
+                digits_learner(train, valid, path=path, cbs=CheckpointCallback('100ba', **kw) if kw else None).fit(epochs)
+        return timed(_f)
+    base,ratios = in_turn(min(rounds, 5), fit(), **{"'100ba'": fit(keep=3), "'100ba', in the background": fit(keep=3, background=True)})
+    show('A checkpoint every 100 batches: nine epochs of the digits', f'{base:.2f} s', ratios, first='without')
+
+# -- predictions: time, and memory of a process of its own
+
+def preds_setup(who, rows=200_000):
+    "A function that predicts, by hand or with a Learner"
+    from learnkit import DataLoaders, Learner   # in both, so that their processes differ in nothing else
+    model,dl = tiny(),many(rows)
+    if who=='hand': return lambda: predict_by_hand(model, dl)
+    learn = Learner(DataLoaders(dl, dl), model, F.cross_entropy)
+    return lambda: learn.get_preds(act=lambda o: o)   # what the model gives, as by hand: no softmax
+
+def in_child(who):
+    "The peak of memory in a process of its own"
+    code = f'from own import preds_setup; from tools import peak; print(peak(preds_setup({who!r})))'
+    return float(subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, check=True, cwd=Path(__file__).parent).stdout)
+
+def bench_preds(rounds, rows=200_000, memory=True):
+    base,ratios = in_turn(rounds, timed(preds_setup('hand', rows)), **{'learn.get_preds()': timed(preds_setup('learnkit', rows))})
+    show(f'Predicting {rows:,} rows (batches of 256)', f'{base:.2f} s', ratios)
+    if not Path('/proc/self/clear_refs').exists(): return print('  peak memory can be measured on Linux only')
+    if not memory: return
+    hand,ours = (spread([in_child(who) for _ in range(min(rounds, 5))]) for who in ('hand','learnkit'))
+    show('Its peak of memory above the start', f'{hand[0]:.0f} MiB', {'learn.get_preds()':ours}, unit=' MiB')
+
+# -- importing
+
+def bench_import(rounds):
+    def importing(what): return timed(lambda: subprocess.run([sys.executable, '-c', f'import {what}'], check=True, cwd=root))
+    base,ratios = in_turn(min(rounds, 5), importing('torch'), **{'import torch, learnkit': importing('torch, learnkit')})
+    show('Importing, in a fresh process', f'{base:.2f} s', ratios, first='import torch')
+
+parts = {'step':bench_step, 'callbacks':bench_callbacks, 'toolkit':bench_toolkit, 'optimizers':bench_optimizers, 'digits':bench_digits,
+         'checkpoint':bench_checkpoint, 'preds':bench_preds, 'import':bench_import}
