@@ -55,6 +55,14 @@ class Count(FusedStep):
         return res
     def _compile(self, *args): self.n_compiled += 1; return super()._compile(*args)
 
+class Quick(Count):
+    "The same, but what was traced is run as it is, without a C++ compiler: for what has nothing to do with numbers"
+    def _program(self, options):
+        with pytest.MonkeyPatch.context() as m:
+            compiled = torch.compile
+            m.setattr(torch, 'compile', lambda f, options, **kw: compiled(f, backend='aot_eager', **kw))
+            return super()._program(options)
+
 def graphs(): return dynamo.utils.counters['stats']['unique_graphs']
 
 # ------------------------------------------------------------------------------------------------ the numbers
@@ -64,12 +72,10 @@ def trained(m): return [p for p in m.parameters() if p.requires_grad]
 sched = one_cycle(.1, moms=(.95,.85,.95))
 
 configs = {
-    'SGD':                     (net,  SGD, {}, [], None),
     'SGD, momentum, schedule': (rich, partial(SGD, momentum=.9, weight_decay=.01), {}, [partial(ParamScheduler, sched)], None),
     'SGD, nesterov, clipped':  (net,  partial(SGD, momentum=.9, nesterov=True), {}, [partial(GradientClip, .1)], None),
-    'Adam, groups, wd':        (net,  Adam, dict(splitter=two, lr=slice(1e-3, 1e-1), wd=.1), [], None),
+    'Adam, groups, schedule':  (net,  Adam, dict(splitter=two, wd=.1), [partial(ParamScheduler, one_cycle([1e-3,1e-1], moms=(.95,.85,.95)))], None),
     'AdamW, clipped, frozen':  (rich, partial(AdamW, eps=1e-6), dict(splitter=two, lr=.01, wd=.1), [partial(GradientClip, value=.01)], 'freeze'),
-    'Adam, schedule':          (net,  Adam, {}, [partial(ParamScheduler, sched)], None),
 }
 
 @pytest.mark.parametrize('name', configs)
@@ -139,7 +145,7 @@ def test_gradients_are_there_for_who_hears_the_step():
         learn,last = learner(),Last()
         learn.fit(2, cbs=[last, *cbs])
         return learn,last.seen
-    cb = Count()
+    cb = Quick()
     eager,grads0 = run()
     with pytest.warns(UserWarning, match='is fused up to the gradients: Last hears `after_step`'): fused,grads1 = run(cb)
     assert cb.n==14 and close(state(eager), state(fused))
@@ -153,13 +159,13 @@ def test_cancels_of_the_step_are_honoured():
         stop = at('after_backward', throw(CancelFit), lambda cb: cb.learn.train_iter==13)
         learn.fit(2, cbs=[skip, stop, *cbs])
         return learn
-    cb = Count()
+    cb = Quick()
     with pytest.warns(UserWarning, match='up to the gradients'): fused = run(cb)
     eager = run()
     assert cb.n==12 and close(state(eager), state(fused)) and fused.train_iter==eager.train_iter==13
 
 def test_odd_optimizer_steps_itself():
-    cb = Count()
+    cb = Quick()
     with pytest.warns(UserWarning, match='no formula is known for this RMSprop'): a = learner(opt_func=RMSprop, lr=.01); a.fit(1, cbs=cb)
     b = learner(opt_func=RMSprop, lr=.01)
     b.fit(1)
@@ -175,7 +181,7 @@ def test_optimizer_with_hooks_has_no_formula():
 
 def test_falls_back_at_the_next_batch():
     "A callback that comes in the middle, and goes again"
-    cb,heard = Count(),[]
+    cb,heard = Quick(),[]
     spy = Callback(after_pred=lambda self: heard.append((self.learn.iter, self.learn.pred.requires_grad)))
     class Come(Callback):
         def after_batch(self):
@@ -188,7 +194,7 @@ def test_falls_back_at_the_next_batch():
 
 @pytest.mark.parametrize('cbs', [[partial(GradientAccumulation, 32)], [partial(Callback, after_cancel_batch=lambda self: None)], [partial(Callback, before_loss=lambda self: None)]])
 def test_listeners_make_it_eager_to_the_bit(cbs):
-    a,b,cb = learner(),learner(),Count()
+    a,b,cb = learner(),learner(),Quick()
     with pytest.warns(UserWarning, match='is not fused'): a.fit(2, cbs=[cb, *(f() for f in cbs)])
     b.fit(2, cbs=[f() for f in cbs])
     assert cb.n==0 and same(state(a), state(b))
@@ -196,11 +202,11 @@ def test_listeners_make_it_eager_to_the_bit(cbs):
 def test_who_hears_before_batch_later_is_heard():
     late,seen = Callback(before_batch=lambda self: seen.append(self.learn.iter)),[]
     late.order = 2000
-    with pytest.warns(UserWarning, match='hears `before_batch`'): learner().fit(1, cbs=[late, FusedStep()])
+    with pytest.warns(UserWarning, match='hears `before_batch`'): learner().fit(1, cbs=[late, Quick()])
     assert seen==[*range(8), 0, 1]
 
 def test_hooks_are_called():
-    learn,cb,seen = learner(),Count(),[]
+    learn,cb,seen = learner(),Quick(),[]
     h = learn.model[0].register_forward_hook(lambda *args: seen.append(1))
     learn.fit(1, cbs=cb)
     assert cb.n==0 and len(seen)==8+2
@@ -210,14 +216,14 @@ def test_hooks_are_called():
 
 # ------------------------------------------------------------------------------------------------ batches, modes, runs
 def test_ragged_batch_is_eager():
-    cb,a,b = Count(),learner(data(last=5)),learner(data(last=5))
+    cb,a,b = Quick(),learner(data(last=5)),learner(data(last=5))
     a.fit(3, cbs=cb)
     b.fit(3)
     assert cb.n==3*6 and cb.n_compiled==1 and close(state(a), state(b))
 
 def test_several_shapes():
     batches = data(4) + data(4, 8) + data(4, 6)
-    cb,a,b = Count(shapes=2),learner(batches),learner(batches)
+    cb,a,b = Quick(shapes=2),learner(batches),learner(batches)
     a.fit(2, cbs=cb)
     b.fit(2)
     assert cb.n==2*7 and cb.n_compiled==2 and close(state(a), state(b))
@@ -225,14 +231,13 @@ def test_several_shapes():
 def test_a_program_is_used_again():
     "In the next fit, frozen and unfrozen, with other numbers; `fit(fused=True)` keeps its callback"
     learn,before = learner(opt_func=Adam, splitter=two, lr=.01),graphs()
+    learn._fused = Quick()
     other = learner(opt_func=Adam, splitter=two, lr=.01)
     for l,kw in ((learn, dict(fused=True)), (other, {})):
         l.fit(1, **kw)
         l.fit(1, lr=.02, **kw)
-        n = graphs()
         l.freeze(); l.fit(1, **kw)
         l.unfreeze(); l.fit(1, **kw)
-    assert n - before==1 or l is other
     assert graphs()==before+2 and close(state(learn), state(other), 1e-5) and not [cb for cb in learn.cbs if isinstance(cb, FusedStep)]
 
 def test_left_gradients_count():
@@ -243,7 +248,7 @@ def test_left_gradients_count():
         learn = learner()
         learn.fit(1, cbs=[at('after_batch', leave, lambda cb: cb.learn.training and cb.learn.iter==3), *cbs])
         return learn
-    cb = Count()
+    cb = Quick()
     assert close(state(run()), state(run(cb))) and cb.n==6
 
 def test_weights_frozen_in_the_middle():
@@ -252,7 +257,7 @@ def test_weights_frozen_in_the_middle():
         learn = learner()
         learn.fit(1, cbs=[at('after_batch', freeze, lambda cb: cb.learn.training and cb.learn.iter==3), *cbs])
         return learn
-    cb,a = Count(),run()
+    cb,a = Quick(),run()
     b = run(cb)
     assert close(state(a), state(b)) and cb.n==7
 
@@ -261,7 +266,7 @@ def test_resumed_run_is_the_same_to_the_bit(tmp_path, opt_func):
     def run(path, epochs=3, resume=None, die=None):
         torch.manual_seed(5)
         learn = learner(data(last=5), rich(), opt_func, lr=.01, path=path)
-        cbs = [CheckpointCallback('3ba', keep=100), FusedStep()]
+        cbs = [CheckpointCallback('3ba', keep=100), Quick()]
         if die: cbs.append(at('after_batch', throw(KeyboardInterrupt), lambda cb: cb.learn.training and cb.learn.train_iter==die))
         try: learn.fit(epochs, cbs=cbs, resume=resume)
         except KeyboardInterrupt: pass
@@ -274,7 +279,7 @@ def test_resumed_run_is_the_same_to_the_bit(tmp_path, opt_func):
 def test_nothing_is_left_behind():
     from torch._dynamo import config
     for e in (CancelFit(), ValueError('mine'), KeyboardInterrupt()):
-        learn,cb = learner(),FusedStep()
+        learn,cb = learner(),Quick()
         try: learn.fit(1, cbs=[cb, at('after_batch', throw(e), lambda cb: cb.learn.iter==3)])
         except (ValueError, KeyboardInterrupt): pass
         assert not config.trace_autograd_ops and cb.inputs is None and cb.shapes==[] and cb.learn is None
@@ -299,7 +304,14 @@ class Refuses(nn.Module):
         if self.n%3==0: raise CancelBatch
         return self.net(x)
 
-@pytest.mark.parametrize('model', [Branches, Refuses])
+class Counts(nn.Module):
+    "Something about it is another in each batch"
+    def __init__(self): super().__init__(); self.net,self.n = rich(),0
+    def forward(self, x):
+        self.n += 1
+        return self.net(x)*(1 + self.n/100)
+
+@pytest.mark.parametrize('model', [Branches, Refuses, Counts])
 def test_what_cannot_be_compiled_is_run_eagerly(model):
     def run(*cbs):
         torch.manual_seed(3)
@@ -307,7 +319,7 @@ def test_what_cannot_be_compiled_is_run_eagerly(model):
         learn = learner(model=m)
         learn.fit(2, cbs=cbs)
         return learn
-    cb,a = Count(),run()
+    cb,a = Quick(),run()
     with pytest.warns(UserWarning, match='this fit is not fused: it could not be compiled') as w: b = run(cb)
     assert len([o for o in w if 'this fit' in str(o.message)])==1
     assert same(state(a), state(b)) if model is Branches else close(state(a), state(b))
@@ -325,11 +337,12 @@ def test_without_compiler():
 
 def test_mistakes_are_told_as_ever():
     batches = data(3) + [(torch.randn(16, 5), torch.zeros(16).long())]
-    with pytest.raises(RuntimeError, match='shapes') as e: learner(batches).fit(1, cbs=FusedStep())
+    with pytest.raises(RuntimeError, match='shapes') as e: learner(batches).fit(1, cbs=Quick())
     assert any('The model was called with' in n for n in e.value.__notes__)
 
 def test_it_says_that_it_compiles(capfd):
     learn = learner()
+    learn._fused = Quick()
     learn.fit(1, fused=True)
     learn.fit(1, fused=True)
     assert capfd.readouterr().err.count('compiling the step for batches of [16, 4], [16]: this takes 2 to 30 seconds')==1

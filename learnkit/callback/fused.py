@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['sgd', 'adam', 'Formula', 'formula_for', 'clipped', 'batch_func', 'update_func', 'Fused', 'FusedStep', 'torch_opt',
-           'obstacle', 'Inputs', 'compile_errors']
+           'obstacle', 'Inputs', 'while_compiling']
 
 # %% ../../nbs/60_callback.fused.ipynb #4ac9fd99
 import sys
@@ -295,17 +295,19 @@ def _ready(self:FusedStep, learn):
     return shape
 
 # %% ../../nbs/60_callback.fused.ipynb #3ac23d99
-def compile_errors() -> tuple:
-    "What is raised when something can't be compiled"
+def while_compiling(e:Exception) -> bool:
+    "Was `e` raised by the compiler, or by what it looked into, before anything was computed?"
     from torch._dynamo import exc
-    return exc.TorchDynamoException,exc.FailOnRecompileLimitHit
+    tb,names = e.__traceback__,set()
+    while tb is not None: names.add(tb.tb_frame.f_globals.get('__name__')); tb = tb.tb_next
+    return isinstance(e, (exc.TorchDynamoException, exc.FailOnRecompileLimitHit)) or 'torch._dynamo.convert_frame' in names
 
 @patch
 def _program(self:FusedStep, options):
     "A callable that is compiled when it is called"
     inputs = self.inputs
     update = inputs.formula and update_func(inputs.formula.step, inputs.formula.n, *inputs.key[3:])
-    return torch.compile(batch_func(inputs.model, inputs.loss_func, update), fullgraph=True, isolate_recompiles=True,
+    return torch.compile(batch_func(inputs.model, inputs.loss_func, update), fullgraph=True, isolate_recompiles=True, recompile_limit=self.max_shapes+3,
                          options={'fallback_random':True, **options})   # random numbers come from the generator that eager batches use
 
 @patch
@@ -322,7 +324,8 @@ def _compile(self:FusedStep, fn, args, shape):
     print(f"compiling {'the step' if inputs.formula else 'the gradients'} for batches of {', '.join(map(str, map(list, shape)))}: this takes 2 to 30 seconds", file=sys.stderr, flush=True)
     for fn in [fn] if fn else map(self._program, self._options(inputs.params[0].device.type)):
         try: res = fn(*args)
-        except compile_errors() as e:
+        except Exception as e:
+            if not while_compiling(e): raise
             set_random_states(**rng)
             error = e
             if not isinstance(e, BackendCompilerFailed): break   # that is a matter of the model, not of options
@@ -340,7 +343,8 @@ def _run(self:FusedStep, learn, shape):
     fn,shapes = inputs.program
     try:
         with torch.no_grad(): res = fn(*args) if shape in shapes else self._compile(fn, args, shape)   # it turns gradients on where it needs them
-    except compile_errors() as e:
+    except Exception as e:
+        if not while_compiling(e): raise
         self.part = None
         self.failed = f'it could not be compiled ({type(e).__name__}: {next(iter(str(e).strip().splitlines()), "")})'
         return self._say(self.failed)
