@@ -9,7 +9,8 @@ from torch.optim import SGD, Adam, AdamW, RMSprop
 from learnkit.callback.accumulate import GradientAccumulation, GradientClip
 from learnkit.callback.checkpoint import CheckpointCallback
 from learnkit.callback.core import Callback, CancelBatch, CancelFit, CancelStep
-from learnkit.callback.fused import FusedStep, formula_for
+from learnkit.callback.fused import FusedStep
+from learnkit.compiled import batch_func, formula_for, update_func
 from learnkit.callback.schedule import ParamScheduler, one_cycle
 from learnkit.data import DataLoaders
 from learnkit.learner import Learner
@@ -116,7 +117,6 @@ def test_equals_by_hand():
 
 def test_formulas():
     "Uncompiled, in double precision: the optimizers' own numbers"
-    from learnkit.callback.fused import batch_func, update_func
     for opt_func in (SGD, partial(SGD, momentum=.9), partial(SGD, momentum=.9, nesterov=True, weight_decay=.1), partial(SGD, momentum=.8, dampening=.3),
                      Adam, partial(Adam, weight_decay=.1), AdamW, partial(AdamW, betas=(.8,.9), eps=1e-3)):
         a,b = net().double(),net().double()
@@ -208,7 +208,7 @@ def test_who_hears_before_batch_later_is_heard():
 def test_hooks_are_called():
     learn,cb,seen = learner(),Quick(),[]
     h = learn.model[0].register_forward_hook(lambda *args: seen.append(1))
-    learn.fit(1, cbs=cb)
+    with pytest.warns(UserWarning, match='a hook would not be called'): learn.fit(1, cbs=cb)
     assert cb.n==0 and len(seen)==8+2
     h.remove()
     learn.fit(1, cbs=cb)
@@ -227,6 +227,41 @@ def test_several_shapes():
     a.fit(2, cbs=cb)
     b.fit(2)
     assert cb.n==2*7 and cb.n_compiled==2 and close(state(a), state(b))
+
+def test_many_shapes():
+    "It does not go on compiling, and says so"
+    batches = [b for i in range(2, 8) for b in data(1, i)]
+    cb = Quick()
+    with pytest.warns(UserWarning, match=re.escape('4 batches were of other shapes than [[3, 4], [3]]: write FusedStep(shapes=...)')): learner(batches).fit(1, cbs=cb)
+    assert (cb.n_fused, cb.n_other, cb.n_compiled)==(1, 4, 1)
+
+class Two(nn.Module):
+    def __init__(self): super().__init__(); self.net = net()
+    def forward(self, x): return self.net(x['a'])
+
+@pytest.mark.parametrize('make, why', [
+    (lambda: learner([({'a':x}, y) for x,y in data()], Two()), 'not plain tensors'),
+    (lambda: learner([(x, y.to_sparse().to_dense().as_subclass(type('Mine', (torch.Tensor,), {}))) for x,y in data()]), 'not plain tensors'),
+    (lambda: learner(model=nn.DataParallel(net())), 'run by DataParallel')])
+def test_other_batches_and_models(make, why):
+    a,b,cb = make(),make(),Quick()
+    a.dls.loaders[1:] = b.dls.loaders[1:] = []
+    with pytest.warns(UserWarning, match=why): a.fit(1, cbs=cb)
+    b.fit(1)
+    assert cb.n==0 and same(state(a), state(b))
+
+def test_learner_with_a_step_of_its_own():
+    class Mine(Learner):
+        def _step(self): self.opt.step(); self.mine = getattr(self, 'mine', 0) + 1
+    learn = Mine(DataLoaders(data()), net(), F.cross_entropy, SGD, lr=.1)
+    with pytest.warns(UserWarning, match='has a `_step` of its own'): learn.fit(1, cbs=Quick())
+    assert learn.mine==8
+
+def test_a_loss_of_a_callback():
+    class Mixes(Callback):
+        def before_train(self): self.learn.loss_func = self.lf
+        def lf(self, pred, y): return F.cross_entropy(pred, y)*(1 + self.learn.iter)
+    with pytest.warns(UserWarning, match='the loss function is that of Mixes'): learner().fit(1, cbs=[Quick(), Mixes()])
 
 def test_a_program_is_used_again():
     "In the next fit, frozen and unfrozen, with other numbers; `fit(fused=True)` keeps its callback"
