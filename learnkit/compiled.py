@@ -6,6 +6,7 @@
 __all__ = ['sgd', 'adam', 'flat', 'Formula', 'formula_for', 'clipped', 'batch_func', 'update_func']
 
 # %% ../nbs/59_compiled.ipynb #11912c7b
+from contextlib import nullcontext
 from operator import itemgetter
 from typing import Any, Callable
 
@@ -13,6 +14,8 @@ import torch
 from fastcore.basics import store_attr
 from torch.optim import SGD, Adam, AdamW, optimizer
 from torch.utils._pytree import tree_map
+
+from .core import to_float
 
 # %% ../nbs/59_compiled.ipynb #8ba8e496
 def sgd(p, g, s:dict, h:tuple, is_:dict):
@@ -86,13 +89,17 @@ def clipped(
 def batch_func(
     model:Callable,
     loss_func:Callable,
-    update:Callable|None=None # (params, grads, states, h) -> what else is to be known; None: the gradients are
+    update:Callable|None=None, # (params, grads, states, h) -> what else is to be known; None: the gradients are
+    amp:tuple|None=None        # device type and 16-bit type to compute predictions and loss in, as `MixedPrecision` does
 ) -> Callable:
     "The inside of a batch as a function of tensors"
+    def forward(xb, yb):
+        pred = model(*xb)
+        if amp: pred = to_float(pred)
+        return pred,loss_func(pred, *yb)
     def batch(xb, yb, params, states, h):
         with torch.enable_grad():
-            pred = model(*xb)
-            loss = loss_func(pred, *yb)
+            with torch.autocast(amp[0], amp[1]) if amp else nullcontext(): pred,loss = forward(xb, yb)
             grads = torch.autograd.grad(loss, params, allow_unused=True)
         rest = grads if update is None else update(params, grads, states, h)
         return tree_map(_detach, pred),loss.detach(),rest

@@ -11,6 +11,7 @@ from learnkit.callback.checkpoint import CheckpointCallback
 from learnkit.callback.core import Callback, CancelBatch, CancelFit, CancelStep
 from learnkit.callback.fused import FusedStep
 from learnkit.compiled import batch_func, formula_for, update_func
+from learnkit.callback.precision import MixedPrecision
 from learnkit.callback.schedule import ParamScheduler, one_cycle
 from learnkit.data import DataLoaders
 from learnkit.learner import Learner
@@ -103,6 +104,21 @@ def test_equals_eager(name):
         assert all(a[k]==pytest.approx(b[k], rel=1e-4) for k in ('epoch','train_loss','valid_loss'))
     assert torch.allclose(*(torch.stack(list(l.recorder.losses)) for l in (eager, fused)), rtol=1e-5)
     assert eager.recorder.lrs==fused.recorder.lrs and (eager.train_iter, eager.pct_train)==(fused.train_iter, fused.pct_train)==(24, 1.)
+
+def test_bfloat16():
+    "The same types in the same places; sums of 16-bit numbers may be rounded elsewhere"
+    def run(*cbs):
+        learn = learner(lr=.01)
+        learn.fit(2, cbs=[MixedPrecision('bf16'), *cbs])
+        return learn
+    def plain():
+        learn = learner(lr=.01)
+        learn.fit(2)
+        return learn
+    cb,types = Count(),set()
+    eager,fused,exact = run(),run(cb, at('after_batch', lambda cb: types.add(cb.learn.pred.dtype))),plain()
+    off = [max((state(a)[k]-state(b)[k]).abs().max().item() for k in state(a)) for a,b in ((eager, fused), (eager, exact))]
+    assert cb.n==14 and types=={torch.float32} and off[1]>1e-4 and off[0]<off[1]/4, off
 
 def test_equals_by_hand():
     "Would fail if the compiler lost the learning rate, which is what happens to `alpha`"
@@ -233,7 +249,7 @@ def test_many_shapes():
     batches = [b for i in range(2, 8) for b in data(1, i)]
     cb = Quick()
     with pytest.warns(UserWarning, match=re.escape('4 batches were of other shapes than [[3, 4], [3]]: write FusedStep(shapes=...)')): learner(batches).fit(1, cbs=cb)
-    assert (cb.n_fused, cb.n_other, cb.n_compiled)==(1, 4, 1)
+    assert (cb.counts, cb.n_compiled)==(dict(fused=1, other=4), 1)
 
 class Two(nn.Module):
     def __init__(self): super().__init__(); self.net = net()
