@@ -333,7 +333,7 @@ def test_nothing_is_left_behind():
         learn,cb = learner(),Quick()
         try: learn.fit(1, cbs=[cb, at('after_batch', throw(e), lambda cb: cb.learn.iter==3)])
         except (ValueError, KeyboardInterrupt): pass
-        assert not config.trace_autograd_ops and cb.inputs is None and cb.shapes==[] and cb.learn is None
+        assert not config.trace_autograd_ops and cb.bound is None and cb.shapes==[] and cb.learn is None
         assert all(p.grad is None for p in learn.model.parameters())
     deepcopy(cb)
 
