@@ -317,15 +317,15 @@ def test_resumed_run_is_the_same_to_the_bit(tmp_path, opt_func):
     def run(path, epochs=3, resume=None, die=None):
         torch.manual_seed(5)
         learn = learner(data(last=5), rich(), opt_func, lr=.01, path=path)
-        cbs = [CheckpointCallback('3ba', keep=100), Quick()]
+        cbs = [CheckpointCallback('3ba', keep=100), cb := Quick()]
         if die: cbs.append(at('after_batch', throw(KeyboardInterrupt), lambda cb: cb.learn.training and cb.learn.train_iter==die))
         try: learn.fit(epochs, cbs=cbs, resume=resume)
         except KeyboardInterrupt: pass
-        return learn
-    whole = run(tmp_path/'a')
+        return learn,cb.n
+    whole,n_whole = run(tmp_path/'a')
     run(tmp_path/'b', die=13)
-    again = run(tmp_path/'b', resume='auto')
-    assert again.train_iter==24 and same(state(whole), state(again))
+    again,n_again = run(tmp_path/'b', resume='auto')
+    assert (n_whole, n_again)==(3*6, 3+6) and again.train_iter==24 and same(state(whole), state(again))
 
 def test_nothing_is_left_behind():
     from torch._dynamo import config
