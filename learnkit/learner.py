@@ -231,10 +231,11 @@ def fit(self:Learner,
     cbs:Any=None,                  # callbacks for this fit only
     reset_opt:bool=False,          # begin with a fresh optimizer
     start_epoch:int=0,             # the number of the first epoch, if the ones before it are done
-    resume:str|Path|None=None      # 'auto': go on from the newest checkpoint, if there is one; or from this file; see `CheckpointCallback`
+    resume:str|Path|None=None,     # 'auto': go on from the newest checkpoint, if there is one; or from this file; see `CheckpointCallback`
+    fused:bool=False               # compile the inside of a batch, where nobody listens there; see `FusedStep`
 ):
     "Train for `n_epoch` epochs"
-    self._train('fit', n_epoch, lr, wd, cbs, reset_opt, start_epoch, resume)
+    self._train('fit', n_epoch, lr, wd, [*L(cbs), *self._fused_cbs()] if fused else cbs, reset_opt, start_epoch, resume)
 
 @patch
 def _train(self:Learner, mode, n_epoch, lr=None, wd=None, cbs=None, reset_opt=False, start_epoch=0, resume=None):
