@@ -12,7 +12,7 @@ __version__ = "0.1.0"
 from inspect import ismodule as _ismodule
 
 from . import checkpoint, close, export, inference, profile, save, show, timing, unchanged
-from .callback import bars, evaluate, layout, limit, lr_find, on, precision, preds, schedule
+from .callback import bars, evaluate, fused, layout, limit, lr_find, on, precision, preds, schedule
 from .callback.checkpoint import CheckpointCallback
 from .callback.core import *
 from .callback.progress import CSVLogger, ProgressCallback

@@ -72,6 +72,8 @@ from .close import *
 from .callback.prefetch import *
 from .callback.events import *
 from .distributed import *
+from .compiled import *
+from .callback.fused import *
 
 # %% ../nbs/90_all.ipynb #3450b9ff
 __all__ = [o for o in dir() if not o.startswith('_')]
