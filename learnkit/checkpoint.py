@@ -124,25 +124,30 @@ class _Hashed:
         return self.f.write(b)
     def flush(self): self.f.flush()
 
+def _note(path): return path.with_suffix('.json')
+
 def write_checkpoint(
     state:dict,  # from `Learner.run_state`
     path:Path,   # the file, ending in .pth
     **info       # what else the .json beside it is to say; numbers and texts
 ) -> Path:
-    "Write a checkpoint: the data first, and when it is on the disk, the note that it is whole"
-    path.with_suffix('.json').unlink(missing_ok=True)
+    "Write a checkpoint: the data first, and when it is on the disk, the note that it is whole. Returns its path, another if there is one at `path`."
+    twin = path.with_name(f'{path.stem}-again.pth')
+    path,old = (twin,path) if _note(path).exists() else (path,twin)
+    _note(path).unlink(missing_ok=True)
     with atomic(path) as f:
         hashed = _Hashed(f)
         torch.save(state, hashed)
     note = dict(version=version, size=hashed.size, sha256=hashed.sha.hexdigest(), **{k:state[k] for k in ('epoch','done','train_iter')}, **plain(info))
-    with atomic(path.with_suffix('.json')) as f: f.write(json.dumps(note, indent=1).encode())
+    with atomic(_note(path)) as f: f.write(json.dumps(note, indent=1).encode())
+    remove_checkpoint(old)
     return path
 
 def checkpoint_info(
     path:Path # of the checkpoint, .pth
 ) -> dict:
     "What the .json beside a checkpoint says. Raises ValueError if there is none, or it cannot be read."
-    note = path.with_suffix('.json')
+    note = _note(path)
     if not note.is_file(): raise ValueError(f'{path} has no {note.name} beside it: it was not written to its end')
     try: info = json.loads(note.read_bytes())
     except (ValueError, RecursionError) as e: raise ValueError(f'{note} is damaged: {e}') from e
@@ -180,5 +185,5 @@ def remove_checkpoint(
     path:Path # of the checkpoint, .pth
 ):
     "Delete a checkpoint: the note first, so that half a deletion does not look like a checkpoint"
-    path.with_suffix('.json').unlink(missing_ok=True)
+    _note(path).unlink(missing_ok=True)
     path.unlink(missing_ok=True)

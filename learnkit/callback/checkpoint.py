@@ -17,6 +17,7 @@ from fastcore.basics import patch, store_attr
 from .core import Callback
 from .every import Every
 from .monitor import Monitor
+from .recorder import weights_finite
 from ..checkpoint import checkpoint_info, checkpoints, newest_checkpoint, plain, read_checkpoint, remove_checkpoint, write_checkpoint
 from ..core import rank_distrib
 from ..order import Ordered
@@ -136,6 +137,9 @@ def save(self:CheckpointCallback,
 ):
     "Save the run"
     learn = self.learn
+    if prefix=='step-' and not weights_finite(learn.opt):
+        warn(f'weights are nan or infinite{learn.position}: no checkpoint is written, since no run could go on from it')
+        return
     learn('before_save_checkpoint')
     self._wait()
     rows  = getattr(getattr(learn, 'recorder', None), 'history', None)
@@ -189,8 +193,9 @@ def _among_best(self:CheckpointCallback, value):
 
 @patch
 def _rotate(self:CheckpointCallback):
-    "Delete what is neither among the newest nor among the best"
+    "Delete what is neither among the newest nor among the best, and what a save left that was killed"
     old = checkpoints(self.folder)[self.keep:]
     best = [p for _,p in self._best()]
     for p in old:
         if p not in best: remove_checkpoint(p)
+    for p in self.folder.glob('.*.tmp'): p.unlink(missing_ok=True)

@@ -4,10 +4,11 @@
 
 # %% auto #0
 __all__ = ['silent', 'pyplot', 'format_time', 'format_value', 'History', 'Silent', 'to_scalar', 'Meter', 'MeterCallback',
-           'Recorder']
+           'Recorder', 'NonFiniteLoss', 'weights_finite']
 
 # %% ../../nbs/06_callback.recorder.ipynb #d1469fec
 import time
+from bisect import bisect
 from copy import deepcopy
 from math import isfinite, nan
 from typing import Any
@@ -18,7 +19,7 @@ from fastcore.basics import patch, store_attr
 from fastcore.foundation import L
 
 from .core import Callback
-from ..metrics import AvgLoss, AvgSmoothLoss
+from ..metrics import AvgLoss, AvgSmoothLoss, Scalars
 
 # %% ../../nbs/06_callback.recorder.ipynb #607a5a4a
 def pyplot() -> Any:
@@ -119,8 +120,10 @@ class Recorder(Callback):
         add_time:bool=True,       # a column for the time an epoch took
         train_metrics:bool=False, # compute the metrics in training too
         valid_metrics:bool=True,  # compute the metrics in validation
-        beta:float=0.98           # how slowly the smoothed training loss moves: 0 is not at all, 1 for ever
+        beta:float=0.98,          # how slowly the smoothed training loss moves: 0 is not at all, 1 for ever
+        on_nan:str='raise'        # when weights are NaN or infinite, and no callback is there for that: 'raise' `NonFiniteLoss`, or 'warn' and go on
     ):
+        if on_nan not in ('raise','warn'): raise ValueError(f"on_nan must be 'raise' or 'warn', not {on_nan!r}")
         store_attr()
         self.smooth_loss,self.history,self.metric_names = AvgSmoothLoss(beta=beta),History(),L()
         self.lrs,self.iters,self.row,self.train,self.valid = [],[],{},Meter(self.smooth_loss),Meter([])
@@ -157,7 +160,9 @@ class Recorder(Callback):
     def after_batch(self):
         learn = self.learn
         if not learn.training: self.valid.accumulate(learn)
-        elif self.train.accumulate(learn): self.lrs.append(self.lr)
+        elif self.train.accumulate(learn):
+            self.lrs.append(self.lr)
+            if self.sound and self.smooth_loss.val*0!=0: self._look_for_nan(0)   # somebody has read the losses since, and 0 times nan is nan
 
     def after_cancel_train(self):    self.cancelled.add('train')
     def after_cancel_validate(self): self.cancelled.add('valid')
@@ -190,13 +195,6 @@ class Recorder(Callback):
             for k,v in old.items(): own.setdefault(k, [])[:] = v   # in place, as schedulers go on writing into these lists
         vars(self).update(state)
 
-    def _look_for_nan(self, start):
-        losses = self.smooth_loss.raw
-        if not self.sound or all(map(isfinite, losses[start:])): return
-        self.sound,i = False,next(i for i in range(start, len(losses)) if not isfinite(losses[i]))
-        warn(f'the training loss is {losses[i]} since epoch {self.learn.epoch}, batch {i-start}: '
-             + ('look for nan in the inputs and targets' if i==0 else 'a lower learning rate or clipped gradients may help, or look for nan in the inputs and targets'))
-
     @property
     def lr(self) -> float:
         "The last group's learning rate; a copy where it is a tensor that the optimizer changes in place"
@@ -214,6 +212,35 @@ class Recorder(Callback):
     def losses(self) -> L:
         "The smoothed training loss after each batch, as tensors"
         return L(torch.tensor(self.smooth_loss.values).unbind())
+
+# %% ../../nbs/06_callback.recorder.ipynb #c9d96e74
+class NonFiniteLoss(FloatingPointError):
+    "The training loss is NaN or infinite, and so are weights"
+
+def weights_finite(
+    opt:Any # the optimizer that trains them
+) -> bool:
+    "Is every trained weight a finite number? Waits for the device."
+    flags = Scalars()
+    for g in opt.param_groups:
+        for p in g['params']: flags.append(getattr(p, '_local_tensor', p).isfinite().all())   # of a distributed one the own part
+    return all(flags.drain())
+
+@patch
+def _look_for_nan(self:Recorder, start):
+    "Is there a loss since number `start` that is not finite?"
+    learn,losses = self.learn,self.smooth_loss.raw
+    i = next((i for i in range(start, len(losses)) if not isfinite(losses[i])), None)
+    if i is None or learn.mode!='fit': return
+    e = bisect(self.iters, i)   # so many epochs were over
+    what = (f"the training loss is {losses[i]} since epoch {self.history[e]['epoch'] if e<len(self.history) else learn.epoch}, batch {i - (self.iters[e-1] if e else 0)}")
+    hint = 'look for nan in the inputs and targets' if i==0 else 'a lower learning rate or clipped gradients may help, or look for nan in the inputs and targets'
+    answered = any(hasattr(type(cb), 'answers_nan') for cb in learn.cbs)
+    if self.on_nan=='raise' and not answered and not weights_finite(learn.opt): raise NonFiniteLoss(
+        f"{what}, and so are weights: {hint}. Callbacks that go on: SkipNaN() leaves such batches out, RollBackOnNaN() goes back to good weights; "
+        "TerminateOnNaNCallback() ends the fit without an error")
+    if self.sound: warn(f'{what}: {hint}')
+    self.sound = False
 
 # %% ../../nbs/06_callback.recorder.ipynb #67958fc1
 @patch

@@ -43,6 +43,7 @@ def all_finite(
 class SkipNaN(Callback):
     "Leaves out a training batch whose loss or gradients are NaN or infinite"
     order,modes,run_valid,saves,name = MixedPrecision.order+.5,('fit','lr_find'),False,('n','row'),'skip_nan'
+    answers_nan = True
     def __init__(self,
         at_most:int|None=10, # so many in a row end the fit, since then it is not the batch that is broken; None: never
         wait:bool=True       # look, and wait for the device? False: leave it to the device, with gradients of zero
@@ -91,6 +92,7 @@ class SkipNaN(Callback):
 class RollBackOnNaN(Callback):
     "Goes back to the last good weights when a training loss is NaN or infinite, and on with a lower learning rate"
     order,modes,run_valid,saves,name = MixedPrecision.order+.5,('fit',),False,('every','n','scale','written'),'roll_back_on_nan'
+    answers_nan = True
     def __init__(self,
         every:Any='100ba',    # how often to look, and to keep a copy; text such as '500ba', see `Every`
         factor:float=.5,      # the learning rate is multiplied by it each time
