@@ -81,7 +81,7 @@ def _restore_cbs(self:Learner, states):
     for k in own.keys() & states.keys(): own[k].load_state_dict(states[k])
 
 # %% ../nbs/41_checkpoint.ipynb #ae96769e
-_parts = dict(epoch=int, done=int, n_epoch=int, train_iter=int, pct_train=(int,float), model=dict, opt=dict, grads=dict, cbs=dict, state=dict, rng=dict)
+_parts = dict(version=int, epoch=int, done=int, n_epoch=int, train_iter=int, pct_train=(int,float), model=dict, opt=dict, grads=dict, cbs=dict, state=dict, rng=dict)
 
 @patch
 def _check_run(self:Learner, state):
@@ -94,6 +94,8 @@ def _check_run(self:Learner, state):
                                  (": `learn.load` reads what `learn.save` wrote" if 'model' in state else ''))
     odd = [f'`{k}` is {state[k]!r:.40}' for k,t in _parts.items() if not isinstance(state[k], t) or (t is not dict and not state[k]>=0)]
     if odd: raise ValueError(f"this is no checkpoint of a run: {', '.join(odd)}")
+    missing = {'random_state','torch_state'} - set(state['rng'])
+    if missing: raise ValueError(f"this checkpoint lacks random numbers: {', '.join(sorted(missing))}")
     model = get_model(self.model)
     check_state(model, state['model'])
     for n,p in model.named_parameters():
@@ -125,6 +127,7 @@ class _Hashed:
     def flush(self): self.f.flush()
 
 def _note(path): return path.with_suffix('.json')
+def _sum(note): return hashlib.sha256(json.dumps(note, sort_keys=True).encode()).hexdigest()
 
 def write_checkpoint(
     state:dict,  # from `Learner.run_state`
@@ -139,7 +142,7 @@ def write_checkpoint(
         hashed = _Hashed(f)
         torch.save(state, hashed)
     note = dict(version=version, size=hashed.size, sha256=hashed.sha.hexdigest(), **{k:state[k] for k in ('epoch','done','train_iter')}, **plain(info))
-    with atomic(_note(path)) as f: f.write(json.dumps(note, indent=1).encode())
+    with atomic(_note(path)) as f: f.write(json.dumps({**note, 'note_sha256':_sum(note)}, indent=1).encode())
     remove_checkpoint(old)
     return path
 
@@ -151,7 +154,8 @@ def checkpoint_info(
     if not note.is_file(): raise ValueError(f'{path} has no {note.name} beside it: it was not written to its end')
     try: info = json.loads(note.read_bytes())
     except (ValueError, RecursionError) as e: raise ValueError(f'{note} is damaged: {e}') from e
-    if not (isinstance(info, dict) and {'sha256','size'} <= set(info)): raise ValueError(f'{note} is not the note of a checkpoint')
+    if not (isinstance(info, dict) and {'sha256','size','note_sha256'} <= set(info)): raise ValueError(f'{note} is not the note of a checkpoint')
+    if info.pop('note_sha256')!=_sum(info): raise ValueError(f'{note} is damaged: it does not say what was written')
     return info
 
 def read_checkpoint(

@@ -84,7 +84,8 @@ def with_note(path, data):
     "A stranger can write the note of a checkpoint too"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(data)
-    path.with_suffix('.json').write_text(json.dumps(dict(version=1, size=len(data), sha256=hashlib.sha256(data).hexdigest(), epoch=0, done=0, train_iter=0)))
+    note = dict(version=1, size=len(data), sha256=hashlib.sha256(data).hexdigest(), epoch=0, done=0, train_iter=0)
+    path.with_suffix('.json').write_text(json.dumps({**note, 'note_sha256':hashlib.sha256(json.dumps(note, sort_keys=True).encode()).hexdigest()}))
     return path
 
 def everything(learn):

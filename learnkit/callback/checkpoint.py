@@ -77,6 +77,7 @@ class CheckpointCallback(Callback):
 
     def after_batch(self):
         learn = self.learn
+        if self.failed is not None: self._wait()
         if self.every(learn): self.save(learn.epoch, learn.iter+1)
 
     def after_epoch(self):

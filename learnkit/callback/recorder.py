@@ -231,7 +231,7 @@ def _look_for_nan(self:Recorder, start):
     "Is there a loss since number `start` that is not finite?"
     learn,losses = self.learn,self.smooth_loss.raw
     i = next((i for i in range(start, len(losses)) if not isfinite(losses[i])), None)
-    if i is None or learn.mode!='fit': return
+    if i is None: return
     e = bisect(self.iters, i)   # so many epochs were over
     what = (f"the training loss is {losses[i]} since epoch {self.history[e]['epoch'] if e<len(self.history) else learn.epoch}, batch {i - (self.iters[e-1] if e else 0)}")
     hint = 'look for nan in the inputs and targets' if i==0 else 'a lower learning rate or clipped gradients may help, or look for nan in the inputs and targets'
