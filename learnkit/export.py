@@ -21,7 +21,7 @@ from .core import get_model, get_random_states, rank_distrib, set_random_states
 from .data import DataLoaders, loader_len, split_batch
 from .learner import Learner
 from .loop import shapes
-from .save import check_state, read_state, write_atomic
+from .save import check_state, is_safetensors, read_safetensors, read_state, write_atomic, write_safetensors
 
 # %% ../nbs/45_export.ipynb #377d3da5
 known_losses = {o.__name__:o for o in (
@@ -75,6 +75,7 @@ def make_loss(
 
 # %% ../nbs/45_export.ipynb #d28e95fa
 _version = 1   # of the format; what is newer is refused
+_loss = 'learnkit.loss.'   # so the names of the loss's tensors begin in a .safetensors file
 
 def _inputs(learn):
     "What a batch of inputs looks like"
@@ -99,15 +100,23 @@ def export(self:Learner,
     own = describe_loss(loss) if isinstance(loss, nn.Module) else None
     state = dict(format='learnkit.export', note=text, model=plain(model.state_dict(), 'model'), loss=dict(loss.state_dict()) if own and 'own' not in own else {})
     path = self.file_path(file)
-    if rank_distrib()==0: write_atomic(state, path)
+    if rank_distrib()==0: _write_safe(state, path) if is_safetensors(path) else write_atomic(state, path)
     return path
+
+def _write_safe(state, path): write_safetensors({**state['model'], **{_loss+k:v for k,v in state['loss'].items()}}, path, learnkit=state['note'])
+def _read_safe(path):
+    tensors,about = read_safetensors(path)
+    loss = {k:v for k,v in tensors.items() if k.startswith(_loss)}
+    return dict(format='learnkit.export'*('learnkit' in about), note=about.get('learnkit'), model={k:v for k,v in tensors.items() if k not in loss},
+                loss={k.removeprefix(_loss):v for k,v in loss.items()})
 
 # %% ../nbs/45_export.ipynb #799947ba
 def read_export(
     file:str|Path|Any # from `Learner.export`: a path, or an open binary file
 ) -> tuple:
     "`(note, state)`: the description, and the tensors. Raises ValueError if the file is something else; runs no code."
-    state = read_state(file if hasattr(file, 'read') else Path(file))
+    file = file if hasattr(file, 'read') else Path(file)
+    state = _read_safe(file) if is_safetensors(file) and file.is_file() else read_state(file)
     if state.get('format')!='learnkit.export': raise ValueError(
         f'{file} was not written by `learn.export`' + (': `learn.load` reads what `learn.save` wrote' if {'model','opt'}==set(state) or 'model' not in state else ''))
     if not isinstance(state.get('note'), str) or not all(isinstance(state.get(k), dict) for k in ('model','loss')): raise ValueError(f'{file} is incomplete')

@@ -221,6 +221,28 @@ def test_random_damage(legacy):
             except ValueError: refused += 1
     assert refused>400
 
+def test_random_damage_to_safetensors(tmp_path):
+    "The header or what follows is changed: it loads, or it is a ValueError, and then nothing has changed"
+    learn = learner(tmp_path)
+    path = learn.export('x.safetensors')
+    r,good,model,refused = random.Random(0),path.read_bytes(),net(),0
+    own = {k:v.clone() for k,v in model.state_dict().items()}
+    for _ in range(400):
+        d = bytearray(good)
+        for _ in range(r.randint(1, 3)):
+            at = r.randrange(len(d) if r.random()<.1 else 8 if r.random()<.2 else 700)
+            match r.randrange(4):
+                case 0: d[at] = r.randrange(256)
+                case 1: del d[at:at+r.randint(1, 8)]
+                case 2: d[at:at] = r.randbytes(r.randint(1, 4))
+                case 3: del d[len(d) - r.randrange(1, 50):]
+        path.write_bytes(bytes(d))
+        for read in (lambda: load_learner(path, model), lambda: learn.load('x.safetensors', strict=False)):
+            try: read()
+            except ValueError: refused += 1; assert same(own, dict(model.state_dict()))
+            model.load_state_dict(own)
+    assert 400<refused<800
+
 # -- what happens in the interpreter while a file is read
 
 script = '''
