@@ -4,7 +4,7 @@ import fuzz
 
 @pytest.mark.skipif(os.name!='posix', reason='limits and alarms of POSIX')
 def test_damaged_files():
-    results,wrong = fuzz.fuzz(500, seed=1, warm=200)
+    results,wrong = fuzz.fuzz(400, seed=1, warm=150)
     assert not wrong, wrong[:3]
     assert all(results[f'{kind} {res}']>5 for kind in ('load','check','export') for res in ('loaded','refused'))
 

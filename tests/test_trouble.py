@@ -1,12 +1,12 @@
 """Trouble is put into a run on purpose: losses and gradients that are not finite, batches that do not fit into memory, loader workers that die,
 callbacks that fail. What comes out is compared with a run in which the same was done by hand, to the last bit."""
-import os, random, signal, warnings
+import multiprocessing, os, random, signal, warnings
 
 import numpy as np, pytest, torch
 from torch import nn
 from torch.utils.data import DataLoader, Dataset
 
-from learnkit.all import Adam, Callback, CancelBatch, DataLoaders, Learner, Recorder, TrainEvalCallback, event, get_random_states, set_seed
+from learnkit.all import Adam, Callback, CancelBatch, CancelFit, DataLoaders, Learner, Recorder, TrainEvalCallback, event, get_random_states, set_seed
 from learnkit.callback.accumulate import GradientAccumulation, GradientClip, MicroBatch
 from learnkit.callback.checkpoint import CheckpointCallback
 from learnkit.callback.ema import EMACallback
@@ -455,6 +455,17 @@ def test_a_worker_that_dies(how, error, tmp_path):
     resumed = end(resumed)
     for p in newest.parent.iterdir(): p.unlink()
     assert_same(done(make(None)), resumed)
+
+@pytest.mark.parametrize('e', [ValueError, KeyboardInterrupt, MemoryError, GeneratorExit, CancelFit])
+@pytest.mark.parametrize('valid', [False, True])
+def test_workers_end_with_the_fit(e, valid):
+    def fail(self):
+        if self.learn.training!=valid and self.learn.iter==1: raise e('x')
+    dls = [DataLoader(Dies(None, ''), 4, num_workers=1) for _ in range(2)]
+    learn = Learner(tuple(dls), model(), nn.MSELoss(), default_cbs=False, cbs=[TrainEvalCallback, Callback(after_pred=fail)])
+    try: learn.fit(1)
+    except e as raised: assert e is not CancelFit and f'after_pred`, epoch 0, batch 1' in ''.join(raised.__notes__)
+    assert multiprocessing.active_children()==[] and torch.is_grad_enabled() and not learn.training
 
 @pytest.mark.parametrize('at', ['before_epoch', 'before_batch', 'after_backward', 'after_step', 'after_batch', 'after_train', 'before_save_checkpoint', 'after_save_checkpoint', 'after_fit'])
 def test_a_callback_that_fails_leaves_the_checkpoint_usable(at, tmp_path):
