@@ -109,7 +109,7 @@ def run(trial, seed, start, n, out):
         trial.watch,trial.events = False,[]
     out.send(None)
 
-def fuzz(n, seed=0, per=20_000, warm=300):
+def fuzz(n, seed=0, per=10_000, warm=300, tell=lambda *args: None):
     "`(results, wrong)`: how often each result came, and `(case, what is wrong)`"
     warnings.simplefilter('ignore')
     torch.set_num_threads(1)
@@ -129,6 +129,7 @@ def fuzz(n, seed=0, per=20_000, warm=300):
                 if not res.endswith((' loaded',' refused')): wrong.append(got)
         except EOFError: wrong.append((at, 'the process ended')); results['wrong'] += 1; at += 1
         p.join()
+        tell(at, results, wrong)
     return results,wrong
 
 def too_long(*args): raise TimeoutError('it hangs')
@@ -141,7 +142,7 @@ if __name__=='__main__':
     args = p.parse_args()
     if args.case: sys.exit(Try()(*args.case))
     start = time.monotonic()
-    results,wrong = fuzz(args.n, args.seed)
-    print(f'{args.n} files in {time.monotonic()-start:.0f} s: ' + ', '.join(f'{v} {k}' for k,v in sorted(results.items())))
+    def tell(n, results, wrong): print(f'{n} files in {time.monotonic()-start:.0f} s: ' + ', '.join(f'{v} {k}' for k,v in sorted(results.items())), flush=True)
+    results,wrong = fuzz(args.n, args.seed, tell=tell)
     for case,what in wrong[:20]: print(f'case {args.seed} {case}: {what}')
     sys.exit(bool(wrong))

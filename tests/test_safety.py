@@ -90,7 +90,7 @@ def with_note(path, data):
 
 def everything(learn):
     "All of a Learner that a file could change"
-    return plain(dict(model=learn.model.state_dict(), opt=learn.opt.state_dict(), modes=[m.training for m in learn.model.modules()], rng=get_random_states(), state=learn.state, names=sorted(k for k in vars(learn) if not k.startswith('_')),
+    return plain(dict(model=learn.model.state_dict(), opt=learn.opt.state_dict(), modes=[m.training for m in learn.model.modules()], rng=repr([o.tolist() if torch.is_tensor(o) else o for o in get_random_states().values()]), state=learn.state, names=sorted(k for k in vars(learn) if not k.startswith('_')),
                       cbs={cb.key:{k:v for k,v in cb.state_dict().items() if k!='elapsed'} for cb in learn.cbs}, grads=[p.grad for p in learn.model.parameters()], train_iter=learn.train_iter), copy=True)
 
 def same(a, b):
