@@ -256,7 +256,9 @@ warnings.simplefilter('ignore')
 tmp = pathlib.Path(tempfile.mkdtemp())
 learn = learner(tmp)
 learn.save('good'); learn.export('exported')
-files = []
+safe = learn.export('x.safetensors')
+(tmp/'models'/'cut.safetensors').write_bytes(safe.read_bytes()[:-1])
+files = [('export', tmp/'models'/'cut.safetensors')]
 for kind,good in (('load', dict(model=learn.model.state_dict(), opt=learn.opt.state_dict())), ('check', learn.run_state(0)), ('export', read_state(tmp/'models'/'exported.pth'))):
     for name,(data,_) in hostile(good, tmp/'ran').items():
         if kind=='check': path = with_note(tmp/'models'/f'{{kind}}-{{name}}.pth', data)
@@ -270,7 +272,7 @@ def read():
             else: load_learner(path, learn.model)
         except ValueError: pass
         else: raise SystemError(f'{{path}} was not refused')
-    learn.load('good'); load_learner(tmp/'models'/'exported.pth', net())
+    learn.load('good'); load_learner(tmp/'models'/'exported.pth', net()); load_learner(safe, net())
 read()   # what is imported at the first time is not of interest
 events = []
 watched = 'exec compile import pickle.find_class os.system os.exec os.posix_spawn os.spawn os.fork subprocess.Popen marshal.loads code.__new__ ctypes.dlopen shutil.rmtree os.remove os.rename'.split()
