@@ -13,7 +13,7 @@ from pathlib import Path
 
 root = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(root), str(root/'tests')]
-import torch
+import torch, torch.nested._internal.ops, torch._subclasses.schema_check_mode   # these PyTorch imports late, when a tensor claims to be nested
 from learnkit.checkpoint import read_checkpoint
 from learnkit.export import load_learner
 from learnkit.save import read_state
@@ -140,7 +140,7 @@ if __name__=='__main__':
     p.add_argument('--seed', type=int, default=0)
     p.add_argument('--case', type=int, nargs=2, metavar=('SEED', 'NUMBER'))
     args = p.parse_args()
-    if args.case: sys.exit(Try()(*args.case))
+    if args.case: signal.signal(signal.SIGALRM, too_long); print(Try()(*args.case)); sys.exit()
     start = time.monotonic()
     def tell(n, results, wrong): print(f'{n} files in {time.monotonic()-start:.0f} s: ' + ', '.join(f'{v} {k}' for k,v in sorted(results.items())), flush=True)
     results,wrong = fuzz(args.n, args.seed, tell=tell)
