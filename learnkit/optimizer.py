@@ -356,7 +356,7 @@ def _check_state(opt, sd):
     if not type(opt).__module__.startswith('torch.optim') or isinstance(opt, (LBFGS, Adafactor)): return
     for pg in saved:
         kinds = {frozenset(s) for i in pg['params'] if (s := sd['state'].get(i))}
-        if len(kinds)>1: raise ValueError(f"The saved optimizer has {', '.join(sorted(frozenset.union(*kinds) - frozenset.intersection(*kinds)))} "
+        if len(kinds)>1: raise ValueError(f"The saved optimizer has {', '.join(sorted(map(str, frozenset.union(*kinds) - frozenset.intersection(*kinds))))} "
                                           f"for some of its parameters, and not for others: it is incomplete.")
     for p,i in [o for a,b in zip(mine, saved) for o in zip(a['params'], b['params'])]:
         for k,v in sd['state'].get(i, {}).items():
