@@ -252,6 +252,10 @@ def _check_state(opt, sd):
                          f"they need the same model, splitter and weight decay.")
     # Torch's own keep averages in the shape of the parameter, but for these two. Of other people's we cannot know
     if not type(opt).__module__.startswith('torch.optim') or isinstance(opt, (LBFGS, Adafactor)): return
+    for pg in saved:
+        kinds = {frozenset(s) for i in pg['params'] if (s := sd['state'].get(i))}
+        if len(kinds)>1: raise ValueError(f"The saved optimizer has {', '.join(sorted(map(str, frozenset.union(*kinds) - frozenset.intersection(*kinds))))} "
+                                          f"for some of its parameters, and not for others: it is incomplete.")
     for p,i in [o for a,b in zip(mine, saved) for o in zip(a['params'], b['params'])]:
         for k,v in sd['state'].get(i, {}).items():
             if isinstance(v, Tensor) and v.ndim and v.shape!=p.shape:
@@ -272,17 +276,19 @@ def load_state_dict(self:OptimWrapper,
     if not {'state','param_groups'} <= {*sd}:
         raise ValueError(f"An optimizer's state has 'state' and 'param_groups', not {[*sd]}.")
     pgs,saved = self.opt.param_groups,sd['param_groups']
-    before = [(pg,{**pg}) for pg in pgs]
+    before,state = [(pg,{**pg}) for pg in pgs],self.opt.state
     def is_split(gs): return any(pg.get('spared') for pg in gs)
     try:
         if is_split(saved) and not is_split(pgs): self.spare()
         if is_split(pgs) and not is_split(saved): self.unspare()
         _check_state(self.opt, sd)
         self.opt.load_state_dict({k:v for k,v in sd.items() if k!='frozen_idx'})
-    except Exception:
+    except Exception as e:
         for pg,o in before: pg.clear(); pg.update(o)
         pgs[:] = [pg for pg,_ in before]
-        raise
+        self.opt.state,self.opt.param_groups = state,pgs
+        if not isinstance(e, KeyError): raise
+        raise ValueError(f'The saved optimizer has no {e}, which {type(self.opt).__name__} needs.') from e
     if (n := sd.get('frozen_idx', self.frozen_idx))!=self.frozen_idx: self.freeze_to(n)
 
 # %% ../nbs/03_optimizer.ipynb #190637fe

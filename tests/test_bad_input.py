@@ -8,6 +8,7 @@ import numpy as np, pytest, torch
 from torch import nn
 from torch.nn import functional as F
 from torch.utils.data import DataLoader, Dataset, TensorDataset
+from learnkit.callback.recorder import NonFiniteLoss
 from learnkit.callback.core import *
 from learnkit.callback.progress import CSVLogger, ProgressCallback
 from learnkit.data import DataLoaders
@@ -211,9 +212,9 @@ def classes_are_int32(c): on(x, labels.int(), nn.CrossEntropyLoss()).fit(1)
 def yes_and_no_are_integers(c): on(x, (labels>0).long()[:,None], nn.BCEWithLogitsLoss(), cls(1)).fit(1)
 @bad(ValueError, '(8, 1)', '(8,)')
 def yes_and_no_would_broadcast(c): on(x, (labels>0).float(), nn.BCEWithLogitsLoss(), cls(1)).fit(1)
-@bad((UserWarning, ValueError), 'nan|NaN', 'batch 0', 'target')
+@bad(NonFiniteLoss, 'nan|NaN', 'batch 0', 'target', 'SkipNaN')
 def targets_are_nan(c): on(x, y*float('nan'), nn.MSELoss(), Reg()).fit(1)
-@bad((UserWarning, ValueError), 'nan|NaN', 'epoch 0')
+@bad(NonFiniteLoss, 'nan|inf', 'epoch 0', 'lower learning rate')
 def training_diverges(c): learner(n=60, lr=50.).fit(1)
 class Outputs(Reg):
     def __init__(self, f): super().__init__(); self.f = f

@@ -40,10 +40,11 @@ def trained(path, loss, y, model=classes, xs=(x,), n_inp=None, vocab=None):
 def same(a, b): return all(torch.equal(i, j) for i,j in zip(a, b, strict=True))
 
 @pytest.mark.parametrize('name', _losses)
-def test_the_same_predictions(name, tmp_path):
+@pytest.mark.parametrize('file', ['m', 'm.safetensors'])
+def test_the_same_predictions(name, file, tmp_path):
     make,y = _losses[name]
     learn = trained(tmp_path, make(), y)
-    other = load_learner(learn.export('m'), classes())
+    other = load_learner(learn.export(file), classes())
     preds = [o.get_preds(dl=learn.dls.valid, with_decoded=True, with_loss=True) for o in (learn, other)]
     assert same(*preds)
     assert torch.equal(learn.validate()[0] if torch.is_tensor(learn.validate()[0]) else torch.tensor(learn.validate()[0]), torch.tensor(other.validate(dl=learn.dls.valid)[0]))
@@ -137,3 +138,55 @@ def test_without_the_model(tmp_path):
     path = trained(tmp_path, L.CrossEntropyLossFlat(), labels, Two, (x, x), n_inp=2).export('m')
     with pytest.raises(ValueError, match='Two, and no code: pass the model'): load_learner(path)
     with pytest.raises(ValueError, match='Two, and no code'): load_learner(path, Two)
+
+# -- in the format of safetensors
+
+def test_others_find_the_weights(tmp_path):
+    from safetensors.torch import load_file
+    learn = trained(tmp_path, L.CrossEntropyLossFlat(weight=torch.tensor([1.,2.,3.])), labels)
+    weights = load_file(learn.export('m.safetensors'))
+    assert weights.pop('learnkit.loss.func.weight').tolist()==[1.,2.,3.]
+    for file in (weights, load_file(learn.save('w.safetensors'))):
+        assert file.keys()==learn.model.state_dict().keys() and all(torch.equal(v, file[k]) for k,v in learn.model.state_dict().items())
+    learn.model.load_state_dict(weights)
+
+def test_tied_weights_narrow_types_and_views(tmp_path):
+    model = Two()
+    model.narrow = nn.Parameter(torch.randn(3, 4, dtype=torch.bfloat16).t())
+    learn = Learner(([],), model, L.CrossEntropyLossFlat(), path=tmp_path)
+    learn.save('m.safetensors')
+    other = Two()
+    other.narrow = nn.Parameter(torch.zeros(4, 3, dtype=torch.bfloat16))
+    Learner(([],), other, path=tmp_path).load('m.safetensors')
+    assert same(model.state_dict().values(), other.state_dict().values()) and other.a.weight is other.b.weight
+
+def test_the_optimizer_stays(tmp_path):
+    learn = trained(tmp_path, L.CrossEntropyLossFlat(), labels)
+    learn.save('m.safetensors')
+    state = learn.opt.state_dict()
+    with pytest.warns(UserWarning, match='no optimizer state: the optimizer stays as it is'): learn.load('m.safetensors')
+    assert learn.opt.state_dict()==state
+
+class Extra(nn.Linear):
+    "Its state has something that is no tensor"
+    def get_extra_state(self): return {'a':1}
+    def set_extra_state(self, state): pass
+
+def test_what_has_no_room(tmp_path):
+    learn = Learner(([],), Extra(2, 2), nn.MSELoss(), path=tmp_path)
+    with pytest.raises(TypeError, match="'_extra_state' is a dict: save as .pth"): learn.save('m.safetensors')
+    assert not (tmp_path/'models').exists()
+
+def test_a_missing_package_is_named(tmp_path, monkeypatch):
+    import sys
+    learn = trained(tmp_path, L.CrossEntropyLossFlat(), labels)
+    path = learn.save('m.safetensors')
+    monkeypatch.setitem(sys.modules, 'safetensors.torch', None)
+    for do in (lambda: learn.save('n.safetensors'), lambda: learn.load('m.safetensors'), lambda: learn.export('n.safetensors'), lambda: load_learner(path, classes())):
+        with pytest.raises(ImportError, match=r"pip install 'learnkit\[safetensors\]'"): do()
+    assert [p.name for p in path.parent.iterdir()]==['m.safetensors']
+
+def test_plain_weights_are_no_export(tmp_path):
+    learn = trained(tmp_path, L.CrossEntropyLossFlat(), labels)
+    with pytest.raises(ValueError, match='was not written by `learn.export`'): load_learner(learn.save('m.safetensors'), classes())
+    with pytest.raises(FileNotFoundError, match='did you mean `m.safetensors`'): load_learner(tmp_path/'models'/'n.safetensors', classes())

@@ -899,3 +899,22 @@ def test_step_of_a_differentiable_optimizer():
     q.grad = torch.tensor([2.], requires_grad=True)
     opt.step()
     assert q.requires_grad and q.grad_fn is not None
+
+@pytest.mark.parametrize('lost,words', [([('step',0)], 'step for some'), ([('step',0),('step',1)], "no 'step'"), ([('exp_avg',1)], 'exp_avg for some'), ([('exp_avg',1),(1,2)], r"\(1, 2\), exp_avg for some")])
+def test_a_state_with_a_hole_changes_nothing(lost, words):
+    def trained():
+        ps = [nn.Parameter(torch.ones(3)), nn.Parameter(torch.ones(2))]
+        opt = OptimWrapper(opt=torch.optim.Adam(ps, lr=.1))
+        for p in ps: p.grad = torch.ones_like(p)
+        opt.step()
+        return opt
+    opt,sd = trained(),copy.deepcopy(trained().state_dict())
+    groups,before = opt.param_groups,copy.deepcopy(opt.state_dict())
+    sd['param_groups'][0]['lr'] = 9.
+    for k,i in lost:
+        if k==1: sd['state'][0][k,i] = 0   # names of any kind
+        else: del sd['state'][i][k]
+    with pytest.raises(ValueError, match=words): opt.load_state_dict(sd)
+    assert opt.param_groups is groups and opt.state_dict()['param_groups']==before['param_groups']
+    for i,s in before['state'].items(): assert all(torch.equal(v, opt.state_dict()['state'][i][k]) for k,v in s.items())
+    opt.step()

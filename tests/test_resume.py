@@ -7,7 +7,7 @@ import numpy as np, pytest, torch
 from torch import nn
 from torch.utils.data import BatchSampler, DataLoader, Dataset, IterableDataset, RandomSampler, TensorDataset, WeightedRandomSampler
 
-from learnkit.all import Adam, AvgMetric, Callback, L, Learner, Recorder, TrainEvalCallback, get_random_states, set_seed
+from learnkit.all import Adam, AvgMetric, Callback, L, Learner, Recorder, TrainEvalCallback, get_random_states, set_random_states, set_seed
 from learnkit.callback.checkpoint import CheckpointCallback
 from learnkit.callback.every import Every, ValidateEvery
 from learnkit.callback.accumulate import GradientAccumulation, GradientClip, MicroBatch
@@ -104,6 +104,29 @@ def test_crash_after_crash(tmp_path):
 def test_workers_do_not_matter(tmp_path):
     straight,workers = end(fit(learner(tmp_path/'a'))),iter((2, 0, 1))
     assert_same(straight, end(stopped(lambda: learner(tmp_path/'b', workers=next(workers)), Crash(5), Crash(11))))
+
+def test_workers_and_how_they_live_do_not_matter(tmp_path):
+    ends = []
+    for i,(workers,stay,ahead) in enumerate([(0,False,None), (1,True,4), (2,False,1), (2,True,2), (4,True,3)]):
+        ends.append(end(fit(learner(tmp_path/str(i), every='1h', data=lambda: DataLoader(Noisy(), BS, shuffle=True, num_workers=workers, persistent_workers=stay, prefetch_factor=ahead)), 2)))
+    for e in ends[1:]: assert_same(ends[0], e)
+
+@pytest.mark.parametrize('k', [1, 2, 4, 7])
+def test_every_batch_of_an_accumulation(k, tmp_path):
+    "With 10 items a step, and 4 a batch, most batches end with gradients that wait"
+    cbs = [lambda: GradientAccumulation(10)]
+    straight = end(fit(learner(tmp_path/'a', cbs, every='1ba'), 2))
+    assert_same(straight, end(stopped(lambda: learner(tmp_path/'b', cbs, every='1ba'), Crash(k), n=2)))
+
+@pytest.mark.parametrize('event', ['before_validate', 'before_batch', 'after_pred', 'after_loss', 'after_batch', 'after_validate'])
+def test_everywhere_in_a_validation(event, tmp_path):
+    "In its last batch too; the loader of the validation draws as well"
+    straight = end(fit(learner(tmp_path/'a'), 2))
+    def crash(self):
+        if not self.learn.training and self.learn.epoch==1 and (event.endswith('validate') or self.learn.iter==PER-1): raise SystemError('the power failed')
+    cb = Callback(**{event:crash})
+    cb.order = 10_000
+    assert_same(straight, end(stopped(lambda: learner(tmp_path/'b'), cb, n=2)))
 
 @pytest.mark.parametrize('every', ['1ba', '3ba', '1ep', '2ep', '10sp', '0.2dur', '1h'])
 def test_how_often_does_not_matter(every, tmp_path):
@@ -318,6 +341,61 @@ def test_nothing_is_gone_through_again(tmp_path):
     Counted.made = 0
     fit(make(), 1)
     assert Counted.made==5_000 - 45*100
+
+@pytest.mark.parametrize('workers', [0, 2])
+def test_late_in_a_long_epoch(workers, tmp_path):
+    "At 95 % of a million items: no item that is done is made again, however far it is"
+    N,BS,done = 10**6,1000,950
+    class Long(Dataset):
+        made = torch.zeros((), dtype=torch.long).share_memory_()
+        def __len__(self): return N
+        def __getitems__(self, idxs): Long.made += len(idxs); x = torch.tensor(idxs)[:,None]/N; return [(x.expand(-1, 4), x)]
+    def make(): return learner(tmp_path, data=lambda: DataLoader(Long(), BS, shuffle=True, num_workers=workers, collate_fn=lambda b: b[0]), every='1h')
+    learn = make()
+    class Here(Callback):
+        order = 99
+        def before_train(self):
+            self.learn.checkpoint.save(0, 0)
+            state = self.learn.run_state(0, done)
+            write_checkpoint({**state, 'train_iter':done}, self.learn.checkpoint.folder/f'step-{done:08}.pth')
+            raise SystemError('the power failed')
+    with pytest.raises(SystemError): fit(learn, 1, cbs=Here())
+    assert Long.made==0
+    resumed = fit(make(), 1)
+    assert Long.made==N - done*BS and resumed.train_iter==N//BS
+
+# -- interrupted, and fitted again in the same process
+
+fits = [e for e in ('before_fit before_epoch before_train before_fetch after_fetch before_batch before_pred after_pred before_loss after_loss before_backward after_backward before_step '
+                    'after_step before_zero_grad after_zero_grad after_batch after_train before_validate after_validate after_epoch after_fit').split()]
+@pytest.mark.parametrize('event,again', [*((e, None) for e in fits), *((e, a) for e in ('before_fit', 'after_pred', 'after_step', 'after_validate') for a in ('after_exception', 'cleanup'))])
+def test_interrupted_and_fitted_again(event, again, tmp_path):
+    "By Ctrl-C, or by a second one while the first is dealt with: what `fit` does then is what it does for a new Learner with the same weights, optimizer and random numbers"
+    def make():
+        set_seed(3)
+        learn = Learner((DataLoader(Noisy(), BS, shuffle=True), DataLoader(Noisy(), BS)), model(), nn.MSELoss(), Adam, lr=.01, default_cbs=False, path=tmp_path,
+                        cbs=[TrainEvalCallback, Recorder, GradientAccumulation(10), EMACallback(.9), GradientClip(.5), MixedPrecision('bf16')])
+        learn.logger = lambda row: None
+        return learn
+    def interrupt(self):
+        learn = self.learn
+        if learn.epoch==1 and (learn.iter==(2 if 'step' in event or 'zero' in event else 3) or event in ('before_train','before_epoch','before_validate','after_validate','after_train','after_epoch','after_fit')): raise KeyboardInterrupt
+    def first(self): raise KeyboardInterrupt
+    def second(self): raise KeyboardInterrupt('again')
+    cbs = [Callback(**{event: first if event=='before_fit' else interrupt})] + ([Callback(**{again:second})] if again else [])
+    learn = make()
+    with pytest.raises(KeyboardInterrupt): learn.fit(2, cbs=cbs)
+    assert learn.mode is None and not torch.is_autocast_enabled('cpu') and torch.is_grad_enabled() and len(learn.cbs)==6
+    weights,opt,rng = {k:v.clone() for k,v in learn.model.state_dict().items()},plain(learn.opt.state_dict(), copy=True),get_random_states()
+    learn.fit_one_cycle(2)
+    again_fitted = end(learn)
+    fresh = make()
+    fresh.model.load_state_dict(weights)
+    fresh.create_opt()
+    fresh.opt.load_state_dict(opt)
+    set_random_states(**rng)
+    fresh.fit_one_cycle(2)
+    assert_same(end(fresh), again_fitted)
 
 def test_no_room_says_the_system(tmp_path):
     "PyTorch tells of a full disk as of an error of its own; we tell what the system said"

@@ -84,12 +84,13 @@ def with_note(path, data):
     "A stranger can write the note of a checkpoint too"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(data)
-    path.with_suffix('.json').write_text(json.dumps(dict(version=1, size=len(data), sha256=hashlib.sha256(data).hexdigest(), epoch=0, done=0, train_iter=0)))
+    note = dict(version=1, size=len(data), sha256=hashlib.sha256(data).hexdigest(), epoch=0, done=0, train_iter=0)
+    path.with_suffix('.json').write_text(json.dumps({**note, 'note_sha256':hashlib.sha256(json.dumps(note, sort_keys=True).encode()).hexdigest()}))
     return path
 
 def everything(learn):
     "All of a Learner that a file could change"
-    return plain(dict(model=learn.model.state_dict(), opt=learn.opt.state_dict(), modes=[m.training for m in learn.model.modules()], rng=get_random_states(), state=learn.state, names=sorted(k for k in vars(learn) if not k.startswith('_')),
+    return plain(dict(model=learn.model.state_dict(), opt=learn.opt.state_dict(), modes=[m.training for m in learn.model.modules()], rng=repr([o.tolist() if torch.is_tensor(o) else o for o in get_random_states().values()]), state=learn.state, names=sorted(k for k in vars(learn) if not k.startswith('_')),
                       cbs={cb.key:{k:v for k,v in cb.state_dict().items() if k!='elapsed'} for cb in learn.cbs}, grads=[p.grad for p in learn.model.parameters()], train_iter=learn.train_iter), copy=True)
 
 def same(a, b):
@@ -220,6 +221,28 @@ def test_random_damage(legacy):
             except ValueError: refused += 1
     assert refused>400
 
+def test_random_damage_to_safetensors(tmp_path):
+    "The header or what follows is changed: it loads, or it is a ValueError, and then nothing has changed"
+    learn = learner(tmp_path)
+    path = learn.export('x.safetensors')
+    r,good,model,refused = random.Random(0),path.read_bytes(),net(),0
+    own = {k:v.clone() for k,v in model.state_dict().items()}
+    for _ in range(400):
+        d = bytearray(good)
+        for _ in range(r.randint(1, 3)):
+            at = r.randrange(len(d) if r.random()<.1 else 8 if r.random()<.2 else 700)
+            match r.randrange(4):
+                case 0: d[at] = r.randrange(256)
+                case 1: del d[at:at+r.randint(1, 8)]
+                case 2: d[at:at] = r.randbytes(r.randint(1, 4))
+                case 3: del d[len(d) - r.randrange(1, 50):]
+        path.write_bytes(bytes(d))
+        for read in (lambda: load_learner(path, model), lambda: learn.load('x.safetensors', strict=False)):
+            try: read()
+            except ValueError: refused += 1; assert same(own, dict(model.state_dict()))
+            model.load_state_dict(own)
+    assert 400<refused<800
+
 # -- what happens in the interpreter while a file is read
 
 script = '''
@@ -233,7 +256,9 @@ warnings.simplefilter('ignore')
 tmp = pathlib.Path(tempfile.mkdtemp())
 learn = learner(tmp)
 learn.save('good'); learn.export('exported')
-files = []
+safe = learn.export('x.safetensors')
+(tmp/'models'/'cut.safetensors').write_bytes(safe.read_bytes()[:-1])
+files = [('export', tmp/'models'/'cut.safetensors')]
 for kind,good in (('load', dict(model=learn.model.state_dict(), opt=learn.opt.state_dict())), ('check', learn.run_state(0)), ('export', read_state(tmp/'models'/'exported.pth'))):
     for name,(data,_) in hostile(good, tmp/'ran').items():
         if kind=='check': path = with_note(tmp/'models'/f'{{kind}}-{{name}}.pth', data)
@@ -247,7 +272,7 @@ def read():
             else: load_learner(path, learn.model)
         except ValueError: pass
         else: raise SystemError(f'{{path}} was not refused')
-    learn.load('good'); load_learner(tmp/'models'/'exported.pth', net())
+    learn.load('good'); load_learner(tmp/'models'/'exported.pth', net()); load_learner(safe, net())
 read()   # what is imported at the first time is not of interest
 events = []
 watched = 'exec compile import pickle.find_class os.system os.exec os.posix_spawn os.spawn os.fork subprocess.Popen marshal.loads code.__new__ ctypes.dlopen shutil.rmtree os.remove os.rename'.split()

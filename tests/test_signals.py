@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest, torch
 
-from learnkit.all import Adam, Callback
+from learnkit.all import Adam, Callback, CancelFit
 from learnkit.callback.checkpoint import CheckpointCallback
 from learnkit.callback.signals import StopOnSignal, as_signal, ending
 from learnkit.checkpoint import checkpoint_info, checkpoints
@@ -188,6 +188,39 @@ def send(event, number, i=1):
     def f(self):
         if self.learn.iter==i: signal.raise_signal(number)
     return Callback(**{event:f})
+
+# at this place of the second of two epochs of three batches -> what the newest checkpoint says
+_training = 'before_fetch after_fetch before_batch before_pred after_pred before_loss after_loss before_backward after_backward before_step after_step before_zero_grad after_zero_grad after_batch'.split()
+_places = {**{e:(1,2) for e in _training}, 'after_batch':(1,3), 'before_epoch':(1,1), 'before_train':(1,1), 'after_train':(1,0), 'before_validate':(1,0), 'after_validate':(2,0), 'after_epoch':(2,0), 'after_fit':(2,0), 'cleanup':(2,0)}
+
+@pytest.mark.parametrize('event,number', [*((e, signal.SIGTERM) for e in _places), *((e, s) for e in ('after_pred', 'after_validate') for s in (signal.SIGINT, signal.SIGUSR1))])
+def test_at_every_event(event, number, at_a_keyboard, tmp_path):
+    "It ends as the signal would, with a checkpoint of the batch at hand; handlers are put back; and the run that goes on ends as one that was not stopped"
+    def make(folder, **kwargs): return learner(n=3, opt_func=Adam, path=folder, cbs=[CheckpointCallback('1ep'), StopOnSignal(['SIGTERM','SIGINT','SIGUSR1'])], **kwargs)
+    def now(self):
+        learn = self.learn
+        if learn.epoch==1 and (event not in _training or learn.training and learn.iter==1): signal.raise_signal(number)
+    late = Callback(**{event:now})
+    late.order = 200 if event!='cleanup' else 102   # cleanups come in reverse order
+    before = [signal.getsignal(s) for s in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGCHLD)]
+    learn = make(tmp_path/'b')
+    with pytest.raises(KeyboardInterrupt if number==signal.SIGINT else SystemExit) as e: learn.fit(2, cbs=late)
+    if number!=signal.SIGINT: assert e.value.code==128+number
+    assert before==[signal.getsignal(s) for s in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGCHLD)]
+    assert newest(tmp_path/'b')==_places[event]
+    resumed,straight = make(tmp_path/'b'),make(tmp_path/'a')
+    resumed.fit(2, resume='auto')
+    straight.fit(2)
+    assert same(resumed.model.state_dict(), straight.model.state_dict()) and same(resumed.opt.state_dict(), straight.opt.state_dict())
+
+def test_what_was_heard_is_forgotten(at_a_keyboard):
+    "The next fit begins anew, even one that is cancelled before it does"
+    learn = learner(n=4, cbs=[StopOnSignal('SIGINT')])
+    with pytest.warns(UserWarning, match='nothing is saved'), pytest.raises(KeyboardInterrupt): learn.fit(2, cbs=send('after_pred', signal.SIGINT))
+    def cancel(self): raise CancelFit
+    first = Callback(before_fit=cancel)
+    first.order = -100
+    learn.fit(1, cbs=first)
 
 def test_a_notebook_goes_on(at_a_keyboard):
     learn = learner(n=4, cbs=[StopOnSignal('SIGINT')])

@@ -1,16 +1,18 @@
 """Trouble is put into a run on purpose: losses and gradients that are not finite, batches that do not fit into memory, loader workers that die,
 callbacks that fail. What comes out is compared with a run in which the same was done by hand, to the last bit."""
-import os, random, signal
+import multiprocessing, os, random, signal, warnings
 
 import numpy as np, pytest, torch
 from torch import nn
 from torch.utils.data import DataLoader, Dataset
 
-from learnkit.all import Adam, Callback, CancelBatch, DataLoaders, Learner, Recorder, TrainEvalCallback, event, get_random_states, set_seed
+from learnkit.all import Adam, Callback, CancelBatch, CancelFit, DataLoaders, Learner, Recorder, TrainEvalCallback, event, get_random_states, set_seed
 from learnkit.callback.accumulate import GradientAccumulation, GradientClip, MicroBatch
 from learnkit.callback.checkpoint import CheckpointCallback
 from learnkit.callback.ema import EMACallback
 from learnkit.callback.precision import MixedPrecision
+from learnkit.callback.recorder import NonFiniteLoss, weights_finite
+from learnkit.callback.tracker import TerminateOnNaNCallback
 from learnkit.callback.trouble import Before, ReplayOnOOM, RollBackOnNaN, SkipNaN, all_finite
 from learnkit.checkpoint import checkpoints, read_checkpoint
 
@@ -210,6 +212,96 @@ def test_a_resumed_run_remembers(tmp_path):
     with pytest.warns(UserWarning): learn.fit(2, resume='auto')
     assert learn.roll_back_on_nan.n==2 and learn.opt.hypers[0]['lr']==.0025
 
+# -- and if nobody asked for anything
+
+@pytest.mark.parametrize('where', ['input', 'loss', 'gradient', 'weight'])
+@pytest.mark.parametrize('value', [nan, inf])
+@pytest.mark.parametrize('bad,n', [(0, 12), (5, 12), (11, 12)])
+def test_broken_weights_end_the_fit(where, value, bad, n):
+    "By default, with the number of the first broken loss, when the losses are read: here at the end of the epoch"
+    def breaks(self):
+        if self.learn.iter==bad and self.learn.epoch==1: self.learn.model[0].weight.data[0,0] = value
+    class Once(Poison):
+        def _now(self): return super()._now() and self.learn.epoch==1
+    cbs = [Callback(after_step=breaks)] if where=='weight' else [Once(where, value, (bad,))]
+    learn = learner(data(n), *cbs, valid=True)
+    first = divmod(12 + bad + (where in ('gradient','weight')), n)   # these show in the batch after
+    with pytest.raises(NonFiniteLoss, match=f'since epoch {first[0]}, batch {first[1]}, and so are weights'): learn.fit(3)
+    assert learn.epoch==first[0] and learn.train_iter==12*(first[0]+1)
+    assert len(learn.recorder.history)==first[0]
+
+def test_it_is_told_of_as_soon_as_somebody_reads():
+    def read(self):
+        if self.learn.iter==6: self.learn.smooth_loss
+    late = Callback(after_batch=read)
+    late.order = 60
+    learn = learner(data(), Poison('loss', bad=(2,)), late)
+    with pytest.raises(NonFiniteLoss, match='since epoch 0, batch 2, and so are weights'): learn.fit(1)
+    assert learn.iter==7
+
+def test_a_loss_that_breaks_nothing_is_a_warning():
+    "A batch in which no item counts has a mean of nothing, and gradients of zero"
+    set_seed(7)
+    x,y = torch.randn(6, 8, 4),torch.randint(3, (6, 8))
+    y[2] = -100
+    learn = Learner(DataLoaders(list(zip(x, y))), nn.Linear(4, 3), nn.CrossEntropyLoss(), lr=.1)
+    with pytest.warns(UserWarning, match='the training loss is nan since epoch 0, batch 2'), learn.no_bar(), learn.no_logging(): learn.fit(2)
+    assert len(learn.recorder.history)==2
+
+def test_fp16_is_not_alarmed():
+    learn = learner(data(), MixedPrecision('fp16', init_scale=2.**60))
+    learn.fit(2)
+    assert learn.mixed_precision.scaler.get_scale()<2.**60
+
+@pytest.mark.parametrize('how', ['warn', 'TerminateOnNaNCallback', 'SkipNaN', 'RollBackOnNaN', 'lr_find', 'valid'])
+def test_where_it_is_expected_nothing_is_raised(how):
+    cbs = dict(TerminateOnNaNCallback=TerminateOnNaNCallback, SkipNaN=SkipNaN, RollBackOnNaN=RollBackOnNaN).get(how, lambda: [])()
+    learn = learner(data(), *([Poison('loss')] if how!='valid' else []), *([cbs] if cbs else []), valid=True)
+    if how=='warn': learn.recorder.on_nan = 'warn'
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')
+        if how=='lr_find': learn.lr_find(num_it=12, stop_div=False, show_plot=False)
+        elif how=='valid': learn.fit(2, cbs=Callback(after_loss=lambda self: None if self.learn.training else setattr(self.learn, 'loss', self.learn.loss*nan)))
+        else: learn.fit(2)
+
+def test_no_device_is_asked_while_losses_are_finite(monkeypatch):
+    def asked(opt): raise AssertionError('waits for the device')
+    monkeypatch.setattr('learnkit.callback.recorder.weights_finite', asked)
+    learner(data(), valid=True).fit(2)
+
+def test_stop_at_the_first_with_the_weights_as_they_were():
+    learn = learner(data(), Poison('loss', bad=(5,)), SkipNaN(at_most=1))
+    stopped = done(learn)
+    assert_same(done(learner(data()[:5])), stopped)
+
+def test_every_weight_is_looked_at():
+    ps = [nn.Parameter(torch.zeros(2)), nn.Parameter(torch.zeros(3, 3, dtype=torch.bfloat16))]
+    opt = torch.optim.SGD([dict(params=p) for p in ps], lr=.1)
+    assert weights_finite(opt)
+    ps[1].data[2,2] = inf
+    assert not weights_finite(opt)
+
+@pytest.mark.parametrize('keep', [1, 3])
+@pytest.mark.parametrize('where', ['loss', 'gradient'])
+def test_no_checkpoint_is_written_of_broken_weights(keep, where, tmp_path):
+    "Else it would be the one to go on from, and in time push out the good ones"
+    def make(): return learner(data(), Poison(where, bad=(5,)), CheckpointCallback('1ba', keep=keep), path=tmp_path)
+    learn = make()
+    with pytest.warns(UserWarning, match='weights are nan or infinite'), pytest.raises(NonFiniteLoss) as e: learn.fit(1)
+    newest = checkpoints(tmp_path/'checkpoints'/'fit-1')
+    assert len(newest)==keep and read_checkpoint(newest[0])['train_iter']==5 and newest[0].name in '\n'.join(e.value.__notes__)
+    learn = make()
+    learn.add_cb(SkipNaN())
+    learn.fit(1, resume='auto')
+    good = learner(data(), Poison(where, bad=(5,)), SkipNaN())
+    good.fit(1)
+    assert same(learn.model.state_dict(), good.model.state_dict())
+
+def test_a_fit_that_was_ended_goes_on_from_good_weights(tmp_path):
+    learn = learner(data(), Poison('loss', bad=(5,)), CheckpointCallback('2ba'), TerminateOnNaNCallback(), path=tmp_path)
+    with pytest.warns(UserWarning, match='weights are nan or infinite'): learn.fit(1)
+    assert read_checkpoint(checkpoints(tmp_path/'checkpoints'/'fit-1')[0])['train_iter']==4
+
 # -- no memory
 
 class Short(nn.Module):
@@ -363,6 +455,17 @@ def test_a_worker_that_dies(how, error, tmp_path):
     resumed = end(resumed)
     for p in newest.parent.iterdir(): p.unlink()
     assert_same(done(make(None)), resumed)
+
+@pytest.mark.parametrize('e', [ValueError, KeyboardInterrupt, MemoryError, GeneratorExit, CancelFit])
+@pytest.mark.parametrize('valid', [False, True])
+def test_workers_end_with_the_fit(e, valid):
+    def fail(self):
+        if self.learn.training!=valid and self.learn.iter==1: raise e('x')
+    dls = [DataLoader(Dies(None, ''), 4, num_workers=1) for _ in range(2)]
+    learn = Learner(tuple(dls), model(), nn.MSELoss(), default_cbs=False, cbs=[TrainEvalCallback, Callback(after_pred=fail)])
+    try: learn.fit(1)
+    except e as raised: assert e is not CancelFit and f'after_pred`, epoch 0, batch 1' in ''.join(raised.__notes__)
+    assert multiprocessing.active_children()==[] and torch.is_grad_enabled() and not learn.training
 
 @pytest.mark.parametrize('at', ['before_epoch', 'before_batch', 'after_backward', 'after_step', 'after_batch', 'after_train', 'before_save_checkpoint', 'after_save_checkpoint', 'after_fit'])
 def test_a_callback_that_fails_leaves_the_checkpoint_usable(at, tmp_path):

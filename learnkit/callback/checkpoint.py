@@ -17,6 +17,7 @@ from fastcore.basics import patch, store_attr
 from .core import Callback
 from .every import Every
 from .monitor import Monitor
+from .recorder import weights_finite
 from ..checkpoint import checkpoint_info, checkpoints, newest_checkpoint, plain, read_checkpoint, remove_checkpoint, write_checkpoint
 from ..core import rank_distrib
 from ..order import Ordered
@@ -80,6 +81,7 @@ class CheckpointCallback(Callback):
 
     def after_batch(self):
         learn = self.learn
+        if self.failed is not None: self._wait()
         if self.every(learn): self.save(learn.epoch, learn.iter+1)
 
     def after_epoch(self):
@@ -141,6 +143,9 @@ def save(self:CheckpointCallback,
 ):
     "Save the run"
     learn = self.learn
+    if prefix=='step-' and not weights_finite(learn.opt):
+        warn(f'weights are nan or infinite{learn.position}: no checkpoint is written, since no run could go on from it')
+        return
     path  = self.folder/f'{prefix}{learn.train_iter:08}{suffix}.pth'
     learn('before_save_checkpoint', path=path)
     self._wait()
@@ -204,8 +209,9 @@ def _among_best(self:CheckpointCallback, value):
 
 @patch
 def _rotate(self:CheckpointCallback):
-    "Delete what is neither among the newest nor among the best"
+    "Delete what is neither among the newest nor among the best, and what a save left that was killed"
     old = checkpoints(self.folder)[self.keep:]
     best = [p for _,p in self._best()]
     for p in old:
         if p not in best: remove_checkpoint(p)
+    for p in self.folder.glob('.*.tmp'): p.unlink(missing_ok=True)

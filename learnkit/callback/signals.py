@@ -60,20 +60,26 @@ class StopOnSignal(Callback):
         if self.heard is not None: raise ending(self.heard)
 
     def cleanup(self):
-        for s,old in self.old.items(): signal.signal(s, signal.SIG_DFL if old is None else old)   # None: not set by Python
-        self.old = {}
+        self._put_back()
+        heard,self.heard = self.heard,None
+        if heard is not None and self.learn.exc is None: raise ending(heard)   # it came when `after_fit` was over
 
 # %% ../../nbs/47_callback.signals.ipynb #0fb6c479
 @patch
 def _hear(self:StopOnSignal, number, frame):
     if os.getpid()!=self.pid: return   # a worker of a loader
     if self.heard is not None:
-        self.cleanup()
+        self._put_back()
         raise ending(number)
     self.heard = number
     if hasattr(signal, 'SIGCHLD'): self.old[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, _nothing)
 
 def _nothing(number, frame): pass
+
+@patch
+def _put_back(self:StopOnSignal):
+    for s,old in self.old.items(): signal.signal(s, signal.SIG_DFL if old is None else old)   # None: not set by Python
+    self.old = {}
 
 @patch
 def _save(self:StopOnSignal, done):

@@ -23,6 +23,7 @@ from .monitor import Monitor
 class TerminateOnNaNCallback(Callback):
     "Ends the fit when a loss is NaN or infinite"
     order,modes,saves = -9,('fit','lr_find'),('every',)
+    answers_nan = True   # so the Recorder leaves it to this
     def __init__(self,
         every:Any='100ba' # how often to look on an accelerator, where that means to wait: text such as '500ba'
     ): self.every,self.sum = Every(every),None
