@@ -22,7 +22,8 @@ signal.signal(signal.SIGTERM, signal.SIG_DFL)
 import torch
 from torch import nn
 from torch.utils.data import DataLoader, Dataset
-from learnkit.all import Adam, Callback, Learner, Recorder, TrainEvalCallback, plain, get_random_states, set_seed
+from learnkit.all import Adam, Callback, Learner, Recorder, TrainEvalCallback, get_random_states, set_seed
+from learnkit.checkpoint import plain
 from learnkit.callback.checkpoint import CheckpointCallback
 from learnkit.callback.signals import StopOnSignal
 torch.set_num_threads(1)
