@@ -16,18 +16,20 @@ def by_hand(model, opt, batches):
 
 def bench_fused(rounds):
     "A step of the tiny network: eager and fused. What is compiled is kept, so compiling is in none of the rounds."
-    import learnkit.callback.fused
     from learnkit import DataLoaders, Learner, TrainEvalCallback
+    from learnkit.callback.fused import FusedStep
     batches = steps(1000)
-    def fits(opt_func, fused, **kw):
-        learn = Learner(DataLoaders(batches), tiny(), F.cross_entropy, opt_func, lr=.001, **kw)
-        return timed(lambda: learn.fit(1, fused=fused))
+    unguarded = dict(cpp_wrapper=True, guard_filter_fn=torch.compiler.skip_all_guards_unsafe)
+    def fits(opt_func, fused, options=None, **kw):
+        learn,cbs = Learner(DataLoaders(batches), tiny(), F.cross_entropy, opt_func, lr=.001, **kw),options and FusedStep(options=options)
+        return timed(lambda: learn.fit(1, cbs=cbs, fused=fused))
     for opt_func in (torch.optim.SGD, torch.optim.AdamW):
         model = tiny()
         opt = opt_func(model.parameters(), lr=.001)
         base,ratios = in_turn(rounds, timed(lambda: by_hand(model, opt, batches)), **{
             'learnkit':                                 fits(opt_func, False),
             'learnkit, fused':                          fits(opt_func, True),
+            'learnkit, fused, without guards':          fits(opt_func, False, unguarded),
             'learnkit, fused, TrainEvalCallback only':  fits(opt_func, True, default_cbs=False, cbs=TrainEvalCallback)})
         show(f'A training step of a tiny network (32-64-10, batches of 32, {opt_func.__name__})', f'{base*1e6/len(batches):.0f} µs', ratios)
 
