@@ -16,7 +16,7 @@ import torch
 from fastcore.basics import patch
 from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 
-from .core import no_random, noop
+from .core import noop
 
 # %% ../nbs/44_order.ipynb #87f24b06
 def seed_for(*key) -> int:
@@ -122,7 +122,7 @@ def written_down(
     for o in (sampler, getattr(sampler, 'sampler', None)):
         if hasattr(o, 'set_epoch'): o.set_epoch(epoch)
         reseed(o, seed)
-    with no_random(seed): return list(sampler)
+    with Stream(seed): return list(sampler)
 
 # %% ../nbs/44_order.ipynb #2e0f13bb
 def is_stateful(o:Any) -> bool:
