@@ -44,7 +44,7 @@ def open_disk_tensor(
     write:bool=False # do changes of the tensor change the file?
 ) -> torch.Tensor:
     "The tensor in a file, mapped into memory: only what is looked at is read"
-    with torch.serialization.set_default_mmap_options(mmap.MAP_SHARED if write else mmap.MAP_PRIVATE): return torch.load(path, mmap=True)
+    with torch.serialization.set_default_mmap_options(mmap.MAP_SHARED if write else mmap.MAP_PRIVATE): return torch.load(path, mmap=True, weights_only=True)
 
 # %% ../nbs/05_gather.ipynb #69c6b140
 class Rows:
