@@ -380,6 +380,15 @@ def test_sparse_gradients_and_parameters_without_elements(wait):
     assert all(p.isfinite().all() for p in learn.model.parameters()) and learn.skip_nan.n==wait
     assert weights_finite(torch.optim.SGD([nn.Parameter(torch.eye(3).to_sparse())]))
 
+def test_a_batch_norm_that_is_lost_is_named():
+    "Mixed precision leaves the step out, but the averages of the batch norm are nan, and stay so: each evaluation is lost"
+    learn = learner(data(), Poison('input', bad=(3,)), MixedPrecision('fp16'), valid=True)
+    with pytest.warns(UserWarning, match=r'but no weight is; `1.running_mean` is nan, .* SkipNaN\(\)'): learn.fit(1)
+    assert np.isnan(learn.recorder.history['valid_loss'][0]) and weights_finite(learn.opt)
+    learn = learner(data(), Poison('input', bad=(3,)), MixedPrecision('fp16'), SkipNaN(), valid=True)
+    learn.fit(1)
+    assert np.isfinite(learn.recorder.history['valid_loss'][0])
+
 # -- no memory
 
 class Short(nn.Module):

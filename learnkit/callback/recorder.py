@@ -267,8 +267,13 @@ def _look_for_nan(self:Recorder):
     if asked and not weights_finite(self.learn.opt): raise NonFiniteLoss(
         f"{what}, and so are weights: {hint}. Callbacks that go on: SkipNaN() leaves such batches out, RollBackOnNaN() goes back to good weights; "
         "TerminateOnNaNCallback() ends the fit without an error")
-    if self.sound: warn(f"{what}, but no weight is. A batch in which no target counts has such a loss; else {hint}" if asked else f'{what}: {hint}')
+    if self.sound: warn(f"{what}, but no weight is{_lost(self.learn.model)}. A batch in which no target counts has such a loss; else {hint}" if asked else f'{what}: {hint}')
     self.sound = False
+
+def _lost(model):
+    "What is nan in a model whose weights are not: the averages of a batch norm, say, when mixed precision has left out the step alone"
+    lost = [n for n,b in model.named_buffers() if b.is_floating_point() and elements(b).isnan().any()]
+    return f"; `{lost[0]}` is nan, so its evaluations are lost: SkipNaN() would have put it back" if lost else ''
 
 @patch
 def _where_nan(self:Recorder, i, what):

@@ -179,7 +179,7 @@ def _newest(self:RollBackOnNaN):
     from learnkit.checkpoint import checkpoints, read_checkpoint
     self.saver._wait()
     trained = {n for n,p in get_model(self.learn.model).named_parameters() if p.requires_grad}
-    def broken(n, t): return isinstance(t, torch.Tensor) and (~elements(t).isfinite() if n in trained else elements(t).isnan()).any()
+    def broken(n, t): return (~elements(t).isfinite()).any() if n in trained else isinstance(t, torch.Tensor) and t.is_floating_point() and elements(t).isnan().any()
     for path in checkpoints(self.saver.folder):
         try: state = read_checkpoint(path)
         except (ValueError, OSError) as e: warn(f'{e}. The one before it is used.'); continue
