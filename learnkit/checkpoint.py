@@ -6,7 +6,7 @@
 __all__ = ['write_checkpoint', 'checkpoint_info', 'read_checkpoint', 'checkpoints', 'newest_checkpoint', 'remove_checkpoint']
 
 # %% ../nbs/45_checkpoint.ipynb #15f30a7e
-import hashlib, json
+import hashlib, json, re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from warnings import warn
 import torch
 from fastcore.basics import patch
 
-from .core import get_model, get_random_states, rank_distrib, set_random_states
+from .core import get_model, get_random_states, set_random_states
 from .learner import Learner
 from .save import atomic, check_opt_state, check_state, misfit, read_state
 
@@ -150,7 +150,7 @@ def checkpoint_info(
 ) -> dict:
     "What the .json beside a checkpoint says. Raises ValueError if there is none, or it cannot be read."
     note = _note(path)
-    if not note.is_file(): raise ValueError(f'{path} has no {note.name} beside it: it was not written to its end')
+    if not note.is_file(): raise ValueError(f'{path} is no checkpoint: ' + (f'it has no {note.name} beside it, so it was not written to its end, or by something else' if path.is_file() else 'there is no such file'))
     try: info = json.loads(note.read_bytes())
     except (ValueError, RecursionError) as e: raise ValueError(f'{note} is damaged: {e}') from e
     if not (isinstance(info, dict) and {'sha256','size','note_sha256'} <= set(info)): raise ValueError(f'{note} is not the note of a checkpoint')
@@ -172,7 +172,9 @@ def checkpoints(
     folder:Path # where to look
 ) -> list:
     "The checkpoints in a folder, the newest first; not yet checked"
-    return sorted((p.with_suffix('.pth') for p in folder.glob('step-*.json')), key=lambda p: p.stem, reverse=True)
+    return sorted((p.with_suffix('.pth') for p in folder.glob('step-[0-9]*.json')), key=_age, reverse=True)
+
+def _age(path): return [int(o) if o.isdigit() else o for o in re.split(r'(\d+)', path.stem)]   # epoch 10 comes after epoch 9
 
 def newest_checkpoint(
     folder:Path # where to look

@@ -17,8 +17,9 @@ from typing import Any, Callable, Iterator
 # %% ../nbs/04_events.ipynb #038896a7
 def nearest(name:str, known:Any) -> str:
     "The part of an error message that proposes the name which was probably meant"
-    close = get_close_matches(str(name), list(known), 1, .5)
-    return f'did you mean `{close[0]}`?' if close else 'known are: ' + ', '.join(known)
+    known = list(known)
+    close = get_close_matches(str(name), known, 1, .5)
+    return f'did you mean `{close[0]}`?' if close else 'known are: ' + ', '.join(known[:40]) + f" and {len(known)-40} more"*(len(known)>40)
 
 # %% ../nbs/04_events.ipynb #399b76a1
 class Events:
@@ -111,7 +112,7 @@ before_load_model          `learn.load` is about to read
 after_load_model           model (and optimizer) are restored
 before_save_checkpoint     the whole run is about to be saved
 after_save_checkpoint      it is saved, or being written
-before_load_checkpoint     a run is about to be gone on with, from the file `path`
+before_load_checkpoint     a run is about to be resumed, from the file `path`
 after_load_checkpoint      it is where that file says, and trains on from there
 """)
 

@@ -444,7 +444,7 @@ def test_iters_belong_to_rows():
     "One for each row, whatever was cancelled: the learning curve puts the validation losses there"
     learn = learner(cbs=at('after_batch', throw(CancelEpoch()), lambda s: s.training and s.epoch==1 and s.iter==1, order=60)); learn.fit(3)
     assert learn.recorder.iters==[3,5,8] and len(learn.recorder.history)==3
-    with pytest.warns(UserWarning, match='nan since epoch 2, batch 1'):
+    with pytest.warns(UserWarning, match='was nan in epoch 2, batch 1'):
         learn.fit(3, cbs=at('after_loss', lambda s: setattr(s.learn, 'loss', s.loss*float('nan')), lambda s: s.training and s.epoch==2 and s.iter==1))
 
 def test_validate_keeps_the_record():

@@ -310,6 +310,58 @@ def test_a_newer_format_is_refused(tmp_path):
     with pytest.raises(ValueError, match='another model'): learn.restore({**state, 'model':{'x':torch.zeros(1)}})
     assert_same(before, end(learn))
 
+def test_back_to_an_older_one(tmp_path):
+    "What was saved later would be taken for newer than what is to come"
+    make = lambda **kwargs: learner(tmp_path, every='1ep', keep=2, **kwargs)
+    first = fit(learner(tmp_path, every='1ep', keep=9), 5)
+    folder,before = first.checkpoint.folder,end(first)
+    old = next(p for p in checkpoints(folder) if '-epoch-1' in p.stem)
+    names = sorted(p.name for p in folder.iterdir())
+    learn = make()
+    learn.opt_func,weights = Adam,{k:v.clone() for k,v in learn.model.state_dict().items()}
+    with pytest.raises(ValueError, match=f'later checkpoints than {old.name}'): learn.fit(5, resume=old)
+    assert sorted(p.name for p in folder.iterdir())==names and equal(weights, learn.model.state_dict())
+    with pytest.raises(SystemError): make(overwrite=True).fit(5, cbs=Crash(3*PER+1), resume=old)
+    assert checkpoint_info(checkpoints(folder)[0])['train_iter']==3*PER
+    assert_same(before, end(fit(make(), 5)))
+
+def test_epoch_10_comes_after_epoch_9(tmp_path):
+    "Where no batch was trained in between"
+    state = fit(learner(tmp_path), 1).run_state(1)
+    for n in ('00000008-epoch-9', '00000008-epoch-10', '00000008', '99999999', '100000000'): write_checkpoint(state, tmp_path/f'step-{n}.pth')
+    assert [p.stem.removeprefix('step-') for p in checkpoints(tmp_path)]==['100000000', '99999999', '00000008-epoch-10', '00000008-epoch-9', '00000008']
+
+def test_other_metrics_in_training_are_said_to_be_other(tmp_path):
+    with pytest.raises(SystemError): fit(learner(tmp_path), cbs=Crash(9))
+    learn = learner(tmp_path)
+    learn.metrics = []
+    with pytest.raises(ValueError, match='2 things were measured, and now it is to be 1'): fit(learn)
+
+def test_a_metric_more_or_less(tmp_path):
+    "Each column of the record keeps its name"
+    with pytest.raises(SystemError): fit(learner(tmp_path), cbs=Crash(9))
+    for metrics in ([], [AvgMetric(nn.L1Loss(), 'l1'), AvgMetric(nn.MSELoss(), 'l2')]):
+        learn = learner(tmp_path)
+        learn.recorder.train_metrics,learn.metrics = False,metrics
+        for p in checkpoints(tmp_path/'checkpoints'/'fit-1'):   # as if there had been none in training
+            state = read_checkpoint(p)
+            state['cbs']['recorder']['train'] = state['cbs']['recorder']['train'][:1]
+            write_checkpoint(state, p)
+        fit(learn, n=2 if not metrics else 3)
+        history = learn.recorder.history
+        assert history['valid_loss'][0] is not None and len({len(r) for r in history.cells()})==1
+        for c,r in zip(history.cells()[1:], history): assert dict(zip(history.cells()[0], c))['time']==r['time']
+    assert history['l2'][0] is None and history['l2'][-1]>0 and history['valid_l1'][-1] is None
+    with pytest.raises(KeyError, match='no column `l3`'): history['l3']
+
+@pytest.mark.parametrize('what,error,words', [('nope.pth', ValueError, 'there is no such file'), ('Auto', ValueError, 'there is no such file'), (True, TypeError, "'auto', or the path"),
+                                              ('models/m.pth', ValueError, 'or by something else'), ('models', ValueError, 'there is no such file')])
+def test_what_is_no_checkpoint(what, error, words, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    learn = learner(tmp_path)
+    learn.save('m')
+    with pytest.raises(error, match=words): learn.fit(1, resume=what)
+
 @pytest.mark.parametrize('bad', [dict(keep=0), dict(keep=1.5), dict(n_best=0), dict(on_error='ignore'), dict(every='500 batches'), dict(best='nothing_of_that_name')])
 def test_bad_settings(bad, tmp_path):
     with pytest.raises((ValueError, TypeError)): fit(learner(tmp_path, **bad))

@@ -245,7 +245,7 @@ def test_a_loss_that_breaks_nothing_is_a_warning():
     x,y = torch.randn(6, 8, 4),torch.randint(3, (6, 8))
     y[2] = -100
     learn = Learner(DataLoaders(list(zip(x, y))), nn.Linear(4, 3), nn.CrossEntropyLoss(), lr=.1)
-    with pytest.warns(UserWarning, match='the training loss is nan since epoch 0, batch 2'), learn.no_bar(), learn.no_logging(): learn.fit(2)
+    with pytest.warns(UserWarning, match='the training loss was nan in epoch 0, batch 2, but no weight is'), learn.no_bar(), learn.no_logging(): learn.fit(2)
     assert len(learn.recorder.history)==2
 
 def test_fp16_is_not_alarmed():
@@ -301,6 +301,93 @@ def test_a_fit_that_was_ended_goes_on_from_good_weights(tmp_path):
     learn = learner(data(), Poison('loss', bad=(5,)), CheckpointCallback('2ba'), TerminateOnNaNCallback(), path=tmp_path)
     with pytest.warns(UserWarning, match='weights are nan or infinite'): learn.fit(1)
     assert read_checkpoint(checkpoints(tmp_path/'checkpoints'/'fit-1')[0])['train_iter']==4
+
+def test_a_long_epoch_that_nobody_reads():
+    "No bar, no checkpoint: it ends after 1024 batches all the same"
+    learn = learner(data(1100, 2), Poison('loss', bad=(5,)))
+    with pytest.raises(NonFiniteLoss, match='nan since epoch 0, batch 5, and so are weights'): learn.fit(1)
+    assert learn.train_iter==1024
+
+def test_what_was_harmless_is_not_blamed():
+    "An infinite loss passes, a later one breaks the weights"
+    def passes(self):
+        if self.learn.iter==2: self.learn.loss = self.learn.loss*inf
+    learn = learner(data(), Poison('loss', bad=(9,)), Callback(after_loss=passes))
+    with pytest.raises(NonFiniteLoss, match='nan since epoch 0, batch 9, and so are weights'): learn.fit(1)
+    learn = learner(data(), Callback(after_loss=passes))
+    with pytest.warns(UserWarning, match='was inf in epoch 0, batch 2, but no weight is') as w: learn.fit(2)
+    assert len(w)==1
+
+class Masked(nn.Module):
+    "Has infinities, as a causal mask has: in a parameter that is not trained, or in a buffer"
+    def __init__(self, kind):
+        super().__init__()
+        self.net,mask = model(),torch.tensor([0., -inf])
+        if kind=='buffer': self.register_buffer('mask', mask)
+        else: self.mask = nn.Parameter(mask, requires_grad=False)
+    def forward(self, x): return self.net(x) + self.mask[0]
+
+def masked(kind, *cbs, **kwargs):
+    "A Learner whose optimizer has all parameters, the mask too"
+    set_seed(7)
+    m = Masked(kind)
+    learn = Learner(DataLoaders(data()), m, nn.MSELoss(), torch.optim.SGD(m.parameters(), lr=.01), default_cbs=False, cbs=[TrainEvalCallback, Recorder, *cbs], **kwargs)
+    learn.logger = lambda row: None
+    return learn
+
+@pytest.mark.parametrize('kind', ['parameter', 'buffer'])
+def test_a_mask_of_infinities_is_no_trouble(kind, tmp_path):
+    def passes(self):
+        if self.learn.iter==2: self.learn.loss = self.learn.loss*inf
+    learn = masked(kind, CheckpointCallback('5ba'), Callback(after_loss=passes), path=tmp_path)
+    with pytest.warns(UserWarning, match='no weight is') as w: learn.fit(1)
+    assert len(w)==1 and len(checkpoints(tmp_path/'checkpoints'/'fit-1'))==3
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        masked(kind, RollBackOnNaN('5ba')).fit(1)
+
+@pytest.mark.parametrize('kind', ['parameter', 'buffer'])
+def test_back_to_a_checkpoint_with_a_mask(kind, tmp_path):
+    learn = masked(kind, Poison('gradient', bad=(7,)), CheckpointCallback('3ba'), RollBackOnNaN('12ba', source='checkpoint'), path=tmp_path)
+    learn.poison.after_backward = lambda: learn.model.net[0].weight.grad.fill_(nan) if learn.poison._now() else None
+    with pytest.warns(UserWarning, match='back to the last good weights'): learn.fit(1)
+    assert learn.stop_reason is None and weights_finite(learn.opt)
+
+def test_back_to_the_checkpoint_before_a_damaged_one(tmp_path):
+    def damage(self):
+        if self.learn.iter==7: newest = checkpoints(tmp_path/'checkpoints'/'fit-1')[0]; newest.write_bytes(newest.read_bytes()[:-1])
+    late = Callback(after_batch=damage)
+    late.order = 101
+    learn = learner(data(), Poison('loss', bad=(8,)), CheckpointCallback('2ba'), late, RollBackOnNaN('3ba', source='checkpoint'), path=tmp_path)
+    with pytest.warns(UserWarning) as w: learn.fit(1)
+    assert any('The one before it is used' in str(o.message) for o in w) and any('back to the last good' in str(o.message) for o in w)
+
+class Bag(nn.Module):
+    "Has sparse gradients, and a parameter without elements"
+    def __init__(self):
+        super().__init__()
+        self.bag,self.none = nn.EmbeddingBag(9, 3, sparse=True),nn.Parameter(torch.zeros(0, 3))
+    def forward(self, x): return self.bag(x).sum(1, keepdim=True) + self.none.sum()
+
+@pytest.mark.parametrize('wait', [True, False])
+def test_sparse_gradients_and_parameters_without_elements(wait):
+    def broken(self):
+        if self.learn.iter==1: self.learn.model.bag.weight.grad._values()[0] = nan
+    set_seed(7)
+    batches = [(torch.randint(9, (8, 2)), torch.randn(8, 1)) for _ in range(4)]
+    learn = Learner(DataLoaders(batches), Bag(), nn.MSELoss(), torch.optim.SGD, lr=.1, default_cbs=False, cbs=[TrainEvalCallback, SkipNaN(wait=wait), Callback(after_backward=broken)])
+    learn.fit(1)
+    assert all(p.isfinite().all() for p in learn.model.parameters()) and learn.skip_nan.n==wait
+    assert weights_finite(torch.optim.SGD([nn.Parameter(torch.eye(3).to_sparse())]))
+
+def test_a_batch_norm_that_is_lost_is_named():
+    "Mixed precision leaves the step out, but the averages of the batch norm are nan, and stay so: each evaluation is lost"
+    learn = learner(data(), Poison('input', bad=(3,)), MixedPrecision('fp16'), valid=True)
+    with pytest.warns(UserWarning, match=r'but no weight is; `1.running_mean` is nan, .* SkipNaN\(\)'): learn.fit(1)
+    assert np.isnan(learn.recorder.history['valid_loss'][0]) and weights_finite(learn.opt)
+    learn = learner(data(), Poison('input', bad=(3,)), MixedPrecision('fp16'), SkipNaN(), valid=True)
+    learn.fit(1)
+    assert np.isfinite(learn.recorder.history['valid_loss'][0])
 
 # -- no memory
 

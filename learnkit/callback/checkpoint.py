@@ -37,7 +37,7 @@ class CheckpointCallback(Callback):
         on_exception:bool=False,       # after an exception or an interrupt save once more, to look at; no run goes on from it
         background:bool=False,         # write while the training goes on, from a copy in memory
         on_error:str='warn',           # if a checkpoint cannot be written: 'warn' and go on, or 'raise'
-        overwrite:bool=False           # without `resume`, delete what an earlier run left in the folder
+        overwrite:bool=False           # delete what an earlier run left in the folder; with `resume=path`, what is of later batches than that
     ):
         for k,v in (('keep', keep), ('n_best', n_best)):
             if not isinstance(v, int) or v<1: raise ValueError(f'`{k}` must be a whole number, 1 or more, not {v!r}')
@@ -118,14 +118,27 @@ def _begin(self:CheckpointCallback):
     for p in old: remove_checkpoint(p)
 
 @patch
+def _later(self:CheckpointCallback, path, state):
+    "The checkpoints of later batches than this one: they would be taken for newer than those to come, and these be deleted in their place"
+    n = state.get('train_iter')
+    later = [p for p in checkpoints(self.folder) if isinstance(n, int) and int(p.stem.split('-')[1])>n]
+    if later and not self.overwrite: raise ValueError(
+        f"{self.folder} has later checkpoints than {path.name} (the newest is {later[0].name}): pass `resume='auto'` to go on from that one, "
+        "or give another `folder`, or `overwrite=True` to delete the later ones")
+    return later
+
+@patch
 def _go_on(self:CheckpointCallback, resume):
     "Go on from a checkpoint: from the newest that is whole, or from the one that was named"
+    if not isinstance(resume, (str,Path)): raise TypeError(f"resume must be 'auto', or the path of a checkpoint, not {resume!r}")
     learn = self.learn
     path,state = newest_checkpoint(self.folder) if resume=='auto' else (Path(resume),read_checkpoint(Path(resume)))
     if state is None: return
+    later = [] if resume=='auto' else self._later(path, state)
     over = checkpoint_info(path).get('finished') and learn.n_epoch<=state['n_epoch']
     learn('before_load_checkpoint', path=path)
     learn.restore(state)
+    for p in later: remove_checkpoint(p)
     learn.start_epoch = learn.n_epoch if over else min(state['epoch'], learn.n_epoch)
     if state['done']: self.found = state
     self.place = state.get('place')

@@ -195,7 +195,7 @@ def plot_lr_find(self:Recorder,
 class CurveRecorder(Recorder):
     "The Recorder of a run in which the loss is meant to explode"
     name = 'recorder'
-    def _look_for_nan(self, start): pass
+    def _look_for_nan(self): pass
 
 @patch
 def lr_find(self:Learner,

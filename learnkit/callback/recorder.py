@@ -42,8 +42,13 @@ class History(list):
     "Rows as dictionaries; `history['valid_loss']` is a column"
     def __getitem__(self, k):
         if not isinstance(k, str): return super().__getitem__(k)
-        if self and k not in self[0]: raise KeyError(f'no column `{k}`; there are: ' + ', '.join(self[0]))
-        return [r[k] for r in self]
+        if self and k not in self.names: raise KeyError(f'no column `{k}`; there are: ' + ', '.join(self.names))
+        return [r.get(k) for r in self]
+
+    @property
+    def names(self) -> list:
+        "The names of the columns; a run that was resumed may have others than before"
+        return [*dict.fromkeys(k for r in self for k in r)]
 
     def latest(self, k:str) -> Any: # the name of a column
         "The newest value of a column, None if it has none yet"
@@ -58,7 +63,8 @@ class History(list):
 
     def cells(self) -> list:
         "The table as lists of strings, the names first"
-        return [list(self[0])] + [[format_value(v) for v in r.values()] for r in self] if self else []
+        names = self.names
+        return [names] + [[format_value(r.get(n)) for n in names] for r in self] if self else []
 
     def __repr__(self):
         cells = self.cells()
@@ -104,7 +110,8 @@ class Meter:
         return [m.state_dict() if hasattr(m, 'state_dict') else None for m in self.metrics]
     def load_state_dict(self, state:list):
         "Go on with what `state_dict` gave"
-        for m,s in zip(self.metrics, state, strict=True):
+        if len(state)!=len(self.metrics): raise ValueError(f'in training {len(state)} things were measured, and now it is to be {len(self.metrics)}: give the Learner the metrics that it had')
+        for m,s in zip(self.metrics, state):
             if s is not None: m.load_state_dict(s)
 
 # %% ../../nbs/10_callback.recorder.ipynb #43686cdd
@@ -135,7 +142,7 @@ class Recorder(Callback):
         store_attr()
         self.smooth_loss,self.history,self.metric_names = AvgSmoothLoss(beta=beta),History(),L()
         self.lrs,self.iters,self.row,self.train,self.valid = [],[],{},Meter(self.smooth_loss),Meter([])
-        self.cancelled,self.first,self.sound,self.start = set(),0,True,time.perf_counter()
+        self.cancelled,self.looked,self.sound,self.start = set(),0,True,time.perf_counter()   # `looked`: at so many losses, whether they are nan
         self.hps,self.group_hps = {},{}   # what schedulers write: hyper-parameters by name, of the last group and of all
 
     def before_fit(self):
@@ -151,11 +158,11 @@ class Recorder(Callback):
         twice = {n for n in names if names.count(n)>1}
         if twice: raise ValueError(f"two columns would be called {', '.join(map(repr, sorted(twice)))}: give one metric another name, as in `AvgMetric(f, name='other')`")
         self.metric_names,self.history,self.row = L(names),History(),{}
-        self.lrs,self.iters,self.hps,self.group_hps,self.sound = [],[],{},{},True
+        self.lrs,self.iters,self.hps,self.group_hps,self.looked,self.sound = [],[],{},{},0,True
         self.train.reset(); self.valid.reset()
 
     def before_epoch(self):
-        self.cancelled,self.start,self.first = set(),time.perf_counter(),len(self.lrs)
+        self.cancelled,self.start = set(),time.perf_counter()
         self.row = {**dict.fromkeys(self.metric_names), 'epoch':self.learn.epoch}
 
     def before_train(self):
@@ -170,13 +177,14 @@ class Recorder(Callback):
         if not learn.training: self.valid.accumulate(learn)
         elif self.train.accumulate(learn):
             self.lrs.append(self.lr)
-            if self.sound and self.smooth_loss.val*0!=0: self._look_for_nan(0)   # somebody has read the losses since, and 0 times nan is nan
+            if self.smooth_loss.count>self.looked or not learn.train_iter%1024: self._look_for_nan()   # if somebody has read the losses, or nobody for long
 
     def after_cancel_train(self):    self.cancelled.add('train')
     def after_cancel_validate(self): self.cancelled.add('valid')
 
     def after_train(self):
-        self._look_for_nan(self.first)
+        self.smooth_loss.settle()
+        self._look_for_nan()
         if 'train' not in self.cancelled: self.row.update(zip(self.train_names, self.train.values))
     def after_validate(self):
         if 'valid' not in self.cancelled: self.row.update(zip(self.valid_names, self.valid.values))
@@ -191,7 +199,7 @@ class Recorder(Callback):
 
     def state_dict(self) -> dict:
         "The record so far, in the middle of an epoch too"
-        return dict(history=self.history.state_dict(), row=dict(self.row), lrs=[*self.lrs], iters=[*self.iters], first=self.first, sound=self.sound, hps=self.hps, group_hps=self.group_hps,
+        return dict(history=self.history.state_dict(), row=dict(self.row), lrs=[*self.lrs], iters=[*self.iters], looked=self.looked, sound=self.sound, hps=self.hps, group_hps=self.group_hps,
                     cancelled=[*self.cancelled], elapsed=time.perf_counter() - self.start, train=self.train.state_dict())
     def load_state_dict(self, state:dict):
         "Go on with the record that `state_dict` gave"
@@ -223,33 +231,55 @@ class Recorder(Callback):
         return L(torch.tensor(self.smooth_loss.values).unbind())
 
 # %% ../../nbs/10_callback.recorder.ipynb #c9d96e74
+def elements(
+    t:torch.Tensor # of any layout
+) -> torch.Tensor:
+    "The numbers in `t`: of a sparse tensor those that it has, of a distributed one the own part"
+    t = getattr(t, '_local_tensor', t)
+    return t if t.layout is torch.strided else t._values() if t.layout is torch.sparse_coo else t.values()
+
+# %% ../../nbs/10_callback.recorder.ipynb #da46597b
 class NonFiniteLoss(FloatingPointError):
     "The training loss is NaN or infinite, and so are weights"
 
 def weights_finite(
     opt:Any # the optimizer that trains them
 ) -> bool:
-    "Is every trained weight a finite number? Waits for the device."
+    "Is every trained weight a finite number? A frozen one may be a mask of infinities. Waits for the device."
     flags = Scalars()
     for g in opt.param_groups:
-        for p in g['params']: flags.append(getattr(p, '_local_tensor', p).isfinite().all())   # of a distributed one the own part
+        for p in g['params']:
+            if p.requires_grad: flags.append(elements(p).isfinite().all())
     return all(flags.drain())
 
 @patch
-def _look_for_nan(self:Recorder, start):
-    "Is there a loss since number `start` that is not finite?"
-    learn,losses = self.learn,self.smooth_loss.raw
-    i = next((i for i in range(start, len(losses)) if not isfinite(losses[i])), None)
-    if i is None: return
-    e = bisect(self.iters, i)   # so many epochs were over
-    what = (f"the training loss is {losses[i]} since epoch {self.history[e]['epoch'] if e<len(self.history) else learn.epoch}, batch {i - (self.iters[e-1] if e else 0)}")
-    hint = 'look for nan in the inputs and targets' if i==0 else 'a lower learning rate or clipped gradients may help, or look for nan in the inputs and targets'
-    answered = any(hasattr(type(cb), 'answers_nan') for cb in learn.cbs)
-    if self.on_nan=='raise' and not answered and not weights_finite(learn.opt): raise NonFiniteLoss(
+def _look_for_nan(self:Recorder):
+    "Is there a loss that is not finite among those that were read since the last look?"
+    if not self.learn.train_iter%1024: self.smooth_loss.settle()
+    losses,start,self.looked = self.smooth_loss._raw,self.looked,self.smooth_loss.count
+    bad = [i for i in range(start, len(losses)) if not isfinite(losses[i])]
+    if not bad: return
+    good = next((i for i in reversed(range(start, len(losses))) if isfinite(losses[i])), start-1)   # the last one
+    lasts = good+1<len(losses)
+    what = self._where_nan(good+1 if lasts else bad[0], 'is {} since' if lasts else 'was {} in')
+    hint = 'look for nan in the inputs and targets' if good<0 else 'a lower learning rate or clipped gradients may help, or look for nan in the inputs and targets'
+    asked = self.on_nan=='raise' and not any(hasattr(type(cb), 'answers_nan') for cb in self.learn.cbs)
+    if asked and not weights_finite(self.learn.opt): raise NonFiniteLoss(
         f"{what}, and so are weights: {hint}. Callbacks that go on: SkipNaN() leaves such batches out, RollBackOnNaN() goes back to good weights; "
         "TerminateOnNaNCallback() ends the fit without an error")
-    if self.sound: warn(f'{what}: {hint}')
+    if self.sound: warn(f"{what}, but no weight is{_lost(self.learn.model)}. A batch in which no target counts has such a loss; else {hint}" if asked else f'{what}: {hint}')
     self.sound = False
+
+def _lost(model):
+    "What is nan in a model whose weights are not: the averages of a batch norm, say, when mixed precision has left out the step alone"
+    lost = [n for n,b in model.named_buffers() if b.is_floating_point() and elements(b).isnan().any()]
+    return f"; `{lost[0]}` is nan, so its evaluations are lost: SkipNaN() would have put it back" if lost else ''
+
+@patch
+def _where_nan(self:Recorder, i, what):
+    e = bisect(self.iters, i)   # so many epochs were over
+    return (f"the training loss {what.format(self.smooth_loss.raw[i])} epoch {self.history[e]['epoch'] if e<len(self.history) else self.learn.epoch}, "
+            f"batch {i - (self.iters[e-1] if e else 0)}")
 
 # %% ../../nbs/10_callback.recorder.ipynb #67958fc1
 @patch

@@ -18,6 +18,7 @@ from .accumulate import GradientAccumulation, MicroBatch, n_items, opt_params
 from .core import Callback, CancelBatch, CancelFit, CancelStep, event
 from .every import Every
 from .precision import MixedPrecision
+from .recorder import elements, weights_finite
 from ..core import get_model, get_random_states, set_random_states
 
 # %% ../../nbs/48_callback.trouble.ipynb #dda5cb65
@@ -37,6 +38,7 @@ def all_finite(
     ts:list # tensors, on one device
 ) -> torch.Tensor:
     "Is every element finite? A tensor on the device; nobody waits for it."
+    ts = [o for o in map(elements, ts) if o.numel()]
     if not ts: return torch.tensor(True)
     return torch.stack([n.isfinite() for n in torch._foreach_norm(ts, float('inf'))]).all()   # the largest element is nan or inf if one is
 
@@ -73,7 +75,7 @@ class SkipNaN(Callback):
     @torch.no_grad()
     def _zero(self, grads, ok):
         learn = self.learn
-        for g in grads: g.masked_fill_(~ok, 0)
+        for g in grads: elements(g).masked_fill_(~ok, 0)
         for b,old in self.was.buffers: b.copy_(torch.where(ok, b, old))
         learn.loss = torch.where(ok, learn.loss, self.last)
 
@@ -129,7 +131,7 @@ class RollBackOnNaN(Callback):
 
     def after_train(self):
         learn = self.learn
-        if self.sum is not None and not (self.sum.isfinite().all() and all_finite(opt_params(learn.opt))): self._back()
+        if self.sum is not None and not (self.sum.isfinite().all() and weights_finite(learn.opt)): self._back()
     def cleanup(self): self.good = self.sum = self.saver = None
 
 # %% ../../nbs/48_callback.trouble.ipynb #40ebac46
@@ -173,12 +175,15 @@ def _lower(self:RollBackOnNaN, by):
 
 @patch
 def _newest(self:RollBackOnNaN):
-    "The newest checkpoint with finite weights: one may have been saved before anyone looked"
+    "The newest checkpoint that is whole and has finite weights; what is not trained may be infinite, as a mask is, but not NaN"
     from learnkit.checkpoint import checkpoints, read_checkpoint
     self.saver._wait()
+    trained = {n for n,p in get_model(self.learn.model).named_parameters() if p.requires_grad}
+    def broken(n, t): return (~elements(t).isfinite()).any() if n in trained else isinstance(t, torch.Tensor) and t.is_floating_point() and elements(t).isnan().any()
     for path in checkpoints(self.saver.folder):
-        state = read_checkpoint(path)
-        if all_finite([t for t in state['model'].values() if t.is_floating_point()]): return state
+        try: state = read_checkpoint(path)
+        except (ValueError, OSError) as e: warn(f'{e}. The one before it is used.'); continue
+        if not any(broken(n, t) for n,t in state['model'].items()): return state
 
 # %% ../../nbs/48_callback.trouble.ipynb #104b328a
 event.register('before_replay', 'the batch did not fit into memory, and is about to be done again in smaller parts (`ReplayOnOOM`)', depth=3)
