@@ -259,6 +259,14 @@ def test_a_folder_that_is_used_again(tmp_path):
     after = learn.get_preds(dl=[(x[:4]+1, torch.ones(4))], mmap=tmp_path)
     assert all(map(same, before, kept)) and len(after[0])==4 and same(torch.load(tmp_path/'preds.pt'), after[0])
 
+def test_inputs_by_name_are_files_too(tmp_path):
+    class Named(Model):
+        def forward(self, a, b): return super().forward(a+b)
+    a,b = torch.randn(2,10,3)
+    dl = [dict(a=a[i:i+4], b=b[i:i+4], label=torch.arange(len(a[i:i+4]))) for i in (0,4,8)]
+    inp,preds,targs = Learner(DataLoaders(dl), Named(), lambda p,y: 0., default_cbs=False, cbs=TrainEvalCallback).get_preds(dl=dl, with_input=True, mmap=tmp_path)
+    assert {*inp}=={'a','b'} and same(inp['a'], a) and same(torch.load(tmp_path/'inputs_1.pt'), b) and targs.tolist()==[0,1,2,3]*2+[0,1]
+
 # -- half precision, compiled
 
 def test_half_precision():
