@@ -158,7 +158,7 @@ class Bound:
         self.params,self.group_of = [p for p in self.all if p.requires_grad],tuple(i for i,t in zip(groups, self.trained) if t)
         self.formula,self.clips,self.amp,self.moved = formula,clips,amp,[]
         self.cuda = any(p.is_cuda for p in self.params)
-        self.program,self.numbers,self.h,self.kinds,self.missing,self.states = None,None,None,(),[],[]
+        self.program,self.numbers,self.h,self.kinds,self.missing,self.states,self.kept = None,None,None,(),[],[],[]
         if formula and self.params: self.read_hypers()
         self.n_state = len(self.state)
 
@@ -170,11 +170,10 @@ class Bound:
         if len(now)!=len(self.all): return False
         for p,q,trained in zip(now, self.all, self.trained):
             if p is not q or p.requires_grad is not trained: return False
-        for p,kept in zip(self.params, self.states):
-            if kept:
-                s = self.state.get(p, {})
-                for k,v in kept.items():
-                    if s.get(k) is not v: return False
+        for s,(kept,was) in zip(self.state.values(), self.kept):
+            if s is not kept: return False
+            for k,v in was.items():
+                if s.get(k) is not v: return False
         return True
 
     def quiet(self) -> bool:
@@ -200,6 +199,7 @@ class Bound:
             s = self.state.get(p, {})
             if 'step' in s and s['step'].device!=p.device: self.moved.append(s); s['step'] = s['step'].to(p.device)   # a CUDA graph takes nothing from the CPU
         self.states = [{k:v for k,v in self.state.get(p, {}).items() if isinstance(v, torch.Tensor)} for p in self.params]
+        self.kept = [(s, dict(s)) for s in self.state.values()]
         for t in (*self.params, *(v for s in self.states for v in s.values())):
             if t.device.type=='cuda': torch._dynamo.mark_static_address(t)   # it stays where it is, so a graph may write there
 
