@@ -66,7 +66,8 @@ _formulas = {SGD: Formula(sgd, ('lr','momentum','dampening','weight_decay'), ('n
 def formula_for(opt:Any) -> Formula|None: # a torch optimizer
     "Its formula; None if it has none, or if the formula does not know all that it is to do"
     if type(opt) not in _formulas: return None
-    odd   = any(pg.get(k) for pg in opt.param_groups for k in ('maximize','amsgrad','differentiable','fused'))
+    odd   = any(p.is_complex() for pg in opt.param_groups for p in pg['params'])   # of which torch steps the two parts apart
+    odd  |= any(pg.get(k) for pg in opt.param_groups for k in ('maximize','amsgrad','differentiable','fused'))
     odd  |= any(isinstance(v, torch.Tensor) for pg in opt.param_groups for v in flat([pg['lr'], pg.get('betas', ())]))
     hooks = (opt._optimizer_step_pre_hooks, opt._optimizer_step_post_hooks, optimizer._global_optimizer_pre_hooks, optimizer._global_optimizer_post_hooks)
     own   = 'step' in vars(opt) and not hasattr(opt.step, '_wrapped_by_lr_sched')   # torch's schedulers count the calls, no more

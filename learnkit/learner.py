@@ -235,7 +235,7 @@ def fit(self:Learner,
     fused:bool=False               # compile the inside of a batch, where nobody listens there; see `FusedStep`
 ):
     "Train for `n_epoch` epochs"
-    self._train('fit', n_epoch, lr, wd, [*L(cbs), *self._fused_cbs()] if fused else cbs, reset_opt, start_epoch, resume)
+    self._train('fit', n_epoch, lr, wd, [*L(cbs), *self._fused_cbs(L(cbs))] if fused else cbs, reset_opt, start_epoch, resume)
 
 @patch
 def _train(self:Learner, mode, n_epoch, lr=None, wd=None, cbs=None, reset_opt=False, start_epoch=0, resume=None):

@@ -15,6 +15,7 @@ from learnkit.callback.precision import MixedPrecision
 from learnkit.callback.schedule import ParamScheduler, one_cycle
 from learnkit.data import DataLoaders
 from learnkit.learner import Learner
+from learnkit.optimizer import OptimWrapper
 from toys import at, throw
 
 dynamo = pytest.importorskip('torch._dynamo')
@@ -291,6 +292,118 @@ def test_a_program_is_used_again():
         l.unfreeze(); l.fit(1, **kw)
     assert graphs()==before+2 and close(state(learn), state(other), 1e-5) and not [cb for cb in learn.cbs if isinstance(cb, FusedStep)]
 
+# ------------------------------------------------------------------------------------------------ what changes under its feet
+class Scaled(nn.Module):
+    "With a weight that is not for the Learner's optimizer"
+    def __init__(self): super().__init__(); self.net,self.scale = net(),nn.Parameter(torch.ones(3))
+    def forward(self, x): return self.net(x)*self.scale
+
+class Weighted(nn.Module):
+    "A loss with a weight of its own"
+    def __init__(self): super().__init__(); self.s = nn.Parameter(torch.zeros(1))
+    def forward(self, pred, y): return (F.cross_entropy(pred, y)*torch.exp(-self.s) + self.s).sum()
+
+@pytest.mark.parametrize('ev', ['after_step','after_batch'])
+@pytest.mark.parametrize('where', ['model','loss'])
+def test_a_second_optimizer_gets_its_gradients(ev, where):
+    def run(*cbs):
+        model,loss = (Scaled(),F.cross_entropy) if where=='model' else (net(),Weighted())
+        other = model.scale if where=='model' else loss.s
+        learn = Learner(DataLoaders(data()), model, loss, SGD, lr=.1, splitter=lambda m: trained(getattr(m, 'net', m)))
+        second = SGD([other], lr=.1)
+        def step(cb): second.step(); second.zero_grad()
+        learn.fit(2, cbs=[at(ev, step), *cbs])
+        return learn,other
+    a,p = run()
+    with warnings.catch_warnings(record=True) as w: warnings.simplefilter('always'); b,q = run(Quick())
+    assert any('weights with gradients that are not in the optimizer' in str(o.message) for o in w)
+    assert same(state(a), state(b)) and torch.equal(p, q) and not torch.equal(p, torch.ones(3) if where=='model' else torch.zeros(1))
+
+def add_group(learn): learn.opt.opt.add_param_group(dict(params=list(learn.model[2].parameters())))
+def new_weight(learn):
+    learn.model[2].weight = new = nn.Parameter(torch.full((3,8), .1))
+    learn.opt.opt.param_groups[0]['params'][2] = new
+def new_state(learn): s,p = learn.opt.opt.state,learn.model[0].weight; s[p] = {k:torch.zeros_like(v) for k,v in s[p].items()}
+def new_average(learn): p = learn.model[0].weight; learn.opt.opt.state[p]['exp_avg'] = torch.zeros_like(p)
+def clear_state(learn): learn.opt.clear_state()
+def freeze(learn): learn.freeze()
+
+@pytest.mark.parametrize('change', [add_group, new_weight, new_state, new_average, clear_state, freeze])
+def test_changes_in_the_middle(change):
+    "Of the optimizer's groups, parameters and states: the next batch knows"
+    def run(*cbs):
+        learn = learner(opt_func=Adam, lr=.01, splitter=(lambda m: list(m[0].parameters())) if change is add_group else two if change is freeze else trained)
+        if change is add_group: learn.model[2].requires_grad_(False)
+        def act(cb): cb.learn.model.requires_grad_(True); change(cb.learn)
+        learn.fit(2, cbs=[at('after_batch', act, lambda cb: cb.learn.training and cb.learn.train_iter==4), *cbs])
+        return learn
+    cb,a = Quick(),run()
+    b = run(cb)
+    assert close(state(a), state(b), 1e-5) and cb.n>=10
+
+def test_gradients_of_inputs():
+    def run(*cbs):
+        learn,seen = learner(),[]
+        want = at('before_batch', lambda cb: setattr(cb.learn, 'xb', (cb.learn.xb[0].clone().requires_grad_(),)), lambda cb: cb.learn.training)
+        learn.fit(1, cbs=[want, at('after_batch', lambda cb: seen.append(cb.learn.xb[0].grad), lambda cb: cb.learn.training), *cbs])
+        return seen
+    with pytest.warns(UserWarning, match='gradients of their own'): seen = run(Quick())
+    assert all(torch.equal(p, q) for p,q in zip(run(), seen))
+
+@pytest.mark.parametrize('how', ['subclass','instance'])
+def test_a_wrapper_with_a_step_of_its_own(how):
+    calls = []
+    class Mine(OptimWrapper):
+        def step(self, closure=None): calls.append(1); return super().step(closure)
+    learn = learner(opt_func=(lambda ps, lr: Mine(ps, SGD, lr=lr)) if how=='subclass' else SGD)
+    learn.create_opt()
+    if how=='instance': step = learn.opt.step; learn.opt.step = lambda: (calls.append(1), step())
+    cb = Quick()
+    with pytest.warns(UserWarning, match='up to the gradients'): learn.fit(1, cbs=cb)
+    assert len(calls)==8 and cb.n==7
+
+def test_complex_weights():
+    class Complex(nn.Module):
+        def __init__(self): super().__init__(); self.w = nn.Parameter(torch.ones(4, 3, dtype=torch.complex64)*(1+.5j))
+        def forward(self, x): return (x.to(torch.complex64)@self.w).abs()
+    a,b = (learner(model=Complex(), opt_func=Adam, lr=.05) for _ in range(2))
+    a.fit(1)
+    with pytest.warns(UserWarning, match='no formula is known'): b.fit(1, cbs=Quick())
+    assert torch.allclose(a.model.w, b.model.w, atol=1e-5)
+
+def test_it_comes_in_the_middle():
+    from torch._dynamo import config
+    a,b,cb = learner(),learner(),Quick()
+    a.fit(2, cbs=at('after_batch', lambda o: o.learn.add_cb(cb), lambda o: o.learn.training and o.learn.train_iter==4))
+    b.fit(2)
+    assert cb.n==4+7 and cb.counts==dict(fused=11, other=0) and close(state(a), state(b)) and not config.trace_autograd_ops
+
+def test_it_goes_in_the_middle():
+    from torch._dynamo import config
+    a,b,cb = learner(),learner(),Quick()
+    a.fit(2, cbs=[cb, at('after_batch', lambda o: o.learn.remove_cb(cb), lambda o: o.learn.training and o.learn.train_iter==4)])
+    b.fit(2)
+    assert cb.n==3 and close(state(a), state(b)) and not config.trace_autograd_ops
+
+@pytest.mark.parametrize('given', [lambda: Quick(), lambda: [Quick()], lambda: FusedStep])
+def test_it_is_asked_for_twice(given):
+    learn = learner()
+    learn._fused = Quick()
+    seen = []
+    learn.fit(0, fused=True, cbs=[*([g] if not isinstance(g := given(), list) else g), at('before_fit', lambda cb: seen.extend(o for o in cb.learn.cbs if isinstance(o, FusedStep)))])
+    assert len(seen)==1 and seen[0] is not learn._fused
+
+def test_models_of_before_are_let_go():
+    import gc, weakref
+    learn = learner()
+    learn._fused = Quick()
+    learn.fit(1, fused=True)
+    gone,learn.model = weakref.ref(learn.model),net(nn.Tanh())
+    learn.create_opt()
+    learn.fit(1, fused=True)
+    gc.collect()
+    assert gone() is None
+
 def test_left_gradients_count():
     "What was left there by somebody is part of the step, as in the loop"
     def leave(cb):
@@ -373,6 +486,7 @@ def test_what_cannot_be_compiled_is_run_eagerly(model):
     cb,a = Quick(),run()
     with pytest.warns(UserWarning, match='this fit is not fused: it could not be compiled') as w: b = run(cb)
     assert len([o for o in w if 'this fit' in str(o.message)])==1
+    assert model is not Counts or any('is another again and again' in str(o.message) for o in w)
     assert same(state(a), state(b)) if model is Branches else close(state(a), state(b))
 
 def test_without_compiler():

@@ -68,7 +68,23 @@ def test_memory_that_is_used_again(ring):
     "Loaders and models that write into the same few buffers: each batch is copied before the next comes"
     buffers,r = [torch.empty(3,2) for _ in range(ring)],Rows(300)
     for i in range(100): buffers[i%ring].fill_(i); r.append(buffers[i%ring])
-    assert torch.equal(r.value[:,0], torch.arange(100.).repeat_interleave(3)) and r.every==1
+    assert torch.equal(r.value[:,0], torch.arange(100.).repeat_interleave(3))
+
+def test_memory_that_is_used_again_later():
+    "At first each batch has memory of its own, then they share it; and where nobody knows how many there will be"
+    for n in (600, None):
+        one,r = torch.empty(3,2),Rows(n)
+        for i in range(200): t = torch.empty(3,2) if i<80 else one; t.fill_(i); r.append(t)
+        assert torch.equal(r.value[:,0], torch.arange(200.).repeat_interleave(3))
+
+def test_other_layouts():
+    "Sparse and ragged predictions are no rows of a dense tensor"
+    r = Rows(6)
+    for i in range(3): r.append(torch.eye(2).to_sparse()*i)
+    assert torch.equal(r.value.to_dense()[4:], 2*torch.eye(2))
+    r = Rows(4)
+    for i in range(2): r.append(torch.nested.nested_tensor([torch.ones(2), torch.ones(3)], layout=torch.jagged))
+    assert [len(o) for o in r.value]==[2,3,2,3]
 
 def test_small_batches_wait_for_each_other():
     r = Rows(1000)
@@ -100,6 +116,14 @@ def test_nested(ns, n):
     want = dict(a=torch.cat(a), b=[torch.cat(b),(torch.cat(a),)])
     assert tree_flatten(g.value)[1]==tree_flatten(want)[1] and all(tree_flatten(tree_map(same, g.value, want))[0])
     with pytest.raises(ValueError, match='differ in structure'): g.append(a[0])
+
+def test_lists_by_item():
+    "File names and boxes: a list is as long as its batch, and is a leaf"
+    names = ['ab','cd','e']
+    g = Gather(5)
+    for o in names: g.append((torch.ones(len(o)), tuple(o), [dict(box=torch.ones(k, 4)) for k in range(len(o))]))
+    x,n,boxes = g.value
+    assert x.shape==(5,) and list(n)==list('abcde') and [len(o['box']) for o in boxes]==[0,1,0,1,0]
 
 # -- what is known beforehand
 
@@ -207,6 +231,42 @@ def test_losses_on_disk(tmp_path):
 def test_mmap_puts_rows_one_after_the_other(tmp_path):
     with pytest.raises(ValueError, match='concat_dim'): classifier(torch.randn(10,3)).get_preds(mmap=tmp_path, concat_dim=1)
 
+@pytest.mark.parametrize('bs', [3, 4])
+def test_names_as_targets(bs):
+    "In the order of the data set, whatever is left for the last batch"
+    x,names = torch.arange(6.).view(-1,1).expand(6,3),[f'{i}.png' for i in range(6)]
+    dl = DataLoader([*zip(x, names)], bs, shuffle=True)
+    inp,preds,targs = Learner(DataLoaders(dl), Model(), lambda p,y: 0., default_cbs=False, cbs=TrainEvalCallback).get_preds(dl=dl, with_input=True)
+    assert list(targs)==names and torch.equal(inp, x) and preds.shape==(6,4)
+
+@pytest.mark.parametrize('how', ['list','generator'])
+def test_later_callbacks_may_change_predictions(how):
+    "In place, in the same event: what was gathered was gathered"
+    x = torch.randn(400,3)
+    learn = classifier(x)
+    def dl(): bs = [(o,o[:,0].long()) for o in x.split(4)]; return bs if how=='list' else iter(bs)
+    class Later(Callback):
+        order = 10
+        def after_batch(self): self.learn.pred.zero_(); self.learn.yb[0].zero_()
+    assert all(map(same, learn.get_preds(dl=dl(), act=noop, cbs=Later()), learn.get_preds(dl=dl(), act=noop)))
+
+def test_a_folder_that_is_used_again(tmp_path):
+    "Whoever has the results of before keeps them"
+    x = torch.randn(10,3)
+    learn = classifier(x)
+    before = learn.get_preds(mmap=tmp_path)
+    kept = [o.clone() for o in before]
+    after = learn.get_preds(dl=[(x[:4]+1, torch.ones(4))], mmap=tmp_path)
+    assert all(map(same, before, kept)) and len(after[0])==4 and same(torch.load(tmp_path/'preds.pt'), after[0])
+
+def test_inputs_by_name_are_files_too(tmp_path):
+    class Named(Model):
+        def forward(self, a, b): return super().forward(a+b)
+    a,b = torch.randn(2,10,3)
+    dl = [dict(a=a[i:i+4], b=b[i:i+4], label=torch.arange(len(a[i:i+4]))) for i in (0,4,8)]
+    inp,preds,targs = Learner(DataLoaders(dl), Named(), lambda p,y: 0., default_cbs=False, cbs=TrainEvalCallback).get_preds(dl=dl, with_input=True, mmap=tmp_path)
+    assert {*inp}=={'a','b'} and same(inp['a'], a) and same(torch.load(tmp_path/'inputs_1.pt'), b) and targs.tolist()==[0,1,2,3]*2+[0,1]
+
 # -- half precision, compiled
 
 def test_half_precision():
@@ -230,6 +290,14 @@ def test_compiled(backend):
     torch.testing.assert_close(fast.get_preds(), plain.get_preds(), rtol=1e-5, atol=1e-6)
 
 # -- memory
+
+def test_parts_of_large_outputs():
+    "What waits keeps no more than itself alive"
+    from weakref import ref
+    large,r = [],Rows(500)
+    for _ in range(100):
+        t = torch.ones(5, 1000); large.append(ref(t.untyped_storage())); r.append(t[:,0]); del t
+        assert sum(o() is not None for o in large)<=1
 
 CHILD = """
 import sys, torch, learnkit

@@ -26,6 +26,7 @@ from fastcore.basics import GetAttr, camel2snake, patch, store_attr
 from fastcore.foundation import L
 
 from ..core import apply, detuplify, find_bs, get_model, one_param, tuplify
+from ..data import Inputs
 from ..events import (Cancel, CancelBackward, CancelBackwardException, CancelBatch, CancelBatchException, CancelEpoch, CancelEpochException, CancelFit,
                              CancelFitException, CancelStep, CancelStepException, CancelTrain, CancelTrainException, CancelValid, CancelValidException,
                              CancelZeroGrad, CancelZeroGradException, Events, cancel_types, cancelled, event, nearest, taken)
@@ -384,7 +385,9 @@ class GatherPredsCallback(Callback):
         self.inputs,self.targets,self.decoded,self.losses = map(gather, ('inputs','targs','decoded','losses'))
         self.preds,self.skip = gather('preds', dtype=self.dtype),False
 
-    def before_batch(self):       self.inp = detuplify(self.learn.xb)
+    def before_batch(self):
+        inp = detuplify(self.learn.xb)
+        self.inp = dict(inp) if type(inp) is Inputs else inp   # of which each is gathered
     def after_cancel_batch(self): self.skip = True
 
     def after_batch(self):

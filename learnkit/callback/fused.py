@@ -22,6 +22,7 @@ from ..compiled import Formula, batch_func, flat, formula_for, update_func
 from ..core import get_model, get_random_states, set_random_states
 from ..learner import Learner
 from ..loop import Loop
+from ..optimizer import OptimWrapper
 
 # %% ../../nbs/57_callback.fused.ipynb #257e5147
 class Fused(CancelBatch):
@@ -38,13 +39,17 @@ class FusedStep(Callback):
         if not isinstance(shapes, int) or shapes<1: raise ValueError(
             f'FusedStep: shapes is how many shapes of batches to compile for: a whole number, 1 or more, not {shapes!r}')
         self.max_shapes,self.options,self.shapes,self.missing = shapes,options,[],[]
-        self.programs,self.said,self.counts = {},set(),{}
+        self.programs,self.said,self.counts = {},set(),dict(fused=0, other=0)
 
     def before_fit(self):
-        from torch._dynamo import config
         self.counts = dict(fused=0, other=0)   # batches that were fused, and those that were not since they have another shape
+        self.programs = {k:v for k,v in self.programs.items() if k[0]==id(self.learn.model)}   # others would keep their models in memory
+
+    def _patch(self):
+        "Have the compiler take the backward pass too, and make a program a shape; where this PyTorch can"
+        from torch._dynamo import config
         if not hasattr(config, 'trace_autograd_ops') or 'isolate_recompiles' not in signature(torch.compile).parameters: return
-        self.patched = config.patch(trace_autograd_ops=True, automatic_dynamic_shapes=False)   # the backward pass too; a program a shape
+        self.patched = config.patch(trace_autograd_ops=True, automatic_dynamic_shapes=False)
         self.patched.__enter__()
 
     def before_batch(self):
@@ -91,6 +96,7 @@ def _listen(self:FusedStep):
     "Which part of a batch can be left to a program: 'whole', 'gradients', or None"
     learn = self.learn
     if self.bound is not None: self.bound.give_back()
+    if self.patched is None: self._patch()   # here, since it may have come in the middle of a fit
     def listeners(es): return [(cb,e) for e in es for cb,_ in learn._heard.get(e) or learn._bind(e)]
     def unknown(heard): return [(cb,e) for cb,e in heard if type(cb) is not GradientClip and not is_bf16(cb)]
     cbs = [cb for cb,_ in listeners(['before_batch'])]
@@ -99,7 +105,7 @@ def _listen(self:FusedStep):
     self.amp = next(((cb.device_type,cb.dtype) for cb,_ in early if is_bf16(cb)), None)
     early,late = unknown(early),unknown(late)
     self.heard,self.bound,why = learn._heard,None,self.failed or obstacle(learn) if self.patched else f'PyTorch {torch.__version__} cannot, 2.13 can'
-    formula = formula_for(torch_opt(learn))
+    formula = own_formula(learn)
     self.part = None if why or early else 'gradients' if late or formula is None else 'whole'
     if why:                  self._say(why)
     elif early:              self._say(f'{early[0][0]!r} hears `{early[0][1]}`')
@@ -112,8 +118,12 @@ def is_bf16(cb:Any) -> bool:
 
 # %% ../../nbs/57_callback.fused.ipynb #23d19fde
 def torch_opt(learn:Any) -> Any:
-    "The optimizer inside of `learn.opt`"
-    return getattr(learn.opt, 'opt', learn.opt)
+    "The optimizer inside of `learn.opt`; a wrapper of another kind has a step of its own"
+    return learn.opt.opt if type(learn.opt) is OptimWrapper else learn.opt
+
+def own_formula(learn:Any) -> Formula|None:
+    "How the Learner's optimizer steps; None if nobody knows"
+    return None if 'step' in vars(learn.opt) else formula_for(torch_opt(learn))
 
 def obstacle(learn:Any) -> str|None:
     "Why the Learner's batches can't be compiled; None if nothing is known that speaks against it"
@@ -128,6 +138,10 @@ def obstacle(learn:Any) -> str|None:
     return own and f'the Learner has a `{own}` of its own'
 
 # %% ../../nbs/57_callback.fused.ipynb #a35ce228
+def modules_of(learn:Any) -> list:
+    "Those of the model, and of a loss function that is a module too"
+    return [m for o in (learn.model, learn.loss_func) if isinstance(o, torch.nn.Module) for m in o.modules()]
+
 class Bound:
     "What a compiled batch works on besides the batch"
     def __init__(self,
@@ -137,13 +151,14 @@ class Bound:
         amp:tuple|None         # device type and 16-bit type of its `MixedPrecision`
     ):
         self.model,self.loss_func,self.wrapper,self.opt = learn.model,learn.loss_func,learn.opt,torch_opt(learn)
-        self.all,self.state,self.modules = opt_params(self.opt),self.opt.state,list(self.model.modules())
-        self.trained = [p.requires_grad for p in self.all]
+        self.all,self.state,self.modules = opt_params(self.opt),self.opt.state,modules_of(learn)
+        self.trained,mine = [p.requires_grad for p in self.all],{id(p) for p in self.all}
+        self.others = [p for m in self.modules for p in m.parameters(recurse=False) if id(p) not in mine]
         groups = [i for i,pg in enumerate(self.opt.param_groups) for _ in pg['params']]
         self.params,self.group_of = [p for p in self.all if p.requires_grad],tuple(i for i,t in zip(groups, self.trained) if t)
         self.formula,self.clips,self.amp,self.moved = formula,clips,amp,[]
         self.cuda = any(p.is_cuda for p in self.params)
-        self.program,self.numbers,self.h,self.kinds,self.missing,self.states = None,None,None,(),[],[]
+        self.program,self.numbers,self.h,self.kinds,self.missing,self.states,self.kept = None,None,None,(),[],[],[]
         if formula and self.params: self.read_hypers()
         self.n_state = len(self.state)
 
@@ -151,8 +166,14 @@ class Bound:
         "Are these still the right ones?"
         if (learn.model is not self.model or learn.loss_func is not self.loss_func or learn.opt is not self.wrapper
             or self.opt.state is not self.state or len(self.state)!=self.n_state): return False
-        for p,trained in zip(self.all, self.trained):
-            if p.requires_grad is not trained: return False
+        now = opt_params(self.opt)
+        if len(now)!=len(self.all): return False
+        for p,q,trained in zip(now, self.all, self.trained):
+            if p is not q or p.requires_grad is not trained: return False
+        for s,(kept,was) in zip(self.state.values(), self.kept):
+            if s is not kept: return False
+            for k,v in was.items():
+                if s.get(k) is not v: return False
         return True
 
     def quiet(self) -> bool:
@@ -178,6 +199,7 @@ class Bound:
             s = self.state.get(p, {})
             if 'step' in s and s['step'].device!=p.device: self.moved.append(s); s['step'] = s['step'].to(p.device)   # a CUDA graph takes nothing from the CPU
         self.states = [{k:v for k,v in self.state.get(p, {}).items() if isinstance(v, torch.Tensor)} for p in self.params]
+        self.kept = [(s, dict(s)) for s in self.state.values()]
         for t in (*self.params, *(v for s in self.states for v in s.values())):
             if t.device.type=='cuda': torch._dynamo.mark_static_address(t)   # it stays where it is, so a graph may write there
 
@@ -198,16 +220,18 @@ def _ready(self:FusedStep, learn):
     bound = self.bound
     if bound is None or not bound.fresh(learn):
         if bound is not None: bound.give_back()
-        formula,clips = (formula_for(torch_opt(learn)),self.clips) if self.part=='whole' else (None,[])
+        formula,clips = (own_formula(learn),self.clips) if self.part=='whole' else (None,[])
         self.bound = bound = Bound(learn, formula, clips, self.amp)
     elif bound.formula: bound.read_hypers()
     if bound.missing!=self.missing:
         new,self.missing = set(bound.missing).difference(self.missing),bound.missing
         if new: return
+    if any(p.requires_grad for p in bound.others): return self._say('there are weights with gradients that are not in the optimizer')
     if not bound.quiet(): return self._say('a hook would not be called') if all(p.grad is None for p in bound.params) and bound.params else None
     batch = *learn.xb,*learn.yb
     for t in batch:
         if type(t) is not torch.Tensor: return self._say('the batches are not plain tensors')
+        if t.requires_grad: return self._say('the batches get gradients of their own')
     if not learn.yb: return self._say('the batches have no target')
     shape = tuple([t.shape for t in batch])
     if shape in self.shapes: return shape
@@ -221,6 +245,12 @@ def while_compiling(e:Exception) -> bool:
     tb,names = e.__traceback__,set()
     while tb is not None: names.add(tb.tb_frame.f_globals.get('__name__')); tb = tb.tb_next
     return isinstance(e, (exc.TorchDynamoException, exc.FailOnRecompileLimitHit)) or 'torch._dynamo.convert_frame' in names
+
+def what_failed(e:Exception) -> str:
+    "What the compiler had to say, in short"
+    from torch._dynamo.exc import FailOnRecompileLimitHit
+    if isinstance(e, FailOnRecompileLimitHit): return 'something that it depends on is another again and again, such as a number that the model keeps'
+    return f'{type(e).__name__}: {next(iter(str(e).strip().splitlines()), "")}'
 
 @patch
 def _program(self:FusedStep, options):
@@ -266,15 +296,15 @@ def _run(self:FusedStep, learn, shape):
     except Exception as e:
         if not while_compiling(e): raise
         self.part = None
-        self.failed = f'it could not be compiled ({type(e).__name__}: {next(iter(str(e).strip().splitlines()), "")})'
+        self.failed = f'it could not be compiled ({what_failed(e)})'
         return self._say(self.failed)
     if not bound.cuda: return res
     return tree_map(lambda o: o.clone() if isinstance(o, torch.Tensor) else o, res)   # a CUDA graph writes into the same place next time
 
 # %% ../../nbs/57_callback.fused.ipynb #78f59973
 @patch
-def _fused_cbs(self:Learner):
-    "The callbacks of a fit with `fused=True`"
-    if any(isinstance(cb, FusedStep) for cb in self.cbs): return []
+def _fused_cbs(self:Learner, cbs):
+    "The callbacks that `fused=True` adds to `cbs`"
+    if any(isinstance(cb, FusedStep) or cb is FusedStep for cb in (*self.cbs, *cbs)): return []
     if '_fused' not in vars(self): self._fused = FusedStep()
     return [self._fused]

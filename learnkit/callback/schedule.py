@@ -232,12 +232,13 @@ def fit_one_cycle(self:Learner,
     cbs:Any=None,                      # callbacks for this fit only
     reset_opt:bool=False,              # begin with a fresh optimizer
     start_epoch:int=0,                 # the number of the first epoch, if the ones before it are done
-    resume:str|Path|None=None          # 'auto' or a file: go on from a checkpoint; see `CheckpointCallback`
+    resume:str|Path|None=None,         # 'auto' or a file: go on from a checkpoint; see `CheckpointCallback`
+    fused:bool=False                   # compile the inside of a batch, where nobody listens there; see `FusedStep`
 ):
     "Train for `n_epoch` epochs by the one-cycle policy"
     lrs = _group_lrs(self, lr_max)
     if moms is None and 'mom' in self.opt.hypers[-1]: moms = self.moms
-    self.fit(n_epoch, wd=wd, cbs=ParamScheduler(one_cycle(lrs, div, div_final, pct_start, moms))+L(cbs), reset_opt=reset_opt, start_epoch=start_epoch, resume=resume)
+    self.fit(n_epoch, wd=wd, cbs=ParamScheduler(one_cycle(lrs, div, div_final, pct_start, moms))+L(cbs), reset_opt=reset_opt, start_epoch=start_epoch, resume=resume, fused=fused)
 
 # %% ../../nbs/17_callback.schedule.ipynb #dc8aca1a
 def flat_cos(
@@ -268,11 +269,12 @@ def fit_flat_cos(self:Learner,
     cbs:Any=None,                  # callbacks for this fit only
     reset_opt:bool=False,          # begin with a fresh optimizer
     start_epoch:int=0,             # the number of the first epoch, if the ones before it are done
-    resume:str|Path|None=None      # 'auto' or a file: go on from a checkpoint; see `CheckpointCallback`
+    resume:str|Path|None=None,     # 'auto' or a file: go on from a checkpoint; see `CheckpointCallback`
+    fused:bool=False               # compile the inside of a batch, where nobody listens there; see `FusedStep`
 ):
     "Train for `n_epoch` epochs at a flat learning rate that falls along a cosine at the end"
     scheds = flat_cos(_group_lrs(self, lr), div_final, pct_start)
-    self.fit(n_epoch, wd=wd, cbs=ParamScheduler(scheds)+L(cbs), reset_opt=reset_opt, start_epoch=start_epoch, resume=resume)
+    self.fit(n_epoch, wd=wd, cbs=ParamScheduler(scheds)+L(cbs), reset_opt=reset_opt, start_epoch=start_epoch, resume=resume, fused=fused)
 
 @patch
 def fit_sgdr(self:Learner,
@@ -284,14 +286,15 @@ def fit_sgdr(self:Learner,
     reset_opt:bool=False,              # begin with a fresh optimizer
     wd:float|None=None,                # weight decay; None: the Learner's
     start_epoch:int=0,                 # the number of the first epoch, if the ones before it are done
-    resume:str|Path|None=None          # 'auto' or a file: go on from a checkpoint; see `CheckpointCallback`
+    resume:str|Path|None=None,         # 'auto' or a file: go on from a checkpoint; see `CheckpointCallback`
+    fused:bool=False                   # compile the inside of a batch, where nobody listens there; see `FusedStep`
 ):
     "Train for `n_cycles` cycles with warm restarts"
     for k,v in dict(n_cycles=n_cycles, cycle_len=cycle_len, cycle_mult=cycle_mult).items():
         if not isinstance(v, int) or v<1: raise ValueError(f'{k} must be a whole number, 1 or more, not {v!r}')
     lens = [cycle_len*cycle_mult**i for i in range(n_cycles)]
     scheds = sgdr(lens, _group_lrs(self, lr_max))
-    self.fit(sum(lens), wd=wd, cbs=ParamScheduler(scheds)+L(cbs), reset_opt=reset_opt, start_epoch=start_epoch, resume=resume)
+    self.fit(sum(lens), wd=wd, cbs=ParamScheduler(scheds)+L(cbs), reset_opt=reset_opt, start_epoch=start_epoch, resume=resume, fused=fused)
 
 # %% ../../nbs/17_callback.schedule.ipynb #48ddd7d1
 @patch
@@ -303,7 +306,7 @@ def fine_tune(self:Learner,
     pct_start:float=.3,  # the share of the second part in which the rate rises
     div:float=5.,        # how far below its maximum the rate begins in the second part
     start_epoch:int=0,   # the number of the first epoch, if the ones before it are done; counted from the beginning of the first part
-    **kwargs             # of `fit_one_cycle`: `div_final wd moms cbs reset_opt resume`
+    **kwargs             # of `fit_one_cycle`: `div_final wd moms cbs reset_opt resume fused`
 ):
     "Train the last parameter group, then all of them, with one cycle each"
     _check_above_zero(base_lr=base_lr, lr_mult=lr_mult)
