@@ -511,3 +511,12 @@ def test_it_says_that_it_compiles(capfd):
     learn.fit(1, fused=True)
     learn.fit(1, fused=True)
     assert capfd.readouterr().err.count('compiling the step for batches of [16, 4], [16]: this takes 2 to 30 seconds')==1
+
+@pytest.mark.parametrize('fit', [lambda l: l.fit(1, fused=True), lambda l: l.fit_one_cycle(1, fused=True), lambda l: l.fit_flat_cos(1, fused=True), lambda l: l.fit_sgdr(1, 1, fused=True)],
+                         ids=['fit','fit_one_cycle','fit_flat_cos','fit_sgdr'])
+def test_each_way_to_fit_can_be_fused(fit, monkeypatch):
+    asked = []
+    monkeypatch.setattr(Learner, '_fused_cbs', lambda self, cbs: asked.append(self) or [])
+    learn = Learner(([(torch.ones(2,3), torch.ones(2,1))]*2, None), nn.Linear(3,1), nn.MSELoss(), SGD)
+    with learn.no_logging(), learn.no_bar(): fit(learn)
+    assert asked==[learn]
