@@ -22,6 +22,7 @@ from .hypers import *
 from .optimizer import *
 from .events import *
 from .gather import *
+from .callback.base import *
 from .callback.core import *
 from .losses import *
 from .averages import *
