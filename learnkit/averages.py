@@ -10,7 +10,7 @@ from functools import partial
 from itertools import groupby
 
 import torch
-from fastcore.basics import camel2snake, class2attr, noop, store_attr
+from fastcore.basics import camel2snake, class2attr, noop
 from torch import Tensor
 
 # %% ../nbs/09_averages.ipynb #a6ad827c

@@ -10,7 +10,6 @@ from collections.abc import Iterable, MutableMapping
 from difflib import get_close_matches
 from functools import lru_cache
 from numbers import Number
-from typing import Any
 from torch import Tensor
 from torch.optim import Optimizer
 

@@ -8,7 +8,6 @@ __all__ = ['Ordered']
 # %% ../nbs/45_order.ipynb #cd84e0de
 import random, sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from hashlib import blake2b
 from typing import Any
 

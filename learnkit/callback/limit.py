@@ -11,7 +11,6 @@ from itertools import islice
 from typing import Any, Iterator
 
 from fastcore.basics import patch
-from fastcore.foundation import L
 
 from .core import Callback, TrainEvalCallback, event, is_muted
 from .monitor import Monitor

@@ -16,7 +16,6 @@ import torch
 from .core import Callback
 from .every import EveryCallback
 from .observe import Observer
-from .recorder import History
 from ..core import get_model, item_find, rank_distrib
 
 # %% ../../nbs/39_callback.loggers.ipynb #286b3c30

@@ -7,7 +7,6 @@ __all__ = ['AMPMode', 'MixedPrecision']
 
 # %% ../../nbs/27_callback.precision.ipynb #309ab41e
 from enum import Enum
-from typing import Any
 
 import torch
 from fastcore.basics import patch

@@ -15,7 +15,7 @@ from torch import nn
 from torch.utils._pytree import tree_map
 
 from .core import Callback
-from ..core import find_bs, get_random_states, is_listy, noop, set_random_states, tuplify
+from ..core import find_bs, get_random_states, is_listy, set_random_states, tuplify
 from ..data import Inputs
 from ..learner import Learner
 import learnkit.inference

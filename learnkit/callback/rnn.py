@@ -6,8 +6,6 @@
 __all__ = ['ModelResetter', 'RNNCallback', 'RNNRegularizer', 'rnn_cbs']
 
 # %% ../../nbs/30_callback.rnn.ipynb #b3611c02
-from typing import Any
-
 from fastcore.basics import store_attr
 
 from .core import Callback

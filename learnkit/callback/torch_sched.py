@@ -8,7 +8,6 @@ __all__ = ['TorchScheduler']
 # %% ../../nbs/44_callback.torch_sched.ipynb #dc36cf00
 import warnings
 from collections.abc import Callable
-from typing import Any
 
 from fastcore.basics import patch
 from torch import Tensor
