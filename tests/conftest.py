@@ -3,7 +3,8 @@ import os, random, sys
 from pathlib import Path
 import numpy as np, pytest, torch
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+here = Path(__file__).resolve().parent
+sys.path[:0] = [str(here.parent), *(str(p) for p in sorted(here.iterdir()) if p.is_dir() and p.name[0] not in '_.' and p.name!='bench')]
 os.environ.setdefault('MPLBACKEND', 'Agg')
 torch.set_num_threads(1)
 

@@ -3,7 +3,7 @@ from functools import partial
 import torch
 from torch import nn
 from torch.optim import SGD
-from learnkit.callback.core import Callback
+from learnkit.callback import Callback
 from learnkit.data import DataLoaders
 from learnkit.learner import Learner
 

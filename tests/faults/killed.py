@@ -1,0 +1,107 @@
+"""Kills a training run at random moments, starts it again each time, and compares how it ends with a run that nobody killed.
+
+    python tests/faults/killed.py 100          at least 100 kills, over random settings; prints a line for each run
+    python tests/faults/killed.py 10 --seed 3  other settings
+
+Each run is a process group of its own, loader workers included, and is killed by SIGKILL: in a batch, in a validation, in a save.
+"""
+import argparse, json, os, random, signal, subprocess, sys, tempfile, time
+from pathlib import Path
+
+root = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(root))
+
+def settings(seed):
+    "What a run trains with; all of it follows from `seed`"
+    r = random.Random(seed)
+    return dict(seed=seed, policy=r.choice(['fit', 'one_cycle', 'flat_cos']), opt=r.choice(['Adam', 'SGD', 'AdamW']), every=r.choice(['1ba', '3ba', '7ba', '1ep', '0.1s']),
+                background=r.random()<.5, accumulate=r.random()<.4, amp=r.choice([None, None, 'bf16', 'fp16']), ema=r.random()<.5, mixup=r.random()<.4, clip=r.random()<.4,
+                stop=r.random()<.4, best=r.random()<.3, workers=r.random()<.5)
+
+# -- what is killed
+
+def train(cfg, folder, workers):
+    "One attempt: the same lines whether it is the first or goes on"
+    import numpy as np, torch
+    from torch import nn
+    from torch.utils.data import DataLoader, Dataset
+    from learnkit import all as lk
+    from learnkit.recovery.state import plain
+    torch.set_num_threads(1)
+
+    class Noisy(Dataset):
+        def __len__(self): return 150
+        def __getitem__(self, i):
+            return torch.tensor([i/150, random.random(), float(np.random.rand()), float(torch.rand(()))]), i%3
+
+    lk.set_seed(cfg['seed'])
+    dls = DataLoader(Noisy(), 8, shuffle=True, num_workers=workers),DataLoader(Noisy(), 32)
+    model = nn.Sequential(nn.Linear(4, 32), nn.BatchNorm1d(32), nn.ReLU(), nn.Dropout(.3), nn.Linear(32, 3))
+    cbs = [lk.CheckpointCallback(cfg['every'], keep=2, background=cfg['background'], best='valid_loss' if cfg['best'] else None)]
+    if cfg['accumulate']: cbs.append(lk.GradientAccumulation(20))
+    if cfg['amp']:        cbs.append(lk.MixedPrecision(cfg['amp']))
+    if cfg['ema']:        cbs.append(lk.EMACallback(.9))
+    if cfg['mixup']:      cbs.append(lk.MixUp())
+    if cfg['clip']:       cbs.append(lk.GradientClip(.5))
+    if cfg['stop']:       cbs.append(lk.EarlyStoppingCallback('valid_loss', patience=2))
+    learn = lk.Learner(dls, model, nn.CrossEntropyLoss(), getattr(lk, cfg['opt']), lr=.01, path=folder, metrics=lk.accuracy, cbs=cbs)
+    (folder/'started').touch()
+    with learn.no_bar():
+        match cfg['policy']:
+            case 'fit':       learn.fit(5, resume='auto')
+            case 'one_cycle': learn.fit_one_cycle(5, .02, resume='auto')
+            case 'flat_cos':  learn.fit_flat_cos(5, .02, resume='auto')
+    rec = learn.recorder
+    torch.save(plain(dict(model=learn.model.state_dict(), opt=learn.opt.state_dict(), history=[{k:v for k,v in r.items() if k!='time'} for r in rec.history],
+                             losses=rec.smooth_loss.raw, lrs=rec.lrs, rng=lk.get_random_states(), cbs={cb.key:cb.state_dict() for cb in learn.cbs if cb.name not in ('recorder','checkpoint')})),
+               folder/'end.part')
+    os.replace(folder/'end.part', folder/'end.pt')
+
+# -- who kills
+
+def attempt(cfg, folder, workers, after=None):
+    "Start a run; kill it `after` that many seconds of training, or let it come to its end. Says whether it was killed."
+    (folder/'started').unlink(missing_ok=True)
+    log = open(folder/'log', 'ab')
+    p = subprocess.Popen([sys.executable, __file__, '--train', json.dumps(cfg), str(folder), str(workers)], start_new_session=True, stdout=log, stderr=log)
+    while p.poll() is None and not (folder/'started').exists(): time.sleep(.01)
+    try: p.wait(after)
+    except subprocess.TimeoutExpired: os.killpg(p.pid, signal.SIGKILL); p.wait(); return True
+    if p.returncode: raise RuntimeError(f'the run failed with {cfg}:\n' + (folder/'log').read_text()[-3000:])
+    return False
+
+def equal(a, b):
+    import torch
+    if isinstance(a, torch.Tensor): return torch.equal(a, b) or torch.allclose(a, b, rtol=0, atol=0, equal_nan=True)
+    if isinstance(a, dict): return a.keys()==b.keys() and all(equal(a[k], b[k]) for k in a)
+    if isinstance(a, (list,tuple)): return len(a)==len(b) and all(map(equal, a, b))
+    return a==b or (a!=a and b!=b)
+
+def compare(seed, most=8):
+    "Kill a run up to `most` times: `(kills, what differs in the end)`"
+    import torch
+    cfg,r = settings(seed),random.Random(seed)
+    with tempfile.TemporaryDirectory() as tmp:
+        straight,killed = Path(tmp)/'straight',Path(tmp)/'killed'
+        for f in (straight, killed): f.mkdir()
+        start = time.monotonic()
+        attempt(cfg, straight, 2 if cfg['workers'] else 0)
+        long,kills = time.monotonic()-start,0
+        def workers(): return r.choice([0, 1, 2]) if cfg['workers'] else 0
+        while attempt(cfg, killed, workers(), r.uniform(.02, long*.6) if kills<most else None): kills += 1
+        ends = [torch.load(f/'end.pt', weights_only=True) for f in (straight, killed)]
+        for e in ends: e['cbs'].get('save_model', {}).pop('saved', None)
+        return kills,[k for k in ends[0] if not equal(ends[0][k], ends[1][k])],cfg
+
+if __name__=='__main__':
+    if sys.argv[1:2]==['--train']: train(json.loads(sys.argv[2]), Path(sys.argv[3]), int(sys.argv[4])); sys.exit()
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument('kills', type=int, nargs='?', default=100)
+    p.add_argument('--seed', type=int, default=0)
+    args = p.parse_args()
+    total,bad,seed = 0,0,args.seed
+    while total<args.kills:
+        kills,differs,cfg = compare(seed)
+        total,bad,seed = total+kills,bad+bool(differs),seed+1
+        print(f'{total:4} kills, {bad} of {seed-args.seed} runs differ{": "+", ".join(differs) if differs else ""}   {cfg}', flush=True)
+    sys.exit(bool(bad))

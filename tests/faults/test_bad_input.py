@@ -1,0 +1,520 @@
+"""What people get wrong, one row each: what is done, the type of the error, and words of the message that say what to do.
+Afterwards, where there is a Learner, it works. Each mistake is to be found before or at the first batch."""
+import os, pickle, random, warnings
+from functools import partial
+from types import SimpleNamespace
+
+import numpy as np, pytest, torch
+from torch import nn
+from torch.nn import functional as F
+from torch.utils.data import DataLoader, Dataset, TensorDataset
+from learnkit.recorder import NonFiniteLoss
+from learnkit.events import *
+from learnkit.callback import *
+from learnkit.dispatcher import *
+from learnkit.gather import *
+from learnkit.builtin import *
+from learnkit.progress import CSVLogger, ProgressCallback
+from learnkit.data import DataLoaders
+from learnkit.learner import Learner
+from learnkit.losses import *
+from learnkit.metrics import *
+from toys import Reg, SGD, at, batches, learner, model, throw, weights
+
+ROWS = []
+def bad(exc, *words):
+    "A row: the function makes the mistake, given `c` for `c.path`; a Learner that it leaves in `c.learn` must train afterwards"
+    def _f(f): ROWS.append(pytest.param(f, exc, words, id=f.__name__)); return f
+    return _f
+
+def message(e): return '\n'.join([str(e), *getattr(e, '__notes__', [])])
+
+x,y = torch.randn(8,4),torch.randn(8,1)
+labels = torch.tensor([0,1,2,0,1,2,0,1])
+def cls(n=3): return nn.Linear(4,n)
+def on(xs, ys, loss, m=None, **kw): return Learner(DataLoaders([(xs,ys)]*2, [(xs,ys)]), m or cls(), loss, SGD, lr=.01, **kw)
+def fixed(c, learn, **attrs):
+    "Mend what is wrong with the Learner after the mistake"
+    c.learn,c.fix = learn,attrs
+    return learn
+good_dls = lambda: DataLoaders(batches(2), batches(1))
+
+# ------------------------------------------------------------------------------------------------ making a Learner
+@bad(TypeError, 'MSELoss', 'instance', 'MSELoss()')
+def loss_is_a_class(c): learner(loss_func=nn.MSELoss)
+@bad(TypeError, 'loss_func', 'str', 'function')
+def loss_is_a_name(c): learner(loss_func='mse')
+@bad(TypeError, 'loss_func', 'Tensor', 'function')
+def loss_is_a_value(c): learner(loss_func=F.mse_loss(y, y))
+@bad(ValueError, 'no loss', 'loss_func=')
+def loss_is_missing(c): fixed(c, learner(loss_func=None), loss_func=F.mse_loss).fit(1)
+@bad(TypeError, 'model', 'Linear', 'instance')
+def model_is_a_class(c): learner(model=nn.Linear).fit(1)
+@bad(TypeError, 'model must be an nn.Module', 'NoneType')
+def model_is_none(c): Learner(good_dls(), None, F.mse_loss)
+@bad(TypeError, 'nn.Module', 'function')
+def model_is_a_function(c): learner(model=lambda x: x.mean(1, keepdim=True)).fit(1)
+@bad(TypeError, 'model must be an nn.Module', 'generator')
+def model_is_its_parameters(c): Learner(good_dls(), Reg().parameters(), F.mse_loss)
+@bad(TypeError, 'model', 'DataLoaders')
+def model_and_data_are_swapped(c): Learner(Reg(), good_dls(), F.mse_loss)
+@bad(TypeError, 'data set', 'from_dsets')
+def data_is_a_dataset(c): Learner(TensorDataset(x,y), Reg(), F.mse_loss)
+@bad(TypeError, 'data set', 'from_dsets')
+def data_are_datasets(c): Learner((TensorDataset(x,y), TensorDataset(x,y)), Reg(), F.mse_loss)
+@bad(TypeError, 'Tensor', 'from_tensors')
+def data_are_tensors(c): Learner((x,y), Reg(), F.mse_loss)
+@bad(TypeError, 'ndarray', 'from_tensors')
+def data_are_arrays(c): DataLoaders(x.numpy())
+@bad(TypeError, 'loader', 'NoneType')
+def data_is_none(c): Learner(None, Reg(), F.mse_loss)
+@bad(TypeError, 'training', 'DataLoaders(train, valid)')
+def data_is_nothing(c): DataLoaders()
+@bad(TypeError, 'generator', 'once', 'lambda')
+def data_is_a_generator(c): DataLoaders((b for b in batches(3)))
+@bad(TypeError, 'metric', "'accuracy'", 'function')
+def metric_is_a_name(c): learner(metrics='accuracy')
+@bad(TypeError, 'metric', '3')
+def metric_is_a_number(c): learner(metrics=[mae, 3])
+@bad(TypeError, 'roc_auc_score', 'skm_to_learnkit')
+def metric_wants_scores(c): from sklearn.metrics import roc_auc_score; learner(metrics=roc_auc_score)
+@bad(ValueError, "'mae'", 'AvgMetric', 'name=')
+def metric_twice(c): fixed(c, learner(metrics=[mae, mae]), metrics=[mae]).fit(1)
+@bad(ValueError, "'time'", 'name=')
+def metric_is_called_like_a_column(c):
+    def time(p, t): return (p-t).mean()
+    fixed(c, learner(metrics=time), metrics=[]).fit(1)
+@bad(TypeError, 'callback', 'early', 'Callback')
+def callback_is_a_name(c): learner(cbs='early')
+@bad(TypeError, 'callback', 'Callback(before_fit=f)')
+def callback_is_a_function(c): fixed(c, learner()).fit(1, cbs=lambda: 0)
+@bad(TypeError, 'callback', 'Reg')
+def callback_is_a_module(c): learner(cbs=Reg())
+@bad(TypeError, 'callback', 'int')
+def callback_is_another_class(c): learner(cbs=int)
+@bad(TypeError, 'optimizer', "'adam'", 'torch.optim')
+def optimizer_is_a_name(c): fixed(c, learner(opt_func='adam'), opt_func=SGD).fit(1)
+@bad(ValueError, 'optimizer', 'model', 'class')
+def optimizer_of_another_model(c): fixed(c, learner(opt_func=SGD(Reg().parameters(), lr=.1)), opt_func=SGD).fit(1)
+@bad(TypeError, 'NoneType', 'return')
+def optimizer_function_without_return(c):
+    def make(params, **kw): SGD(params, **kw)
+    fixed(c, learner(opt_func=make), opt_func=SGD).fit(1)
+@bad(ValueError, 'no parameters to train', 'splitter')
+def splitter_lets_nothing_through(c): fixed(c, learner(splitter=lambda m: []), splitter=lambda m: list(m.parameters())).fit(1)
+@bad(TypeError, 'parameters')
+def splitter_gives_modules(c): fixed(c, learner(splitter=lambda m: [m]), splitter=lambda m: list(m.parameters())).fit(1)
+@bad(ValueError, 'no parameters to train')
+def everything_is_frozen(c):
+    m = model()
+    for p in m.parameters(): p.requires_grad_(False)
+    learner(model=m).fit(1)
+@bad(ValueError, 'n_inp', 'at least 1')
+def n_inp_is_zero(c): DataLoaders(batches(2), n_inp=0)
+@bad(RuntimeError, 'cpu', 'cuda')
+def device_is_unknown(c): DataLoaders(batches(2), device='gpu')
+@bad((RuntimeError, ValueError), 'cuda', 'available')
+def device_is_not_here(c):
+    if torch.cuda.is_available(): raise ValueError('cuda is available')
+    learner(dls=DataLoaders(batches(2), device='cuda')).fit(1)
+
+# --------------------------------------------------------------------------------------------------------- data sets
+@bad(ValueError, 'data set is empty')
+def dataset_is_empty(c): DataLoaders.from_dsets([])
+@bad(TypeError, 'data set', 'str')
+def dataset_is_a_path(c): DataLoaders.from_dsets('/data/train')
+@bad(TypeError, 'DataLoader', 'DataLoaders(train, valid)')
+def dataset_is_a_loader(c): DataLoaders.from_dsets(DataLoader(TensorDataset(x,y)))
+@bad(ValueError, 'batch size', '0')
+def batch_size_is_zero(c): DataLoaders.from_dsets(TensorDataset(x,y), bs=0)
+@bad(ValueError, 'batch size', "'8'")
+def batch_size_is_text(c): DataLoaders.from_dsets(TensorDataset(x,y), bs='8')
+@bad(ValueError, 'valid_pct', 'between 0 and 1', '20')
+def valid_pct_is_a_percentage(c): DataLoaders.from_tensors(x, y, valid_pct=20)
+@bad(ValueError, 'as many rows', '8', '5')
+def arrays_differ_in_length(c): DataLoaders.from_tensors(x, y[:5])
+@bad(TypeError, 'one by one', 'from_tensors(x, y)')
+def arrays_in_a_list(c): DataLoaders.from_tensors([x, y])
+@bad(TypeError, 'numbers', 'Array 1')
+def arrays_of_text(c): DataLoaders.from_tensors(x, np.array(['a','b']*4))
+@bad(TypeError, 'batch_size', '`bs')
+def batch_size_under_torchs_name(c): DataLoaders.from_tensors(x, y, batch_size=4)
+
+# ----------------------------------------------------------------------------------------------------------- batches
+@bad(ValueError, 'training', 'no batch', 'empty')
+def loader_is_empty(c): learner(dls=DataLoaders([])).fit(1)
+@bad(ValueError, 'validation', 'no batch', 'empty')
+def valid_loader_is_empty(c): fixed(c, learner(dls=DataLoaders(batches(2), [])), dls=good_dls()).fit(1)
+@bad(ValueError, 'no batch', 'drop_last')
+def loader_drops_its_only_batch(c): learner(dls=DataLoaders(DataLoader(TensorDataset(x,y), batch_size=9, drop_last=True))).fit(1)
+@bad(ValueError, 'used up', 'list')
+def loader_can_be_read_once(c):
+    class Once:
+        def __init__(self): self.it = iter(batches(3))
+        def __iter__(self): return self.it
+    fixed(c, learner(dls=DataLoaders(Once())), dls=good_dls()).fit(2)
+@bad(TypeError, 'str', 'tensor')
+def batch_is_text(c): fixed(c, learner(dls=DataLoaders(['ab','cd'])), dls=good_dls()).fit(1)
+@bad(TypeError, 'string', 'collate_fn')
+def batch_of_text(c): fixed(c, learner(dls=DataLoaders(DataLoader([('a',1.),('b',2.)], batch_size=2))), dls=good_dls()).fit(1)
+@bad(TypeError, 'NoneType', 'tensor')
+def batch_is_none(c): fixed(c, learner(dls=DataLoaders([None, None])), dls=good_dls()).fit(1)
+@bad(ValueError, 'batch', '0 elements')
+def batch_is_empty(c): fixed(c, learner(dls=DataLoaders([(), ()])), dls=good_dls()).fit(1)
+@bad(TypeError, 'batch', 'ndarray', 'tensor')
+def batch_of_arrays(c): fixed(c, learner(dls=DataLoaders([(x.numpy(), y.numpy())])), dls=good_dls()).fit(1)
+@bad(ValueError, '3 inputs', 'n_inp', '2 elements')
+def n_inp_is_too_large(c): learner(dls=DataLoaders(batches(2), n_inp=3)).fit(1)
+@bad(UserWarning, 'no target', 'n_inp')
+def batch_without_target(c): learner(dls=DataLoaders([(x,)], [(x,)])).fit(1)
+@bad(UserWarning, 'no target', '`label')
+def mapping_without_target(c):
+    class M(Reg):
+        def forward(self, x): return super().forward(x)
+    learner(model=M(), dls=DataLoaders([dict(x=x)])).fit(1)
+@bad(TypeError, 'forward', 'float32[4, 4], float32[4, 4]', 'n_inp')
+def more_inputs_than_the_model_takes(c): fixed(c, learner(dls=DataLoaders([(b[0],b[0],b[1]) for b in batches(2)])), dls=good_dls()).fit(1)
+@bad(TypeError, 'forward', 'nope')
+def mapping_with_other_names(c): fixed(c, learner(dls=DataLoaders([dict(nope=x, y=y)])), dls=good_dls()).fit(1)
+@bad(RuntimeError, '4x5', 'float32[4, 5]')
+def inputs_of_another_size(c): fixed(c, learner(dls=DataLoaders([(torch.randn(4,5), torch.randn(4,1))])), dls=good_dls()).fit(1)
+@bad(RuntimeError, 'float64', 'float()')
+def inputs_in_double_precision(c): fixed(c, learner(dls=DataLoaders([(x.double(), y)])), dls=good_dls()).fit(1)
+@bad(RuntimeError, 'int64', 'float()')
+def inputs_are_integers(c): fixed(c, learner(dls=DataLoaders([(labels[:,None].repeat(1,4), y)])), dls=good_dls()).fit(1)
+@bad(ZeroDivisionError, 'division')
+def dataset_that_fails(c):
+    class Fails(Dataset):
+        def __len__(self): return 8
+        def __getitem__(self, i): return 1/0
+    fixed(c, learner(dls=DataLoaders(DataLoader(Fails(), batch_size=4))), dls=good_dls()).fit(1)
+
+# ------------------------------------------------------------------------------------------------- targets and losses
+@bad(ValueError, 'MSELoss', '(8, 1)', '(8,)', 'y[:,None]')
+def mse_would_broadcast(c): fixed(c, on(x, y[:,0], nn.MSELoss(), Reg()), dls=good_dls()).fit(1)
+@bad(ValueError, 'mse_loss', 'y[:,None]')
+def function_would_broadcast(c): on(x, y[:,0], F.mse_loss, Reg()).fit(1)
+@bad(ValueError, '(8, 1)', '(8,)')
+def partial_would_broadcast(c): on(x, y[:,0], partial(F.l1_loss, reduction='sum'), Reg()).fit(1)
+@bad(TypeError, 'CrossEntropyLoss', 'float', 'y.long()')
+def classes_are_floats(c): on(x, labels.float(), nn.CrossEntropyLoss()).fit(1)
+@bad(ValueError, 'one-hot', 'argmax')
+def classes_are_one_hot(c): on(x, F.one_hot(labels, 3), nn.CrossEntropyLoss()).fit(1)
+@bad(ValueError, 'squeeze')
+def classes_have_an_axis_too_many(c): on(x, labels[:,None], nn.CrossEntropyLoss()).fit(1)
+@bad(ValueError, 'one output', 'BCEWithLogitsLossFlat')
+def one_output_for_classes(c): on(x, labels, nn.CrossEntropyLoss(), cls(1)).fit(1)
+@bad(IndexError, '2 classes', '0...1', 'from 0 to 2')
+def a_class_too_many(c): on(x, labels, nn.CrossEntropyLoss(), cls(2)).fit(1)
+@bad(IndexError, '3 classes', 'from 1 to 3', 'y-1')
+def classes_count_from_one(c): on(x, labels+1, F.cross_entropy).fit(1)
+@bad(IndexError, '3 classes', 'y-1')
+def classes_count_from_one_flat(c): on(x, labels+1, CrossEntropyLossFlat()).fit(1)
+@bad(RuntimeError, 'int32', 'y.long()')
+def classes_are_int32(c): on(x, labels.int(), nn.CrossEntropyLoss()).fit(1)
+@bad((RuntimeError, TypeError), 'BCEWithLogits|binary_cross_entropy', 'int64', 'float()')
+def yes_and_no_are_integers(c): on(x, (labels>0).long()[:,None], nn.BCEWithLogitsLoss(), cls(1)).fit(1)
+@bad(ValueError, '(8, 1)', '(8,)')
+def yes_and_no_would_broadcast(c): on(x, (labels>0).float(), nn.BCEWithLogitsLoss(), cls(1)).fit(1)
+@bad(NonFiniteLoss, 'nan|NaN', 'batch 0', 'target', 'SkipNaN')
+def targets_are_nan(c): on(x, y*float('nan'), nn.MSELoss(), Reg()).fit(1)
+@bad(NonFiniteLoss, 'nan|inf', 'epoch 0', 'lower learning rate')
+def training_diverges(c): learner(n=60, lr=50.).fit(1)
+class Outputs(Reg):
+    def __init__(self, f): super().__init__(); self.f = f
+    def forward(self, x): return self.f(super().forward(x))
+@bad((TypeError, AttributeError), '(float32[8, 1], float32[8, 1])|tuple', 'pred[0]')
+def model_gives_a_tuple(c): on(x, y, F.mse_loss, Outputs(lambda o: (o,o))).fit(1)
+@bad((TypeError, AttributeError), 'None', 'return')
+def model_returns_nothing(c): on(x, y, F.mse_loss, Outputs(lambda o: None)).fit(1)
+@bad((TypeError, ValueError), 'loss', 'one number|scalar', "float32[8, 1]", 'mean')
+def loss_is_not_reduced(c): fixed(c, on(x, y, nn.MSELoss(reduction='none'), Reg()), loss_func=F.mse_loss).fit(1)
+@bad(TypeError, 'loss', 'tensor', 'float')
+def loss_gives_a_float(c): fixed(c, on(x, y, lambda p,t: F.mse_loss(p, t).item(), Reg()), loss_func=F.mse_loss).fit(1)
+@bad(TypeError, 'loss', 'tensor', 'None')
+def loss_returns_nothing(c):
+    def loss(p, t): F.mse_loss(p, t)
+    fixed(c, on(x, y, loss, Reg()), loss_func=F.mse_loss).fit(1)
+@bad((RuntimeError, ValueError), 'loss', 'gradient|grad', 'detach')
+def loss_is_detached(c): fixed(c, on(x, y, lambda p,t: F.mse_loss(p.detach(), t), Reg()), loss_func=F.mse_loss).fit(1)
+@bad(TypeError, 'loss function was called with', 'float32[8, 1], float32[8, 1]')
+def loss_takes_one_target(c): fixed(c, learner(dls=DataLoaders([(x,y,y)], n_inp=1)), dls=good_dls()).fit(1)
+class Weighted(Reg):
+    "Keeps a tensor that is neither parameter nor buffer, so that it stays where it was made"
+    def __init__(self): super().__init__(); self.w = torch.ones(4, device='meta')
+    def forward(self, x): return super().forward(x*self.w)
+@bad(RuntimeError, 'device', 'meta', 'cpu', 'float32[8, 4]')
+def model_on_two_devices(c): on(x, y, F.mse_loss, Weighted()).fit(1)
+@bad(RuntimeError, 'device', 'meta', 'cpu')
+def loss_on_another_device(c): w = torch.ones(3, device='meta'); on(x, labels, lambda p,t: F.cross_entropy(p, t, weight=w)).fit(1)
+
+# ----------------------------------------------------------------------------------------------------------- fitting
+@bad(ValueError, 'n_epoch', 'whole number', '1.5')
+def n_epoch_is_a_fraction(c): fixed(c, learner()).fit(1.5)
+@bad(ValueError, 'n_epoch', '0 or more', '-1')
+def n_epoch_is_negative(c): fixed(c, learner()).fit(-1)
+@bad((TypeError, ValueError), 'n_epoch', 'whole number', "'3'")
+def n_epoch_is_text(c): fixed(c, learner()).fit('3')
+@bad((TypeError, ValueError), 'n_epoch', 'whole number', 'None')
+def n_epoch_is_none(c): fixed(c, learner()).fit(None)
+@bad(ValueError, 'start_epoch', '3', 'n_epoch')
+def start_epoch_is_too_late(c): fixed(c, learner()).fit(2, start_epoch=3)
+@bad(ValueError, 'start_epoch', '-1')
+def start_epoch_is_negative(c): fixed(c, learner()).fit(2, start_epoch=-1)
+@bad(ValueError, 'learning rate|lr', '-0.1')
+def lr_is_negative(c): fixed(c, learner()).fit(1, lr=-.1)
+@bad(ValueError, 'learning rate|lr', '-0.1')
+def lr_is_negative_from_the_start(c): learner(lr=-.1).fit(1)
+@bad(TypeError, 'number', "'0.1'")
+def lr_is_text(c): fixed(c, learner()).fit(1, lr='0.1')
+@bad(ValueError, '3 values for 1 parameter groups', 'one number')
+def lr_for_more_groups(c): fixed(c, learner()).fit(1, lr=[.1,.2,.3])
+@bad(ValueError, 'slice(first, last)')
+def lr_is_an_empty_slice(c): fixed(c, learner()).fit(1, lr=slice(None))
+@bad(ValueError, 'slice', 'above zero')
+def lr_slice_from_zero(c): fixed(c, learner(model=nn.Sequential(nn.Linear(4,4), nn.Linear(4,1)), splitter=lambda m: [list(o.parameters()) for o in m])).fit(1, lr=slice(0, .1))
+@bad(ValueError, 'lr|learning rate', 'nan')
+def lr_is_nan(c): fixed(c, learner()).fit(1, lr=float('nan'))
+@bad(TypeError, 'number', "'x'")
+def wd_is_text(c): fixed(c, learner()).fit(1, wd='x')
+@bad(ValueError, 'wd|decay', '-1')
+def wd_is_negative(c): fixed(c, learner()).fit(1, wd=-1.)
+@bad(KeyError, "no hyper-parameter 'lrr'", "Did you mean 'lr'")
+def hyper_is_unknown(c): l = fixed(c, learner()); l.create_opt(); l.opt.set_hyper('lrr', .1)
+@bad(KeyError, "'mom'", 'lr')
+def hyper_is_not_of_this_optimizer(c): l = fixed(c, learner(opt_func=torch.optim.Adagrad)); l.create_opt(); l.opt.set_hyper('mom', .1)
+@bad(TypeError, 'number', "'fast'")
+def hyper_is_text(c): l = fixed(c, learner()); l.create_opt(); l.opt.hypers[0]['lr'] = 'fast'
+@bad(ValueError, 'freeze_to(-5)', 'groups')
+def freeze_too_much(c): fixed(c, learner()).freeze_to(-5)
+@bad(UserWarning, 'one group', 'splitter')
+def freeze_one_group(c): fixed(c, learner()).freeze()
+@bad(RuntimeError, 'inside a running', 'afterwards')
+def fit_in_a_fit(c): fixed(c, learner(cbs=at('after_batch', lambda s: s.learn.fit(1))), cbs=()).fit(1)
+@bad(RuntimeError, 'with learn', 'running already')
+def with_in_with(c):
+    l = fixed(c, learner())
+    with l:
+        with l: pass
+
+# --------------------------------------------------------------------------------------------- callbacks and events
+@bad(ValueError, 'no event `after_bacth`', '`after_batch`')
+def event_is_unknown(c): fixed(c, learner())('after_bacth')
+@bad(AttributeError, 'no event `before_epcoh`', '`before_epoch`')
+def event_attribute_is_unknown(c): event.before_epcoh
+@bad(ValueError, 'identifier', "'before sanity'")
+def event_with_a_space(c): event.register('before sanity')
+@bad(TypeError, 'A.after_bach', '`after_batch`', 'event.register')
+def handler_is_misspelled(c):
+    class A(Callback):
+        def after_bach(self): pass
+@bad(TypeError, 'before_bach', '`before_batch`')
+def function_for_no_event(c): Callback(before_bach=print)
+@bad(ValueError, 'learn.opt', 'MyOptCallback')
+def callback_hides_an_attribute(c): fixed(c, learner()).add_cb(type('OptCallback', (Callback,), {}))
+@bad(ValueError, 'already', 'new instance')
+def callback_twice(c): cb = Callback(); fixed(c, learner(cbs=cb)).add_cb(cb)
+@bad(TypeError, 'before_fit', "'learn'", 'A')
+def handler_takes_too_much(c):
+    class A(Callback):
+        def before_fit(self, learn): pass
+    fixed(c, learner(cbs=A), cbs=()).fit(1)
+@bad(AttributeError, 'A', 'epoch', 'no Learner yet')
+def callback_without_learner(c):
+    class A(Callback): pass
+    A().epoch
+@bad(AttributeError, 'neither the Learner nor its model', 'reocrder')
+def attribute_is_unknown(c): fixed(c, learner()).reocrder
+@bad(RuntimeError, 'CancelBatch', 'no `batch` was open', 'before_batch')
+def cancel_without_a_scope(c): fixed(c, learner(cbs=at('before_epoch', throw(CancelBatch()))), cbs=()).fit(1)
+@bad(ValueError, 'kind', "'bar'", 'terminal')
+def progress_of_no_kind(c): ProgressCallback('bar')
+@bad(FileNotFoundError, 'history.csv', 'fit')
+def log_is_not_there(c): CSVLogger(fname=c.path/'history.csv').read_log()
+@bad(ValueError, 'nothing is recorded', 'learn.fit')
+def plot_before_fit(c): fixed(c, learner()).recorder.plot_loss()
+@bad(KeyError, 'vaild_loss', 'valid_loss')
+def column_is_unknown(c): l = fixed(c, learner()); l.fit(1); l.recorder.history['vaild_loss']
+
+# ----------------------------------------------------------------------------------------------------------- metrics
+@bad(ValueError, '[4, 1] and [3, 1]', 'metric `far`', '(4, 1)')
+def metric_of_other_shapes(c):
+    def far(p, t): return mae(p, t[:3])
+    fixed(c, learner(metrics=far), metrics=[]).fit(1)
+@bad(ValueError, 'far', 'one number', '(4, 1)', '.mean()')
+def metric_gives_a_vector(c):
+    def far(p, t): return (p-t).abs()
+    fixed(c, learner(metrics=far), metrics=[]).fit(1)
+@bad(TypeError, 'nothing', 'NoneType')
+def metric_returns_nothing(c):
+    def nothing(p, t): pass
+    fixed(c, learner(metrics=nothing), metrics=[]).fit(1)
+@bad(TypeError, 'one', 'metric', 'float32[4, 1]|(4, 1)')
+def metric_takes_one_argument(c):
+    def one(p): return p.mean()
+    fixed(c, learner(metrics=one), metrics=[]).fit(1)
+@bad(NotImplementedError, 'M', 'accumulate')
+def metric_is_half_done(c): fixed(c, learner(metrics=type('M', (Metric,), dict(value=1.))), metrics=[]).fit(1)
+@bad(ValueError, 'accuracy', '(4, 1)')
+def accuracy_of_numbers(c): fixed(c, learner(metrics=accuracy, dls=DataLoaders(batches(1), [(x[:4], torch.randn(4,1,1).repeat(1,2,1))]), loss_func=lambda p,t: p.mean()), metrics=[]).fit(1)
+@bad(ValueError, 'k', '1 to 3')
+def top_5_of_3(c): fixed(c, on(x, labels, nn.CrossEntropyLoss(), metrics=top_k_accuracy), metrics=[]).fit(1)
+
+# --------------------------------------------------------------------------------------------------------- inference
+@bad(ValueError, 'loader number 1', 'dl=', 'validation')
+def no_validation_set(c): fixed(c, learner(nv=0)).get_preds()
+@bad(ValueError, 'loader number 1', 'dl=', 'validation')
+def nothing_to_validate(c): fixed(c, learner(nv=0)).validate()
+@bad(ValueError, 'dl=|loader')
+def valid_is_none(c): fixed(c, learner(dls=DataLoaders(batches(2), None))).get_preds()
+@bad(ValueError, 'loader number 7', '2')
+def loader_number_seven(c): fixed(c, learner()).validate(7)
+@bad(ValueError, 'loss function', 'loss_func=')
+def losses_without_loss_function(c): fixed(c, learner(loss_func=None), loss_func=F.mse_loss).get_preds(with_loss=True)
+@bad(TypeError, 'loss for each item', "reduction='mean'")
+def losses_that_cannot_be_told_apart(c): fixed(c, learner(loss_func=lambda p,t: (p-t).abs().mean())).get_preds(with_loss=True)
+@bad(ValueError, 'with_loss', 'target')
+def losses_without_targets(c): fixed(c, learner()).get_preds(dl=[(x,)], with_loss=True)
+@bad(TypeError, 'data set', 'DataLoader')
+def predict_a_dataset(c): fixed(c, learner()).get_preds(dl=TensorDataset(x,y))
+@bad(TypeError, 'Tensor', 'DataLoader')
+def predict_a_tensor(c): fixed(c, learner()).get_preds(dl=x)
+@bad(TypeError, 'data set', 'DataLoader')
+def validate_a_dataset(c): fixed(c, learner()).validate(dl=TensorDataset(x,y))
+@bad(TypeError, 'int|iter')
+def predict_a_number(c): fixed(c, learner()).get_preds(dl=3)
+@bad(ValueError, 'no batch')
+def predict_nothing(c): fixed(c, learner()).get_preds(dl=[])
+@bad(TypeError, 'act', 'function', "'softmax'|str")
+def activation_is_a_name(c): fixed(c, learner()).get_preds(act='softmax')
+@bad(TypeError, 'with_inputs')
+def option_is_misspelled(c): fixed(c, learner()).get_preds(with_inputs=True)
+@bad(TypeError, 'string|str')
+def predict_text(c): fixed(c, learner()).predict('cat')
+@bad(RuntimeError, 'float32[1, 5]')
+def predict_another_size(c): fixed(c, learner()).predict(torch.randn(5))
+
+# ------------------------------------------------------------------------------------------------------------- files
+def saved(c, **kw):
+    "A Learner whose weights are in `model.pth`, then changed"
+    l = c.learn = learner(path=c.path, opt_func=partial(SGD, momentum=.9), **kw)
+    l.fit(1); l.save('model'); l.fit(1)
+    c.file,c.fix,c.kept = c.path/'models/model.pth',{},weights(l)
+    return l
+
+@bad(FileNotFoundError, 'models/modle.pth', '`model.pth`')
+def file_is_missing(c): saved(c).load('modle')
+@bad(FileNotFoundError, 'nothing/here.pth')
+def folder_is_missing(c): saved(c).load('nothing/here')
+@bad(ValueError, 'damaged|incomplete|no file of weights')
+def file_is_empty(c): l = saved(c); c.file.write_bytes(b''); l.load('model')
+@bad(ValueError, 'damaged|incomplete|no file of weights')
+def file_is_text(c): l = saved(c); c.file.write_text('hello, world'); l.load('model')
+@bad(ValueError, 'dictionary', 'list')
+def file_holds_a_list(c): l = saved(c); torch.save([1,2], c.file); l.load('model')
+@bad(ValueError, 'dictionary|code', 'state_dict')
+def file_holds_a_model(c): l = saved(c); torch.save(Reg(), c.file); l.load('model')
+@bad(ValueError, 'another model', 'weight', '(1, 4)')
+def file_is_of_another_model(c): l = saved(c); torch.save(nn.Linear(5,1).state_dict(), c.file); l.load('model')
+@bad(ValueError, 'another model', 'lacks', 'strict=False')
+def file_has_other_names(c): l = saved(c); torch.save(dict(weight=l.model.weight.detach(), shift=torch.zeros(1)), c.file); l.load('model')
+@bad(ValueError, 'another model', 'lacks weight')
+def file_has_nothing_that_fits(c): l = saved(c); torch.save(nn.Sequential(Reg()).state_dict(), c.file); l.load('model', strict=False)
+@bad(ValueError, 'checkpoint', 'resume=')
+def file_is_a_checkpoint(c): l = saved(c); torch.save(l.run_state(1), c.file); l.load('model', strict=False)
+@bad(ValueError, 'load_learner')
+def file_is_an_export(c): l = saved(c); l.export('model'); l.load('model', strict=False)
+@bad(TypeError, 'sparse', '.pth')
+def sparse_for_safetensors(c): l = saved(c); l.model.register_buffer('eye', torch.eye(2).to_sparse()); l.save('model.safetensors')
+@bad(ValueError, 'pass its path')
+def open_file_for_safetensors(c):
+    l = saved(c)
+    with open(c.file.with_suffix('.safetensors'), 'wb') as f: l.save(f)
+@bad(FileNotFoundError, 'known are', 'more')
+def file_is_one_of_many(c):
+    l = saved(c)
+    for i in range(200): (c.file.parent/f'run-{i}.pth').touch()
+    l.load('something_else_altogether')
+@bad(ValueError, 'another model')
+def file_holds_numbers(c): l = saved(c); torch.save(dict(weight=1, bias='x'), c.file); l.load('model')
+@bad(ValueError, 'optimizer')
+def file_is_of_another_optimizer(c):
+    l = saved(c)
+    o = learner(opt_func=torch.optim.Adam); o.fit(1)
+    torch.save(dict(model=o.model.state_dict(), opt=o.opt.state_dict()), c.file); l.load('model')
+@bad(ValueError, 'optimizer')
+def file_has_half_an_optimizer(c): l = saved(c); torch.save(dict(model=l.model.state_dict(), opt={}), c.file); l.load('model')
+@bad(UserWarning, 'no optimizer state')
+def file_has_no_optimizer(c): l = saved(c); torch.save(l.model.state_dict(), c.file); l.load('model')
+@bad(TypeError, 'load', 'stict')
+def load_option_is_misspelled(c): saved(c).load('model', stict=False)
+@bad((IsADirectoryError, FileNotFoundError), 'models/folder.pth', 'is a folder|is a directory')
+def file_is_a_folder(c): l = saved(c); (c.path/'models/folder.pth').mkdir(); l.load('folder')
+@bad(OSError, 'models')
+def folder_is_a_file(c): (c.path/'models').write_text('x'); fixed(c, learner(path=c.path)).save('m')
+
+class Evil:
+    "Runs code when it is unpickled"
+    def __init__(self, path): self.path = path
+    def __reduce__(self): return os.mkdir, (str(self.path),)
+@bad(ValueError, 'code', 'never run', 'state_dict')
+def file_with_code(c): l = saved(c); torch.save(dict(weight=Evil(c.path/'evil')), c.file); c.never = c.path/'evil'; l.load('model')
+@bad(ValueError, 'code|no file of weights')
+def pickle_with_code(c): l = saved(c); c.file.write_bytes(pickle.dumps(Evil(c.path/'evil'))); c.never = c.path/'evil'; l.load('model', weights_only=False)
+@bad(ValueError, 'code|no file of weights')
+def old_format_with_code(c):
+    l = saved(c); torch.save(dict(weight=Evil(c.path/'evil')), c.file, _use_new_zipfile_serialization=False); c.never = c.path/'evil'; l.load('model')
+
+# ---------------------------------------------------------------------------------------------------------- the tests
+def found(word, text):
+    "Is it there? `a|b` is either"
+    return any(o in text for o in word.split('|'))
+
+@pytest.mark.parametrize('do,exc,words', ROWS)
+def test_mistake(do, exc, words, tmp_path, capsys):
+    c = SimpleNamespace(path=tmp_path, learn=None, fix={}, kept=None, never=None)
+    with warnings.catch_warnings():
+        warnings.simplefilter('error', UserWarning)
+        warnings.filterwarnings('ignore', 'Detected pickle protocol')   # torch says so of a file that is then refused
+        with pytest.raises(exc) as e: do(c)
+    text = message(e.value)
+    lost = [w for w in words if not found(w, text)]
+    assert not lost, f'the message lacks {lost}:\n{text}'
+    assert len(text)<900 and str(e.value)
+    if c.never is not None: assert not c.never.exists(), 'the file ran code'
+    if c.learn is None: return
+    if c.kept is not None: assert torch.equal(c.kept, weights(c.learn)) or exc is UserWarning
+    if 'cbs' in c.fix: c.learn.remove_cbs([cb for cb in c.learn.cbs if cb.name not in ('train_eval','recorder','progress')])
+    for k,v in c.fix.items():
+        if k!='cbs': setattr(c.learn, k, v)
+    assert c.learn.mode is None
+    with warnings.catch_warnings(): warnings.simplefilter('ignore'); c.learn.fit(1)
+    if c.learn.dls.valid is not None: c.learn.validate()
+
+def test_enough_rows(): assert len(ROWS)>=40
+
+@pytest.mark.parametrize('part', [0, .1, .5, .9, .999])
+def test_truncated_files(part, tmp_path):
+    c = SimpleNamespace(path=tmp_path)
+    l = saved(c)
+    data = c.file.read_bytes()
+    c.file.write_bytes(data[:int(len(data)*part)])
+    with pytest.raises(ValueError, match='damaged|incomplete|no file of weights'): l.load('model')
+    assert torch.equal(c.kept, weights(l))
+    l.fit(1)
+
+def test_flipped_bits(tmp_path):
+    "Whatever bit is wrong: an error, and nothing has changed; or what was saved, if the bit is one that nobody reads"
+    c = SimpleNamespace(path=tmp_path)
+    l = saved(c)
+    want = weights(l.load('model'))
+    data,rng,errors = c.file.read_bytes(),random.Random(0),0
+    for i in range(300):
+        b = bytearray(data); b[rng.randrange(len(b))] ^= 1<<rng.randrange(8); c.file.write_bytes(b)
+        with torch.no_grad(): l.model.weight.fill_(i)
+        kept = weights(l)
+        try: l.load('model')
+        except ValueError as e: errors += 1; assert torch.equal(kept, weights(l)), (i, e)
+        else: assert torch.equal(want, weights(l)), i
+    assert errors>50
+    l.fit(1)

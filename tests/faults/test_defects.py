@@ -1,0 +1,416 @@
+"""fastai 2.8.12's defects, by their numbers in the study that found them: here each test fails on the defect.
+Not here: those of parts that are not in the core (D10 D13 D15 D23 D24 D34 D35: schedules, trackers, hooks, lr_find, accumulation)."""
+import math, pickle, sys, threading
+from functools import partial
+from pathlib import Path
+
+import pytest, torch
+from torch import nn
+from torch.nn import functional as F
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.data import DataLoader, IterableDataset, TensorDataset
+import learnkit
+from learnkit import averages
+from learnkit.events import *
+from learnkit.callback import *
+from learnkit.dispatcher import *
+from learnkit.gather import *
+from learnkit.builtin import *
+from learnkit.progress import CSVLogger, ProgressCallback
+from learnkit.nested import to_concat
+from learnkit.data import DataLoaders
+from learnkit.learner import Learner
+from learnkit.metrics import *
+from toys import Reg, SGD, at, batches, learner, model, throw, weights
+
+ERRORS = [ValueError('x'), KeyboardInterrupt(), StopIteration()]
+def limited(f, seconds=20):
+    "`f()`, but not for ever"
+    res = []
+    def run():
+        try: res.append((f(), None))
+        except BaseException as e: res.append((None, e))
+    t = threading.Thread(target=run, daemon=True)
+    t.start(); t.join(seconds)
+    assert res, f'still waits after {seconds} s'
+    if res[0][1] is not None: raise res[0][1]
+    return res[0][0]
+
+# ---------------------------------------------------------------------------------------- A. there is always a cleanup
+@pytest.mark.parametrize('e', ERRORS, ids=repr)
+def test_D01_cleanup_after_errors(e, tmp_path):
+    "fastai: nothing runs after an ordinary exception: the logger, the loss function, the file and `run=False` stay as they were then"
+    done = []
+    csv = CSVLogger()
+    learn = learner(metrics=mae, path=tmp_path, cbs=[csv, at('cleanup', lambda s: done.append(s.learn.mode)), at('before_train', lambda s: setattr(s.learn, 'loss_func', F.l1_loss)),
+                                                     bad := at('after_loss', throw(e), lambda s: s.train_iter==4)])
+    before = learn.logger,learn.loss_func
+    with pytest.raises(type(e)): learn.fit(3)
+    assert done==['fit'] and (learn.logger,learn.loss_func)==before and csv.file is None and learn.mode is None and not learn.training
+    assert all(cb.run for cb in learn.cbs) and torch.is_grad_enabled()
+    learn.remove_cb(bad); learn.fit(2)    # fastai's CSVLogger recurses for ever here
+    assert len(csv.read_log())==2
+
+def test_D02_scopes_are_closed():
+    "fastai: what is entered in before_batch and left in after_loss stays entered after a CancelBatch between"
+    depth = []
+    class Cast(Callback):
+        def before_batch(self): depth.append(1)
+        def after_loss(self): depth.pop()
+        def after_cancel_batch(self): depth.clear()
+        def cleanup(self): depth.clear()
+    for e in (CancelBatch(), CancelEpoch(), ValueError('x')):
+        learn = learner(cbs=[Cast(), at('after_pred', throw(e), lambda s: s.iter==1)])
+        if isinstance(e, Cancel): learn.fit(2)
+        else: pytest.raises(ValueError, learn.fit, 2)
+        assert depth==[]
+
+@pytest.mark.parametrize('ev', ['after_fit', 'cleanup', 'after_exception'])
+def test_D03_one_failing_cleanup_does_not_starve_the_rest(ev):
+    "fastai: the first callback that raises in after_fit is the last one called. Here all clean up, and the first error is the one raised"
+    done = []
+    cbs = [at('cleanup', lambda s: done.append('first')), at(ev, throw(ZeroDivisionError('x'))), at('cleanup', lambda s: done.append('last'))]
+    if ev=='after_exception': cbs.append(at('after_batch', throw(ValueError('first error'))))
+    learn = learner(cbs=cbs)
+    with pytest.raises(ValueError if ev=='after_exception' else ZeroDivisionError) as e: learn.fit(1)
+    assert done==['last','first'] and learn.mode is None
+    if ev=='after_exception': assert any('ZeroDivisionError' in n for n in e.value.__notes__)
+
+# ------------------------------------------------------------------------- B. validate and get_preds are not half a fit
+class Tracker(Callback):
+    "Saves the best model, as users write it"
+    order,modes = 60,('fit',)
+    def before_fit(self): self.best,self.saves = math.inf,0
+    def after_epoch(self):
+        loss = self.recorder.history[-1]['valid_loss']
+        if loss<self.best: self.best = loss; self.saves += 1; self.learn.save('best')
+
+@pytest.mark.parametrize('run', ['validate', 'get_preds'])
+def test_D04_inference_leaves_history_and_files(run, tmp_path):
+    "fastai: `learn.validate()` truncates history.csv, wipes the record, and overwrites the best checkpoint with any weights"
+    learn = learner(metrics=mae, path=tmp_path, cbs=[CSVLogger(), Tracker()])
+    learn.fit(2)
+    def state(): return ({p: p.read_bytes() for p in tmp_path.rglob('*') if p.is_file()}, list(learn.recorder.values), len(learn.recorder.losses),
+                         learn.recorder.history, learn.tracker.best, learn.tracker.saves, learn.epoch, learn.n_epoch, learn.train_iter, learn.pct_train, learn.logger)
+    before = state()
+    with torch.no_grad(): learn.model.weight.mul_(0)
+    getattr(learn, run)()
+    assert state()==before and len(before[0])==2
+
+def test_D05_summary_fires_no_events():
+    "fastai: `summary()` fires before_fit on the user's callbacks"
+    heard = []
+    class Log(Callback):
+        def __call__(self, ev): heard.append(ev)
+    learn = learner(cbs=Log); heard.clear()
+    learn.summary(); learn.show_training_loop()
+    assert heard==[]
+
+def test_D06_no_deadlocks():
+    "fastai: its lock is not re-entrant and not released: get_preds in a callback of validate, or after an error, waits for ever"
+    learn = learner(cbs=[FetchPredsCallback(), at('after_validate', lambda s: s.mode=='validate' and s.learn.get_preds())])
+    limited(learn.validate); limited(lambda: learn.fit(1))
+    learn = learner(cbs=[bad := at('before_fit', throw(ValueError('x')))])
+    with pytest.raises(ValueError): learn.validate()
+    learn.remove_cb(bad)
+    limited(learn.validate); limited(learn.get_preds)
+
+def test_D07_cancel_fit_ends_validate():
+    "fastai: TerminateOnNaN during `learn.validate()` gives the user a bare CancelFitException"
+    learn = learner(cbs=at('after_batch', throw(CancelFit()), order=60))
+    assert len(learn.validate())==1
+    assert len(learn.get_preds()[0])==4   # what was predicted before: one batch
+
+def test_D08_a_fit_inside_a_run_is_refused():
+    "fastai: overwrites n_epoch, epoch and the record of the outer one"
+    learn = learner(cbs=at('after_epoch', lambda s: s.learn.fit(5), lambda s: s.epoch==1, order=60))
+    with pytest.raises(RuntimeError, match='`fit` inside a running `fit`'): learn.fit(3)
+    assert learn.n_epoch==3 and learn.epoch==1 and len(learn.recorder.values)==2
+
+# ------------------------------------------------------------------------------------------------- C. record and metrics
+def test_D09_start_epoch(tmp_path):
+    "fastai: skipped epochs leave empty rows, on which every tracker fails"
+    seen = []
+    learn = learner(path=tmp_path, cbs=[Tracker(), at('before_train', lambda s: seen.append((s.epoch, s.pct_train)), order=1)])
+    learn.fit(5, start_epoch=3)
+    assert [r['epoch'] for r in learn.recorder.history]==[3,4] and None not in learn.recorder.values[0] and seen==[(3,.6),(4,.8)]
+
+def test_D11_columns_stay_in_place(tmp_path):
+    "fastai: what a cancelled phase leaves out shifts the rest of its row to the left"
+    learn = learner(metrics=mae, path=tmp_path, cbs=[CSVLogger(), at('after_batch', throw(CancelTrain()), lambda s: s.training and s.epoch==0)])
+    learn.fit(2)
+    names = list(learn.recorder.metric_names)
+    row = learn.recorder.history[0]
+    assert list(row)==names and row['train_loss'] is None and row['valid_loss']==pytest.approx(learn.recorder.values[0][1])
+    assert [list(r) for r in learn.csv_logger.read_log()]==[names]*2 and learn.csv_logger.read_log()[0]['train_loss'] is None
+
+@pytest.mark.parametrize('ev', ['before_batch', 'after_pred'])
+def test_D12_cancelled_batches_are_not_recorded(ev):
+    "fastai: recorded with the loss of the batch before; a run of nothing but cancelled batches reports a loss of 0.0"
+    learn = learner(metrics=mae, cbs=at(ev, throw(CancelBatch()), lambda s: s.iter in skip)); skip = {1}
+    losses = []
+    with learn.added_cbs(at('after_loss', lambda s: losses.append(s.loss.item()), lambda s: s.training)): learn.fit(1)
+    assert len(losses)==2==len(learn.recorder.losses)==len(learn.recorder.lrs)
+    want = learner(dls=DataLoaders(batches(3)[::2], batches(2, seed=1)[:1]), metrics=mae); want.fit(1)
+    assert learn.recorder.values[0]==pytest.approx(want.recorder.values[0])
+    skip = {0,1,2}
+    learn.fit(1); assert [*learn.recorder.history[0].values()][1:-1]==[None,None,None] and len(learn.recorder.losses)==0
+    assert learn.validate()==[None,None] and learn.get_preds()[0] is None
+
+def test_D14_hypers_are_not_copies():
+    "fastai: over torch optimizers `opt.hypers` are copies, so ReduceLROnPlateau changes nothing"
+    learn = learner(opt_func=partial(SGD, momentum=.9)); learn.fit(1)
+    for h in learn.opt.hypers: h['lr'] /= 10; h['mom'] = .5
+    assert learn.opt.opt.param_groups[0]['lr']==.005 and learn.opt.opt.param_groups[0]['momentum']==.5
+    assert learn.opt.hypers[-1]['lr']==.005 and learn.opt.hypers[-1] is learn.opt.hypers[-1]
+
+def test_D16_metrics():
+    "fastai: `dim_argmax=0` and `thresh=0` count as not given; `rmse` is called `_rmse`; a module has no name; names may collide; instances are shared"
+    t = torch.tensor([[.1,.9,.2],[.3,.1,.8]])
+    assert AccumMetric(lambda p,t: p, dim_argmax=0).prepare(t).tolist()==[1,0,1]
+    assert AccumMetric(lambda p,t: p, thresh=0).prepare(t-.5).tolist()==[[False,True,False],[False,False,True]]
+    learn = learner(metrics=[rmse, nn.L1Loss(), perplexity]); learn.fit(1)
+    assert list(learn.recorder.metric_names[3:6])==['rmse','l1_loss','perplexity']
+    assert learner(metrics=rmse).metrics[0] is not learner(metrics=rmse).metrics[0]
+    with pytest.raises(ValueError, match="'mae'.*another name"): learner(metrics=[mae, mae]).fit(1)
+
+def test_D17_means_of_processes_are_weighted(monkeypatch):
+    "fastai: gathers each process's mean, and weights their mean by its own batch size; gathers the smoothed loss every training batch"
+    calls = []
+    def gather(x): calls.append(1); return torch.cat([x, torch.tensor([[10.,2.]], dtype=x.dtype)])   # another one: 2 items, sum 10
+    monkeypatch.setattr(averages, 'num_distrib', lambda: 2); monkeypatch.setattr(averages, 'maybe_gather', gather)
+    learn = learner(n=20, nv=2)
+    loss = AvgLoss()
+    for x,y in batches(2):
+        learn.xb,learn.yb,learn.loss = (x,),(y,),torch.tensor(1.)
+        loss.accumulate(learn)
+    assert loss.value==pytest.approx((8*1+10)/(8+2))
+    calls.clear(); learn.fit(1); assert len(calls)<=2
+
+# ------------------------------------------------------------------------------------------------ D. callback machinery
+class Odd(Exception):
+    def __init__(self, a, b): super().__init__(a, b); self.a,self.b = a,b
+@pytest.mark.parametrize('e', [ValueError(), AssertionError(), Odd(1, 2), OSError(2, 'gone', 'x.txt'), KeyError('k'), UnicodeDecodeError('utf8', b'x', 0, 1, 'bad')], ids=repr)
+def test_D18_errors_stay_what_they_are(e):
+    "fastai: `raise ValueError` becomes `IndexError: tuple index out of range`, other exceptions lose their arguments"
+    class Bad(Callback):
+        def before_step(self): raise e
+    args,text = e.args,str(e)
+    with pytest.raises(type(e)) as got: learner(cbs=Bad).fit(1)
+    assert got.value is e and e.args==args and str(e)==text and e.__cause__ is None and e.__context__ is None
+    assert len(e.__notes__)==1 and all(w in e.__notes__[0] for w in ('Bad','before_step','epoch 0','batch 0'))
+    def fails(s): assert s.epoch>5
+    with pytest.raises(AssertionError): learner(cbs=at('before_fit', fails)).fit(1)
+
+@pytest.mark.parametrize('name', ['Opt', 'Model', 'AddCb', 'X', 'Dls', 'Loss', 'Fit', 'Recorder_', 'Pred', 'Validate', 'Xb', 'SmoothLoss', 'Mode', 'Epoch', 'StopReason', 'Logger', 'Save', 'Path', 'Metrics', 'Training'])
+def test_D19_names_that_would_hide_attributes(name):
+    "fastai: class OptCallback replaces `learn.opt`, AddCbCallback `learn.add_cb`. Here it is refused, with advice, and nothing has changed"
+    cb = type(f'{name}Callback', (Callback,), {})()
+    learn = learner()
+    if name=='Recorder_': assert learn.add_cb(cb).recorder_ is cb; return
+    before = {**vars(learn)},list(learn.cbs)
+    with pytest.raises(ValueError, match=f'learn.{cb.name}.*rename.*My{name}Callback'): learn.add_cb(cb)
+    assert (vars(learn),list(learn.cbs))==before and cb.learn is None
+    learn.fit(1)
+
+def test_D19_two_of_a_class():
+    "fastai: removing one of two instances deletes the attribute of both"
+    class A(Callback): pass
+    learn = learner(); a,b,c = A(),A(),A()
+    learn.add_cbs([a,b,c]); assert learn.a is c and len({a.key,b.key,c.key})==3
+    learn.remove_cb(c); assert learn.a is b and a in learn.cbs
+    learn.remove_cb(a); assert learn.a is b
+    learn.remove_cb(b); assert not hasattr(learn, 'a')
+
+def test_D20_handlers_are_not_found_by_delegation():
+    "fastai: a model with a method `after_epoch` has it called once for each callback that lacks one"
+    class Model(Reg):
+        calls = 0
+        def after_epoch(self): Model.calls += 1
+        before_fit = after_fit = after_batch = cleanup = after_epoch
+    learn = learner(model=Model(), cbs=[Callback(), Callback()]); learn.fit(1); learn.validate()
+    assert Model.calls==0
+    class Hears(Callback):
+        def __call__(self, ev): return super().__call__(ev)
+    learner(model=Model(), cbs=Hears).fit(1)
+    assert Model.calls==0
+
+def test_D21_temporary_callbacks():
+    "fastai: `fit(cbs=SomeClass)` removes all instances afterwards, also permanent ones; `removed_cbs(Class)` brings back a default one"
+    class A(Callback):
+        def __init__(self, v=0): self.v = v
+    keep = A(7)
+    learn = learner(cbs=keep)
+    learn.fit(1, cbs=A); assert keep in learn.cbs and learn.a is keep and sum(isinstance(o, A) for o in learn.cbs)==1
+    with learn.removed_cbs(A): assert keep not in learn.cbs
+    assert learn.a is keep and keep.learn is learn
+    with learn.no_bar(): assert not hasattr(learn, 'progress')
+    assert isinstance(learn.progress, ProgressCallback)
+
+def test_D22_typos_and_own_events():
+    "fastai: `after_bach` is never called, and nobody says so; events cannot be added"
+    for name,meant in (('after_bach','after_batch'), ('before_vaildate','before_validate'), ('after_trian','after_train')):
+        with pytest.raises(TypeError, match=f'{name}.*{meant}'): type('A', (Callback,), {name: lambda self: None})
+        with pytest.raises(TypeError, match=meant): Callback(**{name: print})
+    event.register('before_coffee')
+    heard = []
+    class A(Callback):
+        def before_coffee(self): heard.append(self.epoch)
+        def after_epoch(self): self.learn('before_coffee')
+    learner(cbs=A).fit(2)
+    assert heard==[0,1]
+
+# -------------------------------------------------------------------------------------------------- E. data and models
+class Named(nn.Module):
+    def __init__(self): super().__init__(); self.lin = nn.Linear(4,1)
+    def forward(self, x, scale=1, **kw): return dict(out=self.lin(x)*scale)
+def test_D25_mappings():
+    "fastai: a dict for a batch is a TypeError, a dict of predictions too"
+    x = torch.randn(6,4)
+    dl = [dict(x=x, scale=torch.ones(6,1), y=x.sum(1,keepdim=True))]*2
+    learn = Learner(DataLoaders(dl, dl), Named(), lambda p,t: F.mse_loss(p['out'], t), SGD)
+    learn.fit(2)
+    inp,preds,targs = learn.get_preds(with_input=True)
+    torch.testing.assert_close(preds['out'][:6], learn.model.lin(x).detach()); assert inp['x'].shape==(12,4) and targs.shape==(12,1)
+
+class Stream(IterableDataset):
+    def __iter__(self): return iter([(torch.ones(4)*i, torch.ones(1)) for i in range(10)])
+def test_D26_without_len():
+    "fastai: a loader without a length is a TypeError before the first batch"
+    dl = DataLoader(Stream(), batch_size=4)
+    learn = Learner(DataLoaders(dl, dl), Reg(), F.mse_loss, SGD)
+    pcts = []
+    learn.fit(2, cbs=at('after_batch', lambda s: pcts.append((s.n_iter, s.pct_train)), lambda s: s.training))
+    assert learn.train_iter==6 and len(learn.get_preds()[0])==10 and learn.n_epoch==2
+    assert all(0<=p<=1 for _,p in pcts) and pcts[-1]==(None,1.)   # known from the first epoch's count
+
+@pytest.mark.parametrize('args', [(), (None,)], ids=repr)
+def test_D27_without_validation(args):
+    "fastai: an IndexError, or a TypeError"
+    learn = learner(dls=DataLoaders(batches(3), *args), metrics=mae)
+    learn.fit(2)
+    assert list(learn.recorder.metric_names)==['epoch','train_loss','time'] and len(learn.recorder.values[0])==1
+
+def test_D28_plain_torch_loaders():
+    "fastai: get_preds, summary, predict fail on torch's own DataLoader"
+    ds = TensorDataset(torch.randn(10,4), torch.randn(10,1))
+    learn = Learner(DataLoaders(DataLoader(ds, batch_size=4, shuffle=True), DataLoader(ds, batch_size=4)), Reg(), F.mse_loss, SGD)
+    learn.fit(1)
+    preds,targs = learn.get_preds(ds_idx=0)
+    assert torch.equal(targs, ds.tensors[1])
+    torch.testing.assert_close(learn.predict(ds[3][0])[2], preds[3]); assert '5 parameters' in learn.summary()
+
+def test_D29_models_and_optimizers():
+    "fastai: a model without parameters is a StopIteration; raw torch optimizers have no `set_hypers`; norms and biases decay regardless of wd_bn_bias"
+    class Sum(nn.Module):
+        def forward(self, x): return x.sum(1, keepdim=True)
+    learn = learner(model=Sum())
+    assert learn.validate()==[0.] and learn.get_preds()[0].shape==(8,1)
+    for opt in (torch.optim.AdamW, torch.optim.Adagrad, partial(torch.optim.RMSprop, alpha=.9), torch.optim.LBFGS):
+        learn = learner(opt_func=opt)
+        if opt is not torch.optim.LBFGS: learn.fit(1)
+        else: learn.create_opt(); assert learn.opt.hypers
+    learn = learner(model=nn.Sequential(nn.Linear(4,1), nn.BatchNorm1d(1)), lr=.1)
+    learn.create_opt(); learn.opt.spare(); learn.opt.set_hyper('wd', .5)
+    for p in learn.model.parameters(): p.grad = torch.zeros_like(p)
+    before = [p.detach().clone() for p in learn.model.parameters()]
+    learn.opt.step()
+    assert [torch.equal(a, b) for a,b in zip(before, learn.model.parameters())]==[False,True,True,True]
+
+# ------------------------------------------------------------------------------------------------------------- F. state
+def test_D30_a_fit_goes_on_where_it_stopped(tmp_path):
+    "fastai: weights resume exactly at an epoch's end if the optimizer's state is kept. (Whole checkpoints are of a later part.)"
+    opt = partial(torch.optim.Adam, betas=(.8,.9))
+    a,b = learner(opt_func=opt, path=tmp_path),learner(opt_func=opt, path=tmp_path, model=model(1))
+    a.fit(2); a.save('m'); a.fit(2)
+    b.load('m'); b.fit(4, start_epoch=2)
+    assert torch.equal(weights(a), weights(b))
+
+def test_D31_nothing_is_swallowed(tmp_path):
+    "fastai: bare excepts hide optimizers that do not fit, metrics that fail, and running out of memory"
+    a = learner(path=tmp_path, opt_func=torch.optim.Adam); a.fit(1); a.save('m')
+    b = learner(path=tmp_path, opt_func=SGD)
+    before = weights(b)
+    with pytest.raises(ValueError, match='optimizer'): b.load('m')
+    assert torch.equal(before, weights(b))
+    class M(AvgMetric):
+        @property
+        def value(self): raise MemoryError('full')
+    with pytest.raises(MemoryError): learner(metrics=M(mae)).fit(1)
+    class T(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, f, types, args=(), kw=None):
+            if f is torch.cat: raise torch.OutOfMemoryError('full')
+            return super().__torch_function__(f, types, args, kw or {})
+    with pytest.raises(torch.OutOfMemoryError): to_concat([torch.ones(2).as_subclass(T)]*2)
+
+def test_D32_a_failed_pickle_changes_nothing():
+    "fastai: if `export` fails, the Learner has lost its optimizer and its data"
+    learn = learner(loss_func=lambda p,t: F.mse_loss(p, t)); learn.fit(1)
+    opt,dls = learn.opt,learn.dls
+    with pytest.raises((pickle.PicklingError, AttributeError)): pickle.dumps(learn)
+    assert learn.opt is opt and learn.dls is dls
+    learn.fit(1)
+
+def test_D33_rank_in_the_environment(tmp_path, monkeypatch):
+    "fastai: with RANK in the environment of a single process, `save` returns a path and writes nothing"
+    monkeypatch.setenv('RANK', '1'); monkeypatch.setenv('WORLD_SIZE', '2')
+    learn = learner(path=tmp_path); learn.fit(1)
+    assert learn.save('m').is_file()
+
+# -------------------------------------------------------------------------------------------------------------- G. speed
+def test_D36_pct_train_does_not_drift():
+    "fastai: adds up 1/n a thousand times, and schedules are asked for more than the end"
+    got = []
+    learn = learner(n=700, nv=0, bs=1, cbs=at('after_batch', lambda s: got.append(s.pct_train), order=-5))
+    learn.fit(3)
+    assert got==pytest.approx([(i+1)/2100 for i in range(2100)], abs=1e-15) and got[-1]==max(got)==1
+
+class Reads(TorchDispatchMode):
+    "Counts what makes the program wait for the device"
+    n = 0
+    def __torch_dispatch__(self, func, types, args=(), kw=None):
+        if func in (torch.ops.aten._local_scalar_dense.default, torch.ops.aten.is_nonzero.default): self.n += 1
+        return func(*args, **(kw or {}))
+
+def test_D37_batches_do_not_wait():
+    "fastai: reads the loss back from the device in every training batch, and each metric in every batch of validation"
+    m = Reads()
+    on,off = lambda s: m.__enter__(), lambda s: m.__exit__(None,None,None)
+    cbs = [at('before_train', on, order=70), at('after_train', off, order=-70), at('before_validate', on, order=70), at('after_validate', off, order=-70)]
+    learn = learner(n=100, nv=50, metrics=[mae, rmse], cbs=cbs)
+    with learn.no_bar(): learn.fit(2)   # the bar reads when it draws, a few times a second
+    assert m.n==0
+
+def calls_per_batch(learn, n):
+    "Python calls for each of the `n` batches, in the steady state"
+    counts = [0]
+    def count(frame, what, arg): counts[0] += what=='call'
+    marks = []
+    def mark(s):
+        if s.iter in (10, n-10): marks.append(counts[0])
+    learn.add_cb(at('before_batch', mark))
+    sys.setprofile(count)
+    try: learn.fit(1)
+    finally: sys.setprofile(None)
+    return (marks[1]-marks[0])/(n-20)
+
+def test_D38_deaf_callbacks_cost_nothing():
+    "fastai: 1912 Python calls a batch, and 280 more for each callback that hears nothing of it"
+    class Deaf(Callback):
+        def before_fit(self): pass
+        def after_epoch(self): pass
+    base = calls_per_batch(learner(60, 0), 60)
+    assert calls_per_batch(learner(60, 0, cbs=[Deaf() for _ in range(50)]), 60)<=base+1
+    assert base<200, base
+
+def test_D39_importing_is_light_and_devices_are_not_named():
+    "fastai: AMP and DDP say 'cuda', whatever there is"
+    root = Path(learnkit.__file__).parent
+    found = [(p.name, i) for p in root.rglob('*.py') for i,l in enumerate(p.read_text().splitlines()) if '.cuda(' in l or "autocast('cuda" in l]
+    assert not found
+
+def test_D40_deprecated_hooks():
+    "fastai: `register_backward_hook`, whose gradients are wrong for modules of several operations"
+    root = Path(learnkit.__file__).parent
+    assert not [p for p in root.rglob('*.py') if 'register_backward_hook' in p.read_text()]

@@ -1,0 +1,273 @@
+"""The disk fails, or the power does, at each call to the system that a save makes; files are damaged in every way. What was good stays
+good, the newest whole checkpoint is found, and a run that goes on ends as one that nobody disturbed."""
+import builtins, json, multiprocessing, os, random, re, resource, shutil, signal, tempfile, threading, warnings
+from pathlib import Path
+
+import pytest, torch
+
+from learnkit.all import Callback
+from learnkit.recovery.state import checkpoints, newest_checkpoint, read_checkpoint, write_checkpoint
+from test_resume import assert_same, end, equal, fit, learner
+
+pytestmark = pytest.mark.skipif(os.name!='posix', reason='calls of POSIX')
+torch.set_num_threads(1)
+
+# -- a system that fails
+
+class Killed(BaseException): pass
+
+class Failing:
+    "Inside `with`, call number `at` of those that change files fails; with `dead`, so does each one after it, as when the power is gone"
+    calls = 'open fsync replace unlink mkdir close'.split()
+    def __init__(self, at=None, dead=False, errno=5, only=calls+['write','flush']): self.at,self.dead,self.errno,self.only,self.n,self.seen,self.paths = at,dead,errno,only,0,[],[]
+
+    def call(self, name, f, *args, **kwargs):
+        if args and isinstance(args[0], (str,Path)): self.paths.append(Path(args[0]))
+        if name in self.only:
+            self.seen.append(name)
+            self.n += 1
+            if self.at is not None and (self.n-1==self.at or self.dead and self.n-1>self.at):
+                if name=='write' and self.n-1==self.at: f(args[0][:len(args[0])//2])   # half of it arrives
+                raise Killed() if self.dead else OSError(self.errno, os.strerror(self.errno))
+        return f(*args, **kwargs)
+
+    def __enter__(self):
+        self.old = {k:getattr(os, k) for k in self.calls},builtins.open
+        for k,f in self.old[0].items(): setattr(os, k, lambda *args, k=k, f=f, **kwargs: self.call(k, f, *args, **kwargs))
+        def _open(file, mode='r', *args, **kwargs):
+            f = self.call('open', self.old[1], file, mode, *args, **kwargs)
+            return File(f, self) if 'w' in mode else f
+        builtins.open = _open
+        return self
+
+    def __exit__(self, *args):
+        for k,f in self.old[0].items(): setattr(os, k, f)
+        builtins.open = self.old[1]
+
+class File:
+    "A file whose calls are counted"
+    def __init__(self, f, failing): self.f,self.failing = f,failing
+    def write(self, b): return self.failing.call('write', self.f.write, bytes(b))
+    def flush(self): return self.failing.call('flush', self.f.flush)
+    def fileno(self): return self.f.fileno()
+    def __enter__(self): return self
+    def __exit__(self, *args): self.f.close()
+
+@pytest.fixture(scope='module')
+def trained(tmp_path_factory):
+    "A Learner whose folder has one checkpoint"
+    learn = learner(tmp_path_factory.mktemp('trained'), every='1h', keep=1)
+    fit(learn, 1)
+    return learn
+
+def prepared(learn, folder, again):
+    "The folder as it is before the save that fails, and what is good in it"
+    shutil.rmtree(folder, ignore_errors=True)
+    learn.path,learn.train_iter = folder,7
+    learn.checkpoint.save(1, 0)
+    good = newest_checkpoint(learn.checkpoint.folder)[1]
+    with torch.no_grad(): learn.model[0].weight.add_(1)
+    learn.train_iter = 7 if again else 8
+    return good
+
+def whole(learn): return [read_checkpoint(p) for p in checkpoints(learn.checkpoint.folder)]
+
+@pytest.mark.parametrize('again', [False, True], ids=['new name', 'same name'])
+@pytest.mark.parametrize('fault', ['error', 'full', 'killed'])
+def test_at_each_call(fault, again, trained, tmp_path):
+    "Open, write, flush, fsync, rename, fsync of the folder, unlink: whichever fails, there is a whole checkpoint, the old or the new one, and nothing half"
+    learn,folder,kwargs = trained,tmp_path/'run',dict(error={}, full=dict(errno=28, only=['write','flush','fsync']), killed=dict(dead=True))[fault]
+    prepared(learn, folder, again)
+    with Failing(**kwargs) as counted: learn.checkpoint.save(1, 0)
+    assert {'write','fsync'} <= set(counted.seen) and (fault=='full' or {'replace','unlink','close'} <= set(counted.seen))
+    writes = [i for i,name in enumerate(counted.seen) if name=='write']
+    kept = {writes[0], writes[len(writes)//2], *writes[-2:]}   # the many in the middle are alike
+    for at in (i for i,name in enumerate(counted.seen) if name!='write' or i in kept):
+        old = prepared(learn, folder, again)
+        new = learn.run_state(1, 0)
+        with warnings.catch_warnings(), Failing(at, **kwargs):
+            warnings.simplefilter('ignore')
+            try: learn.checkpoint.save(1, 0)
+            except BaseException as e: assert fault=='killed', f'{at}: {e!r}'
+        learn.checkpoint.failed = None
+        state = newest_checkpoint(learn.checkpoint.folder)[1]
+        what = f'{at}: {counted.seen[at]}'
+        assert state is not None, what
+        assert any(equal(state['model'], s['model']) for s in (old, new)), what
+        with torch.no_grad(): learn.model[0].weight.add_(1)
+        learn.train_iter = 9
+        learn.checkpoint.save(1, 0)
+        assert equal(newest_checkpoint(learn.checkpoint.folder)[1]['model'], learn.model.state_dict()), what
+        assert not list(learn.checkpoint.folder.glob('.*')) and len(whole(learn))==1, what
+
+def test_the_order_of_the_calls(trained, tmp_path):
+    "Data on the disk, then its name, then the folder; only then the note; and only then what was there before goes"
+    prepared(trained, tmp_path/'run', True)
+    with Failing() as calls: trained.checkpoint.save(1, 0)
+    assert re.sub('(write )+', 'write ', ' '.join(c for c in calls.seen if c!='mkdir')+' ').strip()== \
+        'unlink open write flush fsync flush fsync replace open fsync close unlink open write flush fsync replace open fsync close unlink unlink unlink'
+
+@pytest.mark.skipif(not os.path.isdir('/dev/shm'), reason='no second file system')
+def test_nothing_goes_through_another_folder(trained, tmp_path, monkeypatch):
+    "A rename from another file system would be a copy"
+    monkeypatch.setattr(tempfile, 'tempdir', '/dev/shm')
+    monkeypatch.setenv('TMPDIR', '/dev/shm')
+    prepared(trained, tmp_path/'run', True)
+    with Failing() as calls: trained.checkpoint.save(1, 0)
+    assert calls.paths and all(p.is_relative_to(trained.checkpoint.folder) for p in calls.paths)
+
+@pytest.mark.parametrize('room,background', [(0, True), (1000, False)])
+def test_no_room_in_a_run(room, background, tmp_path):
+    "The system refuses what is larger than `room` from the third batch to the twelfth"
+    def run(folder):
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+        def limit(self):
+            if self.learn.train_iter in (3, 12): resource.setrlimit(resource.RLIMIT_FSIZE, (room if self.learn.train_iter==3 else hard, hard))
+        with warnings.catch_warnings(record=True) as w:
+            warnings.simplefilter('always')
+            learn = fit(learner(folder, every='1ba', background=background), cbs=Callback(before_batch=limit))
+        torch.save(dict(model=learn.model.state_dict(), said=sum('could not be written' in str(o.message) for o in w)), folder/'end.pt')
+    p = multiprocessing.get_context('fork').Process(target=run, args=(tmp_path,))
+    p.start(); p.join(60)
+    assert p.exitcode==0
+    res = torch.load(tmp_path/'end.pt', weights_only=True)
+    straight = fit(learner(tmp_path/'a'))
+    assert equal(res['model'], straight.model.state_dict()) and res['said']>=8
+    folder = tmp_path/'checkpoints'/'fit-1'
+    assert read_checkpoint(checkpoints(folder)[0])['train_iter']==21 and not list(folder.glob('.*'))
+
+# -- files that are damaged
+
+@pytest.fixture(scope='module')
+def three(tmp_path_factory):
+    "A folder with three checkpoints"
+    folder = tmp_path_factory.mktemp('three')
+    fit(learner(folder, every='7ba', keep=3))
+    return folder/'checkpoints'/'fit-1'
+
+def damaged(folder, name, data):
+    "The newest one is refused, with the name of the file, and the one before it used"
+    with warnings.catch_warnings(record=True) as w:
+        warnings.simplefilter('always')
+        path = newest_checkpoint(folder)[0]
+    new,old = checkpoints(folder)[:2]
+    assert path==old and any(name in str(o.message) for o in w), (name, len(data))
+
+def test_each_kind_of_damage_is_noticed(three, tmp_path):
+    new,old = checkpoints(three)[:2]
+    r = random.Random(0)
+    for name in (new.name, new.with_suffix('.json').name):
+        good = (three/name).read_bytes()
+        bits = range(0, 8*len(good), max(1, 8*len(good)//60))
+        for i in (i + r.randrange(8) for i in bits):
+            i = min(i, 8*len(good)-1)
+            (three/name).write_bytes(good[:i//8] + bytes([good[i//8] ^ 1<<i%8]) + good[i//8+1:])
+            if name.endswith('.pth') or note_differs(three/name, good): damaged(three, new.stem, good)
+        for k in range(100 if name==new.name else 10): (three/name).write_bytes(good[:len(good)*k//(100 if name==new.name else 10)]); damaged(three, new.stem, good)
+        for extra in (b'\0', b'}', good): (three/name).write_bytes(good + extra); damaged(three, new.stem, good)
+        (three/name).write_bytes((three/name.replace(new.stem, old.stem)).read_bytes()); damaged(three, new.stem, good)
+        (three/name).write_bytes(good)
+    assert newest_checkpoint(three)[0]==new
+
+def note_differs(path, good):
+    "Does a note say something else than before? Blanks in it may change."
+    try: return json.loads(path.read_bytes())!=json.loads(good)
+    except ValueError: return True
+
+def test_a_file_that_is_gone(three, tmp_path):
+    new,old = checkpoints(three)[:2]
+    data = new.read_bytes()
+    new.unlink()
+    damaged(three, new.name, b'')
+    new.write_bytes(data)
+    note = new.with_suffix('.json')
+    text = note.read_bytes()
+    note.unlink()
+    assert newest_checkpoint(three)[0]==old
+    with pytest.raises(ValueError, match=f'no {note.name} beside it'): read_checkpoint(new)
+    note.write_bytes(text)
+
+def test_all_of_them_damaged(three, tmp_path):
+    "There is nothing to go on from: the run begins anew, and says so for each file"
+    folder = tmp_path/'checkpoints'/'fit-1'
+    shutil.copytree(three, folder)
+    for p in folder.glob('*.pth'): p.write_bytes(p.read_bytes()[:-1])
+    with pytest.warns(UserWarning) as w: learn = fit(learner(tmp_path))
+    assert sum('The one before it is used' in str(o.message) for o in w)==3
+    assert_same(end(fit(learner(tmp_path/'a'))), end(learn))
+
+def parts(state):
+    "The dicts in a state, and the keys of each that must be there"
+    yield state,[*state]
+    yield state['model'],[*state['model']]
+    yield state['opt'],['state','param_groups']
+    yield state['opt']['state'][0],['step','exp_avg','exp_avg_sq']
+    yield state['opt']['param_groups'][0],['lr','betas','eps','weight_decay','params']
+    yield state['rng'],['random_state','torch_state']
+
+def test_each_part_must_be_there(tmp_path):
+    "A checkpoint that lacks a part is refused, the message says which, and the Learner is as it was"
+    learn = fit(learner(tmp_path))
+    before = end(learn)
+    def state(): return learn.run_state(3, copy=True)
+    for i,(_,keys) in enumerate(parts(state())):
+        for k in keys:
+            lacks = state()
+            del list(parts(lacks))[i][0][k]
+            with pytest.raises(ValueError, match='param_groups' if k=='params' else k): learn.restore(lacks)
+    assert_same(before, end(learn))
+
+def test_what_a_callback_had_is_missed(tmp_path):
+    "Callbacks may come and go between the runs, so this is a warning"
+    learn = fit(learner(tmp_path))
+    state = learn.run_state(3)
+    for k in [k for k,cb in ((cb.key,cb) for cb in learn.cbs) if k in state['cbs']]:
+        with pytest.warns(UserWarning, match=f'no state for {k}, which starts anew'): learn.restore({**state, 'cbs':{n:s for n,s in state['cbs'].items() if n!=k}})
+
+# -- written while the training goes on
+
+def test_in_the_background_it_is_as_it_was_at_the_save(tmp_path, monkeypatch):
+    "The writer is held until three batches later"
+    held,states = threading.Event(),{}
+    def late(state, path, **info): assert held.wait(30); return write_checkpoint(state, path, **info)
+    monkeypatch.setattr('learnkit.recovery.checkpoint.write_checkpoint', late)
+    def look(self):
+        learn = self.learn
+        if learn.train_iter==4: states[4] = learn.run_state(0, 4, copy=True)
+        if learn.train_iter==6: held.set()
+    late_cb = Callback(before_save_checkpoint=look, after_batch=look)
+    learn = learner(tmp_path, every='4ba', keep=9, background=True)
+    fit(learn, 1, cbs=late_cb)
+    saved = read_checkpoint(learn.checkpoint.folder/'step-00000004.pth')
+    assert not equal(saved['model'], {k:v for k,v in learn.model.state_dict().items()})
+    assert_same({k:states[4][k] for k in ('model','opt','rng','grads')}, {k:saved[k] for k in ('model','opt','rng','grads')})
+
+def test_a_writer_that_fails_is_heard_of_at_the_next_batch(tmp_path, monkeypatch):
+    def fails(*args, **kwargs): raise OSError(28, 'No space left on device')
+    monkeypatch.setattr('learnkit.recovery.checkpoint.write_checkpoint', fails)
+    def wait(self):
+        if self.learn.checkpoint.thread: self.learn.checkpoint.thread.join()
+    learn = learner(tmp_path, every='4ba', background=True, on_error='raise')
+    with pytest.raises(OSError, match='No space left'): fit(learn, cbs=Callback(before_batch=wait))
+    assert learn.train_iter==5
+
+def test_a_writer_that_fails_at_the_end(tmp_path, monkeypatch):
+    def fails(*args, **kwargs): raise OSError(28, 'No space left on device')
+    monkeypatch.setattr('learnkit.recovery.checkpoint.write_checkpoint', fails)
+    with pytest.raises(OSError, match='No space left'): fit(learner(tmp_path, every='1h', background=True, on_error='raise'))
+
+def test_killed_while_it_is_written_in_the_background(tmp_path):
+    "The process ends when half of the second checkpoint is written"
+    def run(folder):
+        class Half(Failing):
+            def call(self, name, f, *args, **kwargs):
+                if name=='write' and 'step-00000004' in str(self.paths[-1]) and threading.current_thread() is not threading.main_thread(): os._exit(9)
+                return super().call(name, f, *args, **kwargs)
+        with Half(): fit(learner(folder, every='2ba', background=True))
+    p = multiprocessing.get_context('fork').Process(target=run, args=(tmp_path/'b',))
+    p.start(); p.join(60)
+    folder = tmp_path/'b'/'checkpoints'/'fit-1'
+    assert p.exitcode==9 and [o.stem for o in checkpoints(folder)]==['step-00000002'] and list(folder.glob('.*.tmp'))
+    assert_same(end(fit(learner(tmp_path/'a'))), end(fit(learner(tmp_path/'b'))))
+    assert not list(folder.glob('.*'))

@@ -1,0 +1,9 @@
+"""A run that is killed at random moments, and started again each time, ends as one that nobody killed. The long version: python tests/faults/killed.py 100"""
+import os, pytest
+from killed import compare
+
+@pytest.mark.skipif(os.name!='posix', reason='kills a process group')
+@pytest.mark.parametrize('seed', [1])
+def test_killed(seed):
+    kills,differs,cfg = compare(seed, most=5)
+    assert not differs, f'{differs} differ after {kills} kills, with {cfg}'

@@ -1,0 +1,283 @@
+"""Real signals to real processes: the batch is finished, a checkpoint is there, the status says which signal it was, and the run that
+goes on ends as one that nobody stopped, to the last bit."""
+import os, signal, subprocess, sys, threading, time, traceback
+from pathlib import Path
+
+import pytest, torch
+
+from learnkit.all import Adam, Callback, CancelFit
+from learnkit.recovery.checkpoint import CheckpointCallback
+from learnkit.recovery.signals import StopOnSignal, as_signal, ending
+from learnkit.recovery.state import checkpoint_info, checkpoints
+from toys import learner
+
+pytestmark = pytest.mark.skipif(os.name!='posix', reason='signals of POSIX')
+here = Path(__file__).resolve().parents[1]
+
+script = '''
+import os, random, signal, sys, time
+sys.path[:0] = [{root!r}]
+signal.signal(signal.SIGINT, signal.default_int_handler)   # a job in the background may have it ignored
+signal.signal(signal.SIGTERM, signal.SIG_DFL)
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, Dataset
+from learnkit.all import Adam, Callback, Learner, Recorder, TrainEvalCallback, get_random_states, set_seed
+from learnkit.recovery.state import plain
+from learnkit.recovery.checkpoint import CheckpointCallback
+from learnkit.recovery.signals import StopOnSignal
+torch.set_num_threads(1)
+folder,workers,event,batch,training,slow = {args!r}
+
+class Noisy(Dataset):
+    def __len__(self): return 24
+    def __getitem__(self, i):
+        if slow: time.sleep(.05)
+        x = torch.tensor([i/24, random.random(), float(torch.rand(())), 1.])
+        return x, x.sum()[None]
+
+class Mark(Callback):
+    "Tells the test that the run is at the place where the signal is to come, and waits for it there"
+    order = 50
+    def here(self):
+        learn = self.learn
+        if training not in (learn.training, None) or learn.epoch!=1 or (training is not None and learn.iter!=batch) or os.path.exists(folder+'/marked'): return
+        open(folder+'/marked', 'w').close()
+        end = time.monotonic() + 5
+        while not learn.stop_on_signal.heard and time.monotonic()<end: time.sleep(.01)
+        if os.path.exists(folder+'/twice'): open(folder+'/again', 'w').close(); time.sleep(5); print('not reached')
+if event: setattr(Mark, event, Mark.here)
+
+set_seed(0)
+model = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Dropout(.3), nn.Linear(8, 1))
+dls = DataLoader(Noisy(), 4, shuffle=True, num_workers=workers),DataLoader(Noisy(), 8)
+learn = Learner(dls, model, nn.MSELoss(), Adam, lr=.01, path=folder, default_cbs=False,
+                cbs=[TrainEvalCallback, Recorder, CheckpointCallback('1ep'), StopOnSignal(), Mark])
+learn.logger = lambda row: None
+try: learn.fit(3, resume='auto')
+finally:
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+torch.save(plain(dict(model=model.state_dict(), opt=learn.opt.state_dict(), rng=get_random_states(), losses=learn.recorder.smooth_loss.raw)), folder+'/end.pt')
+'''
+
+def start(folder, workers=0, event=None, batch=0, training=True, slow=False, new=False):
+    "A process of its own, which leads its group: a new Python, or a copy of this one, which has all imports done"
+    folder.mkdir(exist_ok=True)
+    code = script.format(root=str(here.parent), args=(str(folder), workers, event, batch, training, slow))
+    if new: return subprocess.Popen([sys.executable, '-W', 'ignore', '-c', code], stdout=open(folder/'log', 'w'), stderr=subprocess.STDOUT, start_new_session=True)
+    return Copy(code, folder/'log')
+
+class Copy:
+    "A copy of this process that runs `code`, and ends as Python does; with the methods of `Popen`"
+    def __init__(self, code, log):
+        self.returncode,self.pid = None,os.fork()
+        if self.pid: return
+        status = 1
+        try:
+            os.setsid()
+            for fd in (1,2): os.dup2(os.open(log, os.O_WRONLY|os.O_CREAT|os.O_APPEND), fd)
+            exec(compile(code, 'script', 'exec'), {'__name__':'__main__'})
+            status = 0
+        except SystemExit as e: status = e.code
+        except KeyboardInterrupt: signal.signal(signal.SIGINT, signal.SIG_DFL); os.kill(os.getpid(), signal.SIGINT)
+        except BaseException: traceback.print_exc(file=open(log, 'a'))
+        finally: os._exit(status)
+
+    def poll(self):
+        if self.returncode is None:
+            pid,status = os.waitpid(self.pid, os.WNOHANG)
+            if pid: self.returncode = os.waitstatus_to_exitcode(status)
+        return self.returncode
+
+    def wait(self, timeout):
+        end = time.monotonic() + timeout
+        while self.poll() is None and time.monotonic()<end: time.sleep(.01)
+        assert self.returncode is not None, 'it hangs'
+
+def finish(p, folder, status=0):
+    p.wait(timeout=60)
+    log = (folder/'log').read_text()
+    assert p.returncode==status, f'{p.returncode}\n{log}'
+    return log
+
+def wait_for(file, p):
+    while not file.exists():
+        assert p.poll() is None, (file.parent/'log').read_text()
+        time.sleep(.01)
+
+def stop(folder, number, status, group=False, **kwargs):
+    "Start a run, send the signal where it waits for it"
+    p = start(folder, **kwargs)
+    wait_for(folder/'marked', p)
+    (os.killpg if group else os.kill)(p.pid, number)
+    return finish(p, folder, status)
+
+def same(a, b):
+    if isinstance(a, torch.Tensor): return torch.equal(a, b)
+    if isinstance(a, dict): return a.keys()==b.keys() and all(same(a[k], b[k]) for k in a)
+    if isinstance(a, (list,tuple)): return len(a)==len(b) and all(map(same, a, b))
+    return a==b
+
+@pytest.fixture(scope='module')
+def straight(tmp_path_factory):
+    learner(opt_func=Adam, path=tmp_path_factory.mktemp('warm'), cbs=CheckpointCallback()).fit(1)   # what torch imports at the first step, the copies have then
+    folder = tmp_path_factory.mktemp('straight')
+    finish(start(folder), folder)
+    return torch.load(folder/'end.pt', weights_only=True)
+
+def newest(folder):
+    info = checkpoint_info(checkpoints(folder/'checkpoints'/'fit-1')[0])
+    return info['epoch'],info['done']
+
+def goes_on(folder, straight, **kwargs):
+    finish(start(folder, **kwargs), folder)
+    assert same(torch.load(folder/'end.pt', weights_only=True), straight)
+
+# 3 epochs of 6 batches; the run is stopped in the second
+@pytest.mark.parametrize('number,status,workers,event,batch,training,at', [
+    (signal.SIGTERM, 143, 0, 'after_pred',    2, True,  (1,3)),
+    (signal.SIGINT,   -2, 2, 'after_backward',0, True,  (1,1)),   # Python ends by the signal itself when KeyboardInterrupt comes to the top
+    (signal.SIGTERM, 143, 2, 'after_step',    5, True,  (1,6)),
+    (signal.SIGTERM, 143, 0, 'after_pred',    1, False, (1,0)),   # validation: the last checkpoint stands
+    (signal.SIGTERM, 143, 0, 'before_epoch',  0, None,  (1,1)),
+])
+def test_stopped_and_gone_on(number, status, workers, event, batch, training, at, straight, tmp_path):
+    err = stop(tmp_path, number, status, workers=workers, event=event, batch=batch, training=training)
+    assert newest(tmp_path)==at, err
+    goes_on(tmp_path, straight, workers=2-workers)
+
+def test_a_python_of_its_own(straight, tmp_path):
+    stop(tmp_path, signal.SIGTERM, 143, event='after_loss', batch=1, new=True)
+    assert newest(tmp_path)==(1,2)
+    goes_on(tmp_path, straight)
+
+@pytest.mark.parametrize('number,status', [(signal.SIGTERM, 143), (signal.SIGINT, -2)])
+def test_a_signal_to_the_workers_too(number, status, straight, tmp_path):
+    "As a scheduler does, which ends all processes of a job, and as the keyboard does"
+    stop(tmp_path, number, status, group=True, workers=2, event='after_pred', batch=3)
+    assert newest(tmp_path)==(1,4)
+    goes_on(tmp_path, straight)
+
+def test_while_it_waits_for_a_worker(straight, tmp_path):
+    p = start(tmp_path, workers=1, event='before_batch', batch=0, slow=True)
+    wait_for(tmp_path/'marked', p)
+    os.killpg(p.pid, signal.SIGTERM)
+    finish(p, tmp_path, 143)
+    assert newest(tmp_path)==(1,1)
+    goes_on(tmp_path, straight)
+
+@pytest.mark.parametrize('number,status', [(signal.SIGTERM, 143), (signal.SIGINT, -2)])
+def test_twice_is_at_once(number, status, tmp_path):
+    (tmp_path/'twice').touch()
+    p = start(tmp_path, event='after_pred', batch=2)
+    wait_for(tmp_path/'marked', p)
+    os.kill(p.pid, number)
+    wait_for(tmp_path/'again', p)
+    os.kill(p.pid, number)
+    assert 'not reached' not in finish(p, tmp_path, status)
+    assert newest(tmp_path)==(1,0)
+
+# -- in this process
+
+@pytest.fixture
+def at_a_keyboard():
+    old = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, old)
+
+def send(event, number, i=1):
+    def f(self):
+        if self.learn.iter==i: signal.raise_signal(number)
+    return Callback(**{event:f})
+
+# at this place of the second of two epochs of three batches -> what the newest checkpoint says
+_training = 'before_fetch after_fetch before_batch before_pred after_pred before_loss after_loss before_backward after_backward before_step after_step before_zero_grad after_zero_grad after_batch'.split()
+_places = {**{e:(1,2) for e in _training}, 'after_batch':(1,3), 'before_epoch':(1,1), 'before_train':(1,1), 'after_train':(1,0), 'before_validate':(1,0), 'after_validate':(2,0), 'after_epoch':(2,0), 'after_fit':(2,0), 'cleanup':(2,0)}
+
+@pytest.mark.parametrize('event,number', [*((e, signal.SIGTERM) for e in _places), *((e, s) for e in ('after_pred', 'after_validate') for s in (signal.SIGINT, signal.SIGUSR1))])
+def test_at_every_event(event, number, at_a_keyboard, tmp_path):
+    "It ends as the signal would, with a checkpoint of the batch at hand; handlers are put back; and the run that goes on ends as one that was not stopped"
+    def make(folder, **kwargs): return learner(n=3, opt_func=Adam, path=folder, cbs=[CheckpointCallback('1ep'), StopOnSignal(['SIGTERM','SIGINT','SIGUSR1'])], **kwargs)
+    def now(self):
+        learn = self.learn
+        if learn.epoch==1 and (event not in _training or learn.training and learn.iter==1): signal.raise_signal(number)
+    late = Callback(**{event:now})
+    late.order = 200 if event!='cleanup' else 102   # cleanups come in reverse order
+    before = [signal.getsignal(s) for s in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGCHLD)]
+    learn = make(tmp_path/'b')
+    with pytest.raises(KeyboardInterrupt if number==signal.SIGINT else SystemExit) as e: learn.fit(2, cbs=late)
+    if number!=signal.SIGINT: assert e.value.code==128+number
+    assert before==[signal.getsignal(s) for s in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGCHLD)]
+    assert newest(tmp_path/'b')==_places[event]
+    resumed,straight = make(tmp_path/'b'),make(tmp_path/'a')
+    resumed.fit(2, resume='auto')
+    straight.fit(2)
+    assert same(resumed.model.state_dict(), straight.model.state_dict()) and same(resumed.opt.state_dict(), straight.opt.state_dict())
+
+def test_what_was_heard_is_forgotten(at_a_keyboard):
+    "The next fit begins anew, even one that is cancelled before it does"
+    learn = learner(n=4, cbs=[StopOnSignal('SIGINT')])
+    with pytest.warns(UserWarning, match='nothing is saved'), pytest.raises(KeyboardInterrupt): learn.fit(2, cbs=send('after_pred', signal.SIGINT))
+    def cancel(self): raise CancelFit
+    first = Callback(before_fit=cancel)
+    first.order = -100
+    learn.fit(1, cbs=first)
+
+def test_a_notebook_goes_on(at_a_keyboard):
+    learn = learner(n=4, cbs=[StopOnSignal('SIGINT')])
+    with pytest.warns(UserWarning, match='nothing is saved'), pytest.raises(KeyboardInterrupt): learn.fit(2, cbs=send('after_pred', signal.SIGINT))
+    assert learn.train_iter==2 and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    learn.fit(1)
+
+@pytest.mark.parametrize('event', ['before_fit', 'before_epoch', 'after_pred', 'after_step', 'after_validate', 'after_fit'])
+def test_handlers_are_put_back_whatever_fails(event, at_a_keyboard):
+    def fail(self): raise ValueError('no')
+    before = [signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD)]
+    with pytest.raises(ValueError, match='no'): learner(cbs=StopOnSignal()).fit(1, cbs=Callback(**{event:fail}))
+    assert before==[signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD)]
+
+def test_what_is_ignored_stays_ignored():
+    old = signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+    try:
+        learn = learner(cbs=StopOnSignal('SIGUSR1'))
+        learn.fit(1, cbs=send('after_pred', signal.SIGUSR1))
+        assert learn.train_iter==3 and signal.getsignal(signal.SIGUSR1) is signal.SIG_IGN
+    finally: signal.signal(signal.SIGUSR1, old)
+
+def test_at_the_end_of_the_fit():
+    learn = learner(cbs=StopOnSignal('SIGUSR1'))
+    def late(self): signal.raise_signal(signal.SIGUSR1)
+    with pytest.raises(SystemExit) as e: learn.fit(1, cbs=Callback(after_epoch=late))
+    assert e.value.code==128+signal.SIGUSR1 and len(learn.recorder.history)==1
+
+def test_only_in_a_fit():
+    learn = learner(cbs=StopOnSignal())
+    before = signal.getsignal(signal.SIGTERM)
+    seen = []
+    learn.get_preds(cbs=Callback(after_pred=lambda self: seen.append(signal.getsignal(signal.SIGTERM))))
+    learn.validate()
+    assert set(seen)=={before}
+
+def test_only_in_the_main_thread():
+    learn,errors = learner(cbs=StopOnSignal()),[]
+    def go():
+        try: learn.fit(1)
+        except RuntimeError as e: errors.append(str(e))
+    t = threading.Thread(target=go); t.start(); t.join()
+    assert 'main thread' in errors[0]
+
+def test_not_at_import():
+    code = 'import signal; b = [signal.getsignal(s) for s in signal.valid_signals()]; import learnkit.recovery.signals as m; m.StopOnSignal(); assert b==[signal.getsignal(s) for s in signal.valid_signals()]'
+    subprocess.run([sys.executable, '-c', code], check=True, env={**os.environ, 'PYTHONPATH':str(here.parent)})
+
+@pytest.mark.parametrize('bad,words', [('TERM', 'is no signal'), (0, 'is no signal'), (signal.SIGKILL, 'SIGKILL'), (['SIGTERM','SIGSTOP'], 'SIGSTOP')])
+def test_bad_settings(bad, words):
+    with pytest.raises(ValueError, match=words): StopOnSignal(bad)
+
+def test_statuses():
+    assert isinstance(ending(signal.SIGINT), KeyboardInterrupt) and ending(signal.SIGUSR1).code==128+signal.SIGUSR1 and as_signal(15) is signal.SIGTERM
+
+def test_a_callback_may_replace_the_exception():
+    def other(self): self.learn.exc = KeyError('another')
+    def fail(self): raise ValueError('first')
+    with pytest.raises(KeyError, match='another') as e: learner().fit(1, cbs=Callback(after_pred=fail, after_exception=other))

@@ -1,0 +1,264 @@
+"""Data that cannot be indexed but knows its place: a run goes on from it without making an item again, and ends as one that was not stopped."""
+import multiprocessing as mp, os, random, warnings
+from itertools import count
+
+import numpy as np, pytest, torch
+from torch import nn
+from torch.utils.data import DataLoader, Dataset, IterableDataset, Sampler, get_worker_info
+
+from learnkit.recovery.checkpoint import CheckpointCallback
+from learnkit.callback import Callback
+from learnkit.events import CancelBatch, CancelTrain
+from learnkit.feed.limit import LimitBatches
+from learnkit.recovery.state import checkpoints, read_checkpoint, write_checkpoint
+from learnkit.data import DataLoaders
+from learnkit.feed.order import Ordered, is_stateful, reseed, written_down
+from test_resume import Crash, assert_same, end, fit
+from test_resume import learner as _learner
+
+BS,PER,N = 4,4,14   # 4 batches an epoch, the last one is short
+
+class Made:
+    "How often items were made, in this process and its workers"
+    count = mp.Value('i')
+    @classmethod
+    def one(cls):
+        with cls.count.get_lock(): cls.count.value += 1
+
+class Source(IterableDataset):
+    "Draws from a generator of its own, which goes on from epoch to epoch, and from the global ones where `globally`; knows its place"
+    def __init__(self, globally=False): self.i,self.at,self.g,self.globally = 0,0,torch.Generator().manual_seed(5),globally
+    def __iter__(self):
+        info = get_worker_info()
+        k,n = (0,1) if info is None else (info.id,info.num_workers)
+        self.i,self.at = self.at,0
+        while self.i<N//n:
+            self.i += 1
+            Made.one()
+            x = torch.cat([torch.rand(3, generator=self.g), torch.tensor([float(self.i*n+k)])])
+            if self.globally: x = x + torch.rand(4) + random.random() + float(np.random.rand())
+            yield x, x.sum()[None]/10
+    def state_dict(self): return dict(i=self.i, g=self.g.get_state())
+    def load_state_dict(self, d): self.at = d['i']; self.g.set_state(d['g'])
+
+class Rewound(Source):
+    "At its end it's at its beginning again"
+    def __iter__(self):
+        yield from super().__iter__()
+        self.i = 0
+
+class Own:
+    "A loader of some other library: no `Dataset`, no `len`, no end"
+    def __init__(self): self.i = 0
+    def __iter__(self):
+        for self.i in count(self.i+1):
+            Made.one()
+            x = torch.full((BS,4), self.i/9.) + torch.rand(BS, 4)
+            yield x, x.sum(1, keepdim=True)
+    def state_dict(self): return dict(i=self.i, deep=[(1, 'a', None)])
+    def load_state_dict(self, d): assert d['deep']==[(1, 'a', None)]; self.i = d['i']
+
+@pytest.fixture(autouse=True, scope='module')
+def no_fsync():
+    "That files are on the disk is tested elsewhere; here it takes the longest"
+    with pytest.MonkeyPatch.context() as m: m.setattr(os, 'fsync', lambda fd: None); yield
+
+loaders = []
+def stateful_loader(*args, **kwargs):
+    loaders.append(pytest.importorskip('torchdata.stateful_dataloader').StatefulDataLoader(*args, **kwargs))
+    return loaders[-1]
+
+@pytest.fixture(autouse=True)
+def no_workers_are_left():
+    "The garbage collector would wait 5 s for each"
+    yield
+    for it in [dl._iterator for dl in loaders]:
+        if hasattr(it, '_shutdown_workers'): it._shutdown_workers()
+    loaders.clear()
+
+def learner(path, data, cbs=(), **kwargs):
+    return _learner(path, [*cbs, *([lambda: LimitBatches(PER)] if data is Own else [])], data=data, **{'every':'1ba', **kwargs})
+
+def stopped(make, *crashes, n=3):
+    "Run, crash, run again, …; and how many items were made since the last start"
+    for crash in crashes:
+        with pytest.raises(SystemError): fit(make(), n, cbs=crash)
+        random.random(), torch.rand(3), np.random.rand()
+    Made.count.value = 0
+    return fit(make(), n)
+
+DATA = dict(dataset=lambda: DataLoader(Source(True), BS), rewound=lambda: DataLoader(Rewound(), BS), own=Own, torchdata=lambda: stateful_loader(Source(True), BS),
+            workers=lambda: stateful_loader(Source(), BS, num_workers=2))
+
+@pytest.fixture(scope='module')
+def straight(tmp_path_factory):
+    "The end of a run that was not stopped, for each kind of data"
+    ends = {}
+    def get(kind):
+        if kind not in ends: ends[kind] = end(fit(learner(tmp_path_factory.mktemp(kind), DATA[kind])))
+        return ends[kind]
+    return get
+
+@pytest.mark.parametrize('k', range(1, 3*PER+1))
+@pytest.mark.parametrize('kind', ['dataset','rewound','own','torchdata'])
+def test_at_every_batch_and_no_item_is_made_again(kind, k, straight, tmp_path):
+    whole = straight(kind)
+    learn = stopped(lambda: learner(tmp_path, DATA[kind]), Crash(k))
+    assert_same(whole, end(learn))
+    assert Made.count.value==(3*PER-k if kind=='own' else 3*N - k//PER*N - k%PER*BS)
+
+@pytest.mark.parametrize('k', [1, 2, 4, 5, 6, 9, 12])
+def test_in_workers(k, straight, tmp_path):
+    "Each worker has its own part of the data, and its own place"
+    whole = straight('workers')
+    assert_same(whole, end(stopped(lambda: learner(tmp_path, DATA['workers']), Crash(k))))
+    assert Made.count.value==3*N - k//PER*N - sum((4, 4, 3, 3)[:k%PER])
+
+@pytest.mark.parametrize('kind', ['dataset','rewound','own','torchdata'])
+def test_crash_after_crash(kind, straight, tmp_path):
+    whole = straight(kind)
+    assert_same(whole, end(stopped(lambda: learner(tmp_path, DATA[kind]), *(Crash(k) for k in (2, 3, 4, 6, 9, 10)))))
+
+@pytest.mark.parametrize('every', ['3ba', '1ep', '2ep'])
+@pytest.mark.parametrize('kind', ['dataset','own','torchdata'])
+def test_how_often_does_not_matter(kind, every, straight, tmp_path):
+    assert_same(straight(kind), end(stopped(lambda: learner(tmp_path, DATA[kind], every=every), Crash(6), Crash(11))))
+
+class Noisy(Dataset):
+    "Draws from all three global generators; has indices"
+    def __len__(self): return N
+    def __getitem__(self, i):
+        x = torch.tensor([i/N, random.random(), float(np.random.rand()), float(torch.rand(()))])
+        return x, x.sum()[None]
+
+def test_with_indices_it_counts(tmp_path):
+    "A `StatefulDataLoader` whose data set has indices: exact with augmentation in workers, and their number may change"
+    workers = iter((2, 0, 2))
+    whole = end(fit(learner(tmp_path/'a', lambda: stateful_loader(Noisy(), BS, shuffle=True))))
+    assert_same(whole, end(stopped(lambda: learner(tmp_path/'b', lambda: stateful_loader(Noisy(), BS, shuffle=True, num_workers=next(workers))), Crash(3), Crash(6))))
+
+class Mapped(Noisy):
+    "Has indices, and a state too"
+    made = 0
+    def __getitem__(self, i): self.made += 1; Made.one(); return torch.full((4,), self.made/9.), torch.ones(1)
+    def state_dict(self): return dict(made=self.made)
+    def load_state_dict(self, d): self.made = d['made']
+
+def test_a_data_set_with_indices_and_a_state(tmp_path):
+    data = lambda: stateful_loader(Mapped(), BS, generator=torch.Generator(), shuffle=True)
+    assert_same(end(fit(learner(tmp_path/'a', data))), end(stopped(lambda: learner(tmp_path/'b', data), Crash(3), Crash(6))))
+    assert Made.count.value==3*N - N - 2*BS
+
+class Shuffled(Sampler):
+    "Has generators of its own, and no more"
+    def __init__(self): self.gens = dict; self.py,self.np,self.th = random.Random(),np.random.default_rng(),torch.Generator(); self.th.seed()
+    def __len__(self): return N
+    def __iter__(self):
+        idxs = [int(i) for i in self.np.permutation(N)]
+        self.py.shuffle(idxs)
+        return iter([idxs[i] for i in torch.randperm(N, generator=self.th)])
+
+def test_a_sampler_with_generators_of_its_own(tmp_path):
+    data = lambda: DataLoader(Noisy(), BS, sampler=Shuffled())
+    assert_same(end(fit(learner(tmp_path/'a', data))), end(stopped(lambda: learner(tmp_path/'b', data), Crash(3), Crash(6))))
+
+class Cut(Callback):
+    "Breaks the training off after two batches"
+    order = 200
+    def after_batch(self):
+        if self.training and self.learn.mode=='fit' and self.iter==1: raise CancelTrain
+
+@pytest.mark.parametrize('kind', ['torchdata', 'own'])
+@pytest.mark.parametrize('every,k', [('1ba',1), ('1ba',3), ('1ep',3), ('1ep',5)])
+def test_epochs_that_are_broken_off(kind, every, k, tmp_path):
+    "A `DataLoader` begins anew in the next epoch, a stream goes on"
+    kind,data = (kind, Own) if kind=='own' else (kind, lambda: stateful_loader(Plain(), BS))
+    def make(path): return learner(path, data, [Cut], every=every)
+    assert_same(end(fit(make(tmp_path/'a'))), end(stopped(lambda: make(tmp_path/'b'), Crash(k))))
+
+class Plain(Source):
+    "Without a memory from epoch to epoch"
+    def __iter__(self):
+        if self.at==0: self.g.manual_seed(3)
+        return super().__iter__()
+
+class Odd(Own):
+    "Its state is nothing that a checkpoint can hold"
+    def state_dict(self): return dict(i=self.i, who=self)
+    def load_state_dict(self, d): raise AssertionError('it was never saved')
+
+def test_a_state_that_cannot_be_saved(tmp_path, capsys):
+    "… is said once, and what it costs; the run goes through the data again, and is the same"
+    def make(path): return _learner(path, [lambda: LimitBatches(PER)], data=Odd, every='1ba')
+    with warnings.catch_warnings(record=True) as w:
+        warnings.simplefilter('always')
+        fit(make(tmp_path/'a'), 1)
+    told = [str(o.message) for o in w if 'place.keeper.who' in str(o.message)]
+    assert len(told)==1 and 'is a Odd' in told[0] and 'will go through the first batches of its epoch again' in told[0]
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')
+        whole,resumed = end(fit(make(tmp_path/'b'), 1)),end(stopped(lambda: make(tmp_path/'c'), Crash(3), n=1))
+    assert_same(whole, resumed)
+    assert 'its first 3 batches are gone through again, untrained' in capsys.readouterr().out
+
+@pytest.mark.parametrize('kind', ['dataset','own'])
+def test_a_checkpoint_without_a_place(kind, straight, tmp_path, capsys):
+    "Of an earlier version: gone through again, and said so"
+    with pytest.raises(SystemError): fit(learner(tmp_path, DATA[kind]), cbs=Crash(3))
+    learn = learner(tmp_path, DATA[kind])
+    folder = tmp_path/'checkpoints'/'fit-1'
+    state = read_checkpoint(checkpoints(folder)[0]); del state['place']
+    write_checkpoint(state, checkpoints(folder)[0])
+    Made.count.value = 0
+    assert_same(straight(kind), end(fit(learn)))
+    assert 'its first 3 batches are gone through again' in capsys.readouterr().out and Made.count.value>=(3*N if kind=='dataset' else 3*PER)
+
+def test_only_data_is_in_the_file(tmp_path):
+    for kind in ('dataset','own','torchdata'):
+        learn = fit(learner(tmp_path/kind, DATA[kind]), 1)
+        places = [torch.load(p, weights_only=True)['place'] for p in checkpoints(learn.checkpoint.folder)]
+        assert places and all(p['keeper'] for p in places)
+
+def test_it_is_a_snapshot(tmp_path):
+    "What the data set does later is not in a checkpoint that is written in the background"
+    whole = end(fit(learner(tmp_path/'a', DATA['dataset'], background=True)))
+    assert_same(whole, end(stopped(lambda: learner(tmp_path/'b', DATA['dataset'], background=True), Crash(3), Crash(7))))
+
+def test_a_loader_that_does_not_take_its_state(tmp_path):
+    with pytest.raises(SystemError): fit(learner(tmp_path, Own), cbs=Crash(2))
+    class Other(Own):
+        def load_state_dict(self, d): raise KeyError('j')
+    with pytest.raises(KeyError) as e: fit(_learner(tmp_path, [lambda: LimitBatches(PER)], data=Other, every='1ba'))
+    assert any('the checkpoint' in n and 'Other' in n for n in e.value.__notes__)
+
+def test_data_may_cancel_its_batch(tmp_path):
+    "A data set that skips a batch does not end the epoch"
+    class Skips(Noisy):
+        def __getitem__(self, i):
+            if i==5: raise CancelBatch
+            return super().__getitem__(i)
+    learn = fit(learner(tmp_path, lambda: DataLoader(Skips(), BS)), 1)
+    assert learn.train_iter==PER
+
+def test_what_is_stateful():
+    class Half:
+        def state_dict(self): pass
+    assert is_stateful(Own()) and not is_stateful(Half()) and not is_stateful(None) and not is_stateful([1])
+
+def test_no_state_is_asked_before_the_data_is_gone_through():
+    "To ask a `StatefulDataLoader` for its state begins it, which draws a random number, or starts workers"
+    class Asked(Own):
+        def state_dict(self): raise AssertionError('too early')
+    assert Ordered(Asked(), 0).place(0) is None
+
+def nodes():
+    "torchdata's other way to make batches"
+    tn = pytest.importorskip('torchdata.nodes')
+    def collate(xs): x = torch.stack(xs); return x, x.sum(1, keepdim=True)/10
+    batches = tn.Batcher(tn.IterableWrapper([torch.tensor([float(i), 1., 2., 3.]) for i in range(N)]), BS, drop_last=False)
+    return tn.Loader(tn.ParallelMapper(batches, collate, num_workers=1, method='thread'), restart_on_stop_iteration=False)
+
+@pytest.mark.parametrize('cbs,every,k', [((), '1ba', 1), ((), '1ba', 4), ((), '1ba', 6), ((), '1ep', 6), ((Cut,), '1ba', 3), ((Cut,), '1ep', 3)])
+def test_nodes(cbs, every, k, tmp_path):
+    def make(path): return learner(path, nodes, cbs, every=every)
+    assert_same(end(fit(make(tmp_path/'a'))), end(stopped(lambda: make(tmp_path/'b'), Crash(k))))

@@ -1,0 +1,575 @@
+"""Trouble is put into a run on purpose: losses and gradients that are not finite, batches that do not fit into memory, loader workers that die,
+callbacks that fail. What comes out is compared with a run in which the same was done by hand, to the last bit."""
+import multiprocessing, os, random, signal, warnings
+
+import numpy as np, pytest, torch
+from torch import nn
+from torch.utils.data import DataLoader, Dataset
+
+from learnkit.all import Adam, Callback, CancelBatch, CancelFit, DataLoaders, Learner, Recorder, TrainEvalCallback, event, get_random_states, set_seed
+from learnkit.optim.accumulate import GradientAccumulation, GradientClip, MicroBatch
+from learnkit.recovery.checkpoint import CheckpointCallback
+from learnkit.optim.ema import EMACallback
+from learnkit.optim.precision import MixedPrecision
+from learnkit.recorder import NonFiniteLoss, weights_finite
+from learnkit.control.tracker import TerminateOnNaNCallback
+from learnkit.recovery.nonfinite import Before, ReplayOnOOM, RollBackOnNaN, SkipNaN, all_finite
+from learnkit.recovery.state import checkpoints, read_checkpoint
+
+nan,inf = float('nan'),float('inf')
+BAD = 3,4,9   # which batches of an epoch are broken
+
+class Draws(nn.Module):
+    "Draws from all generators that a model may draw from"
+    def forward(self, x): return x*(1 + .1*random.random() + .1*np.random.rand())
+
+def model():
+    return nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Dropout(.3), Draws(), nn.Linear(8, 1))
+
+def data(n=12, bs=8, seed=1):
+    g = torch.Generator().manual_seed(seed)
+    xs = torch.randn(n, bs, 4, generator=g)
+    return [(x, x.sum(1, keepdim=True)) for x in xs]
+
+def learner(batches, *cbs, opt=Adam, valid=False, **kwargs):
+    set_seed(7)
+    learn = Learner(DataLoaders(batches, *([data(2, seed=2)]*valid)), model(), nn.MSELoss(), opt, lr=.01, default_cbs=False, cbs=[TrainEvalCallback, Recorder, *cbs], **kwargs)
+    learn.logger = lambda row: None
+    return learn
+
+def same(a, b):
+    if isinstance(a, torch.Tensor): return torch.equal(a, b)
+    if isinstance(a, dict): return a.keys()==b.keys() and all(same(a[k], b[k]) for k in a)
+    if isinstance(a, (list,tuple)): return len(a)==len(b) and all(map(same, a, b))
+    return a==b
+
+def end(learn): return dict(model=learn.model.state_dict(), opt=learn.opt.state_dict(), rng=get_random_states(), losses=learn.recorder.smooth_loss.raw)
+
+def done(learn, n=1):
+    "What a fit leaves behind, before another one draws random numbers"
+    learn.fit(n)
+    return end(learn)
+
+def assert_same(a, b):
+    for k in a: assert same(a[k], b[k]), k
+
+class Poison(Callback):
+    "Puts what is not finite into the batches `BAD`"
+    order = -5
+    def __init__(self, where, value=nan, bad=BAD): self.where,self.value,self.bad = where,value,bad
+    def _now(self): return self.learn.training and self.learn.iter in self.bad
+    def before_batch(self):
+        if self.where=='input' and self._now(): self.learn.xb = (self.learn.xb[0]*self.value,)
+    def after_loss(self):
+        if self.where=='loss' and self._now(): self.learn.loss_grad = self.learn.loss_grad*self.value; self.learn.loss = self.learn.loss*self.value
+    def after_backward(self):
+        if self.where=='gradient' and self._now(): next(self.learn.model.parameters()).grad[0,0] = self.value
+
+# -- a batch is left out
+
+@pytest.mark.parametrize('where', ['input', 'loss', 'gradient'])
+@pytest.mark.parametrize('value', [nan, inf, -inf])
+def test_as_if_it_had_never_been_there(where, value):
+    batches = data()
+    skip = SkipNaN()
+    learn = learner(batches, Poison(where, value), skip)
+    skipped = done(learn, 2)
+    assert_same(done(learner([b for i,b in enumerate(batches) if i not in BAD]), 2), skipped)
+    assert (skip.n, learn.train_iter)==(6, 24)
+
+def test_events_of_a_skipped_batch():
+    heard = []
+    class Trace(Callback):
+        order = 40
+        def __call__(self, name, **kw):
+            if vars(self.learn).get('iter')==3 and self.learn.training: heard.append(name)
+    for where in ('loss', 'gradient'): learner(data(5), Poison(where), SkipNaN(), Trace()).fit(1)
+    i = heard.index('before_fetch', 1)
+    assert heard[:i]==['before_fetch','after_fetch','before_batch','before_pred','after_pred','before_loss','after_cancel_batch','after_batch']
+    assert heard[i:][-7:]==['before_backward','after_backward','after_cancel_step','after_step','before_zero_grad','after_zero_grad','after_batch']
+
+def test_a_model_that_is_lost_ends_the_fit():
+    learn = learner(data(), Poison('loss', bad=range(5, 12)), SkipNaN(at_most=3))
+    learn.fit(3)
+    assert learn.train_iter==7 and '3 batches in a row' in learn.stop_reason
+    assert all(p.isfinite().all() for p in learn.model.parameters())
+
+def test_in_a_row_means_in_a_row():
+    learn = learner(data(), Poison('loss', bad=(0,2,4,6,8,10)), SkipNaN(at_most=2))
+    learn.fit(1)
+    assert learn.stop_reason is None and learn.skip_nan.n==6
+
+def test_with_accumulation_the_others_count():
+    "The loss of one of the batches that come together is broken: the step is that of the others"
+    batches = data(4)
+    skipped = done(learner(batches, Poison('loss', bad=(1,)), SkipNaN(), GradientAccumulation(24)))
+    assert_same(done(learner([b for i,b in enumerate(batches) if i!=1], GradientAccumulation(24))), skipped)
+
+def test_with_clipping_and_averages():
+    "A gradient that is infinite does not reach the norm, nor a step that was not made the average"
+    batches = data()
+    skipped = done(learner(batches, Poison('gradient', inf), SkipNaN(), GradientClip(.5), EMACallback(.9)))
+    assert_same(done(learner([b for i,b in enumerate(batches) if i not in BAD], GradientClip(.5), EMACallback(.9))), skipped)
+
+def test_fp16_skips_its_own():
+    learn = learner(data(), SkipNaN(at_most=1), MixedPrecision('fp16', init_scale=2.**60))
+    learn.fit(1)
+    assert learn.stop_reason is None and learn.skip_nan.n==0 and learn.mixed_precision.scaler.get_scale()<2.**60
+
+def test_without_waiting():
+    "The step has gradients of zero: with plain SGD that is no step; and nothing is read from the device"
+    batches = data()
+    class NoRead(torch.utils._python_dispatch.TorchDispatchMode):
+        def __torch_dispatch__(self, f, types, args=(), kwargs=None):
+            assert f is not torch.ops.aten._local_scalar_dense.default, 'waits for the device'
+            return f(*args, **(kwargs or {}))
+    def fit(batches, *cbs, mode=None):
+        set_seed(7)
+        net = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 1))
+        learn = Learner(DataLoaders(batches), net, nn.MSELoss(), torch.optim.SGD, lr=.01, default_cbs=False, cbs=[TrainEvalCallback, *cbs])
+        if mode is None: learn.fit(1)
+        else:
+            with mode: learn.fit(1)
+        return learn.model.state_dict()
+    bad = [(x*nan if i in BAD else x, y) for i,(x,y) in enumerate(batches)]
+    assert same(fit(bad, SkipNaN(wait=False), mode=NoRead()), fit([b for i,b in enumerate(batches) if i not in BAD]))
+    with pytest.raises(AssertionError, match='waits'): fit(bad, SkipNaN(), mode=NoRead())
+
+def test_all_finite_sees_each_element():
+    for v in (nan, inf, -inf):
+        t = torch.zeros(7, 5); t[3,2] = v
+        assert not all_finite([torch.ones(3), t])
+    assert all_finite([torch.ones(3), torch.tensor(1e38)]) and all_finite([])
+
+@pytest.mark.parametrize('at', ['before_batch', 'after_loss', 'before_step', 'after_batch'])
+def test_skip_leaves_nothing_behind(at):
+    def fail(self): raise KeyError('x')
+    learn = learner(data(), SkipNaN())
+    with pytest.raises(KeyError): learn.fit(1, cbs=Callback(**{at:fail}))
+    assert learn.skip_nan.was is None and learn.skip_nan.last is None
+
+# -- back to the last good weights
+
+class Keep(Callback):
+    "Remembers the weights as they are when a copy of them is kept"
+    order = 30
+    def after_loss(self): self.kept = getattr(self, 'kept', {}); self.kept[self.learn.epoch,self.learn.iter] = {k:v.clone() for k,v in self.learn.model.state_dict().items()}
+
+@pytest.mark.parametrize('every,bad,good,seen', [('1ba', 5, 4, 5), ('3ba', 7, 5, 8), ('100ba', 7, 0, 12)])
+def test_back_to_where_the_loss_was_looked_at(every, bad, good, seen):
+    "Broken weights, as a step leaves them that went wrong; looks at batches 0 and then every so many"
+    def breaks(self):
+        if self.learn.iter==bad-1: self.learn.model[0].weight.data.fill_(nan)
+    found = {}
+    def look(self):
+        if self.learn.roll_back_on_nan.n and not found: found.update(epoch=self.learn.epoch, iter=self.learn.iter, model={k:v.clone() for k,v in self.learn.model.state_dict().items()}, lr=self.learn.opt.hypers[0]['lr'])
+    keep = Keep()
+    late = Callback(after_batch=look, after_train=look)
+    late.order = 90
+    learn = learner(data(), RollBackOnNaN(every), keep, Callback(after_step=breaks), late)
+    with pytest.warns(UserWarning, match='back to the last good weights'): learn.fit(1)
+    assert same(found['model'], keep.kept[0,good]) and found['lr']==.005
+    assert found['iter']==min(seen, 11) and all(p.isfinite().all() for p in learn.model.parameters())
+    assert all(np.isfinite(learn.recorder.smooth_loss.raw))
+
+def test_at_most():
+    learn = learner(data(), Poison('loss', bad=range(2, 12)), RollBackOnNaN('1ba', at_most=2))
+    with pytest.warns(UserWarning): learn.fit(2)
+    assert 'after going back 2 times' in learn.stop_reason and learn.train_iter==4
+    assert all(p.isfinite().all() for p in learn.model.parameters())
+
+def test_nothing_to_go_back_to():
+    learn = learner(data(), Poison('loss', bad=(0,)), RollBackOnNaN('1ba'))
+    learn.fit(1)
+    assert 'no good weights' in learn.stop_reason
+
+def test_a_schedule_is_lowered_too():
+    lrs,rates = [],[.1, .08, .06, .04, .02, .01]
+    def schedule(self): self.learn.opt.set_hyper('lr', rates[self.learn.iter])
+    learn = learner(data(6), Poison('loss', bad=(1,3)), RollBackOnNaN('1ba', factor=.5), Callback(before_batch=schedule, after_loss=lambda self: lrs.append(self.learn.opt.hypers[0]['lr'])))
+    with pytest.warns(UserWarning): learn.fit(1)
+    assert lrs==[.1, .08, .06*.5, .04*.5, .02*.25, .01*.25]
+
+def test_the_average_goes_back_too():
+    learn = learner(data(), Poison('gradient', bad=(5,)), RollBackOnNaN('4ba'), EMACallback(.9))
+    with pytest.warns(UserWarning): learn.fit(1)
+    assert all(p.isfinite().all() for p in learn.model.parameters())
+
+def test_back_to_a_checkpoint(tmp_path):
+    learn = learner(data(), Poison('gradient', bad=(5,)), CheckpointCallback('2ba', keep=10), RollBackOnNaN('12ba', source='checkpoint'), path=tmp_path)
+    kept = []
+    def look(self): kept.append({k:v.clone() for k,v in self.learn.model.state_dict().items()})
+    with pytest.warns(UserWarning, match='back'): learn.fit(1, cbs=Callback(after_train=look))
+    good = next(p for p in checkpoints(tmp_path/'checkpoints'/'fit-1') if p.stem=='step-00000004')
+    assert same(kept[0], read_checkpoint(good)['model'])   # that of 6 batches is broken
+
+def test_a_resumed_run_remembers(tmp_path):
+    def make(): return learner(data(), Poison('loss', bad=(2,)), RollBackOnNaN('1ba', at_most=9), CheckpointCallback('1ba'), path=tmp_path)
+    def crash(self):
+        if self.learn.train_iter==5: raise SystemError('the power failed')
+    with pytest.warns(UserWarning), pytest.raises(SystemError): make().fit(2, cbs=Callback(before_batch=crash))
+    learn = make()
+    with pytest.warns(UserWarning): learn.fit(2, resume='auto')
+    assert learn.roll_back_on_nan.n==2 and learn.opt.hypers[0]['lr']==.0025
+
+# -- and if nobody asked for anything
+
+@pytest.mark.parametrize('where', ['input', 'loss', 'gradient', 'weight'])
+@pytest.mark.parametrize('value', [nan, inf])
+@pytest.mark.parametrize('bad,n', [(0, 12), (5, 12), (11, 12)])
+def test_broken_weights_end_the_fit(where, value, bad, n):
+    "By default, with the number of the first broken loss, when the losses are read: here at the end of the epoch"
+    def breaks(self):
+        if self.learn.iter==bad and self.learn.epoch==1: self.learn.model[0].weight.data[0,0] = value
+    class Once(Poison):
+        def _now(self): return super()._now() and self.learn.epoch==1
+    cbs = [Callback(after_step=breaks)] if where=='weight' else [Once(where, value, (bad,))]
+    learn = learner(data(n), *cbs, valid=True)
+    first = divmod(12 + bad + (where in ('gradient','weight')), n)   # these show in the batch after
+    with pytest.raises(NonFiniteLoss, match=f'since epoch {first[0]}, batch {first[1]}, and so are weights'): learn.fit(3)
+    assert learn.epoch==first[0] and learn.train_iter==12*(first[0]+1)
+    assert len(learn.recorder.history)==first[0]
+
+def test_it_is_told_of_as_soon_as_somebody_reads():
+    def read(self):
+        if self.learn.iter==6: self.learn.smooth_loss
+    late = Callback(after_batch=read)
+    late.order = 60
+    learn = learner(data(), Poison('loss', bad=(2,)), late)
+    with pytest.raises(NonFiniteLoss, match='since epoch 0, batch 2, and so are weights'): learn.fit(1)
+    assert learn.iter==7
+
+def test_a_loss_that_breaks_nothing_is_a_warning():
+    "A batch in which no item counts has a mean of nothing, and gradients of zero"
+    set_seed(7)
+    x,y = torch.randn(6, 8, 4),torch.randint(3, (6, 8))
+    y[2] = -100
+    learn = Learner(DataLoaders(list(zip(x, y))), nn.Linear(4, 3), nn.CrossEntropyLoss(), lr=.1)
+    with pytest.warns(UserWarning, match='the training loss was nan in epoch 0, batch 2, but no weight is'), learn.no_bar(), learn.no_logging(): learn.fit(2)
+    assert len(learn.recorder.history)==2
+
+def test_fp16_is_not_alarmed():
+    learn = learner(data(), MixedPrecision('fp16', init_scale=2.**60))
+    learn.fit(2)
+    assert learn.mixed_precision.scaler.get_scale()<2.**60
+
+@pytest.mark.parametrize('how', ['warn', 'TerminateOnNaNCallback', 'SkipNaN', 'RollBackOnNaN', 'lr_find', 'valid'])
+def test_where_it_is_expected_nothing_is_raised(how):
+    cbs = dict(TerminateOnNaNCallback=TerminateOnNaNCallback, SkipNaN=SkipNaN, RollBackOnNaN=RollBackOnNaN).get(how, lambda: [])()
+    learn = learner(data(), *([Poison('loss')] if how!='valid' else []), *([cbs] if cbs else []), valid=True)
+    if how=='warn': learn.recorder.on_nan = 'warn'
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')
+        if how=='lr_find': learn.lr_find(num_it=12, stop_div=False, show_plot=False)
+        elif how=='valid': learn.fit(2, cbs=Callback(after_loss=lambda self: None if self.learn.training else setattr(self.learn, 'loss', self.learn.loss*nan)))
+        else: learn.fit(2)
+
+def test_no_device_is_asked_while_losses_are_finite(monkeypatch):
+    def asked(opt): raise AssertionError('waits for the device')
+    monkeypatch.setattr('learnkit.recorder.weights_finite', asked)
+    learner(data(), valid=True).fit(2)
+
+def test_stop_at_the_first_with_the_weights_as_they_were():
+    learn = learner(data(), Poison('loss', bad=(5,)), SkipNaN(at_most=1))
+    stopped = done(learn)
+    assert_same(done(learner(data()[:5])), stopped)
+
+def test_every_weight_is_looked_at():
+    ps = [nn.Parameter(torch.zeros(2)), nn.Parameter(torch.zeros(3, 3, dtype=torch.bfloat16))]
+    opt = torch.optim.SGD([dict(params=p) for p in ps], lr=.1)
+    assert weights_finite(opt)
+    ps[1].data[2,2] = inf
+    assert not weights_finite(opt)
+
+@pytest.mark.parametrize('keep', [1, 3])
+@pytest.mark.parametrize('where', ['loss', 'gradient'])
+def test_no_checkpoint_is_written_of_broken_weights(keep, where, tmp_path):
+    "Else it would be the one to go on from, and in time push out the good ones"
+    def make(): return learner(data(), Poison(where, bad=(5,)), CheckpointCallback('1ba', keep=keep), path=tmp_path)
+    learn = make()
+    with pytest.warns(UserWarning, match='weights are nan or infinite'), pytest.raises(NonFiniteLoss) as e: learn.fit(1)
+    newest = checkpoints(tmp_path/'checkpoints'/'fit-1')
+    assert len(newest)==keep and read_checkpoint(newest[0])['train_iter']==5 and newest[0].name in '\n'.join(e.value.__notes__)
+    learn = make()
+    learn.add_cb(SkipNaN())
+    learn.fit(1, resume='auto')
+    good = learner(data(), Poison(where, bad=(5,)), SkipNaN())
+    good.fit(1)
+    assert same(learn.model.state_dict(), good.model.state_dict())
+
+def test_a_fit_that_was_ended_goes_on_from_good_weights(tmp_path):
+    learn = learner(data(), Poison('loss', bad=(5,)), CheckpointCallback('2ba'), TerminateOnNaNCallback(), path=tmp_path)
+    with pytest.warns(UserWarning, match='weights are nan or infinite'): learn.fit(1)
+    assert read_checkpoint(checkpoints(tmp_path/'checkpoints'/'fit-1')[0])['train_iter']==4
+
+def test_a_long_epoch_that_nobody_reads():
+    "No bar, no checkpoint: it ends after 1024 batches all the same"
+    learn = learner(data(1100, 2), Poison('loss', bad=(5,)))
+    with pytest.raises(NonFiniteLoss, match='nan since epoch 0, batch 5, and so are weights'): learn.fit(1)
+    assert learn.train_iter==1024
+
+def test_what_was_harmless_is_not_blamed():
+    "An infinite loss passes, a later one breaks the weights"
+    def passes(self):
+        if self.learn.iter==2: self.learn.loss = self.learn.loss*inf
+    learn = learner(data(), Poison('loss', bad=(9,)), Callback(after_loss=passes))
+    with pytest.raises(NonFiniteLoss, match='nan since epoch 0, batch 9, and so are weights'): learn.fit(1)
+    learn = learner(data(), Callback(after_loss=passes))
+    with pytest.warns(UserWarning, match='was inf in epoch 0, batch 2, but no weight is') as w: learn.fit(2)
+    assert len(w)==1
+
+class Masked(nn.Module):
+    "Has infinities, as a causal mask has: in a parameter that is not trained, or in a buffer"
+    def __init__(self, kind):
+        super().__init__()
+        self.net,mask = model(),torch.tensor([0., -inf])
+        if kind=='buffer': self.register_buffer('mask', mask)
+        else: self.mask = nn.Parameter(mask, requires_grad=False)
+    def forward(self, x): return self.net(x) + self.mask[0]
+
+def masked(kind, *cbs, **kwargs):
+    "A Learner whose optimizer has all parameters, the mask too"
+    set_seed(7)
+    m = Masked(kind)
+    learn = Learner(DataLoaders(data()), m, nn.MSELoss(), torch.optim.SGD(m.parameters(), lr=.01), default_cbs=False, cbs=[TrainEvalCallback, Recorder, *cbs], **kwargs)
+    learn.logger = lambda row: None
+    return learn
+
+@pytest.mark.parametrize('kind', ['parameter', 'buffer'])
+def test_a_mask_of_infinities_is_no_trouble(kind, tmp_path):
+    def passes(self):
+        if self.learn.iter==2: self.learn.loss = self.learn.loss*inf
+    learn = masked(kind, CheckpointCallback('5ba'), Callback(after_loss=passes), path=tmp_path)
+    with pytest.warns(UserWarning, match='no weight is') as w: learn.fit(1)
+    assert len(w)==1 and len(checkpoints(tmp_path/'checkpoints'/'fit-1'))==3
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        masked(kind, RollBackOnNaN('5ba')).fit(1)
+
+@pytest.mark.parametrize('kind', ['parameter', 'buffer'])
+def test_back_to_a_checkpoint_with_a_mask(kind, tmp_path):
+    learn = masked(kind, Poison('gradient', bad=(7,)), CheckpointCallback('3ba'), RollBackOnNaN('12ba', source='checkpoint'), path=tmp_path)
+    learn.poison.after_backward = lambda: learn.model.net[0].weight.grad.fill_(nan) if learn.poison._now() else None
+    with pytest.warns(UserWarning, match='back to the last good weights'): learn.fit(1)
+    assert learn.stop_reason is None and weights_finite(learn.opt)
+
+def test_back_to_the_checkpoint_before_a_damaged_one(tmp_path):
+    def damage(self):
+        if self.learn.iter==7: newest = checkpoints(tmp_path/'checkpoints'/'fit-1')[0]; newest.write_bytes(newest.read_bytes()[:-1])
+    late = Callback(after_batch=damage)
+    late.order = 101
+    learn = learner(data(), Poison('loss', bad=(8,)), CheckpointCallback('2ba'), late, RollBackOnNaN('3ba', source='checkpoint'), path=tmp_path)
+    with pytest.warns(UserWarning) as w: learn.fit(1)
+    assert any('The one before it is used' in str(o.message) for o in w) and any('back to the last good' in str(o.message) for o in w)
+
+class Bag(nn.Module):
+    "Has sparse gradients, and a parameter without elements"
+    def __init__(self):
+        super().__init__()
+        self.bag,self.none = nn.EmbeddingBag(9, 3, sparse=True),nn.Parameter(torch.zeros(0, 3))
+    def forward(self, x): return self.bag(x).sum(1, keepdim=True) + self.none.sum()
+
+@pytest.mark.parametrize('wait', [True, False])
+def test_sparse_gradients_and_parameters_without_elements(wait):
+    def broken(self):
+        if self.learn.iter==1: self.learn.model.bag.weight.grad._values()[0] = nan
+    set_seed(7)
+    batches = [(torch.randint(9, (8, 2)), torch.randn(8, 1)) for _ in range(4)]
+    learn = Learner(DataLoaders(batches), Bag(), nn.MSELoss(), torch.optim.SGD, lr=.1, default_cbs=False, cbs=[TrainEvalCallback, SkipNaN(wait=wait), Callback(after_backward=broken)])
+    learn.fit(1)
+    assert all(p.isfinite().all() for p in learn.model.parameters()) and learn.skip_nan.n==wait
+    assert weights_finite(torch.optim.SGD([nn.Parameter(torch.eye(3).to_sparse())]))
+
+def test_a_batch_norm_that_is_lost_is_named():
+    "Mixed precision leaves the step out, but the averages of the batch norm are nan, and stay so: each evaluation is lost"
+    learn = learner(data(), Poison('input', bad=(3,)), MixedPrecision('fp16'), valid=True)
+    with pytest.warns(UserWarning, match=r'but no weight is; `1.running_mean` is nan, .* SkipNaN\(\)'): learn.fit(1)
+    assert np.isnan(learn.recorder.history['valid_loss'][0]) and weights_finite(learn.opt)
+    learn = learner(data(), Poison('input', bad=(3,)), MixedPrecision('fp16'), SkipNaN(), valid=True)
+    learn.fit(1)
+    assert np.isfinite(learn.recorder.history['valid_loss'][0])
+
+# -- no memory
+
+class Short(nn.Module):
+    "A model that runs out of memory with more than `fits` items in some batches, before or after it drew and moved its buffers, or in its backward pass"
+    def __init__(self, when, fits=2, at=()):
+        super().__init__()
+        self.net,self.when,self.fits,self.at,self.calls,self.learn = model(),when,fits,at,[],None
+    def forward(self, x):
+        fails = self.training and len(x)>self.fits and self.learn.train_iter in self.at
+        self.calls.append((self.learn.train_iter, len(x), fails))
+        if fails and self.when=='before': raise torch.OutOfMemoryError('no memory')
+        y = self.net(x)
+        if fails and self.when=='after': raise torch.OutOfMemoryError('no memory')
+        return Fails.apply(y) if fails else y
+
+class Fails(torch.autograd.Function):
+    "Fails in the backward pass, when some gradients are there"
+    @staticmethod
+    def forward(ctx, x): return x.clone()
+    @staticmethod
+    def backward(ctx, g): raise torch.OutOfMemoryError('no memory')
+
+def short(when, *cbs, at=(5,), fits=3, batches=None, **kwargs):
+    set_seed(7)
+    net = Short(when, fits, at)
+    learn = Learner(DataLoaders(batches or data()), net, nn.MSELoss(), Adam, lr=.01, default_cbs=False, cbs=[TrainEvalCallback, Recorder, *cbs], **kwargs)
+    learn.logger,net.learn = (lambda row: None),learn
+    return learn
+
+class Planned(MicroBatch):
+    "The sizes that are to come, on purpose"
+    def __init__(self, sizes): super().__init__(1); self.sizes = sizes
+    def before_batch(self): self.size = next(s for i,s in reversed(self.sizes) if i<=self.learn.train_iter); super().before_batch()
+
+@pytest.mark.parametrize('when', ['before', 'after', 'backward'])
+@pytest.mark.parametrize('at', [(0,), (5,), (5,17), (23,)])
+def test_as_if_the_sizes_had_been_known(when, at):
+    learn = short(when, ReplayOnOOM(), at=at)
+    with pytest.warns(UserWarning, match='parts of (4|2) from now on') as said: replayed = done(learn, 2)
+    assert len(said)==2
+    assert_same(done(short('never', Planned([(0,8), (at[0],2)]), at=()), 2), replayed)
+    assert [n for i,n,_ in learn.model.calls if i==at[0]]==[8, 4, 2, 2, 2, 2]
+
+def test_without_trouble_nothing_changes():
+    learn = short('never', ReplayOnOOM(), at=())
+    replayed = done(learn, 2)
+    assert_same(done(short('never', at=()), 2), replayed)
+
+@pytest.mark.parametrize('when', ['before', 'backward'])
+def test_accumulated_gradients_are_kept(when):
+    learn = short(when, ReplayOnOOM(), GradientAccumulation(24), at=(4,))
+    with pytest.warns(UserWarning): replayed = done(learn, 2)
+    assert_same(done(short('never', Planned([(0,8), (4,2)]), GradientAccumulation(24), at=()), 2), replayed)
+
+def test_events_of_a_replay():
+    heard = []
+    class Trace(Callback):
+        def __call__(self, name, **kw):
+            if vars(self.learn).get('iter')==1: heard.append((name, self.learn.replay_on_oom.attempt))
+    with pytest.warns(UserWarning): short('after', ReplayOnOOM(), Trace(), at=(1,), fits=4, batches=data(2)).fit(1)
+    names = [n for n,_ in heard if n in ('before_batch','before_replay','before_micro_batch','before_pred','after_pred','after_micro_batch','before_step','after_batch')]
+    part = ['before_micro_batch','before_pred','after_pred','after_micro_batch']
+    assert names==['before_batch','before_pred','before_replay',*part,*part,'before_step','after_batch'] and 'before_replay' in event
+    assert [a for n,a in heard if n=='before_pred']==[0,1,1]
+
+def test_the_failed_attempt_is_gone_before_the_next():
+    "What the exception kept alive would take the memory that the next attempt needs"
+    import weakref
+    alive,refs = [],[]
+    class Big(nn.Module):
+        def __init__(self): super().__init__(); self.w = nn.Linear(4, 1)
+        def forward(self, x):
+            big = torch.zeros(10)
+            alive.append(sum(r() is not None for r in refs)); refs.append(weakref.ref(big))
+            if len(x)>2: raise torch.OutOfMemoryError('no memory')
+            return self.w(x) + 0*big.sum()
+    learn = Learner(DataLoaders(data(1)), Big(), nn.MSELoss(), cbs=[TrainEvalCallback, ReplayOnOOM()], default_cbs=False)
+    with pytest.warns(UserWarning): learn.fit(1)
+    assert alive==[0]*6
+
+def test_it_cannot_help_everywhere():
+    with pytest.warns(UserWarning), pytest.raises(torch.OutOfMemoryError) as e: short('before', ReplayOnOOM(), fits=0).fit(1)
+    assert 'not even a single item fits' in ''.join(e.value.__notes__)
+    def fail(self): raise torch.OutOfMemoryError('no memory')
+    with pytest.raises(torch.OutOfMemoryError) as e: short('never', ReplayOnOOM(), Callback(after_step=fail), at=()).fit(1)
+    assert "optimizer's step" in ''.join(e.value.__notes__)
+
+def test_validation_is_left_alone():
+    learn = learner(data(), ReplayOnOOM(), valid=True)
+    learn.fit(1)
+    assert learn.replay_on_oom.size is None and len(learn.recorder.history)==1
+
+@pytest.mark.parametrize('at', ['before_fit', 'before_batch', 'after_pred', 'after_loss', 'after_backward', 'before_step', 'after_epoch'])
+@pytest.mark.parametrize('size', [None, 3])
+def test_replay_leaves_nothing_behind(at, size):
+    def fail(self): raise KeyError('x')
+    learn = short('never', ReplayOnOOM(size), at=())
+    with pytest.raises(KeyError): learn.fit(1, cbs=Callback(**{at:fail}))
+    assert '_do_one_batch' not in vars(learn) and not learn.replay_on_oom.inside
+    learn.fit(1)
+
+def test_a_batch_that_is_cancelled_within():
+    def skip(self):
+        if self.learn.iter==2: raise CancelBatch
+    learn = short('never', ReplayOnOOM(4), at=())
+    learn.fit(1, cbs=Callback(after_loss=skip))
+    assert learn.train_iter==12 and all(p.grad is None for p in learn.model.parameters())
+
+def test_the_size_survives_a_resume(tmp_path):
+    def make(at): return short('before', ReplayOnOOM(), CheckpointCallback('1ba'), at=at, path=tmp_path)
+    def crash(self):
+        if self.learn.train_iter==8: raise SystemError('the power failed')
+    with pytest.warns(UserWarning), pytest.raises(SystemError): make((3,)).fit(1, cbs=Callback(before_batch=crash))
+    learn = make(())
+    learn.fit(1, resume='auto')
+    assert learn.replay_on_oom.size==2
+
+@pytest.mark.parametrize('make,words', [(lambda: SkipNaN(0), 'at_most'), (lambda: SkipNaN(1.5), 'at_most'), (lambda: RollBackOnNaN(factor=0), 'factor'), (lambda: RollBackOnNaN(at_most=0), 'at_most'),
+    (lambda: RollBackOnNaN(source='disk'), 'source'), (lambda: ReplayOnOOM(0), 'whole numbers'), (lambda: RollBackOnNaN('often'), 'often'),
+    (lambda: learner(data(), RollBackOnNaN(source='checkpoint')).fit(1), 'CheckpointCallback'), (lambda: learner(data(), ReplayOnOOM(), MicroBatch(2)).fit(1), 'ReplayOnOOM')])
+def test_bad_settings(make, words):
+    with pytest.raises(ValueError, match=words): make()
+
+# -- loaders and callbacks that fail
+
+class Dies(Dataset):
+    "One item ends the process that makes it"
+    def __init__(self, at, how): self.at,self.how = at,how
+    def __len__(self): return 40
+    def __getitem__(self, i):
+        if i==self.at:
+            if self.how=='error': raise ZeroDivisionError('item is broken')
+            os.kill(os.getpid(), signal.SIGKILL)
+        return torch.full((4,), i/40.), torch.ones(1)
+
+@pytest.mark.parametrize('how,error', [('killed', RuntimeError), ('error', ZeroDivisionError)])
+def test_a_worker_that_dies(how, error, tmp_path):
+    "The error says at which batch, and what the last checkpoint is, from which a run goes on that has its data repaired"
+    def make(at): return learner(None, CheckpointCallback('1ba'), path=tmp_path, dls=DataLoader(Dies(at, how), 4, num_workers=1, prefetch_factor=1))
+    def learner(_, *cbs, path, dls):
+        set_seed(7)
+        learn = Learner(dls, model(), nn.MSELoss(), Adam, lr=.01, default_cbs=False, cbs=[TrainEvalCallback, Recorder, *cbs], path=path)
+        learn.logger = lambda row: None
+        return learn
+    with pytest.raises(error) as e: make(25).fit(1)
+    notes = '\n'.join(e.value.__notes__)
+    newest = checkpoints(tmp_path/'checkpoints'/'fit-1')[0]
+    assert 'epoch 0, batch ' in notes and newest.name in notes and "resume='auto'" in notes
+    resumed = make(None)
+    resumed.fit(1, resume='auto')
+    resumed = end(resumed)
+    for p in newest.parent.iterdir(): p.unlink()
+    assert_same(done(make(None)), resumed)
+
+@pytest.mark.parametrize('e', [ValueError, KeyboardInterrupt, MemoryError, GeneratorExit, CancelFit])
+@pytest.mark.parametrize('valid', [False, True])
+def test_workers_end_with_the_fit(e, valid):
+    def fail(self):
+        if self.learn.training!=valid and self.learn.iter==1: raise e('x')
+    before = {*multiprocessing.active_children()}   # those of other tests
+    dls = [DataLoader(Dies(None, ''), 4, num_workers=1) for _ in range(2)]
+    learn = Learner(tuple(dls), model(), nn.MSELoss(), default_cbs=False, cbs=[TrainEvalCallback, Callback(after_pred=fail)])
+    try: learn.fit(1)
+    except e as raised: assert e is not CancelFit and f'after_pred`, epoch 0, batch 1' in ''.join(raised.__notes__)
+    assert not {*multiprocessing.active_children()}-before and torch.is_grad_enabled() and not learn.training
+
+@pytest.mark.parametrize('at', ['before_epoch', 'before_batch', 'after_backward', 'after_step', 'after_batch', 'after_train', 'before_save_checkpoint', 'after_save_checkpoint', 'after_fit'])
+def test_a_callback_that_fails_leaves_the_checkpoint_usable(at, tmp_path):
+    def make(): return learner(data(), CheckpointCallback('3ba'), path=tmp_path)
+    def fail(self):
+        if self.learn.train_iter>=5: raise ValueError('a mistake')
+    with pytest.raises(ValueError) as e: make().fit(2, cbs=Callback(**{at:fail}))
+    folder = tmp_path/'checkpoints'/'fit-1'
+    assert checkpoints(folder)[0].name in '\n'.join(e.value.__notes__)
+    resumed = make()
+    resumed.fit(2, resume='auto')
+    straight = learner(data())
+    straight.fit(2)
+    assert same(resumed.model.state_dict(), straight.model.state_dict())
+
+def test_no_checkpoint_yet(tmp_path):
+    def fail(self): raise ValueError('a mistake')
+    with pytest.raises(ValueError) as e: learner(data(), CheckpointCallback(), path=tmp_path).fit(1, cbs=Callback(after_pred=fail))
+    assert 'no checkpoint' in '\n'.join(e.value.__notes__)

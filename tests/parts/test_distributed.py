@@ -1,0 +1,244 @@
+"""Several processes: what each of them trains, measures and predicts is what one process would, and what a loop by hand gives."""
+from datetime import timedelta
+
+import pytest, torch
+from torch import distributed as dist, nn
+from torch.nn.parallel import DistributedDataParallel as DDP
+from torch.utils.data import BatchSampler, DataLoader, IterableDataset, TensorDataset, WeightedRandomSampler
+from torch.utils.data.distributed import DistributedSampler
+
+from learnkit.all import (AccumMetric, Callback, CheckpointCallback, DataLoaders, EMACallback, GradientAccumulation, ItemIndices, Learner, LimitBatches, MicroBatch,
+                          ProgressCallback, Recorder, SaveModelCallback, accuracy, find_bs, mae, rmse)
+from learnkit.builtin import DropPadding
+from learnkit.speed.distributed import DistributedTrainer, own_part, sync_norms, unsync_norms
+
+torch.set_num_threads(1)
+
+def data(n):
+    g = torch.Generator().manual_seed(3)
+    x = torch.randn(n, 4, generator=g)
+    return TensorDataset(x, x.sum(1, keepdim=True) + .3*torch.randn(n, 1, generator=g))
+
+def net(seed=0):
+    torch.manual_seed(seed)
+    return nn.Sequential(nn.Linear(4,3), nn.BatchNorm1d(3), nn.Linear(3,1))
+
+def learner(train, valid, model=None, **kw):
+    learn = Learner(DataLoaders(train, valid), model or net(), nn.MSELoss(), torch.optim.SGD, lr=.1, metrics=[mae, rmse, AccumMetric(lambda p,t: (p-t).abs().max())], **kw)
+    learn.logger = lambda row: None
+    return learn.remove_cb(ProgressCallback)
+
+def weights(model): return torch.cat([p.detach().flatten().clone() for p in model.parameters()])
+def state(model): return torch.cat([v.double().flatten() for v in model.state_dict().values()])
+def everywhere(t):
+    "That of each process"
+    parts = [torch.empty_like(t) for _ in range(dist.get_world_size())]
+    dist.all_gather(parts, t)
+    return parts
+
+# -- the processes: forked, as a second import of torch takes longer than all the rest
+
+def _inside(rank, world, path, f, args):
+    torch.set_num_threads(1)
+    dist.init_process_group('gloo', init_method=f'file://{path}', rank=rank, world_size=world, timeout=timedelta(seconds=60))
+    try: f(rank, world, *args)
+    finally: dist.destroy_process_group()
+
+@pytest.fixture
+def processes(tmp_path):
+    def run(world, f, *args): torch.multiprocessing.start_processes(_starts, (world, tmp_path/'store', f, args), nprocs=world, start_method='fork')
+    return run
+def _starts(rank, world, path, f, args): _inside(rank, world, path, f, args)
+
+# -- validation and prediction
+
+def shards(ds, bs, rank, world, shuffle=False): return DataLoader(ds, bs, sampler=DistributedSampler(ds, world, rank, shuffle=shuffle))
+
+def _validates(rank, world, sizes):
+    for n,bs in sizes:
+        ds = data(n)
+        learn = learner(DataLoader(ds, 4), DataLoader(ds, n))
+        alone = learner(DataLoader(ds, 4), DataLoader(ds, n))
+        for shuffle in (False, True):
+            dl = shards(ds, bs, rank, world, shuffle)
+            assert torch.allclose(torch.tensor(learn.validate(dl=dl)), torch.tensor(alone.validate()), rtol=1e-5, atol=1e-6), (n, bs)
+            for kw in (dict(), dict(with_input=True, with_loss=True)):
+                for a,b in zip(learn.get_preds(dl=dl, **kw), alone.get_preds(**kw), strict=True): assert torch.equal(a, b) or torch.allclose(a, b, atol=1e-6), (n, bs, kw)
+            own = learn.get_preds(dl=dl, reorder=False)
+            assert len(own[0])==len(range(rank, n, world))
+            if not shuffle: assert torch.equal(own[1], ds[rank::world][1])
+        assert torch.allclose(torch.tensor(learn.validate(dl=DataLoader(ds, bs))), torch.tensor(alone.validate()), rtol=1e-5, atol=1e-6)   # each one all of it
+        assert not any(isinstance(cb, DropPadding) for cb in learn.cbs)
+
+@pytest.mark.parametrize('world,sizes', [(2, [(9,4), (9,1), (10,3), (8,4), (3,2)]), (3, [(9,2), (10,2), (4,1)])])
+def test_means_and_predictions_of_all_rows_once(processes, world, sizes):
+    "9 rows of 3 or 2 processes, with batches of which the last is padding only, or partly, or has none"
+    processes(world, _validates, sizes)
+
+def _wrapped(rank, world):
+    "The model of a user who wrapped it himself waits for the others at each call, in validation too"
+    ds = data(9)
+    dl = shards(ds, 4, rank, world)
+    learn = learner(shards(data(8), 4, rank, world), dl, DDP(net()), cbs=[ItemIndices])
+    alone = learner(DataLoader(ds, 9), DataLoader(ds, 9))
+    for m in (alone.model, learn.model.module): m[1].running_mean.add_(.5)
+    assert torch.allclose(torch.tensor(learn.validate()), torch.tensor(alone.validate()), rtol=1e-5)
+    learn.fit(2, cbs=Callback(after_epoch=lambda cb: cb.learn.mode=='fit' and cb.learn.get_preds()))
+    first,*others = everywhere(weights(learn.model))
+    assert all(torch.equal(first, o) for o in others) and not torch.equal(first, weights(net()))
+    for own in everywhere(torch.tensor(learn.recorder.history['valid_loss'], dtype=torch.float64)): assert own.tolist()==learn.recorder.history['valid_loss']
+    assert len(learn.get_preds()[0])==9
+    with pytest.raises(ValueError, match='2 processes are to validate 1 rows'): learn.validate(dl=shards(data(1), 1, rank, world))
+
+def test_a_model_that_is_wrapped_already(processes): processes(2, _wrapped)
+
+@pytest.mark.parametrize('make', [lambda x,y: dict(x=x, y=y), lambda x,y: ((x, dict(more=x)), y), lambda x,y: dict(x=x, n=torch.tensor(3), names=['a']*len(x), y=y)])
+@pytest.mark.parametrize('bs', [1,2,3,4,5])
+def test_whatever_a_batch_is(make, bs):
+    "The second of two processes, which has 4 of 9 rows, and one that is repeated"
+    class Model(nn.Module):
+        def __init__(self): super().__init__(); self.a = nn.Linear(4,1)
+        def forward(self, x=None, **kw): return self.a(x[0] if isinstance(x, (tuple,list)) else x)
+    ds,seen,calls = data(9),[],[]
+    dl = DataLoader(ds, bs, sampler=DistributedSampler(ds, 2, 1, shuffle=False), collate_fn=lambda rows: make(*map(torch.stack, zip(*rows))))
+    learn = Learner(DataLoaders(dl, dl), Model(), nn.MSELoss(), metrics=mae)
+    learn.model.register_forward_hook(lambda *args: calls.append(1))
+    loss,_ = learn.validate(cbs=[DropPadding(), Callback(after_loss=lambda cb: seen.append(cb.learn.yb[0]))])
+    want = torch.cat([ds[i][1][None] for i in (1,3,5,7)])
+    assert torch.equal(torch.cat(seen), want) and len(calls)==-(-5//bs)   # it's called for each batch
+    assert loss==pytest.approx(nn.functional.mse_loss(learn.model.a(ds[1::2][0]), want).item(), rel=1e-5)
+
+# -- training
+
+def by_hand(rank, world, ds, bs, n_epoch, seed, n_acc=1):
+    "What a tutorial shows"
+    model = DDP(net())
+    opt = torch.optim.SGD(model.parameters(), lr=.1)
+    sampler = DistributedSampler(ds, world, rank, shuffle=True, seed=seed)
+    for epoch in range(n_epoch):
+        sampler.set_epoch(epoch)
+        for x,y in DataLoader(ds, bs, sampler=sampler):
+            nn.functional.mse_loss(model(x), y).backward()
+            opt.step()
+            opt.zero_grad()
+    return model.module
+
+def _trains(rank, world):
+    ds,valid = data(22),data(9)
+    learn = learner(DataLoader(ds, 4, shuffle=True), DataLoader(valid, 3), net(rank))   # weights of their own to begin with
+    model,dls,loaders = learn.model,learn.dls,[*learn.dls.loaders]
+    trainer = DistributedTrainer()
+    torch.manual_seed(5 + rank)
+    learn.fit(2, cbs=[trainer, see := Sees()])
+    hand = by_hand(rank, world, ds, 4, 2, trainer.seed)
+    assert torch.equal(weights(hand), weights(model)) and (rank or torch.equal(state(hand), state(model)))
+    assert all(torch.equal(state(model), o) for o in everywhere(state(model)))   # averages too, as a validation follows: it's that of process 0
+    assert learn.model is model and learn.dls is dls and dls.loaders==loaders and learn.opt is not None and 'run' not in vars(trainer)
+    assert see.seen==[('DistributedDataParallel','DistributedSampler')]*4
+    # over all processes, each row once; batch norms have the averages of process 0, as PyTorch's wrapper has it
+    parts = torch.stack(everywhere(torch.tensor([r[k] for r in learn.recorder.history for k in ('valid_loss','mae','rmse')])))
+    assert torch.equal(parts, parts[:1].expand_as(parts))
+    assert torch.allclose(parts[0,-3:], torch.tensor(learn.validate()[:3]), rtol=1e-5)   # which is of all rows, in each process
+
+class Sees(Callback):
+    def __init__(self): self.seen = []
+    def before_fetch(self):
+        if not self.learn.iter: self.seen.append((type(self.learn.model).__name__, type(self.learn.dl.sampler).__name__))
+
+def test_as_by_hand(processes): processes(2, _trains)
+
+def _with_others(rank, world, path):
+    "Together with callbacks that replace loaders, models, batches; and afterwards after an error"
+    ds,valid = data(24),data(9)
+    def run(*cbs, n=2, **kw):
+        torch.manual_seed(1)
+        learn = learner(DataLoader(ds, 4, shuffle=True), DataLoader(valid, 3), path=path/f'{rank}')
+        with learn.distrib_ctx(): learn.fit(n, cbs=[*cbs], **kw)
+        assert all(torch.equal(weights(learn.model), o) for o in everywhere(weights(learn.model))) and not isinstance(learn.model, DDP)
+        return learn
+    plain = run()
+    assert torch.equal(weights(run(ItemIndices(), SaveModelCallback()).model), weights(plain.model))
+    for cb in (EMACallback(), MicroBatch(2), GradientAccumulation(8), LimitBatches(2, 1)): run(cb, n=1)
+    def whole(cb): got.extend([cb.learn.get_preds()[1]]*(cb.learn.mode=='fit'))
+    got = []
+    run(Callback(after_epoch=whole), n=1)
+    assert torch.equal(got[-1], valid.tensors[1])
+    for ev in ('before_fit','after_loss','after_fit'):
+        learn = learner(DataLoader(ds, 4), DataLoader(valid, 3))
+        model,dls = learn.model,learn.dls
+        def fail(cb): raise ArithmeticError(ev)
+        with pytest.raises(ArithmeticError), learn.distrib_ctx(): learn.fit(1, cbs=Callback(**{ev:fail}))
+        assert learn.model is model and learn.dls is dls
+
+def test_with_other_callbacks(processes, tmp_path): processes(2, _with_others, tmp_path)
+
+def _resumes(rank, world, path):
+    "From a checkpoint in the middle of the second epoch to what the run without a break gives"
+    ds = data(22)
+    def run(folder, **kw):
+        torch.manual_seed(1)
+        learn = learner(DataLoader(ds, 4, shuffle=True), DataLoader(ds, 4), path=path/folder)
+        with learn.distrib_ctx(): learn.fit(3, cbs=[CheckpointCallback('2ba')], **kw)
+        return weights(learn.model)
+    whole = run('a')
+    def stop(cb):
+        if cb.learn.train_iter==5: raise KeyboardInterrupt
+    torch.manual_seed(1)
+    learn = learner(DataLoader(ds, 4, shuffle=True), DataLoader(ds, 4), path=path/'b')
+    with pytest.raises(KeyboardInterrupt), learn.distrib_ctx(): learn.fit(3, cbs=[CheckpointCallback('2ba'), Callback(after_step=stop)])
+    dist.barrier()
+    assert torch.equal(run('b', resume='auto'), whole)
+
+def test_resume(processes, tmp_path): processes(2, _resumes, tmp_path)
+
+# -- what can be divided, and what can not
+
+def test_own_part():
+    ds = data(10)
+    class Stream(IterableDataset):
+        def __iter__(self): return iter(ds)
+    def dl(**kw): return DataLoader(ds, **{'batch_size':4, **kw})
+    for bad in ([1,2], DataLoader(Stream(), 4), dl(batch_size=None), dl(sampler=WeightedRandomSampler([1.]*10, 10)),
+                DataLoader(ds, batch_sampler=[[1,2],[3]])): assert own_part(bad) is None
+    given = dl(sampler=DistributedSampler(ds, 2, 0))
+    assert own_part(given) is given
+
+def test_alone():
+    "Nothing happens where there is one process; without a group it's an error"
+    ds = data(10)
+    a,b = learner(DataLoader(ds, 4), DataLoader(ds, 4)),learner(DataLoader(ds, 4), DataLoader(ds, 4))
+    with a.distrib_ctx(): a.fit(1)
+    b.fit(1)
+    assert torch.equal(weights(a.model), weights(b.model))
+    with pytest.raises(RuntimeError, match='torchrun'): a.fit(1, cbs=DistributedTrainer)
+    a.fit(1)
+
+# -- batch norms over all processes
+
+def test_norms_are_converted_and_put_back():
+    model = nn.Sequential(nn.Linear(4,3), nn.Sequential(nn.BatchNorm1d(3, affine=False), nn.ReLU()), nn.BatchNorm1d(3))
+    before,ps,was = [*model.modules()],[*model.parameters()],state(model)
+    for _ in range(2):
+        old = sync_norms(model)
+        assert [type(m) for m in model.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)]==[nn.SyncBatchNorm]*2 and [*old]==['1.0','2']
+        assert torch.equal(state(model), was)
+        model.eval()
+        unsync_norms(model, old)
+        assert [*map(id, model.modules())]==[*map(id, before)] and [*map(id, model.parameters())]==[*map(id, ps)] and not model[2].training
+    assert sync_norms(nn.Linear(1,1))=={}
+
+def _syncs(rank, world):
+    "On the CPU the layers refuse to run: so the fit fails in its first batch, and what is seen there is put back"
+    ds = data(8)
+    learn = learner(DataLoader(ds, 4), DataLoader(ds, 4))
+    norm,seen = learn.model[1],[]
+    with pytest.raises(ValueError, match='on the CPU'): learn.fit(1, cbs=DistributedTrainer(sync_bn=True))
+    trainer = DistributedTrainer()
+    class Converts(Callback):
+        order = trainer.order+1
+        def before_fit(self): trainer.norms = sync_norms(self.learn.model.module)
+        def before_batch(self): seen.append(type(self.learn.model.module[1]))
+    with pytest.raises(ValueError, match='SyncBatchNorm expected'): learn.fit(1, cbs=[trainer, Converts()])
+    assert seen==[nn.SyncBatchNorm] and learn.model[1] is norm
+
+def test_synchronized_norms(processes): processes(2, _syncs)

@@ -1,0 +1,192 @@
+"""What is exported and loaded predicts the same, to the last bit, for every loss function and kind of model; what is missing is named."""
+import io, json
+
+import pytest, torch, torch.nn.functional as F
+from torch import nn
+
+from learnkit import losses as L
+from learnkit.all import DataLoaders, Learner, get_random_states
+from learnkit.recovery.export import describe_loss, known_losses, load_learner, make_loss, read_export
+
+def classes(n_out=3):
+    return nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Dropout(.5), nn.Linear(8, n_out))
+
+class Two(nn.Module):
+    "Two inputs, a buffer that is not a float, tied weights"
+    def __init__(self):
+        super().__init__()
+        self.a,self.b = nn.Linear(4, 3),nn.Linear(4, 3)
+        self.b.weight = self.a.weight
+        self.register_buffer('n', torch.zeros((), dtype=torch.long))
+    def forward(self, x, y):
+        if self.training: self.n += 1
+        return self.a(x) + self.b(y)*self.n
+
+g = torch.Generator().manual_seed(0)
+x = torch.randn(40, 4, generator=g)
+labels,yes = torch.randint(3, (40,), generator=g),torch.randint(2, (40,3), generator=g).float()
+_losses = dict(
+    ce=(lambda: L.CrossEntropyLossFlat(weight=torch.tensor([1.,2.,3.]), label_smoothing=.1), labels), smooth=(lambda: L.LabelSmoothingCrossEntropyFlat(eps=.3), labels),
+    focal=(lambda: L.FocalLossFlat(gamma=1.), labels), bce=(lambda: L.BCEWithLogitsLossFlat(thresh=.3, pos_weight=torch.tensor([2.])), yes), mse=(lambda: L.MSELossFlat(), yes), l1=(lambda: L.L1LossFlat(), yes),
+    torch_ce=(lambda: nn.CrossEntropyLoss(ignore_index=1), labels), torch_bce=(lambda: nn.BCEWithLogitsLoss(), yes), huber=(lambda: nn.HuberLoss(delta=2.), yes), f_ce=(lambda: F.cross_entropy, labels), f_mse=(lambda: F.mse_loss, yes))
+
+def trained(path, loss, y, model=classes, xs=(x,), n_inp=None, vocab=None):
+    torch.manual_seed(0)
+    ds = torch.utils.data.TensorDataset(*xs, y)
+    learn = Learner(DataLoaders.from_dsets(ds, ds, bs=16, n_inp=n_inp, vocab=vocab), model(), loss, lr=.05, path=path)
+    with learn.no_bar(), learn.no_logging(): learn.fit(2)
+    return learn
+
+def same(a, b): return all(torch.equal(i, j) for i,j in zip(a, b, strict=True))
+
+@pytest.mark.parametrize('name', _losses)
+@pytest.mark.parametrize('file', ['m', 'm.safetensors'])
+def test_the_same_predictions(name, file, tmp_path):
+    make,y = _losses[name]
+    learn = trained(tmp_path, make(), y)
+    other = load_learner(learn.export(file), classes())
+    preds = [o.get_preds(dl=learn.dls.valid, with_decoded=True, with_loss=True) for o in (learn, other)]
+    assert same(*preds)
+    assert torch.equal(learn.validate()[0] if torch.is_tensor(learn.validate()[0]) else torch.tensor(learn.validate()[0]), torch.tensor(other.validate(dl=learn.dls.valid)[0]))
+
+def test_predict_with_a_vocab(tmp_path):
+    learn = trained(tmp_path, L.CrossEntropyLossFlat(), labels, vocab=['low', 'middle', 'high'])
+    other = load_learner(learn.export('m'), classes())
+    for i in range(5):
+        a,b = learn.predict(x[i]),other.predict(x[i])
+        assert a[0]==b[0] and same(a[1:], b[1:])
+
+def test_several_inputs(tmp_path):
+    learn = trained(tmp_path, L.CrossEntropyLossFlat(), labels, Two, (x, x.flip(0)), n_inp=2)
+    other = load_learner(learn.export('m'), Two())
+    assert same(*[o.get_preds(dl=[(x, x.flip(0), labels)]) for o in (learn, other)]) and other.dls.n_inp==2
+    assert read_export(tmp_path/'models'/'m.pth')[0]['inputs']==['float32[16, 4]', 'float32[16, 4]']
+
+def test_half_precision(tmp_path):
+    model = classes().half()
+    learn = Learner(DataLoaders([(x.half(), labels)]), model, L.CrossEntropyLossFlat(), path=tmp_path)
+    other = load_learner(learn.export('m'), classes().half())
+    assert same(*[o.get_preds(dl=[(x.half(), labels)]) for o in (learn, other)])
+
+def test_it_can_be_trained_further(tmp_path):
+    learn = trained(tmp_path, L.CrossEntropyLossFlat(), labels)
+    other = load_learner(learn.export('m'), classes(), dls=learn.dls, lr=.05)
+    learn.opt = None
+    for o in (learn, other):
+        torch.manual_seed(1)
+        with o.no_bar(), o.no_logging(): o.fit(1)
+    assert same(learn.model.state_dict().values(), other.model.state_dict().values())
+
+def test_export_changes_nothing(tmp_path):
+    learn = trained(tmp_path, L.CrossEntropyLossFlat(), labels)
+    before,mode = get_random_states(),[m.training for m in learn.model.modules()]
+    learn.export('m')
+    after = get_random_states()
+    assert torch.equal(before['torch_state'], after['torch_state']) and before['random_state']==after['random_state'] and mode==[m.training for m in learn.model.modules()]
+
+def test_exported_again(tmp_path):
+    learn = trained(tmp_path, L.CrossEntropyLossFlat(), labels)
+    once = load_learner(learn.export('m'), classes(), path=tmp_path)
+    twice = load_learner(once.export('n'), classes())
+    assert same(*[o.get_preds(dl=learn.dls.valid) for o in (learn, twice)])
+
+def test_an_open_file(tmp_path):
+    learn = trained(tmp_path, L.CrossEntropyLossFlat(), labels)
+    data = io.BytesIO(learn.export('m').read_bytes())
+    assert same(*[o.get_preds(dl=learn.dls.valid) for o in (learn, load_learner(data, classes()))])
+
+class Mine(nn.Module):
+    def forward(self, p, y): return F.cross_entropy(p, y)
+    def activation(self, p): return p.softmax(-1)
+
+def test_a_loss_of_ones_own(tmp_path):
+    learn = trained(tmp_path, Mine(), labels)
+    path = learn.export('m')
+    with pytest.raises(ValueError, match='Mine, which was not made by learnkit: pass it as `loss_func='): load_learner(path, classes())
+    assert same(*[o.get_preds(dl=learn.dls.valid) for o in (learn, load_learner(path, classes(), Mine()))])
+    def plain(p, y): return F.cross_entropy(p, y)
+    learn.loss_func = plain   # says nothing about predictions, so it is not needed
+    assert same(*[o.get_preds(dl=learn.dls.valid) for o in (learn, load_learner(learn.export('m'), classes()))])
+
+def test_an_activation_of_ones_own(tmp_path):
+    "Put into a loss of learnkit: without it, predictions would differ silently"
+    loss = L.CrossEntropyLossFlat()
+    loss.activation = lambda p: p*2
+    with pytest.raises(ValueError, match='loss_func='): load_learner(trained(tmp_path, loss, labels).export('m'), classes())
+
+@pytest.mark.parametrize('name', known_losses)
+def test_every_known_loss_comes_back(name):
+    f = known_losses[name]
+    f = f() if isinstance(f, type) else f
+    back = make_loss(json.loads(json.dumps(describe_loss(f))), {})
+    assert back is f or (type(back) is type(f) and {k:v for k,v in vars(back).items() if isinstance(v, (int,float,str))}=={k:v for k,v in vars(f).items() if isinstance(v, (int,float,str))})
+
+@pytest.mark.parametrize('about,tensors,words', [({'name':'eval'}, {}, 'not one that is known'), ({'name':['eval']}, {}, 'not one that is known'), ({}, {}, 'not one that is known'),
+    ({'name':'MSELoss', 'settings':{'__class__':'x'}}, {}, 'no setting'), ({'name':'MSELoss', 'settings':{'reduction':3}}, {}, 'no setting'), ({'name':'MSELoss', 'settings':[]}, {}, 'settings'),
+    ({'name':'CrossEntropyLossFlat', 'inner':{'forward':1}}, {}, 'no setting'), ({'name':'CrossEntropyLossFlat', 'settings':{'axis':'x'}}, {}, 'no setting'),
+    ({'name':'CrossEntropyLossFlat'}, {'func.__dict__':torch.ones(1)}, 'no tensor'), ({'name':'MSELoss'}, {'a.b.weight':torch.ones(1)}, 'no tensor'), ({'name':'MSELoss'}, {'weight':'x'}, 'no tensor')])
+def test_a_loss_that_a_stranger_describes(about, tensors, words):
+    with pytest.raises(ValueError, match=words): make_loss(about, tensors)
+
+def test_what_cannot_be_exported(tmp_path):
+    learn = trained(tmp_path, L.CrossEntropyLossFlat(), labels)
+    with pytest.raises(TypeError, match='about.by'): learn.export('m', by=object())
+    with pytest.raises(TypeError, match='is text, and cannot hold this'): learn.export('m', by=b'bytes')
+    assert not (tmp_path/'models'/'m.pth').exists()
+
+def test_without_the_model(tmp_path):
+    path = trained(tmp_path, L.CrossEntropyLossFlat(), labels, Two, (x, x), n_inp=2).export('m')
+    with pytest.raises(ValueError, match='Two, and no code: pass the model'): load_learner(path)
+    with pytest.raises(ValueError, match='Two, and no code'): load_learner(path, Two)
+
+# -- in the format of safetensors
+
+def test_others_find_the_weights(tmp_path):
+    from safetensors.torch import load_file
+    learn = trained(tmp_path, L.CrossEntropyLossFlat(weight=torch.tensor([1.,2.,3.])), labels)
+    weights = load_file(learn.export('m.safetensors'))
+    assert weights.pop('learnkit.loss.func.weight').tolist()==[1.,2.,3.]
+    for file in (weights, load_file(learn.save('w.safetensors'))):
+        assert file.keys()==learn.model.state_dict().keys() and all(torch.equal(v, file[k]) for k,v in learn.model.state_dict().items())
+    learn.model.load_state_dict(weights)
+
+def test_tied_weights_narrow_types_and_views(tmp_path):
+    model = Two()
+    model.narrow = nn.Parameter(torch.randn(3, 4, dtype=torch.bfloat16).t())
+    learn = Learner(([],), model, L.CrossEntropyLossFlat(), path=tmp_path)
+    learn.save('m.safetensors')
+    other = Two()
+    other.narrow = nn.Parameter(torch.zeros(4, 3, dtype=torch.bfloat16))
+    Learner(([],), other, path=tmp_path).load('m.safetensors')
+    assert same(model.state_dict().values(), other.state_dict().values()) and other.a.weight is other.b.weight
+
+def test_the_optimizer_stays(tmp_path):
+    learn = trained(tmp_path, L.CrossEntropyLossFlat(), labels)
+    learn.save('m.safetensors')
+    state = learn.opt.state_dict()
+    with pytest.warns(UserWarning, match='no optimizer state: the optimizer stays as it is'): learn.load('m.safetensors')
+    assert learn.opt.state_dict()==state
+
+class Extra(nn.Linear):
+    "Its state has something that is no tensor"
+    def get_extra_state(self): return {'a':1}
+    def set_extra_state(self, state): pass
+
+def test_what_has_no_room(tmp_path):
+    learn = Learner(([],), Extra(2, 2), nn.MSELoss(), path=tmp_path)
+    with pytest.raises(TypeError, match="'_extra_state' is a dict: save as .pth"): learn.save('m.safetensors')
+    assert not (tmp_path/'models').exists()
+
+def test_a_missing_package_is_named(tmp_path, monkeypatch):
+    import sys
+    learn = trained(tmp_path, L.CrossEntropyLossFlat(), labels)
+    path = learn.save('m.safetensors')
+    monkeypatch.setitem(sys.modules, 'safetensors.torch', None)
+    for do in (lambda: learn.save('n.safetensors'), lambda: learn.load('m.safetensors'), lambda: learn.export('n.safetensors'), lambda: load_learner(path, classes())):
+        with pytest.raises(ImportError, match=r"pip install 'learnkit\[safetensors\]'"): do()
+    assert [p.name for p in path.parent.iterdir()]==['m.safetensors']
+
+def test_plain_weights_are_no_export(tmp_path):
+    learn = trained(tmp_path, L.CrossEntropyLossFlat(), labels)
+    with pytest.raises(ValueError, match='was not written by `learn.export`'): load_learner(learn.save('m.safetensors'), classes())
+    with pytest.raises(FileNotFoundError, match='did you mean `m.safetensors`'): load_learner(tmp_path/'models'/'n.safetensors', classes())

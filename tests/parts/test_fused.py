@@ -1,0 +1,523 @@
+"""Fused steps: what is compiled gives the numbers of the loop, and whatever it can't do goes the long way, with nothing lost"""
+import os, re, shutil, warnings
+from copy import deepcopy
+from functools import partial
+import pytest, torch
+from torch import nn
+from torch.nn import functional as F
+from torch.optim import SGD, Adam, AdamW, RMSprop
+from learnkit.optim.accumulate import GradientAccumulation, GradientClip
+from learnkit.recovery.checkpoint import CheckpointCallback
+from learnkit.callback import Callback
+from learnkit.events import CancelBatch, CancelFit, CancelStep
+from learnkit.speed.fused import FusedStep
+from learnkit.speed.compiled import batch_func, formula_for, update_func
+from learnkit.optim.precision import MixedPrecision
+from learnkit.optim.schedule import ParamScheduler, one_cycle
+from learnkit.data import DataLoaders
+from learnkit.learner import Learner
+from learnkit.optimizer import OptimWrapper
+from toys import at, throw
+
+dynamo = pytest.importorskip('torch._dynamo')
+pytestmark = [pytest.mark.skipif(not hasattr(dynamo.config, 'trace_autograd_ops'), reason='this PyTorch compiles no backward pass'),
+              pytest.mark.skipif(not shutil.which(os.environ.get('CXX', 'g++')), reason='there is no C++ compiler'),
+              pytest.mark.filterwarnings('error:this fit')]
+
+@pytest.fixture(scope='module', autouse=True)
+def cache(tmp_path_factory):
+    "What is compiled lands in a folder of this test session, and is compiled once"
+    with pytest.MonkeyPatch.context() as m:
+        m.setenv('TORCHINDUCTOR_CACHE_DIR', str(tmp_path_factory.mktemp('inductor')))
+        yield
+
+def data(n=8, bs=16, last=None, seed=0):
+    g = torch.Generator().manual_seed(seed)
+    sizes = [bs]*(n-1) + [last or bs]
+    return [(torch.randn(k, 4, generator=g), torch.randint(0, 3, (k,), generator=g)) for k in sizes]
+
+def net(*more):
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        return nn.Sequential(nn.Linear(4, 8), *more, nn.ReLU(), nn.Linear(8, 3))
+def rich(): return net(nn.BatchNorm1d(8), nn.Dropout(.3))
+
+def learner(batches=None, model=None, opt_func=SGD, lr=.1, **kw):
+    return Learner(DataLoaders(batches or data(), data(2, seed=1)), model or net(), F.cross_entropy, opt_func, lr=lr, **kw)
+
+def state(learn): return {k:v.clone() for k,v in learn.model.state_dict().items()}
+def close(a, b, tol=2e-6): return a.keys()==b.keys() and all(torch.allclose(a[k].double(), b[k].double(), rtol=tol, atol=tol) for k in a)
+def same(a, b): return a.keys()==b.keys() and all(torch.equal(a[k], b[k]) for k in a)
+
+class Count(FusedStep):
+    "Counts the batches that were fused, and the times that something was compiled"
+    name = 'fused_step'
+    n,n_compiled = 0,0
+    def _run(self, learn, shape):
+        res = super()._run(learn, shape)
+        self.n += res is not None
+        return res
+    def _compile(self, *args): self.n_compiled += 1; return super()._compile(*args)
+
+class Quick(Count):
+    "The same, but what was traced is run as it is, without a C++ compiler: for what has nothing to do with numbers"
+    def _program(self, options):
+        with pytest.MonkeyPatch.context() as m:
+            compiled = torch.compile
+            m.setattr(torch, 'compile', lambda f, options, **kw: compiled(f, backend='aot_eager', **kw))
+            return super()._program(options)
+
+def graphs(): return dynamo.utils.counters['stats']['unique_graphs']
+
+# ------------------------------------------------------------------------------------------------ the numbers
+def one(p): return {'params':list(p)}
+def two(m): return [list(m[0].parameters()), list(m[1:].parameters())]
+def trained(m): return [p for p in m.parameters() if p.requires_grad]
+sched = one_cycle(.1, moms=(.95,.85,.95))
+
+configs = {
+    'SGD, momentum, schedule': (rich, partial(SGD, momentum=.9, weight_decay=.01), {}, [partial(ParamScheduler, sched)], None),
+    'SGD, nesterov, clipped':  (net,  partial(SGD, momentum=.9, nesterov=True), {}, [partial(GradientClip, .1)], None),
+    'Adam, groups, schedule':  (net,  Adam, dict(splitter=two, wd=.1), [partial(ParamScheduler, one_cycle([1e-3,1e-1], moms=(.95,.85,.95)))], None),
+    'AdamW, clipped, frozen':  (rich, partial(AdamW, eps=1e-6), dict(splitter=two, lr=.01, wd=.1), [partial(GradientClip, value=.01)], 'freeze'),
+}
+
+@pytest.mark.parametrize('name', configs)
+def test_equals_eager(name):
+    make,opt_func,kw,cbs,act = configs[name]
+    def run(*more):
+        torch.manual_seed(3)
+        learn = learner(model=make(), opt_func=opt_func, **kw)
+        if act: getattr(learn, act)()
+        learn.fit(3, cbs=[*(cb() for cb in cbs), *more])
+        return learn,torch.rand(1)
+    cb = Count()
+    eager,r0 = run()
+    before = graphs()
+    fused,r1 = run(cb)
+    assert cb.n==3*7 and cb.n_compiled==1 and graphs()==before+1      # all but each epoch's first, and nothing was compiled twice
+    assert close(state(eager), state(fused)) and torch.equal(r0, r1)  # and as many random numbers were drawn
+    assert not close(state(fused), make().state_dict())
+    osd = [l.opt.state_dict() for l in (eager, fused)]
+    assert osd[0]['param_groups']==osd[1]['param_groups'] and osd[0]['state'].keys()==osd[1]['state'].keys()
+    for a,b in zip(*(o['state'].values() for o in osd)):
+        assert close({k:v for k,v in a.items() if v is not None}, {k:v for k,v in b.items() if v is not None})
+    for a,b in zip(eager.recorder.history, fused.recorder.history):
+        assert all(a[k]==pytest.approx(b[k], rel=1e-4) for k in ('epoch','train_loss','valid_loss'))
+    assert torch.allclose(*(torch.stack(list(l.recorder.losses)) for l in (eager, fused)), rtol=1e-5)
+    assert eager.recorder.lrs==fused.recorder.lrs and (eager.train_iter, eager.pct_train)==(fused.train_iter, fused.pct_train)==(24, 1.)
+
+def test_bfloat16():
+    "The same types in the same places; sums of 16-bit numbers may be rounded elsewhere"
+    def run(*cbs):
+        learn = learner(lr=.01)
+        learn.fit(2, cbs=[MixedPrecision('bf16'), *cbs])
+        return learn
+    def plain():
+        learn = learner(lr=.01)
+        learn.fit(2)
+        return learn
+    cb,types = Count(),set()
+    eager,fused,exact = run(),run(cb, at('after_batch', lambda cb: types.add(cb.learn.pred.dtype))),plain()
+    off = [max((state(a)[k]-state(b)[k]).abs().max().item() for k in state(a)) for a,b in ((eager, fused), (eager, exact))]
+    assert cb.n==14 and types=={torch.float32} and off[1]>1e-4 and off[0]<off[1]/4, off
+
+def test_equals_by_hand():
+    "Would fail if the compiler lost the learning rate, which is what happens to `alpha`"
+    learn,model = learner(lr=.01),net()
+    learn.fit(2, cbs=FusedStep())
+    opt = SGD(model.parameters(), lr=.01)
+    for xb,yb in data()*2:
+        F.cross_entropy(model(xb), yb).backward()
+        opt.step()
+        opt.zero_grad()
+    assert close(state(learn), model.state_dict(), 1e-6)
+
+def test_formulas():
+    "Uncompiled, in double precision: the optimizers' own numbers"
+    for opt_func in (SGD, partial(SGD, momentum=.9), partial(SGD, momentum=.9, nesterov=True, weight_decay=.1), partial(SGD, momentum=.8, dampening=.3),
+                     Adam, partial(Adam, weight_decay=.1), AdamW, partial(AdamW, betas=(.8,.9), eps=1e-3)):
+        a,b = net().double(),net().double()
+        oa,ob = opt_func(a.parameters(), lr=.1),opt_func(b.parameters(), lr=.1)
+        for i,(xb,yb) in enumerate(data()):
+            xb = xb.double()
+            for m,o in ((a, oa), (b, ob)):
+                if m is b and i: continue
+                F.cross_entropy(m(xb), yb).backward()
+                o.step()
+                o.zero_grad()
+            if not i: continue
+            f,ps = formula_for(ob),list(b.parameters())
+            flat = lambda vs: [v for o in vs for v in (flat(o) if isinstance(o, tuple) else [o])]
+            h = torch.tensor(flat(f.numbers(ob)), dtype=torch.double)
+            batch_func(b, F.cross_entropy, update_func(f.step, f.n, f.kinds(ob), (0,)*len(ps)))((xb,), (yb,), ps, [dict(ob.state.get(p, {})) for p in ps], h)
+        assert all(torch.allclose(p, q, rtol=1e-12, atol=1e-14) for p,q in zip(a.parameters(), b.parameters()))
+
+# ------------------------------------------------------------------------------------------------ who listens
+class Last(Callback):
+    def __init__(self): self.seen = []
+    def after_step(self): self.seen.append([p.grad.clone() for p in self.learn.model.parameters()])
+
+def test_gradients_are_there_for_who_hears_the_step():
+    def run(*cbs):
+        learn,last = learner(),Last()
+        learn.fit(2, cbs=[last, *cbs])
+        return learn,last.seen
+    cb = Quick()
+    eager,grads0 = run()
+    with pytest.warns(UserWarning, match='is fused up to the gradients: Last hears `after_step`'): fused,grads1 = run(cb)
+    assert cb.n==14 and close(state(eager), state(fused))
+    assert len(grads0)==len(grads1)==16 and all(torch.allclose(p, q, atol=1e-6) for a,b in zip(grads0, grads1) for p,q in zip(a, b))
+
+def test_cancels_of_the_step_are_honoured():
+    "A step that is skipped, and a whole fit that ends in a batch, where only the gradients are compiled"
+    def run(*cbs):
+        learn = learner()
+        skip = at('before_step', throw(CancelStep), lambda cb: cb.learn.train_iter in (3, 4))
+        stop = at('after_backward', throw(CancelFit), lambda cb: cb.learn.train_iter==13)
+        learn.fit(2, cbs=[skip, stop, *cbs])
+        return learn
+    cb = Quick()
+    with pytest.warns(UserWarning, match='up to the gradients'): fused = run(cb)
+    eager = run()
+    assert cb.n==12 and close(state(eager), state(fused)) and fused.train_iter==eager.train_iter==13
+
+def test_odd_optimizer_steps_itself():
+    cb = Quick()
+    with pytest.warns(UserWarning, match='no formula is known for this RMSprop'): a = learner(opt_func=RMSprop, lr=.01); a.fit(1, cbs=cb)
+    b = learner(opt_func=RMSprop, lr=.01)
+    b.fit(1)
+    assert cb.n==7 and close(state(a), state(b), 1e-5)
+
+@pytest.mark.parametrize('opt_func', [partial(Adam, amsgrad=True), partial(SGD, maximize=True), partial(Adam, fused=True), partial(SGD, lr=torch.tensor(.1))])
+def test_options_without_formula(opt_func): assert formula_for(opt_func(net().parameters())) is None
+
+def test_optimizer_with_hooks_has_no_formula():
+    opt = SGD(net().parameters(), .1)
+    opt.register_step_post_hook(lambda *args: None)
+    assert formula_for(opt) is None
+
+def test_falls_back_at_the_next_batch():
+    "A callback that comes in the middle, and goes again"
+    cb,heard = Quick(),[]
+    spy = Callback(after_pred=lambda self: heard.append((self.learn.iter, self.learn.pred.requires_grad)))
+    class Come(Callback):
+        def after_batch(self):
+            if self.learn.training and self.learn.iter==3: self.learn.add_cb(spy)
+            if self.learn.training and self.learn.iter==5: self.learn.remove_cb(spy)
+    a,b = learner(),learner()
+    with pytest.warns(UserWarning, match='is not fused: Callback hears `after_pred`'): a.fit(1, cbs=[cb, Come()])
+    b.fit(1)
+    assert heard==[(4, True), (5, True)] and cb.n==5 and close(state(a), state(b))
+
+@pytest.mark.parametrize('cbs', [[partial(GradientAccumulation, 32)], [partial(Callback, after_cancel_batch=lambda self: None)], [partial(Callback, before_loss=lambda self: None)]])
+def test_listeners_make_it_eager_to_the_bit(cbs):
+    a,b,cb = learner(),learner(),Quick()
+    with pytest.warns(UserWarning, match='is not fused'): a.fit(2, cbs=[cb, *(f() for f in cbs)])
+    b.fit(2, cbs=[f() for f in cbs])
+    assert cb.n==0 and same(state(a), state(b))
+
+def test_who_hears_before_batch_later_is_heard():
+    late,seen = Callback(before_batch=lambda self: seen.append(self.learn.iter)),[]
+    late.order = 2000
+    with pytest.warns(UserWarning, match='hears `before_batch`'): learner().fit(1, cbs=[late, Quick()])
+    assert seen==[*range(8), 0, 1]
+
+def test_hooks_are_called():
+    learn,cb,seen = learner(),Quick(),[]
+    h = learn.model[0].register_forward_hook(lambda *args: seen.append(1))
+    with pytest.warns(UserWarning, match='a hook would not be called'): learn.fit(1, cbs=cb)
+    assert cb.n==0 and len(seen)==8+2
+    h.remove()
+    learn.fit(1, cbs=cb)
+    assert cb.n==7 and len(seen)==10
+
+# ------------------------------------------------------------------------------------------------ batches, modes, runs
+def test_ragged_batch_is_eager():
+    cb,a,b = Quick(),learner(data(last=5)),learner(data(last=5))
+    a.fit(3, cbs=cb)
+    b.fit(3)
+    assert cb.n==3*6 and cb.n_compiled==1 and close(state(a), state(b))
+
+def test_several_shapes():
+    batches = data(4) + data(4, 8) + data(4, 6)
+    cb,a,b = Quick(shapes=2),learner(batches),learner(batches)
+    a.fit(2, cbs=cb)
+    b.fit(2)
+    assert cb.n==2*7 and cb.n_compiled==2 and close(state(a), state(b))
+
+def test_many_shapes():
+    "It does not go on compiling, and says so"
+    batches = [b for i in range(2, 8) for b in data(1, i)]
+    cb = Quick()
+    with pytest.warns(UserWarning, match=re.escape('4 batches were of other shapes than [[3, 4], [3]]: write FusedStep(shapes=...)')): learner(batches).fit(1, cbs=cb)
+    assert (cb.counts, cb.n_compiled)==(dict(fused=1, other=4), 1)
+
+class Two(nn.Module):
+    def __init__(self): super().__init__(); self.net = net()
+    def forward(self, x): return self.net(x['a'])
+
+@pytest.mark.parametrize('make, why', [
+    (lambda: learner([({'a':x}, y) for x,y in data()], Two()), 'not plain tensors'),
+    (lambda: learner([(x, y.to_sparse().to_dense().as_subclass(type('Mine', (torch.Tensor,), {}))) for x,y in data()]), 'not plain tensors'),
+    (lambda: learner(model=nn.DataParallel(net())), 'run by DataParallel')])
+def test_other_batches_and_models(make, why):
+    a,b,cb = make(),make(),Quick()
+    a.dls.loaders[1:] = b.dls.loaders[1:] = []
+    with pytest.warns(UserWarning, match=why): a.fit(1, cbs=cb)
+    b.fit(1)
+    assert cb.n==0 and same(state(a), state(b))
+
+def test_learner_with_a_step_of_its_own():
+    class Mine(Learner):
+        def _step(self): self.opt.step(); self.mine = getattr(self, 'mine', 0) + 1
+    learn = Mine(DataLoaders(data()), net(), F.cross_entropy, SGD, lr=.1)
+    with pytest.warns(UserWarning, match='has a `_step` of its own'): learn.fit(1, cbs=Quick())
+    assert learn.mine==8
+
+def test_a_loss_of_a_callback():
+    class Mixes(Callback):
+        def before_train(self): self.learn.loss_func = self.lf
+        def lf(self, pred, y): return F.cross_entropy(pred, y)*(1 + self.learn.iter)
+    with pytest.warns(UserWarning, match='the loss function is that of Mixes'): learner().fit(1, cbs=[Quick(), Mixes()])
+
+def test_a_program_is_used_again():
+    "In the next fit, frozen and unfrozen, with other numbers; `fit(fused=True)` keeps its callback"
+    learn,before = learner(opt_func=Adam, splitter=two, lr=.01),graphs()
+    learn._fused = Quick()
+    other = learner(opt_func=Adam, splitter=two, lr=.01)
+    for l,kw in ((learn, dict(fused=True)), (other, {})):
+        l.fit(1, **kw)
+        l.fit(1, lr=.02, **kw)
+        l.freeze(); l.fit(1, **kw)
+        l.unfreeze(); l.fit(1, **kw)
+    assert graphs()==before+2 and close(state(learn), state(other), 1e-5) and not [cb for cb in learn.cbs if isinstance(cb, FusedStep)]
+
+# ------------------------------------------------------------------------------------------------ what changes under its feet
+class Scaled(nn.Module):
+    "With a weight that is not for the Learner's optimizer"
+    def __init__(self): super().__init__(); self.net,self.scale = net(),nn.Parameter(torch.ones(3))
+    def forward(self, x): return self.net(x)*self.scale
+
+class Weighted(nn.Module):
+    "A loss with a weight of its own"
+    def __init__(self): super().__init__(); self.s = nn.Parameter(torch.zeros(1))
+    def forward(self, pred, y): return (F.cross_entropy(pred, y)*torch.exp(-self.s) + self.s).sum()
+
+@pytest.mark.parametrize('ev', ['after_step','after_batch'])
+@pytest.mark.parametrize('where', ['model','loss'])
+def test_a_second_optimizer_gets_its_gradients(ev, where):
+    def run(*cbs):
+        model,loss = (Scaled(),F.cross_entropy) if where=='model' else (net(),Weighted())
+        other = model.scale if where=='model' else loss.s
+        learn = Learner(DataLoaders(data()), model, loss, SGD, lr=.1, splitter=lambda m: trained(getattr(m, 'net', m)))
+        second = SGD([other], lr=.1)
+        def step(cb): second.step(); second.zero_grad()
+        learn.fit(2, cbs=[at(ev, step), *cbs])
+        return learn,other
+    a,p = run()
+    with warnings.catch_warnings(record=True) as w: warnings.simplefilter('always'); b,q = run(Quick())
+    assert any('weights with gradients that are not in the optimizer' in str(o.message) for o in w)
+    assert same(state(a), state(b)) and torch.equal(p, q) and not torch.equal(p, torch.ones(3) if where=='model' else torch.zeros(1))
+
+def add_group(learn): learn.opt.opt.add_param_group(dict(params=list(learn.model[2].parameters())))
+def new_weight(learn):
+    learn.model[2].weight = new = nn.Parameter(torch.full((3,8), .1))
+    learn.opt.opt.param_groups[0]['params'][2] = new
+def new_state(learn): s,p = learn.opt.opt.state,learn.model[0].weight; s[p] = {k:torch.zeros_like(v) for k,v in s[p].items()}
+def new_average(learn): p = learn.model[0].weight; learn.opt.opt.state[p]['exp_avg'] = torch.zeros_like(p)
+def clear_state(learn): learn.opt.clear_state()
+def freeze(learn): learn.freeze()
+
+@pytest.mark.parametrize('change', [add_group, new_weight, new_state, new_average, clear_state, freeze])
+def test_changes_in_the_middle(change):
+    "Of the optimizer's groups, parameters and states: the next batch knows"
+    def run(*cbs):
+        learn = learner(opt_func=Adam, lr=.01, splitter=(lambda m: list(m[0].parameters())) if change is add_group else two if change is freeze else trained)
+        if change is add_group: learn.model[2].requires_grad_(False)
+        def act(cb): cb.learn.model.requires_grad_(True); change(cb.learn)
+        learn.fit(2, cbs=[at('after_batch', act, lambda cb: cb.learn.training and cb.learn.train_iter==4), *cbs])
+        return learn
+    cb,a = Quick(),run()
+    b = run(cb)
+    assert close(state(a), state(b), 1e-5) and cb.n>=10
+
+def test_gradients_of_inputs():
+    def run(*cbs):
+        learn,seen = learner(),[]
+        want = at('before_batch', lambda cb: setattr(cb.learn, 'xb', (cb.learn.xb[0].clone().requires_grad_(),)), lambda cb: cb.learn.training)
+        learn.fit(1, cbs=[want, at('after_batch', lambda cb: seen.append(cb.learn.xb[0].grad), lambda cb: cb.learn.training), *cbs])
+        return seen
+    with pytest.warns(UserWarning, match='gradients of their own'): seen = run(Quick())
+    assert all(torch.equal(p, q) for p,q in zip(run(), seen))
+
+@pytest.mark.parametrize('how', ['subclass','instance'])
+def test_a_wrapper_with_a_step_of_its_own(how):
+    calls = []
+    class Mine(OptimWrapper):
+        def step(self, closure=None): calls.append(1); return super().step(closure)
+    learn = learner(opt_func=(lambda ps, lr: Mine(ps, SGD, lr=lr)) if how=='subclass' else SGD)
+    learn.create_opt()
+    if how=='instance': step = learn.opt.step; learn.opt.step = lambda: (calls.append(1), step())
+    cb = Quick()
+    with pytest.warns(UserWarning, match='up to the gradients'): learn.fit(1, cbs=cb)
+    assert len(calls)==8 and cb.n==7
+
+def test_complex_weights():
+    class Complex(nn.Module):
+        def __init__(self): super().__init__(); self.w = nn.Parameter(torch.ones(4, 3, dtype=torch.complex64)*(1+.5j))
+        def forward(self, x): return (x.to(torch.complex64)@self.w).abs()
+    a,b = (learner(model=Complex(), opt_func=Adam, lr=.05) for _ in range(2))
+    a.fit(1)
+    with pytest.warns(UserWarning, match='no formula is known'): b.fit(1, cbs=Quick())
+    assert torch.allclose(a.model.w, b.model.w, atol=1e-5)
+
+def test_it_comes_in_the_middle():
+    from torch._dynamo import config
+    a,b,cb = learner(),learner(),Quick()
+    a.fit(2, cbs=at('after_batch', lambda o: o.learn.add_cb(cb), lambda o: o.learn.training and o.learn.train_iter==4))
+    b.fit(2)
+    assert cb.n==4+7 and cb.counts==dict(fused=11, other=0) and close(state(a), state(b)) and not config.trace_autograd_ops
+
+def test_it_goes_in_the_middle():
+    from torch._dynamo import config
+    a,b,cb = learner(),learner(),Quick()
+    a.fit(2, cbs=[cb, at('after_batch', lambda o: o.learn.remove_cb(cb), lambda o: o.learn.training and o.learn.train_iter==4)])
+    b.fit(2)
+    assert cb.n==3 and close(state(a), state(b)) and not config.trace_autograd_ops
+
+@pytest.mark.parametrize('given', [lambda: Quick(), lambda: [Quick()], lambda: FusedStep])
+def test_it_is_asked_for_twice(given):
+    learn = learner()
+    learn._fused = Quick()
+    seen = []
+    learn.fit(0, fused=True, cbs=[*([g] if not isinstance(g := given(), list) else g), at('before_fit', lambda cb: seen.extend(o for o in cb.learn.cbs if isinstance(o, FusedStep)))])
+    assert len(seen)==1 and seen[0] is not learn._fused
+
+def test_models_of_before_are_let_go():
+    import gc, weakref
+    learn = learner()
+    learn._fused = Quick()
+    learn.fit(1, fused=True)
+    gone,learn.model = weakref.ref(learn.model),net(nn.Tanh())
+    learn.create_opt()
+    learn.fit(1, fused=True)
+    gc.collect()
+    assert gone() is None
+
+def test_left_gradients_count():
+    "What was left there by somebody is part of the step, as in the loop"
+    def leave(cb):
+        for p in cb.learn.model.parameters(): p.grad = torch.ones_like(p)
+    def run(*cbs):
+        learn = learner()
+        learn.fit(1, cbs=[at('after_batch', leave, lambda cb: cb.learn.training and cb.learn.iter==3), *cbs])
+        return learn
+    cb = Quick()
+    assert close(state(run()), state(run(cb))) and cb.n==6
+
+def test_weights_frozen_in_the_middle():
+    def freeze(cb): cb.learn.model[0].weight.requires_grad_(False)
+    def run(*cbs):
+        learn = learner()
+        learn.fit(1, cbs=[at('after_batch', freeze, lambda cb: cb.learn.training and cb.learn.iter==3), *cbs])
+        return learn
+    cb,a = Quick(),run()
+    b = run(cb)
+    assert close(state(a), state(b)) and cb.n==7
+
+@pytest.mark.parametrize('opt_func', [SGD, Adam])
+def test_resumed_run_is_the_same_to_the_bit(tmp_path, opt_func):
+    def run(path, epochs=3, resume=None, die=None):
+        torch.manual_seed(5)
+        learn = learner(data(last=5), rich(), opt_func, lr=.01, path=path)
+        cbs = [CheckpointCallback('3ba', keep=100), cb := Quick()]
+        if die: cbs.append(at('after_batch', throw(KeyboardInterrupt), lambda cb: cb.learn.training and cb.learn.train_iter==die))
+        try: learn.fit(epochs, cbs=cbs, resume=resume)
+        except KeyboardInterrupt: pass
+        return learn,cb.n
+    whole,n_whole = run(tmp_path/'a')
+    run(tmp_path/'b', die=13)
+    again,n_again = run(tmp_path/'b', resume='auto')
+    assert (n_whole, n_again)==(3*6, 3+6) and again.train_iter==24 and same(state(whole), state(again))
+
+def test_nothing_is_left_behind():
+    from torch._dynamo import config
+    for e in (CancelFit(), ValueError('mine'), KeyboardInterrupt()):
+        learn,cb = learner(),Quick()
+        try: learn.fit(1, cbs=[cb, at('after_batch', throw(e), lambda cb: cb.learn.iter==3)])
+        except (ValueError, KeyboardInterrupt): pass
+        assert not config.trace_autograd_ops and cb.bound is None and cb.shapes==[] and cb.learn is None
+        assert all(p.grad is None for p in learn.model.parameters())
+    deepcopy(cb)
+
+def test_settings():
+    for v in (0, -1, 1.5, 'all'):
+        with pytest.raises(ValueError, match='shapes'): FusedStep(shapes=v)
+
+# ------------------------------------------------------------------------------------------------ what can't be compiled
+class Branches(nn.Module):
+    "Decides by looking at the numbers, which no compiler can foresee"
+    def __init__(self): super().__init__(); self.net = rich()
+    def forward(self, x): return self.net(x) if x.sum()>0 else self.net(-x)
+
+class Refuses(nn.Module):
+    "Now and then it ends the batch itself"
+    def __init__(self): super().__init__(); self.net,self.n = net(),0
+    def forward(self, x):
+        self.n += 1
+        if self.n%3==0: raise CancelBatch
+        return self.net(x)
+
+class Counts(nn.Module):
+    "Something about it is another in each batch"
+    def __init__(self): super().__init__(); self.net,self.n = rich(),0
+    def forward(self, x):
+        self.n += 1
+        return self.net(x)*(1 + self.n/100)
+
+@pytest.mark.parametrize('model', [Branches, Refuses, Counts])
+def test_what_cannot_be_compiled_is_run_eagerly(model):
+    def run(*cbs):
+        torch.manual_seed(3)
+        with torch.random.fork_rng(): torch.manual_seed(0); m = model()
+        learn = learner(model=m)
+        learn.fit(2, cbs=cbs)
+        return learn
+    cb,a = Quick(),run()
+    with pytest.warns(UserWarning, match='this fit is not fused: it could not be compiled') as w: b = run(cb)
+    assert len([o for o in w if 'this fit' in str(o.message)])==1
+    assert model is not Counts or any('is another again and again' in str(o.message) for o in w)
+    assert same(state(a), state(b)) if model is Branches else close(state(a), state(b))
+
+def test_without_compiler():
+    from torch._inductor import config
+    def run(*cbs):
+        torch.manual_seed(3)
+        learn = learner(model=net(nn.Dropout(.5), nn.Tanh()))
+        learn.fit(1, cbs=cbs)
+        return learn
+    a,cb = run(),Count()
+    with config.patch({'cpp.cxx':('no-such-compiler',)}), pytest.warns(UserWarning, match='could not be compiled') as w: b = run(cb)
+    assert cb.n==0 and same(state(a), state(b)) and len([o for o in w if 'this fit' in str(o.message)])==1
+
+def test_mistakes_are_told_as_ever():
+    batches = data(3) + [(torch.randn(16, 5), torch.zeros(16).long())]
+    with pytest.raises(RuntimeError, match='shapes') as e: learner(batches).fit(1, cbs=Quick())
+    assert any('The model was called with' in n for n in e.value.__notes__)
+
+def test_it_says_that_it_compiles(capfd):
+    learn = learner()
+    learn._fused = Quick()
+    learn.fit(1, fused=True)
+    learn.fit(1, fused=True)
+    assert capfd.readouterr().err.count('compiling the step for batches of [16, 4], [16]: this takes 2 to 30 seconds')==1
+
+@pytest.mark.parametrize('fit', [lambda l: l.fit(1, fused=True), lambda l: l.fit_one_cycle(1, fused=True), lambda l: l.fit_flat_cos(1, fused=True), lambda l: l.fit_sgdr(1, 1, fused=True)],
+                         ids=['fit','fit_one_cycle','fit_flat_cos','fit_sgdr'])
+def test_each_way_to_fit_can_be_fused(fit, monkeypatch):
+    asked = []
+    monkeypatch.setattr(Learner, '_fused_cbs', lambda self, cbs: asked.append(self) or [])
+    learn = Learner(([(torch.ones(2,3), torch.ones(2,1))]*2, None), nn.Linear(3,1), nn.MSELoss(), SGD)
+    with learn.no_logging(), learn.no_bar(): fit(learn)
+    assert asked==[learn]

@@ -1,0 +1,185 @@
+"Interpretation: counts and reports against scikit-learn's and against counting by hand, on one pass over the data"
+import io
+from contextlib import redirect_stdout
+import numpy as np, pytest, torch
+from hypothesis import given, settings, strategies as st
+from torch import nn
+from torch.nn import functional as F
+from learnkit.callback import Callback
+from learnkit.data import DataLoaders
+from learnkit.observe.interpret import *
+from learnkit.learner import Learner
+from learnkit.losses import *
+import learnkit.inference
+
+def learner(x, y, loss_func=None, model=None, bs=7, vocab=None):
+    "One that has `x` as predictions"
+    batches = [(x[i:i+bs],y[i:i+bs]) for i in range(0, len(x), bs)]
+    learn = Learner(DataLoaders(batches, batches, vocab=vocab), nn.Identity() if model is None else model, CrossEntropyLossFlat() if loss_func is None else loss_func)
+    learn.remove_cb(learn.progress)
+    return learn
+
+def case(n=50, c=4, seed=0, absent=0):
+    "Logits and classes, of which the last `absent` never occur"
+    g = torch.Generator().manual_seed(seed)
+    return torch.randn(n, c, generator=g),torch.randint(0, c-absent, (n,), generator=g)
+
+# -- against scikit-learn
+
+@settings(deadline=None, max_examples=25)
+@given(n=st.integers(1, 40), c=st.integers(2, 6), seed=st.integers(0, 999), absent=st.integers(0, 1))
+def test_as_sklearn(n, c, seed, absent):
+    skm = pytest.importorskip('sklearn.metrics')
+    x,y = case(n, c, seed, absent)
+    interp = ClassificationInterpretation.from_learner(learner(x, y))
+    labels,d = list(range(c)),x.argmax(1)
+    assert np.array_equal(interp.confusion_matrix(), skm.confusion_matrix(y, d, labels=labels))
+    want = skm.classification_report(y, d, labels=labels, output_dict=True, zero_division=0)
+    report = {r['class']:r for r in interp.classification_report()}
+    assert report['accuracy']['f1']==pytest.approx(skm.accuracy_score(y, d))
+    for k in [*map(str, labels), 'macro avg', 'weighted avg']:
+        for a,b in (('precision','precision'),('recall','recall'),('f1','f1-score'),('support','support')):
+            assert report[k][a]==pytest.approx(want[k][b], abs=1e-9), (k, a)
+
+def test_most_confused():
+    x,y = case(200, 4)
+    interp = ClassificationInterpretation.from_learner(learner(x, y, vocab=list('abcd')))
+    d = x.argmax(1)
+    want = {(a,b):int(((y==i) & (d==j)).sum()) for i,a in enumerate('abcd') for j,b in enumerate('abcd') if i!=j}
+    got = interp.most_confused()
+    assert {(a,b):n for a,b,n in got}=={k:n for k,n in want.items() if n}
+    assert [n for *_,n in got]==sorted((n for *_,n in got), reverse=True)
+    assert interp.most_confused(15)==[o for o in got if o[2]>=15] and len(interp.most_confused(15))<len(got)
+
+def test_print_report():
+    x,y = case()
+    out = io.StringIO()
+    with redirect_stdout(out): ClassificationInterpretation.from_learner(learner(x, y, vocab=list('abcd'))).print_classification_report()
+    lines = out.getvalue().splitlines()
+    assert [l.split()[0] for l in lines]==['class','a','b','c','d','accuracy','macro','weighted'] and lines[0].split()[1:]==['precision','recall','f1','support']
+
+# -- one pass
+
+@pytest.mark.parametrize('cls', [Interpretation, ClassificationInterpretation])
+def test_one_pass_and_then_none(cls):
+    x,y = case()
+    seen = []
+    learn = learner(x, y)
+    learn.add_cb(Callback(after_pred=lambda self: seen.append(0)))
+    interp = cls.from_learner(learn, with_input=True)
+    interp.top_losses(); interp.rows([0,1]); interp.plot_top_losses(3)
+    if cls is ClassificationInterpretation: interp.confusion_matrix(); interp.most_confused(); interp.classification_report()
+    assert len(seen)==8   # batches
+
+def test_what_is_kept():
+    x,y = case()
+    interp = Interpretation.from_learner(learner(x, y))
+    assert interp.inputs is None
+    assert torch.equal(interp.preds, x.softmax(-1)) and torch.equal(interp.targs, y) and torch.equal(interp.decoded, x.argmax(1))
+    torch.testing.assert_close(interp.losses, F.cross_entropy(x, y, reduction='none'))
+    interp = Interpretation.from_learner(learner(x, y), ds_idx=0, with_input=True, act=torch.sigmoid)
+    assert torch.equal(interp.inputs, x) and torch.equal(interp.preds, x.sigmoid()) and len(interp)==50
+    inp,p,t,d,l = interp[[3,1]]
+    assert torch.equal(inp, x[[3,1]]) and torch.equal(t, y[[3,1]]) and torch.equal(l, interp.losses[[3,1]])
+    assert torch.equal(interp[3][0], x[3:4]) and torch.equal(interp[torch.tensor([3])][0], x[3:4])
+
+def test_top_losses():
+    x,y = case()
+    interp = Interpretation.from_learner(learner(x, y))
+    losses,idxs = interp.top_losses(5)
+    assert torch.equal(losses, interp.losses.sort(descending=True).values[:5]) and torch.equal(interp.losses[idxs], losses)
+    assert torch.equal(interp.top_losses(5, largest=False)[0], interp.losses.sort().values[:5])
+    assert len(interp.top_losses()[0])==len(interp.top_losses(99)[0])==50
+
+def test_in_the_order_of_the_data_set():
+    x,y = case()
+    dl = torch.utils.data.DataLoader(list(zip(x, y)), batch_size=7, shuffle=True, drop_last=True)
+    interp = ClassificationInterpretation.from_learner(learner(x, y), dl=dl)
+    assert torch.equal(interp.targs, y)
+
+# -- kinds of targets
+
+def test_yes_or_no():
+    x,y = torch.randn(30,1),(torch.rand(30,1)>.5).float()
+    interp = ClassificationInterpretation.from_learner(learner(x, y, BCEWithLogitsLossFlat(), vocab=['no','yes']))
+    assert interp.confusion_matrix()[1,0]==((x<=0) & (y==1)).sum() and interp.confusion_matrix().sum()==30
+
+def test_pixels_and_what_is_ignored():
+    x,y = torch.randn(6,3,4,4),torch.randint(0, 3, (6,4,4))
+    y[:,0] = 255
+    for loss_func in (CrossEntropyLossFlat(axis=1, ignore_index=255), nn.CrossEntropyLoss(ignore_index=255)):
+        cm = ClassificationInterpretation.from_learner(learner(x, y, loss_func)).confusion_matrix()
+        d,keep = x.argmax(1),y!=255
+        assert cm.shape==(3,3) and cm.sum()==6*12 and cm.diagonal().sum()==(d==y)[keep].sum()
+
+def test_names():
+    x,y = case()
+    learn = learner(x, y, vocab=list('abcd'))
+    def vocab(**kw): return ClassificationInterpretation.from_learner(learn, **kw).vocab
+    assert vocab()==list('abcd') and vocab(vocab='wxyz')==list('wxyz') and vocab(vocab=(['p','q'], list('abcd')))==list('abcd')
+    assert ClassificationInterpretation.from_learner(learner(x, y)).vocab==[0,1,2,3]
+    assert [r['target'] for r in Interpretation.from_learner(learn).rows([0,1])]==['abcd'[i] for i in y[:2]]
+    x,y = case(absent=2)
+    x[:,2:] -= 100
+    assert ClassificationInterpretation.from_learner(learner(x, y)).confusion_matrix().shape==(4,4)   # the model has four outputs
+
+# -- pictures and tables
+
+@pytest.mark.parametrize('shape,kind', [((1,8,8),'image'), ((3,8,8),'image'), ((8,8),'image'), ((5,),'table'), ((7,8,8),'table')])
+def test_top_losses_drawn_or_listed(shape, kind):
+    import matplotlib.pyplot as plt
+    x,y = torch.randn(9, *shape),torch.randint(0, 3, (9,))
+    model = nn.Sequential(nn.Flatten(), nn.Linear(x[0].numel(), 3))
+    interp = Interpretation.from_learner(learner(x, y, model=model), with_input=True)
+    for k,n in ((4,4), (range(1,3),2), ([0,5],2)):
+        res = interp.plot_top_losses(k, ncols=3)
+        if kind=='table': assert len(res)==n
+        else: assert sum(len(ax.images) for ax in res.flat)==n
+        rank = interp.losses.sort(descending=True)
+        want = rank.indices[:k] if isinstance(k, int) else rank.indices[list(k)]
+        if kind=='table': assert [r['item'] for r in res]==want.tolist()
+        else: assert [float(ax.get_title().split('\n')[1].split()[0]) for ax in res.flat if ax.images]==[round(o, 2) for o in interp.losses[want].tolist()]
+    plt.close('all')
+
+def test_confusion_matrix_drawn():
+    import matplotlib.pyplot as plt
+    x,y = case(absent=1)
+    interp = ClassificationInterpretation.from_learner(learner(x, y, vocab=list('abcd')))
+    cm = interp.confusion_matrix()
+    ax = interp.plot_confusion_matrix()
+    assert [t.get_text() for t in ax.texts]==[str(o) for o in cm.flatten()]
+    assert [t.get_text() for t in ax.get_xticklabels()]==list('abcd')
+    ax = interp.plot_confusion_matrix(normalize=True, norm_dec=3, title='T', ax=plt.subplots()[1])
+    assert [t.get_text() for t in ax.texts]==[f'{v/max(r.sum(), 1):.3f}' for r in cm for v in r] and ax.get_title()=='T'
+    assert not interp.plot_confusion_matrix(plot_txt=False).texts
+    plt.close('all')
+
+def test_regression_and_several_inputs_and_outputs():
+    x,y = torch.randn(8,3),torch.randn(8,3)
+    rows = Interpretation.from_learner(learner(x, y, MSELossFlat()), with_input=True).plot_top_losses(3)
+    assert list(rows[0])==['item','loss','target','prediction','input']
+    class Two(nn.Module):
+        def forward(self, a, b): return dict(s=a+b, d=a-b)
+    learn = Learner(DataLoaders([(x,y,y)], [(x,y,y)], n_inp=2), Two(), lambda p,y,reduction='mean': F.mse_loss(p['s'], y, reduction=reduction))
+    rows = Interpretation.from_learner(learn, with_input=True).plot_top_losses(3)
+    assert list(rows[0])==['item','loss','target','prediction','input 0','input 1']
+
+# -- mistakes
+
+def no_loss():
+    learn = learner(*case())
+    learn.loss_func = None
+    return learn
+x,y = case()
+
+@pytest.mark.parametrize('make,says', [
+    (lambda: ClassificationInterpretation.from_learner(no_loss()), 'no loss function'),
+    (lambda: ClassificationInterpretation.from_learner(learner(x, y), dl=[(x,)]), 'no target'),
+    (lambda: ClassificationInterpretation.from_learner(learner(x, x, MSELossFlat())), 'use `Interpretation`'),
+    (lambda: ClassificationInterpretation.from_learner(learner(x, (x>0).float(), BCEWithLogitsLossFlat())), 'several yes or no'),
+    (lambda: ClassificationInterpretation.from_learner(learner(x, x.softmax(1), nn.CrossEntropyLoss())), r'y.argmax\(1\)'),
+    (lambda: ClassificationInterpretation.from_learner(learner(x, y, vocab=['a','b'])), '`vocab` has 2'),
+    (lambda: ClassificationInterpretation.from_learner(learner(x, y), vocab='abc'), 'numbers 0 to 2'),
+    (lambda: Interpretation.from_learner(learner(x, y)).plot_top_losses(2), 'with_input=True')])
+def test_mistakes(make, says):
+    with pytest.raises((TypeError, ValueError), match=says): make()

@@ -1,0 +1,439 @@
+"""Prefetching changes when batches are made and copied, and nothing else: batches, weights, random numbers, errors and the place in the data are as without it."""
+import gc, signal, threading, time, traceback, weakref
+from collections import UserDict, namedtuple
+from unittest import mock
+
+import pytest, torch
+from hypothesis import given, settings, strategies as st
+from torch import nn
+from torch.nn.utils.rnn import pack_sequence
+from torch.utils.data import BatchSampler, DataLoader, Dataset, IterableDataset, RandomSampler, Sampler, TensorDataset, WeightedRandomSampler
+
+from learnkit.callback import Callback
+from learnkit.feed import prefetch
+from learnkit.recovery.checkpoint import CheckpointCallback
+from learnkit.events import CancelBatch, CancelEpoch, CancelFit, CancelTrain, CancelValid, event
+from learnkit.control.every import ValidateEvery
+from learnkit.feed.limit import LimitBatches
+from learnkit.feed.mapping import ItemIndices
+from learnkit.feed.prefetch import Ahead, Lane, Prefetch, is_ordinary, lane_to, leaves, made_elsewhere
+from learnkit.progress import ProgressCallback
+from learnkit.recorder import silent
+from learnkit.optim.freeze import ShortEpochCallback
+from learnkit.data import DataLoaders
+from learnkit.learner import Learner
+from learnkit.feed.order import Ordered
+from toys import at, throw, weights
+
+N,BS,PER = 22,4,6
+
+class Quiet(Dataset):
+    "Draws nothing"
+    def __len__(self): return N
+    def __getitem__(self, i): x = torch.tensor([i/N, 1., -i/N, .5]); return x, x.sum()[None]
+
+class Noisy(Quiet):
+    "Draws"
+    def __getitem__(self, i): x,y = super().__getitem__(i); return x + torch.rand(4), y
+
+class Gen(IterableDataset):
+    "No `len`"
+    def __iter__(self): return (Quiet()[i] for i in range(N))
+
+def net(): return nn.Sequential(nn.Linear(4, 8), nn.Dropout(.5), nn.Linear(8, 1))
+
+def learner(cbs=None, data=None, model=None, valid=None, **kw):
+    torch.manual_seed(42)
+    data = data or (lambda: DataLoader(Quiet(), BS, shuffle=True))
+    learn = Learner(DataLoaders(data(), (valid or data)()), model or net(), nn.MSELoss(), torch.optim.SGD, lr=.05, **kw)
+    learn.remove_cb(ProgressCallback)
+    learn.add_cbs(cbs)
+    learn.logger = silent
+    return learn
+
+class Seen(Callback):
+    "What the loop got, and what it made of it"
+    order = 2000
+    def before_fit(self): self.noted = []
+    def before_batch(self): self.noted.append((self.learn.iter, self.learn.training, self.learn.xb, self.learn.yb, torch.rand(1)))
+
+def flat(b): return torch.cat([o.flatten().float() for o in leaves(b) if isinstance(o, torch.Tensor)])
+
+def run(*cbs, n=2, data=None, **kw):
+    "All that could differ"
+    learn = learner([Seen, *cbs], data, **kw)
+    learn.fit(n)
+    for it in [getattr(dl, '_iterator', None) for dl in learn.dls]:
+        if it is not None: it._shutdown_workers()   # the garbage collector would wait 5 s for each
+    assert not prefetching()
+    return [(i, t, flat((x, y)).tolist(), r.item()) for i,t,x,y,r in learn.seen.noted], weights(learn).tolist(), str(learn.recorder.values), torch.get_rng_state().tolist()
+
+def prefetching(): return [t for t in threading.enumerate() if t.name.startswith('prefetch')]
+
+@pytest.fixture(autouse=True)
+def no_thread_is_left():
+    assert not prefetching()
+    yield
+    assert not prefetching()
+
+DATA = dict(quiet=lambda: DataLoader(Quiet(), BS, shuffle=True), generator=lambda: DataLoader(Gen(), BS), tensors=lambda: DataLoader(TensorDataset(torch.rand(N, 4), torch.rand(N, 1)), BS),
+            weighted=lambda: DataLoader(Quiet(), sampler=WeightedRandomSampler([1.]*N, N), batch_size=BS), list=lambda: [(torch.ones(4, 4)*i, torch.ones(4, 1)) for i in range(5)],
+            function=lambda: (lambda: ((torch.ones(4, 4)*i, torch.ones(4, 1)) for i in range(5))), drop=lambda: DataLoader(Quiet(), BS, drop_last=True), one=lambda: [(torch.ones(4, 4), torch.ones(4, 1))])
+
+@pytest.mark.parametrize('n', [1, 3, 50])
+@pytest.mark.parametrize('kind', DATA)
+def test_all_is_as_without_it(kind, n):
+    whole = run(data=DATA[kind])
+    assert run(Prefetch(n, thread=True), data=DATA[kind])==whole==run(Prefetch(n, thread=False), data=DATA[kind])
+
+@pytest.mark.filterwarnings('ignore:Prefetch')
+@pytest.mark.parametrize('data', [lambda: DataLoader(Noisy(), BS, shuffle=True), lambda: DataLoader(Quiet(), sampler=Lazy(), batch_size=BS)], ids=['data','sampler'])
+def test_what_draws_here_is_not_for_a_thread(data):
+    "… unless one says so"
+    assert run(Prefetch(), data=data)==run(data=data)
+
+class Lazy(Sampler):
+    "Draws one index after the other"
+    def __len__(self): return N
+    def __iter__(self): return (int(torch.randint(N, ())) for _ in range(N))
+
+@pytest.mark.parametrize('persistent', [False, True])
+@pytest.mark.parametrize('cbs', [(), (lambda: ValidateEvery('3ba'),)], ids=['','validate_every'])
+def test_workers(cbs, persistent):
+    "A thread by itself; validation inside of training too"
+    data = lambda: DataLoader(Noisy(), BS, shuffle=True, num_workers=2, persistent_workers=persistent)
+    threads = []
+    watch = at('after_batch', lambda cb: threads.append(len(prefetching())))
+    assert run(Prefetch(), watch, *(cb() for cb in cbs), data=data)==run(*(cb() for cb in cbs), data=data)
+    assert max(threads)>=1
+
+def test_a_lazy_sampler_with_workers():
+    dl = DataLoader(Quiet(), BS, sampler=Lazy(), num_workers=1)
+    assert not made_elsewhere(dl) and made_elsewhere(Ordered(dl, 0))
+    assert not made_elsewhere(DataLoader(Quiet(), batch_sampler=BatchSampler(Lazy(), 4, False), num_workers=1))
+    assert made_elsewhere(DataLoader(Quiet(), batch_sampler=BatchSampler(RandomSampler(range(N)), 4, False), num_workers=1))
+    assert made_elsewhere(DataLoader(Gen(), BS, num_workers=1)) and not made_elsewhere(Ordered(DataLoader(Gen(), BS, num_workers=1), 0))
+    assert not made_elsewhere(Ordered([1, 2], 0)) and not made_elsewhere(DataLoader(Quiet(), BS))
+
+def test_a_loader_with_a_state_is_not_run_ahead_of():
+    "Its state would be that of a batch which is not trained yet"
+    class Stateful(DataLoader):
+        def state_dict(self): return {}
+        def load_state_dict(self, d): pass
+    assert not made_elsewhere(Stateful(Quiet(), BS, num_workers=1))
+
+# ------------------------------------------------------------------------------------------------ how far ahead
+@settings(max_examples=30, deadline=None)
+@given(st.integers(1, 5), st.integers(0, 9), st.data())
+def test_no_further_ahead_than_asked(n, size, data):
+    made = []
+    def numbers():
+        for i in range(size): made.append(i); yield i
+    it = Ahead(numbers(), n)
+    stop = data.draw(st.integers(0, size))
+    for i in range(stop):
+        assert next(it)==i
+        for f in it.due: f.result()
+        assert len(made)==min(size, i+1+n)
+    if stop==size: assert list(it)==[] and list(it)==[]
+    it.close()
+    assert not prefetching()
+
+def test_the_first_batch_is_fetched_when_it_is_asked_for():
+    made = []
+    it = Ahead((made.append(i) or i for i in range(3)), 2)
+    assert made==[] and not prefetching()
+    assert next(it)==0 and list(it)==[1, 2]
+    it.close()
+
+def test_a_slow_loop_finds_its_batch_ready():
+    "The thread works while the loop is elsewhere"
+    ready = threading.Event()
+    def numbers():
+        yield 0
+        ready.set()
+        yield 1
+    it = Ahead(numbers(), 1)
+    next(it)
+    assert ready.wait(20)   # nobody has asked for it
+    assert next(it)==1
+    it.close()
+
+# ------------------------------------------------------------------------------------------------ ends
+@pytest.mark.parametrize('cancel,ev', [(CancelBatch,'before_batch'), (CancelBatch,'after_fetch'), (CancelTrain,'after_batch'), (CancelTrain,'before_fetch'), (CancelEpoch,'after_pred'), (CancelFit,'after_batch'),
+                                       (CancelTrain,'after_fetch')])
+@pytest.mark.parametrize('thread', [True, False])
+def test_cancels(cancel, ev, thread):
+    "What was fetched too far is dropped; the next epoch is the whole one"
+    def bomb(): return at(ev, throw(cancel()), lambda cb: cb.learn.training and cb.learn.epoch==0 and cb.learn.iter==2)
+    assert run(bomb(), Prefetch(3, thread))==run(bomb())
+
+@pytest.mark.parametrize('ev', ['before_batch','after_batch'])
+def test_cancelled_validation(ev):
+    def bomb(): return at(ev, throw(CancelValid()), lambda cb: not cb.learn.training and cb.learn.iter==2)
+    assert run(bomb(), Prefetch(3, True))==run(bomb())
+
+EVENTS = '''before_fit before_epoch before_train before_fetch after_fetch before_batch before_pred after_loss after_backward after_step after_batch after_train before_validate
+            after_validate after_epoch after_fit cleanup'''.split()
+
+@pytest.mark.parametrize('error', [ValueError, KeyboardInterrupt])
+@pytest.mark.parametrize('ev', EVENTS)
+def test_an_error_at_any_event(ev, error):
+    "The thread ends, the Learner is usable, and what it then trains is right"
+    bomb = at(ev, throw(error('boom')), lambda cb: (cb.learn.iter or 0)==2 or 'batch' not in ev and 'fetch' not in ev and not ev.split('_')[-1] in ('pred','loss','backward','step'))
+    learn = learner([Prefetch(2, True), bomb])
+    with pytest.raises(error): learn.fit(1)
+    assert not prefetching() and learn.batches is None
+    learn.remove_cb(bomb)
+    plain = learner()
+    plain.model.load_state_dict(learn.model.state_dict())
+    for l in (learn, plain): torch.manual_seed(1); l.fit(1)
+    assert torch.equal(weights(learn), weights(plain))
+
+def fails(e, i=13):
+    class Fails(Quiet):
+        def __getitem__(self, j):
+            if j==i: raise e
+            return super().__getitem__(j)
+    return Fails()
+
+@pytest.mark.parametrize('workers', [0, 1])
+def test_an_error_in_the_data_comes_with_its_batch(workers):
+    "… and says where it was raised"
+    done = []
+    learn = learner([Prefetch(3, None if workers else True), at('after_batch', lambda cb: done.append(cb.learn.iter))], lambda: DataLoader(fails(KeyError('broken')), BS, num_workers=workers))
+    with pytest.raises(KeyError, match='broken') as e: learn.fit(1)
+    assert done==[0, 1, 2]
+    assert '__getitem__' in ''.join(traceback.format_exception(e.value)) and 'if j==i: raise e' in ''.join(traceback.format_exception(e.value))
+
+@pytest.mark.parametrize('cancel', [CancelBatch, CancelTrain, CancelEpoch, CancelFit])
+def test_the_data_may_cancel(cancel):
+    data = lambda: DataLoader(fails(cancel()), BS)
+    assert run(Prefetch(3, True), data=data, valid=DATA['quiet'])==run(data=data, valid=DATA['quiet'])
+
+def test_interrupted_while_it_waits():
+    "Ctrl-C reaches the loop, which is waiting for the thread"
+    def data():
+        yield torch.ones(4, 4),torch.ones(4, 1)
+        time.sleep(.2)
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+        time.sleep(.1)
+        yield torch.ones(4, 4),torch.ones(4, 1)
+    learn = learner(Prefetch(1, True), lambda: data)
+    with pytest.raises(KeyboardInterrupt): learn.fit(1)
+    assert not prefetching() and learn.mode is None and learn.train_iter==1
+
+def test_no_batch_is_kept():
+    refs = []
+    class Fresh:
+        def __iter__(self):
+            for i in range(6):
+                x = torch.randn(4, 4); refs.append(weakref.ref(x)); yield x,x.sum(1, keepdim=True); del x
+    alive = []
+    gc.disable()
+    try:
+        learn = learner([Prefetch(2, True), at('before_batch', lambda cb: alive.append(sum(r() is not None for r in refs)))], Fresh)
+        learn.fit(2); learn.validate()
+        assert max(alive)<=2+2 and sum(r() is not None for r in refs)==0
+    finally: gc.enable()
+
+def test_an_iterator_that_is_forgotten():
+    it = Ahead(iter(range(100)), 3)
+    next(it)
+    del it
+    assert not prefetching()
+
+# ------------------------------------------------------------------------------------------------ with others
+@pytest.mark.parametrize('cb', [lambda: ValidateEvery('2ba'), lambda: ShortEpochCallback(.5), lambda: LimitBatches(3, 2), ItemIndices,
+                                lambda: at('after_batch', lambda c: c.learn.validate() if c.learn.mode=='fit' and c.learn.training else None),
+                                lambda: at('after_fetch', lambda c: setattr(c.learn, 'batch', [o+1 for o in c.learn.batch]))],
+                         ids=['validate_every','short','limit','indices','validate','mapped'])
+@pytest.mark.parametrize('thread', [True, False])
+def test_with(cb, thread): assert run(cb(), Prefetch(2, thread))==run(cb())
+
+def test_indices_are_those_of_the_batch():
+    got = []
+    def note(cb): got.append((cb.learn.indices, (cb.learn.xb[0][:,0]*N).round().int().tolist()))
+    run(ItemIndices, at('before_batch', note), Prefetch(3, True))
+    assert all(a==b for a,b in got) and got
+
+@pytest.mark.parametrize('inference', [lambda l: l.validate(cbs=Prefetch(2, True)), lambda l: l.get_preds(cbs=Prefetch(2, True)), lambda l: l.get_preds(0, cbs=Prefetch(2, True))])
+def test_inference(inference):
+    res,plain = inference(learner()),learner()
+    with mock.patch.object(Prefetch, 'before_fetch', lambda self: None): torch.testing.assert_close(list(res), list(inference(plain)), rtol=0, atol=0)
+
+def test_grad_mode_is_that_of_the_loop():
+    "A model in the data set: its outputs have a gradient in training and none in validation, whoever calls it"
+    seen = []
+    def data():
+        for _ in range(3): seen.append(torch.is_grad_enabled()); yield torch.ones(4, 4),torch.ones(4, 1)
+    learner(Prefetch(2, True), lambda: data).fit(1)
+    assert seen==[True]*3+[False]*3
+
+# ------------------------------------------------------------------------------------------------ an accelerator
+class Copy(torch.Tensor):
+    "A tensor on an accelerator: it has its values when somebody has waited for them"
+    def record_stream(self, s): self.users.append(s.name)
+
+class Device:
+    "Stands in for `torch.cuda`; copies are made when the stream that computes waits for their event"
+    def __init__(self): self.told,self.pending,self.copies,self.on = [],[],[],threading.local()   # each thread has its current stream
+    @property
+    def now(self): return getattr(self.on, 'name', 'main')
+    def lane(self):
+        with mock.patch.object(torch, 'cuda', self): return Lane(torch.device('cuda', 0))
+    def Stream(self, device): return Stream(self, 'side')
+    def current_stream(self, device): return Stream(self, self.now)
+    def stream(self, s): return On(self)
+    def copy(self, o):
+        if not isinstance(o, torch.Tensor): return o
+        assert self.now=='side'
+        res = torch.full_like(o, 77).as_subclass(Copy)
+        res.users = []
+        self.pending.append((res, o)); self.copies.append(res)
+        return res
+
+class Stream:
+    def __init__(self, device, name): self.device,self.name = device,name
+    def record_event(self): pending,self.device.pending = self.device.pending,[]; return pending
+    def wait_event(self, event):
+        assert self.name=='main'
+        for there,here in event: there.data.copy_(here)
+        self.device.told.append(len(event))
+
+class On:
+    def __init__(self, device): self.device = device
+    def __enter__(self): self.device.on.name = 'side'
+    def __exit__(self, *args): self.device.on.name = 'main'
+
+@pytest.fixture
+def device():
+    d = Device(); lane = d.lane()
+    with mock.patch.object(prefetch, 'lane_to', lambda device: lane), mock.patch.object(Lane, '_copy', lambda self,o: d.copy(o)): yield d
+
+@pytest.mark.parametrize('thread', [None, False])
+def test_copies_stand_in_for_batches(thread, device):
+    with mock.patch.object(prefetch, 'lane_to', lambda device: None): whole = run()
+    kinds = dict(fetched=[], batch=[])
+    note = lambda k: at('after_fetch' if k=='fetched' else 'before_batch', lambda cb: kinds[k].append({type(o) for o in (cb.learn.batch if k=='fetched' else (*cb.learn.xb, *cb.learn.yb))}))
+    assert run(note('fetched'), note('batch'), Prefetch(2, thread))==whole
+    assert kinds==dict(fetched=[{torch.Tensor}]*4*PER, batch=[{Copy}]*4*PER)
+    assert device.told==[2]*4*PER and all(c.users==['main'] for c in device.copies)
+
+def test_copies_are_begun_ahead(device):
+    "… by the thread, and their memory is used by the stream that computes"
+    done = []
+    def wait(cb):
+        for f in cb.learn.batches.due: f.result()
+        done.append((len(device.copies), len(device.told)))
+    data = lambda: DataLoader(Quiet(), BS)
+    run(at('after_batch', wait), Prefetch(2, True), n=1, data=data, valid=lambda: [next(iter(data()))])
+    assert done[:PER]==[(2*min(i+1+2, PER), i+1) for i in range(PER)]
+
+Pair = namedtuple('Pair', 'x y')
+def batch(i): return torch.ones(4, 4)*i,torch.ones(4, 1)
+STRUCTURES = dict(tuple=batch, list=lambda i: list(batch(i)), dict=lambda i: dict(x=batch(i)[0], y=batch(i)[1]), user_dict=lambda i: UserDict(x=batch(i)[0], y=batch(i)[1]), named=lambda i: Pair(*batch(i)),
+                  nested=lambda i: ((batch(i)[0], dict(name='a', n=3, more=[batch(i)[0]])), batch(i)[1]), tensor=lambda i: batch(i)[0])
+
+class Any(nn.Module):
+    "Takes whatever comes"
+    def __init__(self): super().__init__(); self.lin = nn.Linear(4, 1)
+    def forward(self, *args, **kw): return self.lin(next(o for o in leaves((args, kw)) if isinstance(o, torch.Tensor)))
+
+@pytest.mark.filterwarnings('ignore:the batch has no target')
+@pytest.mark.parametrize('kind', STRUCTURES)
+def test_nested_batches(kind, device):
+    data = lambda: [STRUCTURES[kind](i) for i in range(4)]
+    seen = []
+    note = at('before_batch', lambda cb: seen.append((type(cb.learn.batch), [type(o) for o in leaves(cb.learn.batch)])))
+    res = run(note, Prefetch(2, True), data=data, model=Any())
+    assert all(t is (Copy if kind=='tensor' else type(data()[0])) and all(k in (Copy, str, int) for k in ks) and Copy in ks for t,ks in seen)
+    with mock.patch.object(prefetch, 'lane_to', lambda device: None): assert run(data=data, model=Any())[0]==res[0]
+
+class Odd:
+    "Knows how to move"
+    def __init__(self, x): self.x = x
+    def to(self, device): return self
+
+@pytest.mark.parametrize('odd', [lambda: Odd(torch.ones(2)), lambda: pack_sequence([torch.ones(3), torch.ones(2)]), lambda: torch.eye(3).to_sparse(), lambda: torch.ones(2, device='meta'),
+                                 lambda: torch.nested.nested_tensor([torch.ones(2), torch.ones(3)], layout=torch.jagged)], ids=['own','packed','sparse','elsewhere','nested'])
+def test_what_is_not_ordinary_is_left_to_the_loop(odd, device):
+    b = torch.ones(4, 4),odd()
+    assert not is_ordinary(b) and not is_ordinary(dict(x=[b])) and is_ordinary(b[:1])
+    it = Ahead(iter([b]), 0, prefetch.lane_to(None))
+    assert it.arrived(next(it)) is b and not device.copies
+
+CHANGES = dict(another=lambda l: setattr(l, 'batch', [o+1 for o in l.batch]), element=lambda l: l.batch.__setitem__(0, l.batch[0]*2), in_place=lambda l: l.batch[1].add_(1), longer=lambda l: l.batch.append(torch.ones(4, 1)))
+@pytest.mark.parametrize('thread', [True, False])
+@pytest.mark.parametrize('change', CHANGES)
+def test_changes_of_a_fetched_batch_are_not_lost(change, thread, device):
+    "… and no more copies are made in vain"
+    def cb(): return at('after_fetch', lambda cb: CHANGES[change](cb.learn) if cb.learn.iter==1 else None)
+    data = lambda: DataLoader(Quiet(), BS)
+    kw = dict(data=data, n=1)
+    with mock.patch.object(prefetch, 'lane_to', lambda device: None):
+        try: whole = run(cb(), **kw)
+        except Exception as e: whole = type(e)   # a batch that is longer has other inputs
+    try: res = run(cb(), Prefetch(1, thread), **kw)
+    except Exception as e: res = type(e)
+    assert res==whole
+    if not thread and change!='longer': assert len(device.copies)==2*2*2
+
+def test_a_cancelled_fetch_leaves_the_copy_alone(device):
+    learn = learner([Prefetch(2, False), at('after_fetch', throw(CancelBatch()), lambda cb: cb.learn.iter==1)])
+    learn.fit(1)
+    assert len(device.told)==2*(PER-1) and sum(c.users==[] for c in device.copies)==2*2
+
+def test_inference_tensors(device):
+    with torch.inference_mode(): b = torch.ones(4, 4),torch.ones(4, 1)
+    it = Ahead(iter([b]), 0, prefetch.lane_to(None))
+    assert all(isinstance(o, Copy) for o in it.arrived(next(it)))
+
+def test_one_lane_for_each_device():
+    class Module:
+        def Stream(self, device): return object()
+    with mock.patch.object(torch, 'cuda', Module()):
+        lanes = [lane_to(torch.device('cuda', i)) for i in (0, 1, 0)]
+    lane_to.cache_clear()
+    assert lanes[0] is lanes[2] is not lanes[1] and [l.device.index for l in lanes]==[0, 1, 0]
+    assert lane_to(None) is lane_to(torch.device('cpu')) is lane_to(torch.device('mps')) is None
+
+def test_pinned_once():
+    "What the loader has pinned is not pinned again; all is copied without waiting"
+    calls = []
+    class Host:
+        def __init__(self, pinned): self.pinned = pinned
+        def is_pinned(self): return self.pinned
+        def pin_memory(self): calls.append('pin'); return Host(True)
+        def to(self, device, non_blocking): calls.append((str(device), non_blocking, self.pinned)); return self
+    lane = Device().lane()
+    with mock.patch.object(torch, 'Tensor', Host): lane._copy(Host(True)); lane._copy(Host(False)); assert lane._copy('text')=='text'
+    assert calls==[('cuda:0', True, True), 'pin', ('cuda:0', True, True)]
+
+# ------------------------------------------------------------------------------------------------ going on after a crash
+@pytest.mark.filterwarnings('ignore:Prefetch')
+@pytest.mark.parametrize('workers,ks', [(0, range(1, 2*PER+1)), (2, (2, 6, 9))])
+def test_resume(workers, ks, tmp_path, monkeypatch):
+    "The place is that of the batch which was trained last, however many were fetched"
+    monkeypatch.setattr('os.fsync', lambda fd: None)
+    data = lambda: DataLoader(Noisy(), BS, shuffle=True, num_workers=workers)
+    def make(path, *cbs): return learner([CheckpointCallback('1ba'), *cbs], data, path=tmp_path/path)
+    def end(learn): learn.fit(2, resume='auto'); return weights(learn).tolist(), learn.recorder.values, torch.get_rng_state().tolist()
+    whole = end(make('whole'))
+    for k in ks:
+        with pytest.raises(SystemError): make(f'{k}', Prefetch(3), at('after_batch', throw(SystemError()), lambda cb: cb.learn.training and cb.learn.train_iter==k, order=999)).fit(2, resume='auto')
+        torch.rand(3)
+        assert end(make(f'{k}', Prefetch(3)))==whole
+
+def test_a_thread_does_not_go_with_numbers_that_are_kept_apart(tmp_path):
+    with pytest.raises(ValueError, match='num_workers=1'): learner([CheckpointCallback(), Prefetch(2, thread=True)], path=tmp_path).fit(1)
+    data = lambda: DataLoader(TensorDataset(torch.rand(N, 4), torch.rand(N, 1)), BS)   # draws nothing
+    learner([CheckpointCallback(), Prefetch(2, thread=True)], data, path=tmp_path/'b').fit(1)
+
+@pytest.mark.parametrize('bad', [dict(n=0), dict(n=-1), dict(n=1.5), dict(n=True), dict(n='2'), dict(thread='yes'), dict(thread=2)])
+def test_bad_settings(bad):
+    with pytest.raises(ValueError, match='must be'): Prefetch(**bad)
+
+def test_it_says_when_it_can_do_nothing():
+    with pytest.warns(UserWarning, match='num_workers') as w: learner(Prefetch()).fit(3)
+    assert len(w)==1

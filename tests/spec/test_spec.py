@@ -1,0 +1,600 @@
+"""The loop against its specification: every Cancel and ordinary errors, raised at every event, must give exactly the
+trace that the oracle predicts, end as it predicts, and leave a Learner that works. `oracle.py` says what a play is."""
+import itertools, re
+from collections import Counter
+import pytest, torch
+from torch import nn
+from hypothesis import HealthCheck, given, settings, strategies as st
+import learnkit as core
+from learnkit.callback import Callback
+from learnkit.events import event
+from learnkit.progress import ProgressCallback
+from learnkit.data import DataLoaders
+from learnkit.learner import Learner
+from oracle import FIT, HEARD, IDLE, IN_BATCH, SCOPES, Part, Play, Oracle, predict, scopes
+
+CASES = Counter()
+
+@pytest.fixture(scope='module', autouse=True)
+def say_how_many(request):
+    yield
+    with request.config.pluginmanager.get_plugin('capturemanager').global_and_fixture_disabled():
+        print(f'\nspecification: {sum(CASES.values())} plays compared with the oracle: {dict(CASES)}')
+
+# ---------------------------------------------------------------------------------------------- what can be raised
+CANCELS = {scope: getattr(core, name) for name,scope in SCOPES.items()}
+def foreign(name, base=Exception): return type(name, (base,), {})
+def variants(name, ours):
+    "Classes that must do what `ours` does: a subclass, another library's (both spellings), and a subclass of that"
+    theirs = foreign(f'{name}Exception')
+    return [type('Mine', (ours,), {}), theirs, foreign(name), foreign('Theirs', theirs), foreign(name, BaseException)]
+
+VARIANTS = [variants(name, CANCELS[scope]) for name,scope in SCOPES.items()]
+BOTH = type('Both', (CANCELS['batch'], CANCELS['epoch']), {})   # ends whichever of the two is nearest
+# Loops are easily fooled by StopIteration and GeneratorExit: these are errors like any other
+ERRORS = [ValueError, KeyboardInterrupt, StopIteration, GeneratorExit]
+
+# ------------------------------------------------------------------------------------------------ the real thing
+class Endless(BaseException): "Stops a loop that would not end"
+
+class Actor(Callback):
+    "Plays a `Part` in a real run"
+    def __init__(self, part, stage): self.part,self.stage,self.order = part,stage,part.order
+
+    def hear(self, ev):
+        s,learn = self.stage,self.learn
+        k = s.heard[self.part.name,ev]
+        s.heard[self.part.name,ev] += 1
+        s.trace.append((self.part.name, ev, learn.mode, learn.training if ev in IN_BATCH else None,
+                        learn.exc and type(learn.exc)))
+        if len(s.trace) > 20_000: raise Endless
+        if (ev,k) in self.part.acts: s.act(learn, (type(self).__name__, ev), *self.part.acts[ev,k])
+
+def method(ev):
+    def f(self): self.hear(ev)
+    f.__name__ = ev
+    return f
+METHODS = {ev: method(ev) for ev in HEARD+IDLE}
+CLASSES = {}
+
+def actor(part, stage):
+    "An actor of a class that has the methods, and the flags, that the part asks for"
+    key = part.name,part.hears,part.modes
+    if key not in CLASSES:
+        attrs = {ev: METHODS[ev] for ev in part.hears}
+        CLASSES[key] = type(f'Part{part.name}', (Actor,), attrs | {'modes': part.modes})
+    res = CLASSES[key](part, stage)
+    res.run_train,res.run_valid = part.run_train,part.run_valid
+    return res
+
+class Batches:
+    "A loader that may fail, and then goes on"
+    def __init__(self, stage, name): self.stage,self.name = stage,name
+    def __len__(self): return getattr(self.stage.play, self.name)
+    def __iter__(self):
+        self.stage.call('iter')
+        return BatchIter(self)
+
+class BatchIter:
+    def __init__(self, dl): self.dl,self.left = dl,len(dl)
+    def __iter__(self): return self
+    def __next__(self):
+        self.dl.stage.call('data')
+        if not self.left: raise StopIteration
+        self.left -= 1
+        return torch.ones(1,1),torch.zeros(1,1)
+
+class Model(nn.Module):
+    def __init__(self, stage):
+        super().__init__()
+        self.lin,self.stage = nn.Linear(1,1),[stage]  # in a list: the stage is no part of the model
+    def forward(self, x):
+        self.stage[0].call('model')
+        return self.lin(x)
+
+class Loss(nn.Module):
+    def __init__(self, stage):
+        super().__init__()
+        self.reduction,self.stage = 'mean',[stage]
+    def forward(self, pred, targ):
+        self.stage[0].call('loss')
+        loss = nn.functional.mse_loss(pred, targ, reduction=self.reduction)
+        if loss.requires_grad: loss.register_hook(lambda g: self.stage[0].call('backward'))
+        return loss
+
+class Stage:
+    "A Learner, and the strings by which a `Play` makes its parts fail"
+    def __init__(self, valid=True, metric=False, progress=False, **kw):
+        stage,self.loss = self,Loss(self)
+        class SGD(torch.optim.SGD):
+            def step(self, *args, **kwargs):
+                stage.call('step')
+                return super().step(*args, **kwargs)
+        def measure(pred, targ):
+            self.call('metric')
+            return (pred-targ).abs().mean()
+        dls = DataLoaders(Batches(self, 'n_train'), *[Batches(self, 'n_valid')]*valid)
+        self.learn = Learner(dls, Model(self), self.loss, opt_func=SGD, lr=1e-3, metrics=[measure]*metric, **kw)
+        if not progress: self.learn.remove_cbs(ProgressCallback).logger = lambda row: None
+        self.before = self.state()
+        self.start(Play((), []))
+
+    def call(self, src):
+        k = self.calls[src]
+        self.calls[src] += 1
+        if (src,k) in self.play.faults: self.throw(self.play.faults[src,k])
+
+    def throw(self, cls, where=None):
+        e = cls()
+        self.raised.append((e, e.args, where))
+        raise e
+
+    def act(self, learn, where, what, arg=None):
+        if   what == 'raise':    self.throw(arg, where)
+        elif what == 'fit':      learn.fit(1)
+        elif what in ('validate', 'predict'):
+            try: self.call_run(what)
+            except BaseException as e:
+                if not arg or isinstance(e, Endless): raise
+        elif what == 'add':      self.enter(arg)
+        elif what == 'remove':   [learn.remove_cb(cb) for cb in self.cast if cb.part.name == arg and cb in learn.cbs]
+        elif what == 'mute':
+            for cb in self.cast:
+                if cb.part.name == arg: cb.run = False
+
+    def enter(self, part):
+        self.cast.append(actor(part, self))
+        self.learn.add_cb(self.cast[-1])
+
+    def state(self):
+        "What every run must leave as it found it"
+        l = self.learn
+        return dict(mode=l.mode, exc=l.exc, logger=l.logger, loss_func=l.loss_func, reduction=l.loss_func.reduction,
+            grad=torch.is_grad_enabled(), cbs=[cb for cb in l.cbs if not isinstance(cb, Actor)],
+            mute=[cb for cb in l.cbs if not cb.run])
+
+    def call_run(self, kind, *args):
+        if   kind == 'fit':      self.learn.fit(*args)
+        elif kind == 'validate': self.learn.validate()
+        else: self.learn.get_preds(with_loss=True)
+
+    def run(self, *args):
+        "Run it: the type of what comes out, what is wrong with that, and its notes"
+        try: self.call_run(*args)
+        except BaseException as e:
+            where = next((r for r in self.raised if r[0] is e), None)
+            notes = '\n'.join(getattr(e, '__notes__', []))
+            if where is None and type(e) is KeyboardInterrupt: raise  # somebody wants the tests to stop
+            return type(e), self.faults(e, where, notes), notes
+        return None, [], ''
+
+    def faults(self, e, where, notes):
+        "Is `e` the very object that was raised, untouched, with a note that says where? A lost Cancel: does it say so?"
+        if where:
+            _,args,cb = where
+            res = ['other arguments'] if e.args != args else []
+            if cb and not all(w in notes for w in cb): res.append(f'no note says where: {notes!r}')
+            return res
+        cause = next((r for r in self.raised if r[0] is e.__cause__), None)
+        if type(e) is not RuntimeError: return [f'came from nowhere: {e!r}']
+        if cause is None: return [] if 'fit' in str(e) else [f'came from nowhere: {e!r}']  # a fit in a fit
+        said = [n for n in SCOPES if n in {c.__name__.removesuffix('Exception') for c in type(cause[0]).__mro__}]
+        said = [type(cause[0]).__name__, *[SCOPES[n] for n in said][:1]]
+        said += cause[2] or ()
+        return [f'does not name {w}: {e}' for w in said if w not in str(e)]
+
+    def start(self, play):
+        "Ready to play: returns the Learner"
+        self.play,self.trace,self.cast,self.raised = play,[],[],[]
+        self.heard,self.calls = Counter(),Counter()
+        for p in play.parts: self.enter(p)
+        return self.learn
+
+    def perform(self, play):
+        "What is heard in `play`, what each run ends with, what is wrong with that or left behind, and the notes"
+        self.start(play)
+        ends,mess = [],[]
+        def run(r):
+            ends.append(self.run(*r))
+            if (now := self.state()) != self.before: mess.append({k: v for k,v in now.items() if v != self.before[k]})
+        for r in play.runs: run(r)
+        if ends and ends[-1][0]:
+            for r in play.then: run(r)
+        self.learn.remove_cbs([cb for cb in self.cast if cb in self.learn.cbs])
+        return self.trace, [e for e,_,_ in ends], [f for _,fs,_ in ends for f in fs] + mess, [n for _,_,n in ends]
+
+def compare(stage, play):
+    "What the loop does otherwise than the oracle; None if nothing"
+    trace,ends,errs = predict(play)
+    try: got,got_ends,mess,notes = stage.perform(play)
+    except Endless: return 'does not end'
+    if got != trace:
+        i = next((i for i,(a,b) in enumerate(zip(got, trace)) if a != b), min(len(got), len(trace)))
+        return f'after {[t[:2] for t in got[max(i-3,0):i]]}\n   loop   {got[i:i+3]}\n   oracle {trace[i:i+3]}'
+    if got_ends != ends: return f'loop ends with {got_ends}, oracle with {ends}'
+    lost = [e for errs,note in zip(errs, notes) for e in errs if any(w not in note for w in (*e[:2], e[2].__name__))]
+    if lost: return f'no note tells of these errors of after_exception and cleanup: {lost}'
+    if mess: return f'left behind: {mess}'
+
+def sweep(name, plays, fresh=False, **kw):
+    "Compare all `plays`, on one Learner for as long as it behaves: what a run spoils shows in the next"
+    stage,bad,n = Stage(**kw),[],0
+    for play in plays:
+        n += 1
+        wrong = compare(stage, play)
+        if wrong: bad.append(f'{story(play)}: {wrong}')
+        if wrong or fresh: stage = Stage(**kw)
+    CASES[name] += n
+    assert not bad, f'{len(bad)} of {n} plays differ\n' + '\n'.join(bad[:12])
+
+def story(play):
+    acts = [repr(p) for p in play.parts] + [f'{s} call {k}: {e.__name__}' for (s,k),e in play.faults.items()]
+    return f'{play.runs} on {play.n_train}+{play.n_valid} batches, {", ".join(acts)}'
+
+# -------------------------------------------------------------------------------- plain runs, written out by hand
+TRAIN = '''before_fetch after_fetch before_batch before_pred after_pred before_loss after_loss
+    before_backward after_backward before_step after_step before_zero_grad after_zero_grad after_batch'''.split()
+VALID = 'before_fetch after_fetch before_batch before_pred after_pred before_loss after_loss after_batch'.split()
+VALIDATE = ['before_validate', *VALID*2, 'before_fetch', 'after_validate']
+EPOCH = ['before_epoch', 'before_train', *TRAIN*3, 'before_fetch', 'after_train', *VALIDATE, 'after_epoch']
+ALONE = ['before_fit', 'before_epoch', *VALIDATE, 'after_epoch', 'after_fit']
+PLAIN = {('fit',2):     ['before_fit', *EPOCH*2, 'after_fit', 'cleanup'],
+         ('fit',0):     ['before_fit', 'after_fit', 'cleanup'],
+         ('validate',): ['before_evaluate', *ALONE, 'after_evaluate', 'cleanup'],
+         ('predict',):  ['before_predict',  *ALONE, 'after_predict',  'cleanup']}
+
+def golden(run, expect, acts={}, valid=True, **kw):
+    play = Play((run,), [Part('A', acts=acts, **kw)], n_train=3, n_valid=2 if valid else None)
+    CASES['golden'] += 1
+    stage = Stage(valid=valid)
+    assert [t[1] for t in predict(play)[0]] == expect
+    assert compare(stage, play) is None
+    return [t[1:] for t in stage.trace]
+
+@pytest.mark.parametrize('run', PLAIN, ids=str)
+def test_plain(run): golden(run, PLAIN[run])
+
+def test_without_valid():
+    epoch = ['before_epoch', 'before_train', *TRAIN*3, 'before_fetch', 'after_train', 'after_epoch']
+    golden(('fit',2), ['before_fit', *epoch*2, 'after_fit', 'cleanup'], valid=False)
+
+# Where a callback may call for a validation or predictions in a fit
+CALLS = [(ev,0) for ev in '''before_fit before_train before_fetch after_pred after_backward after_batch before_validate
+    after_epoch after_fit after_exception cleanup'''.split()] + [('after_batch',3)]
+
+@pytest.mark.parametrize('kind', ['validate', 'predict'])
+def test_inside_a_fit(kind):
+    "Called by a callback, validate and get_preds are only the validation: no run of their own"
+    plain = PLAIN['fit',2]
+    for ev,k in CALLS:
+        if ev == 'after_exception': continue
+        i = [i for i,e in enumerate(plain) if e == ev][k]+1
+        trace = golden(('fit',2), plain[:i] + VALIDATE + plain[i:], {(ev,k): (kind,)})
+        assert {t[1] for t in trace[i:i+len(VALIDATE)]} == {kind}
+        assert {t[1] for t in trace[:i]+trace[i+len(VALIDATE):]} == {'fit'}
+
+def test_inside_inference():
+    for run,kind in itertools.product([('validate',), ('predict',)], ['validate', 'predict']):
+        plain = PLAIN[run]
+        golden(run, plain[:9] + VALIDATE + plain[9:], {(plain[8], 0): (kind,)})
+
+def test_fit_inside_a_run_is_refused():
+    for run in [('fit',2), ('validate',), ('predict',)]:
+        for ev in ['before_fit', 'after_batch', 'after_epoch']:
+            i = PLAIN[run].index(ev)+1
+            golden(run, PLAIN[run][:i] + ['after_exception', 'cleanup'], {(ev,0): ('fit',)})
+
+# ------------------------------------------------------------------ everything that can be raised, at every event
+RUNS = {'fit': ('fit',2), 'validate': ('validate',), 'predict': ('predict',)}
+BELOW,EQUAL,ABOVE = -99,70,99
+
+def trio(order, acts):
+    "Two that only listen, first and last in order, and one that acts; of equal order it stands before the last"
+    return [Part('Low', -50), Part('Raiser', order, acts), Part('High', EQUAL)]
+
+def positions(kind):
+    "Every event of the plain run, each with how often it was heard before"
+    trace,seen = predict(Play((RUNS[kind],), [Part('Raiser')]))[0],Counter()
+    for _,ev,*_ in trace:
+        yield ev,seen[ev]
+        seen[ev] += 1
+
+def then(e):
+    "What is run after an error, to see that the Learner still works (where there is none, the next play shows it)"
+    return (('fit',1),('validate',)) if e in ERRORS else (('validate',),)
+
+EACH = [*CANCELS.values(), BOTH, *ERRORS]
+
+@pytest.mark.parametrize('kind', RUNS)
+@pytest.mark.parametrize('order', [BELOW, EQUAL, ABOVE], ids=['below', 'equal', 'above'])
+def test_each_raised_everywhere(kind, order):
+    "Every exception at every event, in three orders; in a fit, to save time, equal and above take turns"
+    turn = lambda i: slice(None) if kind != 'fit' or order == BELOW else slice((i + (order==ABOVE))%2, None, 2)
+    plays = (Play((RUNS[kind],), trio(order, {at: ('raise', e)}), then(e))
+             for i,at in enumerate(positions(kind)) for e in EACH[turn(i)])
+    sweep(f'{kind} matrix', plays)
+
+@pytest.mark.parametrize('kind', RUNS)
+def test_every_kind_of_cancel(kind):
+    "The relatives of every Cancel, taking turns over the events"
+    turn = itertools.count()
+    plays = (Play((RUNS[kind],), trio(0, {at: ('raise', vs[next(turn)%len(vs)])}), (('validate',),))
+             for at in positions(kind) for vs in VARIANTS)
+    sweep(f'{kind} relatives', plays)
+
+@pytest.mark.parametrize('kind', RUNS)
+def test_with_nothing_behind(kind):
+    "Before a Learner's first batch some attributes have never been set"
+    first = list(positions(kind))
+    first = first[:[ev for ev,_ in first].index('after_batch')+1]
+    plays  = [Play((RUNS[kind],), trio(BELOW, {at: ('raise', e)}), then(e), 1, 1) for at in first for e in EACH]
+    plays += [Play((RUNS[kind],), trio(0, {}), then(e), 1, 1, {(src,0): e})
+              for src in ('iter', 'data', 'model', 'loss') for e in EACH if (src,e) != ('data',StopIteration)]
+    sweep('fresh', plays, fresh=True)
+
+def test_with_everything_on():
+    "The progress bar and metrics hear the same events: they must survive what the others raise"
+    at = [(k,p) for k in RUNS for p in positions(k)]
+    plays = (Play((RUNS[k],), trio(order, {p: ('raise', e)}), then(e))
+             for i,(k,p) in enumerate(at) for j,order in enumerate([BELOW, ABOVE]) for e in EACH[(i+3*j)%6::6])
+    sweep('everything on', plays, metric=True, progress=True)
+
+@pytest.mark.parametrize('kind', ['validate', 'predict'])
+@pytest.mark.parametrize('caught', [False, True])
+def test_each_raised_inside_an_inner_run(kind, caught):
+    "What an inner run does not honour reaches the handler that called it, then the outer run: nothing of it may stick"
+    def case(call, acts={}, e=None):
+        if call[0] == 'after_exception': acts = acts | {('after_fit',0): ('raise', ValueError)}
+        caller = Part('Caller', -20, {(call[0], min(call[1],1)): (kind, caught)})
+        return Play((('fit',1),), [Part('Low', -50), caller, Part('Raiser', 0, acts), Part('High', 70)], then(e), 1, 1)
+    def inner(call):
+        "What the raiser hears of the inner run"
+        seen = Counter()
+        for name,ev,mode,*_ in predict(case(call))[0]:
+            if name == 'Raiser' and mode == kind: yield ev,seen[ev]
+            seen[ev] += name == 'Raiser'
+    plays = (case(call, {at: ('raise', e)}, e) for i,call in enumerate(CALLS)
+             for j,at in enumerate(itertools.islice(inner(call), len(VALID)+3)) for e in EACH[(i+j)%3::3])
+    sweep('inner runs', plays)
+
+# ------------------------------------------------------- from anywhere: the data, the model, the loss, a metric …
+@pytest.mark.parametrize('kind', RUNS)
+def test_raised_by_the_rest(kind):
+    o = Oracle(Play((), trio(0, {})))
+    o.run(*RUNS[kind])
+    plays = (Play((RUNS[kind],), trio(0, {}), then(e), faults={(src,k): e})
+             for src,n in o.calls.items() if src != 'zero_grad' for k in range(n)
+             for e in [*EACH, *VARIANTS[k%len(VARIANTS)][k%2::2]]
+             if not (src == 'data' and e is StopIteration))  # that is how a loader says that it ends
+    sweep(f'{kind} sources', plays)
+
+def test_raised_by_a_metric():
+    plays = (Play((RUNS[kind],), trio(order, {}), then(e), faults={('metric',k): e})
+             for kind,n in [('fit',6), ('validate',3)] for order in [BELOW, ABOVE]
+             for k in range(n) for e in [*EACH, *VARIANTS[k]])
+    sweep('metric', plays, metric=True)
+
+def test_predictions_ask_no_metric():
+    sweep('metric', [Play((RUNS['predict'],), trio(0, {}), faults={})], metric=True)
+    s = Stage(metric=True)
+    s.perform(Play((RUNS['predict'],), []))
+    assert s.calls['metric'] == 0
+
+def test_a_generator_that_cancels_has_ended():
+    class Once:
+        def __len__(self): return 2
+        def __iter__(self):
+            yield torch.ones(1,1),torch.zeros(1,1)
+            raise core.CancelBatch
+    heard = []
+    cb = Callback(**{ev: lambda self, ev=ev: heard.append(ev) for ev in HEARD})
+    Learner(DataLoaders(Once()), nn.Linear(1,1), nn.functional.mse_loss, cbs=cb).fit(1)
+    cancelled = ['before_fetch', 'after_cancel_batch', 'after_batch']
+    assert heard == ['before_fit', 'before_epoch', 'before_train', *TRAIN, *cancelled, 'before_fetch',
+                     'after_train', 'after_epoch', 'after_fit', 'cleanup']
+
+# ------------------------------------------------------------------------------------ errors while cleaning up
+CAUSES = [{}, {('after_batch',1): ('raise', ValueError)}, {('before_fit',0): ('raise', KeyboardInterrupt)},
+          {('after_pred',1): ('raise', CANCELS['fit'])}, {('after_epoch',0): ('raise', CANCELS['batch'])}]
+FAILURES = [ZeroDivisionError, CANCELS['fit'], KeyboardInterrupt, CANCELS['batch'], StopIteration, VARIANTS[4][2]]
+
+@pytest.mark.parametrize('kind', RUNS)
+def test_errors_while_cleaning_up(kind):
+    "Whoever fails in after_exception or cleanup, all others hear it, and the first error is the one that is raised"
+    subsets,errors = [set(s) for n in range(4) for s in itertools.combinations(range(3), n)],itertools.cycle(FAILURES)
+    def play(cause, hurt, dirty):
+        fail = ('after_exception',hurt),('cleanup',dirty)
+        def fails(i): return {(ev,0): ('raise', next(errors)) for ev,who in fail if i in who}
+        parts = [Part(f'P{i}', o, fails(i)) for i,o in enumerate([-50, 0, 0])] + [Part('Cause', 1, cause)]
+        return Play((RUNS[kind][:1] + (1,)*(kind=='fit'),), parts, (('fit',1),('validate',)), n_train=1, n_valid=2)
+    sweep(f'{kind} cleanup', (play(*p) for p in itertools.product(CAUSES, subsets, subsets) if p[0] or not p[1]))
+
+# ------------------------------------------------------------------------------------------------ random plays
+EVENTS = st.sampled_from(HEARD) | st.sampled_from(FIT) | st.sampled_from(sorted({*FIT} - {*IN_BATCH}))
+RAISED = st.sampled_from([*CANCELS.values(), *CANCELS.values(), BOTH, *ERRORS, *itertools.chain(*VARIANTS)])
+ORDERS = st.sampled_from([BELOW, -10, 0, 0, 50, ABOVE])
+MODES  = st.one_of(*[st.just(Part.modes)]*3, st.sets(st.sampled_from(['fit','validate','predict'])).map(tuple))
+
+SOURCES = st.tuples(st.sampled_from(['iter', 'data', 'model', 'loss', 'backward', 'step']), st.integers(0,8))
+WHICH   = st.sampled_from([0, 0, 0, 1, 1, 2, 3])
+OFTEN   = st.sampled_from([True, True, True, False])
+
+@st.composite
+def plays(draw):
+    names = iter('ABCDEFGHIJKLMNOPQRSTUVWXYZ')
+    def act(depth):
+        what = draw(st.sampled_from('raise raise validate predict fit remove mute add'.split()[:8-(depth>1)]))
+        if what == 'raise': return what,draw(RAISED)
+        if what == 'add':   return what,part(depth+1)
+        if what in ('validate', 'predict'): return what,not draw(OFTEN)
+        return (what,) if what == 'fit' else (what,draw(st.sampled_from('ABC')))
+    def part(depth=0):
+        name = next(names)
+        acts = {(draw(EVENTS), draw(WHICH)): act(depth) for _ in range(draw(st.integers(0,4)))}
+        deaf = draw(st.just(set()) | st.sets(st.sampled_from(HEARD))) - {ev for ev,_ in acts}
+        hears = tuple(ev for ev in HEARD if ev not in deaf)
+        return Part(name, draw(ORDERS), acts, draw(OFTEN), draw(OFTEN), draw(MODES), hears)
+    runs = st.sampled_from([('fit',0), *[('fit',1),('fit',2)]*3, ('validate',), ('predict',)])
+    faults = draw(st.dictionaries(SOURCES, RAISED, max_size=1))
+    return Play(tuple(draw(st.lists(runs, min_size=1, max_size=3))), [part() for _ in range(draw(st.integers(2,4)))],
+                n_train=draw(st.integers(1,3)), n_valid=draw(st.integers(1,2)),
+                faults={at: e for at,e in faults.items() if (at[0],e) != ('data',StopIteration)})
+
+@settings(max_examples=800, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(plays())
+def test_random_plays(play):
+    CASES['random'] += 1
+    wrong = compare(Stage(), play)
+    assert wrong is None, f'{story(play)}: {wrong}'
+
+# ------------------------------------------------------------------------------------------- who hears an event
+def listen(runs=(('fit',1),), n=1, **kw):
+    "What a single part hears in a small play, as the oracle says too"
+    play = Play(runs, [Part('A', **kw)], n_train=n, n_valid=n)
+    stage = Stage()
+    assert compare(stage, play) is None
+    CASES['listening'] += 1
+    return [t[1] for t in stage.trace]
+
+def test_run_train_and_run_valid():
+    outer = [ev for ev in PLAIN['fit',2] if ev not in IN_BATCH][:7] + ['after_fit', 'cleanup']
+    train,valid = [*TRAIN, 'before_fetch'],[*VALID, 'before_fetch']
+    assert listen(run_valid=False) == outer[:3] + train + outer[3:]
+    assert listen(run_train=False) == outer[:5] + valid + outer[5:]
+    assert listen(run_train=False, run_valid=False) == outer
+
+@pytest.mark.parametrize('phase', ['run_train', 'run_valid'])
+@pytest.mark.parametrize('scope', ['batch', 'backward', 'step', 'zero_grad'])
+def test_flags_hold_for_cancelled_scopes_too(phase, scope):
+    parts = [Part('A', 0, {(f'before_{scope}', 0): ('raise', CANCELS[scope])}), Part('B', 1, **{phase: False})]
+    sweep('listening', [Play((('fit',1),), parts)])
+
+def test_modes():
+    runs = ('fit',1),('validate',),('predict',)
+    for mode in RUNS:
+        assert listen(runs, modes=(mode,)) == listen([r for r in runs if r[0] == mode])
+    inner = {('after_validate',0): ('validate',), ('after_epoch',0): ('predict',)}
+    sweep('listening', [Play((('fit',1),), [Part('A', 0, inner), Part('B', 1, modes=(m,))]) for m in RUNS])
+
+def test_muted_until_the_run_ends():
+    runs = ('fit',1),('fit',1)
+    for at in [('before_fit',0), ('after_batch',1), ('cleanup',0), ('after_fit',0)]:
+        heard = listen(runs, acts={at: ('mute','A')})
+        assert heard[-len(listen()):] == listen()
+    # an inner run does not end it; a run that dies does
+    acts = {('before_fit',0): ('mute','B'), ('after_batch',0): ('predict',), ('after_epoch',0): ('raise', ValueError)}
+    sweep('listening', [Play(runs, [Part('A', 0, acts), Part('B', 1)])])
+
+def test_muted_before_the_run():
+    s = Stage()
+    s.start(Play((), [Part('A')], n_train=1, n_valid=1))
+    s.cast[0].run = False
+    s.learn.fit(1)
+    assert [t[1] for t in s.trace] == ['cleanup'] and s.cast[0].run   # nothing was taken, but who knows
+    s.trace.clear()
+    s.learn.fit(1)
+    assert [t[1] for t in s.trace] == listen()
+
+def test_added_and_removed():
+    "Every pair of orders: who is added hears from the next event on, who is removed nothing more, not even this event, but its own cleanup"
+    at = [('before_fit',0), ('before_batch',1), ('after_loss',2), ('after_epoch',0), ('cleanup',0)]
+    acts = [lambda o: ('add', Part('C', o)), lambda o: ('remove', 'B'), lambda o: ('remove', 'A')]
+    sweep('listening', [Play((('fit',2),('fit',1)), [Part('A', 0, {p: act(o)}), Part('B', o)])
+                        for p in at for act in acts for o in [-1, 0, 1]])
+
+def test_temporary_callbacks():
+    "They hear the whole run, cleanup included, and are gone afterwards, however it ended and if they left on their own"
+    s = Stage()
+    for cls,act in [(None, ()), (None, ('remove','A')), (ValueError, ('raise',ValueError))]:
+        s.start(Play((), [], n_train=1, n_valid=1))
+        s.cast = [actor(Part('A', acts={('after_batch',0): act} if act else {}), s)]
+        try: s.learn.fit(1, cbs=s.cast)
+        except ValueError as e: assert cls is ValueError
+        else: assert cls is None
+        heard = [t[1] for t in s.trace]
+        assert heard[0] == 'before_fit' and heard[-1] == 'cleanup'
+        assert s.cast[0] not in s.learn.cbs and s.state() == s.before
+
+def test_call_hears_everything():
+    "A callback may listen with `__call__`, and one made of functions hears the same"
+    heard,told = [],[]
+    class All(Callback):
+        def __call__(self, ev): heard.append(ev)
+    fs = Callback(**{ev: lambda self, ev=ev: told.append(ev) for ev in HEARD})
+    s = Stage(cbs=[All(), fs])
+    s.perform(Play((('fit',2),('validate',),('predict',)), [], n_train=3, n_valid=2))
+    assert heard == ['after_create', *told]
+    assert told == PLAIN['fit',2] + PLAIN['validate',] + PLAIN['predict',]
+
+def test_after_create_is_for_those_who_are_there():
+    heard = []
+    cb = lambda name: Callback(after_create=lambda self: heard.append(name))
+    s = Stage(cbs=cb('early'))
+    s.learn.add_cb(cb('late'))
+    s.perform(Play((('fit',1),), []))
+    assert heard == ['early']
+
+# ------------------------------------------------------------------------------------------------- what it says
+def test_the_names():
+    assert set(HEARD+IDLE) <= set(event)
+    for name,scope in SCOPES.items():
+        assert issubclass(CANCELS[scope], core.Cancel) and issubclass(core.Cancel, Exception)
+        assert getattr(core, f'{name}Exception') is CANCELS[scope]
+        assert CANCELS[scope]().args  # code that reads e.args[0] must not break
+
+def test_every_event_is_heard():
+    "Each event that the design draws does fire, and no other does in a run"
+    s = Stage()
+    acts = {(f'before_{scope}', 0): ('raise', cls) for scope,cls in CANCELS.items() if scope != 'batch'}
+    acts |= {('before_pred', 0): ('raise', CANCELS['batch']), ('after_fit', 1): ('raise', ValueError)}
+    once = [{at: act} for at,act in acts.items()]
+    heard = set()
+    class All(Callback):
+        def __call__(self, ev): heard.add(ev)
+    s.learn.add_cb(All())
+    for a in once: s.perform(Play((('fit',2),('fit',1),('validate',),('predict',)), [Part('A', acts=a)]))
+    assert heard == set(HEARD)
+
+def test_the_printed_loop(capsys):
+    "It names the events of a fit in the order in which they fire"
+    text = Stage(progress=True).learn.show_training_loop() or ''
+    found = [w for w in re.findall(r'\w+', str(text) + capsys.readouterr().out) if w in FIT]
+    assert list(dict.fromkeys(found)) == FIT
+
+@pytest.mark.parametrize('meant', HEARD)
+def test_a_typo_is_corrected(meant):
+    typo = meant[:-3] + meant[-2] + meant[-3] + meant[-1]
+    with pytest.raises((ValueError, AttributeError), match=meant): Stage().learn(typo)
+
+def test_an_error_stays_what_it_is():
+    "The same object, its arguments and the line that raised it; what is known about the place is a note"
+    boom = KeyError('x', 3)
+    class Fails(Callback):
+        def after_loss(self):
+            if self.training and (self.epoch, self.iter) == (1,2): raise boom
+    with pytest.raises(KeyError) as info: Stage(cbs=Fails()).learn.fit(2)
+    assert info.value is boom and boom.args == ('x', 3)
+    assert info.traceback[-1].name == 'after_loss'
+    note, = boom.__notes__
+    assert 'Fails' in note and 'after_loss' in note
+    assert re.search(r'epoch\W*1\b', note) and re.search(r'(batch|iter\w*)\W*2\b', note)
+
+def test_a_lost_cancel_is_explained():
+    class Lost(Callback):
+        def before_validate(self): raise core.CancelTrain
+    with pytest.raises(RuntimeError) as info: Stage(cbs=Lost()).learn.fit(1)
+    assert type(info.value.__cause__) is core.CancelTrain
+    for word in ['CancelTrain', 'train', 'before_validate', 'Lost']: assert word in str(info.value)
+
+def test_without_targets():
+    "Nothing to learn from: the loss events fire, the gradient's do not"
+    heard = []
+    cb = Callback(**{ev: lambda self, ev=ev: heard.append(ev) for ev in HEARD})
+    Learner(DataLoaders(*[[torch.ones(1,1)]*2]*2), nn.Linear(1,1), nn.functional.mse_loss, cbs=cb).fit(1)
+    assert heard == ['before_fit', 'before_epoch', 'before_train', *VALID*2, 'before_fetch', 'after_train', *VALIDATE,
+                     'after_epoch', 'after_fit', 'cleanup']
+
+def test_enough_cases():
+    "Only the whole file compares so many"
+    if len(CASES) < 15: pytest.skip('not all tests ran')
+    assert sum(CASES.values()) > 10_000

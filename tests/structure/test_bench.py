@@ -1,0 +1,210 @@
+"""The benchmarks run, in small; their arithmetic is right with a clock that is told what to say"""
+import json, sys, time, warnings
+from functools import partial
+from pathlib import Path
+
+import pytest, torch
+
+bench = Path(__file__).resolve().parents[1]/'bench'
+sys.path.insert(0, str(bench))
+import gpu, own, peers, plot, run, tools
+
+@pytest.fixture(autouse=True)
+def shown(monkeypatch, tmp_path):
+    "What is shown in this test"
+    monkeypatch.chdir(tmp_path)
+    tools.shown.clear()
+    yield tools.shown
+    tools.shown.clear()
+
+# ------------------------------------------------------------------------------------------------ arithmetic
+def clock(*times):
+    "A function to time that takes `times`, the first one (to warm up) does not count"
+    it = iter((1e9, *times))
+    return lambda: next(it)
+
+def test_in_turn():
+    base,ratios = tools.in_turn(3, clock(2., 4., 10.), a=clock(3., 4., 5.), b=clock(2., 8., 5.))
+    assert base==4. and ratios=={'a':(1., .5, 1.5), 'b':(1., .5, 2.)}   # ratios of one round, not of medians: 3/2 4/4 5/10
+
+def test_the_order_is_kept_and_the_rounds_alternate():
+    seen = []
+    def f(k): return lambda: seen.append(k) or 1.
+    tools.in_turn(2, f('x'), y=f('y'), z=f('z'))
+    assert ''.join(seen)=='xyz'*3
+
+def test_timed():
+    now = iter((10., 12.5))
+    def f(): print('drawn'); assert sys.stdout.isatty()
+    assert tools.timed(f, clock=lambda: next(now))()==2.5
+
+def test_nothing_is_seen(capsys):
+    tools.timed(lambda: (print('a'), print('b', file=sys.stderr)))()
+    assert capsys.readouterr()==('','')
+
+@pytest.mark.parametrize('spans, want', [
+    ([(0,10), (10,20)], (0,0)), ([(0,5), (8,10)], (3,.3)), ([(8,10), (0,5)], (3,.3)), ([(0,10), (2,3), (12,20)], (2,.1)), ([(0,4), (3,6), (9,10)], (3,.3))])
+def test_idle(spans, want): assert gpu.idle(spans)==pytest.approx(want)
+
+def test_peak():
+    if not Path('/proc/self/clear_refs').exists(): pytest.skip('Linux only')
+    assert 99<tools.peak(lambda: torch.ones(25*2**20))<120   # 100 MiB
+
+# ------------------------------------------------------------------------------------------------ learnkit's own parts
+def weights(model): return torch.cat([p.detach().flatten() for p in model.parameters()])
+
+def test_both_do_the_same_work():
+    batches = tools.steps(20)
+    learn = tools.learner(batches)
+    with tools.unseen(): learn.fit(1)
+    assert torch.equal(weights(tools.by_hand(batches)), weights(learn.model))
+    a,b = own.preds_setup('hand', 600)(),own.preds_setup('learnkit', 600)()
+    assert len(a[0])==600 and a[0].shape==b[0].shape and torch.equal(a[1], b[1])
+
+small = dict(step=dict(n=3), callbacks=dict(n=3), toolkit=dict(n=4), optimizers=dict(n=3), digits=dict(epochs=1), checkpoint=dict(epochs=1),
+             preds=dict(rows=600, memory=False))
+
+@pytest.mark.parametrize('part', small)
+def test_a_part_runs(part, shown, capsys):
+    own.parts[part](1, **small[part])
+    assert shown and all(e['rows'] and all(0<least<=mid<=most for mid,least,most in e['rows'].values()) for e in shown)
+    out = capsys.readouterr().out
+    assert all(e['what'] in out and all(k in out for k in e['rows']) for e in shown)
+
+def test_all_parts_are_tried(): assert {*small, 'import'}==own.parts.keys()
+
+def test_optimizers_say_what_differs(shown):
+    own.bench_optimizers(1, n=2)
+    rows = [k for e in shown for k in e['rows']]
+    assert len(rows)==9 and all(k.endswith('foreach=True: the same bits') for k in rows[1::3]) and any('fused=True: differs by' in k for k in rows)
+
+nets = {'the tiny network':(tools.tiny, partial(gpu.numbers, bs=2)), 'a small ResNet':(partial(gpu.resnet, (2,4,4)), partial(gpu.pictures, bs=2, size=8)),
+        'a small transformer':(partial(gpu.transformer, d=8, layers=1), partial(gpu.texts, bs=2, length=4))}
+
+@pytest.mark.parametrize('part', [gpu.bench_idle, gpu.bench_throughput])
+def test_the_parts_for_a_device_run_on_the_cpu(part, shown):
+    part(1, 'cpu', n=2, nets=nets)
+    assert len(shown)==len(nets)==len(gpu.nets) and all(r[0]>0 for e in shown for r in e['rows'].values())
+
+def test_steady_watches_the_steps_in_the_middle():
+    seen,on = [],[]
+    class Watch:
+        def __enter__(self): on.append(1)
+        def __exit__(self, *args): on.clear()
+    for b in gpu.Steady(range(9), Watch(), first=3, n=4, device='cpu'): seen += [b]*len(on)
+    assert seen==[3,4,5,6]
+
+def test_waits_are_counted(monkeypatch):
+    modes = []
+    monkeypatch.setattr(torch.cuda, 'set_sync_debug_mode', modes.append)
+    watch = gpu.Syncs()
+    def f(i):
+        if i in (2,3): warnings.warn('called a synchronizing CUDA operation')
+        if i==2: warnings.warn('does not yet detect all synchronizing operations')
+    for i in gpu.Steady(range(8), watch, first=2, n=3, device='cpu'): f(i)
+    assert watch.count==2 and modes==['warn','default']
+
+def test_what_has_a_name_is_no_work():
+    from torch.profiler import ProfilerActivity, profile, record_function
+    with profile(activities=[ProfilerActivity.CPU]) as prof:
+        with record_function('all of it'): torch.ones(9).sum(); time.sleep(.02); torch.ones(9).sum()
+    free,part = gpu.idle(gpu.work(prof, 'cpu'))
+    assert free>15e3 and part>.5
+
+def test_waiting_needs_a_device(shown, capsys):
+    gpu.bench_syncs(1, 'cpu')
+    assert not shown and 'CUDA device only' in capsys.readouterr().out
+
+# ------------------------------------------------------------------------------------------------ others
+with_peers = [pytest.param(n, marks=pytest.mark.skipif(peers.version(n) is None, reason=f'{n} is not installed')) for n in peers.libraries]
+
+@pytest.mark.parametrize('name', with_peers)
+def test_a_library_computes_the_same(name):
+    with peers.Child(name) as child:
+        for job,kw in dict(step=dict(n=3), digits=dict(epochs=1), preds=dict(rows=600), start=dict(times=1)).items():
+            if job=='preds' and peers.libraries[name].predict is None: continue
+            assert child.ask(job, **kw)=={'equal':True}
+            got = child.ask(job, own_first=True)
+            assert got['hand']>0 and got['own']>0
+
+class Wrong(peers.Learnkit):
+    "Trains with another learning rate"
+    def fit(model, opt, train, valid=None, epochs=1): peers.Learnkit.fit(model, partial(opt.func, lr=.1), train, valid, epochs)
+
+def test_other_work_is_refused():
+    with pytest.raises(ValueError, match='another result than by hand'): peers.do(Wrong, {}, 'step', dict(n=3))
+    ready = {}
+    assert peers.do(peers.Learnkit, ready, 'step', dict(n=3))=={'equal':True} and 'step' in ready
+
+def test_a_job_of_several(shown, capsys):
+    "One that fails is named, and leaves the others alone"
+    class Fake:
+        def __init__(self, *replies): self.replies = iter(replies)
+        def ask(self, job, **kw): return next(self.replies)
+    first = dict(equal=True)
+    peers.bench_job('step', {'learnkit':Fake(first, dict(hand=1., own=1.), dict(hand=2., own=4.), dict(hand=1., own=1.5)),
+                             'skorch':Fake(dict(error='no such thing')), 'Ignite':Fake(first, *[dict(hand=1., own=3.)]*3),
+                             'fastai':Fake(first, dict(hand=1., own=3.), dict(error='its process ended'))}, 3, dict(n=1000))
+    assert shown[0]['rows']=={'learnkit':[1.5, 1., 2.], 'Ignite':[3., 3., 3.]} and shown[0]['base']=='1000 µs' and shown[0]['equal']==['learnkit','Ignite']
+    out = capsys.readouterr().out
+    assert "skorch takes no part in 'step': no such thing" in out and "fastai takes no part in 'step': its process ended" in out
+
+def test_pins_are_pins_and_none_of_them_is_bad():
+    pins = dict(l.split('==') for l in (bench/'peers.txt').read_text().split())
+    assert {lib.package for n,lib in peers.libraries.items() if n!='learnkit'} <= pins.keys()
+    assert pins['lightning'] not in ('2.6.2','2.6.3')   # malicious releases
+
+# ------------------------------------------------------------------------------------------------ tables
+def entry(job, rows, unit='', base='1 s'): return dict(part='peers', job=job, what=job, first='by hand', base=base, unit=unit, rows=rows)
+
+RES = dict(versions=dict(learnkit='0.1.0', A='1.2'), results=[
+    entry('preds', {'learnkit':[1.1, 1., 1.2]}), entry('step', {'learnkit':[1., .9, 1.1], 'A':[2.5, 2., 12.]}, base='70 µs'),
+    entry('start', {'learnkit':[4., 3.5, 5.], 'A':[2., 2., 2.]}, ' ms'),
+    dict(part='step', what='S', first='by hand', base='b', unit='', rows={'x':[.5, 0., 100.]})])
+
+def test_peer_table():
+    assert plot.peer_table(RES)==[['', 'version', 'training step', 'get_preds', 'start of fit'], ['by hand', '', '70 µs', '1 s', '1 s'],
+        ['learnkit', '0.1.0', '1.00× (0.90–1.10)', '1.10× (1.00–1.20)', '4.00 ms (3.50–5.00)'], ['A', '1.2', '2.50× (2.00–12.0)', '–', '2.00 ms (2.00–2.00)']]
+
+def test_part_table(): assert plot.part_table(RES['results'][-1])==[['S', 'median (least–most)'], ['by hand', 'b'], ['x', '0.50× (0–100)']]
+
+def test_texts():
+    assert plot.markdown([['a','b|'], ['long one','c']])=='| a        | b\\| |\n| -------- | --- |\n| long one | c   |'
+    assert plot.as_csv([['a','b,c'], ['1','']])=='a,"b,c"\n1,\n'
+
+def test_what_is_slower_is_said():
+    assert plot.slower(RES)==['get_preds: by hand (learnkit takes 1.10 times as long)',
+                              'start of fit: A (2.00 ms (2.00–2.00); learnkit 4.00 ms (3.50–5.00))']
+
+def test_plot(tmp_path):
+    fig = plot.plot(RES, tmp_path/'p.png')
+    assert (tmp_path/'p.png').read_bytes().startswith(b'\x89PNG') and len(fig.axes)==3
+    assert [[t.get_text() for t in ax.texts] for ax in fig.axes]==[['2.50','1.00'], ['has none','1.10'], ['2.00','4.00']]
+
+def test_saving_replaces_what_was_measured_again(tmp_path):
+    p = tmp_path/'r.json'
+    def e(part, what): return dict(part=part, what=what, rows={})
+    tools.save(p, [e('a', 1), e('b', 2), e('b', 3)], dict(x='1', y='1'))
+    tools.save(p, [e('b', 4)], dict(x='2'))
+    assert json.loads(p.read_text())==dict(versions=dict(x='2', y='1'), results=[e('a', 1), e('b', 4)])
+
+def test_the_command(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(plot, 'results', tmp_path/'r.json'); monkeypatch.setattr(run, 'here', tmp_path)
+    parts = dict(a=lambda rounds: tools.show('A', '1 s', {'x':(rounds,)*3}), peers=lambda rounds: tools.shown.append(RES['results'][1].copy()),
+                 toolkit=lambda rounds: pytest.fail('not in the short run'))
+    monkeypatch.setattr(run, 'all_parts', lambda: parts)
+    monkeypatch.setattr(plot, 'load', lambda: json.loads((tmp_path/'r.json').read_text()))
+    run.main(['--quick', '--save'])
+    a,b = json.loads((tmp_path/'r.json').read_text())['results']
+    assert (a['part'],a['rounds'],a['rows'])==('a',3,{'x':[3,3,3]}) and b['part']=='peers' and 'Python' in a['machine']
+    assert {f.name for f in tmp_path.iterdir()}=={'r.json','table.md','table.csv','plot.png'} and '| learnkit' in capsys.readouterr().out
+
+def test_parts_in_files_of_their_own_find_what_they_need():
+    from run import in_turn, show, steps, timed, tiny
+    assert {'step','digits','callbacks','toolkit','checkpoint','preds','import','optimizers','peers'} <= run.all_parts().keys()
+
+def test_the_kept_results_are_whole():
+    res = plot.load()
+    assert {*run.all_parts()} - {*gpu.parts} <= {e['part'] for e in res['results']}
+    assert all({'what','first','base','unit','rows','part','rounds','date','machine'} <= e.keys() for e in res['results'])
+    assert {n for e in plot.entries(res, 'peers') for n in e['rows']} <= res['versions'].keys()
