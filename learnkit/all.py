@@ -31,6 +31,7 @@ from .data import *
 from .loaders import *
 from .hypers import *
 from .optimizer import *
+from .explain import *
 from .losses import *
 from .averages import *
 from .metrics import *

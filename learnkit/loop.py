@@ -21,7 +21,7 @@ from .modules import one_param
 from .nested import is_listy
 from .batch import Inputs, shapes, split_batch
 from .loaders import loader_len
-from .losses import check_loss, loss_hint
+from .explain import check_loss, loss_hint
 
 # %% ../nbs/030_loop.ipynb #2fffe046
 exhausted,max_unfetched = object(),1000   # what a loader with no batch left gives; and so many batches in a row may be cancelled without asking it

@@ -308,3 +308,14 @@ def create_opt(
         for k,v,ps in (('do_wd',False,no_decay), ('force_train',True,train_always)):
             for p in ps: res.state[p] = {**res.state.get(p, {}), k:v}
     return res
+
+# %% ../nbs/150_optimizer.ipynb #438db792
+def default_lr(
+    opt_func:Any, # What the user gave as `opt_func`: class, `partial`, function or built optimizer
+    lr:float|Tensor|slice|list|None=None # Learning rate that the user gave beside it
+)->float|Tensor|slice|list: # One learning rate, or one for each group
+    "Returns the learning rate to train with: that of a `partial`, else `lr`, else a built optimizer's, else 1e-3"
+    own = getattr(opt_func, 'keywords', {}).get('lr')
+    if own is not None or lr is not None: return lr if own is None else own
+    lrs = [pg['lr'] for pg in getattr(opt_func, 'param_groups', ()) if 'lr' in pg]
+    return 1e-3 if not lrs else lrs[0] if len({float(o) for o in lrs})==1 else lrs

@@ -16,6 +16,7 @@ from fastcore.basics import patch
 from torch import nn
 
 import learnkit.losses as losses
+from ..check import unwrap_partial
 from .state import plain
 from ..modules import get_model
 from ..process import rank_distrib
@@ -45,7 +46,7 @@ def describe_loss(
     name = getattr(f, '__name__', type(f).__name__)
     changed = isinstance(f, nn.Module) and any(callable(v) for k,v in vars(f).items() if not k.startswith('_'))   # such as an `activation` of one's own
     if changed or known_losses.get(name) not in (f, type(f)):
-        return dict(name=name, own=any(hasattr(losses._plain(f), k) for k in ('activation','decodes')) or losses.loss_decodes(f) is not losses.noop)
+        return dict(name=name, own=any(hasattr(unwrap_partial(f), k) for k in ('activation','decodes')) or losses.loss_decodes(f) is not losses.noop)
     if not isinstance(f, nn.Module): return dict(name=name)
     return dict(name=name, settings=_settings(f), inner=_settings(f.func) if isinstance(f, losses.BaseLoss) else {})
 
