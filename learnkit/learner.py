@@ -29,7 +29,7 @@ from .process import num_distrib, to_detach
 from .data import DataLoaders
 from .loop import Loop
 from .metrics import mk_metric
-from .optimizer import Adam, create_opt
+from .optimizer import Adam, create_optimizer
 
 # %% ../nbs/200_learner.ipynb #4617c107
 def own_lr(
@@ -221,7 +221,7 @@ def create_opt(self:Learner) -> Any:
     self.model.to(self.device)
     frozen = getattr(self.opt, 'frozen_idx', 0)
     if frozen: self.opt.unfreeze()   # or the new optimizer would not see these parameters
-    self.opt = create_opt(self.opt_func, self.splitter(self.model), self.lr, no_decay=() if self.wd_bn_bias else norm_bias_params(self.model),
+    self.opt = create_optimizer(self.opt_func, self.splitter(self.model), self.lr, no_decay=() if self.wd_bn_bias else norm_bias_params(self.model),
                           train_always=norm_bias_params(self.model, with_bias=False) if self.train_bn else ())
     if frozen: self.opt.freeze_to(frozen)
     return self.opt

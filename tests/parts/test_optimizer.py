@@ -118,21 +118,21 @@ def test_single_group_is_called_by_hand():
         def __init__(self, params, **kw): got.append(params); super().__init__(params, **kw)
     def func(gs, lr): got.append(gs); return SGD(gs, lr=lr)
     m = model()
-    for f in (Mine, partial(Mine, momentum=.9), func): create_opt(f, (p for p in m.parameters()), .1)
-    for f in (Mine, func): create_opt(f, cuts[2](m), .1)
+    for f in (Mine, partial(Mine, momentum=.9), func): create_optimizer(f, (p for p in m.parameters()), .1)
+    for f in (Mine, func): create_optimizer(f, cuts[2](m), .1)
     assert ids(got[0])==ids(got[1])==ids(got[2][0]['params'])==ids(m.parameters())
     assert [len(got[2]), len(got[3]), len(got[4])]==[1,2,2] and set(got[4][0])>={'params'}
 
 def test_lr_of_a_partial_and_defaults():
     m = model()
-    assert create_opt(partial(Adam, lr=.5), params(m)).hypers[0]['lr']==.5
-    assert create_opt(partial(Adam, lr=.5), params(m), .1).hypers[0]['lr']==.1
-    assert create_opt(Adam, params(m)).hypers[0]['lr']==1e-3
-    assert create_opt(SGD(m.parameters(), lr=.3), params(m)).hypers[0]['lr']==.3
-    assert create_opt(SGD(m.parameters(), lr=.3), params(m), .2).hypers[0]['lr']==.2
-    assert list(create_opt(SGD, cuts[3](m), slice(1e-4,1e-2)).hypers.itemgot('lr'))==pytest.approx([1e-4,1e-3,1e-2])
-    assert create_opt(partial(partial(SGD, momentum=.7), lr=.2), params(m)).hypers[0]['mom']==.7
-    lr = create_opt(SGD, params(m), np.float32(.5)).param_groups[0]['lr']
+    assert create_optimizer(partial(Adam, lr=.5), params(m)).hypers[0]['lr']==.5
+    assert create_optimizer(partial(Adam, lr=.5), params(m), .1).hypers[0]['lr']==.1
+    assert create_optimizer(Adam, params(m)).hypers[0]['lr']==1e-3
+    assert create_optimizer(SGD(m.parameters(), lr=.3), params(m)).hypers[0]['lr']==.3
+    assert create_optimizer(SGD(m.parameters(), lr=.3), params(m), .2).hypers[0]['lr']==.2
+    assert list(create_optimizer(SGD, cuts[3](m), slice(1e-4,1e-2)).hypers.itemgot('lr'))==pytest.approx([1e-4,1e-3,1e-2])
+    assert create_optimizer(partial(partial(SGD, momentum=.7), lr=.2), params(m)).hypers[0]['mom']==.7
+    lr = create_optimizer(SGD, params(m), np.float32(.5)).param_groups[0]['lr']
     assert type(lr) is float and lr==.5
 
 @pytest.mark.parametrize('form', ['list', 'tuple', 'L', 'generator', 'generators', 'L of L', 'dicts', 'named', 'nested one'])
@@ -143,7 +143,7 @@ def test_forms_of_params(form):
                 generators=([m[:3].parameters(), m[3:].parameters()],2), named=(m.named_parameters(),1),
                 dicts=([{'params':a, 'lr':.5}, {'params':b}],2))[form] if form not in ('L of L','nested one') else \
            (L(L(a),L(b)),2) if form=='L of L' else ([params(m)],1)
-    opt = create_opt(SGD, ps, .1)
+    opt = create_optimizer(SGD, ps, .1)
     assert len(opt.hypers)==n and ids(opt.param_lists.concat())==ids(m.parameters())
     if form=='dicts': assert opt.hypers.itemgot('lr')==[.5,.1]
 
@@ -767,18 +767,18 @@ class FastaiStyle:
 @pytest.mark.parametrize('f', [FastaiStyle, partial(FastaiStyle), lambda ps, lr=None: FastaiStyle(ps, lr)])
 def test_optimizers_with_set_hyper(n, f):
     m = model()
-    opt = create_opt(f, cuts[n](m), .1)
+    opt = create_optimizer(f, cuts[n](m), .1)
     assert type(opt) is FastaiStyle and len(opt.param_lists)==n and [h['lr'] for h in opt.hypers]==[.1]*n
     assert ids(p for ps in opt.param_lists for p in ps)==ids(m.parameters())
-    assert create_opt(opt, cuts[n](m)) is opt
-    assert [h['lr'] for h in create_opt(f, cuts[n](m), slice(1.)).hypers]==[.1,1.][-n:]
+    assert create_optimizer(opt, cuts[n](m)) is opt
+    assert [h['lr'] for h in create_optimizer(f, cuts[n](m), slice(1.)).hypers]==[.1,1.][-n:]
     with pytest.raises(TypeError, match='needs no wrapper'): OptimWrapper(cuts[n](m), f)
 
 def test_create_opt_with_a_wrapper():
     m = model()
     no = norm_bias_params(m)
     for f in (partial(OptimWrapper, opt=SGD), lambda ps, **kw: OptimWrapper(ps, SGD, **kw), OptimWrapper(params(m), SGD)):
-        opt = create_opt(f, params(m), .2, no_decay=no, train_always=no[:1])
+        opt = create_optimizer(f, params(m), .2, no_decay=no, train_always=no[:1])
         assert type(opt) is OptimWrapper and type(opt.opt) is SGD and opt.hypers[0]['lr']==.2
         assert ids(opt.no_decay)==ids(no) and ids(opt.train_always)==ids(no[:1])
         opt.spare()
@@ -787,20 +787,20 @@ def test_create_opt_with_a_wrapper():
 def test_errors_of_the_builder():
     m = model()
     for bad in ('adam', None, 3, m):
-        with pytest.raises((TypeError,ValueError)): create_opt(bad, params(m))
-    with pytest.raises(TypeError, match="An optimizer is a class such as torch.optim.AdamW.*not 'adam'"): create_opt('adam', params(m))
-    with pytest.raises(TypeError, match='made NoneType, not an optimizer'): create_opt(lambda ps, lr: None, params(m), .1)
-    with pytest.raises(TypeError, match='a module'): create_opt(SGD, m)
-    with pytest.raises(TypeError, match='a module'): create_opt(SGD, [m[0],m[3]])
+        with pytest.raises((TypeError,ValueError)): create_optimizer(bad, params(m))
+    with pytest.raises(TypeError, match="An optimizer is a class such as torch.optim.AdamW.*not 'adam'"): create_optimizer('adam', params(m))
+    with pytest.raises(TypeError, match='made NoneType, not an optimizer'): create_optimizer(lambda ps, lr: None, params(m), .1)
+    with pytest.raises(TypeError, match='a module'): create_optimizer(SGD, m)
+    with pytest.raises(TypeError, match='a module'): create_optimizer(SGD, [m[0],m[3]])
     for none in ([], [[],[]], iter(())):
-        with pytest.raises(ValueError, match='no parameters to train'): create_opt(SGD, none)
-    with pytest.raises(ValueError, match="none of the model's parameters"): create_opt(SGD(model().parameters()), params(m))
+        with pytest.raises(ValueError, match='no parameters to train'): create_optimizer(SGD, none)
+    with pytest.raises(ValueError, match="none of the model's parameters"): create_optimizer(SGD(model().parameters()), params(m))
     with pytest.raises(TypeError, match='built already'): OptimWrapper(None, SGD(m.parameters()), momentum=.9)
-    with pytest.raises(ValueError, match='2 values for 3'): create_opt(SGD, cuts[3](m), [.1,.2])
+    with pytest.raises(ValueError, match='2 values for 3'): create_optimizer(SGD, cuts[3](m), [.1,.2])
     sgd = SGD(m.parameters())
-    assert create_opt(sgd, m.named_parameters()).opt is sgd and create_opt(sgd, None).opt is sgd
+    assert create_optimizer(sgd, m.named_parameters()).opt is sgd and create_optimizer(sgd, None).opt is sgd
     for p in m.parameters(): p.requires_grad_(False)
-    with pytest.raises(ValueError, match='no parameters to train'): create_opt(SGD, trainable_params(m))
+    with pytest.raises(ValueError, match='no parameters to train'): create_optimizer(SGD, trainable_params(m))
 
 def test_nothing_grows_and_nothing_is_held():
     "No cycle between the wrapper and its views: the parameters go when the last name does"
