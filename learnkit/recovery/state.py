@@ -18,7 +18,9 @@ from fastcore.basics import patch
 from ..modules import get_model
 from ..seed import get_random_states, set_random_states
 from ..learner import Learner
-from ..save import atomic, check_opt_state, check_state, misfit, read_state
+from ..check_state import check_opt_state, check_state, mismatch
+from ..files import atomic
+from ..weights import read_state
 
 # %% ../../nbs/700_recovery.state.ipynb #5ee2ebd5
 def plain(
@@ -99,7 +101,7 @@ def _check_run(self:Learner, state):
     model = get_model(self.model)
     check_state(model, state['model'])
     for n,p in model.named_parameters():
-        if n in state['grads'] and (why := misfit(state['grads'][n], p)): raise ValueError(f"this checkpoint is of another model: the gradient of {n} {why}")
+        if n in state['grads'] and (why := mismatch(state['grads'][n], p)): raise ValueError(f"this checkpoint is of another model: the gradient of {n} {why}")
 
 @patch
 def _rehearse(self:Learner, state):

@@ -406,9 +406,9 @@ def saved(c, **kw):
 def file_is_missing(c): saved(c).load('modle')
 @bad(FileNotFoundError, 'nothing/here.pth')
 def folder_is_missing(c): saved(c).load('nothing/here')
-@bad(ValueError, 'damaged|incomplete|no file of weights')
+@bad(ValueError, 'damaged|incomplete|not a weight file')
 def file_is_empty(c): l = saved(c); c.file.write_bytes(b''); l.load('model')
-@bad(ValueError, 'damaged|incomplete|no file of weights')
+@bad(ValueError, 'damaged|incomplete|not a weight file')
 def file_is_text(c): l = saved(c); c.file.write_text('hello, world'); l.load('model')
 @bad(ValueError, 'dictionary', 'list')
 def file_holds_a_list(c): l = saved(c); torch.save([1,2], c.file); l.load('model')
@@ -459,9 +459,9 @@ class Evil:
     def __reduce__(self): return os.mkdir, (str(self.path),)
 @bad(ValueError, 'code', 'never run', 'state_dict')
 def file_with_code(c): l = saved(c); torch.save(dict(weight=Evil(c.path/'evil')), c.file); c.never = c.path/'evil'; l.load('model')
-@bad(ValueError, 'code|no file of weights')
+@bad(ValueError, 'code|not a weight file')
 def pickle_with_code(c): l = saved(c); c.file.write_bytes(pickle.dumps(Evil(c.path/'evil'))); c.never = c.path/'evil'; l.load('model', weights_only=False)
-@bad(ValueError, 'code|no file of weights')
+@bad(ValueError, 'code|not a weight file')
 def old_format_with_code(c):
     l = saved(c); torch.save(dict(weight=Evil(c.path/'evil')), c.file, _use_new_zipfile_serialization=False); c.never = c.path/'evil'; l.load('model')
 
@@ -499,7 +499,7 @@ def test_truncated_files(part, tmp_path):
     l = saved(c)
     data = c.file.read_bytes()
     c.file.write_bytes(data[:int(len(data)*part)])
-    with pytest.raises(ValueError, match='damaged|incomplete|no file of weights'): l.load('model')
+    with pytest.raises(ValueError, match='damaged|incomplete|not a weight file'): l.load('model')
     assert torch.equal(c.kept, weights(l))
     l.fit(1)
 

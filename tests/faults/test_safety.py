@@ -9,7 +9,7 @@ from torch import nn
 from learnkit.all import Adam, DataLoaders, Learner, get_random_states
 from learnkit.recovery.state import plain, read_checkpoint
 from learnkit.recovery.export import load_learner
-from learnkit.save import read_state
+from learnkit.weights import read_state
 
 root = Path(__file__).resolve().parents[2]
 
@@ -64,7 +64,7 @@ def hostile(good, marker):
         compressed=(rezip(whole, how=zipfile.ZIP_DEFLATED), 'is compressed'), bomb=(rezip(whole, more=[('archive/data/9', bytes(1000))], how=zipfile.ZIP_LZMA), 'is compressed'), claims=(grown(whole), 'larger than the file|damaged'),
         climbs=(rezip(whole, more=[('archive/../../climbed', b'x')]), 'points out of its folder'), absolute=(rezip(whole, more=[('/climbed', b'x')]), 'points out of its folder'),
         windows=(rezip(whole, more=[('archive\\..\\..\\climbed', b'x')]), 'points out of its folder'), twice=(rezip(whole, more=[('archive/data.pkl', b'x')]), 'same name'),
-        truncated=(whole[:len(whole)//2], 'damaged|no file of weights'), cut=(whole[:-30], 'damaged|no file of weights'), empty=(b'', 'damaged|no file of weights'), text=(b'hello, this is no file of weights', 'damaged|no file of weights'),
+        truncated=(whole[:len(whole)//2], 'damaged|not a weight file'), cut=(whole[:-30], 'damaged|not a weight file'), empty=(b'', 'damaged|not a weight file'), text=(b'hello, this is not a weight file', 'damaged|not a weight file'),
         png=(b'\x89PNG\r\n\x1a\n' + bytes(100), '.'), zip_of_text=(rezip_of(), 'damaged'), numpy=(npy(), '.'), tensor=(saved(torch.ones(3)), 'holds a Tensor'), listed=(saved([good]), 'holds a list'), number=(saved(3), 'holds a int'))
 
 def rezip_of():

@@ -164,7 +164,7 @@ def test_the_optimizer_stays(tmp_path):
     learn = trained(tmp_path, L.CrossEntropyLossFlat(), labels)
     learn.save('m.safetensors')
     state = learn.opt.state_dict()
-    with pytest.warns(UserWarning, match='no optimizer state: the optimizer stays as it is'): learn.load('m.safetensors')
+    with pytest.warns(UserWarning, match='no optimizer state: the optimizer is left as it is'): learn.load('m.safetensors')
     assert learn.opt.state_dict()==state
 
 class Extra(nn.Linear):
