@@ -41,6 +41,9 @@ from .gather import *
 from .builtin import *
 from .learner import *
 from .inference import *
+from .files import *
+from .weights import *
+from .check_state import *
 from .save import *
 from .summary import *
 from .snapshot import *

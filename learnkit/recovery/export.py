@@ -25,7 +25,9 @@ from ..batch import shapes, split_batch
 from ..data import DataLoaders
 from ..loaders import loader_len
 from ..learner import Learner
-from ..save import check_state, is_safetensors, read_safetensors, read_state, write_atomic, write_safetensors
+from ..check_state import check_state
+from ..files import write_atomic
+from ..weights import is_safetensors, read_safetensors, read_state, write_safetensors
 
 # %% ../../nbs/740_recovery.export.ipynb #377d3da5
 known_losses = {o.__name__:o for o in (
