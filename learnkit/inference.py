@@ -23,7 +23,7 @@ from .data import as_loader
 from .loaders import in_order
 from .gather import dist_sampler, join_ranks
 from .learner import Guard, Learner
-from .losses import loss_activation, loss_decodes, none_reduce
+from .base_loss import loss_activation, loss_decodes, none_reduce
 
 # %% ../nbs/210_inference.ipynb #fd69719d
 @patch

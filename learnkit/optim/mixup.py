@@ -17,7 +17,7 @@ from torch.utils._pytree import tree_leaves
 from ..callback import Callback
 from ..batch import find_bs, find_device, shapes
 from ..nested import apply
-from ..losses import none_reduce
+from ..base_loss import none_reduce
 
 # %% ../../nbs/480_optim.mixup.ipynb #e9cbc179
 def blend(

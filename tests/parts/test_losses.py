@@ -5,6 +5,7 @@ from functools import partial
 import pytest, torch, torch.nn.functional as F
 from hypothesis import given, settings, strategies as st
 from torch import nn
+from learnkit.base_loss import *
 from learnkit.losses import *
 from learnkit.explain import check_loss, loss_hint
 

@@ -17,6 +17,7 @@ from learnkit.optim.mixup import *
 from learnkit.optim.mixup import reduce_loss
 from learnkit.data import DataLoaders
 from learnkit.learner import Learner
+from learnkit.base_loss import *
 from learnkit.losses import *
 import learnkit.inference
 from oracle import FIT
