@@ -32,6 +32,7 @@ from .loaders import *
 from .hypers import *
 from .optimizer import *
 from .explain import *
+from .base_loss import *
 from .losses import *
 from .averages import *
 from .metrics import *

@@ -12,10 +12,11 @@ from typing import Any, Callable
 
 import torch
 import torch.nn.functional as F
-from fastcore.basics import patch
+from fastcore.basics import noop, patch
 from torch import nn
 
 import learnkit.losses as losses
+from ..base_loss import BaseLoss, loss_decodes
 from ..check import unwrap_partial
 from .state import plain
 from ..modules import get_model
@@ -48,9 +49,9 @@ def describe_loss(
     name = getattr(f, '__name__', type(f).__name__)
     changed = isinstance(f, nn.Module) and any(callable(v) for k,v in vars(f).items() if not k.startswith('_'))   # such as an `activation` of one's own
     if changed or known_losses.get(name) not in (f, type(f)):
-        return dict(name=name, own=any(hasattr(unwrap_partial(f), k) for k in ('activation','decodes')) or losses.loss_decodes(f) is not losses.noop)
+        return dict(name=name, own=any(hasattr(unwrap_partial(f), k) for k in ('activation','decodes')) or loss_decodes(f) is not noop)
     if not isinstance(f, nn.Module): return dict(name=name)
-    return dict(name=name, settings=_settings(f), inner=_settings(f.func) if isinstance(f, losses.BaseLoss) else {})
+    return dict(name=name, settings=_settings(f), inner=_settings(f.func) if isinstance(f, BaseLoss) else {})
 
 # %% ../../nbs/740_recovery.export.ipynb #d058c8a4
 def _set(m, settings, what):
@@ -72,7 +73,7 @@ def make_loss(
     if not isinstance(f, type): return f
     f = f()
     _set(f, about.get('settings', {}), name)
-    if isinstance(f, losses.BaseLoss): _set(f.func, about.get('inner', {}), name)
+    if isinstance(f, BaseLoss): _set(f.func, about.get('inner', {}), name)
     for k,t in tensors.items():
         *path,last = k.split('.')
         if path not in ([], ['func']) or last not in ('weight','pos_weight') or not isinstance(t, torch.Tensor): raise ValueError(f'{name} has no tensor {k!r:.60}')
