@@ -20,7 +20,7 @@ from torch.utils._pytree import tree_flatten, tree_unflatten
 from torch.utils.data.distributed import DistributedSampler
 
 from .batch import find_bs
-from .nested import _per_item, apply, is_listy, nested_reorder, to_concat
+from .nested import apply, is_item_list, is_listy, nested_reorder, to_concat
 from .process import num_distrib
 
 # %% ../nbs/185_gather.ipynb #b6e97fa2
@@ -145,7 +145,7 @@ leaf = tree_flatten(0)[1]   # the structure of a tensor by itself
 
 def by_item(b:Any) -> bool:
     "Is `b` a list with an entry for each item, such as file names, or boxes in a dict? It is a leaf: its length is that of the batch"
-    return is_listy(b) and _per_item(b)
+    return is_item_list(b)
 
 class Gather:
     "`Rows` for each leaf of a nested batch"

@@ -15,7 +15,7 @@ import torch
 from fastcore.basics import patch
 from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 
-from ..modules import noop
+from fastcore.basics import noop
 
 # %% ../../nbs/320_feed.order.ipynb #87f24b06
 def seed_for(*key) -> int:

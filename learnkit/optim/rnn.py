@@ -9,7 +9,8 @@ __all__ = ['ModelResetter', 'RNNCallback', 'RNNRegularizer', 'rnn_cbs']
 from fastcore.basics import store_attr
 
 from ..callback import Callback
-from ..modules import get_model, noop
+from fastcore.basics import noop
+from ..modules import get_model
 from ..nested import is_listy
 from ..batch import shapes
 

@@ -10,7 +10,7 @@ from learnkit.gather import *
 from learnkit.builtin import *
 from learnkit.observe.tta import *
 from learnkit.optim.rnn import *
-from learnkit.modules import noop
+from fastcore.basics import noop
 from learnkit.data import DataLoaders
 from learnkit.learner import Learner
 from learnkit.losses import *

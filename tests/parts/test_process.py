@@ -1,0 +1,48 @@
+"Rank, world size, and tensors gathered from two processes"
+import time
+
+import pytest, torch
+from torch import tensor
+
+from learnkit.process import *
+
+def test_to_detach():
+    w = torch.ones(2, requires_grad=True)
+    a,b = to_detach((w*2, [w, None, 'a']))
+    assert not a.requires_grad and not b[0].requires_grad and b[1:]==[None,'a']
+
+def test_alone_whatever_the_environment(monkeypatch):
+    for k in 'RANK','WORLD_SIZE','LOCAL_RANK': monkeypatch.setenv(k, '3')
+    assert (rank_distrib(), num_distrib())==(0,1)
+
+def _gather(rank, path):
+    torch.set_num_threads(1)
+    torch.distributed.init_process_group('gloo', init_method=f'file://{path}', rank=rank, world_size=2)
+    assert (rank_distrib(), num_distrib())==(rank,2)
+    x = torch.arange(3+rank*2)[:,None].expand(-1,2)+10*rank           # 3 rows, 5 rows
+    out = to_detach({'x':x, 'y':(x[:,0]>1, tensor(float(rank)), x[:0]), 'n':'a'})
+    assert torch.equal(out['x'], torch.cat([torch.arange(3), torch.arange(5)+10])[:,None].expand(-1,2))
+    assert out['y'][0].dtype==torch.bool and out['y'][0].tolist()==[False,False,True]+[True]*5
+    assert out['y'][1]==0.5 and out['y'][2].shape==(0,2) and out['n']=='a'
+    assert to_detach(x, gather=False).shape==x.shape
+    with pytest.raises(ValueError, match='agree after the first'): maybe_gather(torch.ones(2, 2+rank))
+    assert maybe_gather(tensor(rank)).item()==0.5
+    torch.distributed.destroy_process_group()
+
+def test_gather_two_processes(tmp_path): \
+    torch.multiprocessing.start_processes(_gather, (tmp_path/'init',), nprocs=2, start_method='fork')
+
+def _first(rank, path):
+    torch.set_num_threads(1)
+    torch.distributed.init_process_group('gloo', init_method=f'file://{path}', rank=rank, world_size=2)
+    done = path.parent/'done'
+    def download(): found = done.exists(); time.sleep(.2*(not rank)); done.touch(); return found
+    assert rank0_first(download)==(rank==1)
+    def fails(): 1/0
+    with pytest.raises(ZeroDivisionError): rank0_first(fails)
+    torch.distributed.destroy_process_group()
+
+def test_rank0_first(tmp_path):
+    "The second process finds what the first has left, and does not wait for ever if that fails"
+    torch.multiprocessing.start_processes(_first, (tmp_path/'init',), nprocs=2, start_method='fork')
+    assert rank0_first(divmod, 7, 2)==(3,1)

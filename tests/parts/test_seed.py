@@ -1,0 +1,95 @@
+"Random states: saved, restored, for all generators"
+import io, json, random, sys
+
+import numpy as np, pytest, torch
+from hypothesis import given, strategies as st
+from torch import tensor
+
+from learnkit import seed as seed_module
+from learnkit.seed import *
+from nested_cases import fast
+
+def draw(): return random.random(), random.gauss(0,1), float(np.random.rand()), float(np.random.randn()), torch.rand(1).item()
+
+@fast
+@given(st.integers(0, 2**63-1), st.integers(0,5))
+def test_random_states(seed, skip):
+    set_seed(seed)
+    for _ in range(skip): draw()
+    states = get_random_states()
+    a = [draw() for _ in range(3)]
+    set_random_states(**states)
+    assert [draw() for _ in range(3)]==a
+    set_seed(seed)
+    for _ in range(skip): draw()
+    assert [draw() for _ in range(3)]==a
+
+def test_random_states_from_file():
+    f,states = io.BytesIO(),get_random_states()
+    torch.save(states, f); f.seek(0)
+    a = draw()
+    set_random_states(**torch.load(f, weights_only=True))
+    assert draw()==a
+    set_random_states(random_state=json.loads(json.dumps(states['random_state'])), numpy_state=json.loads(json.dumps(states['numpy_state'])))
+    assert draw()[:4]==a[:4]
+
+def test_other_bit_generator():
+    old = np.random.get_bit_generator()
+    try:
+        np.random.set_bit_generator(np.random.PCG64(3))
+        s = get_random_states(); a = draw(); set_random_states(**s)
+        assert draw()==a
+    finally: np.random.set_bit_generator(old)
+
+def test_without_numpy(monkeypatch):
+    state = np.random.get_state()[1]
+    monkeypatch.delitem(sys.modules, 'numpy')
+    assert 'numpy_state' not in get_random_states()
+    with no_random(): pass
+    assert 'numpy' not in sys.modules
+    assert (np.random.get_state()[1]==state).all()
+
+@fast
+@given(st.integers(0, 2**32), st.booleans())
+def test_no_random(seed, fail):
+    flags = torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark
+    set_seed(1); a = [draw(), draw()]
+    set_seed(1); b = [draw()]
+    try:
+        with no_random(seed, reproducible=True):
+            c = draw()
+            if fail: raise KeyboardInterrupt
+    except KeyboardInterrupt: pass
+    b.append(draw())
+    assert a==b and flags==(torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark)
+    set_seed(seed)
+    assert draw()==c
+
+def test_no_random_bad_seed():
+    s = get_random_states()
+    with pytest.raises((TypeError, RuntimeError)):
+        with no_random('a'): pass
+    assert torch.equal(s['torch_state'], torch.get_rng_state()) and s['random_state']==random.getstate()
+
+class FakeRNG:
+    def __init__(self, n, one=False): self.s,self.one = [tensor([i], dtype=torch.uint8) for i in range(n)],one
+    def device_count(self): return len(self.s)
+    def get_rng_state_all(self): return [o.clone() for o in self.s]
+    def get_rng_state(self): return self.s[0].clone()
+    def set_rng_state(self, o, *i):
+        assert len(i)==(0 if self.one else 1)
+        self.s[i[0] if i else 0] = o
+
+def test_devices(monkeypatch):
+    "Every kind of device; a checkpoint of more devices than there are, or of other kinds, can be read"
+    devs = dict(cuda=FakeRNG(2), xpu=FakeRNG(1), mps=FakeRNG(1, one=True))
+    monkeypatch.setattr(seed_module, '_device_rngs', lambda: devs)
+    s = get_random_states()
+    assert [len(s[f'torch_{n}_state']) for n in devs]==[2,1,1]
+    for d in devs.values(): d.s = [o+7 for o in d.s]
+    set_random_states(**s)
+    assert [int(o) for d in devs.values() for o in d.s]==[0,1,0,0]
+    devs.clear(); devs['cuda'] = FakeRNG(1)
+    set_random_states(**{**s, 'torch_cuda_state':[tensor([5]), tensor([6])]})
+    assert [int(o) for o in devs['cuda'].s]==[5]
+    devs.clear(); set_random_states(**s)
