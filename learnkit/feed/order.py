@@ -12,10 +12,8 @@ from hashlib import blake2b
 from typing import Any
 
 import torch
-from fastcore.basics import patch
+from fastcore.basics import noop, patch
 from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
-
-from fastcore.basics import noop
 
 # %% ../../nbs/320_feed.order.ipynb #87f24b06
 def seed_for(*key) -> int:

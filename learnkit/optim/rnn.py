@@ -6,10 +6,9 @@
 __all__ = ['ModelResetter', 'RNNCallback', 'RNNRegularizer', 'rnn_cbs']
 
 # %% ../../nbs/470_optim.rnn.ipynb #b3611c02
-from fastcore.basics import store_attr
+from fastcore.basics import noop, store_attr
 
 from ..callback import Callback
-from fastcore.basics import noop
 from ..modules import get_model
 from ..nested import is_listy
 from ..batch import shapes
