@@ -19,10 +19,11 @@ demo: $(READY)  ## train on handwritten digits, save, load in a fresh process, p
 test: $(READY)  ## run every notebook, tests/, and the checks that code, notebooks and README agree
 	$(PY) -m pytest tests $(BESIDE)
 
-lib: $(READY)  ## clean the notebooks and export them to learnkit/
+lib: $(READY)  ## clean the notebooks, export them to learnkit/, and write the stubs for editors
 	.venv/bin/nbdev_clean
 	.venv/bin/nbdev_clean --fname nbs/examples
 	.venv/bin/nbdev_export
+	$(PY) nbs/_stubs.py
 
 run: $(READY)  ## run all notebooks in place, to refresh the outputs stored in them
 	$(PY) nbs/_build.py run

@@ -1,0 +1,38 @@
+# Made by nbs/_stubs.py from the modules: `make lib` writes it again.
+"""What `import learnkit` gives"""
+
+from .builtin import (
+    DropPadding as DropPadding, FetchPredsCallback as FetchPredsCallback, GatherPredsCallback as GatherPredsCallback,
+    TrainEvalCallback as TrainEvalCallback)
+from .callback import Callback as Callback, is_muted as is_muted
+from .dispatcher import Dispatcher as Dispatcher
+from .events import (
+    Cancel as Cancel, CancelBackward as CancelBackward, CancelBackwardException as CancelBackwardException, CancelBatch
+    as CancelBatch, CancelBatchException as CancelBatchException, CancelEpoch as CancelEpoch, CancelEpochException as
+    CancelEpochException, CancelFit as CancelFit, CancelFitException as CancelFitException, CancelStep as CancelStep,
+    CancelStepException as CancelStepException, CancelTrain as CancelTrain, CancelTrainException as
+    CancelTrainException, CancelValid as CancelValid, CancelValidException as CancelValidException, CancelZeroGrad as
+    CancelZeroGrad, CancelZeroGradException as CancelZeroGradException, Events as Events, cancel_types as cancel_types,
+    cancelled as cancelled, event as event, nearest as nearest, taken as taken)
+from .gather import Gather as Gather, Rows as Rows, by_item as by_item, leaf as leaf, n_rows as n_rows
+from .metrics import (
+    AccumMetric as AccumMetric, AvgLoss as AvgLoss, AvgMetric as AvgMetric, AvgSmoothLoss as AvgSmoothLoss, F1Score as
+    F1Score, F1ScoreMulti as F1ScoreMulti, LossMetric as LossMetric, MeanMetric as MeanMetric, Metric as Metric,
+    Perplexity as Perplexity, Precision as Precision, Recall as Recall, RocAuc as RocAuc, RocAucBinary as RocAucBinary,
+    Scalars as Scalars, TorchMetric as TorchMetric, ValueMetric as ValueMetric, accuracy as accuracy, accuracy_multi as
+    accuracy_multi, error_rate as error_rate, exp_rmspe as exp_rmspe, mae as mae, mk_metric as mk_metric, mse as mse,
+    msle as msle, perplexity as perplexity, rmse as rmse, skm_to_fastai as skm_to_fastai, skm_to_learnkit as
+    skm_to_learnkit, top_k_accuracy as top_k_accuracy)
+from .control.on import on as on
+from .control.tracker import EarlyStoppingCallback as EarlyStoppingCallback
+from .control.tracker import ReduceLROnPlateau as ReduceLROnPlateau
+from .control.tracker import SaveModelCallback as SaveModelCallback
+from .data import DataLoaders as DataLoaders
+from .learner import Learner as Learner
+from .progress import CSVLogger as CSVLogger
+from .progress import ProgressCallback as ProgressCallback
+from .recorder import Recorder as Recorder
+from .recovery.checkpoint import CheckpointCallback as CheckpointCallback
+from .recovery.export import load_learner as load_learner
+from .seed import set_seed as set_seed
+__version__: str

@@ -1,0 +1,150 @@
+# Made by nbs/_stubs.py from the modules: `make lib` writes it again.
+"""Everything at once, for notebooks: `from learnkit.all import *`"""
+
+from fastcore.basics import *
+from fastcore.foundation import *
+from fastcore.meta import *
+from .events import (
+    Cancel as Cancel, CancelBackward as CancelBackward, CancelBackwardException as CancelBackwardException, CancelBatch
+    as CancelBatch, CancelBatchException as CancelBatchException, CancelEpoch as CancelEpoch, CancelEpochException as
+    CancelEpochException, CancelFit as CancelFit, CancelFitException as CancelFitException, CancelStep as CancelStep,
+    CancelStepException as CancelStepException, CancelTrain as CancelTrain, CancelTrainException as
+    CancelTrainException, CancelValid as CancelValid, CancelValidException as CancelValidException, CancelZeroGrad as
+    CancelZeroGrad, CancelZeroGradException as CancelZeroGradException, Events as Events, cancel_types as cancel_types,
+    cancelled as cancelled, event as event, nearest as nearest, taken as taken)
+from .callback import Callback as Callback, is_muted as is_muted
+from .dispatcher import Dispatcher as Dispatcher
+from .loop import Loop as Loop
+from .nested import (
+    apply as apply, detuplify as detuplify, is_listy as is_listy, item_find as item_find, nested_reorder as
+    nested_reorder, to_concat as to_concat, tuplify as tuplify)
+from .check import check_amount as check_amount, check_fraction as check_fraction, check_whole as check_whole
+from .batch import (
+    Inputs as Inputs, find_bs as find_bs, find_device as find_device, flatten_check as flatten_check, shapes as shapes,
+    split_batch as split_batch, to_float as to_float, to_half as to_half, to_np as to_np)
+from .device import default_device as default_device, to_cpu as to_cpu, to_device as to_device
+from .process import (
+    maybe_gather as maybe_gather, num_distrib as num_distrib, rank0_first as rank0_first, rank_distrib as rank_distrib,
+    to_detach as to_detach)
+from .modules import (
+    ParameterModule as ParameterModule, flatten_model as flatten_model, get_model as get_model, has_params as
+    has_params, noop as noop, norm_bias_params as norm_bias_params, one_param as one_param, params as params,
+    trainable_params as trainable_params)
+from .seed import (
+    get_random_states as get_random_states, no_random as no_random, set_random_states as set_random_states, set_seed as
+    set_seed)
+from .data import DataLoaders as DataLoaders, FuncLoader as FuncLoader, as_loader as as_loader
+from .loaders import in_order as in_order, loader_len as loader_len
+from .hypers import Hypers as Hypers, even_mults as even_mults
+from .optimizer import (
+    Adam as Adam, AdamW as AdamW, Hypers as Hypers, OptimWrapper as OptimWrapper, RMSprop as RMSprop, SGD as SGD,
+    create_opt as create_opt, even_mults as even_mults)
+from .losses import (
+    BCELossFlat as BCELossFlat, BCEWithLogitsLossFlat as BCEWithLogitsLossFlat, BaseLoss as BaseLoss,
+    CrossEntropyLossFlat as CrossEntropyLossFlat, FocalLoss as FocalLoss, FocalLossFlat as FocalLossFlat, L1LossFlat as
+    L1LossFlat, LabelSmoothingCrossEntropy as LabelSmoothingCrossEntropy, LabelSmoothingCrossEntropyFlat as
+    LabelSmoothingCrossEntropyFlat, MSELossFlat as MSELossFlat, NoneReduce as NoneReduce, loss_activation as
+    loss_activation, loss_decodes as loss_decodes, none_reduce as none_reduce)
+from .averages import (
+    AvgLoss as AvgLoss, AvgMetric as AvgMetric, AvgSmoothLoss as AvgSmoothLoss, MeanMetric as MeanMetric, Metric as
+    Metric, Scalars as Scalars)
+from .metrics import (
+    AccumMetric as AccumMetric, AvgLoss as AvgLoss, AvgMetric as AvgMetric, AvgSmoothLoss as AvgSmoothLoss, F1Score as
+    F1Score, F1ScoreMulti as F1ScoreMulti, LossMetric as LossMetric, MeanMetric as MeanMetric, Metric as Metric,
+    Perplexity as Perplexity, Precision as Precision, Recall as Recall, RocAuc as RocAuc, RocAucBinary as RocAucBinary,
+    Scalars as Scalars, TorchMetric as TorchMetric, ValueMetric as ValueMetric, accuracy as accuracy, accuracy_multi as
+    accuracy_multi, error_rate as error_rate, exp_rmspe as exp_rmspe, mae as mae, mk_metric as mk_metric, mse as mse,
+    msle as msle, perplexity as perplexity, rmse as rmse, skm_to_fastai as skm_to_fastai, skm_to_learnkit as
+    skm_to_learnkit, top_k_accuracy as top_k_accuracy)
+from .recorder import (
+    History as History, Meter as Meter, MeterCallback as MeterCallback, NonFiniteLoss as NonFiniteLoss, Recorder as
+    Recorder, Silent as Silent, format_time as format_time, format_value as format_value, pyplot as pyplot, silent as
+    silent, weights_finite as weights_finite)
+from .progress import (
+    CSVLogger as CSVLogger, NotebookBar as NotebookBar, ProgressCallback as ProgressCallback, TerminalBar as
+    TerminalBar, bar_kinds as bar_kinds)
+from .gather import Gather as Gather, Rows as Rows, by_item as by_item, leaf as leaf, n_rows as n_rows
+from .builtin import (
+    DropPadding as DropPadding, FetchPredsCallback as FetchPredsCallback, GatherPredsCallback as GatherPredsCallback,
+    TrainEvalCallback as TrainEvalCallback)
+from .learner import Learner as Learner
+from .save import (
+    Written as Written, atomic as atomic, check_format as check_format, is_safetensors as is_safetensors,
+    read_safetensors as read_safetensors, read_state as read_state, sync_folder as sync_folder, write_atomic as
+    write_atomic, write_safetensors as write_safetensors)
+from .summary import count_params as count_params, layer_info as layer_info, shape_text as shape_text
+from .snapshot import unchanged as unchanged
+from .feed.limit import LimitBatches as LimitBatches, OverfitBatches as OverfitBatches, SanityCheck as SanityCheck
+from .feed.mapping import (
+    CheckEvents as CheckEvents, ItemIndices as ItemIndices, MapInputs as MapInputs, MapOutputs as MapOutputs,
+    MoveModules as MoveModules, modules_in as modules_in)
+from .feed.order import Ordered as Ordered
+from .feed.prefetch import Prefetch as Prefetch
+from .optim.schedule import (
+    ParamScheduler as ParamScheduler, SchedCos as SchedCos, SchedExp as SchedExp, SchedLin as SchedLin, SchedNo as
+    SchedNo, SchedPoly as SchedPoly, Scheduler as Scheduler, annealer as annealer, by_group as by_group, combine_scheds
+    as combine_scheds, combined_cos as combined_cos, flat_cos as flat_cos, one_cycle as one_cycle, plot_hypers as
+    plot_hypers, plot_scheds as plot_scheds, sched_cos as sched_cos, sched_exp as sched_exp, sched_lin as sched_lin,
+    sched_no as sched_no, sgdr as sgdr)
+from .optim.torch_sched import TorchScheduler as TorchScheduler
+from .optim.lr_find import (
+    CurveRecorder as CurveRecorder, LRCurve as LRCurve, LRFinder as LRFinder, SuggestionMethod as SuggestionMethod,
+    minimum as minimum, slide as slide, steep as steep, valley as valley)
+from .optim.accumulate import (
+    GradientAccumulation as GradientAccumulation, GradientClip as GradientClip, MicroBatch as MicroBatch)
+from .optim.ema import Averages as Averages, EMACallback as EMACallback
+from .optim.precision import AMPMode as AMPMode, MixedPrecision as MixedPrecision
+from .optim.freeze import (
+    BnFreeze as BnFreeze, ShortEpochCallback as ShortEpochCallback, StopAfter as StopAfter, bn_types as bn_types,
+    set_bn_eval as set_bn_eval)
+from .optim.rnn import (
+    ModelResetter as ModelResetter, RNNCallback as RNNCallback, RNNRegularizer as RNNRegularizer, rnn_cbs as rnn_cbs)
+from .optim.mixup import CutMix as CutMix, MixHandler as MixHandler, MixUp as MixUp
+from .control.every import (
+    Every as Every, EveryCallback as EveryCallback, ValidateEvery as ValidateEvery, parse_every as parse_every,
+    parse_time as parse_time)
+from .control.clock import Clock as Clock, Stopwatch as Stopwatch, Time as Time, Timed as Timed, Timestamp as Timestamp
+from .control.monitor import Monitor as Monitor, lower_better as lower_better, mk_comp as mk_comp
+from .control.tracker import (
+    EarlyStoppingCallback as EarlyStoppingCallback, OnBetter as OnBetter, ReduceLROnPlateau as ReduceLROnPlateau,
+    SaveModelCallback as SaveModelCallback, TerminateOnNaNCallback as TerminateOnNaNCallback, ThresholdStopper as
+    ThresholdStopper, TrackerCallback as TrackerCallback)
+from .control.on import Filter as Filter, Filtered as Filtered, OnCallback as OnCallback
+from .control.cycle import CheckpointEvents as CheckpointEvents, Cycles as Cycles
+from .control.batch_events import BatchEvents as BatchEvents
+from .observe.evaluate import Evaluator as Evaluator, Watched as Watched
+from .observe.hook import (
+    Hook as Hook, HookCallback as HookCallback, Hooks as Hooks, hook_output as hook_output, hook_outputs as hook_outputs)
+from .observe.stats import ActivationStats as ActivationStats, activation_stats as activation_stats
+from .observe.observer import (
+    LRMonitor as LRMonitor, LossMonitor as LossMonitor, Observer as Observer, RuntimeEstimator as RuntimeEstimator,
+    SpeedMonitor as SpeedMonitor)
+from .observe.monitors import (
+    FreeOutputs as FreeOutputs, MemoryMonitor as MemoryMonitor, MemorySnapshot as MemorySnapshot, OptimizerMonitor as
+    OptimizerMonitor, SystemMetrics as SystemMetrics)
+from .observe.loggers import (
+    ExportAtEnd as ExportAtEnd, ImageLogger as ImageLogger, JsonLogger as JsonLogger, MetricsLogger as MetricsLogger,
+    TensorBoardLogger as TensorBoardLogger, torch_export as torch_export)
+from .observe.bars import RichBar as RichBar, ShowGraphCallback as ShowGraphCallback, TqdmBar as TqdmBar
+from .observe.profile import Profile as Profile, ProfileCallback as ProfileCallback, TimerCallback as TimerCallback
+from .observe.interpret import (
+    ClassificationInterpretation as ClassificationInterpretation, Interpretation as Interpretation)
+from .observe.tta import AugmentCallback as AugmentCallback, MCDropoutCallback as MCDropoutCallback
+from .recovery.state import (
+    checkpoint_info as checkpoint_info, checkpoints as checkpoints, newest_checkpoint as newest_checkpoint,
+    read_checkpoint as read_checkpoint, remove_checkpoint as remove_checkpoint, write_checkpoint as write_checkpoint)
+from .recovery.checkpoint import CheckpointCallback as CheckpointCallback
+from .recovery.nonfinite import (
+    ReplayOnOOM as ReplayOnOOM, RollBackOnNaN as RollBackOnNaN, SkipNaN as SkipNaN, all_finite as all_finite)
+from .recovery.signals import StopOnSignal as StopOnSignal
+from .recovery.export import load_learner as load_learner, read_export as read_export
+from .recovery.close import close_all as close_all
+from .speed.fused import Fused as Fused, FusedStep as FusedStep
+from .speed.layout import ChannelsLast as ChannelsLast, set_layout as set_layout
+from .speed.distributed import DistributedTrainer as DistributedTrainer
+from functools import partial as partial
+from pathlib import Path as Path
+import torch as torch
+from torch import nn as nn
+from torch import tensor as tensor
+from torch.nn import functional as F

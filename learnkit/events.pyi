@@ -1,0 +1,221 @@
+# Made by nbs/_stubs.py from the modules: `make lib` writes it again.
+"""The moments that a training loop announces, and the exceptions that steer it"""
+from collections.abc import Callable, Iterator
+from typing import Any
+
+__all__ = ['event', 'CancelBatchException', 'CancelBackwardException', 'CancelStepException',
+           'CancelZeroGradException', 'CancelTrainException', 'CancelValidException',
+           'CancelEpochException', 'CancelFitException', 'nearest', 'Events', 'Cancel', 'CancelBatch',
+           'CancelBackward', 'CancelStep', 'CancelZeroGrad', 'CancelTrain', 'CancelValid', 'CancelEpoch',
+           'CancelFit', 'cancel_types', 'cancelled', 'taken']
+def nearest(name: str, known: Any) -> str:
+    """The part of an error message that proposes the name which was probably meant"""
+    ...
+class Events:
+    """Every event as an attribute, so that a typo is an error and an editor can complete the name"""
+    after_create: str
+    """the Learner is complete: its last act of construction"""
+    before_evaluate: str
+    """`learn.validate()` was called, outside of any other run"""
+    before_predict: str
+    """`learn.get_preds()` was called, outside of any other run"""
+    before_fit: str
+    """set up: the optimizer is made, `n_epoch` is known"""
+    before_epoch: str
+    """an epoch begins"""
+    before_train: str
+    """its training phase begins"""
+    before_fetch: str
+    """the loader is about to be asked for a batch (and once more, when it has none left)"""
+    after_fetch: str
+    """`batch` is what the loader gave, untouched"""
+    before_batch: str
+    """`xb` and `yb` are on the model's device: change them here"""
+    before_pred: str
+    """the model is about to be called"""
+    after_pred: str
+    """`pred` is the model's output"""
+    before_loss: str
+    """the loss is about to be computed"""
+    after_loss: str
+    """`loss_grad` is what goes backward, `loss` is what is recorded"""
+    before_backward: str
+    """training only, as all that follows up to `after_zero_grad`"""
+    after_cancel_backward: str
+    after_backward: str
+    """the gradients are there"""
+    before_step: str
+    """change the gradients here"""
+    after_cancel_step: str
+    after_step: str
+    """the weights are new, the gradients are still there"""
+    before_zero_grad: str
+    """the gradients are about to go"""
+    after_cancel_zero_grad: str
+    after_zero_grad: str
+    """the gradients are gone"""
+    after_cancel_batch: str
+    after_batch: str
+    """the counters `train_iter` and `pct_train` have moved on"""
+    after_cancel_train: str
+    after_train: str
+    """the training phase is over"""
+    before_validate: str
+    """the validation phase begins: no gradients, the model in evaluation mode"""
+    after_cancel_validate: str
+    after_validate: str
+    """the validation phase is over"""
+    after_cancel_epoch: str
+    after_epoch: str
+    """the epoch is over, its row is recorded"""
+    after_cancel_fit: str
+    after_fit: str
+    """the fit is over"""
+    after_evaluate: str
+    """the end of `learn.validate()`"""
+    after_predict: str
+    """the end of `learn.get_preds()`"""
+    after_exception: str
+    """something that is no Cancel was raised: it is in `exc`, and is raised again afterwards"""
+    cleanup: str
+    """always last, however the run ended: give back what you took"""
+    before_save_model: str
+    """`learn.save` is about to write"""
+    after_save_model: str
+    """the file is written"""
+    before_load_model: str
+    """`learn.load` is about to read"""
+    after_load_model: str
+    """model (and optimizer) are restored"""
+    before_save_checkpoint: str
+    """the whole run is about to be saved"""
+    after_save_checkpoint: str
+    """it is saved, or being written"""
+    before_load_checkpoint: str
+    """a run is about to be resumed, from the file `path`"""
+    after_load_checkpoint: str
+    """it is where that file says, and trains on from there"""
+    after_exhaust: str
+    """the loader has no more batches (`BatchEvents`)"""
+    before_train_batch: str
+    """a training batch is about to be done; `attempt` counts from 0 (`BatchEvents`)"""
+    after_train_batch: str
+    """its gradients are complete, as the optimizer will use them (`BatchEvents`)"""
+    batch_checkpoint: str
+    """a training batch is over, and everyone has heard of it (`CheckpointEvents`)"""
+    epoch_checkpoint: str
+    """an epoch is over, and everyone has heard of it (`CheckpointEvents`)"""
+    before_cycle: str
+    """a cycle begins; `cycle` is its number (`Cycles`)"""
+    after_cycle: str
+    """the cycle has its length"""
+    cycle_checkpoint: str
+    """a cycle is over, and everyone has heard of it"""
+    after_cancel_valid: str
+    """another name of `after_cancel_validate`"""
+    before_sanity: str
+    """a few batches are about to be validated before anything is trained (`SanityCheck`)"""
+    after_sanity: str
+    """`results` holds the loss and the metrics of these"""
+    before_validate_all: str
+    """evaluations are to be made now, of the loaders named in `due`"""
+    after_validate_all: str
+    """they are made; `results` holds them, as `{name: {'loss':…, metric: …}}`"""
+    log_metrics: str
+    """numbers were measured: `metrics` by name, at training batch `step`"""
+    log_images: str
+    """images to look at: `images` by name, taken at training batch `step`"""
+    before_micro_batch: str
+    """`xb` and `yb` are the `items` of the batch, a slice; None if a function took it apart (`MicroBatch`)"""
+    after_micro_batch: str
+    """the part's gradient is there"""
+    before_close: str
+    """the Learner is closed: give back what you kept for longer than a run"""
+    after_close: str
+    """everyone has done so; the last event of all"""
+    before_replay: str
+    """the batch did not fit into memory, and is about to be done again in smaller parts (`ReplayOnOOM`)"""
+    docs: dict[Any, Any]
+    depth: dict[Any, Any]
+    also: dict[Any, Any]
+    declared: tuple[Any, ...]
+    def __init__(self, table: str) -> None:
+        """Every event as an attribute, so that a typo is an error and an editor can complete the name
+
+        Args:
+            table: a line an event: its name, indented by two spaces a level of the loop, and what it is for
+        """
+        ...
+    def register(self, name: str, doc: str = '', depth: int = 0) -> str:
+        """Add an event of your own; an event that is there already stays as it is
+
+        Args:
+            name: the new event; `learn(name)` then calls the callbacks that have a method of this name
+            doc: what it is for
+            depth: how deep in the loop it happens; from 3 on it is part of a batch, so `run_train` and `run_valid` apply
+        """
+        ...
+    def alias(self, name: str, of: str) -> None:
+        """Let callbacks call an event by another name too
+
+        Args:
+            name: another name
+            of: of this event: a method called `name` hears it
+        """
+        ...
+    def check(self, name: str) -> str:
+        """`name` itself if there is such an event, else an error that names the nearest one"""
+        ...
+    def in_batch(self, name: str) -> bool:
+        """Whether event `name` belongs to a single batch"""
+        ...
+    def __iter__(self) -> Iterator[str]: ...
+    def __contains__(self, name: Any) -> bool: ...
+    def __repr__(self) -> str: ...
+event: Events
+class Cancel(Exception):
+    """Ends one scope of the loop; raise one of its subclasses"""
+    scope: str
+    def __init__(self, *args: Any) -> None: ...
+class CancelBatch(Cancel):
+    """Skip the rest of this batch"""
+    scope: str
+class CancelBackward(Cancel):
+    """Skip the backward pass; the optimizer still steps"""
+    scope: str
+class CancelStep(Cancel):
+    """Skip the optimizer's step; the gradients are still zeroed"""
+    scope: str
+class CancelZeroGrad(Cancel):
+    """Keep the gradients for the next batch"""
+    scope: str
+class CancelTrain(Cancel):
+    """End this epoch's training phase and go on to validation"""
+    scope: str
+class CancelValid(Cancel):
+    """End this validation phase"""
+    scope: str
+class CancelEpoch(Cancel):
+    """End this epoch and go on to the next"""
+    scope: str
+class CancelFit(Cancel):
+    """End the whole run"""
+    scope: str
+CancelBatchException = CancelBatch
+CancelBackwardException = CancelBackward
+CancelStepException = CancelStep
+CancelZeroGradException = CancelZeroGrad
+CancelTrainException = CancelTrain
+CancelValidException = CancelValid
+CancelEpochException = CancelEpoch
+CancelFitException = CancelFit
+_cancels: dict[Any, Any]
+def cancel_types(e: BaseException) -> list[Any]:
+    """Which Cancels `e` is, by the names of its class and of its bases; mostly one, or none"""
+    ...
+def cancelled(cancel: type[Any]) -> type[Any]|tuple[Any, ...]:
+    """To be written as `except cancelled(CancelFit):`, which catches any class of that name, of whatever library"""
+    ...
+def taken(f: Callable[..., Any], kwargs: dict[Any, Any]) -> dict[Any, Any]:
+    """Those of `kwargs` that `f` has parameters for"""
+    ...

@@ -1,0 +1,858 @@
+# Made by nbs/_stubs.py from the modules: `make lib` writes it again.
+"""Data, model, loss and optimizer around the loop, and what surrounds a run"""
+import torch
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from fastcore.foundation import L as _L
+from ._fastcore import AttrDict, L
+from .builtin import DropPadding, FetchPredsCallback, GatherPredsCallback, TrainEvalCallback
+from .control.batch_events import BatchEvents
+from .control.clock import Clock, Timed, Timestamp
+from .control.cycle import CheckpointEvents, Cycles
+from .control.every import EveryCallback, ValidateEvery
+from .control.tracker import (
+    EarlyStoppingCallback, OnBetter, ReduceLROnPlateau, SaveModelCallback, TerminateOnNaNCallback, ThresholdStopper,
+    TrackerCallback)
+from .data import DataLoaders
+from .feed.limit import LimitBatches, OverfitBatches, SanityCheck
+from .feed.mapping import CheckEvents, ItemIndices, MapInputs, MapOutputs, MoveModules
+from .feed.prefetch import Prefetch
+from .loop import Loop
+from .modules import trainable_params
+from .observe.bars import ShowGraphCallback
+from .observe.hook import HookCallback
+from .observe.loggers import ExportAtEnd, ImageLogger, JsonLogger, MetricsLogger, TensorBoardLogger
+from .observe.monitors import FreeOutputs, MemoryMonitor, MemorySnapshot, OptimizerMonitor, SystemMetrics
+from .observe.observer import LRMonitor, LossMonitor, Observer
+from .observe.profile import Profile, ProfileCallback, TimerCallback
+from .observe.stats import ActivationStats
+from .observe.tta import AugmentCallback, MCDropoutCallback
+from .optim.accumulate import GradientAccumulation, GradientClip, MicroBatch
+from .optim.ema import EMACallback
+from .optim.freeze import BnFreeze, ShortEpochCallback, StopAfter
+from .optim.lr_find import LRFinder, valley
+from .optim.mixup import CutMix, MixHandler, MixUp
+from .optim.precision import MixedPrecision
+from .optim.rnn import ModelResetter, RNNCallback, RNNRegularizer
+from .optim.schedule import ParamScheduler, Scheduler
+from .optim.torch_sched import TorchScheduler
+from .optimizer import Adam
+from .progress import CSVLogger, ProgressCallback
+from .recorder import Recorder
+from .recovery.checkpoint import CheckpointCallback
+from .recovery.nonfinite import ReplayOnOOM, RollBackOnNaN, SkipNaN
+from .recovery.signals import StopOnSignal
+from .speed.distributed import DistributedTrainer
+from .speed.fused import FusedStep
+from .speed.layout import ChannelsLast
+from .summary import Text
+from pathlib import Path
+from torch import nn
+from typing import Any, Self
+
+__all__ = ['Learner']
+def own_lr(opt_func: Any, lr: Any = None) -> Any:
+    """The learning rate to train with: that of a `partial`, else `lr`, else that of an optimizer which is built already, else 1e-3
+
+    Args:
+        opt_func: what the user gave as `opt_func`
+        lr: and as `lr`
+    """
+    ...
+class Learner(Loop):
+    """Trains `model` on `dls`, calling callbacks at every event"""
+    dls: Any
+    model: nn.Module
+    loss_func: Callable[..., Any]
+    opt: Any
+    dl: Any
+    batch: Any
+    xb: tuple[Any, ...]
+    yb: tuple[Any, ...]
+    pred: Any
+    loss: torch.Tensor
+    loss_grad: torch.Tensor
+    epoch: int
+    n_epoch: int
+    iter: int
+    n_iter: int|None
+    train_iter: int
+    pct_train: float
+    closed: bool
+    """by `learn.close()`; then no run begins any more"""
+    from_env: dict[Any, Any]
+    """names of environment variables, each with a function from its text to callbacks for every fit"""
+    _pending: list[Any]
+    """pairs (marker, function that makes a callback), put here by `Learner.on`"""
+    dl_name: Any
+    state: AttrDict
+    logger: Any
+    create_mbar: Any
+    path: Path
+    lr: Any
+    stop_reason: str|None
+    exc: Any
+    skip_loss: Any
+    _lock: Any
+    opt_func: Any
+    splitter: Callable[..., Any]
+    model_dir: str|Path
+    wd: float|None
+    wd_bn_bias: bool
+    train_bn: bool
+    moms: tuple[Any, ...]
+    _metrics: Any
+    _smooth_loss: torch.Tensor
+    start_epoch: Any
+    final_record: Any
+    _open: Any
+    resume: Any
+    _fused: FusedStep
+    cycle: Any
+    train_eval: TrainEvalCallback
+    """The `TrainEvalCallback`, if it is among the callbacks"""
+    progress: ProgressCallback
+    """The `ProgressCallback`, if it is among the callbacks"""
+    recorder: Recorder
+    """The `Recorder`, if it is among the callbacks"""
+    gather_preds: GatherPredsCallback
+    """The `GatherPredsCallback`, if it is among the callbacks"""
+    fetch_preds: FetchPredsCallback
+    """The `FetchPredsCallback`, if it is among the callbacks"""
+    drop_padding: DropPadding
+    """The `DropPadding`, if it is among the callbacks"""
+    batch_events: BatchEvents
+    """The `BatchEvents`, if it is among the callbacks"""
+    timed: Timed
+    """The `Timed`, if it is among the callbacks"""
+    clock: Clock
+    """The `Clock`, if it is among the callbacks"""
+    checkpoint_events: CheckpointEvents
+    """The `CheckpointEvents`, if it is among the callbacks"""
+    cycles: Cycles
+    """The `Cycles`, if it is among the callbacks"""
+    every: EveryCallback
+    """The `EveryCallback`, if it is among the callbacks"""
+    validate_every: ValidateEvery
+    """The `ValidateEvery`, if it is among the callbacks"""
+    terminate_on_na_n: TerminateOnNaNCallback
+    """The `TerminateOnNaNCallback`, if it is among the callbacks"""
+    tracker: TrackerCallback
+    """The `TrackerCallback`, if it is among the callbacks"""
+    on_better: OnBetter
+    """The `OnBetter`, if it is among the callbacks"""
+    early_stopping: EarlyStoppingCallback
+    """The `EarlyStoppingCallback`, if it is among the callbacks"""
+    threshold_stopper: ThresholdStopper
+    """The `ThresholdStopper`, if it is among the callbacks"""
+    save_model: SaveModelCallback
+    """The `SaveModelCallback`, if it is among the callbacks"""
+    reduce_lr_on_plateau: ReduceLROnPlateau
+    """The `ReduceLROnPlateau`, if it is among the callbacks"""
+    limit_batches: LimitBatches
+    """The `LimitBatches`, if it is among the callbacks"""
+    overfit_batches: OverfitBatches
+    """The `OverfitBatches`, if it is among the callbacks"""
+    sanity_check: SanityCheck
+    """The `SanityCheck`, if it is among the callbacks"""
+    map_inputs: MapInputs
+    """The `MapInputs`, if it is among the callbacks"""
+    map_outputs: MapOutputs
+    """The `MapOutputs`, if it is among the callbacks"""
+    move_modules: MoveModules
+    """The `MoveModules`, if it is among the callbacks"""
+    item_indices: ItemIndices
+    """The `ItemIndices`, if it is among the callbacks"""
+    check_events: CheckEvents
+    """The `CheckEvents`, if it is among the callbacks"""
+    prefetch: Prefetch
+    """The `Prefetch`, if it is among the callbacks"""
+    show_graph: ShowGraphCallback
+    """The `ShowGraphCallback`, if it is among the callbacks"""
+    hook: HookCallback
+    """The `HookCallback`, if it is among the callbacks"""
+    metrics_logger: MetricsLogger
+    """The `MetricsLogger`, if it is among the callbacks"""
+    json_logger: JsonLogger
+    """The `JsonLogger`, if it is among the callbacks"""
+    tensor_board_logger: TensorBoardLogger
+    """The `TensorBoardLogger`, if it is among the callbacks"""
+    image_logger: ImageLogger
+    """The `ImageLogger`, if it is among the callbacks"""
+    export_at_end: ExportAtEnd
+    """The `ExportAtEnd`, if it is among the callbacks"""
+    optimizer_monitor: OptimizerMonitor
+    """The `OptimizerMonitor`, if it is among the callbacks"""
+    memory_monitor: MemoryMonitor
+    """The `MemoryMonitor`, if it is among the callbacks"""
+    system_metrics: SystemMetrics
+    """The `SystemMetrics`, if it is among the callbacks"""
+    memory_snapshot: MemorySnapshot
+    """The `MemorySnapshot`, if it is among the callbacks"""
+    free_outputs: FreeOutputs
+    """The `FreeOutputs`, if it is among the callbacks"""
+    observer: Observer
+    """The `Observer`, if it is among the callbacks"""
+    loss_monitor: LossMonitor
+    """The `LossMonitor`, if it is among the callbacks"""
+    lr_monitor: LRMonitor
+    """The `LRMonitor`, if it is among the callbacks"""
+    profiler: ProfileCallback
+    """The `ProfileCallback`, if it is among the callbacks"""
+    timer: TimerCallback
+    """The `TimerCallback`, if it is among the callbacks"""
+    activation_stats: ActivationStats
+    """The `ActivationStats`, if it is among the callbacks"""
+    mc_dropout: MCDropoutCallback
+    """The `MCDropoutCallback`, if it is among the callbacks"""
+    augment: AugmentCallback
+    """The `AugmentCallback`, if it is among the callbacks"""
+    gradient_accumulation: GradientAccumulation
+    """The `GradientAccumulation`, if it is among the callbacks"""
+    gradient_clip: GradientClip
+    """The `GradientClip`, if it is among the callbacks"""
+    micro_batch: MicroBatch
+    """The `MicroBatch`, if it is among the callbacks"""
+    ema: EMACallback
+    """The `EMACallback`, if it is among the callbacks"""
+    short_epoch: ShortEpochCallback
+    """The `ShortEpochCallback`, if it is among the callbacks"""
+    stop_after: StopAfter
+    """The `StopAfter`, if it is among the callbacks"""
+    bn_freeze: BnFreeze
+    """The `BnFreeze`, if it is among the callbacks"""
+    lr_finder: LRFinder
+    """The `LRFinder`, if it is among the callbacks"""
+    mix_handler: MixHandler
+    """The `MixHandler`, if it is among the callbacks"""
+    mix_up: MixUp
+    """The `MixUp`, if it is among the callbacks"""
+    cut_mix: CutMix
+    """The `CutMix`, if it is among the callbacks"""
+    mixed_precision: MixedPrecision
+    """The `MixedPrecision`, if it is among the callbacks"""
+    model_resetter: ModelResetter
+    """The `ModelResetter`, if it is among the callbacks"""
+    rnn: RNNCallback
+    """The `RNNCallback`, if it is among the callbacks"""
+    rnn_regularizer: RNNRegularizer
+    """The `RNNRegularizer`, if it is among the callbacks"""
+    scheduler: Scheduler
+    """The `Scheduler`, if it is among the callbacks"""
+    param_scheduler: ParamScheduler
+    """The `ParamScheduler`, if it is among the callbacks"""
+    torch_scheduler: TorchScheduler
+    """The `TorchScheduler`, if it is among the callbacks"""
+    csv_logger: CSVLogger
+    """The `CSVLogger`, if it is among the callbacks"""
+    checkpoint: CheckpointCallback
+    """The `CheckpointCallback`, if it is among the callbacks"""
+    skip_nan: SkipNaN
+    """The `SkipNaN`, if it is among the callbacks"""
+    roll_back_on_nan: RollBackOnNaN
+    """The `RollBackOnNaN`, if it is among the callbacks"""
+    replay_on_oom: ReplayOnOOM
+    """The `ReplayOnOOM`, if it is among the callbacks"""
+    stop_on_signal: StopOnSignal
+    """The `StopOnSignal`, if it is among the callbacks"""
+    distributed_trainer: DistributedTrainer
+    """The `DistributedTrainer`, if it is among the callbacks"""
+    fused_step: FusedStep
+    """The `FusedStep`, if it is among the callbacks"""
+    channels_last: ChannelsLast
+    """The `ChannelsLast`, if it is among the callbacks"""
+    def __init__(
+        self,
+        dls: DataLoaders|tuple[Any, ...],
+        model: nn.Module,
+        loss_func: Callable[..., Any]|None = None,
+        opt_func: Any = Adam,
+        lr: float|slice|list[Any]|None = None,
+        splitter: Callable[..., Any] = trainable_params,
+        cbs: Any = None,
+        metrics: Any = None,
+        path: str|Path|None = None,
+        model_dir: str|Path = 'models',
+        wd: float|None = None,
+        wd_bn_bias: bool = False,
+        train_bn: bool = True,
+        moms: tuple[Any, ...] = (0.95, 0.85, 0.95),
+        default_cbs: bool = True,
+        marker: str|None = None,
+    ) -> None:
+        """Trains `model` on `dls`, calling callbacks at every event
+
+        Args:
+            dls: the data; a pair of iterables of batches will do
+            model: what is trained
+            loss_func: loss_func(pred, *yb) -> tensor; None: the data set's `loss_func`, or the `loss` in the model's output
+            opt_func: a torch optimizer class, a `partial` of one, an instance, or a function of parameter groups
+            lr: learning rate; a slice spreads it over the parameter groups; None: that of `opt_func`, else 1e-3
+            splitter: model -> parameters, or a list of lists of them: the parameter groups
+            cbs: callbacks, in addition to the default ones
+            metrics: functions of (pred, *yb), `Metric`s, torchmetrics or scikit-learn metrics
+            path: where files go; None: the path of `dls`, or the current folder
+            model_dir: the folder in it for saved models
+            wd: weight decay; None: as the optimizer has it
+            wd_bn_bias: should weight decay apply to norm layers and biases too?
+            train_bn: should norm layers of frozen groups be trained?
+            moms: momentums for `fit_one_cycle`
+            default_cbs: add TrainEvalCallback, Recorder and ProgressCallback
+            marker: take the functions that wait for this marker: see `Learner.on`
+        """
+        ...
+    def _claim(self, marker: Any) -> Any:
+        """What waits for this Learner"""
+        ...
+    @property
+    def metrics(self) -> L:
+        """The metrics, as `Metric` objects"""
+        ...
+    @metrics.setter
+    def metrics(self, v: Any) -> None: ...
+    @property
+    def x(self) -> Any:
+        """The input of the batch: a tensor if there is just one"""
+        ...
+    @property
+    def y(self) -> Any:
+        """The target of the batch: a tensor if there is just one, None if there is none"""
+        ...
+    @property
+    def smooth_loss(self) -> torch.Tensor:
+        """The smoothed training loss so far"""
+        ...
+    @smooth_loss.setter
+    def smooth_loss(self, v: torch.Tensor) -> None: ...
+    @property
+    def device(self) -> torch.device:
+        """Where the model is to be: where `dls` says; else where it is, or on the accelerator if it is on the CPU and there is one"""
+        ...
+    def to_detach(self, b: Any, cpu: bool = True, gather: bool = True) -> Any:
+        """A batch without gradients; on the CPU, and in distributed training gathered from all processes, unless told otherwise"""
+        ...
+    def __getstate__(self) -> dict[Any, Any]: ...
+    def __setstate__(self, d: Any) -> None: ...
+    @property
+    def time(self) -> Timestamp:
+        """How far the run is, counted by a `Clock` among the callbacks"""
+        ...
+    @classmethod
+    def on(
+        to,
+        name: str,
+        every: int|None = None,
+        once: int|None = None,
+        when: Callable[..., Any]|None = None,
+        marker: str|None = None,
+    ) -> Callable[..., Any]:
+        """A decorator for a function of the Learner: run it at event `name`. The conditions are fastNLP's.
+
+        Args:
+            to: the Learner, or its class
+            name: the event, such as `event.after_batch`
+            every: run at calls number every, 2*every, …
+            once: run at this call only, counted from 1
+            when: run when `when(filter, learn)` is true
+            marker: on the class: which Learners; None is the next one, 'all' is all of them
+        """
+        ...
+    @classmethod
+    def off(to, f: Callable[..., Any]|None = None) -> Any:
+        """Take away what `on` added
+
+        Args:
+            to: the Learner, or its class
+            f: a function that `on` took; None: all of them
+        """
+        ...
+    @contextmanager
+    def only_looked_at(self, dl: Any) -> Iterator[None]:
+        """What a run through `dl` inside of this block draws, counts, or leaves in the model's buffers is undone"""
+        ...
+    @property
+    def indices(self) -> list[Any]|None:
+        """The indices of the batch's items in the data set, with `ItemIndices`; None if they are not known"""
+        ...
+    @contextmanager
+    def no_logging(self) -> Iterator[Self]:
+        """Without logging rows"""
+        ...
+    @contextmanager
+    def no_mbar(self) -> Iterator[Self]:
+        """Without the bar over epochs"""
+        ...
+    def no_bar(self) -> Any:
+        """Without progress bars"""
+        ...
+    @contextmanager
+    def loss_not_reduced(self) -> Iterator[Self]:
+        """With a loss for each item instead of their mean"""
+        ...
+    def _infer(self, before: Any, after: Any, nested: Any, dl: Any) -> Any: ...
+    def _loader(self, ds_idx: Any, dl: Any) -> Any: ...
+    def validate(self, ds_idx: int = 1, dl: Any = None, cbs: Any = None) -> L:
+        """The loss and the metrics on a data set: `[loss, *metrics]`
+
+        Args:
+            ds_idx: which loader of `dls`: 0 is the training set
+            dl: or this one
+            cbs: callbacks for this run only
+        """
+        ...
+    def get_preds(
+        self,
+        ds_idx: int = 1,
+        dl: Any = None,
+        with_input: bool = False,
+        with_decoded: bool = False,
+        with_loss: bool = False,
+        act: Callable[..., Any]|None = None,
+        inner: bool = False,
+        reorder: bool = True,
+        cbs: Any = None,
+        mmap: str|Path|None = None,
+        **kwargs: Any,
+    ) -> tuple[Any, ...]:
+        """The predictions and targets: `([inputs], preds, targs, [decoded], [losses])`
+
+        Args:
+            ds_idx: which loader of `dls`: 1 is the validation set
+            dl: or this one; any iterable of batches
+            with_input: give the inputs too
+            with_decoded: give the answers too: `loss_func.decodes` of the predictions, such as the most likely class
+            with_loss: give the loss of each item too
+            act: from the model's outputs to predictions; None: the `activation` of the loss function
+            inner: as in fastai, where it is needed inside a run; here that is noticed
+            reorder: give everything in the order of the data set; False: as the loader gives it
+            cbs: callbacks for this run only
+            mmap: a folder for the results, which are then files, mapped into memory; `act` is called batch by batch
+            kwargs: of `GatherPredsCallback`: `dtype`, `with_preds`, `with_targs`, `save_preds`, `concat_dim`, …
+        """
+        ...
+    def predict(self, item: Any, with_input: bool = False) -> tuple[Any, ...]:
+        """The answer for one item: `(label, decoded, prediction)`, and before them the input with `with_input`
+
+        Args:
+            item: one input as the data set gives it, without target; a tuple for several inputs
+            with_input: give the input batch too
+        """
+        ...
+    def __enter__(self) -> Self: ...
+    def __exit__(self, kind: Any, exc: Any, tb: Any) -> None: ...
+    @contextmanager
+    def _run(self, mode: str, cbs: Any = None) -> Iterator[None]:
+        """What surrounds a run: its mode and its callbacks; afterwards everything that the run is not to change is as it was
+
+        Args:
+            mode: 'fit', 'validate', 'predict', 'lr_find' or 'sanity'
+            cbs: callbacks for this run only
+        """
+        ...
+    def _end_cleanup(self) -> None:
+        """Let go of the last batch"""
+        ...
+    def _no_orphan(self, e: Any) -> Any: ...
+    def create_opt(self) -> Any:
+        """Make the optimizer, `learn.opt`, from `opt_func`; `fit` does it when there is none"""
+        ...
+    def fit(
+        self,
+        n_epoch: int,
+        lr: float|slice|list[Any]|None = None,
+        wd: float|None = None,
+        cbs: Any = None,
+        reset_opt: bool = False,
+        start_epoch: int = 0,
+        resume: str|Path|None = None,
+        fused: bool = False,
+    ) -> None:
+        """Train for `n_epoch` epochs
+
+        Args:
+            n_epoch: epochs
+            lr: learning rate; None: the Learner's
+            wd: weight decay; None: the Learner's
+            cbs: callbacks for this fit only
+            reset_opt: begin with a fresh optimizer
+            start_epoch: the number of the first epoch, if the ones before it are done
+            resume: 'auto': go on from the newest checkpoint, if there is one; or from this file; see `CheckpointCallback`
+            fused: compile the inside of a batch, where nobody listens there; see `FusedStep`
+        """
+        ...
+    def _train(
+        self,
+        mode: Any,
+        n_epoch: Any,
+        lr: Any = None,
+        wd: Any = None,
+        cbs: Any = None,
+        reset_opt: bool = False,
+        start_epoch: Any = 0,
+        resume: Any = None,
+    ) -> None:
+        """A `fit`, or in mode 'lr_find' one without validation"""
+        ...
+    def _env_cbs(self) -> list[Any]:
+        """The callbacks that the environment asks for"""
+        ...
+    def stop(self, reason: str = 'stopped') -> None:
+        """End training gracefully: this batch is finished, its epoch is validated and recorded, and then the fit ends as by `CancelFit`
+
+        Args:
+            reason: why; kept in `learn.stop_reason` until the next run
+        """
+        ...
+    def freeze_to(self, n: int) -> None:
+        """Freeze the parameter groups before number `n`, train the others
+
+        Args:
+            n: the first parameter group to be trained; negative counts from the end
+        """
+        ...
+    def freeze(self) -> None:
+        """Train the last parameter group only"""
+        ...
+    def unfreeze(self) -> None:
+        """Train all parameter groups"""
+        ...
+    @contextmanager
+    def named(self, name: str, metrics: _L|None = None) -> Iterator[Self]:
+        """With `learn.dl_name` and metrics for one loader
+
+        Args:
+            name: of the loader that is validated in this block
+            metrics: `Metric`s to compute there; None: those of the Learner
+        """
+        ...
+    def _measure(self, name: Any, dl: Any, metrics: Any = None) -> Any:
+        """Loss and metrics on one loader, by name"""
+        ...
+    def validate_all(self, **dls: Any) -> dict[Any, Any]:
+        """The loss and the metrics on several data sets, `{name: {'loss':…, metric: …}}`
+
+        Args:
+            dls: loaders by name; none: the validation set as 'valid', and those of the `Evaluator`s
+        """
+        ...
+    def profile(
+        self,
+        n_epoch: int = 1,
+        n_batches: int|None = None,
+        fname: str|Path|None = None,
+        trace: int = 100000,
+        cbs: Any = None,
+    ) -> Profile:
+        """Train for a trial, and tell where the time went; the Learner stays as it was
+
+        Args:
+            n_epoch: epochs to train
+            n_batches: batches an epoch, of training and of validation; None: all
+            fname: a file for the trace
+            trace: slices of phases, callbacks and batches that are kept for it
+            cbs: callbacks for this run only
+        """
+        ...
+    def tta(
+        self,
+        ds_idx: int = 1,
+        dl: Any = None,
+        n: int|None = None,
+        aug: Callable[..., Any]|list[Any]|None = None,
+        beta: float|None = 0.25,
+        use_max: bool = False,
+        act: Callable[..., Any]|None = None,
+        cbs: Any = None,
+    ) -> tuple[Any, ...]:
+        """Predictions from several, augmented, views of each item, and the targets
+
+        Args:
+            ds_idx: which loader of `dls`: 1 is the validation set
+            dl: or this one; it is gone through n+1 times
+            n: passes with augmentation; None: one for each function in `aug`, or 4 if it's just one
+            aug: from a batch's inputs to other inputs; random, or a list of functions that take turns
+            beta: the weight of the plain predictions; None: give both, as `(augmented, plain)`
+            use_max: take the largest prediction of all instead
+            act: as in `get_preds`
+            cbs: callbacks for these runs only
+        """
+        ...
+    @property
+    def is_update(self) -> bool:
+        """Does the optimizer step in this training batch? Not if its gradients wait for those of others (`GradientAccumulation`)"""
+        ...
+    def lr_find(
+        self,
+        start_lr: float|list[Any] = 1e-07,
+        end_lr: float|list[Any] = 10,
+        num_it: int = 100,
+        stop_div: bool = True,
+        show_plot: bool = True,
+        suggest_funcs: Any = valley,
+    ) -> tuple[Any, ...]|None:
+        """Find a learning rate by training with growing ones, and put everything back
+
+        Args:
+            start_lr: the learning rate of the first batch; a list has one for each parameter group
+            end_lr: the learning rate that is reached after the last
+            num_it: batches, at least 6
+            stop_div: stop when the loss is above four times its minimum?
+            show_plot: draw the curve
+            suggest_funcs: what suggests a learning rate: one or several of `valley`, `slide`, `minimum`, `steep`, or None
+
+        Returns:
+            a named tuple of learning rates; None without `suggest_funcs`
+        """
+        ...
+    def to_fp16(self, **kwargs: Any) -> Learner:
+        """Train and predict in mixed precision with float16 from now on
+
+        Args:
+            kwargs: of `torch.amp.GradScaler`
+        """
+        ...
+    def to_bf16(self) -> Learner:
+        """Train and predict in mixed precision with bfloat16 from now on"""
+        ...
+    def to_fp32(self) -> Learner:
+        """Train and predict without mixed precision"""
+        ...
+    def fit_one_cycle(
+        self,
+        n_epoch: int,
+        lr_max: float|slice|list[Any]|None = None,
+        div: float = 25.0,
+        div_final: float = 100000.0,
+        pct_start: float = 0.25,
+        wd: float|None = None,
+        moms: tuple[Any, ...]|None = None,
+        cbs: Any = None,
+        reset_opt: bool = False,
+        start_epoch: int = 0,
+        resume: str|Path|None = None,
+        fused: bool = False,
+    ) -> None:
+        """Train for `n_epoch` epochs by the one-cycle policy
+
+        Args:
+            n_epoch: epochs
+            lr_max: the highest learning rate; None: the Learner's
+            div: it begins at `lr_max/div`
+            div_final: and ends at `lr_max/div_final`
+            pct_start: the share of the training in which it rises
+            wd: weight decay; None: the Learner's
+            moms: momentum at the beginning, at the highest rate and at the end; None: the Learner's
+            cbs: callbacks for this fit only
+            reset_opt: begin with a fresh optimizer
+            start_epoch: the number of the first epoch, if the ones before it are done
+            resume: 'auto' or a file: go on from a checkpoint; see `CheckpointCallback`
+            fused: compile the inside of a batch, where nobody listens there; see `FusedStep`
+        """
+        ...
+    def fit_flat_cos(
+        self,
+        n_epoch: int,
+        lr: float|slice|list[Any]|None = None,
+        div_final: float = 100000.0,
+        pct_start: float = 0.75,
+        wd: float|None = None,
+        cbs: Any = None,
+        reset_opt: bool = False,
+        start_epoch: int = 0,
+        resume: str|Path|None = None,
+        fused: bool = False,
+    ) -> None:
+        """Train for `n_epoch` epochs at a flat learning rate that falls along a cosine at the end
+
+        Args:
+            n_epoch: epochs
+            lr: the learning rate to begin with; None: the Learner's
+            div_final: it ends at `lr/div_final`
+            pct_start: the share of the training in which it stays
+            wd: weight decay; None: the Learner's
+            cbs: callbacks for this fit only
+            reset_opt: begin with a fresh optimizer
+            start_epoch: the number of the first epoch, if the ones before it are done
+            resume: 'auto' or a file: go on from a checkpoint; see `CheckpointCallback`
+            fused: compile the inside of a batch, where nobody listens there; see `FusedStep`
+        """
+        ...
+    def fit_sgdr(
+        self,
+        n_cycles: int,
+        cycle_len: int,
+        lr_max: float|slice|list[Any]|None = None,
+        cycle_mult: int = 2,
+        cbs: Any = None,
+        reset_opt: bool = False,
+        wd: float|None = None,
+        start_epoch: int = 0,
+        resume: str|Path|None = None,
+        fused: bool = False,
+    ) -> None:
+        """Train for `n_cycles` cycles with warm restarts
+
+        Args:
+            n_cycles: cycles
+            cycle_len: epochs of the first cycle
+            lr_max: where each cycle begins; None: the Learner's
+            cycle_mult: how many times longer than the one before each cycle is
+            cbs: callbacks for this fit only
+            reset_opt: begin with a fresh optimizer
+            wd: weight decay; None: the Learner's
+            start_epoch: the number of the first epoch, if the ones before it are done
+            resume: 'auto' or a file: go on from a checkpoint; see `CheckpointCallback`
+            fused: compile the inside of a batch, where nobody listens there; see `FusedStep`
+        """
+        ...
+    def fine_tune(
+        self,
+        epochs: int,
+        base_lr: float = 0.002,
+        freeze_epochs: int = 1,
+        lr_mult: float = 100,
+        pct_start: float = 0.3,
+        div: float = 5.0,
+        start_epoch: int = 0,
+        **kwargs: Any,
+    ) -> None:
+        """Train the last parameter group, then all of them, with one cycle each
+
+        Args:
+            epochs: epochs for the whole model
+            base_lr: the highest learning rate of the head; half of it once everything is trained
+            freeze_epochs: epochs for the head alone, before
+            lr_mult: how many times slower the first layers are trained than the head
+            pct_start: the share of the second part in which the rate rises
+            div: how far below its maximum the rate begins in the second part
+            start_epoch: the number of the first epoch, if the ones before it are done; counted from the beginning of the first part
+            kwargs: of `fit_one_cycle`: `div_final wd moms cbs reset_opt resume fused`
+        """
+        ...
+    def close(self) -> None:
+        """Let the callbacks give back what they keep; no run can begin afterwards. A second call does nothing."""
+        ...
+    def close_at_exit(self) -> Self:
+        """Close this Learner when Python exits, if it is still there"""
+        ...
+    def export(self, file: str|Path = 'export', inputs: Any = None, **about: Any) -> Path:
+        """Write what is needed for predictions, without code: weights, and a description. `load_learner` reads it.
+
+        Args:
+            file: a name in `path/model_dir`, or a path
+            inputs: what the inputs look like, a text for people; None: look at a batch of the training data
+            about: what else to say: numbers, texts, lists and dicts of them
+        """
+        ...
+    def run_state(self, epoch: int, done: int = 0, copy: bool = False) -> dict[Any, Any]:
+        """All that this run needs to go on at a place
+
+        Args:
+            epoch: the epoch to go on with
+            done: how many of its batches are done
+            copy: copy all tensors to the CPU
+        """
+        ...
+    def restore(self, state: dict[Any, Any]) -> None:
+        """Be where `state` says. Raises ValueError if it is not for this model and optimizer, and then changes nothing.
+
+        Args:
+            state: from `run_state`
+        """
+        ...
+    def _restore_cbs(self, states: Any) -> None: ...
+    def _check_run(self, state: Any) -> None:
+        """Raise ValueError if `state` is not one of a run with this model"""
+        ...
+    def _rehearse(self, state: Any) -> None:
+        """Would callbacks and generators take their states? Only they can tell; if not, they get their own back, before anything else has changed"""
+        ...
+    def file_path(self, file: str|Path) -> Path:
+        """Where the Learner keeps the model called `file`: in `path/model_dir`, with the ending .pth, or .safetensors if it has that"""
+        ...
+    def save(self, file: str|Path|Any, with_opt: bool = True, **kwargs: Any) -> Path:
+        """Save the model (and optimizer); returns the file's path. In distributed training only the first process writes.
+
+        Args:
+            file: a name, a path, or an open binary file
+            with_opt: the optimizer's state too (not in .safetensors); without it the file is the model's plain `state_dict`
+            kwargs: of `torch.save`, such as `pickle_protocol`
+        """
+        ...
+    def load(
+        self,
+        file: str|Path|Any,
+        device: Any = None,
+        with_opt: bool = True,
+        strict: bool = True,
+        **kwargs: Any,
+    ) -> Self:
+        """Load the model (and optimizer). Raises FileNotFoundError, or ValueError for a file that does not fit, and then changes nothing.
+
+        Args:
+            file: a name, a path, or an open binary file
+            device: where to put the model; None: where it is
+            with_opt: the optimizer's state too, if it is in the file
+            strict: refuse a file that has other weights than the model
+            kwargs: `weights_only` is accepted, as fastai's callbacks pass it; it is always True
+        """
+        ...
+    @contextmanager
+    def unchanged(learn) -> Iterator[Any]:
+        """Whatever is trained inside, and however it ends: afterwards model, optimizer, data, callbacks, Learner and all randomness are as they were
+
+        Args:
+            learn: also as `learn.unchanged()`
+        """
+        ...
+    @contextmanager
+    def distrib_ctx(self, sync_bn: bool = False, **kwargs: Any) -> Iterator[Self]:
+        """In this block train with all processes that `torchrun` has started; alone if there is only this one (fastai's name)
+
+        Args:
+            sync_bn: as in `DistributedTrainer`, and so is the rest
+        """
+        ...
+    def _fused_cbs(self, cbs: Any) -> list[Any]:
+        """The callbacks that `fused=True` adds to `cbs`"""
+        ...
+    def to_channelslast(self, use_amp: bool = False, amp_mode: str = 'fp16', **kwargs: Any) -> Learner:
+        """Have the model in channels last order from now on
+
+        Args:
+            use_amp: add mixed precision too?
+            amp_mode: of which kind: 'fp16' or 'bf16'
+            kwargs: of `torch.amp.GradScaler`
+        """
+        ...
+    def to_contiguous(self, to_fp32: bool = False) -> Learner:
+        """Have the model in the default order from now on
+
+        Args:
+            to_fp32: without mixed precision, too?
+        """
+        ...
+    def compile(self, **kwargs: Any) -> Self:
+        """Compile the model, in place, at its next call
+
+        Args:
+            kwargs: of `torch.compile`: `mode`, `dynamic`, `backend`, …
+        """
+        ...
+    def show_training_loop(self) -> Text:
+        """Every event of a run, in its place in the loop, with the callbacks that hear it in order"""
+        ...
+    def _look(self) -> tuple[Any, ...]:
+        """The model (a copy, if it is lazy), what `layer_info` says of it, and the shapes of its input"""
+        ...
+    def summary(self) -> Text:
+        """The layers of the model with output shapes and parameters, then the optimizer, the loss function and the callbacks"""
+        ...
+_state: Any
+class Guard:
+    """The end of an outermost run, however it comes: `after_exception` if something was raised, and `cleanup` always"""
+    learn: Learner
+    kept: dict[Any, Any]
+    def __init__(self, learn: Learner) -> None: ...
+    def __enter__(self) -> None: ...
+    def __exit__(self, kind: Any, e: Any, tb: Any) -> None: ...
