@@ -16,8 +16,9 @@ from .callback import Callback as Callback, is_muted as is_muted
 from .dispatcher import Dispatcher as Dispatcher
 from .loop import Loop as Loop
 from .nested import (
-    apply as apply, detuplify as detuplify, is_listy as is_listy, item_find as item_find, nested_reorder as
-    nested_reorder, to_concat as to_concat, tuplify as tuplify)
+    apply as apply, detuplify as detuplify, is_item_list as is_item_list, is_listy as is_listy, item_find as item_find,
+    leaves as leaves, map_container as map_container, nested_reorder as nested_reorder, to_concat as to_concat, tuplify
+    as tuplify)
 from .check import check_amount as check_amount, check_fraction as check_fraction, check_whole as check_whole
 from .batch import (
     Inputs as Inputs, find_bs as find_bs, find_device as find_device, flatten_check as flatten_check, shapes as shapes,
@@ -28,8 +29,8 @@ from .process import (
     to_detach as to_detach)
 from .modules import (
     ParameterModule as ParameterModule, flatten_model as flatten_model, get_model as get_model, has_params as
-    has_params, noop as noop, norm_bias_params as norm_bias_params, one_param as one_param, params as params,
-    trainable_params as trainable_params)
+    has_params, norm_bias_params as norm_bias_params, one_param as one_param, params as params, trainable_params as
+    trainable_params)
 from .seed import (
     get_random_states as get_random_states, no_random as no_random, set_random_states as set_random_states, set_seed as
     set_seed)
@@ -38,13 +39,15 @@ from .loaders import in_order as in_order, loader_len as loader_len
 from .hypers import Hypers as Hypers, even_mults as even_mults
 from .optimizer import (
     Adam as Adam, AdamW as AdamW, Hypers as Hypers, OptimWrapper as OptimWrapper, RMSprop as RMSprop, SGD as SGD,
-    create_opt as create_opt, even_mults as even_mults)
+    create_optimizer as create_optimizer, even_mults as even_mults)
+from .base_loss import (
+    BaseLoss as BaseLoss, NoneReduce as NoneReduce, loss_activation as loss_activation, loss_decodes as loss_decodes,
+    none_reduce as none_reduce)
 from .losses import (
-    BCELossFlat as BCELossFlat, BCEWithLogitsLossFlat as BCEWithLogitsLossFlat, BaseLoss as BaseLoss,
-    CrossEntropyLossFlat as CrossEntropyLossFlat, FocalLoss as FocalLoss, FocalLossFlat as FocalLossFlat, L1LossFlat as
-    L1LossFlat, LabelSmoothingCrossEntropy as LabelSmoothingCrossEntropy, LabelSmoothingCrossEntropyFlat as
-    LabelSmoothingCrossEntropyFlat, MSELossFlat as MSELossFlat, NoneReduce as NoneReduce, loss_activation as
-    loss_activation, loss_decodes as loss_decodes, none_reduce as none_reduce)
+    BCELossFlat as BCELossFlat, BCEWithLogitsLossFlat as BCEWithLogitsLossFlat, CrossEntropyLossFlat as
+    CrossEntropyLossFlat, FocalLoss as FocalLoss, FocalLossFlat as FocalLossFlat, L1LossFlat as L1LossFlat,
+    LabelSmoothingCrossEntropy as LabelSmoothingCrossEntropy, LabelSmoothingCrossEntropyFlat as
+    LabelSmoothingCrossEntropyFlat, MSELossFlat as MSELossFlat)
 from .averages import (
     AvgLoss as AvgLoss, AvgMetric as AvgMetric, AvgSmoothLoss as AvgSmoothLoss, MeanMetric as MeanMetric, Metric as
     Metric, Scalars as Scalars)
@@ -68,10 +71,10 @@ from .builtin import (
     DropPadding as DropPadding, FetchPredsCallback as FetchPredsCallback, GatherPredsCallback as GatherPredsCallback,
     TrainEvalCallback as TrainEvalCallback)
 from .learner import Learner as Learner
-from .save import (
-    Written as Written, atomic as atomic, check_format as check_format, is_safetensors as is_safetensors,
-    read_safetensors as read_safetensors, read_state as read_state, sync_folder as sync_folder, write_atomic as
-    write_atomic, write_safetensors as write_safetensors)
+from .files import AtomicFile as AtomicFile, atomic as atomic, sync_folder as sync_folder, write_atomic as write_atomic
+from .weights import (
+    check_format as check_format, is_safetensors as is_safetensors, read_safetensors as read_safetensors, read_state as
+    read_state, write_safetensors as write_safetensors)
 from .summary import count_params as count_params, layer_info as layer_info, shape_text as shape_text
 from .snapshot import unchanged as unchanged
 from .feed.limit import LimitBatches as LimitBatches, OverfitBatches as OverfitBatches, SanityCheck as SanityCheck

@@ -48,7 +48,7 @@ from .speed.layout import ChannelsLast
 from .summary import Text
 from pathlib import Path
 from torch import nn
-from typing import Any, Self
+from typing import Any, BinaryIO, Self
 
 __all__ = ['Learner']
 def own_lr(opt_func: Any, lr: Any = None) -> Any:
@@ -768,33 +768,37 @@ class Learner(Loop):
         """Would callbacks and generators take their states? Only they can tell; if not, they get their own back, before anything else has changed"""
         ...
     def file_path(self, file: str|Path) -> Path:
-        """Where the Learner keeps the model called `file`: in `path/model_dir`, with the ending .pth, or .safetensors if it has that"""
+        """Returns the path of a model file: in `path/model_dir`, ending in .pth unless it ends in .safetensors
+
+        Args:
+            file: a name, or a path
+        """
         ...
-    def save(self, file: str|Path|Any, with_opt: bool = True, **kwargs: Any) -> Path:
-        """Save the model (and optimizer); returns the file's path. In distributed training only the first process writes.
+    def save(self, file: str|Path|BinaryIO, with_opt: bool = True, **kwargs: Any) -> Path:
+        """Save the model (and optimizer); returns the path of the file
 
         Args:
             file: a name, a path, or an open binary file
-            with_opt: the optimizer's state too (not in .safetensors); without it the file is the model's plain `state_dict`
-            kwargs: of `torch.save`, such as `pickle_protocol`
+            with_opt: save the optimizer's state too (not in .safetensors); False: only the model's `state_dict`
+            kwargs: arguments of `torch.save`, such as `pickle_protocol`
         """
         ...
     def load(
         self,
-        file: str|Path|Any,
+        file: str|Path|BinaryIO,
         device: Any = None,
         with_opt: bool = True,
         strict: bool = True,
-        **kwargs: Any,
+        weights_only: bool = True,
     ) -> Self:
-        """Load the model (and optimizer). Raises FileNotFoundError, or ValueError for a file that does not fit, and then changes nothing.
+        """Load the model (and optimizer); raises FileNotFoundError or ValueError, and changes nothing then
 
         Args:
             file: a name, a path, or an open binary file
-            device: where to put the model; None: where it is
-            with_opt: the optimizer's state too, if it is in the file
-            strict: refuse a file that has other weights than the model
-            kwargs: `weights_only` is accepted, as fastai's callbacks pass it; it is always True
+            device: the device to move the model to; None: leave it where it is
+            with_opt: load the optimizer's state too, if the file has it
+            strict: refuse a file whose weights are not exactly those of the model
+            weights_only: accepted because fastai's callbacks pass it; code from a file is never run
         """
         ...
     @contextmanager

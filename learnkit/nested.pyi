@@ -1,62 +1,90 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
-"""Batches are nested, devices differ, and randomness has a state: the small functions that know it"""
-from collections.abc import Iterator
+"""Tensors in nested tuples, lists and dictionaries: apply a function, list the leaves, concatenate, reorder"""
+from collections.abc import Callable, Iterator
 from typing import Any
 
-__all__ = ['is_listy', 'tuplify', 'detuplify', 'apply', 'item_find', 'to_concat', 'nested_reorder']
+__all__ = ['is_listy', 'tuplify', 'detuplify', 'map_container', 'apply', 'leaves', 'item_find', 'is_item_list',
+           'to_concat', 'nested_reorder']
 def is_listy(x: Any) -> bool:
-    """Is `x` a tuple, a list or an `L`?"""
+    """Returns whether `x` is a tuple, a list or an `L`
+
+    Args:
+        x: any object
+    """
     ...
 def tuplify(o: Any) -> tuple[Any, ...]:
-    """`o` as a tuple: `()` for `None`, the items of a list or a generator, otherwise `(o,)`"""
+    """Converts `o` to a tuple: `()` for `None`, the items of a list or a generator, otherwise `(o,)`
+
+    Args:
+        o: an object, a list or generator of objects, or `None`
+    """
     ...
 def detuplify(x: Any) -> Any:
-    """The only item of `x`, or `None` if it is empty, or `x` itself if it has more"""
+    """Returns the only item of `x`, `None` if `x` is empty, and `x` itself if it has several items
+
+    Args:
+        x: a tuple or list; anything else is returned as it is
+    """
     ...
-def _like(x: Any, items: Any) -> Any:
-    """A container of `x`'s type that holds `items`: a dict if `x` is a mapping, otherwise a list"""
+def _rebuild(x: Any, items: Any) -> Any:
+    """A container of the type of `x` that holds `items`: a dict if `x` is a mapping, otherwise a list"""
     ...
-def _map(func: Any, x: Any) -> Any:
-    """`func` of each item of the container `x`, in a container like `x`"""
+def map_container(func: Callable[..., Any], x: Any) -> Any:
+    """Applies `func` to the items of the container `x`, one level deep, and returns a container of the same type
+
+    Args:
+        func: called as `func(item)`
+        x: a tuple, list or mapping
+    """
     ...
-def apply(func: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
-    """`func` of every leaf of `x`, in containers like those of `x`
+def apply(func: Callable[..., Any], x: Any, *args: Any, **kwargs: Any) -> Any:
+    """Applies `func` to every leaf of `x` and returns the results in the same nested structure
 
     Args:
         func: called as `func(leaf, *args, **kwargs)`
-        x: tuples, lists, named tuples and mappings, nested as deep as you like
+        x: tuples, lists and mappings, nested to any depth
+        args: passed to `func`
+        kwargs: passed to `func`
+    """
+    ...
+def leaves(x: Any) -> Iterator[Any]:
+    """Iterates over the leaves of `x`, from left to right
+
+    Args:
+        x: tuples, lists and mappings, nested to any depth
     """
     ...
 def item_find(x: Any, idx: int = 0) -> Any:
-    """The `idx`-th item of the `idx`-th item … of `x`, down to a leaf
+    """Returns the first leaf of `x`; with `idx`, the `idx`-th item at each level
 
     Args:
-        x: nested containers
+        x: tuples, lists and mappings, nested to any depth
         idx: the position to take at each level
     """
     ...
-def _leaves(x: Any) -> Iterator[Any]:
-    """The leaves of `x`, from left to right"""
-    ...
-def _per_item(x: Any) -> bool:
-    """Has the list `x` one entry per item, rather than tensors for a whole batch?"""
-    ...
-def _cat(ts: Any, dim: Any) -> Any:
-    """Tensors joined along `dim`; an `L` of their rows if their shapes don't fit"""
-    ...
-def to_concat(xs: Any, dim: int = 0) -> Any:
-    """The results of several batches as one
+def is_item_list(x: Any) -> bool:
+    """Returns whether `x` is a list with one entry per item, such as file names, not one of tensors for a whole batch
 
     Args:
-        xs: a list with one result per batch, all of the same structure
+        x: any object
+    """
+    ...
+def _concat_tensors(ts: Any, dim: Any) -> Any:
+    """The tensors `ts` concatenated along `dim`; an `L` with one tensor per item if their shapes don't fit"""
+    ...
+def to_concat(xs: list[Any], dim: int = 0) -> Any:
+    """Concatenates the results of several batches; raises ValueError if their mappings have different keys
+
+    Args:
+        xs: one result per batch, all of the same structure
         dim: the dimension of the items
     """
     ...
 def nested_reorder(t: Any, idxs: Any) -> Any:
-    """The items `idxs` of all tensors (and `L`s) in `t`
+    """Selects the items `idxs` from all tensors and `L`s in `t`; raises TypeError for a leaf that is neither
 
     Args:
-        t: tensors in nested containers, as from `to_concat`
-        idxs: the items wanted, in order: a tensor or a list of integers
+        t: tensors in nested containers, as `to_concat` returns them
+        idxs: the indices of the items to select, in this order: a tensor or a list of integers
     """
     ...

@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.optim import Adam, AdamW, Optimizer, RMSprop, SGD
 from typing import Any
 
-__all__ = ['OptimWrapper', 'create_opt', 'SGD', 'Adam', 'AdamW', 'RMSprop', 'Hypers', 'even_mults']
+__all__ = ['OptimWrapper', 'create_optimizer', 'SGD', 'Adam', 'AdamW', 'RMSprop', 'Hypers', 'even_mults']
 def _param_dicts(params: Any) -> Any:
     """`params` as a list of torch's group dicts"""
     ...
@@ -142,7 +142,7 @@ def _pick(pg: Any, keep: Any) -> dict[Any, Any]: ...
 def _check_state(opt: Any, sd: Any) -> None:
     """Refuse what cannot be the state `sd` of the torch optimizer `opt`"""
     ...
-def create_opt(
+def create_optimizer(
     opt_func: Callable[..., Any]|Optimizer,
     params: Iterable[Any],
     lr: float|Tensor|slice|list[Any]|None = None,
@@ -160,5 +160,16 @@ def create_opt(
 
     Returns:
         An `OptimWrapper`, or another optimizer with `set_hyper`
+    """
+    ...
+def default_lr(opt_func: Any, lr: float|Tensor|slice|list[Any]|None = None) -> float|Tensor|slice|list[Any]:
+    """Returns the learning rate to train with: that of a `partial`, else `lr`, else a built optimizer's, else 1e-3
+
+    Args:
+        opt_func: What the user gave as `opt_func`: class, `partial`, function or built optimizer
+        lr: Learning rate that the user gave beside it
+
+    Returns:
+        One learning rate, or one for each group
     """
     ...

@@ -1,32 +1,42 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
-"""Rank, world size, and tensors gathered from every process"""
+"""Distributed training: the rank of this process, and tensors gathered from all processes"""
+from collections.abc import Callable
 from torch import Tensor
 from typing import Any
 
 __all__ = ['rank_distrib', 'num_distrib', 'rank0_first', 'maybe_gather', 'to_detach']
 def _in_group() -> Any: ...
 def rank_distrib() -> int:
-    """The number of this process among those that train together, 0 if alone"""
+    """Returns the rank of this process, 0 without distributed training"""
     ...
 def num_distrib() -> int:
-    """How many processes train together, 1 if alone"""
+    """Returns the world size: how many processes train together, 1 without distributed training"""
     ...
-def rank0_first(func: Any, *args: Any, **kwargs: Any) -> Any:
-    """`func(*args, **kwargs)`, in process 0 first, and when that is over in the others
+def rank0_first(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Calls `func` in process 0 first, and when it is finished there, in all other processes
 
     Args:
-        func: what all processes do, one of them before the others
+        func: the function, called in every process
+        args: passed to `func`
+        kwargs: passed to `func`
     """
     ...
-def maybe_gather(x: Tensor) -> Tensor:
-    """The parts of all processes, joined along dimension 0 (the mean, if `x` has no dimensions); `x` itself if alone"""
+def _all_gather(x: Any, sizes: Any) -> list[Any]:
+    """The tensors of all processes, of which the one of rank i has length `sizes[i]`: padded, sent, and cut again"""
     ...
-def to_detach(b: Any, cpu: bool = True, gather: bool = True) -> Any:
-    """`b` with its tensors detached, gathered from all processes, on the CPU
+def maybe_gather(x: Tensor) -> Tensor:
+    """Concatenates the tensors of all processes, or averages scalars; raises ValueError if their shapes don't fit
 
     Args:
-        b: nested tensors
-        cpu: bring them to the CPU?
-        gather: join the parts of all processes?
+        x: the tensor of this process; the tensors may differ in their first dimension only
+    """
+    ...
+def to_detach(b: Any, cpu: bool = True, gather: bool = True) -> Any:
+    """Detaches the tensors in `b`, gathers them from all processes, and moves them to the CPU
+
+    Args:
+        b: tensors in nested containers
+        cpu: move the tensors to the CPU?
+        gather: concatenate the tensors of all processes?
     """
     ...

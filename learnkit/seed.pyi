@@ -1,5 +1,5 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
-"""Seeding every random number generator, and saving and restoring their states"""
+"""Seed all random number generators, and save and restore their states"""
 from collections.abc import Iterator
 from contextlib import contextmanager
 from torch import Tensor
@@ -7,18 +7,18 @@ from typing import Any
 
 __all__ = ['set_seed', 'get_random_states', 'set_random_states', 'no_random']
 def set_seed(s: int, reproducible: bool = False) -> None:
-    """Set the seeds of Python, NumPy, PyTorch and all devices
+    """Seeds the random number generators of Python, NumPy, PyTorch and all devices
 
     Args:
         s: the seed
-        reproducible: also tell cuDNN to choose its algorithms in a repeatable (slower) way?
+        reproducible: also make cuDNN choose deterministic algorithms, which may be slower?
     """
     ...
 def _device_rngs() -> dict[Any, Any]:
-    """Name and module of each kind of accelerator that is here (not in a forked process, where CUDA cannot be used)"""
+    """Name and module of each kind of accelerator that can be used here (CUDA cannot in a forked process)"""
     ...
 def get_random_states() -> dict[Any, Any]:
-    """The states of all random number generators, to give to `set_random_states`"""
+    """Returns the states of all random number generators, as arguments of `set_random_states`"""
     ...
 def set_random_states(
     random_state: Any = None,
@@ -28,21 +28,23 @@ def set_random_states(
     torch_xpu_state: list[Any]|None = None,
     torch_mps_state: list[Any]|None = None,
 ) -> None:
-    """Put the random number generators into the states that `get_random_states` gave
+    """Restores the states of the random number generators that `get_random_states` returned
 
     Args:
-        random_state: Python's
-        numpy_state: NumPy's
-        torch_state: PyTorch's, on the CPU
-        torch_cuda_state: one state per device, and so below
+        random_state: the state of Python's generator; `None` here and below: leave it as it is
+        numpy_state: of NumPy's generator
+        torch_state: of PyTorch's generator on the CPU
+        torch_cuda_state: one state per CUDA device
+        torch_xpu_state: one state per XPU device
+        torch_mps_state: a list of one state
     """
     ...
 @contextmanager
 def no_random(seed: int = 42, reproducible: bool = False) -> Iterator[None]:
-    """Run the block with the random seed `seed`, and put all generators back afterwards
+    """Runs a block with the random seed `seed`, and restores all random states afterwards
 
     Args:
-        seed: the seed inside
+        seed: the seed inside the block
         reproducible: as in `set_seed`
     """
     ...
