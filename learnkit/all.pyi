@@ -38,8 +38,8 @@ from .data import DataLoaders as DataLoaders, FuncLoader as FuncLoader, as_loade
 from .loaders import in_order as in_order, loader_len as loader_len
 from .hypers import Hypers as Hypers, even_mults as even_mults
 from .optimizer import (
-    Adam as Adam, AdamW as AdamW, Hypers as Hypers, OptimWrapper as OptimWrapper, RMSprop as RMSprop, SGD as SGD,
-    create_optimizer as create_optimizer, even_mults as even_mults)
+    Adam as Adam, AdamW as AdamW, OptimWrapper as OptimWrapper, RMSprop as RMSprop, SGD as SGD, create_optimizer as
+    create_optimizer)
 from .base_loss import (
     BaseLoss as BaseLoss, NoneReduce as NoneReduce, loss_activation as loss_activation, loss_decodes as loss_decodes,
     none_reduce as none_reduce)
@@ -52,13 +52,12 @@ from .averages import (
     AvgLoss as AvgLoss, AvgMetric as AvgMetric, AvgSmoothLoss as AvgSmoothLoss, MeanMetric as MeanMetric, Metric as
     Metric, Scalars as Scalars)
 from .metrics import (
-    AccumMetric as AccumMetric, AvgLoss as AvgLoss, AvgMetric as AvgMetric, AvgSmoothLoss as AvgSmoothLoss, F1Score as
-    F1Score, F1ScoreMulti as F1ScoreMulti, LossMetric as LossMetric, MeanMetric as MeanMetric, Metric as Metric,
-    Perplexity as Perplexity, Precision as Precision, Recall as Recall, RocAuc as RocAuc, RocAucBinary as RocAucBinary,
-    Scalars as Scalars, TorchMetric as TorchMetric, ValueMetric as ValueMetric, accuracy as accuracy, accuracy_multi as
-    accuracy_multi, error_rate as error_rate, exp_rmspe as exp_rmspe, mae as mae, mk_metric as mk_metric, mse as mse,
-    msle as msle, perplexity as perplexity, rmse as rmse, skm_to_fastai as skm_to_fastai, skm_to_learnkit as
-    skm_to_learnkit, top_k_accuracy as top_k_accuracy)
+    AccumMetric as AccumMetric, F1Score as F1Score, F1ScoreMulti as F1ScoreMulti, LossMetric as LossMetric, Perplexity
+    as Perplexity, Precision as Precision, Recall as Recall, RocAuc as RocAuc, RocAucBinary as RocAucBinary, TorchMetric
+    as TorchMetric, ValueMetric as ValueMetric, accuracy as accuracy, accuracy_multi as accuracy_multi, error_rate as
+    error_rate, exp_rmspe as exp_rmspe, mae as mae, mk_metric as mk_metric, mse as mse, msle as msle, perplexity as
+    perplexity, rmse as rmse, skm_to_fastai as skm_to_fastai, skm_to_learnkit as skm_to_learnkit, top_k_accuracy as
+    top_k_accuracy)
 from .recorder import (
     History as History, Meter as Meter, MeterCallback as MeterCallback, NonFiniteLoss as NonFiniteLoss, Recorder as
     Recorder, Silent as Silent, format_time as format_time, format_value as format_value, pyplot as pyplot, silent as

@@ -552,13 +552,15 @@ def module_stub(mod):
     doc = ast.get_docstring(mod.tree)
     exports = mod.all
     if mod.stars or exports is None:   # a module that gives what others have: each name, or all of a module outside
+        given = set()
         for m in mod.stars:
-            if m not in modules: parts.append(f'from {m} import *')
-            else: parts.append(wrap_import(f"from {stub.relative(m)} import " + ', '.join(f'{n} as {n}' for n in sorted(modules[m].all or ()))) if modules[m].all else '')
+            if m not in modules: parts.append(f'from {m} import *'); continue
+            new = sorted({*(modules[m].all or ())} - given)
+            if new: parts.append(wrap_import(f'from {stub.relative(m)} import ' + ', '.join(f'{n} as {n}' for n in new)))
+            given.update(new)
         for n,(m,a) in mod.imports.items():
-            if n[0]=='_': continue
+            if n[0]=='_' or n in given: continue
             parts.append(f'from {stub.relative(m)} import {a} as {n}' if a else f'import {m} as {n}' if '.' not in m or a is None else f'import {m}')
-        parts = [p for p in parts if p]
     elif exports: parts.append('__all__ = [' + textwrap.fill(', '.join(map(repr, exports)), width-12, subsequent_indent='           ') + ']')
     for n in exports or ():
         if n not in mod.defs and n in mod.imports: stub.name(n, mod)
