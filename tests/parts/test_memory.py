@@ -3,7 +3,7 @@ import warnings
 from pathlib import Path
 
 import pytest, torch
-from learnkit.observe.monitors import MemorySnapshot
+from learnkit.observe.memory_snapshot import MemorySnapshot
 from toys import at, learner, throw
 
 torch.set_num_threads(1)
@@ -64,6 +64,6 @@ def test_without_cuda(tmp_path, monkeypatch):
     with warnings.catch_warnings(): warnings.simplefilter('error'); s.learn.fit(1)
     assert cuda.said==[] and not (tmp_path/'memory').exists()
 
-@pytest.mark.parametrize('kw,said', [(dict(n=0), 'n must be'), (dict(skip=-1), 'skip must'), (dict(skip=None), 'skip must'), (dict(max_entries=.5), 'max_entries'), (dict(n=None, on_oom=False), 'records nothing')])
+@pytest.mark.parametrize('kw,said', [(dict(n=0), '`n` must be'), (dict(skip=-1), '`skip` must'), (dict(skip=None), '`skip` must'), (dict(max_entries=.5), 'max_entries'), (dict(n=None, on_oom=False), 'records nothing')])
 def test_bad_settings(kw, said):
     with pytest.raises(ValueError, match=said): MemorySnapshot(**kw)

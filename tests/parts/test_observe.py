@@ -5,14 +5,20 @@ import pytest, torch
 from hypothesis import given, settings, strategies as st
 from torch import nn
 from torch.optim import SGD, Adam
-import learnkit.observe.monitors as gauges, learnkit.observe.observer as observe, learnkit.control.clock as timing
+import learnkit.observe.system as system, learnkit.observe.speed as speed_module, learnkit.control.clock as timing
 from learnkit.recovery.checkpoint import CheckpointCallback
 from learnkit.callback import Callback
 from learnkit.events import CancelBatch, CancelEpoch, CancelFit, CancelStep, event
 from learnkit.control.every import ValidateEvery
-from learnkit.observe.monitors import FreeOutputs, MemoryMonitor, OptimizerMonitor, SystemMetrics
-from learnkit.observe.loggers import ExportAtEnd, ImageLogger, JsonLogger, MetricsLogger, TensorBoardLogger
-from learnkit.observe.observer import LossMonitor, LRMonitor, Observer, RuntimeEstimator, SpeedMonitor
+from learnkit.observe.optimizer_monitor import OptimizerMonitor
+from learnkit.observe.system import MemoryMonitor, SystemMetrics
+from learnkit.speed.free_outputs import FreeOutputs
+from learnkit.observe.images import ImageLogger
+from learnkit.observe.loggers import JsonLogger, MetricsLogger
+from learnkit.observe.tensorboard import TensorBoardLogger
+from learnkit.recovery.torch_export import ExportAtEnd
+from learnkit.observe.observer import LossMonitor, LRMonitor, Observer
+from learnkit.observe.speed import RuntimeEstimator, SpeedMonitor
 from learnkit.recorder import Recorder, silent
 from learnkit.learner import Learner
 from learnkit.metrics import mae
@@ -26,7 +32,7 @@ ALL = [LossMonitor, LRMonitor, OptimizerMonitor, SpeedMonitor, RuntimeEstimator,
 @pytest.fixture
 def tick(monkeypatch):
     t = Tick()
-    for m in (timing, observe, gauges): monkeypatch.setattr(m, 'perf_counter', t)
+    for m in (timing, speed_module, system): monkeypatch.setattr(m, 'perf_counter', t)
     return t
 
 class Hear(Callback):
@@ -73,7 +79,7 @@ def test_whatever_is_raised_wherever(ev, exc, tmp_path):
     try: learn.fit(2)
     except (KeyboardInterrupt, RuntimeError): pass
     loss,opt = obs[0],obs[2]
-    assert json_logger.file is None and not loss.pending and not opt.pending and opt.before is None and loss.rows
+    assert json_logger.file is None and not loss.pending and not opt.pending and opt.start is None and loss.rows
     assert [r['batch_loss'] for r in json_logger.read_log() if list(r)==['step','batch_loss']]==loss.rows['batch_loss']
     learn.remove_cbs(obs + [json_logger])
     again,fresh = fit(),learner(model=net(), cbs=[LossMonitor('1ba'), OptimizerMonitor('1ba')])
@@ -85,11 +91,11 @@ def test_whatever_is_raised_wherever(ev, exc, tmp_path):
 # ------------------------------------------------------------------------------------------------ rows and the event
 @quick
 @given(st.integers(1, 5), st.integers(1, 7), st.integers(1, 3), st.integers(1, 6))
-def test_rows_are_announced_once_in_order(every, n, n_epoch, bulk):
+def test_rows_are_announced_once_in_order(every, n, n_epoch, max_pending):
     class Two(Observer):
         def measure(self): return dict(a=torch.tensor(float(self.learn.train_iter)), b=self.learn.train_iter/2, c=torch.tensor([2.]))
     obs,hear = Two(f'{every}ba'),Hear()
-    obs.bulk = bulk
+    obs.max_pending = max_pending
     learn = learner(n=n, cbs=[hear, obs])
     learn.logger = silent
     learn.fit(n_epoch)
@@ -185,7 +191,7 @@ def test_speed(data, window, n_epoch):
     "Batches of given seconds and sizes; a validation in between that takes hours"
     tick = Tick()
     with pytest.MonkeyPatch.context() as mp:
-        mp.setattr(timing, 'perf_counter', tick); mp.setattr(observe, 'perf_counter', tick)
+        mp.setattr(timing, 'perf_counter', tick); mp.setattr(speed_module, 'perf_counter', tick)
         dl = [(torch.ones(n,4), torch.ones(n,1)) for _,n in data]
         secs = at('before_batch', lambda cb: tick.forward(data[cb.learn.iter][0] if cb.learn.training else 3600))
         speed = SpeedMonitor('1ba', window=window, flops=lambda b: 100*len(b[0]), peak_flops=1000.)
@@ -265,10 +271,10 @@ def test_busy_gpu(monkeypatch):
     "With an answer in place of the driver's; without one there is no number"
     cuda = torch.device('cuda', 0)
     monkeypatch.setattr(torch.cuda, 'utilization', lambda d: 42 if d==cuda else None)
-    assert gauges._gpu_percent(cuda)()==42 and gauges._gpu_percent(torch.device('cpu')) is None
+    assert system._gpu_percent(cuda)()==42 and system._gpu_percent(torch.device('cpu')) is None
     for e in (ModuleNotFoundError('nvidia-ml-py'), RuntimeError('driver')):
         monkeypatch.setattr(torch.cuda, 'utilization', throw(e))
-        assert gauges._gpu_percent(cuda) is None
+        assert system._gpu_percent(cuda) is None
 
 @pytest.mark.parametrize('make,module', [(MemoryMonitor, 'psutil'), (SystemMetrics, 'psutil'), (TensorBoardLogger, 'torch.utils.tensorboard')])
 def test_what_is_not_installed_is_named(make, module, monkeypatch):

@@ -25,7 +25,7 @@ from learnkit.all import (ActivationStats, Callback, CancelBackward, CancelBatch
     get_random_states, maybe_gather, num_distrib, parse_every, rank0_first, rank_distrib, read_checkpoint, set_seed)
 from learnkit.builtin import DropPadding
 from learnkit.control.batch_events import BatchEvents
-from learnkit.observe.monitors import MemorySnapshot
+from learnkit.observe.memory_snapshot import MemorySnapshot
 from learnkit.recovery.signals import StopOnSignal
 from learnkit.recovery.nonfinite import ReplayOnOOM, RollBackOnNaN, SkipNaN
 from learnkit.speed.distributed import DistributedTrainer, sync_norms, unsync_norms
