@@ -72,8 +72,13 @@ from .observe.evaluate import *
 from .observe.hook import *
 from .observe.stats import *
 from .observe.observer import *
-from .observe.monitors import *
+from .observe.speed import *
+from .observe.optimizer_monitor import *
+from .observe.system import *
+from .observe.memory_snapshot import *
 from .observe.loggers import *
+from .observe.tensorboard import *
+from .observe.images import *
 from .observe.bars import *
 from .observe.profile import *
 from .observe.interpret import *
@@ -83,11 +88,13 @@ from .recovery.checkpoint import *
 from .recovery.nonfinite import *
 from .recovery.signals import *
 from .recovery.export import *
+from .recovery.torch_export import *
 from .recovery.close import *
 from .speed.compiled import *
 from .speed.fused import *
 from .speed.layout import *
 from .speed.distributed import *
+from .speed.free_outputs import *
 
 # %% ../nbs/980_all.ipynb #3450b9ff
 __all__ = [o for o in dir() if not o.startswith('_')]

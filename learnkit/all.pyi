@@ -118,15 +118,14 @@ from .observe.evaluate import Evaluator as Evaluator, Watched as Watched
 from .observe.hook import (
     Hook as Hook, HookCallback as HookCallback, Hooks as Hooks, hook_output as hook_output, hook_outputs as hook_outputs)
 from .observe.stats import ActivationStats as ActivationStats, activation_stats as activation_stats
-from .observe.observer import (
-    LRMonitor as LRMonitor, LossMonitor as LossMonitor, Observer as Observer, RuntimeEstimator as RuntimeEstimator,
-    SpeedMonitor as SpeedMonitor)
-from .observe.monitors import (
-    FreeOutputs as FreeOutputs, MemoryMonitor as MemoryMonitor, MemorySnapshot as MemorySnapshot, OptimizerMonitor as
-    OptimizerMonitor, SystemMetrics as SystemMetrics)
-from .observe.loggers import (
-    ExportAtEnd as ExportAtEnd, ImageLogger as ImageLogger, JsonLogger as JsonLogger, MetricsLogger as MetricsLogger,
-    TensorBoardLogger as TensorBoardLogger, torch_export as torch_export)
+from .observe.observer import LRMonitor as LRMonitor, LossMonitor as LossMonitor, Observer as Observer
+from .observe.speed import RuntimeEstimator as RuntimeEstimator, SpeedMonitor as SpeedMonitor
+from .observe.optimizer_monitor import OptimizerMonitor as OptimizerMonitor
+from .observe.system import MemoryMonitor as MemoryMonitor, SystemMetrics as SystemMetrics
+from .observe.memory_snapshot import MemorySnapshot as MemorySnapshot
+from .observe.loggers import JsonLogger as JsonLogger, MetricsLogger as MetricsLogger
+from .observe.tensorboard import TensorBoardLogger as TensorBoardLogger
+from .observe.images import ImageLogger as ImageLogger
 from .observe.bars import RichBar as RichBar, ShowGraphCallback as ShowGraphCallback, TqdmBar as TqdmBar
 from .observe.profile import Profile as Profile, ProfileCallback as ProfileCallback, TimerCallback as TimerCallback
 from .observe.interpret import (
@@ -140,10 +139,12 @@ from .recovery.nonfinite import (
     ReplayOnOOM as ReplayOnOOM, RollBackOnNaN as RollBackOnNaN, SkipNaN as SkipNaN, all_finite as all_finite)
 from .recovery.signals import StopOnSignal as StopOnSignal
 from .recovery.export import load_learner as load_learner, read_export as read_export
+from .recovery.torch_export import ExportAtEnd as ExportAtEnd, torch_export as torch_export
 from .recovery.close import close_all as close_all
 from .speed.fused import Fused as Fused, FusedStep as FusedStep
 from .speed.layout import ChannelsLast as ChannelsLast, set_layout as set_layout
 from .speed.distributed import DistributedTrainer as DistributedTrainer
+from .speed.free_outputs import FreeOutputs as FreeOutputs
 from functools import partial as partial
 from pathlib import Path as Path
 import torch as torch

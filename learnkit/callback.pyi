@@ -387,7 +387,7 @@ class Callback:
         """Event: numbers were measured: `metrics` by name, at training batch `step`"""
         ...
     def log_images(self, *args: Any, **kwargs: Any) -> Any:
-        """Event: images to look at: `images` by name, taken at training batch `step`"""
+        """Event: images to log: `images` by name, taken at training batch `step`"""
         ...
     def before_micro_batch(self, *args: Any, **kwargs: Any) -> Any:
         """Event: `xb` and `yb` are the `items` of the batch, a slice; None if a function took it apart (`MicroBatch`)"""

@@ -124,7 +124,7 @@ class Events:
     log_metrics: str
     """numbers were measured: `metrics` by name, at training batch `step`"""
     log_images: str
-    """images to look at: `images` by name, taken at training batch `step`"""
+    """images to log: `images` by name, taken at training batch `step`"""
     before_micro_batch: str
     """`xb` and `yb` are the `items` of the batch, a slice; None if a function took it apart (`MicroBatch`)"""
     after_micro_batch: str

@@ -21,11 +21,15 @@ from .loop import Loop
 from .modules import trainable_params
 from .observe.bars import ShowGraphCallback
 from .observe.hook import HookCallback
-from .observe.loggers import ExportAtEnd, ImageLogger, JsonLogger, MetricsLogger, TensorBoardLogger
-from .observe.monitors import FreeOutputs, MemoryMonitor, MemorySnapshot, OptimizerMonitor, SystemMetrics
+from .observe.images import ImageLogger
+from .observe.loggers import JsonLogger, MetricsLogger
+from .observe.memory_snapshot import MemorySnapshot
 from .observe.observer import LRMonitor, LossMonitor, Observer
+from .observe.optimizer_monitor import OptimizerMonitor
 from .observe.profile import Profile, ProfileCallback, TimerCallback
 from .observe.stats import ActivationStats
+from .observe.system import MemoryMonitor, SystemMetrics
+from .observe.tensorboard import TensorBoardLogger
 from .observe.tta import AugmentCallback, MCDropoutCallback
 from .optim.accumulate import GradientAccumulation, GradientClip, MicroBatch
 from .optim.ema import EMACallback
@@ -42,7 +46,9 @@ from .recorder import Recorder
 from .recovery.checkpoint import CheckpointCallback
 from .recovery.nonfinite import ReplayOnOOM, RollBackOnNaN, SkipNaN
 from .recovery.signals import StopOnSignal
+from .recovery.torch_export import ExportAtEnd
 from .speed.distributed import DistributedTrainer
+from .speed.free_outputs import FreeOutputs
 from .speed.fused import FusedStep
 from .speed.layout import ChannelsLast
 from .summary import Text
@@ -171,38 +177,34 @@ class Learner(Loop):
     """The `ShowGraphCallback`, if it is among the callbacks"""
     hook: HookCallback
     """The `HookCallback`, if it is among the callbacks"""
+    image_logger: ImageLogger
+    """The `ImageLogger`, if it is among the callbacks"""
     metrics_logger: MetricsLogger
     """The `MetricsLogger`, if it is among the callbacks"""
     json_logger: JsonLogger
     """The `JsonLogger`, if it is among the callbacks"""
-    tensor_board_logger: TensorBoardLogger
-    """The `TensorBoardLogger`, if it is among the callbacks"""
-    image_logger: ImageLogger
-    """The `ImageLogger`, if it is among the callbacks"""
-    export_at_end: ExportAtEnd
-    """The `ExportAtEnd`, if it is among the callbacks"""
-    optimizer_monitor: OptimizerMonitor
-    """The `OptimizerMonitor`, if it is among the callbacks"""
-    memory_monitor: MemoryMonitor
-    """The `MemoryMonitor`, if it is among the callbacks"""
-    system_metrics: SystemMetrics
-    """The `SystemMetrics`, if it is among the callbacks"""
     memory_snapshot: MemorySnapshot
     """The `MemorySnapshot`, if it is among the callbacks"""
-    free_outputs: FreeOutputs
-    """The `FreeOutputs`, if it is among the callbacks"""
     observer: Observer
     """The `Observer`, if it is among the callbacks"""
     loss_monitor: LossMonitor
     """The `LossMonitor`, if it is among the callbacks"""
     lr_monitor: LRMonitor
     """The `LRMonitor`, if it is among the callbacks"""
+    optimizer_monitor: OptimizerMonitor
+    """The `OptimizerMonitor`, if it is among the callbacks"""
     profiler: ProfileCallback
     """The `ProfileCallback`, if it is among the callbacks"""
     timer: TimerCallback
     """The `TimerCallback`, if it is among the callbacks"""
     activation_stats: ActivationStats
     """The `ActivationStats`, if it is among the callbacks"""
+    memory_monitor: MemoryMonitor
+    """The `MemoryMonitor`, if it is among the callbacks"""
+    system_metrics: SystemMetrics
+    """The `SystemMetrics`, if it is among the callbacks"""
+    tensor_board_logger: TensorBoardLogger
+    """The `TensorBoardLogger`, if it is among the callbacks"""
     mc_dropout: MCDropoutCallback
     """The `MCDropoutCallback`, if it is among the callbacks"""
     augment: AugmentCallback
@@ -255,8 +257,12 @@ class Learner(Loop):
     """The `ReplayOnOOM`, if it is among the callbacks"""
     stop_on_signal: StopOnSignal
     """The `StopOnSignal`, if it is among the callbacks"""
+    export_at_end: ExportAtEnd
+    """The `ExportAtEnd`, if it is among the callbacks"""
     distributed_trainer: DistributedTrainer
     """The `DistributedTrainer`, if it is among the callbacks"""
+    free_outputs: FreeOutputs
+    """The `FreeOutputs`, if it is among the callbacks"""
     fused_step: FusedStep
     """The `FusedStep`, if it is among the callbacks"""
     channels_last: ChannelsLast

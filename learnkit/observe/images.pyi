@@ -1,0 +1,22 @@
+# Made by nbs/_stubs.py from the modules: `make lib` writes it again.
+"""Logs images at intervals: the inputs of the batch, or what a function makes of them"""
+from collections.abc import Callable
+from ..control.every import EveryCallback
+from typing import Any
+
+__all__ = ['ImageLogger']
+class ImageLogger(EveryCallback):
+    """Announces images at intervals by the event `log_images`, for TensorBoard and other loggers"""
+    order: Any
+    n: int
+    def __init__(self, every: Any = '1ep', f: Callable[..., Any]|None = None, n: int = 8) -> None:
+        """Announces images at intervals by the event `log_images`, for TensorBoard and other loggers
+
+        Args:
+            every: how often: text such as '500ba', a `Time`, a number of epochs, a function of the Learner
+            f: function of the Learner that returns images (n, channels, height, width) by name
+            n: without `f`: the number of inputs of the batch to log
+        """
+        ...
+    def act(self) -> None: ...
+    def _inputs(self) -> Any: ...
