@@ -19,7 +19,7 @@ from learnkit.feed.mapping import ItemIndices
 from learnkit.feed.prefetch import Ahead, Lane, Prefetch, is_ordinary, lane_to, leaves, made_elsewhere
 from learnkit.progress import ProgressCallback
 from learnkit.recorder import silent
-from learnkit.optim.freeze import ShortEpochCallback
+from learnkit.feed.short_epoch import ShortEpochCallback
 from learnkit.data import DataLoaders
 from learnkit.learner import Learner
 from learnkit.feed.order import Ordered

@@ -13,7 +13,7 @@ import learnkit.inference
 from learnkit.recorder import silent
 from learnkit.data import DataLoaders
 from learnkit.learner import Learner
-from learnkit.optim.freeze import StopAfter
+from learnkit.control.stop_after import StopAfter
 from learnkit.control.clock import Clock, Stopwatch, Time, Timestamp
 from toys import at, batches, learner, model, throw, weights
 

@@ -19,7 +19,9 @@ from learnkit.builtin import *
 from learnkit.optim.ema import EMACallback, averageable
 from learnkit.speed.layout import ChannelsLast
 from learnkit.optim.precision import MixedPrecision
-from learnkit.optim.freeze import BnFreeze, ShortEpochCallback, StopAfter, set_bn_eval
+from learnkit.control.stop_after import StopAfter
+from learnkit.feed.short_epoch import ShortEpochCallback
+from learnkit.optim.bn_freeze import BnFreeze, set_bn_eval
 from learnkit.data import DataLoaders
 from learnkit.inference import *
 from learnkit.learner import Learner
