@@ -18,7 +18,8 @@ from fastcore.foundation import L
 
 from ..events import CancelFit
 from ..recorder import Recorder, pyplot, silent
-from .schedule import SchedExp, Scheduler
+from .param_scheduler import Scheduler
+from .schedule import SchedExp
 from ..loaders import loader_len
 from ..learner import Learner
 from ..snapshot import unchanged

@@ -15,7 +15,7 @@ from learnkit.optim.ema import EMACallback
 from learnkit.optim.mixup import MixUp
 from learnkit.control.on import Filter, OnCallback
 from learnkit.optim.precision import MixedPrecision
-from learnkit.optim.torch_sched import TorchScheduler
+from learnkit.optim.torch_scheduler import TorchScheduler
 from learnkit.feed.short_epoch import ShortEpochCallback
 from learnkit.control.tracker import EarlyStoppingCallback, ReduceLROnPlateau, SaveModelCallback, TerminateOnNaNCallback
 from learnkit.recovery.state import checkpoint_info, checkpoints, newest_checkpoint, plain, read_checkpoint, write_checkpoint

@@ -13,7 +13,8 @@ from learnkit.events import CancelBatch, CancelFit, CancelStep
 from learnkit.speed.fused import FusedStep
 from learnkit.speed.compiled import batch_func, formula_for, update_func
 from learnkit.optim.precision import MixedPrecision
-from learnkit.optim.schedule import ParamScheduler, one_cycle
+from learnkit.optim.param_scheduler import ParamScheduler
+from learnkit.optim.policies import one_cycle
 from learnkit.data import DataLoaders
 from learnkit.learner import Learner
 from learnkit.optimizer import OptimWrapper
