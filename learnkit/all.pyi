@@ -77,18 +77,20 @@ from .weights import (
 from .summary import count_params as count_params, layer_info as layer_info, shape_text as shape_text
 from .snapshot import unchanged as unchanged
 from .feed.limit import LimitBatches as LimitBatches, OverfitBatches as OverfitBatches, SanityCheck as SanityCheck
+from .feed.short_epoch import ShortEpochCallback as ShortEpochCallback
 from .feed.mapping import (
     CheckEvents as CheckEvents, ItemIndices as ItemIndices, MapInputs as MapInputs, MapOutputs as MapOutputs,
     MoveModules as MoveModules, modules_in as modules_in)
 from .feed.order import Ordered as Ordered
 from .feed.prefetch import Prefetch as Prefetch
 from .optim.schedule import (
-    ParamScheduler as ParamScheduler, SchedCos as SchedCos, SchedExp as SchedExp, SchedLin as SchedLin, SchedNo as
-    SchedNo, SchedPoly as SchedPoly, Scheduler as Scheduler, annealer as annealer, by_group as by_group, combine_scheds
-    as combine_scheds, combined_cos as combined_cos, flat_cos as flat_cos, one_cycle as one_cycle, plot_hypers as
-    plot_hypers, plot_scheds as plot_scheds, sched_cos as sched_cos, sched_exp as sched_exp, sched_lin as sched_lin,
-    sched_no as sched_no, sgdr as sgdr)
-from .optim.torch_sched import TorchScheduler as TorchScheduler
+    SchedCos as SchedCos, SchedExp as SchedExp, SchedLin as SchedLin, SchedNo as SchedNo, SchedPoly as SchedPoly,
+    annealer as annealer, combine_scheds as combine_scheds, combined_cos as combined_cos, group_values as group_values,
+    plot_hypers as plot_hypers, plot_scheds as plot_scheds, sched_cos as sched_cos, sched_exp as sched_exp, sched_lin as
+    sched_lin, sched_no as sched_no)
+from .optim.param_scheduler import ParamScheduler as ParamScheduler, Scheduler as Scheduler
+from .optim.policies import flat_cos as flat_cos, one_cycle as one_cycle, sgdr as sgdr
+from .optim.torch_scheduler import TorchScheduler as TorchScheduler
 from .optim.lr_find import (
     CurveRecorder as CurveRecorder, LRCurve as LRCurve, LRFinder as LRFinder, SuggestionMethod as SuggestionMethod,
     minimum as minimum, slide as slide, steep as steep, valley as valley)
@@ -96,9 +98,7 @@ from .optim.accumulate import (
     GradientAccumulation as GradientAccumulation, GradientClip as GradientClip, MicroBatch as MicroBatch)
 from .optim.ema import Averages as Averages, EMACallback as EMACallback
 from .optim.precision import AMPMode as AMPMode, MixedPrecision as MixedPrecision
-from .optim.freeze import (
-    BnFreeze as BnFreeze, ShortEpochCallback as ShortEpochCallback, StopAfter as StopAfter, bn_types as bn_types,
-    set_bn_eval as set_bn_eval)
+from .optim.bn_freeze import BnFreeze as BnFreeze, bn_types as bn_types, set_bn_eval as set_bn_eval
 from .optim.rnn import (
     ModelResetter as ModelResetter, RNNCallback as RNNCallback, RNNRegularizer as RNNRegularizer, rnn_cbs as rnn_cbs)
 from .optim.mixup import CutMix as CutMix, MixHandler as MixHandler, MixUp as MixUp
@@ -111,6 +111,7 @@ from .control.tracker import (
     EarlyStoppingCallback as EarlyStoppingCallback, OnBetter as OnBetter, ReduceLROnPlateau as ReduceLROnPlateau,
     SaveModelCallback as SaveModelCallback, TerminateOnNaNCallback as TerminateOnNaNCallback, ThresholdStopper as
     ThresholdStopper, TrackerCallback as TrackerCallback)
+from .control.stop_after import StopAfter as StopAfter
 from .control.on import Filter as Filter, Filtered as Filtered, OnCallback as OnCallback
 from .control.cycle import CheckpointEvents as CheckpointEvents, Cycles as Cycles
 from .control.batch_events import BatchEvents as BatchEvents

@@ -10,6 +10,7 @@ from .control.batch_events import BatchEvents
 from .control.clock import Clock, Timed, Timestamp
 from .control.cycle import CheckpointEvents, Cycles
 from .control.every import EveryCallback, ValidateEvery
+from .control.stop_after import StopAfter
 from .control.tracker import (
     EarlyStoppingCallback, OnBetter, ReduceLROnPlateau, SaveModelCallback, TerminateOnNaNCallback, ThresholdStopper,
     TrackerCallback)
@@ -17,6 +18,7 @@ from .data import DataLoaders
 from .feed.limit import LimitBatches, OverfitBatches, SanityCheck
 from .feed.mapping import CheckEvents, ItemIndices, MapInputs, MapOutputs, MoveModules
 from .feed.prefetch import Prefetch
+from .feed.short_epoch import ShortEpochCallback
 from .loop import Loop
 from .modules import trainable_params
 from .observe.bars import ShowGraphCallback
@@ -32,14 +34,14 @@ from .observe.system import MemoryMonitor, SystemMetrics
 from .observe.tensorboard import TensorBoardLogger
 from .observe.tta import AugmentCallback, MCDropoutCallback
 from .optim.accumulate import GradientAccumulation, GradientClip, MicroBatch
+from .optim.bn_freeze import BnFreeze
 from .optim.ema import EMACallback
-from .optim.freeze import BnFreeze, ShortEpochCallback, StopAfter
 from .optim.lr_find import LRFinder, valley
 from .optim.mixup import CutMix, MixHandler, MixUp
+from .optim.param_scheduler import ParamScheduler, Scheduler
 from .optim.precision import MixedPrecision
 from .optim.rnn import ModelResetter, RNNCallback, RNNRegularizer
-from .optim.schedule import ParamScheduler, Scheduler
-from .optim.torch_sched import TorchScheduler
+from .optim.torch_scheduler import TorchScheduler
 from .optimizer import Adam
 from .progress import CSVLogger, ProgressCallback
 from .recorder import Recorder
@@ -141,6 +143,8 @@ class Learner(Loop):
     """The `EveryCallback`, if it is among the callbacks"""
     validate_every: ValidateEvery
     """The `ValidateEvery`, if it is among the callbacks"""
+    stop_after: StopAfter
+    """The `StopAfter`, if it is among the callbacks"""
     terminate_on_na_n: TerminateOnNaNCallback
     """The `TerminateOnNaNCallback`, if it is among the callbacks"""
     tracker: TrackerCallback
@@ -173,6 +177,8 @@ class Learner(Loop):
     """The `CheckEvents`, if it is among the callbacks"""
     prefetch: Prefetch
     """The `Prefetch`, if it is among the callbacks"""
+    short_epoch: ShortEpochCallback
+    """The `ShortEpochCallback`, if it is among the callbacks"""
     show_graph: ShowGraphCallback
     """The `ShowGraphCallback`, if it is among the callbacks"""
     hook: HookCallback
@@ -215,14 +221,10 @@ class Learner(Loop):
     """The `GradientClip`, if it is among the callbacks"""
     micro_batch: MicroBatch
     """The `MicroBatch`, if it is among the callbacks"""
-    ema: EMACallback
-    """The `EMACallback`, if it is among the callbacks"""
-    short_epoch: ShortEpochCallback
-    """The `ShortEpochCallback`, if it is among the callbacks"""
-    stop_after: StopAfter
-    """The `StopAfter`, if it is among the callbacks"""
     bn_freeze: BnFreeze
     """The `BnFreeze`, if it is among the callbacks"""
+    ema: EMACallback
+    """The `EMACallback`, if it is among the callbacks"""
     lr_finder: LRFinder
     """The `LRFinder`, if it is among the callbacks"""
     mix_handler: MixHandler
@@ -231,6 +233,10 @@ class Learner(Loop):
     """The `MixUp`, if it is among the callbacks"""
     cut_mix: CutMix
     """The `CutMix`, if it is among the callbacks"""
+    scheduler: Scheduler
+    """The `Scheduler`, if it is among the callbacks"""
+    param_scheduler: ParamScheduler
+    """The `ParamScheduler`, if it is among the callbacks"""
     mixed_precision: MixedPrecision
     """The `MixedPrecision`, if it is among the callbacks"""
     model_resetter: ModelResetter
@@ -239,10 +245,6 @@ class Learner(Loop):
     """The `RNNCallback`, if it is among the callbacks"""
     rnn_regularizer: RNNRegularizer
     """The `RNNRegularizer`, if it is among the callbacks"""
-    scheduler: Scheduler
-    """The `Scheduler`, if it is among the callbacks"""
-    param_scheduler: ParamScheduler
-    """The `ParamScheduler`, if it is among the callbacks"""
     torch_scheduler: TorchScheduler
     """The `TorchScheduler`, if it is among the callbacks"""
     csv_logger: CSVLogger
@@ -610,19 +612,6 @@ class Learner(Loop):
             a named tuple of learning rates; None without `suggest_funcs`
         """
         ...
-    def to_fp16(self, **kwargs: Any) -> Learner:
-        """Train and predict in mixed precision with float16 from now on
-
-        Args:
-            kwargs: of `torch.amp.GradScaler`
-        """
-        ...
-    def to_bf16(self) -> Learner:
-        """Train and predict in mixed precision with bfloat16 from now on"""
-        ...
-    def to_fp32(self) -> Learner:
-        """Train and predict without mixed precision"""
-        ...
     def fit_one_cycle(
         self,
         n_epoch: int,
@@ -630,29 +619,19 @@ class Learner(Loop):
         div: float = 25.0,
         div_final: float = 100000.0,
         pct_start: float = 0.25,
-        wd: float|None = None,
+        *,
         moms: tuple[Any, ...]|None = None,
-        cbs: Any = None,
-        reset_opt: bool = False,
-        start_epoch: int = 0,
-        resume: str|Path|None = None,
-        fused: bool = False,
+        **kwargs: Any,
     ) -> None:
-        """Train for `n_epoch` epochs by the one-cycle policy
+        """Train for `n_epoch` epochs with the one-cycle policy (Smith 2018)
 
         Args:
-            n_epoch: epochs
+            n_epoch: number of epochs
             lr_max: the highest learning rate; None: the Learner's
-            div: it begins at `lr_max/div`
-            div_final: and ends at `lr_max/div_final`
-            pct_start: the share of the training in which it rises
-            wd: weight decay; None: the Learner's
-            moms: momentum at the beginning, at the highest rate and at the end; None: the Learner's
-            cbs: callbacks for this fit only
-            reset_opt: begin with a fresh optimizer
-            start_epoch: the number of the first epoch, if the ones before it are done
-            resume: 'auto' or a file: go on from a checkpoint; see `CheckpointCallback`
-            fused: compile the inside of a batch, where nobody listens there; see `FusedStep`
+            div: the initial learning rate is `lr_max/div`
+            div_final: the final learning rate is `lr_max/div_final`
+            pct_start: the fraction of the training in which the rate rises, 0 to 1
+            moms: momentum at the start, at the highest rate and at the end; None: the Learner's
         """
         ...
     def fit_flat_cos(
@@ -661,26 +640,15 @@ class Learner(Loop):
         lr: float|slice|list[Any]|None = None,
         div_final: float = 100000.0,
         pct_start: float = 0.75,
-        wd: float|None = None,
-        cbs: Any = None,
-        reset_opt: bool = False,
-        start_epoch: int = 0,
-        resume: str|Path|None = None,
-        fused: bool = False,
+        **kwargs: Any,
     ) -> None:
-        """Train for `n_epoch` epochs at a flat learning rate that falls along a cosine at the end
+        """Train for `n_epoch` epochs with a constant learning rate that falls along a cosine at the end
 
         Args:
-            n_epoch: epochs
-            lr: the learning rate to begin with; None: the Learner's
-            div_final: it ends at `lr/div_final`
-            pct_start: the share of the training in which it stays
-            wd: weight decay; None: the Learner's
-            cbs: callbacks for this fit only
-            reset_opt: begin with a fresh optimizer
-            start_epoch: the number of the first epoch, if the ones before it are done
-            resume: 'auto' or a file: go on from a checkpoint; see `CheckpointCallback`
-            fused: compile the inside of a batch, where nobody listens there; see `FusedStep`
+            n_epoch: number of epochs
+            lr: the initial learning rate; None: the Learner's
+            div_final: the final learning rate is `lr/div_final`
+            pct_start: the fraction of the training in which the rate is constant, 0 to 1
         """
         ...
     def fit_sgdr(
@@ -689,26 +657,15 @@ class Learner(Loop):
         cycle_len: int,
         lr_max: float|slice|list[Any]|None = None,
         cycle_mult: int = 2,
-        cbs: Any = None,
-        reset_opt: bool = False,
-        wd: float|None = None,
-        start_epoch: int = 0,
-        resume: str|Path|None = None,
-        fused: bool = False,
+        **kwargs: Any,
     ) -> None:
-        """Train for `n_cycles` cycles with warm restarts
+        """Train for `n_cycles` cycles with warm restarts (Loshchilov and Hutter 2016)
 
         Args:
-            n_cycles: cycles
+            n_cycles: number of cycles
             cycle_len: epochs of the first cycle
-            lr_max: where each cycle begins; None: the Learner's
-            cycle_mult: how many times longer than the one before each cycle is
-            cbs: callbacks for this fit only
-            reset_opt: begin with a fresh optimizer
-            wd: weight decay; None: the Learner's
-            start_epoch: the number of the first epoch, if the ones before it are done
-            resume: 'auto' or a file: go on from a checkpoint; see `CheckpointCallback`
-            fused: compile the inside of a batch, where nobody listens there; see `FusedStep`
+            lr_max: the learning rate at the start of each cycle; None: the Learner's
+            cycle_mult: how many times longer each cycle is than the one before
         """
         ...
     def fine_tune(
@@ -722,18 +679,30 @@ class Learner(Loop):
         start_epoch: int = 0,
         **kwargs: Any,
     ) -> None:
-        """Train the last parameter group, then all of them, with one cycle each
+        """Train the last parameter group, then the whole model, with one cycle each (fastai's name and learning rates)
 
         Args:
             epochs: epochs for the whole model
-            base_lr: the highest learning rate of the head; half of it once everything is trained
-            freeze_epochs: epochs for the head alone, before
-            lr_mult: how many times slower the first layers are trained than the head
-            pct_start: the share of the second part in which the rate rises
-            div: how far below its maximum the rate begins in the second part
-            start_epoch: the number of the first epoch, if the ones before it are done; counted from the beginning of the first part
-            kwargs: of `fit_one_cycle`: `div_final wd moms cbs reset_opt resume fused`
+            base_lr: the highest learning rate of the head while the body is frozen; half of it after that
+            freeze_epochs: epochs for the head alone, before those for the whole model
+            lr_mult: the head's learning rate divided by that of the first layers
+            pct_start: the fraction of the second part in which the rate rises, 0 to 1
+            div: the initial learning rate of the second part is its highest divided by `div`
+            start_epoch: the number of the first epoch, if earlier ones are done; it counts through both parts
         """
+        ...
+    def to_fp16(self, **kwargs: Any) -> Learner:
+        """Train and predict in mixed precision with float16 from now on
+
+        Args:
+            kwargs: of `torch.amp.GradScaler`
+        """
+        ...
+    def to_bf16(self) -> Learner:
+        """Train and predict in mixed precision with bfloat16 from now on"""
+        ...
+    def to_fp32(self) -> Learner:
+        """Train and predict without mixed precision"""
         ...
     def close(self) -> None:
         """Let the callbacks give back what they keep; no run can begin afterwards. A second call does nothing."""

@@ -175,11 +175,14 @@ class Recorder(Callback):
         """
         ...
     def plot_sched(self, keys: str|list[Any]|None = None, figsize: tuple[Any, ...]|None = None) -> list[Any]:
-        """Draw the hyper-parameters of the last fit as they were, batch by batch; returns the matplotlib axes
+        """Plot the scheduled hyper-parameters of the last fit, batch by batch; raises ValueError if there are none
 
         Args:
             keys: which hyper-parameters; None: all that were scheduled
-            figsize: width and height of the whole, in inches
+            figsize: width and height of the figure in inches; None: 6 by 4 for each plot
+
+        Returns:
+            the matplotlib axes
         """
         ...
     def _look_for_nan(self) -> None:

@@ -1,6 +1,6 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
 """Which learning rate? Try them all in a hundred batches, look at the curve, and leave no trace"""
-from .schedule import Scheduler
+from .param_scheduler import Scheduler
 from ..recorder import Recorder
 from typing import Any
 

@@ -1,64 +1,116 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
-"""Hyper-parameters that change as the training goes on: one cycle, restarts, warm-up, or anything you can write as a function"""
+"""Learning-rate schedules: linear, cosine, exponential and polynomial, and how to combine them (warm-up, one cycle)"""
+import torch
 from collections.abc import Callable, Iterable, Mapping
-from ..callback import Callback
 from typing import Any
 
-__all__ = ['SchedLin', 'SchedCos', 'SchedNo', 'sched_lin', 'sched_cos', 'sched_no', 'sched_exp', 'by_group',
+__all__ = ['SchedLin', 'SchedCos', 'SchedNo', 'sched_lin', 'sched_cos', 'sched_no', 'sched_exp', 'group_values',
            'annealer', 'SchedExp', 'SchedPoly', 'combine_scheds', 'combined_cos', 'plot_hypers',
-           'plot_scheds', 'Scheduler', 'ParamScheduler', 'one_cycle', 'flat_cos', 'sgdr']
-def sched_lin(start: Any, end: Any, pos: Any) -> Any:
-    """In a straight line"""
+           'plot_scheds']
+def sched_lin(start: float|torch.Tensor, end: float|torch.Tensor, pos: float) -> float|torch.Tensor:
+    """Linear interpolation between `start` and `end`
+
+    Args:
+        start: the value at position 0; a tensor has one for each parameter group
+        end: the value at position 1
+        pos: the position in training, 0 to 1
+
+    Returns:
+        the value at `pos`
+    """
     ...
-def sched_cos(start: Any, end: Any, pos: Any) -> Any:
-    """Along half a wave of cosine"""
+def sched_cos(start: float|torch.Tensor, end: float|torch.Tensor, pos: float) -> float|torch.Tensor:
+    """Cosine annealing: half a period of a cosine from `start` to `end`
+
+    Args:
+        start: the value at position 0; a tensor has one for each parameter group
+        end: the value at position 1
+        pos: the position in training, 0 to 1
+
+    Returns:
+        the value at `pos`
+    """
     ...
-def sched_no(start: Any, end: Any, pos: Any) -> Any:
-    """Not at all: stay at `start`"""
+def sched_no(start: float|torch.Tensor, end: float|torch.Tensor, pos: float) -> float|torch.Tensor:
+    """No change: the value is always `start`
+
+    Args:
+        start: the value; a tensor has one for each parameter group
+        end: not used
+        pos: the position in training, not used
+
+    Returns:
+        `start`
+    """
     ...
-def sched_exp(start: Any, end: Any, pos: Any) -> Any:
-    """In equal ratios"""
+def sched_exp(start: float|torch.Tensor, end: float|torch.Tensor, pos: float) -> float|torch.Tensor:
+    """Exponential interpolation: equal steps change the value by equal factors
+
+    Args:
+        start: the value at position 0; a tensor has one for each parameter group
+        end: the value at position 1, of the same sign
+        pos: the position in training, 0 to 1
+
+    Returns:
+        the value at `pos`
+    """
     ...
-def by_group(v: float|Iterable[Any]) -> Any:
-    """A list of one value for each parameter group as something to do arithmetic with; a single number as it is"""
+def group_values(v: float|Iterable[Any]) -> Any:
+    """Returns values per parameter group in a form that arithmetic works on; raises TypeError for a slice
+
+    Args:
+        v: a number, or a list of one for each parameter group
+
+    Returns:
+        the number itself, or the list as a tensor
+    """
     ...
 def annealer(f: Callable[..., Any]) -> Callable[..., Any]:
-    """`f`, to be given its ends first and its position later
+    """Decorator: turn a function of `(start, end, pos)` into one that returns a schedule from `start` to `end`
 
     Args:
         f: a function of (start, end, pos)
 
     Returns:
-        a function of (start, end), which gives a function of pos
+        a function of (start, end) that returns a schedule, which is a function of `pos`
     """
     ...
 SchedLin: Any
 SchedCos: Any
 SchedNo: Any
 def SchedExp(start: float|list[Any], end: float|list[Any]) -> Callable[..., Any]:
-    """From `start` to `end` in equal ratios
+    """Exponential schedule from `start` to `end`; raises ValueError if they are not on the same side of zero
 
     Args:
-        start: the value at position 0
-        end: and at position 1, on the same side of zero
+        start: the value at position 0; a list has one for each parameter group
+        end: the value at position 1, on the same side of zero
+
+    Returns:
+        the schedule: a function of the position, 0 to 1
     """
     ...
 def SchedPoly(start: float|list[Any], end: float|list[Any], power: float) -> Callable[..., Any]:
-    """From `start` to `end` as a power of the position
+    """Polynomial schedule: from `start` to `end` by a power of the position
 
     Args:
-        start: the value at position 0
-        end: and at position 1
-        power: above 1 it begins slowly, below 1 fast
+        start: the value at position 0; a list has one for each parameter group
+        end: the value at position 1
+        power: above 1 it starts slowly, below 1 fast; 1 is linear
+
+    Returns:
+        the schedule: a function of the position, 0 to 1
     """
     ...
 def _sched_poly(start: Any, end: Any, power: Any, pos: Any) -> Any: ...
 def combine_scheds(pcts: Iterable[Any], scheds: Iterable[Any]) -> Callable[..., Any]:
-    """The schedules, one after the other
+    """Run schedules one after the other; raises ValueError if the fractions `pcts` do not add up to 1
 
     Args:
-        pcts: the share of each schedule, from 0 to 1; together they are 1
+        pcts: the fraction of the training for each schedule; together they are 1
         scheds: the schedules
+
+    Returns:
+        one schedule: a function of the position, 0 to 1
     """
     ...
 def _combined(ends: Any, scheds: Any, pos: Any) -> Any: ...
@@ -68,13 +120,16 @@ def combined_cos(
     middle: float|list[Any],
     end: float|list[Any],
 ) -> Callable[..., Any]:
-    """Along cosines from `start` to `middle`, and on to `end`
+    """Cosine annealing from `start` to `middle` and on to `end`; raises ValueError if `pct` is not from 0 to 1
 
     Args:
-        pct: the share of the way to `middle`
-        start: the value at position 0
-        middle: at position `pct`
-        end: and at position 1
+        pct: the fraction of the training from `start` to `middle`, 0 to 1
+        start: the value at position 0; a list has one for each parameter group
+        middle: the value at position `pct`
+        end: the value at position 1
+
+    Returns:
+        the schedule: a function of the position, 0 to 1
     """
     ...
 def plot_hypers(
@@ -83,13 +138,16 @@ def plot_hypers(
     xlabel: str = 'batch',
     figsize: tuple[Any, ...]|None = None,
 ) -> list[Any]:
-    """Draw hyper-parameters, each in a picture of its own; returns the matplotlib axes
+    """Plot the values of hyper-parameters, each in its own axes
 
     Args:
-        curves: name -> values; a value is a number, or a list of one for each group
-        xs: the positions of the values; None: their numbers
-        xlabel: what the positions are
-        figsize: width and height of the whole, in inches; None: 6 by 4 for each picture
+        curves: name -> values; a value is a number, or a list of one for each parameter group
+        xs: the positions of the values; None: 0, 1, 2 …
+        xlabel: the label of the x axis
+        figsize: width and height of the figure in inches; None: 6 by 4 for each plot
+
+    Returns:
+        the matplotlib axes
     """
     ...
 def plot_scheds(
@@ -97,81 +155,14 @@ def plot_scheds(
     n: int = 200,
     figsize: tuple[Any, ...]|None = None,
 ) -> list[Any]:
-    """Draw what schedules will do, without any training; returns the matplotlib axes
+    """Plot schedules without training; raises ValueError for less than 2 points
 
     Args:
         scheds: name -> schedule, or a single schedule
-        n: how many points to draw
-        figsize: width and height of the whole, in inches
-    """
-    ...
-class Scheduler(Callback):
-    """Records the hyper-parameters `names` of each batch, and puts them back after the run"""
-    order: int
-    run_valid: bool
-    modes: tuple[Any, ...]
-    names: tuple[Any, ...]
-    before: list[Any]|None
-    hypers: list[Any]
-    hps: dict[Any, Any]
-    group_hps: dict[Any, Any]
-    def before_fit(self) -> None: ...
-    def after_batch(self) -> None: ...
-    def cleanup(self) -> None: ...
-class ParamScheduler(Scheduler):
-    """Before each batch, sets hyper-parameters to what their schedules say"""
-    scheds: dict[Any, Any]
-    def __init__(self, scheds: Mapping[Any, Any]) -> None:
-        """Before each batch, sets hyper-parameters to what their schedules say
+        n: number of points, at least 2
+        figsize: width and height of the figure in inches; None: 6 by 4 for each plot
 
-        Args:
-            scheds: name of a hyper-parameter -> a function from 0…1 to its value: a number, or a list or slice for all groups
-        """
-        ...
-    def before_batch(self) -> None: ...
-    def plot(self, n: int = 200, figsize: tuple[Any, ...]|None = None) -> list[Any]:
-        """Draw what it will do, without any training; returns the matplotlib axes
-
-        Args:
-            n: how many points to draw
-            figsize: width and height of the whole, in inches
-        """
-        ...
-def one_cycle(
-    lr_max: float|list[Any],
-    div: float = 25.0,
-    div_final: float = 100000.0,
-    pct_start: float = 0.25,
-    moms: tuple[Any, ...]|None = None,
-) -> dict[Any, Any]:
-    """The schedules of the one-cycle policy (Smith 2018)
-
-    Args:
-        lr_max: the highest learning rate
-        div: it begins at `lr_max/div`
-        div_final: and ends at `lr_max/div_final`
-        pct_start: the share of the training in which it rises
-        moms: momentum at the beginning, at the highest rate and at the end; None: leave it alone
-    """
-    ...
-def _check_above_zero(**kwargs: Any) -> None: ...
-def _group_lrs(learn: Any, lr: Any) -> Any:
-    """`lr`, or the Learner's, as the optimizer spreads it over its groups"""
-    ...
-def flat_cos(lr: float|list[Any], div_final: float = 100000.0, pct_start: float = 0.75) -> dict[Any, Any]:
-    """The schedule that is flat and then falls along a cosine
-
-    Args:
-        lr: the learning rate to begin with
-        div_final: it ends at `lr/div_final`
-        pct_start: the share of the training in which it stays
-    """
-    ...
-def sgdr(lens: list[Any], lr_max: float|list[Any]) -> dict[Any, Any]:
-    """The schedule with warm restarts (Loshchilov and Hutter 2016)
-
-    Args:
-        lens: how long each cycle is; only the ratios matter
-        lr_max: where each cycle begins
+    Returns:
+        the matplotlib axes
     """
     ...

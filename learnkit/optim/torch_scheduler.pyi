@@ -1,13 +1,13 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
-"""Any `torch.optim.lr_scheduler`, per step or per epoch, as a callback"""
+"""TorchScheduler: uses any scheduler of torch.optim.lr_scheduler, stepped after each optimizer step or each epoch"""
 from collections.abc import Callable
-from .schedule import Scheduler
+from .param_scheduler import Scheduler
 from torch.optim.lr_scheduler import LRScheduler
 from typing import Any
 
 __all__ = ['TorchScheduler']
 class TorchScheduler(Scheduler):
-    """Steps a scheduler of `torch.optim.lr_scheduler`"""
+    """Steps a scheduler of `torch.optim.lr_scheduler` after each optimizer step or each epoch"""
     saves: tuple[Any, ...]
     sched: Any
     hook: Any
@@ -23,31 +23,33 @@ class TorchScheduler(Scheduler):
         interval: str = 'epoch',
         monitor: str = 'valid_loss',
     ) -> None:
-        """Steps a scheduler of `torch.optim.lr_scheduler`
+        """Steps a scheduler of `torch.optim.lr_scheduler` after each optimizer step or each epoch
 
         Args:
-            make: a scheduler's class, a `partial` of one, a function of the torch optimizer, or a scheduler of `learn.opt.opt`
+            make: a scheduler class, a `partial` of it, a function of the optimizer, or a scheduler
             interval: 'step': after each step of the optimizer; 'epoch': after each epoch
-            monitor: the column of the record that `ReduceLROnPlateau` watches
+            monitor: the column of the history that `ReduceLROnPlateau` monitors
         """
         ...
     def before_fit(self) -> None: ...
-    def load_state_dict(self, state: Any) -> None: ...
+    def load_state_dict(self, state: dict[Any, Any]) -> None:
+        """Restore the scheduler's state from a checkpoint"""
+        ...
     def _optimizer_stepped(self, *args: Any) -> None: ...
     def before_train(self) -> None: ...
     def after_batch(self) -> None: ...
     def after_epoch(self) -> Any: ...
     def cleanup(self) -> None: ...
     def _begin(self, opt: Any) -> Any:
-        """Take the scheduler there is, or make one; go on from a state that was loaded before there was one"""
+        """Use the given scheduler, or make one and load the state that came before it"""
         ...
     def _write_lrs(self) -> None: ...
     def _catch_up(self) -> Any:
-        """A fit that begins at a later epoch has a scheduler that has made the steps before"""
+        """Make the steps of the epochs before `start_epoch`"""
         ...
 def _settings(opt: Any) -> list[Any]:
-    """What is in the groups of `opt`, besides parameters"""
+    """Returns a copy of the parameter groups of `opt` without the parameters"""
     ...
 def _restore(opt: Any, settings: Any, had_step: Any) -> None:
-    """Take out of `opt` what schedulers put in"""
+    """Remove from `opt` what schedulers wrote into it"""
     ...

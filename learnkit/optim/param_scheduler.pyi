@@ -1,0 +1,42 @@
+# Made by nbs/_stubs.py from the modules: `make lib` writes it again.
+"""ParamScheduler: sets the learning rate and other hyper-parameters before each batch, and records them for plots"""
+from collections.abc import Mapping
+from ..callback import Callback
+from typing import Any
+
+__all__ = ['Scheduler', 'ParamScheduler']
+class Scheduler(Callback):
+    """Base class of schedulers: records the hyper-parameters `names` of each batch, and restores them after the run"""
+    order: int
+    run_valid: bool
+    modes: tuple[Any, ...]
+    names: tuple[Any, ...]
+    initial: list[Any]|None
+    hypers: list[Any]
+    hps: dict[Any, Any]
+    group_hps: dict[Any, Any]
+    def before_fit(self) -> None: ...
+    def after_batch(self) -> None: ...
+    def cleanup(self) -> None: ...
+class ParamScheduler(Scheduler):
+    """Sets hyper-parameters by their schedules before each batch (fastai's name)"""
+    scheds: dict[Any, Any]
+    def __init__(self, scheds: Mapping[Any, Any]) -> None:
+        """Sets hyper-parameters by their schedules before each batch (fastai's name)
+
+        Args:
+            scheds: name -> schedule: a function of the position 0…1 that returns a number, a list or a slice
+        """
+        ...
+    def before_batch(self) -> None: ...
+    def plot(self, n: int = 200, figsize: tuple[Any, ...]|None = None) -> list[Any]:
+        """Plot the schedules without training
+
+        Args:
+            n: number of points, at least 2
+            figsize: width and height of the figure in inches; None: 6 by 4 for each plot
+
+        Returns:
+            the matplotlib axes
+        """
+        ...
