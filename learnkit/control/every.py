@@ -16,7 +16,8 @@ from fastcore.basics import store_attr
 from torch.utils._pytree import tree_leaves
 
 from ..callback import Callback
-from ..recorder import History, format_time, to_scalar
+from ..recorder import History, format_time
+from ..scalars import to_number
 from ..batch import find_bs
 from ..loaders import loader_len
 
@@ -202,7 +203,7 @@ class ValidateEvery(EveryCallback):
         columns = getattr(rec, 'metric_names', [])
         names = [f'valid_{n}' if n=='loss' or f'valid_{n}' in columns else n for n in names]
         row = dict(epoch=learn.epoch, train_iter=learn.train_iter)
-        if rec is not None: row['train_loss'] = to_scalar(rec.smooth_loss.value)
+        if rec is not None: row['train_loss'] = to_number(rec.smooth_loss.value)
         row.update(zip(names, values), time=format_time(perf_counter()-start))
         self.history.append(row)
         learn.logger([f'{learn.epoch}:{learn.train_iter-self.first}' if n=='epoch' else row.get(n) for n in columns or row])

@@ -15,7 +15,7 @@ import torch
 from fastcore.basics import camel2snake, patch
 
 from ..events import nearest
-from ..recorder import to_scalar
+from ..scalars import to_number
 
 # %% ../../nbs/520_control.monitor.ipynb #241319bb
 _lower  = set('''loss losses error errors err mse rmse mae mape smape msle rmsle rmspe nll bce ece wer cer eer perplexity ppl bpb bpc brier
@@ -104,7 +104,7 @@ class Monitor:
 
     def number(self, v:Any) -> float|None:
         "`v` as a number. Raises TypeError if it is none that could be watched."
-        v = to_scalar(v)
+        v = to_number(v)
         try: return None if v is None else float(v)
         except (TypeError, ValueError) as e: raise TypeError(f'`{self.name}` is to be one number to be watched, but it is {v!r}') from e
 

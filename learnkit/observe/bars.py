@@ -13,7 +13,7 @@ from warnings import warn
 from ..callback import Callback
 from ..control.monitor import lower_better
 from ..progress import LinesBar, TerminalBar, bar_kinds, display_kind
-from ..recorder import pyplot
+from ..extras import pyplot
 
 # %% ../../nbs/660_observe.bars.ipynb #a02e4e59
 @contextmanager

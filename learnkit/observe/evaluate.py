@@ -19,7 +19,7 @@ from ..control.monitor import Monitor, says_lower
 from ..recorder import History, format_time, format_value, silent
 from ..data import as_loader
 from ..learner import Learner
-from ..metrics import mk_metric
+from ..metric_adapters import mk_metric
 
 # %% ../../nbs/600_observe.evaluate.ipynb #501edf0a
 event.register('before_validate_all', 'evaluations are to be made now, of the loaders named in `due`')

@@ -14,7 +14,8 @@ import torch
 from fastcore.basics import patch, store_attr
 from torch import Tensor
 
-from ..recorder import History, pyplot
+from ..extras import pyplot
+from ..recorder import History
 from ..batch import flatten_check, to_np
 from ..nested import apply, is_listy, nested_reorder, tuplify
 from ..learner import Learner

@@ -15,7 +15,7 @@ from fastcore.foundation import L
 from torch.utils._pytree import tree_leaves
 
 from .hook import HookCallback
-from ..recorder import pyplot
+from ..extras import pyplot
 from ..modules import get_model
 
 # %% ../../nbs/620_observe.stats.ipynb #b568e95b

@@ -18,7 +18,12 @@ from learnkit.progress import CSVLogger, ProgressCallback
 from learnkit.data import DataLoaders
 from learnkit.learner import Learner
 from learnkit.losses import *
+from learnkit.metric import *
+from learnkit.smooth_loss import *
+from learnkit.accum_metric import *
 from learnkit.metrics import *
+from learnkit.sklearn_metrics import *
+from learnkit.metric_adapters import *
 from toys import Reg, SGD, at, batches, learner, model, throw, weights
 
 ROWS = []
@@ -337,11 +342,11 @@ def plot_before_fit(c): fixed(c, learner()).recorder.plot_loss()
 def column_is_unknown(c): l = fixed(c, learner()); l.fit(1); l.recorder.history['vaild_loss']
 
 # ----------------------------------------------------------------------------------------------------------- metrics
-@bad(ValueError, '[4, 1] and [3, 1]', 'metric `far`', '(4, 1)')
+@bad(ValueError, '[4, 1] and [3, 1]', 'metric `far`', 'float32[4, 1]')
 def metric_of_other_shapes(c):
     def far(p, t): return mae(p, t[:3])
     fixed(c, learner(metrics=far), metrics=[]).fit(1)
-@bad(ValueError, 'far', 'one number', '(4, 1)', '.mean()')
+@bad(ValueError, 'far', 'one number', 'float32[4, 1]', '.mean()')
 def metric_gives_a_vector(c):
     def far(p, t): return (p-t).abs()
     fixed(c, learner(metrics=far), metrics=[]).fit(1)
@@ -355,7 +360,7 @@ def metric_takes_one_argument(c):
     fixed(c, learner(metrics=one), metrics=[]).fit(1)
 @bad(NotImplementedError, 'M', 'accumulate')
 def metric_is_half_done(c): fixed(c, learner(metrics=type('M', (Metric,), dict(value=1.))), metrics=[]).fit(1)
-@bad(ValueError, 'accuracy', '(4, 1)')
+@bad(ValueError, 'accuracy', 'float32[4, 1]')
 def accuracy_of_numbers(c): fixed(c, learner(metrics=accuracy, dls=DataLoaders(batches(1), [(x[:4], torch.randn(4,1,1).repeat(1,2,1))]), loss_func=lambda p,t: p.mean()), metrics=[]).fit(1)
 @bad(ValueError, 'k', '1 to 3')
 def top_5_of_3(c): fixed(c, on(x, labels, nn.CrossEntropyLoss(), metrics=top_k_accuracy), metrics=[]).fit(1)

@@ -10,7 +10,7 @@ from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 import learnkit
-from learnkit import averages
+import learnkit.metric
 from learnkit.events import *
 from learnkit.callback import *
 from learnkit.dispatcher import *
@@ -20,7 +20,12 @@ from learnkit.progress import CSVLogger, ProgressCallback
 from learnkit.nested import to_concat
 from learnkit.data import DataLoaders
 from learnkit.learner import Learner
+from learnkit.metric import *
+from learnkit.smooth_loss import *
+from learnkit.accum_metric import *
 from learnkit.metrics import *
+from learnkit.sklearn_metrics import *
+from learnkit.metric_adapters import *
 from toys import Reg, SGD, at, batches, learner, model, throw, weights
 
 ERRORS = [ValueError('x'), KeyboardInterrupt(), StopIteration()]
@@ -178,7 +183,7 @@ def test_D17_means_of_processes_are_weighted(monkeypatch):
     "fastai: gathers each process's mean, and weights their mean by its own batch size; gathers the smoothed loss every training batch"
     calls = []
     def gather(x): calls.append(1); return torch.cat([x, torch.tensor([[10.,2.]], dtype=x.dtype)])   # another one: 2 items, sum 10
-    monkeypatch.setattr(averages, 'num_distrib', lambda: 2); monkeypatch.setattr(averages, 'maybe_gather', gather)
+    monkeypatch.setattr(learnkit.metric, 'num_distrib', lambda: 2); monkeypatch.setattr(learnkit.metric, 'maybe_gather', gather)
     learn = learner(n=20, nv=2)
     loss = AvgLoss()
     for x,y in batches(2):

@@ -15,7 +15,8 @@ from learnkit.control.monitor import Monitor
 from learnkit.recorder import silent
 from learnkit.control.tracker import EarlyStoppingCallback, SaveModelCallback, TrackerCallback
 from learnkit.learner import Learner
-from learnkit.metrics import AvgMetric, mae, rmse
+from learnkit.metric import AvgMetric
+from learnkit.metrics import mae, rmse
 from toys import at, batches, learner, throw, weights
 
 quick = settings(max_examples=25, deadline=None)

@@ -14,7 +14,8 @@ from learnkit.recorder import silent
 from learnkit.control.tracker import SaveModelCallback
 from learnkit.data import DataLoaders
 from learnkit.learner import Learner
-from learnkit.metrics import AvgMetric, mae
+from learnkit.metric import AvgMetric
+from learnkit.metrics import mae
 from toys import at, batches, learner, throw, weights
 
 pytestmark = pytest.mark.filterwarnings('ignore:the batch has no target')

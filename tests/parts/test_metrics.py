@@ -8,8 +8,13 @@ from hypothesis import given, settings, strategies as st
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from learnkit.process import to_detach
+from learnkit.metric import *
+from learnkit.scalars import ScalarBuffer
+from learnkit.smooth_loss import *
+from learnkit.accum_metric import *
 from learnkit.metrics import *
-from learnkit.metrics import Scalars
+from learnkit.sklearn_metrics import *
+from learnkit.metric_adapters import *
 
 few   = settings(deadline=None, max_examples=40)
 close = partial(torch.testing.assert_close, check_dtype=False)
@@ -281,7 +286,7 @@ def test_smooth_loss_costs_nothing_in_the_loop():
 
 def test_scalars_of_several_devices():
     "Not that it happens, but it should not go wrong either"
-    s = Scalars(every=4)
+    s = ScalarBuffer(every=4)
     for i in range(3): s.append(torch.tensor(float(i)))
     for i in range(2): s.append(torch.zeros((), device='meta'))
     assert [type(o) for o in s.packed]==[list,torch.Tensor] and s.packed[0]==[0.,1.,2.]
@@ -455,7 +460,7 @@ def noted(metric, *args, exc=Exception, **kw):
 def test_wrong_shapes_name_the_metric_and_the_shapes(m):
     met = mk_metric(m)
     _,note = noted(met, torch.randn(8,3), torch.zeros(8,2,5))
-    assert f'`{met.name}`' in note and '(8, 3)' in note and '(8, 2, 5)' in note
+    assert f'`{met.name}`' in note and 'float32[8, 3]' in note and 'float32[8, 2, 5]' in note
 
 def test_other_mistakes():
     p,y = torch.randn(8,3),torch.zeros(8).long()
@@ -467,7 +472,7 @@ def test_other_mistakes():
     assert 'one target' in noted(F1Score(), p, y, y, exc=TypeError)[0]
     assert 'tensor of predictions' in noted(F1Score(), (p,p), y, exc=TypeError)[0]
     assert '`own`' in noted(AvgMetric(own), p, exc=TypeError)[1]
-    assert 'tuple' in noted(AvgMetric(own), (p,p), y, exc=TypeError)[1]
+    assert '(float32[8, 3], float32[8, 3])' in noted(AvgMetric(own), (p,p), y, exc=TypeError)[1]
     with pytest.raises(ValueError, match="one of"): AccumMetric(own, activation='relu')
     with pytest.raises(NotImplementedError, match='`Metric` should define `accumulate'): Metric().accumulate(None)
     with pytest.raises(NotImplementedError, match='`value`'): Metric().value
@@ -475,7 +480,7 @@ def test_other_mistakes():
 def test_error_at_the_end_names_the_metric():
     met = F1Score() # for two classes, unless told otherwise
     with pytest.raises(ValueError) as e: run(met, torch.randn(8,3), torch.arange(8)%3, [8])
-    assert '`f1_score`' in e.value.__notes__[0] and '(8,)' in e.value.__notes__[0]
+    assert '`f1_score`' in e.value.__notes__[0] and 'int64[8]' in e.value.__notes__[0]
 
 # -- copies
 

@@ -12,7 +12,9 @@ from learnkit.recorder import silent
 from learnkit.control.tracker import (EarlyStoppingCallback, OnBetter, ReduceLROnPlateau, SaveModelCallback, TerminateOnNaNCallback,
                                        ThresholdStopper, TrackerCallback)
 from learnkit.learner import Learner
-from learnkit.metrics import AvgMetric, F1Score, Perplexity, RocAuc, accuracy, error_rate, mae, mse, rmse
+from learnkit.metric import AvgMetric
+from learnkit.metrics import Perplexity, accuracy, error_rate, mae, mse, rmse
+from learnkit.sklearn_metrics import F1Score, RocAuc
 from toys import at, batches, learner, throw, weights
 
 quick = settings(max_examples=40, deadline=None)

@@ -20,7 +20,8 @@ from learnkit.recorder import Recorder
 from learnkit.data import DataLoaders
 from learnkit.learner import Learner
 from learnkit.losses import CrossEntropyLossFlat
-from learnkit.metrics import AvgMetric, mae
+from learnkit.metric import AvgMetric
+from learnkit.metrics import mae
 from toys import Reg, SGD, at, batches, learner, model, throw, weights
 
 ADDED = {'before_fetch','after_fetch','before_pred','before_loss','before_zero_grad','after_zero_grad','after_cancel_zero_grad','cleanup',
