@@ -22,6 +22,7 @@ from .dispatcher import *
 from .loop import *
 from .nested import *
 from .check import *
+from .extras import *
 from .batch import *
 from .device import *
 from .process import *
@@ -34,8 +35,13 @@ from .optimizer import *
 from .explain import *
 from .base_loss import *
 from .losses import *
-from .averages import *
+from .scalars import *
+from .metric import *
+from .smooth_loss import *
+from .accum_metric import *
 from .metrics import *
+from .sklearn_metrics import *
+from .metric_adapters import *
 from .recorder import *
 from .progress import *
 from .gather import *

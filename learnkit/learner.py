@@ -28,7 +28,7 @@ from .modules import norm_bias_params, one_param, trainable_params
 from .process import num_distrib, to_detach
 from .data import DataLoaders
 from .loop import Loop
-from .metrics import mk_metric
+from .metric_adapters import mk_metric
 from .optimizer import Adam, create_optimizer
 
 # %% ../nbs/200_learner.ipynb #4617c107

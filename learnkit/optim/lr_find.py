@@ -17,7 +17,8 @@ from fastcore.basics import patch
 from fastcore.foundation import L
 
 from ..events import CancelFit
-from ..recorder import Recorder, pyplot, silent
+from ..extras import pyplot
+from ..recorder import Recorder, silent
 from .param_scheduler import Scheduler
 from .schedule import SchedExp
 from ..loaders import loader_len

@@ -18,7 +18,7 @@ import torch
 
 from ..check import check_fraction, check_whole
 from ..nested import is_listy
-from ..recorder import pyplot
+from ..extras import pyplot
 
 # %% ../../nbs/400_optim.schedule.ipynb #46c1d07a
 def sched_lin(
