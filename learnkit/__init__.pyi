@@ -16,13 +16,9 @@ from .events import (
     cancelled as cancelled, event as event, nearest as nearest, taken as taken)
 from .gather import Gather as Gather, Rows as Rows, by_item as by_item, leaf as leaf, n_rows as n_rows
 from .metrics import (
-    AccumMetric as AccumMetric, AvgLoss as AvgLoss, AvgMetric as AvgMetric, AvgSmoothLoss as AvgSmoothLoss, F1Score as
-    F1Score, F1ScoreMulti as F1ScoreMulti, LossMetric as LossMetric, MeanMetric as MeanMetric, Metric as Metric,
-    Perplexity as Perplexity, Precision as Precision, Recall as Recall, RocAuc as RocAuc, RocAucBinary as RocAucBinary,
-    Scalars as Scalars, TorchMetric as TorchMetric, ValueMetric as ValueMetric, accuracy as accuracy, accuracy_multi as
-    accuracy_multi, error_rate as error_rate, exp_rmspe as exp_rmspe, mae as mae, mk_metric as mk_metric, mse as mse,
-    msle as msle, perplexity as perplexity, rmse as rmse, skm_to_fastai as skm_to_fastai, skm_to_learnkit as
-    skm_to_learnkit, top_k_accuracy as top_k_accuracy)
+    Perplexity as Perplexity, accuracy as accuracy, accuracy_multi as accuracy_multi, error_rate as error_rate,
+    exp_rmspe as exp_rmspe, mae as mae, mse as mse, msle as msle, perplexity as perplexity, rmse as rmse, top_k_accuracy
+    as top_k_accuracy)
 from .control.on import on as on
 from .control.tracker import EarlyStoppingCallback as EarlyStoppingCallback
 from .control.tracker import ReduceLROnPlateau as ReduceLROnPlateau

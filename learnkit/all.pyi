@@ -20,6 +20,7 @@ from .nested import (
     leaves as leaves, map_container as map_container, nested_reorder as nested_reorder, to_concat as to_concat, tuplify
     as tuplify)
 from .check import check_amount as check_amount, check_fraction as check_fraction, check_whole as check_whole
+from .extras import optional_import as optional_import, pyplot as pyplot
 from .batch import (
     Inputs as Inputs, find_bs as find_bs, find_device as find_device, flatten_check as flatten_check, shapes as shapes,
     split_batch as split_batch, to_float as to_float, to_half as to_half, to_np as to_np)
@@ -48,20 +49,24 @@ from .losses import (
     CrossEntropyLossFlat, FocalLoss as FocalLoss, FocalLossFlat as FocalLossFlat, L1LossFlat as L1LossFlat,
     LabelSmoothingCrossEntropy as LabelSmoothingCrossEntropy, LabelSmoothingCrossEntropyFlat as
     LabelSmoothingCrossEntropyFlat, MSELossFlat as MSELossFlat)
-from .averages import (
-    AvgLoss as AvgLoss, AvgMetric as AvgMetric, AvgSmoothLoss as AvgSmoothLoss, MeanMetric as MeanMetric, Metric as
-    Metric, Scalars as Scalars)
+from .scalars import ScalarBuffer as ScalarBuffer
+from .metric import (
+    AvgLoss as AvgLoss, AvgMetric as AvgMetric, LossMetric as LossMetric, MeanMetric as MeanMetric, Metric as Metric,
+    ValueMetric as ValueMetric)
+from .smooth_loss import AvgSmoothLoss as AvgSmoothLoss
+from .accum_metric import AccumMetric as AccumMetric, best_class as best_class
 from .metrics import (
-    AccumMetric as AccumMetric, F1Score as F1Score, F1ScoreMulti as F1ScoreMulti, LossMetric as LossMetric, Perplexity
-    as Perplexity, Precision as Precision, Recall as Recall, RocAuc as RocAuc, RocAucBinary as RocAucBinary, TorchMetric
-    as TorchMetric, ValueMetric as ValueMetric, accuracy as accuracy, accuracy_multi as accuracy_multi, error_rate as
-    error_rate, exp_rmspe as exp_rmspe, mae as mae, mk_metric as mk_metric, mse as mse, msle as msle, perplexity as
-    perplexity, rmse as rmse, skm_to_fastai as skm_to_fastai, skm_to_learnkit as skm_to_learnkit, top_k_accuracy as
-    top_k_accuracy)
+    Perplexity as Perplexity, accuracy as accuracy, accuracy_multi as accuracy_multi, error_rate as error_rate,
+    exp_rmspe as exp_rmspe, mae as mae, mse as mse, msle as msle, perplexity as perplexity, rmse as rmse, top_k_accuracy
+    as top_k_accuracy)
+from .sklearn_metrics import (
+    F1Score as F1Score, F1ScoreMulti as F1ScoreMulti, Precision as Precision, Recall as Recall, RocAuc as RocAuc,
+    RocAucBinary as RocAucBinary, skm_to_fastai as skm_to_fastai, skm_to_learnkit as skm_to_learnkit)
+from .metric_adapters import TorchMetric as TorchMetric, mk_metric as mk_metric
 from .recorder import (
     History as History, Meter as Meter, MeterCallback as MeterCallback, NonFiniteLoss as NonFiniteLoss, Recorder as
-    Recorder, Silent as Silent, format_time as format_time, format_value as format_value, pyplot as pyplot, silent as
-    silent, weights_finite as weights_finite)
+    Recorder, Silent as Silent, format_time as format_time, format_value as format_value, silent as silent,
+    weights_finite as weights_finite)
 from .progress import (
     CSVLogger as CSVLogger, NotebookBar as NotebookBar, ProgressCallback as ProgressCallback, TerminalBar as
     TerminalBar, bar_kinds as bar_kinds)

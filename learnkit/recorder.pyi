@@ -3,13 +3,11 @@
 import torch
 from ._fastcore import L
 from .callback import Callback
+from .smooth_loss import AvgSmoothLoss
 from typing import Any
 
-__all__ = ['silent', 'pyplot', 'format_time', 'format_value', 'History', 'Silent', 'Meter', 'MeterCallback',
-           'Recorder', 'NonFiniteLoss', 'weights_finite']
-def pyplot() -> Any:
-    """matplotlib.pyplot, imported when the first picture is drawn"""
-    ...
+__all__ = ['silent', 'format_time', 'format_value', 'History', 'Silent', 'Meter', 'MeterCallback', 'Recorder',
+           'NonFiniteLoss', 'weights_finite']
 def format_time(t: float) -> str:
     """Seconds as mm:ss, or h:mm:ss"""
     ...
@@ -48,9 +46,6 @@ class Silent:
     def __call__(self, *args: Any, **kwargs: Any) -> None: ...
     def __eq__(self, o: Any) -> bool: ...
 silent: Silent
-def to_scalar(v: Any) -> Any:
-    """A one-element tensor or array as the Python number in it; anything else as it is"""
-    ...
 class Meter:
     """The loss and the metrics of one phase"""
     metrics: list[Any]
@@ -95,7 +90,7 @@ class Recorder(Callback):
     order: int
     modes: tuple[Any, ...]
     remove_on_fetch: bool
-    smooth_loss: Any
+    smooth_loss: AvgSmoothLoss
     history: History
     metric_names: L
     lrs: list[Any]

@@ -1,0 +1,155 @@
+# Made by nbs/_stubs.py from the modules: `make lib` writes it again.
+"""Metrics: numbers computed batch by batch, averaged exactly over an epoch, without waiting for the device"""
+from collections.abc import Callable
+from fastcore.basics import noop
+from .scalars import ScalarBuffer
+from typing import Any
+
+__all__ = ['Metric', 'AvgMetric', 'AvgLoss', 'MeanMetric', 'ValueMetric', 'LossMetric']
+class Metric:
+    """Base class of metrics: a subclass defines `reset`, `accumulate` and the property `value`"""
+    saves: tuple[Any, ...]
+    """the attributes that hold what was accumulated"""
+    def reset(self) -> None:
+        """Forget all batches"""
+        ...
+    def accumulate(self, learn: Any) -> None:
+        """Include the current batch of `learn`
+
+        Args:
+            learn: the Learner, after a batch
+        """
+        ...
+    @property
+    def value(self) -> Any:
+        """The metric's value so far, `None` if there was no batch"""
+        ...
+    @property
+    def name(self) -> str:
+        """The column in the history: the class in `snake_case`, without `Metric`"""
+        ...
+    def settle(self) -> None:
+        """Bring what was accumulated up to date in the attributes that `saves` names"""
+        ...
+    def state_dict(self) -> dict[Any, Any]:
+        """Return what was accumulated so far"""
+        ...
+    def load_state_dict(self, state: dict[Any, Any]) -> None:
+        """Continue from `state`
+
+        Args:
+            state: what `state_dict` returned
+        """
+        ...
+def unwrap_partial(f: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function inside of `partial`s
+
+    Args:
+        f: a function, perhaps inside of `functools.partial`
+    """
+    ...
+def func_name(f: Callable[..., Any]) -> str:
+    """Return the name of a function; of another object, its class in `snake_case`
+
+    Args:
+        f: a function, a `partial` of one, or an object that can be called
+    """
+    ...
+def add_metric_note(e: BaseException, metric: Metric, pred: Any, *targs: Any) -> None:
+    """Add a note to `e`: which metric failed, and for which shapes
+
+    Args:
+        e: the error that a metric raised
+        pred: the predictions that it was given
+        targs: and the targets
+    """
+    ...
+class AvgMetric(Metric):
+    """The mean of `func(pred, *yb)` over the items of an epoch"""
+    saves: tuple[Any, ...]
+    func: Callable[..., Any]|None
+    _name: str|None
+    vals: ScalarBuffer
+    sizes: list[Any]
+    total: float
+    count: int
+    def __init__(self, func: Callable[..., Any]|None, name: str|None = None) -> None:
+        """The mean of `func(pred, *yb)` over the items of an epoch
+
+        Args:
+            func: returns one number for the batch: a mean over its items
+            name: column in the history; None: the function's name
+        """
+        ...
+    def reset(self) -> None: ...
+    def accumulate(self, learn: Any) -> None: ...
+    def add(self, val: Any, n: int) -> None:
+        """Include `val` with weight `n`; raises ValueError if it is not one number
+
+        Args:
+            val: a number, or a tensor with one element: a mean over `n` items
+            n: its weight
+        """
+        ...
+    def settle(self) -> None: ...
+    @property
+    def value(self) -> float|None: ...
+    @property
+    def name(self) -> str: ...
+def _sum_over_processes(total: Any, count: Any, device: Any) -> Any: ...
+class AvgLoss(AvgMetric):
+    """The mean of the losses over the items of an epoch"""
+    def __init__(self, name: str = 'loss') -> None:
+        """The mean of the losses over the items of an epoch
+
+        Args:
+            name: column in the history
+        """
+        ...
+    def accumulate(self, learn: Any) -> None: ...
+class MeanMetric(AvgMetric):
+    """`then` of the mean of all numbers that `func(pred, *yb)` returns in an epoch"""
+    then: Callable[..., Any]
+    def __init__(self, func: Callable[..., Any], then: Callable[..., Any] = noop, name: str|None = None) -> None:
+        """`then` of the mean of all numbers that `func(pred, *yb)` returns in an epoch
+
+        Args:
+            func: returns a tensor with one number per item
+            then: applied to the mean, a float
+            name: column in the history; None: the function's name
+        """
+        ...
+    def add(self, val: Any, n: Any) -> None: ...
+    @property
+    def value(self) -> Any: ...
+class ValueMetric(Metric):
+    """The value of `func()` at the end of an epoch"""
+    func: Callable[..., Any]
+    metric_name: str|None
+    def __init__(self, func: Callable[..., Any], metric_name: str|None = None) -> None:
+        """The value of `func()` at the end of an epoch
+
+        Args:
+            func: called without arguments
+            metric_name: column in the history; None: the function's name
+        """
+        ...
+    def accumulate(self, learn: Any) -> None:
+        """Nothing to do"""
+        ...
+    @property
+    def value(self) -> Any: ...
+    @property
+    def name(self) -> str: ...
+class LossMetric(AvgMetric):
+    """The mean of the attribute `attr` that the loss function sets in each batch"""
+    attr: str
+    def __init__(self, attr: str, nm: str|None = None) -> None:
+        """The mean of the attribute `attr` that the loss function sets in each batch
+
+        Args:
+            attr: attribute of `learn.loss_func`, a mean over the batch
+            nm: column in the history; None: `attr`
+        """
+        ...
+    def accumulate(self, learn: Any) -> None: ...

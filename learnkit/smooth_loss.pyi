@@ -1,0 +1,38 @@
+# Made by nbs/_stubs.py from the modules: `make lib` writes it again.
+"""The exponential moving average of the training loss"""
+from .metric import Metric
+from .scalars import ScalarBuffer
+from typing import Any
+
+__all__ = ['AvgSmoothLoss']
+class AvgSmoothLoss(Metric):
+    """Exponential moving average of the training losses, without the bias towards 0 at the beginning"""
+    saves: tuple[Any, ...]
+    beta: Any
+    waiting: ScalarBuffer
+    count: int
+    val: Any
+    _raw: list[Any]
+    _values: list[Any]
+    def __init__(self, beta: float = 0.98) -> None:
+        """Exponential moving average of the training losses, without the bias towards 0 at the beginning
+
+        Args:
+            beta: share of the old average that each batch keeps: at least 0, less than 1
+        """
+        ...
+    def reset(self) -> None: ...
+    def accumulate(self, learn: Any) -> None: ...
+    def settle(self) -> None: ...
+    @property
+    def values(self) -> list[Any]:
+        """The average after each batch"""
+        ...
+    @property
+    def raw(self) -> list[Any]:
+        """The loss of each batch"""
+        ...
+    @property
+    def value(self) -> float|None:
+        """The average now, `None` before the first batch"""
+        ...
