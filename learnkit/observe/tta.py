@@ -19,7 +19,7 @@ from ..batch import Inputs, find_bs
 from ..nested import is_listy, tuplify
 from ..seed import get_random_states, set_random_states
 from ..learner import Learner
-import learnkit.inference
+import learnkit.predict
 
 # %% ../../nbs/690_observe.tta.ipynb #8045877c
 _drop_inside = nn.RNNBase, nn.MultiheadAttention, nn.TransformerEncoderLayer   # the last one is here for its shortcut

@@ -3,7 +3,7 @@ import gc, subprocess, sys, tempfile, weakref
 from pathlib import Path
 import pytest, torch
 from hypothesis import given, settings, strategies as st
-import learnkit.inference
+import learnkit.predict
 from learnkit.recovery.checkpoint import CheckpointCallback
 from learnkit.callback import Callback
 from learnkit.events import CancelBatch, CancelFit, CancelTrain

@@ -5,7 +5,7 @@ from hypothesis import given, settings, strategies as st
 from torch import nn
 from torch.optim import SGD
 from torch.utils.data import DataLoader, TensorDataset
-import learnkit.inference
+import learnkit.predict
 from learnkit.recovery.checkpoint import CheckpointCallback
 from learnkit.builtin import TrainEvalCallback
 from learnkit.callback import Callback

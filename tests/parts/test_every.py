@@ -7,7 +7,7 @@ from torch import nn
 from torch.optim import SGD
 from torch.utils.data import DataLoader, TensorDataset
 import learnkit.control.every as module
-import learnkit.inference
+import learnkit.predict
 from learnkit.callback import Callback
 from learnkit.events import CancelBatch, CancelEpoch, CancelTrain, CancelFit
 from learnkit.control.every import Every, EveryCallback, ValidateEvery, parse_every

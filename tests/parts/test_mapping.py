@@ -7,7 +7,7 @@ from torch import nn
 from torch.nn import functional as F
 from torch.optim import SGD
 from torch.utils.data import BatchSampler, DataLoader, IterableDataset, RandomSampler, SequentialSampler, TensorDataset, WeightedRandomSampler
-import learnkit.inference
+import learnkit.predict
 from learnkit.recovery.checkpoint import CheckpointCallback
 from learnkit.callback import Callback
 from learnkit.events import CancelBatch, CancelEpoch, CancelTrain

@@ -19,7 +19,7 @@ from learnkit.data import DataLoaders
 from learnkit.learner import Learner
 from learnkit.base_loss import *
 from learnkit.losses import *
-import learnkit.inference
+import learnkit.predict
 from oracle import FIT
 
 class Quiet(Learner):

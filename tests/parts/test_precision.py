@@ -17,7 +17,7 @@ from learnkit.builtin import *
 from learnkit.speed.layout import ChannelsLast, set_layout
 from learnkit.optim.precision import AMPMode, MixedPrecision
 from learnkit.data import DataLoaders
-from learnkit.inference import *
+import learnkit.predict
 from learnkit.learner import Learner
 from learnkit.save import *
 from toys import at, throw

@@ -15,7 +15,7 @@ from learnkit.data import DataLoaders
 from learnkit.learner import Learner
 from learnkit.losses import *
 from learnkit.metrics import accuracy
-import learnkit.inference
+import learnkit.predict
 from oracle import FIT
 from toys import at, throw
 

@@ -23,7 +23,7 @@ from learnkit.control.stop_after import StopAfter
 from learnkit.feed.short_epoch import ShortEpochCallback
 from learnkit.optim.bn_freeze import BnFreeze, set_bn_eval
 from learnkit.data import DataLoaders
-from learnkit.inference import *
+import learnkit.predict
 from learnkit.learner import Learner
 from learnkit.save import *
 from toys import at, throw
