@@ -48,6 +48,7 @@ from .gather import *
 from .builtin import *
 from .learner import *
 from .inference import *
+from .predict import *
 from .files import *
 from .weights import *
 from .check_state import *

@@ -2,7 +2,7 @@
 """Data, model, loss and optimizer around the loop, and what surrounds a run"""
 import torch
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from fastcore.foundation import L as _L
 from ._fastcore import AttrDict, L
 from .builtin import DropPadding, FetchPredsCallback, GatherPredsCallback, TrainEvalCallback
@@ -384,70 +384,40 @@ class Learner(Loop):
         ...
     @contextmanager
     def no_logging(self) -> Iterator[Self]:
-        """Without logging rows"""
+        """Silence the Learner's logger: no rows of the history are printed"""
         ...
     @contextmanager
     def no_mbar(self) -> Iterator[Self]:
-        """Without the bar over epochs"""
+        """Hide the progress bar over epochs"""
         ...
-    def no_bar(self) -> Any:
-        """Without progress bars"""
+    def no_bar(self) -> AbstractContextManager[Any]:
+        """Hide all progress bars, by removing the ProgressCallback"""
         ...
     @contextmanager
     def loss_not_reduced(self) -> Iterator[Self]:
-        """With a loss for each item instead of their mean"""
+        """Make the loss function return the loss of each item instead of their mean; raises ValueError if there is none"""
         ...
-    def _infer(self, before: Any, after: Any, nested: Any, dl: Any) -> Any: ...
-    def _loader(self, ds_idx: Any, dl: Any) -> Any: ...
+    def _infer(self, before: Any, after: Any, nested: Any, dl: Any) -> Any:
+        """Run the validation phase on `dl`, between the events `before` and `after` if it is not nested in another run"""
+        ...
+    def _loader(self, ds_idx: Any, dl: Any) -> Any:
+        """The loader `dl`, or number `ds_idx` of `dls`; raises ValueError if there is none"""
+        ...
     def validate(self, ds_idx: int = 1, dl: Any = None, cbs: Any = None) -> L:
-        """The loss and the metrics on a data set: `[loss, *metrics]`
+        """Evaluate the model: returns the loss and the metrics on a data set, `[loss, *metrics]`
 
         Args:
-            ds_idx: which loader of `dls`: 0 is the training set
-            dl: or this one
+            ds_idx: number of the loader in `dls`: 0 is the training set, 1 the validation set
+            dl: the loader, any iterable of batches; None: the one of `ds_idx`
             cbs: callbacks for this run only
         """
         ...
-    def get_preds(
-        self,
-        ds_idx: int = 1,
-        dl: Any = None,
-        with_input: bool = False,
-        with_decoded: bool = False,
-        with_loss: bool = False,
-        act: Callable[..., Any]|None = None,
-        inner: bool = False,
-        reorder: bool = True,
-        cbs: Any = None,
-        mmap: str|Path|None = None,
-        **kwargs: Any,
-    ) -> tuple[Any, ...]:
-        """The predictions and targets: `([inputs], preds, targs, [decoded], [losses])`
-
-        Args:
-            ds_idx: which loader of `dls`: 1 is the validation set
-            dl: or this one; any iterable of batches
-            with_input: give the inputs too
-            with_decoded: give the answers too: `loss_func.decodes` of the predictions, such as the most likely class
-            with_loss: give the loss of each item too
-            act: from the model's outputs to predictions; None: the `activation` of the loss function
-            inner: as in fastai, where it is needed inside a run; here that is noticed
-            reorder: give everything in the order of the data set; False: as the loader gives it
-            cbs: callbacks for this run only
-            mmap: a folder for the results, which are then files, mapped into memory; `act` is called batch by batch
-            kwargs: of `GatherPredsCallback`: `dtype`, `with_preds`, `with_targs`, `save_preds`, `concat_dim`, …
-        """
+    def __enter__(self) -> Self:
+        """Open a run: `before_fit` and `before_epoch`; raises RuntimeError inside another run"""
         ...
-    def predict(self, item: Any, with_input: bool = False) -> tuple[Any, ...]:
-        """The answer for one item: `(label, decoded, prediction)`, and before them the input with `with_input`
-
-        Args:
-            item: one input as the data set gives it, without target; a tuple for several inputs
-            with_input: give the input batch too
-        """
+    def __exit__(self, kind: Any, exc: Any, tb: Any) -> None:
+        """Close the run: `after_epoch` and `after_fit` if nothing was raised, and `cleanup` always"""
         ...
-    def __enter__(self) -> Self: ...
-    def __exit__(self, kind: Any, exc: Any, tb: Any) -> None: ...
     @contextmanager
     def _run(self, mode: str, cbs: Any = None) -> Iterator[None]:
         """What surrounds a run: its mode and its callbacks; afterwards everything that the run is not to change is as it was
@@ -703,6 +673,44 @@ class Learner(Loop):
         ...
     def to_fp32(self) -> Learner:
         """Train and predict without mixed precision"""
+        ...
+    def get_preds(
+        self,
+        ds_idx: int = 1,
+        dl: Any = None,
+        with_input: bool = False,
+        with_decoded: bool = False,
+        with_loss: bool = False,
+        act: Callable[..., Any]|None = None,
+        inner: bool = False,
+        reorder: bool = True,
+        cbs: Any = None,
+        mmap: str|Path|None = None,
+        **kwargs: Any,
+    ) -> tuple[Any, ...]:
+        """Predict a data set: returns `([inputs], preds, targs, [decoded], [losses])`; those in brackets only if asked for
+
+        Args:
+            ds_idx: number of the loader in `dls`: 0 is the training set, 1 the validation set
+            dl: the loader, any iterable of batches; None: the one of `ds_idx`
+            with_input: return the inputs too
+            with_decoded: return `loss_func.decodes` of the predictions too, such as the most likely class
+            with_loss: return the loss of each item too
+            act: function from the model's outputs to predictions; None: the loss function's `activation`
+            inner: accepted because fastai's callbacks pass it; a call inside a run is detected
+            reorder: return everything in the order of the data set; False: in the order of the loader
+            cbs: callbacks for this run only
+            mmap: folder for memory-mapped results; `act` is then called batch by batch; None: in memory
+            kwargs: arguments of `GatherPredsCallback`: `dtype`, `with_preds`, `with_targs`, `save_preds`, …
+        """
+        ...
+    def predict(self, item: Any, with_input: bool = False) -> tuple[Any, ...]:
+        """Predict one item: returns `(label, decoded, prediction)`, after the input batch if `with_input`
+
+        Args:
+            item: one input as the data set returns it, without target; a tuple for several inputs
+            with_input: return the input batch too
+        """
         ...
     def close(self) -> None:
         """Let the callbacks give back what they keep; no run can begin afterwards. A second call does nothing."""

@@ -21,7 +21,7 @@ from .builtin import GatherPredsCallback
 from .gather import dist_sampler, join_ranks
 from .learner import Learner
 from .loaders import in_order
-from .losses import loss_activation, loss_decodes
+from .base_loss import loss_activation, loss_decodes
 from .process import num_distrib
 
 # %% ../nbs/215_predict.ipynb #64d289ce

@@ -19,7 +19,7 @@ from ..recorder import History
 from ..batch import flatten_check, to_np
 from ..nested import apply, is_listy, nested_reorder, tuplify
 from ..learner import Learner
-import learnkit.inference
+import learnkit.predict
 
 # %% ../../nbs/680_observe.interpret.ipynb #f7c82a0b
 def _vocab_of(learn, vocab):

@@ -1,0 +1,10 @@
+# Made by nbs/_stubs.py from the modules: `make lib` writes it again.
+"""`get_preds` for a data set, `predict` for a single item"""
+from typing import Any
+
+def _activation(loss_func: Any) -> Any:
+    """The loss function's `activation`, applied to outputs that are one tensor; None if it has none"""
+    ...
+def _label(dec: Any, vocab: Any) -> Any:
+    """What `vocab` calls the decoded prediction `dec`: one class, a list of classes, or `dec` itself without a vocab"""
+    ...
