@@ -53,6 +53,8 @@ from .files import *
 from .weights import *
 from .check_state import *
 from .save import *
+from .training_loop import *
+from .layer_info import *
 from .summary import *
 from .snapshot import *
 from .feed.limit import *

@@ -17,7 +17,7 @@ from torch import nn
 from ..callback import Callback
 from ..modules import get_model, has_params
 from ..process import to_detach
-from ..summary import layers
+from ..layer_info import layers
 
 # %% ../../nbs/610_observe.hook.ipynb #69b8b99a
 class Hook:

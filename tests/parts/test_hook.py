@@ -13,7 +13,7 @@ from learnkit.events import (CancelBackward, CancelBatch, CancelEpoch, CancelFit
                              CancelZeroGrad, event)
 from learnkit.observe.hook import Hook, HookCallback, Hooks, hook_output, hook_outputs
 from learnkit.observe.stats import ActivationStats, activation_stats
-from learnkit.summary import layer_info, layers
+from learnkit.layer_info import layer_info, layers
 from test_calls import Reads, batches as watched_batches, fit as watched_fit
 from toys import at, learner, throw, weights
 
