@@ -79,7 +79,7 @@ from .files import AtomicFile as AtomicFile, atomic as atomic, sync_folder as sy
 from .weights import (
     check_format as check_format, is_safetensors as is_safetensors, read_safetensors as read_safetensors, read_state as
     read_state, write_safetensors as write_safetensors)
-from .summary import count_params as count_params, layer_info as layer_info, shape_text as shape_text
+from .layer_info import count_params as count_params, layer_info as layer_info, layers as layers
 from .snapshot import unchanged as unchanged
 from .feed.limit import LimitBatches as LimitBatches, OverfitBatches as OverfitBatches, SanityCheck as SanityCheck
 from .feed.short_epoch import ShortEpochCallback as ShortEpochCallback

@@ -53,7 +53,7 @@ from .speed.distributed import DistributedTrainer
 from .speed.free_outputs import FreeOutputs
 from .speed.fused import FusedStep
 from .speed.layout import ChannelsLast
-from .summary import Text
+from .training_loop import Text
 from pathlib import Path
 from torch import nn
 from typing import Any, BinaryIO, Self
@@ -826,14 +826,14 @@ class Learner(Loop):
             kwargs: of `torch.compile`: `mode`, `dynamic`, `backend`, …
         """
         ...
-    def show_training_loop(self) -> Text:
-        """Every event of a run, in its place in the loop, with the callbacks that hear it in order"""
-        ...
-    def _look(self) -> tuple[Any, ...]:
-        """The model (a copy, if it is lazy), what `layer_info` says of it, and the shapes of its input"""
+    def _layer_info(self) -> tuple[Any, ...]:
+        """The model (a copy, if it is lazy), its `layer_info`, and the shapes of its input"""
         ...
     def summary(self) -> Text:
-        """The layers of the model with output shapes and parameters, then the optimizer, the loss function and the callbacks"""
+        """Summarize the model: layers with output shapes and parameters, optimizer, loss function and callbacks"""
+        ...
+    def show_training_loop(self) -> Text:
+        """Show the training loop: every event in its place, with the callbacks that handle it in order"""
         ...
 _state: Any
 class Guard:
