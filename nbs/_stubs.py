@@ -484,13 +484,14 @@ def callbacks():
 def public(names): return [n for n in names if not n.startswith('_')]
 
 def complete_learner(learner, callback):
-    "The Learner's attributes that others assign, and those that hold callbacks"
+    "The attributes of the Learner and of callbacks that others assign, and those that hold callbacks"
     for mod in modules.values():
         for n in ast.walk(mod.tree):
             if not isinstance(n, ast.Assign): continue
             for k,_ in pairs(n):
-                if isinstance(k, ast.Attribute) and ast.unparse(k.value) in ('learn','self.learn') and k.attr[0]!='_' and not learner.has(k.attr):
-                    add_attr(learner, k.attr, expr('Any'), mod)
+                if not isinstance(k, ast.Attribute) or k.attr[0]=='_': continue
+                c = {'learn':learner, 'self.learn':learner, 'cb':callback}.get(ast.unparse(k.value))
+                if c is not None and not c.has(k.attr): add_attr(c, k.attr, expr('Any'), mod)
     delegated = {n:None for c in reversed(learner.mro()) for n in public(c.attrs)}
     props = {n:f[0] for c in learner.mro() for n,f in c.methods.items() if isinstance(f[0], tuple) and n[0]!='_' and
              ('property' in decorators(f[0][0]) or (is_patched(f[0][0]) and 'as_prop' in patch_kw(f[0][0])))}
@@ -603,6 +604,8 @@ def build(at=root):
     for c in classes.values(): attributes(c)
     learner,callback,table = (next(c for (_,n),c in classes.items() if n==k) for k in ('Learner','Callback','Events'))
     callback.delegated,callback.extra,table.extra = {},{},events()
+    name = callback.methods.pop('name')[0][0]   # as a property no subclass could assign it
+    callback.attrs['name'] = [expr('str'), callback.mod, ast.get_docstring(name), True]
     callback.attrs['learn'] = [expr('Learner'), learner.mod, 'The Learner that it belongs to', True]
     complete_learner(learner, callback)
     callback.extra = {k:d for k,d in table.extra.items() if not callback.has(k)}
