@@ -29,6 +29,11 @@ class Callback:
     """in events `after_…`, are those that say so called in reverse order?"""
     saves: tuple[Any, ...]
     """the names of its attributes that a resumed run needs"""
+    name: str
+    """The callback's attribute on the Learner: `learn.early_stopping` for an `EarlyStoppingCallback`"""
+    key: Any
+    count: Any
+    norm: Any
     @property
     def mode(self) -> str|None: ...
     @property
@@ -185,10 +190,6 @@ class Callback:
         """
         ...
     def __init_subclass__(cls, **kwargs: Any) -> None: ...
-    @property
-    def name(self) -> str:
-        """The callback's attribute on the Learner: `learn.early_stopping` for an `EarlyStoppingCallback`"""
-        ...
     def handler(self, name: str) -> Callable[..., Any]|None:
         """The method for event `name`. Looked up here alone: delegation would find methods of the model."""
         ...

@@ -275,8 +275,9 @@ class Stub:
         a,res = f.args,[]
         plain = [*a.posonlyargs, *a.args]
         defaults = [None]*(len(plain)-len(a.defaults)) + a.defaults
-        def one(p, d=None, star='', bare=False):
+        def one(p, d=None, star='', bare=False, mod=mod):
             if bare: return p.arg
+            mod = getattr(p, 'mod', mod)
             t = p.annotation
             if t is None: t = expr('Any') if d is None or not (isinstance(d, ast.Constant) and type(d.value) in (bool,str,float)) else constant_type(d)
             if isinstance(d, ast.Constant) and d.value is None: t = union(t, d)
@@ -294,6 +295,7 @@ class Stub:
         "The stub of a function or method"
         names,lines = decorators(f),[]
         method = kind!='function'
+        if 'delegates' in names: f = delegated(f, mod)
         for d in names:
             if d in ('property','staticmethod','classmethod','contextmanager','total_ordering','overload') or re.search(r'\.(setter|deleter)$', d):
                 lines.append('@' + (d if d not in mod.imports else self.name(d, mod)))
@@ -352,9 +354,11 @@ def describe(f, mod, doc=None):
     a = f.args
     every = [*a.posonlyargs, *a.args, *([a.vararg] if a.vararg else []), *a.kwonlyargs, *([a.kwarg] if a.kwarg else [])]
     ends = {}
-    for p in every: ends[p.lineno] = p   # the last parameter of a line
+    for p in every:
+        if not hasattr(p, 'mod'): ends[p.lineno] = p   # the last parameter of a line
     for line,p in ends.items():
         if (c := mod.comments.get(line)) and line<=signature_end(f): comments[p.arg] = c
+    comments.update((p.arg, p.doc) for p in every if getattr(p, 'doc', None))
     notes = [f'    {n}: {c}' for n,c in comments.items()]
     last = signature_end(f)
     returns = mod.comments.get(last) if last not in ends else None
@@ -368,6 +372,30 @@ def signature_end(f):
     if first.lineno==f.lineno: return f.lineno
     last = max([f.lineno, *(p.end_lineno for p in ast.walk(f.args) if hasattr(p, 'end_lineno')), *([f.returns.end_lineno] if f.returns else [])])
     return last if f.returns or last==first.lineno-1 else first.lineno-1
+
+def delegated(f, mod):
+    "A function with fastcore's `@delegates(g, but=…)`: in place of `**kwargs` the parameters of `g` that have a default"
+    d = decorators(f)['delegates']
+    *owner,name = ast.unparse(d.args[0]).split('.')
+    g,home,_ = find_class(mod, owner[0]).methods[name][0] if owner else find_function(mod, name)
+    if 'delegates' in decorators(g): g = delegated(g, home)
+    but = {n.strip() for k in d.keywords if k.arg=='but' for o in (k.value.elts if isinstance(k.value, (ast.List,ast.Tuple)) else [k.value])
+           for n in o.value.split(',')}
+    f = copy.deepcopy(f)
+    a,b = f.args,g.args
+    plain,had = [*b.posonlyargs, *b.args],{p.arg for p in [*a.posonlyargs, *a.args, *a.kwonlyargs]} | but
+    for p,v in [*zip(plain[len(plain)-len(b.defaults):], b.defaults), *zip(b.kwonlyargs, b.kw_defaults)]:
+        if v is None or p.arg in had: continue
+        p = copy.deepcopy(p)
+        if not hasattr(p, 'mod'): p.mod,p.doc = home,home.comments.get(p.lineno)
+        a.kwonlyargs.append(p); a.kw_defaults.append(v)
+    if not any(k.arg=='keep' and ast.literal_eval(k.value) for k in d.keywords): a.kwarg = None
+    return f
+
+def find_function(mod, name):
+    "A function of the library: itself, its module, what kind it is"
+    home,name = (mod.name, name) if name in mod.defs else mod.imports[name]
+    return modules[home].defs[name],modules[home],'function'
 
 # -- classes, as the whole library makes them
 
