@@ -591,7 +591,12 @@ class Learner(Loop):
         pct_start: float = 0.25,
         *,
         moms: tuple[Any, ...]|None = None,
-        **kwargs: Any,
+        wd: float|None = None,
+        cbs: Any = None,
+        reset_opt: bool = False,
+        start_epoch: int = 0,
+        resume: str|Path|None = None,
+        fused: bool = False,
     ) -> None:
         """Train for `n_epoch` epochs with the one-cycle policy (Smith 2018)
 
@@ -602,6 +607,12 @@ class Learner(Loop):
             div_final: the final learning rate is `lr_max/div_final`
             pct_start: the fraction of the training in which the rate rises, 0 to 1
             moms: momentum at the start, at the highest rate and at the end; None: the Learner's
+            wd: weight decay; None: the Learner's
+            cbs: callbacks for this fit only
+            reset_opt: begin with a fresh optimizer
+            start_epoch: the number of the first epoch, if the ones before it are done
+            resume: 'auto': go on from the newest checkpoint, if there is one; or from this file; see `CheckpointCallback`
+            fused: compile the inside of a batch, where nobody listens there; see `FusedStep`
         """
         ...
     def fit_flat_cos(
@@ -610,7 +621,13 @@ class Learner(Loop):
         lr: float|slice|list[Any]|None = None,
         div_final: float = 100000.0,
         pct_start: float = 0.75,
-        **kwargs: Any,
+        *,
+        wd: float|None = None,
+        cbs: Any = None,
+        reset_opt: bool = False,
+        start_epoch: int = 0,
+        resume: str|Path|None = None,
+        fused: bool = False,
     ) -> None:
         """Train for `n_epoch` epochs with a constant learning rate that falls along a cosine at the end
 
@@ -619,6 +636,12 @@ class Learner(Loop):
             lr: the initial learning rate; None: the Learner's
             div_final: the final learning rate is `lr/div_final`
             pct_start: the fraction of the training in which the rate is constant, 0 to 1
+            wd: weight decay; None: the Learner's
+            cbs: callbacks for this fit only
+            reset_opt: begin with a fresh optimizer
+            start_epoch: the number of the first epoch, if the ones before it are done
+            resume: 'auto': go on from the newest checkpoint, if there is one; or from this file; see `CheckpointCallback`
+            fused: compile the inside of a batch, where nobody listens there; see `FusedStep`
         """
         ...
     def fit_sgdr(
@@ -627,7 +650,13 @@ class Learner(Loop):
         cycle_len: int,
         lr_max: float|slice|list[Any]|None = None,
         cycle_mult: int = 2,
-        **kwargs: Any,
+        *,
+        wd: float|None = None,
+        cbs: Any = None,
+        reset_opt: bool = False,
+        start_epoch: int = 0,
+        resume: str|Path|None = None,
+        fused: bool = False,
     ) -> None:
         """Train for `n_cycles` cycles with warm restarts (Loshchilov and Hutter 2016)
 
@@ -636,6 +665,12 @@ class Learner(Loop):
             cycle_len: epochs of the first cycle
             lr_max: the learning rate at the start of each cycle; None: the Learner's
             cycle_mult: how many times longer each cycle is than the one before
+            wd: weight decay; None: the Learner's
+            cbs: callbacks for this fit only
+            reset_opt: begin with a fresh optimizer
+            start_epoch: the number of the first epoch, if the ones before it are done
+            resume: 'auto': go on from the newest checkpoint, if there is one; or from this file; see `CheckpointCallback`
+            fused: compile the inside of a batch, where nobody listens there; see `FusedStep`
         """
         ...
     def fine_tune(
@@ -647,7 +682,14 @@ class Learner(Loop):
         pct_start: float = 0.3,
         div: float = 5.0,
         start_epoch: int = 0,
-        **kwargs: Any,
+        *,
+        div_final: float = 100000.0,
+        moms: tuple[Any, ...]|None = None,
+        wd: float|None = None,
+        cbs: Any = None,
+        reset_opt: bool = False,
+        resume: str|Path|None = None,
+        fused: bool = False,
     ) -> None:
         """Train the last parameter group, then the whole model, with one cycle each (fastai's name and learning rates)
 
@@ -659,6 +701,13 @@ class Learner(Loop):
             pct_start: the fraction of the second part in which the rate rises, 0 to 1
             div: the initial learning rate of the second part is its highest divided by `div`
             start_epoch: the number of the first epoch, if earlier ones are done; it counts through both parts
+            div_final: the final learning rate is `lr_max/div_final`
+            moms: momentum at the start, at the highest rate and at the end; None: the Learner's
+            wd: weight decay; None: the Learner's
+            cbs: callbacks for this fit only
+            reset_opt: begin with a fresh optimizer
+            resume: 'auto': go on from the newest checkpoint, if there is one; or from this file; see `CheckpointCallback`
+            fused: compile the inside of a batch, where nobody listens there; see `FusedStep`
         """
         ...
     def to_fp16(self, **kwargs: Any) -> Learner:
