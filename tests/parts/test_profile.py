@@ -13,7 +13,10 @@ from learnkit.control.every import ValidateEvery
 from learnkit.feed.prefetch import Prefetch
 from learnkit.progress import ProgressCallback
 from learnkit.recorder import silent
-from learnkit.observe.profile import Profile, ProfileCallback, Row, TimerCallback
+from learnkit.observe.action_timer import Action
+from learnkit.observe.profile import Profile
+from learnkit.observe.profiler import ProfileCallback
+from learnkit.observe.timer import TimerCallback
 from toys import Reg, at, batches, learner, throw, weights
 
 class Clock:
@@ -30,8 +33,8 @@ def profiled(*cbs, clock=None, **kw):
     learn.logger = silent
     return learn,clock
 
-def total(p): return sum(t for _,t in p.rows.values())
-def whole(p, clock): return clock.now - p.begun   # if nobody has looked at the clock since
+def total(p): return sum(t for _,t in p.totals.values())
+def whole(p, clock): return clock.now - p.start_time   # if nobody has looked at the clock since
 def sleepy(events, f=lambda e: 0): return Callback(**{e: lambda self, e=e: f(e) for e in events})
 FIT = '''before_fit before_epoch before_train before_fetch after_fetch before_batch before_pred after_pred before_loss after_loss before_backward after_backward
          before_step after_step before_zero_grad after_zero_grad after_batch after_train before_validate after_validate after_epoch after_fit cleanup'''.split()
@@ -48,8 +51,8 @@ def test_rows_add_up_to_the_run(run):
     run(learn)
     p = learn.profiler.result
     assert total(p)==whole(p, clock)>0
-    assert sum(r['seconds'] for r in p.phases())==pytest.approx(p.seconds, rel=1e-12)
-    assert sum(r['share'] for r in p.phases())==pytest.approx(1)
+    assert sum(r['seconds'] for r in p.actions())==pytest.approx(p.seconds, rel=1e-12)
+    assert sum(r['share'] for r in p.actions())==pytest.approx(1)
 
 @settings(max_examples=20, deadline=None)
 @given(st.dictionaries(st.sampled_from(FIT), st.integers(1, 10**6), max_size=8), st.integers(1, 3), st.integers(1, 4), st.booleans())
@@ -64,10 +67,10 @@ def test_each_callback_gets_what_it_took(sleeps, n_epoch, n, valid):
     p = learn.profiler.result
     assert total(p)==whole(p, clock)
     took = {}
-    for r,(c,t) in p.rows.items():
+    for r,(c,t) in p.totals.items():
         if r.name=='slow': took[r.event] = (took.get(r.event, (0,0))[0]+c, took.get(r.event, (0,0))[1]+t)
     assert took=={e: (counts[e], counts[e]*(sleeps[e]+1)) for e in sleeps if e in counts}
-    others = sum(t for r,(_,t) in p.rows.items() if r.name!='slow')
+    others = sum(t for r,(_,t) in p.totals.items() if r.name!='slow')
     assert others<10_000   # looks at the clock alone
 
 def test_each_phase_gets_what_it_took():
@@ -89,7 +92,7 @@ def test_each_phase_gets_what_it_took():
     def loss(p, y): clock.sleep(70_000); return Back.apply((p-y).square().mean())
     learn,_ = profiled(clock=clock, model=Model(), loss_func=loss, opt_func=Opt, dls=(Loader(batches(3)), Loader(batches(2))))
     learn.fit(1)
-    def took(stage): return {r['phase']: round(r['seconds']*1e9/1000) for r in learn.profiler.result.phases() if r['stage']==stage}
+    def took(phase): return {r['action']: round(r['seconds']*1e9/1000) for r in learn.profiler.result.actions() if r['phase']==phase}
     # a generator does nothing before it is asked for the first batch
     assert took('train')=={'loader start':0, 'loader wait':20+3*30, 'to device':0, 'forward':3*10, 'loss':3*70,
                            'backward':3*60, 'step':3*40, 'zero_grad':3*50, 'callbacks':0, 'rest':0}
@@ -99,7 +102,7 @@ def test_the_first_event_is_measured_too():
     clock = Clock()
     learn,_ = profiled(at('before_fit', lambda cb: clock.sleep(500)), clock=clock)
     learn.fit(1)
-    assert learn.profiler.result.rows[Row('', 'callback', 'callback', 'before_fit')]==[1, 501]
+    assert learn.profiler.result.totals[Action('', 'callback', 'callback', 'before_fit')]==[1, 501]
 
 def test_a_nested_run_is_its_callbacks_time():
     clock = Clock()
@@ -109,10 +112,10 @@ def test_a_nested_run_is_its_callbacks_time():
     learn.fit(1)
     p = learn.profiler.result
     assert total(p)==whole(p, clock)
-    calls,t = p.rows[Row('train', 'callback', 'validate_every', 'after_batch')]
+    calls,t = p.totals[Action('train', 'callback', 'validate_every', 'after_batch')]
     assert calls==4 and 2*3*1000<=t<2*3*1000+100
-    assert p.rows[Row('train', 'phase', 'forward')]==[4, 4*1001]
-    assert p.rows[Row('valid', 'phase', 'forward')]==[3, 3*1001]
+    assert p.totals[Action('train', 'loop', 'forward')]==[4, 4*1001]
+    assert p.totals[Action('valid', 'loop', 'forward')]==[3, 3*1001]
     assert sum(r.name=='batch' for r,_,_ in p.slices)==4+3
 
 def test_an_event_of_the_models_own_does_not_end_the_forward_pass():
@@ -127,8 +130,8 @@ def test_an_event_of_the_models_own_does_not_end_the_forward_pass():
     learn,_ = profiled(Callback(in_the_model=lambda self: clock.sleep(1000)), clock=clock, model=Model(), n=2, valid=False)
     learn.fit(1)
     p = learn.profiler.result
-    assert p.rows[Row('train', 'phase', 'forward')]==[2, 2*(300+1+400+1)]
-    assert p.rows[Row('train', 'callback', 'callback', 'in_the_model')]==[2, 2*1001]
+    assert p.totals[Action('train', 'loop', 'forward')]==[2, 2*(300+1+400+1)]
+    assert p.totals[Action('train', 'callback', 'callback', 'in_the_model')]==[2, 2*1001]
     assert total(p)==whole(p, clock)
 
 def test_nor_if_it_fails_and_the_model_does_not_mind():
@@ -146,10 +149,10 @@ def test_nor_if_it_fails_and_the_model_does_not_mind():
     bomb = at('in_the_model', throw(KeyError()))
     learn,_ = profiled(bomb, clock=clock, model=Model(), n=2, valid=False)
     learn.fit(1)
-    assert learn.profiler.result.rows[Row('train', 'phase', 'forward')][1]>=2*300
+    assert learn.profiler.result.totals[Action('train', 'loop', 'forward')][1]>=2*300
 
 # ------------------------------------------------------------------------------------------------ whatever is raised where
-def rows_of(learn): return {r:tuple(v) for r,v in learn.profiler.result.rows.items()}
+def rows_of(learn): return {r:tuple(v) for r,v in learn.profiler.result.totals.items()}
 
 @pytest.fixture(scope='module')
 def sound():
@@ -164,7 +167,7 @@ def test_it_works_again_after_an_error_at_any_event(name, error, sound):
     learn,clock = profiled(bomb)
     with pytest.raises(error): learn.fit(1)
     p = learn.profiler.result
-    assert (learn.profiler.live, learn.profiler.busy, p.row, p.scopes)==(False, False, None, [])
+    assert (learn.profiler.active, learn.profiler.in_handler, p.action, p.scopes)==(False, False, None, [])
     assert total(p)==whole(p, clock)
     learn.remove_cb(bomb)
     learn.add_cb(Callback())
@@ -183,11 +186,11 @@ def test_an_interrupt_within_the_profiler(n, sound):
     learn,_ = profiled(Callback(), clock=Interrupted())
     with pytest.raises(KeyboardInterrupt): learn.fit(1)
     learn.fit(1)
-    assert rows_of(learn)==sound and not learn.profiler.live
+    assert rows_of(learn)==sound and not learn.profiler.active
 
 def test_an_interrupt_at_the_end_of_a_handler(sound):
     learn,_ = profiled(Callback())
-    learn.profiler.busy = True   # as if it had come before this could be taken back
+    learn.profiler.in_handler = True   # as if it had come before this could be taken back
     learn.fit(1)
     learn.fit(1)
     assert rows_of(learn)==sound
@@ -219,7 +222,7 @@ def test_cancels_lose_no_time(cancel, name):
     learn,clock = profiled(at(name, throw(cancel()), when=lambda cb: cb.learn.training or name=='before_validate' or 'fit' in name or 'epoch' in name))
     learn.fit(2)
     p = learn.profiler.result
-    assert total(p)==whole(p, clock) and not p.scopes and not learn.profiler.live
+    assert total(p)==whole(p, clock) and not p.scopes and not learn.profiler.active
 
 def test_an_error_in_a_nested_run():
     def nested(cb):
@@ -228,7 +231,7 @@ def test_an_error_in_a_nested_run():
     learn.fit(1)
     p = learn.profiler.result
     assert total(p)==whole(p, clock)
-    assert p.rows[Row('train', 'phase', 'forward')][0]==3
+    assert p.totals[Action('train', 'loop', 'forward')][0]==3
 
 def test_removed_and_added_in_the_middle():
     clock = Clock()
@@ -241,11 +244,11 @@ def test_removed_and_added_in_the_middle():
     swapper = at('after_batch', swap)
     learn.add_cb(swapper)
     learn.fit(3)
-    assert 0<cb.result.rows[Row('train', 'phase', 'forward')][0]<=4
+    assert 0<cb.result.totals[Action('train', 'loop', 'forward')][0]<=4
     learn.remove_cb(swapper)
     learn.add_cb(cb)
     learn.fit(1)
-    assert cb.result.rows[Row('train', 'phase', 'forward')][0]==3 and total(cb.result)==whole(cb.result, clock)
+    assert cb.result.totals[Action('train', 'loop', 'forward')][0]==3 and total(cb.result)==whole(cb.result, clock)
 
 def test_two_at_once():
     learn,clock = profiled(TimerCallback(every=None, clock=(other := Clock())))
@@ -292,7 +295,7 @@ def test_profile_leaves_no_trace_on_the_learner(tmp_path):
         before = (list(learn.cbs), list(learn.recorder.history))
         if trial:
             p = learn.profile(2, n_batches=2, fname=tmp_path/'sub'/'trace.json')
-            assert {r: c for r,(c,_) in p.rows.items() if r.name=='forward'}=={Row('train','phase','forward'): 4, Row('valid','phase','forward'): 4}
+            assert {r: c for r,(c,_) in p.totals.items() if r.name=='forward'}=={Action('train','loop','forward'): 4, Action('valid','loop','forward'): 4}
             assert list(learn.cbs)==before[0]
         learn.fit(1)
         return weights(learn)
@@ -304,7 +307,7 @@ def test_profile_after_an_error():
     w = weights(learn)
     with pytest.raises(ZeroDivisionError): learn.profile(cbs=at('after_step', throw(ZeroDivisionError())))
     assert torch.equal(w, weights(learn)) and not hasattr(learn, 'profiler')
-    assert learn.profile().rows
+    assert learn.profile().totals
 
 @pytest.mark.parametrize('n', (0, -1, 1.5, '3'))
 def test_bad_n_batches(n):
@@ -363,7 +366,7 @@ def test_the_trace_is_well_formed(raises):
 
 def test_the_trace_is_limited():
     learn,_ = profiled()
-    learn.profiler.trace = 5
+    learn.profiler.max_slices = 5
     learn.fit(2)
     p = learn.profiler.result
     assert p.dropped>0 and sum(r.kind!='scope' or r.name=='batch' for r,_,_ in p.slices)<=5
@@ -384,17 +387,17 @@ def test_waiting_for_data(share, told):
     learn,_ = profiled(clock=clock, model=Model(), dls=(Loader(batches(3)), Loader(batches(2))))
     learn.fit(2)
     p = learn.profiler.result
-    assert p.waiting==pytest.approx(share, abs=.001)
+    assert p.wait_fraction==pytest.approx(share, abs=.001)
     assert f'waiting for data: {share:.0%} of it' in repr(p) and f'waiting for data: {share:.0%} of it' in p._repr_html_()
     assert ('num_workers' in p.summary and 'Prefetch' in p.summary)==told
 
-def test_nothing_was_waited_for(): assert Profile().waiting==0 and 'waiting for data: 0%' in repr(Profile())
+def test_nothing_was_waited_for(): assert Profile().wait_fraction==0 and 'waiting for data: 0%' in repr(Profile())
 
 def test_waiting_with_prefetch():
     "What a thread does meanwhile is not waited for; what is waited for is no callback's time"
     learn = learner()
     p = learn.profile(cbs=Prefetch(2, thread=True))
-    assert p.rows[Row('train', 'phase', 'loader wait')][0]==3+1 and p.rows[Row('train', 'callback', 'prefetch', 'before_fetch')][0]==3+1
+    assert p.totals[Action('train', 'loop', 'loader wait')][0]==3+1 and p.totals[Action('train', 'callback', 'prefetch', 'before_fetch')][0]==3+1
 
 def test_the_file_is_json_that_viewers_read(tmp_path):
     "The fields of Chrome's Trace Event Format, in one object, in order of time, and only numbers that JSON has"
@@ -413,8 +416,8 @@ def test_views_agree():
     p = learn.profiler.result
     secs = lambda rows: sum(r['seconds'] for r in rows)
     assert secs(p.callbacks())==pytest.approx(secs(p.callbacks(events=True)))
-    assert secs(p.callbacks())==pytest.approx(secs(r for r in p.phases() if r['phase']=='callbacks'))
-    assert {r['event'] for r in p.events()}=={r.name for r in p.rows if r.kind=='event'}
+    assert secs(p.callbacks())==pytest.approx(secs(r for r in p.actions() if r['action']=='callbacks'))
+    assert {r['event'] for r in p.events()}=={r.name for r in p.totals if r.kind=='event'}
     assert next(r['calls'] for r in p.events() if r['event']=='after_batch')==5
     assert 'callback' in repr(p) and '<table>' in p._repr_html_() and str(Profile())
 
@@ -455,8 +458,8 @@ def test_device_times_wait_once(lag):
         assert FakeEvent.waits==0
         p.finish()
     assert FakeEvent.waits==(lag>0)
-    assert {r.name: t for r,t in p.device.rows.items()}=={'forward': 3., 'loss': 3.} and not p.device.pending
-    assert all('device' in r for r in p.phases()) and 'device s' in repr(p)
+    assert {r.name: t for r,t in p.device.seconds.items()}=={'forward': 3., 'loss': 3.} and not p.device.pending
+    assert all('device' in r for r in p.actions()) and 'device s' in repr(p)
 
 def test_markers():
     "The callbacks' methods can be found in a profile by torch's own profiler"
