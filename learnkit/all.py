@@ -93,7 +93,11 @@ from .observe.loggers import *
 from .observe.tensorboard import *
 from .observe.images import *
 from .observe.bars import *
+from .observe.action_timer import *
+from .observe.trace import *
 from .observe.profile import *
+from .observe.profiler import *
+from .observe.timer import *
 from .observe.interpret import *
 from .observe.tta import *
 from .recovery.state import *

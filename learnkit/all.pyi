@@ -133,7 +133,11 @@ from .observe.loggers import JsonLogger as JsonLogger, MetricsLogger as MetricsL
 from .observe.tensorboard import TensorBoardLogger as TensorBoardLogger
 from .observe.images import ImageLogger as ImageLogger
 from .observe.bars import RichBar as RichBar, ShowGraphCallback as ShowGraphCallback, TqdmBar as TqdmBar
-from .observe.profile import Profile as Profile, ProfileCallback as ProfileCallback, TimerCallback as TimerCallback
+from .observe.action_timer import ActionTimer as ActionTimer
+from .observe.trace import chrome_trace as chrome_trace
+from .observe.profile import Profile as Profile
+from .observe.profiler import ProfileCallback as ProfileCallback
+from .observe.timer import TimerCallback as TimerCallback
 from .observe.interpret import (
     ClassificationInterpretation as ClassificationInterpretation, Interpretation as Interpretation)
 from .observe.tta import AugmentCallback as AugmentCallback, MCDropoutCallback as MCDropoutCallback

@@ -28,10 +28,12 @@ from .observe.loggers import JsonLogger, MetricsLogger
 from .observe.memory_snapshot import MemorySnapshot
 from .observe.observer import LRMonitor, LossMonitor, Observer
 from .observe.optimizer_monitor import OptimizerMonitor
-from .observe.profile import Profile, ProfileCallback, TimerCallback
+from .observe.profile import Profile
+from .observe.profiler import ProfileCallback
 from .observe.stats import ActivationStats
 from .observe.system import MemoryMonitor, SystemMetrics
 from .observe.tensorboard import TensorBoardLogger
+from .observe.timer import TimerCallback
 from .observe.tta import AugmentCallback, MCDropoutCallback
 from .optim.accumulate import GradientAccumulation, GradientClip, MicroBatch
 from .optim.bn_freeze import BnFreeze
@@ -201,8 +203,6 @@ class Learner(Loop):
     """The `OptimizerMonitor`, if it is among the callbacks"""
     profiler: ProfileCallback
     """The `ProfileCallback`, if it is among the callbacks"""
-    timer: TimerCallback
-    """The `TimerCallback`, if it is among the callbacks"""
     activation_stats: ActivationStats
     """The `ActivationStats`, if it is among the callbacks"""
     memory_monitor: MemoryMonitor
@@ -211,6 +211,8 @@ class Learner(Loop):
     """The `SystemMetrics`, if it is among the callbacks"""
     tensor_board_logger: TensorBoardLogger
     """The `TensorBoardLogger`, if it is among the callbacks"""
+    timer: TimerCallback
+    """The `TimerCallback`, if it is among the callbacks"""
     mc_dropout: MCDropoutCallback
     """The `MCDropoutCallback`, if it is among the callbacks"""
     augment: AugmentCallback
@@ -518,17 +520,17 @@ class Learner(Loop):
         n_epoch: int = 1,
         n_batches: int|None = None,
         fname: str|Path|None = None,
-        trace: int = 100000,
+        max_slices: int = 100000,
         cbs: Any = None,
     ) -> Profile:
-        """Train for a trial, and tell where the time went; the Learner stays as it was
+        """Profile a trial fit: returns where the time goes, leaves the Learner as it was; ValueError for a bad `n_batches`
 
         Args:
             n_epoch: epochs to train
-            n_batches: batches an epoch, of training and of validation; None: all
-            fname: a file for the trace
-            trace: slices of phases, callbacks and batches that are kept for it
-            cbs: callbacks for this run only
+            n_batches: batches per epoch to train on, and to validate on; None: all
+            fname: a file for the trace; None: no file
+            max_slices: the number of slices (loop actions, callbacks, batches) to keep for the trace
+            cbs: more callbacks for this run only
         """
         ...
     def tta(
