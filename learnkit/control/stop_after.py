@@ -8,7 +8,7 @@ __all__ = ['StopAfter']
 # %% ../../nbs/535_control.stop_after.ipynb #3542cae8
 from typing import Any
 
-from .every import EveryCallback
+from .every_callback import EveryCallback
 
 # %% ../../nbs/535_control.stop_after.ipynb #e287bb5b
 class StopAfter(EveryCallback):

@@ -11,7 +11,7 @@ from io import BytesIO
 from warnings import warn
 
 from ..callback import Callback
-from ..control.monitor import lower_better
+from ..control.direction import lower_better
 from ..progress import LinesBar, TerminalBar, bar_kinds, display_kind
 from ..extras import pyplot
 

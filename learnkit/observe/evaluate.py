@@ -14,8 +14,9 @@ from fastcore.basics import patch
 from fastcore.foundation import L
 
 from ..events import event, nearest
-from ..control.every import EveryCallback
-from ..control.monitor import Monitor, says_lower
+from ..control.every_callback import EveryCallback
+from ..control.direction import says_lower
+from ..control.monitor import Monitor
 from ..recorder import History, format_time, format_value, silent
 from ..data import as_loader
 from ..learner import Learner

@@ -9,7 +9,7 @@ __all__ = ['ImageLogger']
 from typing import Any, Callable
 
 from ..batch import shapes
-from ..control.every import EveryCallback
+from ..control.every_callback import EveryCallback
 from ..nested import item_find
 from .observer import Observer
 

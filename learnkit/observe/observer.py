@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from ..events import event
-from ..control.every import EveryCallback
+from ..control.every_callback import EveryCallback
 from ..recorder import History
 
 # %% ../../nbs/630_observe.observer.ipynb #1a6c09d4

@@ -14,12 +14,12 @@ from fastcore.basics import store_attr
 
 from ..batch import find_bs
 from ..check import check_whole
-from ..control.clock import Stopwatch, Timed
-from ..control.every import find_tokens
+from ..control.stopwatch import Stopwatch, StopwatchCallback
+from ..control.duration import find_tokens
 from .observer import Observer
 
 # %% ../../nbs/634_observe.speed.ipynb #b627993a
-class SpeedMonitor(Timed, Observer):
+class SpeedMonitor(StopwatchCallback, Observer):
     "Logs throughput: batches, items (`samples_per_sec`), tokens and FLOPs a second (after Composer's `SpeedMonitor`)"
     order,saves = Observer.order,(*Observer.saves,'watch')
     def __init__(self,
@@ -71,7 +71,7 @@ class SpeedMonitor(Timed, Observer):
         return {**{f'{k}_per_sec':v for k,v in rates.items()}, **mfu, 'train_seconds':self.watch.seconds}
 
 # %% ../../nbs/634_observe.speed.ipynb #eafa8ea4
-class RuntimeEstimator(Timed, Observer):
+class RuntimeEstimator(StopwatchCallback, Observer):
     "Logs the estimated time until the end of the run, in seconds, as `remaining` (after Composer's `RuntimeEstimator`)"
     order,saves = Observer.order,Observer.saves
     def __init__(self,

@@ -9,15 +9,18 @@ from torch.utils.data import BatchSampler, DataLoader, Dataset, IterableDataset,
 
 from learnkit.all import Adam, AvgMetric, Callback, L, Learner, Recorder, TrainEvalCallback, get_random_states, set_random_states, set_seed
 from learnkit.recovery.checkpoint import CheckpointCallback
-from learnkit.control.every import Every, ValidateEvery
+from learnkit.control.every import Every
+from learnkit.control.validate_every import ValidateEvery
 from learnkit.optim.accumulate import GradientAccumulation, GradientClip, MicroBatch
 from learnkit.optim.ema import EMACallback
 from learnkit.optim.mixup import MixUp
-from learnkit.control.on import Filter, OnCallback
+from learnkit.control.handlers import Filter, OnCallback
 from learnkit.optim.precision import MixedPrecision
 from learnkit.optim.torch_scheduler import TorchScheduler
 from learnkit.feed.short_epoch import ShortEpochCallback
-from learnkit.control.tracker import EarlyStoppingCallback, ReduceLROnPlateau, SaveModelCallback, TerminateOnNaNCallback
+from learnkit.control.early_stopping import EarlyStoppingCallback, TerminateOnNaNCallback
+from learnkit.control.plateau import ReduceLROnPlateau
+from learnkit.control.save_model import SaveModelCallback
 from learnkit.recovery.state import checkpoint_info, checkpoints, newest_checkpoint, plain, read_checkpoint, write_checkpoint
 from learnkit.feed.order import Ordered
 

@@ -12,7 +12,7 @@ from learnkit.recovery.checkpoint import CheckpointCallback
 from learnkit.optim.ema import EMACallback
 from learnkit.optim.precision import MixedPrecision
 from learnkit.recorder import NonFiniteLoss, weights_finite
-from learnkit.control.tracker import TerminateOnNaNCallback
+from learnkit.control.early_stopping import TerminateOnNaNCallback
 from learnkit.recovery.nonfinite import Before, ReplayOnOOM, RollBackOnNaN, SkipNaN, all_finite
 from learnkit.recovery.state import checkpoints, read_checkpoint
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies as st
 import learnkit.observe.bars as bars
 from learnkit.observe.bars import RichBar, ShowGraphCallback
 from learnkit.events import CancelBatch, CancelEpoch, CancelFit, CancelTrain, CancelValid
-from learnkit.control.every import ValidateEvery
+from learnkit.control.validate_every import ValidateEvery
 from learnkit.progress import LinesBar, ProgressCallback, bar_kinds
 from learnkit.data import DataLoaders
 from test_calls import FIRST, N, Batches, Reads

@@ -13,7 +13,9 @@ from learnkit.events import CancelFit
 from learnkit.observe.evaluate import Evaluator, Watched
 from learnkit.control.monitor import Monitor
 from learnkit.recorder import silent
-from learnkit.control.tracker import EarlyStoppingCallback, SaveModelCallback, TrackerCallback
+from learnkit.control.early_stopping import EarlyStoppingCallback
+from learnkit.control.save_model import SaveModelCallback
+from learnkit.control.tracker import TrackerCallback
 from learnkit.learner import Learner
 from learnkit.metric import AvgMetric
 from learnkit.metrics import mae, rmse

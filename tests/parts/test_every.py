@@ -10,7 +10,9 @@ import learnkit.control.every as module
 import learnkit.predict
 from learnkit.callback import Callback
 from learnkit.events import CancelBatch, CancelEpoch, CancelTrain, CancelFit
-from learnkit.control.every import Every, EveryCallback, ValidateEvery, parse_every
+from learnkit.control.every import Every, parse_every
+from learnkit.control.every_callback import EveryCallback
+from learnkit.control.validate_every import ValidateEvery
 from learnkit.progress import ProgressCallback
 from learnkit.recorder import silent
 from learnkit.data import DataLoaders
@@ -26,7 +28,7 @@ quick = settings(max_examples=40, deadline=None)
 def test_whole_numbers(unit, n): assert parse_every(f'{n}{unit}')==(n, unit)
 
 @given(st.sampled_from('smh'), st.decimals('0.01', 1000, places=2))
-def test_times(unit, d): assert parse_every(f'{d}{unit}')==(float(d), unit)
+def test_times(unit, d): assert parse_every(f'{d}{unit}')==(float(d)*dict(s=1, m=60, h=3600)[unit], 's')
 
 @given(st.sampled_from(['ep','ba','sp','tok']), st.integers(1, 99), st.integers(0, 9))
 def test_powers_of_ten(unit, n, e): assert parse_every(f'{n}e{e}{unit}')==(n*10**e, unit)

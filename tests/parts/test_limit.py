@@ -8,10 +8,11 @@ from torch.utils.data import DataLoader, TensorDataset
 from learnkit.recovery.checkpoint import CheckpointCallback
 from learnkit.callback import Callback
 from learnkit.events import CancelBatch, CancelFit, CancelValid
-from learnkit.control.every import EveryCallback, ValidateEvery
+from learnkit.control.every_callback import EveryCallback
+from learnkit.control.validate_every import ValidateEvery
 from learnkit.feed.limit import LimitBatches, OverfitBatches, SanityCheck, n_batches
 from learnkit.recorder import silent
-from learnkit.control.tracker import SaveModelCallback
+from learnkit.control.save_model import SaveModelCallback
 from learnkit.data import DataLoaders
 from learnkit.learner import Learner
 from learnkit.metric import AvgMetric

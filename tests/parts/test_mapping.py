@@ -11,7 +11,7 @@ import learnkit.predict
 from learnkit.recovery.checkpoint import CheckpointCallback
 from learnkit.callback import Callback
 from learnkit.events import CancelBatch, CancelEpoch, CancelTrain
-from learnkit.control.every import ValidateEvery
+from learnkit.control.validate_every import ValidateEvery
 from learnkit.feed.limit import LimitBatches
 from learnkit.feed.mapping import CheckEvents, ItemIndices, MapInputs, MapOutputs, MoveModules, renamed, says_indices
 from learnkit.recorder import silent

@@ -5,11 +5,11 @@ import pytest, torch
 from hypothesis import given, settings, strategies as st
 from torch import nn
 from torch.optim import SGD, Adam
-import learnkit.observe.system as system, learnkit.observe.speed as speed_module, learnkit.control.clock as timing
+import learnkit.observe.system as system, learnkit.observe.speed as speed_module, learnkit.control.stopwatch as timing
 from learnkit.recovery.checkpoint import CheckpointCallback
 from learnkit.callback import Callback
 from learnkit.events import CancelBatch, CancelEpoch, CancelFit, CancelStep, event
-from learnkit.control.every import ValidateEvery
+from learnkit.control.validate_every import ValidateEvery
 from learnkit.observe.optimizer_monitor import OptimizerMonitor
 from learnkit.observe.system import MemoryMonitor, SystemMetrics
 from learnkit.speed.free_outputs import FreeOutputs

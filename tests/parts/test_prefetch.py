@@ -13,7 +13,7 @@ from learnkit.callback import Callback
 from learnkit.feed import prefetch
 from learnkit.recovery.checkpoint import CheckpointCallback
 from learnkit.events import CancelBatch, CancelEpoch, CancelFit, CancelTrain, CancelValid, event
-from learnkit.control.every import ValidateEvery
+from learnkit.control.validate_every import ValidateEvery
 from learnkit.feed.limit import LimitBatches
 from learnkit.feed.mapping import ItemIndices
 from learnkit.feed.prefetch import Ahead, Lane, Prefetch, is_ordinary, lane_to, leaves, made_elsewhere

@@ -9,7 +9,7 @@ from torch import nn
 from learnkit.callback import Callback
 from learnkit.dispatcher import Dispatcher
 from learnkit.events import CancelBatch, CancelEpoch, CancelFit, CancelTrain, CancelValid, event
-from learnkit.control.every import ValidateEvery
+from learnkit.control.validate_every import ValidateEvery
 from learnkit.feed.prefetch import Prefetch
 from learnkit.progress import ProgressCallback
 from learnkit.recorder import silent

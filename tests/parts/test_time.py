@@ -4,17 +4,20 @@ import pytest, torch
 from hypothesis import given, settings, strategies as st
 from torch import nn
 from torch.optim import SGD
-import learnkit.control.clock as module
+import learnkit.control.stopwatch as module
 from learnkit.callback import Callback
 from learnkit.dispatcher import Dispatcher
 from learnkit.events import CancelEpoch, CancelFit, event
-from learnkit.control.every import Every, ValidateEvery
+from learnkit.control.every import Every
+from learnkit.control.validate_every import ValidateEvery
 import learnkit.inference
 from learnkit.recorder import silent
 from learnkit.data import DataLoaders
 from learnkit.learner import Learner
 from learnkit.control.stop_after import StopAfter
-from learnkit.control.clock import Clock, Stopwatch, Time, Timestamp
+from learnkit.control.clock import Clock, Timestamp
+from learnkit.control.duration import Time
+from learnkit.control.stopwatch import Stopwatch
 from toys import at, batches, learner, model, throw, weights
 
 quick = settings(max_examples=50, deadline=None)

@@ -6,11 +6,14 @@ from torch import nn
 from torch.optim import SGD, Adam
 from learnkit.callback import Callback
 from learnkit.events import CancelEpoch, CancelFit, CancelTrain, CancelValid, event
-from learnkit.control.every import ValidateEvery
-from learnkit.control.monitor import Monitor, lower_better, mk_comp, says_lower
+from learnkit.control.validate_every import ValidateEvery
+from learnkit.control.direction import lower_better, mk_comp, says_lower
+from learnkit.control.monitor import Monitor
 from learnkit.recorder import silent
-from learnkit.control.tracker import (EarlyStoppingCallback, OnBetter, ReduceLROnPlateau, SaveModelCallback, TerminateOnNaNCallback,
-                                       ThresholdStopper, TrackerCallback)
+from learnkit.control.early_stopping import EarlyStoppingCallback, TerminateOnNaNCallback, ThresholdStopper
+from learnkit.control.plateau import ReduceLROnPlateau
+from learnkit.control.save_model import SaveModelCallback
+from learnkit.control.tracker import OnBetter, TrackerCallback
 from learnkit.learner import Learner
 from learnkit.metric import AvgMetric
 from learnkit.metrics import Perplexity, accuracy, error_rate, mae, mse, rmse
@@ -245,7 +248,7 @@ def test_plateau_and_a_schedule():
     with pytest.warns(UserWarning, match='a schedule sets them too'): learn.fit(4)
 
 @pytest.mark.parametrize('make,words', [
-    (lambda: EarlyStoppingCallback(patience=0), 'patience is a number of epochs, 1 or more'),
+    (lambda: EarlyStoppingCallback(patience=0), '`patience` must be a number of epochs, 1 or more'),
     (lambda: EarlyStoppingCallback(patience=-2), '1 or more'),
     (lambda: EarlyStoppingCallback(patience=1.5), '1 or more'),
     (lambda: ReduceLROnPlateau(patience=0), '1 or more'),
