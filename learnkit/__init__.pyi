@@ -19,10 +19,10 @@ from .metrics import (
     Perplexity as Perplexity, accuracy as accuracy, accuracy_multi as accuracy_multi, error_rate as error_rate,
     exp_rmspe as exp_rmspe, mae as mae, mse as mse, msle as msle, perplexity as perplexity, rmse as rmse, top_k_accuracy
     as top_k_accuracy)
-from .control.on import on as on
-from .control.tracker import EarlyStoppingCallback as EarlyStoppingCallback
-from .control.tracker import ReduceLROnPlateau as ReduceLROnPlateau
-from .control.tracker import SaveModelCallback as SaveModelCallback
+from .control.handlers import on as on
+from .control.early_stopping import EarlyStoppingCallback as EarlyStoppingCallback
+from .control.plateau import ReduceLROnPlateau as ReduceLROnPlateau
+from .control.save_model import SaveModelCallback as SaveModelCallback
 from .data import DataLoaders as DataLoaders
 from .learner import Learner as Learner
 from .progress import CSVLogger as CSVLogger

@@ -107,17 +107,22 @@ from .optim.bn_freeze import BnFreeze as BnFreeze, bn_types as bn_types, set_bn_
 from .optim.rnn import (
     ModelResetter as ModelResetter, RNNCallback as RNNCallback, RNNRegularizer as RNNRegularizer, rnn_cbs as rnn_cbs)
 from .optim.mixup import CutMix as CutMix, MixHandler as MixHandler, MixUp as MixUp
-from .control.every import (
-    Every as Every, EveryCallback as EveryCallback, ValidateEvery as ValidateEvery, parse_every as parse_every,
-    parse_time as parse_time)
-from .control.clock import Clock as Clock, Stopwatch as Stopwatch, Time as Time, Timed as Timed, Timestamp as Timestamp
-from .control.monitor import Monitor as Monitor, lower_better as lower_better, mk_comp as mk_comp
-from .control.tracker import (
-    EarlyStoppingCallback as EarlyStoppingCallback, OnBetter as OnBetter, ReduceLROnPlateau as ReduceLROnPlateau,
-    SaveModelCallback as SaveModelCallback, TerminateOnNaNCallback as TerminateOnNaNCallback, ThresholdStopper as
-    ThresholdStopper, TrackerCallback as TrackerCallback)
+from .control.duration import Time as Time
+from .control.every import Every as Every, parse_every as parse_every
+from .control.every_callback import EveryCallback as EveryCallback
+from .control.validate_every import ValidateEvery as ValidateEvery
+from .control.stopwatch import Stopwatch as Stopwatch, StopwatchCallback as StopwatchCallback
+from .control.clock import Clock as Clock, Timestamp as Timestamp
+from .control.direction import lower_better as lower_better, mk_comp as mk_comp
+from .control.monitor import Monitor as Monitor
 from .control.stop_after import StopAfter as StopAfter
-from .control.on import Filter as Filter, Filtered as Filtered, OnCallback as OnCallback
+from .control.tracker import OnBetter as OnBetter, TrackerCallback as TrackerCallback
+from .control.early_stopping import (
+    EarlyStoppingCallback as EarlyStoppingCallback, TerminateOnNaNCallback as TerminateOnNaNCallback, ThresholdStopper
+    as ThresholdStopper)
+from .control.save_model import SaveModelCallback as SaveModelCallback
+from .control.plateau import ReduceLROnPlateau as ReduceLROnPlateau
+from .control.handlers import Filter as Filter, Filtered as Filtered, OnCallback as OnCallback
 from .control.cycle import CheckpointEvents as CheckpointEvents, Cycles as Cycles
 from .control.batch_events import BatchEvents as BatchEvents
 from .observe.evaluate import Evaluator as Evaluator, Watched as Watched

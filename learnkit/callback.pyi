@@ -164,7 +164,7 @@ class Callback:
         ...
     @property
     def time(self) -> Timestamp:
-        """How far the run is, counted by a `Clock` among the callbacks"""
+        """How far the run is, as counted by a `Clock` among the callbacks. Raises AttributeError if there is none."""
         ...
     @property
     def indices(self) -> list[Any]|None:

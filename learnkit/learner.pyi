@@ -7,13 +7,16 @@ from fastcore.foundation import L as _L
 from ._fastcore import AttrDict, L
 from .builtin import DropPadding, FetchPredsCallback, GatherPredsCallback, TrainEvalCallback
 from .control.batch_events import BatchEvents
-from .control.clock import Clock, Timed, Timestamp
+from .control.clock import Clock, Timestamp
 from .control.cycle import CheckpointEvents, Cycles
-from .control.every import EveryCallback, ValidateEvery
+from .control.early_stopping import EarlyStoppingCallback, TerminateOnNaNCallback, ThresholdStopper
+from .control.every_callback import EveryCallback
+from .control.plateau import ReduceLROnPlateau
+from .control.save_model import SaveModelCallback
 from .control.stop_after import StopAfter
-from .control.tracker import (
-    EarlyStoppingCallback, OnBetter, ReduceLROnPlateau, SaveModelCallback, TerminateOnNaNCallback, ThresholdStopper,
-    TrackerCallback)
+from .control.stopwatch import StopwatchCallback
+from .control.tracker import OnBetter, TrackerCallback
+from .control.validate_every import ValidateEvery
 from .data import DataLoaders
 from .feed.limit import LimitBatches, OverfitBatches, SanityCheck
 from .feed.mapping import CheckEvents, ItemIndices, MapInputs, MapOutputs, MoveModules
@@ -133,34 +136,34 @@ class Learner(Loop):
     """The `DropPadding`, if it is among the callbacks"""
     batch_events: BatchEvents
     """The `BatchEvents`, if it is among the callbacks"""
-    timed: Timed
-    """The `Timed`, if it is among the callbacks"""
     clock: Clock
     """The `Clock`, if it is among the callbacks"""
     checkpoint_events: CheckpointEvents
     """The `CheckpointEvents`, if it is among the callbacks"""
     cycles: Cycles
     """The `Cycles`, if it is among the callbacks"""
-    every: EveryCallback
-    """The `EveryCallback`, if it is among the callbacks"""
-    validate_every: ValidateEvery
-    """The `ValidateEvery`, if it is among the callbacks"""
-    stop_after: StopAfter
-    """The `StopAfter`, if it is among the callbacks"""
-    terminate_on_na_n: TerminateOnNaNCallback
-    """The `TerminateOnNaNCallback`, if it is among the callbacks"""
-    tracker: TrackerCallback
-    """The `TrackerCallback`, if it is among the callbacks"""
-    on_better: OnBetter
-    """The `OnBetter`, if it is among the callbacks"""
     early_stopping: EarlyStoppingCallback
     """The `EarlyStoppingCallback`, if it is among the callbacks"""
     threshold_stopper: ThresholdStopper
     """The `ThresholdStopper`, if it is among the callbacks"""
-    save_model: SaveModelCallback
-    """The `SaveModelCallback`, if it is among the callbacks"""
+    terminate_on_na_n: TerminateOnNaNCallback
+    """The `TerminateOnNaNCallback`, if it is among the callbacks"""
+    every: EveryCallback
+    """The `EveryCallback`, if it is among the callbacks"""
     reduce_lr_on_plateau: ReduceLROnPlateau
     """The `ReduceLROnPlateau`, if it is among the callbacks"""
+    save_model: SaveModelCallback
+    """The `SaveModelCallback`, if it is among the callbacks"""
+    stop_after: StopAfter
+    """The `StopAfter`, if it is among the callbacks"""
+    stopwatch: StopwatchCallback
+    """The `StopwatchCallback`, if it is among the callbacks"""
+    tracker: TrackerCallback
+    """The `TrackerCallback`, if it is among the callbacks"""
+    on_better: OnBetter
+    """The `OnBetter`, if it is among the callbacks"""
+    validate_every: ValidateEvery
+    """The `ValidateEvery`, if it is among the callbacks"""
     limit_batches: LimitBatches
     """The `LimitBatches`, if it is among the callbacks"""
     overfit_batches: OverfitBatches
@@ -345,7 +348,7 @@ class Learner(Loop):
     def __setstate__(self, d: Any) -> None: ...
     @property
     def time(self) -> Timestamp:
-        """How far the run is, counted by a `Clock` among the callbacks"""
+        """How far the run is, as counted by a `Clock` among the callbacks. Raises AttributeError if there is none."""
         ...
     @classmethod
     def on(

@@ -1,73 +1,40 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
-"""How far a run is, in epochs, batches, samples, tokens and hours; amounts of these to reckon with"""
+"""`learn.time`: the epochs, batches, items, tokens and seconds that are done"""
 from dataclasses import dataclass
 from functools import total_ordering
-from ..callback import Callback
+from .duration import Time
+from .stopwatch import Stopwatch, StopwatchCallback
 from typing import Any
 
-__all__ = ['Time', 'Timestamp', 'Stopwatch', 'Timed', 'Clock']
-@total_ordering
-class Time:
-    """An amount of training, such as '2ep', '500ba', '10000sp', '3e4tok', '0.1dur' or '1h30m' (Composer's `Time`)"""
-    __hash__: Any
-    value: float
-    unit: str|None
-    def __init__(self, value: Any, unit: str|None = None) -> None:
-        """An amount of training, such as '2ep', '500ba', '10000sp', '3e4tok', '0.1dur' or '1h30m' (Composer's `Time`)
-
-        Args:
-            value: text such as '500ba', another `Time`, or a number if there is a `unit`
-            unit: 'ep' (epochs), 'ba' (batches), 'sp' (samples), 'tok' (tokens), 'dur' (part of the run), 's', 'm' or 'h'
-        """
-        ...
-    def _same(self, o: Any) -> Any:
-        """The value of `o`, which is to be of the same unit"""
-        ...
-    def __eq__(self, o: Any) -> bool: ...
-    def __lt__(self, o: Any) -> bool: ...
-    def __add__(self, o: Any) -> Any: ...
-    def __radd__(self, o: Any) -> Any: ...
-    def __sub__(self, o: Any) -> Any: ...
-    def __rsub__(self, o: Any) -> Any: ...
-    def __mod__(self, o: Any) -> Any: ...
-    def __floordiv__(self, o: Any) -> Any: ...
-    def __neg__(self) -> Any: ...
-    def __bool__(self) -> bool: ...
-    def __str__(self) -> str: ...
-    def __repr__(self) -> str: ...
-    def __mul__(self, k: Any) -> Time:
-        """`k` times as much, or the part `k` of it ('0.1dur')"""
-        ...
-    __rmul__ = __mul__
-    def __truediv__(self, o: Any) -> Any:
-        """The ratio to another `Time`; or a part of this one, if `o` is a number"""
-        ...
-def _amount(v: Any) -> Any: ...
-_names: dict[Any, Any]
+__all__ = ['Timestamp', 'Clock']
+_fields: dict[Any, Any]
 @total_ordering
 @dataclass(frozen=True, eq=False)
 class Timestamp:
     """How far a run is; compares with an amount of any unit, as in `learn.time >= '500ba'` (Composer's `Timestamp`)"""
     epoch: int
-    """epochs that are over"""
+    """epochs that are done"""
     batch: int
-    """training batches that are through"""
+    """training batches that are done"""
     sample: int
-    """and samples"""
+    """training items that are done, under Composer's name"""
     token: int|None
-    """and tokens; None if the batches are no texts"""
+    """tokens that are done; None if the batches are not texts"""
     seconds: float
     """of training, without validation"""
     dur: float
-    """part of the run, from 0 to 1"""
+    """fraction of the run, from 0 to 1"""
     batch_in_epoch: int
-    """the same since this epoch began"""
+    """batches of this epoch"""
     sample_in_epoch: int
+    """items of this epoch"""
     token_in_epoch: int|None
+    """tokens of this epoch"""
     seconds_in_epoch: float
+    """seconds of this epoch"""
     __hash__: Any
     def __getitem__(self, unit: str) -> Time:
-        """How much of `unit` is done
+        """Return how much is done, in `unit`. Raises KeyError for an unknown unit, ValueError if tokens are not counted.
 
         Args:
             unit: 'ep', 'ba', 'sp', 'tok', 's' or 'dur'
@@ -75,42 +42,8 @@ class Timestamp:
         ...
     def __eq__(self, o: Any) -> bool: ...
     def __lt__(self, o: Any) -> bool: ...
-class Stopwatch:
-    """Counts the seconds between `start` and `stop`, in sum"""
-    total: Any
-    since: Any
-    def __init__(self) -> None: ...
-    def start(self) -> None:
-        """Run, if it does not yet"""
-        ...
-    def stop(self) -> bool:
-        """Stand still; says whether it ran"""
-        ...
-    @property
-    def seconds(self) -> float:
-        """What it shows"""
-        ...
-    def state_dict(self) -> dict[Any, Any]:
-        """The seconds so far"""
-        ...
-    def load_state_dict(self, state: dict[Any, Any]) -> None:
-        """Show these, and stand still"""
-        ...
-class Timed(Callback):
-    """Has a `watch` that shows the seconds of training"""
-    modes: tuple[Any, ...]
-    run_valid: bool
-    ran: Any
-    def hears(self, name: str) -> bool:
-        """A validation is heard in whatever mode it is made"""
-        ...
-    def before_train(self) -> None: ...
-    def before_validate(self) -> None: ...
-    def after_validate(self) -> None: ...
-    def after_train(self) -> None: ...
-    after_cancel_epoch = after_train
-class Clock(Timed):
-    """Counts epochs, batches, samples, tokens and seconds: `learn.time`"""
+class Clock(StopwatchCallback):
+    """Counts epochs, batches, items, tokens and seconds of training: `learn.time`"""
     order: int
     saves: tuple[Any, ...]
     loaded: bool
@@ -130,5 +63,9 @@ class Clock(Timed):
         """How far the run is"""
         ...
     def load_state_dict(self, state: dict[Any, Any]) -> None:
-        """Go on from there"""
+        """Continue from `state`, in the fit that comes next
+
+        Args:
+            state: what `state_dict` returned
+        """
         ...

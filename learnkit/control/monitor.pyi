@@ -1,43 +1,18 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
-"""Which number is watched, which way is better, and what was the best so far"""
+"""Watch a column of the Recorder, or a function of the Learner, and keep the best value so far"""
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ['lower_better', 'mk_comp', 'Monitor']
-_lower: set[Any]
-_higher: set[Any]
-def lower_better(name: str) -> bool|None:
-    """Whether a lower value is better, judged by the name; None if that does not tell
-
-    Args:
-        name: of a loss or a metric
-    """
-    ...
-_says: dict[Any, Any]
-def says_lower(metric: Any) -> bool|None:
-    """Whether a lower value is better, as the metric says itself; None if it says nothing
-
-    Args:
-        metric: a `Metric`, or what one is made of
-    """
-    ...
-_comps: dict[Any, Any]
-def mk_comp(comp: str|Callable[..., Any]) -> tuple[Any, ...]:
-    """`(f, lower)`: a function of two floats, and whether it prefers the lower one
-
-    Args:
-        comp: 'min', 'max', or comp(a,b) -> whether a is better than b
-    """
-    ...
+__all__ = ['Monitor']
 def func_name(f: Any) -> str:
-    """What `f` is called
+    """Return the name of a function, or of an object's class
 
     Args:
-        f: a function, also a `partial` of one, or an object
+        f: a function, a `partial` of one, or an object
     """
     ...
 class Monitor:
-    """Watches a column of the Recorder, or a function of the Learner, and knows the best value so far"""
+    """Keeps the best value so far of a metric, of another column of the Recorder, or of a function of the Learner"""
     monitor: str|Callable[..., Any]|None
     asked: str|Callable[..., Any]|None
     min_delta: float
@@ -55,42 +30,68 @@ class Monitor:
         min_delta: float = 0.0,
         nan: str = 'worse',
     ) -> None:
-        """Watches a column of the Recorder, or a function of the Learner, and knows the best value so far
+        """Keeps the best value so far of a metric, of another column of the Recorder, or of a function of the Learner
 
         Args:
-            monitor: a column of the Recorder, its metric, a function of the Learner, or None: valid_loss or train_loss
-            comp: 'min' or 'max', or a function such as `np.less`; None: as the metric or its name says
-            min_delta: by more than this must a value be better to count
-            nan: a NaN is 'worse' than everything, to 'skip', or a reason to 'raise'
+            monitor: a column, metric or function of the Learner; None: valid_loss
+            comp: 'min', 'max' or a function such as `np.less`; None: as the metric says
+            min_delta: a value must be better by more than this to count
+            nan: a NaN is 'worse' than everything, or 'skip' it, or 'raise' an error
         """
         ...
     def start(self, learn: Any) -> None:
-        """Before training: is there such a column, and which way is better? Raises ValueError if not"""
+        """Find the column and the direction, before training. Raises ValueError if there is none, or it is unclear.
+
+        Args:
+            learn: the Learner, in `before_fit`
+        """
         ...
     def reset(self) -> None:
         """Forget the best value"""
         ...
     def value(self, learn: Any) -> float|None:
-        """The value now, at the end of an epoch; None if there is none"""
+        """Return the value now; None if there is none. Raises TypeError if it is not a number.
+
+        Args:
+            learn: the Learner, at the end of an epoch
+        """
         ...
     def number(self, v: Any) -> float|None:
-        """`v` as a number. Raises TypeError if it is none that could be watched."""
+        """Return `v` as a float. Raises TypeError if it is not a number.
+
+        Args:
+            v: a number, a tensor with one element, or None
+        """
         ...
     def better(self, value: float) -> bool:
-        """Is `value` better than the best so far, by more than `min_delta`?"""
+        """Whether `value` is better than the best so far, by more than `min_delta`
+
+        Args:
+            value: a value, not NaN
+        """
         ...
     def update(self, value: float|None) -> bool|None:
-        """Take in a value: is it the new best? None if there is nothing to judge"""
+        """Keep `value` if it is the best; return whether it is, None without a value. Raises ValueError as `nan` says.
+
+        Args:
+            value: the new value; None if there is none
+        """
         ...
     def state_dict(self) -> dict[Any, Any]:
-        """The best value so far"""
+        """Return the best value so far"""
         ...
     def load_state_dict(self, state: dict[Any, Any]) -> None:
-        """Go on from that best value"""
+        """Continue from the best value of `state`
+
+        Args:
+            state: what `state_dict` returned
+        """
         ...
     def __repr__(self) -> str: ...
     def _column(self, learn: Any) -> Any:
-        """The column that is watched; None if it's a function of the Learner"""
+        """The column to watch; None for a function of the Learner"""
         ...
-    def _stands_for(self, metric: Any) -> Any: ...
+    def _is_metric(self, metric: Any) -> Any:
+        """Whether `monitor` is this metric, or the function that it was made of"""
+        ...
     def _lower(self, learn: Any) -> Any: ...

@@ -1,6 +1,6 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
 """Stop the fit after a number of batches, samples or epochs, or after a time: 500 batches, 30 minutes"""
-from .every import EveryCallback
+from .every_callback import EveryCallback
 from typing import Any
 
 __all__ = ['StopAfter']

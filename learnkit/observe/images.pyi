@@ -1,7 +1,7 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
 """Logs images at intervals: the inputs of the batch, or what a function makes of them"""
 from collections.abc import Callable
-from ..control.every import EveryCallback
+from ..control.every_callback import EveryCallback
 from typing import Any
 
 __all__ = ['ImageLogger']

@@ -1,7 +1,7 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
 """Measures numbers of a run at intervals, keeps them as rows, and passes them to the loggers"""
 import torch
-from ..control.every import EveryCallback
+from ..control.every_callback import EveryCallback
 from ..recorder import History
 from typing import Any
 

@@ -1,12 +1,12 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
 """Logs the training speed (batches, items, tokens and FLOPs a second) and the remaining time of the run"""
 from collections.abc import Callable
-from ..control.clock import Stopwatch, Timed
+from ..control.stopwatch import Stopwatch, StopwatchCallback
 from .observer import Observer
 from typing import Any
 
 __all__ = ['SpeedMonitor', 'RuntimeEstimator']
-class SpeedMonitor(Timed, Observer):
+class SpeedMonitor(StopwatchCallback, Observer):
     """Logs throughput: batches, items (`samples_per_sec`), tokens and FLOPs a second (after Composer's `SpeedMonitor`)"""
     order: Any
     saves: tuple[Any, ...]
@@ -41,7 +41,7 @@ class SpeedMonitor(Timed, Observer):
     def measure(self) -> dict[Any, Any]|None:
         """Return the mean rates over the window; None before the first batch"""
         ...
-class RuntimeEstimator(Timed, Observer):
+class RuntimeEstimator(StopwatchCallback, Observer):
     """Logs the estimated time until the end of the run, in seconds, as `remaining` (after Composer's `RuntimeEstimator`)"""
     order: Any
     saves: Any

@@ -1,0 +1,61 @@
+# Made by nbs/_stubs.py from the modules: `make lib` writes it again.
+"""`SaveModelCallback`: the weights of the best epoch, or a file every so often"""
+from collections.abc import Callable
+from .every import Every
+from .tracker import TrackerCallback
+from pathlib import Path
+from typing import Any
+
+__all__ = ['SaveModelCallback']
+class SaveModelCallback(TrackerCallback):
+    """Saves the model when it is the best so far, and loads the best at the end of the fit; or saves it every so often"""
+    order: Any
+    run_valid: bool
+    saves: tuple[Any, ...]
+    every: Every
+    saved: str|None
+    fname: str
+    every_epoch: int|bool
+    at_end: bool
+    with_opt: bool
+    def __init__(
+        self,
+        monitor: str|Callable[..., Any]|None = 'valid_loss',
+        comp: str|Callable[..., Any]|None = None,
+        min_delta: float = 0.0,
+        fname: str = 'model',
+        every_epoch: int|bool = False,
+        at_end: bool = False,
+        with_opt: bool = False,
+        reset_on_fit: bool = True,
+        every: Any = None,
+        nan: str = 'worse',
+    ) -> None:
+        """Saves the model when it is the best so far, and loads the best at the end of the fit; or saves it every so often
+
+        Args:
+            monitor: a column, metric or function of the Learner; None: valid_loss
+            comp: 'min', 'max' or a function such as `np.less`; None: as the metric says
+            min_delta: a value must be better by more than this to count
+            fname: name of the file, in `learn.path/learn.model_dir`
+            every_epoch: save every n-th epoch, beginning with the first, however good it is
+            at_end: at the end save the model as it is then, instead of loading the best
+            with_opt: save and load the optimizer's state too?
+            reset_on_fit: forget the best value when a fit begins?
+            every: save every so often, however good it is: text such as '500ba' or '30m'
+            nan: a NaN is 'worse' than everything, or 'skip' it, or 'raise' an error
+        """
+        ...
+    @property
+    def last_saved_path(self) -> Path|None:
+        """The file that this run wrote last"""
+        ...
+    def before_fit(self) -> None: ...
+    def reset(self) -> None: ...
+    def _save(self, name: Any) -> None: ...
+    def _save_now(self) -> None: ...
+    def after_batch(self) -> None: ...
+    def after_epoch(self) -> None: ...
+    def after_fit(self) -> None: ...
+    def _finish(self) -> None: ...
+    def cleanup(self) -> None: ...

@@ -1,0 +1,28 @@
+# Made by nbs/_stubs.py from the modules: `make lib` writes it again.
+"""Validate every 500 batches, and add a row to the table"""
+from .every_callback import EveryCallback
+from ..recorder import History
+from typing import Any
+
+__all__ = ['ValidateEvery']
+class ValidateEvery(EveryCallback):
+    """Validates within the fit every so many batches, items or minutes, and records a row"""
+    saves: tuple[Any, ...]
+    history: History
+    ds_idx: int
+    dl: Any
+    first: Any
+    def __init__(self, every: Any, ds_idx: int = 1, dl: Any = None) -> None:
+        """Validates within the fit every so many batches, items or minutes, and records a row
+
+        Args:
+            every: how often: text such as '500ba' or '30m', a number of epochs, or a function of the Learner
+            ds_idx: which loader of `dls`
+            dl: this loader instead
+        """
+        ...
+    def before_fit(self) -> None: ...
+    def before_epoch(self) -> None: ...
+    def act(self) -> None:
+        """Validate, and add a row to the history and the table"""
+        ...
