@@ -14,7 +14,8 @@ from warnings import warn
 import torch
 from fastcore.basics import patch
 
-from ..optim.accumulate import GradientAccumulation, MicroBatch, n_items, opt_params
+from ..optim.accumulate import GradientAccumulation, n_items, opt_params
+from ..optim.micro_batch import MicroBatch
 from ..callback import Callback
 from ..events import CancelBatch, CancelFit, CancelStep, event
 from ..control.every import Every

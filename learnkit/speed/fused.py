@@ -15,7 +15,8 @@ import torch
 from fastcore.basics import patch
 from torch.utils._pytree import tree_map
 
-from ..optim.accumulate import GradientClip, opt_params
+from ..optim.accumulate import opt_params
+from ..optim.clip import GradientClip
 from ..callback import Callback
 from ..events import CancelBatch, event
 from ..optim.precision import MixedPrecision

@@ -7,7 +7,9 @@ from torch import nn
 from torch.utils.data import DataLoader, Dataset
 
 from learnkit.all import Adam, Callback, CancelBatch, CancelFit, DataLoaders, Learner, Recorder, TrainEvalCallback, event, get_random_states, set_seed
-from learnkit.optim.accumulate import GradientAccumulation, GradientClip, MicroBatch
+from learnkit.optim.accumulate import GradientAccumulation
+from learnkit.optim.clip import GradientClip
+from learnkit.optim.micro_batch import MicroBatch
 from learnkit.recovery.checkpoint import CheckpointCallback
 from learnkit.optim.ema import EMACallback
 from learnkit.optim.precision import MixedPrecision

@@ -6,7 +6,8 @@ import pytest, torch
 from torch import nn
 from torch.nn import functional as F
 from torch.optim import SGD, Adam, AdamW, RMSprop
-from learnkit.optim.accumulate import GradientAccumulation, GradientClip
+from learnkit.optim.accumulate import GradientAccumulation
+from learnkit.optim.clip import GradientClip
 from learnkit.recovery.checkpoint import CheckpointCallback
 from learnkit.callback import Callback
 from learnkit.events import CancelBatch, CancelFit, CancelStep

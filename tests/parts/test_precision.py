@@ -8,7 +8,9 @@ from torch import nn
 from torch.nn import functional as F
 from torch.optim import SGD, Adam
 
-from learnkit.optim.accumulate import GradientAccumulation, GradientClip, MicroBatch
+from learnkit.optim.accumulate import GradientAccumulation
+from learnkit.optim.clip import GradientClip
+from learnkit.optim.micro_batch import MicroBatch
 from learnkit.events import *
 from learnkit.callback import *
 from learnkit.dispatcher import *

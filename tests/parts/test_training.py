@@ -10,7 +10,9 @@ from torch.nn import functional as F
 from torch.optim import SGD, Adam
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn, get_swa_multi_avg_fn
 
-from learnkit.optim.accumulate import GradientAccumulation, GradientClip, MicroBatch, opt_params
+from learnkit.optim.accumulate import GradientAccumulation, opt_params
+from learnkit.optim.clip import GradientClip
+from learnkit.optim.micro_batch import MicroBatch
 from learnkit.events import *
 from learnkit.callback import *
 from learnkit.dispatcher import *
@@ -262,7 +264,7 @@ def test_half_a_batch_is_none(exc, ev):
 def test_micro_batch_says_what_is_wrong():
     for kw in (dict(), dict(size=2, n=2)):
         with pytest.raises(ValueError, match='write MicroBatch'): MicroBatch(**kw)
-    with pytest.raises(ValueError, match='whole numbers'): MicroBatch(.5)
+    with pytest.raises(ValueError, match='whole number'): MicroBatch(.5)
 
 # ------------------------------------------------------------------------------------------------ averages
 def bn(dtype=torch.float, seed=0):
