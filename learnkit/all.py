@@ -68,10 +68,13 @@ from .optim.policies import *
 from .optim.torch_scheduler import *
 from .optim.lr_find import *
 from .optim.accumulate import *
+from .optim.clip import *
+from .optim.micro_batch import *
 from .optim.ema import *
 from .optim.precision import *
 from .optim.bn_freeze import *
 from .optim.rnn import *
+from .optim.mix_handler import *
 from .optim.mixup import *
 from .control.duration import *
 from .control.every import *

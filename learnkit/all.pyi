@@ -99,14 +99,16 @@ from .optim.torch_scheduler import TorchScheduler as TorchScheduler
 from .optim.lr_find import (
     CurveRecorder as CurveRecorder, LRCurve as LRCurve, LRFinder as LRFinder, SuggestionMethod as SuggestionMethod,
     minimum as minimum, slide as slide, steep as steep, valley as valley)
-from .optim.accumulate import (
-    GradientAccumulation as GradientAccumulation, GradientClip as GradientClip, MicroBatch as MicroBatch)
+from .optim.accumulate import GradientAccumulation as GradientAccumulation
+from .optim.clip import GradientClip as GradientClip
+from .optim.micro_batch import MicroBatch as MicroBatch
 from .optim.ema import Averages as Averages, EMACallback as EMACallback
 from .optim.precision import AMPMode as AMPMode, MixedPrecision as MixedPrecision
 from .optim.bn_freeze import BnFreeze as BnFreeze, bn_types as bn_types, set_bn_eval as set_bn_eval
 from .optim.rnn import (
     ModelResetter as ModelResetter, RNNCallback as RNNCallback, RNNRegularizer as RNNRegularizer, rnn_cbs as rnn_cbs)
-from .optim.mixup import CutMix as CutMix, MixHandler as MixHandler, MixUp as MixUp
+from .optim.mix_handler import MixHandler as MixHandler
+from .optim.mixup import CutMix as CutMix, MixUp as MixUp
 from .control.duration import Time as Time
 from .control.every import Every as Every, parse_every as parse_every
 from .control.every_callback import EveryCallback as EveryCallback

@@ -172,7 +172,7 @@ class Callback:
         ...
     @property
     def is_update(self) -> bool:
-        """Does the optimizer step in this training batch? Not if its gradients wait for those of others (`GradientAccumulation`)"""
+        """Whether the optimizer steps in this training batch; False while `GradientAccumulation` waits for more items"""
         ...
     @property
     def training(self) -> bool:
@@ -391,10 +391,10 @@ class Callback:
         """Event: images to log: `images` by name, taken at training batch `step`"""
         ...
     def before_micro_batch(self, *args: Any, **kwargs: Any) -> Any:
-        """Event: `xb` and `yb` are the `items` of the batch, a slice; None if a function took it apart (`MicroBatch`)"""
+        """Event: `xb` and `yb` are a part of the batch: the slice `items` (`MicroBatch`)"""
         ...
     def after_micro_batch(self, *args: Any, **kwargs: Any) -> Any:
-        """Event: the part's gradient is there"""
+        """Event: the gradient of the part is there"""
         ...
     def before_close(self, *args: Any, **kwargs: Any) -> Any:
         """Event: the Learner is closed: give back what you kept for longer than a run"""

@@ -126,9 +126,9 @@ class Events:
     log_images: str
     """images to log: `images` by name, taken at training batch `step`"""
     before_micro_batch: str
-    """`xb` and `yb` are the `items` of the batch, a slice; None if a function took it apart (`MicroBatch`)"""
+    """`xb` and `yb` are a part of the batch: the slice `items` (`MicroBatch`)"""
     after_micro_batch: str
-    """the part's gradient is there"""
+    """the gradient of the part is there"""
     before_close: str
     """the Learner is closed: give back what you kept for longer than a run"""
     after_close: str

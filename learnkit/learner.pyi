@@ -38,11 +38,14 @@ from .observe.system import MemoryMonitor, SystemMetrics
 from .observe.tensorboard import TensorBoardLogger
 from .observe.timer import TimerCallback
 from .observe.tta import AugmentCallback, MCDropoutCallback
-from .optim.accumulate import GradientAccumulation, GradientClip, MicroBatch
+from .optim.accumulate import GradientAccumulation
 from .optim.bn_freeze import BnFreeze
+from .optim.clip import GradientClip
 from .optim.ema import EMACallback
 from .optim.lr_find import LRFinder, valley
-from .optim.mixup import CutMix, MixHandler, MixUp
+from .optim.micro_batch import MicroBatch
+from .optim.mix_handler import MixHandler
+from .optim.mixup import CutMix, MixUp
 from .optim.param_scheduler import ParamScheduler, Scheduler
 from .optim.precision import MixedPrecision
 from .optim.rnn import ModelResetter, RNNCallback, RNNRegularizer
@@ -222,16 +225,16 @@ class Learner(Loop):
     """The `AugmentCallback`, if it is among the callbacks"""
     gradient_accumulation: GradientAccumulation
     """The `GradientAccumulation`, if it is among the callbacks"""
-    gradient_clip: GradientClip
-    """The `GradientClip`, if it is among the callbacks"""
-    micro_batch: MicroBatch
-    """The `MicroBatch`, if it is among the callbacks"""
     bn_freeze: BnFreeze
     """The `BnFreeze`, if it is among the callbacks"""
+    gradient_clip: GradientClip
+    """The `GradientClip`, if it is among the callbacks"""
     ema: EMACallback
     """The `EMACallback`, if it is among the callbacks"""
     lr_finder: LRFinder
     """The `LRFinder`, if it is among the callbacks"""
+    micro_batch: MicroBatch
+    """The `MicroBatch`, if it is among the callbacks"""
     mix_handler: MixHandler
     """The `MixHandler`, if it is among the callbacks"""
     mix_up: MixUp
@@ -562,7 +565,7 @@ class Learner(Loop):
         ...
     @property
     def is_update(self) -> bool:
-        """Does the optimizer step in this training batch? Not if its gradients wait for those of others (`GradientAccumulation`)"""
+        """Whether the optimizer steps in this training batch; False while `GradientAccumulation` waits for more items"""
         ...
     def lr_find(
         self,

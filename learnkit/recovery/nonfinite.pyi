@@ -4,7 +4,7 @@ import torch
 from collections.abc import Callable
 from ..callback import Callback
 from ..control.every import Every
-from ..optim.accumulate import MicroBatch
+from ..optim.micro_batch import MicroBatch
 from typing import Any
 
 __all__ = ['all_finite', 'SkipNaN', 'RollBackOnNaN', 'ReplayOnOOM']

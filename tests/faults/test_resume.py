@@ -9,7 +9,8 @@ from torch.utils.data import BatchSampler, DataLoader, Dataset, IterableDataset,
 
 from learnkit.all import Adam, AvgMetric, Callback, L, Learner, Recorder, TrainEvalCallback, get_random_states, set_random_states, set_seed
 from learnkit.recovery.checkpoint import CheckpointCallback
-from learnkit.control.every import Every, ValidateEvery
+from learnkit.control.every import Every
+from learnkit.control.validate_every import ValidateEvery
 from learnkit.optim.accumulate import GradientAccumulation
 from learnkit.optim.clip import GradientClip
 from learnkit.optim.micro_batch import MicroBatch

@@ -1,0 +1,25 @@
+# Made by nbs/_stubs.py from the modules: `make lib` writes it again.
+"""GradientClip: limits the norm of the gradients, or each of their elements, before the optimizer step"""
+from ..callback import Callback
+from typing import Any
+
+__all__ = ['GradientClip']
+class GradientClip(Callback):
+    """Clips gradients before each step: their norm to `max_norm`, or each element to ±`value` (fastai's name and order)"""
+    order: int
+    modes: tuple[Any, ...]
+    run_valid: bool
+    norm: Any
+    max_norm: float
+    norm_type: float
+    value: float|None
+    def __init__(self, max_norm: float = 1.0, norm_type: float = 2.0, value: float|None = None) -> None:
+        """Clips gradients before each step: their norm to `max_norm`, or each element to ±`value` (fastai's name and order)
+
+        Args:
+            max_norm: the largest norm of all gradients together
+            norm_type: which norm: 2 is the Euclidean, `inf` the largest element
+            value: the largest absolute value of an element; if given, it replaces `max_norm`
+        """
+        ...
+    def before_step(self) -> None: ...
