@@ -19,7 +19,7 @@ from ..control.monitor import Monitor
 from ..recorder import MeterCallback
 from ..process import rank_distrib
 from ..seed import no_random
-from ..loaders import in_order, loader_len
+from ..loaders import loader_len, sequential_loader
 from ..learner import Learner
 from ..summary import untouched
 
@@ -115,7 +115,7 @@ class OverfitBatches(Callback):
     def before_fit(self):
         learn = self.learn
         if learn.mode!='fit': return
-        with no_random(): self.kept = list(islice(in_order(learn.dls.train)[0], self.n))
+        with no_random(): self.kept = list(islice(sequential_loader(learn.dls.train)[0], self.n))
         if not self.kept: raise ValueError('the training loader gave no batch to overfit')
 
     def before_train(self): self._put(True)

@@ -20,7 +20,7 @@ from ..builtin import TrainEvalCallback
 from ..callback import Callback
 from ..events import nearest
 from ..modules import get_model, one_param
-from ..loaders import _copy_loader
+from ..loaders import copy_loader
 from ..learner import Learner
 from ..loop import Loop
 
@@ -122,7 +122,7 @@ class Indexed:
         if not isinstance(dl, DataLoader): return
         self.sampler_of = Given(dl.sampler if dl.batch_sampler is None else dl.batch_sampler)
         by = dict(sampler=self.sampler_of, batch_size=None) if dl.batch_sampler is None else dict(batch_sampler=self.sampler_of)
-        self.loader = _copy_loader(dl, persistent_workers=dl.persistent_workers, **by)
+        self.loader = copy_loader(dl, **by)
 
     def __iter__(self):
         it = iter(self.loader)

@@ -24,7 +24,7 @@ from ..callback import Callback
 from ..recorder import silent
 from ..modules import one_param
 from ..process import num_distrib, rank_distrib
-from ..loaders import _copy_loader
+from ..loaders import copy_loader
 from ..gather import dist_sampler
 from ..learner import Learner
 
@@ -40,7 +40,7 @@ def own_part(
     s = batches.sampler
     if type(s) is not SequentialSampler and (type(s) is not RandomSampler or s.replacement or s.num_samples!=len(s.data_source)): return None
     sampler = DistributedSampler(dl.dataset, shuffle=type(s) is RandomSampler, seed=seed)
-    return _copy_loader(dl, sampler=sampler, batch_size=batches.batch_size, drop_last=batches.drop_last, persistent_workers=dl.persistent_workers)
+    return copy_loader(dl, sampler=sampler)
 
 # %% ../../nbs/830_speed.distributed.ipynb #fb668b3e
 def sync_norms(

@@ -7,8 +7,8 @@ from torch.utils.data import *
 
 from learnkit.batch import split_batch
 from learnkit.data import *
-from learnkit.data import TensorRows, whole_batch
-from learnkit.loaders import in_order
+from learnkit.arrays import BatchTensorDataset, collate_tensors
+from learnkit.loaders import sequential_loader
 from learnkit.seed import set_seed
 from loader_cases import Custom, Items, NewStyle, Stream
 
@@ -38,7 +38,7 @@ def test_from_function():
 @pytest.mark.parametrize('dl,msg', [
     (Items(3), 'Items is a data set, .*from_dsets'), (TensorDataset(x), 'is a data set'), ('a.csv', 'a str'), (b'a', 'a bytes'),
     (None, 'NoneType'), ({'a':x}, 'a dict'), (x, 'Tensor; .*from_tensors'), (np.ones(3), 'ndarray; .*from_tensors'),
-    ((i for i in range(3)), 'generator can be read once'), (zip([1],[2]), 'zip can be read once'), (map(str,[1]), 'map can be'),
+    ((i for i in range(3)), 'generator can be read only once'), (zip([1],[2]), 'zip can be read only once'), (map(str,[1]), 'map can be'),
     (3, 'int cannot be iterated'), (object(), 'object cannot be iterated')])
 def test_bad_loaders(dl, msg):
     with pytest.raises(TypeError, match=f'The training loader must be an iterable of batches, but .*{msg}') as e: DataLoaders(dl)
@@ -96,7 +96,7 @@ def test_dataset_of_dicts():
 
 @pytest.mark.parametrize('ds,err,msg', [
     ([], ValueError, 'training data set is empty'), (Items(0), ValueError, 'is empty'), ('abc', TypeError, 'is a str'), (None, TypeError, 'NoneType'),
-    (DataLoader(Items(2)), TypeError, 'is a DataLoader; give loaders as'), (iter([1]), TypeError, 'list_iterator'), (3, TypeError, 'is a int')])
+    (DataLoader(Items(2)), TypeError, 'is a DataLoader; pass loaders as'), (iter([1]), TypeError, 'list_iterator'), (3, TypeError, 'is a int')])
 def test_bad_dsets(ds, err, msg):
     with pytest.raises(err, match=msg): DataLoaders.from_dsets(ds)
     if ds is not None:
@@ -158,28 +158,28 @@ def test_awkward_arrays(recwarn):
     assert DataLoaders.from_tensors(t).train_ds.tensors[0].dtype==torch.float64
 
 @pytest.mark.parametrize('args,kw,err,msg', [
-    ((x,y[1:]), {}, ValueError, r'\[3, 2\]'), (((x,y),), {}, TypeError, 'one by one'), ((x,), dict(valid_pct=0), ValueError, 'between 0 and 1, not 0'),
-    ((x,), dict(valid_pct=1.), ValueError, 'between'), ((x,), dict(valid_pct=20), ValueError, 'not 20'), ((x[:0],), {}, ValueError, 'there is none'),
+    ((x,y[1:]), {}, ValueError, r'\[3, 2\]'), (((x,y),), {}, TypeError, 'one by one'), ((x,), dict(valid_pct=0), ValueError, 'more than 0 and less than 1, not 0'),
+    ((x,), dict(valid_pct=1.), ValueError, 'less than 1, not 1.0'), ((x,), dict(valid_pct=20), ValueError, 'not 20'), ((x[:0],), {}, ValueError, 'there is none'),
     ((x[:1],), {}, ValueError, 'there is 1'), ((np.array([{},1], dtype=object),), {}, TypeError, 'Array 0 must hold numbers, .* object'),
     ((x,np.array(['a','b','c'])), {}, TypeError, 'Array 1 must hold numbers'), ((np.array(['2020'], dtype='M8[D]'),), {}, TypeError, 'numbers'),
-    ((tensor(1),), {}, ValueError, 'must have rows'), ((np.float64(1),), {}, ValueError, 'must have rows'), (('abc',), {}, TypeError, 'numbers'),
+    ((tensor(1),), {}, ValueError, 'must have a dimension'), ((np.float64(1),), {}, ValueError, 'must have a dimension'), (('abc',), {}, TypeError, 'numbers'),
     ((None,), {}, TypeError, 'numbers')])
 def test_bad_tensors(args, kw, err, msg):
     with pytest.raises(err, match=msg): DataLoaders.from_tensors(*args, **kw)
 
 @pytest.mark.parametrize('workers', [0,2])
 def test_rows_like_any_dataset(workers):
-    "`TensorRows` gives the same batches whoever collates, in a `Subset` and in workers"
+    "`BatchTensorDataset` gives the same batches whoever collates, in a `Subset` and in workers"
     a,b = torch.randn(7,2), torch.arange(7)
     plain = [tuple(o) for o in DataLoader(TensorDataset(a,b), 3)]
-    for kw in (dict(collate_fn=whole_batch), {}, dict(collate_fn=lambda rs: default_collate([(u,v) for u,v in rs]))):
-        got = [tuple(o) for o in DataLoader(TensorRows(a,b), 3, num_workers=workers, **kw)]
+    for kw in (dict(collate_fn=collate_tensors), {}, dict(collate_fn=lambda rs: default_collate([(u,v) for u,v in rs]))):
+        got = [tuple(o) for o in DataLoader(BatchTensorDataset(a,b), 3, num_workers=workers, **kw)]
         assert all(torch.equal(u,v) for p,q in zip(plain, got, strict=True) for u,v in zip(p, q, strict=True))
-    got = next(iter(DataLoader(Subset(TensorRows(a,b), [2,5]), 2, num_workers=workers)))
+    got = next(iter(DataLoader(Subset(BatchTensorDataset(a,b), [2,5]), 2, num_workers=workers)))
     assert torch.equal(got[0], a[[2,5]])
-    assert len(TensorRows(a,b))==7 and torch.equal(TensorRows(a,b)[3][0], a[3])
+    assert len(BatchTensorDataset(a,b))==7 and torch.equal(BatchTensorDataset(a,b)[3][0], a[3])
 
-def test_in_order_of_from_tensors():
+def test_sequential_of_from_tensors():
     dls = DataLoaders.from_tensors(torch.arange(20), seed=1, bs=6, drop_last=True, num_workers=2)
-    dl,idxs = in_order(dls.train)
+    dl,idxs = sequential_loader(dls.train)
     assert idxs is None and torch.equal(torch.cat([b[0] for b in dl]), dls.train_ds.tensors[0])
