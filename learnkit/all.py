@@ -29,6 +29,7 @@ from .process import *
 from .modules import *
 from .seed import *
 from .data import *
+from .arrays import *
 from .loaders import *
 from .hypers import *
 from .optimizer import *

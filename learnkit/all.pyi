@@ -36,7 +36,7 @@ from .seed import (
     get_random_states as get_random_states, no_random as no_random, set_random_states as set_random_states, set_seed as
     set_seed)
 from .data import DataLoaders as DataLoaders, FuncLoader as FuncLoader, as_loader as as_loader
-from .loaders import in_order as in_order, loader_len as loader_len
+from .loaders import copy_loader as copy_loader, loader_len as loader_len, sequential_loader as sequential_loader
 from .hypers import Hypers as Hypers, even_mults as even_mults
 from .optimizer import (
     Adam as Adam, AdamW as AdamW, OptimWrapper as OptimWrapper, RMSprop as RMSprop, SGD as SGD, create_optimizer as

@@ -1,28 +1,33 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
-"""A pair of loaders, and how a batch falls into inputs and targets"""
+"""The training and validation data: `DataLoaders` from loaders or data sets"""
 import torch
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from torch.utils.data import TensorDataset
 from typing import Any, Self
 
 __all__ = ['FuncLoader', 'as_loader', 'DataLoaders']
 class FuncLoader:
-    """A loader that reads `f()` from its beginning each time"""
-    f: Any
-    def __init__(self, f: Any) -> None: ...
+    """A loader from a function: each iteration calls it again"""
+    f: Callable[..., Any]
+    def __init__(self, f: Callable[..., Any]) -> None:
+        """A loader from a function: each iteration calls it again
+
+        Args:
+            f: called without arguments; returns an iterable of batches
+        """
+        ...
     def __iter__(self) -> Iterator[Any]: ...
 def as_loader(dl: Any, nm: str) -> Any:
-    """`dl` as a loader, or a TypeError with the reason why it is none
+    """Returns `dl` as a loader; raises TypeError if it is not an iterable of batches that can be read again and again
 
     Args:
-        dl: what was given as a loader
-        nm: which one it is, for the message
+        dl: an iterable of batches, or a function that returns one
+        nm: which loader it is, for the message: 'training'
     """
     ...
 def _vocab(ds: Any) -> Any: ...
 class DataLoaders:
-    """The loaders for training and validation, and what belongs to both"""
+    """The loaders for training and validation, with their device, path and vocabulary"""
     loaders: list[Any]
     n_inp: Any
     path: Path
@@ -36,17 +41,17 @@ class DataLoaders:
         path: str|Path = '.',
         vocab: Any = None,
     ) -> None:
-        """The loaders for training and validation, and what belongs to both
+        """The loaders for training and validation, with their device, path and vocabulary
 
         Args:
             loaders: for training, for validation (optional), and any others: iterables of batches
             n_inp: how many elements of a batch go to the model; `None`: all but the last
-            device: where the model and the batches should be; `None`: where the model is
-            path: where files go
-            vocab: the names of the classes; `None`: what the training data set says
+            device: the device of the model and the batches; `None`: where the model is
+            path: the folder for files
+            vocab: the names of the classes; `None`: those of the training data set
         """
         ...
-    def __getitem__(self, i: Any) -> Any: ...
+    def __getitem__(self, i: int) -> Any: ...
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[Any]: ...
     @property
@@ -58,10 +63,33 @@ class DataLoaders:
     @property
     def valid_ds(self) -> Any: ...
     def to(self, device: torch.device|str|None) -> Self:
-        """Have the model and the batches on `device`"""
+        """Sets the device of the model and the batches
+
+        Args:
+            device: the device; `None`: where the model is
+        """
         ...
     def one_batch(self) -> Any:
-        """A batch of the training loader, on `device`"""
+        """Returns the first batch of the training loader, on `device`; raises ValueError if the loader is empty"""
+        ...
+    @classmethod
+    def from_tensors(
+        cls,
+        *arrays: Any,
+        valid_pct: float = 0.2,
+        seed: int|None = None,
+        n_inp: int|None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Makes `DataLoaders` from arrays, with a random part for validation; raises TypeError or ValueError for unfit arrays
+
+        Args:
+            arrays: tensors or NumPy arrays of the same length: inputs, then the target
+            valid_pct: the fraction of the items for validation, between 0 and 1
+            seed: the same seed gives the same split; `None`: follow `set_seed`
+            n_inp: how many of the arrays are inputs; `None`: all but the last
+            kwargs: passed to `DataLoaders.from_dsets`: `bs`, `val_bs`, `device`, …
+        """
         ...
     @classmethod
     def from_dsets(
@@ -76,52 +104,20 @@ class DataLoaders:
         vocab: Any = None,
         **kwargs: Any,
     ) -> Self:
-        """`DataLoaders` with a `torch.utils.data.DataLoader` for each data set
+        """Makes `DataLoaders` from data sets; raises TypeError or ValueError if one is no data set, or empty
 
         Args:
-            dsets: for training, for validation (optional), and any others
+            dsets: data sets for training, for validation (optional), and any others
             bs: items in a batch; `None`: the items are batches already
-            val_bs: items in a batch of the other loaders; `None`: as in training
-            shuffle: a new random order for every training epoch?
+            val_bs: items in a batch of the other loaders; `None`: as for training
+            shuffle: shuffle the training data for every epoch?
             n_inp: this and the next three as in `DataLoaders`
-            device: where the model and the batches should be
-            path: where files go
-            vocab: the names of the classes
-            kwargs: for `torch.utils.data.DataLoader`
+            device: the device of the model and the batches; `None`: where the model is
+            path: the folder for files
+            vocab: the names of the classes; `None`: those of the training data set
+            kwargs: passed to `torch.utils.data.DataLoader`
         """
         ...
-    @classmethod
-    def from_tensors(
-        cls,
-        *arrays: Any,
-        valid_pct: float = 0.2,
-        seed: int|None = None,
-        n_inp: int|None = None,
-        **kwargs: Any,
-    ) -> Self:
-        """`DataLoaders` of arrays, with a random part of the rows for validation
-
-        Args:
-            arrays: tensors or NumPy arrays with as many rows: inputs, then the target
-            valid_pct: the part of the rows for validation, between 0 and 1
-            seed: the same seed gives the same split; `None`: follow `set_seed`
-            n_inp: how many of the arrays are inputs; `None`: all but the last
-            kwargs: for `DataLoaders.from_dsets`: `bs`, `val_bs`, `device`, …
-        """
-        ...
-def _make_loader(ds: Any, i: Any, bs: Any, shuffle: Any, kwargs: Any) -> Any: ...
-def _to_tensor(a: Any, i: Any, targ: Any) -> Any:
-    """Array number `i` as a tensor; `targ`: is it a target?"""
-    ...
-class _Rows:
-    """The rows of some tensors"""
-    ts: Any
-    def __init__(self, ts: Any) -> None: ...
-    def __len__(self) -> int: ...
-    def __getitem__(self, i: Any) -> Any: ...
-class TensorRows(TensorDataset):
-    """A `TensorDataset` that can give the rows of a batch all at once"""
-    def __getitems__(self, idxs: Any) -> Any: ...
-def whole_batch(rows: Any) -> tuple[Any, ...]:
-    """A `collate_fn` for `TensorRows`"""
+def _make_loader(ds: Any, i: Any, bs: Any, shuffle: Any, kwargs: Any) -> Any:
+    """The `DataLoader` of the `i`-th data set"""
     ...

@@ -1,28 +1,50 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
-"""The length of a loader, a copy of a DataLoader, and a loader in the order of its data set"""
+"""The length of a loader, a copy of a `DataLoader` with changes, and a loader in the order of its data set"""
+from torch.utils.data import DataLoader
 from typing import Any
 
-__all__ = ['loader_len', 'in_order']
+__all__ = ['loader_len', 'copy_loader', 'sequential_loader']
 def loader_len(dl: Any) -> int|None:
-    """The number of batches in `dl`, `None` if it does not know"""
+    """Returns the number of batches in `dl`, `None` if it is unknown
+
+    Args:
+        dl: a loader
+    """
     ...
-def _copy_loader(dl: Any, **kwargs: Any) -> Any:
-    """A `DataLoader` like `dl` but for `kwargs`; its workers live as long as one iteration"""
+_of_items: set[Any]
+_of_others: list[Any]
+_of_workers: set[Any]
+def _items_args(dl: Any, changes: Any) -> Any:
+    """The arguments of `dl` that choose its items, less those that `changes` replace"""
     ...
-def _settle(s: Any) -> tuple[Any, ...]:
-    """A sampler for what `s` samples, and the indices if it is not in order"""
+def _other_args(dl: Any, changes: Any) -> Any:
+    """The arguments of `dl` that do not choose items; those for workers only if there are any"""
     ...
-def _ints(idxs: Any) -> list[Any]|None:
+def copy_loader(dl: DataLoader[Any], **changes: Any) -> DataLoader[Any]:
+    """Copies a `DataLoader`, with `changes`; raises ValueError if they contradict its batch sampler
+
+    Args:
+        dl: the loader to copy
+        changes: arguments of `DataLoader` that differ in the copy
+    """
+    ...
+def _as_indices(idxs: Any) -> list[Any]|None:
     """`idxs` as integers, `None` if they are something else: keys have no order"""
     ...
-def _in_order_items(dl: Any) -> tuple[Any, ...]:
-    """`in_order` of a `DataLoader` with `batch_size=None`"""
+def _sequential_sampler(s: Any) -> tuple[Any, ...]:
+    """A sampler for the items that `s` samples, and their indices if it does not sample them in order"""
     ...
-def _in_order_new(dl: Any) -> Any:
-    """`in_order` of a loader with `new`"""
+def _sequential(dl: Any, **batching: Any) -> Any:
+    """A copy of `dl` that reads in order; it is read once, so its workers need not persist"""
     ...
-def in_order(dl: Any) -> tuple[Any, ...]:
-    """All of `dl` in the order of the data set, and `None`; if it must be another order, also the indices
+def _sequential_unbatched(dl: Any) -> tuple[Any, ...]:
+    """`sequential_loader` of a `DataLoader` with `batch_size=None`"""
+    ...
+def _sequential_new(dl: Any) -> Any:
+    """`sequential_loader` of a loader with `new`"""
+    ...
+def sequential_loader(dl: Any) -> tuple[Any, list[Any]|None]:
+    """Returns a loader of all items of `dl` in the order of the data set, and `None`; or of another order, and its indices
 
     Args:
         dl: a loader

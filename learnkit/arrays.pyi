@@ -1,0 +1,29 @@
+# Made by nbs/_stubs.py from the modules: `make lib` writes it again.
+"""`DataLoaders` from tensors and NumPy arrays, with a random part for validation"""
+from collections.abc import Sequence
+from torch.utils.data import TensorDataset
+from typing import Any
+
+def _as_tensor(a: Any, i: Any, targ: Any) -> Any:
+    """Array number `i` as a tensor; `targ`: is it a target?"""
+    ...
+class _TensorItems(Sequence[Any]):
+    """The items of some tensors"""
+    tensors: Any
+    def __init__(self, tensors: Any) -> None: ...
+    def __len__(self) -> int: ...
+    def __getitem__(self, i: Any) -> Any: ...
+class BatchTensorDataset(TensorDataset):
+    """A `TensorDataset` that returns all items of a batch at once"""
+    def __getitems__(self, idxs: list[Any]) -> Sequence[Any]:
+        """Args:
+            idxs: the indices of the items
+        """
+        ...
+def collate_tensors(items: Sequence[Any]) -> tuple[Any, ...]:
+    """The `collate_fn` for a `BatchTensorDataset`: returns the tensors of the batch
+
+    Args:
+        items: the items of a batch, from a `BatchTensorDataset`
+    """
+    ...
