@@ -20,7 +20,7 @@ import learnkit.inference
 from .builtin import GatherPredsCallback
 from .gather import dist_sampler, join_ranks
 from .learner import Learner
-from .loaders import in_order
+from .loaders import sequential_loader
 from .base_loss import loss_activation, loss_decodes
 from .process import num_distrib
 
@@ -52,7 +52,7 @@ def get_preds(self:Learner,
     if shared and mmap is not None: raise ValueError(
         'the predictions of several processes are joined in memory: leave out `mmap`, '
         'or pass `reorder=False` and a folder of its own for each process')
-    if reorder: dl,idxs = in_order(dl)
+    if reorder: dl,idxs = sequential_loader(dl)
     loss_func = self.loss_func
     at_once = act is not None and mmap is None and kwargs.get('with_preds', True)   # `act` gets all predictions
     if act is None: act = _activation(loss_func)
