@@ -13,13 +13,12 @@ from typing import Any, Callable
 
 import torch
 
+from ..extras import optional_import
 from .observer import Observer
 
 # %% ../../nbs/644_observe.system.ipynb #d2be42f8
-def _psutil() -> ModuleType:
-    try: import psutil
-    except ImportError as e: raise ImportError(
-        "metrics of the process and the machine need psutil: pip install 'learnkit[logging]'") from e
+def _psutil(what:str) -> ModuleType:
+    with optional_import(what, 'psutil', 'logging'): import psutil
     return psutil
 
 class MemoryMonitor(Observer):
@@ -28,7 +27,7 @@ class MemoryMonitor(Observer):
         super().before_fit()
         self.where = self.learn.device
         self.allocator = getattr(torch, self.where.type) if self.where.type in ('cuda','xpu') else None
-        self.process = None if self.allocator else _psutil().Process()
+        self.process = None if self.allocator else _psutil('MemoryMonitor on the CPU').Process()
 
     def measure(self) -> dict:
         "Return `allocated`, `reserved`, their peaks since the last row, and `retries` (to allocate); on the CPU `rss`"
@@ -50,7 +49,7 @@ class SystemMetrics(Observer):
 
     def before_fit(self):
         super().before_fit()
-        self.psutil = _psutil()
+        self.psutil = _psutil('SystemMetrics')
         self.psutil.cpu_percent()   # psutil's first answer means nothing
         self.gpu_percent = _gpu_percent(self.learn.device)
         self.last = perf_counter(),self._totals()

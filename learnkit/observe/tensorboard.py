@@ -8,6 +8,7 @@ __all__ = ['TensorBoardLogger']
 # %% ../../nbs/652_observe.tensorboard.ipynb #23fa9a0e
 from pathlib import Path
 
+from ..extras import optional_import
 from .loggers import MetricsLogger
 from ..process import rank_distrib
 
@@ -43,7 +44,6 @@ class TensorBoardLogger(MetricsLogger):
         self.writer = None
 
 def _summary_writer() -> type:
-    try: from torch.utils.tensorboard import SummaryWriter
-    except ImportError as e: raise ImportError(
-        "TensorBoardLogger needs tensorboard: pip install 'learnkit[logging]'") from e
+    with optional_import('TensorBoardLogger', 'tensorboard', 'logging'):
+        from torch.utils.tensorboard import SummaryWriter
     return SummaryWriter
