@@ -111,6 +111,7 @@ def __repr__(self:Profile): return f'{self.actions()}\n\n{self.callbacks()}\n\n{
 def _repr_html_(self:Profile):
     return f'{self.actions()._repr_html_()}{self.callbacks()._repr_html_()}<p>{self.summary}</p>'
 
+# %% ../../nbs/673_observe.profile.ipynb #33520796
 @patch
 def trace(self:Profile) -> dict:
     "Return the slices of the run in Chrome's Trace Event Format"

@@ -83,7 +83,7 @@ def profile(self:Learner,
     max_slices:int=100_000,    # the number of slices (loop actions, callbacks, batches) to keep for the trace
     cbs:Any=None               # more callbacks for this run only
 ) -> Profile:
-    "Profile a trial fit: returns where the time goes, leaves the Learner as it was; ValueError for a bad `n_batches`"
+    "Measure where the time of a fit goes; the Learner stays as it was. Raises ValueError for a bad `n_batches`"
     check_whole('n_batches', n_batches, what='a whole number of batches', none=True)
     profiler = ProfileCallback(max_slices)
     cbs = [profiler, *L(cbs), *([] if n_batches is None else [LimitBatches(n_batches, n_batches)])]

@@ -885,7 +885,7 @@ def timer(capsys):
     learn.remove_cb(cb).fit(1)
     out = capsys.readouterr().out
     assert all(k in out for k in ('forward','backward','total'))
-    assert {'forward','backward','step','loader wait'}<={r['phase'] for r in learn.timer.result.phases()}
+    assert {'forward','backward','step','loader wait'}<={r['action'] for r in learn.timer.result.actions()}
 
 @works('1B.73 a base for loggers: metrics, and the end', '1C.58 loggers, with destinations', '1D.21 metrics to log as one likes')
 def loggers(tmp_path):
