@@ -529,7 +529,7 @@ class Learner(Loop):
         max_slices: int = 100000,
         cbs: Any = None,
     ) -> Profile:
-        """Profile a trial fit: returns where the time goes, leaves the Learner as it was; ValueError for a bad `n_batches`
+        """Measure where the time of a fit goes; the Learner stays as it was. Raises ValueError for a bad `n_batches`
 
         Args:
             n_epoch: epochs to train

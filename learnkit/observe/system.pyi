@@ -7,7 +7,7 @@ from types import ModuleType
 from typing import Any
 
 __all__ = ['MemoryMonitor', 'SystemMetrics']
-def _psutil() -> ModuleType: ...
+def _psutil(what: str) -> ModuleType: ...
 class MemoryMonitor(Observer):
     """Logs the memory in use, in GB (10^9 bytes): of the accelerator, or without one of the process (needs psutil)"""
     where: Any
