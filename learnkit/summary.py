@@ -80,8 +80,8 @@ def _table(rows):
     table  = [('layer', 'type', 'output shape', 'parameters', 'trainable')]
     table += [(name, kind, shape, f'{n:,}', _trainable(n, nt, shared)) for name,kind,shape,n,nt,shared in rows]
     widths = [max(map(len, c)) for c in zip(*table)]
-    def line(r): return '  '.join(f'{c:>{w}}' if i==3 else f'{c:<{w}}' for i,(c,w) in enumerate(zip(r, widths))).rstrip()
-    return [line(r) for r in table]
+    def pad(i, c): return c.rjust(widths[i]) if i==3 else c.ljust(widths[i])   # numbers to the right
+    return ['  '.join(pad(i, c) for i,c in enumerate(r)).rstrip() for r in table]
 
 @patch
 def summary(self:Learner) -> Text:

@@ -11,8 +11,9 @@ from torch.utils.checkpoint import checkpoint
 from learnkit.all import Callback, DataLoaders, Learner, TrainEvalCallback
 from learnkit.events import (CancelBackward, CancelBatch, CancelEpoch, CancelFit, CancelStep, CancelTrain, CancelValid,
                              CancelZeroGrad, event)
-from learnkit.observe.hook import Hook, HookCallback, Hooks, hook_output, hook_outputs
-from learnkit.observe.stats import ActivationStats, activation_stats
+from learnkit.observe.hook_callback import HookCallback
+from learnkit.observe.hooks import Hook, Hooks, hook_output, hook_outputs
+from learnkit.observe.activation_stats import ActivationStats, activation_stats
 from learnkit.layer_info import layer_info, layers
 from test_calls import Reads, batches as watched_batches, fit as watched_fit
 from toys import at, learner, throw, weights
@@ -118,10 +119,10 @@ def test_paramless_layers_on_request():
 
 def test_bad_settings():
     for every in (0, -1, 1.5, '2'):
-        with pytest.raises(ValueError, match='every must be a number of batches'): HookCallback(every=every)
+        with pytest.raises(ValueError, match='`every` must be a number of batches'): HookCallback(every=every)
     with pytest.raises(TypeError, match='is no event'): HookCallback(evry=3)
     with pytest.raises(ValueError, match='the smaller one first'): ActivationStats(hist_range=(3, 3))
-    with pytest.raises(ValueError, match='bins must be'): ActivationStats(bins=0)
+    with pytest.raises(ValueError, match='`bins` must be'): ActivationStats(bins=0)
     with pytest.raises(ValueError, match='call `learn.fit'): ActivationStats().stats
     fit(learn := quiet(cbs=ActivationStats(with_hist=False)))
     with pytest.raises(ValueError, match='with_hist=True'): learn.activation_stats.hist(0)
