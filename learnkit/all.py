@@ -94,8 +94,10 @@ from .control.handlers import *
 from .control.cycle import *
 from .control.batch_events import *
 from .observe.evaluate import *
-from .observe.hook import *
-from .observe.stats import *
+from .observe.hooks import *
+from .observe.hook_callback import *
+from .observe.activation_stats import *
+from .observe.activation_plots import *
 from .observe.observer import *
 from .observe.speed import *
 from .observe.optimizer_monitor import *

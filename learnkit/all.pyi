@@ -128,9 +128,9 @@ from .control.handlers import Filter as Filter, Filtered as Filtered, OnCallback
 from .control.cycle import CheckpointEvents as CheckpointEvents, Cycles as Cycles
 from .control.batch_events import BatchEvents as BatchEvents
 from .observe.evaluate import Evaluator as Evaluator, Watched as Watched
-from .observe.hook import (
-    Hook as Hook, HookCallback as HookCallback, Hooks as Hooks, hook_output as hook_output, hook_outputs as hook_outputs)
-from .observe.stats import ActivationStats as ActivationStats, activation_stats as activation_stats
+from .observe.hooks import Hook as Hook, Hooks as Hooks, hook_output as hook_output, hook_outputs as hook_outputs
+from .observe.hook_callback import HookCallback as HookCallback
+from .observe.activation_stats import ActivationStats as ActivationStats, activation_stats as activation_stats
 from .observe.observer import LRMonitor as LRMonitor, LossMonitor as LossMonitor, Observer as Observer
 from .observe.speed import RuntimeEstimator as RuntimeEstimator, SpeedMonitor as SpeedMonitor
 from .observe.optimizer_monitor import OptimizerMonitor as OptimizerMonitor

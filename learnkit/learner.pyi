@@ -24,8 +24,9 @@ from .feed.prefetch import Prefetch
 from .feed.short_epoch import ShortEpochCallback
 from .loop import Loop
 from .modules import trainable_params
+from .observe.activation_stats import ActivationStats
 from .observe.bars import ShowGraphCallback
-from .observe.hook import HookCallback
+from .observe.hook_callback import HookCallback
 from .observe.images import ImageLogger
 from .observe.loggers import JsonLogger, MetricsLogger
 from .observe.memory_snapshot import MemorySnapshot
@@ -33,7 +34,6 @@ from .observe.observer import LRMonitor, LossMonitor, Observer
 from .observe.optimizer_monitor import OptimizerMonitor
 from .observe.profile import Profile
 from .observe.profiler import ProfileCallback
-from .observe.stats import ActivationStats
 from .observe.system import MemoryMonitor, SystemMetrics
 from .observe.tensorboard import TensorBoardLogger
 from .observe.timer import TimerCallback
@@ -187,6 +187,8 @@ class Learner(Loop):
     """The `Prefetch`, if it is among the callbacks"""
     short_epoch: ShortEpochCallback
     """The `ShortEpochCallback`, if it is among the callbacks"""
+    activation_stats: ActivationStats
+    """The `ActivationStats`, if it is among the callbacks"""
     show_graph: ShowGraphCallback
     """The `ShowGraphCallback`, if it is among the callbacks"""
     hook: HookCallback
@@ -209,8 +211,6 @@ class Learner(Loop):
     """The `OptimizerMonitor`, if it is among the callbacks"""
     profiler: ProfileCallback
     """The `ProfileCallback`, if it is among the callbacks"""
-    activation_stats: ActivationStats
-    """The `ActivationStats`, if it is among the callbacks"""
     memory_monitor: MemoryMonitor
     """The `MemoryMonitor`, if it is among the callbacks"""
     system_metrics: SystemMetrics
