@@ -1,8 +1,8 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
 """The classes of fastcore that the library gives, with types"""
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Self
-import fastcore.basics
+
 import fastcore.foundation
 
 class L(fastcore.foundation.L):

@@ -105,10 +105,10 @@ def build(path=index):
         tags = directives(src) if c['cell_type'] == 'code' else {}
         if c['cell_type'] == 'markdown': parts.append(relink(src))
         if c['cell_type'] != 'code' or 'hide' in tags: continue
-        def picture(png):
+        def picture(png, alt=tags.get('alt', '')):
             name = f'{Path(path).stem}-{len(pngs)+1}.png'
             pngs[name] = png
-            return f"![{tags.get('alt', '')}](nbs/images/{name})"
+            return f"![{alt}](nbs/images/{name})"
         code = _directive.sub('', src).strip('\n')
         if code and tags.get('echo') != 'false': parts.append(f'```python\n{code}\n```')
         if tags.get('output') != 'false':

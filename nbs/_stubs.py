@@ -35,9 +35,9 @@ generics = {**dict.fromkeys('list set frozenset deque type Iterable Iterator Seq
 # fastcore has no types: these stand for its classes in what is returned and kept
 typed = dict(L='L', AttrDict='AttrDict')
 typed_stub = '''
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Self
-import fastcore.basics
+
 import fastcore.foundation
 
 class L(fastcore.foundation.L):
@@ -589,7 +589,8 @@ def module_stub(mod):
             given.update(new)
         for n,(m,a) in mod.imports.items():
             if n[0]=='_' or n in given: continue
-            parts.append(f'from {stub.relative(m)} import {a} as {n}' if a else f'import {m} as {n}' if '.' not in m or a is None else f'import {m}')
+            if a==n or a=='': parts.append(f'from {stub.relative(m)} import {n} as {n}' if a else f'import {m} as {n}')
+            else: parts.append((f'from {stub.relative(m)} import {a} as _{n}' if a else f'import {m} as _{n}') + f'\n{n} = _{n}')
     elif exports: parts.append('__all__ = [' + textwrap.fill(', '.join(map(repr, exports)), width-12, subsequent_indent='           ') + ']')
     for n in exports or ():
         if n not in mod.defs and n in mod.imports: stub.name(n, mod)

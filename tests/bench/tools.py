@@ -153,5 +153,5 @@ def peak(f):
     def memory(k): return int(next(l.split()[1] for l in Path('/proc/self/status').read_text().splitlines() if l.startswith(k)))/1024
     Path('/proc/self/clear_refs').write_text('5')   # the peak begins anew
     before = memory('VmRSS')
-    res = f()
+    f()
     return memory('VmHWM') - before

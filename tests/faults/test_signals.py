@@ -280,4 +280,4 @@ def test_statuses():
 def test_a_callback_may_replace_the_exception():
     def other(self): self.learn.exc = KeyError('another')
     def fail(self): raise ValueError('first')
-    with pytest.raises(KeyError, match='another') as e: learner().fit(1, cbs=Callback(after_pred=fail, after_exception=other))
+    with pytest.raises(KeyError, match='another'): learner().fit(1, cbs=Callback(after_pred=fail, after_exception=other))

@@ -554,7 +554,7 @@ def test_workers_end_with_the_fit(e, valid):
     dls = [DataLoader(Dies(None, ''), 4, num_workers=1) for _ in range(2)]
     learn = Learner(tuple(dls), model(), nn.MSELoss(), default_cbs=False, cbs=[TrainEvalCallback, Callback(after_pred=fail)])
     try: learn.fit(1)
-    except e as raised: assert e is not CancelFit and f'after_pred`, epoch 0, batch 1' in ''.join(raised.__notes__)
+    except e as raised: assert e is not CancelFit and 'after_pred`, epoch 0, batch 1' in ''.join(raised.__notes__)
     assert not {*multiprocessing.active_children()}-before and torch.is_grad_enabled() and not learn.training
 
 @pytest.mark.parametrize('at', ['before_epoch', 'before_batch', 'after_backward', 'after_step', 'after_batch', 'after_train', 'before_save_checkpoint', 'after_save_checkpoint', 'after_fit'])

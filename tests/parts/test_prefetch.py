@@ -12,7 +12,7 @@ from torch.utils.data import BatchSampler, DataLoader, Dataset, IterableDataset,
 from learnkit.callback import Callback
 from learnkit.feed import prefetch
 from learnkit.recovery.checkpoint import CheckpointCallback
-from learnkit.events import CancelBatch, CancelEpoch, CancelFit, CancelTrain, CancelValid, event
+from learnkit.events import CancelBatch, CancelEpoch, CancelFit, CancelTrain, CancelValid
 from learnkit.control.validate_every import ValidateEvery
 from learnkit.feed.limit import LimitBatches
 from learnkit.feed.mapping import ItemIndices

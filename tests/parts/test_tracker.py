@@ -117,7 +117,7 @@ def test_best(values, delta, lower, policy):
     "Against an oracle that looks at the whole past each time"
     m = Monitor('x', 'min' if lower else 'max', delta, policy)
     m.start(learner_with_x)
-    sign,best,answers = (1 if lower else -1),None,[]
+    sign,best = (1 if lower else -1),None
     for v in values:
         got = m.update(v)
         if v is None or (policy=='skip' and math.isnan(v)): want = None
@@ -238,7 +238,6 @@ def test_plateau_is_torchs(values, patience, delta, lower, factor, min_lr):
 def test_plateau_lowers_every_group():
     "And the optimizer steps with it: the defect of fastai's with torch's optimizers"
     learn = learner(n=1, cbs=[Prescribe([1.]*3), ReduceLROnPlateau('x', 'min')], splitter=lambda m: [[m.weight],[m.bias]], lr=slice(.01,.1))
-    before = weights(learn)
     learn.fit(3)
     assert [h['lr'] for h in learn.opt.hypers]==pytest.approx([1e-4, 1e-3])
     assert [g['lr'] for g in learn.opt.param_groups]==pytest.approx([1e-4, 1e-3])
@@ -394,7 +393,7 @@ def test_the_best_is_loaded(values, lower, with_opt):
 
 def test_no_stale_file(tmp_path):
     "A file of an earlier run, or of an earlier fit, is never taken for this one's"
-    first = track([1.], SaveModelCallback('x', 'min'), path=tmp_path)
+    track([1.], SaveModelCallback('x', 'min'), path=tmp_path)
     save = SaveModelCallback('x', 'min')
     learn = learner(n=1, cbs=[Prescribe([nan]*2), save, Kept()], path=tmp_path)
     with pytest.warns(UserWarning, match='nothing was saved'): learn.fit(2)

@@ -509,7 +509,7 @@ def test_temporary_callbacks():
         s.start(Play((), [], n_train=1, n_valid=1))
         s.cast = [actor(Part('A', acts={('after_batch',0): act} if act else {}), s)]
         try: s.learn.fit(1, cbs=s.cast)
-        except ValueError as e: assert cls is ValueError
+        except ValueError: assert cls is ValueError
         else: assert cls is None
         heard = [t[1] for t in s.trace]
         assert heard[0] == 'before_fit' and heard[-1] == 'cleanup'

@@ -1,0 +1,263 @@
+"""What editors and type checkers see: the stubs are current, Pyright resolves the names of the API and refuses wrong ones,
+Jedi and Pyright complete them and show their documentation, and the package itself passes type checking as far as it does.
+
+The checker is basedpyright, which is Pyright with its program in the package: nothing is loaded at its first run.
+"""
+import ast, importlib.util, json, re, shutil, subprocess, sys, zipfile
+from collections import Counter
+from pathlib import Path
+from textwrap import dedent
+import jedi, pytest
+
+root = Path(__file__).resolve().parents[2]
+lib  = 'learnkit'
+
+def stubs():
+    spec = importlib.util.spec_from_file_location('_stubs', root/'nbs'/'_stubs.py')
+    mod  = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = mod
+    spec.loader.exec_module(mod)
+    return mod
+
+# -- the stubs are there, are current, and are installed
+
+def stale_stubs(at):
+    "Stubs of the tree `at` that are not what `nbs/_stubs.py` makes of its modules"
+    made = {p.as_posix(): text for p,text in stubs().build(at).items()}
+    have = {p.relative_to(at).as_posix(): p.read_text(encoding='utf-8') for p in (at/lib).rglob('*') if p.suffix == '.pyi' or p.name == 'py.typed'}
+    return sorted(p for p in made.keys() | have.keys() if made.get(p) != have.get(p))
+
+def test_stubs_are_current(tmp_path):
+    assert stale_stubs(root) == [], 'run `make lib`'
+    shutil.copytree(root/lib, tmp_path/lib, ignore=shutil.ignore_patterns('__pycache__'))
+    (tmp_path/lib/'learner.pyi').write_text('x: int\n')
+    (tmp_path/lib/'gone.pyi').write_text('x: int\n')
+    with (tmp_path/lib/'data.py').open('a') as f: f.write('\n@patch\ndef more(self:DataLoaders) -> int: return 1\n')
+    assert stale_stubs(tmp_path) == [f'{lib}/{n}.pyi' for n in ('data', 'gone', 'learner')]
+    stubs().write(tmp_path, tmp_path)
+    assert stale_stubs(tmp_path) == [] and not (tmp_path/lib/'gone.pyi').exists()
+    assert '    def more(self) -> int: ...' in (tmp_path/lib/'data.pyi').read_text()
+
+def test_stubs_are_installed(tmp_path):
+    "The wheel has them, and so has the source distribution"
+    for f in ('setup.py', 'settings.ini', 'README.md', 'LICENSE'): shutil.copy(root/f, tmp_path)
+    shutil.copytree(root/lib, tmp_path/lib, ignore=shutil.ignore_patterns('__pycache__'))
+    subprocess.run([sys.executable, 'setup.py', '-q', 'bdist_wheel', '-d', 'out', 'sdist', '-d', 'out'], cwd=tmp_path, check=True, capture_output=True)
+    wheel,sdist = next((tmp_path/'out').glob('*.whl')),next((tmp_path/'out').glob('*.tar.gz'))
+    want = {p.relative_to(root).as_posix() for p in (root/lib).rglob('*') if p.suffix in ('.py', '.pyi', '.typed')}
+    assert want <= {*zipfile.ZipFile(wheel).namelist()}
+    packed = shutil.unpack_archive(sdist, tmp_path/'src') or next((tmp_path/'src').iterdir())
+    assert want <= {p.relative_to(packed).as_posix() for p in packed.rglob('*')}
+
+# -- what Pyright makes of a user's script
+
+def pyright(folder, **config):
+    "What Pyright says of a folder: dicts with `file`, `line`, `severity`, `rule` and `message`"
+    config = dict(pythonVersion=f'{sys.version_info.major}.{sys.version_info.minor}', extraPaths=[str(root)], **config)
+    (folder/'pyrightconfig.json').write_text(json.dumps(config))
+    res = subprocess.run([sys.executable, '-m', 'basedpyright', '-p', str(folder), '--pythonpath', sys.executable, '--outputjson'], capture_output=True, encoding='utf-8')
+    assert res.returncode in (0, 1), res.stdout + res.stderr
+    return [dict(file=Path(d['file']).relative_to(folder.resolve()).as_posix(), line=d['range']['start']['line']+1, severity=d['severity'], rule=d.get('rule'), message=d['message'])
+            for d in json.loads(res.stdout)['generalDiagnostics']]
+
+def said(folder, src, mode='strict'):
+    "What Pyright says of a script: types that it reveals by what was asked, and errors by line"
+    src = dedent(src)
+    (folder/'script.py').write_text(src)
+    out,lines = pyright(folder, typeCheckingMode=mode, include=['script.py']),src.splitlines()
+    types  = dict(re.fullmatch(r'Type of "(.*)" is "(.*)"', d['message'], re.S).groups() for d in out if d['severity'] == 'information')
+    return types,[f"{lines[d['line']-1].strip()}: {d['rule']}" for d in out if d['severity'] == 'error']
+
+strict_script = '''
+    import torch
+    from torch import nn
+    from learnkit import Callback, CancelFit, DataLoaders, EarlyStoppingCallback, Learner, accuracy, event, load_learner
+
+    class StopAt(Callback):
+        "Ends the fit at a loss"
+        order = 60
+        name = 'stop_at'
+        def __init__(self, loss: float):
+            self.limit = loss
+            self.seen: list[float] = []
+
+        def before_fit(self):
+            self.seen.clear()
+        def after_batch(self):
+            learn = self.learn
+            self.seen.append(learn.loss.item())
+            if self.training and self.loss < self.limit: raise CancelFit('good enough')
+            learn.pred = learn.pred.detach()
+        def after_load_model(self, path: str):
+            print(path, self.epoch, self.n_iter, self.xb[0].shape, self.recorder.history)
+
+    dls = DataLoaders.from_tensors(torch.randn(10, 3), torch.randn(10, 1), bs=2, seed=1)
+    learn = Learner(dls.to('cpu'), nn.Linear(3, 1), nn.MSELoss(), lr=1e-2, metrics=[accuracy], cbs=[StopAt(.1), EarlyStoppingCallback()])
+    learn.fit(1)
+    learn.fit_one_cycle(2, lr_max=slice(1e-4, 1e-2), cbs=StopAt(.01), reset_opt=True)
+    preds, targs = learn.get_preds(ds_idx=1, act=torch.sigmoid)
+    print(preds.shape, targs.shape, learn.validate()[0], learn.recorder.history['valid_loss'], learn.recorder.losses[-1])
+    for name in event: print(name, event.docs[name])
+
+    @learn.on(event.after_epoch)
+    def tell(learn: Learner) -> None: print(learn.epoch, learn.stop_reason, learn.metrics, learn.early_stopping.best)
+
+    with learn.no_bar(), learn.added_cbs(StopAt(1.)) as same: same.fine_tune(1, base_lr=1e-3, wd=.1)
+    with learn.unchanged(): learn.lr_find(num_it=10, show_plot=False)
+    print(learn.to_bf16().summary(), learn.add_cb(StopAt(2.)).load(learn.save('model')).model, load_learner(learn.export()))
+'''
+
+def test_a_strict_script_knows_every_type(tmp_path):
+    _,errors = said(tmp_path, strict_script)
+    assert errors == []
+
+def test_pyright_resolves_the_api(tmp_path):
+    types,errors = said(tmp_path, '''
+        from learnkit import Callback, DataLoaders, Learner, event
+        from learnkit.all import ActivationStats, torch, F
+        def f(learn: Learner):
+            reveal_type(learn.fit_one_cycle)
+            reveal_type(learn.get_preds())
+            reveal_type(learn.validate())
+            reveal_type(learn.loss)
+            reveal_type(learn.recorder)
+            reveal_type(learn.progress)
+            reveal_type(learn.add_cbs([]))
+            reveal_type(learn.save)
+            learn.fit('three')
+            learn.fit_typo(1)
+            learn.recorder.hystory
+            event.before_fitt
+            learn.fit_one_cycle(1, resett_opt=True)
+        class C(Callback):
+            def after_batch(self):
+                reveal_type(self.learn)
+                reveal_type(self.loss)
+                reveal_type(self.learn.epoch)
+                self.lerner
+                self.pred = self.pred + 1
+        reveal_type(event.before_fit)
+        reveal_type(event.after_cycle)
+        reveal_type(DataLoaders.from_tensors(1))
+        reveal_type(ActivationStats)
+        reveal_type(torch.tensor(1))
+        reveal_type(F.mse_loss(torch.ones(1), torch.ones(1)))
+    ''', 'basic')
+    one_cycle = types.pop('learn.fit_one_cycle')
+    assert re.match(r'\(n_epoch: int, lr_max: .*div: float = .*reset_opt: bool = False.*\) -> None$', one_cycle)
+    assert re.match(r'\(file: .*with_opt: bool.*\) -> Path$', types.pop('learn.save'))
+    assert types == {
+        'learn.get_preds()':'tuple[Any, ...]', 'learn.validate()':'L', 'learn.loss':'Tensor', 'learn.recorder':'Recorder', 'learn.progress':'ProgressCallback',
+        'learn.add_cbs([])':'Learner', 'self.learn':'Learner', 'self.loss':'Tensor', 'self.learn.epoch':'int', 'event.before_fit':'str', 'event.after_cycle':'str',
+        'DataLoaders.from_tensors(1)':'DataLoaders', 'ActivationStats':'type[ActivationStats]', 'torch.tensor(1)':'Tensor',
+        'F.mse_loss(torch.ones(1), torch.ones(1))':'Tensor'}
+    errors = [e for e in errors if 'reportUnusedExpression' not in e]
+    assert errors == ["learn.fit('three'): reportArgumentType", 'learn.fit_typo(1): reportAttributeAccessIssue', 'learn.recorder.hystory: reportAttributeAccessIssue',
+                      'event.before_fitt: reportAttributeAccessIssue', 'learn.fit_one_cycle(1, resett_opt=True): reportCallIssue',
+                      'self.lerner: reportAttributeAccessIssue', 'self.pred = self.pred + 1: reportAttributeAccessIssue']
+
+def test_everything_public_can_be_imported(tmp_path):
+    "Each name that `learnkit` and `learnkit.all` give is known to Pyright, too"
+    import learnkit, learnkit.all
+    own = [n for n in learnkit.all.__all__ if getattr(getattr(learnkit.all, n), '__module__', '').startswith(lib)]
+    src = ''.join(f'from {m} import {n}\n' for m,names in ((lib, learnkit.__all__), (f'{lib}.all', own)) for n in names)
+    _,errors = said(tmp_path, src + ''.join(f'{n}\n' for n in own), 'basic')
+    assert [e for e in errors if 'reportUnusedExpression' not in e] == [] and len(own) > 200
+
+# -- completion and documentation
+
+session = '''
+from learnkit import Callback, DataLoaders, Learner, event
+learn: Learner
+class C(Callback):
+    def after_batch(self):
+        {inside}
+{outside}'''
+
+def place(inside='pass', outside=''):
+    "A script, and the line and column (from 0) at the end of what is typed in it"
+    src = session.format(inside=inside, outside=outside)
+    typed = outside or inside
+    before = src[:src.rindex(typed)+len(typed)]
+    return src,before.count('\n'),len(before)-before.rfind('\n')-1
+
+asked = [  # what is typed, a name that completes it, and words of its documentation
+    (dict(outside='learn.fit_o'),          'fit_one_cycle',  ('n_epoch', 'int', 'reset_opt', 'epochs')),
+    (dict(outside='learn.get_p'),          'get_preds',      ('ds_idx', 'with_decoded', 'tuple', 'preds')),
+    (dict(outside='DataLoaders.from_t'),   'from_tensors',   ('valid_pct', 'float', 'validation')),
+    (dict(outside='event.before_b'),       'before_batch',   ('xb',)),
+    (dict(inside='self.learn.'),           'train_iter',     ()),
+    (dict(inside='self.learn.validat'),    'validate',       ('metrics',)),
+    (dict(inside='self.train_i'),          'train_iter',     ()),
+]
+
+def test_jedi_completes_and_documents():
+    project = jedi.Project(root)
+    for where,name,words in asked:
+        src,line,col = place(**where)
+        found = {c.name: c for c in jedi.Script(src, project=project).complete(line+1, col)}
+        assert name in found, (where, list(found)[:20])
+        doc = found[name].docstring()
+        assert all(w in doc for w in words), (where, doc)
+    src,line,col = place(outside='learn.fit_one_cycle(')
+    sig, = jedi.Script(src, project=project).get_signatures(line+1, col)
+    assert [p.name for p in sig.params][:2] == ['n_epoch', 'lr_max']
+
+class Server:
+    "Pyright as the server that editors talk to"
+    def __init__(self, folder):
+        (folder/'pyrightconfig.json').write_text(json.dumps(dict(typeCheckingMode='basic', extraPaths=[str(root)])))
+        self.folder,self.n = folder,0
+        self.p = subprocess.Popen([sys.executable, '-c', 'from basedpyright.langserver import main; main()', '--stdio'], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=folder)
+        uri = folder.as_uri()
+        self.ask('initialize', processId=None, rootUri=uri, workspaceFolders=[dict(uri=uri, name='w')],
+                 capabilities=dict(workspace=dict(configuration=True), textDocument=dict(
+                     completion=dict(completionItem=dict(documentationFormat=['plaintext'], resolveSupport=dict(properties=['documentation','detail']))),
+                     hover=dict(contentFormat=['plaintext']), signatureHelp=dict(signatureInformation=dict(documentationFormat=['plaintext'])))))
+        self.send(method='initialized', params={})
+
+    def send(self, **msg):
+        body = json.dumps(dict(jsonrpc='2.0', **msg)).encode()
+        self.p.stdin.write(b'Content-Length: %d\r\n\r\n' % len(body) + body); self.p.stdin.flush()
+
+    def read(self):
+        n = 0
+        while (line := self.p.stdout.readline().strip()):
+            if line.lower().startswith(b'content-length'): n = int(line.split(b':')[1])
+        return json.loads(self.p.stdout.read(n))
+
+    def ask(self, method, **params):
+        self.n += 1
+        self.send(id=self.n, method=method, params=params)
+        while True:
+            msg = self.read()
+            if msg.get('id') == self.n and 'method' not in msg: return msg['result']
+            if 'id' in msg:   # it asks for settings
+                python = dict(pythonPath=sys.executable)
+                self.send(id=msg['id'], result=[python if o.get('section') == 'python' else {} for o in msg['params'].get('items', [])] if 'items' in (msg.get('params') or {}) else None)
+
+    def open(self, src):
+        self.n += 1
+        uri = (self.folder/f'session{self.n}.py').as_uri()
+        self.send(method='textDocument/didOpen', params=dict(textDocument=dict(uri=uri, languageId='python', version=1, text=src)))
+        return dict(uri=uri)
+
+    def close(self): self.ask('shutdown'); self.send(method='exit', params=None); self.p.wait(10); self.p.stdin.close(); self.p.stdout.close()
+
+def test_pyright_completes_and_documents(tmp_path):
+    server = Server(tmp_path.resolve())
+    try:
+        for where,name,words in asked:
+            src,line,col = place(**where)
+            items = server.ask('textDocument/completion', textDocument=server.open(src), position=dict(line=line, character=col))['items']
+            found = {i['label']: i for i in items}
+            assert name in found, (where, list(found)[:20])
+            doc = server.ask('completionItem/resolve', **found[name])['documentation']['value'] if words else ''
+            assert all(w in doc for w in words), (where, doc)
+        src,line,col = place(outside='learn.fit_one_cycle(')
+        help = server.ask('textDocument/signatureHelp', textDocument=server.open(src), position=dict(line=line, character=col))['signatures'][0]
+        assert 'n_epoch: int' in help['label'] and 'number of epochs' in str(help['parameters'][0].get('documentation'))
+        src,line,col = place(outside='learn.fit_one_cycle')
+        hover = server.ask('textDocument/hover', textDocument=server.open(src), position=dict(line=line, character=col-3))['contents']['value']
+        assert 'n_epoch: int' in hover and 'one-cycle' in hover
+    finally: server.close()
