@@ -168,16 +168,17 @@ def test_everything_public_can_be_imported(tmp_path):
 
 session = '''
 from learnkit import Callback, DataLoaders, Learner, event
-learn: Learner
 class C(Callback):
     def after_batch(self):
         {inside}
-{outside}'''
+def f(learn: Learner):
+    {outside}
+'''
 
-def place(inside='pass', outside=''):
+def place(inside='pass', outside='pass'):
     "A script, and the line and column (from 0) at the end of what is typed in it"
     src = session.format(inside=inside, outside=outside)
-    typed = outside or inside
+    typed = outside if inside == 'pass' else inside
     before = src[:src.rindex(typed)+len(typed)]
     return src,before.count('\n'),len(before)-before.rfind('\n')-1
 
