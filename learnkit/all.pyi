@@ -167,4 +167,5 @@ from pathlib import Path as Path
 import torch as torch
 from torch import nn as nn
 from torch import tensor as tensor
-from torch.nn import functional as F
+from torch.nn import functional as _F
+F = _F
