@@ -12,7 +12,8 @@ from torch.utils.data import DataLoader, RandomSampler, TensorDataset
 
 from learnkit.callback import Callback
 from learnkit.events import CancelBatch, CancelEpoch, CancelFit, CancelStep, CancelTrain, event
-from learnkit.optim.lr_find import LRCurve, LRFinder, SuggestionMethod, minimum, slide, steep, valley
+from learnkit.optim.lr_find import LRCurve, LRFinder
+from learnkit.optim.lr_suggest import SuggestionMethod, minimum, slide, steep, valley
 from learnkit.progress import CSVLogger
 from learnkit.optim.param_scheduler import ParamScheduler
 from learnkit.optim.schedule import SchedLin
@@ -310,7 +311,7 @@ def test_suggestions_of_any_curve(losses, nans):
 @pytest.mark.parametrize('f', [valley, slide, minimum, steep])
 def test_short_curves_are_refused(f):
     with pytest.raises(ValueError, match='needs a curve of at least'): f([], [])
-    with pytest.raises(ValueError, match='no curve'): f([.1,.2], [1.])
+    with pytest.raises(ValueError, match='not a curve'): f([.1,.2], [1.])
     assert getattr(SuggestionMethod, f.__name__.capitalize()) is f
 
 def test_a_suggestion_of_your_own():
