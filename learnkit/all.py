@@ -67,6 +67,7 @@ from .optim.schedule import *
 from .optim.param_scheduler import *
 from .optim.policies import *
 from .optim.torch_scheduler import *
+from .optim.lr_suggest import *
 from .optim.lr_find import *
 from .optim.accumulate import *
 from .optim.clip import *

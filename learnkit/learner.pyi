@@ -42,7 +42,8 @@ from .optim.accumulate import GradientAccumulation
 from .optim.bn_freeze import BnFreeze
 from .optim.clip import GradientClip
 from .optim.ema import EMACallback
-from .optim.lr_find import LRFinder, valley
+from .optim.lr_find import LRFinder
+from .optim.lr_suggest import valley
 from .optim.micro_batch import MicroBatch
 from .optim.mix_handler import MixHandler
 from .optim.mixup import CutMix, MixUp
@@ -576,18 +577,18 @@ class Learner(Loop):
         show_plot: bool = True,
         suggest_funcs: Any = valley,
     ) -> tuple[Any, ...]|None:
-        """Find a learning rate by training with growing ones, and put everything back
+        """Find a learning rate by a range test (Smith 2015), and restore the Learner afterwards
 
         Args:
             start_lr: the learning rate of the first batch; a list has one for each parameter group
-            end_lr: the learning rate that is reached after the last
-            num_it: batches, at least 6
+            end_lr: the learning rate that is approached by the last batch
+            num_it: number of batches, at least 6
             stop_div: stop when the loss is above four times its minimum?
-            show_plot: draw the curve
-            suggest_funcs: what suggests a learning rate: one or several of `valley`, `slide`, `minimum`, `steep`, or None
+            show_plot: plot the curve?
+            suggest_funcs: one or several of `valley`, `slide`, `minimum`, `steep` or your own; None: no suggestion
 
         Returns:
-            a named tuple of learning rates; None without `suggest_funcs`
+            a named tuple of suggested learning rates; None without `suggest_funcs`
         """
         ...
     def fit_one_cycle(

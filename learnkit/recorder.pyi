@@ -162,11 +162,14 @@ class Recorder(Callback):
         """The smoothed training loss after each batch, as tensors"""
         ...
     def plot_lr_find(self, skip_end: int = 5, **kwargs: Any) -> Any:
-        """Draw what the last `lr_find` found; returns the matplotlib axes
+        """Plot the curve of the last `lr_find`; raises ValueError if there was none
 
         Args:
-            skip_end: how many of the last points to leave out
-            kwargs: of `LRCurve.plot`
+            skip_end: number of points to leave out at the end
+            kwargs: passed on to `LRCurve.plot`
+
+        Returns:
+            the matplotlib axes
         """
         ...
     def plot_sched(self, keys: str|list[Any]|None = None, figsize: tuple[Any, ...]|None = None) -> list[Any]:
