@@ -254,7 +254,7 @@ def _train(self:Learner, mode, n_epoch, lr=None, wd=None, cbs=None, reset_opt=Fa
         self.resume,self.iter = resume,None
         if reset_opt or self.opt is None: self.create_opt()
         if wd is not None:
-            if hasattr(self.opt, 'spare'): self.opt.spare()
+            if hasattr(self.opt, 'split_no_decay'): self.opt.split_no_decay()
             self.opt.set_hyper('wd', wd)
         self.opt.set_hyper('lr', lr)
         self.opt.zero_grad()   # a run that was interrupted between its backward pass and its step has left some

@@ -316,7 +316,7 @@ def test_D29_models_and_optimizers():
         if opt is not torch.optim.LBFGS: learn.fit(1)
         else: learn.create_opt(); assert learn.opt.hypers
     learn = learner(model=nn.Sequential(nn.Linear(4,1), nn.BatchNorm1d(1)), lr=.1)
-    learn.create_opt(); learn.opt.spare(); learn.opt.set_hyper('wd', .5)
+    learn.create_opt(); learn.opt.split_no_decay(); learn.opt.set_hyper('wd', .5)
     for p in learn.model.parameters(): p.grad = torch.zeros_like(p)
     before = [p.detach().clone() for p in learn.model.parameters()]
     learn.opt.step()

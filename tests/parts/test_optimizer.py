@@ -10,9 +10,11 @@ from torch.nn import functional as F
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from torch.optim.lr_scheduler import CosineAnnealingLR, ExponentialLR, LambdaLR, OneCycleLR, ReduceLROnPlateau
 
-import learnkit.optimizer as lo
+from learnkit.fast_step import unwrapped_step
+from learnkit.hypers import even_mults, logical_groups, spread
 from learnkit.modules import norm_bias_params, params, trainable_params
 from learnkit.optimizer import *
+from learnkit.param_groups import param_dicts
 
 torch.set_num_threads(1)
 settings.register_profile('optimizer', max_examples=30, deadline=None)
@@ -56,9 +58,9 @@ def groups(ps): return [{'params':o} for o in ps] if isinstance(ps[0], list) els
 def ids(ps): return [id(p) for p in ps]
 def numbers(opt): return [{k:v for k,v in pg.items() if k!='params'} for pg in opt.param_groups]
 def make(m, cls=Adam, n=2, **kw): return OptimWrapper(cuts[n](m), cls, no_decay=norm_bias_params(m), **kw)
-def spared(m, n=2, wd=.1, **kw):
+def with_decay(m, n=2, wd=.1, **kw):
     opt = make(m, n=n, **kw)
-    opt.spare()
+    opt.split_no_decay()
     opt.set_hyper('wd', wd)
     return opt
 
@@ -150,13 +152,13 @@ def test_forms_of_params(form):
 @pytest.mark.parametrize('cls', [SGD, Adam, AdamW, RMSprop, torch.optim.Adagrad, torch.optim.Adadelta, torch.optim.Adamax, torch.optim.NAdam,
                                  torch.optim.RAdam, torch.optim.Rprop, torch.optim.ASGD, torch.optim.Adafactor])
 def test_all_of_torch(cls):
-    "Each torch optimizer: equal by hand, spared after some steps, cleared, saved and loaded"
+    "Each torch optimizer: equal by hand, split after some steps, cleared, saved and loaded"
     m1,m2 = model(),model()
     by_hand,opt = cls(groups(cuts[2](m1))),make(m2, cls)
     steps(by_hand, m1)
     steps(opt, m2)
     assert same(m1, m2) and same_state(by_hand, opt)
-    opt.spare()
+    opt.split_no_decay()
     steps(opt, m2)
     m3 = copy.deepcopy(m2)
     new = make(m3, cls)
@@ -199,7 +201,7 @@ def test_lbfgs_with_closure():
     assert run(torch.optim.LBFGS(m1.parameters(), lr=.5), m1)==run(opt, m2) and same(m1, m2)
     assert opt.hypers[0]['max_iter']==20
     opt.load_state_dict(file(opt.state_dict()))
-    opt.spare()
+    opt.split_no_decay()
     with pytest.raises(KeyError, match="no hyper-parameter 'wd'"): opt.set_hyper('wd', .1)
 
 @pytest.mark.parametrize('kw', [dict(fused=True), dict(foreach=True), dict(amsgrad=True), dict(maximize=True), dict(differentiable=False)])
@@ -243,17 +245,17 @@ def test_names_read_and_write_through(kind, n, split):
     cls,kw = kind
     m = model()
     opt = make(m, cls, n, **kw)
-    if split: opt.spare()
+    if split: opt.split_no_decay()
     names = dict(SGD={'lr','mom','wd','dampening'}).get(cls.__name__, {'lr','mom','sqr_mom','wd','eps'})
     at = dict(lr=('lr',), wd=('weight_decay',), eps=('eps',), dampening=('dampening',), mom=('betas',0) if 'betas' in opt.param_groups[0] else ('momentum',),
               sqr_mom=('betas',1) if 'betas' in opt.param_groups[0] else ('alpha',))
     def torch_value(pg, name): return pg[at[name][0]] if len(at[name])==1 else pg[at[name][0]][at[name][1]]
-    for i,(h,pgs) in enumerate(zip(opt.hypers, lo._logical(opt.param_groups), strict=True)):
+    for i,(h,pgs) in enumerate(zip(opt.hypers, logical_groups(opt.param_groups), strict=True)):
         assert {*h}==names and len(h)==len(names)
         for j,k in enumerate(sorted(names)):
             h[k] = v = (i*10+j+1)/100
             assert h[k]==v
-            for pg in pgs: assert torch_value(pg, k)==(0 if k=='wd' and pg.get('spared') else v)
+            for pg in pgs: assert torch_value(pg, k)==(0 if k=='wd' and pg.get('no_decay_half') else v)
         pgs[0]['lr'] = 7.
         assert h['lr']==7. and dict(h)=={**h}=={k:h[k] for k in h}
         assert eval(repr(h))==dict(h)
@@ -262,16 +264,16 @@ def test_names_read_and_write_through(kind, n, split):
 def test_views_persist():
     opt = make(model(), n=3)
     hs,one = opt.hypers,opt.hypers[1]
-    opt.spare(); assert opt.hypers[1] is one and opt.hypers is hs
+    opt.split_no_decay(); assert opt.hypers[1] is one and opt.hypers is hs
     opt.load_state_dict(opt.state_dict()); assert opt.hypers[1] is one
-    opt.unspare(); assert opt.hypers[1] is one and len(opt.hypers)==3
+    opt.merge_no_decay(); assert opt.hypers[1] is one and len(opt.hypers)==3
     opt.set_hyper('lr', [1,2,3]); assert one['lr']==2
 
 def test_in_place_mutation():
     "What fastai's ReduceLROnPlateau does"
     for split in (False,True):
         opt = make(model(), n=3, lr=[.1,.2,.3])
-        if split: opt.spare()
+        if split: opt.split_no_decay()
         for h in opt.hypers: h['lr'] /= 10
         assert opt.hypers.itemgot('lr')==[.1/10,.2/10,.3/10]
         for i,h in enumerate(opt.hypers): h['lr'] = max(h['lr']/10, .002)
@@ -346,7 +348,7 @@ def test_tensor_lr():
     m1,m2 = model(),model()
     lr = tensor(.1, dtype=torch.float64)
     opt = make(m2, partial(Adam, foreach=False), lr=lr)
-    opt.spare()
+    opt.split_no_decay()
     own = [pg['lr'] for pg in opt.param_groups]
     assert own[0] is lr and len({o.data_ptr() for o in own})==4
     seen = opt.hypers[0]['lr']
@@ -388,12 +390,12 @@ def test_added_group():
     first = opt.hypers[0]
     opt.add_param_group(dict(params=b, lr=.5))
     assert opt.hypers[0] is first and opt.hypers.itemgot('lr')==[1e-3,.5]
-    opt.spare()
+    opt.split_no_decay()
     opt.freeze()
     assert len(opt.param_groups)==4 and len(opt.hypers)==2 and not any(p.requires_grad for p in a)
     assert ids(opt.param_lists[0])==ids(a) and sorted(ids(opt.param_lists[1]))==sorted(ids(b))
 
-# --- sparing
+# --- weight decay
 
 def two_groups(m, cls, wd, **kw):
     "What one writes by hand"
@@ -402,18 +404,18 @@ def two_groups(m, cls, wd, **kw):
                 dict(params=[p for p in m.parameters() if id(p) in no], weight_decay=0.)], **kw)
 
 @given(kinds, unit, lrs)
-def test_spare_equals_two_groups_by_hand(kind, wd, lr):
+def test_split_equals_two_groups_by_hand(kind, wd, lr):
     cls,kw = kind
     m1,m2 = model(),model()
     kw = {k:v for k,v in kw.items() if k!='weight_decay'}
-    by_hand,opt = two_groups(m1, cls, wd, lr=lr, **kw),spared(m2, 1, wd, cls=cls, lr=lr, **kw)
+    by_hand,opt = two_groups(m1, cls, wd, lr=lr, **kw),with_decay(m2, 1, wd, cls=cls, lr=lr, **kw)
     steps(by_hand, m1)
     steps(opt, m2)
     assert same(m1, m2) and same_state(by_hand, opt)
     assert [len(pg['params']) for pg in opt.param_groups]==[3,5]
 
 @given(kinds, st.sampled_from([1,2,3]), st.integers(0,3), st.sampled_from(['class','instance']))
-def test_sparing_keeps_the_state(kind, n, before, how):
+def test_splitting_keeps_the_state(kind, n, before, how):
     "Steps, then a split without decay, then steps: as if nothing had happened"
     cls,kw = kind
     kw = kw|dict(weight_decay=0.)
@@ -423,37 +425,37 @@ def test_sparing_keeps_the_state(kind, n, before, how):
           OptimWrapper(opt=cls(groups(cuts[n](m2)), **kw), no_decay=norm_bias_params(m2))
     steps(by_hand, m1, before)
     steps(opt, m2, before)
-    opt.spare()
+    opt.split_no_decay()
     assert len(opt.param_groups)==2*n and len(opt.hypers)==n
     steps(by_hand, m1, 2)
     steps(opt, m2, 2)
     assert same(m1, m2)
-    opt.unspare()
+    opt.merge_no_decay()
     assert same_state(by_hand, opt) and numbers(by_hand)==numbers(opt.opt)
-    assert [ids(pg['params']) for pg in opt.param_groups]==[ids(o['params']) for o in lo._param_dicts(cuts[n](m2))]
+    assert [ids(pg['params']) for pg in opt.param_groups]==[ids(o['params']) for o in param_dicts(cuts[n](m2))]
 
-def test_sparing_is_idempotent():
+def test_splitting_is_idempotent():
     opt = make(model(), n=3)
     assert len(opt.param_groups)==3
-    opt.unspare(); assert len(opt.param_groups)==3
-    opt.spare(); opt.set_hyper('wd', .1)
+    opt.merge_no_decay(); assert len(opt.param_groups)==3
+    opt.split_no_decay(); opt.set_hyper('wd', .1)
     before = opt.state_dict()
-    opt.spare()
+    opt.split_no_decay()
     assert opt.state_dict()==before
 
 def test_bias_is_unchanged_by_wd():
     m = model()
     before = {n:p.detach().clone() for n,p in m.named_parameters()}
-    opt = spared(m, 2, .5, cls=AdamW, lr=1.)
+    opt = with_decay(m, 2, .5, cls=AdamW, lr=1.)
     for p in m.parameters(): p.grad = torch.zeros_like(p)
     opt.step()
     for n,p in m.named_parameters(): assert torch.equal(p, before[n]) == (n not in ('0.weight','3.weight','5.weight'))
 
 def test_groups_of_one_kind():
-    "A group in which all is spared, or nothing"
+    "A group without decay for all of its parameters, or for none"
     m = model()
     opt = OptimWrapper([params(m[1]), [m[0].weight], [m[0].bias,m[3].weight]], AdamW, no_decay=norm_bias_params(m))
-    opt.spare()
+    opt.split_no_decay()
     assert [len(pg['params']) for pg in opt.param_groups]==[0,2,1,1,1]
     opt.set_hypers(wd=[.1,.2,.3], lr=slice(1e-3))
     assert opt.hypers.itemgot('wd')==[.1,.2,.3]
@@ -463,34 +465,34 @@ def test_groups_of_one_kind():
     new = OptimWrapper([params(m2[1]), [m2[0].weight], [m2[0].bias,m2[3].weight]], AdamW, no_decay=norm_bias_params(m2))
     new.load_state_dict(file(opt.state_dict()))
     assert same_state(opt, new)
-    opt.unspare()
+    opt.merge_no_decay()
     assert [len(pg['params']) for pg in opt.param_groups]==[2,1,2]
 
-def test_spare_more():
-    "What was added to `no_decay` moves at the next call, what was spared stays so"
+def test_split_more():
+    "What was added to `no_decay` moves at the next call, what moved before stays so"
     m = model()
     opt = OptimWrapper(params(m), SGD, no_decay=[m[0].bias])
-    opt.spare()
+    opt.split_no_decay()
     opt.no_decay.append(m[1].weight)
-    opt.spare()
+    opt.split_no_decay()
     opt.set_hypers(wd=.1, lr=.5)
     assert [len(pg['params']) for pg in opt.param_groups]==[6,1,1] and len(opt.hypers)==1
     assert [pg['weight_decay'] for pg in opt.param_groups]==[.1,0,0] and {pg['lr'] for pg in opt.param_groups}=={.5}
-    opt.unspare()
+    opt.merge_no_decay()
     assert ids(opt.param_groups[0]['params'])==ids(m.parameters()) and len(opt.param_groups)==1
 
-def test_nothing_to_spare():
+def test_nothing_to_split():
     opt = OptimWrapper(params(model()), SGD)
-    opt.spare()
-    assert len(opt.param_groups)==1 and 'spared' not in opt.param_groups[0]
+    opt.split_no_decay()
+    assert len(opt.param_groups)==1 and 'no_decay_half' not in opt.param_groups[0]
 
 def test_named_parameters_keep_their_names():
     m = model()
     opt = OptimWrapper(m.named_parameters(), SGD, no_decay=norm_bias_params(m))
-    opt.spare()
+    opt.split_no_decay()
     name = {id(p):n for n,p in m.named_parameters()}
     for pg in opt.param_groups: assert pg['param_names']==[name[id(p)] for p in pg['params']]
-    opt.unspare()
+    opt.merge_no_decay()
     assert opt.param_groups[0]['param_names']==[n for n,_ in m.named_parameters()]
 
 # --- torch's schedulers
@@ -510,17 +512,17 @@ def test_torch_schedulers(sched, cls):
         assert [pg['betas'][0] if 'betas' in pg else pg['momentum'] for pg in by_hand.param_groups]==opt.hypers.itemgot('mom')
     assert same(m1, m2)
 
-def test_scheduler_over_spared_groups():
-    opt = spared(model(), lr=.1)
+def test_scheduler_over_split_groups():
+    opt = with_decay(model(), lr=.1)
     sched = ExponentialLR(opt.opt, .5)
     opt.step(); sched.step()
     assert opt.hypers.itemgot('lr')==[.05,.05] and {pg['lr'] for pg in opt.param_groups}=={.05}
     opt = make(model())
     sched = ExponentialLR(opt.opt, .5)
-    with pytest.warns(UserWarning, match='lr_scheduler was made before'): opt.spare()
+    with pytest.warns(UserWarning, match='lr_scheduler was made before'): opt.split_no_decay()
     with warnings.catch_warnings():
         warnings.simplefilter('error')
-        opt.spare()
+        opt.split_no_decay()
 
 def test_plateau_scheduler():
     opt = make(model(), lr=.1)
@@ -538,7 +540,7 @@ def test_freezing(ns, off, norms, split):
     for i in off: ps[i].requires_grad_(False)
     always = norm_bias_params(m, with_bias=False) if norms else []
     opt = OptimWrapper(cuts[3](m), SGD, no_decay=norm_bias_params(m), train_always=always)
-    if split: opt.spare()
+    if split: opt.split_no_decay()
     grads_on = ids(p for i,p in enumerate(ps) if i not in off)
     for n in ns:
         for p in ps: p.grad = torch.zeros_like(p)
@@ -598,13 +600,13 @@ def test_a_parameter_thawed_by_the_user():
 @pytest.mark.parametrize('cls', [partial(SGD, momentum=.9), Adam, partial(RMSprop, centered=True)])
 def test_state_through_a_file(saved_split, new_split, n, cls):
     m1 = model()
-    opt = (spared if saved_split else make)(m1, n=n, cls=cls, lr=.01)
+    opt = (with_decay if saved_split else make)(m1, n=n, cls=cls, lr=.01)
     steps(opt, m1, 3)
     opt.freeze_to(n-1)
     sd = file(opt.state_dict())
     m2 = copy.deepcopy(m1)
     for p in m2.parameters(): p.requires_grad_(True)
-    new = (spared if new_split else make)(m2, n=n, cls=cls, lr=.5)
+    new = (with_decay if new_split else make)(m2, n=n, cls=cls, lr=.5)
     if new_split: steps(new, copy.deepcopy(m2), 0)
     new.load_state_dict(sd)
     assert len(new.param_groups)==len(opt.param_groups)==(2*n if saved_split else n)
@@ -617,7 +619,7 @@ def test_state_through_a_file(saved_split, new_split, n, cls):
 def test_file_of_a_split_used_optimizer_into_a_used_one():
     "Loaded into an optimizer that has made steps of its own, split otherwise"
     m1,m2 = model(),model()
-    opt,new = make(m1, lr=.01),spared(m2, lr=.02)
+    opt,new = make(m1, lr=.01),with_decay(m2, lr=.02)
     steps(opt, m1, 2)
     steps(new, m2, 5)
     m2.load_state_dict(m1.state_dict())
@@ -632,7 +634,7 @@ def test_plain_torch_state():
     by_hand = Adam(groups(cuts[2](m1)), lr=.01)
     steps(by_hand, m1)
     m2.load_state_dict(m1.state_dict())
-    opt = spared(m2)
+    opt = with_decay(m2)
     opt.load_state_dict(file(by_hand.state_dict()))
     assert len(opt.param_groups)==2 and opt.hypers.itemgot('lr')==[.01,.01] and same_state(by_hand, opt)
     m3 = copy.deepcopy(m2)
@@ -654,13 +656,13 @@ def other(**kw):
 @pytest.mark.parametrize('split', [False,True])
 def test_what_does_not_fit_changes_nothing(what, split):
     m = model()
-    opt = (spared if split else make)(m)
+    opt = (with_decay if split else make)(m)
     steps(opt, m, 2)
     sd,msg = {'sizes': (OptimWrapper(params(nn.Linear(2,2)), Adam).state_dict(), r'groups of \[2\] parameters'),
               'groups': (make(model(), n=3).state_dict(), r'\[4, 2, 2\] parameters, this one of \[4, 4\]'),
               'kind': (make(model(), SGD).state_dict(), 'no betas, eps, which Adam needs'),
-              'shapes': (other().state_dict(), r"'exp_avg' of shape \[3, 4\] for parameter 6, which has shape \[2, 4\]"),
-              'split shapes': (lambda o: (o.spare(), o.state_dict())[1], 'of shape'),
+              'shapes': (other().state_dict(), r"'exp_avg' float32\[3, 4\] for parameter 6, which is float32\[2, 4\]"),
+              'split shapes': (lambda o: (o.split_no_decay(), o.state_dict())[1], 'which is float32'),
               'not a state': ({'model':1}, r"not \['model'\]"), 'empty': ({'state':{}, 'param_groups':[]}, 'groups of')}[what]
     if callable(sd): sd = sd(other())
     before = snapshot(opt)
@@ -674,7 +676,7 @@ def test_what_does_not_fit_changes_nothing(what, split):
 def test_failure_inside_torch_changes_nothing():
     opt = make(model())
     opt.register_load_state_dict_pre_hook(lambda o,sd: 1/0)
-    sd = spared(model()).state_dict()
+    sd = with_decay(model()).state_dict()
     before = snapshot(opt)
     with pytest.raises(ZeroDivisionError): opt.load_state_dict(sd)
     assert snapshot(opt)==before
@@ -683,7 +685,7 @@ def test_failure_inside_torch_changes_nothing():
 @pytest.mark.parametrize('split', [False,True])
 def test_copies_of_the_wrapper(how, split):
     m1 = model()
-    opt = (spared if split else make)(m1, lr=.01, cls=Adam)
+    opt = (with_decay if split else make)(m1, lr=.01, cls=Adam)
     opt.hypers
     steps(opt, m1, 2)
     opt.freeze()
@@ -696,15 +698,15 @@ def test_copies_of_the_wrapper(how, split):
     assert all(p.requires_grad for p in m2.parameters()) and not m1[0].weight.requires_grad
     new.set_hyper('lr', 3.)
     assert opt.hypers[0]['lr']==.01
-    new.spare(); new.unspare()
+    new.split_no_decay(); new.merge_no_decay()
     assert ids(new.param_lists.concat())==ids(m2.parameters())
 
 def test_resume_equals_one_run():
     m1 = model()
-    opt = spared(m1, 3, lr=slice(1e-3,1e-1), cls=AdamW)
+    opt = with_decay(m1, 3, lr=slice(1e-3,1e-1), cls=AdamW)
     steps(opt, m1, 8)
     m2 = model()
-    first = spared(m2, 3, lr=slice(1e-3,1e-1), cls=AdamW)
+    first = with_decay(m2, 3, lr=slice(1e-3,1e-1), cls=AdamW)
     steps(first, m2, 4)
     mfile,ofile = file(m2.state_dict()),file(first.state_dict())
     m3 = model()
@@ -761,7 +763,7 @@ class FastaiStyle:
     @property
     def param_groups(self): return [{'params':p, **h} for p,h in zip(self.param_lists, self.hypers)]
     def set_hyper(self, k, v):
-        for h,o in zip(self.hypers, lo._spread(v, len(self.hypers))): h[k] = o
+        for h,o in zip(self.hypers, spread(v, len(self.hypers))): h[k] = o
 
 @pytest.mark.parametrize('n', [1,2])
 @pytest.mark.parametrize('f', [FastaiStyle, partial(FastaiStyle), lambda ps, lr=None: FastaiStyle(ps, lr)])
@@ -774,14 +776,14 @@ def test_optimizers_with_set_hyper(n, f):
     assert [h['lr'] for h in create_optimizer(f, cuts[n](m), slice(1.)).hypers]==[.1,1.][-n:]
     with pytest.raises(TypeError, match='needs no wrapper'): OptimWrapper(cuts[n](m), f)
 
-def test_create_opt_with_a_wrapper():
+def test_create_optimizer_with_a_wrapper():
     m = model()
     no = norm_bias_params(m)
     for f in (partial(OptimWrapper, opt=SGD), lambda ps, **kw: OptimWrapper(ps, SGD, **kw), OptimWrapper(params(m), SGD)):
         opt = create_optimizer(f, params(m), .2, no_decay=no, train_always=no[:1])
         assert type(opt) is OptimWrapper and type(opt.opt) is SGD and opt.hypers[0]['lr']==.2
         assert ids(opt.no_decay)==ids(no) and ids(opt.train_always)==ids(no[:1])
-        opt.spare()
+        opt.split_no_decay()
         assert len(opt.param_groups)==2
 
 def test_errors_of_the_builder():
@@ -806,7 +808,7 @@ def test_nothing_grows_and_nothing_is_held():
     "No cycle between the wrapper and its views: the parameters go when the last name does"
     import gc, weakref
     m = model()
-    opt = spared(m)
+    opt = with_decay(m)
     opt.hypers[0]['lr']
     ref = weakref.ref(opt)
     gc.disable()
@@ -817,10 +819,10 @@ def test_nothing_grows_and_nothing_is_held():
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason='needs a CUDA device')
 def test_capturable_on_cuda():
-    "A captured step sees the learning rate change, in the spared group too"
+    "A captured step sees the learning rate change, in the group without decay too"
     m = model().cuda()
     opt = OptimWrapper(params(m), AdamW, lr=tensor(.1, device='cuda'), capturable=True, no_decay=norm_bias_params(m))
-    opt.spare()
+    opt.split_no_decay()
     opt.set_hyper('wd', .1)
     for p in m.parameters(): p.grad = torch.ones_like(p)
     side = torch.cuda.Stream()
@@ -856,7 +858,7 @@ _makers = [lambda p: SGD(p, lr=.1, momentum=.9), Adam, AdamW, RMSprop, torch.opt
 @pytest.mark.parametrize('make', _makers)
 def test_bare_step_is_the_step(make):
     ours,opt = _stepped(make, OptimWrapper.step)
-    assert lo._bare(type(opt.opt).step) is not None, 'torch wraps steps in a new way: the fast path is not taken any more'
+    assert unwrapped_step(type(opt.opt).step) is not None, 'torch wraps steps in a new way: the fast path is not taken any more'
     torchs,_ = _stepped(make, lambda o: o.opt.step())
     assert all(torch.equal(a, b) for a,b in zip(ours, torchs)) and all(p.requires_grad and p.is_leaf for p in ours)
 

@@ -302,7 +302,7 @@ def test_torch_schedulers_by_hand(name, interval, wd):
     learn.fit(3, cbs=TorchScheduler(SCHEDS[name], interval))
     w,lrs,_ = torch_by_hand(SCHEDS[name], interval, 3, wd)
     assert torch.equal(weights(learn), w) and learn.recorder.lrs==lrs and learn.recorder.hps['lr']==lrs
-    assert learn.opt.hypers[0]['lr']==.05 and set(learn.opt.opt.param_groups[0])<={'params','spared',*SGD([torch.zeros(1)]).param_groups[0]}
+    assert learn.opt.hypers[0]['lr']==.05 and set(learn.opt.opt.param_groups[0])<={'params','no_decay_half',*SGD([torch.zeros(1)]).param_groups[0]}
     learn.fit(2, cbs=TorchScheduler(SCHEDS[name], interval))   # made anew
     assert learn.recorder.lrs==lrs[:10]
 
