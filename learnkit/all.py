@@ -32,6 +32,10 @@ from .data import *
 from .arrays import *
 from .loaders import *
 from .hypers import *
+from .param_groups import *
+from .weight_decay import *
+from .opt_state import *
+from .fast_step import *
 from .optimizer import *
 from .explain import *
 from .base_loss import *

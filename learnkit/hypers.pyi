@@ -1,34 +1,44 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
-"""One name for each, whatever the optimizer calls it, and a dict of them for each group of parameters"""
-from collections.abc import Iterator, MutableMapping
+"""One name for each hyper-parameter, whatever the optimizer calls it, and a dict of them for each parameter group"""
+from collections.abc import Iterable, Iterator, MutableMapping
+from torch import Tensor
 from torch.optim import Optimizer
 from typing import Any
 
 __all__ = ['Hypers', 'even_mults']
 _short: dict[Any, Any]
-def _is_num(v: Any) -> Any: ...
-def _spots(keys: Any) -> Any:
-    """Where hyper-parameters live in a group of torch's that has these `keys`: name -> key, and place if that is a tuple"""
+def _places(keys: Any) -> Any:
+    """Where hyper-parameters are in a torch group with these `keys`: name -> key, and index if its value is a tuple"""
     ...
-def _where(pg: Any) -> dict[Any, Any]: ...
+def is_number(v: Any) -> bool:
+    """Is `v` a number or a tensor with one element? A `bool` is neither"""
+    ...
+def _number_places(pg: Any) -> dict[Any, Any]: ...
 def _num(v: Any) -> Any:
-    """`v` as a plain Python number"""
+    """Returns `v` as a plain Python number; raises TypeError if it is none"""
     ...
 def _find(pg: Any, name: Any) -> tuple[Any, ...]:
-    """The place of hyper-parameter `name`, or an error that helps"""
+    """Returns key and index of the hyper-parameter `name` in the torch group `pg`; raises KeyError if there is none"""
     ...
-def _put(old: Any, v: Any) -> Any: ...
 def _read(pg: Any, name: Any) -> Any: ...
+def _put(old: Any, v: Any) -> Any: ...
 def _write(pgs: Any, name: Any, v: Any) -> None: ...
-def _logical(pgs: Any) -> Any:
-    """Torch's groups `pgs` as you count them: lists of one, or of one and its spared half"""
+def logical_groups(pgs: list[Any]) -> list[Any]:
+    """Returns PyTorch's parameter groups as the user counts them
+
+    Args:
+        pgs: A torch optimizer's `param_groups`
+
+    Returns:
+        For each group as you made it: a list with that group, and its half without decay if it was split
+    """
     ...
 class Hypers(MutableMapping[Any, Any]):
-    """The hyper-parameters of one parameter group: a dict that reads and writes torch's own"""
+    """The hyper-parameters of one parameter group, as a dict that reads and writes the torch optimizer"""
     opt: Optimizer
     i: int
     def __init__(self, opt: Optimizer, i: int = 0) -> None:
-        """The hyper-parameters of one parameter group: a dict that reads and writes torch's own
+        """The hyper-parameters of one parameter group, as a dict that reads and writes the torch optimizer
 
         Args:
             opt: A torch optimizer
@@ -36,29 +46,43 @@ class Hypers(MutableMapping[Any, Any]):
         """
         ...
     @property
-    def groups(self) -> Any: ...
-    def __getitem__(self, k: Any) -> Any: ...
-    def __setitem__(self, k: Any, v: Any) -> None: ...
-    def __delitem__(self, k: Any) -> None: ...
-    def __iter__(self) -> Iterator[Any]: ...
+    def groups(self) -> list[Any]: ...
+    def __getitem__(self, k: str) -> float|Tensor: ...
+    def __setitem__(self, k: str, v: float|Tensor) -> None: ...
+    def __delitem__(self, k: str) -> None: ...
+    def __iter__(self) -> Iterator[str]: ...
     def __len__(self) -> int: ...
     def __repr__(self) -> str: ...
     def __reduce__(self) -> tuple[Any, ...]: ...
 def even_mults(start: float, stop: float, n: int) -> list[Any]:
-    """`n` values from `start` to `stop`, in equal ratios
+    """Returns `n` values from `start` to `stop` in equal ratios; raises ValueError unless both have the same sign
 
     Args:
         start: Value of the first group
         stop: Value of the last group
-        n: How many groups
+        n: Number of groups
 
     Returns:
         `n` numbers, each the same multiple of the one before
     """
     ...
-def _spread(v: Any, n: Any) -> Any:
-    """`v` as a list of `n` numbers, one for each group"""
+def spread(v: float|Tensor|slice|Iterable[Any], n: int) -> list[Any]:
+    """Returns `v` as a list of `n` numbers, one for each group; raises ValueError if it has another length
+
+    Args:
+        v: One number for all groups, one for each, or a slice
+        n: Number of groups
+
+    Returns:
+        Plain Python numbers
+    """
     ...
-def _write_all(opt: Any, name: Any, value: Any) -> None:
-    """Write hyper-parameter `name` of all groups of the torch optimizer `opt`"""
+def write_hyper(opt: Optimizer, name: str, value: float|Tensor|slice|Iterable[Any]) -> None:
+    """Sets the hyper-parameter `name` of every group of a torch optimizer
+
+    Args:
+        opt: A torch optimizer
+        name: `lr`, `mom`, `wd`, ...
+        value: One number for all groups, one for each, or a slice
+    """
     ...

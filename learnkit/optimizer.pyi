@@ -1,27 +1,15 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
-"""Parameter groups, weight decay that spares some, and freezing, over any torch optimizer"""
+"""`OptimWrapper`: hyper-parameters by name, weight decay, freezing and state over any torch optimizer"""
 from collections.abc import Callable, Iterable
 from ._fastcore import L
-from .hypers import Hypers, even_mults
 from torch import Tensor
 from torch.optim import Adam, AdamW, Optimizer, RMSprop, SGD
 from typing import Any
 
-__all__ = ['OptimWrapper', 'create_optimizer', 'SGD', 'Adam', 'AdamW', 'RMSprop', 'Hypers', 'even_mults']
-def _param_dicts(params: Any) -> Any:
-    """`params` as a list of torch's group dicts"""
-    ...
-def _call(opt: Any, params: Any, lr: Any = None, **kw: Any) -> Any:
-    """Build an optimizer over `params` with the class, `partial` or function `opt`"""
-    ...
-def _own(v: Any) -> Any:
-    """`v`, copied if it is a tensor: writing in place must not reach another group"""
-    ...
-def _build(opt: Any, params: Any, lr: Any = None, **kw: Any) -> Any:
-    """An optimizer over `params`, from whatever `opt` is"""
-    ...
+__all__ = ['OptimWrapper', 'create_optimizer', 'SGD', 'Adam', 'AdamW', 'RMSprop']
 class OptimWrapper:
-    """Hyper-parameters, parameter groups and freezing over the torch optimizer `opt`"""
+    """Wraps a torch optimizer: hyper-parameters by name, parameter groups, weight decay, freezing, state"""
+    takes_group_dicts: bool
     opt: Any
     no_decay: list[Any]
     train_always: list[Any]
@@ -38,62 +26,62 @@ class OptimWrapper:
         train_always: Iterable[Any] = (),
         **kw: Any,
     ) -> None:
-        """Hyper-parameters, parameter groups and freezing over the torch optimizer `opt`
+        """Wraps a torch optimizer: hyper-parameters by name, parameter groups, weight decay, freezing, state
 
         Args:
-            params: Parameters, or one list of them for each group; not needed if `opt` is built already
-            opt: Optimizer class, `partial` of one, function of group dicts, or a built optimizer
+            params: Parameters, or one list of them for each group; None if `opt` is built already
+            opt: Optimizer class, `partial` of one, function of group dicts, built optimizer
             lr: Learning rate; None: the optimizer's own default
-            no_decay: Parameters without weight decay, once `spare` is called
+            no_decay: Parameters without weight decay, once `split_no_decay` is called
             train_always: Parameters that are trained in frozen groups too
-            kw: What else to give to `opt` when it is called
+            kw: Other arguments of `opt`
         """
         ...
     @property
-    def param_groups(self) -> Any:
+    def param_groups(self) -> list[Any]:
         """Args:
-            self: asked for at each step: it would come by `__getattr__`, which is slower
+            self: asked for at each step; `__getattr__` is slower
         """
         ...
     @property
-    def param_lists(self) -> Any: ...
+    def param_lists(self) -> L: ...
     @property
-    def hypers(self) -> Any: ...
+    def hypers(self) -> L: ...
     def __getstate__(self) -> dict[Any, Any]:
         """Args:
-            self: a copy makes views of its own
+            self: a copy makes dicts of its own
         """
         ...
     def __repr__(self) -> str: ...
-    def _merged(self, groups: Any) -> Any:
-        """The parameters of a (maybe split) group, and their names, in the order in which they came"""
-        ...
     def step(self, closure: Callable[..., Any]|None = None) -> Any:
-        """One step of the optimizer
+        """Makes one step of the optimizer
 
         Args:
             closure: Evaluates the model again and returns the loss, for optimizers such as LBFGS
+
+        Returns:
+            The loss of `closure`, or None
         """
         ...
-    def zero_grad(self, **kwargs: Any) -> Any:
-        """Drop the gradients"""
+    def zero_grad(self, **kwargs: Any) -> None:
+        """Sets the gradients of all parameters to None; with `kwargs` as the torch optimizer's own `zero_grad` does"""
         ...
     def clear_state(self) -> None:
-        """Forget what was gathered over the steps: momentum, averages, counts"""
+        """Resets what the optimizer gathered over the steps: momentum, averages, counts"""
         ...
     def all_params(self, n: slice = ..., with_grad: bool = False) -> L:
-        """Every parameter of the groups `n`, with all that belongs to it
+        """Returns every parameter of the groups `n`, with its group, state and hyper-parameters
 
         Args:
             n: Which groups
-            with_grad: Only those that have a gradient?
+            with_grad: Only parameters that have a gradient?
 
         Returns:
             (parameter, its group's parameters, its state, its hyper-parameters)
         """
         ...
     def set_hyper(self, name: str, value: float|Tensor|slice|Iterable[Any]) -> None:
-        """Set the hyper-parameter `name` of every group
+        """Sets the hyper-parameter `name` of every group; raises KeyError if the optimizer has none of that name
 
         Args:
             name: `lr`, `mom`, `wd`, ...
@@ -101,47 +89,37 @@ class OptimWrapper:
         """
         ...
     def set_hypers(self, **kwargs: Any) -> None:
-        """Set several hyper-parameters, by name"""
+        """Sets several hyper-parameters: each keyword is a name, with a value as for `set_hyper`"""
         ...
-    def spare(self) -> None:
-        """Move the parameters of `no_decay` to torch groups of their own, without weight decay"""
+    def split_no_decay(self) -> None:
+        """Moves the parameters of `no_decay` to torch groups of their own, without weight decay"""
         ...
-    def unspare(self) -> None:
-        """Undo `spare`: every parameter decays again"""
+    def merge_no_decay(self) -> None:
+        """Undoes `split_no_decay`: every parameter decays again"""
         ...
     def freeze_to(self, n: int) -> None:
-        """Train the groups from `n` on, freeze those before
+        """Freezes the groups before `n` and trains the rest; raises ValueError if there are not so many groups
 
         Args:
-            n: First group to train; negative: counted from the end
+            n: Number of the first group to train; negative: counted from the end
         """
         ...
     def freeze(self) -> None:
-        """Train the last group only"""
+        """Freezes all groups but the last"""
         ...
     def unfreeze(self) -> None:
-        """Train all groups"""
+        """Unfreezes all groups"""
         ...
     def state_dict(self) -> dict[Any, Any]:
-        """Torch's state dict, and how far the model is frozen"""
+        """Returns PyTorch's state dict, with `frozen_idx`: the number of frozen groups"""
         ...
     def load_state_dict(self, sd: dict[Any, Any]) -> None:
-        """Go on from the state `sd`; if it does not fit, nothing changes
+        """Loads the state `sd`; raises ValueError if it does not fit, and then nothing has changed
 
         Args:
             sd: From `state_dict`, of an `OptimWrapper` or of a torch optimizer
         """
         ...
-def _bare(step: Any) -> Any:
-    """The update inside of the wrappers around a `step` of torch's own; None if it is not wrapped as expected"""
-    ...
-def _watched(opt: Any) -> Any:
-    """Is anything there that the wrappers are for?"""
-    ...
-def _pick(pg: Any, keep: Any) -> dict[Any, Any]: ...
-def _check_state(opt: Any, sd: Any) -> None:
-    """Refuse what cannot be the state `sd` of the torch optimizer `opt`"""
-    ...
 def create_optimizer(
     opt_func: Callable[..., Any]|Optimizer,
     params: Iterable[Any],
@@ -149,27 +127,16 @@ def create_optimizer(
     no_decay: Iterable[Any] = (),
     train_always: Iterable[Any] = (),
 ) -> Any:
-    """The optimizer of a Learner, from whatever the user gave as `opt_func`
+    """Returns the optimizer of a Learner; raises TypeError or ValueError if `opt_func` cannot make or be one
 
     Args:
         opt_func: Class, `partial`, function of group dicts, built optimizer, or one with `set_hyper`
         params: What `splitter(model)` returns: parameters, or one list of them for each group
         lr: Learning rate; None: the optimizer's own
-        no_decay: Parameters that weight decay spares, once it is asked for
+        no_decay: Parameters without weight decay, once it is asked for
         train_always: Parameters that are trained in frozen groups too
 
     Returns:
         An `OptimWrapper`, or another optimizer with `set_hyper`
-    """
-    ...
-def default_lr(opt_func: Any, lr: float|Tensor|slice|list[Any]|None = None) -> float|Tensor|slice|list[Any]:
-    """Returns the learning rate to train with: that of a `partial`, else `lr`, else a built optimizer's, else 1e-3
-
-    Args:
-        opt_func: What the user gave as `opt_func`: class, `partial`, function or built optimizer
-        lr: Learning rate that the user gave beside it
-
-    Returns:
-        One learning rate, or one for each group
     """
     ...

@@ -1,0 +1,36 @@
+# Made by nbs/_stubs.py from the modules: `make lib` writes it again.
+"""Checking a saved optimizer state before it is loaded, restoring the optimizer if loading fails, clearing its state"""
+from collections.abc import Iterator
+from contextlib import contextmanager
+from torch.optim import Optimizer
+from typing import Any
+
+def _check_entries(saved: Any, state: Any) -> None:
+    """Raises ValueError if some parameters have entries in `state` that others lack"""
+    ...
+def _check_state_shapes(groups: Any, saved: Any, state: Any) -> None:
+    """Raises ValueError if an entry in `state` has not the shape of its parameter"""
+    ...
+def check_opt_state(opt: Optimizer, sd: dict[Any, Any]) -> None:
+    """Raises ValueError if `sd` cannot be a state of the torch optimizer `opt`
+
+    Args:
+        opt: A torch optimizer
+        sd: A state dict, from `state_dict` of a torch optimizer
+    """
+    ...
+@contextmanager
+def restore_on_error(opt: Optimizer) -> Iterator[None]:
+    """Context manager that restores groups and state of `opt` if its block raises; a KeyError becomes a ValueError
+
+    Args:
+        opt: A torch optimizer
+    """
+    ...
+def clear_opt_state(opt: Optimizer) -> None:
+    """Resets what a torch optimizer gathered over the steps: momentum, averages, counts
+
+    Args:
+        opt: A torch optimizer
+    """
+    ...
