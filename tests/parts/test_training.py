@@ -18,7 +18,8 @@ from learnkit.callback import *
 from learnkit.dispatcher import *
 from learnkit.gather import *
 from learnkit.builtin import *
-from learnkit.optim.ema import EMACallback, averageable
+from learnkit.optim.ema import EMACallback
+from learnkit.optim.weight_average import averageable
 from learnkit.speed.layout import ChannelsLast
 from learnkit.optim.precision import MixedPrecision
 from learnkit.control.stop_after import StopAfter
