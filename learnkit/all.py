@@ -76,6 +76,7 @@ from .optim.lr_find import *
 from .optim.accumulate import *
 from .optim.clip import *
 from .optim.micro_batch import *
+from .optim.weight_average import *
 from .optim.ema import *
 from .optim.precision import *
 from .optim.bn_freeze import *

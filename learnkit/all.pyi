@@ -102,7 +102,8 @@ from .optim.lr_find import CurveRecorder as CurveRecorder, LRCurve as LRCurve, L
 from .optim.accumulate import GradientAccumulation as GradientAccumulation
 from .optim.clip import GradientClip as GradientClip
 from .optim.micro_batch import MicroBatch as MicroBatch
-from .optim.ema import Averages as Averages, EMACallback as EMACallback
+from .optim.weight_average import WeightAverages as WeightAverages
+from .optim.ema import EMACallback as EMACallback
 from .optim.precision import AMPMode as AMPMode, MixedPrecision as MixedPrecision
 from .optim.bn_freeze import BnFreeze as BnFreeze, bn_types as bn_types, set_bn_eval as set_bn_eval
 from .optim.rnn import (

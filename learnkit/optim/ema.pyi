@@ -1,37 +1,12 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
-"""The average over the last steps is better than the last step"""
+"""EMACallback: validates, saves and ends training with averaged weights (EMA, or SWA with another average)"""
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from ..callback import Callback
-from torch import nn
+from .weight_average import WeightAverages
 from typing import Any
 
-__all__ = ['Averages', 'EMACallback']
-def averageable(model: nn.Module, buffers: bool = True) -> dict[Any, Any]:
-    """What can be averaged in `model`, by its name in the `state_dict`: trained parameters, and saved floating point buffers
-
-    Args:
-        buffers: the buffers too?
-    """
-    ...
-def _wide(t: Any) -> Any: ...
-class Averages:
-    """Averages of some tensors, by name"""
-    values: dict[Any, Any]
-    groups: list[Any]
-    def __init__(self) -> None: ...
-    def bind(self, weights: dict[Any, Any]) -> None:
-        """Average these from now on; one that is new begins as a copy"""
-        ...
-    def update(self, avg_fn: Callable[..., Any], n: int) -> None:
-        """Take in the weights as they are now, being the `n`-th; the first is copied"""
-        ...
-    def swap_in(self) -> list[Any]:
-        """Put the averages into the weights; returns the weights"""
-        ...
-    def put(self, values: list[Any]) -> None:
-        """Put values into the weights: the averages, or what `swap_in` gave"""
-        ...
+__all__ = ['EMACallback']
 class EMACallback(Callback):
     """Keeps an exponential moving average of the weights; validates, saves, and by default ends the fit with it"""
     order: int
@@ -43,13 +18,13 @@ class EMACallback(Callback):
     fitting: bool
     kept: Any
     depth: int
-    decay: float
-    every: int
+    decay: Any
+    every: Any
     start: int|float
     buffers: bool
     at_end: bool
     avg_fn: Callable[..., Any]|None
-    avgs: Averages
+    avgs: WeightAverages
     def __init__(
         self,
         decay: float = 0.999,
@@ -62,12 +37,12 @@ class EMACallback(Callback):
         """Keeps an exponential moving average of the weights; validates, saves, and by default ends the fit with it
 
         Args:
-            decay: how much of the average stays in an update
-            every: update after each so many steps
-            start: begin after this many steps or, given as a float, at this part of the fit
-            buffers: average the buffers too? False: they stay those of the model
-            at_end: does the model take the averaged weights over when the fit ends?
-            avg_fn: another average: `f(averages, weights, n)`, lists of tensors, as torch's `get_swa_multi_avg_fn()`
+            decay: the share of the average that stays in an update, 0 to 1
+            every: the number of steps from one update to the next
+            start: start after this many steps or, as a float, after this fraction of the fit
+            buffers: average buffers too? False: they stay those of the model
+            at_end: does the model take over the averaged weights when the fit ends?
+            avg_fn: another average, such as PyTorch's `get_swa_multi_avg_fn()`: f(averages, weights, n)
         """
         ...
     def before_fit(self) -> None: ...
@@ -77,7 +52,7 @@ class EMACallback(Callback):
     def after_fit(self) -> None: ...
     def after_load_model(self) -> None:
         """Args:
-            self: it was the average of other weights
+            self: the average was of other weights
         """
         ...
     @property
@@ -90,19 +65,19 @@ class EMACallback(Callback):
         """Put the averaged weights into the model, if there are any"""
         ...
     def swap_out(self) -> None:
-        """Put the trained weights back, bit for bit"""
+        """Restore the trained weights, bit for bit"""
         ...
     @contextmanager
     def averaged(self) -> Iterator[Any]:
-        """Have the averaged weights in the model for the length of a `with` block"""
+        """Context manager with the averaged weights in the model; raises RuntimeError if there are none"""
         ...
     def before_validate(self) -> None: ...
-    def before_save_model(self) -> None: ...
     def after_validate(self) -> None: ...
-    def after_save_model(self) -> None: ...
     def before_batch(self) -> None: ...
     before_pred = before_batch
     before_backward = before_batch
     before_step = before_batch
-    def after_epoch(self) -> None: ...
+    def before_save_model(self) -> None: ...
+    after_save_model = after_validate
+    after_epoch = swap_out
     def cleanup(self) -> None: ...
