@@ -35,7 +35,10 @@ _on_device = ('to device','forward','loss','backward','step','zero_grad')
 
 class DeviceTimer:
     "Times how long the accelerator works on each action, with events on its stream; waits only at the end"
-    def __init__(self, device:torch.device): self.device,self.start,self.pending,self.seconds = device,None,deque(),{}
+    def __init__(self,
+        device:torch.device # the accelerator
+    ): self.device,self.start,self.pending,self.seconds = device,None,deque(),{}
+
     def record(self) -> torch.Event:
         "Record an event on the stream now"
         e = torch.Event(self.device, enable_timing=True)
@@ -62,7 +65,7 @@ class DeviceTimer:
 
 # %% ../../nbs/670_observe.action_timer.ipynb #ab66c0d2
 class ActionTimer:
-    "Counts each moment of a run for one action: a part of the loop, an event, or a callback"
+    "Times a run: counts each moment for one action, which is a part of the loop, an event, or a callback"
     def __init__(self,
         max_slices:int=100_000,          # the number of slices (loop actions, callbacks, batches) to keep for the trace
         clock:Callable=perf_counter_ns,  # returns the time, in nanoseconds
@@ -88,16 +91,20 @@ class ActionTimer:
         if self.device is not None: self.device.switch(old, action)
         self.action,self.since = action,now
 
-    def start(self, event:str) -> None:
-        "The event `event` starts: its callbacks are called next"
+    def start(self,
+        event:str # the name of an event whose callbacks are called next
+    ) -> None:
+        "Count the time from now on for `event`; time its scope too, such as a batch, if it begins one"
         if self.action is not None and self.action.kind=='loop': self.loop_action = self.action
         scope = event.removeprefix('before_') if event.startswith('before_') else None
         self.phase = _phases.get(scope, self.phase)
         self.switch(Action(self.phase, 'event', event))
         if scope in _scopes: self.scopes.append((scope, self.since))
 
-    def end(self, event:str) -> None:
-        "The event `event` is over: the loop goes on"
+    def end(self,
+        event:str # the name of an event whose callbacks were called
+    ) -> None:
+        "Count the time from now on for the part of the loop that follows `event`"
         scope = event.removeprefix('after_') if event.startswith('after_') else None
         if scope in _phases: self.phase = ''
         if event in _starts: self.switch(Action(self.phase, 'loop', _starts[event]))
@@ -106,7 +113,7 @@ class ActionTimer:
         if any(scope==name for name,_ in self.scopes): self._close(scope)
 
     def finish(self) -> None:
-        "The run is over: stop counting, and wait for the device times"
+        "Stop counting at the end of the run, and wait for the times of the device"
         self.switch(None)
         self._close(None)
         if self.device is not None: self.device.collect(wait=True)

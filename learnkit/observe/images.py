@@ -9,6 +9,7 @@ __all__ = ['ImageLogger']
 from typing import Any, Callable
 
 from ..batch import shapes
+from ..check import check_whole
 from ..control.every_callback import EveryCallback
 from ..nested import item_find
 from .observer import Observer
@@ -23,7 +24,7 @@ class ImageLogger(EveryCallback):
         n:int=8               # without `f`: the number of inputs of the batch to log
     ):
         self.set_every(every)
-        self.f,self.n = f,n
+        self.f,self.n = f,check_whole('n', n, what='a number of images')
 
     def act(self):
         learn = self.learn

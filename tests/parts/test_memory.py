@@ -1,4 +1,4 @@
-"""Snapshots of CUDA memory, with stand-ins for the functions that make them."""
+"""CUDA memory snapshots; the functions of PyTorch that make them are replaced."""
 import warnings
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from toys import at, learner, throw
 torch.set_num_threads(1)
 
 class Cuda:
-    "What was asked of `torch.cuda.memory`: + is recording, - is not, and the names of files"
+    "Calls of `torch.cuda.memory`: + starts recording, - stops it, file names are dumps"
     def __init__(self, monkeypatch):
         self.said,self.on,self.entries = [],False,None
         for k,f in dict(_record_memory_history=self.record, _dump_snapshot=self.dump).items(): monkeypatch.setattr(torch.cuda.memory, k, f)
@@ -36,13 +36,13 @@ def fit(path, *cbs, batches=4, **kw):
 @pytest.mark.parametrize('kw,said', [(dict(), ['+', '-','+', 'batches-1-3.pickle', '-']), (dict(on_oom=False), ['-','+', 'batches-1-3.pickle', '-', '-']),
                                      (dict(n=None), ['+','-']), (dict(n=1, skip=0, on_oom=False), ['-','+', 'batches-0-0.pickle', '-', '-']), (dict(n=9), ['+', '-','+', '-'])])
 def test_a_few_batches(cuda, tmp_path, kw, said):
-    "Once in a fit, of training batches; afterwards nothing is recorded any more"
+    "One snapshot in a fit, of training batches; afterwards recording is off"
     s = fit(tmp_path, max_entries=7, **kw)
     assert cuda.said==said and not cuda.on and cuda.entries==7
     assert s.files==[tmp_path/'memory'/n for n in said if n.endswith('pickle')] and all(f.exists() for f in s.files)
 
 def test_over_epochs(cuda, tmp_path):
-    "The validation between them counts for nothing"
+    "Validation batches are not counted"
     assert [f.name for f in fit(tmp_path, batches=2, skip=1, n=3).files]==['batches-1-3.pickle']
 
 @pytest.mark.parametrize('on_oom', [True, False])
@@ -50,13 +50,13 @@ def test_when_memory_runs_out(cuda, tmp_path, on_oom):
     fails = at('after_pred', throw(torch.OutOfMemoryError('full')), lambda cb: cb.training and cb.train_iter==5)
     assert [f.name for f in fit(tmp_path, fails, on_oom=on_oom).files]==['batches-1-3.pickle', *['oom-batch-5.pickle']*on_oom] and not cuda.on
 
-def test_another_error_is_none_of_its_business(cuda, tmp_path):
+def test_another_error_writes_no_snapshot(cuda, tmp_path):
     s = MemorySnapshot()
     with pytest.raises(KeyError): learner(path=tmp_path, cbs=[s, at('after_pred', throw(KeyError()))]).fit(1)
     assert s.files==[] and cuda.said==['+','-'] and not cuda.on
 
 def test_without_cuda(tmp_path, monkeypatch):
-    "It says so once, and does nothing"
+    "It warns once, and records nothing"
     cuda = Cuda(monkeypatch)
     monkeypatch.setattr(torch.cuda, 'is_available', lambda: False)
     s = MemorySnapshot()

@@ -1,4 +1,4 @@
-"""Observers and loggers: their numbers are those of an independent computation, and to look changes nothing and waits for nothing"""
+"""Observers and loggers: numbers equal an independent computation, observing changes nothing and never waits for the device"""
 import json, math, sys
 from types import ModuleType, SimpleNamespace
 import pytest, torch
@@ -42,7 +42,7 @@ class Hear(Callback):
 
 def net(): torch.manual_seed(0); return nn.Sequential(nn.Linear(4,8), nn.BatchNorm1d(8), nn.Dropout(.3), nn.Linear(8,1))
 
-# ------------------------------------------------------------------------------------------------ looking changes nothing
+# ------------------------------------------------------------------------------------------------ observing changes nothing
 @pytest.mark.parametrize('every', ['1ba', '3ba', '1ep', '7sp', lambda learn: learn.train_iter in (2,5)])
 def test_the_same_weights(every, tmp_path):
     runs = []
@@ -59,15 +59,15 @@ def test_no_observer_waits_for_the_device(valid):
     got = watched(Reads(), *(cls('2ba') for cls in (LossMonitor, LRMonitor, OptimizerMonitor, SpeedMonitor, RuntimeEstimator)), Hear(), valid=valid)
     assert not got.names, f'in {N} batches: {dict(got.names)}'
 
-def test_a_listener_that_nobody_tells_costs_nothing():
+def test_an_event_that_is_not_fired_costs_nothing():
     none,more = watched(Calls()),watched(Calls(), Hear(), LossMonitor('1ep'), LRMonitor('1ep'))
     assert (none.total, none.names)==(more.total, more.names)
 
 EVENTS = [e for e in event if e.startswith(('before_','after_','cleanup')) and event.depth[e]<=3 and not any(w in e for w in ('cancel','create','evaluate','predict','checkpoint','_model','exception'))]
 @pytest.mark.parametrize('ev', EVENTS)
 @pytest.mark.parametrize('exc', [KeyboardInterrupt, CancelFit, CancelEpoch, CancelBatch])
-def test_whatever_is_raised_wherever(ev, exc, tmp_path):
-    "The numbers so far have gone to the file, nothing is left open, and the next fit is as the first"
+def test_an_exception_or_cancel_at_any_event(ev, exc, tmp_path):
+    "The numbers so far are in the file, nothing stays open, and the next fit gives the same as the first"
     json_logger = JsonLogger()
     obs = [cls('1ba') for cls in ALL]
     def fit(*cbs):
@@ -103,7 +103,7 @@ def test_rows_are_announced_once_in_order(every, n, n_epoch, max_pending):
     assert hear.got==[(i, dict(a=i, b=i/2, c=2.)) for i in steps]
     assert obs.history==[dict(epoch=(i-1)//n, train_iter=i, a=i, b=i/2, c=2.) for i in steps] and all(type(v) in (int,float) for r in obs.history for v in r.values())
 
-def test_half_way_they_can_be_looked_at():
+def test_history_can_be_read_during_a_fit():
     obs,seen = LossMonitor('1ba'),[]
     learner(n=6, cbs=[obs, at('after_batch', lambda cb: seen.append((len(obs.pending), len(obs.history), len(obs.pending))), lambda cb: cb.learn.training and cb.learn.iter==3, order=99)]).fit(1)
     assert seen==[(4,4,0)]
@@ -119,8 +119,8 @@ def test_loss_and_lr():
     assert {k:v for k,v in two.lr_monitor.history[0].items() if 'lr' in k}=={'lr/0':.1, 'lr/1':.2}
 
 @pytest.mark.parametrize('first', [False, True])
-def test_state_goes_on(first, tmp_path):
-    "Rows of a resumed run are those of one that was not stopped, and so is the file"
+def test_state_of_a_resumed_run(first, tmp_path):
+    "The rows and the log file of a resumed run equal those of an uninterrupted one"
     def make(path, stop=None):
         cbs = [*([JsonLogger()] if first else []), LossMonitor('2ba'), OptimizerMonitor('3ba'), *([] if first else [JsonLogger()]), CheckpointCallback('2ba')]
         if stop: cbs.append(at('after_batch', throw(KeyboardInterrupt), lambda cb: cb.learn.training and cb.learn.train_iter==stop, order=1000))
@@ -166,7 +166,7 @@ def test_norms(opt):
     for a,b in zip(got, rows): assert a==pytest.approx(b, rel=1e-4, abs=1e-7)
 
 def test_cancelled_and_accumulated_steps():
-    "What is no step is not measured; the next one is"
+    "A cancelled step is not measured; the next one is"
     skip = at('before_step', throw(CancelStep()), lambda cb: cb.learn.train_iter%3!=2, order=99)
     learn = learner(n=6, cbs=[OptimizerMonitor('1ba', per_layer=False), skip])
     learn.fit(1)
@@ -188,7 +188,7 @@ def test_frozen_parameters_have_no_norm():
 @quick
 @given(st.lists(st.tuples(st.integers(1, 5), st.integers(1, 9)), min_size=1, max_size=9), st.integers(1, 12), st.integers(1, 3))
 def test_speed(data, window, n_epoch):
-    "Batches of given seconds and sizes; a validation in between that takes hours"
+    "Batches of known seconds and sizes, and validations in between that take hours"
     tick = Tick()
     with pytest.MonkeyPatch.context() as mp:
         mp.setattr(timing, 'perf_counter', tick); mp.setattr(speed_module, 'perf_counter', tick)
@@ -216,7 +216,7 @@ def test_tokens_per_second(tick):
 @pytest.mark.parametrize('within', [False, True])
 @pytest.mark.parametrize('skip', [0, 1, 3])
 def test_remaining(tick, skip, within):
-    "Each batch takes 2 seconds (the first `skip` much longer), a validation 10, one in an epoch 6: after the first of each, the estimate is exact"
+    "A batch takes 2 seconds (the first `skip` much longer), a validation 10, one within an epoch 6: once each was timed, the estimate is exact"
     n,n_epoch = 4,3
     def cost(cb):
         if cb.learn.training: tick.forward(2 if cb.learn.train_iter>=skip else 1000)
@@ -227,8 +227,8 @@ def test_remaining(tick, skip, within):
     learn.fit(n_epoch)
     assert est.history['train_iter']==list(range(skip+1, n*n_epoch+1))
     for i,v in zip(est.history['train_iter'], est.history['remaining']):
-        evals = (n_epoch - (i-1)//n) if i>n else 0   # none was seen before
-        seen = within*(1 if skip else (i-1)/i)       # validations for each batch, before the one that follows this batch
+        evals = (n_epoch - (i-1)//n) if i>n else 0   # none was timed before
+        seen = within*(1 if skip else (i-1)/i)       # validations per batch so far, without the one after this batch
         assert v==pytest.approx((n*n_epoch-i)*(2 + 6*seen) + 10*evals)
 
 def test_unknown_length_gives_no_estimate_at_first():
@@ -240,7 +240,8 @@ def test_unknown_length_gives_no_estimate_at_first():
     assert learn.runtime_estimator.history['train_iter'][0]>4
 
 @pytest.mark.parametrize('make,words', [
-    (lambda: SpeedMonitor(window=0), 'number of batches'), (lambda: SpeedMonitor(peak_flops=1.), 'as `flops`'), (lambda: RuntimeEstimator(skip=-1), '0 or more'), (lambda: LossMonitor('5'), "'2ep'")])
+    (lambda: SpeedMonitor(window=0), 'number of batches'), (lambda: SpeedMonitor(peak_flops=1.), 'as `flops`'), (lambda: RuntimeEstimator(skip=-1), '0 or more'), (lambda: LossMonitor('5'), "'2ep'"),
+    (lambda: ImageLogger(n=0), '`n` must be a number of images, 1 or more, not 0')])
 def test_bad_settings(make, words):
     with pytest.raises(ValueError, match=words): make()
 
@@ -252,13 +253,13 @@ def test_process_memory():
     assert learn.memory_monitor.history['rss'][0]==pytest.approx(psutil.Process().memory_info().rss/1e9, rel=.2)
 
 def test_device_memory(monkeypatch):
-    "With an accelerator's numbers in place of it"
+    "The allocator of an accelerator is replaced by fixed numbers"
     mm,resets = MemoryMonitor('1ba'),[]
     stats = {'allocated_bytes.all.current':1e9, 'allocated_bytes.all.peak':2e9, 'reserved_bytes.all.current':3e9, 'reserved_bytes.all.peak':4e9, 'num_alloc_retries':1}
     mm.where,mm.allocator = 'cuda:0',SimpleNamespace(memory_stats=lambda d: stats, reset_peak_memory_stats=resets.append)
     assert mm.measure()==dict(allocated=1, peak_allocated=2, reserved=3, peak_reserved=4, retries=1) and resets==['cuda:0']
 
-def test_the_machine(tick, monkeypatch):
+def test_system_metrics(tick, monkeypatch):
     pytest.importorskip('psutil')
     totals = iter([dict(disk_read=0, disk_write=0, net_sent=0, net_recv=0), dict(disk_read=4e6, disk_write=2e6, net_sent=0, net_recv=1e6)])
     monkeypatch.setattr(SystemMetrics, '_totals', lambda self: next(totals))
@@ -267,8 +268,8 @@ def test_the_machine(tick, monkeypatch):
     row = learn.system_metrics.history[0]
     assert [row[f'{k}_mb_per_sec'] for k in ('disk_read','disk_write','net_sent','net_recv')]==[2,1,0,.5] and 0<=row['cpu_percent']<=100 and 0<row['memory_percent']<=100
 
-def test_busy_gpu(monkeypatch):
-    "With an answer in place of the driver's; without one there is no number"
+def test_gpu_percent(monkeypatch):
+    "The answer of the driver is replaced; without one there is no number"
     cuda = torch.device('cuda', 0)
     monkeypatch.setattr(torch.cuda, 'utilization', lambda d: 42 if d==cuda else None)
     assert system._gpu_percent(cuda)()==42 and system._gpu_percent(torch.device('cpu')) is None
@@ -277,7 +278,7 @@ def test_busy_gpu(monkeypatch):
         assert system._gpu_percent(cuda) is None
 
 @pytest.mark.parametrize('make,module', [(MemoryMonitor, 'psutil'), (SystemMetrics, 'psutil'), (TensorBoardLogger, 'torch.utils.tensorboard')])
-def test_what_is_not_installed_is_named(make, module, monkeypatch):
+def test_a_missing_package_is_named(make, module, monkeypatch):
     monkeypatch.setitem(sys.modules, module, None)
     seen = []
     with pytest.raises(ImportError, match=r"learnkit\[logging\]"): learner(cbs=[make(), at('before_batch', lambda cb: seen.append(1))]).fit(1)
@@ -285,7 +286,7 @@ def test_what_is_not_installed_is_named(make, module, monkeypatch):
 
 # ------------------------------------------------------------------------------------------------ trace
 def test_every_event_through_one_method():
-    "What `__call__` hears is what the loop announces"
+    "`__call__` gets exactly the events that the loop fires"
     class All(Callback):
         order = 1000
         def __init__(self): self.heard = []
@@ -300,7 +301,7 @@ def test_every_event_through_one_method():
             'after_validate','after_epoch','after_fit','cleanup']
     assert [n for n,*_ in learn.all.heard if n!='log_metrics']==want
 
-# ------------------------------------------------------------------------------------------------ predictions are let go of
+# ------------------------------------------------------------------------------------------------ predictions released early
 def test_free_outputs():
     held = []
     learn = learner(metrics=mae, cbs=[FreeOutputs, at('before_backward', lambda cb: held.append(cb.learn.pred)), at('after_loss', lambda cb: held.append(cb.learn.pred is None), order=98)])
@@ -324,15 +325,15 @@ def test_json_lines_are_json(tmp_path):
     row = next(r for r in learn.json_logger.read_log() if 'a' in r)
     assert math.isnan(row['a']) and (row['b'],row['c'],row['d'],row['e'],row['step'])==(math.inf,-math.inf,1,.1,3)
 
-def test_json_append_and_anew(tmp_path):
+def test_json_append_and_replace(tmp_path):
     for append,n in ((False,2),(False,2),(True,4)):
         learn = learner(cbs=JsonLogger(append=append), path=tmp_path)
         learn.fit(2)
         assert len(learn.json_logger.read_log())==n
     with pytest.raises(FileNotFoundError, match='written by'): JsonLogger(tmp_path/'none').read_log()
 
-def test_a_cut_file_does_not_grow(tmp_path):
-    "The file is shorter than the state says (somebody emptied it): it goes on from where it is"
+def test_a_truncated_file_does_not_grow(tmp_path):
+    "The file is shorter than the state says (it was emptied): the log continues at its end"
     log = JsonLogger()
     log.load_state_dict(dict(pos=10**6))
     learn = learner(cbs=log, path=tmp_path)
@@ -362,12 +363,12 @@ def test_tensorboard(board, tmp_path):
     assert [o for o in w.scalars if o[2] in (2,4)]==[('batch_loss', l, i) for l,i in zip(losses, (2,4))]
     assert {(k,v) for k,v,s in w.scalars if s==3}=={(k,v) for k,v in learn.recorder.history[0].items() if k.endswith('loss')}
 
-def test_tensorboard_is_closed_whatever_happens(board, tmp_path):
+def test_tensorboard_is_closed_after_an_error(board, tmp_path):
     learn = learner(cbs=[TensorBoardLogger, LossMonitor('1ba'), at('after_batch', throw(ZeroDivisionError()), order=99)], path=tmp_path)
     with pytest.raises(ZeroDivisionError): learn.fit(1)
     assert board[0].closed and board[0].scalars and learn.tensor_board_logger.writer is None
 
-def test_tensorboard_itself(tmp_path):
+def test_tensorboard_reads_the_files(tmp_path):
     pytest.importorskip('torch.utils.tensorboard')
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
     learn = learner(cbs=[TensorBoardLogger, LossMonitor('1ba')], path=tmp_path)

@@ -1,4 +1,4 @@
-"The profiler counts each moment once, for the right row, and is gone when it is off. All times are made up: the clock moves when it is told to."
+"The profiler counts each moment once, for the right action, and costs nothing when it is off. The clock advances only on request."
 import json
 from unittest import mock
 
@@ -20,7 +20,7 @@ from learnkit.observe.timer import TimerCallback
 from toys import Reg, at, batches, learner, throw, weights
 
 class Clock:
-    "Moves by 1 when it is read, and by `sleep`"
+    "A clock that advances by 1 when it is read, and by `sleep`"
     def __init__(self): self.now = 0
     def __call__(self): self.now += 1; return self.now
     def sleep(self, n): self.now += n
@@ -34,7 +34,7 @@ def profiled(*cbs, clock=None, **kw):
     return learn,clock
 
 def total(p): return sum(t for _,t in p.totals.values())
-def whole(p, clock): return clock.now - p.start_time   # if nobody has looked at the clock since
+def whole(p, clock): return clock.now - p.start_time   # if the clock was not read since
 def sleepy(events, f=lambda e: 0): return Callback(**{e: lambda self, e=e: f(e) for e in events})
 FIT = '''before_fit before_epoch before_train before_fetch after_fetch before_batch before_pred after_pred before_loss after_loss before_backward after_backward
          before_step after_step before_zero_grad after_zero_grad after_batch after_train before_validate after_validate after_epoch after_fit cleanup'''.split()
@@ -46,7 +46,7 @@ def test_these_are_the_events_of_a_fit():
 
 # ------------------------------------------------------------------------------------------------ every moment once
 @pytest.mark.parametrize('run', (lambda l: l.fit(2), lambda l: l.validate(), lambda l: l.get_preds(), lambda l: l.fit(0)))
-def test_rows_add_up_to_the_run(run):
+def test_times_add_up_to_the_run(run):
     learn,clock = profiled()
     run(learn)
     p = learn.profiler.result
@@ -56,7 +56,7 @@ def test_rows_add_up_to_the_run(run):
 
 @settings(max_examples=20, deadline=None)
 @given(st.dictionaries(st.sampled_from(FIT), st.integers(1, 10**6), max_size=8), st.integers(1, 3), st.integers(1, 4), st.booleans())
-def test_each_callback_gets_what_it_took(sleeps, n_epoch, n, valid):
+def test_times_of_each_callback(sleeps, n_epoch, n, valid):
     clock = Clock()
     class Slow(Callback): pass
     cb = Slow(**{e: lambda self, t=t: clock.sleep(t) for e,t in sleeps.items()})
@@ -71,9 +71,9 @@ def test_each_callback_gets_what_it_took(sleeps, n_epoch, n, valid):
         if r.name=='slow': took[r.event] = (took.get(r.event, (0,0))[0]+c, took.get(r.event, (0,0))[1]+t)
     assert took=={e: (counts[e], counts[e]*(sleeps[e]+1)) for e in sleeps if e in counts}
     others = sum(t for r,(_,t) in p.totals.items() if r.name!='slow')
-    assert others<10_000   # looks at the clock alone
+    assert others<10_000   # only readings of the clock
 
-def test_each_phase_gets_what_it_took():
+def test_times_of_each_action():
     clock = Clock()
     class Model(Reg):
         def forward(self, x): clock.sleep(10_000); return super().forward(x)
@@ -104,7 +104,7 @@ def test_the_first_event_is_measured_too():
     learn.fit(1)
     assert learn.profiler.result.totals[Action('', 'callback', 'callback', 'before_fit')]==[1, 501]
 
-def test_a_nested_run_is_its_callbacks_time():
+def test_a_nested_run_counts_for_its_callback():
     clock = Clock()
     class Model(Reg):
         def forward(self, x): clock.sleep(1000); return super().forward(x)
@@ -134,7 +134,7 @@ def test_an_event_of_the_models_own_does_not_end_the_forward_pass():
     assert p.totals[Action('train', 'callback', 'callback', 'in_the_model')]==[2, 2*1001]
     assert total(p)==whole(p, clock)
 
-def test_nor_if_it_fails_and_the_model_does_not_mind():
+def test_nor_does_one_whose_handler_fails():
     clock = Clock()
     event.register('in_the_model')
     class Model(Reg):
@@ -151,7 +151,7 @@ def test_nor_if_it_fails_and_the_model_does_not_mind():
     learn.fit(1)
     assert learn.profiler.result.totals[Action('train', 'loop', 'forward')][1]>=2*300
 
-# ------------------------------------------------------------------------------------------------ whatever is raised where
+# ------------------------------------------------------------------------------------------------ exceptions and Cancels
 def rows_of(learn): return {r:tuple(v) for r,v in learn.profiler.result.totals.items()}
 
 @pytest.fixture(scope='module')
@@ -177,7 +177,7 @@ def test_it_works_again_after_an_error_at_any_event(name, error, sound):
 @pytest.mark.parametrize('n', [*range(1, 178, 4)])
 def test_an_interrupt_within_the_profiler(n, sound):
     class Interrupted(Clock):
-        "Ctrl-C while it is looked at the clock for the `left`-th time"
+        "Ctrl-C at the `left`-th reading of the clock"
         left = n
         def __call__(self):
             self.left -= 1
@@ -190,7 +190,7 @@ def test_an_interrupt_within_the_profiler(n, sound):
 
 def test_an_interrupt_at_the_end_of_a_handler(sound):
     learn,_ = profiled(Callback())
-    learn.profiler.in_handler = True   # as if it had come before this could be taken back
+    learn.profiler.in_handler = True   # as if the interrupt had come before this was reset
     learn.fit(1)
     learn.fit(1)
     assert rows_of(learn)==sound
@@ -256,7 +256,7 @@ def test_two_at_once():
     assert total(learn.profiler.result)==whole(learn.profiler.result, clock)
     assert total(learn.timer.result)==whole(learn.timer.result, other)
 
-# ------------------------------------------------------------------------------------------------ nothing is changed, nothing is left
+# ------------------------------------------------------------------------------------------------ nothing is changed, nothing is left behind
 def test_the_weights_are_the_same():
     def go(cbs):
         torch.manual_seed(1)
@@ -265,7 +265,7 @@ def test_the_weights_are_the_same():
         return weights(learn),torch.get_rng_state(),torch.tensor(learn.recorder.smooth_loss.values)
     assert all(map(torch.equal, go(None), go(ProfileCallback)))
 
-def test_off_it_is_not_there():
+def test_removed_it_leaves_no_handler():
     learn,_ = profiled()
     plain = learner()
     plain.remove_cb(ProgressCallback)
@@ -280,7 +280,7 @@ def test_off_it_is_not_there():
     plain.profile(n_batches=1)
     assert table(plain)==before and before['after_batch']
 
-def test_off_it_costs_no_call():
+def test_removed_it_costs_no_call():
     from test_calls import Calls, fit
     before = fit(Calls())
     learner().profile(n_batches=1)
@@ -316,8 +316,8 @@ def test_bad_n_batches(n):
 def test_no_profile_within_a_fit():
     with pytest.raises(RuntimeError, match='inside a running `fit`'): learner(cbs=at('after_epoch', lambda cb: cb.learn.profile())).fit(1)
 
-# ------------------------------------------------------------------------------------------------ who may wrap
-def test_wrapped_handlers_get_what_the_event_tells():
+# ------------------------------------------------------------------------------------------------ wrap_handlers
+def test_wrapped_handlers_get_the_arguments_of_the_event():
     event.register('tells')
     got = []
     class Hears(Callback):
@@ -341,7 +341,7 @@ def test_wrapping_is_asked_once_for_each_table():
 
 # ------------------------------------------------------------------------------------------------ the trace
 def check_trace(t):
-    "What the Trace Event Format asks of an object with complete events, and that slices of a thread lie within each other"
+    "Check the fields of complete events in the Trace Event Format, and that slices of a thread are nested"
     assert set(t)>={'traceEvents'} and t['displayTimeUnit'] in ('ms','ns')
     stack = []
     for e in t['traceEvents']:
@@ -370,14 +370,14 @@ def test_the_trace_is_limited():
     learn.fit(2)
     p = learn.profiler.result
     assert p.dropped>0 and sum(r.kind!='scope' or r.name=='batch' for r,_,_ in p.slices)<=5
-    assert [r.name for r,_,_ in p.slices].count('epoch')==2   # what holds the rest together is always there
+    assert [r.name for r,_,_ in p.slices].count('epoch')==2   # the scopes around the slices are always kept
     check_trace(p.trace())
     assert p.trace()['otherData']=={'dropped': p.dropped}
 
 # ------------------------------------------------------------------------------------------------ views, timer, device
 @pytest.mark.parametrize('share,told', [(0, False), (.05, False), (.3, True), (.9, True)])
 def test_waiting_for_data(share, told):
-    "… is measured, for training and validation, and what may help is said if it matters"
+    "The waiting time is measured in training and validation; a hint is given if it is large"
     clock = Clock()
     class Loader(list):
         def __iter__(self):
@@ -391,16 +391,16 @@ def test_waiting_for_data(share, told):
     assert f'waiting for data: {share:.0%} of it' in repr(p) and f'waiting for data: {share:.0%} of it' in p._repr_html_()
     assert ('num_workers' in p.summary and 'Prefetch' in p.summary)==told
 
-def test_nothing_was_waited_for(): assert Profile().wait_fraction==0 and 'waiting for data: 0%' in repr(Profile())
+def test_an_empty_profile(): assert Profile().wait_fraction==0 and 'waiting for data: 0%' in repr(Profile())
 
 def test_waiting_with_prefetch():
-    "What a thread does meanwhile is not waited for; what is waited for is no callback's time"
+    "Work of the thread is not waited for; what is waited for does not count for a callback"
     learn = learner()
     p = learn.profile(cbs=Prefetch(2, thread=True))
     assert p.totals[Action('train', 'loop', 'loader wait')][0]==3+1 and p.totals[Action('train', 'callback', 'prefetch', 'before_fetch')][0]==3+1
 
 def test_the_file_is_json_that_viewers_read(tmp_path):
-    "The fields of Chrome's Trace Event Format, in one object, in order of time, and only numbers that JSON has"
+    "The fields of Chrome's Trace Event Format, in order of time, without NaN and infinity"
     def no(s): raise AssertionError(f'{s} is no JSON')
     learner().profile(2, fname=tmp_path/'t.json')
     t = json.loads((tmp_path/'t.json').read_text(), parse_constant=no)
@@ -440,7 +440,7 @@ def test_the_timer_prints(capsys):
     assert len(capsys.readouterr().out.splitlines())==3
 
 class FakeEvent:
-    "An event on the stream of a device that has come as far as `passed`"
+    "An event on the stream of a device that has executed the events up to `passed`"
     now,passed,waits = 0.,0.,0
     def __init__(self, device, enable_timing): assert enable_timing and device.type=='cuda'; self.at = None
     def record(self): FakeEvent.now += 1; self.at = FakeEvent.now
@@ -448,7 +448,7 @@ class FakeEvent:
     def synchronize(self): FakeEvent.waits += 1; FakeEvent.passed = max(FakeEvent.passed, self.at)
     def elapsed_time(self, end): assert end.query(); return (end.at-self.at)*1000.
 
-@pytest.mark.parametrize('lag', (0, 1e9))   # a device that is done at once, and one that does nothing before it is waited for
+@pytest.mark.parametrize('lag', (0, 1e9))   # a device that is done at once, and one that works only when it is waited for
 def test_device_times_wait_once(lag):
     FakeEvent.now,FakeEvent.passed,FakeEvent.waits = 0.,1e9-lag,0
     with mock.patch('torch.Event', FakeEvent):
@@ -462,7 +462,7 @@ def test_device_times_wait_once(lag):
     assert all('device' in r for r in p.actions()) and 'device s' in repr(p)
 
 def test_markers():
-    "The callbacks' methods can be found in a profile by torch's own profiler"
+    "The handlers of callbacks are named in a profile of `torch.profiler`"
     learn = learner(cbs=Callback(after_batch=lambda self: None))
     with torch.profiler.profile() as prof: learn.fit(1, cbs=ProfileCallback(markers=True))
     assert any(e.key=='after_batch callback' and e.count for e in prof.key_averages())
