@@ -29,7 +29,13 @@ class DeviceTimer:
     start: Any
     pending: Any
     seconds: dict[Any, Any]
-    def __init__(self, device: torch.device) -> None: ...
+    def __init__(self, device: torch.device) -> None:
+        """Times how long the accelerator works on each action, with events on its stream; waits only at the end
+
+        Args:
+            device: the accelerator
+        """
+        ...
     def record(self) -> torch.Event:
         """Record an event on the stream now"""
         ...
@@ -49,7 +55,7 @@ class DeviceTimer:
         """
         ...
 class ActionTimer:
-    """Counts each moment of a run for one action: a part of the loop, an event, or a callback"""
+    """Times a run: counts each moment for one action, which is a part of the loop, an event, or a callback"""
     clock: Callable[..., Any]
     max_slices: int
     device: DeviceTimer|None
@@ -68,7 +74,7 @@ class ActionTimer:
         clock: Callable[..., Any] = perf_counter_ns,
         device: torch.device|None = None,
     ) -> None:
-        """Counts each moment of a run for one action: a part of the loop, an event, or a callback
+        """Times a run: counts each moment for one action, which is a part of the loop, an event, or a callback
 
         Args:
             max_slices: the number of slices (loop actions, callbacks, batches) to keep for the trace
@@ -85,13 +91,21 @@ class ActionTimer:
         """
         ...
     def start(self, event: str) -> None:
-        """The event `event` starts: its callbacks are called next"""
+        """Count the time from now on for `event`; time its scope too, such as a batch, if it begins one
+
+        Args:
+            event: the name of an event whose callbacks are called next
+        """
         ...
     def end(self, event: str) -> None:
-        """The event `event` is over: the loop goes on"""
+        """Count the time from now on for the part of the loop that follows `event`
+
+        Args:
+            event: the name of an event whose callbacks were called
+        """
         ...
     def finish(self) -> None:
-        """The run is over: stop counting, and wait for the device times"""
+        """Stop counting at the end of the run, and wait for the times of the device"""
         ...
     def _close(self, scope: Any) -> None:
         """Close the open scopes up to `scope`; None: all"""
