@@ -14,7 +14,6 @@ from inspect import ismodule as _ismodule
 from . import all as _all   # each module after `learner` adds methods to the Learner
 from .builtin import *
 from .callback import *
-from .control.handlers import on
 from .control.early_stopping import EarlyStoppingCallback
 from .control.plateau import ReduceLROnPlateau
 from .control.save_model import SaveModelCallback

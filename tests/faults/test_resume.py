@@ -16,7 +16,8 @@ from learnkit.optim.clip import GradientClip
 from learnkit.optim.micro_batch import MicroBatch
 from learnkit.optim.ema import EMACallback
 from learnkit.optim.mixup import MixUp
-from learnkit.control.handlers import Filter, OnCallback
+from learnkit.control.filter import Filter
+from learnkit.control.handlers import OnCallback
 from learnkit.optim.precision import MixedPrecision
 from learnkit.optim.torch_scheduler import TorchScheduler
 from learnkit.feed.short_epoch import ShortEpochCallback
@@ -159,7 +160,8 @@ def test_data_that_draws_leaves_the_training_as_it_is(tmp_path):
 _cbs = dict(stop=lambda: EarlyStoppingCallback('valid_loss', patience=1), plateau=lambda: ReduceLROnPlateau('valid_loss', patience=1, factor=2.),
             best=lambda: SaveModelCallback('valid_loss'), mid=lambda: ValidateEvery('3ba'), accumulate=lambda: GradientAccumulation(10), micro=lambda: MicroBatch(2),
             ema=lambda: EMACallback(.9), bf16=lambda: MixedPrecision('bf16'), fp16=lambda: MixedPrecision('fp16', growth_interval=3), mixup=MixUp, clip=lambda: GradientClip(.1),
-            short=lambda: ShortEpochCallback(.6), nan=TerminateOnNaNCallback, on=lambda: OnCallback(lambda learn: None, 'after_step', Filter(every=2)))
+            short=lambda: ShortEpochCallback(.6), nan=TerminateOnNaNCallback, on=lambda: OnCallback(lambda learn: None, 'after_step', Filter(every=2)),
+            interval=lambda: OnCallback(lambda learn: None, 'before_step', Filter(every='3ba')))
 @pytest.mark.parametrize('name', _cbs)
 @pytest.mark.parametrize('k', [4, 8, 13])
 def test_with_a_callback(name, k, tmp_path):

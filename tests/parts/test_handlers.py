@@ -1,0 +1,79 @@
+"""Functions as handlers: which calls go through, and intervals of training at any event"""
+import pytest, torch
+from hypothesis import given, settings, strategies as st
+from learnkit.callback import Callback
+from learnkit.control.every_callback import EveryCallback
+from learnkit.control.filter import Filter
+from learnkit.control.handlers import OnCallback
+from toys import at, learner
+
+quick = settings(max_examples=30, deadline=None)
+
+def calls(name, n_epoch=3, n=5, cbs=(), start_epoch=0, **kw):
+    "After how many batches, counted by hand, a function at event `name` was called in a fit"
+    done,got = [start_epoch*n],[]
+    count = at('after_batch', lambda cb: done.append(done[-1]+1), lambda cb: cb.learn.training and cb.learn.mode=='fit', order=-50)
+    learn = learner(n, cbs=[count, *cbs])
+    learn.on(name, **kw)(lambda learn: got.append(done[-1]))
+    learn.fit(n_epoch, start_epoch=start_epoch)
+    return got
+
+def by_every(every, n_epoch=3, n=5):
+    "After how many batches an EveryCallback acts"
+    got = []
+    learner(n, cbs=EveryCallback(lambda learn: got.append(learn.train_iter), every)).fit(n_epoch)
+    return got
+
+@pytest.mark.parametrize('every', ['1ba', '4ba', '10sp', '0.3dur', '100h'])
+def test_an_interval_is_that_of_every(every): assert calls('after_batch', every=every)==by_every(every)
+
+@pytest.mark.parametrize('every', ['1ep', '2ep', '5ep'])
+def test_epochs(every): assert calls('after_epoch', every=every)==by_every(every)
+
+@quick
+@given(st.integers(1, 9), st.integers(1, 6), st.integers(1, 3), st.sampled_from(['before_batch', 'after_pred', 'after_step']))
+def test_at_another_event_it_is_the_next_one(k, n, n_epoch, name):
+    "The first call of the event after the interval is over; in training those of the next batch, unless validation comes first"
+    ends = [i for i in range(k, n*n_epoch+1, k)]
+    want = [i for i in ends if i<n*n_epoch] if name=='after_step' else ends
+    assert calls(name, n_epoch, n, every=f'{k}ba')==want
+
+def test_only_training_is_measured():
+    "Neither validation nor what is validated or predicted in between"
+    more = at('after_batch', lambda cb: (cb.learn.validate(), cb.learn.get_preds()), lambda cb: cb.learn.training and cb.learn.mode=='fit')
+    assert calls('after_batch', every='4ba', cbs=[more])==calls('after_batch', every='4ba')
+    learn,got = learner(3),[]
+    learn.on('after_batch', every='1ba')(lambda learn: got.append(learn.mode))
+    learn.validate(); learn.get_preds()
+    assert got==[]
+
+def test_each_fit_begins_anew():
+    learn,got = learner(3),[]
+    learn.on('after_batch', every='2ba')(lambda learn: got.append(learn.train_iter))
+    learn.fit(1); learn.fit(1)
+    assert got==[2,2]
+
+@pytest.mark.parametrize('stop', [1, 2])
+def test_resume(stop):
+    "Stopped after an epoch and continued from the state: called where it would have been"
+    def run(state=None, n_epoch=3, start_epoch=0):
+        cb = OnCallback(lambda learn: got.append((learn.epoch, learn.iter)), 'before_step', Filter(every='4ba'))
+        if state: cb.load_state_dict(state)
+        learner(5, cbs=cb).fit(n_epoch, start_epoch=start_epoch)
+        return cb.state_dict()
+    got = []; run(); whole = got
+    got = []; run(run(n_epoch=stop), start_epoch=stop)
+    assert got==whole==[(0,4), (1,3), (2,2)]
+
+def test_handlers_without_an_interval_hear_one_event():
+    for kw in (dict(), dict(every=2), dict(once=1), dict(when=lambda f,learn: True)):
+        assert OnCallback(lambda learn: 0, 'after_step', Filter(**kw)).handler('after_batch') is None
+
+@pytest.mark.parametrize('kw,words', [(dict(every='5'), "'2ep'"), (dict(every='2ep', once=1), 'give one of'), (dict(every=.5), 'whole number'), (dict(every=print), 'whole number'),
+                                      (dict(once='1ba'), 'whole number'), (dict(when=1), 'must be a function')])
+def test_mistakes(kw, words):
+    with pytest.raises((ValueError,TypeError)) as e: Filter(**kw)
+    assert words in str(e.value)
+
+def test_over_a_method_a_filter_counts_calls():
+    with pytest.raises(TypeError, match='learn.on'): Filter(every='5ba')(lambda self: 0)
