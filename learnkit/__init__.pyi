@@ -19,7 +19,6 @@ from .metrics import (
     Perplexity as Perplexity, accuracy as accuracy, accuracy_multi as accuracy_multi, error_rate as error_rate,
     exp_rmspe as exp_rmspe, mae as mae, mse as mse, msle as msle, perplexity as perplexity, rmse as rmse, top_k_accuracy
     as top_k_accuracy)
-from .control.handlers import on as on
 from .control.early_stopping import EarlyStoppingCallback as EarlyStoppingCallback
 from .control.plateau import ReduceLROnPlateau as ReduceLROnPlateau
 from .control.save_model import SaveModelCallback as SaveModelCallback

@@ -96,6 +96,7 @@ from .control.tracker import *
 from .control.early_stopping import *
 from .control.save_model import *
 from .control.plateau import *
+from .control.filter import *
 from .control.handlers import *
 from .control.cycle import *
 from .control.batch_events import *

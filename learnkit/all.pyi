@@ -125,7 +125,8 @@ from .control.early_stopping import (
     as ThresholdStopper)
 from .control.save_model import SaveModelCallback as SaveModelCallback
 from .control.plateau import ReduceLROnPlateau as ReduceLROnPlateau
-from .control.handlers import Filter as Filter, Filtered as Filtered, OnCallback as OnCallback
+from .control.filter import Filter as Filter, FilteredMethod as FilteredMethod
+from .control.handlers import OnCallback as OnCallback
 from .control.cycle import CheckpointEvents as CheckpointEvents, Cycles as Cycles
 from .control.batch_events import BatchEvents as BatchEvents
 from .observe.evaluate import Evaluator as Evaluator, Watched as Watched

@@ -355,10 +355,10 @@ class Callback:
         """Event: its gradients are complete, as the optimizer will use them (`BatchEvents`)"""
         ...
     def batch_checkpoint(self, *args: Any, **kwargs: Any) -> Any:
-        """Event: a training batch is over, and everyone has heard of it (`CheckpointEvents`)"""
+        """Event: a training batch is over for all callbacks (`CheckpointEvents`)"""
         ...
     def epoch_checkpoint(self, *args: Any, **kwargs: Any) -> Any:
-        """Event: an epoch is over, and everyone has heard of it (`CheckpointEvents`)"""
+        """Event: an epoch is over for all callbacks (`CheckpointEvents`)"""
         ...
     def before_cycle(self, *args: Any, **kwargs: Any) -> Any:
         """Event: a cycle begins; `cycle` is its number (`Cycles`)"""
@@ -367,7 +367,7 @@ class Callback:
         """Event: the cycle has its length"""
         ...
     def cycle_checkpoint(self, *args: Any, **kwargs: Any) -> Any:
-        """Event: a cycle is over, and everyone has heard of it"""
+        """Event: the cycle is over for all callbacks"""
         ...
     def after_cancel_valid(self, *args: Any, **kwargs: Any) -> Any:
         """Event: another name of `after_cancel_validate`"""

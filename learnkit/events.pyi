@@ -102,15 +102,15 @@ class Events:
     after_train_batch: str
     """its gradients are complete, as the optimizer will use them (`BatchEvents`)"""
     batch_checkpoint: str
-    """a training batch is over, and everyone has heard of it (`CheckpointEvents`)"""
+    """a training batch is over for all callbacks (`CheckpointEvents`)"""
     epoch_checkpoint: str
-    """an epoch is over, and everyone has heard of it (`CheckpointEvents`)"""
+    """an epoch is over for all callbacks (`CheckpointEvents`)"""
     before_cycle: str
     """a cycle begins; `cycle` is its number (`Cycles`)"""
     after_cycle: str
     """the cycle has its length"""
     cycle_checkpoint: str
-    """a cycle is over, and everyone has heard of it"""
+    """the cycle is over for all callbacks"""
     after_cancel_valid: str
     """another name of `after_cancel_validate`"""
     before_sanity: str

@@ -354,33 +354,31 @@ class Learner(Loop):
     def time(self) -> Timestamp:
         """How far the run is, as counted by a `Clock` among the callbacks. Raises AttributeError if there is none."""
         ...
-    @classmethod
     def on(
         to,
         name: str,
-        every: int|None = None,
+        every: Any = None,
         once: int|None = None,
         when: Callable[..., Any]|None = None,
         marker: str|None = None,
     ) -> Callable[..., Any]:
-        """A decorator for a function of the Learner: run it at event `name`. The conditions are fastNLP's.
+        """Decorate a function of the Learner, to be called at event `name`. The conditions are those of `Filter`.
 
         Args:
             to: the Learner, or its class
-            name: the event, such as `event.after_batch`
-            every: run at calls number every, 2*every, …
-            once: run at this call only, counted from 1
-            when: run when `when(filter, learn)` is true
+            name: the event, such as 'after_batch' or `event.after_batch`
+            every: a number of calls, or an interval of training such as '500ba'
+            once: call number `once` only, counted from 1; True is the first
+            when: when `when(filter, learn)` is true
             marker: on the class: which Learners; None is the next one, 'all' is all of them
         """
         ...
-    @classmethod
     def off(to, f: Callable[..., Any]|None = None) -> Any:
-        """Take away what `on` added
+        """Remove what `on` added, and return the Learner. Raises ValueError if there is no such function.
 
         Args:
             to: the Learner, or its class
-            f: a function that `on` took; None: all of them
+            f: a function that `on` was given; None: all of them
         """
         ...
     @contextmanager

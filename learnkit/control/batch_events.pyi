@@ -1,5 +1,5 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
-"""The last events that other trainers have and the loop does not need, and a table of what is known when"""
+"""Events that other trainers have and the loop does not need: before each attempt at a batch, and when its gradients are complete"""
 from ..callback import Callback
 from typing import Any
 

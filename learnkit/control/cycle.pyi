@@ -1,19 +1,19 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
-"""A fit falls into epochs because the data set ends; it can fall into cycles for any other reason"""
+"""Divide a fit into cycles of any length, and fire events at points where the run can be saved or stopped"""
 from ..callback import Callback
 from .every import Every
 from typing import Any
 
 __all__ = ['CheckpointEvents', 'Cycles']
 class CheckpointEvents(Callback):
-    """Fires `batch_checkpoint` and `epoch_checkpoint`"""
+    """Fires `batch_checkpoint` and `epoch_checkpoint`, when all callbacks have seen the batch or the epoch"""
     order: int
     run_valid: bool
     modes: tuple[Any, ...]
     def after_batch(self) -> None: ...
     def after_epoch(self) -> None: ...
 class Cycles(Callback):
-    """Divides a fit into cycles: fires `before_cycle`, `after_cycle` and `cycle_checkpoint`, counts `learn.cycle`"""
+    """Divides a fit into cycles: fires `before_cycle`, `after_cycle` and `cycle_checkpoint`, and counts `learn.cycle`"""
     order: int
     run_valid: bool
     modes: tuple[Any, ...]
@@ -22,10 +22,10 @@ class Cycles(Callback):
     n: int
     inside: bool
     def __init__(self, every: Any) -> None:
-        """Divides a fit into cycles: fires `before_cycle`, `after_cycle` and `cycle_checkpoint`, counts `learn.cycle`
+        """Divides a fit into cycles: fires `before_cycle`, `after_cycle` and `cycle_checkpoint`, and counts `learn.cycle`
 
         Args:
-            every: how long a cycle is: '500ba', '10000sp', '2ep', '0.25dur', …; see `Every`
+            every: the length of a cycle, as for `Every`: '500ba', '10000sp', '2ep', '0.25dur', …
         """
         ...
     def before_fit(self) -> None: ...
@@ -36,5 +36,9 @@ class Cycles(Callback):
     def _begin(self) -> None: ...
     def _end(self, complete: Any) -> None: ...
     def load_state_dict(self, state: dict[Any, Any]) -> None:
-        """Go on in the cycle that `state` was in"""
+        """Continue in the cycle of `state`
+
+        Args:
+            state: what `state_dict` returned
+        """
         ...
