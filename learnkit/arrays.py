@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = []
 
-# %% ../nbs/137_arrays.ipynb #85f954d5
+# %% ../nbs/137_arrays.ipynb #be97ab4c
 from collections.abc import Sequence
 from typing import Any
 
@@ -59,13 +59,13 @@ def from_tensors(cls:DataLoaders,
     n_inp:int|None=None, # how many of the arrays are inputs; `None`: all but the last
     **kwargs:Any         # passed to `DataLoaders.from_dsets`: `bs`, `val_bs`, `device`, …
 ) -> DataLoaders:
-    "Makes `DataLoaders` from arrays, with a random part for validation; raises TypeError or ValueError for unfit arrays"
+    "Makes `DataLoaders` from arrays, with a random part for validation; raises TypeError or ValueError for bad arrays"
     if not arrays: raise TypeError("There must be arrays to load, as in `DataLoaders.from_tensors(x, y)`.")
     valid_pct = check_fraction('valid_pct', valid_pct, one=False, what='the fraction of the items for validation')
     ts = [_as_tensor(a, i, i>=(n_inp or len(arrays)-1 or 1)) for i,a in enumerate(arrays)]
     n = len(ts[0])
     if any(len(t)!=n for t in ts): raise ValueError(f"Arrays must have the same length, not {[len(t) for t in ts]}.")
-    if n<2: raise ValueError(f"There must be at least 2 items, for training and validation, but there is {n or 'none'}.")
+    if n<2: raise ValueError(f"There must be 2 items or more, for training and validation, but there is {n or 'none'}.")
     gen = torch.Generator().manual_seed(torch.initial_seed() if seed is None else seed)
     valid,train = torch.randperm(n, generator=gen).tensor_split([min(max(round(n*valid_pct), 1), n-1)])
     dsets = [BatchTensorDataset(*(t[idxs.sort().values.to(t.device)] for t in ts)) for idxs in (train,valid)]

@@ -27,7 +27,8 @@ def find_bs(
     if isinstance(t, Tensor) and t.ndim: return t.shape[0]
     if isinstance(t, PackedSequence): return int(t.batch_sizes[0])
     ts = [o for o in leaves(b) if isinstance(o, Tensor)]
-    if not ts: raise ValueError(f"The size of a batch is the length of its first tensor, but this {type(b).__name__} holds none.")
+    if not ts: raise ValueError(
+        f"The size of a batch is the length of its first tensor, but this {type(b).__name__} holds none.")
     return next((o.shape[0] for o in ts if o.ndim), 1)
 
 def find_device(
@@ -51,7 +52,7 @@ def to_half(
     "Converts the floating-point tensors in `b` to `float16`"
     return _cast(b, torch.float16)
 
-# %% ../nbs/110_batch.ipynb #c07d3735
+# %% ../nbs/110_batch.ipynb #052109b3
 def to_np(
     b:Any # tensors in nested containers
 ) -> Any:
@@ -129,7 +130,7 @@ def _leaf_shape(o, dtype):
     if not dtype: return ' x '.join(dims) or '1 number'
     return f"{_kind(o)} {str(getattr(o, 'dtype', '')).removeprefix('torch.')}[{', '.join(dims)}]".lstrip()
 
-# %% ../nbs/110_batch.ipynb #e40345f7
+# %% ../nbs/110_batch.ipynb #a075aa43
 def shapes(
     b:Any,          # tensors and other objects in nested tuples, lists and mappings
     dtype:bool=True # with types, `float32[8, 4]`, for messages; False: without, `8 x 4`, for tables

@@ -18,7 +18,8 @@ from .batch import Inputs, find_bs
 from .modules import get_model, one_param
 from .nested import apply, detuplify
 from .events import CancelBatch
-from .gather import Gather, dist_sampler, n_own, n_rows, places
+from .gather import NestedBuffer, count_items, item_positions
+from .shard import count_own_items, distributed_sampler
 
 # %% ../nbs/190_builtin.ipynb #43b8c25b
 class TrainEvalCallback(Callback):
@@ -77,14 +78,14 @@ class GatherPredsCallback(Callback):
         if not with_input: self.before_batch = None   # there is nothing to do there
 
     def before_validate(self):
-        n = n_rows(self.learn.dl) if self.idxs is None else len(self.idxs)
+        n = count_items(self.learn.dl) if self.idxs is None else len(self.idxs)
         if self.mmap is not None and (n is None or self.concat_dim): raise ValueError(
             '`mmap` needs to know how many rows there will be: pass a list of batches, or a DataLoader of a data set with a length'
             if n is None else '`mmap` puts rows one after the other, so `concat_dim` must be 0')
         for p in (self.save_preds, self.save_targs, self.mmap):
             if p is not None: Path(p).mkdir(parents=True, exist_ok=True)
-        to = None if self.idxs is None else places(self.idxs)
-        def gather(name, **kwargs): return Gather(n, self.concat_dim, None if self.mmap is None else Path(self.mmap)/name, places=to, **kwargs)
+        to = None if self.idxs is None else item_positions(self.idxs)
+        def gather(name, **kwargs): return NestedBuffer(n, self.concat_dim, None if self.mmap is None else Path(self.mmap)/name, positions=to, **kwargs)
         self.inputs,self.targets,self.decoded,self.losses = map(gather, ('inputs','targs','decoded','losses'))
         self.preds,self.skip = gather('preds', dtype=self.dtype),False
 
@@ -121,7 +122,7 @@ class GatherPredsCallback(Callback):
 
     def all_tensors(self) -> list:
         "`[inputs], preds, targets, [losses]`, where those in brackets are there if they were asked for"
-        if isinstance(self.preds, Gather): self.after_validate()   # the run was cancelled before its end
+        if isinstance(self.preds, NestedBuffer): self.after_validate()   # the run was cancelled before its end
         return ([self.inputs] if self.with_input else []) + [self.preds, self.targets] + ([self.losses] if self.with_loss else [])
 
 # %% ../nbs/190_builtin.ipynb #4ef3704d
@@ -147,7 +148,7 @@ class DropPadding(Callback):
     "Leaves out of a validation the rows that a `DistributedSampler` repeats"
     order,run_train,nested,left,bs = TrainEvalCallback.order+1,False,False,None,0
     def before_validate(self):
-        s,self.left = dist_sampler(self.learn.dl),n_own(self.learn.dl)
+        s,self.left = distributed_sampler(self.learn.dl),count_own_items(self.learn.dl)
         if self.left is not None and len(s.dataset)<s.num_replicas: raise ValueError(   # in all of them, so that none waits
             f'{s.num_replicas} processes are to validate {len(s.dataset)} rows: that is none for some of them, so do it without a `DistributedSampler`')
 

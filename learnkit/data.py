@@ -38,7 +38,7 @@ def as_loader(
     if isinstance(dl, Tensor) or hasattr(type(dl), '__array__'):
         fail(f"this is a {type(dl).__name__}; write `DataLoaders.from_tensors(x, y)`")
     if isinstance(dl, (GeneratorType, zip, map, filter, enumerate)):
-        fail(f"a {type(dl).__name__} can be read only once; pass a function that returns one, `DataLoaders(lambda: …)`")
+        fail(f"a {type(dl).__name__} can be read only once; pass a function that makes one, `DataLoaders(lambda: …)`")
     if dl is None or isinstance(dl, (str, bytes, Mapping)): fail(f"this is a {type(dl).__name__}")
     if hasattr(type(dl), '__iter__') or hasattr(type(dl), '__getitem__'): return dl
     return FuncLoader(dl) if callable(dl) else fail(f"a {type(dl).__name__} cannot be iterated")
@@ -49,7 +49,7 @@ def _vocab(ds): return getattr(ds, 'vocab', getattr(ds, 'classes', None))
 class DataLoaders:
     "The loaders for training and validation, with their device, path and vocabulary"
     def __init__(self,
-        *loaders:Any,                      # for training, for validation (optional), and any others: iterables of batches
+        *loaders:Any,                      # iterables of batches: for training, for validation (optional), and others
         n_inp:int|None=None,               # how many elements of a batch go to the model; `None`: all but the last
         device:torch.device|str|None=None, # the device of the model and the batches; `None`: where the model is
         path:str|Path='.',                 # the folder for files
@@ -92,7 +92,7 @@ class DataLoaders:
 def _make_loader(ds, i, bs, shuffle, kwargs):
     "The `DataLoader` of the `i`-th data set"
     nm = f'{["training","validation"][i]} data set' if i<2 else f'data set {i}'
-    bs = check_whole('bs', bs, what='a batch size', none=True)
+    bs = check_whole('bs', bs, what='a number of items in a batch', none=True)
     if isinstance(ds, IterableDataset): return DataLoader(ds, batch_size=bs, **kwargs)
     if isinstance(ds, (str, bytes, DataLoader)) or not (hasattr(ds, '__getitem__') and hasattr(ds, '__len__')):
         hint = "; pass loaders as `DataLoaders(train, valid)`" if isinstance(ds, DataLoader) else ''

@@ -29,7 +29,7 @@ def loader_len(
         if not str(e) or re.search("(?<!'NoneType') has no len|have valid length", str(e)): return None
         raise
 
-# %% ../nbs/140_loaders.ipynb #88b167fd
+# %% ../nbs/140_loaders.ipynb #5d6a7d33
 _of_items  = {'sampler','shuffle','batch_sampler','batch_size','drop_last'}
 _of_others = [k for k in signature(DataLoader).parameters if k not in _of_items]
 _of_workers = {'multiprocessing_context','prefetch_factor','persistent_workers','timeout'}
@@ -53,7 +53,7 @@ def _other_args(dl, changes):
     if dl.collate_fn is default: del res['collate_fn']   # without batches the default is another one
     return {k:v for k,v in res.items() if k not in _of_workers} if changes.get('num_workers')==0 else res
 
-# %% ../nbs/140_loaders.ipynb #ad54ef3e
+# %% ../nbs/140_loaders.ipynb #2e4e260b
 def copy_loader(
     dl:DataLoader, # the loader to copy
     **changes:Any  # arguments of `DataLoader` that differ in the copy
@@ -102,7 +102,7 @@ def _sequential_new(dl):
 def sequential_loader(
     dl:Any # a loader
 ) -> tuple[Any,list|None]:
-    "Returns a loader of all items of `dl` in the order of the data set, and `None`; or of another order, and its indices"
+    "Returns a loader of all items of `dl` in the order of the data set, and `None`; in another order, also the indices"
     if not isinstance(dl, DataLoader) or type(dl).__iter__ is not DataLoader.__iter__:
         return _sequential_new(dl) if hasattr(dl, 'new') and hasattr(dl, 'drop_last') else (dl, None)
     if isinstance(dl.dataset, IterableDataset):

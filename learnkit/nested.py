@@ -131,4 +131,4 @@ def nested_reorder(
     if isinstance(t, Tensor): return t[idxs]
     if is_item_list(t): return _rebuild(t, [t[i] for i in idxs.tolist()])
     if is_listy(t) or isinstance(t, Mapping): return map_container(lambda o: nested_reorder(o, idxs), t)
-    raise TypeError(f"Only tensors, and tuples, lists and mappings of them, can be reordered, not a {type(t).__name__}.")
+    raise TypeError(f"Only tensors, and tuples, lists and mappings of them, can be ordered, not a {type(t).__name__}.")

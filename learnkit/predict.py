@@ -18,7 +18,7 @@ from torch.utils.data import default_collate
 
 import learnkit.inference
 from .builtin import GatherPredsCallback
-from .gather import dist_sampler, join_ranks
+from .shard import distributed_sampler, gather_shards
 from .learner import Learner
 from .loaders import sequential_loader
 from .base_loss import loss_activation, loss_decodes
@@ -48,7 +48,7 @@ def get_preds(self:Learner,
     if not (act is None or callable(act)): raise TypeError(
         f'act must be a function of the outputs, such as `torch.sigmoid`, not {act!r} (a {type(act).__name__})')
     dl,idxs = self._loader(ds_idx, dl),None
-    shared = reorder and num_distrib()>1 and dist_sampler(dl) is not None
+    shared = reorder and num_distrib()>1 and distributed_sampler(dl) is not None
     if shared and mmap is not None: raise ValueError(
         'the predictions of several processes are joined in memory: leave out `mmap`, '
         'or pass `reorder=False` and a folder of its own for each process')
@@ -66,7 +66,7 @@ def get_preds(self:Learner,
             self.skip_loss = not with_loss
             self._infer('before_predict', 'after_predict', nested, dl)
     *res,decoded = *gather.all_tensors(),gather.decoded
-    if shared: *res,decoded = join_ranks(idxs, [*res, decoded])[1]
+    if shared: *res,decoded = gather_shards(idxs, [*res, decoded])[1]
     i = int(with_input)
     if at_once and res[i] is not None:
         res[i] = act(res[i])

@@ -55,7 +55,8 @@ def maybe_gather(
     n = num_distrib()
     if n==1: return x
     if x.dtype==torch.bool: return maybe_gather(x.to(torch.uint8)).bool()
-    dev = {'gloo':torch.device('cpu'), 'nccl':default_device()}.get(dist.get_backend(), x.device) # what the backend can send
+    sends = {'gloo':torch.device('cpu'), 'nccl':default_device()}   # the device that the backend can send from
+    dev = sends.get(dist.get_backend(), x.device)
     if dev.type!=x.device.type: return maybe_gather(x.to(dev)).to(x.device)
     parts = [torch.empty(max(x.ndim,1), dtype=torch.long, device=x.device) for _ in range(n)]
     dist.all_gather(parts, torch.tensor(x.shape or (1,), device=x.device))

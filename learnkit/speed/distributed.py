@@ -25,7 +25,7 @@ from ..recorder import silent
 from ..modules import one_param
 from ..process import num_distrib, rank_distrib
 from ..loaders import copy_loader
-from ..gather import dist_sampler
+from ..shard import distributed_sampler
 from ..learner import Learner
 
 # %% ../../nbs/830_speed.distributed.ipynb #81879397
@@ -34,7 +34,7 @@ def own_part(
     seed:int=0 # of the order in which it shuffles, the same in all processes
 ) -> Any:
     "A loader of this process's part of `dl`; `dl` itself if it gives that already; None if it can't be divided"
-    if dist_sampler(dl) is not None: return dl
+    if distributed_sampler(dl) is not None: return dl
     batches = getattr(dl, 'batch_sampler', None)
     if not isinstance(dl, DataLoader) or type(batches) is not BatchSampler: return None
     s = batches.sampler
@@ -98,7 +98,7 @@ class DistributedTrainer(Callback):
         train,*rest = [None if dl is None else own_part(dl, self.seed) for dl in dls.loaders]
         if train is None: raise ValueError('this training data cannot be divided among the processes: use a `DataLoader` of a data set that has a length, '
                                            'with `shuffle` or without, or `DistributedTrainer(shard=False)` where each process has its own part already')
-        self.made = [dist_sampler(dl) for dl,old in zip((train,*rest), dls.loaders) if dl is not None and dl is not old]
+        self.made = [distributed_sampler(dl) for dl,old in zip((train,*rest), dls.loaders) if dl is not None and dl is not old]
         dls = copy(dls)
         dls.loaders = [train, *(old if dl is None else dl for dl,old in zip(rest, dls.loaders[1:]))]
         return dls
@@ -109,7 +109,7 @@ class DistributedTrainer(Callback):
             if cb.name=='progress': cb.run = False
 
     def before_train(self):
-        s = dist_sampler(self.learn.dl)
+        s = distributed_sampler(self.learn.dl)
         if s is None: return
         if s in self.made: s.seed = self.seed   # a resumed run has that of its beginning
         s.set_epoch(self.learn.epoch)

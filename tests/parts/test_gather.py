@@ -9,7 +9,9 @@ from torch.utils._pytree import tree_flatten, tree_map
 from torch.utils.data import BatchSampler, DataLoader, SubsetRandomSampler, TensorDataset
 from learnkit.all import (Callback, CancelBatch, CancelEpoch, CancelFit, CancelValid, CrossEntropyLossFlat, DataLoaders, Learner, MixedPrecision,
                           TrainEvalCallback, noop)
-from learnkit.gather import Gather, Rows, disk_tensor, n_rows, open_disk_tensor, places
+from learnkit.buffer import TensorBuffer
+from learnkit.gather import NestedBuffer, count_items, item_positions
+from learnkit.memmap import create_memmap, open_memmap
 
 torch.set_num_threads(1)
 pytestmark = pytest.mark.filterwarnings('ignore')
@@ -31,18 +33,18 @@ def same(a, b): return a.dtype==b.dtype and a.shape==b.shape and torch.equal(a, 
 def test_rows_are_those_of_cat(tmp_path_factory, ns, shape, dtype, extra, disk):
     "The announced number may be right, wrong or unknown"
     bs = numbered(ns, shape, dtype)
-    r = Rows(None if extra is None else max(0, sum(ns) + extra), file=tmp_path_factory.mktemp('rows')/'r.pt' if disk else None)
+    r = TensorBuffer(None if extra is None else max(0, sum(ns) + extra), file=tmp_path_factory.mktemp('rows')/'r.pt' if disk else None)
     for b in bs: r.append(b)
     if not bs: assert r.value is None
     else: assert same(r.value, torch.cat(bs)) and same(r.value, r.value)
 
 @given(ns=sizes.filter(any), data=st.data(), unknown=st.booleans())
 @settings(max_examples=100, deadline=None)
-def test_rows_go_to_their_places(ns, data, unknown):
+def test_items_go_to_their_positions(ns, data, unknown):
     n = sum(ns)
     idxs = data.draw(st.permutations([3*i for i in range(n)]))
     bs = [torch.tensor(o).view(-1,1).repeat(1,2) for o in torch.tensor(idxs).split(ns)]
-    r = Rows(None if unknown else n, places=places(idxs))
+    r = TensorBuffer(None if unknown else n, positions=item_positions(idxs))
     for b in bs: r.append(b)
     assert same(r.value, 3*torch.arange(n).view(-1,1).repeat(1,2))
 
@@ -51,14 +53,14 @@ def test_rows_go_to_their_places(ns, data, unknown):
 def test_batches_that_do_not_fit_together(kinds, n):
     "Other types are promoted as `torch.cat` does; other shapes make a list of rows; nothing is lost"
     bs = [torch.full((k,*s), i%2, dtype=d) for i,(k,s,d) in enumerate(kinds)]
-    r = Rows(n)
+    r = TensorBuffer(n)
     for b in bs: r.append(b)
     if len({s for _,s,_ in kinds})==1: assert same(r.value, torch.cat(bs))
     else: assert len(r.value)==sum(map(len, bs)) and all(torch.equal(a, b) for a,b in zip(r.value, [row for b in bs for row in b]))
 
 @pytest.mark.parametrize('late', [2, 30])
 def test_no_tensor_after_tensors(late):
-    r = Rows(50)
+    r = TensorBuffer(50)
     for b in numbered([1]*late): r.append(b)
     r.append(['a'])
     assert len(r.value)==late+1 and r.value[-1]=='a'
@@ -66,36 +68,36 @@ def test_no_tensor_after_tensors(late):
 @pytest.mark.parametrize('ring', [1,2,5])
 def test_memory_that_is_used_again(ring):
     "Loaders and models that write into the same few buffers: each batch is copied before the next comes"
-    buffers,r = [torch.empty(3,2) for _ in range(ring)],Rows(300)
+    buffers,r = [torch.empty(3,2) for _ in range(ring)],TensorBuffer(300)
     for i in range(100): buffers[i%ring].fill_(i); r.append(buffers[i%ring])
     assert torch.equal(r.value[:,0], torch.arange(100.).repeat_interleave(3))
 
 def test_memory_that_is_used_again_later():
     "At first each batch has memory of its own, then they share it; and where nobody knows how many there will be"
     for n in (600, None):
-        one,r = torch.empty(3,2),Rows(n)
+        one,r = torch.empty(3,2),TensorBuffer(n)
         for i in range(200): t = torch.empty(3,2) if i<80 else one; t.fill_(i); r.append(t)
         assert torch.equal(r.value[:,0], torch.arange(200.).repeat_interleave(3))
 
 def test_other_layouts():
     "Sparse and ragged predictions are no rows of a dense tensor"
-    r = Rows(6)
+    r = TensorBuffer(6)
     for i in range(3): r.append(torch.eye(2).to_sparse()*i)
     assert torch.equal(r.value.to_dense()[4:], 2*torch.eye(2))
-    r = Rows(4)
+    r = TensorBuffer(4)
     for i in range(2): r.append(torch.nested.nested_tensor([torch.ones(2), torch.ones(3)], layout=torch.jagged))
     assert [len(o) for o in r.value]==[2,3,2,3]
 
 def test_small_batches_wait_for_each_other():
-    r = Rows(1000)
+    r = TensorBuffer(1000)
     for b in numbered([1]*1000): r.append(b)
-    assert r.every>1 and same(r.value, torch.cat(numbered([1]*1000)))
-    big = Rows(100)
-    for b in numbered([10]*10, (2**17,)): big.append(b); assert not big.new   # 5 MB each
+    assert r.max_pending>1 and same(r.value, torch.cat(numbered([1]*1000)))
+    big = TensorBuffer(100)
+    for b in numbered([10]*10, (2**17,)): big.append(b); assert not big.pending   # 5 MB each
     assert same(big.value[:,0], torch.arange(100.))
 
 def test_rows_without_a_graph():
-    w,r = torch.ones(2, requires_grad=True),Rows(90)
+    w,r = torch.ones(2, requires_grad=True),TensorBuffer(90)
     for b in numbered([3]*30): r.append(b*w)
     assert not r.value.requires_grad and r.value.shape==(90,2)
 
@@ -103,7 +105,7 @@ def test_rows_without_a_graph():
 @settings(max_examples=50, deadline=None)
 def test_type_of_rows(ns, dtype, of):
     bs = numbered(ns, dtype=of)
-    r = Rows(sum(ns), dtype=dtype)
+    r = TensorBuffer(sum(ns), dtype=dtype)
     for b in bs: r.append(b)
     assert same(r.value, torch.cat(bs).to(dtype if of.is_floating_point else of))
 
@@ -111,7 +113,7 @@ def test_type_of_rows(ns, dtype, of):
 @settings(max_examples=50, deadline=None)
 def test_nested(ns, n):
     a,b = numbered(ns),numbered(ns, (), torch.int64)
-    g = Gather(n)
+    g = NestedBuffer(n)
     for x,y in zip(a, b): g.append(dict(a=x, b=[y,(x,)]))
     want = dict(a=torch.cat(a), b=[torch.cat(b),(torch.cat(a),)])
     assert tree_flatten(g.value)[1]==tree_flatten(want)[1] and all(tree_flatten(tree_map(same, g.value, want))[0])
@@ -120,7 +122,7 @@ def test_nested(ns, n):
 def test_lists_by_item():
     "File names and boxes: a list is as long as its batch, and is a leaf"
     names = ['ab','cd','e']
-    g = Gather(5)
+    g = NestedBuffer(5)
     for o in names: g.append((torch.ones(len(o)), tuple(o), [dict(box=torch.ones(k, 4)) for k in range(len(o))]))
     x,n,boxes = g.value
     assert x.shape==(5,) and list(n)==list('abcde') and [len(o['box']) for o in boxes]==[0,1,0,1,0]
@@ -129,29 +131,29 @@ def test_lists_by_item():
 
 @pytest.mark.parametrize('kw,want', [(dict(batch_size=4), 22), (dict(batch_size=4, drop_last=True), 20), (dict(batch_size=None), None),
                                      (dict(batch_size=4, sampler=[1,2,3]), 3), (dict(batch_sampler=[[1,2],[3]]), None)])
-def test_n_rows_of_a_loader(kw, want): assert n_rows(DataLoader(TensorDataset(torch.zeros(22)), **kw))==want
+def test_count_items_of_a_loader(kw, want): assert count_items(DataLoader(TensorDataset(torch.zeros(22)), **kw))==want
 
 @pytest.mark.parametrize('dl,want', [([], None), ([torch.zeros(4)]*2 + [torch.zeros(1)], 9), ([dict(x=torch.zeros(3))], 3), (['ab'], None), (iter([torch.zeros(2)]), None)])
-def test_n_rows_of_batches(dl, want): assert n_rows(dl)==want
+def test_count_items_of_batches(dl, want): assert count_items(dl)==want
 
 @given(idxs=st.lists(st.integers(0, 30), max_size=20))
-def test_places(idxs):
+def test_item_positions(idxs):
     "As a stable sort of the indices"
-    p = places(idxs)
+    p = item_positions(idxs)
     want = sorted(range(len(idxs)), key=idxs.__getitem__)
     assert want==(list(range(len(idxs))) if p is None else p.argsort().tolist()) and ((p is None)==(idxs==sorted(idxs)))
 
 # -- files
 
-def test_disk_tensor_is_a_file(tmp_path):
-    t = disk_tensor(tmp_path/'t.pt', (5,2), torch.bfloat16)
+def test_a_memmap_is_a_file(tmp_path):
+    t = create_memmap(tmp_path/'t.pt', (5,2), torch.bfloat16)
     t[:] = torch.arange(10.).view(5,2)
     for kw in (dict(), dict(mmap=True)): assert same(torch.load(tmp_path/'t.pt', **kw), torch.arange(10.).view(5,2).bfloat16())
-    open_disk_tensor(tmp_path/'t.pt')[0] = 9   # whoever reads changes a copy
+    open_memmap(tmp_path/'t.pt')[0] = 9   # whoever reads changes a copy
     assert torch.load(tmp_path/'t.pt')[0,0]==0 and [o.name for o in tmp_path.iterdir()]==['t.pt']
 
 def test_disk_that_is_too_small(tmp_path):
-    with pytest.raises(OSError, match='GiB left'): disk_tensor(tmp_path/'t.pt', (2**50,), torch.float32)
+    with pytest.raises(OSError, match='GiB are free'): create_memmap(tmp_path/'t.pt', (2**50,), torch.float32)
     assert not [*tmp_path.iterdir()]
 
 # -- get_preds
@@ -294,7 +296,7 @@ def test_compiled(backend):
 def test_parts_of_large_outputs():
     "What waits keeps no more than itself alive"
     from weakref import ref
-    large,r = [],Rows(500)
+    large,r = [],TensorBuffer(500)
     for _ in range(100):
         t = torch.ones(5, 1000); large.append(ref(t.untyped_storage())); r.append(t[:,0]); del t
         assert sum(o() is not None for o in large)<=1
