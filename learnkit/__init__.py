@@ -20,7 +20,6 @@ from .control.save_model import SaveModelCallback
 from .data import DataLoaders
 from .dispatcher import *
 from .events import *
-from .gather import *
 from .learner import Learner
 from .metrics import *
 from .progress import CSVLogger, ProgressCallback

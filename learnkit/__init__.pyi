@@ -14,7 +14,6 @@ from .events import (
     CancelTrainException, CancelValid as CancelValid, CancelValidException as CancelValidException, CancelZeroGrad as
     CancelZeroGrad, CancelZeroGradException as CancelZeroGradException, Events as Events, cancel_types as cancel_types,
     cancelled as cancelled, event as event, nearest as nearest, taken as taken)
-from .gather import Gather as Gather, Rows as Rows, by_item as by_item, leaf as leaf, n_rows as n_rows
 from .metrics import (
     Perplexity as Perplexity, accuracy as accuracy, accuracy_multi as accuracy_multi, error_rate as error_rate,
     exp_rmspe as exp_rmspe, mae as mae, mse as mse, msle as msle, perplexity as perplexity, rmse as rmse, top_k_accuracy

@@ -12,6 +12,7 @@ from pathlib import Path
 import torch
 from fastcore.basics import *
 from fastcore.foundation import *
+from fastcore.imports import noop
 from fastcore.meta import *
 from torch import nn, tensor
 from torch.nn import functional as F
@@ -49,7 +50,10 @@ from .sklearn_metrics import *
 from .metric_adapters import *
 from .recorder import *
 from .progress import *
+from .memmap import *
+from .buffer import *
 from .gather import *
+from .shard import *
 from .builtin import *
 from .learner import *
 from .inference import *

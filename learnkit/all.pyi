@@ -70,7 +70,8 @@ from .recorder import (
 from .progress import (
     CSVLogger as CSVLogger, NotebookBar as NotebookBar, ProgressCallback as ProgressCallback, TerminalBar as
     TerminalBar, bar_kinds as bar_kinds)
-from .gather import Gather as Gather, Rows as Rows, by_item as by_item, leaf as leaf, n_rows as n_rows
+from .buffer import TensorBuffer as TensorBuffer
+from .gather import NestedBuffer as NestedBuffer
 from .builtin import (
     DropPadding as DropPadding, FetchPredsCallback as FetchPredsCallback, GatherPredsCallback as GatherPredsCallback,
     TrainEvalCallback as TrainEvalCallback)
@@ -167,6 +168,7 @@ from .speed.free_outputs import FreeOutputs as FreeOutputs
 from functools import partial as partial
 from pathlib import Path as Path
 import torch as torch
+from fastcore.imports import noop as noop
 from torch import nn as nn
 from torch import tensor as tensor
 from torch.nn import functional as _F

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = []
 
-# %% ../nbs/137_arrays.ipynb #be97ab4c
+# %% ../nbs/137_arrays.ipynb #c9fd4b9f
 from collections.abc import Sequence
 from typing import Any
 

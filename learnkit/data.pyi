@@ -44,7 +44,7 @@ class DataLoaders:
         """The loaders for training and validation, with their device, path and vocabulary
 
         Args:
-            loaders: for training, for validation (optional), and any others: iterables of batches
+            loaders: iterables of batches: for training, for validation (optional), and others
             n_inp: how many elements of a batch go to the model; `None`: all but the last
             device: the device of the model and the batches; `None`: where the model is
             path: the folder for files
@@ -81,7 +81,7 @@ class DataLoaders:
         n_inp: int|None = None,
         **kwargs: Any,
     ) -> Self:
-        """Makes `DataLoaders` from arrays, with a random part for validation; raises TypeError or ValueError for unfit arrays
+        """Makes `DataLoaders` from arrays, with a random part for validation; raises TypeError or ValueError for bad arrays
 
         Args:
             arrays: tensors or NumPy arrays of the same length: inputs, then the target

@@ -44,7 +44,7 @@ def _sequential_new(dl: Any) -> Any:
     """`sequential_loader` of a loader with `new`"""
     ...
 def sequential_loader(dl: Any) -> tuple[Any, list[Any]|None]:
-    """Returns a loader of all items of `dl` in the order of the data set, and `None`; or of another order, and its indices
+    """Returns a loader of all items of `dl` in the order of the data set, and `None`; in another order, also the indices
 
     Args:
         dl: a loader

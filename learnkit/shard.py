@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = []
 
-# %% ../nbs/187_shard.ipynb #052b087c
+# %% ../nbs/187_shard.ipynb #dccb4fe2
 from typing import Any
 
 from torch import distributed as dist
