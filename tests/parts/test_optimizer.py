@@ -495,6 +495,21 @@ def test_named_parameters_keep_their_names():
     opt.merge_no_decay()
     assert opt.param_groups[0]['param_names']==[n for n,_ in m.named_parameters()]
 
+@pytest.mark.parametrize('all_decay', [False,True])
+def test_a_learner_with_wd(all_decay):
+    "A Learner with `wd` trains as two groups by hand do, or as one group if norms and biases decay too"
+    from learnkit.learner import Learner
+    x,y = torch.randn(16,3),torch.randn(16,2)
+    m1,m2 = model(),model()
+    by_hand = AdamW(m1.parameters(), lr=.1, weight_decay=.2) if all_decay else two_groups(m1, AdamW, .2, lr=.1)
+    for _ in range(3):
+        F.mse_loss(m1(x), y).backward()
+        by_hand.step()
+        by_hand.zero_grad()
+    learn = Learner([[(x,y)]*3], m2, F.mse_loss, AdamW, lr=.1, wd=.2, wd_bn_bias=all_decay)
+    with learn.no_bar(), learn.no_logging(): learn.fit(1)
+    assert same(m1, m2)
+
 # --- torch's schedulers
 
 scheds = dict(one_cycle=lambda o: OneCycleLR(o, .5, total_steps=12), cosine=lambda o: CosineAnnealingLR(o, 12), exp=lambda o: ExponentialLR(o, .9),
