@@ -48,15 +48,15 @@ class ProfileCallback(Callback):
         if self.in_handler: return
         first = name in ('before_fit','before_evaluate','before_predict')
         removed = first and self.result.scopes   # this callback was removed in the middle of the last run
-        if removed or not self.active: self.result = Profile(self.max_slices, self.clock, self.learn.device)
-        self.active = True
+        if removed or not self.active:
+            self.active,self.result = True,Profile(self.max_slices, self.clock, self.learn.device)
         self.result.start(name)
 
     def _end(self, name):
         if self.in_handler: return
-        self.active = name!='cleanup'
+        if name=='cleanup': self.active = False
         self.result.end(name)
-        if not self.active: self.result.finish()
+        if name=='cleanup': self.result.finish()
 
     def _timed(self, name, cb, f):
         cb_name = getattr(cb, 'key', cb.name)
