@@ -11,7 +11,7 @@ class ProfileCallback(Callback):
     """Profiler: measures where the time of a run goes; `learn.profiler.result` is a `Profile`"""
     order: int
     name: str
-    active: Any
+    active: bool
     in_handler: bool
     max_slices: int
     clock: Callable[..., Any]
