@@ -7,10 +7,10 @@ from torch import nn
 from torch.nn import functional as F
 from learnkit.callback import Callback
 from learnkit.data import DataLoaders
-from learnkit.observe.interpret import *
+from learnkit.observe.classification import ClassificationInterpretation
+from learnkit.observe.interpretation import Interpretation
 from learnkit.learner import Learner
 from learnkit.losses import *
-import learnkit.inference
 
 def learner(x, y, loss_func=None, model=None, bs=7, vocab=None):
     "One that has `x` as predictions"
@@ -173,10 +173,10 @@ def no_loss():
 x,y = case()
 
 @pytest.mark.parametrize('make,says', [
-    (lambda: ClassificationInterpretation.from_learner(no_loss()), 'no loss function'),
+    (lambda: ClassificationInterpretation.from_learner(no_loss()), 'needs a loss function'),
     (lambda: ClassificationInterpretation.from_learner(learner(x, y), dl=[(x,)]), 'no target'),
     (lambda: ClassificationInterpretation.from_learner(learner(x, x, MSELossFlat())), 'use `Interpretation`'),
-    (lambda: ClassificationInterpretation.from_learner(learner(x, (x>0).float(), BCEWithLogitsLossFlat())), 'several yes or no'),
+    (lambda: ClassificationInterpretation.from_learner(learner(x, (x>0).float(), BCEWithLogitsLossFlat())), 'several labels'),
     (lambda: ClassificationInterpretation.from_learner(learner(x, x.softmax(1), nn.CrossEntropyLoss())), r'y.argmax\(1\)'),
     (lambda: ClassificationInterpretation.from_learner(learner(x, y, vocab=['a','b'])), '`vocab` has 2'),
     (lambda: ClassificationInterpretation.from_learner(learner(x, y), vocab='abc'), 'numbers 0 to 2'),

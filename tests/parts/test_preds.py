@@ -8,7 +8,8 @@ from learnkit.callback import *
 from learnkit.dispatcher import *
 from learnkit.gather import *
 from learnkit.builtin import *
-from learnkit.observe.tta import *
+from learnkit.observe.mc_dropout import MCDropoutCallback
+from learnkit.observe.tta import AugmentCallback
 from learnkit.optim.rnn import *
 from fastcore.basics import noop
 from learnkit.data import DataLoaders
@@ -138,7 +139,7 @@ def test_mc_dropout_is_off_afterwards(run, exc):
         except BaseException as e: assert isinstance(e, (exc, RuntimeError))
         if run!='fit' or not learn.model.training: assert modes(learn.model)==before, ev
         else: assert all(modes(learn.model))
-        assert not learn.mc_dropout.on
+        assert not learn.mc_dropout.switched
 
 def test_mc_dropout_does_not_change_training_modes():
     learn = classifier([MCDropoutCallback(), at('before_batch', throw(CancelEpoch), lambda cb: not cb.learn.training and cb.learn.epoch==0),
@@ -232,7 +233,7 @@ def test_tta_of_names_and_of_several_outputs():
     assert torch.equal(targs, b['y'])
 
 @pytest.mark.parametrize('kw,says', [
-    (dict(), '`aug=`'), (dict(aug=[]), '`aug=`'), (dict(aug='flip'), 'a str'), (dict(aug=flips, n=0), 'at least 1'), (dict(aug=noop, dl=iter([])), '5 times'),
+    (dict(), '`aug=`'), (dict(aug=[]), '`aug=`'), (dict(aug='flip'), 'a str'), (dict(aug=flips, n=0), '1 or more'), (dict(aug=noop, dl=iter([])), '5 times'),
     (dict(aug=lambda x: x[1:]), 'as many items'), (dict(aug=lambda x: (x, x)), 'as many inputs')])
 def test_tta_mistakes(kw, says):
     learn = trained()
