@@ -123,7 +123,10 @@ from .observe.trace import *
 from .observe.profile import *
 from .observe.profiler import *
 from .observe.timer import *
-from .observe.interpret import *
+from .observe.interpretation import *
+from .observe.top_losses import *
+from .observe.classification import *
+from .observe.mc_dropout import *
 from .observe.tta import *
 from .recovery.state import *
 from .recovery.checkpoint import *

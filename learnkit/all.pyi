@@ -148,9 +148,10 @@ from .observe.trace import chrome_trace as chrome_trace
 from .observe.profile import Profile as Profile
 from .observe.profiler import ProfileCallback as ProfileCallback
 from .observe.timer import TimerCallback as TimerCallback
-from .observe.interpret import (
-    ClassificationInterpretation as ClassificationInterpretation, Interpretation as Interpretation)
-from .observe.tta import AugmentCallback as AugmentCallback, MCDropoutCallback as MCDropoutCallback
+from .observe.interpretation import Interpretation as Interpretation
+from .observe.classification import ClassificationInterpretation as ClassificationInterpretation
+from .observe.mc_dropout import MCDropoutCallback as MCDropoutCallback
+from .observe.tta import AugmentCallback as AugmentCallback
 from .recovery.state import (
     checkpoint_info as checkpoint_info, checkpoints as checkpoints, newest_checkpoint as newest_checkpoint,
     read_checkpoint as read_checkpoint, remove_checkpoint as remove_checkpoint, write_checkpoint as write_checkpoint)

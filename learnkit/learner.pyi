@@ -29,6 +29,7 @@ from .observe.bars import ShowGraphCallback
 from .observe.hook_callback import HookCallback
 from .observe.images import ImageLogger
 from .observe.loggers import JsonLogger, MetricsLogger
+from .observe.mc_dropout import MCDropoutCallback
 from .observe.memory_snapshot import MemorySnapshot
 from .observe.observer import LRMonitor, LossMonitor, Observer
 from .observe.optimizer_monitor import OptimizerMonitor
@@ -37,7 +38,7 @@ from .observe.profiler import ProfileCallback
 from .observe.system import MemoryMonitor, SystemMetrics
 from .observe.tensorboard import TensorBoardLogger
 from .observe.timer import TimerCallback
-from .observe.tta import AugmentCallback, MCDropoutCallback
+from .observe.tta import AugmentCallback
 from .optim.accumulate import GradientAccumulation
 from .optim.bn_freeze import BnFreeze
 from .optim.clip import GradientClip
@@ -200,6 +201,8 @@ class Learner(Loop):
     """The `MetricsLogger`, if it is among the callbacks"""
     json_logger: JsonLogger
     """The `JsonLogger`, if it is among the callbacks"""
+    mc_dropout: MCDropoutCallback
+    """The `MCDropoutCallback`, if it is among the callbacks"""
     memory_snapshot: MemorySnapshot
     """The `MemorySnapshot`, if it is among the callbacks"""
     observer: Observer
@@ -220,8 +223,6 @@ class Learner(Loop):
     """The `TensorBoardLogger`, if it is among the callbacks"""
     timer: TimerCallback
     """The `TimerCallback`, if it is among the callbacks"""
-    mc_dropout: MCDropoutCallback
-    """The `MCDropoutCallback`, if it is among the callbacks"""
     augment: AugmentCallback
     """The `AugmentCallback`, if it is among the callbacks"""
     gradient_accumulation: GradientAccumulation
@@ -549,16 +550,16 @@ class Learner(Loop):
         act: Callable[..., Any]|None = None,
         cbs: Any = None,
     ) -> tuple[Any, ...]:
-        """Predictions from several, augmented, views of each item, and the targets
+        """Test-time augmentation: returns predictions from several augmented views of each item, and the targets
 
         Args:
-            ds_idx: which loader of `dls`: 1 is the validation set
-            dl: or this one; it is gone through n+1 times
-            n: passes with augmentation; None: one for each function in `aug`, or 4 if it's just one
-            aug: from a batch's inputs to other inputs; random, or a list of functions that take turns
-            beta: the weight of the plain predictions; None: give both, as `(augmented, plain)`
-            use_max: take the largest prediction of all instead
-            act: as in `get_preds`
+            ds_idx: number of the loader in `dls`: 0 is the training set, 1 the validation set
+            dl: the loader, read n+1 times; None: the one of `ds_idx`
+            n: number of augmented passes; None: one for each function in the list `aug`, else 4
+            aug: a random function from inputs to inputs, or a list of functions that take turns
+            beta: weight of the plain predictions; None: return both, as `(augmented, plain)`
+            use_max: return the largest prediction of all passes instead of the mean
+            act: function from outputs to predictions; None: the loss function's `activation`
             cbs: callbacks for these runs only
         """
         ...

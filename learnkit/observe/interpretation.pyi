@@ -1,0 +1,123 @@
+# Made by nbs/_stubs.py from the modules: `make lib` writes it again.
+"""Which items the model gets most wrong: predictions, targets and losses, item by item"""
+from collections.abc import Callable
+from ..learner import Learner
+from ..recorder import History
+from torch import Tensor
+from typing import Any, Self
+
+__all__ = ['Interpretation']
+def _vocab_of(learn: Any, vocab: Any) -> Any:
+    """The names of the classes as a list: `vocab`, or that of `learn.dls`; the last one if there are several"""
+    ...
+def _ignore_index(loss_func: Any) -> Any:
+    """The class number that the loss function ignores; -100, PyTorch's default, if it does not say"""
+    ...
+class Interpretation:
+    """Interpret a model: predictions, targets and the loss of each item"""
+    preds: Any
+    targs: Any
+    decoded: Any
+    losses: Tensor
+    inputs: Any
+    vocab: list[Any]|None
+    ignore_index: int
+    def __init__(
+        self,
+        preds: Any,
+        targs: Any,
+        decoded: Any,
+        losses: Tensor,
+        inputs: Any = None,
+        vocab: list[Any]|None = None,
+        ignore_index: int = -100,
+    ) -> None:
+        """Interpret a model: predictions, targets and the loss of each item
+
+        Args:
+            preds: predictions, after the activation
+            targs: targets
+            decoded: decoded predictions, such as the most likely class
+            losses: the loss of each item
+            inputs: inputs; None: not kept
+            vocab: names of the classes
+            ignore_index: class number that does not count, such as that of padding
+        """
+        ...
+    @classmethod
+    def from_learner(
+        cls,
+        learn: Learner,
+        ds_idx: int = 1,
+        dl: Any = None,
+        act: Callable[..., Any]|None = None,
+        with_input: bool = False,
+        vocab: list[Any]|None = None,
+    ) -> Self:
+        """Predict a data set with `learn`, and interpret the results
+
+        Args:
+            learn: has the model, the loss function and the data
+            ds_idx: number of the loader in `learn.dls`: 1 is the validation set
+            dl: the loader, any iterable of batches; None: the one of `ds_idx`
+            act: from the model's outputs to predictions; None: the loss function's `activation`
+            with_input: keep the inputs, to look at them
+            vocab: names of the classes; None: those of `learn.dls`
+        """
+        ...
+    def __len__(self) -> int: ...
+    def __getitem__(self, idxs: int|list[Any]|Tensor) -> tuple[Any, ...]:
+        """Inputs (None if not kept), predictions, targets, decoded predictions and losses of the items `idxs`
+
+        Args:
+            idxs: numbers of the items
+        """
+        ...
+    def top_losses(self, k: int|None = None, largest: bool = True) -> tuple[Tensor, Tensor]:
+        """Returns the `k` largest (or smallest) losses and the numbers of their items
+
+        Args:
+            k: how many; None: all
+            largest: the largest losses; False: the smallest
+        """
+        ...
+    def name(self, v: Any) -> str:
+        """Returns the name of a class, or the value as text, for a table
+
+        Args:
+            v: a target or a decoded prediction of one item
+        """
+        ...
+    def rows(self, idxs: int|list[Any]|Tensor) -> History:
+        """Returns a table of items: number, loss, target, prediction, its probability or score, and inputs if kept
+
+        Args:
+            idxs: numbers of the items
+        """
+        ...
+    def plot_top_losses(
+        self,
+        k: int|list[Any],
+        largest: bool = True,
+        ncols: int = 5,
+        figsize: tuple[Any, ...]|None = None,
+    ) -> Any:
+        """Plot the items with the largest losses; returns matplotlib axes, or a table if the inputs are not images
+
+        Args:
+            k: how many items, or a list or range of their ranks
+            largest: the largest losses first; False: the smallest
+            ncols: images in a row
+            figsize: width and height in inches; None: by the number of images
+        """
+        ...
+def _item(b: Any, i: Any) -> Any: ...
+def _short_text(v: Any) -> Any:
+    """A value of one item, for a title or a table"""
+    ...
+def _inputs_by_name(inputs: Any) -> Any:
+    """The inputs as a mapping: `input`, or `input 0` and so on if there are several"""
+    ...
+def _scores(preds: Any, decoded: Any) -> tuple[Any, ...]|None:
+    """`(column name, score of each decoded class)`; None if the items have not one class each"""
+    ...
