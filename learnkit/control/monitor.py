@@ -7,7 +7,6 @@ __all__ = ['Monitor']
 
 # %% ../../nbs/530_control.monitor.ipynb #0a620c86
 import re
-from functools import partial
 from math import inf, isnan
 from typing import Any, Callable
 
@@ -15,15 +14,8 @@ from fastcore.basics import patch
 
 from .direction import lower_better, mk_comp, says_lower
 from ..events import nearest
+from ..metric import func_name
 from ..scalars import to_number
-
-# %% ../../nbs/530_control.monitor.ipynb #0d2d0872
-def func_name(
-    f:Any # a function, a `partial` of one, or an object
-) -> str:
-    "Return the name of a function, or of an object's class"
-    while isinstance(f, partial): f = f.func
-    return getattr(f, '__name__', type(f).__name__)
 
 # %% ../../nbs/530_control.monitor.ipynb #79028614
 class Monitor:
