@@ -4,13 +4,6 @@ from collections.abc import Callable
 from typing import Any
 
 __all__ = ['Monitor']
-def func_name(f: Any) -> str:
-    """Return the name of a function, or of an object's class
-
-    Args:
-        f: a function, a `partial` of one, or an object
-    """
-    ...
 class Monitor:
     """Keeps the best value so far of a metric, of another column of the Recorder, or of a function of the Learner"""
     monitor: str|Callable[..., Any]|None
