@@ -719,17 +719,28 @@ class Learner(Loop):
         """
         ...
     def to_fp16(self, **kwargs: Any) -> Learner:
-        """Train and predict in mixed precision with float16 from now on
+        """Train and predict in mixed precision with float16 from now on (fastai's name)
 
         Args:
-            kwargs: of `torch.amp.GradScaler`
+            kwargs: passed on to `torch.amp.GradScaler`: `init_scale`, `growth_interval` …
+
+        Returns:
+            the Learner itself
         """
         ...
     def to_bf16(self) -> Learner:
-        """Train and predict in mixed precision with bfloat16 from now on"""
+        """Train and predict in mixed precision with bfloat16 from now on (fastai's name)
+
+        Args:
+            self: the Learner itself
+        """
         ...
     def to_fp32(self) -> Learner:
-        """Train and predict without mixed precision"""
+        """Train and predict without mixed precision from now on (fastai's name)
+
+        Args:
+            self: the Learner itself
+        """
         ...
     def get_preds(
         self,
