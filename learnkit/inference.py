@@ -16,7 +16,8 @@ from fastcore.foundation import L
 from .data import as_loader
 from .learner import Guard, Learner
 from .base_loss import none_reduce
-from .recorder import MeterCallback, silent
+from .history import null_logger
+from .meter import MeterCallback
 from .seed import get_random_states, set_random_states
 
 # %% ../nbs/210_inference.ipynb #fd69719d
@@ -24,7 +25,7 @@ from .seed import get_random_states, set_random_states
 @contextmanager
 def no_logging(self:Learner) -> Iterator[Learner]:
     "Silence the Learner's logger: no rows of the history are printed"
-    logger,self.logger = self.logger,silent
+    logger,self.logger = self.logger,null_logger
     try: yield self
     finally: self.logger = logger
 

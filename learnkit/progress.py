@@ -10,7 +10,7 @@ import csv, os, shutil, sys, time
 from pathlib import Path
 
 from .callback import Callback
-from .recorder import History, format_time, format_value, silent
+from .history import History, format_time, format_value, null_logger
 
 # %% ../nbs/180_progress.ipynb #ed490e3d
 def display_kind() -> str:
@@ -190,7 +190,7 @@ class ProgressCallback(Callback):
         self.kind,fits = self.asked or display_kind(),learn.mode=='fit'
         self.mbar = bar_kinds[self.kind](learn.n_epoch if fits and learn.create_mbar else 0)
         self.step = self.mbar.pace if self.pace is None else self.pace
-        if fits and learn.logger!=silent and hasattr(learn, 'recorder'):
+        if fits and learn.logger!=null_logger and hasattr(learn, 'recorder'):
             learn.logger = self._write
             self._write(learn.recorder.metric_names)
 

@@ -8,7 +8,7 @@ import numpy as np, pytest, torch
 from torch import nn
 from torch.nn import functional as F
 from torch.utils.data import DataLoader, Dataset, TensorDataset
-from learnkit.recorder import NonFiniteLoss
+from learnkit.nonfinite_check import NonFiniteLoss
 from learnkit.events import *
 from learnkit.callback import *
 from learnkit.dispatcher import *

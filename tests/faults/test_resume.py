@@ -7,7 +7,7 @@ import numpy as np, pytest, torch
 from torch import nn
 from torch.utils.data import BatchSampler, DataLoader, Dataset, IterableDataset, RandomSampler, TensorDataset, WeightedRandomSampler
 
-from learnkit.all import Adam, AvgMetric, Callback, L, Learner, Recorder, TrainEvalCallback, get_random_states, set_random_states, set_seed
+from learnkit.all import Adam, AvgMetric, Callback, L, Learner, NonFiniteCheck, Recorder, TrainEvalCallback, get_random_states, set_random_states, set_seed
 from learnkit.recovery.checkpoint import CheckpointCallback
 from learnkit.control.every import Every
 from learnkit.control.validate_every import ValidateEvery
@@ -61,7 +61,7 @@ def learner(path, cbs=(), every='2ba', workers=0, data=None, opt=Adam, **kwargs)
     data = data or (lambda: DataLoader(Noisy(), BS, shuffle=True, num_workers=workers))
     valid = DataLoader(Noisy(), BS)
     learn = Learner((data(), valid), model(), nn.MSELoss(), opt, lr=.01, path=path, default_cbs=False, metrics=[AvgMetric(nn.L1Loss(), 'l1')],
-                    cbs=[TrainEvalCallback, Recorder(train_metrics=True), CheckpointCallback(every, **kwargs), *(cb() for cb in cbs)])
+                    cbs=[TrainEvalCallback, Recorder(train_metrics=True), NonFiniteCheck, CheckpointCallback(every, **kwargs), *(cb() for cb in cbs)])
     learn.logger = lambda row: None
     return learn
 

@@ -9,7 +9,7 @@ from learnkit.callback import Callback
 from learnkit.events import CancelBatch, CancelFit, CancelTrain
 from learnkit.control.cycle import CheckpointEvents, Cycles
 from learnkit.observe.evaluate import Evaluator
-from learnkit.recorder import silent
+from learnkit.history import null_logger
 from learnkit.control.tracker import TrackerCallback
 from learnkit.recovery.close import close_all
 from toys import at, batches, learner, throw, weights
@@ -40,7 +40,7 @@ def by_hand(n, n_epoch, k, epochs=False):
 def test_where_a_count_by_hand_says(n, n_epoch, k, epochs):
     log = Log()
     learn = learner(n=n, cbs=[log, Cycles(f"{k}{'ep' if epochs else 'ba'}")])
-    learn.logger = silent
+    learn.logger = null_logger
     learn.fit(n_epoch)
     assert log.seen==by_hand(n, n_epoch, k, epochs)
 

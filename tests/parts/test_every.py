@@ -14,7 +14,7 @@ from learnkit.control.every import Every, parse_every
 from learnkit.control.every_callback import EveryCallback
 from learnkit.control.validate_every import ValidateEvery
 from learnkit.progress import ProgressCallback
-from learnkit.recorder import silent
+from learnkit.history import null_logger
 from learnkit.data import DataLoaders
 from learnkit.learner import Learner
 from learnkit.metrics import mae
@@ -57,7 +57,7 @@ def test_tokens(shapes, n, own):
     dls = DataLoaders(Texts(*zip(*shapes)))
     if own: dls.n_tokens = lambda b: len(b[0])
     learn = Learner(dls, Embed(), nn.MSELoss(), SGD, lr=.01, cbs=watch)
-    learn.logger = silent
+    learn.logger = null_logger
     learn.fit(1)
     assert watch.due[0]==crossings(sums([a if own else a*b for a,b in shapes]), n)
 
@@ -118,7 +118,7 @@ class Watch(Callback):
 
 def fit(dl, cbs, n_epoch, **kw):
     learn = Learner((dl, batches(1)), nn.Linear(4,1), nn.MSELoss(), SGD, lr=.01, cbs=cbs)
-    learn.logger = silent
+    learn.logger = null_logger
     learn.fit(n_epoch, **kw)
     return learn
 
@@ -290,7 +290,7 @@ def shuffled(cbs=None, workers=0, **kw):
     dls = tuple(DataLoader(TensorDataset(x, x.sum(1, keepdim=True)), 8, shuffle=True, num_workers=workers) for _ in range(2))
     torch.manual_seed(4)
     learn = Learner(dls, net(), nn.MSELoss(), SGD, lr=.05, metrics=mae, cbs=cbs, **kw)
-    learn.logger = silent
+    learn.logger = null_logger
     return learn
 
 @pytest.mark.parametrize('every', ['1ba', '3ba', '20sp', '1ep', '0.3dur', lambda learn: learn.train_iter in (2,7)])

@@ -14,7 +14,7 @@ from learnkit.events import CancelBatch, CancelEpoch, CancelTrain
 from learnkit.control.validate_every import ValidateEvery
 from learnkit.feed.limit import LimitBatches
 from learnkit.feed.mapping import CheckEvents, ItemIndices, MapInputs, MapOutputs, MoveModules, renamed, says_indices
-from learnkit.recorder import silent
+from learnkit.history import null_logger
 from learnkit.data import DataLoaders
 from learnkit.learner import Learner
 from toys import at, batches, learner, throw, weights
@@ -41,7 +41,7 @@ def named(cbs, **kw):
     data = [dict(words=x, gold=y) for x,y in batches(3)]
     torch.manual_seed(0)
     learn = Learner((data, data), Named(), lambda pred,y: F.mse_loss(pred['logits'], y), SGD, lr=.05, cbs=cbs, **kw)
-    learn.logger = silent
+    learn.logger = null_logger
     return learn
 
 def test_same_weights_as_without_names():
@@ -125,7 +125,7 @@ kinds = ['shuffle','plain','generator','drop','weighted','odd','whole']
 def fitted(kind, workers, cbs, n_epoch=2, **kw):
     torch.manual_seed(0)
     learn = Learner((loaders(kind, workers), loaders(kind, workers)), nn.Sequential(nn.Linear(4,4), nn.Dropout(.2), nn.Linear(4,1)), nn.MSELoss(), SGD, lr=.01, cbs=cbs, **kw)
-    learn.logger = silent
+    learn.logger = null_logger
     torch.manual_seed(1)
     return learn
 
@@ -241,7 +241,7 @@ def forgetful(*gone, cbs=()):
             if name not in gone: super().__call__(name, **kw)
         def _do_one_batch(self): super()._do_one_batch()
     learn = Forgets((batches(3), batches(2)), nn.Linear(4,1), nn.MSELoss(), SGD, lr=.01, cbs=[CheckEvents, *cbs])
-    learn.logger = silent
+    learn.logger = null_logger
     return learn
 
 def said(learn, n_epoch=2):

@@ -19,7 +19,8 @@ from learnkit.observe.tensorboard import TensorBoardLogger
 from learnkit.recovery.torch_export import ExportAtEnd
 from learnkit.observe.observer import LossMonitor, LRMonitor, Observer
 from learnkit.observe.speed import RuntimeEstimator, SpeedMonitor
-from learnkit.recorder import Recorder, silent
+from learnkit.history import null_logger
+from learnkit.recorder import Recorder
 from learnkit.learner import Learner
 from learnkit.metrics import mae
 from test_calls import Calls, Reads, fit as watched, N
@@ -48,7 +49,7 @@ def test_the_same_weights(every, tmp_path):
     runs = []
     for cbs in ([], [cls(every) for cls in ALL] + [JsonLogger(), FreeOutputs(), ImageLogger(every, f=lambda learn: dict(x=learn.xb[0][None,None])), Hear()]):
         learn = learner(n=5, model=net(), opt_func=Adam, metrics=mae, cbs=cbs, path=tmp_path)
-        learn.logger = silent
+        learn.logger = null_logger
         torch.manual_seed(3)
         learn.fit(3)
         runs.append((weights(learn), torch.get_rng_state(), torch.tensor(learn.recorder.history['valid_loss']), torch.stack(list(learn.recorder.losses))))
@@ -72,7 +73,7 @@ def test_an_exception_or_cancel_at_any_event(ev, exc, tmp_path):
     obs = [cls('1ba') for cls in ALL]
     def fit(*cbs):
         learn = learner(model=net(), cbs=[*obs, json_logger, *cbs], path=tmp_path)
-        learn.logger = silent
+        learn.logger = null_logger
         return learn
     once = []
     learn = fit(at(ev, throw(exc('boom')), lambda cb: cb.learn.train_iter>=2 and not once and not once.append(1), order=1000))
@@ -83,7 +84,7 @@ def test_an_exception_or_cancel_at_any_event(ev, exc, tmp_path):
     assert [r['batch_loss'] for r in json_logger.read_log() if list(r)==['step','batch_loss']]==loss.rows['batch_loss']
     learn.remove_cbs(obs + [json_logger])
     again,fresh = fit(),learner(model=net(), cbs=[LossMonitor('1ba'), OptimizerMonitor('1ba')])
-    fresh.logger = silent
+    fresh.logger = null_logger
     for l in (again, fresh): torch.manual_seed(0); l.fit(1)
     assert loss.history==fresh.loss_monitor.history and obs[2].history==fresh.optimizer_monitor.history
     assert len([r for r in json_logger.read_log() if list(r)==['step','batch_loss']])==3
@@ -97,7 +98,7 @@ def test_rows_are_announced_once_in_order(every, n, n_epoch, max_pending):
     obs,hear = Two(f'{every}ba'),Hear()
     obs.max_pending = max_pending
     learn = learner(n=n, cbs=[hear, obs])
-    learn.logger = silent
+    learn.logger = null_logger
     learn.fit(n_epoch)
     steps = list(range(every, n*n_epoch+1, every))
     assert hear.got==[(i, dict(a=i, b=i/2, c=2.)) for i in steps]
@@ -125,7 +126,7 @@ def test_state_of_a_resumed_run(first, tmp_path):
         cbs = [*([JsonLogger()] if first else []), LossMonitor('2ba'), OptimizerMonitor('3ba'), *([] if first else [JsonLogger()]), CheckpointCallback('2ba')]
         if stop: cbs.append(at('after_batch', throw(KeyboardInterrupt), lambda cb: cb.learn.training and cb.learn.train_iter==stop, order=1000))
         learn = learner(n=7, dls=None, path=path, cbs=cbs)
-        learn.logger = silent
+        learn.logger = null_logger
         return learn
     whole = make(tmp_path/'a'); whole.fit(2, resume='auto')
     stopped = make(tmp_path/'b', stop=9)
@@ -196,7 +197,7 @@ def test_speed(data, window, n_epoch):
         secs = at('before_batch', lambda cb: tick.forward(data[cb.learn.iter][0] if cb.learn.training else 3600))
         speed = SpeedMonitor('1ba', window=window, flops=lambda b: 100*len(b[0]), peak_flops=1000.)
         learn = Learner((dl, batches(1)), nn.Linear(4,1), nn.MSELoss(), SGD, lr=.01, cbs=[speed, secs, ValidateEvery('2ba')])
-        learn.logger = silent
+        learn.logger = null_logger
         learn.fit(n_epoch)
     all_ = data*n_epoch
     for i,row in enumerate(speed.history):
@@ -209,7 +210,7 @@ def test_speed(data, window, n_epoch):
 def test_tokens_per_second(tick):
     data = [(torch.zeros(2, 5, dtype=torch.long), torch.zeros(2, 5, dtype=torch.long))]*4
     learn = Learner((data, None), nn.Embedding(3, 3), nn.CrossEntropyLoss(), SGD, lr=.1, cbs=[SpeedMonitor('1ba'), at('after_pred', lambda cb: tick.forward(2)), at('after_pred', lambda cb: setattr(cb.learn, 'pred', cb.learn.pred.transpose(1,2)))])
-    learn.logger = silent
+    learn.logger = null_logger
     learn.fit(1)
     assert learn.speed_monitor.history['tokens_per_sec']==pytest.approx([5.]*4)
 
@@ -223,7 +224,7 @@ def test_remaining(tick, skip, within):
         else: tick.forward(10 if cb.learn.mode=='fit' else 6)
     est = RuntimeEstimator('1ba', skip=skip)
     learn = learner(n=n, nv=1, cbs=[est, at('before_batch', cost), *([ValidateEvery('1ba')] if within else [])])
-    learn.logger = silent
+    learn.logger = null_logger
     learn.fit(n_epoch)
     assert est.history['train_iter']==list(range(skip+1, n*n_epoch+1))
     for i,v in zip(est.history['train_iter'], est.history['remaining']):
@@ -235,7 +236,7 @@ def test_unknown_length_gives_no_estimate_at_first():
     class Stream:
         def __iter__(self): return iter(batches(4))
     learn = Learner((Stream(), None), model(), nn.MSELoss(), SGD, cbs=RuntimeEstimator('1ba'))
-    learn.logger = silent
+    learn.logger = null_logger
     learn.fit(2)
     assert learn.runtime_estimator.history['train_iter'][0]>4
 

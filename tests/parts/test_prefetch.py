@@ -18,7 +18,7 @@ from learnkit.feed.limit import LimitBatches
 from learnkit.feed.mapping import ItemIndices
 from learnkit.feed.prefetch import Ahead, Lane, Prefetch, is_ordinary, lane_to, leaves, made_elsewhere
 from learnkit.progress import ProgressCallback
-from learnkit.recorder import silent
+from learnkit.history import null_logger
 from learnkit.feed.short_epoch import ShortEpochCallback
 from learnkit.data import DataLoaders
 from learnkit.learner import Learner
@@ -48,7 +48,7 @@ def learner(cbs=None, data=None, model=None, valid=None, **kw):
     learn = Learner(DataLoaders(data(), (valid or data)()), model or net(), nn.MSELoss(), torch.optim.SGD, lr=.05, **kw)
     learn.remove_cb(ProgressCallback)
     learn.add_cbs(cbs)
-    learn.logger = silent
+    learn.logger = null_logger
     return learn
 
 class Seen(Callback):

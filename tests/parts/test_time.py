@@ -11,7 +11,7 @@ from learnkit.events import CancelEpoch, CancelFit, event
 from learnkit.control.every import Every
 from learnkit.control.validate_every import ValidateEvery
 import learnkit.inference
-from learnkit.recorder import silent
+from learnkit.history import null_logger
 from learnkit.data import DataLoaders
 from learnkit.learner import Learner
 from learnkit.control.stop_after import StopAfter
@@ -119,7 +119,7 @@ def test_counts_are_those_of_the_data(sizes):
         t = cb.learn.time
         seen.append((t.epoch, t.batch, t.sample, t.batch_in_epoch, t.sample_in_epoch))
     learn = Learner(Ragged(sizes), nn.Linear(4,1), nn.MSELoss(), SGD, lr=.01, cbs=[at('after_batch', look, order=-8), Clock(), at('after_epoch', look)])
-    learn.logger = silent
+    learn.logger = null_logger
     learn.fit(len(sizes))
     want,ba,sp = [],0,0
     for e,epoch in enumerate(sizes):
@@ -164,7 +164,7 @@ def test_tokens():
         def __init__(self): super().__init__(); self.emb = nn.Embedding(2, 1)
         def forward(self, x): return self.emb(x).mean(1)
     learn = Learner(DataLoaders(data), Net(), nn.MSELoss(), SGD, cbs=Clock)
-    learn.logger = silent
+    learn.logger = null_logger
     learn.fit(2)
     assert learn.time=='62tok' and learn.time.token_in_epoch==0
     plain = learner(cbs=Clock)

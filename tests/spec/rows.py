@@ -19,7 +19,7 @@ from learnkit.all import (ActivationStats, Callback, CancelBackward, CancelBatch
     CancelZeroGrad, CheckEvents, CheckpointCallback, CheckpointEvents, Clock, Cycles, DataLoaders, EarlyStoppingCallback, EMACallback, Evaluator,
     Every, EveryCallback, ExportAtEnd, FetchPredsCallback, Filter, FreeOutputs, GatherPredsCallback, GradientAccumulation, GradientClip, ImageLogger,
     ItemIndices, JsonLogger, Learner, LimitBatches, LossMonitor, MapInputs, MapOutputs, MemoryMonitor, MetricsLogger, MicroBatch, MixedPrecision, Monitor,
-    MoveModules, OnBetter, OptimizerMonitor, OverfitBatches, ParamScheduler, ProgressCallback, Recorder, RuntimeEstimator, SanityCheck,
+    MoveModules, NonFiniteCheck, OnBetter, OptimizerMonitor, OverfitBatches, ParamScheduler, ProgressCallback, Recorder, RuntimeEstimator, SanityCheck,
     SaveModelCallback, SchedCos, SchedLin, SpeedMonitor, StopAfter, SystemMetrics, TerminateOnNaNCallback, ThresholdStopper, Time,
     TimerCallback, TorchScheduler, TrainEvalCallback, ValidateEvery, bar_kinds, checkpoint_info, checkpoints, combine_scheds, event,
     get_random_states, maybe_gather, num_distrib, parse_every, rank0_first, rank_distrib, read_checkpoint, set_seed)
@@ -57,9 +57,10 @@ def served(why, *rows):
 # What the rows are tried on
 
 class Ear(Callback):
-    "Hears everything, and before all others"
+    "Hears everything, and before all others; but not when losses are read, as that depends on who reads them"
     def __init__(self, see=None, order=-1000): self.heard,self.see,self.order = [],see,order
-    def __call__(self, name, **kw): self.heard.append(name if self.see is None else (name, self.see(self.learn)))
+    def __call__(self, name, **kw):
+        if name!='after_read_losses': self.heard.append(name if self.see is None else (name, self.see(self.learn)))
 
 def heard(*cbs, n=1, nt=2, nv=1, run=None, wrong=None, order=-1000, **kw):
     "The events of `learn.fit(n)`, or of `run(learn)`, with these callbacks"
@@ -249,9 +250,9 @@ def flags_of_fastai():
 def adding_callbacks():
     learn = learner()
     with learn.added_cbs([GradientClip, Callback()]):
-        assert len(learn.cbs)==5
-        with learn.removed_cbs(GradientClip): assert len(learn.cbs)==4
-    assert len(learn.cbs)==3
+        assert len(learn.cbs)==6
+        with learn.removed_cbs(GradientClip): assert len(learn.cbs)==5
+    assert len(learn.cbs)==4
     with pytest.raises(KeyError), learn.removed_cbs(learn.progress): raise KeyError
     assert hasattr(learn, 'progress') and not hasattr(learn.remove_cb(ProgressCallback), 'progress')
     with pytest.raises(TypeError, match='no callback'): learn.add_cb(3)
@@ -325,7 +326,7 @@ def modes():
 def after_create():
     seen = []
     learner(cbs=Callback(after_create=lambda self: seen.append((self.learn.model is not None, self.learn.dls.train is not None, len(self.learn.cbs)))))
-    assert seen==[(True, True, 4)]
+    assert seen==[(True, True, 5)]
 
 @works('1B.3 at the beginning of training', '1C.3 fit begins', '1D.2 a training run begins')
 def fit_begins():
@@ -1177,7 +1178,7 @@ def missing_attribute():
 
 @works('1D.19 default callbacks, and a Learner without them')
 def default_callbacks():
-    assert [type(cb) for cb in learner().cbs]==[TrainEvalCallback, Recorder, ProgressCallback] and not learner(default_cbs=False).cbs
+    assert [type(cb) for cb in learner().cbs]==[TrainEvalCallback, Recorder, NonFiniteCheck, ProgressCallback] and not learner(default_cbs=False).cbs
 
 @works('1D.25 modules besides the model move to its device')
 def move_modules():

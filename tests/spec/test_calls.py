@@ -12,7 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import learnkit
 import learnkit.all as lk
-from learnkit.all import Callback, DataLoaders, Learner, ProgressCallback, Recorder, TrainEvalCallback, accuracy
+from learnkit.all import Callback, DataLoaders, Learner, NonFiniteCheck, ProgressCallback, Recorder, TrainEvalCallback, accuracy
 from learnkit.loop import Loop
 
 OURS  = tuple(str(Path(o.__file__).parent) for o in (learnkit, fastcore))
@@ -38,7 +38,7 @@ def fit(watch, *cbs, valid=False, default_cbs=True):
     "Fit one epoch under `watch`, which looks at the training batches, or at those of the validation"
     train,val = batches(),batches()
     learn = Learner(DataLoaders(train, val), model(), F.cross_entropy, torch.optim.SGD, lr=.01, metrics=accuracy, default_cbs=False,
-                    cbs=[TrainEvalCallback, *([Recorder, ProgressCallback('terminal', every=1e9)] if default_cbs else []), *cbs])
+                    cbs=[TrainEvalCallback, *([Recorder, NonFiniteCheck, ProgressCallback('terminal', every=1e9)] if default_cbs else []), *cbs])
     (val if valid else train).watch = watch
     old,sys.stdout = sys.stdout,Terminal()
     try: learn.fit(1); drawn = sys.stdout.getvalue()
@@ -49,7 +49,7 @@ def fit(watch, *cbs, valid=False, default_cbs=True):
 def predict(watch, **kw):
     "`get_preds` under `watch`, with the default callbacks"
     val = batches()
-    learn = Learner(DataLoaders(batches(), val), model(), F.cross_entropy, default_cbs=False, cbs=[TrainEvalCallback, Recorder, ProgressCallback('lines', every=1e9)])
+    learn = Learner(DataLoaders(batches(), val), model(), F.cross_entropy, default_cbs=False, cbs=[TrainEvalCallback, Recorder, NonFiniteCheck, ProgressCallback('lines', every=1e9)])
     val.watch = watch
     learn.get_preds(**kw)
     return watch

@@ -25,7 +25,7 @@ from learnkit.metrics import mae
 from toys import Reg, SGD, at, batches, learner, model, throw, weights
 
 ADDED = {'before_fetch','after_fetch','before_pred','before_loss','before_zero_grad','after_zero_grad','after_cancel_zero_grad','cleanup',
-         'after_exception','before_evaluate','after_evaluate','before_predict','after_predict'}
+         'after_exception','before_evaluate','after_evaluate','before_predict','after_predict','after_read_losses'}
 class Log(Callback):
     "Hears all"
     def __init__(self): self.heard = []
@@ -312,7 +312,7 @@ def test_callbacks_of_a_fit():
     for e in (ValueError, KeyboardInterrupt, CancelFit):
         try: learn.fit(1, cbs=[A, at('after_step', throw(e('x')))])
         except BaseException as o: assert type(o) is e
-        assert not hasattr(learn, 'a') and len(learn.cbs)==3
+        assert not hasattr(learn, 'a') and len(learn.cbs)==4
 
 def test_rates_of_a_fit():
     "lr is set by every fit: what was loaded or set by hand goes. wd only if there is one"

@@ -25,10 +25,11 @@ update   = 'before_step after_step before_zero_grad after_zero_grad'.split()
 fetch    = ['before_fetch', 'after_fetch']
 
 class Ear(Callback):
-    "Hears all, before all others"
+    "Hears all, before all others; but not when losses are read, as that depends on who reads them"
     order = -1000
     def __init__(self): self.heard = []
-    def __call__(self, name, **kw): self.heard.append((name, self.learn.mode))
+    def __call__(self, name, **kw):
+        if name!='after_read_losses': self.heard.append((name, self.learn.mode))
 
 def heard(names, tmp_path, n=2):
     learn = learner(3, 2, path=tmp_path, cbs=[makers[k]() for k in names])

@@ -523,7 +523,8 @@ def test_call_hears_everything():
     fs = Callback(**{ev: lambda self, ev=ev: told.append(ev) for ev in HEARD})
     s = Stage(cbs=[All(), fs])
     s.perform(Play((('fit',2),('validate',),('predict',)), [], n_train=3, n_valid=2))
-    assert heard == ['after_create', *told]
+    assert 'after_read_losses' in heard   # of the Recorder: what was read and when is not the loop's business
+    assert [ev for ev in heard if ev!='after_read_losses'] == ['after_create', *told]
     assert told == PLAIN['fit',2] + PLAIN['validate',] + PLAIN['predict',]
 
 def test_after_create_is_for_those_who_are_there():
@@ -553,7 +554,7 @@ def test_every_event_is_heard():
         def __call__(self, ev): heard.add(ev)
     s.learn.add_cb(All())
     for a in once: s.perform(Play((('fit',2),('fit',1),('validate',),('predict',)), [Part('A', acts=a)]))
-    assert heard == set(HEARD)
+    assert heard == {*HEARD, 'after_read_losses'}   # of the Recorder
 
 def test_the_printed_loop(capsys):
     "It names the events of a fit in the order in which they fire"
