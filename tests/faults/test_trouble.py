@@ -13,7 +13,7 @@ from learnkit.optim.micro_batch import MicroBatch
 from learnkit.recovery.checkpoint import CheckpointCallback
 from learnkit.optim.ema import EMACallback
 from learnkit.optim.precision import MixedPrecision
-from learnkit.recorder import NonFiniteLoss, weights_finite
+from learnkit.nonfinite_check import NonFiniteLoss, weights_finite
 from learnkit.control.early_stopping import TerminateOnNaNCallback
 from learnkit.recovery.nonfinite import Before, ReplayOnOOM, RollBackOnNaN, SkipNaN, all_finite
 from learnkit.recovery.state import checkpoints, read_checkpoint
@@ -35,7 +35,7 @@ def data(n=12, bs=8, seed=1):
 
 def learner(batches, *cbs, opt=Adam, valid=False, **kwargs):
     set_seed(7)
-    learn = Learner(DataLoaders(batches, *([data(2, seed=2)]*valid)), model(), nn.MSELoss(), opt, lr=.01, default_cbs=False, cbs=[TrainEvalCallback, Recorder, *cbs], **kwargs)
+    learn = Learner(DataLoaders(batches, *([data(2, seed=2)]*valid)), model(), nn.MSELoss(), opt, lr=.01, default_cbs=False, cbs=[TrainEvalCallback, Recorder, NonFiniteCheck, *cbs], **kwargs)
     learn.logger = lambda row: None
     return learn
 
@@ -333,7 +333,7 @@ def masked(kind, *cbs, **kwargs):
     "A Learner whose optimizer has all parameters, the mask too"
     set_seed(7)
     m = Masked(kind)
-    learn = Learner(DataLoaders(data()), m, nn.MSELoss(), torch.optim.SGD(m.parameters(), lr=.01), default_cbs=False, cbs=[TrainEvalCallback, Recorder, *cbs], **kwargs)
+    learn = Learner(DataLoaders(data()), m, nn.MSELoss(), torch.optim.SGD(m.parameters(), lr=.01), default_cbs=False, cbs=[TrainEvalCallback, Recorder, NonFiniteCheck, *cbs], **kwargs)
     learn.logger = lambda row: None
     return learn
 
@@ -416,7 +416,7 @@ class Fails(torch.autograd.Function):
 def short(when, *cbs, at=(5,), fits=3, batches=None, **kwargs):
     set_seed(7)
     net = Short(when, fits, at)
-    learn = Learner(DataLoaders(batches or data()), net, nn.MSELoss(), Adam, lr=.01, default_cbs=False, cbs=[TrainEvalCallback, Recorder, *cbs], **kwargs)
+    learn = Learner(DataLoaders(batches or data()), net, nn.MSELoss(), Adam, lr=.01, default_cbs=False, cbs=[TrainEvalCallback, Recorder, NonFiniteCheck, *cbs], **kwargs)
     learn.logger,net.learn = (lambda row: None),learn
     return learn
 
@@ -532,7 +532,7 @@ def test_a_worker_that_dies(how, error, tmp_path):
     def make(at): return learner(None, CheckpointCallback('1ba'), path=tmp_path, dls=DataLoader(Dies(at, how), 4, num_workers=1, prefetch_factor=1))
     def learner(_, *cbs, path, dls):
         set_seed(7)
-        learn = Learner(dls, model(), nn.MSELoss(), Adam, lr=.01, default_cbs=False, cbs=[TrainEvalCallback, Recorder, *cbs], path=path)
+        learn = Learner(dls, model(), nn.MSELoss(), Adam, lr=.01, default_cbs=False, cbs=[TrainEvalCallback, Recorder, NonFiniteCheck, *cbs], path=path)
         learn.logger = lambda row: None
         return learn
     with pytest.raises(error) as e: make(25).fit(1)

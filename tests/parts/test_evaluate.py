@@ -12,7 +12,7 @@ from learnkit.callback import Callback
 from learnkit.events import CancelFit
 from learnkit.observe.evaluate import Evaluator, Watched
 from learnkit.control.monitor import Monitor
-from learnkit.recorder import silent
+from learnkit.history import null_logger
 from learnkit.control.early_stopping import EarlyStoppingCallback
 from learnkit.control.save_model import SaveModelCallback
 from learnkit.control.tracker import TrackerCallback
@@ -33,7 +33,7 @@ def loader(seed, n=24):
 
 def shuffled(cbs=None, **kw):
     learn = Learner((loader(1), loader(2)), net(), nn.MSELoss(), SGD, lr=.05, metrics=mae, cbs=cbs, **kw)
-    learn.logger = silent
+    learn.logger = null_logger
     torch.manual_seed(4)
     return learn.remove_cb(learn.progress)
 
@@ -79,7 +79,7 @@ def test_due_together(everies, n, n_epoch):
     evs = [Evaluator(f'e{i}', batches(1), every=f'{k}ba') for i,k in enumerate(everies)]
     cb = Log()
     learn = learner(n=n, cbs=[*evs, cb])
-    learn.logger = silent
+    learn.logger = null_logger
     learn.fit(n_epoch)
     want = []
     for i in range(1, n*n_epoch+1):
@@ -119,7 +119,7 @@ def test_lines(capsys):
     learn.fit(1)
     out = capsys.readouterr().out.splitlines()
     assert len(out)==3 and out[2].startswith('test: loss ') and ', mae ' in out[2]
-    learn.logger = silent
+    learn.logger = null_logger
     learn.fit(1)
     assert not capsys.readouterr().out
 

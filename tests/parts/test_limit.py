@@ -11,7 +11,7 @@ from learnkit.events import CancelBatch, CancelFit, CancelValid
 from learnkit.control.every_callback import EveryCallback
 from learnkit.control.validate_every import ValidateEvery
 from learnkit.feed.limit import LimitBatches, OverfitBatches, SanityCheck, n_batches
-from learnkit.recorder import silent
+from learnkit.history import null_logger
 from learnkit.control.save_model import SaveModelCallback
 from learnkit.data import DataLoaders
 from learnkit.learner import Learner
@@ -37,7 +37,7 @@ amounts = st.one_of(st.none(), st.integers(1, 9), st.sampled_from([.01,.1,.25,.5
 
 def fit(dls, cbs, n_epoch=2, **kw):
     learn = learner(dls=dls, cbs=cbs, **kw)
-    learn.logger = silent
+    learn.logger = null_logger
     learn.fit(n_epoch)
     return learn
 
@@ -114,7 +114,7 @@ def shuffled(cbs=None, workers=0, metrics=None, gen=None, net=None, n=24):
     dls = tuple(DataLoader(TensorDataset(x, x.sum(1, keepdim=True)), 4, shuffle=True, num_workers=workers, generator=gen) for _ in range(2))
     if net is None: net = nn.Sequential(nn.Linear(4,8), nn.BatchNorm1d(8), nn.Dropout(.3), nn.Linear(8,1))
     learn = Learner(dls, net, nn.MSELoss(), SGD, lr=.05, metrics=metrics, cbs=cbs)
-    learn.logger = silent
+    learn.logger = null_logger
     return learn.remove_cb(learn.progress)
 
 def indices_of(learn, n_epoch=2):
@@ -146,7 +146,7 @@ def test_nothing_is_left(ev, cb):
     boom = {'on':True}
     mine = cb()
     learn = learner(n=4, nv=3, cbs=[mine, at(ev, throw(ZeroDivisionError()), lambda cb: boom['on'], order=120)])
-    learn.logger = silent
+    learn.logger = null_logger
     with pytest.raises(ZeroDivisionError): learn.fit(2)
     boom['on'] = False
     seen = []
@@ -301,7 +301,7 @@ def test_what_is_raised_in_it(ev, exc):
     else:
         with pytest.raises(exc): learn.fit(1, cbs=boom)
     assert heard==['cleanup'] and learn.mode is None and not learn.training and learn.heard.n==0
-    assert torch.equal(rng, torch.get_rng_state()) and learn.logger==silent
+    assert torch.equal(rng, torch.get_rng_state()) and learn.logger==null_logger
     learn.fit(1)
     assert learn.heard.n==12
 

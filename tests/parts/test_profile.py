@@ -12,7 +12,7 @@ from learnkit.events import CancelBatch, CancelEpoch, CancelFit, CancelTrain, Ca
 from learnkit.control.validate_every import ValidateEvery
 from learnkit.feed.prefetch import Prefetch
 from learnkit.progress import ProgressCallback
-from learnkit.recorder import silent
+from learnkit.history import null_logger
 from learnkit.observe.action_timer import Action
 from learnkit.observe.profile import Profile
 from learnkit.observe.profiler import ProfileCallback
@@ -30,7 +30,7 @@ def profiled(*cbs, clock=None, **kw):
     clock = clock or Clock()
     learn = learner(cbs=[ProfileCallback(clock=clock), *cbs], **kw)
     learn.remove_cb(ProgressCallback)
-    learn.logger = silent
+    learn.logger = null_logger
     return learn,clock
 
 def total(p): return sum(t for _,t in p.totals.values())
@@ -236,7 +236,7 @@ def test_an_error_in_a_nested_run():
 def test_removed_and_added_in_the_middle():
     clock = Clock()
     learn = learner()
-    learn.logger = silent
+    learn.logger = null_logger
     cb = ProfileCallback(clock=clock)
     def swap(c):
         if c.learn.train_iter==2: c.learn.add_cb(cb)
@@ -423,7 +423,7 @@ def test_views_agree():
 
 def test_the_timer_prints(capsys):
     learn = learner(cbs=TimerCallback('2ep'))
-    learn.remove_cb(ProgressCallback); learn.logger = silent
+    learn.remove_cb(ProgressCallback); learn.logger = null_logger
     learn.fit(5)
     assert len(out := capsys.readouterr().out.splitlines())==2 and all('forward' in l and 'valid' in l and 'total' in l for l in out)
     learn.validate()

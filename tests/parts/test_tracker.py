@@ -9,7 +9,7 @@ from learnkit.events import CancelEpoch, CancelFit, CancelTrain, CancelValid, ev
 from learnkit.control.validate_every import ValidateEvery
 from learnkit.control.direction import lower_better, mk_comp, says_lower
 from learnkit.control.monitor import Monitor
-from learnkit.recorder import silent
+from learnkit.history import null_logger
 from learnkit.control.early_stopping import EarlyStoppingCallback, TerminateOnNaNCallback, ThresholdStopper
 from learnkit.control.plateau import ReduceLROnPlateau
 from learnkit.control.save_model import SaveModelCallback
@@ -33,7 +33,7 @@ class Prescribe(Callback):
 def track(values, *cbs, start_epoch=0, **kw):
     "A Learner that was trained, its trackers seeing `values`, one for each epoch"
     learn = learner(n=1, nv=1, cbs=[Prescribe(values), *cbs], **kw)
-    learn.logger = silent
+    learn.logger = null_logger
     learn.fit(len(values), start_epoch=start_epoch)
     return learn
 
@@ -492,7 +492,7 @@ class Slow(TerminateOnNaNCallback):
 def test_it_stops(value, i, cb, n):
     data = bad_data(i, value)
     learn = Learner((data, batches(2)), nn.Linear(4,1), nn.MSELoss(), SGD, cbs=cb())
-    learn.logger = silent
+    learn.logger = null_logger
     with warnings.catch_warnings():
         warnings.simplefilter('ignore')
         learn.fit(3)
@@ -501,7 +501,7 @@ def test_it_stops(value, i, cb, n):
 @pytest.mark.parametrize('cb', [TerminateOnNaNCallback, Slow])
 def test_validation_too(cb):
     learn = Learner((batches(3), bad_data(0, nan, 2)), nn.Linear(4,1), nn.MSELoss(), SGD, cbs=cb())
-    learn.logger = silent
+    learn.logger = null_logger
     learn.fit(3)
     assert learn.train_iter==3 and 'validation loss' in learn.stop_reason
     assert math.isnan(learn.validate()[0])   # which is nobody's business but the caller's
@@ -511,7 +511,7 @@ def test_validation_too(cb):
 def test_it_seldom_waits(n, every, n_epoch):
     cb = Slow(f'{every}ba')
     learn = learner(n=n, nv=2, cbs=cb)
-    learn.logger = silent
+    learn.logger = null_logger
     learn.fit(n_epoch)
     assert cb.looks==n*n_epoch//every + 2*n_epoch and learn.stop_reason is None
 
