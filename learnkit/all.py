@@ -48,7 +48,11 @@ from .accum_metric import *
 from .metrics import *
 from .sklearn_metrics import *
 from .metric_adapters import *
+from .history import *
+from .meter import *
+from .recorder_plots import *
 from .recorder import *
+from .nonfinite_check import *
 from .progress import *
 from .memmap import *
 from .buffer import *

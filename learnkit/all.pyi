@@ -63,10 +63,14 @@ from .sklearn_metrics import (
     F1Score as F1Score, F1ScoreMulti as F1ScoreMulti, Precision as Precision, Recall as Recall, RocAuc as RocAuc,
     RocAucBinary as RocAucBinary, skm_to_fastai as skm_to_fastai, skm_to_learnkit as skm_to_learnkit)
 from .metric_adapters import TorchMetric as TorchMetric, mk_metric as mk_metric
-from .recorder import (
-    History as History, Meter as Meter, MeterCallback as MeterCallback, NonFiniteLoss as NonFiniteLoss, Recorder as
-    Recorder, Silent as Silent, format_time as format_time, format_value as format_value, silent as silent,
-    weights_finite as weights_finite)
+from .history import (
+    History as History, NullLogger as NullLogger, format_time as format_time, format_value as format_value, null_logger
+    as null_logger)
+from .meter import Meter as Meter, MeterCallback as MeterCallback
+from .recorder_plots import RecorderPlots as RecorderPlots, group_columns as group_columns
+from .recorder import Recorder as Recorder
+from .nonfinite_check import (
+    NonFiniteCheck as NonFiniteCheck, NonFiniteLoss as NonFiniteLoss, weights_finite as weights_finite)
 from .progress import (
     CSVLogger as CSVLogger, NotebookBar as NotebookBar, ProgressCallback as ProgressCallback, TerminalBar as
     TerminalBar, bar_kinds as bar_kinds)

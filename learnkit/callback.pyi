@@ -6,6 +6,7 @@ from ._fastcore import AttrDict, L
 from .builtin import TrainEvalCallback
 from .control.clock import Timestamp
 from .learner import Learner
+from .nonfinite_check import NonFiniteCheck
 from .progress import ProgressCallback
 from .recorder import Recorder
 from pathlib import Path
@@ -133,6 +134,10 @@ class Callback:
     @property
     def train_eval(self) -> TrainEvalCallback:
         """The `TrainEvalCallback`, if it is among the callbacks"""
+        ...
+    @property
+    def non_finite_check(self) -> NonFiniteCheck:
+        """The `NonFiniteCheck`, if it is among the callbacks"""
         ...
     @property
     def progress(self) -> ProgressCallback:
@@ -378,6 +383,9 @@ class Callback:
     def after_sanity(self, *args: Any, **kwargs: Any) -> Any:
         """Event: `results` holds the loss and the metrics of these"""
         ...
+    def nonfinite_loss(self, *args: Any, **kwargs: Any) -> Any:
+        """Event: training losses are NaN or infinite; callbacks that hear this deal with them"""
+        ...
     def before_validate_all(self, *args: Any, **kwargs: Any) -> Any:
         """Event: evaluations are to be made now, of the loaders named in `due`"""
         ...
@@ -395,6 +403,9 @@ class Callback:
         ...
     def after_micro_batch(self, *args: Any, **kwargs: Any) -> Any:
         """Event: the gradient of the part is there"""
+        ...
+    def after_read_losses(self, *args: Any, **kwargs: Any) -> Any:
+        """Event: the Recorder has read `losses`, of the training batches from number `start` on"""
         ...
     def before_close(self, *args: Any, **kwargs: Any) -> Any:
         """Event: the Learner is closed: give back what you kept for longer than a run"""

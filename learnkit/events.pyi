@@ -117,6 +117,8 @@ class Events:
     """a few batches are about to be validated before anything is trained (`SanityCheck`)"""
     after_sanity: str
     """`results` holds the loss and the metrics of these"""
+    nonfinite_loss: str
+    """training losses are NaN or infinite; callbacks that hear this deal with them"""
     before_validate_all: str
     """evaluations are to be made now, of the loaders named in `due`"""
     after_validate_all: str
@@ -129,6 +131,8 @@ class Events:
     """`xb` and `yb` are a part of the batch: the slice `items` (`MicroBatch`)"""
     after_micro_batch: str
     """the gradient of the part is there"""
+    after_read_losses: str
+    """the Recorder has read `losses`, of the training batches from number `start` on"""
     before_close: str
     """the Learner is closed: give back what you kept for longer than a run"""
     after_close: str

@@ -21,8 +21,10 @@ from torch import nn
 
 from .builtin import DropPadding, TrainEvalCallback
 from .events import cancel_types, event
+from .nonfinite_check import NonFiniteCheck
 from .progress import ProgressCallback
-from .recorder import Recorder, silent
+from .history import null_logger
+from .recorder import Recorder
 from .device import default_device
 from .modules import norm_bias_params, one_param, trainable_params
 from .process import num_distrib, to_detach
@@ -62,7 +64,7 @@ class Learner(Loop):
         wd_bn_bias:bool=False,          # should weight decay apply to norm layers and biases too?
         train_bn:bool=True,             # should norm layers of frozen groups be trained?
         moms:tuple=(.95,.85,.95),       # momentums for `fit_one_cycle`
-        default_cbs:bool=True,          # add TrainEvalCallback, Recorder and ProgressCallback
+        default_cbs:bool=True,          # add TrainEvalCallback, Recorder, NonFiniteCheck and ProgressCallback
         marker:str|None=None            # take the functions that wait for this marker: see `Learner.on`
     ):
         super().__init__()
@@ -79,7 +81,7 @@ class Learner(Loop):
         self.lr = own_lr(opt_func, lr)
         self.metrics = metrics
         self.stop_reason,self.exc,self.skip_loss,self.batch_device,self.rng,self._lock = None,None,False,None,None,RLock()
-        if default_cbs: self.add_cbs([TrainEvalCallback, Recorder, ProgressCallback])
+        if default_cbs: self.add_cbs([TrainEvalCallback, Recorder, NonFiniteCheck, ProgressCallback])
         self.add_cbs(cbs)
         mine = self._claim(marker)
         self.add_cbs(make() for _,make in mine)
@@ -167,7 +169,7 @@ def _run(self:Learner,
             with self.removed_cbs(quiet), self.added_cbs([*L(cbs), *[DropPadding]*(num_distrib()>1)]):
                 self.mode = mode
                 if outer is None: self.stop_reason = None
-                if not trains: self.logger,self.create_mbar = silent,False
+                if not trains: self.logger,self.create_mbar = null_logger,False
                 self.rebind()
                 yield
         finally:

@@ -24,6 +24,7 @@ from .feed.prefetch import Prefetch
 from .feed.short_epoch import ShortEpochCallback
 from .loop import Loop
 from .modules import trainable_params
+from .nonfinite_check import NonFiniteCheck
 from .observe.activation_stats import ActivationStats
 from .observe.bars import ShowGraphCallback
 from .observe.hook_callback import HookCallback
@@ -129,6 +130,8 @@ class Learner(Loop):
     cycle: Any
     train_eval: TrainEvalCallback
     """The `TrainEvalCallback`, if it is among the callbacks"""
+    non_finite_check: NonFiniteCheck
+    """The `NonFiniteCheck`, if it is among the callbacks"""
     progress: ProgressCallback
     """The `ProgressCallback`, if it is among the callbacks"""
     recorder: Recorder
@@ -315,7 +318,7 @@ class Learner(Loop):
             wd_bn_bias: should weight decay apply to norm layers and biases too?
             train_bn: should norm layers of frozen groups be trained?
             moms: momentums for `fit_one_cycle`
-            default_cbs: add TrainEvalCallback, Recorder and ProgressCallback
+            default_cbs: add TrainEvalCallback, Recorder, NonFiniteCheck and ProgressCallback
             marker: take the functions that wait for this marker: see `Learner.on`
         """
         ...

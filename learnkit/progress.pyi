@@ -1,7 +1,7 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
 """A bar and a table while it trains, in a notebook, in a terminal and in a log file; and a CSV file"""
 from .callback import Callback
-from .recorder import History
+from .history import History
 from pathlib import Path
 from typing import Any
 

@@ -75,7 +75,6 @@ class ThresholdStopper(Callback):
 class TerminateOnNaNCallback(Callback):
     "Ends the fit when a loss is NaN or infinite"
     order,modes,saves = -9,('fit','lr_find'),('every',)
-    answers_nan = True   # so the Recorder does not warn of it
     def __init__(self,
         every:Any='100ba' # how often to read the losses on an accelerator, which waits for it; as for `Every`
     ): self.every,self.sum = Every(every),None
@@ -97,4 +96,5 @@ class TerminateOnNaNCallback(Callback):
         if total is None or total.isfinite().all(): return
         learn.stop(f'the {"training" if learn.training else "validation"} loss is nan or infinite{learn.position}')
         raise CancelFit(learn.stop_reason)
+    def nonfinite_loss(self): "Nothing to do: the fit ends in `after_batch` or `after_train`"
     def cleanup(self): self.sum = None

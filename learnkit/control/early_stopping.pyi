@@ -70,7 +70,6 @@ class TerminateOnNaNCallback(Callback):
     order: int
     modes: tuple[Any, ...]
     saves: tuple[Any, ...]
-    answers_nan: bool
     every: Every
     sum: Any
     def __init__(self, every: Any = '100ba') -> None:
@@ -86,4 +85,7 @@ class TerminateOnNaNCallback(Callback):
     after_validate = after_train
     def _waits(self, loss: Any) -> Any: ...
     def _look(self) -> None: ...
+    def nonfinite_loss(self) -> None:
+        """Nothing to do: the fit ends in `after_batch` or `after_train`"""
+        ...
     def cleanup(self) -> None: ...

@@ -12,7 +12,7 @@ from typing import Any
 from fastcore.basics import store_attr
 
 from .every_callback import EveryCallback
-from ..recorder import History, format_time
+from ..history import History, format_time
 from ..scalars import to_number
 
 # %% ../../nbs/515_control.validate_every.ipynb #dc06abae

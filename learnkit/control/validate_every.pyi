@@ -1,7 +1,7 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
 """Validate every 500 batches, and add a row to the table"""
 from .every_callback import EveryCallback
-from ..recorder import History
+from ..history import History
 from typing import Any
 
 __all__ = ['ValidateEvery']

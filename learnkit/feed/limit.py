@@ -16,7 +16,7 @@ from ..builtin import TrainEvalCallback
 from ..callback import Callback, is_muted
 from ..events import event
 from ..control.monitor import Monitor
-from ..recorder import MeterCallback
+from ..meter import MeterCallback
 from ..process import rank_distrib
 from ..seed import no_random
 from ..loaders import loader_len, sequential_loader

@@ -15,7 +15,7 @@ from torch import Tensor
 from ..batch import flatten_check, shapes, to_np
 from ..extras import pyplot
 from .interpretation import Interpretation
-from ..recorder import History
+from ..history import History
 
 # %% ../../nbs/688_observe.classification.ipynb #c7a64fd4
 class ClassificationInterpretation(Interpretation):

@@ -1,7 +1,7 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
 """Confusion matrix, most confused classes, and precision, recall and F1 of each class"""
+from ..history import History
 from .interpretation import Interpretation
-from ..recorder import History
 from torch import Tensor
 from typing import Any
 

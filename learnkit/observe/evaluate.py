@@ -17,7 +17,7 @@ from ..events import event, nearest
 from ..control.every_callback import EveryCallback
 from ..control.direction import says_lower
 from ..control.monitor import Monitor
-from ..recorder import History, format_time, format_value, silent
+from ..history import History, format_time, format_value, null_logger
 from ..data import as_loader
 from ..learner import Learner
 from ..metric_adapters import mk_metric
@@ -163,5 +163,5 @@ def act(self:Evaluator) -> dict:
     self.history.append(dict(epoch=learn.epoch, train_iter=learn.train_iter, **{f'{self.label}_{k}':v for k,v in values.items()},
                              time=format_time(perf_counter()-start)))
     bar = getattr(getattr(learn, 'progress', None), 'mbar', None)
-    if bar is not None and learn.logger!=silent: bar.write(f"{self.label}: " + ', '.join(f'{k} {format_value(v)}' for k,v in values.items()))
+    if bar is not None and learn.logger!=null_logger: bar.write(f"{self.label}: " + ', '.join(f'{k} {format_value(v)}' for k,v in values.items()))
     return values

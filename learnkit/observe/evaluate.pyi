@@ -1,7 +1,7 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
 """Several validation sets, each with its own metrics and its own rhythm"""
 from ..control.every_callback import EveryCallback
-from ..recorder import History
+from ..history import History
 from typing import Any
 
 __all__ = ['Watched', 'Evaluator']

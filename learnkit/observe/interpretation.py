@@ -17,7 +17,7 @@ import learnkit.predict
 from ..check import unwrap_partial
 from ..learner import Learner
 from ..nested import apply, is_listy, nested_reorder
-from ..recorder import History
+from ..history import History
 
 # %% ../../nbs/680_observe.interpretation.ipynb #f7c82a0b
 def _vocab_of(learn, vocab):

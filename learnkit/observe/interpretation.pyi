@@ -1,8 +1,8 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
 """Which items the model gets most wrong: predictions, targets and losses, item by item"""
 from collections.abc import Callable
+from ..history import History
 from ..learner import Learner
-from ..recorder import History
 from torch import Tensor
 from typing import Any, Self
 

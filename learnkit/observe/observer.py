@@ -12,7 +12,7 @@ import torch
 
 from ..events import event
 from ..control.every_callback import EveryCallback
-from ..recorder import History
+from ..history import History
 
 # %% ../../nbs/630_observe.observer.ipynb #1a6c09d4
 def stack_scalars(

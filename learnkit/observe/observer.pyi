@@ -2,7 +2,7 @@
 """Measures numbers of a run at intervals, keeps them as rows, and passes them to the loggers"""
 import torch
 from ..control.every_callback import EveryCallback
-from ..recorder import History
+from ..history import History
 from typing import Any
 
 __all__ = ['Observer', 'LossMonitor', 'LRMonitor']

@@ -14,7 +14,7 @@ from fastcore.basics import patch
 
 from .action_timer import Action, ActionTimer, loop_actions
 from .trace import chrome_trace
-from ..recorder import History
+from ..history import History
 
 # %% ../../nbs/673_observe.profile.ipynb #c414135a
 class TimeTable(History):

@@ -1,8 +1,8 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
 """Shows the times of a run by action of the loop, by callback and by event, and the time spent waiting for data"""
 from collections.abc import Callable
+from ..history import History
 from .action_timer import ActionTimer
-from ..recorder import History
 from pathlib import Path
 from typing import Any
 

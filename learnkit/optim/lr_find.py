@@ -23,7 +23,8 @@ from ..loaders import loader_len
 from .lr_suggest import valley
 from .param_scheduler import Scheduler
 from .schedule import SchedExp
-from ..recorder import Recorder, silent
+from ..history import null_logger
+from ..recorder import Recorder
 from ..snapshot import unchanged
 
 # %% ../../nbs/425_optim.lr_find.ipynb #45420c93
@@ -136,8 +137,8 @@ def lr_find(self:Learner,
     if show_plot: pyplot()   # without matplotlib, fail before the work and not after it
     recorders = [cb for cb in self.cbs if cb.name=='recorder']
     with unchanged(self), self.removed_cbs(recorders):
-        self.logger = silent
-        rec = CurveRecorder(valid_metrics=False, beta=vars(recorders[0]).get('beta', .98) if recorders else .98)
+        self.logger = null_logger
+        rec = Recorder(valid_metrics=False, beta=vars(recorders[0]).get('beta', .98) if recorders else .98)
         self._train('lr_find', num_it//n + 1 if n else num_it, cbs=[rec, finder])
     curve = LRCurve(*finder.curve, num_it, suggest_funcs)
     for r in recorders: r.lr_curve = curve

@@ -20,7 +20,7 @@ from ..callback import Callback
 from ..events import CancelBatch, CancelFit, CancelStep, event
 from ..control.every import Every
 from ..optim.precision import MixedPrecision
-from ..recorder import elements, weights_finite
+from ..nonfinite_check import elements, weights_finite
 from ..modules import get_model
 from ..seed import get_random_states, set_random_states
 
@@ -48,7 +48,6 @@ def all_finite(
 class SkipNaN(Callback):
     "Leaves out a training batch whose loss or gradients are NaN or infinite"
     order,modes,run_valid,saves,name = MixedPrecision.order+.5,('fit','lr_find'),False,('n','row'),'skip_nan'
-    answers_nan = True
     def __init__(self,
         at_most:int|None=10, # so many in a row end the fit, since then it is not the batch that is broken; None: never
         wait:bool=True       # look, and wait for the device? False: leave it to the device, with gradients of zero
@@ -91,13 +90,13 @@ class SkipNaN(Callback):
         learn.stop(f'the {what} is nan or infinite in {self.row} batches in a row{learn.position}')
         raise CancelFit(learn.stop_reason)
 
+    def nonfinite_loss(self): "Nothing to do: such batches are left out in `after_loss` and `before_step`"
     def cleanup(self): self.was = self.last = self.ok = None
 
 # %% ../../nbs/720_recovery.nonfinite.ipynb #cfb7d701
 class RollBackOnNaN(Callback):
     "Goes back to the last good weights when a training loss is NaN or infinite, and on with a lower learning rate"
     order,modes,run_valid,saves,name = MixedPrecision.order+.5,('fit',),False,('every','n','scale','written'),'roll_back_on_nan'
-    answers_nan = True
     def __init__(self,
         every:Any='100ba',    # how often to look, and to keep a copy; text such as '500ba', see `Every`
         factor:float=.5,      # the learning rate is multiplied by it each time
@@ -135,6 +134,7 @@ class RollBackOnNaN(Callback):
     def after_train(self):
         learn = self.learn
         if self.sum is not None and not (self.sum.isfinite().all() and weights_finite(learn.opt)): self._back()
+    def nonfinite_loss(self): "Nothing to do: `after_loss` and `after_train` go back to good weights"
     def cleanup(self): self.good = self.sum = self.saver = None
 
 # %% ../../nbs/720_recovery.nonfinite.ipynb #40ebac46

@@ -21,7 +21,7 @@ from torch.utils.data.distributed import DistributedSampler
 
 from ..builtin import TrainEvalCallback
 from ..callback import Callback
-from ..recorder import silent
+from ..history import null_logger
 from ..modules import one_param
 from ..process import num_distrib, rank_distrib
 from ..loaders import copy_loader
@@ -104,7 +104,7 @@ class DistributedTrainer(Callback):
         return dls
 
     def _be_quiet(self):
-        self.learn.logger = silent
+        self.learn.logger = null_logger
         for cb in self.learn.cbs:
             if cb.name=='progress': cb.run = False
 

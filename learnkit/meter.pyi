@@ -1,0 +1,67 @@
+# Made by nbs/_stubs.py from the modules: `make lib` writes it again.
+"""The loss and the metrics of one phase, training or validation"""
+from ._fastcore import L
+from .callback import Callback
+from typing import Any
+
+__all__ = ['Meter', 'MeterCallback']
+class Meter:
+    """The loss and the metrics of one phase"""
+    metrics: list[Any]
+    last: Any
+    def __init__(self, metrics: Any) -> None:
+        """The loss and the metrics of one phase
+
+        Args:
+            metrics: `Metric`s, or one
+        """
+        ...
+    def reset(self, skip: int = 0) -> None:
+        """Forget all batches
+
+        Args:
+            skip: how many of the first metrics to leave as they are
+        """
+        ...
+    def accumulate(self, learn: Any) -> bool:
+        """Include the current batch, unless its loss is the one before; return whether it was included
+
+        Args:
+            learn: the Learner, after a batch
+        """
+        ...
+    @property
+    def values(self) -> list[Any]:
+        """The value of each metric"""
+        ...
+    def state_dict(self) -> list[Any]:
+        """Return what each metric has accumulated"""
+        ...
+    def load_state_dict(self, state: list[Any]) -> None:
+        """Continue from `state`; raises ValueError if it is of another number of metrics
+
+        Args:
+            state: what `state_dict` returned
+        """
+        ...
+class MeterCallback(Callback):
+    """Computes the loss and the metrics of a validation phase"""
+    order: int
+    run_train: bool
+    nested: bool
+    name: str
+    meter: Meter
+    def __init__(self, metrics: Any = None, copy: bool = False) -> None:
+        """Computes the loss and the metrics of a validation phase
+
+        Args:
+            metrics: `Metric`s, or one
+            copy: work on copies of the metrics, which a fit may be using?
+        """
+        ...
+    def before_validate(self) -> None: ...
+    def after_batch(self) -> None: ...
+    @property
+    def values(self) -> L:
+        """The loss, then the metrics"""
+        ...
