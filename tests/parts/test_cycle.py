@@ -1,4 +1,4 @@
-"""Cycles come where a count by hand says, and a Learner that is closed stays closed"""
+"""Cycles begin and end where a count by hand says, and a Learner that is closed stays closed"""
 import gc, subprocess, sys, tempfile, weakref
 from pathlib import Path
 import pytest, torch
@@ -17,7 +17,7 @@ from toys import at, batches, learner, throw, weights
 quick = settings(max_examples=30, deadline=None)
 
 class Log(Callback):
-    "Cycles and batches, in their order"
+    "Writes down cycles and batches in their order"
     saves = ('seen',)
     def __init__(self): self.seen = []
     def before_cycle(self): self.seen.append(f'<{self.learn.cycle}')
@@ -27,7 +27,7 @@ class Log(Callback):
         if self.learn.training: self.seen.append(self.learn.train_iter)
 
 def by_hand(n, n_epoch, k, epochs=False):
-    "Cycles of `k` batches, or epochs"
+    "What `Log` writes for cycles of `k` batches, or epochs"
     seen,size = [],k*n if epochs else k
     for i in range(n*n_epoch):
         if i%size==0: seen.append(f'<{i//size}')
@@ -37,7 +37,7 @@ def by_hand(n, n_epoch, k, epochs=False):
 
 @quick
 @given(st.integers(1, 7), st.integers(1, 5), st.integers(1, 9), st.booleans())
-def test_where_a_count_by_hand_says(n, n_epoch, k, epochs):
+def test_cycles_agree_with_a_count_by_hand(n, n_epoch, k, epochs):
     log = Log()
     learn = learner(n=n, cbs=[log, Cycles(f"{k}{'ep' if epochs else 'ba'}")])
     learn.logger = null_logger
@@ -54,7 +54,7 @@ def test_samples_and_a_second_fit():
 @pytest.mark.parametrize('every', ['2ba', '2ep', '3ba'])
 @pytest.mark.parametrize('stop', [1, 3, 4, 6, 8])
 def test_resume(tmp_path, every, stop):
-    "A cycle that has begun does not begin again"
+    "A cycle that has begun does not begin again in a resumed run"
     def make(): return learner(n=4, cbs=[log := Log(), Cycles(every), CheckpointCallback('1ba', folder=folder)], path=tmp_path),log
     class Killed(BaseException): pass
     folder = 'whole'; whole,a = make(); whole.fit(4)
@@ -75,7 +75,7 @@ def test_cancels(exc):
 
 @pytest.mark.parametrize('ev', ['before_cycle', 'after_cycle', 'cycle_checkpoint', 'batch_checkpoint', 'epoch_checkpoint'])
 @pytest.mark.parametrize('exc', [ZeroDivisionError, CancelFit])
-def test_what_is_raised_there(ev, exc):
+def test_exceptions_in_the_events(ev, exc):
     log,on = Log(),[True]
     learn = learner(n=4, cbs=[log, Cycles('2ba'), CheckpointEvents, at(ev, throw(exc()), lambda cb: on)])
     try: learn.fit(1)
@@ -85,8 +85,8 @@ def test_what_is_raised_there(ev, exc):
     learn.fit(1)
     assert log.seen==by_hand(4, 1, 2)
 
-def test_points_come_last():
-    "The evaluation that is due is made, trackers have judged, and the run is not saved yet"
+def test_checkpoint_events_come_last():
+    "After evaluations and trackers, before the run is saved"
     log = []
     class Points(Callback):
         order = -5
@@ -98,7 +98,7 @@ def test_points_come_last():
     with tempfile.TemporaryDirectory() as d: learner(n=2, cbs=cbs, path=d).fit(1)
     assert log==[('batch',1,1,True),'save',('batch',2,2,True),'cycle','save',('epoch',1,True),'save']
 
-def test_points_change_nothing():
+def test_checkpoint_events_do_not_change_the_training():
     a,b = learner(),learner(cbs=[CheckpointEvents, Cycles('2ba')])
     for l in (a,b): l.fit(2)
     assert torch.equal(weights(a), weights(b))

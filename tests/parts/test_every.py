@@ -1,4 +1,4 @@
-"""How often: due exactly where the closed formula says, whatever the lengths; and validation in a fit changes nothing of it"""
+"""Intervals: due exactly where a closed formula says, for any lengths; and ValidateEvery does not change the training"""
 import math
 from fractions import Fraction
 import pytest, torch
@@ -23,7 +23,7 @@ from toys import at, batches, learner, throw, weights
 pytestmark = pytest.mark.filterwarnings('ignore:the batch has no target')
 quick = settings(max_examples=40, deadline=None)
 
-# ------------------------------------------------------------------------------------------------ the spelling
+# ------------------------------------------------------------------------------------------------ spelling
 @given(st.sampled_from(['ep','ba','sp']), st.integers(1, 10**9))
 def test_whole_numbers(unit, n): assert parse_every(f'{n}{unit}')==(n, unit)
 
@@ -42,7 +42,7 @@ def test_clock(h, m, s):
 def test_huge_numbers_are_exact(): assert parse_every(f'{10**17+1}tok')==(10**17+1, 'tok')
 
 class Texts:
-    "Batches of texts, `ns` of them in a batch, as long as `ts`"
+    "Batches of token ids, of the shapes `(n, t)`"
     def __init__(self, ns, ts): self.shapes = list(zip(ns, ts))
     def __iter__(self): return iter([(torch.zeros(n, t, dtype=torch.long), torch.ones(n, 1)) for n,t in self.shapes])
 
@@ -84,12 +84,12 @@ def test_never(spec):
 
 def test_true_is_every_epoch(): assert parse_every(True)==parse_every('1ep')==parse_every(1)
 
-def test_f_must_be_callable():
+def test_what_is_called_must_be_a_function():
     with pytest.raises(TypeError, match='function of the Learner'): EveryCallback('2ep')
 
 # ------------------------------------------------------------------------------------------------ when it is due
 class Ragged:
-    "Epochs of batches of the given sizes; as many of them as there are lists, in turn"
+    "A loader of unknown length, with batches of the given sizes: one list of sizes for each epoch, in turn"
     def __init__(self, sizes): self.sizes,self.i = sizes,0
     def __iter__(self):
         sizes = self.sizes[self.i%len(self.sizes)]
@@ -99,7 +99,7 @@ class Known(Ragged):
     def __len__(self): return len(self.sizes[0])
 
 class Watch(Callback):
-    "Where each of several Everys is due: the batches (or epochs, as -1-epoch) of the whole run"
+    "Records when each of several Everys is due: after how many batches of the whole run, or at which epoch, as -1-epoch"
     run_valid,modes,saves = False,('fit',),('everys','done')
     def __init__(self, *specs, order=0): self.all,self.due,self.done,self.order = [Every(o) for o in specs],[[] for _ in specs],0,order
     def state_dict(self): return dict(everys=[o.state_dict() for o in self.all], done=self.done)
@@ -123,7 +123,7 @@ def fit(dl, cbs, n_epoch, **kw):
     return learn
 
 def crossings(amounts, value):
-    "The (1-based) places at which a multiple of `value` is reached or passed"
+    "The 1-based positions in `amounts` at which a multiple of `value` is reached or passed"
     return [i+1 for i,(a,b) in enumerate(zip([0]+amounts, amounts)) if math.floor(Fraction(b)/value)>math.floor(Fraction(a)/value)]
 def sums(xs): return [sum(xs[:i+1]) for i in range(len(xs))]
 
@@ -132,7 +132,7 @@ sizes = st.lists(st.lists(st.integers(1, 9), min_size=1, max_size=6), min_size=1
 @quick
 @given(sizes, st.integers(1, 12), st.integers(1, 40), st.integers(1, 4))
 def test_batches_samples_epochs(sizes, ba, sp, ep):
-    "Any lengths, in a loader that knows none; four that count independently"
+    "For epochs and batches of any size, in a loader without `len`; four Everys count independently"
     watch = Watch(f'{ba}ba', f'{sp}sp', f'{ep}ep', lambda learn: learn.train_iter%3==0)
     fit(Ragged(sizes), watch, len(sizes))
     flat = sum(sizes, [])
@@ -145,7 +145,7 @@ parts = st.sampled_from('0.01 0.05 0.1 0.125 0.2 0.25 0.3 0.33 0.4 0.5 0.7 0.9 1
 
 @quick
 @given(parts, st.integers(1, 7), st.integers(1, 6))
-def test_parts_of_the_run(part, n, n_epoch):
+def test_fractions_of_the_run(part, n, n_epoch):
     watch = Watch(f'{part}dur')
     fit(Known([[1]*n]), watch, n_epoch)
     assert watch.due[0]==crossings([Fraction(i+1, n*n_epoch) for i in range(n*n_epoch)], Fraction(part))
@@ -153,7 +153,7 @@ def test_parts_of_the_run(part, n, n_epoch):
 @quick
 @given(parts, st.integers(1, 3), st.integers(1, 5), st.integers(1, 5), st.data())
 def test_start_epoch(part, ep, n, n_epoch, data):
-    "Without any saved state, what is measured in epochs and parts of the run is due where it is in the whole run"
+    "With `start_epoch` and no saved state, epochs and fractions of the run are due where they are in the whole run"
     start = data.draw(st.integers(0, n_epoch))
     whole,rest = Watch(f'{part}dur', f'{ep}ep'),Watch(f'{part}dur', f'{ep}ep')
     fit(Known([[1]*n]), whole, n_epoch)
@@ -165,7 +165,7 @@ def test_start_epoch(part, ep, n, n_epoch, data):
 @quick
 @given(st.integers(1, 12), st.integers(1, 40), st.integers(1, 3), parts, st.integers(2, 5), st.booleans(), st.data())
 def test_resume(ba, sp, ep, part, n_epoch, late, data):
-    "Stopped after an epoch and resumed from the saved state, by a callback in `before_fit` or before: due where it would have been"
+    "Stopped after an epoch and resumed from the state, loaded before the fit or in `before_fit`: due as without the stop"
     stop = data.draw(st.integers(1, n_epoch))
     specs = f'{ba}ba',f'{sp}sp',f'{ep}ep',f'{part}dur'
     whole,first,second = [Watch(*specs) for _ in range(3)]
@@ -211,7 +211,7 @@ class Clock:
 @quick
 @given(st.lists(st.integers(0, 100), min_size=1, max_size=20), st.integers(1, 60), st.integers(0, 20))
 def test_time(steps, minutes, stop):
-    "By a clock of our own; the time between the end of the first run and the beginning of the second does not count"
+    "With a clock of our own: the time between the first run and the one that resumes it does not count"
     with pytest.MonkeyPatch.context() as mp:
         clock = Clock()
         mp.setattr(module, 'monotonic', clock)
@@ -230,7 +230,7 @@ def test_time(steps, minutes, stop):
             got.append(every(None))
         assert [i+1 for i,o in enumerate(got) if o]==crossings(sums(steps), minutes)
 
-def test_made_of_another_counts_for_itself():
+def test_an_every_made_of_another_has_its_own_count():
     a = Every('2ba'); a(None)
     b = Every(a)
     assert (b.count, b.value, b.unit)==(0, 2, 'ba') and a.count==1
@@ -241,12 +241,12 @@ def test_cancelled_batches_count(ev):
     fit(batches(6, bs=4), [watch, at(ev, throw(CancelBatch()), lambda cb: cb.learn.training and cb.learn.iter in (1,2))], 1)
     assert watch.due==[[2,4,6]]*2
 
-def test_a_batch_cancelled_before_it_came_counts_as_in_train_iter():
+def test_a_batch_cancelled_before_its_fetch_counts_as_in_train_iter():
     watch = Watch('2ba')
     learn = fit(batches(6), [watch, at('before_fetch', throw(CancelBatch()), lambda cb: cb.learn.training and cb.learn.iter in (0,1))], 1)
     assert watch.due==[[2,4,6,8]] and learn.train_iter==8
 
-def test_a_batch_that_ends_training_does_not():
+def test_a_batch_cancelled_by_CancelTrain_does_not_count():
     watch = Watch('2ba')
     learn = fit(batches(6), [watch, at('before_pred', throw(CancelTrain()), lambda cb: cb.learn.training and cb.learn.iter==1)], 4)
     assert watch.due==[[2,4]] and learn.train_iter==watch.done==4
@@ -270,7 +270,7 @@ def test_only_in_a_fit():
     learn.fit(1)
     assert seen==[1,2,3,'ep']
 
-def test_batches_are_heard_only_where_they_matter():
+def test_after_batch_is_handled_only_for_intervals_within_an_epoch():
     for spec,heard in (('1ep',False), (2,False), (None,False), ('1ba',True), ('1s',True), (lambda learn: True,True)):
         assert EveryCallback(print, spec).run_train is ValidateEvery(spec).run_train is heard
 
@@ -294,7 +294,7 @@ def shuffled(cbs=None, workers=0, **kw):
     return learn
 
 @pytest.mark.parametrize('every', ['1ba', '3ba', '20sp', '1ep', '0.3dur', lambda learn: learn.train_iter in (2,7)])
-def test_training_is_as_without(every):
+def test_validation_does_not_change_the_training(every):
     a,b = shuffled(ValidateEvery(every)),shuffled()
     rngs = []
     for learn in (a,b): torch.manual_seed(5); learn.fit(3); rngs.append(torch.get_rng_state())
@@ -305,7 +305,7 @@ def test_training_is_as_without(every):
     assert drop(a.recorder.history)==drop(b.recorder.history)
     assert a.validate_every.history
 
-def test_rows_are_those_of_a_plain_evaluation():
+def test_rows_are_those_of_an_evaluation_by_hand():
     plain = []
     def evaluate(cb):
         model = cb.learn.model.eval()
@@ -329,7 +329,7 @@ def test_rows_in_the_table(every, label, capsys):
 
 @pytest.mark.parametrize('kw', [dict(default_cbs=False), dict()])
 def test_logger(kw):
-    "Without a Recorder too; with train metrics the validation's columns have a prefix"
+    "It works without a Recorder; with metrics of the training data, those of the validation have a prefix"
     from learnkit.builtin import TrainEvalCallback
     from learnkit.recorder import Recorder
     rows = []
@@ -353,8 +353,8 @@ def test_no_validation_set():
 
 @pytest.mark.parametrize('ev', ['before_validate', 'before_batch', 'after_loss', 'after_validate'])
 @pytest.mark.parametrize('exc', [KeyboardInterrupt, ZeroDivisionError, CancelFit])
-def test_what_is_raised_in_it_leaves_nothing(ev, exc):
-    "The Learner is as usable as before"
+def test_an_exception_during_validation_leaves_no_trace(ev, exc):
+    "The Learner can be used as before"
     boom = at(ev, throw(exc('boom')), lambda cb: cb.learn.mode=='validate')
     learn = learner(cbs=ValidateEvery('2ba'))
     try: learn.fit(2, cbs=boom)

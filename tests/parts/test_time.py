@@ -1,4 +1,4 @@
-"""Time: an algebra; a clock that counts what a hand-written loop would; handlers that are undone from the inside"""
+"""Time can be computed with; the Clock counts what a hand-written loop counts; StopAfter keeps to its budget"""
 import math
 import pytest, torch
 from hypothesis import given, settings, strategies as st
@@ -28,10 +28,10 @@ ints  = st.integers(-10**12, 10**12)
 def times(unit): return st.builds(Time, ints if unit in ('ep','ba','sp','tok') else st.integers(-2**40, 2**40).map(lambda i: i/1024), st.just(unit))
 three = units.flatmap(lambda u: st.tuples(times(u), times(u), times(u)))
 
-# ------------------------------------------------------------------------------------------------ the algebra
+# ------------------------------------------------------------------------------------------------ arithmetic
 @given(three)
-def test_a_group_in_order(abc):
-    "Sums of a unit are those of its numbers (binary fractions here, so that they are exact)"
+def test_addition_and_order(abc):
+    "Sums and comparisons are those of the values (binary fractions here, so that they are exact)"
     a,b,c = abc
     assert a+b==b+a and (a+b)+c==a+(b+c) and a-b==a+(-b) and a+b-b==a and not (a-a) and -(-a)==a
     assert (a+b).value==a.value+b.value and (a+b).unit==a.unit
@@ -40,14 +40,14 @@ def test_a_group_in_order(abc):
     assert sorted(abc)==[Time(v, a.unit) for v in sorted(o.value for o in abc)]
 
 @given(three)
-def test_division_with_rest(abc):
+def test_division_and_remainder(abc):
     a,b,_ = abc
     if not b: return
     assert b*(a//b) + a%b==a and (not a%b or (a%b > b-b)==(b > b-b))
     assert a/b==a.value/b.value
 
 @given(three)
-def test_texts_do_as_well(abc):
+def test_text_as_an_operand(abc):
     a,b,_ = abc
     if a.value<0 or b.value<0: return
     s = str(b)
@@ -60,12 +60,12 @@ def test_repr(a): assert eval(repr(a))==a and Time(a)==a and Time(a) is not a an
 def test_times_a_whole_number(unit, n, k): assert k*Time(n, unit)==Time(n, unit)*k==Time(n*k, unit) and (not k or Time(n*k, unit)/k==Time(n, unit))
 
 @given(whole, st.integers(0, 10**6), st.integers(0, 1000))
-def test_a_part_is_the_whole_ones_in_it(unit, n, pct):
+def test_fractions_are_rounded_down(unit, n, pct):
     part = pct/1000
     assert Time(n, unit)*part==Time(n, unit)*Time(part, 'dur')==Time(part, 'dur')*Time(n, unit)==Time(n, unit)*f'{part:.3f}dur'==Time(n*pct//1000, unit)
 
 @given(st.integers(0, 99), st.integers(0, 59), st.integers(0, 59))
-def test_the_clock(h, m, s):
+def test_hours_minutes_and_seconds(h, m, s):
     t = Time(h, 'h') + Time(m, 'm') + Time(s, 's')
     assert t==Time(3600*h+60*m+s, 's')==f'{h}h{m}m{s}s' and t.unit=='s'
 
@@ -95,7 +95,7 @@ def test_a_time_is_an_interval(unit, n):
 
 # ------------------------------------------------------------------------------------------------ where a run is
 class Tick:
-    "A clock that moves when it is told to"
+    "A clock that is moved by hand"
     def __init__(self): self.now = 100.
     def __call__(self): return self.now
     def forward(self, s): self.now += s
@@ -129,15 +129,15 @@ def test_counts_are_those_of_the_data(sizes):
     assert learn.time==f'{len(sizes)}ep' and learn.time['sp']==Time(sp, 'sp')
 
 @given(st.integers(0, 99), st.integers(0, 99), units)
-def test_a_timestamp_compares_as_its_amount_does(a, b, unit):
+def test_a_timestamp_compares_like_its_amounts(a, b, unit):
     t = Timestamp(a, a, a, a, float(a), float(a), 0, 0, 0, 0.)
     for o in (Time(b, unit), str(Time(b, unit))):
         assert ((t<o), (t<=o), (t==o), (t!=o), (t>=o), (t>o))==((a<b), (a<=b), (a==b), (a!=b), (a>=b), (a>b))
     assert t==Timestamp(**vars(t)) and t!=3
     with pytest.raises(TypeError): t<3
 
-def test_time_is_that_of_training(tick):
-    "One second a batch, none of the hours that validations take"
+def test_validation_takes_no_time(tick):
+    "Training takes a second a batch; the hours of validation do not count"
     learn = learner(n=4, cbs=[Clock(), ValidateEvery('3ba'), at('before_batch', lambda cb: tick.forward(1 if cb.learn.training else 3600)),
                               at('after_epoch', lambda cb: tick.forward(3600), order=-20), at('before_epoch', lambda cb: tick.forward(3600))])
     learn.fit(3)
@@ -150,7 +150,7 @@ def test_time_is_that_of_training(tick):
 
 @pytest.mark.parametrize('ev', [e for e in event if e.startswith(('before_','after_')) and event.depth[e]>0 and 'cancel' not in e])
 @pytest.mark.parametrize('exc', [KeyboardInterrupt, CancelFit, CancelEpoch])
-def test_the_watch_stands_still_after_all(tick, ev, exc):
+def test_the_stopwatch_is_paused_after_every_run(tick, ev, exc):
     learn = learner(cbs=[Clock(), at(ev, throw(exc('boom')), order=99)])
     try: learn.fit(2)
     except (KeyboardInterrupt, RuntimeError): pass
@@ -173,14 +173,14 @@ def test_tokens():
     with pytest.raises(ValueError, match='dls.n_tokens'): plain.time>='1tok'
     with pytest.raises(KeyError, match='ba, sp'): plain.time['batches']
 
-def test_nobody_counts():
+def test_no_clock_no_time():
     learn = learner()
     assert not hasattr(learn, 'time')
     with pytest.raises(AttributeError, match='add the callback'): learn.time
 
 @pytest.mark.parametrize('late', [False, True])
 def test_resume(tick, late):
-    "An epoch with one clock, the rest with another that has its state"
+    "One epoch with a clock, the rest with another clock that has its state"
     first,second = Clock(),Clock()
     second_batch = at('before_batch', lambda cb: tick.forward(1))
     learner(cbs=[first, second_batch]).fit(1)
@@ -213,7 +213,7 @@ def test_a_stopwatch(tick):
 
 # ------------------------------------------------------------------------------------------------ a budget
 @pytest.mark.parametrize('n', [1, 3, 4, 7])
-def test_exactly_so_many_batches(n):
+def test_a_budget_of_batches(n):
     learn = learner(cbs=StopAfter(f'{n}ba'))
     learn.fit(50)
     m = model()
@@ -225,7 +225,7 @@ def test_exactly_so_many_batches(n):
     assert len(learn.recorder.history)==math.ceil(n/3) and learn.recorder.history[-1]['valid_loss'] is not None and f'{n}ba' in learn.stop_reason
 
 @pytest.mark.parametrize('spec,n', [('17sp', 5), ('2ep', 6), (6, 6), ('0.5dur', 6), (Time('3ba')*2, 6)])
-def test_other_units(spec, n):
+def test_budgets_in_other_units(spec, n):
     learn = learner(cbs=StopAfter(spec))
     learn.fit(4)
     assert learn.train_iter==n
@@ -233,7 +233,7 @@ def test_other_units(spec, n):
     assert learn.train_iter==n
 
 @pytest.mark.parametrize('spec', [None, 0, '0ba', '5'])
-def test_no_budget(spec):
+def test_bad_budgets(spec):
     with pytest.raises(ValueError, match='never|500ba'): StopAfter(spec)
 
 # ------------------------------------------------------------------------------------------------ undone from the inside

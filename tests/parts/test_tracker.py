@@ -1,4 +1,4 @@
-"""Monitor and trackers against small implementations of their own, against torch's scheduler, and against fastai's callbacks"""
+"""Monitor and trackers agree with short implementations by hand, with torch's scheduler, and with fastai's callbacks"""
 import io, math, operator, warnings
 import numpy as np, pytest, torch
 from hypothesis import given, settings, strategies as st
@@ -24,14 +24,14 @@ quick = settings(max_examples=40, deadline=None)
 nan,inf = float('nan'),float('inf')
 
 class Prescribe(Callback):
-    "Writes prescribed values into the Recorder's column `x` before the trackers look"
+    "Writes given values into the Recorder's column `x` before the trackers read it"
     order,modes = 51,('fit',)
     def __init__(self, values): self.values = values
     def before_fit(self): self.learn.recorder.metric_names.insert(-1, 'x')   # the last is the time
     def after_epoch(self): self.learn.recorder.history[-1]['x'] = self.values[self.learn.epoch]
 
 def track(values, *cbs, start_epoch=0, **kw):
-    "A Learner that was trained, its trackers seeing `values`, one for each epoch"
+    "Train a Learner whose trackers see `values`, one for each epoch"
     learn = learner(n=1, nv=1, cbs=[Prescribe(values), *cbs], **kw)
     learn.logger = null_logger
     learn.fit(len(values), start_epoch=start_epoch)
@@ -51,7 +51,7 @@ def test_lower(name): assert lower_better(name) is True
 def test_higher(name): assert lower_better(name) is False
 
 @pytest.mark.parametrize('name', ['x', 'temperature', 'glossy', 'lossy', 'errand', 'd2_absolute_error_score', '', '<lambda>', 'accurate_err_accuracy'])
-def test_not_guessed(name): assert lower_better(name) is None
+def test_unclear_names_are_not_guessed(name): assert lower_better(name) is None
 
 def test_the_metrics_of_the_library():
     for m in (mse, mae, rmse, error_rate, Perplexity()): assert lower_better(getattr(m, 'name', getattr(m, '__name__', ''))) is True
@@ -70,14 +70,14 @@ my_accuracy.lower_better = True   # against its name
 
 @pytest.mark.parametrize('metric,name,lower', [
     (Torchlike(), 'torchlike', True), (up, 'up', False), (rmse, 'rmse', True), (my_accuracy, 'my_accuracy', True)])
-def test_a_metric_says_it_itself(metric, name, lower):
+def test_a_metric_has_an_attribute(metric, name, lower):
     tracker = TrackerCallback(name)
     learner(metrics=metric, cbs=tracker).fit(1)
     assert tracker.watch.lower==lower and math.isfinite(tracker.best)
 
 @pytest.mark.parametrize('metric', [rmse, AvgMetric(mae), F1Score(average='macro')])
 def test_a_metric_stands_for_its_column(metric):
-    "Also one that can be called, which is no function of the Learner for that"
+    "Also a metric that can be called: it is not taken for a function of the Learner"
     data = [(torch.randn(8,4), torch.randint(2, (8,))) for _ in range(2)] if isinstance(metric, type(F1Score())) else batches(2)
     loss,out = (nn.CrossEntropyLoss(),2) if len(data[0][1].shape)==1 else (nn.MSELoss(),1)
     tracker = TrackerCallback(metric)
@@ -86,7 +86,7 @@ def test_a_metric_stands_for_its_column(metric):
     column = learn.recorder.history[learn.metrics[0].name]
     assert tracker.best==(max if out==2 else min)(column)
 
-def test_a_prefix_is_seen_through():
+def test_the_prefix_of_a_column_is_ignored():
     from learnkit.recorder import Recorder
     tracker = TrackerCallback('valid_my_accuracy')
     learn = learner(metrics=my_accuracy, cbs=tracker)
@@ -114,7 +114,7 @@ def test_bad_settings(kw, words):
 @quick
 @given(series, deltas, st.booleans(), st.sampled_from(['worse','skip']))
 def test_best(values, delta, lower, policy):
-    "Against an oracle that looks at the whole past each time"
+    "Compared with an oracle that reads all past values each time"
     m = Monitor('x', 'min' if lower else 'max', delta, policy)
     m.start(learner_with_x)
     sign,best = (1 if lower else -1),None
@@ -135,11 +135,11 @@ def test_nan_raises():
     with pytest.raises(ValueError, match='`x` is nan'): track([1., nan], TrackerCallback('x', 'min', nan='raise'))
 
 @pytest.mark.parametrize('v', ['high', [1,2], torch.ones(2)])
-def test_a_value_that_is_no_number(v):
+def test_values_that_are_not_numbers(v):
     with pytest.raises(TypeError, match='one number'): track([v], TrackerCallback('x', 'min'))
 
 @pytest.mark.parametrize('v', [torch.tensor(2.), np.float32(2), 2, np.array([2.]), True+1])
-def test_a_value_that_is_one(v): assert track([v], TrackerCallback('x', 'min')).tracker.best==2.
+def test_values_that_are_numbers(v): assert track([v], TrackerCallback('x', 'min')).tracker.best==2.
 
 @pytest.mark.parametrize('name,words', [('valid_los', 'did you mean `valid_loss`'), ('zzz', 'The columns are train_loss, valid_loss'),
                                         ('time', 'no column'), ('epoch', 'no column')])
@@ -186,7 +186,7 @@ def test_reset_on_fit(reset):
 
 # ------------------------------------------------------------------------------------------------ early stopping, plateau
 def epochs_of_early_stopping(values, patience, delta, lower):
-    "How many epochs are trained: a scan that knows no Monitor"
+    "How many epochs are trained, computed without a Monitor"
     best,wait = inf,0
     for i,v in enumerate(values):
         if v is None: continue
@@ -207,7 +207,7 @@ def test_early_stopping(values, patience, delta, lower):
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.floats(-5,5).map(lambda x: round(x,1)) | st.just(nan), min_size=1, max_size=12), st.integers(1, 3), deltas, st.booleans())
 def test_like_fastai(values, patience, delta, lower):
-    "fastai's own callbacks on learnkit's Learner see, keep and stop the same"
+    "fastai's callbacks on learnkit's Learner find the same best values, and stop at the same epoch"
     theirs = pytest.importorskip('fastai.callback.tracker')
     comp = np.less if lower else np.greater
     kept = []
@@ -222,8 +222,8 @@ def test_like_fastai(values, patience, delta, lower):
 @quick
 @given(series.map(lambda vs: [v for v in vs if v is not None] or [1.]),
        st.integers(1, 4), deltas, st.booleans(), st.sampled_from([2., 10., 3.]), st.sampled_from([0., .01, .04, .2]))
-def test_plateau_is_torchs(values, patience, delta, lower, factor, min_lr):
-    "torch's scheduler waits one epoch more at the same `patience`; it also raises a rate that is below `min_lr`, which is left alone here"
+def test_plateau_agrees_with_torch(values, patience, delta, lower, factor, min_lr):
+    "torch's scheduler waits one epoch longer for the same `patience`, and raises a learning rate below `min_lr`, which stays here"
     learn = track(values, ReduceLROnPlateau('x', 'min' if lower else 'max', delta, patience, factor, min_lr))
     opt = SGD([nn.Parameter(torch.zeros(1))], lr=.05)
     args = 'min' if lower else 'max',1/factor,patience-1,delta,'abs',0,min(min_lr, .05),0
@@ -236,7 +236,7 @@ def test_plateau_is_torchs(values, patience, delta, lower, factor, min_lr):
     assert learn.opt.hypers[-1]['lr']==pytest.approx(opt.param_groups[0]['lr'])
 
 def test_plateau_lowers_every_group():
-    "And the optimizer steps with it: the defect of fastai's with torch's optimizers"
+    "And the optimizer uses it: fastai's callback has no effect on torch's optimizers"
     learn = learner(n=1, cbs=[Prescribe([1.]*3), ReduceLROnPlateau('x', 'min')], splitter=lambda m: [[m.weight],[m.bias]], lr=slice(.01,.1))
     learn.fit(3)
     assert [h['lr'] for h in learn.opt.hypers]==pytest.approx([1e-4, 1e-3])
@@ -287,17 +287,17 @@ def test_on_better(values):
     finite = [(i,v) for i,v in enumerate(values) if v is not None and not math.isnan(v)]
     assert seen==[i for i,v in finite if v<min((w for j,w in finite if j<i), default=inf)]
 
-def test_everybody_sees_the_last_epoch():
+def test_all_callbacks_see_the_last_epoch():
     "fastai's early stopping hides it from callbacks of a higher order"
     seen = []
     track([1.]*4, EarlyStoppingCallback('x', 'min'), at('after_epoch', lambda cb: seen.append(cb.learn.epoch), order=99))
     assert seen==[0,1]
 
-# ------------------------------------------------------------------------------------------------ shifted, cancelled, nested, resumed
+# ------------------------------------------------------------------------------------------------ cancelled, nested and resumed runs
 @pytest.mark.parametrize('exc,ev', [(CancelTrain,'before_train'), (CancelValid,'before_validate'), (CancelEpoch,'before_epoch'),
                                     (CancelEpoch,'before_validate'), (CancelTrain,'after_pred')])
 def test_cancelled_phases(exc, ev):
-    "A cell that is empty is no value; a neighbour's is never taken for it"
+    "An empty cell is no value, and the value of another column is not taken instead"
     early = EarlyStoppingCallback('mae', patience=4)
     def when(cb): return cb.learn.epoch in (1,2) and (ev!='after_pred' or cb.learn.training)
     learn = learner(metrics=mae, cbs=[early, at(ev, throw(exc()), when)])
@@ -317,7 +317,7 @@ def every_tracker():
             OnBetter(lambda learn: None), TerminateOnNaNCallback()]
 
 def test_inference_is_not_tracked(tmp_path):
-    "Neither alone nor within a fit"
+    "Neither by itself nor within a fit"
     learn = learner(cbs=every_tracker(), path=tmp_path, metrics=mae)
     learn.validate(); learn.get_preds()
     assert not list(tmp_path.rglob('*.pth'))
@@ -341,7 +341,7 @@ def test_validation_in_between_changes_nothing(tmp_path):
 @quick
 @given(series, st.integers(1, 3), deltas, st.data())
 def test_resume(values, patience, delta, data):
-    "Stopped after an epoch; the state goes through a file that is read with `weights_only`. It decides as the uninterrupted run does."
+    "Stopped after an epoch, its state in a file that is read with `weights_only`: it decides like the uninterrupted run"
     stop = data.draw(st.integers(1, len(values)))
     late = data.draw(st.booleans())
     def cbs(): return [EarlyStoppingCallback('x', 'min', delta, patience), ReduceLROnPlateau('x', 'min', delta, 2, 2.), TrackerCallback('x', 'max')]
@@ -392,7 +392,7 @@ def test_the_best_is_loaded(values, lower, with_opt):
         assert torch.equal(weights(learn), learn.kept.all[best]) and (save.last_saved_path is not None)==bool(sound)
 
 def test_no_stale_file(tmp_path):
-    "A file of an earlier run, or of an earlier fit, is never taken for this one's"
+    "The file of an earlier run or fit is not loaded"
     track([1.], SaveModelCallback('x', 'min'), path=tmp_path)
     save = SaveModelCallback('x', 'min')
     learn = learner(n=1, cbs=[Prescribe([nan]*2), save, Kept()], path=tmp_path)
@@ -428,7 +428,7 @@ def test_files(kw, names, nv, tmp_path):
         with torch.no_grad(): learn.model.weight.zero_()
         assert torch.equal(weights(learn.load('m', with_opt=False)), learn.kept.all[3])
 
-def test_every_saves_the_weights_of_its_moment(tmp_path):
+def test_every_saves_the_weights_of_that_time(tmp_path):
     kept = {}
     keep = at('after_batch', lambda cb: kept.update({cb.learn.train_iter: weights(cb.learn)}), lambda cb: cb.learn.training)
     learn = learner(n=3, path=tmp_path, cbs=[SaveModelCallback(every='2ba'), keep])
@@ -436,7 +436,7 @@ def test_every_saves_the_weights_of_its_moment(tmp_path):
     for i in (2,4,6): assert torch.equal(weights(learn.load(f'model_ep{(i-1)//3}_ba{i}', with_opt=False)), kept[i])
 
 def test_a_file_that_is_gone(tmp_path):
-    "Not worth to lose what was trained"
+    "A warning, and the trained weights are kept"
     remove = at('after_epoch', lambda cb: cb.learn.save_model.last_saved_path.unlink(), lambda cb: cb.learn.epoch==1, order=99)
     learn = learner(n=1, cbs=[Prescribe([1.,2.]), SaveModelCallback('x', 'min'), Kept(), remove], path=tmp_path)
     with pytest.warns(UserWarning, match='is gone'): learn.fit(2)
@@ -448,8 +448,8 @@ def test_same_file_twice():
 elsewhere = 'after_create','before_evaluate','after_evaluate','before_predict','after_predict','cleanup','after_exception'
 @pytest.mark.parametrize('ev', [e for e in event if e not in elsewhere and 'cancel' not in e])
 @pytest.mark.parametrize('exc', [KeyboardInterrupt, ZeroDivisionError])
-def test_however_it_ends(ev, exc, tmp_path):
-    "After Ctrl-C the best, after an error what the error found; the next fit is as ever"
+def test_after_every_kind_of_end(ev, exc, tmp_path):
+    "After Ctrl-C the best weights are loaded, after an error they stay; the next fit works as usual"
     last = {}
     def boom(cb):
         last['w'] = weights(cb.learn)
@@ -473,14 +473,14 @@ def test_a_write_that_fails_keeps_the_old_file(tmp_path, monkeypatch):
     assert [o.name for o in tmp_path.rglob('*.*')]==['model.pth']
     assert torch.equal(weights(learn.load('model', with_opt=False)), learn.kept.all[0])
 
-# ------------------------------------------------------------------------------------------------ no number any more
+# ------------------------------------------------------------------------------------------------ NaN
 def bad_data(i, value, n=5):
     data = batches(n)
     data[i] = (data[i][0], data[i][1]+value)
     return data
 
 class Slow(TerminateOnNaNCallback):
-    "As on an accelerator; counts how often it waits"
+    "As on an accelerator; counts how often it waits for the device"
     looks = 0
     def _waits(self, loss): return True
     def _look(self): self.looks += 1; super()._look()
@@ -489,7 +489,7 @@ class Slow(TerminateOnNaNCallback):
 @pytest.mark.parametrize('i', [0, 2, 4])
 @pytest.mark.parametrize('cb,n', [(TerminateOnNaNCallback, lambda i: i+1), (lambda: Slow('2ba'), lambda i: min(5, 2*(i//2)+2)),
                                   (Slow, lambda i: 5), (lambda: Slow('1ep'), lambda i: 5), (lambda: Slow(None), lambda i: 5)])
-def test_it_stops(value, i, cb, n):
+def test_nan_ends_the_fit(value, i, cb, n):
     data = bad_data(i, value)
     learn = Learner((data, batches(2)), nn.Linear(4,1), nn.MSELoss(), SGD, cbs=cb())
     learn.logger = null_logger
@@ -499,7 +499,7 @@ def test_it_stops(value, i, cb, n):
     assert learn.train_iter==n(i) and 'training loss is nan or infinite, epoch 0' in learn.stop_reason and not learn.recorder.history
 
 @pytest.mark.parametrize('cb', [TerminateOnNaNCallback, Slow])
-def test_validation_too(cb):
+def test_nan_in_validation_ends_the_fit(cb):
     learn = Learner((batches(3), bad_data(0, nan, 2)), nn.Linear(4,1), nn.MSELoss(), SGD, cbs=cb())
     learn.logger = null_logger
     learn.fit(3)
@@ -508,7 +508,7 @@ def test_validation_too(cb):
 
 @settings(max_examples=30, deadline=None)
 @given(st.integers(1, 12), st.integers(1, 5), st.integers(1, 3))
-def test_it_seldom_waits(n, every, n_epoch):
+def test_it_waits_only_as_every_says(n, every, n_epoch):
     cb = Slow(f'{every}ba')
     learn = learner(n=n, nv=2, cbs=cb)
     learn.logger = null_logger
