@@ -14,7 +14,7 @@ from torch import Tensor
 
 # %% ../nbs/163_accum_metric.ipynb #10661c17
 from .batch import flatten_check, shapes, to_np
-from .metric import Metric, add_metric_note, func_name
+from .metric import Metric, add_metric_note, snake_name
 from .process import maybe_gather, to_detach
 
 # %% ../nbs/163_accum_metric.ipynb #e03fe80c
@@ -60,7 +60,7 @@ class AccumMetric(Metric):
         except Exception as e: add_metric_note(e, self, preds, targs); raise
 
     @property
-    def name(self) -> str: return self._name or func_name(self.func)
+    def name(self) -> str: return self._name or snake_name(self.func)
 
 # %% ../nbs/163_accum_metric.ipynb #0ce89000
 @patch

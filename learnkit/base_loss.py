@@ -16,8 +16,8 @@ import torch, torch.nn as nn
 from fastcore.basics import noop, patch, store_attr
 from torch import Tensor
 
-from .check import unwrap_partial
-from .explain import check_targets, class_axis, func_name, loss_hint, loss_kind
+from .functions import func_name, unwrap_partial
+from .explain import check_targets, class_axis, loss_hint, loss_kind
 
 # %% ../nbs/158_base_loss.ipynb #03655ff7
 class BaseLoss(nn.Module):

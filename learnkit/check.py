@@ -6,7 +6,6 @@
 __all__ = ['check_whole', 'check_fraction', 'check_amount']
 
 # %% ../nbs/105_check.ipynb #be223832
-from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
@@ -47,11 +46,3 @@ def check_amount(
     if v is None or (isinstance(v, float) and 0<v<=1): return v
     if isinstance(v, Integral) and not isinstance(v, bool) and v>=1: return int(v)
     raise ValueError(f'`{name}` must be a number of batches, 1 or more, or a fraction of them such as 0.1, not {v!r}')
-
-# %% ../nbs/105_check.ipynb #136758f0
-def unwrap_partial(
-    f:Any # A function, or any other object
-)->Any: # `f` itself if it is no `partial`
-    "Returns the function inside `f` if that is a `functools.partial`, however deeply nested"
-    while isinstance(f, partial): f = f.func
-    return f

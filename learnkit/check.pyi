@@ -33,13 +33,3 @@ def check_amount(name: str, v: Any) -> int|float|None:
         v: its value: 5 batches, the fraction 0.1 of the batches, or `None` for all of them
     """
     ...
-def unwrap_partial(f: Any) -> Any:
-    """Returns the function inside `f` if that is a `functools.partial`, however deeply nested
-
-    Args:
-        f: A function, or any other object
-
-    Returns:
-        `f` itself if it is no `partial`
-    """
-    ...

@@ -14,7 +14,7 @@ import torch, torch.nn as nn, torch.nn.functional as F
 from torch import Tensor
 
 from .batch import shapes
-from .check import unwrap_partial
+from .functions import func_name, unwrap_partial
 from .nested import is_listy
 
 # %% ../nbs/157_explain.ipynb #873ee85e
@@ -31,10 +31,6 @@ def loss_kind(
     f = unwrap_partial(loss_func)
     def is_any(ks): return any(isinstance(f, k) if isinstance(k, type) else f is k for k in ks)
     return next((kind for kind,ks in _kinds.items() if is_any(ks)), None)
-
-def func_name(f:Any)->str:
-    "Returns the name of the function `f`, or of the class of the module `f`, for messages"
-    return getattr(f, '__name__', type(f).__name__)
 
 # %% ../nbs/157_explain.ipynb #2ef5a9ec
 def _is_joined(a, b):

@@ -14,9 +14,6 @@ def loss_kind(loss_func: Any) -> str|None:
         'classes', 'binary', 'numbers', or None if it is not one of PyTorch's
     """
     ...
-def func_name(f: Any) -> str:
-    """Returns the name of the function `f`, or of the class of the module `f`, for messages"""
-    ...
 def _is_joined(a: Any, b: Any) -> Any:
     """Is one of the shapes `a` and `b` the other with axes joined?"""
     ...

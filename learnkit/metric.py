@@ -6,7 +6,6 @@
 __all__ = ['Metric', 'AvgMetric', 'AvgLoss', 'MeanMetric', 'ValueMetric', 'LossMetric']
 
 # %% ../nbs/161_metric.ipynb #f589a350
-from functools import partial
 from typing import Any, Callable
 
 import torch
@@ -16,6 +15,7 @@ from torch import Tensor
 # %% ../nbs/161_metric.ipynb #a6ad827c
 from .batch import find_bs, shapes
 from .device import default_device
+from .functions import unwrap_partial
 from .process import maybe_gather, num_distrib
 from .scalars import ScalarBuffer
 
@@ -51,14 +51,7 @@ class Metric:
         vars(self).update(state)
 
 # %% ../nbs/161_metric.ipynb #132940d2
-def unwrap_partial(
-    f:Callable # a function, perhaps inside of `functools.partial`
-) -> Callable:
-    "Return the function inside of `partial`s"
-    while isinstance(f, partial): f = f.func
-    return f
-
-def func_name(
+def snake_name(
     f:Callable # a function, a `partial` of one, or an object that can be called
 ) -> str:
     "Return the name of a function; of another object, its class in `snake_case`"
@@ -117,7 +110,7 @@ class AvgMetric(Metric):
         return total/count if count else None
 
     @property
-    def name(self) -> str: return self._name or (super().name if self.func is None else func_name(self.func))
+    def name(self) -> str: return self._name or (super().name if self.func is None else snake_name(self.func))
 
 def _sum_over_processes(total, count, device):
     if num_distrib()==1: return total,count
@@ -163,7 +156,7 @@ class ValueMetric(Metric):
     @property
     def value(self) -> Any: return self.func()
     @property
-    def name(self) -> str: return self.metric_name or func_name(self.func)
+    def name(self) -> str: return self.metric_name or snake_name(self.func)
 
 class LossMetric(AvgMetric):
     "The mean of the attribute `attr` that the loss function sets in each batch"

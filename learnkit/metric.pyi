@@ -41,14 +41,7 @@ class Metric:
             state: what `state_dict` returned
         """
         ...
-def unwrap_partial(f: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function inside of `partial`s
-
-    Args:
-        f: a function, perhaps inside of `functools.partial`
-    """
-    ...
-def func_name(f: Callable[..., Any]) -> str:
+def snake_name(f: Callable[..., Any]) -> str:
     """Return the name of a function; of another object, its class in `snake_case`
 
     Args:

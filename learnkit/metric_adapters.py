@@ -13,7 +13,8 @@ from fastcore.basics import noop
 
 # %% ../nbs/167_metric_adapters.ipynb #c6443c11
 from .batch import find_device
-from .metric import AvgMetric, Metric, add_metric_note, func_name, unwrap_partial
+from .functions import unwrap_partial
+from .metric import AvgMetric, Metric, add_metric_note, snake_name
 from .process import to_detach
 from .sklearn_metrics import skm_to_learnkit
 
@@ -50,11 +51,11 @@ class TorchMetric(Metric):
     @property
     def value(self) -> Any: return self.metric.compute() if self.n else None
     @property
-    def name(self) -> str: return self._name or func_name(self.metric)
+    def name(self) -> str: return self._name or snake_name(self.metric)
 
 # %% ../nbs/167_metric_adapters.ipynb #46ec6df0
 def _mk_sklearn(m, f):
-    name,second = func_name(f),[*inspect.signature(f).parameters, None, None][1]
+    name,second = snake_name(f),[*inspect.signature(f).parameters, None, None][1]
     if 'regression' in f.__module__: return skm_to_learnkit(m, is_class=False, flatten=False)
     classes = 'classification' in f.__module__ and second in ('y_pred','y2') and 'log_loss' not in name
     if classes: return skm_to_learnkit(m)

@@ -12,7 +12,7 @@ from typing import Any
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from .check import unwrap_partial
+from .functions import unwrap_partial
 from .hypers import is_number, spread, write_hyper
 
 # %% ../nbs/146_param_groups.ipynb #ea21e1d8

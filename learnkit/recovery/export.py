@@ -17,7 +17,7 @@ from torch import nn
 
 import learnkit.losses as losses
 from ..base_loss import BaseLoss, loss_decodes
-from ..check import unwrap_partial
+from ..functions import unwrap_partial
 from .state import plain
 from ..modules import get_model
 from ..process import rank_distrib

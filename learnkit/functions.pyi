@@ -1,0 +1,18 @@
+# Made by nbs/_stubs.py from the modules: `make lib` writes it again.
+"""The function inside a `partial`, and the name of a function for messages"""
+from typing import Any
+
+def unwrap_partial(f: Any) -> Any:
+    """Returns the function inside a `functools.partial`, however deeply nested; `f` itself if it is not a `partial`
+
+    Args:
+        f: a function or any other object, perhaps inside of `functools.partial`
+    """
+    ...
+def func_name(f: Any) -> str:
+    """Returns the name of a function, or of the class of any other object, for messages
+
+    Args:
+        f: a function, a `partial` of one, or any other object
+    """
+    ...
