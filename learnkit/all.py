@@ -24,6 +24,7 @@ from .loop import *
 from .nested import *
 from .check import *
 from .extras import *
+from .functions import *
 from .batch import *
 from .device import *
 from .process import *

@@ -14,7 +14,7 @@ from fastcore.basics import patch
 
 from .direction import lower_better, mk_comp, says_lower
 from ..events import nearest
-from ..metric import func_name
+from ..functions import func_name
 from ..scalars import to_number
 
 # %% ../../nbs/530_control.monitor.ipynb #79028614

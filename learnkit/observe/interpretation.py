@@ -14,7 +14,7 @@ from fastcore.basics import patch, store_attr
 from torch import Tensor
 
 import learnkit.predict
-from ..check import unwrap_partial
+from ..functions import unwrap_partial
 from ..learner import Learner
 from ..nested import apply, is_listy, nested_reorder
 from ..history import History

@@ -15,7 +15,8 @@ import torch
 from fastcore.basics import patch
 from fastcore.foundation import L
 
-from ..check import check_whole, unwrap_partial
+from ..check import check_whole
+from ..functions import unwrap_partial
 from ..events import CancelFit
 from ..extras import pyplot
 from ..learner import Learner
