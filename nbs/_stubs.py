@@ -317,8 +317,8 @@ class Stub:
         res = '\n'.join(indent+l for l in lines)
         return f'{res} ...' if not text else f'{res}\n{docstring(text, indent+"    ")}\n{indent}    ...'
 
-    def attribute(self, name, t, mod, doc='', indent='    '):
-        return f'{indent}{name}: {self.type(t, mod, result=True)}' + (f'\n{docstring(doc, indent)}' if doc else '')
+    def attribute(self, name, t, mod, doc='', indent='    ', value=''):
+        return f'{indent}{name}: {self.type(t, mod, result=True)}{value}' + (f'\n{docstring(doc, indent)}' if doc else '')
 
     def import_lines(self):
         by,plain = {},[]
@@ -556,9 +556,13 @@ def class_stub(stub, c):
     doc,inside = ast.get_docstring(n),[]
     stub.shadow = ({*c.methods} | {*c.attrs} | {*getattr(c, 'delegated', ())} | {*getattr(c, 'extra', ())})
     if getattr(c, 'extra', None) and n.name=='Events': inside += [stub.attribute(k, expr('str'), no_module, d) for k,d in c.extra.items()]
+    is_enum,fields = 'Enum' in ' '.join(bs),any('dataclass' in l for l in lines) or 'NamedTuple' in bs
+    values = {k.id:v for o in n.body if isinstance(o, (ast.Assign,ast.AnnAssign)) for k,v in pairs(o) if isinstance(k, ast.Name)}
     for name,(t,mod,d,_) in c.attrs.items():
-        if name in c.methods or name=='_default': continue
-        inside.append(stub.attribute(name, expr('Any') if ast.unparse(t)=='None' else t, mod, d))
+        if name in c.methods or name=='_default' or name.startswith('__'): continue
+        if is_enum and name in values: inside.append(f'    {name} = {stub.default(values[name], mod)}'); continue
+        value = ' = ...' if fields and values.get(name) is not None else ''
+        inside.append(stub.attribute(name, expr('Any') if ast.unparse(t)=='None' else t, mod, d, value=value))
     for name,(t,mod,d) in getattr(c, 'delegated', {}).items():
         inside.append(f'    @property\n    def {name}(self) -> {stub.type(t, mod, result=True)}:' + (f'\n{docstring(d, "        ")}\n        ...' if d else ' ...'))
     for name,fs in c.methods.items():

@@ -32,7 +32,6 @@ class Timestamp:
     """tokens of this epoch"""
     seconds_in_epoch: float
     """seconds of this epoch"""
-    __hash__: Any
     def __getitem__(self, unit: str) -> Time:
         """Return how much is done, in `unit`. Raises KeyError for an unknown unit, ValueError if tokens are not counted.
 

@@ -19,7 +19,6 @@ def _hint(text: Any) -> Any:
 @total_ordering
 class Time:
     """An amount of training such as '2ep', '500ba' or '1h30m' (Composer's `Time`). Raises ValueError for other text."""
-    __hash__: Any
     value: float
     unit: Any
     def __init__(self, value: Any, unit: str|None = None) -> None:
