@@ -19,6 +19,10 @@ demo: $(READY)  ## train on handwritten digits, save, load in a fresh process, p
 test: $(READY)  ## run every notebook, tests/, and the checks that code, notebooks and README agree
 	$(PY) -m pytest tests $(BESIDE)
 
+check: $(READY)  ## what to run before a commit, in half a minute: export, stubs, links, rules of the house, ruff
+	.venv/bin/ruff check -q
+	$(PY) -m pytest -q -p no:cacheprovider -m check tests/structure
+
 lib: $(READY)  ## clean the notebooks, export them to learnkit/, and write the stubs for editors
 	.venv/bin/nbdev_clean
 	.venv/bin/nbdev_clean --fname nbs/examples
@@ -88,4 +92,4 @@ find_python = py='$(PYTHON)'; [ -n "$$py" ] || py=$$(IFS=:; for d in $$PATH; do 
     echo "Install one (on Debian and Ubuntu: python3 and python3-venv), or say which: make PYTHON=/path/to/python3"; \
     exit 1; } >&2
 
-.PHONY: help demo test lib run readme bench lock compat
+.PHONY: help demo test check lib run readme bench lock compat

@@ -12,3 +12,5 @@ torch.set_num_threads(1)
 def seed():
     "The same random numbers for each test, whichever ran before it"
     random.seed(42); np.random.seed(42); torch.manual_seed(42)
+
+def pytest_configure(config): config.addinivalue_line('markers', 'check: one of the fast checks of `make check`')

@@ -27,6 +27,7 @@ def stale_stubs(at):
     have = {p.relative_to(at).as_posix(): p.read_text(encoding='utf-8') for p in (at/lib).rglob('*') if p.suffix == '.pyi' or p.name == 'py.typed'}
     return sorted(p for p in made.keys() | have.keys() if made.get(p) != have.get(p))
 
+@pytest.mark.check
 def test_stubs_are_current(tmp_path):
     assert stale_stubs(root) == [], 'run `make lib`'
     shutil.copytree(root/lib, tmp_path/lib, ignore=shutil.ignore_patterns('__pycache__'))

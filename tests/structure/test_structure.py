@@ -54,6 +54,7 @@ def differences(at, fresh, files):
             [f'{f}: missing'                          for f in sorted(theirs.keys() - mine.keys())] +
             [f'{f}: not what `make lib` would write'  for f in sorted(mine.keys() & theirs.keys()) if mine[f] != theirs[f]])
 
+@pytest.mark.check
 @needs_nbdev
 def test_package_is_what_the_notebooks_export(fresh, planted):
     assert modules(fresh), 'the notebooks export nothing'
@@ -66,6 +67,7 @@ def test_package_is_what_the_notebooks_export(fresh, planted):
     assert all(s in faults for s in (f'{one.name}: not what', f'{last.name}: missing', 'orphan.py: no notebook'))
     assert len(faults.splitlines()) == 3
 
+@pytest.mark.check
 @needs_nbdev
 def test_notebooks_are_clean(fresh, planted):
     assert differences(root, fresh, notebooks) == []
@@ -89,6 +91,7 @@ def orphans(at):
         if not bare and not (nb and (p.parent/nb[1]).is_file()): res.append(p.relative_to(at).as_posix())
     return res
 
+@pytest.mark.check
 def test_every_module_has_its_notebook(planted):
     assert orphans(root) == []
     (planted/lib/'hand.py').write_text('x = 1\n')
@@ -125,6 +128,7 @@ def disorder(at):
                 res.append(f'{nb}: imports {m}, which no lower number exports')
     return sorted(res)
 
+@pytest.mark.check
 def test_notebooks_stand_in_import_order(planted):
     assert disorder(root) == []
     def add(nb, *srcs):
@@ -193,6 +197,7 @@ def stale_readme(at):
     return ([] if (at/'README.md').read_text(encoding='utf-8') == text else ['README.md']) + \
            sorted(n for n in have.keys() | pngs if have.get(n) != pngs.get(n))
 
+@pytest.mark.check
 def test_readme_is_current(planted):
     assert stale_readme(root) == [], 'run `make readme`'
     (planted/'nbs/images').mkdir(exist_ok=True)
@@ -200,16 +205,35 @@ def test_readme_is_current(planted):
     with (planted/'README.md').open('a') as f: f.write('by hand\n')
     assert stale_readme(planted) == ['README.md', 'index-99.png']
 
-def dead_links(at):
-    "Links of the README to files that are not there"
-    links = re.findall(r'\]\(([^)\s]+)|\b(?:src|href)="([^"]+)', (at/'README.md').read_text(encoding='utf-8'))
-    local = {a or b for a,b in links if not re.match(r'[a-z][a-z0-9+.-]*:|#', a or b)}
-    return sorted(l for l in local if not (at/l.split('#')[0]).exists())
+def prose(p):
+    "What is text in a page, without code: of a notebook its markdown cells"
+    text = '\n\n'.join(cells(p, 'markdown')) if p.suffix == '.ipynb' else p.read_text(encoding='utf-8')
+    return re.sub(r'^```.*?^```|`[^`\n]*`', '', text, flags=re.S | re.M)
 
-def test_readme_links_lead_somewhere(planted):
+def anchors(p):
+    "The headings of a page as links name them, for notebooks and for GitHub alike"
+    return {re.sub(r'\W', '', h.lower()) for h in re.findall(r'^#+ +(.*?) *$', prose(p) if p.suffix == '.ipynb' else p.read_text(encoding='utf-8'), re.M)}
+
+def dead_links(at):
+    "Links of the pages at the top and of the notebooks to files or headings that are not there"
+    res = []
+    for p in [*sorted(at.glob('*.md')), *notebooks(at)]:
+        links = {a or b for a,b in re.findall(r'\]\(([^)\s]+)|\b(?:src|href)="([^"]+)', prose(p))}
+        for l in sorted(l for l in links if not re.match(r'[a-z][a-z0-9+.-]*:', l)):
+            to,_,heading = l.partition('#')
+            there = p.parent/to if to else p
+            found = there.exists() and (not heading or there.suffix not in ('.ipynb', '.md') or re.sub(r'\W', '', heading.lower()) in anchors(there))
+            if not found: res.append(f'{p.relative_to(at).as_posix()}: {l}')
+    return res
+
+@pytest.mark.check
+def test_links_lead_somewhere(planted):
     assert dead_links(root) == []
-    (planted/'README.md').write_text('[a](nbs/999_no.ipynb) [b](nbs#x) [c](https://x.org/y) <img src="no.png">')
-    assert dead_links(planted) == ['nbs/999_no.ipynb', 'no.png']
+    before = dead_links(planted)
+    (planted/'README.md').write_text('# A b\n[a](nbs/999_no.ipynb) [b](nbs#x) [c](https://x.org/y) <img src="no.png"> [d](#A-b) [e](#c) `[f](g)`')
+    (planted/'nbs/examples/x.ipynb').write_text(json.dumps(dict(cells=[dict(cell_type='markdown', source='[i](../index.ipynb) [j](index.ipynb)')])))
+    new = ['README.md: #c', 'README.md: nbs/999_no.ipynb', 'README.md: no.png', 'nbs/examples/x.ipynb: index.ipynb']
+    assert [l for l in dead_links(planted) if l not in before] == new
 
 # What stands in a README: source, text, tables, pictures; what does not: hidden cells, silenced parts, bars and colours.
 def test_readme_builder(tmp_path):
@@ -273,11 +297,13 @@ def test_nothing_belongs_to_one_machine():
     assert [places(s) for s in ('File "/ho''me/me/x.py"', 'C:\\Us''ers\\me', '/path/to/python', 'https://a.b/home/x', './tmp/x')] == \
            [['/ho''me/me/x.py'], ['C:\\Us''ers\\me'], [], [], []]
 
+@pytest.mark.check
 def test_top_level_is_as_agreed():
     fixed = {'settings.ini', 'setup.py', 'nbs', lib, 'tests', 'README.md', 'LICENSE', 'Makefile', 'CHANGELOG.md',
              'CONTRIBUTING.md', 'CITATION.cff'}
     assert {s for p in kept() if not (s := p.relative_to(root).parts[0]).startswith('.')} == fixed
 
+@pytest.mark.check
 def test_pins_are_pins():
     lines = (root/'tests/constraints.txt').read_text().splitlines()
     assert [l for l in lines if not re.fullmatch(r'[A-Za-z0-9._-]+==[0-9][0-9a-z.]*', l)] == []
