@@ -64,7 +64,6 @@ class FilteredMethod:
     """A callback's method with a `Filter` before it"""
     f: Callable[..., Any]
     filter: Filter
-    __doc__: Any
     own: Any
     def __init__(self, f: Callable[..., Any], filter: Filter) -> None:
         """A callback's method with a `Filter` before it

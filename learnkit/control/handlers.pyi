@@ -38,7 +38,6 @@ def has_no_parameters(f: Callable[..., Any]) -> bool:
 class hybrid_method:
     """A method that can be called on an object or on its class, and gets the one or the other as first argument"""
     f: Callable[..., Any]
-    __doc__: Any
     def __init__(self, f: Callable[..., Any]) -> None: ...
     def __get__(self, o: Any, cls: Any) -> Any: ...
 def on(

@@ -14,7 +14,7 @@ class Action(NamedTuple):
     """'loop' (a part of the loop between two events), 'event' or 'callback'"""
     name: str
     """of the part of the loop, the event, or the callback"""
-    event: str
+    event: str = ...
     """the event at which the callback was called"""
 _starts: dict[Any, Any]
 _closed: Any

@@ -8,7 +8,6 @@ __all__ = ['Watched', 'Evaluator']
 class Watched:
     """The latest value of a column of an `Evaluator`, as a function of the Learner: to be given to a `Monitor`"""
     evaluator: Any
-    __name__: str
     def __init__(self, evaluator: Any, column: str) -> None:
         """The latest value of a column of an `Evaluator`, as a function of the Learner: to be given to a `Monitor`
 

@@ -8,8 +8,8 @@ from typing import Any
 __all__ = ['AMPMode', 'MixedPrecision']
 class AMPMode(str, Enum):
     """The 16-bit types, for completion in editors; the strings 'fp16' and 'bf16' do as well (fastai's name)"""
-    FP16: str
-    BF16: str
+    FP16 = 'fp16'
+    BF16 = 'bf16'
 _dtypes: dict[Any, Any]
 class MixedPrecision(Callback):
     """Mixed precision: forward pass and loss in 16 bits where that is safe, by `torch.amp` (fastai's name and order)"""
