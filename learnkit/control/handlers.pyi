@@ -1,5 +1,5 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
-"""Call a function at an event with one decorator: each time, every n-th time, every 500 batches, once, or on a condition"""
+"""Call a function at an event by one decorator: each time, every n-th time, once, or on a condition"""
 from collections.abc import Callable
 from ..callback import Callback
 from .filter import Filter

@@ -1,13 +1,13 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
-"""Stop the fit after a number of batches, samples or epochs, or after a time: 500 batches, 30 minutes"""
+"""Stop the fit after a number of batches, items or epochs, or after a time: 500 batches, 30 minutes"""
 from .every_callback import EveryCallback
 from typing import Any
 
 __all__ = ['StopAfter']
 class StopAfter(EveryCallback):
-    """Ends the fit when a budget of batches, samples, epochs or time is used up; raises ValueError for a budget that never ends"""
+    """Ends the fit when a budget of batches, items, epochs or time is used up. Raises ValueError for one that never is."""
     def __init__(self, much: Any) -> None:
-        """Ends the fit when a budget of batches, samples, epochs or time is used up; raises ValueError for a budget that never ends
+        """Ends the fit when a budget of batches, items, epochs or time is used up. Raises ValueError for one that never is.
 
         Args:
             much: the budget: a number of training batches, text such as '30m', '1e6sp' or '3ep', or a `Time`
