@@ -1,4 +1,4 @@
-"Predictions put together as they come: against `torch.cat`, for any batches, in memory and on disk"
+"Predictions gathered batch by batch: against `torch.cat`, for any batches, in memory and on disk"
 import subprocess, sys
 from pathlib import Path
 
@@ -19,14 +19,14 @@ sizes = st.lists(st.sampled_from([0,1,1,2,3,3,3,3,3,7]), max_size=40)
 dtypes = st.sampled_from([torch.float32, torch.float64, torch.bfloat16, torch.int64, torch.bool])
 
 def numbered(ns, shape=(2,), dtype=torch.float32):
-    "Batches of these lengths, no two rows alike"
+    "Batches of these lengths, no two items alike"
     n = sum(ns)
     t = torch.arange(n).view(n, *(1 for _ in shape)).expand(n, *shape)
     return [o.to(dtype).clone() for o in t.split(ns)] if ns else []
 
 def same(a, b): return a.dtype==b.dtype and a.shape==b.shape and torch.equal(a, b)
 
-# -- rows
+# -- buffers
 
 @given(ns=sizes, shape=st.sampled_from([(), (1,), (2,), (2,3), (0,)]), dtype=dtypes, extra=st.sampled_from([None,0,0,0,-2,5,100]), disk=st.booleans())
 @settings(max_examples=150, deadline=None)
@@ -51,7 +51,7 @@ def test_items_go_to_their_positions(ns, data, unknown):
 @given(kinds=st.lists(st.tuples(st.integers(0,4), st.sampled_from([(2,), (3,)]), dtypes), min_size=1, max_size=20), n=st.sampled_from([None, 5, 40, 80]))
 @settings(max_examples=150, deadline=None)
 def test_batches_that_do_not_fit_together(kinds, n):
-    "Other types are promoted as `torch.cat` does; other shapes make a list of rows; nothing is lost"
+    "Other types are promoted as `torch.cat` does; other shapes make a list of items; nothing is lost"
     bs = [torch.full((k,*s), i%2, dtype=d) for i,(k,s,d) in enumerate(kinds)]
     r = TensorBuffer(n)
     for b in bs: r.append(b)
@@ -80,7 +80,7 @@ def test_memory_that_is_used_again_later():
         assert torch.equal(r.value[:,0], torch.arange(200.).repeat_interleave(3))
 
 def test_other_layouts():
-    "Sparse and ragged predictions are no rows of a dense tensor"
+    "Sparse and ragged predictions are no items of a dense tensor"
     r = TensorBuffer(6)
     for i in range(3): r.append(torch.eye(2).to_sparse()*i)
     assert torch.equal(r.value.to_dense()[4:], 2*torch.eye(2))
@@ -96,14 +96,14 @@ def test_small_batches_wait_for_each_other():
     for b in numbered([10]*10, (2**17,)): big.append(b); assert not big.pending   # 5 MB each
     assert same(big.value[:,0], torch.arange(100.))
 
-def test_rows_without_a_graph():
+def test_no_graph_is_kept():
     w,r = torch.ones(2, requires_grad=True),TensorBuffer(90)
     for b in numbered([3]*30): r.append(b*w)
     assert not r.value.requires_grad and r.value.shape==(90,2)
 
 @given(ns=sizes.filter(any), dtype=st.sampled_from([torch.bfloat16, torch.float16]), of=dtypes)
 @settings(max_examples=50, deadline=None)
-def test_type_of_rows(ns, dtype, of):
+def test_type_of_the_result(ns, dtype, of):
     bs = numbered(ns, dtype=of)
     r = TensorBuffer(sum(ns), dtype=dtype)
     for b in bs: r.append(b)
@@ -127,7 +127,7 @@ def test_lists_by_item():
     x,n,boxes = g.value
     assert x.shape==(5,) and list(n)==list('abcde') and [len(o['box']) for o in boxes]==[0,1,0,1,0]
 
-# -- what is known beforehand
+# -- the number of items, and their positions
 
 @pytest.mark.parametrize('kw,want', [(dict(batch_size=4), 22), (dict(batch_size=4, drop_last=True), 20), (dict(batch_size=None), None),
                                      (dict(batch_size=4, sampler=[1,2,3]), 3), (dict(batch_sampler=[[1,2],[3]]), None)])
@@ -143,7 +143,7 @@ def test_item_positions(idxs):
     want = sorted(range(len(idxs)), key=idxs.__getitem__)
     assert want==(list(range(len(idxs))) if p is None else p.argsort().tolist()) and ((p is None)==(idxs==sorted(idxs)))
 
-# -- files
+# -- memory-mapped tensors
 
 def test_a_memmap_is_a_file(tmp_path):
     t = create_memmap(tmp_path/'t.pt', (5,2), torch.bfloat16)
