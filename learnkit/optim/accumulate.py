@@ -11,7 +11,6 @@ from typing import Any
 
 import torch
 from fastcore.basics import patch
-from torch import nn
 
 from ..batch import find_bs
 from ..callback import Callback

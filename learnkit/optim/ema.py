@@ -6,7 +6,7 @@
 __all__ = ['EMACallback']
 
 # %% ../../nbs/450_optim.ema.ipynb #d330715e
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from fastcore.basics import patch
@@ -61,7 +61,9 @@ class EMACallback(Callback):
         "The averaged tensors, by their names in the model's `state_dict`; empty before the first update"
         return self.avgs.values if self.n_avg else {}
     @averages.setter
-    def averages(self, values:dict):
+    def averages(self,
+        values:dict # the averaged tensors, by name
+    ):
         self.avgs = WeightAverages()
         self.avgs.values = dict(values)
         self.avgs.bind(averageable(self.learn.model, self.buffers))
@@ -81,7 +83,7 @@ def swap_out(self:EMACallback) -> None:
 
 @patch
 @contextmanager
-def averaged(self:EMACallback):
+def averaged(self:EMACallback) -> Iterator:
     "Context manager with the averaged weights in the model; raises RuntimeError if there are none"
     if not self.n_avg: raise RuntimeError(
         'there are no averaged weights: none before the first step of a fit, and none of a model that was loaded since')

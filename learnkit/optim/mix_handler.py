@@ -14,7 +14,7 @@ from fastcore.basics import patch
 from torch.distributions import Beta
 from torch.utils._pytree import tree_leaves
 
-import learnkit.optim.micro_batch   # registers the event `before_micro_batch`
+import learnkit.optim.micro_batch   # noqa: F401  for its event `before_micro_batch`
 from ..base_loss import none_reduce
 from ..batch import shapes
 from ..callback import Callback

@@ -6,8 +6,6 @@
 __all__ = ['one_cycle', 'flat_cos', 'sgdr']
 
 # %% ../../nbs/410_optim.policies.ipynb #e7fd739a
-from typing import Any
-
 from fastcore.basics import patch
 from fastcore.foundation import L
 from fastcore.meta import delegates
@@ -61,7 +59,7 @@ def fit_one_cycle(self:Learner,
     pct_start:float=.25,               # the fraction of the training in which the rate rises, 0 to 1
     *,
     moms:tuple|None=None,              # momentum at the start, at the highest rate and at the end; None: the Learner's
-    **kwargs
+    **kwargs  # the other arguments of `Learner.fit`
 ) -> None:
     "Train for `n_epoch` epochs with the one-cycle policy (Smith 2018)"
     lrs = _group_lrs(self, lr_max)
@@ -95,7 +93,7 @@ def fit_flat_cos(self:Learner,
     lr:float|slice|list|None=None, # the initial learning rate; None: the Learner's
     div_final:float=1e5,           # the final learning rate is `lr/div_final`
     pct_start:float=.75,           # the fraction of the training in which the rate is constant, 0 to 1
-    **kwargs
+    **kwargs  # the other arguments of `Learner.fit`
 ) -> None:
     "Train for `n_epoch` epochs with a constant learning rate that falls along a cosine at the end"
     _fit_scheduled(self, n_epoch, flat_cos(_group_lrs(self, lr), div_final, pct_start), **kwargs)
@@ -107,7 +105,7 @@ def fit_sgdr(self:Learner,
     cycle_len:int,                     # epochs of the first cycle
     lr_max:float|slice|list|None=None, # the learning rate at the start of each cycle; None: the Learner's
     cycle_mult:int=2,                  # how many times longer each cycle is than the one before
-    **kwargs
+    **kwargs  # the other arguments of `Learner.fit`
 ) -> None:
     "Train for `n_cycles` cycles with warm restarts (Loshchilov and Hutter 2016)"
     counts = dict(n_cycles=n_cycles, cycle_len=cycle_len, cycle_mult=cycle_mult)
@@ -126,7 +124,7 @@ def fine_tune(self:Learner,
     pct_start:float=.3,  # the fraction of the second part in which the rate rises, 0 to 1
     div:float=5.,        # the initial learning rate of the second part is its highest divided by `div`
     start_epoch:int=0,   # the number of the first epoch, if earlier ones are done; it counts through both parts
-    **kwargs
+    **kwargs  # the other arguments of `fit_one_cycle`
 ) -> None:
     "Train the last parameter group, then the whole model, with one cycle each (fastai's name and learning rates)"
     _check_positive(base_lr=base_lr, lr_mult=lr_mult)

@@ -104,7 +104,10 @@ def param_groups(self:MixedPrecision) -> list:
     return self.learn.opt.param_groups
 
 @patch
-def step(self:MixedPrecision, *args, **kwargs) -> None:
+def step(self:MixedPrecision,
+    *args,   # not used
+    **kwargs # not used
+) -> None:
     "Record that the gradients are finite: `GradScaler` calls this in place of the optimizer's step"
     self.finite = True
 

@@ -44,7 +44,9 @@ class TorchScheduler(Scheduler):
         super().before_fit()
         if self.sched is self.make: self.kept = self.initial = None   # the user's scheduler continues: its values stay
 
-    def load_state_dict(self, state:dict):
+    def load_state_dict(self,
+        state:dict # what `state_dict` returned
+    ) -> None:
         "Restore the scheduler's state from a checkpoint"
         super().load_state_dict(state)
         self.behind = False
