@@ -59,7 +59,12 @@ class MixedPrecision(Callback):
         """The optimizer's parameter groups, for `GradScaler`"""
         ...
     def step(self, *args: Any, **kwargs: Any) -> None:
-        """Record that the gradients are finite: `GradScaler` calls this in place of the optimizer's step"""
+        """Record that the gradients are finite: `GradScaler` calls this in place of the optimizer's step
+
+        Args:
+            args: not used
+            kwargs: not used
+        """
         ...
     def _update(self) -> None: ...
     def _make_scaler(self) -> None: ...
