@@ -8,8 +8,8 @@ from learnkit.recovery.checkpoint import CheckpointCallback
 from learnkit.callback import Callback
 from learnkit.events import CancelBatch, CancelFit, CancelTrain
 from learnkit.control.cycle import CheckpointEvents, Cycles
-from learnkit.observe.evaluate import Evaluator
 from learnkit.history import null_logger
+from learnkit.observe.evaluator import Evaluator
 from learnkit.control.tracker import TrackerCallback
 from learnkit.recovery.close import close_all
 from toys import at, batches, learner, throw, weights

@@ -10,7 +10,7 @@ from learnkit.recovery.checkpoint import CheckpointCallback
 from learnkit.builtin import TrainEvalCallback
 from learnkit.callback import Callback
 from learnkit.events import CancelFit
-from learnkit.observe.evaluate import Evaluator, Watched
+from learnkit.observe.evaluator import Evaluator, EvaluatorColumn
 from learnkit.control.monitor import Monitor
 from learnkit.history import null_logger
 from learnkit.control.early_stopping import EarlyStoppingCallback

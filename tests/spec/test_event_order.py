@@ -9,7 +9,7 @@ from itertools import chain, combinations
 import pytest, torch
 from learnkit.all import Callback, CheckpointCallback, MicroBatch, ProgressCallback, ValidateEvery
 from learnkit.control.cycle import CheckpointEvents, Cycles
-from learnkit.observe.evaluate import Evaluator
+from learnkit.observe.evaluator import Evaluator
 from learnkit.control.batch_events import BatchEvents
 from learnkit.feed.limit import SanityCheck
 from toys import batches, learner
