@@ -110,6 +110,7 @@ from .control.handlers import *
 from .control.cycle import *
 from .control.batch_events import *
 from .observe.evaluate import *
+from .observe.evaluator import *
 from .observe.hooks import *
 from .observe.hook_callback import *
 from .observe.activation_stats import *

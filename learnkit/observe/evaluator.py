@@ -20,7 +20,7 @@ from ..data import as_loader
 from ..events import nearest
 from ..learner import Learner
 from ..metric_adapters import mk_metric
-from ..recorder import History, format_time, format_value, silent
+from ..history import History, format_time, format_value, null_logger
 
 # %% ../../nbs/605_observe.evaluator.ipynb #eabdb71e
 class EvaluatorColumn:
@@ -136,7 +136,7 @@ def act(self:Evaluator) -> dict:
     row = dict(epoch=learn.epoch, train_iter=learn.train_iter, **{f'{self.label}_{k}':v for k,v in values.items()})
     self.history.append(dict(row, time=format_time(perf_counter()-start)))
     bar = getattr(getattr(learn, 'progress', None), 'mbar', None)
-    if bar is not None and learn.logger!=silent:
+    if bar is not None and learn.logger!=null_logger:
         bar.write(f'{self.label}: ' + ', '.join(f'{k} {format_value(v)}' for k,v in values.items()))
     return values
 
