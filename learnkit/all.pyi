@@ -134,7 +134,7 @@ from .control.filter import Filter as Filter, FilteredMethod as FilteredMethod
 from .control.handlers import OnCallback as OnCallback
 from .control.cycle import CheckpointEvents as CheckpointEvents, Cycles as Cycles
 from .control.batch_events import BatchEvents as BatchEvents
-from .observe.evaluate import Evaluator as Evaluator, Watched as Watched
+from .observe.evaluator import Evaluator as Evaluator, EvaluatorColumn as EvaluatorColumn
 from .observe.hooks import Hook as Hook, Hooks as Hooks, hook_output as hook_output, hook_outputs as hook_outputs
 from .observe.hook_callback import HookCallback as HookCallback
 from .observe.activation_stats import ActivationStats as ActivationStats, activation_stats as activation_stats

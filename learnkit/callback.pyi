@@ -387,10 +387,10 @@ class Callback:
         """Event: training losses are NaN or infinite; callbacks that hear this deal with them"""
         ...
     def before_validate_all(self, *args: Any, **kwargs: Any) -> Any:
-        """Event: evaluations are to be made now, of the loaders named in `due`"""
+        """Event: evaluations begin; `due` has the names of the loaders"""
         ...
     def after_validate_all(self, *args: Any, **kwargs: Any) -> Any:
-        """Event: they are made; `results` holds them, as `{name: {'loss':…, metric: …}}`"""
+        """Event: evaluations are done; `results` has them, `{name: {'loss':…, metric: …}}`"""
         ...
     def log_metrics(self, *args: Any, **kwargs: Any) -> Any:
         """Event: numbers were measured: `metrics` by name, at training batch `step`"""

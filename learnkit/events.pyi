@@ -120,9 +120,9 @@ class Events:
     nonfinite_loss: str
     """training losses are NaN or infinite; callbacks that hear this deal with them"""
     before_validate_all: str
-    """evaluations are to be made now, of the loaders named in `due`"""
+    """evaluations begin; `due` has the names of the loaders"""
     after_validate_all: str
-    """they are made; `results` holds them, as `{name: {'loss':…, metric: …}}`"""
+    """evaluations are done; `results` has them, `{name: {'loss':…, metric: …}}`"""
     log_metrics: str
     """numbers were measured: `metrics` by name, at training batch `step`"""
     log_images: str

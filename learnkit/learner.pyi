@@ -507,18 +507,18 @@ class Learner(Loop):
         ...
     @contextmanager
     def named(self, name: str, metrics: _L|None = None) -> Iterator[Self]:
-        """With `learn.dl_name` and metrics for one loader
+        """Set `learn.dl_name`, and metrics for one loader, for a `with` block
 
         Args:
-            name: of the loader that is validated in this block
-            metrics: `Metric`s to compute there; None: those of the Learner
+            name: the name of the loader that is validated in this block
+            metrics: its `Metric`s; None: those of the Learner
         """
         ...
-    def _measure(self, name: Any, dl: Any, metrics: Any = None) -> Any:
-        """Loss and metrics on one loader, by name"""
+    def _evaluate(self, name: str, dl: Any, metrics: _L|None = None) -> dict[Any, Any]:
+        """The loss and the metrics on one loader, by name"""
         ...
     def validate_all(self, **dls: Any) -> dict[Any, Any]:
-        """The loss and the metrics on several data sets, `{name: {'loss':…, metric: …}}`
+        """Validate several data sets: returns `{name: {'loss':…, metric: …}}`; raises ValueError if there are none
 
         Args:
             dls: loaders by name; none: the validation set as 'valid', and those of the `Evaluator`s
