@@ -13,7 +13,7 @@ from learnkit.optim.micro_batch import MicroBatch
 from learnkit.recovery.checkpoint import CheckpointCallback
 from learnkit.optim.ema import EMACallback
 from learnkit.optim.precision import MixedPrecision
-from learnkit.nonfinite_check import NonFiniteLoss, weights_finite
+from learnkit.nonfinite_check import NonFiniteCheck, NonFiniteLoss, weights_finite
 from learnkit.control.early_stopping import TerminateOnNaNCallback
 from learnkit.recovery.nonfinite import Before, ReplayOnOOM, RollBackOnNaN, SkipNaN, all_finite
 from learnkit.recovery.state import checkpoints, read_checkpoint
@@ -259,7 +259,7 @@ def test_fp16_is_not_alarmed():
 def test_where_it_is_expected_nothing_is_raised(how):
     cbs = dict(TerminateOnNaNCallback=TerminateOnNaNCallback, SkipNaN=SkipNaN, RollBackOnNaN=RollBackOnNaN).get(how, lambda: [])()
     learn = learner(data(), *([Poison('loss')] if how!='valid' else []), *([cbs] if cbs else []), valid=True)
-    if how=='warn': learn.recorder.on_nan = 'warn'
+    if how=='warn': learn.non_finite_check.on_nan = 'warn'
     with warnings.catch_warnings():
         warnings.simplefilter('ignore')
         if how=='lr_find': learn.lr_find(num_it=12, stop_div=False, show_plot=False)
@@ -268,7 +268,7 @@ def test_where_it_is_expected_nothing_is_raised(how):
 
 def test_no_device_is_asked_while_losses_are_finite(monkeypatch):
     def asked(opt): raise AssertionError('waits for the device')
-    monkeypatch.setattr('learnkit.recorder.weights_finite', asked)
+    monkeypatch.setattr('learnkit.nonfinite_check.weights_finite', asked)
     learner(data(), valid=True).fit(2)
 
 def test_stop_at_the_first_with_the_weights_as_they_were():
