@@ -103,7 +103,7 @@ from .optim.policies import flat_cos as flat_cos, one_cycle as one_cycle, sgdr a
 from .optim.torch_scheduler import TorchScheduler as TorchScheduler
 from .optim.lr_suggest import (
     SuggestionMethod as SuggestionMethod, minimum as minimum, slide as slide, steep as steep, valley as valley)
-from .optim.lr_find import CurveRecorder as CurveRecorder, LRCurve as LRCurve, LRFinder as LRFinder
+from .optim.lr_find import LRCurve as LRCurve, LRFinder as LRFinder
 from .optim.accumulate import GradientAccumulation as GradientAccumulation
 from .optim.clip import GradientClip as GradientClip
 from .optim.micro_batch import MicroBatch as MicroBatch

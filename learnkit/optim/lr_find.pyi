@@ -1,10 +1,9 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
 """lr_find: a learning-rate range test that suggests a learning rate and leaves the Learner unchanged"""
 from .param_scheduler import Scheduler
-from ..recorder import Recorder
 from typing import Any
 
-__all__ = ['LRFinder', 'LRCurve', 'CurveRecorder']
+__all__ = ['LRFinder', 'LRCurve']
 class LRFinder(Scheduler):
     """Trains with an exponentially growing learning rate; used by `learn.lr_find`"""
     modes: tuple[Any, ...]
@@ -78,7 +77,3 @@ class LRCurve:
         """
         ...
 def _func_name(f: Any) -> Any: ...
-class CurveRecorder(Recorder):
-    """Recorder of a run in which the loss is expected to explode"""
-    name: str
-    def _look_for_nan(self) -> None: ...
