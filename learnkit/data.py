@@ -92,7 +92,7 @@ class DataLoaders:
 def _make_loader(ds, i, bs, shuffle, kwargs):
     "The `DataLoader` of the `i`-th data set"
     nm = f'{["training","validation"][i]} data set' if i<2 else f'data set {i}'
-    bs = check_whole('bs', bs, what='a number of items in a batch', none=True)
+    bs = check_whole('bs', bs, what='a batch size', none=True)
     if isinstance(ds, IterableDataset): return DataLoader(ds, batch_size=bs, **kwargs)
     if isinstance(ds, (str, bytes, DataLoader)) or not (hasattr(ds, '__getitem__') and hasattr(ds, '__len__')):
         hint = "; pass loaders as `DataLoaders(train, valid)`" if isinstance(ds, DataLoader) else ''
