@@ -96,5 +96,6 @@ class TerminateOnNaNCallback(Callback):
         if total is None or total.isfinite().all(): return
         learn.stop(f'the {"training" if learn.training else "validation"} loss is nan or infinite{learn.position}')
         raise CancelFit(learn.stop_reason)
-    def nonfinite_loss(self): "Nothing to do: the fit ends in `after_batch` or `after_train`"
+    def nonfinite_loss(self) -> None:
+        "Handle the event, so that it is no warning or error: the fit ends at the next reading of the losses"
     def cleanup(self): self.sum = None

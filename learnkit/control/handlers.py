@@ -50,7 +50,9 @@ def has_no_parameters(
 
 class hybrid_method:
     "A method that can be called on an object or on its class, and gets the one or the other as first argument"
-    def __init__(self, f:Callable): self.f,self.__doc__ = f,f.__doc__
+    def __init__(self,
+        f:Callable # the method
+    ): self.f,self.__doc__ = f,f.__doc__
     def __get__(self, o, cls): return partial(self.f, cls if o is None else o)
 
 # %% ../../nbs/560_control.handlers.ipynb #c23a1305
