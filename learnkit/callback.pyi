@@ -351,13 +351,16 @@ class Callback:
         """Event: it is where that file says, and trains on from there"""
         ...
     def after_exhaust(self, *args: Any, **kwargs: Any) -> Any:
-        """Event: the loader has no more batches (`BatchEvents`)"""
+        """Event: the loader has no batch left (`BatchEvents`)"""
         ...
     def before_train_batch(self, *args: Any, **kwargs: Any) -> Any:
-        """Event: a training batch is about to be done; `attempt` counts from 0 (`BatchEvents`)"""
+        """Event: an attempt at a training batch; `attempt` counts from 0 (`BatchEvents`)"""
         ...
     def after_train_batch(self, *args: Any, **kwargs: Any) -> Any:
-        """Event: its gradients are complete, as the optimizer will use them (`BatchEvents`)"""
+        """Event: the gradients are as the optimizer will use them (`BatchEvents`)"""
+        ...
+    def before_replay(self, *args: Any, **kwargs: Any) -> Any:
+        """Event: the batch did not fit into memory and is done in parts (`ReplayOnOOM`)"""
         ...
     def batch_checkpoint(self, *args: Any, **kwargs: Any) -> Any:
         """Event: a training batch is over for all callbacks (`CheckpointEvents`)"""
@@ -412,9 +415,6 @@ class Callback:
         ...
     def after_close(self, *args: Any, **kwargs: Any) -> Any:
         """Event: everyone has done so; the last event of all"""
-        ...
-    def before_replay(self, *args: Any, **kwargs: Any) -> Any:
-        """Event: the batch did not fit into memory, and is about to be done again in smaller parts (`ReplayOnOOM`)"""
         ...
 _flags: set[Any]
 _gates: set[Any]

@@ -96,11 +96,13 @@ class Events:
     after_load_checkpoint: str
     """it is where that file says, and trains on from there"""
     after_exhaust: str
-    """the loader has no more batches (`BatchEvents`)"""
+    """the loader has no batch left (`BatchEvents`)"""
     before_train_batch: str
-    """a training batch is about to be done; `attempt` counts from 0 (`BatchEvents`)"""
+    """an attempt at a training batch; `attempt` counts from 0 (`BatchEvents`)"""
     after_train_batch: str
-    """its gradients are complete, as the optimizer will use them (`BatchEvents`)"""
+    """the gradients are as the optimizer will use them (`BatchEvents`)"""
+    before_replay: str
+    """the batch did not fit into memory and is done in parts (`ReplayOnOOM`)"""
     batch_checkpoint: str
     """a training batch is over for all callbacks (`CheckpointEvents`)"""
     epoch_checkpoint: str
@@ -137,8 +139,6 @@ class Events:
     """the Learner is closed: give back what you kept for longer than a run"""
     after_close: str
     """everyone has done so; the last event of all"""
-    before_replay: str
-    """the batch did not fit into memory, and is about to be done again in smaller parts (`ReplayOnOOM`)"""
     docs: dict[Any, Any]
     depth: dict[Any, Any]
     also: dict[Any, Any]

@@ -1,22 +1,22 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
-"""Events that other trainers have and the loop does not need: before each attempt at a batch, and when its gradients are complete"""
+"""Events before each attempt at a batch, and when its gradients are complete"""
 from ..callback import Callback
 from typing import Any
 
 __all__ = ['BatchEvents']
 class BatchEvents(Callback):
-    """Fires `after_exhaust`, `before_train_batch` and `after_train_batch`"""
+    """Fires `before_train_batch`, for each attempt at a batch, and `after_train_batch`, when its gradients are complete"""
     order: int
     run_valid: bool
     attempt: Any
-    def before_fit(self) -> None:
-        """Args:
-            self: this is what the loop calls when there is no batch left
-        """
-        ...
     def before_batch(self) -> None: ...
     def before_replay(self) -> None: ...
     def _begin(self, attempt: Any) -> None: ...
     def before_step(self) -> None: ...
+    def before_fit(self) -> None:
+        """Args:
+            self: the loop calls it when no batch is left
+        """
+        ...
     def _exhausted(self) -> None: ...
     def cleanup(self) -> None: ...

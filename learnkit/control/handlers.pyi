@@ -38,7 +38,13 @@ def has_no_parameters(f: Callable[..., Any]) -> bool:
 class hybrid_method:
     """A method that can be called on an object or on its class, and gets the one or the other as first argument"""
     f: Callable[..., Any]
-    def __init__(self, f: Callable[..., Any]) -> None: ...
+    def __init__(self, f: Callable[..., Any]) -> None:
+        """A method that can be called on an object or on its class, and gets the one or the other as first argument
+
+        Args:
+            f: the method
+        """
+        ...
     def __get__(self, o: Any, cls: Any) -> Any: ...
 def on(
     to: Any,
