@@ -95,9 +95,9 @@ from .feed.order import Ordered as Ordered
 from .feed.prefetch import Prefetch as Prefetch
 from .optim.schedule import (
     SchedCos as SchedCos, SchedExp as SchedExp, SchedLin as SchedLin, SchedNo as SchedNo, SchedPoly as SchedPoly,
-    annealer as annealer, combine_scheds as combine_scheds, combined_cos as combined_cos, group_values as group_values,
-    plot_hypers as plot_hypers, plot_scheds as plot_scheds, sched_cos as sched_cos, sched_exp as sched_exp, sched_lin as
-    sched_lin, sched_no as sched_no)
+    annealer as annealer, combine_scheds as combine_scheds, combined_cos as combined_cos, plot_hypers as plot_hypers,
+    plot_scheds as plot_scheds, sched_cos as sched_cos, sched_exp as sched_exp, sched_lin as sched_lin, sched_no as
+    sched_no)
 from .optim.param_scheduler import ParamScheduler as ParamScheduler, Scheduler as Scheduler
 from .optim.policies import flat_cos as flat_cos, one_cycle as one_cycle, sgdr as sgdr
 from .optim.torch_scheduler import TorchScheduler as TorchScheduler

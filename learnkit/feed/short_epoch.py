@@ -16,7 +16,7 @@ class ShortEpochCallback(Callback):
     "Ends each training and validation phase after the fraction `pct` of its batches (fastai's name)"
     modes = ('fit',)
     def __init__(self,
-        pct:float=.01,         # the fraction of the batches to keep, more than 0 and at most 1; at least one batch is kept
+        pct:float=.01,         # the fraction of the batches to keep, at most 1; at least one batch is kept
         short_valid:bool=True  # shorten the validation phases too?
     ):
         self.pct,self.short_valid = check_fraction('pct', pct, what='the fraction of an epoch to keep'),short_valid
@@ -29,6 +29,7 @@ class ShortEpochCallback(Callback):
 
     def _n_batches(self):
         n = self.learn.n_iter
-        if n is None: raise ValueError('ShortEpochCallback keeps a fraction of the batches, but the loader does not say how many it has '
-                                       '(it has no `len`): use StopAfter(500) for 500 batches')
+        if n is None: raise ValueError(
+            'ShortEpochCallback keeps a fraction of the batches, but the loader does not say how many it has '
+            '(it has no `len`): use StopAfter(500) for 500 batches')
         return ceil(self.pct*n - 1e-9)   # .1*30 is a little more than 3

@@ -14,7 +14,7 @@ class ShortEpochCallback(Callback):
         """Ends each training and validation phase after the fraction `pct` of its batches (fastai's name)
 
         Args:
-            pct: the fraction of the batches to keep, more than 0 and at most 1; at least one batch is kept
+            pct: the fraction of the batches to keep, at most 1; at least one batch is kept
             short_valid: shorten the validation phases too?
         """
         ...

@@ -13,6 +13,7 @@ from learnkit.callback import *
 from learnkit.dispatcher import *
 from learnkit.gather import *
 from learnkit.builtin import *
+from learnkit.optim.micro_batch import MicroBatch
 from learnkit.optim.mixup import *
 from learnkit.optim.mix_handler import reduce_loss
 from learnkit.data import DataLoaders
@@ -114,6 +115,14 @@ def test_sum_and_several_losses_an_item():
         (lam,y1,pred,loss), = got
         want = (lam[:,None]*ce(pred, y) + (1-lam[:,None])*ce(pred, y1)).sum()
         torch.testing.assert_close(loss, want.detach())
+
+@pytest.mark.parametrize('reduction', ['mean', 'sum'])
+@pytest.mark.parametrize('cls', [MixUp, CutMix])
+def test_mixed_in_micro_batches(cls, reduction):
+    "Parts of a mixed batch give the gradient and the loss of the whole, also where the loss is a sum"
+    whole,parts = (fit(learner(loss_func=nn.CrossEntropyLoss(reduction=reduction), cbs=[cls(.7), *cbs])) for cbs in ([], [MicroBatch(4)]))
+    torch.testing.assert_close(params(parts.model), params(whole.model))
+    torch.testing.assert_close(parts.recorder.losses, whole.recorder.losses)
 
 # -- fastai's numbers
 

@@ -2,9 +2,11 @@
 fastai's; a fit that goes on at `start_epoch` has the rates of one that ran through; nothing is left in the optimizer."""
 import io
 from functools import partial
+from inspect import signature
 from math import cos, pi
 
 import pytest, torch
+from fastcore.docments import docments
 from hypothesis import given, settings, strategies as st
 from torch import nn
 from torch.nn import functional as F
@@ -13,6 +15,7 @@ from torch.optim import lr_scheduler as tls
 
 from learnkit.callback import Callback
 from learnkit.events import CancelBatch, CancelEpoch, CancelFit, CancelStep, CancelValid
+from learnkit.learner import Learner
 from learnkit.optim.param_scheduler import *
 from learnkit.optim.policies import *
 from learnkit.optim.schedule import *
@@ -85,6 +88,18 @@ def test_weight_decay_spares_and_is_scheduled():
 # ------------------------------------------------------------------------------------------------ the policies
 FITS = dict(one_cycle=lambda l,**kw: l.fit_one_cycle(3, slice(.001,.05), **kw), flat_cos=lambda l,**kw: l.fit_flat_cos(3, slice(.001,.05), **kw),
             sgdr=lambda l,**kw: l.fit_sgdr(2, 1, slice(.001,.05), **kw))
+
+@pytest.mark.parametrize('name', ['fit_one_cycle', 'fit_flat_cos', 'fit_sgdr', 'fine_tune'])
+def test_policies_take_the_arguments_of_fit(name):
+    "In their signatures, with the same default, type and comment; others are refused"
+    mine,theirs = signature(getattr(Learner, name)).parameters,signature(Learner.fit).parameters
+    docs = docments(getattr(Learner, name))
+    for k in set(theirs) - {'self', 'n_epoch', 'lr', 'start_epoch'}:
+        assert (mine[k].default, mine[k].annotation, docs[k])==(theirs[k].default, theirs[k].annotation, docments(Learner.fit)[k])
+    assert 'kwargs' not in mine and 'start_epoch' in mine
+    for k in ('lr', 'moments', 'scheds'):
+        if k in mine: continue
+        with pytest.raises(TypeError, match=k): getattr(two(), name)(1, **({} if name!='fit_sgdr' else dict(cycle_len=1)), **{k:.1})
 
 @pytest.mark.parametrize('fit', FITS.values(), ids=FITS)
 @pytest.mark.parametrize('start', [0,1,2,3])

@@ -1,5 +1,6 @@
 "Accumulation, clipping, micro-batches, averages, short runs: beside loops written by hand, and together in any order"
 import random
+from functools import partial
 from contextlib import contextmanager
 from copy import deepcopy
 
@@ -95,10 +96,11 @@ def test_recorded_losses_are_those_of_the_batches():
     fit(mk(data, [GradientAccumulation(100), at('after_batch', lambda cb: losses.append(cb.learn.loss.clone()), lambda cb: cb.learn.training)]), 1)
     assert same(losses, [F.mse_loss(mlp()(x), y) for x,y in data])
 
-def test_a_loss_that_sums_needs_no_weights():
-    learn,one = (fit(mk(ragged(s), cbs, loss_func=nn.MSELoss(reduction='sum'), lr=.002), 1)
-                 for s,cbs in (([3,2,1], GradientAccumulation(6)), ([6], None)))
-    assert close(ws(learn), ws(one))
+@pytest.mark.parametrize('loss_func', [nn.MSELoss(reduction='sum'), partial(F.mse_loss, reduction='sum'), partial(nn.MSELoss(reduction='sum'))])
+def test_a_loss_that_sums_needs_no_weights(loss_func):
+    learn,one,micro = (fit(mk(ragged(s), cbs, loss_func=loss_func, lr=.002), 1)
+                       for s,cbs in (([3,2,1], GradientAccumulation(6)), ([6], None), ([6], MicroBatch(4))))
+    assert close(ws(learn), ws(one)) and close(ws(micro), ws(one))
 
 def test_loader_without_length_steps_its_tail():
     class Stream:
