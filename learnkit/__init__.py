@@ -22,7 +22,8 @@ from .dispatcher import *
 from .events import *
 from .learner import Learner
 from .metrics import *
-from .progress import CSVLogger, ProgressCallback
+from .observe.csv_logger import CSVLogger
+from .progress import ProgressCallback
 from .recorder import Recorder
 from .recovery.checkpoint import CheckpointCallback
 from .recovery.export import load_learner

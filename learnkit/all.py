@@ -54,6 +54,9 @@ from .meter import *
 from .recorder_plots import *
 from .recorder import *
 from .nonfinite_check import *
+from .display import *
+from .terminal_bar import *
+from .notebook_bar import *
 from .progress import *
 from .memmap import *
 from .buffer import *
@@ -123,7 +126,9 @@ from .observe.memory_snapshot import *
 from .observe.loggers import *
 from .observe.tensorboard import *
 from .observe.images import *
+from .observe.csv_logger import *
 from .observe.bars import *
+from .observe.show_graph import *
 from .observe.action_timer import *
 from .observe.trace import *
 from .observe.profile import *

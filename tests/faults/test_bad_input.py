@@ -14,7 +14,8 @@ from learnkit.callback import *
 from learnkit.dispatcher import *
 from learnkit.gather import *
 from learnkit.builtin import *
-from learnkit.progress import CSVLogger, ProgressCallback
+from learnkit.observe.csv_logger import CSVLogger
+from learnkit.progress import ProgressCallback
 from learnkit.data import DataLoaders
 from learnkit.learner import Learner
 from learnkit.losses import *

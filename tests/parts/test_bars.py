@@ -6,11 +6,13 @@ from unittest import mock
 import pytest
 from hypothesis import given, settings, strategies as st
 
-import learnkit.observe.bars as bars
-from learnkit.observe.bars import RichBar, ShowGraphCallback
+import learnkit.observe.show_graph as show_graph
+from learnkit.observe.bars import RichBar
+from learnkit.observe.show_graph import ShowGraphCallback
 from learnkit.events import CancelBatch, CancelEpoch, CancelFit, CancelTrain, CancelValid
 from learnkit.control.validate_every import ValidateEvery
-from learnkit.progress import LinesBar, ProgressCallback, bar_kinds
+from learnkit.display import LineDisplay
+from learnkit.progress import ProgressCallback, displays
 from learnkit.data import DataLoaders
 from test_calls import FIRST, N, Batches, Reads
 from toys import at, batches, learner, throw
@@ -156,7 +158,7 @@ def test_importing_changes_no_default():
 import sys
 from learnkit.progress import ProgressCallback, display_kind
 before = display_kind()
-import learnkit.observe.bars
+import learnkit.observe.bars, learnkit.observe.show_graph
 assert display_kind()==before and ProgressCallback().asked is None
 assert not {'tqdm.auto','rich','matplotlib','IPython'} & set(sys.modules), 'imported already'   # torch imports tqdm, if it is there
 '''
@@ -173,11 +175,11 @@ def test_an_unknown_kind_is_told_what_there_is():
 
 def test_a_kind_of_ones_own():
     got = []
-    class Mine(LinesBar):
+    class Mine(LineDisplay):
         pace = 0
         def update(self, i, loss=None): got.append((self.what, i))
         def write(self, line, table=False): got.append(line[0])
-    with mock.patch.dict(bar_kinds, mine=Mine): make('mine', n=2, nv=1).fit(1)
+    with mock.patch.dict(displays, mine=Mine): make('mine', n=2, nv=1).fit(1)
     assert got==['epoch', ('Epoch 1/1 train',1), ('Epoch 1/1 train',2), ('Epoch 1/1 valid',1), '0']
 
 # ------------------------------------------------------------------------------------------------ the graph
@@ -187,7 +189,7 @@ class Shown(list):
 
 @contextlib.contextmanager
 def notebook():
-    with mock.patch.object(bars, 'display_kind', lambda: 'notebook'), mock.patch('IPython.display.display', Shown()) as shown: yield shown
+    with mock.patch.object(show_graph, 'display_kind', lambda: 'notebook'), mock.patch('IPython.display.display', Shown()) as shown: yield shown
 
 def graphed(*cbs, **kw): return make('lines', *cbs, every=1e9, **kw)
 

@@ -14,7 +14,7 @@ from learnkit.callback import Callback
 from learnkit.events import CancelBatch, CancelEpoch, CancelFit, CancelStep, CancelTrain, event
 from learnkit.optim.lr_find import LRCurve, LRFinder
 from learnkit.optim.lr_suggest import SuggestionMethod, minimum, slide, steep, valley
-from learnkit.progress import CSVLogger
+from learnkit.observe.csv_logger import CSVLogger
 from learnkit.optim.param_scheduler import ParamScheduler
 from learnkit.optim.schedule import SchedLin
 from learnkit.seed import get_random_states

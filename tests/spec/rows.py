@@ -21,7 +21,7 @@ from learnkit.all import (ActivationStats, Callback, CancelBackward, CancelBatch
     ItemIndices, JsonLogger, Learner, LimitBatches, LossMonitor, MapInputs, MapOutputs, MemoryMonitor, MetricsLogger, MicroBatch, MixedPrecision, Monitor,
     MoveModules, NonFiniteCheck, OnBetter, OptimizerMonitor, OverfitBatches, ParamScheduler, ProgressCallback, Recorder, RuntimeEstimator, SanityCheck,
     SaveModelCallback, SchedCos, SchedLin, SpeedMonitor, StopAfter, SystemMetrics, TerminateOnNaNCallback, ThresholdStopper, Time,
-    TimerCallback, TorchScheduler, TrainEvalCallback, ValidateEvery, bar_kinds, checkpoint_info, checkpoints, combine_scheds, event,
+    TimerCallback, TorchScheduler, TrainEvalCallback, ValidateEvery, displays, checkpoint_info, checkpoints, combine_scheds, event,
     get_random_states, maybe_gather, num_distrib, parse_every, rank0_first, rank_distrib, read_checkpoint, set_seed)
 from learnkit.builtin import DropPadding
 from learnkit.control.batch_events import BatchEvents
@@ -868,7 +868,7 @@ def progress(capsys):
     learn = learner()
     learn.fit(1)
     assert 'valid_loss' in capsys.readouterr().out
-    assert {'rich','tqdm','lines','terminal','notebook'}<={*bar_kinds}
+    assert {'rich','tqdm','lines','terminal','notebook'}<={*displays}
     for k in ('rich', 'tqdm'):
         learn = learner(cbs=ProgressCallback(k), default_cbs=False).add_cbs([TrainEvalCallback, Recorder])
         if find_spec(k): learn.fit(1); assert 'valid_loss' in capsys.readouterr().out

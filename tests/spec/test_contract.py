@@ -15,7 +15,7 @@ from learnkit.callback import *
 from learnkit.dispatcher import *
 from learnkit.gather import *
 from learnkit.builtin import *
-from learnkit.progress import CSVLogger
+from learnkit.observe.csv_logger import CSVLogger
 from learnkit.recorder import Recorder
 from learnkit.data import DataLoaders
 from learnkit.learner import Learner
