@@ -23,7 +23,7 @@ from .control.plateau import ReduceLROnPlateau as ReduceLROnPlateau
 from .control.save_model import SaveModelCallback as SaveModelCallback
 from .data import DataLoaders as DataLoaders
 from .learner import Learner as Learner
-from .progress import CSVLogger as CSVLogger
+from .observe.csv_logger import CSVLogger as CSVLogger
 from .progress import ProgressCallback as ProgressCallback
 from .recorder import Recorder as Recorder
 from .recovery.checkpoint import CheckpointCallback as CheckpointCallback

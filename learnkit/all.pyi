@@ -71,9 +71,10 @@ from .recorder_plots import RecorderPlots as RecorderPlots, group_columns as gro
 from .recorder import Recorder as Recorder
 from .nonfinite_check import (
     NonFiniteCheck as NonFiniteCheck, NonFiniteLoss as NonFiniteLoss, weights_finite as weights_finite)
-from .progress import (
-    CSVLogger as CSVLogger, NotebookBar as NotebookBar, ProgressCallback as ProgressCallback, TerminalBar as
-    TerminalBar, bar_kinds as bar_kinds)
+from .display import LineDisplay as LineDisplay
+from .terminal_bar import TerminalBar as TerminalBar
+from .notebook_bar import NotebookBar as NotebookBar
+from .progress import ProgressCallback as ProgressCallback, displays as displays
 from .buffer import TensorBuffer as TensorBuffer
 from .gather import NestedBuffer as NestedBuffer
 from .builtin import (
@@ -146,7 +147,9 @@ from .observe.memory_snapshot import MemorySnapshot as MemorySnapshot
 from .observe.loggers import JsonLogger as JsonLogger, MetricsLogger as MetricsLogger
 from .observe.tensorboard import TensorBoardLogger as TensorBoardLogger
 from .observe.images import ImageLogger as ImageLogger
-from .observe.bars import RichBar as RichBar, ShowGraphCallback as ShowGraphCallback, TqdmBar as TqdmBar
+from .observe.csv_logger import CSVLogger as CSVLogger
+from .observe.bars import RichBar as RichBar, TqdmBar as TqdmBar
+from .observe.show_graph import ShowGraphCallback as ShowGraphCallback
 from .observe.action_timer import ActionTimer as ActionTimer
 from .observe.trace import chrome_trace as chrome_trace
 from .observe.profile import Profile as Profile

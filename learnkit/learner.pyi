@@ -26,7 +26,7 @@ from .loop import Loop
 from .modules import trainable_params
 from .nonfinite_check import NonFiniteCheck
 from .observe.activation_stats import ActivationStats
-from .observe.bars import ShowGraphCallback
+from .observe.csv_logger import CSVLogger
 from .observe.hook_callback import HookCallback
 from .observe.images import ImageLogger
 from .observe.loggers import JsonLogger, MetricsLogger
@@ -36,6 +36,7 @@ from .observe.observer import LRMonitor, LossMonitor, Observer
 from .observe.optimizer_monitor import OptimizerMonitor
 from .observe.profile import Profile
 from .observe.profiler import ProfileCallback
+from .observe.show_graph import ShowGraphCallback
 from .observe.system import MemoryMonitor, SystemMetrics
 from .observe.tensorboard import TensorBoardLogger
 from .observe.timer import TimerCallback
@@ -54,7 +55,7 @@ from .optim.precision import MixedPrecision
 from .optim.rnn import ModelResetter, RNNCallback, RNNRegularizer
 from .optim.torch_scheduler import TorchScheduler
 from .optimizer import Adam
-from .progress import CSVLogger, ProgressCallback
+from .progress import ProgressCallback
 from .recorder import Recorder
 from .recovery.checkpoint import CheckpointCallback
 from .recovery.nonfinite import ReplayOnOOM, RollBackOnNaN, SkipNaN
@@ -194,8 +195,8 @@ class Learner(Loop):
     """The `ShortEpochCallback`, if it is among the callbacks"""
     activation_stats: ActivationStats
     """The `ActivationStats`, if it is among the callbacks"""
-    show_graph: ShowGraphCallback
-    """The `ShowGraphCallback`, if it is among the callbacks"""
+    csv_logger: CSVLogger
+    """The `CSVLogger`, if it is among the callbacks"""
     hook: HookCallback
     """The `HookCallback`, if it is among the callbacks"""
     image_logger: ImageLogger
@@ -218,6 +219,8 @@ class Learner(Loop):
     """The `OptimizerMonitor`, if it is among the callbacks"""
     profiler: ProfileCallback
     """The `ProfileCallback`, if it is among the callbacks"""
+    show_graph: ShowGraphCallback
+    """The `ShowGraphCallback`, if it is among the callbacks"""
     memory_monitor: MemoryMonitor
     """The `MemoryMonitor`, if it is among the callbacks"""
     system_metrics: SystemMetrics
@@ -260,8 +263,6 @@ class Learner(Loop):
     """The `RNNRegularizer`, if it is among the callbacks"""
     torch_scheduler: TorchScheduler
     """The `TorchScheduler`, if it is among the callbacks"""
-    csv_logger: CSVLogger
-    """The `CSVLogger`, if it is among the callbacks"""
     checkpoint: CheckpointCallback
     """The `CheckpointCallback`, if it is among the callbacks"""
     skip_nan: SkipNaN

@@ -1,0 +1,73 @@
+# Made by nbs/_stubs.py from the modules: `make lib` writes it again.
+"""Where progress is shown: in a notebook, in a terminal, or as plain lines in a log file"""
+from typing import Any
+
+__all__ = ['LineDisplay']
+def display_kind() -> str:
+    """Return where the output goes: 'notebook', 'terminal', or 'lines' for everything else"""
+    ...
+class LineDisplay:
+    """Progress as plain lines of text: one for each row, and one every 30 seconds"""
+    pace: float
+    n_epoch: int
+    widths: Any
+    what: str
+    n: int|None
+    start: Any
+    def __init__(self, n_epoch: int = 0) -> None:
+        """Progress as plain lines of text: one for each row, and one every 30 seconds
+
+        Args:
+            n_epoch: epochs in the table; 0: there is no table
+        """
+        ...
+    def epoch(self, i: int) -> None:
+        """An epoch begins
+
+        Args:
+            i: number of the epoch, from 0
+        """
+        ...
+    def begin(self, what: str, n: int|None) -> None:
+        """Begin a progress bar, for one phase of an epoch
+
+        Args:
+            what: what the bar is for, such as 'Epoch 1/3 train'
+            n: number of batches; None: unknown
+        """
+        ...
+    def update(self, i: int, loss: float|None = None) -> None:
+        """Show the progress
+
+        Args:
+            i: number of batches so far
+            loss: shown beside the bar
+        """
+        ...
+    def end(self) -> None:
+        """End the progress bar that began last"""
+        ...
+    def close(self) -> None:
+        """End the display"""
+        ...
+    def write(self, line: str|list[Any], table: bool = False) -> None:
+        """Write a line
+
+        Args:
+            line: a text or, with `table`, the cells of a row; the first row has the column names
+            table: is it a row of the table?
+        """
+        ...
+    def columns(self, row: list[Any]) -> list[Any]:
+        """Pad the cells of a row to the widths of the column names
+
+        Args:
+            row: the cells of a row
+        """
+        ...
+    def update_graph(self, *args: Any, **kwargs: Any) -> None:
+        """Do nothing: only notebooks have graphs"""
+        ...
+    def show_imgs(self, *args: Any, **kwargs: Any) -> None:
+        """Do nothing: only notebooks have images"""
+        ...
