@@ -16,7 +16,6 @@ from fastcore.basics import noop, patch
 from fastcore.foundation import L
 from torch.utils.data import default_collate
 
-import learnkit.inference
 from .builtin import GatherPredsCallback
 from .shard import distributed_sampler, gather_shards
 from .learner import Learner

@@ -6,6 +6,7 @@
 __all__ = []
 
 # %% ../nbs/236_summary.ipynb #0cdee91f
+from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from typing import Any
@@ -32,8 +33,8 @@ def _generators(dl):
 @contextmanager
 def untouched(
     model:nn.Module, # the model
-    dl:Any=None      # a loader
-):
+    dl:Any=None      # a loader; None: none
+) -> Iterator[None]:
     "A block that may call `model` and draw a batch of `dl`; afterwards it restores modes, buffers and random numbers"
     training,rng = [(m,m.training) for m in model.modules()],get_random_states()
     gens    = [(g,g.get_state()) for g in _generators(dl)]

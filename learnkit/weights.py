@@ -15,6 +15,7 @@ from zipfile import ZIP_STORED, ZipFile, ZipInfo, is_zipfile
 import torch
 
 from .events import nearest
+from .extras import optional_import
 from .files import atomic
 
 # %% ../nbs/222_weights.ipynb #4d3d52f6
@@ -33,10 +34,8 @@ def check_format(
         f"{name} is an open file: pass its path instead, which the .safetensors format needs")
 
 def _safetensors() -> ModuleType:
-    "Import `safetensors.torch`, or raise ImportError with the command that installs it"
-    try: import safetensors.torch as st
-    except ImportError as e: raise ImportError(
-        "a .safetensors file needs a package: pip install 'learnkit[safetensors]'") from e
+    "Import `safetensors.torch`; raises ImportError with the command that installs it"
+    with optional_import('a .safetensors file', 'safetensors', 'safetensors'): import safetensors.torch as st
     return st
 
 # %% ../nbs/222_weights.ipynb #d6c19362

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from fastcore.basics import patch, store_attr
 from fastcore.foundation import L
+from torch import nn
 from torch.utils._pytree import tree_leaves
 
 from ..check import check_whole
@@ -92,8 +93,12 @@ class ActivationStats(HookCallback):
         super().cleanup()
         self._read()
 
-    def hook(self, m, i, o):
-        "Record the statistics of the output `o` of the layer `m`"
+    def hook(self,
+        m:nn.Module, # the layer
+        i:Any,       # its inputs
+        o:Any        # its output
+    ) -> None:
+        "Record the statistics of a layer's output"
         if self.calls is None: return
         layer,bins = self.number[m],self.bins if self.with_hist else 0
         for t in tree_leaves(o):

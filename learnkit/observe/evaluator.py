@@ -76,7 +76,7 @@ class Evaluator(EveryCallback):
         return {f'{self.label}_loss':None, **{f'{self.label}_{m.name}':m for m in metrics}}
     @property
     def columns(self) -> dict[str,EvaluatorColumn]:
-        "What a `Monitor` can watch: functions of the Learner by the names of the columns"
+        "Its columns by name, as functions of the Learner that a `Monitor` can watch"
         return {c:EvaluatorColumn(self, c) for c in self.column_metrics()}
 
     def __getitem__(self,

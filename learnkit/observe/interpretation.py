@@ -13,7 +13,6 @@ import torch
 from fastcore.basics import patch, store_attr
 from torch import Tensor
 
-import learnkit.predict
 from ..functions import unwrap_partial
 from ..learner import Learner
 from ..nested import apply, is_listy, nested_reorder

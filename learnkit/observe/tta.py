@@ -13,7 +13,6 @@ import torch
 from fastcore.basics import patch
 from torch.utils._pytree import tree_map
 
-import learnkit.predict
 from ..batch import Inputs, find_bs
 from ..callback import Callback
 from ..check import check_whole
