@@ -14,7 +14,7 @@ def untouched(model: nn.Module, dl: Any = None) -> Iterator[None]:
 
     Args:
         model: the model
-        dl: a loader
+        dl: a loader; None: none
     """
     ...
 def _shaped(model: Any) -> Any:

@@ -21,7 +21,7 @@ def check_format(file: Any) -> None:
     """
     ...
 def _safetensors() -> ModuleType:
-    """Import `safetensors.torch`, or raise ImportError with the command that installs it"""
+    """Import `safetensors.torch`; raises ImportError with the command that installs it"""
     ...
 def write_safetensors(state: dict[Any, Any], path: Path, **metadata: str) -> Path:
     """Write tensors atomically to a `.safetensors` file; raises TypeError for anything but dense tensors

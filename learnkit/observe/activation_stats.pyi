@@ -3,6 +3,7 @@
 import torch
 from .._fastcore import L
 from .hook_callback import HookCallback
+from torch import nn
 from typing import Any
 
 __all__ = ['activation_stats', 'ActivationStats']
@@ -77,8 +78,14 @@ class ActivationStats(HookCallback):
     def after_batch(self) -> None: ...
     def after_train(self) -> None: ...
     def cleanup(self) -> None: ...
-    def hook(self, m: Any, i: Any, o: Any) -> None:
-        """Record the statistics of the output `o` of the layer `m`"""
+    def hook(self, m: nn.Module, i: Any, o: Any) -> None:
+        """Record the statistics of a layer's output
+
+        Args:
+            m: the layer
+            i: its inputs
+            o: its output
+        """
         ...
     def _end_batch(self) -> None:
         """Keep the statistics of the batch, as one tensor on the device"""

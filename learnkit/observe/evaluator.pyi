@@ -58,7 +58,7 @@ class Evaluator(EveryCallback):
         ...
     @property
     def columns(self) -> dict[str, EvaluatorColumn]:
-        """What a `Monitor` can watch: functions of the Learner by the names of the columns"""
+        """Its columns by name, as functions of the Learner that a `Monitor` can watch"""
         ...
     def __getitem__(self, k: str) -> EvaluatorColumn:
         """Returns a column to monitor: `monitor=evaluator['accuracy']`
