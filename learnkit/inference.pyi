@@ -1,3 +1,2 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
 """Run the loop without training: `validate`, parts of a run by `with learn:`, and quiet contexts"""
-

@@ -1,5 +1,5 @@
-"""Writes the stubs: a `.pyi` beside each module of the library, and `py.typed`, which tell editors and type checkers what
-they cannot see in the modules themselves.
+"""Writes the stubs: a `.pyi` beside each module of the library, and `py.typed`. They tell editors and type checkers
+what these cannot see in the modules themselves.
 
     python nbs/_stubs.py             write them into learnkit/
     python nbs/_stubs.py FOLDER      write them into another folder, to compare
@@ -8,12 +8,13 @@ they cannot see in the modules themselves.
 `__getattr__`: to a type checker neither exists. In the stubs
 
 - a patched function is a method of its class, with its signature, its docstring and the comments beside its parameters;
+  `@delegates` is written out;
 - no class has a `__getattr__` that accepts every name, so a typo is an error;
 - `Callback` has the Learner's attributes, which it reads as its own, and a method for each event;
 - `Learner` has an attribute for each callback of the library: `learn.recorder`, `learn.early_stopping`;
 - `Events` has an attribute for each event;
 - `from learnkit import …` and `from learnkit.all import *` name all that they give;
-- what has no type is `Any` or what its value shows, so that strict type checking finds nothing unknown.
+- what has no type is `Any`, or what its value shows, so that strict type checking finds nothing unknown.
 
 The modules are only read, never imported. `make lib` runs this.
 """
@@ -21,19 +22,19 @@ import ast, builtins, copy, io, re, sys, textwrap, tokenize
 from dataclasses import dataclass, field
 from pathlib import Path
 
-root = Path(__file__).resolve().parent.parent
-lib  = 'learnkit'
-head = '# Made by nbs/_stubs.py from the modules: `make lib` writes it again.\n'
+root  = Path(__file__).resolve().parent.parent
+lib   = 'learnkit'
+head  = '# Made by nbs/_stubs.py from the modules: `make lib` writes it again.\n'
 width = 120
 
-# Parameters of generic types that are used without any
-generics = {**dict.fromkeys('list set frozenset deque type Iterable Iterator Sequence Collection partial DataLoader Dataset '
-                            'IterableDataset Sampler WeakSet AbstractContextManager'.split(), '[Any]'),
-            **dict.fromkeys('dict Mapping MutableMapping defaultdict OrderedDict'.split(), '[Any, Any]'),
-            'tuple':'[Any, ...]', 'Callable':'[..., Any]', 'Generator':'[Any, Any, Any]'}
+# What generic types are parameters of where a module gives none
+generics = {'tuple':'[Any, ...]', 'Callable':'[..., Any]', 'Generator':'[Any, Any, Any]',
+    **dict.fromkeys('list set frozenset deque type Iterable Iterator Sequence Collection partial'.split(), '[Any]'),
+    **dict.fromkeys('DataLoader Dataset IterableDataset Sampler WeakSet AbstractContextManager'.split(), '[Any]'),
+    **dict.fromkeys('dict Mapping MutableMapping defaultdict OrderedDict'.split(), '[Any, Any]')}
 
-# fastcore has no types: these stand for its classes in what is returned and kept
-typed = dict(L='L', AttrDict='AttrDict')
+# fastcore has no types: classes of the same name stand for these in what is returned and kept
+typed = 'L','AttrDict'
 typed_stub = '''
 from collections.abc import Iterator
 from typing import Any, Self
@@ -63,18 +64,64 @@ class AttrDict(dict[str, Any]):
     def __setattr__(self, k: str, v: Any) -> None: ...
 '''
 
+# -- small parts of syntax trees
+
 def expr(s): return ast.parse(s, mode='eval').body
+def is_none(t): return ast.unparse(t)=='None'
+def is_attr(k, obj): return isinstance(k, ast.Attribute) and isinstance(k.value, ast.Name) and k.value.id==obj
+def parameters(a): return [p for p in (*a.posonlyargs, *a.args, a.vararg, *a.kwonlyargs, a.kwarg) if p is not None]
 def snake(s): return re.sub('([a-z0-9])([A-Z])', r'\1_\2', re.sub('(.)([A-Z][a-z]+)', r'\1_\2', s)).lower()
+
 def union(*ts):
-    "The union of some annotations, without what is there twice"
-    parts = []
+    "The union of some annotations, each once, None last"
+    names = []
     for t in ts:
+        parts = []
         while isinstance(t, ast.BinOp): parts.append(t.right); t = t.left
-        parts.append(t)
-    names = list(dict.fromkeys(map(ast.unparse, reversed(parts))))
+        names += map(ast.unparse, [t, *reversed(parts)])
+    names = list(dict.fromkeys(names))
     if 'Any' in names: return expr('Any')
     if 'float' in names and 'int' in names: names.remove('int')
     return expr('|'.join(sorted(names, key='None'.__eq__)))
+
+def statements(body):
+    "The statements of a module, those in `if` and `try` too"
+    for n in body:
+        yield n
+        if isinstance(n, (ast.If,ast.Try,ast.ExceptHandler)):
+            for k in ('body','orelse','handlers','finalbody'): yield from statements(getattr(n, k, ()))
+
+def pairs(n):
+    "Targets and values of an assignment, one by one; a value is None where it is not known"
+    def split(t, v):
+        if not isinstance(t, (ast.Tuple,ast.List)): return [(t, v)]
+        vs = v.elts if isinstance(v, (ast.Tuple,ast.List)) else []
+        if len(vs)!=len(t.elts) or any(isinstance(o, ast.Starred) for o in vs): vs = [None]*len(t.elts)
+        return [p for o,w in zip(t.elts, vs) for p in split(o, w)]
+    if not isinstance(n, ast.Assign): return [(n.target, n.value)]
+    return [p for t in n.targets for p in split(t, n.value)]
+
+def with_defaults(f, skip=0):
+    "The named parameters of a function from number `skip` on, each with its default or None"
+    a = f.args
+    plain = [*a.posonlyargs, *a.args]
+    return [*zip(plain, [None]*(len(plain)-len(a.defaults)) + a.defaults), *zip(a.kwonlyargs, a.kw_defaults)][skip:]
+
+def decorators(f): return {ast.unparse(d.func if isinstance(d, ast.Call) else d):d for d in f.decorator_list}
+def is_patched(f): return isinstance(f, ast.FunctionDef) and 'patch' in decorators(f)
+def patch_kw(f):
+    "The flags of a function's `@patch(…)` that are set"
+    d = decorators(f).get('patch')
+    return {k.arg for k in d.keywords if ast.literal_eval(k.value)} if isinstance(d, ast.Call) else set()
+def is_again(f): return any(re.search(r'\.(setter|deleter)$', d) for d in decorators(f)) or 'set_prop' in patch_kw(f)
+
+def own_nodes(f):
+    "The nodes of a function, without those of functions in it"
+    todo = [*f.body]
+    while todo:
+        n = todo.pop(0)
+        yield n
+        if not isinstance(n, (ast.FunctionDef,ast.Lambda,ast.ClassDef)): todo = [*ast.iter_child_nodes(n), *todo]
 
 # -- reading modules
 
@@ -85,566 +132,576 @@ class Module:
         self.is_pkg = parts[-1]=='__init__'
         self.path,self.name = path.relative_to(at),'.'.join(parts[:-1] if self.is_pkg else parts)
         src = path.read_text(encoding='utf-8')
-        self.tree,self.lines = ast.parse(src),src.splitlines()
-        self.comments = {t.start[0]:t.string.lstrip('#').strip() for t in tokenize.generate_tokens(io.StringIO(src).readline)
+        self.tree = ast.parse(src)
+        tokens = tokenize.generate_tokens(io.StringIO(src).readline)
+        self.comments = {t.start[0]:t.string.lstrip('#').strip() for t in tokens   # by line
                          if t.type==tokenize.COMMENT and not t.string.startswith('# noqa')}
         self.stmts = [*statements(self.tree.body)]
-        self.imports,self.stars,self.defs,self.all = {},[],{},None
+        self.imports,self.stars,self.defs,self.all = {},[],{},None   # `all` is None where `__all__` is computed
         for n in self.stmts: self.read(n)
 
     def absolute(self, n):
         "The module that `from … import` names"
         if not n.level: return n.module
-        up = self.name.split('.')[:len(self.name.split('.'))-n.level+self.is_pkg]
+        up = self.name.split('.')
+        up = up[:len(up)-n.level+self.is_pkg]
         return '.'.join([*up, *([n.module] if n.module else [])])
 
     def read(self, n):
+        "Take in one statement"
         if isinstance(n, ast.Import):
             for a in n.names: self.imports[a.asname or a.name.split('.')[0]] = (a.name, None if a.asname else '')
         elif isinstance(n, ast.ImportFrom):
             for a in n.names:
                 if a.name=='*': self.stars.append(self.absolute(n))
                 else: self.imports[a.asname or a.name] = (self.absolute(n), a.name)
-        elif isinstance(n, (ast.FunctionDef,ast.ClassDef)): 
+        elif isinstance(n, (ast.FunctionDef,ast.ClassDef)):
             if not is_patched(n): self.defs[n.name] = n
         elif isinstance(n, (ast.Assign,ast.AnnAssign)):
             for k,v in pairs(n):
                 if not isinstance(k, ast.Name): continue
-                if k.id=='__all__':
-                    if isinstance(v, ast.List): self.all = ast.literal_eval(v)
-                    elif self.all is not None: self.all = None   # it is computed, after nbdev's own
+                if k.id=='__all__': self.all = ast.literal_eval(v) if isinstance(v, ast.List) else None
                 else: self.defs[k.id] = v
 
-def statements(body):
-    "The statements of a module, those in `if` and `try` too"
-    for n in body:
-        yield n
-        for k in ('body','orelse','handlers','finalbody'):
-            if isinstance(n, (ast.If,ast.Try,ast.ExceptHandler)): yield from statements(getattr(n, k, ()))
+class no_module: name,defs,imports = '',{},{}
 
-def pairs(n):
-    "Targets and values of an assignment, one by one; a value is None where it is not known"
-    if isinstance(n, (ast.AnnAssign,ast.AugAssign)): return [(n.target, n.value)]
-    def split(t, v):
-        if not isinstance(t, (ast.Tuple,ast.List)): return [(t, v)]
-        vs = v.elts if isinstance(v, (ast.Tuple,ast.List)) and len(v.elts)==len(t.elts) and not any(isinstance(o, ast.Starred) for o in v.elts) else [None]*len(t.elts)
-        return [p for o,w in zip(t.elts, vs) for p in split(o, w)]
-    return [p for t in n.targets for p in split(t, n.value)]
+helpers = dict(Any=('typing','Any'), Self=('typing','Self'), Iterator=('collections.abc','Iterator'))
+abstract = 'Callable','Iterator','Iterable','Sequence','Mapping','MutableMapping','Generator'
 
-def decorators(f): return {ast.unparse(d.func if isinstance(d, ast.Call) else d):d for d in f.decorator_list}
-def is_patched(f): return isinstance(f, ast.FunctionDef) and 'patch' in decorators(f)
-def patch_kw(f):
-    d = decorators(f)['patch']
-    return {k.arg for k in d.keywords if ast.literal_eval(k.value)} if isinstance(d, ast.Call) else set()
-def own_nodes(f):
-    "The nodes of a function, without those of functions in it"
-    todo = [*f.body]
-    while todo:
-        n = todo.pop(0)
-        yield n
-        if not isinstance(n, (ast.FunctionDef,ast.Lambda,ast.ClassDef)): todo = [*ast.iter_child_nodes(n), *todo]
+def origin(name, mod):
+    "Where a name in `mod` comes from: a module, and the name there ('' for a module, None for a renamed one)"
+    if name in mod.defs: return mod.name,name
+    if name in mod.imports:
+        home,attr = mod.imports[name]
+        return ('collections.abc' if home=='typing' and attr in abstract else home),attr
+    if name in helpers: return helpers[name]
+    if hasattr(builtins, name): return 'builtins',''
+    raise NameError(f'{mod.name}: no definition or import of `{name}`')
 
-# -- what has no annotation
+def is_class(name, mod):
+    "Is `name` in a module a class of the library?"
+    home,attr = (mod.name,name) if name in mod.defs else mod.imports.get(name, (None,None))
+    return home in modules and isinstance(modules[home].defs.get(attr), ast.ClassDef)
 
-def constant_type(v):
-    "The type that a value shows, None if it shows none"
+def find_class(mod, name):
+    "The `Class` that is called `name` in a module, through modules that only pass it on; None if there is none"
+    home = (mod.name, name) if name in mod.defs else mod.imports.get(name)
+    while home and home not in classes and home[0] in modules: home = modules[home[0]].imports.get(home[1])
+    return classes.get(home)
+
+# -- types for what has no annotation
+
+displays = {ast.Tuple:'tuple', ast.List:'list', ast.ListComp:'list', ast.Dict:'dict', ast.DictComp:'dict',
+            ast.Set:'set', ast.SetComp:'set', ast.JoinedStr:'str'}
+
+def shown_type(v):
+    "The type that an expression shows, None if it shows none"
     if isinstance(v, ast.Constant): return expr('None' if v.value is None else type(v.value).__name__)
-    if isinstance(v, ast.UnaryOp): return expr('bool') if isinstance(v.op, ast.Not) else constant_type(v.operand)
-    if isinstance(v, ast.JoinedStr): return expr('str')
-    if isinstance(v, ast.Compare) and all(isinstance(o, (ast.Is,ast.IsNot,ast.In,ast.NotIn)) for o in v.ops): return expr('bool')
-    for kind,t in ((ast.Tuple,'tuple'), (ast.List,'list'), (ast.ListComp,'list'), (ast.Dict,'dict'), (ast.DictComp,'dict'), (ast.Set,'set'), (ast.SetComp,'set')):
-        if isinstance(v, kind): return expr(t)
+    if isinstance(v, ast.UnaryOp): return expr('bool') if isinstance(v.op, ast.Not) else shown_type(v.operand)
+    if isinstance(v, ast.Compare) and {*map(type, v.ops)} <= {ast.Is,ast.IsNot,ast.In,ast.NotIn}: return expr('bool')
+    return expr(displays[type(v)]) if type(v) in displays else None
 
 def value_type(v, params, mod):
     "The type of a value that is assigned in a module; `params` are annotations by name"
     if v is None: return expr('Any')
-    if (t := constant_type(v)) is not None: return t
+    if (t := shown_type(v)) is not None: return t
     if isinstance(v, ast.Name): return params.get(v.id, expr('Any'))
     if isinstance(v, ast.IfExp): return union(*(value_type(o, params, mod) for o in (v.body, v.orelse)))
     if isinstance(v, ast.Call) and isinstance(v.func, ast.Name):
         name = v.func.id
-        if name in ('list','set','dict','tuple','float','int','str','bool','len','range','object'): return expr('int' if name=='len' else name)
-        if name[:1].isupper() and (isinstance(mod.defs.get(name), ast.ClassDef) or name in ('L','Path','AttrDict') or is_class(mod, name)): return expr(name)
+        if name=='len': return expr('int')
+        if name in ('list','set','dict','tuple','float','int','str','bool','range','object'): return expr(name)
+        if name in ('L','Path','AttrDict') or is_class(name, mod): return expr(name)
     return expr('Any')
 
-def is_class(mod, name):
-    home,attr = mod.imports.get(name, (None,None))
-    return home in modules and isinstance(modules[home].defs.get(attr), ast.ClassDef)
+def param_type(p, default):
+    "The annotation of a parameter, or what its default shows"
+    has = isinstance(default, ast.Constant)
+    t = p.annotation
+    if t is None: t = shown_type(default) if has and type(default.value) in (bool,str,float) else expr('Any')
+    return union(t, default) if has and default.value is None else t
+
+results = {**dict.fromkeys('__bool__ __contains__ __eq__ __lt__'.split(), 'bool'), '__len__':'int', '__hash__':'int',
+           '__repr__':'str', '__str__':'str', '__iter__':'Iterator[Any]',
+           **dict.fromkeys('__init__ __init_subclass__ __setitem__ __delitem__ __set_name__'.split(), 'None')}
 
 def return_type(f):
-    "The type that a function returns, from what its `return`s show"
-    fixed = dict(__repr__='str', __str__='str', __len__='int', __bool__='bool', __contains__='bool', __eq__='bool', __lt__='bool', __hash__='int',
-                 __init__='None', __init_subclass__='None', __setattr__='None', __setitem__='None', __delitem__='None', __set_name__='None')
-    if f.name in fixed: return expr(fixed[f.name])
+    "The type that a function returns, from what its `return` and `yield` show"
+    if f.name in results: return expr(results[f.name])
     nodes = [*own_nodes(f)]
-    yields  = [n.value for n in nodes if isinstance(n, ast.Yield)]
-    returns = [n.value for n in nodes if isinstance(n, ast.Return)]
     if any(isinstance(n, ast.YieldFrom) for n in nodes): return expr('Iterator[Any]')
-    if yields: return ast.Subscript(expr('Iterator'), union(*(expr('None') if y is None else expr('Self') if is_self(y) else expr('Any') for y in yields)))
-    if f.name=='__iter__': return expr('Iterator[Any]')
-    if not any(v is not None for v in returns): return expr('None')
-    if all(v is not None and is_self(v) for v in returns): return expr('Self')
-    ts = [constant_type(v) if v is not None else expr('None') for v in returns]
-    return union(*ts) if all(t is not None for t in ts) else expr('Any')
+    if given := [n.value for n in nodes if isinstance(n, ast.Yield)]:
+        ts = [expr('None' if v is None else 'Self' if gives_self(v) else 'Any') for v in given]
+        return ast.Subscript(expr('Iterator'), union(*ts))
+    given = [n.value for n in nodes if isinstance(n, ast.Return)]
+    if all(v is None for v in given): return expr('None')
+    if all(v is not None and gives_self(v) for v in given): return expr('Self')
+    ts = [expr('None') if v is None else shown_type(v) for v in given]
+    return expr('Any') if None in ts else union(*ts)
 
-def is_self(v):
+def gives_self(v):
     "Does an expression give the object itself, or in a class method a new one?"
-    if isinstance(v, ast.Call): v = v.func.value if isinstance(v.func, ast.Attribute) and v.func.attr.startswith('from_') else v.func
-    else: return isinstance(v, ast.Name) and v.id=='self'
-    return isinstance(v, ast.Name) and v.id=='cls'
+    if not isinstance(v, ast.Call): return isinstance(v, ast.Name) and v.id=='self'
+    f = v.func.value if isinstance(v.func, ast.Attribute) and v.func.attr.startswith('from_') else v.func
+    return isinstance(f, ast.Name) and f.id=='cls'
 
-# -- writing stubs
+# -- classes, as the whole library makes them
 
 @dataclass
 class Class:
-    "A class in the making: its members by name, in order, each a list of texts"
+    "A class in the making"
     node: ast.ClassDef
     mod: Module
-    members: dict = field(default_factory=dict)   # name -> text
-    attrs: dict   = field(default_factory=dict)   # name -> (annotation, Module it was read in, docs)
-    methods: dict = field(default_factory=dict)   # name -> (list of (FunctionDef, Module, kind))
+    attrs: dict   = field(default_factory=dict)   # name -> Attr
+    methods: dict = field(default_factory=dict)   # name -> list of Method, or the name of another method
+    delegated: dict = field(default_factory=dict) # of Callback: the Learner's attributes, name -> Attr
+    events: dict  = field(default_factory=dict)   # of Callback and Events: name -> what it is for
+    @property
+    def name(self): return self.node.name
     def bases(self):
         for b in self.node.bases:
-            home = self.mod.imports.get(ast.unparse(b), (self.mod.name, ast.unparse(b)))
-            if home in classes: yield classes[home]
+            if c := find_class(self.mod, ast.unparse(b)): yield c
     def mro(self): return [self, *(c for b in self.bases() for c in b.mro())]
     def has(self, name): return any(name in c.methods or name in c.attrs for c in self.mro())
 
-def canonical(home, name):
-    "Where a name comes from: what both `typing` and `collections.abc` have is the latter's"
-    return ('collections.abc' if home=='typing' and name in ('Callable','Iterator','Iterable','Sequence','Mapping','MutableMapping','Generator') else home, name)
+    def add_method(self, f, mod, kind=''):
+        "Add a function; a setter stands beside its property"
+        if f.name in ('__getattr__','__setattr__','__delattr__','__dir__'): return   # they accept every name
+        self.methods[f.name] = [*(self.methods.get(f.name, ()) if is_again(f) else ()), Method(f, mod, kind)]
 
-class Stub:
-    "The stub of one module"
-    def __init__(self, mod): self.mod,self.bound,self.shadow,self.body = mod,{},set(),[]
+    def add_attr(self, name, t, mod, doc='', declared=False):
+        "Add an attribute, or another type of one that is not declared"
+        old = self.attrs.get(name)
+        if declared or old is None: self.attrs[name] = Attr(t, mod, doc, declared)
+        elif not old.declared: old.type = union(old.type, t) if old.mod is mod else expr('Any')
 
-    def name(self, name, mod):
-        "What `name` of module `mod` is called in this stub; it is imported where that is needed"
-        if name in mod.defs: origin = (mod.name, name)
-        elif name in mod.imports: origin = canonical(*mod.imports[name])
-        elif name in helpers: origin = helpers[name]
-        elif hasattr(builtins, name): origin = ('builtins', '')
-        else: raise NameError(f'{mod.name}: no definition or import of `{name}`')
-        if origin==('builtins', ''):
-            if name not in self.shadow and name not in self.mod.defs: return name
-            self.bound['builtins'] = origin
-            return f'builtins.{name}'
-        if origin[0]==self.mod.name and origin[1] in self.mod.defs and name not in self.shadow: return name
-        while name in self.shadow or self.bound.get(name, origin)!=origin or (name in self.mod.defs and origin!=(self.mod.name, name)): name = '_'+name
-        if origin==(self.mod.name, origin[1]) and name!=origin[1]: self.body.insert(0, f'{name} = {origin[1]}'); return name
-        self.bound[name] = origin
-        return name
+@dataclass
+class Attr:
+    type: ast.AST; mod: Module; doc: str = ''; declared: bool = False
 
-    def type(self, t, mod, result=False):
-        "An annotation, as text; a `result` is what is given, not taken"
-        stub = self
-        class Names(ast.NodeTransformer):
-            def visit_Constant(self, n): return self.visit(expr(n.value)) if isinstance(n.value, str) else n
-            def visit_Subscript(self, n):
-                if ast.unparse(n.value).endswith('Literal'): return ast.Subscript(self.plain(n.value), n.slice)
-                return ast.Subscript(self.plain(n.value), self.visit(n.slice))
-            def plain(self, n):
-                n = copy.deepcopy(n)
-                base = n
-                while isinstance(base, ast.Attribute): base = base.value
-                if isinstance(base, ast.Name):
-                    if result and base.id in typed and (mod.imports.get(base.id, ('fastcore',))[0] or '').startswith('fastcore'):
-                        stub.bound[base.id] = (f'{lib}._fastcore', base.id)
-                        return n
-                    base.id = stub.name(base.id, mod)
-                return n
-            def visit_Name(self, n):
-                more = generics.get(n.id) if mod.imports.get(n.id, ('typing',))[0] not in modules else None
-                res = self.plain(n)
-                if not more: return res
-                return expr(ast.unparse(res) + more.replace('Any', stub.name('Any', no_module)))
-            visit_Attribute = visit_Name_ = lambda self, n: self.plain(n)
-            def visit_List(self, n): return ast.List([self.visit(o) for o in n.elts])
-        return ast.unparse(ast.fix_missing_locations(Names().visit(copy.deepcopy(t)))).replace(' | ', '|')
+@dataclass
+class Method:
+    f: ast.FunctionDef; mod: Module; kind: str = ''
+    @property
+    def is_property(self): return 'property' in decorators(self.f) or 'as_prop' in patch_kw(self.f)
 
-    def default(self, v, mod):
-        "The default of a parameter, as text, `...` where it is long or computed"
-        if all(isinstance(n, (ast.Constant,ast.Tuple,ast.List,ast.UnaryOp,ast.unaryop,ast.Load)) for n in ast.walk(v)):
-            s = ast.unparse(v)
-            return s if len(s)<40 else '...'
-        if isinstance(v, ast.Name): return self.name(v.id, mod)
-        return '...'
+def read_body(c):
+    "What stands in the body of a class"
+    for n in c.node.body:
+        if isinstance(n, ast.FunctionDef): c.add_method(n, c.mod)
+        elif isinstance(n, ast.AnnAssign):
+            alone = sum(o.lineno==n.lineno for o in c.node.body)==1
+            doc = c.mod.comments.get(n.lineno, '') if alone else ''   # else it is about something else
+            c.add_attr(n.target.id, n.annotation, c.mod, doc, declared=True)
+        elif isinstance(n, ast.Assign):
+            for k,v in pairs(n):
+                if isinstance(v, ast.Name) and v.id in c.methods: c.methods[k.id] = v.id
+                elif isinstance(k, ast.Name): c.add_attr(k.id, value_type(v, {}, c.mod), c.mod)
 
-    def params(self, f, mod, skip_type):
-        "The parameters of a function, each as text"
-        a,res = f.args,[]
-        plain = [*a.posonlyargs, *a.args]
-        defaults = [None]*(len(plain)-len(a.defaults)) + a.defaults
-        def one(p, d=None, star='', bare=False, mod=mod):
-            if bare: return p.arg
-            mod = getattr(p, 'mod', mod)
-            t = p.annotation
-            if t is None: t = expr('Any') if d is None or not (isinstance(d, ast.Constant) and type(d.value) in (bool,str,float)) else constant_type(d)
-            if isinstance(d, ast.Constant) and d.value is None: t = union(t, d)
-            return f'{star}{p.arg}: {self.type(t, mod)}' + ('' if d is None else f' = {self.default(d, mod)}')
-        for i,(p,d) in enumerate(zip(plain, defaults)):
-            res.append(one(p, d, bare=skip_type and i==0))
-            if a.posonlyargs and i==len(a.posonlyargs)-1: res.append('/')
-        if a.vararg: res.append(one(a.vararg, star='*'))
-        elif a.kwonlyargs: res.append('*')
-        res += [one(p, d) for p,d in zip(a.kwonlyargs, a.kw_defaults)]
-        if a.kwarg: res.append(one(a.kwarg, star='**'))
-        return res
+def read_patches(mod):
+    "The functions of a module that are methods of a class: by `@patch`, or because the class is given them"
+    for n in mod.stmts:
+        if is_patched(n):
+            t = expr(a.value) if isinstance(a := n.args.args[0].annotation, ast.Constant) else a
+            names = ast.unparse(t).split(' | ')
+            for name in names:
+                if c := find_class(mod, name): c.add_method(n, mod)
+        elif isinstance(n, ast.Assign):
+            for k,v in pairs(n):
+                if not (isinstance(k, ast.Attribute) and isinstance(k.value, ast.Name)): continue
+                if c := find_class(mod, k.value.id): read_given(c, k.attr, v, mod)
 
-    def function(self, f, mod, indent='', kind='', doc=None, name=None):
-        "The stub of a function or method"
-        names,lines = decorators(f),[]
-        method = kind!='function'
-        if 'delegates' in names: f = delegated(f, mod)
-        for d in names:
-            if d in ('property','staticmethod','classmethod','contextmanager','total_ordering','overload') or re.search(r'\.(setter|deleter)$', d):
-                lines.append('@' + (d if d not in mod.imports else self.name(d, mod)))
-        kw = patch_kw(f) if is_patched(f) else set()
-        if 'as_prop' in kw: lines.append('@property')
-        if 'set_prop' in kw: lines.append(f'@{f.name}.setter')
-        if 'cls_method' in kw or kind=='either': lines.append('@classmethod')
-        if 'static_method' in kw: lines.append('@staticmethod')
-        params = self.params(f, mod, method and not ({'static_method'} & kw or 'staticmethod' in names))
-        own,given = return_type(f),f.returns
-        if ast.unparse(own) in ('Self','Iterator[Self]') and method: given = None
-        if given is not None and 'contextmanager' in names and 'Iterator' not in ast.unparse(given) and 'Generator' not in ast.unparse(given): given = None
-        ret = self.type(own if given is None else given, mod, result=True)
-        if not method: ret = ret.replace('Self', self.name('Any', no_module))
-        sig = f"def {name or f.name}({', '.join(params)}) -> {ret}:"
-        if len(indent+sig)>width: sig = f"def {name or f.name}(\n" + ''.join(f'{indent}    {p},\n' for p in params) + f"{indent}) -> {ret}:"
-        lines.append(sig)
-        text = describe(f, mod, doc)
-        res = '\n'.join(indent+l for l in lines)
-        return f'{res} ...' if not text else f'{res}\n{docstring(text, indent+"    ")}\n{indent}    ...'
+def read_given(c, name, v, mod):
+    "What `Class.name = v` makes of a class"
+    f = mod.defs.get(v.id) if isinstance(v, ast.Name) else None
+    if isinstance(f, ast.FunctionDef):
+        f = copy.copy(f)
+        f.name = name
+        c.add_method(f, mod, 'either' if 'either' in decorators(f) else '')
+    elif isinstance(v, ast.Attribute) and ast.unparse(v.value)==c.name: c.methods.setdefault(name, v.attr)
+    elif not c.has(name): c.add_attr(name, expr('Any') if v is None or is_none(v) else value_type(v, {}, mod), mod)
 
-    def attribute(self, name, t, mod, doc='', indent='    ', value=''):
-        return f'{indent}{name}: {self.type(t, mod, result=True)}{value}' + (f'\n{docstring(doc, indent)}' if doc else '')
+def read_attributes(c):
+    "What the methods of a class assign to `self`"
+    def assign(name, t, mod):
+        above = c.mro()[1:]
+        known = name in c.methods or any(name in b.methods or name in b.attrs for b in above)
+        if not known: c.add_attr(name, t, mod)
+    for m in [m for ms in c.methods.values() if isinstance(ms, list) for m in ms]:
+        f,mod = m.f,m.mod
+        if not f.args.args or 'staticmethod' in decorators(f): continue
+        me,params = f.args.args[0].arg,{p.arg:param_type(p, d) for p,d in with_defaults(f, 1)}
+        for n in ast.walk(f):
+            if isinstance(n, (ast.Assign,ast.AnnAssign)):
+                for k,v in pairs(n):
+                    if is_attr(k, me): assign(k.attr, getattr(n, 'annotation', None) or value_type(v, params, mod), mod)
+            elif isinstance(n, ast.For) and is_attr(n.target, me):
+                assign(n.target.attr, expr('int' if ast.unparse(n.iter).startswith('range(') else 'Any'), mod)
+            elif isinstance(n, ast.withitem) and is_attr(n.optional_vars, me):
+                assign(n.optional_vars.attr, expr('Any'), mod)
+            elif isinstance(n, ast.Call) and ast.unparse(n.func)=='store_attr' and f.name=='__init__':
+                names = n.args[0].value.split(',') if n.args else params
+                for k in map(str.strip, names): assign(k, params.get(k, expr('Any')), mod)
 
-    def import_lines(self):
-        by,plain = {},[]
-        for n,(m,a) in self.bound.items():
-            if a=='' or a is None: plain.append(f'import {m}' if a=='' else f'import {m} as {n}')
-            else: by.setdefault(m, set()).add(a if a==n else f'{a} as {n}')
-        lines = sorted(plain) + [f"from {self.relative(m)} import {', '.join(sorted(ns))}" for m,ns in sorted(by.items())]
-        return [*map(wrap_import, lines)]
+def expand(f, mod):
+    "A function with `@delegates(g, but=…)`: in place of `**kwargs` it has the parameters of `g` with a default"
+    d = decorators(f)['delegates']
+    *owner,name = ast.unparse(d.args[0]).split('.')
+    if owner: m = find_class(mod, owner[0]).methods[name][0]
+    else:
+        home,name = (mod.name,name) if name in mod.defs else mod.imports[name]
+        m = Method(modules[home].defs[name], modules[home])
+    g = expand(m.f, m.mod) if 'delegates' in decorators(m.f) else m.f
+    kw = {k.arg:ast.literal_eval(k.value) for k in d.keywords}
+    but = kw.get('but') or ()
+    f = copy.deepcopy(f)
+    had = {p.arg for p in parameters(f.args)} | {*(re.split(r'[\s,]+', but) if isinstance(but, str) else but)}
+    for p,v in with_defaults(g):
+        if v is None or p.arg in had: continue
+        p = copy.deepcopy(p)
+        if not hasattr(p, 'mod'): p.mod,p.doc = m.mod,m.mod.comments.get(p.lineno)   # for its type
+        f.args.kwonlyargs.append(p)
+        f.args.kw_defaults.append(v)
+    if not kw.get('keep'): f.args.kwarg = None
+    return f
 
-    def relative(self, m):
-        if m.split('.')[0]!=lib: return m
-        here = self.mod.name.split('.') if self.mod.is_pkg else self.mod.name.split('.')[:-1]
-        there = m.split('.')
-        k = 0
-        while k<min(len(here), len(there)) and here[k]==there[k]: k += 1
-        return '.'*(len(here)-k+1) + '.'.join(there[k:])
+# -- the Learner, its callbacks, the events
 
-def wrap_import(l):
-    if len(l)<=width: return l
-    head,_,names = l.partition(' import ')
-    return f'{head} import (\n' + textwrap.fill(names, width, initial_indent='    ', subsequent_indent='    ') + ')'
+def find_events():
+    "Every event and what it is for: those of the table, and those that modules register or give another name"
+    res,calls = {},[n for m in modules.values() for n in ast.walk(m.tree) if isinstance(n, ast.Call) and n.args]
+    for n in calls:
+        if ast.unparse(n.func)!='Events' or not isinstance(n.args[0], ast.Constant): continue
+        for line in n.args[0].value.strip('\n').splitlines():
+            name,_,doc = line.strip().partition(' ')
+            res[name] = doc.strip()
+    if not res: raise ValueError(f'no module of {lib} makes `Events("""…""")`: how are the events declared now?')
+    for n in [n.value for m in modules.values() for n in m.stmts if isinstance(n, ast.Expr)]:
+        what = ast.unparse(n.func) if isinstance(n, ast.Call) else ''
+        if what not in ('event.register','event.alias'): continue
+        name,*rest = [ast.literal_eval(a) for a in n.args]
+        res.setdefault(name, f'another name of `{rest[0]}`' if what=='event.alias' else rest[0] if rest else '')
+    return res
+
+def find_callbacks():
+    "The callbacks of the library by their name on a Learner, without those whose name is computed"
+    for c in classes.values():
+        if c.name not in (c.mod.all or ()) or not any(b.name=='Callback' for b in c.mro()[1:]): continue
+        if any(getattr(n, 'name', None)=='name' for b in c.mro()[:-1] for n in b.node.body): continue
+        fixed = [v for n in c.node.body if isinstance(n, ast.Assign) for k,v in pairs(n) if ast.unparse(k)=='name']
+        yield ast.literal_eval(fixed[0]) if fixed else snake(re.sub('Callback$', '', c.name)),c
+
+def add_assigned(learner, callback):
+    "The attributes of the Learner and of callbacks that others assign"
+    for mod in modules.values():
+        assigned = [k for n in ast.walk(mod.tree) if isinstance(n, ast.Assign) for k,_ in pairs(n)]
+        for k in [k for k in assigned if isinstance(k, ast.Attribute) and k.attr[0]!='_']:
+            c = {'learn':learner, 'self.learn':learner, 'cb':callback}.get(ast.unparse(k.value))
+            if c is not None and not c.has(k.attr): c.add_attr(k.attr, expr('Any'), mod)
+
+def add_callbacks(learner, names, default):
+    "The callbacks as attributes of the Learner: those that its `__init__` has among `names`, or the others"
+    for name,c in find_callbacks():
+        if (c.name in names)==default and not learner.has(name):
+            learner.add_attr(name, expr(c.name), c.mod, f'The `{c.name}`, if it is among the callbacks')
+
+def add_delegated(learner, callback):
+    "What a callback reads of its Learner as its own, to be read only: who assigns it wants `self.learn`"
+    for c in reversed(learner.mro()):
+        for n,a in c.attrs.items():
+            if n[0]!='_' and not callback.has(n): callback.delegated[n] = a
+    for c in learner.mro():
+        for n,ms in c.methods.items():
+            m = ms[0]
+            if n[0]=='_' or isinstance(m, str) or not m.is_property: continue
+            if not (callback.has(n) or n in callback.delegated): callback.delegated[n] = Attr(m.f.returns or return_type(m.f), m.mod, ast.get_docstring(m.f) or '')
+
+def complete(learner, callback, table):
+    "What neither annotations nor assignments say of the three classes that find attributes in other ways"
+    name = callback.methods.pop('name')[0].f   # as a property no subclass could assign it
+    callback.add_attr('name', expr('str'), callback.mod, ast.get_docstring(name), declared=True)
+    callback.add_attr('learn', expr('Learner'), learner.mod, 'The Learner that it belongs to', declared=True)
+    add_assigned(learner, callback)
+    names = {n.id for n in ast.walk(learner.methods['__init__'][0].f) if isinstance(n, ast.Name)}
+    add_callbacks(learner, names, default=True)
+    add_delegated(learner, callback)
+    add_callbacks(learner, names, default=False)
+    table.events = find_events()
+    callback.events = {k:d for k,d in table.events.items() if not callback.has(k)}
+
+# -- writing
 
 def docstring(text, indent):
     "A docstring as source"
     esc = text.replace('\\', '\\\\').replace('"""', '\\"\\"\\"')
-    lines = esc.splitlines()
-    if len(lines)==1: return f'{indent}"""{esc}{" " if esc.endswith(chr(34)) else ""}"""'
-    return f'{indent}"""' + lines[0] + ''.join('\n'+(indent+l if l else '') for l in lines[1:]) + f'\n{indent}"""'
-
-def describe(f, mod, doc=None):
-    "The docstring of a function, with the comments beside its parameters"
-    text,notes,comments = ast.get_docstring(f) or doc or '',[],{}
-    a = f.args
-    every = [*a.posonlyargs, *a.args, *([a.vararg] if a.vararg else []), *a.kwonlyargs, *([a.kwarg] if a.kwarg else [])]
-    ends = {}
-    for p in every:
-        if not hasattr(p, 'mod'): ends[p.lineno] = p   # the last parameter of a line
-    for line,p in ends.items():
-        if (c := mod.comments.get(line)) and line<=signature_end(f): comments[p.arg] = c
-    comments.update((p.arg, p.doc) for p in every if getattr(p, 'doc', None))
-    notes = [f'    {n}: {c}' for n,c in comments.items()]
-    last = signature_end(f)
-    returns = mod.comments.get(last) if last not in ends else None
-    if notes: text = (text+'\n\n' if text else '') + 'Args:\n' + '\n'.join(notes)
-    if returns: text = (text+'\n\n' if text else '') + f'Returns:\n    {returns}'
-    return text
+    first,*rest = esc.splitlines()
+    if not rest: return f'{indent}"""{esc}{" " if esc.endswith(chr(34)) else ""}"""'
+    return f'{indent}"""{first}' + ''.join('\n' + (indent+l if l else '') for l in rest) + f'\n{indent}"""'
 
 def signature_end(f):
     "The line on which the signature of a function ends"
-    first = f.body[0]
-    if first.lineno==f.lineno: return f.lineno
-    last = max([f.lineno, *(p.end_lineno for p in ast.walk(f.args) if hasattr(p, 'end_lineno')), *([f.returns.end_lineno] if f.returns else [])])
-    return last if f.returns or last==first.lineno-1 else first.lineno-1
+    first = f.body[0].lineno
+    if first==f.lineno: return first
+    parts = [*ast.walk(f.args), *([f.returns] if f.returns else [])]
+    last = max([f.lineno, *(p.end_lineno for p in parts if hasattr(p, 'end_lineno'))])
+    return last if f.returns or last==first-1 else first-1
 
-def delegated(f, mod):
-    "A function with fastcore's `@delegates(g, but=…)`: in place of `**kwargs` the parameters of `g` that have a default"
-    d = decorators(f)['delegates']
-    *owner,name = ast.unparse(d.args[0]).split('.')
-    g,home,_ = find_class(mod, owner[0]).methods[name][0] if owner else find_function(mod, name)
-    if 'delegates' in decorators(g): g = delegated(g, home)
-    but = {n.strip() for k in d.keywords if k.arg=='but' for o in (k.value.elts if isinstance(k.value, (ast.List,ast.Tuple)) else [k.value])
-           for n in o.value.split(',')}
-    f = copy.deepcopy(f)
-    a,b = f.args,g.args
-    plain,had = [*b.posonlyargs, *b.args],{p.arg for p in [*a.posonlyargs, *a.args, *a.kwonlyargs]} | but
-    for p,v in [*zip(plain[len(plain)-len(b.defaults):], b.defaults), *zip(b.kwonlyargs, b.kw_defaults)]:
-        if v is None or p.arg in had: continue
-        p = copy.deepcopy(p)
-        if not hasattr(p, 'mod'): p.mod,p.doc = home,home.comments.get(p.lineno)
-        a.kwonlyargs.append(p); a.kw_defaults.append(v)
-    if not any(k.arg=='keep' and ast.literal_eval(k.value) for k in d.keywords): a.kwarg = None
-    return f
+def describe(f, mod, doc=''):
+    "The docstring of a function, with the comments beside its parameters as editors show them: `Args:`, `Returns:`"
+    params,last = parameters(f.args),signature_end(f)
+    by_line = {p.lineno:p for p in params if not hasattr(p, 'mod')}   # the last parameter of each line
+    comments = {p.arg:mod.comments[l] for l,p in by_line.items() if l in mod.comments and l<=last}
+    comments.update((p.arg, p.doc) for p in params if getattr(p, 'doc', None))
+    parts = [ast.get_docstring(f) or doc]
+    if comments: parts.append('Args:\n' + '\n'.join(f'    {n}: {c}' for n,c in comments.items()))
+    if last not in by_line and last in mod.comments: parts.append(f'Returns:\n    {mod.comments[last]}')
+    return '\n\n'.join(filter(None, parts))
 
-def find_function(mod, name):
-    "A function of the library: itself, its module, what kind it is"
-    home,name = (mod.name, name) if name in mod.defs else mod.imports[name]
-    return modules[home].defs[name],modules[home],'function'
+def wrap_import(l):
+    if len(l)<=width: return l
+    start,_,names = l.partition(' import ')
+    return f'{start} import (\n' + textwrap.fill(names, width, initial_indent='    ', subsequent_indent='    ') + ')'
 
-# -- classes, as the whole library makes them
+class Names(ast.NodeTransformer):
+    "An annotation of `mod` for a stub: every name imported there, every generic type with parameters"
+    def __init__(self, stub, mod, result): self.stub,self.mod,self.result = stub,mod,result
+    def plain(self, n):
+        "A name, or an attribute of one, without parameters"
+        base = n
+        while isinstance(base, ast.Attribute): base = base.value
+        if not isinstance(base, ast.Name): return n
+        if self.result and base.id in typed and self.mod.imports.get(base.id, ('fastcore',))[0].startswith('fastcore'):
+            self.stub.bound[base.id] = f'{lib}._fastcore',base.id
+        else: base.id = self.stub.name(base.id, self.mod)
+        return n
+    def visit_Constant(self, n): return self.visit(expr(n.value)) if isinstance(n.value, str) else n
+    def visit_Attribute(self, n): return self.plain(n)
+    def visit_Subscript(self, n):
+        is_literal = ast.unparse(n.value).endswith('Literal')
+        return ast.Subscript(self.plain(n.value), n.slice if is_literal else self.visit(n.slice))
+    def visit_Name(self, n):
+        more = generics.get(n.id) if self.mod.imports.get(n.id, ('',))[0] not in modules else None
+        res = self.plain(n)
+        return res if not more else expr(ast.unparse(res) + more.replace('Any', self.stub.any))
 
-def collect_class(c):
-    "What stands in the body of a class"
-    for n in c.node.body:
-        if isinstance(n, ast.FunctionDef): add_method(c, n, c.mod)
-        elif isinstance(n, ast.AnnAssign): add_attr(c, n.target.id, n.annotation, c.mod, c.mod.comments.get(n.lineno, '') if alone(n, c.node) else '', declared=True)
-        elif isinstance(n, ast.Assign):
-            for k,v in pairs(n):
-                if not isinstance(k, ast.Name): continue
-                if isinstance(v, ast.Name) and v.id in c.methods: c.methods[k.id] = [v.id]
-                else: add_attr(c, k.id, value_type(v, {}, c.mod), c.mod)
+class Stub:
+    "The stub of one module: what is imported in it, and what else it says"
+    def __init__(self, mod):
+        self.mod,self.bound,self.body = mod,{},[]
+        self.shadow = set()   # names of the class that is written, which hide others
+    @property
+    def any(self): return self.name('Any', no_module)
 
-def alone(n, node): return sum(o.lineno==n.lineno for o in node.body)==1
+    def name(self, name, mod):
+        "What `name` of module `mod` is called in this stub; it is imported where that is needed"
+        home = origin(name, mod)
+        mine = home==(self.mod.name, home[1]) and home[1] in self.mod.defs
+        if home==('builtins', ''):
+            if name not in self.shadow and name not in self.mod.defs: return name
+            self.bound['builtins'] = home
+            return f'builtins.{name}'
+        if mine and name not in self.shadow: return name
+        def is_free(k): return k not in self.shadow and self.bound.get(k, home)==home and k not in self.mod.defs
+        while not is_free(name): name = '_'+name
+        if not mine: self.bound[name] = home
+        elif f'{name} = {home[1]}' not in self.body: self.body.append(f'{name} = {home[1]}')
+        return name
 
-def add_attr(c, name, t, mod, doc='', declared=False):
-    if declared or name not in c.attrs: c.attrs[name] = [t, mod, doc, declared]
-    elif not c.attrs[name][3]: 
-        old = c.attrs[name]
-        old[0] = union(old[0], t) if old[1] is mod else expr('Any')
+    def type(self, t, mod, result=False):
+        "An annotation, as text; a `result` is what is given or kept, not taken"
+        t = Names(self, mod, result).visit(copy.deepcopy(t))
+        return ast.unparse(ast.fix_missing_locations(t)).replace(' | ', '|')
 
-def add_method(c, f, mod, kind=''):
-    if f.name in ('__getattr__','__setattr__','__delattr__','__dir__'): return   # they accept every name
-    again = any(re.search(r'\.(setter|deleter)$', d) for d in decorators(f)) or (is_patched(f) and 'set_prop' in patch_kw(f))
-    c.methods.setdefault(f.name, [])
-    c.methods[f.name] = c.methods[f.name] + [(f, mod, kind)] if again else [(f, mod, kind)]
+    def default(self, v, mod):
+        "The default of a parameter, as text; `...` where it is long or computed"
+        if isinstance(v, ast.Name): return self.name(v.id, mod)
+        kinds = ast.Constant,ast.Tuple,ast.List,ast.UnaryOp,ast.unaryop,ast.Load
+        simple = all(isinstance(n, kinds) for n in ast.walk(v))
+        return s if simple and len(s := ast.unparse(v))<40 else '...'
 
-def collect_attributes(c):
-    "What the methods of a class assign to `self`"
-    for f,mod,_ in [m for ms in c.methods.values() for m in ms if isinstance(m, tuple)]:
-        if not f.args.args or 'staticmethod' in decorators(f): continue
-        me,params = f.args.args[0].arg,param_types(f)
-        for n in ast.walk(f):
-            if isinstance(n, (ast.Assign,ast.AnnAssign,ast.AugAssign)):
-                for k,v in pairs(n):
-                    if is_attr(k, me): assign(c, k.attr, n.annotation if isinstance(n, ast.AnnAssign) else value_type(v, params, mod) , mod, n)
-            elif isinstance(n, ast.For) and is_attr(n.target, me):
-                assign(c, n.target.attr, expr('int') if ast.unparse(n.iter).startswith('range(') else expr('Any'), mod, n)
-            elif isinstance(n, ast.withitem) and n.optional_vars is not None and is_attr(n.optional_vars, me): assign(c, n.optional_vars.attr, expr('Any'), mod, n)
-            elif isinstance(n, ast.Call) and ast.unparse(n.func)=='store_attr' and f.name=='__init__':
-                names = n.args[0].value.split(',') if n.args else [p for p in params]
-                for k in names: assign(c, k.strip(), params.get(k.strip(), expr('Any')), mod, n)
+    def params(self, f, mod, bare):
+        "The parameters of a function, each as text; the first without a type if it is `bare`"
+        a,res = f.args,[]
+        def one(p, d=None, star=''):
+            home = getattr(p, 'mod', mod)
+            default = '' if d is None else f' = {self.default(d, home)}'
+            return f'{star}{p.arg}: {self.type(param_type(p, d), home)}{default}'
+        named,n_plain = with_defaults(f),len(a.posonlyargs)+len(a.args)
+        for i,(p,d) in enumerate(named[:n_plain], 1):
+            res.append(p.arg if bare and i==1 else one(p, d))
+            if i==len(a.posonlyargs): res.append('/')
+        if a.vararg: res.append(one(a.vararg, star='*'))
+        elif a.kwonlyargs: res.append('*')
+        return res + [one(p, d) for p,d in named[n_plain:]] + ([one(a.kwarg, star='**')] if a.kwarg else [])
 
-def is_attr(k, me): return isinstance(k, ast.Attribute) and isinstance(k.value, ast.Name) and k.value.id==me
-def assign(c, name, t, mod, n):
-    if isinstance(n, ast.AugAssign): return
-    if any(name in o.methods for o in c.mro()) and not any(name in o.attrs for o in c.mro()): return
-    if any(name in b.attrs for b in c.mro()[1:]): return   # a base class has declared it
-    add_attr(c, name, t, mod)
+    def decorators(self, f, mod, kind):
+        "The decorators that a type checker has to know of"
+        for d in decorators(f):
+            if re.fullmatch(r'property|staticmethod|classmethod|contextmanager|overload|\w+\.(setter|deleter)', d):
+                yield '@' + (self.name(d, mod) if d in mod.imports else d)
+        kw = patch_kw(f)
+        if 'as_prop' in kw: yield '@property'
+        if 'set_prop' in kw: yield f'@{f.name}.setter'
+        if 'cls_method' in kw or kind=='either': yield '@classmethod'
+        if 'static_method' in kw: yield '@staticmethod'
 
-def param_types(f):
-    a,res = f.args,{}
-    plain = [*a.posonlyargs, *a.args]
-    for p,d in [*zip(plain, [None]*(len(plain)-len(a.defaults)) + a.defaults), *zip(a.kwonlyargs, a.kw_defaults)][1:]:
-        t = p.annotation
-        if t is None: t = constant_type(d) if isinstance(d, ast.Constant) and type(d.value) in (bool,str,float) else expr('Any')
-        res[p.arg] = union(t, d) if isinstance(d, ast.Constant) and d.value is None else t
-    return res
+    def returns(self, f, mod, is_method):
+        "The type of a function's result: what it says, except where it returns the object itself"
+        own,said = return_type(f),f.returns and ast.unparse(f.returns)
+        if ast.unparse(own) in ('Self','Iterator[Self]') and is_method: said = None
+        if 'contextmanager' in decorators(f) and not re.search('Iterator|Generator', said or ''): said = None
+        res = self.type(f.returns if said else own, mod, result=True)
+        return res if is_method else re.sub(r'\bSelf\b', 'Any', res)
 
-def find_class(mod, name):
-    home = (mod.name, name) if name in mod.defs else mod.imports.get(name)
-    while home and home not in classes and home[0] in modules and home[1] in modules[home[0]].imports: home = modules[home[0]].imports[home[1]]
-    return classes.get(home)
+    def function(self, f, mod, indent='', kind='', doc=''):
+        "The stub of a function (`kind` is 'function') or method"
+        if 'delegates' in decorators(f): f = expand(f, mod)
+        is_method = kind!='function'
+        bare = is_method and not ('static_method' in patch_kw(f) or 'staticmethod' in decorators(f))
+        params,ret = self.params(f, mod, bare),self.returns(f, mod, is_method)
+        sig = f"def {f.name}({', '.join(params)}) -> {ret}:"
+        if len(indent+sig)>width:
+            sig = f'def {f.name}(\n' + ''.join(f'{indent}    {p},\n' for p in params) + f'{indent}) -> {ret}:'
+        res = '\n'.join(indent+l for l in (*self.decorators(f, mod, kind), sig))
+        text = describe(f, mod, doc)
+        return f'{res}\n{docstring(text, indent+"    ")}\n{indent}    ...' if text else f'{res} ...'
 
-def patches(mod):
-    "Functions that are methods of a class: by `@patch`, or by assignment to it"
-    for n in mod.stmts:
-        if is_patched(n):
-            t = n.args.args[0].annotation
-            while isinstance(t, ast.BinOp): yield find_class(mod, ast.unparse(t.right)),n,''; t = t.left
-            name = ast.literal_eval(t) if isinstance(t, ast.Constant) else ast.unparse(t)
-            yield find_class(mod, name),n,''
-        elif isinstance(n, ast.Assign):
-            for k,v in pairs(n):
-                if not (isinstance(k, ast.Attribute) and isinstance(k.value, ast.Name) and (c := find_class(mod, k.value.id))): continue
-                f = mod.defs.get(ast.unparse(v)) if v is not None else None
-                if isinstance(f, ast.FunctionDef):
-                    f = copy.copy(f); f.name = k.attr
-                    yield c,f,'either' if 'either' in decorators(f) else ''
-                elif isinstance(v, ast.Attribute) and ast.unparse(v.value)==c.node.name: c.methods.setdefault(k.attr, [v.attr])
-                elif not c.has(k.attr): add_attr(c, k.attr, expr('Any') if isinstance(v, ast.Constant) and v.value is None else value_type(v, {}, mod), mod)
+    def kept_type(self, a): return self.type(expr('Any') if is_none(a.type) else a.type, a.mod, result=True)
+    def attribute(self, name, a, indent='    ', value=''):
+        "The stub of an attribute or a constant"
+        return f'{indent}{name}: {self.kept_type(a)}{value}' + (f'\n{docstring(a.doc, indent)}' if a.doc else '')
 
-# -- the Learner, its callbacks, the events
+    def read_only(self, name, a):
+        "The stub of an attribute that must not be assigned"
+        res = f'    @property\n    def {name}(self) -> {self.kept_type(a)}:'
+        return f'{res}\n{docstring(a.doc, "        ")}\n        ...' if a.doc else f'{res} ...'
 
-def events():
-    "Every event and what it is for: those of the table, and those that modules register or give another name"
-    res = {}
-    for mod in modules.values():
-        for n in ast.walk(mod.tree):
-            if isinstance(n, ast.Call) and ast.unparse(n.func)=='Events' and n.args and isinstance(n.args[0], ast.Constant):
-                for line in n.args[0].value.strip('\n').splitlines():
-                    name,_,doc = line.strip().partition(' ')
-                    res[name] = doc.strip()
-    if not res: raise ValueError(f'no module of {lib} makes `Events("""…""")`: how are the events declared now?')
-    for mod in modules.values():
-        for n in mod.stmts:
-            if isinstance(n, ast.Expr) and isinstance(n.value, ast.Call) and ast.unparse(n.value.func) in ('event.register','event.alias'):
-                f,(name,*rest) = n.value.func.attr,[ast.literal_eval(a) for a in n.value.args]
-                res.setdefault(name, f'another name of `{rest[0]}`' if f=='alias' else rest[0] if rest else '')
-    return res
+    def handler(self, name, doc):
+        "The stub of the method for an event, which every signature overrides"
+        sig = f'    def {name}(self, *args: {self.any}, **kwargs: {self.any}) -> {self.any}:\n'
+        return sig + docstring(f'Event: {doc}' if doc else f'Event `{name}`', '        ') + '\n        ...'
 
-def callbacks():
-    "The callbacks of the library by their name on a Learner"
-    for c in classes.values():
-        if c.node.name=='Callback' or not any(b.node.name=='Callback' for b in c.mro()): continue
-        if c.node.name not in (c.mod.all or ()): continue
-        own = [n for b in c.mro()[:-1] for n in b.node.body if getattr(n, 'name', None)=='name']
-        if own: continue   # computed for each instance
-        fixed = [v for n in c.node.body if isinstance(n, ast.Assign) for k,v in pairs(n) if ast.unparse(k)=='name']
-        name = ast.literal_eval(fixed[0]) if fixed else snake(re.sub('Callback$', '', c.node.name))
-        yield name,c
+    def class_head(self, c):
+        "Decorators, name and bases of a class"
+        for d in c.node.decorator_list:
+            name = ast.unparse(d.func if isinstance(d, ast.Call) else d)
+            if name not in ('dataclass','total_ordering'): continue
+            given = f"({', '.join(map(ast.unparse, d.keywords))})" if isinstance(d, ast.Call) else ''
+            yield f'@{self.name(name, c.mod)}{given}'
+        bases = [self.type(b, c.mod, result=True) for b in c.node.bases if ast.unparse(b)!='GetAttr']
+        bases += [f'{k.arg}={self.type(k.value, c.mod)}' for k in c.node.keywords]
+        yield f'class {c.name}' + (f"({', '.join(bases)})" if bases else '') + ':'
 
-def public(names): return [n for n in names if not n.startswith('_')]
+    def fields(self, c, lines):
+        "The attributes of a class; of an enum with their values, of a dataclass with `...` for a default"
+        is_enum,is_data = 'Enum' in lines[-1],'NamedTuple' in lines[-1] or any('dataclass' in l for l in lines)
+        assigned = [n for n in c.node.body if isinstance(n, (ast.Assign,ast.AnnAssign))]
+        values = {ast.unparse(k):v for n in assigned for k,v in pairs(n)}
+        for name,a in c.attrs.items():
+            v = values.get(name)
+            if name in c.methods or name=='_default' or name.startswith('__'): continue
+            elif is_enum and v is not None: yield f'    {name} = {self.default(v, c.mod)}'
+            else: yield self.attribute(name, a, value=' = ...' if is_data and v is not None else '')
 
-def complete_learner(learner, callback):
-    "The attributes of the Learner and of callbacks that others assign, and those that hold callbacks"
-    for mod in modules.values():
-        for n in ast.walk(mod.tree):
-            if not isinstance(n, ast.Assign): continue
-            for k,_ in pairs(n):
-                if not isinstance(k, ast.Attribute) or k.attr[0]=='_': continue
-                c = {'learn':learner, 'self.learn':learner, 'cb':callback}.get(ast.unparse(k.value))
-                if c is not None and not c.has(k.attr): add_attr(c, k.attr, expr('Any'), mod)
-    delegated = {n:None for c in reversed(learner.mro()) for n in public(c.attrs)}
-    props = {n:f[0] for c in learner.mro() for n,f in c.methods.items() if isinstance(f[0], tuple) and n[0]!='_' and
-             ('property' in decorators(f[0][0]) or (is_patched(f[0][0]) and 'as_prop' in patch_kw(f[0][0])))}
-    init = learner.methods['__init__'][0][0]
-    default = {n.id for n in ast.walk(init) if isinstance(n, ast.Name)}
-    for name,c in sorted(callbacks(), key=lambda o: o[1].node.name not in default):
-        if learner.has(name): continue
-        add_attr(learner, name, expr(c.node.name), c.mod, f'The `{c.node.name}`, if it is among the callbacks')
-        if c.node.name in default: delegated[name] = None
-    for name in [*delegated, *props]:
-        if callback.has(name): continue
-        t,mod,doc = learner_attr(learner, name, props)
-        callback.delegated[name] = (t, mod, doc)
+    def method(self, c, name, ms, doc):
+        "The stubs of a method, or of a property and its setter"
+        if isinstance(ms, str): return [f'    {name} = {ms}'] if ms in c.methods else []
+        # Editors show the docstring of `__init__` or that of the class: the former begins with the latter
+        def class_doc(m): return doc if m.f.name=='__init__' and 'Args:' in describe(m.f, m.mod) else ''
+        return [self.function(m.f, m.mod, '    ', m.kind, class_doc(m)) for m in ms]
 
-def learner_attr(learner, name, props):
-    if name in props:
-        f,mod,_ = props[name]
-        return f.returns or return_type(f),mod,ast.get_docstring(f)
-    t,mod,doc,_ = next(c.attrs[name] for c in learner.mro() if name in c.attrs)
-    return (expr('Any') if ast.unparse(t)=='None' else t),mod,doc
+    def klass(self, c):
+        "The stub of a class"
+        lines,doc = [*self.class_head(c)],ast.get_docstring(c.node) or ''
+        self.shadow = {*c.methods, *c.attrs, *c.delegated, *c.events}
+        body = [docstring(doc, '    ')] if doc else []
+        if c.name=='Events': body += [self.attribute(k, Attr(expr('str'), no_module, d)) for k,d in c.events.items()]
+        body += [*self.fields(c, lines), *(self.read_only(n, a) for n,a in c.delegated.items())]
+        for name,ms in c.methods.items(): body += self.method(c, name, ms, doc)
+        if c.name=='Callback': body += [self.handler(k, d) for k,d in c.events.items()]
+        self.shadow = set()
+        return '\n'.join([*lines, *body]) if body else '\n'.join(lines) + ' ...'
+
+    def constant(self, n, k, v):
+        "The stub of a name that a module assigns"
+        what = ast.unparse(v.func) if isinstance(v, ast.Call) else ''
+        if isinstance(n, ast.AnnAssign): return self.attribute(k, Attr(n.annotation, self.mod), '')
+        of = self.mod.defs.get(v.id) if isinstance(v, ast.Name) else None
+        if isinstance(of, (ast.ClassDef,ast.FunctionDef)): return f'{k} = {v.id}'
+        if what in ('namedtuple','TypeVar','NewType'): self.name(what, self.mod); return f'{k} = {ast.unparse(v)}'
+        return self.attribute(k, Attr(value_type(v, {}, self.mod), self.mod), '')
+
+    def passed_on(self):
+        "The imports of a module that gives what others have: `from x import a as a` says so"
+        given = set()
+        for m in self.mod.stars:
+            if m not in modules: yield f'from {m} import *'; continue
+            new = sorted({*(modules[m].all or ())} - given)
+            given.update(new)
+            if new: yield f'from {self.relative(m)} import ' + ', '.join(f'{n} as {n}' for n in new)
+        for n,(m,a) in self.mod.imports.items():
+            if n[0]=='_' or n in given: continue
+            start = f'from {self.relative(m)} import {a}' if a else f'import {m}'
+            if a in ('', n): yield f'{start} as {n}'
+            else: yield f'{start} as _{n}'; yield f'{n} = _{n}'
+
+    def exports(self):
+        "`__all__`, or what is given besides"
+        mod = self.mod
+        if mod.stars or mod.all is None: return [*map(wrap_import, self.passed_on())]
+        for n in mod.all:
+            if n not in mod.defs: self.name(n, mod)
+        if not mod.all: return []
+        return [textwrap.fill(f"__all__ = [{', '.join(map(repr, mod.all))}]", width, subsequent_indent=' '*11)]
+
+    def definitions(self):
+        "The classes, functions and constants of the module"
+        seen = {'__all__','_all_'}
+        for n in self.mod.stmts:
+            if isinstance(n, ast.ClassDef): yield self.klass(classes[self.mod.name, n.name])
+            elif isinstance(n, ast.FunctionDef) and not is_patched(n): yield self.function(n, self.mod, kind='function')
+            elif isinstance(n, (ast.Assign,ast.AnnAssign)):
+                for k,v in [(k.id,v) for k,v in pairs(n) if isinstance(k, ast.Name) and k.id not in seen]:
+                    seen.add(k)
+                    yield self.constant(n, k, v)
+
+    def relative(self, m):
+        "A module as this one imports it"
+        if m.split('.')[0]!=lib: return m
+        here,there,k = self.mod.name.split('.')[:None if self.mod.is_pkg else -1],m.split('.'),0
+        while k<min(len(here), len(there)) and here[k]==there[k]: k += 1
+        return '.'*(len(here)-k+1) + '.'.join(there[k:])
+
+    def import_lines(self):
+        names,plain = {},[]
+        for n,(m,a) in self.bound.items():
+            if a: names.setdefault(m, []).append(a if a==n else f'{a} as {n}')
+            else: plain.append(f'import {m}' if a=='' else f'import {m} as {n}')
+        froms = [f"from {self.relative(m)} import {', '.join(sorted(ns))}" for m,ns in sorted(names.items())]
+        return sorted(plain) + [*map(wrap_import, froms)]
+
+    def text(self):
+        "The whole stub"
+        doc = ast.get_docstring(self.mod.tree)
+        parts = [*self.exports(), *self.definitions()]   # these find what is to be imported
+        start = [docstring(doc, '')] if doc else []
+        return head + '\n'.join([*start, *self.import_lines(), '', *parts, *self.body]).rstrip() + '\n'
 
 # -- all together
-
-helpers = dict(Any=('typing','Any'), Self=('typing','Self'), Iterator=('collections.abc','Iterator'))
-class no_module: name,defs,imports = '',{},{}
-
-def class_stub(stub, c):
-    n,stub.shadow = c.node,set()
-    bases = [b for b in n.bases if not (ast.unparse(b).split('.')[-1]=='GetAttr')]
-    bs = [stub.type(b, c.mod, result=True) for b in bases] + [f'{k.arg}={stub.type(k.value, c.mod)}' for k in n.keywords]
-    lines = [f'@{stub.name(ast.unparse(d.func if isinstance(d, ast.Call) else d), c.mod)}' + (f"({', '.join(map(ast.unparse, d.keywords))})" if isinstance(d, ast.Call) else '')
-             for d in n.decorator_list if ast.unparse(d).startswith(('dataclass','total_ordering'))]
-    lines.append(f"class {n.name}" + (f"({', '.join(bs)})" if bs else '') + ':')
-    doc,inside = ast.get_docstring(n),[]
-    stub.shadow = ({*c.methods} | {*c.attrs} | {*getattr(c, 'delegated', ())} | {*getattr(c, 'extra', ())})
-    if getattr(c, 'extra', None) and n.name=='Events': inside += [stub.attribute(k, expr('str'), no_module, d) for k,d in c.extra.items()]
-    is_enum,fields = 'Enum' in ' '.join(bs),any('dataclass' in l for l in lines) or 'NamedTuple' in bs
-    values = {k.id:v for o in n.body if isinstance(o, (ast.Assign,ast.AnnAssign)) for k,v in pairs(o) if isinstance(k, ast.Name)}
-    for name,(t,mod,d,_) in c.attrs.items():
-        if name in c.methods or name=='_default' or name.startswith('__'): continue
-        if is_enum and name in values: inside.append(f'    {name} = {stub.default(values[name], mod)}'); continue
-        value = ' = ...' if fields and values.get(name) is not None else ''
-        inside.append(stub.attribute(name, expr('Any') if ast.unparse(t)=='None' else t, mod, d, value=value))
-    for name,(t,mod,d) in getattr(c, 'delegated', {}).items():
-        inside.append(f'    @property\n    def {name}(self) -> {stub.type(t, mod, result=True)}:' + (f'\n{docstring(d, "        ")}\n        ...' if d else ' ...'))
-    for name,fs in c.methods.items():
-        for f in fs:
-            if isinstance(f, str):
-                if f in c.methods: inside.append(f'    {name} = {f}')
-            else: inside.append(stub.function(f[0], f[1], '    ', f[2], doc if f[0].name=='__init__' and params_told(f[0], f[1]) else None))
-    if n.name=='Callback':
-        for k,d in c.extra.items():
-            inside.append(f"    def {k}(self, *args: {stub.name('Any', no_module)}, **kwargs: {stub.name('Any', no_module)}) -> {stub.name('Any', no_module)}:\n"
-                          + docstring(f'Event: {d}' if d else f'Event `{k}`', '        ') + '\n        ...')
-    stub.shadow = set()
-    if not doc and not inside: return '\n'.join(lines) + ' ...'
-    return '\n'.join(lines + ([docstring(doc, '    ')] if doc else []) + inside)
-
-def params_told(f, mod): return 'Args:' in describe(f, mod)
-
-def module_stub(mod):
-    stub,parts = Stub(mod),[]
-    doc = ast.get_docstring(mod.tree)
-    exports = mod.all
-    if mod.stars or exports is None:   # a module that gives what others have: each name, or all of a module outside
-        given = set()
-        for m in mod.stars:
-            if m not in modules: parts.append(f'from {m} import *'); continue
-            new = sorted({*(modules[m].all or ())} - given)
-            if new: parts.append(wrap_import(f'from {stub.relative(m)} import ' + ', '.join(f'{n} as {n}' for n in new)))
-            given.update(new)
-        for n,(m,a) in mod.imports.items():
-            if n[0]=='_' or n in given: continue
-            if a==n or a=='': parts.append(f'from {stub.relative(m)} import {n} as {n}' if a else f'import {m} as {n}')
-            else: parts.append((f'from {stub.relative(m)} import {a} as _{n}' if a else f'import {m} as _{n}') + f'\n{n} = _{n}')
-    elif exports: parts.append('__all__ = [' + textwrap.fill(', '.join(map(repr, exports)), width-12, subsequent_indent='           ') + ']')
-    for n in exports or ():
-        if n not in mod.defs and n in mod.imports: stub.name(n, mod)
-    seen = set()
-    for n in mod.stmts:
-        if isinstance(n, ast.ClassDef): parts.append(class_stub(stub, classes[mod.name, n.name]))
-        elif isinstance(n, ast.FunctionDef):
-            if not is_patched(n): parts.append(stub.function(n, mod, kind='function'))
-        elif isinstance(n, (ast.Assign,ast.AnnAssign)):
-            for k,v in pairs(n):
-                if not isinstance(k, ast.Name) or k.id in seen or k.id in ('__all__','_all_'): continue
-                seen.add(k.id)
-                if isinstance(n, ast.AnnAssign): parts.append(stub.attribute(k.id, n.annotation, mod, indent=''))
-                elif isinstance(v, ast.Name) and isinstance(mod.defs.get(v.id), (ast.ClassDef,ast.FunctionDef)): parts.append(f'{k.id} = {v.id}')
-                elif isinstance(v, ast.Call) and ast.unparse(v.func).split('.')[-1] in ('namedtuple','TypeVar','NewType','ParamSpec'):
-                    stub.name(ast.unparse(v.func).split('.')[0], mod); parts.append(f'{k.id} = {ast.unparse(v)}')
-                else: parts.append(stub.attribute(k.id, value_type(v, {}, mod), mod, indent=''))
-    text = head + (f'{docstring(doc, "")}\n' if doc else '')
-    return text + '\n'.join([*stub.import_lines(), '', *stub.body, *parts]).rstrip() + '\n'
 
 def build(at=root):
     "The stubs of the library under `at`: texts by path"
     global modules,classes
-    modules,classes = {},{}
-    for p in sorted((at/lib).rglob('*.py')):
-        if p.name!='_modidx.py': m = Module(p, at); modules[m.name] = m
-    for m in modules.values():
-        for n in m.stmts:
-            if isinstance(n, ast.ClassDef): classes[m.name, n.name] = Class(n, m)
-    for c in classes.values(): collect_class(c)
-    for m in modules.values():
-        for c,f,kind in patches(m):
-            if c is not None: add_method(c, f, m, kind)
-    done = set()
-    def attributes(c):   # base classes first: what they declare is not declared again
-        if id(c) in done: return
-        done.add(id(c))
-        for b in c.bases(): attributes(b)
-        collect_attributes(c)
-    for c in classes.values(): attributes(c)
-    learner,callback,table = (next(c for (_,n),c in classes.items() if n==k) for k in ('Learner','Callback','Events'))
-    callback.delegated,callback.extra,table.extra = {},{},events()
-    name = callback.methods.pop('name')[0][0]   # as a property no subclass could assign it
-    callback.attrs['name'] = [expr('str'), callback.mod, ast.get_docstring(name), True]
-    callback.attrs['learn'] = [expr('Learner'), learner.mod, 'The Learner that it belongs to', True]
-    complete_learner(learner, callback)
-    callback.extra = {k:d for k,d in table.extra.items() if not callback.has(k)}
-    res = {m.path.with_suffix('.pyi'):module_stub(m) for m in modules.values()}
-    res[Path(lib)/'_fastcore.pyi'] = head + '"""The classes of fastcore that the library gives, with types"""' + typed_stub
-    return {**res, Path(lib)/'py.typed':''}
+    found = [Module(p, at) for p in sorted((at/lib).rglob('*.py')) if p.name!='_modidx.py']
+    modules = {m.name:m for m in found}
+    classes = {(m.name, n.name):Class(n, m) for m in found for n in m.stmts if isinstance(n, ast.ClassDef)}
+    for c in classes.values(): read_body(c)
+    for m in found: read_patches(m)
+    for c in sorted(classes.values(), key=lambda c: len(c.mro())): read_attributes(c)   # base classes first
+    complete(*(next(c for c in classes.values() if c.name==k) for k in ('Learner','Callback','Events')))
+    fastcore = head + '"""The classes of fastcore that the library gives, with types"""' + typed_stub
+    stubs = {m.path.with_suffix('.pyi'):Stub(m).text() for m in found}
+    return {**stubs, Path(lib)/'_fastcore.pyi':fastcore, Path(lib)/'py.typed':''}
 
 def write(to=root, at=root):
     "Write the stubs under `to`; those of modules that are gone go too"
