@@ -3,11 +3,10 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
-__all__ = ['event', 'CancelBatchException', 'CancelBackwardException', 'CancelStepException',
-           'CancelZeroGradException', 'CancelTrainException', 'CancelValidException',
-           'CancelEpochException', 'CancelFitException', 'nearest', 'Events', 'Cancel', 'CancelBatch',
-           'CancelBackward', 'CancelStep', 'CancelZeroGrad', 'CancelTrain', 'CancelValid', 'CancelEpoch',
-           'CancelFit', 'cancel_types', 'cancelled', 'taken']
+__all__ = ['event', 'CancelBatchException', 'CancelBackwardException', 'CancelStepException', 'CancelZeroGradException',
+           'CancelTrainException', 'CancelValidException', 'CancelEpochException', 'CancelFitException', 'nearest',
+           'Events', 'Cancel', 'CancelBatch', 'CancelBackward', 'CancelStep', 'CancelZeroGrad', 'CancelTrain',
+           'CancelValid', 'CancelEpoch', 'CancelFit', 'cancel_types', 'cancelled', 'taken']
 def nearest(name: str, known: Any) -> str:
     """The part of an error message that proposes the name which was probably meant"""
     ...

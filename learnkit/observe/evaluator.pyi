@@ -36,7 +36,7 @@ class Evaluator(EveryCallback):
     history: History
     metrics: Any
     when_better: Any
-    evaluators: list[Any]|tuple[Any, ...]
+    evaluators: tuple[Any, ...]|list[Any]
     requested: list[Any]
     def __init__(self, name: str, dl: Any, metrics: Any = None, every: Any = '1ep', when_better: Any = None) -> None:
         """Evaluates a loader of its own, with its own metrics, on its own schedule; `history` has the results

@@ -4,8 +4,8 @@ import torch
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-__all__ = ['SchedLin', 'SchedCos', 'SchedNo', 'sched_lin', 'sched_cos', 'sched_no', 'sched_exp', 'annealer',
-           'SchedExp', 'SchedPoly', 'combine_scheds', 'combined_cos', 'plot_hypers', 'plot_scheds']
+__all__ = ['SchedLin', 'SchedCos', 'SchedNo', 'sched_lin', 'sched_cos', 'sched_no', 'sched_exp', 'annealer', 'SchedExp',
+           'SchedPoly', 'combine_scheds', 'combined_cos', 'plot_hypers', 'plot_scheds']
 def sched_lin(start: float|torch.Tensor, end: float|torch.Tensor, pos: float) -> float|torch.Tensor:
     """Linear interpolation between `start` and `end`
 
