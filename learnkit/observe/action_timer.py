@@ -96,7 +96,7 @@ class ActionTimer:
     ) -> None:
         "Count the time from now on for `event`; time its scope too, such as a batch, if it begins one"
         if self.action is not None and self.action.kind=='loop': self.loop_action = self.action
-        scope = event.removeprefix('before_') if event.startswith('before_') else None
+        scope = event.removeprefix('before_') if event.startswith('before_') else ''
         self.phase = _phases.get(scope, self.phase)
         self.switch(Action(self.phase, 'event', event))
         if scope in _scopes: self.scopes.append((scope, self.since))

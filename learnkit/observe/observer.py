@@ -16,7 +16,7 @@ from ..history import History
 
 # %% ../../nbs/630_observe.observer.ipynb #1a6c09d4
 def stack_scalars(
-    values:list # tensors of one element each; they may be on several devices, as the parts of a model may
+    values:list|tuple # tensors of one element each; they may be on several devices, as the parts of a model may
 ) -> torch.Tensor: # of shape (len(values),)
     "Return one tensor of all `values`, on the device of the first"
     return torch.stack([v.to(values[0].device, non_blocking=True) for v in values])

@@ -6,7 +6,7 @@ from ..history import History
 from typing import Any
 
 __all__ = ['Observer', 'LossMonitor', 'LRMonitor']
-def stack_scalars(values: list[Any]) -> torch.Tensor:
+def stack_scalars(values: list[Any]|tuple[Any, ...]) -> torch.Tensor:
     """Return one tensor of all `values`, on the device of the first
 
     Args:

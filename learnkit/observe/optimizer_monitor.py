@@ -17,12 +17,13 @@ from .observer import Observer, stack_scalars
 class OptimizerMonitor(Observer):
     "Logs norms of gradients, weights and updates, and the ratio of update to weight (Composer's `OptimizerMonitor`)"
     saves = *Observer.saves,'due'
+    start:tuple|None = None   # what `before_step` keeps of the step that is measured
     def __init__(self,
         every:Any='10ba',     # how often; the first step is measured, then the step after each time that it is due
         per_layer:bool=True   # log each parameter too, as `grad_norm/0.weight`; False: only over all parameters
     ):
         super().__init__(every)
-        self.per_layer,self.due,self.start = per_layer,True,None   # `start`: what was kept of the step that is measured
+        self.per_layer,self.due = per_layer,True
 
     def before_fit(self):
         super().before_fit()
@@ -32,7 +33,7 @@ class OptimizerMonitor(Observer):
         if self.due: self._start_step()
     def after_cancel_step(self): self.start = None
     def after_step(self):
-        if self.start is not None: self._end_step()
+        if self.start is not None: self._end_step(*self.start)
     def cleanup(self): super().cleanup(); self.start = None
 
     @torch.no_grad()
@@ -44,8 +45,8 @@ class OptimizerMonitor(Observer):
         self.start = list(named), params, [p.clone() for p in params], _norms([p.grad for p in named.values()])
 
     @torch.no_grad()
-    def _end_step(self):
-        (names,params,old,grads),self.start,self.due = self.start,None,False
+    def _end_step(self, names, params, old, grads):
+        self.start,self.due = None,False
         norms = dict(grad_norm=grads, weight_norm=_norms(params), update_norm=_norms(torch._foreach_sub(params, old)))
         row = {k:torch.linalg.vector_norm(stack_scalars(v)) for k,v in norms.items()}
         row['update_ratio'] = row['update_norm']/row['weight_norm']

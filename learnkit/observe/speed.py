@@ -10,8 +10,6 @@ from collections import deque
 from time import perf_counter
 from typing import Any, Callable
 
-from fastcore.basics import store_attr
-
 from ..batch import find_bs
 from ..check import check_whole
 from ..control.stopwatch import Stopwatch, StopwatchCallback
@@ -28,11 +26,11 @@ class SpeedMonitor(StopwatchCallback, Observer):
         flops:float|Callable|None=None, # FLOPs of a training batch, forward and backward, or a function of the batch
         peak_flops:float|None=None      # FLOPs that all devices together could do in a second, to log `mfu`
     ):
-        check_whole('window', window, what='a number of batches')
         if peak_flops is not None and flops is None: raise ValueError(
             '`peak_flops` is compared with the operations of a batch: give these as `flops`, or leave out `peak_flops`')
         super().__init__(every)
-        store_attr('window,flops,peak_flops')
+        self.window = check_whole('window', window, what='a number of batches')
+        self.flops,self.peak_flops = flops,peak_flops
         self.watch,self.run_train = Stopwatch(),True   # every batch is counted
         self._reset()
     def _reset(self): self.marks,self.has_tokens = deque(maxlen=self.window+1),True
@@ -78,9 +76,8 @@ class RuntimeEstimator(StopwatchCallback, Observer):
         every:Any='10ba', # how often; see `Observer`
         skip:int=1        # the number of batches at the beginning to leave out of the estimate
     ):
-        check_whole('skip', skip, 0, 'a number of batches')
         super().__init__(every)
-        self.skip,self.run_train = skip,True
+        self.skip,self.run_train = check_whole('skip', skip, 0, 'a number of batches'),True
         self._reset()
 
     def _reset(self):

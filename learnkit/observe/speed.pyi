@@ -10,10 +10,10 @@ class SpeedMonitor(StopwatchCallback, Observer):
     """Logs throughput: batches, items (`samples_per_sec`), tokens and FLOPs a second (after Composer's `SpeedMonitor`)"""
     order: Any
     saves: tuple[Any, ...]
-    watch: Stopwatch
-    window: int
+    window: Any
     flops: float|Callable[..., Any]|None
     peak_flops: float|None
+    watch: Stopwatch
     marks: Any
     has_tokens: bool
     def __init__(
@@ -45,7 +45,7 @@ class RuntimeEstimator(StopwatchCallback, Observer):
     """Logs the estimated time until the end of the run, in seconds, as `remaining` (after Composer's `RuntimeEstimator`)"""
     order: Any
     saves: Any
-    skip: int
+    skip: Any
     watch: Stopwatch
     n_batches: int
     start: tuple[Any, ...]|None
