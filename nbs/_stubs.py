@@ -414,7 +414,8 @@ def add_delegated(learner, callback):
         for n,ms in c.methods.items():
             m = ms[0]
             if n[0]=='_' or isinstance(m, str) or not m.is_property: continue
-            if not (callback.has(n) or n in callback.delegated): callback.delegated[n] = Attr(m.f.returns or return_type(m.f), m.mod, ast.get_docstring(m.f) or '')
+            a = Attr(m.f.returns or return_type(m.f), m.mod, ast.get_docstring(m.f) or '')
+            if not callback.has(n): callback.delegated.setdefault(n, a)
 
 def complete(learner, callback, table):
     "What neither annotations nor assignments say of the three classes that find attributes in other ways"

@@ -171,16 +171,17 @@ def test_everything_public_can_be_imported(tmp_path):
 
 session = '''
 from learnkit import Callback, DataLoaders, Learner, event
-learn: Learner
 class C(Callback):
     def after_batch(self):
         {inside}
-{outside}'''
+def f(learn: Learner):
+    {outside}
+'''
 
-def place(inside='pass', outside=''):
+def place(inside='pass', outside='pass'):
     "A script, and the line and column (from 0) at the end of what is typed in it"
     src = session.format(inside=inside, outside=outside)
-    typed = outside or inside
+    typed = outside if inside == 'pass' else inside
     before = src[:src.rindex(typed)+len(typed)]
     return src,before.count('\n'),len(before)-before.rfind('\n')-1
 
@@ -235,14 +236,21 @@ class Server:
         while True:
             msg = self.read()
             if msg.get('id') == self.n and 'method' not in msg: return msg['result']
-            if 'id' in msg:   # it asks for settings
-                python = dict(pythonPath=sys.executable)
-                self.send(id=msg['id'], result=[python if o.get('section') == 'python' else {} for o in msg['params'].get('items', [])] if 'items' in (msg.get('params') or {}) else None)
+            self.answer(msg)
+
+    def answer(self, msg):
+        "What an editor says when the server asks it for its settings"
+        if 'id' not in msg or 'method' not in msg: return
+        python = dict(pythonPath=sys.executable)
+        items = (msg.get('params') or {}).get('items')
+        self.send(id=msg['id'], result=items and [python if o.get('section') == 'python' else {} for o in items])
 
     def open(self, src):
+        "Open a script; when the server has found its faults, it has read the settings and the script"
         self.n += 1
         uri = (self.folder/f'session{self.n}.py').as_uri()
         self.send(method='textDocument/didOpen', params=dict(textDocument=dict(uri=uri, languageId='python', version=1, text=src)))
+        while (msg := self.read()).get('method') != 'textDocument/publishDiagnostics' or msg['params']['uri'] != uri: self.answer(msg)
         return dict(uri=uri)
 
     def close(self): self.ask('shutdown'); self.send(method='exit', params=None); self.p.wait(10); self.p.stdin.close(); self.p.stdout.close()
