@@ -93,7 +93,7 @@ def accum_values(self:AccumMetric,
     preds:Tensor,   # predictions, already prepared
     targs:Tensor,   # their targets
     learn:Any=None  # the Learner, whose `to_detach` is used; None: `learnkit.process.to_detach`
-):
+) -> None:
     "Add a batch of predictions and targets"
     detach = learn.to_detach if learn else to_detach
     pair = [detach(o, cpu=False, gather=False) for o in (preds,targs)]
@@ -103,7 +103,7 @@ def accum_values(self:AccumMetric,
     if self.held>self.room: self.to_cpu()
 
 @patch
-def to_cpu(self:AccumMetric):
+def to_cpu(self:AccumMetric) -> None:
     "Move the batches that are on the device to the CPU"
     for p,t in self.waiting: self.preds.append(p.cpu()); self.targs.append(t.cpu())
     self.waiting,self.held = [],0

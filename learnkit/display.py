@@ -7,6 +7,7 @@ __all__ = ['LineDisplay']
 
 # %% ../nbs/176_display.ipynb #9a38100e
 import os, sys, time
+from typing import Any
 
 from .history import format_time
 
@@ -28,19 +29,19 @@ class LineDisplay:
 
     def epoch(self,
         i:int # number of the epoch, from 0
-    ): "An epoch begins"
+    ) -> None: "An epoch begins"
 
     def begin(self,
         what:str,   # what the bar is for, such as 'Epoch 1/3 train'
         n:int|None  # number of batches; None: unknown
-    ):
+    ) -> None:
         "Begin a progress bar, for one phase of an epoch"
         self.what,self.n,self.start = what,n,time.perf_counter()
 
     def update(self,
         i:int,                # number of batches so far
         loss:float|None=None  # shown beside the bar
-    ):
+    ) -> None:
         "Show the progress"
         if i==self.n: return
         took = time.perf_counter() - self.start
@@ -48,13 +49,13 @@ class LineDisplay:
         loss = '' if loss is None else f', loss {loss:.4f}'
         print(f"{self.what} {i}/{self.n or '?'}, {format_time(took)}{left}{loss}", flush=True)
 
-    def end(self):   "End the progress bar that began last"
-    def close(self): "End the display"
+    def end(self) -> None:   "End the progress bar that began last"
+    def close(self) -> None: "End the display"
 
     def write(self,
         line:str|list,   # a text or, with `table`, the cells of a row; the first row has the column names
         table:bool=False # is it a row of the table?
-    ):
+    ) -> None:
         "Write a line"
         print('  '.join(self.columns(line)).rstrip() if table else line, flush=True)
 
@@ -65,5 +66,12 @@ class LineDisplay:
         if self.widths is None: self.widths = [len(row[0])] + [max(len(c), 9) for c in row[1:]]
         return [c.ljust(w) for c,w in zip(row, self.widths)]
 
-    def update_graph(self, *args, **kwargs): "Do nothing: only notebooks have graphs"
-    def show_imgs   (self, *args, **kwargs): "Do nothing: only notebooks have images"
+    def update_graph(self,
+        *args:Any,    # as for `master_bar.update_graph` of fastprogress, which fastai's callbacks call
+        **kwargs:Any
+    ) -> None: "Do nothing: only notebooks have graphs"
+
+    def show_imgs(self,
+        *args:Any,    # as for `master_bar.show_imgs` of fastprogress
+        **kwargs:Any
+    ) -> None: "Do nothing: only notebooks have images"

@@ -66,8 +66,16 @@ class LineDisplay:
         """
         ...
     def update_graph(self, *args: Any, **kwargs: Any) -> None:
-        """Do nothing: only notebooks have graphs"""
+        """Do nothing: only notebooks have graphs
+
+        Args:
+            args: as for `master_bar.update_graph` of fastprogress, which fastai's callbacks call
+        """
         ...
     def show_imgs(self, *args: Any, **kwargs: Any) -> None:
-        """Do nothing: only notebooks have images"""
+        """Do nothing: only notebooks have images
+
+        Args:
+            args: as for `master_bar.show_imgs` of fastprogress
+        """
         ...

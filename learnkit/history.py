@@ -46,7 +46,7 @@ class History(list):
         return [*map(dict, self)]
     def load_state_dict(self,
         state:list # what `state_dict` returned
-    ):
+    ) -> None:
         "Replace all rows by those of `state`"
         self[:] = map(dict, state)
 

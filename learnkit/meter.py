@@ -24,7 +24,7 @@ class Meter:
 
     def reset(self,
         skip:int=0 # how many of the first metrics to leave as they are
-    ):
+    ) -> None:
         "Forget all batches"
         for m in self.metrics[skip:]: m.reset()
 
@@ -47,7 +47,7 @@ class Meter:
         return [m.state_dict() if hasattr(m, 'state_dict') else None for m in self.metrics]
     def load_state_dict(self,
         state:list # what `state_dict` returned
-    ):
+    ) -> None:
         "Continue from `state`; raises ValueError if it is of another number of metrics"
         if len(state)!=len(self.metrics): raise ValueError(
             f'the saved run computed {len(state)} values in training, the loss included, but this one would compute '

@@ -23,10 +23,10 @@ from .scalars import ScalarBuffer
 class Metric:
     "Base class of metrics: a subclass defines `reset`, `accumulate` and the property `value`"
     saves:tuple = ()   # the attributes that hold what was accumulated
-    def reset(self): "Forget all batches"
+    def reset(self) -> None: "Forget all batches"
     def accumulate(self,
         learn:Any # the Learner, after a batch
-    ):
+    ) -> None:
         "Include the current batch of `learn`"
         raise NotImplementedError(f'The metric `{type(self).__name__}` should define `accumulate(self, learn)`.')
     @property
@@ -38,14 +38,14 @@ class Metric:
         "The column in the history: the class in `snake_case`, without `Metric`"
         return class2attr(self, 'Metric')
 
-    def settle(self): "Bring what was accumulated up to date in the attributes that `saves` names"
+    def settle(self) -> None: "Bring what was accumulated up to date in the attributes that `saves` names"
     def state_dict(self) -> dict:
         "Return what was accumulated so far"
         self.settle()
         return {k:getattr(self, k) for k in self.saves}
     def load_state_dict(self,
         state:dict # what `state_dict` returned
-    ):
+    ) -> None:
         "Continue from `state`"
         self.reset()
         vars(self).update(state)
@@ -60,10 +60,10 @@ def snake_name(
 
 def add_metric_note(
     e:BaseException, # the error that a metric raised
-    metric:Metric,
+    metric:Metric,   # the metric
     pred:Any,        # the predictions that it was given
     *targs:Any       # and the targets
-):
+) -> None:
     "Add a note to `e`: which metric failed, and for which shapes"
     e.add_note(f'In the metric `{metric.name}`, for predictions {shapes(pred)} '
                f'and targets {", ".join(map(shapes, targs))}.')
@@ -89,7 +89,7 @@ class AvgMetric(Metric):
     def add(self,
         val:Any, # a number, or a tensor with one element: a mean over `n` items
         n:int    # its weight
-    ):
+    ) -> None:
         "Include `val` with weight `n`; raises ValueError if it is not one number"
         if not isinstance(val, Tensor): val = torch.tensor(float(val), dtype=torch.float64)
         if val.numel()!=1: raise ValueError(f'The metric `{self.name}` should return one number for the batch, but it '

@@ -53,6 +53,7 @@ def add_metric_note(e: BaseException, metric: Metric, pred: Any, *targs: Any) ->
 
     Args:
         e: the error that a metric raised
+        metric: the metric
         pred: the predictions that it was given
         targs: and the targets
     """

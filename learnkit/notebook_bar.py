@@ -6,13 +6,17 @@
 __all__ = ['NotebookBar']
 
 # %% ../nbs/178_notebook_bar.ipynb #61f1455a
+from typing import Any
+
 from .display import LineDisplay
 
 # %% ../nbs/178_notebook_bar.ipynb #81db44fc
 class NotebookBar(LineDisplay):
     "A progress bar for the epochs, the table, and a bar for the batches, in the output of a notebook's cell"
     pace,master,bar = .2,None,None
-    def __init__(self, n_epoch=0):
+    def __init__(self,
+        n_epoch:int=0 # epochs in the table; 0: there is no table
+    ):
         super().__init__(n_epoch)
         from fastprogress.fastprogress import master_bar
         if n_epoch: self.master = master_bar(range(n_epoch)); self.master.update(0)
@@ -49,9 +53,16 @@ class NotebookBar(LineDisplay):
         if self.master: self.master.write(line, table=table)
         else: super().write(line, table)
 
-    def update_graph(self, *args, **kwargs):
-        "Draw a graph below the bars, as `master_bar.update_graph` of fastprogress does"
+    def update_graph(self,
+        *args:Any,    # as for `master_bar.update_graph` of fastprogress
+        **kwargs:Any
+    ) -> None:
+        "Draw a graph below the bars"
         self.master.update_graph(*args, **kwargs)
-    def show_imgs(self, *args, **kwargs):
-        "Show images below the bars, as `master_bar.show_imgs` of fastprogress does"
+
+    def show_imgs(self,
+        *args:Any,    # as for `master_bar.show_imgs` of fastprogress
+        **kwargs:Any
+    ) -> None:
+        "Show images below the bars"
         self.master.show_imgs(*args, **kwargs)

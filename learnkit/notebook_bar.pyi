@@ -9,7 +9,13 @@ class NotebookBar(LineDisplay):
     pace: float
     master: Any
     bar: Any
-    def __init__(self, n_epoch: Any = 0) -> None: ...
+    def __init__(self, n_epoch: int = 0) -> None:
+        """A progress bar for the epochs, the table, and a bar for the batches, in the output of a notebook's cell
+
+        Args:
+            n_epoch: epochs in the table; 0: there is no table
+        """
+        ...
     def epoch(self, i: Any) -> None: ...
     def begin(self, what: Any, n: Any) -> None: ...
     def update(self, i: Any, loss: Any = None) -> None: ...
@@ -18,8 +24,16 @@ class NotebookBar(LineDisplay):
     def _leave_table(self, master: Any) -> Any: ...
     def write(self, line: Any, table: bool = False) -> None: ...
     def update_graph(self, *args: Any, **kwargs: Any) -> None:
-        """Draw a graph below the bars, as `master_bar.update_graph` of fastprogress does"""
+        """Draw a graph below the bars
+
+        Args:
+            args: as for `master_bar.update_graph` of fastprogress
+        """
         ...
     def show_imgs(self, *args: Any, **kwargs: Any) -> None:
-        """Show images below the bars, as `master_bar.show_imgs` of fastprogress does"""
+        """Show images below the bars
+
+        Args:
+            args: as for `master_bar.show_imgs` of fastprogress
+        """
         ...

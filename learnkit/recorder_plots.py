@@ -7,7 +7,7 @@ __all__ = ['RecorderPlots', 'group_columns']
 
 # %% ../nbs/172_recorder_plots.ipynb #c8a83922
 from math import nan
-from typing import Any
+from typing import Any, Iterable
 
 from .extras import pyplot
 
@@ -57,7 +57,9 @@ class RecorderPlots:
         for ax in axs[len(groups):]: ax.remove()
         return axs[:len(groups)]
 
-def group_columns(names):
+def group_columns(
+    names:Iterable[str] # names of columns
+) -> dict: # lists of names, by what they measure
     "Group column names by what they measure: `train_mae` and `valid_mae` belong together"
     res = {}
     for n in names: res.setdefault(n.removeprefix('train_').removeprefix('valid_'), []).append(n)

@@ -1,5 +1,6 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
 """Plot the loss curve, and the metrics of the epochs"""
+from collections.abc import Iterable
 from typing import Any
 
 __all__ = ['RecorderPlots', 'group_columns']
@@ -37,6 +38,13 @@ class RecorderPlots:
             of matplotlib axes
         """
         ...
-def group_columns(names: Any) -> Any:
-    """Group column names by what they measure: `train_mae` and `valid_mae` belong together"""
+def group_columns(names: Iterable[str]) -> dict[Any, Any]:
+    """Group column names by what they measure: `train_mae` and `valid_mae` belong together
+
+    Args:
+        names: names of columns
+
+    Returns:
+        lists of names, by what they measure
+    """
     ...

@@ -22,12 +22,12 @@ class ScalarBuffer:
 
     def append(self,
         x:Tensor # a number; of a tensor with several elements, their mean
-    ):
+    ) -> None:
         "Add `x`, without waiting for the device"
         self.new.append(x)
         if len(self.new)>=self.every: self.pack()
 
-    def pack(self):
+    def pack(self) -> None:
         "Stack the new numbers into one tensor; those on the CPU become floats, as reading them does not wait"
         new,self.new = [o.mean() if o.ndim else o for o in self.new],[]
         for self.device,ts in groupby(new, key=lambda o: o.device):

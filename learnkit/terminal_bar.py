@@ -41,7 +41,7 @@ class TerminalBar(LineDisplay):
         self.bar.on_update = self.draw
         self.bar.update(0)
 
-    def watch(self):
+    def watch(self) -> None:
         "Replace `sys.stdout` and `sys.stderr` by proxies, until `end`"
         self.out,self.active = sys.stdout,True
         if self.midline: self.out.write('\n'); self.midline = False
@@ -55,7 +55,7 @@ class TerminalBar(LineDisplay):
     def draw(self,
         i:int,   # number of batches so far
         text:str # percentage and times
-    ):
+    ) -> None:
         "Draw the bar over the previous one; not after an unfinished line of other text"
         if self.midline: return
         width = min(shutil.get_terminal_size().columns, 120) - 3   # leaves room for the ^C of an interrupt
@@ -66,7 +66,7 @@ class TerminalBar(LineDisplay):
         self._put(line.ljust(min(self.drawn, width)))
         self.drawn = len(line)
 
-    def erase(self):
+    def erase(self) -> None:
         "Leave an empty line"
         if self.drawn: self._put(' '*(self.drawn + 2) + '\r')
         self.drawn = 0

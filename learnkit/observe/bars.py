@@ -14,9 +14,11 @@ from ..terminal_bar import TerminalBar
 
 # %% ../../nbs/660_observe.bars.ipynb #7046c133
 class TqdmBar(TerminalBar):
-    "A tqdm progress bar for each phase, the rows above it"
+    "A progress bar of tqdm for each phase, the rows above it"
     bar = None
-    def __init__(self, n_epoch=0):
+    def __init__(self,
+        n_epoch:int=0 # epochs in the table; 0: there is no table
+    ):
         super().__init__(n_epoch)
         with optional_import('this progress display', 'tqdm', 'progress'): from tqdm.auto import tqdm
         self.tqdm = type('tqdm', (tqdm,), dict(monitor_interval=0))
@@ -45,9 +47,11 @@ displays['tqdm'] = TqdmBar
 
 # %% ../../nbs/660_observe.bars.ipynb #9b1eed22
 class RichBar(LineDisplay):
-    "rich progress bars for the epochs and the batches, and above them rows in which new best values are green"
+    "Progress bars of rich for the epochs and the batches; in the rows above them new best values are green"
     pace,bars,epochs,batches = .2,None,None,None
-    def __init__(self, n_epoch=0):
+    def __init__(self,
+        n_epoch:int=0 # epochs in the table; 0: there is no table
+    ):
         super().__init__(n_epoch)
         with optional_import('this progress display', 'rich', 'progress'): import rich.console, rich.progress, rich.text
         p,self.text = rich.progress,rich.text.Text

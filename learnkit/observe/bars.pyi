@@ -6,16 +6,22 @@ from typing import Any
 
 __all__ = ['TqdmBar', 'RichBar']
 class TqdmBar(TerminalBar):
-    """A tqdm progress bar for each phase, the rows above it"""
+    """A progress bar of tqdm for each phase, the rows above it"""
     bar: Any
     tqdm: Any
-    def __init__(self, n_epoch: Any = 0) -> None: ...
+    def __init__(self, n_epoch: int = 0) -> None:
+        """A progress bar of tqdm for each phase, the rows above it
+
+        Args:
+            n_epoch: epochs in the table; 0: there is no table
+        """
+        ...
     def begin(self, what: Any, n: Any) -> None: ...
     def update(self, i: Any, loss: Any = None) -> None: ...
     def erase(self) -> None: ...
     def end(self) -> None: ...
 class RichBar(LineDisplay):
-    """rich progress bars for the epochs and the batches, and above them rows in which new best values are green"""
+    """Progress bars of rich for the epochs and the batches; in the rows above them new best values are green"""
     pace: float
     bars: Any
     epochs: Any
@@ -23,7 +29,13 @@ class RichBar(LineDisplay):
     text: Any
     head: Any
     best: dict[Any, Any]
-    def __init__(self, n_epoch: Any = 0) -> None: ...
+    def __init__(self, n_epoch: int = 0) -> None:
+        """Progress bars of rich for the epochs and the batches; in the rows above them new best values are green
+
+        Args:
+            n_epoch: epochs in the table; 0: there is no table
+        """
+        ...
     def epoch(self, i: Any) -> None: ...
     def begin(self, what: Any, n: Any) -> None: ...
     def update(self, i: Any, loss: Any = None) -> None: ...
