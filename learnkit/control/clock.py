@@ -8,7 +8,6 @@ __all__ = ['Timestamp', 'Clock']
 # %% ../../nbs/525_control.clock.ipynb #2569c4e5
 from dataclasses import dataclass
 from functools import total_ordering
-from typing import Any
 
 from fastcore.basics import patch
 

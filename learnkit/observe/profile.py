@@ -12,7 +12,7 @@ from typing import Callable
 
 from fastcore.basics import patch
 
-from .action_timer import Action, ActionTimer, loop_actions
+from .action_timer import ActionTimer, loop_actions
 from .trace import chrome_trace
 from ..history import History
 
