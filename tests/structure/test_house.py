@@ -1,12 +1,10 @@
 """The rules of the house, which CONTRIBUTING.md states: imports go down, each name comes from the module that defines it, a
 module is short enough for one reading, every public name says what it does and what its parameters are.
 
-Each check lists the faults of the tree as pairs: where, and what. Its test wants none, except for as many in a place as
-`recorded` says: these are from before there were checks, and must only become fewer. `python tests/structure/test_house.py`
-prints what there is now, to be put in its place; with the name of a check, or part of a path, it lists the faults.
+Each check lists the faults of the tree as pairs: where, and what. Its test wants none, or no more than `still` says. To see how
+many there are: `python tests/structure/test_house.py`; with the name of a check or part of a path, it lists these.
 """
-import ast, json, re, sys, textwrap
-from collections import Counter
+import ast, json, re, sys
 from pathlib import Path
 import pytest
 
@@ -168,77 +166,14 @@ checks = dict(upward=upward, borrowed=borrowed, long_modules=long_modules, long_
 
 # -- what is recorded, and the tests
 
-recorded = dict(
-    upward=(
-        'control.batch_events 1, feed.limit 1'),
-    borrowed=(
-        'learner 1, optimizer 6'),
-    long_modules=(
-        'dispatcher 3, feed.order 32, gather 7, learner 75, loop 20, observe.interpret 29, optim.lr_find 10, '
-        'optimizer 100, progress 40, recorder 98, recovery.checkpoint 20, recovery.nonfinite 53, speed.fused '
-        '87'),
-    long_lines=(
-        'learnkit/arrays.py 2, learnkit/batch.py 1, learnkit/builtin.py 14, learnkit/callback.py 8, '
-        'learnkit/control/batch_events.py 3, learnkit/control/cycle.py 1, learnkit/control/handlers.py 7, '
-        'learnkit/control/stop_after.py 2, learnkit/data.py 1, learnkit/dispatcher.py 8, learnkit/events.py '
-        '6, learnkit/feed/limit.py 6, learnkit/feed/mapping.py 11, learnkit/feed/order.py 7, '
-        'learnkit/feed/prefetch.py 9, learnkit/feed/short_epoch.py 2, learnkit/gather.py 16, '
-        'learnkit/learner.py 29, learnkit/loaders.py 1, learnkit/loop.py 16, learnkit/losses.py 1, '
-        'learnkit/metrics.py 1, learnkit/nested.py 2, learnkit/observe/bars.py 4, '
-        'learnkit/observe/evaluate.py 10, learnkit/observe/interpret.py 14, learnkit/observe/tta.py 6, '
-        'learnkit/optim/ema.py 8, learnkit/optim/lr_find.py 10, learnkit/optim/precision.py 3, '
-        'learnkit/optim/rnn.py 3, learnkit/optim/schedule.py 1, learnkit/optimizer.py 5, learnkit/process.py '
-        '1, learnkit/progress.py 1, learnkit/recorder.py 20, learnkit/recovery/checkpoint.py 15, '
-        'learnkit/recovery/close.py 1, learnkit/recovery/export.py 24, learnkit/recovery/nonfinite.py 18, '
-        'learnkit/recovery/signals.py 4, learnkit/recovery/state.py 20, learnkit/sklearn_metrics.py 1, '
-        'learnkit/snapshot.py 6, learnkit/speed/compiled.py 6, learnkit/speed/distributed.py 8, '
-        'learnkit/speed/fused.py 26, nbs/000_events.ipynb 6, nbs/010_callback.ipynb 9, '
-        'nbs/020_dispatcher.ipynb 11, nbs/030_loop.ipynb 18, nbs/100_nested.ipynb 1, nbs/110_batch.ipynb 1, '
-        'nbs/120_process.ipynb 1, nbs/135_data.ipynb 2, nbs/137_arrays.ipynb 3, nbs/140_loaders.ipynb 1, '
-        'nbs/150_optimizer.ipynb 5, nbs/161_metric.ipynb 2, nbs/170_recorder.ipynb 22, nbs/180_progress.ipynb'
-        ' 3, nbs/185_gather.ipynb 17, nbs/190_builtin.ipynb 13, nbs/200_learner.ipynb 33, '
-        'nbs/240_snapshot.ipynb 8, nbs/300_feed.limit.ipynb 7, nbs/305_feed.short_epoch.ipynb 3, '
-        'nbs/310_feed.mapping.ipynb 12, nbs/320_feed.order.ipynb 8, nbs/330_feed.prefetch.ipynb 11, '
-        'nbs/420_optim.lr_find.ipynb 11, nbs/450_optim.ema.ipynb 10, nbs/455_optim.precision.ipynb 4, '
-        'nbs/470_optim.rnn.ipynb 5, nbs/535_control.stop_after.ipynb 3, nbs/560_control.handlers.ipynb 9, '
-        'nbs/565_control.cycle.ipynb 1, nbs/570_control.batch_events.ipynb 6, nbs/600_observe.evaluate.ipynb '
-        '11, nbs/660_observe.bars.ipynb 8, nbs/680_observe.interpret.ipynb 17, nbs/690_observe.tta.ipynb 8, '
-        'nbs/700_recovery.state.ipynb 21, nbs/710_recovery.checkpoint.ipynb 19, '
-        'nbs/720_recovery.nonfinite.ipynb 22, nbs/730_recovery.signals.ipynb 5, nbs/740_recovery.export.ipynb'
-        ' 26, nbs/750_recovery.close.ipynb 1, nbs/800_speed.compiled.ipynb 8, nbs/810_speed.fused.ipynb 28, '
-        'nbs/830_speed.distributed.ipynb 8, nbs/990_init.ipynb 2, nbs/_build.py 4, nbs/_stubs.py 50, '
-        'nbs/examples/benchmarks.ipynb 1, nbs/examples/coming_from.ipynb 102, nbs/examples/toolkit.ipynb 4, '
-        'nbs/index.ipynb 6'),
-    full_cells=(
-        '000_events.ipynb 1, 030_loop.ipynb 2, 145_hypers.ipynb 1, 150_optimizer.ipynb 1, 170_recorder.ipynb '
-        '1, 200_learner.ipynb 1, 240_snapshot.ipynb 1, 310_feed.mapping.ipynb 1, 320_feed.order.ipynb 2, '
-        '330_feed.prefetch.ipynb 1, 420_optim.lr_find.ipynb 1, 450_optim.ema.ipynb 1, '
-        '455_optim.precision.ipynb 1, 680_observe.interpret.ipynb 1, 700_recovery.state.ipynb 1, '
-        '710_recovery.checkpoint.ipynb 3, 720_recovery.nonfinite.ipynb 2, 730_recovery.signals.ipynb 1, '
-        '740_recovery.export.ipynb 1, 810_speed.fused.ipynb 1'),
-    undocumented=(
-        'callback 1, data 4, events 1, feed.limit 2, feed.order 1, feed.prefetch 2, gather 1, hypers 1, loop '
-        '1, modules 1, observe.action_timer 1, observe.evaluate 1, observe.interpret 1, observe.loggers 1, '
-        'observe.tensorboard 1, optim.ema 1, optim.lr_find 1, optim.precision 1, optim.rnn 1, optimizer 3, '
-        'recorder 2, recovery.state 1, speed.compiled 3, speed.fused 4'),
-    undescribed=(
-        'accum_metric 2, base_loss 4, callback 6, control.handlers 7, dispatcher 7, events 10, explain 2, '
-        'feed.limit 5, feed.mapping 8, feed.order 18, feed.prefetch 13, gather 11, hypers 1, learner 9, loop '
-        '4, losses 2, metric 7, modules 1, observe.action_timer 3, observe.activation_stats 7, observe.bars '
-        '5, observe.evaluate 1, observe.interpret 11, observe.loggers 5, observe.tensorboard 5, optim.ema 11,'
-        ' optim.precision 2, optim.rnn 1, optimizer 14, progress 22, recorder 11, recovery.checkpoint 1, '
-        'recovery.close 2, recovery.nonfinite 2, recovery.signals 1, recovery.state 2, scalars 2, seed 2, '
-        'snapshot 5, speed.compiled 23, speed.distributed 2, speed.fused 11, speed.layout 1, summary 1'),
-)   # end of the record
-
-def counts(text): return {w:int(n) for w,n in re.findall(r'([\w./]+) (\d+)(?:,|$)', text)}
+# How many faults there still are, from before there were checks. Whoever repairs some makes the number smaller; none may be added.
+still = dict(upward=1, borrowed=5, long_modules=290, long_lines=653, full_cells=18, undocumented=29, undescribed=193)
 
 @pytest.mark.check
 @pytest.mark.parametrize('name', checks)
 def test_rules_of_the_house(name):
-    found,allowed = [*checks[name](root)],counts(recorded.get(name, ''))
-    more = {w for w,n in Counter(w for w,_ in found).items() if n > allowed.get(w, 0)}
-    assert [f'{w}: {what}' for w,what in found if w in more] == []
+    found = [f'{where}: {what}' for where,what in checks[name](root)]
+    assert len(found) <= still.get(name, 0), '\n'.join([f'{len(found)} faults, where there may be {still.get(name, 0)}', *found])
 
 def test_faults_are_found(tmp_path):
     def write(path, text): (tmp_path/path).parent.mkdir(parents=True, exist_ok=True); (tmp_path/path).write_text(text)
@@ -265,15 +200,9 @@ def test_faults_are_found(tmp_path):
         'C.first: a has no type', 'C.first: a has no comment beside it', 'C.first: b has no comment beside it', 'C.first: its result has no type',
         'C.second: s has no comment beside it')]
 
-def record():
-    "What there is now, as source"
-    def text(f): return ', '.join(f'{w} {n}' for w,n in sorted(Counter(w for w,_ in f(root)).items()))
-    def lines(s): return '\n'.join(f'        {l!r}' for l in (textwrap.wrap(s, 100, drop_whitespace=False, break_on_hyphens=False)))
-    return 'recorded = dict(\n' + ''.join(f'    {k}=(\n{lines(s)}),\n' for k,f in checks.items() if (s := text(f))) + ')   # end of the record\n'
-
 if __name__ == '__main__':
-    wanted = sys.argv[1:]
-    if not wanted: print(record())
     for k,f in checks.items():
-        for w,what in f(root):
-            if any(a == k or a in w for a in wanted): print(f'{k}: {w}: {what}')
+        found = [*f(root)]
+        print(f'{k}: {len(found)}')
+        for where,what in found:
+            if any(a == k or a in where for a in sys.argv[1:]): print(f'    {where}: {what}')
