@@ -1,4 +1,4 @@
-"""More evaluations: their numbers are those of a plain one, they come when they are due, and training knows nothing of them"""
+"""Evaluator and validate_all: the right numbers at the right time, without an effect on training"""
 import random
 import pytest, torch
 from hypothesis import given, settings, strategies as st
@@ -39,30 +39,38 @@ def shuffled(cbs=None, **kw):
 
 def record(learn): return [{k:v for k,v in r.items() if k!='time'} for r in learn.recorder.history]
 
-# ------------------------------------------------------------------------------------------------ the same training
-@pytest.mark.parametrize('every', ['1ba', '5ba', '20sp', '1ep', '2ep', '0.3dur', lambda learn: learn.train_iter in (2,7)])
-def test_training_is_as_without(every):
+# -- training is not changed
+
+@pytest.mark.parametrize('every', ['1ba', '5ba', '20sp', '1ep', '2ep', '0.3dur',
+                                   lambda learn: learn.train_iter in (2,7)])
+def test_training_is_bit_for_bit_the_same(every):
     rngs,learns = [],[]
-    for cbs in (None, [Evaluator('a', loader(7), metrics=[rmse], every=every), Evaluator('b', loader(8)), Evaluator('c', loader(9), when_better='valid_loss')]):
+    evaluators = [Evaluator('a', loader(7), metrics=[rmse], every=every), Evaluator('b', loader(8)),
+                  Evaluator('c', loader(9), when_better='valid_loss')]
+    for cbs in (None, evaluators):
         learn = shuffled(cbs)
         random.seed(0); learn.fit(3)
         learns.append(learn); rngs.append((torch.get_rng_state(), random.getstate()))
     assert torch.equal(rngs[0][0], rngs[1][0]) and rngs[0][1]==rngs[1][1]
     a,b = learns
     for x,y in zip(a.model.state_dict().values(), b.model.state_dict().values()): assert torch.equal(x, y)
-    assert torch.equal(torch.stack(list(a.recorder.losses)), torch.stack(list(b.recorder.losses))) and record(a)==record(b)
+    assert torch.equal(torch.stack(list(a.recorder.losses)), torch.stack(list(b.recorder.losses)))
+    assert record(a)==record(b)
     assert a.metrics[0].name==b.metrics[0].name=='mae' and all(cb.history for cb in b.cbs if isinstance(cb, Evaluator))
 
 def test_numbers_are_those_of_a_plain_evaluation():
     data,plain = batches(3, seed=5),[]
     def evaluate(cb):
         m = cb.learn.model.eval()
-        with torch.no_grad(): plain.append([torch.stack([f(m(x), y) for x,y in data]).mean().item() for f in (nn.functional.mse_loss, nn.functional.l1_loss)])
+        def mean(f): return torch.stack([f(m(x), y) for x,y in data]).mean().item()
+        with torch.no_grad(): plain.append([mean(f) for f in (nn.functional.mse_loss, nn.functional.l1_loss)])
         m.train()
-    learn = learner(n=6, model=net(), metrics=rmse, cbs=[Evaluator('test', data, metrics=mae, every='2ba'), at('after_batch', evaluate, lambda cb: cb.learn.training and cb.learn.train_iter%2==0, order=90)])
+    by_hand = at('after_batch', evaluate, lambda cb: cb.learn.training and cb.learn.train_iter%2==0, order=90)
+    learn = learner(n=6, model=net(), metrics=rmse, cbs=[Evaluator('test', data, metrics=mae, every='2ba'), by_hand])
     learn.fit(2)
     h = learn.evaluate_test.history
-    assert h['train_iter']==[2,4,6,8,10,12] and h['epoch']==[0,0,0,1,1,1] and list(h[0])==['epoch','train_iter','test_loss','test_mae','time']
+    assert h['train_iter']==[2,4,6,8,10,12] and h['epoch']==[0,0,0,1,1,1]
+    assert list(h[0])==['epoch','train_iter','test_loss','test_mae','time']
     assert h['test_loss']==pytest.approx([p[0] for p in plain]) and h['test_mae']==pytest.approx([p[1] for p in plain])
     assert [*learn.recorder.history[0]]==['epoch','train_loss','valid_loss','rmse','time']
 
@@ -86,19 +94,22 @@ def test_due_together(everies, n, n_epoch):
         due = [f'e{j}' for j,k in enumerate(everies) if i%k==0]
         if due: want.append([*due, (i, due)])
     assert log==want and learn.dl_name is None
-    for k,e in zip(everies, evs): assert [r['train_iter'] for r in e.history]==[i for i in range(1, n*n_epoch+1) if i%k==0]
+    for k,e in zip(everies, evs):
+        assert [r['train_iter'] for r in e.history]==[i for i in range(1, n*n_epoch+1) if i%k==0]
 
 @pytest.mark.parametrize('late', [False, True])
 def test_removed_or_switched_off_in_the_middle(late):
     a,b,c = [Evaluator(k, batches(1), every='1ba') for k in 'abc']
     def off(cb): cb.learn.remove_cb(a) if late else setattr(a, 'run', False)
-    learn = learner(n=4, cbs=[a, b, c, at('after_batch', off, lambda cb: cb.learn.training and cb.learn.train_iter==2, order=90)])
+    def is_second(cb): return cb.learn.training and cb.learn.train_iter==2
+    learn = learner(n=4, cbs=[a, b, c, at('after_batch', off, is_second, order=90)])
     learn.fit(1)
     assert [len(o.history) for o in (a,b,c)]==[2,4,4]
 
-def test_added_in_the_middle_waits_for_the_next_fit():
+def test_one_added_in_a_fit_begins_with_the_next_fit():
     a = Evaluator('a', batches(1), every='1ba')
-    learn = learner(n=4, cbs=at('after_batch', lambda cb: cb.learn.add_cb(a), lambda cb: cb.learn.training and cb.learn.iter==1 and a.learn is None))
+    def is_second(cb): return cb.learn.training and cb.learn.iter==1 and a.learn is None
+    learn = learner(n=4, cbs=at('after_batch', lambda cb: cb.learn.add_cb(a), is_second))
     learn.fit(1)
     assert not a.history
     learn.fit(1)
@@ -114,7 +125,7 @@ def test_every_fit_has_its_history():
     learn.fit(2); learn.fit(1)
     assert len(learn.evaluate_a.history)==1
 
-def test_lines(capsys):
+def test_printed_lines(capsys):
     learn = learner(cbs=Evaluator('test', batches(1), metrics=mae))
     learn.fit(1)
     out = capsys.readouterr().out.splitlines()
@@ -128,14 +139,16 @@ def test_without_recorder():
     learn.fit(2)
     assert len(learn.evaluate_a.history['a_mae'])==2
 
-# ------------------------------------------------------------------------------------------------ watched
-def test_watched_by_name_or_by_evaluator(tmp_path):
+# -- monitored columns
+
+def test_monitored_by_name_or_by_evaluator(tmp_path):
     e = Evaluator('hard', batches(2, seed=5), metrics=mae, every='2ep')
-    cbs = [e, TrackerCallback(monitor=e['mae']), TrackerCallback(monitor='hard_mae'), TrackerCallback(monitor=e['hard_loss'])]
+    cbs = [e, *(TrackerCallback(monitor=m) for m in (e['mae'], 'hard_mae', e['hard_loss']))]
     learn = learner(cbs=cbs)
     learn.fit(5)
     assert e.history['epoch']==[1,3]
-    assert cbs[1].watch.best==cbs[2].watch.best==min(e.history['hard_mae']) and cbs[3].watch.best==min(e.history['hard_loss'])
+    assert cbs[1].watch.best==cbs[2].watch.best==min(e.history['hard_mae'])
+    assert cbs[3].watch.best==min(e.history['hard_loss'])
     assert cbs[1].watch.lower and cbs[1].watch.name==cbs[2].watch.name=='hard_mae'
 
 def test_which_way_is_better():
@@ -151,10 +164,11 @@ def test_which_way_is_better():
     learn = learner(cbs=[e, t := TrackerCallback(monitor='x_cold')]); learn.fit(1)
     assert t.watch.lower is True
     learn.remove_cb(t)
-    with pytest.raises(ValueError, match="comp='min' or comp='max'"): learn.fit(1, cbs=TrackerCallback(monitor='x_oddity'))
+    with pytest.raises(ValueError, match="comp='min' or comp='max'"):
+        learn.fit(1, cbs=TrackerCallback(monitor='x_oddity'))
     learn.fit(1, cbs=TrackerCallback(monitor='x_oddity', comp='max'))
 
-def test_metrics_of_the_learner_are_watched_too():
+def test_metrics_of_the_learner_are_monitored_too():
     e = Evaluator('x', batches(2, seed=5))
     t = TrackerCallback(monitor=e['mae'])
     learn = learner(metrics=mae, cbs=[t, e])
@@ -188,50 +202,63 @@ def test_when_better():
     assert e.history['epoch']==want and 0<len(want)<8
 
 def test_when_better_is_checked_before_training():
-    with pytest.raises(ValueError, match='did you mean `valid_loss`'): learner(cbs=Evaluator('x', batches(1), when_better='valid_los')).fit(1)
+    learn = learner(cbs=Evaluator('x', batches(1), when_better='valid_los'))
+    with pytest.raises(ValueError, match='did you mean `valid_loss`'): learn.fit(1)
 
 @pytest.mark.parametrize('kw,words', [
-    (dict(name='two words'), 'one word'), (dict(name=''), 'one word'), (dict(name=3), 'one word'), (dict(every='5 batches'), "did you mean '5ba'"),
-    (dict(every=None), 'never due'), (dict(every=0), 'never due'), (dict(every='5ba', when_better='valid_loss'), 'not both'),
-    (dict(dl=None), 'must be an iterable'), (dict(dl=(b for b in [])), 'only once'), (dict(dl=TensorDataset(torch.ones(1))), 'data set'), (dict(when_better=3), 'monitor must be')])
+    (dict(name='two words'), 'one word'), (dict(name=''), 'one word'), (dict(name=3), 'one word'),
+    (dict(every='5 batches'), "did you mean '5ba'"), (dict(every=None), 'never due'), (dict(every=0), 'never due'),
+    (dict(every='5ba', when_better='valid_loss'), 'not both'),
+    (dict(dl=None), 'must be an iterable'), (dict(dl=(b for b in [])), 'only once'),
+    (dict(dl=TensorDataset(torch.ones(1))), 'data set'), (dict(when_better=3), 'monitor must be')])
 def test_bad_settings(kw, words):
     with pytest.raises((ValueError,TypeError), match=words): Evaluator(**{**dict(name='x', dl=batches(1)), **kw})
 
-def test_columns_that_are_there_already():
+def test_two_columns_of_one_name():
     train = []
-    look = at('before_train', lambda cb: train.append(1))
-    with pytest.raises(ValueError, match="two columns 'valid_loss'"): learner(cbs=[Evaluator('valid', batches(1)), look]).fit(1)
-    with pytest.raises(ValueError, match="two columns 'x_loss'"): learner(cbs=[Evaluator('x', batches(1)), Evaluator('x', batches(1), metrics=mae), look]).fit(1)
+    note = at('before_train', lambda cb: train.append(1))
+    twins = [Evaluator('x', batches(1)), Evaluator('x', batches(1), metrics=mae)]
+    for name,cbs in (('valid', [Evaluator('valid', batches(1))]), ('x', twins)):
+        with pytest.raises(ValueError, match=f"two columns '{name}_loss'"): learner(cbs=[*cbs, note]).fit(1)
     assert not train
 
-# ------------------------------------------------------------------------------------------------ exceptions, resume
-@pytest.mark.parametrize('ev', ['before_validate_all', 'before_validate', 'before_fetch', 'after_fetch', 'before_batch', 'before_pred', 'after_pred', 'before_loss', 'after_loss', 'after_batch', 'after_validate', 'after_validate_all'])
+# -- exceptions, resume
+
+@pytest.mark.parametrize('ev', ['before_validate_all', 'before_validate', 'before_fetch', 'after_fetch', 'before_batch',
+                                'before_pred', 'after_pred', 'before_loss', 'after_loss', 'after_batch',
+                                'after_validate', 'after_validate_all'])
 @pytest.mark.parametrize('exc', [KeyboardInterrupt, ZeroDivisionError, CancelFit])
-def test_what_is_raised_in_it_leaves_nothing(ev, exc):
+def test_the_learner_is_restored_after_an_exception(ev, exc):
     e,on = Evaluator('x', batches(2), metrics=rmse, every='2ba'),[True]
-    learn = learner(metrics=mae, cbs=[e, at(ev, throw(exc('boom')), lambda cb: on and ('all' in ev or cb.learn.dl_name=='x'))])
+    def in_evaluator(cb): return on and ('all' in ev or cb.learn.dl_name=='x')
+    learn = learner(metrics=mae, cbs=[e, at(ev, throw(exc('boom')), in_evaluator)])
     try: learn.fit(2)
     except (KeyboardInterrupt, ZeroDivisionError): assert exc is not CancelFit
     else: assert exc is CancelFit
-    assert learn.mode is None and not learn.training and learn.logger is print and learn.dl_name is None and [m.name for m in learn.metrics]==['mae']
+    assert learn.mode is None and not learn.training and learn.logger is print
+    assert learn.dl_name is None and [m.name for m in learn.metrics]==['mae']
     on.clear()
     learn.fit(1)
     assert len(e.history)==1 and len(learn.validate())==2
 
 @pytest.mark.parametrize('stop', [3, 6, 8])
 def test_resume(tmp_path, stop):
-    def make(): return shuffled([Evaluator('a', loader(7), every='4ba'), Evaluator('b', loader(8), when_better='valid_loss'), CheckpointCallback('1ba', folder=folder)], path=tmp_path)
+    def make():
+        a,b = Evaluator('a', loader(7), every='4ba'),Evaluator('b', loader(8), when_better='valid_loss')
+        return shuffled([a, b, CheckpointCallback('1ba', folder=folder)], path=tmp_path)
     class Killed(BaseException): pass
     folder = 'whole'; whole = make(); whole.fit(3)
     folder = 'parts'; first = make()
-    with pytest.raises(Killed): first.fit(3, cbs=at('after_batch', throw(Killed()), lambda cb: cb.learn.training and cb.learn.train_iter==stop, order=120))
+    def is_last(cb): return cb.learn.training and cb.learn.train_iter==stop
+    with pytest.raises(Killed): first.fit(3, cbs=at('after_batch', throw(Killed()), is_last, order=120))
     again = make(); torch.manual_seed(99); again.fit(3, resume='auto')
     rows = lambda cb: [{k:v for k,v in r.items() if k!='time'} for r in cb.history]
     assert torch.equal(weights(whole), weights(again))
     assert rows(whole.evaluate_a)==rows(again.evaluate_a) and rows(whole.evaluate_b)==rows(again.evaluate_b)
     assert type(again.evaluate_a.history['a_loss']) is list
 
-# ------------------------------------------------------------------------------------------------ all at once
+# -- validate_all
+
 def test_validate_all():
     log = []
     class Log(Callback):
@@ -240,17 +267,20 @@ def test_validate_all():
     learn = learner(metrics=mae, cbs=[Evaluator('a', batches(2, seed=7), metrics=rmse), Log])
     before = weights(learn)
     res = learn.validate_all()
-    assert {k:[*v] for k,v in res.items()}=={'valid':['loss','mae'], 'a':['loss','rmse']} and log==['valid','a',['valid','a']]
-    assert [*res['valid'].values()]==list(learn.validate()) and res['a']['loss']==learn.validate(dl=batches(2, seed=7))[0]
-    assert learn.validate_all(b=batches(2, seed=7))=={'b':dict(zip(['loss','mae'], learn.validate(dl=batches(2, seed=7))))}
+    other = batches(2, seed=7)
+    assert {k:[*v] for k,v in res.items()}=={'valid':['loss','mae'], 'a':['loss','rmse']}
+    assert log==['valid','a',['valid','a']]
+    assert [*res['valid'].values()]==list(learn.validate()) and res['a']['loss']==learn.validate(dl=other)[0]
+    assert learn.validate_all(b=other)=={'b':dict(zip(['loss','mae'], learn.validate(dl=other)))}
     assert torch.equal(before, weights(learn)) and learn.dl_name is None and learn.mode is None
 
-def test_results_are_the_same_whoever_evaluates():
+def test_validate_all_agrees_with_evaluators():
     told = []
     class Log(Callback):
         def before_validate_all(self, due): told.append([due])
         def after_validate_all(self, results): told[-1].append(results)
-    learn = learner(metrics=mae, cbs=[Evaluator('a', batches(2, seed=7), metrics=rmse, every='3ba'), Evaluator('b', batches(1), every='3ba'), Log])
+    a,b = Evaluator('a', batches(2, seed=7), metrics=rmse, every='3ba'),Evaluator('b', batches(1), every='3ba')
+    learn = learner(metrics=mae, cbs=[a, b, Log])
     learn.fit(1)
     assert told[-1][0]==['a','b'] and [[*v] for v in told[-1][1].values()]==[['loss','rmse'], ['loss','mae']]
     res = learn.validate_all()
@@ -259,7 +289,8 @@ def test_results_are_the_same_whoever_evaluates():
 def test_validate_all_in_a_fit_changes_nothing():
     a,b = shuffled(),shuffled()
     torch.manual_seed(4); a.fit(2)
-    torch.manual_seed(4); b.fit(2, cbs=Callback(after_batch=lambda cb: cb.learn.validate_all(x=loader(5)) if cb.training else None))
+    def validate_all(cb): return cb.learn.validate_all(x=loader(5)) if cb.training else None
+    torch.manual_seed(4); b.fit(2, cbs=Callback(after_batch=validate_all))
     assert torch.equal(weights(a), weights(b)) and record(a)==record(b)
 
 def test_validate_all_errors():

@@ -13,9 +13,10 @@ from learnkit.learner import Learner
 from learnkit.losses import *
 
 def learner(x, y, loss_func=None, model=None, bs=7, vocab=None):
-    "One that has `x` as predictions"
+    "A Learner whose predictions are `x`"
     batches = [(x[i:i+bs],y[i:i+bs]) for i in range(0, len(x), bs)]
-    learn = Learner(DataLoaders(batches, batches, vocab=vocab), nn.Identity() if model is None else model, CrossEntropyLossFlat() if loss_func is None else loss_func)
+    loss_func = CrossEntropyLossFlat() if loss_func is None else loss_func
+    learn = Learner(DataLoaders(batches, batches, vocab=vocab), nn.Identity() if model is None else model, loss_func)
     learn.remove_cb(learn.progress)
     return learn
 
@@ -54,28 +55,32 @@ def test_most_confused():
 def test_print_report():
     x,y = case()
     out = io.StringIO()
-    with redirect_stdout(out): ClassificationInterpretation.from_learner(learner(x, y, vocab=list('abcd'))).print_classification_report()
+    interp = ClassificationInterpretation.from_learner(learner(x, y, vocab=list('abcd')))
+    with redirect_stdout(out): interp.print_classification_report()
     lines = out.getvalue().splitlines()
-    assert [l.split()[0] for l in lines]==['class','a','b','c','d','accuracy','macro','weighted'] and lines[0].split()[1:]==['precision','recall','f1','support']
+    assert [l.split()[0] for l in lines]==['class','a','b','c','d','accuracy','macro','weighted']
+    assert lines[0].split()[1:]==['precision','recall','f1','support']
 
 # -- one pass
 
 @pytest.mark.parametrize('cls', [Interpretation, ClassificationInterpretation])
-def test_one_pass_and_then_none(cls):
+def test_one_pass_over_the_data(cls):
     x,y = case()
     seen = []
     learn = learner(x, y)
     learn.add_cb(Callback(after_pred=lambda self: seen.append(0)))
     interp = cls.from_learner(learn, with_input=True)
     interp.top_losses(); interp.rows([0,1]); interp.plot_top_losses(3)
-    if cls is ClassificationInterpretation: interp.confusion_matrix(); interp.most_confused(); interp.classification_report()
+    if cls is ClassificationInterpretation:
+        interp.confusion_matrix(); interp.most_confused(); interp.classification_report()
     assert len(seen)==8   # batches
 
 def test_what_is_kept():
     x,y = case()
     interp = Interpretation.from_learner(learner(x, y))
     assert interp.inputs is None
-    assert torch.equal(interp.preds, x.softmax(-1)) and torch.equal(interp.targs, y) and torch.equal(interp.decoded, x.argmax(1))
+    assert torch.equal(interp.preds, x.softmax(-1)) and torch.equal(interp.targs, y)
+    assert torch.equal(interp.decoded, x.argmax(1))
     torch.testing.assert_close(interp.losses, F.cross_entropy(x, y, reduction='none'))
     interp = Interpretation.from_learner(learner(x, y), ds_idx=0, with_input=True, act=torch.sigmoid)
     assert torch.equal(interp.inputs, x) and torch.equal(interp.preds, x.sigmoid()) and len(interp)==50
@@ -87,7 +92,8 @@ def test_top_losses():
     x,y = case()
     interp = Interpretation.from_learner(learner(x, y))
     losses,idxs = interp.top_losses(5)
-    assert torch.equal(losses, interp.losses.sort(descending=True).values[:5]) and torch.equal(interp.losses[idxs], losses)
+    assert torch.equal(losses, interp.losses.sort(descending=True).values[:5])
+    assert torch.equal(interp.losses[idxs], losses)
     assert torch.equal(interp.top_losses(5, largest=False)[0], interp.losses.sort().values[:5])
     assert len(interp.top_losses()[0])==len(interp.top_losses(99)[0])==50
 
@@ -99,12 +105,12 @@ def test_in_the_order_of_the_data_set():
 
 # -- kinds of targets
 
-def test_yes_or_no():
+def test_binary_classification():
     x,y = torch.randn(30,1),(torch.rand(30,1)>.5).float()
     interp = ClassificationInterpretation.from_learner(learner(x, y, BCEWithLogitsLossFlat(), vocab=['no','yes']))
     assert interp.confusion_matrix()[1,0]==((x<=0) & (y==1)).sum() and interp.confusion_matrix().sum()==30
 
-def test_pixels_and_what_is_ignored():
+def test_pixels_and_ignore_index():
     x,y = torch.randn(6,3,4,4),torch.randint(0, 3, (6,4,4))
     y[:,0] = 255
     for loss_func in (CrossEntropyLossFlat(axis=1, ignore_index=255), nn.CrossEntropyLoss(ignore_index=255)):
@@ -112,21 +118,24 @@ def test_pixels_and_what_is_ignored():
         d,keep = x.argmax(1),y!=255
         assert cm.shape==(3,3) and cm.sum()==6*12 and cm.diagonal().sum()==(d==y)[keep].sum()
 
-def test_names():
+def test_vocab():
     x,y = case()
     learn = learner(x, y, vocab=list('abcd'))
     def vocab(**kw): return ClassificationInterpretation.from_learner(learn, **kw).vocab
-    assert vocab()==list('abcd') and vocab(vocab='wxyz')==list('wxyz') and vocab(vocab=(['p','q'], list('abcd')))==list('abcd')
+    assert vocab()==list('abcd') and vocab(vocab='wxyz')==list('wxyz')
+    assert vocab(vocab=(['p','q'], list('abcd')))==list('abcd')
     assert ClassificationInterpretation.from_learner(learner(x, y)).vocab==[0,1,2,3]
     assert [r['target'] for r in Interpretation.from_learner(learn).rows([0,1])]==['abcd'[i] for i in y[:2]]
     x,y = case(absent=2)
     x[:,2:] -= 100
-    assert ClassificationInterpretation.from_learner(learner(x, y)).confusion_matrix().shape==(4,4)   # the model has four outputs
+    cm = ClassificationInterpretation.from_learner(learner(x, y)).confusion_matrix()
+    assert cm.shape==(4,4)   # the model has four outputs
 
-# -- pictures and tables
+# -- images and tables
 
-@pytest.mark.parametrize('shape,kind', [((1,8,8),'image'), ((3,8,8),'image'), ((8,8),'image'), ((5,),'table'), ((7,8,8),'table')])
-def test_top_losses_drawn_or_listed(shape, kind):
+@pytest.mark.parametrize('shape,kind', [((1,8,8),'image'), ((3,8,8),'image'), ((8,8),'image'), ((5,),'table'),
+                                        ((7,8,8),'table')])
+def test_top_losses_are_images_or_a_table(shape, kind):
     import matplotlib.pyplot as plt
     x,y = torch.randn(9, *shape),torch.randint(0, 3, (9,))
     model = nn.Sequential(nn.Flatten(), nn.Linear(x[0].numel(), 3))
@@ -138,10 +147,12 @@ def test_top_losses_drawn_or_listed(shape, kind):
         rank = interp.losses.sort(descending=True)
         want = rank.indices[:k] if isinstance(k, int) else rank.indices[list(k)]
         if kind=='table': assert [r['item'] for r in res]==want.tolist()
-        else: assert [float(ax.get_title().split('\n')[1].split()[0]) for ax in res.flat if ax.images]==[round(o, 2) for o in interp.losses[want].tolist()]
+        else:
+            shown = [float(ax.get_title().split('\n')[1].split()[0]) for ax in res.flat if ax.images]
+            assert shown==[round(o, 2) for o in interp.losses[want].tolist()]
     plt.close('all')
 
-def test_confusion_matrix_drawn():
+def test_plot_confusion_matrix():
     import matplotlib.pyplot as plt
     x,y = case(absent=1)
     interp = ClassificationInterpretation.from_learner(learner(x, y, vocab=list('abcd')))
@@ -160,7 +171,8 @@ def test_regression_and_several_inputs_and_outputs():
     assert list(rows[0])==['item','loss','target','prediction','input']
     class Two(nn.Module):
         def forward(self, a, b): return dict(s=a+b, d=a-b)
-    learn = Learner(DataLoaders([(x,y,y)], [(x,y,y)], n_inp=2), Two(), lambda p,y,reduction='mean': F.mse_loss(p['s'], y, reduction=reduction))
+    def loss_func(p, y, reduction='mean'): return F.mse_loss(p['s'], y, reduction=reduction)
+    learn = Learner(DataLoaders([(x,y,y)], [(x,y,y)], n_inp=2), Two(), loss_func)
     rows = Interpretation.from_learner(learn, with_input=True).plot_top_losses(3)
     assert list(rows[0])==['item','loss','target','prediction','input 0','input 1']
 
@@ -172,14 +184,16 @@ def no_loss():
     return learn
 x,y = case()
 
+def interpret(*args, **kw): return ClassificationInterpretation.from_learner(*args, **kw)
+
 @pytest.mark.parametrize('make,says', [
-    (lambda: ClassificationInterpretation.from_learner(no_loss()), 'needs a loss function'),
-    (lambda: ClassificationInterpretation.from_learner(learner(x, y), dl=[(x,)]), 'no target'),
-    (lambda: ClassificationInterpretation.from_learner(learner(x, x, MSELossFlat())), 'use `Interpretation`'),
-    (lambda: ClassificationInterpretation.from_learner(learner(x, (x>0).float(), BCEWithLogitsLossFlat())), 'several labels'),
-    (lambda: ClassificationInterpretation.from_learner(learner(x, x.softmax(1), nn.CrossEntropyLoss())), r'y.argmax\(1\)'),
-    (lambda: ClassificationInterpretation.from_learner(learner(x, y, vocab=['a','b'])), '`vocab` has 2'),
-    (lambda: ClassificationInterpretation.from_learner(learner(x, y), vocab='abc'), 'numbers 0 to 2'),
+    (lambda: interpret(no_loss()), 'needs a loss function'),
+    (lambda: interpret(learner(x, y), dl=[(x,)]), 'no target'),
+    (lambda: interpret(learner(x, x, MSELossFlat())), 'use `Interpretation`'),
+    (lambda: interpret(learner(x, (x>0).float(), BCEWithLogitsLossFlat())), 'several labels'),
+    (lambda: interpret(learner(x, x.softmax(1), nn.CrossEntropyLoss())), r'y.argmax\(1\)'),
+    (lambda: interpret(learner(x, y, vocab=['a','b'])), '`vocab` has 2'),
+    (lambda: interpret(learner(x, y), vocab='abc'), 'numbers 0 to 2'),
     (lambda: Interpretation.from_learner(learner(x, y)).plot_top_losses(2), 'with_input=True')])
 def test_mistakes(make, says):
     with pytest.raises((TypeError, ValueError), match=says): make()
