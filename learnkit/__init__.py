@@ -12,6 +12,7 @@ __version__ = "0.1.0"
 from inspect import ismodule as _ismodule
 
 from . import all as _all   # each module after `learner` adds methods to the Learner
+from .accum_metric import AccumMetric
 from .builtin import *
 from .callback import *
 from .control.early_stopping import EarlyStoppingCallback
@@ -21,13 +22,18 @@ from .data import DataLoaders
 from .dispatcher import *
 from .events import *
 from .learner import Learner
+from .metric import *
+from .metric_adapters import TorchMetric, mk_metric
 from .metrics import *
+from .nonfinite_check import NonFiniteCheck, NonFiniteLoss
 from .observe.csv_logger import CSVLogger
 from .progress import ProgressCallback
 from .recorder import Recorder
 from .recovery.checkpoint import CheckpointCallback
 from .recovery.export import load_learner
 from .seed import set_seed
+from .sklearn_metrics import *
+from .smooth_loss import AvgSmoothLoss
 
 # %% ../nbs/990_init.ipynb #04ed261f
 __all__ = [k for k,v in list(vars().items()) if not (k.startswith('_') or _ismodule(v))]

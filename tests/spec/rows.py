@@ -875,7 +875,7 @@ def progress(capsys):
         else:
             with pytest.raises(ImportError, match='pip install'): learn.fit(1)
     learn = learner()
-    with pytest.raises(ValueError, match='kind must be'): ProgressCallback('fancy')
+    with pytest.raises(ValueError, match='`kind` must be'): ProgressCallback('fancy')
     with learn.no_bar(), learn.no_logging(): learn.fit(1)
     assert capsys.readouterr().out==''
 
