@@ -5,7 +5,7 @@ from .metric import Metric
 from torch import Tensor
 from typing import Any
 
-__all__ = ['AccumMetric', 'best_class']
+__all__ = ['AccumMetric']
 class AccumMetric(Metric):
     """`func` of all predictions and targets of an epoch"""
     room: Any

@@ -54,7 +54,7 @@ from .metric import (
     AvgLoss as AvgLoss, AvgMetric as AvgMetric, LossMetric as LossMetric, MeanMetric as MeanMetric, Metric as Metric,
     ValueMetric as ValueMetric)
 from .smooth_loss import AvgSmoothLoss as AvgSmoothLoss
-from .accum_metric import AccumMetric as AccumMetric, best_class as best_class
+from .accum_metric import AccumMetric as AccumMetric
 from .metrics import (
     Perplexity as Perplexity, accuracy as accuracy, accuracy_multi as accuracy_multi, error_rate as error_rate,
     exp_rmspe as exp_rmspe, mae as mae, mse as mse, msle as msle, perplexity as perplexity, rmse as rmse, top_k_accuracy
@@ -67,7 +67,7 @@ from .history import (
     History as History, NullLogger as NullLogger, format_time as format_time, format_value as format_value, null_logger
     as null_logger)
 from .meter import Meter as Meter, MeterCallback as MeterCallback
-from .recorder_plots import RecorderPlots as RecorderPlots, group_columns as group_columns
+from .recorder_plots import RecorderPlots as RecorderPlots
 from .recorder import Recorder as Recorder
 from .nonfinite_check import (
     NonFiniteCheck as NonFiniteCheck, NonFiniteLoss as NonFiniteLoss, weights_finite as weights_finite)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-__all__ = ['RecorderPlots', 'group_columns']
+__all__ = ['RecorderPlots']
 class RecorderPlots:
     """The plotting methods of the `Recorder`, which has the attributes that they read"""
     def plot_loss(
