@@ -3,7 +3,7 @@
 from torch.utils.data.distributed import DistributedSampler
 from typing import Any
 
-def distributed_sampler(dl: Any) -> DistributedSampler|None:
+def distributed_sampler(dl: Any) -> DistributedSampler[Any]|None:
     """Returns the sampler that gives each process its own part of `dl`, `None` if there is none
 
     Args:

@@ -30,18 +30,17 @@ width = 120
 # What generic types are parameters of where a module gives none
 generics = {'tuple':'[Any, ...]', 'Callable':'[..., Any]', 'Generator':'[Any, Any, Any]',
     **dict.fromkeys('list set frozenset deque type Iterable Iterator Sequence Collection partial'.split(), '[Any]'),
-    **dict.fromkeys('DataLoader Dataset IterableDataset Sampler WeakSet AbstractContextManager'.split(), '[Any]'),
+    **dict.fromkeys('DataLoader Dataset IterableDataset Subset Sampler RandomSampler DistributedSampler'.split(), '[Any]'),
+    **dict.fromkeys('WeakSet AbstractContextManager ContextManager nullcontext'.split(), '[Any]'),
     **dict.fromkeys('dict Mapping MutableMapping defaultdict OrderedDict'.split(), '[Any, Any]')}
 
 # fastcore has no types: classes of the same name stand for these in what is returned and kept
 typed = 'L','AttrDict'
 typed_stub = '''
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
-import fastcore.foundation
-
-class L(fastcore.foundation.L):
+class L(Sequence[Any]):
     """fastcore's `L`, a list that can be indexed with a list or a mask"""
     items: list[Any]
     def __init__(self, items: Any = None, *rest: Any, use_list: bool = False, match: Any = None) -> None: ...
@@ -49,7 +48,7 @@ class L(fastcore.foundation.L):
     def __setitem__(self, idx: Any, o: Any) -> None: ...
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[Any]: ...
-    def __contains__(self, b: Any) -> bool: ...
+    def __contains__(self, value: Any) -> bool: ...
     def __add__(self, b: Any) -> Self: ...
     def append(self, o: Any) -> None: ...
     def map(self, f: Any, *args: Any, **kwargs: Any) -> Self: ...

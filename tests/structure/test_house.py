@@ -4,7 +4,7 @@ module is short enough for one reading, every public name says what it does and 
 Each check lists the faults of the tree as pairs: where, and what. Its test wants none, or no more than `still` says. To see how
 many there are: `python tests/structure/test_house.py`; with the name of a check or part of a path, it lists these.
 """
-import ast, json, re, sys
+import ast, json, re, subprocess, sys
 from pathlib import Path
 import pytest
 
@@ -174,6 +174,15 @@ still = dict(upward=1, borrowed=5, long_modules=290, long_lines=653, full_cells=
 def test_rules_of_the_house(name):
     found = [f'{where}: {what}' for where,what in checks[name](root)]
     assert len(found) <= still.get(name, 0), '\n'.join([f'{len(found)} faults, where there may be {still.get(name, 0)}', *found])
+
+def test_ruff_finds_no_fault(tmp_path):
+    def ruff(*args): return subprocess.run([sys.executable, '-m', 'ruff', 'check', '--no-cache', '--output-format', 'concise', *args],
+                                           cwd=root, capture_output=True, encoding='utf-8').stdout
+    assert ruff('.').startswith('All checks passed')
+    bad = tmp_path/'bad.py'
+    bad.write_text('import os\ndef f(a=[]):\n    try: return g(a)\n    except: pass\n')
+    found = ruff('--config', '.ruff.toml', str(bad))
+    assert all(rule in found for rule in ('F401', 'F821', 'B006', 'E722'))
 
 def test_faults_are_found(tmp_path):
     def write(path, text): (tmp_path/path).parent.mkdir(parents=True, exist_ok=True); (tmp_path/path).write_text(text)

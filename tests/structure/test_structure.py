@@ -341,3 +341,5 @@ def test_package_introduces_itself():
     ns = {}
     exec(f'import {lib}; from {lib} import Learner, Callback, CancelFit', ns)
     assert ns[lib].__version__ == cfg['version'] and ns[lib].__doc__
+    citation = (root/'CITATION.cff').read_text(encoding='utf-8')
+    assert f"\nversion: {cfg['version']}\n" in citation and f"\nrepository-code: {cfg['git_url']}\n" in citation
