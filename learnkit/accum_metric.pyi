@@ -9,7 +9,6 @@ __all__ = ['AccumMetric']
 class AccumMetric(Metric):
     """`func` of all predictions and targets of an epoch"""
     room: Any
-    saves: tuple[Any, ...]
     _name: str|None
     kw: Any
     func: Callable[..., Any]

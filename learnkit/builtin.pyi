@@ -10,10 +10,7 @@ from typing import Any
 __all__ = ['TrainEvalCallback', 'GatherPredsCallback', 'FetchPredsCallback', 'DropPadding']
 class TrainEvalCallback(Callback):
     """Moves the model to its device, switches it between training and evaluation, and counts: `train_iter`, `pct_train`"""
-    order: int
-    run_valid: bool
     n: Any
-    saves: tuple[Any, ...]
     def after_create(self) -> None: ...
     def before_fit(self) -> None: ...
     def before_train(self) -> None: ...
@@ -22,8 +19,6 @@ class TrainEvalCallback(Callback):
     def before_validate(self) -> None: ...
 class GatherPredsCallback(Callback):
     """Keeps the predictions of a validation phase, with inputs, targets and losses as asked for, on the CPU"""
-    run_train: bool
-    nested: bool
     inputs: Any
     preds: Any
     targets: Any
@@ -92,7 +87,6 @@ class GatherPredsCallback(Callback):
         ...
 class FetchPredsCallback(Callback):
     """After each validation, `preds` holds the result of `learn.get_preds`"""
-    modes: tuple[Any, ...]
     remove_on_fetch: bool
     cbs: L
     ds_idx: int
@@ -124,9 +118,6 @@ class FetchPredsCallback(Callback):
     def after_validate(self) -> None: ...
 class DropPadding(Callback):
     """Leaves out of a validation the rows that a `DistributedSampler` repeats"""
-    order: Any
-    run_train: bool
-    nested: bool
     left: Any
     bs: Any
     own: Any

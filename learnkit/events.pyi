@@ -182,28 +182,20 @@ class Cancel(Exception):
     def __init__(self, *args: Any) -> None: ...
 class CancelBatch(Cancel):
     """Skip the rest of this batch"""
-    scope: str
 class CancelBackward(Cancel):
     """Skip the backward pass; the optimizer still steps"""
-    scope: str
 class CancelStep(Cancel):
     """Skip the optimizer's step; the gradients are still zeroed"""
-    scope: str
 class CancelZeroGrad(Cancel):
     """Keep the gradients for the next batch"""
-    scope: str
 class CancelTrain(Cancel):
     """End this epoch's training phase and go on to validation"""
-    scope: str
 class CancelValid(Cancel):
     """End this validation phase"""
-    scope: str
 class CancelEpoch(Cancel):
     """End this epoch and go on to the next"""
-    scope: str
 class CancelFit(Cancel):
     """End the whole run"""
-    scope: str
 CancelBatchException = CancelBatch
 CancelBackwardException = CancelBackward
 CancelStepException = CancelStep

@@ -360,7 +360,7 @@ class Learner(Loop):
         """How far the run is, as counted by a `Clock` among the callbacks. Raises AttributeError if there is none."""
         ...
     def on(
-        to,
+        self,
         name: str,
         every: Any = None,
         once: int|None = None,
@@ -378,7 +378,7 @@ class Learner(Loop):
             marker: on the class: which Learners; None is the next one, 'all' is all of them
         """
         ...
-    def off(to, f: Callable[..., Any]|None = None) -> Any:
+    def off(self, f: Callable[..., Any]|None = None) -> Any:
         """Remove what `on` added, and return the Learner. Raises ValueError if there is no such function.
 
         Args:
@@ -857,7 +857,7 @@ class Learner(Loop):
         """
         ...
     @contextmanager
-    def unchanged(learn) -> Iterator[Any]:
+    def unchanged(self) -> Iterator[Any]:
         """Whatever is trained inside, and however it ends: afterwards model, optimizer, data, callbacks, Learner and all randomness are as they were
 
         Args:

@@ -44,7 +44,6 @@ class LabelSmoothingCrossEntropy(_Classes, nn.CrossEntropyLoss):
         ...
 class LabelSmoothingCrossEntropyFlat(CrossEntropyLossFlat):
     """`LabelSmoothingCrossEntropy` along any `axis`"""
-    loss_cls: Any
 class FocalLoss(_Classes, nn.CrossEntropyLoss):
     """Focal loss: cross entropy times `(1-p)**gamma`, `p` the probability of the right class (Lin et al., 2017)"""
     gamma: float
@@ -69,7 +68,6 @@ class FocalLoss(_Classes, nn.CrossEntropyLoss):
         ...
 class FocalLossFlat(CrossEntropyLossFlat):
     """`FocalLoss` along any `axis`"""
-    loss_cls: Any
 class BCEWithLogitsLossFlat(BaseLoss):
     """`nn.BCEWithLogitsLoss`, flattened; sigmoid gives the probabilities, which mean yes above `thresh`"""
     thresh: float

@@ -46,9 +46,6 @@ class Meter:
         ...
 class MeterCallback(Callback):
     """Computes the loss and the metrics of a validation phase"""
-    order: int
-    run_train: bool
-    nested: bool
     name: str
     meter: Meter
     def __init__(self, metrics: Any = None, copy: bool = False) -> None:

@@ -60,7 +60,6 @@ def add_metric_note(e: BaseException, metric: Metric, pred: Any, *targs: Any) ->
     ...
 class AvgMetric(Metric):
     """The mean of `func(pred, *yb)` over the items of an epoch"""
-    saves: tuple[Any, ...]
     func: Callable[..., Any]|None
     _name: str|None
     vals: ScalarBuffer

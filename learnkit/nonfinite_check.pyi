@@ -23,9 +23,6 @@ class NonFiniteLoss(FloatingPointError):
     """The training loss is NaN or infinite, and so are weights"""
 class NonFiniteCheck(Callback):
     """Ends the fit when the training loss and weights are NaN or infinite; warns if only the loss is"""
-    order: Any
-    modes: tuple[Any, ...]
-    saves: tuple[Any, ...]
     on_nan: str
     warned: bool
     def __init__(self, on_nan: str = 'raise') -> None:

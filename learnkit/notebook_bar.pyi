@@ -6,7 +6,6 @@ from typing import Any
 __all__ = ['NotebookBar']
 class NotebookBar(LineDisplay):
     """A progress bar for the epochs, the table, and a bar for the batches, in the output of a notebook's cell"""
-    pace: float
     master: Any
     bar: Any
     def __init__(self, n_epoch: int = 0) -> None:

@@ -7,8 +7,6 @@ __all__ = ['displays', 'ProgressCallback']
 displays: dict[Any, Any]
 class ProgressCallback(Callback):
     """Shows a progress bar and a table of the Recorder's rows; plain lines where there is no terminal"""
-    order: int
-    nested: bool
     kind: Any
     mbar: Any
     due: Any

@@ -11,8 +11,6 @@ from typing import Any
 __all__ = ['Recorder']
 class Recorder(RecorderPlots, Callback):
     """Records the loss and learning rate of each batch, and the losses, metrics and time of each epoch"""
-    order: int
-    modes: tuple[Any, ...]
     remove_on_fetch: bool
     smooth_loss: AvgSmoothLoss
     metric_names: L

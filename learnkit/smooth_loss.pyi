@@ -7,7 +7,6 @@ from typing import Any
 __all__ = ['AvgSmoothLoss']
 class AvgSmoothLoss(Metric):
     """Exponential moving average of the training losses, without the bias towards 0 at the beginning"""
-    saves: tuple[Any, ...]
     beta: Any
     waiting: ScalarBuffer
     count: int

@@ -28,7 +28,6 @@ class StreamProxy:
         ...
 class TerminalBar(LineDisplay):
     """A progress bar on the last line of a terminal, the rows above it"""
-    pace: float
     active: bool
     midline: bool
     drawn: int

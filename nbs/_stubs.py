@@ -316,14 +316,15 @@ def read_given(c, name, v, mod):
     if isinstance(f, ast.FunctionDef):
         f = copy.copy(f)
         f.name = name
-        c.add_method(f, mod, 'either' if 'either' in decorators(f) else '')
+        c.add_method(f, mod, 'either' if 'either' in decorators(f) else 'given')
     elif isinstance(v, ast.Attribute) and ast.unparse(v.value)==c.name: c.methods.setdefault(name, v.attr)
     elif not c.has(name): c.add_attr(name, expr('Any') if v is None or is_none(v) else value_type(v, {}, mod), mod)
 
 def read_attributes(c):
     "What the methods of a class assign to `self`"
+    above = c.mro()[1:]
+    for name in [n for n,a in c.attrs.items() if not a.declared and any(n in b.attrs for b in above)]: del c.attrs[name]
     def assign(name, t, mod):
-        above = c.mro()[1:]
         known = name in c.methods or any(name in b.methods or name in b.attrs for b in above)
         if not known: c.add_attr(name, t, mod)
     for m in [m for ms in c.methods.values() if isinstance(ms, list) for m in ms]:
@@ -418,7 +419,9 @@ def add_delegated(learner, callback):
 
 def complete(learner, callback, table):
     "What neither annotations nor assignments say of the three classes that find attributes in other ways"
-    name = callback.methods.pop('name')[0].f   # as a property no subclass could assign it
+    name = callback.methods['name'][0].f
+    for c in classes.values():   # as a property no subclass could assign it
+        if callback in c.mro(): c.methods.pop('name', None)
     callback.add_attr('name', expr('str'), callback.mod, ast.get_docstring(name), declared=True)
     callback.add_attr('learn', expr('Learner'), learner.mod, 'The Learner that it belongs to', declared=True)
     add_assigned(learner, callback)
@@ -520,7 +523,7 @@ class Stub:
         return s if simple and len(s := ast.unparse(v))<40 else '...'
 
     def params(self, f, mod, bare):
-        "The parameters of a function, each as text; the first without a type if it is `bare`"
+        "The parameters of a function, each as text; `bare` is what the first is called if it needs no type"
         a,res = f.args,[]
         def one(p, d=None, star=''):
             home = getattr(p, 'mod', mod)
@@ -528,7 +531,7 @@ class Stub:
             return f'{star}{p.arg}: {self.type(param_type(p, d), home)}{default}'
         named,n_plain = with_defaults(f),len(a.posonlyargs)+len(a.args)
         for i,(p,d) in enumerate(named[:n_plain], 1):
-            res.append(p.arg if bare and i==1 else one(p, d))
+            res.append(bare if bare and i==1 else one(p, d))
             if i==len(a.posonlyargs): res.append('/')
         if a.vararg: res.append(one(a.vararg, star='*'))
         elif a.kwonlyargs: res.append('*')
@@ -557,7 +560,9 @@ class Stub:
         "The stub of a function (`kind` is 'function') or method"
         if 'delegates' in decorators(f): f = expand(f, mod)
         is_method = kind!='function'
-        bare = is_method and not ('static_method' in patch_kw(f) or 'staticmethod' in decorators(f))
+        is_static = 'static_method' in patch_kw(f) or 'staticmethod' in decorators(f)
+        first = f.args.args[0].arg if is_method and not is_static and f.args.args else ''
+        bare = dict(either='cls', given='self').get(kind, first)   # a function of a module calls it otherwise
         params,ret = self.params(f, mod, bare),self.returns(f, mod, is_method)
         sig = f"def {f.name}({', '.join(params)}) -> {ret}:"
         if len(indent+sig)>width:

@@ -6,8 +6,6 @@ from typing import Any
 __all__ = ['BatchEvents']
 class BatchEvents(Callback):
     """Fires `before_train_batch`, for each attempt at a batch, and `after_train_batch`, when its gradients are complete"""
-    order: int
-    run_valid: bool
     attempt: Any
     def before_batch(self) -> None: ...
     def before_replay(self) -> None: ...

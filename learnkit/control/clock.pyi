@@ -43,8 +43,6 @@ class Timestamp:
     def __lt__(self, o: Any) -> bool: ...
 class Clock(StopwatchCallback):
     """Counts epochs, batches, items, tokens and seconds of training: `learn.time`"""
-    order: int
-    saves: tuple[Any, ...]
     loaded: bool
     watch: Stopwatch
     counts: dict[Any, Any]

@@ -7,17 +7,10 @@ from typing import Any
 __all__ = ['CheckpointEvents', 'Cycles']
 class CheckpointEvents(Callback):
     """Fires `batch_checkpoint` and `epoch_checkpoint`, when all callbacks have seen the batch or the epoch"""
-    order: int
-    run_valid: bool
-    modes: tuple[Any, ...]
     def after_batch(self) -> None: ...
     def after_epoch(self) -> None: ...
 class Cycles(Callback):
     """Divides a fit into cycles: fires `before_cycle`, `after_cycle` and `cycle_checkpoint`, and counts `learn.cycle`"""
-    order: int
-    run_valid: bool
-    modes: tuple[Any, ...]
-    saves: tuple[Any, ...]
     every: Every
     n: int
     inside: bool

@@ -10,8 +10,6 @@ from typing import Any
 __all__ = ['EarlyStoppingCallback', 'ThresholdStopper', 'TerminateOnNaNCallback']
 class EarlyStoppingCallback(TrackerCallback):
     """Ends the fit after `patience` epochs without improvement"""
-    order: Any
-    saves: tuple[Any, ...]
     patience: Any
     wait: Any
     def __init__(
@@ -38,10 +36,6 @@ class EarlyStoppingCallback(TrackerCallback):
     def after_epoch(self) -> None: ...
 class ThresholdStopper(Callback):
     """Ends the fit when the monitored value reaches `threshold`"""
-    order: Any
-    modes: tuple[Any, ...]
-    run_valid: bool
-    saves: tuple[Any, ...]
     threshold: float
     watch: Monitor
     every: Every
@@ -67,9 +61,6 @@ class ThresholdStopper(Callback):
     def _look(self) -> None: ...
 class TerminateOnNaNCallback(Callback):
     """Ends the fit when a loss is NaN or infinite"""
-    order: int
-    modes: tuple[Any, ...]
-    saves: tuple[Any, ...]
     every: Every
     sum: Any
     def __init__(self, every: Any = '100ba') -> None:

@@ -8,10 +8,6 @@ from typing import Any
 __all__ = ['EveryCallback']
 class EveryCallback(Callback):
     """Calls `f(learn)` every so many epochs, batches, items or minutes of training"""
-    order: int
-    run_valid: bool
-    modes: tuple[Any, ...]
-    saves: tuple[Any, ...]
     f: Callable[..., Any]
     every: Every
     def __init__(self, f: Callable[..., Any], every: Any = '1ep') -> None:

@@ -8,7 +8,6 @@ from typing import Any
 __all__ = ['OnCallback']
 class OnCallback(Callback):
     """Calls `f(learn)` at an event, if the filter lets the call through"""
-    saves: tuple[Any, ...]
     f: Callable[..., Any]
     at: Any
     filter: Filter
@@ -20,10 +19,6 @@ class OnCallback(Callback):
             name: the event
             filter: which calls go through
         """
-        ...
-    @property
-    def name(self) -> str:
-        """By the event: `learn.on_after_batch`"""
         ...
     def _call(self, **kwargs: Any) -> Any: ...
     def _measure(self, k: Any, **kwargs: Any) -> Any: ...

@@ -7,8 +7,6 @@ from typing import Any
 __all__ = ['ReduceLROnPlateau']
 class ReduceLROnPlateau(TrackerCallback):
     """Divides the learning rate by `factor` after `patience` epochs without improvement"""
-    order: Any
-    saves: tuple[Any, ...]
     patience: Any
     wait: Any
     lrs: Any

@@ -9,9 +9,6 @@ from typing import Any
 __all__ = ['SaveModelCallback']
 class SaveModelCallback(TrackerCallback):
     """Saves the model when it is the best so far, and loads the best at the end of the fit; or saves it every so often"""
-    order: Any
-    run_valid: bool
-    saves: tuple[Any, ...]
     every: Every
     saved: str|None
     fname: str

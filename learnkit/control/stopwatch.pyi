@@ -31,8 +31,6 @@ class Stopwatch:
         ...
 class StopwatchCallback(Callback):
     """Has a `watch` that measures the seconds of training, without validation; a base class"""
-    modes: tuple[Any, ...]
-    run_valid: bool
     ran: Any
     def hears(self, name: str) -> bool:
         """Whether event `name` reaches this callback: validations do in every mode

@@ -8,10 +8,7 @@ from typing import Any
 __all__ = ['TrackerCallback', 'OnBetter']
 class TrackerCallback(Callback):
     """Keeps track of the best value of `monitor`; base class of the callbacks that act on it"""
-    order: int
-    modes: tuple[Any, ...]
     remove_on_fetch: bool
-    saves: tuple[Any, ...]
     loaded: bool
     new_best: Any
     watch: Monitor
@@ -56,7 +53,6 @@ class TrackerCallback(Callback):
     def cleanup(self) -> None: ...
 class OnBetter(TrackerCallback):
     """Calls `f(learn)` after each epoch that is the best so far"""
-    order: Any
     f: Callable[..., Any]
     def __init__(self, f: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
         """Calls `f(learn)` after each epoch that is the best so far

@@ -7,7 +7,6 @@ from typing import Any
 __all__ = ['ValidateEvery']
 class ValidateEvery(EveryCallback):
     """Validates within the fit every so many batches, items or minutes, and records a row"""
-    saves: tuple[Any, ...]
     history: History
     ds_idx: int
     dl: Any

@@ -30,8 +30,6 @@ class First:
     def __next__(self) -> Any: ...
 class LimitBatches(Callback):
     """Ends the phases of a fit after so many batches, validations made inside it too"""
-    order: Any
-    modes: tuple[Any, ...]
     train: float|None
     valid: float|None
     active: Any
@@ -59,8 +57,6 @@ def rehearsal(text: str) -> LimitBatches:
     ...
 class OverfitBatches(Callback):
     """Trains on the first `n` batches only, over and over, and validates on them"""
-    order: Any
-    modes: tuple[Any, ...]
     n: int
     kept: list[Any]|None
     to_put: set[Any]
@@ -83,8 +79,6 @@ class OverfitBatches(Callback):
     def cleanup(self) -> None: ...
 class SanityCheck(Callback):
     """Validates `n` batches before the fit; `results` are the loss and the metrics, by name"""
-    order: int
-    modes: tuple[Any, ...]
     results: dict[Any, Any]|None
     n: int
     ds_idx: int

@@ -20,7 +20,6 @@ def renamed(d: Any, names: Mapping[Any, Any], what: str = 'batch') -> dict[Any, 
     ...
 class MapInputs(Callback):
     """`learn.batch = f(learn.batch)`"""
-    order: int
     f: Any
     def __init__(self, f: Callable[..., Any]|Mapping[Any, Any], train: bool = True, valid: bool = True) -> None:
         """`learn.batch = f(learn.batch)`
@@ -34,7 +33,6 @@ class MapInputs(Callback):
     def after_fetch(self) -> None: ...
 class MapOutputs(Callback):
     """`learn.pred = f(learn.pred)`"""
-    order: int
     f: Any
     def __init__(self, f: Callable[..., Any]|Mapping[Any, Any], train: bool = True, valid: bool = True) -> None:
         """`learn.pred = f(learn.pred)`
@@ -51,7 +49,6 @@ def modules_in(o: Any) -> list[Any]:
     ...
 class MoveModules(Callback):
     """Moves modules outside of the model to the model's device"""
-    order: Any
     def before_fit(self) -> None: ...
 class Given:
     """A sampler that remembers what it gave, until it's asked for that"""
@@ -95,7 +92,6 @@ def says_indices(dl: Any) -> bool:
     ...
 class ItemIndices(Callback):
     """Keeps the indices of the batch's items in `learn.indices`, and adds them to exceptions"""
-    order: int
     latest: Any
     show: int
     kept: dict[Any, Any]
@@ -118,9 +114,6 @@ _parts: Any
 _fired: Any
 class CheckEvents(Callback):
     """Warns if a replaced part of the loop does not fire an event that some callback hears"""
-    order: int
-    modes: tuple[Any, ...]
-    run_valid: bool
     seen: set[Any]|None
     replaced: tuple[Any, ...]|list[Any]
     def before_fit(self) -> None: ...

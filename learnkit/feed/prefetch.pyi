@@ -84,7 +84,6 @@ def made_elsewhere(dl: Any) -> bool:
     ...
 class Prefetch(Callback):
     """Fetches the next batches, and sends them to the accelerator, while it works on this one"""
-    order: int
     n: int
     thread: bool|None
     def __init__(self, n: int = 2, thread: bool|None = None) -> None:

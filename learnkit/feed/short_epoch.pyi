@@ -6,7 +6,6 @@ from typing import Any
 __all__ = ['ShortEpochCallback']
 class ShortEpochCallback(Callback):
     """Ends each training and validation phase after the fraction `pct` of its batches (fastai's name)"""
-    modes: tuple[Any, ...]
     pct: Any
     short_valid: bool
     n: Any

@@ -36,9 +36,6 @@ def pool_stats(stats: torch.Tensor, ns: list[int], group: list[int], n_groups: i
     ...
 class ActivationStats(HookCallback):
     """Records mean, standard deviation, share near zero and histogram of each layer's output (from fastai)"""
-    order: int
-    modes: tuple[Any, ...]
-    run_valid: bool
     with_hist: bool
     bins: int
     hist_range: tuple[Any, ...]

@@ -7,7 +7,6 @@ from typing import Any
 __all__ = ['TqdmBar', 'RichBar']
 class TqdmBar(TerminalBar):
     """A progress bar of tqdm for each phase, the rows above it"""
-    bar: Any
     tqdm: Any
     def __init__(self, n_epoch: int = 0) -> None:
         """A progress bar of tqdm for each phase, the rows above it
@@ -22,7 +21,6 @@ class TqdmBar(TerminalBar):
     def end(self) -> None: ...
 class RichBar(LineDisplay):
     """Progress bars of rich for the epochs and the batches; in the rows above them new best values are green"""
-    pace: float
     bars: Any
     epochs: Any
     batches: Any

@@ -8,8 +8,6 @@ from typing import Any
 __all__ = ['CSVLogger']
 class CSVLogger(Callback):
     """Writes the Recorder's rows to a CSV file, each when its epoch ends"""
-    order: int
-    modes: tuple[Any, ...]
     file: Any
     fname: Path
     append: bool

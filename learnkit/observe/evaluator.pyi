@@ -30,7 +30,6 @@ class EvaluatorColumn:
         ...
 class Evaluator(EveryCallback):
     """Evaluates a loader of its own, with its own metrics, on its own schedule; `history` has the results"""
-    saves: tuple[Any, ...]
     label: str
     dl: Any
     history: History
@@ -48,10 +47,6 @@ class Evaluator(EveryCallback):
             every: how often, as for `Every`: text such as '500ba' or '30m', a number of epochs, …
             when_better: instead of `every`: after each epoch in which this column, or `Monitor`, improved
         """
-        ...
-    @property
-    def name(self) -> str:
-        """The name of the callback: for the label 'test', `learn.evaluate_test`"""
         ...
     def column_metrics(self) -> dict[Any, Any]:
         """Returns its metrics by the names of their columns; None for the loss"""

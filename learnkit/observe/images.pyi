@@ -7,7 +7,6 @@ from typing import Any
 __all__ = ['ImageLogger']
 class ImageLogger(EveryCallback):
     """Announces images at intervals by the event `log_images`, for TensorBoard and other loggers"""
-    order: Any
     n: Any
     def __init__(self, every: Any = '1ep', f: Callable[..., Any]|None = None, n: int = 8) -> None:
         """Announces images at intervals by the event `log_images`, for TensorBoard and other loggers

@@ -7,8 +7,6 @@ from typing import Any
 __all__ = ['MetricsLogger', 'JsonLogger']
 class MetricsLogger(Callback):
     """Base class of loggers: passes the numbers of all observers, and the Recorder's history, to `write(metrics, step)`"""
-    order: int
-    modes: tuple[Any, ...]
     def write(self, metrics: dict[Any, Any], step: int) -> None:
         """Write `metrics`; raises NotImplementedError unless a subclass defines it
 
@@ -21,7 +19,6 @@ class MetricsLogger(Callback):
     def after_epoch(self) -> None: ...
 class JsonLogger(MetricsLogger):
     """Writes each row of numbers as a line of JSON: `{"step": 10, "batch_loss": 0.5}`"""
-    saves: tuple[Any, ...]
     file: Any
     pos: Any
     fname: Path

@@ -7,9 +7,6 @@ from typing import Any
 __all__ = ['MemorySnapshot']
 class MemorySnapshot(Callback):
     """Records CUDA memory allocations, of some batches and when memory runs out (Composer's `MemorySnapshot`)"""
-    order: int
-    modes: tuple[Any, ...]
-    run_valid: bool
     warned: bool
     n: int|None
     skip: int

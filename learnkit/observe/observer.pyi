@@ -18,8 +18,6 @@ def stack_scalars(values: list[Any]|tuple[Any, ...]) -> torch.Tensor:
     ...
 class Observer(EveryCallback):
     """Base class of monitors: measures at intervals, keeps the numbers as rows of `history`, announces `log_metrics`"""
-    order: int
-    saves: tuple[Any, ...]
     max_pending: int
     rows: History
     pending: list[Any]

@@ -6,7 +6,6 @@ from typing import Any
 __all__ = ['OptimizerMonitor']
 class OptimizerMonitor(Observer):
     """Logs norms of gradients, weights and updates, and the ratio of update to weight (Composer's `OptimizerMonitor`)"""
-    saves: tuple[Any, ...]
     start: tuple[Any, ...]|None
     """what `before_step` keeps of the step that is measured"""
     per_layer: bool

@@ -9,7 +9,6 @@ from typing import Any
 __all__ = ['ProfileCallback']
 class ProfileCallback(Callback):
     """Profiler: measures where the time of a run goes; `learn.profiler.result` is a `Profile`"""
-    order: int
     name: str
     active: bool
     in_handler: bool

@@ -6,8 +6,6 @@ from typing import Any
 __all__ = ['ShowGraphCallback']
 class ShowGraphCallback(Callback):
     """Plots the losses of training and validation in the notebook after each epoch"""
-    order: int
-    modes: tuple[Any, ...]
     handle: Any
     noted: bool
     skip_start: int

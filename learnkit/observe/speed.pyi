@@ -8,8 +8,6 @@ from typing import Any
 __all__ = ['SpeedMonitor', 'RuntimeEstimator']
 class SpeedMonitor(StopwatchCallback, Observer):
     """Logs throughput: batches, items (`samples_per_sec`), tokens and FLOPs a second (after Composer's `SpeedMonitor`)"""
-    order: Any
-    saves: tuple[Any, ...]
     window: Any
     flops: float|Callable[..., Any]|None
     peak_flops: float|None
@@ -43,8 +41,6 @@ class SpeedMonitor(StopwatchCallback, Observer):
         ...
 class RuntimeEstimator(StopwatchCallback, Observer):
     """Logs the estimated time until the end of the run, in seconds, as `remaining` (after Composer's `RuntimeEstimator`)"""
-    order: Any
-    saves: Any
     skip: Any
     watch: Stopwatch
     n_batches: int

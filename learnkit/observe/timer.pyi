@@ -7,9 +7,6 @@ from typing import Any
 __all__ = ['TimerCallback']
 class TimerCallback(ProfileCallback):
     """Prints at intervals where the time went so far: loader, forward, backward, step, validation, callbacks, rest"""
-    order: int
-    name: str
-    modes: tuple[Any, ...]
     every: Every
     def __init__(self, every: Any = '1ep', **kwargs: Any) -> None:
         """Prints at intervals where the time went so far: loader, forward, backward, step, validation, callbacks, rest

@@ -7,7 +7,6 @@ from typing import Any
 __all__ = ['AugmentCallback']
 class AugmentCallback(Callback):
     """Replaces the inputs of each batch by `aug(*inputs)`"""
-    order: int
     aug: Callable[..., Any]
     def __init__(self, aug: Callable[..., Any]) -> None:
         """Replaces the inputs of each batch by `aug(*inputs)`

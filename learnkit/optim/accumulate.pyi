@@ -49,10 +49,6 @@ def n_items(learn: Learner) -> int:
     ...
 class GradientAccumulation(Callback):
     """Steps the optimizer every `n_acc` items, with the gradient of their mean loss (fastai's name and order)"""
-    order: int
-    modes: tuple[Any, ...]
-    run_valid: bool
-    saves: tuple[Any, ...]
     count: int
     bs: Any
     last: bool

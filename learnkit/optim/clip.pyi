@@ -6,9 +6,6 @@ from typing import Any
 __all__ = ['GradientClip']
 class GradientClip(Callback):
     """Clips gradients before each step: their norm to `max_norm`, or each element to ±`value` (fastai's name and order)"""
-    order: int
-    modes: tuple[Any, ...]
-    run_valid: bool
     norm: Any
     max_norm: float
     norm_type: float

@@ -9,9 +9,6 @@ from typing import Any
 __all__ = ['EMACallback']
 class EMACallback(Callback):
     """Keeps an exponential moving average of the weights; validates, saves, and by default ends the fit with it"""
-    order: int
-    modes: tuple[Any, ...]
-    saves: tuple[Any, ...]
     n_avg: int
     n_step: int
     cancelled: bool

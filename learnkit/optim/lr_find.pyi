@@ -6,8 +6,6 @@ from typing import Any
 __all__ = ['LRFinder', 'LRCurve']
 class LRFinder(Scheduler):
     """Trains with an exponentially growing learning rate; used by `learn.lr_find`"""
-    modes: tuple[Any, ...]
-    names: tuple[Any, ...]
     rec: Any
     num_it: Any
     sched: Any

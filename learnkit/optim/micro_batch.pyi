@@ -22,9 +22,6 @@ def split_items(b: Any, size: int, bs: int) -> list[Any]:
     ...
 class MicroBatch(Callback):
     """Runs each training batch in parts, with one optimizer step: less memory, the same gradient"""
-    order: int
-    modes: tuple[Any, ...]
-    run_valid: bool
     whole: tuple[Any, ...]|None
     size: Any
     n: Any

@@ -35,8 +35,6 @@ class MixedLoss(partial[Any]):
     def __call__(self, pred: Any, *yb: Any, **kw: Any) -> Any: ...
 class MixHandler(Callback):
     """Base class of MixUp and CutMix: mixes the targets, or the losses, of training batches (fastai's name)"""
-    run_valid: bool
-    modes: tuple[Any, ...]
     lam: torch.Tensor|None
     """the share of each item itself; None while the batch is not mixed"""
     yb1: tuple[Any, ...]|None

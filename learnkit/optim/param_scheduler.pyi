@@ -7,9 +7,6 @@ from typing import Any
 __all__ = ['Scheduler', 'ParamScheduler']
 class Scheduler(Callback):
     """Base class of schedulers: records the hyper-parameters `names` of each batch, and restores them after the run"""
-    order: int
-    run_valid: bool
-    modes: tuple[Any, ...]
     names: tuple[Any, ...]
     initial: list[Any]|None
     hypers: list[Any]

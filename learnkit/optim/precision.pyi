@@ -13,8 +13,6 @@ class AMPMode(str, Enum):
 _dtypes: dict[Any, Any]
 class MixedPrecision(Callback):
     """Mixed precision: forward pass and loss in 16 bits where that is safe, by `torch.amp` (fastai's name and order)"""
-    order: int
-    saves: tuple[Any, ...]
     scaler: Any
     pending: bool
     amp_mode: AMPMode

@@ -22,9 +22,6 @@ class RNNCallback(Callback):
     def cleanup(self) -> None: ...
 class RNNRegularizer(Callback):
     """Adds `alpha` times AR and `beta` times TAR to the loss (Merity et al., 2017, https://arxiv.org/abs/1708.01009)"""
-    order: Any
-    run_valid: bool
-    modes: tuple[Any, ...]
     alpha: float
     beta: float
     def __init__(self, alpha: float = 0.0, beta: float = 0.0) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 __all__ = ['TorchScheduler']
 class TorchScheduler(Scheduler):
     """Steps a scheduler of `torch.optim.lr_scheduler` after each optimizer step or each epoch"""
-    saves: tuple[Any, ...]
     sched: Any
     hook: Any
     kept: tuple[Any, ...]|None

@@ -8,10 +8,6 @@ from typing import Any
 __all__ = ['CheckpointCallback']
 class CheckpointCallback(Callback):
     """Saves the whole run now and then, keeps the newest and the best, and goes on from the newest with `fit(..., resume='auto')`"""
-    order: int
-    run_valid: bool
-    modes: tuple[Any, ...]
-    saves: tuple[Any, ...]
     keeps_runs: bool
     asks_place: bool
     every: Every

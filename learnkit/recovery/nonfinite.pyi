@@ -25,10 +25,6 @@ def all_finite(ts: list[Any]) -> torch.Tensor:
     ...
 class SkipNaN(Callback):
     """Leaves out a training batch whose loss or gradients are NaN or infinite"""
-    order: Any
-    modes: tuple[Any, ...]
-    run_valid: bool
-    saves: tuple[Any, ...]
     name: str
     at_most: int|None
     wait: bool
@@ -57,10 +53,6 @@ class SkipNaN(Callback):
     def cleanup(self) -> None: ...
 class RollBackOnNaN(Callback):
     """Goes back to the last good weights when a training loss is NaN or infinite, and on with a lower learning rate"""
-    order: Any
-    modes: tuple[Any, ...]
-    run_valid: bool
-    saves: tuple[Any, ...]
     name: str
     every: Every
     factor: float
@@ -101,7 +93,6 @@ class RollBackOnNaN(Callback):
         ...
 class ReplayOnOOM(MicroBatch):
     """Does a training batch again in smaller parts when there is no memory for it"""
-    saves: tuple[Any, ...]
     name: str
     attempt: int
     inside: bool

@@ -17,8 +17,6 @@ def as_signal(s: Any) -> signal.Signals:
     ...
 class StopOnSignal(Callback):
     """Ends the fit after the batch at hand when a signal asks for it, with a checkpoint if there is a `CheckpointCallback`"""
-    order: int
-    modes: tuple[Any, ...]
     signals: tuple[Any, ...]
     heard: Any
     fetching: Any

@@ -18,8 +18,6 @@ def torch_export(model: torch.nn.Module, xb: tuple[Any, ...], path: str|Path) ->
     ...
 class ExportAtEnd(Callback):
     """Exports the model at the end of the fit, by `torch.export` or a function (Composer's `ExportForInferenceCallback`)"""
-    order: int
-    modes: tuple[Any, ...]
     fname: Path
     export: Any
     def __init__(self, fname: str|Path = 'model.pt2', export: Callable[..., Any]|None = None) -> None:

@@ -30,9 +30,6 @@ def unsync_norms(model: nn.Module, old: dict[Any, Any]) -> None:
     ...
 class DistributedTrainer(Callback):
     """Trains with all processes of the group, each on its own part of the data (fastai's name)"""
-    order: Any
-    modes: tuple[Any, ...]
-    saves: tuple[Any, ...]
     kept: tuple[Any, ...]|None
     norms: Any
     made: tuple[Any, ...]|list[Any]

@@ -10,10 +10,6 @@ class Fused(CancelBatch):
     """The batch is done, by a compiled step"""
 class FusedStep(Callback):
     """Runs the inside of a batch as one compiled callable, as long as nobody listens there"""
-    order: int
-    modes: tuple[Any, ...]
-    run_valid: bool
-    saves: tuple[Any, ...]
     patched: Any
     heard: Any
     part: str|None
