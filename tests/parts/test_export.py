@@ -150,33 +150,6 @@ def test_others_find_the_weights(tmp_path):
         assert file.keys()==learn.model.state_dict().keys() and all(torch.equal(v, file[k]) for k,v in learn.model.state_dict().items())
     learn.model.load_state_dict(weights)
 
-def test_tied_weights_narrow_types_and_views(tmp_path):
-    model = Two()
-    model.narrow = nn.Parameter(torch.randn(3, 4, dtype=torch.bfloat16).t())
-    learn = Learner(([],), model, L.CrossEntropyLossFlat(), path=tmp_path)
-    learn.save('m.safetensors')
-    other = Two()
-    other.narrow = nn.Parameter(torch.zeros(4, 3, dtype=torch.bfloat16))
-    Learner(([],), other, path=tmp_path).load('m.safetensors')
-    assert same(model.state_dict().values(), other.state_dict().values()) and other.a.weight is other.b.weight
-
-def test_the_optimizer_stays(tmp_path):
-    learn = trained(tmp_path, L.CrossEntropyLossFlat(), labels)
-    learn.save('m.safetensors')
-    state = learn.opt.state_dict()
-    with pytest.warns(UserWarning, match='no optimizer state: the optimizer is left as it is'): learn.load('m.safetensors')
-    assert learn.opt.state_dict()==state
-
-class Extra(nn.Linear):
-    "Its state has something that is no tensor"
-    def get_extra_state(self): return {'a':1}
-    def set_extra_state(self, state): pass
-
-def test_what_has_no_room(tmp_path):
-    learn = Learner(([],), Extra(2, 2), nn.MSELoss(), path=tmp_path)
-    with pytest.raises(TypeError, match="'_extra_state' is a dict: save as .pth"): learn.save('m.safetensors')
-    assert not (tmp_path/'models').exists()
-
 def test_a_missing_package_is_named(tmp_path, monkeypatch):
     import sys
     learn = trained(tmp_path, L.CrossEntropyLossFlat(), labels)
