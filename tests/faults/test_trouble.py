@@ -266,6 +266,27 @@ def test_where_it_is_expected_nothing_is_raised(how):
         elif how=='valid': learn.fit(2, cbs=Callback(after_loss=lambda self: None if self.learn.training else setattr(self.learn, 'loss', self.learn.loss*nan)))
         else: learn.fit(2)
 
+class Handles(Callback):
+    "Deals with losses that are not finite: here, by counting them"
+    def before_fit(self): self.messages = []
+    def nonfinite_loss(self, message): self.messages.append(message)
+
+def test_a_callback_deals_with_nonfinite_losses():
+    "It is told each time, the user once; a callback that is removed deals with nothing"
+    learn = learner(data(), Poison('loss', bad=(5,)), Handles())
+    with pytest.warns(UserWarning, match='is nan since epoch 0, batch 5: ') as w: learn.fit(3)
+    assert len(w)==1 and len(learn.recorder.history)==3
+    assert [m.split(' since ')[1] for m in learn.handles.messages]==['epoch 0, batch 5', 'epoch 1, batch 0', 'epoch 2, batch 0']
+    learn.remove_cb(Handles)
+    with pytest.raises(NonFiniteLoss): learn.fit(1)
+
+def test_without_the_check_nothing_is_raised():
+    learn = learner(data(), Poison('loss', bad=(5,))).remove_cb(NonFiniteCheck)
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        learn.fit(2)
+    assert len(learn.recorder.history)==2
+
 def test_no_device_is_asked_while_losses_are_finite(monkeypatch):
     def asked(opt): raise AssertionError('waits for the device')
     monkeypatch.setattr('learnkit.nonfinite_check.weights_finite', asked)

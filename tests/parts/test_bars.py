@@ -1,4 +1,4 @@
-"Other progress displays: the same rows, nothing left on the screen, nothing read from the device in a batch"
+"Progress bars of tqdm and rich, and the live loss curve: same rows, nothing left on the screen, no device reads in a batch"
 import contextlib, io, os, re, subprocess, sys, threading
 from math import nan
 from unittest import mock
@@ -26,7 +26,7 @@ class Screen(io.StringIO):
 
 @contextlib.contextmanager
 def screen(out=None):
-    "What goes to a terminal; afterwards `sys.stdout` and `sys.stderr` must be the same as before"
+    "Redirect output to a terminal stand-in; `sys.stdout` and `sys.stderr` must be restored afterwards"
     out,err = out or Screen(),Screen()
     env = {k:v for k,v in os.environ.items() if k not in ('FORCE_COLOR','NO_COLOR','TTY_COMPATIBLE','TTY_INTERACTIVE')}
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), mock.patch.dict(os.environ, {**env, 'COLUMNS':'100', 'TERM':'xterm'}, clear=True):
@@ -40,7 +40,7 @@ def make(kind, *cbs, every=0, **kw):
     return learn.add_cb(ProgressCallback(kind, every=every))
 
 def lines(s):
-    "The lines that remain on the screen, without colours: a good enough terminal for what these two send"
+    "The lines that remain on the screen, without colours: interprets the control codes that tqdm and rich send"
     rows,y,x = [''],0,0
     for t in re.findall(r'\x1b\[\??\d*(?:;\d+)*[A-Za-z]|\r|\n|[^\x1b\r\n]+', s):
         if   t=='\n': y,x = y+1,0

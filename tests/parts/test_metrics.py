@@ -1,4 +1,4 @@
-"Metrics over ragged batches against others on everything at once; that nothing waits for the device; copies; mistakes"
+"Metrics of ragged batches equal reference results on all data at once; nothing waits for the device; copies; mistakes"
 import inspect, math, pickle
 from copy import deepcopy
 from functools import partial
@@ -20,7 +20,7 @@ few   = settings(deadline=None, max_examples=40)
 close = partial(torch.testing.assert_close, check_dtype=False)
 
 def batch(pred, *yb, loss=None, **kw):
-    "What a metric sees of the Learner"
+    "The attributes of the Learner that a metric reads"
     return SimpleNamespace(pred=pred, yb=yb, xb=(pred,), loss=loss, to_detach=to_detach, **kw)
 
 def run(metric, preds, targs, sizes, loss_func=None):
@@ -151,7 +151,7 @@ def test_perplexity():
     assert met.value==math.inf
 
 def test_nothing_is_shared():
-    "The same names given to two Learners"
+    "The same metric given to two Learners makes two objects"
     for m in (rmse, exp_rmspe, perplexity, accuracy, skm.f1_score):
         a,b = mk_metric(m),mk_metric(m)
         assert a is not b and type(a)==type(b)
@@ -267,7 +267,7 @@ def test_smooth_loss_of_anything():
     assert math.isnan(smooth([torch.tensor(math.nan), torch.tensor(1.)]).value)
 
 class Ops(TorchDispatchMode):
-    "Lists torch's operations"
+    "Records the operations of torch"
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         self.seen.append(str(func))
         return func(*args, **(kwargs or {}))
@@ -285,7 +285,7 @@ def test_smooth_loss_costs_nothing_in_the_loop():
     assert len(met.waiting.packed)==1 and met.waiting.new==[] and {o for o in ops.seen if 'stack' in o or 'cat' in o}
 
 def test_scalars_of_several_devices():
-    "Not that it happens, but it should not go wrong either"
+    "Rare, but it must work"
     s = ScalarBuffer(every=4)
     for i in range(3): s.append(torch.tensor(float(i)))
     for i in range(2): s.append(torch.zeros((), device='meta'))
@@ -306,7 +306,7 @@ def test_accumulate_does_not_wait(m, t):
     with pytest.raises(Exception, match='[Mm]eta'): met.value
 
 def test_accumulated_predictions_are_copies():
-    "A model or loader that uses its memory again must not change what was seen"
+    "A model or loader that reuses its memory must not change what was accumulated"
     met,p,t = AccumMetric(lambda p,t: (p-t).tolist()),torch.zeros(2),torch.zeros(2)
     for i in range(3): p.fill_(i); met.accumulate(batch(p, t)); t.fill_(-i)
     assert met.value==[0,0,1,1,3,3]
@@ -342,7 +342,7 @@ def test_accum_metric_arguments():
     assert AccumMetric(f, name='g').name=='g' and AccumMetric(partial(f, k=3)).name=='f'
     assert AccumMetric(f).value is None
 
-def test_calling_disturbs_nothing():
+def test_calling_leaves_what_was_accumulated():
     p,t = torch.randn(6),torch.randn(6)
     met = AccumMetric(lambda p,t: (p-t).abs().max())
     before = run(met, p, t, [4,2])
@@ -355,7 +355,7 @@ def test_calling_disturbs_nothing():
 
 @pytest.mark.parametrize('name', [n for n in skm.__all__ if inspect.isfunction(getattr(skm, n))])
 def test_scikit_learn_directly(name):
-    "A function gives what it gives on everything at once, or is refused with a way out"
+    "Each function gives its result on all data at once, or is refused with an error that says what to write"
     f = getattr(skm, name)
     try: met = mk_metric(f)
     except TypeError as e:
@@ -441,7 +441,7 @@ def test_mk_metric(m, kind, name):
     if isinstance(m, Metric): assert met is m
 
 @pytest.mark.parametrize('m', ['accuracy', 3, None, {}, torch.tensor(1.)])
-def test_what_is_no_metric(m):
+def test_not_a_metric(m):
     with pytest.raises(TypeError, match='function of predictions and targets'): mk_metric(m)
 
 def test_collections_are_refused():
@@ -489,8 +489,8 @@ every = dict(accuracy=accuracy, rmse=rmse, loss=AvgLoss, perplexity=perplexity, 
              tm=tm.classification.MulticlassAccuracy(3), mean=MeanMetric(lambda p,t: p))
 
 @pytest.mark.parametrize('kind', every)
-def test_copies_go_their_own_way(kind):
-    "As in a validation inside of a fit"
+def test_copies_share_nothing(kind):
+    "A validation inside of a fit works on copies"
     met = mk_metric(every[kind])
     def args(n): return (torch.randn(n), torch.randn(n)) if kind=='rmse' else (torch.randn(n,3), torch.arange(n)%3)
     def go(m, p, t): m.reset(); m.accumulate(batch(p.requires_grad_(), t, loss=p.sum())); return m
@@ -500,7 +500,7 @@ def test_copies_go_their_own_way(kind):
     assert number(twin.value)==value and twin.name==met.name
     go(twin, *b)
     assert number(met.value)==value
-    fresh = deepcopy(go(met, *c)) # with batches that nobody has read yet
+    fresh = deepcopy(go(met, *c)) # with batches that were not read yet
     assert number(fresh.value)==number(met.value)
 
 @pytest.mark.parametrize('m', [accuracy, rmse, exp_rmspe, Perplexity, AvgSmoothLoss, partial(top_k_accuracy, k=2)])
