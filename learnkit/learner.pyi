@@ -37,6 +37,7 @@ from .observe.optimizer_monitor import OptimizerMonitor
 from .observe.profile import Profile
 from .observe.profiler import ProfileCallback
 from .observe.show_graph import ShowGraphCallback
+from .observe.speed import RuntimeEstimator, SpeedMonitor
 from .observe.system import MemoryMonitor, SystemMetrics
 from .observe.tensorboard import TensorBoardLogger
 from .observe.timer import TimerCallback
@@ -221,6 +222,10 @@ class Learner(Loop):
     """The `ProfileCallback`, if it is among the callbacks"""
     show_graph: ShowGraphCallback
     """The `ShowGraphCallback`, if it is among the callbacks"""
+    speed_monitor: SpeedMonitor
+    """The `SpeedMonitor`, if it is among the callbacks"""
+    runtime_estimator: RuntimeEstimator
+    """The `RuntimeEstimator`, if it is among the callbacks"""
     memory_monitor: MemoryMonitor
     """The `MemoryMonitor`, if it is among the callbacks"""
     system_metrics: SystemMetrics
@@ -359,8 +364,9 @@ class Learner(Loop):
     def time(self) -> Timestamp:
         """How far the run is, as counted by a `Clock` among the callbacks. Raises AttributeError if there is none."""
         ...
+    @classmethod
     def on(
-        self,
+        cls,
         name: str,
         every: Any = None,
         once: int|None = None,
@@ -378,7 +384,8 @@ class Learner(Loop):
             marker: on the class: which Learners; None is the next one, 'all' is all of them
         """
         ...
-    def off(self, f: Callable[..., Any]|None = None) -> Any:
+    @classmethod
+    def off(cls, f: Callable[..., Any]|None = None) -> Any:
         """Remove what `on` added, and return the Learner. Raises ValueError if there is no such function.
 
         Args:

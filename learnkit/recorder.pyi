@@ -31,6 +31,7 @@ class Recorder(RecorderPlots, Callback):
     group_hps: dict[Any, Any]
     train_names: list[Any]
     valid_names: Any
+    lr_curve: Any
     def __init__(
         self,
         add_time: bool = True,

@@ -30,8 +30,8 @@ width = 120
 # What generic types are parameters of where a module gives none
 generics = {'tuple':'[Any, ...]', 'Callable':'[..., Any]', 'Generator':'[Any, Any, Any]',
     **dict.fromkeys('list set frozenset deque type Iterable Iterator Sequence Collection partial'.split(), '[Any]'),
-    **dict.fromkeys('DataLoader Dataset IterableDataset Subset Sampler RandomSampler DistributedSampler'.split(), '[Any]'),
-    **dict.fromkeys('WeakSet AbstractContextManager ContextManager nullcontext'.split(), '[Any]'),
+    **dict.fromkeys('DataLoader Dataset IterableDataset Subset Sampler RandomSampler'.split(), '[Any]'),
+    **dict.fromkeys('DistributedSampler WeakSet AbstractContextManager nullcontext'.split(), '[Any]'),
     **dict.fromkeys('dict Mapping MutableMapping defaultdict OrderedDict'.split(), '[Any, Any]')}
 
 # fastcore has no types: classes of the same name stand for these in what is returned and kept
@@ -316,7 +316,9 @@ def read_given(c, name, v, mod):
     if isinstance(f, ast.FunctionDef):
         f = copy.copy(f)
         f.name = name
-        c.add_method(f, mod, 'either' if 'either' in decorators(f) else 'given')
+        found = [d for k in decorators(f) if (d := find_class(mod, k))]
+        on_both = any('__get__' in d.methods for d in found)   # a descriptor: for the class, and for an object
+        c.add_method(f, mod, 'hybrid' if on_both else 'given')
     elif isinstance(v, ast.Attribute) and ast.unparse(v.value)==c.name: c.methods.setdefault(name, v.attr)
     elif not c.has(name): c.add_attr(name, expr('Any') if v is None or is_none(v) else value_type(v, {}, mod), mod)
 
@@ -387,16 +389,18 @@ def find_callbacks():
     "The callbacks of the library by their name on a Learner, without those whose name is computed"
     for c in classes.values():
         if c.name not in (c.mod.all or ()) or not any(b.name=='Callback' for b in c.mro()[1:]): continue
-        if any(getattr(n, 'name', None)=='name' for b in c.mro()[:-1] for n in b.node.body): continue
+        if any(getattr(n, 'name', None)=='name' for b in c.mro() if b.name!='Callback' for n in b.node.body): continue
         fixed = [v for n in c.node.body if isinstance(n, ast.Assign) for k,v in pairs(n) if ast.unparse(k)=='name']
         yield ast.literal_eval(fixed[0]) if fixed else snake(re.sub('Callback$', '', c.name)),c
 
 def add_assigned(learner, callback):
-    "The attributes of the Learner and of callbacks that others assign"
+    "The attributes of the Learner, of callbacks and of the Recorder that others assign"
+    recorder = next(c for c in classes.values() if c.name=='Recorder')
+    owners = {'learn':learner, 'self.learn':learner, 'cb':callback, **dict.fromkeys(('learn.recorder','rec','r'), recorder)}
     for mod in modules.values():
         assigned = [k for n in ast.walk(mod.tree) if isinstance(n, ast.Assign) for k,_ in pairs(n)]
         for k in [k for k in assigned if isinstance(k, ast.Attribute) and k.attr[0]!='_']:
-            c = {'learn':learner, 'self.learn':learner, 'cb':callback}.get(ast.unparse(k.value))
+            c = owners.get(ast.unparse(k.value))
             if c is not None and not c.has(k.attr): c.add_attr(k.attr, expr('Any'), mod)
 
 def add_callbacks(learner, names, default):
@@ -406,16 +410,17 @@ def add_callbacks(learner, names, default):
             learner.add_attr(name, expr(c.name), c.mod, f'The `{c.name}`, if it is among the callbacks')
 
 def add_delegated(learner, callback):
-    "What a callback reads of its Learner as its own, to be read only: who assigns it wants `self.learn`"
+    "What a callback reads of its Learner as its own. It must not be assigned: that is to be done by `self.learn`"
+    args = {p.arg for p in parameters(learner.methods['__init__'][0].f.args)}
     for c in reversed(learner.mro()):
         for n,a in c.attrs.items():
-            if n[0]!='_' and not callback.has(n): callback.delegated[n] = a
+            if n[0]!='_' and not callback.has(n): callback.delegated[n] = Attr(a.type, a.mod, a.doc, n in args)
     for c in learner.mro():
         for n,ms in c.methods.items():
             m = ms[0]
-            if n[0]=='_' or isinstance(m, str) or not m.is_property: continue
-            a = Attr(m.f.returns or return_type(m.f), m.mod, ast.get_docstring(m.f) or '')
-            if not callback.has(n): callback.delegated.setdefault(n, a)
+            if n[0]=='_' or isinstance(m, str) or not m.is_property or callback.has(n): continue
+            a = Attr(m.f.returns or return_type(m.f), m.mod, ast.get_docstring(m.f) or '', n in args)
+            callback.delegated.setdefault(n, a)
 
 def complete(learner, callback, table):
     "What neither annotations nor assignments say of the three classes that find attributes in other ways"
@@ -545,7 +550,7 @@ class Stub:
         kw = patch_kw(f)
         if 'as_prop' in kw: yield '@property'
         if 'set_prop' in kw: yield f'@{f.name}.setter'
-        if 'cls_method' in kw or kind=='either': yield '@classmethod'
+        if 'cls_method' in kw or kind=='hybrid': yield '@classmethod'
         if 'static_method' in kw: yield '@staticmethod'
 
     def returns(self, f, mod, is_method):
@@ -562,7 +567,7 @@ class Stub:
         is_method = kind!='function'
         is_static = 'static_method' in patch_kw(f) or 'staticmethod' in decorators(f)
         first = f.args.args[0].arg if is_method and not is_static and f.args.args else ''
-        bare = dict(either='cls', given='self').get(kind, first)   # a function of a module calls it otherwise
+        bare = dict(hybrid='cls', given='self').get(kind, first)   # a function of a module calls it otherwise
         params,ret = self.params(f, mod, bare),self.returns(f, mod, is_method)
         sig = f"def {f.name}({', '.join(params)}) -> {ret}:"
         if len(indent+sig)>width:
@@ -576,10 +581,11 @@ class Stub:
         "The stub of an attribute or a constant"
         return f'{indent}{name}: {self.kept_type(a)}{value}' + (f'\n{docstring(a.doc, indent)}' if a.doc else '')
 
-    def read_only(self, name, a):
-        "The stub of an attribute that must not be assigned"
+    def delegated(self, name, a):
+        "The stub of an attribute of the Learner in a callback, which may have arguments of the Learner as its own"
         res = f'    @property\n    def {name}(self) -> {self.kept_type(a)}:'
-        return f'{res}\n{docstring(a.doc, "        ")}\n        ...' if a.doc else f'{res} ...'
+        res += f'\n{docstring(a.doc, "        ")}\n        ...' if a.doc else ' ...'
+        return res if not a.declared else f'{res}\n    @{name}.setter\n    def {name}(self, v: {self.any}) -> None: ...'
 
     def handler(self, name, doc):
         "The stub of the method for an event, which every signature overrides"
@@ -621,7 +627,7 @@ class Stub:
         self.shadow = {*c.methods, *c.attrs, *c.delegated, *c.events}
         body = [docstring(doc, '    ')] if doc else []
         if c.name=='Events': body += [self.attribute(k, Attr(expr('str'), no_module, d)) for k,d in c.events.items()]
-        body += [*self.fields(c, lines), *(self.read_only(n, a) for n,a in c.delegated.items())]
+        body += [*self.fields(c, lines), *(self.delegated(n, a) for n,a in c.delegated.items())]
         for name,ms in c.methods.items(): body += self.method(c, name, ms, doc)
         if c.name=='Callback': body += [self.handler(k, d) for k,d in c.events.items()]
         self.shadow = set()

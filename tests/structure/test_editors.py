@@ -80,8 +80,8 @@ strict_script = '''
         "Ends the fit at a loss"
         order = 60
         name = 'stop_at'
-        def __init__(self, loss: float):
-            self.limit = loss
+        def __init__(self, loss: float, lr: float = 1e-3, path: str = 'logs'):
+            self.limit,self.lr,self.path = loss,lr,path   # arguments of the Learner may be those of a callback, too
             self.seen: list[float] = []
 
         def before_fit(self):
@@ -102,6 +102,8 @@ strict_script = '''
     print(preds.shape, targs.shape, learn.validate()[0], learn.recorder.history['valid_loss'], learn.recorder.losses[-1])
     for name in event: print(name, event.docs[name])
 
+    @Learner.on('before_fit', marker='all')
+    def hello(learn: Learner) -> None: print(learn.speed_monitor, learn.profiler)
     @learn.on(event.after_epoch)
     def tell(learn: Learner) -> None: print(learn.epoch, learn.stop_reason, learn.metrics, learn.early_stopping.best)
 
