@@ -514,7 +514,7 @@ class Learner(Loop):
         """Train all parameter groups"""
         ...
     @contextmanager
-    def named(self, name: str, metrics: _L|None = None) -> Iterator[Self]:
+    def named(self, name: str, metrics: L|_L|None = None) -> Iterator[Self]:
         """Set `learn.dl_name`, and metrics for one loader, for a `with` block
 
         Args:
@@ -522,7 +522,7 @@ class Learner(Loop):
             metrics: its `Metric`s; None: those of the Learner
         """
         ...
-    def _evaluate(self, name: str, dl: Any, metrics: _L|None = None) -> dict[Any, Any]:
+    def _evaluate(self, name: str, dl: Any, metrics: L|_L|None = None) -> dict[Any, Any]:
         """The loss and the metrics on one loader, by name"""
         ...
     def validate_all(self, **dls: Any) -> dict[Any, Any]:

@@ -396,7 +396,7 @@ def find_callbacks():
 def add_assigned(learner, callback):
     "The attributes of the Learner, of callbacks and of the Recorder that others assign"
     recorder = next(c for c in classes.values() if c.name=='Recorder')
-    owners = {'learn':learner, 'self.learn':learner, 'cb':callback, **dict.fromkeys(('learn.recorder','rec','r'), recorder)}
+    owners = {'learn':learner, 'self.learn':learner, 'cb':callback, 'learn.recorder':recorder, 'r':recorder}
     for mod in modules.values():
         assigned = [k for n in ast.walk(mod.tree) if isinstance(n, ast.Assign) for k,_ in pairs(n)]
         for k in [k for k in assigned if isinstance(k, ast.Attribute) and k.attr[0]!='_']:
@@ -478,10 +478,12 @@ class Names(ast.NodeTransformer):
         base = n
         while isinstance(base, ast.Attribute): base = base.value
         if not isinstance(base, ast.Name): return n
-        if self.result and base.id in typed and self.mod.imports.get(base.id, ('fastcore',))[0].startswith('fastcore'):
-            self.stub.bound[base.id] = f'{lib}._fastcore',base.id
-        else: base.id = self.stub.name(base.id, self.mod)
+        if not self.is_typed(base): base.id = self.stub.name(base.id, self.mod)
+        elif self.result: self.typed(base)
+        else: return expr(f'{self.typed(base)}|{self.stub.name(base.id, self.mod)}')   # what is taken may be fastcore's
         return n
+    def is_typed(self, n): return n.id in typed and self.mod.imports.get(n.id, ('fastcore',))[0].startswith('fastcore')
+    def typed(self, n): self.stub.bound[n.id] = f'{lib}._fastcore',n.id; return n.id
     def visit_Constant(self, n): return self.visit(expr(n.value)) if isinstance(n.value, str) else n
     def visit_Attribute(self, n): return self.plain(n)
     def visit_Subscript(self, n):
