@@ -21,15 +21,15 @@ def bench_fused(rounds):
     batches = steps(1000)
     unguarded = dict(cpp_wrapper=True, guard_filter_fn=torch.compiler.skip_all_guards_unsafe)
     def fits(opt_func, fused, options=None, **kw):
-        learn,cbs = Learner(DataLoaders(batches), tiny(), F.cross_entropy, opt_func, lr=.001, **kw),options and FusedStep(options=options)
-        return timed(lambda: learn.fit(1, cbs=cbs, fused=fused))
+        learn,cbs = Learner(DataLoaders(batches), tiny(), F.cross_entropy, opt_func, lr=.001, **kw),FusedStep(options=options) if fused else None
+        return timed(lambda: learn.fit(1, cbs=cbs))
     for opt_func in (torch.optim.SGD, torch.optim.AdamW):
         model = tiny()
         opt = opt_func(model.parameters(), lr=.001)
         base,ratios = in_turn(rounds, timed(lambda: by_hand(model, opt, batches)), **{
             'learnkit':                                 fits(opt_func, False),
             'learnkit, fused':                          fits(opt_func, True),
-            'learnkit, fused, without guards':          fits(opt_func, False, unguarded),
+            'learnkit, fused, without guards':          fits(opt_func, True, unguarded),
             'learnkit, fused, TrainEvalCallback only':  fits(opt_func, True, default_cbs=False, cbs=TrainEvalCallback)})
         show(f'A training step of a tiny network (32-64-10, batches of 32, {opt_func.__name__})', f'{base*1e6/len(batches):.0f} µs', ratios)
 

@@ -13,7 +13,9 @@ from learnkit.events import *
 from learnkit.callback import *
 from learnkit.dispatcher import *
 from learnkit.gather import *
-from learnkit.builtin import *
+from learnkit.train_eval import *
+from learnkit.gather_preds import *
+from learnkit.padding import *
 from learnkit.observe.csv_logger import CSVLogger
 from learnkit.progress import ProgressCallback
 from learnkit.data import DataLoaders

@@ -20,7 +20,7 @@ from learnkit.control.filter import Filter
 from learnkit.control.handlers import OnCallback
 from learnkit.optim.precision import MixedPrecision
 from learnkit.optim.torch_scheduler import TorchScheduler
-from learnkit.feed.short_epoch import ShortEpochCallback
+from learnkit.limit import ShortEpochCallback
 from learnkit.control.early_stopping import EarlyStoppingCallback, TerminateOnNaNCallback
 from learnkit.control.plateau import ReduceLROnPlateau
 from learnkit.control.save_model import SaveModelCallback

@@ -9,7 +9,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, Sampler, get_
 from learnkit.recovery.checkpoint import CheckpointCallback
 from learnkit.callback import Callback
 from learnkit.events import CancelBatch, CancelTrain
-from learnkit.feed.limit import LimitBatches
+from learnkit.limit import LimitBatches
 from learnkit.recovery.state import checkpoints, read_checkpoint, write_checkpoint
 from learnkit.data import DataLoaders
 from learnkit.feed.order import Ordered, is_stateful, reseed, written_down

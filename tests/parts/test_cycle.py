@@ -8,7 +8,7 @@ from learnkit.recovery.checkpoint import CheckpointCallback
 from learnkit.callback import Callback
 from learnkit.events import CancelBatch, CancelFit, CancelTrain
 from learnkit.control.cycle import CheckpointEvents, Cycles
-from learnkit.history import null_logger
+from learnkit.run import null_logger
 from learnkit.observe.evaluator import Evaluator
 from learnkit.control.tracker import TrackerCallback
 from learnkit.recovery.close import close_all

@@ -9,7 +9,7 @@ from torch.utils.data.distributed import DistributedSampler
 
 from learnkit.all import (AccumMetric, Callback, CheckpointCallback, DataLoaders, EMACallback, GradientAccumulation, ItemIndices, Learner, LimitBatches, MicroBatch,
                           ProgressCallback, Recorder, SaveModelCallback, accuracy, find_bs, mae, rmse)
-from learnkit.builtin import DropPadding
+from learnkit.padding import DropPadding
 from learnkit.speed.distributed import DistributedTrainer, own_part, sync_norms, unsync_norms
 
 torch.set_num_threads(1)

@@ -7,12 +7,12 @@ from torch.optim import SGD
 from torch.utils.data import DataLoader, TensorDataset
 import learnkit.predict
 from learnkit.recovery.checkpoint import CheckpointCallback
-from learnkit.builtin import TrainEvalCallback
+from learnkit.train_eval import TrainEvalCallback
 from learnkit.callback import Callback
 from learnkit.events import CancelFit
 from learnkit.observe.evaluator import Evaluator, EvaluatorColumn
 from learnkit.control.monitor import Monitor
-from learnkit.history import null_logger
+from learnkit.run import null_logger
 from learnkit.control.early_stopping import EarlyStoppingCallback
 from learnkit.control.save_model import SaveModelCallback
 from learnkit.control.tracker import TrackerCallback

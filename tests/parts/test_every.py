@@ -14,7 +14,7 @@ from learnkit.control.every import Every, parse_every
 from learnkit.control.every_callback import EveryCallback
 from learnkit.control.validate_every import ValidateEvery
 from learnkit.progress import ProgressCallback
-from learnkit.history import null_logger
+from learnkit.run import null_logger
 from learnkit.data import DataLoaders
 from learnkit.learner import Learner
 from learnkit.metrics import mae
@@ -330,7 +330,7 @@ def test_rows_in_the_table(every, label, capsys):
 @pytest.mark.parametrize('kw', [dict(default_cbs=False), dict()])
 def test_logger(kw):
     "It works without a Recorder; with metrics of the training data, those of the validation have a prefix"
-    from learnkit.builtin import TrainEvalCallback
+    from learnkit.train_eval import TrainEvalCallback
     from learnkit.recorder import Recorder
     rows = []
     learn = learner(metrics=mae, default_cbs=False, cbs=[TrainEvalCallback, ValidateEvery('2ba')] + ([] if kw else [Recorder(train_metrics=True)]))

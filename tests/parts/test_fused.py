@@ -284,11 +284,10 @@ def test_a_loss_of_a_callback():
     with pytest.warns(UserWarning, match='the loss function is that of Mixes'): learner().fit(1, cbs=[Quick(), Mixes()])
 
 def test_a_program_is_used_again():
-    "In the next fit, frozen and unfrozen, with other numbers; `fit(fused=True)` keeps its callback"
-    learn,before = learner(opt_func=Adam, splitter=two, lr=.01),graphs()
-    learn._fused = Quick()
+    "In the next fit, frozen and unfrozen, with other numbers"
+    learn,before,quick = learner(opt_func=Adam, splitter=two, lr=.01),graphs(),Quick()
     other = learner(opt_func=Adam, splitter=two, lr=.01)
-    for l,kw in ((learn, dict(fused=True)), (other, {})):
+    for l,kw in ((learn, dict(cbs=quick)), (other, {})):
         l.fit(1, **kw)
         l.fit(1, lr=.02, **kw)
         l.freeze(); l.fit(1, **kw)
@@ -388,22 +387,13 @@ def test_it_goes_in_the_middle():
     b.fit(2)
     assert cb.n==3 and close(state(a), state(b)) and not config.trace_autograd_ops
 
-@pytest.mark.parametrize('given', [lambda: Quick(), lambda: [Quick()], lambda: FusedStep])
-def test_it_is_asked_for_twice(given):
-    learn = learner()
-    learn._fused = Quick()
-    seen = []
-    learn.fit(0, fused=True, cbs=[*([g] if not isinstance(g := given(), list) else g), at('before_fit', lambda cb: seen.extend(o for o in cb.learn.cbs if isinstance(o, FusedStep)))])
-    assert len(seen)==1 and seen[0] is not learn._fused
-
 def test_models_of_before_are_let_go():
     import gc, weakref
-    learn = learner()
-    learn._fused = Quick()
-    learn.fit(1, fused=True)
+    learn,quick = learner(),Quick()
+    learn.fit(1, cbs=quick)
     gone,learn.model = weakref.ref(learn.model),net(nn.Tanh())
     learn.create_opt()
-    learn.fit(1, fused=True)
+    learn.fit(1, cbs=quick)
     gc.collect()
     assert gone() is None
 
@@ -509,17 +499,15 @@ def test_mistakes_are_told_as_ever():
     assert any('The model was called with' in n for n in e.value.__notes__)
 
 def test_it_says_that_it_compiles(capfd):
-    learn = learner()
-    learn._fused = Quick()
-    learn.fit(1, fused=True)
-    learn.fit(1, fused=True)
+    learn,quick = learner(),Quick()
+    learn.fit(1, cbs=quick)
+    learn.fit(1, cbs=quick)
     assert capfd.readouterr().err.count('compiling the step for batches of [16, 4], [16]: this takes 2 to 30 seconds')==1
 
-@pytest.mark.parametrize('fit', [lambda l: l.fit(1, fused=True), lambda l: l.fit_one_cycle(1, fused=True), lambda l: l.fit_flat_cos(1, fused=True), lambda l: l.fit_sgdr(1, 1, fused=True)],
+@pytest.mark.parametrize('fit', [lambda l,cb: l.fit(1, cbs=cb), lambda l,cb: l.fit_one_cycle(1, cbs=cb),
+                                 lambda l,cb: l.fit_flat_cos(1, cbs=cb), lambda l,cb: l.fit_sgdr(1, 1, cbs=cb)],
                          ids=['fit','fit_one_cycle','fit_flat_cos','fit_sgdr'])
-def test_each_way_to_fit_can_be_fused(fit, monkeypatch):
-    asked = []
-    monkeypatch.setattr(Learner, '_fused_cbs', lambda self, cbs: asked.append(self) or [])
-    learn = Learner(([(torch.ones(2,3), torch.ones(2,1))]*2, None), nn.Linear(3,1), nn.MSELoss(), SGD)
-    with learn.no_logging(), learn.no_bar(): fit(learn)
-    assert asked==[learn]
+def test_each_way_to_fit_can_be_fused(fit):
+    quick,learn = Quick(),learner()
+    with learn.no_logging(), learn.no_bar(): fit(learn, quick)
+    assert quick.n>0

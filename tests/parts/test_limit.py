@@ -10,8 +10,9 @@ from learnkit.callback import Callback
 from learnkit.events import CancelBatch, CancelFit, CancelValid
 from learnkit.control.every_callback import EveryCallback
 from learnkit.control.validate_every import ValidateEvery
-from learnkit.feed.limit import LimitBatches, OverfitBatches, SanityCheck, n_batches
-from learnkit.history import null_logger
+from learnkit.feed.limit import OverfitBatches, SanityCheck
+from learnkit.limit import LimitBatches, n_batches
+from learnkit.run import null_logger
 from learnkit.control.save_model import SaveModelCallback
 from learnkit.data import DataLoaders
 from learnkit.learner import Learner

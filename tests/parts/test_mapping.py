@@ -12,9 +12,9 @@ from learnkit.recovery.checkpoint import CheckpointCallback
 from learnkit.callback import Callback
 from learnkit.events import CancelBatch, CancelEpoch, CancelTrain
 from learnkit.control.validate_every import ValidateEvery
-from learnkit.feed.limit import LimitBatches
+from learnkit.limit import LimitBatches
 from learnkit.feed.mapping import CheckEvents, ItemIndices, MapInputs, MapOutputs, MoveModules, renamed, says_indices
-from learnkit.history import null_logger
+from learnkit.run import null_logger
 from learnkit.data import DataLoaders
 from learnkit.learner import Learner
 from toys import at, batches, learner, throw, weights

@@ -12,7 +12,9 @@ from learnkit.events import *
 from learnkit.callback import *
 from learnkit.dispatcher import *
 from learnkit.gather import *
-from learnkit.builtin import *
+from learnkit.train_eval import *
+from learnkit.gather_preds import *
+from learnkit.padding import *
 from learnkit.optim.micro_batch import MicroBatch
 from learnkit.optim.mixup import *
 from learnkit.optim.mix_handler import reduce_loss

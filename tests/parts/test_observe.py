@@ -19,7 +19,7 @@ from learnkit.observe.tensorboard import TensorBoardLogger
 from learnkit.recovery.torch_export import ExportAtEnd
 from learnkit.observe.observer import LossMonitor, LRMonitor, Observer
 from learnkit.observe.speed import RuntimeEstimator, SpeedMonitor
-from learnkit.history import null_logger
+from learnkit.run import null_logger
 from learnkit.recorder import Recorder
 from learnkit.learner import Learner
 from learnkit.metrics import mae
@@ -298,8 +298,8 @@ def test_every_event_through_one_method():
     assert ('log_metrics','metrics','step') in learn.all.heard
     batch = 'before_fetch after_fetch before_batch before_pred after_pred before_loss after_loss'.split()
     grad = 'before_backward after_backward before_step after_step before_zero_grad after_zero_grad'.split()
-    want = ['before_fit','before_epoch','before_train', *(batch+grad+['after_batch'])*2, 'before_fetch','after_train','before_validate', *batch, 'after_batch', 'before_fetch',
-            'after_validate','after_epoch','after_fit','cleanup']
+    want = ['before_fit','before_epoch','before_train', *(batch+grad+['after_batch'])*2, 'before_fetch','after_exhaust','after_train','before_validate', *batch, 'after_batch', 'before_fetch',
+            'after_exhaust','after_validate','after_epoch','after_fit','cleanup']
     assert [n for n,*_ in learn.all.heard if n not in ('log_metrics','after_read_losses')]==want   # these two are fired by callbacks
 
 # ------------------------------------------------------------------------------------------------ predictions released early

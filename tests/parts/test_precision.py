@@ -15,7 +15,9 @@ from learnkit.events import *
 from learnkit.callback import *
 from learnkit.dispatcher import *
 from learnkit.gather import *
-from learnkit.builtin import *
+from learnkit.train_eval import *
+from learnkit.gather_preds import *
+from learnkit.padding import *
 from learnkit.speed.layout import ChannelsLast, set_layout
 from learnkit.optim.precision import AMPMode, MixedPrecision
 from learnkit.data import DataLoaders

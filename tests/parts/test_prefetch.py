@@ -14,12 +14,11 @@ from learnkit.feed import prefetch
 from learnkit.recovery.checkpoint import CheckpointCallback
 from learnkit.events import CancelBatch, CancelEpoch, CancelFit, CancelTrain, CancelValid
 from learnkit.control.validate_every import ValidateEvery
-from learnkit.feed.limit import LimitBatches
+from learnkit.limit import LimitBatches, ShortEpochCallback
 from learnkit.feed.mapping import ItemIndices
 from learnkit.feed.prefetch import Ahead, Lane, Prefetch, is_ordinary, lane_to, leaves, made_elsewhere
 from learnkit.progress import ProgressCallback
-from learnkit.history import null_logger
-from learnkit.feed.short_epoch import ShortEpochCallback
+from learnkit.run import null_logger
 from learnkit.data import DataLoaders
 from learnkit.learner import Learner
 from learnkit.feed.order import Ordered
@@ -260,7 +259,7 @@ def test_indices_are_those_of_the_batch():
 @pytest.mark.parametrize('inference', [lambda l: l.validate(cbs=Prefetch(2, True)), lambda l: l.get_preds(cbs=Prefetch(2, True)), lambda l: l.get_preds(0, cbs=Prefetch(2, True))])
 def test_inference(inference):
     res,plain = inference(learner()),learner()
-    with mock.patch.object(Prefetch, 'before_fetch', lambda self: None): torch.testing.assert_close(list(res), list(inference(plain)), rtol=0, atol=0)
+    with mock.patch.object(Prefetch, 'before_validate', lambda self: None): torch.testing.assert_close(list(res), list(inference(plain)), rtol=0, atol=0)
 
 def test_grad_mode_is_that_of_the_loop():
     "A model in the data set: its outputs have a gradient in training and none in validation, whoever calls it"
@@ -324,7 +323,7 @@ def test_copies_are_begun_ahead(device):
     "… by the thread, and their memory is used by the stream that computes"
     done = []
     def wait(cb):
-        for f in cb.learn.batches.due: f.result()
+        for f in cb.learn.batches.it.due: f.result()
         done.append((len(device.copies), len(device.told)))
     data = lambda: DataLoader(Quiet(), BS)
     run(at('after_batch', wait), Prefetch(2, True), n=1, data=data, valid=lambda: [next(iter(data()))])

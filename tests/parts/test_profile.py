@@ -12,7 +12,7 @@ from learnkit.events import CancelBatch, CancelEpoch, CancelFit, CancelTrain, Ca
 from learnkit.control.validate_every import ValidateEvery
 from learnkit.feed.prefetch import Prefetch
 from learnkit.progress import ProgressCallback
-from learnkit.history import null_logger
+from learnkit.run import null_logger
 from learnkit.observe.action_timer import Action
 from learnkit.observe.profile import Profile
 from learnkit.observe.profiler import ProfileCallback

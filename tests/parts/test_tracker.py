@@ -9,7 +9,7 @@ from learnkit.events import CancelEpoch, CancelFit, CancelTrain, CancelValid, ev
 from learnkit.control.validate_every import ValidateEvery
 from learnkit.control.direction import lower_better, mk_comp, says_lower
 from learnkit.control.monitor import Monitor
-from learnkit.history import null_logger
+from learnkit.run import null_logger
 from learnkit.control.early_stopping import EarlyStoppingCallback, TerminateOnNaNCallback, ThresholdStopper
 from learnkit.control.plateau import ReduceLROnPlateau
 from learnkit.control.save_model import SaveModelCallback
@@ -155,7 +155,7 @@ def test_unclear_direction():
     with pytest.raises(ValueError, match="comp='min' or comp='max'"): learn.fit(1)
 
 def test_no_recorder():
-    from learnkit.builtin import TrainEvalCallback
+    from learnkit.train_eval import TrainEvalCallback
     learn = learner(default_cbs=False, cbs=[TrainEvalCallback, TrackerCallback()])
     with pytest.raises(ValueError, match='no Recorder'): learn.fit(1)
     best = TrackerCallback(lambda learn: -learn.train_iter, 'min')

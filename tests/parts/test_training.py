@@ -18,13 +18,15 @@ from learnkit.events import *
 from learnkit.callback import *
 from learnkit.dispatcher import *
 from learnkit.gather import *
-from learnkit.builtin import *
+from learnkit.train_eval import *
+from learnkit.gather_preds import *
+from learnkit.padding import *
 from learnkit.optim.ema import EMACallback
 from learnkit.optim.weight_average import averageable
 from learnkit.speed.layout import ChannelsLast
 from learnkit.optim.precision import MixedPrecision
 from learnkit.control.stop_after import StopAfter
-from learnkit.feed.short_epoch import ShortEpochCallback
+from learnkit.limit import ShortEpochCallback
 from learnkit.optim.bn_freeze import BnFreeze, set_bn_eval
 from learnkit.data import DataLoaders
 import learnkit.predict

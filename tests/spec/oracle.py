@@ -13,7 +13,7 @@ from unittest.mock import ANY
 IN_BATCH = '''before_fetch after_fetch before_batch before_pred after_pred before_loss after_loss
     before_backward after_cancel_backward after_backward before_step after_cancel_step after_step
     before_zero_grad after_cancel_zero_grad after_zero_grad after_cancel_batch after_batch'''.split()
-FIT = ['before_fit', 'before_epoch', 'before_train', *IN_BATCH, 'after_cancel_train', 'after_train', 'before_validate',
+FIT = ['before_fit', 'before_epoch', 'before_train', *IN_BATCH, 'after_exhaust', 'after_cancel_train', 'after_train', 'before_validate',
        'after_cancel_validate', 'after_validate', 'after_cancel_epoch', 'after_epoch', 'after_cancel_fit', 'after_fit']
 HEARD = ['before_evaluate', 'before_predict', *FIT, 'after_evaluate', 'after_predict', 'after_exception', 'cleanup']
 IDLE = 'after_create before_save_model after_save_model before_load_model after_load_model'.split()
@@ -154,7 +154,7 @@ class Oracle:
         left,fly = [None]*n,self.source('iter')
         while not fly: fly = self.batch(left)
         self.training = outer
-        return None if fly is END else fly
+        return self.tell('after_exhaust') if fly is END else fly
 
     def train(self):    return self.scope('train', 'before_train', lambda: self.batches(self.play.n_train, True))
     def validate(self): return self.scope('validate', 'before_validate', lambda: self.batches(self.play.n_valid, False))

@@ -23,7 +23,7 @@ from learnkit.all import (ActivationStats, Callback, CancelBackward, CancelBatch
     SaveModelCallback, SchedCos, SchedLin, SpeedMonitor, StopAfter, SystemMetrics, TerminateOnNaNCallback, ThresholdStopper, Time,
     TimerCallback, TorchScheduler, TrainEvalCallback, ValidateEvery, displays, checkpoint_info, checkpoints, combine_scheds, event,
     get_random_states, maybe_gather, num_distrib, parse_every, rank0_first, rank_distrib, read_checkpoint, set_seed)
-from learnkit.builtin import DropPadding
+from learnkit.padding import DropPadding
 from learnkit.control.batch_events import BatchEvents
 from learnkit.observe.memory_snapshot import MemorySnapshot
 from learnkit.recovery.signals import StopOnSignal
@@ -250,9 +250,9 @@ def flags_of_fastai():
 def adding_callbacks():
     learn = learner()
     with learn.added_cbs([GradientClip, Callback()]):
-        assert len(learn.cbs)==6
-        with learn.removed_cbs(GradientClip): assert len(learn.cbs)==5
-    assert len(learn.cbs)==4
+        assert len(learn.cbs)==7
+        with learn.removed_cbs(GradientClip): assert len(learn.cbs)==6
+    assert len(learn.cbs)==5
     with pytest.raises(KeyError), learn.removed_cbs(learn.progress): raise KeyError
     assert hasattr(learn, 'progress') and not hasattr(learn.remove_cb(ProgressCallback), 'progress')
     with pytest.raises(TypeError, match='no callback'): learn.add_cb(3)
@@ -316,7 +316,7 @@ def modes():
     def run(f): learn,ear = learner(nv=1),Ear(lambda learn: learn.mode); f(learn.add_cb(ear)); return ear.heard
     evs,preds = run(lambda learn: learn.validate()),run(lambda learn: learn.get_preds())
     assert {m for _,m in evs}=={'validate'} and {m for _,m in preds}=={'predict'} and {m for _,m in run(lambda learn: learn.fit(1))}=={'fit'}
-    batch = 'before_fetch after_fetch before_batch before_pred after_pred before_loss after_loss after_batch before_fetch'.split()
+    batch = 'before_fetch after_fetch before_batch before_pred after_pred before_loss after_loss after_batch before_fetch after_exhaust'.split()
     for evs,what in ((evs,'evaluate'), (preds,'predict')): assert [e for e,_ in evs]==[f'before_{what}', 'before_fit', 'before_epoch', 'before_validate', *batch,
         'after_validate', 'after_epoch', 'after_fit', f'after_{what}', 'cleanup']
 
@@ -326,7 +326,7 @@ def modes():
 def after_create():
     seen = []
     learner(cbs=Callback(after_create=lambda self: seen.append((self.learn.model is not None, self.learn.dls.train is not None, len(self.learn.cbs)))))
-    assert seen==[(True, True, 5)]
+    assert seen==[(True, True, 6)]
 
 @works('1B.3 at the beginning of training', '1C.3 fit begins', '1D.2 a training run begins')
 def fit_begins():
@@ -352,7 +352,7 @@ def fetching():
     raw = []
     evs = heard(at('after_fetch', lambda cb: raw.append(type(cb.learn.batch))))
     train = between(evs, 'before_train', 'after_train')
-    assert train.count('before_fetch')==3 and train.count('after_fetch')==2 and train[-1]=='before_fetch' and raw[0] is tuple
+    assert train.count('before_fetch')==3 and train.count('after_fetch')==2 and train[-2:]==['before_fetch','after_exhaust'] and raw[0] is tuple
 
 @works('1B.7 before backward, with the outputs', '1D.5 after forward and loss, before backward and step',
        '0.16 before backward and after the batch are two events')
@@ -996,12 +996,13 @@ def signals(tmp_path):
 def undo():
     said = []
     class A(Callback):
-        undo = True
         def before_fit(self): said.append(type(self).__name__)
         after_fit = before_fit
     class B(A): pass
-    class C(A): undo = False
-    learner(cbs=[A, C, B]).fit(0)
+    class C(A): pass
+    class InsideOut(Callback):
+        def wrap_handlers(self, name, handlers): return handlers[::-1] if name.startswith('after_') else handlers
+    learner(cbs=[A, C, B, InsideOut]).fit(0)
     assert said==['A','C','B','B','C','A']
 
 @served("nothing is made again from text: `eval` of what a file holds runs a stranger's code. A checkpoint that has a state for a callback which is "
@@ -1178,7 +1179,7 @@ def missing_attribute():
 
 @works('1D.19 default callbacks, and a Learner without them')
 def default_callbacks():
-    assert [type(cb) for cb in learner().cbs]==[TrainEvalCallback, Recorder, NonFiniteCheck, ProgressCallback] and not learner(default_cbs=False).cbs
+    assert [type(cb) for cb in learner().cbs]==[TrainEvalCallback, DropPadding, Recorder, NonFiniteCheck, ProgressCallback] and not learner(default_cbs=False).cbs
 
 @works('1D.25 modules besides the model move to its device')
 def move_modules():

@@ -14,7 +14,9 @@ from learnkit.events import *
 from learnkit.callback import *
 from learnkit.dispatcher import *
 from learnkit.gather import *
-from learnkit.builtin import *
+from learnkit.train_eval import *
+from learnkit.gather_preds import *
+from learnkit.padding import *
 from learnkit.observe.csv_logger import CSVLogger
 from learnkit.recorder import Recorder
 from learnkit.data import DataLoaders
@@ -24,7 +26,7 @@ from learnkit.metric import AvgMetric
 from learnkit.metrics import mae
 from toys import Reg, SGD, at, batches, learner, model, throw, weights
 
-ADDED = {'before_fetch','after_fetch','before_pred','before_loss','before_zero_grad','after_zero_grad','after_cancel_zero_grad','cleanup',
+ADDED = {'before_fetch','after_fetch','after_exhaust','before_pred','before_loss','before_zero_grad','after_zero_grad','after_cancel_zero_grad','cleanup',
          'after_exception','before_evaluate','after_evaluate','before_predict','after_predict','after_read_losses'}
 class Log(Callback):
     "Hears all"
@@ -312,7 +314,7 @@ def test_callbacks_of_a_fit():
     for e in (ValueError, KeyboardInterrupt, CancelFit):
         try: learn.fit(1, cbs=[A, at('after_step', throw(e('x')))])
         except BaseException as o: assert type(o) is e
-        assert not hasattr(learn, 'a') and len(learn.cbs)==4
+        assert not hasattr(learn, 'a') and len(learn.cbs)==5
 
 def test_rates_of_a_fit():
     "lr is set by every fit: what was loaded or set by hand goes. wd only if there is one"
@@ -632,7 +634,7 @@ def test_a_flag_is_a_flag(flag):
     class Mine(Callback):
         def __init__(self, v): setattr(self, flag, v)
     for v in ({}, [], None, ''):
-        with pytest.raises(TypeError, match=f'`{flag}` says whether a Mine hears anything'): Mine(v)
+        with pytest.raises(TypeError, match=f'`{flag}` says whether a Mine is called'): Mine(v)
         with pytest.raises(TypeError, match='another name'): setattr(learner(cbs=Mine(True)).mine, flag, v)
     for v in (True, False, 0, 1, torch.tensor(0), object()): Mine(v)   # an object, as some write it, hears everything as ever
 

@@ -40,7 +40,7 @@ def heard(names, tmp_path, n=2):
 
 def oracle(names, n=2):
     on,done = names.__contains__,0
-    end = ['before_fetch', *['after_exhaust']*on('attempts')]
+    end = ['before_fetch', 'after_exhaust']
     def validation(n): return ['before_validate', *[*fetch, 'before_batch', *forward, 'after_batch']*n, *end, 'after_validate']
     yield 'before_fit'
     if on('sanity'): yield from ['before_sanity', *validation(1), 'after_sanity']
@@ -94,7 +94,7 @@ def test_after_an_error_anywhere(tmp_path_factory):
 def test_the_core_hears_nothing_of_it(tmp_path):
     "What is added lies between the events of the core, or in a mode of its own; no event of the core is moved, added or lost"
     own = heard([k for k in makers if k!='parts'], tmp_path)
-    assert [e for e,mode in own if mode=='fit' and not e.endswith(('cycle','checkpoint','sanity','validate_all','exhaust','train_batch'))]==[*oracle(())]
+    assert [e for e,mode in own if mode=='fit' and not e.endswith(('cycle','checkpoint','sanity','validate_all','train_batch'))]==[*oracle(())]
 
 def test_no_module_replaces_what_another_one_added():
     "`learn.unchanged()` is a trial, also where the sanity check, which looks at some batches only, is imported"

@@ -235,8 +235,9 @@ def story(play):
 TRAIN = '''before_fetch after_fetch before_batch before_pred after_pred before_loss after_loss
     before_backward after_backward before_step after_step before_zero_grad after_zero_grad after_batch'''.split()
 VALID = 'before_fetch after_fetch before_batch before_pred after_pred before_loss after_loss after_batch'.split()
-VALIDATE = ['before_validate', *VALID*2, 'before_fetch', 'after_validate']
-EPOCH = ['before_epoch', 'before_train', *TRAIN*3, 'before_fetch', 'after_train', *VALIDATE, 'after_epoch']
+END = ['before_fetch', 'after_exhaust']
+VALIDATE = ['before_validate', *VALID*2, *END, 'after_validate']
+EPOCH = ['before_epoch', 'before_train', *TRAIN*3, *END, 'after_train', *VALIDATE, 'after_epoch']
 ALONE = ['before_fit', 'before_epoch', *VALIDATE, 'after_epoch', 'after_fit']
 PLAIN = {('fit',2):     ['before_fit', *EPOCH*2, 'after_fit', 'cleanup'],
          ('fit',0):     ['before_fit', 'after_fit', 'cleanup'],
@@ -255,7 +256,7 @@ def golden(run, expect, acts={}, valid=True, **kw):
 def test_plain(run): golden(run, PLAIN[run])
 
 def test_without_valid():
-    epoch = ['before_epoch', 'before_train', *TRAIN*3, 'before_fetch', 'after_train', 'after_epoch']
+    epoch = ['before_epoch', 'before_train', *TRAIN*3, *END, 'after_train', 'after_epoch']
     golden(('fit',2), ['before_fit', *epoch*2, 'after_fit', 'cleanup'], valid=False)
 
 # Where a callback may call for a validation or predictions in a fit
@@ -390,7 +391,7 @@ def test_a_generator_that_cancels_has_ended():
     cb = Callback(**{ev: lambda self, ev=ev: heard.append(ev) for ev in HEARD})
     Learner(DataLoaders(Once()), nn.Linear(1,1), nn.functional.mse_loss, cbs=cb).fit(1)
     cancelled = ['before_fetch', 'after_cancel_batch', 'after_batch']
-    assert heard == ['before_fit', 'before_epoch', 'before_train', *TRAIN, *cancelled, 'before_fetch',
+    assert heard == ['before_fit', 'before_epoch', 'before_train', *TRAIN, *cancelled, *END,
                      'after_train', 'after_epoch', 'after_fit', 'cleanup']
 
 # ------------------------------------------------------------------------------------ errors while cleaning up
@@ -457,10 +458,10 @@ def listen(runs=(('fit',1),), n=1, **kw):
     return [t[1] for t in stage.trace]
 
 def test_run_train_and_run_valid():
-    outer = [ev for ev in PLAIN['fit',2] if ev not in IN_BATCH][:7] + ['after_fit', 'cleanup']
+    outer = [ev for ev in PLAIN['fit',2] if ev not in IN_BATCH][:9] + ['after_fit', 'cleanup']
     train,valid = [*TRAIN, 'before_fetch'],[*VALID, 'before_fetch']
     assert listen(run_valid=False) == outer[:3] + train + outer[3:]
-    assert listen(run_train=False) == outer[:5] + valid + outer[5:]
+    assert listen(run_train=False) == outer[:6] + valid + outer[6:]
     assert listen(run_train=False, run_valid=False) == outer
 
 @pytest.mark.parametrize('phase', ['run_train', 'run_valid'])
@@ -592,7 +593,7 @@ def test_without_targets():
     heard = []
     cb = Callback(**{ev: lambda self, ev=ev: heard.append(ev) for ev in HEARD})
     Learner(DataLoaders(*[[torch.ones(1,1)]*2]*2), nn.Linear(1,1), nn.functional.mse_loss, cbs=cb).fit(1)
-    assert heard == ['before_fit', 'before_epoch', 'before_train', *VALID*2, 'before_fetch', 'after_train', *VALIDATE,
+    assert heard == ['before_fit', 'before_epoch', 'before_train', *VALID*2, *END, 'after_train', *VALIDATE,
                      'after_epoch', 'after_fit', 'cleanup']
 
 def test_enough_cases():

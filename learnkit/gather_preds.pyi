@@ -1,0 +1,112 @@
+# Made by nbs/_stubs.py from the modules: `make lib` writes it again.
+"""Callbacks that keep the predictions of a validation phase: `GatherPredsCallback`, `FetchPredsCallback`"""
+import torch
+from collections.abc import Callable
+from ._fastcore import L
+from .callback import Callback
+from pathlib import Path
+from typing import Any
+
+__all__ = ['GatherPredsCallback', 'FetchPredsCallback']
+class GatherPredsCallback(Callback):
+    """Keeps the predictions of a validation phase, with inputs, targets and losses as asked for, on the CPU"""
+    run_train: bool
+    nested: bool
+    inputs: Any
+    preds: Any
+    targets: Any
+    decoded: Any
+    losses: Any
+    skip: bool
+    with_input: bool
+    with_loss: bool
+    save_preds: str|Path|None
+    save_targs: str|Path|None
+    with_preds: bool
+    with_targs: bool
+    concat_dim: int
+    pickle_protocol: int
+    act: Callable[..., Any]|None
+    decodes: Callable[..., Any]|None
+    idxs: Any
+    dtype: torch.dtype|None
+    mmap: str|Path|None
+    inp: Any
+    def __init__(
+        self,
+        with_input: bool = False,
+        with_loss: bool = False,
+        save_preds: str|Path|None = None,
+        save_targs: str|Path|None = None,
+        with_preds: bool = True,
+        with_targs: bool = True,
+        concat_dim: int = 0,
+        pickle_protocol: int = 2,
+        act: Callable[..., Any]|None = None,
+        decodes: Callable[..., Any]|None = None,
+        idxs: Any = None,
+        dtype: torch.dtype|None = None,
+        mmap: str|Path|None = None,
+    ) -> None:
+        """Keeps the predictions of a validation phase, with inputs, targets and losses as asked for, on the CPU
+
+        Args:
+            with_input: keep the inputs too
+            with_loss: keep the loss of each item (the loss function must not reduce: `learn.loss_not_reduced`)
+            save_preds: a folder to write the predictions of each batch to, one file a batch, named by its number
+            save_targs: the same for targets
+            with_preds: keep the predictions
+            with_targs: keep the targets
+            concat_dim: the dimension along which batches are put together
+            pickle_protocol: for `save_preds` and `save_targs`
+            act: from the model's outputs to what is kept as predictions, a batch at a time; None: the outputs
+            decodes: from these to answers, to be kept as `decoded`
+            idxs: the data set's index of each row, as they come: then all is kept in their order
+            dtype: the type in which predictions that are floating-point numbers are kept, such as `torch.bfloat16`; None: as they are
+            mmap: a folder: what is kept is in files there, mapped into memory, for results larger than memory
+        """
+        ...
+    def before_validate(self) -> None: ...
+    def before_batch(self) -> None: ...
+    def after_cancel_batch(self) -> None: ...
+    def after_batch(self) -> None: ...
+    def _losses(self, loss: Any, yb: Any) -> Any:
+        """The loss of each item"""
+        ...
+    def _save(self, folder: Any, b: Any) -> None: ...
+    def after_validate(self) -> None: ...
+    def all_tensors(self) -> list[Any]:
+        """`[inputs], preds, targets, [losses]`, where those in brackets are there if they were asked for"""
+        ...
+class FetchPredsCallback(Callback):
+    """After each validation, `preds` holds the result of `learn.get_preds`"""
+    modes: tuple[Any, ...]
+    remove_on_fetch: bool
+    cbs: L
+    ds_idx: int
+    dl: Any
+    with_input: bool
+    with_decoded: bool
+    reorder: bool
+    preds: Any
+    def __init__(
+        self,
+        ds_idx: int = 1,
+        dl: Any = None,
+        with_input: bool = False,
+        with_decoded: bool = False,
+        cbs: Any = None,
+        reorder: bool = True,
+    ) -> None:
+        """After each validation, `preds` holds the result of `learn.get_preds`
+
+        Args:
+            ds_idx: which loader of `dls`
+            dl: or this one
+            with_input: the inputs too
+            with_decoded: the decoded predictions too
+            cbs: callbacks to do without meanwhile
+            reorder: in the order of the data set
+        """
+        ...
+    def after_validate(self) -> None: ...

@@ -1,0 +1,24 @@
+# Made by nbs/_stubs.py from the modules: `make lib` writes it again.
+"""How a fit, a validation or a prediction begins and ends, one inside of another, and what is put back"""
+from .loop import Loop
+from typing import Any
+
+__all__ = ['null_logger', 'NullLogger', 'Guard']
+class NullLogger:
+    """A logger that logs nothing; equal to any function called `noop`"""
+    def __call__(self, *args: Any, **kwargs: Any) -> None: ...
+    def __eq__(self, o: object) -> bool: ...
+null_logger: NullLogger
+class Guard:
+    """The end of an outermost run, however it comes: `after_exception` if something was raised, and `cleanup` always"""
+    learn: Loop
+    kept: dict[Any, Any]
+    def __init__(self, learn: Loop) -> None:
+        """The end of an outermost run, however it comes: `after_exception` if something was raised, and `cleanup` always
+
+        Args:
+            learn: what runs
+        """
+        ...
+    def __enter__(self) -> None: ...
+    def __exit__(self, kind: Any, e: BaseException|None, tb: Any) -> None: ...

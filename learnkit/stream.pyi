@@ -1,0 +1,79 @@
+# Made by nbs/_stubs.py from the modules: `make lib` writes it again.
+"""The batches of one phase: callbacks limit, replace and wrap them before the first is fetched"""
+import torch
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+__all__ = ['loader_len', 'BatchStream', 'Limited']
+def loader_len(dl: Any) -> int|None:
+    """Return the number of batches in `dl`, None if it does not know
+
+    Args:
+        dl: an iterable of batches
+    """
+    ...
+class BatchStream:
+    """The batches of a loader, for one phase"""
+    loader: Iterable[Any]
+    start: int
+    limit: Any
+    wrappers: list[Any]
+    it: Any
+    n: int|None
+    def __init__(self, loader: Iterable[Any]) -> None:
+        """The batches of a loader, for one phase
+
+        Args:
+            loader: any iterable of batches
+        """
+        ...
+    def _count(self) -> None: ...
+    @property
+    def indices(self) -> Any:
+        """The indices of the last batch's items in the data set, if the iterator knows them, else None"""
+        ...
+    def stop_at(self, n: int) -> None:
+        """End before batch number `n`. Raises RuntimeError if the first batch was fetched already.
+
+        Args:
+            n: no batch from this number on
+        """
+        ...
+    def replace(self, loader: Iterable[Any]) -> None:
+        """Take the batches from `loader` instead. Raises RuntimeError if the first batch was fetched already.
+
+        Args:
+            loader: any iterable of batches
+        """
+        ...
+    def wrap(self, f: Callable[..., Any]) -> None:
+        """Let the batches pass through `f`, the last one added outermost. Raises RuntimeError if the stream is open already.
+
+        Args:
+            f: from an iterator of batches to another
+        """
+        ...
+    def _check_new(self, what: Any) -> None: ...
+    def open(self, rng: torch.Generator|None = None) -> None:
+        """Begin; `next` gives the batches from now on
+
+        Args:
+            rng: where a `DataLoader` draws its seed; None: from its own generator, or the global one
+        """
+        ...
+    def __iter__(self) -> Iterator[Any]: ...
+    def __next__(self) -> Any: ...
+class Limited:
+    """An iterator that ends after `left` items, and does not ask for more"""
+    it: Iterator[Any]
+    left: int
+    def __init__(self, it: Iterator[Any], left: int) -> None:
+        """An iterator that ends after `left` items, and does not ask for more
+
+        Args:
+            it: of batches
+            left: how many
+        """
+        ...
+    def __iter__(self) -> Iterator[Any]: ...
+    def __next__(self) -> Any: ...
