@@ -13,7 +13,9 @@ from inspect import ismodule as _ismodule
 
 from . import all as _all   # each module after `learner` adds methods to the Learner
 from .accum_metric import AccumMetric
-from .builtin import *
+from .train_eval import *
+from .gather_preds import *
+from .padding import *
 from .callback import *
 from .control.early_stopping import EarlyStoppingCallback
 from .control.plateau import ReduceLROnPlateau

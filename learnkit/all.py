@@ -20,7 +20,9 @@ from torch.nn import functional as F
 from .events import *
 from .callback import *
 from .dispatcher import *
+from .stream import *
 from .loop import *
+from .run import *
 from .nested import *
 from .check import *
 from .extras import *
@@ -62,7 +64,12 @@ from .memmap import *
 from .buffer import *
 from .gather import *
 from .shard import *
-from .builtin import *
+from .gather_preds import *
+from .train_eval import *
+from .steps import *
+from .padding import *
+from .compat.fastai import *
+from .limit import *
 from .learner import *
 from .inference import *
 from .predict import *
@@ -75,7 +82,6 @@ from .layer_info import *
 from .summary import *
 from .snapshot import *
 from .feed.limit import *
-from .feed.short_epoch import *
 from .feed.mapping import *
 from .feed.order import *
 from .feed.prefetch import *

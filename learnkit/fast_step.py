@@ -23,12 +23,6 @@ def unwrapped_step(
     inner = getattr(getattr(step, '__wrapped__', None), '__wrapped__', None)
     return inner if getattr(step, 'hooked', False) and step.__module__.startswith('torch.optim.') else None
 
-def _needs_wrappers(opt):
-    "Is there a hook, a profiler or an option that the wrappers serve?"
-    return (opt._optimizer_step_pre_hooks or opt._optimizer_step_post_hooks or optimizer._global_optimizer_pre_hooks
-            or optimizer._global_optimizer_post_hooks or profiler._is_profiler_enabled
-            or opt.defaults.get('differentiable'))
-
 def fast_step(
     opt:Optimizer,             # A torch optimizer
     closure:Callable|None=None # Evaluates the model again and returns the loss, for optimizers such as LBFGS
@@ -36,5 +30,7 @@ def fast_step(
     "Makes an optimizer step, without PyTorch's wrappers around it if nothing uses them"
     if closure is not None: return opt.step(closure)
     update = None if 'step' in vars(opt) else unwrapped_step(type(opt).step)   # torch's schedulers put a `step` there
-    if update is None or _needs_wrappers(opt): return opt.step()
+    if (update is None or opt._optimizer_step_pre_hooks or opt._optimizer_step_post_hooks or opt.defaults.get('differentiable')
+        or optimizer._global_optimizer_pre_hooks or optimizer._global_optimizer_post_hooks or profiler._is_profiler_enabled):
+        return opt.step()   # a hook, an option or a profiler is there, which the wrappers serve
     with torch.no_grad(): return update(opt)

@@ -14,9 +14,9 @@ from fastcore.basics import patch
 from fastcore.foundation import L
 
 from .data import as_loader
-from .learner import Guard, Learner
+from .learner import Learner
+from .run import Guard, null_logger
 from .base_loss import none_reduce
-from .history import null_logger
 from .meter import MeterCallback
 from .seed import get_random_states, set_random_states
 

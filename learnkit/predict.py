@@ -16,7 +16,7 @@ from fastcore.basics import noop, patch
 from fastcore.foundation import L
 from torch.utils.data import default_collate
 
-from .builtin import GatherPredsCallback
+from .gather_preds import GatherPredsCallback
 from .shard import distributed_sampler, gather_shards
 from .learner import Learner
 from .loaders import sequential_loader

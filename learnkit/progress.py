@@ -10,7 +10,8 @@ import time
 
 from .callback import Callback
 from .display import LineDisplay, display_kind
-from .history import format_value, null_logger
+from .history import format_value
+from .run import null_logger
 from .notebook_bar import NotebookBar
 from .terminal_bar import TerminalBar
 

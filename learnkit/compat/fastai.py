@@ -30,9 +30,11 @@ def adapt(
     if not (callable(cb) and hasattr(cb, 'order') and hasattr(cb, 'name')): raise TypeError(
         f'{cb!r} is no callback: pass an instance of a subclass of `Callback`, the class itself, or `Callback(before_fit=f)`')
     if isclass(cb): cb = cb()
-    if isinstance(cb, Callback): return cb
-    cls = type(cb)
-    own = {k:getattr(Callback, k) for k in _declared} | {'modes':modes_of(cls)}
+    cls,modes = type(cb),modes_of(type(cb))
+    if isinstance(cb, Callback):
+        if cb.modes is None and modes is not None: cb.modes = modes
+        return cb
+    own = {k:getattr(Callback, k) for k in _declared} | {'modes':modes}
     own |= {k:partial(getattr(Callback, k), cb) for k in _methods}
     vars(cb).update({k:v for k,v in own.items() if not hasattr(cls, k) and k not in vars(cb)})
     return cb

@@ -7,10 +7,9 @@ __all__ = ['BatchEvents']
 
 # %% ../../nbs/570_control.batch_events.ipynb #b3d25844
 from ..callback import Callback
-from ..events import CancelBatch, cancelled, event
+from ..events import event
 
 # %% ../../nbs/570_control.batch_events.ipynb #9d705c83
-event.register('after_exhaust', 'the loader has no batch left (`BatchEvents`)', depth=2)
 event.register('before_train_batch', 'an attempt at a training batch; `attempt` counts from 0 (`BatchEvents`)', depth=3)
 event.register('after_train_batch', 'the gradients are as the optimizer will use them (`BatchEvents`)', depth=3)
 event.register('before_replay', 'the batch did not fit into memory and is done in parts (`ReplayOnOOM`)', depth=3)
@@ -24,12 +23,3 @@ class BatchEvents(Callback):
         self.attempt = attempt
         self.learn('before_train_batch', attempt=attempt)
     def before_step(self): self.learn('after_train_batch')
-
-    def before_fit(self): self.learn._check_exhausted = self._exhausted   # the loop calls it when no batch is left
-    def _exhausted(self):
-        learn = self.learn
-        type(learn)._check_exhausted(learn)
-        try:
-            if self.run: learn('after_exhaust')
-        except cancelled(CancelBatch): pass   # there is none to cancel
-    def cleanup(self): vars(self.learn).pop('_check_exhausted', None)

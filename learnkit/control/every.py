@@ -12,7 +12,7 @@ from typing import Any
 
 from ..batch import find_bs
 from .duration import Time, find_tokens
-from ..loaders import loader_len
+from ..stream import loader_len
 
 # %% ../../nbs/505_control.every.ipynb #66781ef5
 def parse_every(

@@ -16,7 +16,7 @@ from fastcore.basics import patch
 from torch import nn
 from torch.utils.data import DataLoader, IterableDataset
 
-from ..builtin import TrainEvalCallback
+from ..train_eval import TrainEvalCallback
 from ..callback import Callback
 from ..events import nearest
 from ..modules import get_model, one_param
@@ -147,7 +147,7 @@ def says_indices(dl:Any) -> bool:
 @patch(as_prop=True)
 def indices(self:Learner) -> list|None:
     "The indices of the batch's items in the data set, with `ItemIndices`; None if they are not known"
-    return getattr(vars(self).get('batches'), 'indices', None)
+    return getattr(self.batches, 'indices', None)
 
 class ItemIndices(Callback):
     "Keeps the indices of the batch's items in `learn.indices`, and adds them to exceptions"
@@ -162,8 +162,9 @@ class ItemIndices(Callback):
         self.outer.append(self.latest)
         self.latest,dl = None,learn.dl
         if not says_indices(dl): return
-        learn.dl = self.kept.get(id(dl)) or Indexed(dl, self)
-        if getattr(dl, 'persistent_workers', False): self.kept[id(dl)] = learn.dl
+        indexed = self.kept.get(id(dl)) or Indexed(dl, self)
+        learn.batches.replace(indexed)
+        if getattr(dl, 'persistent_workers', False): self.kept[id(dl)] = indexed
     def after_train(self): self.latest = self.outer.pop() if self.outer else None
     before_validate,after_validate = before_train,after_train
 
@@ -202,7 +203,7 @@ class CheckEvents(Callback):
                          + f": write `self('{next(iter(missing))}')` where it belongs")
 
     def _waiting_for(self, e):
-        return [type(cb).__name__ for cb in self.learn.ordered_cbs(e) if cb is not self and (not isinstance(cb, Callback) or cb.hears(e))]
+        return [type(cb).__name__ for cb in self.learn.ordered_cbs(e) if cb is not self and cb.hears(e)]
 
     def cleanup(self):
         for e in (*_fired, 'after_cancel_batch'): vars(self).pop(e, None)

@@ -151,25 +151,26 @@ class Prefetch(Callback):
         if thread not in (None, True, False): raise ValueError(f'`thread` must be True, False or None, not {thread!r}')
         self.n,self.thread = n,thread
 
-    def before_fetch(self):
-        learn = self.learn
-        if type(learn.batches) is not Ahead: learn.batches = self._ahead(learn)
+    def before_train(self): self.learn.batches.wrap(self._ahead)
+    before_validate = before_train
 
     def after_fetch(self):
         learn = self.learn
-        if type(learn.batches) is Ahead: learn.batch = learn.batches.arrived(learn.batch)
+        it = learn.batches.it
+        if type(it) is Ahead: learn.batch = it.arrived(learn.batch)
 
     def after_train(self):
-        batches = vars(self.learn).get('batches')
-        if type(batches) is Ahead: batches.close()
+        it = getattr(self.learn.batches, 'it', None)
+        if type(it) is Ahead: it.close()
     after_validate = after_epoch = cleanup = after_train
 
-    def _ahead(self, learn):
-        n,lane = self._how_many(learn.dl, learn.batches),lane_to(learn.batch_device)
+    def _ahead(self, it):
+        learn = self.learn
+        n,lane = self._how_many(learn.dl, it),lane_to(learn.batch_device)
         if not n and lane is None and self.thread is None and learn.training and learn.epoch==learn.start_epoch: warn(
             'Prefetch() can do nothing here: the batches are made in this process, and there is no accelerator to send them to. Let workers make them '
             '(`DataLoader(num_workers=...)`), or write `Prefetch(thread=True)` if making them draws no random numbers')
-        return Ahead(learn.batches, n, lane)
+        return Ahead(it, n, lane)
 
     def _how_many(self, dl, it):
         if isinstance(dl, Ordered) and dl.swaps and self.thread: raise ValueError(

@@ -20,7 +20,8 @@ from ..data import as_loader
 from ..events import nearest
 from ..learner import Learner
 from ..metric_adapters import mk_metric
-from ..history import History, format_time, format_value, null_logger
+from ..history import History, format_time, format_value
+from ..run import null_logger
 
 # %% ../../nbs/605_observe.evaluator.ipynb #eabdb71e
 class EvaluatorColumn:

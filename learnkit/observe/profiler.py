@@ -17,7 +17,7 @@ from torch.profiler import record_function
 
 from ..callback import Callback
 from ..check import check_whole
-from ..feed.limit import LimitBatches
+from ..limit import LimitBatches
 from ..learner import Learner
 from .action_timer import Action
 from .profile import Profile

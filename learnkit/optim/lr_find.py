@@ -20,11 +20,11 @@ from ..functions import unwrap_partial
 from ..events import CancelFit
 from ..extras import pyplot
 from ..learner import Learner
-from ..loaders import loader_len
+from ..stream import loader_len
 from .lr_suggest import valley
 from .param_scheduler import Scheduler
 from .schedule import SchedExp
-from ..history import null_logger
+from ..run import null_logger
 from ..recorder import Recorder
 from ..snapshot import unchanged
 

@@ -26,7 +26,7 @@ from ..feed.order import Ordered
 class CheckpointCallback(Callback):
     "Saves the whole run now and then, keeps the newest and the best, and goes on from the newest with `fit(..., resume='auto')`"
     order,run_valid,modes,saves = 100,False,('fit',),('every','seed')
-    keeps_runs = True   # so `fit` may be told to resume
+    resumes = True      # so `fit` may be told to resume
     asks_place = False  # is the data asked where it is? Not if the answer cannot be saved
     def __init__(self,
         every:Any='1ep',               # how often: '500ba', '2ep', '10m', …; see `Every`
@@ -61,23 +61,30 @@ class CheckpointCallback(Callback):
         learn.run_state(0)   # is there a state that cannot be saved? Better known now than after an hour
         if learn.resume is None: self._begin()
         else: self._go_on(learn.resume)
-        self.ordered = [None if dl is None else Ordered(dl, (self.seed, i)) for i,dl in enumerate((learn.dls.train, learn.dls.valid))]
+        self.ordered = [None,None]
         self.asks_place = True
+
+    def _ordered(self, i):
+        "The loader of this phase, number `i` of `dls`, in an order that depends on the seed and the epoch alone"
+        if self.ordered[i] is None or self.ordered[i].dl is not self.learn.dl: self.ordered[i] = Ordered(self.learn.dl, (self.seed, i))
+        return self.ordered[i]
 
     def before_train(self):
         learn,found = self.learn,self.found
         resumed = found is not None and found['epoch']==learn.epoch
         place = self.place if resumed or found is None else None
-        learn.dl,self.place = self.ordered[0].at(learn.epoch, found['done'] if resumed else 0, place),None
+        train = self._ordered(0).at(learn.epoch, found['done'] if resumed else 0, place)
+        learn.batches.replace(train)
+        self.place = None
         if resumed:
-            if place is None and not learn.dl.indexed: print(
+            if place is None and not train.indexed: print(
                 f"this data cannot be indexed: its first {found['done']} batches are gone through again, untrained (a loader with a `state_dict` could go on from it)")
-            learn.start_iter,self.found = found['done'],None
+            learn.batches.start,self.found = found['done'],None
             learn.restore(found)   # once more, as the callbacks have begun a new epoch since
 
     def before_validate(self):
         learn = self.learn
-        if learn.dl is learn.dls.valid: learn.dl = self.ordered[1].at(learn.epoch)
+        if learn.dl is learn.dls.valid: learn.batches.replace(self._ordered(1).at(learn.epoch))
 
     def after_batch(self):
         learn = self.learn
@@ -173,7 +180,7 @@ def save(self:CheckpointCallback,
 def _place(self:CheckpointCallback, done):
     "What the training data says about its place, if counting does not find it"
     if not self.asks_place: return None
-    try: return plain(self.ordered[0].place(done), 'place', copy=True)
+    try: return self.ordered[0] and plain(self.ordered[0].place(done), 'place', copy=True)
     except TypeError as e:
         self.asks_place = False
         warn(f'{e}. A resumed run will go through the first batches of its epoch again, untrained.')

@@ -24,7 +24,7 @@ from ..process import rank_distrib
 from ..seed import get_random_states, set_random_states
 from ..batch import shapes, split_batch
 from ..data import DataLoaders
-from ..loaders import loader_len
+from ..stream import loader_len
 from ..learner import Learner
 from ..check_state import check_state
 from ..files import write_atomic

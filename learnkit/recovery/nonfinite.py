@@ -7,6 +7,7 @@ __all__ = ['all_finite', 'SkipNaN', 'RollBackOnNaN', 'ReplayOnOOM']
 
 # %% ../../nbs/720_recovery.nonfinite.ipynb #5ab88dfd
 from copy import deepcopy
+from functools import partial
 from math import ceil
 from typing import Any, Callable
 from warnings import warn
@@ -111,7 +112,7 @@ class RollBackOnNaN(Callback):
 
     def before_fit(self):
         learn = self.learn
-        self.saver = next((cb for cb in learn.cbs if hasattr(type(cb), 'keeps_runs')), None)
+        self.saver = next((cb for cb in learn.cbs if cb.resumes), None)
         if self.source=='checkpoint' and self.saver is None: raise ValueError(
             "RollBackOnNaN(source='checkpoint') needs a CheckpointCallback among the callbacks, or write source='memory'")
         if not self.every.loaded: self.n,self.scale,self.written = 0,1.,None
@@ -193,7 +194,7 @@ event.register('before_replay', 'the batch did not fit into memory, and is about
 
 class ReplayOnOOM(MicroBatch):
     "Does a training batch again in smaller parts when there is no memory for it"
-    saves,name,attempt,inside,stepping = ('size',),'replay_on_oom',0,False,False
+    saves,name,attempt,stepping = ('size',),'replay_on_oom',0,False
     def __init__(self,
         size:int|None=None,       # items a part to begin with; None: the whole batch
         split:Callable|None=None  # how to take a batch apart, as for `MicroBatch`
@@ -205,7 +206,6 @@ class ReplayOnOOM(MicroBatch):
         learn = self.learn
         if any(isinstance(cb, MicroBatch) and cb is not self for cb in learn.cbs): raise ValueError(
             'ReplayOnOOM takes batches apart itself, so MicroBatch cannot do it too: write ReplayOnOOM(size=...)')
-        learn._do_one_batch = self._until_it_fits
 
     def before_batch(self): self.attempt,self.stepping = 0,False
     def after_loss(self):
@@ -216,20 +216,23 @@ class ReplayOnOOM(MicroBatch):
 
     def cleanup(self):
         super().cleanup()
-        vars(self.learn).pop('_do_one_batch', None)
         self.was = None
 
 # %% ../../nbs/720_recovery.nonfinite.ipynb #82ac8d16
 @patch
-def _until_it_fits(self:ReplayOnOOM):
-    "In place of the Learner's own `_do_one_batch`"
-    learn = self.learn
-    if self.inside or not learn.training: return type(learn)._do_one_batch(learn)
+def wrap_batch(self:ReplayOnOOM,
+    do:Callable # does one batch
+) -> Callable:
+    "Return a function that does a training batch again, in smaller parts, until it fits into memory"
+    return partial(self._until_it_fits, do)
+
+@patch
+def _until_it_fits(self:ReplayOnOOM, do):
+    if not self.learn.training: return do()
     self._begin()
-    self.inside = True
     try:
-        while not self._try(): self._rewind()
-    finally: self.inside,self.was = False,None
+        while not self._try(do): self._rewind()
+    finally: self.was = None
 
 @patch
 def _begin(self:ReplayOnOOM):
@@ -239,12 +242,12 @@ def _begin(self:ReplayOnOOM):
     self.counts = [(cb, cb.count) for cb in learn.cbs if isinstance(cb, GradientAccumulation)]
 
 @patch
-def _try(self:ReplayOnOOM):
+def _try(self:ReplayOnOOM, do):
     "Run the batch; False if it did not fit"
     learn = self.learn
     try:
         if self.size is not None: MicroBatch.before_batch(self)   # all parts but the last
-        type(learn)._do_one_batch(learn)
+        do()
         return True
     except torch.OutOfMemoryError as e: self._halve(e)
     return False

@@ -86,7 +86,7 @@ def _save(self:StopOnSignal, done):
     "A checkpoint after so many batches of this epoch"
     learn = self.learn
     for cb in learn.cbs:
-        if hasattr(type(cb), 'keeps_runs'): return cb.save(learn.epoch, done)
+        if cb.resumes: return cb.save(learn.epoch, done)
     warn(f'{signal.Signals(self.heard).name} ends the fit{learn.position}, and nothing is saved: add a CheckpointCallback to go on from here')
 
 @patch

@@ -19,9 +19,9 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import BatchSampler, DataLoader, RandomSampler, SequentialSampler
 from torch.utils.data.distributed import DistributedSampler
 
-from ..builtin import TrainEvalCallback
+from ..train_eval import TrainEvalCallback
 from ..callback import Callback
-from ..history import null_logger
+from ..run import null_logger
 from ..modules import one_param
 from ..process import num_distrib, rank_distrib
 from ..loaders import copy_loader
@@ -116,7 +116,7 @@ class DistributedTrainer(Callback):
 
     def before_validate(self):
         learn = self.learn
-        if learn.dl is self.kept[1].valid: learn._use(learn.dls.valid)
+        if learn.dl is self.kept[1].valid: learn.batches.replace(learn.dls.valid)
 
     def cleanup(self):
         if self.kept is None: return

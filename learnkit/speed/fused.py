@@ -24,7 +24,6 @@ from .compiled import Formula, batch_func, flat, formula_for, update_func
 from ..modules import get_model
 from ..seed import get_random_states, set_random_states
 from ..learner import Learner
-from ..loop import Loop
 from ..optimizer import OptimWrapper
 
 # %% ../../nbs/810_speed.fused.ipynb #257e5147
@@ -137,7 +136,7 @@ def obstacle(learn:Any) -> str|None:
     if get_model(model) is not model: return f'the model is run by {type(model).__name__}'
     if any(getattr(m, 'sparse', False) for m in model.modules()): return 'the model has sparse gradients'
     if not hasattr(learn.opt, 'param_groups'): return f'{type(learn.opt).__name__} has no parameter groups'
-    own = next((k for k in _own if getattr(getattr(learn, k), '__func__', None) is not vars(Loop)[k]), None)
+    own = next((k for k in _own if getattr(getattr(learn, k), '__func__', None) is not getattr(Learner, k)), None)
     return own and f'the Learner has a `{own}` of its own'
 
 # %% ../../nbs/810_speed.fused.ipynb #a35ce228
@@ -303,11 +302,3 @@ def _run(self:FusedStep, learn, shape):
         return self._say(self.failed)
     if not bound.cuda: return res
     return tree_map(lambda o: o.clone() if isinstance(o, torch.Tensor) else o, res)   # a CUDA graph writes into the same place next time
-
-# %% ../../nbs/810_speed.fused.ipynb #78f59973
-@patch
-def _fused_cbs(self:Learner, cbs):
-    "The callbacks that `fused=True` adds to `cbs`"
-    if any(isinstance(cb, FusedStep) or cb is FusedStep for cb in (*self.cbs, *cbs)): return []
-    if '_fused' not in vars(self): self._fused = FusedStep()
-    return [self._fused]
