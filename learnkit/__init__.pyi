@@ -1,10 +1,10 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
 """What `import learnkit` gives"""
 
-from .builtin import (
-    DropPadding as DropPadding, FetchPredsCallback as FetchPredsCallback, GatherPredsCallback as GatherPredsCallback,
-    TrainEvalCallback as TrainEvalCallback)
-from .callback import Callback as Callback, is_muted as is_muted
+from .train_eval import TrainEvalCallback as TrainEvalCallback
+from .gather_preds import FetchPredsCallback as FetchPredsCallback, GatherPredsCallback as GatherPredsCallback
+from .padding import DropPadding as DropPadding
+from .callback import Callback as Callback
 from .dispatcher import Dispatcher as Dispatcher
 from .events import (
     Cancel as Cancel, CancelBackward as CancelBackward, CancelBackwardException as CancelBackwardException, CancelBatch

@@ -12,9 +12,11 @@ from .events import (
     CancelTrainException, CancelValid as CancelValid, CancelValidException as CancelValidException, CancelZeroGrad as
     CancelZeroGrad, CancelZeroGradException as CancelZeroGradException, Events as Events, cancel_types as cancel_types,
     cancelled as cancelled, event as event, nearest as nearest, taken as taken)
-from .callback import Callback as Callback, is_muted as is_muted
+from .callback import Callback as Callback
 from .dispatcher import Dispatcher as Dispatcher
-from .loop import Loop as Loop
+from .stream import BatchStream as BatchStream, Limited as Limited, loader_len as loader_len
+from .loop import Loop as Loop, RunState as RunState, max_unfetched as max_unfetched, run_attrs as run_attrs
+from .run import Guard as Guard, NullLogger as NullLogger, null_logger as null_logger
 from .nested import (
     apply as apply, detuplify as detuplify, is_item_list as is_item_list, is_listy as is_listy, item_find as item_find,
     leaves as leaves, map_container as map_container, nested_reorder as nested_reorder, to_concat as to_concat, tuplify
@@ -36,7 +38,7 @@ from .seed import (
     get_random_states as get_random_states, no_random as no_random, set_random_states as set_random_states, set_seed as
     set_seed)
 from .data import DataLoaders as DataLoaders, FuncLoader as FuncLoader, as_loader as as_loader
-from .loaders import copy_loader as copy_loader, loader_len as loader_len, sequential_loader as sequential_loader
+from .loaders import copy_loader as copy_loader, sequential_loader as sequential_loader
 from .hypers import Hypers as Hypers, even_mults as even_mults
 from .optimizer import (
     Adam as Adam, AdamW as AdamW, OptimWrapper as OptimWrapper, RMSprop as RMSprop, SGD as SGD, create_optimizer as
@@ -63,9 +65,7 @@ from .sklearn_metrics import (
     F1Score as F1Score, F1ScoreMulti as F1ScoreMulti, Precision as Precision, Recall as Recall, RocAuc as RocAuc,
     RocAucBinary as RocAucBinary, skm_to_fastai as skm_to_fastai, skm_to_learnkit as skm_to_learnkit)
 from .metric_adapters import TorchMetric as TorchMetric, mk_metric as mk_metric
-from .history import (
-    History as History, NullLogger as NullLogger, format_time as format_time, format_value as format_value, null_logger
-    as null_logger)
+from .history import History as History, format_time as format_time, format_value as format_value
 from .meter import Meter as Meter, MeterCallback as MeterCallback
 from .recorder_plots import RecorderPlots as RecorderPlots
 from .recorder import Recorder as Recorder
@@ -77,9 +77,14 @@ from .notebook_bar import NotebookBar as NotebookBar
 from .progress import ProgressCallback as ProgressCallback, displays as displays
 from .buffer import TensorBuffer as TensorBuffer
 from .gather import NestedBuffer as NestedBuffer
-from .builtin import (
-    DropPadding as DropPadding, FetchPredsCallback as FetchPredsCallback, GatherPredsCallback as GatherPredsCallback,
-    TrainEvalCallback as TrainEvalCallback)
+from .gather_preds import FetchPredsCallback as FetchPredsCallback, GatherPredsCallback as GatherPredsCallback
+from .train_eval import TrainEvalCallback as TrainEvalCallback
+from .steps import Steps as Steps
+from .padding import DropPadding as DropPadding
+from .compat.fastai import adapt as adapt, modes_of as modes_of
+from .limit import (
+    LimitBatches as LimitBatches, ShortEpochCallback as ShortEpochCallback, limit_from_env as limit_from_env, n_batches
+    as n_batches)
 from .learner import Learner as Learner
 from .files import AtomicFile as AtomicFile, atomic as atomic, sync_folder as sync_folder, write_atomic as write_atomic
 from .weights import (
@@ -87,8 +92,7 @@ from .weights import (
     read_state, write_safetensors as write_safetensors)
 from .layer_info import count_params as count_params, layer_info as layer_info, layers as layers
 from .snapshot import unchanged as unchanged
-from .feed.limit import LimitBatches as LimitBatches, OverfitBatches as OverfitBatches, SanityCheck as SanityCheck
-from .feed.short_epoch import ShortEpochCallback as ShortEpochCallback
+from .feed.limit import OverfitBatches as OverfitBatches, SanityCheck as SanityCheck
 from .feed.mapping import (
     CheckEvents as CheckEvents, ItemIndices as ItemIndices, MapInputs as MapInputs, MapOutputs as MapOutputs,
     MoveModules as MoveModules, modules_in as modules_in)
@@ -168,7 +172,7 @@ from .recovery.nonfinite import (
 from .recovery.signals import StopOnSignal as StopOnSignal
 from .recovery.export import load_learner as load_learner, read_export as read_export
 from .recovery.torch_export import ExportAtEnd as ExportAtEnd, torch_export as torch_export
-from .recovery.close import close_all as close_all
+from .recovery.close import ClosedLearner as ClosedLearner, close_all as close_all
 from .speed.fused import Fused as Fused, FusedStep as FusedStep
 from .speed.layout import ChannelsLast as ChannelsLast, set_layout as set_layout
 from .speed.distributed import DistributedTrainer as DistributedTrainer

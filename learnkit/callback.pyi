@@ -1,21 +1,23 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
-"""What hears events, and what calls it"""
+"""A callback handles events, reads the Learner's attributes as its own, and steers the loop with Cancels"""
 import torch
 from collections.abc import Callable
 from ._fastcore import AttrDict, L
-from .builtin import TrainEvalCallback
 from .control.clock import Timestamp
 from .learner import Learner
 from .nonfinite_check import NonFiniteCheck
+from .padding import DropPadding
 from .progress import ProgressCallback
 from .recorder import Recorder
+from .stream import BatchStream
+from .train_eval import TrainEvalCallback
 from pathlib import Path
 from torch import nn
 from typing import Any
 
-__all__ = ['Callback', 'is_muted']
+__all__ = ['Callback']
 class Callback:
-    """Hears events, reads the Learner's attributes as its own, steers with Cancels"""
+    """Handles events; reads the Learner's attributes as its own; steers the loop with Cancels"""
     order: int
     learn: Learner
     """The Learner that it belongs to"""
@@ -23,54 +25,26 @@ class Callback:
     run_train: bool
     run_valid: bool
     modes: tuple[Any, ...]|None
-    """the modes of `learn.mode` in which this callback runs; None: all of them"""
+    """the modes of `learn.mode` in which it is called; None: all of them"""
     nested: bool
-    """does it hear a validation or prediction that is made inside the run it belongs to?"""
-    undo: bool
-    """in events `after_…`, are those that say so called in reverse order?"""
+    """is it called in runs inside of the one that it belongs to?"""
     saves: tuple[Any, ...]
     """the names of its attributes that a resumed run needs"""
+    resumes: bool
+    """can it go on with an earlier run, as `fit(resume=...)` asks?"""
     name: str
     """The callback's attribute on the Learner: `learn.early_stopping` for an `EarlyStoppingCallback`"""
     key: Any
     count: Any
     norm: Any
     @property
-    def mode(self) -> str|None: ...
+    def mode(self) -> str|None:
+        """the kind of run that is going on: 'fit', 'validate', 'predict', 'lr_find', 'sanity'; None: none"""
+        ...
     @property
     def cbs(self) -> L: ...
     @cbs.setter
     def cbs(self, v: Any) -> None: ...
-    @property
-    def epoch(self) -> int: ...
-    @property
-    def batches(self) -> Any: ...
-    @property
-    def iter(self) -> int: ...
-    @property
-    def batch(self) -> Any: ...
-    @property
-    def pred(self) -> Any: ...
-    @property
-    def loss_grad(self) -> torch.Tensor: ...
-    @property
-    def xb(self) -> tuple[Any, ...]: ...
-    @property
-    def yb(self) -> tuple[Any, ...]: ...
-    @property
-    def loss(self) -> torch.Tensor: ...
-    @property
-    def dl(self) -> Any: ...
-    @property
-    def n_iter(self) -> int|None: ...
-    @property
-    def start_iter(self) -> int: ...
-    @property
-    def unfetched(self) -> tuple[Any, ...]: ...
-    @property
-    def batch_device(self) -> Any: ...
-    @property
-    def rng(self) -> Any: ...
     @property
     def dls(self) -> Any: ...
     @dls.setter
@@ -80,33 +54,67 @@ class Callback:
     @model.setter
     def model(self, v: Any) -> None: ...
     @property
-    def loss_func(self) -> Callable[..., Any]: ...
+    def loss_func(self) -> Any: ...
     @loss_func.setter
     def loss_func(self, v: Any) -> None: ...
     @property
     def opt(self) -> Any: ...
     @property
+    def epoch(self) -> int: ...
+    @property
     def n_epoch(self) -> int: ...
+    @property
+    def start_epoch(self) -> int: ...
+    @property
+    def iter(self) -> int|None: ...
+    @property
+    def n_iter(self) -> int|None: ...
     @property
     def train_iter(self) -> int: ...
     @property
     def pct_train(self) -> float: ...
     @property
-    def closed(self) -> bool:
-        """by `learn.close()`; then no run begins any more"""
+    def batches(self) -> BatchStream|None: ...
+    @property
+    def batch(self) -> Any: ...
+    @property
+    def batch_device(self) -> torch.device|None: ...
+    @property
+    def unfetched(self) -> tuple[Any, ...]: ...
+    @property
+    def xb(self) -> tuple[Any, ...]: ...
+    @property
+    def yb(self) -> tuple[Any, ...]: ...
+    @property
+    def pred(self) -> Any: ...
+    @property
+    def loss(self) -> torch.Tensor|None: ...
+    @property
+    def loss_grad(self) -> torch.Tensor|None: ...
+    @property
+    def logger(self) -> Any: ...
+    @property
+    def create_mbar(self) -> bool: ...
+    @property
+    def skip_loss(self) -> bool: ...
+    @property
+    def stop_reason(self) -> str|None:
+        """why the run is to end soon: see `learn.stop`"""
         ...
     @property
-    def from_env(self) -> dict[Any, Any]:
-        """names of environment variables, each with a function from its text to callbacks for every fit"""
+    def rng(self) -> torch.Generator|None:
+        """draws for the loaders of runs that do not train"""
+        ...
+    @property
+    def exc(self) -> Any: ...
+    @property
+    def on_create(self) -> list[Callable[..., Any]]:
+        """called with each new Learner, they return callbacks that it starts with: see `Learner.on`"""
         ...
     @property
     def dl_name(self) -> Any: ...
     @property
     def state(self) -> AttrDict: ...
-    @property
-    def logger(self) -> Any: ...
-    @property
-    def create_mbar(self) -> Any: ...
     @property
     def path(self) -> Path: ...
     @path.setter
@@ -115,12 +123,6 @@ class Callback:
     def lr(self) -> Any: ...
     @lr.setter
     def lr(self, v: Any) -> None: ...
-    @property
-    def stop_reason(self) -> str|None: ...
-    @property
-    def exc(self) -> Any: ...
-    @property
-    def skip_loss(self) -> Any: ...
     @property
     def opt_func(self) -> Any: ...
     @opt_func.setter
@@ -150,20 +152,18 @@ class Callback:
     @moms.setter
     def moms(self, v: Any) -> None: ...
     @property
-    def start_epoch(self) -> Any: ...
-    @property
     def final_record(self) -> Any: ...
     @property
     def resume(self) -> Any: ...
     @property
     def cycle(self) -> Any: ...
     @property
-    def train_eval(self) -> TrainEvalCallback:
-        """The `TrainEvalCallback`, if it is among the callbacks"""
-        ...
-    @property
     def non_finite_check(self) -> NonFiniteCheck:
         """The `NonFiniteCheck`, if it is among the callbacks"""
+        ...
+    @property
+    def drop_padding(self) -> DropPadding:
+        """The `DropPadding`, if it is among the callbacks"""
         ...
     @property
     def progress(self) -> ProgressCallback:
@@ -172,6 +172,10 @@ class Callback:
     @property
     def recorder(self) -> Recorder:
         """The `Recorder`, if it is among the callbacks"""
+        ...
+    @property
+    def train_eval(self) -> TrainEvalCallback:
+        """The `TrainEvalCallback`, if it is among the callbacks"""
         ...
     @property
     def metrics(self) -> L:
@@ -208,43 +212,86 @@ class Callback:
         """Whether the optimizer steps in this training batch; False while `GradientAccumulation` waits for more items"""
         ...
     @property
+    def closed(self) -> bool:
+        """Whether `close` was called; then no run begins any more"""
+        ...
+    @property
+    def dl(self) -> Any:
+        """The loader of this phase"""
+        ...
+    @property
     def training(self) -> bool:
         """Whether the batches are for training, as `TrainEvalCallback` sets it"""
         ...
     @property
     def position(self) -> str:
-        """Where the run is, for messages"""
+        """Where the run is, for messages: ', epoch 2, batch 7'; empty outside of a run"""
         ...
     def __init__(self, **events: Callable[..., Any]) -> None:
-        """Hears events, reads the Learner's attributes as its own, steers with Cancels
+        """Handles events; reads the Learner's attributes as its own; steers the loop with Cancels
 
         Args:
-            events: functions by event name; each becomes a method, so it takes the callback as `self`
+            events: handlers by the names of their events; each becomes a method, so it takes the callback as `self`
         """
         ...
     def __init_subclass__(cls, **kwargs: Any) -> None: ...
-    def handler(self, name: str) -> Callable[..., Any]|None:
-        """The method for event `name`. Looked up here alone: delegation would find methods of the model."""
-        ...
-    def hears(self, name: str) -> bool:
-        """Whether event `name` reaches this callback now, as `run`, `run_train`, `run_valid` and `modes` say"""
-        ...
-    def state_dict(self) -> dict[Any, Any]:
-        """What a resumed run needs: the attributes that `saves` names; of one that has a `state_dict` itself, that"""
-        ...
-    def load_state_dict(self, state: dict[Any, Any]) -> None:
-        """Put back what `state_dict` gave"""
-        ...
     def __call__(self, name: str, **kwargs: Any) -> Any:
-        """Call the method for `name`, if there is one and it is to run; override this to hear everything
+        """Call the handler of event `name`, if there is one and it is to run; override this to be called at every event
 
         Args:
-            kwargs: the event, and what came with it
+            name: an event
+            kwargs: its arguments
         """
         ...
     def __repr__(self) -> str: ...
+    def handler(self, name: str) -> Callable[..., Any]|None:
+        """Return its method for event `name`, if it has one
+
+        Args:
+            name: an event
+        """
+        ...
+    def runs_in(self, mode: str|None) -> bool:
+        """Return whether it is called in runs of this mode
+
+        Args:
+            mode: of a run, as in `learn.mode`; None: no run
+        """
+        ...
+    def hears(self, name: str) -> bool:
+        """Return whether event `name` reaches it now, as `run`, `run_train`, `run_valid` and `modes` say
+
+        Args:
+            name: an event
+        """
+        ...
+    def state_dict(self) -> dict[Any, Any]:
+        """Return what a resumed run needs: the attributes that `saves` names; of one that has a `state_dict` itself, that"""
+        ...
+    def load_state_dict(self, state: dict[Any, Any]) -> None:
+        """Put back what `state_dict` gave; raises ValueError for the state of another kind of callback
+
+        Args:
+            state: from `state_dict`
+        """
+        ...
+    def wrap_handlers(self, name: str, handlers: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return what is called for event `name`; asked when the table of handlers is made
+
+        Args:
+            name: an event
+            handlers: pairs of callback and function, in the order in which they are called
+        """
+        ...
+    def wrap_batch(self, do: Callable[..., Any]) -> Callable[..., Any]:
+        """Return what does a batch: `do` itself, or a function that calls it; asked when a phase begins
+
+        Args:
+            do: does one batch, from `before_pred` to `after_zero_grad`
+        """
+        ...
     def after_create(self, *args: Any, **kwargs: Any) -> Any:
-        """Event: the Learner is complete: its last act of construction"""
+        """Event: the Learner is complete: the last line of its constructor"""
         ...
     def before_evaluate(self, *args: Any, **kwargs: Any) -> Any:
         """Event: `learn.validate()` was called, outside of any other run"""
@@ -253,13 +300,13 @@ class Callback:
         """Event: `learn.get_preds()` was called, outside of any other run"""
         ...
     def before_fit(self, *args: Any, **kwargs: Any) -> Any:
-        """Event: set up: the optimizer is made, `n_epoch` is known"""
+        """Event: set up here: the optimizer is made, `n_epoch` is known"""
         ...
     def before_epoch(self, *args: Any, **kwargs: Any) -> Any:
         """Event: an epoch begins"""
         ...
     def before_train(self, *args: Any, **kwargs: Any) -> Any:
-        """Event: its training phase begins"""
+        """Event: its training phase begins: change `batches`, the stream of its batches, here"""
         ...
     def before_fetch(self, *args: Any, **kwargs: Any) -> Any:
         """Event: the loader is about to be asked for a batch (and once more, when it has none left)"""
@@ -315,6 +362,9 @@ class Callback:
     def after_batch(self, *args: Any, **kwargs: Any) -> Any:
         """Event: the counters `train_iter` and `pct_train` have moved on"""
         ...
+    def after_exhaust(self, *args: Any, **kwargs: Any) -> Any:
+        """Event: the loader has no batch left"""
+        ...
     def after_cancel_train(self, *args: Any, **kwargs: Any) -> Any:
         """Event `after_cancel_train`"""
         ...
@@ -352,7 +402,7 @@ class Callback:
         """Event: something that is no Cancel was raised: it is in `exc`, and is raised again afterwards"""
         ...
     def cleanup(self, *args: Any, **kwargs: Any) -> Any:
-        """Event: always last, however the run ended: give back what you took"""
+        """Event: always last, however the run ended: give back here what was taken"""
         ...
     def before_save_model(self, *args: Any, **kwargs: Any) -> Any:
         """Event: `learn.save` is about to write"""
@@ -376,10 +426,7 @@ class Callback:
         """Event: a run is about to be resumed, from the file `path`"""
         ...
     def after_load_checkpoint(self, *args: Any, **kwargs: Any) -> Any:
-        """Event: it is where that file says, and trains on from there"""
-        ...
-    def after_exhaust(self, *args: Any, **kwargs: Any) -> Any:
-        """Event: the loader has no batch left (`BatchEvents`)"""
+        """Event: the run is where that file says, and trains on from there"""
         ...
     def before_train_batch(self, *args: Any, **kwargs: Any) -> Any:
         """Event: an attempt at a training batch; `attempt` counts from 0 (`BatchEvents`)"""
@@ -447,6 +494,3 @@ class Callback:
 _flags: set[Any]
 _gates: set[Any]
 def _name(cls: Any) -> Any: ...
-def is_muted(cb: Any, mode: str|None) -> bool:
-    """Whether `cb`, a callback of any library, is not meant for runs of this `mode`"""
-    ...

@@ -1,5 +1,5 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
-"""Calling the callbacks that listen to an event, in order"""
+"""Calls the handlers of an event in order, as fast as a look-up"""
 from collections.abc import Iterator
 from contextlib import contextmanager
 from ._fastcore import L
@@ -8,8 +8,9 @@ from typing import Any, Self
 
 __all__ = ['Dispatcher']
 class Dispatcher:
-    """Keeps callbacks and calls those that hear an event, in order"""
+    """Keeps callbacks and calls their handlers of an event, in order"""
     mode: str|None
+    """the kind of run that is going on: 'fit', 'validate', 'predict', 'lr_find', 'sanity'; None: none"""
     cbs: L
     _heard: dict[Any, Any]
     _training: bool
@@ -21,76 +22,90 @@ class Dispatcher:
     @training.setter
     def training(self, v: bool) -> None: ...
     def rebind(self) -> None:
-        """Forget who hears what; it is worked out anew at the next event"""
+        """Forget the table of handlers; it is made anew at the next event"""
         ...
-    def __call__(self, name: str, **kwargs: Any) -> None:
-        """Call the callbacks that hear event `name`
+    def __call__(self, name: str|list[Any], **kwargs: Any) -> None:
+        """Call the handlers of event `name`; raises ValueError if there is no such event
 
         Args:
             name: an event, or a list of them
-            kwargs: what the event has to tell: each method gets what it has parameters for
+            kwargs: its arguments: each handler gets those that it has parameters for
         """
         ...
     def _bind(self, name: Any) -> Any: ...
+    def ordered_cbs(self, name: str|None = None) -> L:
+        """Return the callbacks in the order in which they are called
+
+        Args:
+            name: an event: only the callbacks that have a handler for it
+        """
+        ...
     def _still_hears(self, cb: Any, name: Any) -> Any: ...
     def _settled(self, e: Any, cb: Any, name: Any) -> bool:
-        """Is `e` a Cancel of the scope that just ended? Then there is nothing left to cancel. If not, say where `e` came from."""
+        """Is `e` a Cancel of the scope that just ended? If not, note where `e` came from."""
         ...
     @property
     def position(self) -> str:
-        """Where the run is, for messages"""
+        """Where the run is, for messages: ', epoch 2, batch 7'; empty outside of a run"""
         ...
     def isolated(self, name: str, exc: BaseException|None = None, reverse: bool = False) -> BaseException|None:
-        """Let every callback hear `name`, whatever the others raise. Returns the first exception, with all later ones as its notes.
+        """Call every handler of event `name`, whatever the others raise; return the first exception, with all later ones as its notes
 
         Args:
-            name: the event
-            exc: what went wrong before
-            reverse: last callback first
+            name: an event
+            exc: an exception that was raised before
+            reverse: last callback first?
         """
         ...
-    def add_cb(self, cb: Callback|type[Any]) -> Self:
-        """Add a callback; one that belongs to another Learner moves here. Raises ValueError if its name would hide an attribute.
+    def add_cb(self, cb: Callback|type[Callback]) -> Self:
+        """Add a callback; one of another Learner moves here. Raises TypeError if it is none, ValueError if its name is taken.
 
         Args:
             cb: a callback, or a class of which an instance is made
         """
         ...
-    def remove_cb(self, cb: Callback|type[Any]) -> Self:
-        """Remove a callback, or all of a class; one that is not there is no error. One that leaves in the middle of a run hears `cleanup` first.
+    def _check_name(self, cb: Any, namesakes: Any) -> None: ...
+    def remove_cb(self, cb: Callback|type[Callback]) -> Self:
+        """Remove a callback, or all of a class, if there; in the middle of a run it is called for `cleanup` first
 
         Args:
-            cb: a callback, or a class of which all instances go
+            cb: a callback, or a class of which all instances are removed
         """
         ...
     def _take_out(self, cbs: Any) -> None: ...
     def _goodbye(self, cb: Any, f: Any) -> None:
         """The `cleanup` of a callback that is no longer among the others"""
         ...
-    def add_cbs(self, cbs: Callback|type[Any]|list[Any]|None) -> Self:
-        """Add several callbacks, or one, or none"""
-        ...
-    def remove_cbs(self, cbs: Callback|type[Any]|list[Any]|None) -> Self:
-        """Remove several callbacks, or one, or none"""
-        ...
-    def ordered_cbs(self, name: str|None = None) -> L:
-        """The callbacks in the order in which they are called
+    def add_cbs(self, cbs: Callback|type[Callback]|list[Any]|None) -> Self:
+        """Add callbacks, each as by `add_cb`
 
         Args:
-            name: an event: only the callbacks that have a method for it
+            cbs: several callbacks, or one, or none
+        """
+        ...
+    def remove_cbs(self, cbs: Callback|type[Callback]|list[Any]|None) -> Self:
+        """Remove callbacks, each as by `remove_cb`
+
+        Args:
+            cbs: several callbacks or classes, or one, or none
         """
         ...
     @contextmanager
-    def added_cbs(self, cbs: Callback|type[Any]|list[Any]|None) -> Iterator[Self]:
-        """Have these callbacks for the length of a `with` block"""
+    def added_cbs(self, cbs: Callback|type[Callback]|list[Any]|None) -> Iterator[Self]:
+        """Have these callbacks for the length of a `with` block
+
+        Args:
+            cbs: several callbacks or classes, or one, or none
+        """
         ...
     @contextmanager
-    def removed_cbs(self, cbs: Callback|type[Any]|list[Any]|None) -> Iterator[Self]:
-        """Do without these callbacks, instances or classes, for the length of a `with` block"""
+    def removed_cbs(self, cbs: Callback|type[Callback]|list[Any]|None) -> Iterator[Self]:
+        """Do without these callbacks for the length of a `with` block; afterwards each has its old place
+
+        Args:
+            cbs: several callbacks or classes, or one, or none
+        """
         ...
-def _unwound(handlers: Any, name: Any) -> Any:
-    """In an event `after_…` the places of callbacks with `undo` are taken by them in reverse order"""
-    ...
 def _listener(cb: Any, name: Any, mode: Any) -> Any:
-    """What to call for event `name` of `cb`: its method, or the callback itself where it decides on its own what to hear"""
+    """What to call for event `name` of `cb`, if anything"""
     ...

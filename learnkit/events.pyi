@@ -1,29 +1,34 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
-"""The moments that a training loop announces, and the exceptions that steer it"""
-from collections.abc import Callable, Iterator
+"""What the training loop announces, and the Cancels that end a part of it early"""
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 __all__ = ['event', 'CancelBatchException', 'CancelBackwardException', 'CancelStepException', 'CancelZeroGradException',
            'CancelTrainException', 'CancelValidException', 'CancelEpochException', 'CancelFitException', 'nearest',
            'Events', 'Cancel', 'CancelBatch', 'CancelBackward', 'CancelStep', 'CancelZeroGrad', 'CancelTrain',
            'CancelValid', 'CancelEpoch', 'CancelFit', 'cancel_types', 'cancelled', 'taken']
-def nearest(name: str, known: Any) -> str:
-    """The part of an error message that proposes the name which was probably meant"""
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Returns the part of an error message that proposes the name that was probably meant
+
+    Args:
+        name: a name that is not known
+        known: all names that are
+    """
     ...
 class Events:
-    """Every event as an attribute, so that a typo is an error and an editor can complete the name"""
+    """Holds every event as an attribute, so that an editor completes its name and a typo is an error"""
     after_create: str
-    """the Learner is complete: its last act of construction"""
+    """the Learner is complete: the last line of its constructor"""
     before_evaluate: str
     """`learn.validate()` was called, outside of any other run"""
     before_predict: str
     """`learn.get_preds()` was called, outside of any other run"""
     before_fit: str
-    """set up: the optimizer is made, `n_epoch` is known"""
+    """set up here: the optimizer is made, `n_epoch` is known"""
     before_epoch: str
     """an epoch begins"""
     before_train: str
-    """its training phase begins"""
+    """its training phase begins: change `batches`, the stream of its batches, here"""
     before_fetch: str
     """the loader is about to be asked for a batch (and once more, when it has none left)"""
     after_fetch: str
@@ -56,6 +61,8 @@ class Events:
     after_cancel_batch: str
     after_batch: str
     """the counters `train_iter` and `pct_train` have moved on"""
+    after_exhaust: str
+    """the loader has no batch left"""
     after_cancel_train: str
     after_train: str
     """the training phase is over"""
@@ -77,7 +84,7 @@ class Events:
     after_exception: str
     """something that is no Cancel was raised: it is in `exc`, and is raised again afterwards"""
     cleanup: str
-    """always last, however the run ended: give back what you took"""
+    """always last, however the run ended: give back here what was taken"""
     before_save_model: str
     """`learn.save` is about to write"""
     after_save_model: str
@@ -93,9 +100,7 @@ class Events:
     before_load_checkpoint: str
     """a run is about to be resumed, from the file `path`"""
     after_load_checkpoint: str
-    """it is where that file says, and trains on from there"""
-    after_exhaust: str
-    """the loader has no batch left (`BatchEvents`)"""
+    """the run is where that file says, and trains on from there"""
     before_train_batch: str
     """an attempt at a training batch; `attempt` counts from 0 (`BatchEvents`)"""
     after_train_batch: str
@@ -143,59 +148,73 @@ class Events:
     also: dict[Any, Any]
     declared: tuple[Any, ...]
     def __init__(self, table: str) -> None:
-        """Every event as an attribute, so that a typo is an error and an editor can complete the name
+        """Holds every event as an attribute, so that an editor completes its name and a typo is an error
 
         Args:
-            table: a line an event: its name, indented by two spaces a level of the loop, and what it is for
+            table: a line an event: its name, indented by two spaces a level of the loop, then its documentation
         """
         ...
     def register(self, name: str, doc: str = '', depth: int = 0) -> str:
-        """Add an event of your own; an event that is there already stays as it is
+        """Adds an event and returns its name; an event that exists stays as it is. Raises ValueError if `name` is not free.
 
         Args:
             name: the new event; `learn(name)` then calls the callbacks that have a method of this name
-            doc: what it is for
-            depth: how deep in the loop it happens; from 3 on it is part of a batch, so `run_train` and `run_valid` apply
+            doc: what it announces
+            depth: its level in the loop; from 3 on it is part of a batch, so `run_train` and `run_valid` apply
         """
         ...
     def alias(self, name: str, of: str) -> None:
-        """Let callbacks call an event by another name too
+        """Lets callbacks call an event by another name too. Raises ValueError if there is no event `of`.
 
         Args:
             name: another name
-            of: of this event: a method called `name` hears it
+            of: for this event: a method called `name` handles it
         """
         ...
     def check(self, name: str) -> str:
-        """`name` itself if there is such an event, else an error that names the nearest one"""
+        """Returns `name`; raises ValueError, with the nearest known name, if there is no such event
+
+        Args:
+            name: an event, or not
+        """
         ...
     def in_batch(self, name: str) -> bool:
-        """Whether event `name` belongs to a single batch"""
+        """Returns whether event `name` belongs to a single batch
+
+        Args:
+            name: an event
+        """
         ...
     def __iter__(self) -> Iterator[str]: ...
-    def __contains__(self, name: Any) -> bool: ...
+    def __contains__(self, name: object) -> bool: ...
     def __repr__(self) -> str: ...
 event: Events
 class Cancel(Exception):
     """Ends one scope of the loop; raise one of its subclasses"""
-    scope: str
-    def __init__(self, *args: Any) -> None: ...
+    scope: str|None
+    def __init__(self, *args: Any) -> None:
+        """Ends one scope of the loop; raise one of its subclasses
+
+        Args:
+            args: the reason; by default it says which scope ends
+        """
+        ...
 class CancelBatch(Cancel):
-    """Skip the rest of this batch"""
+    """Skips the rest of this batch"""
 class CancelBackward(Cancel):
-    """Skip the backward pass; the optimizer still steps"""
+    """Skips the backward pass; the optimizer still steps"""
 class CancelStep(Cancel):
-    """Skip the optimizer's step; the gradients are still zeroed"""
+    """Skips the optimizer's step; the gradients are still zeroed"""
 class CancelZeroGrad(Cancel):
-    """Keep the gradients for the next batch"""
+    """Keeps the gradients for the next batch"""
 class CancelTrain(Cancel):
-    """End this epoch's training phase and go on to validation"""
+    """Ends this epoch's training phase; validation follows"""
 class CancelValid(Cancel):
-    """End this validation phase"""
+    """Ends this validation phase"""
 class CancelEpoch(Cancel):
-    """End this epoch and go on to the next"""
+    """Ends this epoch; the next one follows"""
 class CancelFit(Cancel):
-    """End the whole run"""
+    """Ends the whole run"""
 CancelBatchException = CancelBatch
 CancelBackwardException = CancelBackward
 CancelStepException = CancelStep
@@ -205,12 +224,25 @@ CancelValidException = CancelValid
 CancelEpochException = CancelEpoch
 CancelFitException = CancelFit
 _cancels: dict[Any, Any]
-def cancel_types(e: BaseException) -> list[Any]:
-    """Which Cancels `e` is, by the names of its class and of its bases; mostly one, or none"""
+def cancel_types(e: BaseException) -> list[type[Cancel]]:
+    """Returns the Cancels that `e` is, by the names of its class and of its bases: mostly one, or none
+
+    Args:
+        e: an exception of any library
+    """
     ...
-def cancelled(cancel: type[Any]) -> type[Any]|tuple[Any, ...]:
-    """To be written as `except cancelled(CancelFit):`, which catches any class of that name, of whatever library"""
+def cancelled(cancel: type[Cancel]) -> type[Any]|tuple[Any, ...]:
+    """Returns what `except` has to catch so that any class named like `cancel` is caught, of whatever library
+
+    Args:
+        cancel: the Cancel of the scope at hand
+    """
     ...
 def taken(f: Callable[..., Any], kwargs: dict[Any, Any]) -> dict[Any, Any]:
-    """Those of `kwargs` that `f` has parameters for"""
+    """Returns those of `kwargs` that `f` has parameters for
+
+    Args:
+        f: a handler
+        kwargs: the arguments of an event, by name
+    """
     ...

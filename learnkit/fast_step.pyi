@@ -14,9 +14,6 @@ def unwrapped_step(step: Callable[..., Any]) -> Callable[..., Any]|None:
         None if it is not wrapped as PyTorch 2 wraps its own optimizers
     """
     ...
-def _needs_wrappers(opt: Any) -> Any:
-    """Is there a hook, a profiler or an option that the wrappers serve?"""
-    ...
 def fast_step(opt: Optimizer, closure: Callable[..., Any]|None = None) -> Any:
     """Makes an optimizer step, without PyTorch's wrappers around it if nothing uses them
 

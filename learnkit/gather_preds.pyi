@@ -10,8 +10,6 @@ from typing import Any
 __all__ = ['GatherPredsCallback', 'FetchPredsCallback']
 class GatherPredsCallback(Callback):
     """Keeps the predictions of a validation phase, with inputs, targets and losses as asked for, on the CPU"""
-    run_train: bool
-    nested: bool
     inputs: Any
     preds: Any
     targets: Any
@@ -80,7 +78,6 @@ class GatherPredsCallback(Callback):
         ...
 class FetchPredsCallback(Callback):
     """After each validation, `preds` holds the result of `learn.get_preds`"""
-    modes: tuple[Any, ...]
     remove_on_fetch: bool
     cbs: L
     ds_idx: int

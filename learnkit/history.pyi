@@ -2,7 +2,7 @@
 """The table of losses and metrics: one row for each epoch, columns by name"""
 from typing import Any
 
-__all__ = ['null_logger', 'format_time', 'format_value', 'History', 'NullLogger']
+__all__ = ['format_time', 'format_value', 'History']
 def format_time(t: float) -> str:
     """Format seconds as mm:ss, or h:mm:ss
 
@@ -46,8 +46,3 @@ class History(list[Any]):
         ...
     def __repr__(self) -> str: ...
     def _repr_html_(self) -> Any: ...
-class NullLogger:
-    """A logger that writes nothing"""
-    def __call__(self, *args: Any, **kwargs: Any) -> None: ...
-    def __eq__(self, o: Any) -> bool: ...
-null_logger: NullLogger

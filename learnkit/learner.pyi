@@ -1,11 +1,11 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
-"""Data, model, loss and optimizer around the loop, and what surrounds a run"""
+"""Data, model, loss function and optimizer around the loop"""
 import torch
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from fastcore.foundation import L as _L
 from ._fastcore import AttrDict, L
-from .builtin import DropPadding, FetchPredsCallback, GatherPredsCallback, TrainEvalCallback
+from .callback import Callback
 from .control.batch_events import BatchEvents
 from .control.clock import Clock, Timestamp
 from .control.cycle import CheckpointEvents, Cycles
@@ -18,11 +18,11 @@ from .control.stopwatch import StopwatchCallback
 from .control.tracker import OnBetter, TrackerCallback
 from .control.validate_every import ValidateEvery
 from .data import DataLoaders
-from .feed.limit import LimitBatches, OverfitBatches, SanityCheck
+from .feed.limit import OverfitBatches, SanityCheck
 from .feed.mapping import CheckEvents, ItemIndices, MapInputs, MapOutputs, MoveModules
 from .feed.prefetch import Prefetch
-from .feed.short_epoch import ShortEpochCallback
-from .loop import Loop
+from .gather_preds import FetchPredsCallback, GatherPredsCallback
+from .limit import LimitBatches, ShortEpochCallback
 from .modules import trainable_params
 from .nonfinite_check import NonFiniteCheck
 from .observe.activation_stats import ActivationStats
@@ -56,9 +56,11 @@ from .optim.precision import MixedPrecision
 from .optim.rnn import ModelResetter, RNNCallback, RNNRegularizer
 from .optim.torch_scheduler import TorchScheduler
 from .optimizer import Adam
+from .padding import DropPadding
 from .progress import ProgressCallback
 from .recorder import Recorder
 from .recovery.checkpoint import CheckpointCallback
+from .recovery.close import ClosedLearner
 from .recovery.nonfinite import ReplayOnOOM, RollBackOnNaN, SkipNaN
 from .recovery.signals import StopOnSignal
 from .recovery.torch_export import ExportAtEnd
@@ -66,54 +68,22 @@ from .speed.distributed import DistributedTrainer
 from .speed.free_outputs import FreeOutputs
 from .speed.fused import FusedStep
 from .speed.layout import ChannelsLast
+from .steps import Steps
+from .train_eval import TrainEvalCallback
 from .training_loop import Text
 from pathlib import Path
 from torch import nn
 from typing import Any, BinaryIO, Self
 
 __all__ = ['Learner']
-def own_lr(opt_func: Any, lr: Any = None) -> Any:
-    """The learning rate to train with: that of a `partial`, else `lr`, else that of an optimizer which is built already, else 1e-3
-
-    Args:
-        opt_func: what the user gave as `opt_func`
-        lr: and as `lr`
-    """
-    ...
-class Learner(Loop):
-    """Trains `model` on `dls`, calling callbacks at every event"""
-    dls: Any
-    model: nn.Module
-    loss_func: Callable[..., Any]
-    opt: Any
-    dl: Any
-    batch: Any
-    xb: tuple[Any, ...]
-    yb: tuple[Any, ...]
-    pred: Any
-    loss: torch.Tensor
-    loss_grad: torch.Tensor
-    epoch: int
-    n_epoch: int
-    iter: int
-    n_iter: int|None
-    train_iter: int
-    pct_train: float
-    closed: bool
-    """by `learn.close()`; then no run begins any more"""
-    from_env: dict[Any, Any]
-    """names of environment variables, each with a function from its text to callbacks for every fit"""
-    _pending: list[Any]
-    """pairs (marker, function that makes a callback), put here by `Learner.on`"""
+class Learner(Steps):
+    """Trains `model` on `dls`, calling the callbacks at every event"""
+    on_create: list[Callable[..., Any]]
+    """called with each new Learner, they return callbacks that it starts with: see `Learner.on`"""
     dl_name: Any
     state: AttrDict
-    logger: Any
-    create_mbar: Any
     path: Path
     lr: Any
-    stop_reason: str|None
-    exc: Any
-    skip_loss: Any
     _lock: Any
     opt_func: Any
     splitter: Callable[..., Any]
@@ -124,26 +94,20 @@ class Learner(Loop):
     moms: tuple[Any, ...]
     _metrics: Any
     _smooth_loss: torch.Tensor
-    start_epoch: Any
     final_record: Any
     _open: Any
     resume: Any
-    _fused: FusedStep
     cycle: Any
-    train_eval: TrainEvalCallback
-    """The `TrainEvalCallback`, if it is among the callbacks"""
     non_finite_check: NonFiniteCheck
     """The `NonFiniteCheck`, if it is among the callbacks"""
+    drop_padding: DropPadding
+    """The `DropPadding`, if it is among the callbacks"""
     progress: ProgressCallback
     """The `ProgressCallback`, if it is among the callbacks"""
     recorder: Recorder
     """The `Recorder`, if it is among the callbacks"""
-    gather_preds: GatherPredsCallback
-    """The `GatherPredsCallback`, if it is among the callbacks"""
-    fetch_preds: FetchPredsCallback
-    """The `FetchPredsCallback`, if it is among the callbacks"""
-    drop_padding: DropPadding
-    """The `DropPadding`, if it is among the callbacks"""
+    train_eval: TrainEvalCallback
+    """The `TrainEvalCallback`, if it is among the callbacks"""
     batch_events: BatchEvents
     """The `BatchEvents`, if it is among the callbacks"""
     clock: Clock
@@ -174,8 +138,6 @@ class Learner(Loop):
     """The `OnBetter`, if it is among the callbacks"""
     validate_every: ValidateEvery
     """The `ValidateEvery`, if it is among the callbacks"""
-    limit_batches: LimitBatches
-    """The `LimitBatches`, if it is among the callbacks"""
     overfit_batches: OverfitBatches
     """The `OverfitBatches`, if it is among the callbacks"""
     sanity_check: SanityCheck
@@ -192,6 +154,12 @@ class Learner(Loop):
     """The `CheckEvents`, if it is among the callbacks"""
     prefetch: Prefetch
     """The `Prefetch`, if it is among the callbacks"""
+    gather_preds: GatherPredsCallback
+    """The `GatherPredsCallback`, if it is among the callbacks"""
+    fetch_preds: FetchPredsCallback
+    """The `FetchPredsCallback`, if it is among the callbacks"""
+    limit_batches: LimitBatches
+    """The `LimitBatches`, if it is among the callbacks"""
     short_epoch: ShortEpochCallback
     """The `ShortEpochCallback`, if it is among the callbacks"""
     activation_stats: ActivationStats
@@ -270,6 +238,8 @@ class Learner(Loop):
     """The `TorchScheduler`, if it is among the callbacks"""
     checkpoint: CheckpointCallback
     """The `CheckpointCallback`, if it is among the callbacks"""
+    closed_learner: ClosedLearner
+    """The `ClosedLearner`, if it is among the callbacks"""
     skip_nan: SkipNaN
     """The `SkipNaN`, if it is among the callbacks"""
     roll_back_on_nan: RollBackOnNaN
@@ -305,9 +275,8 @@ class Learner(Loop):
         train_bn: bool = True,
         moms: tuple[Any, ...] = (0.95, 0.85, 0.95),
         default_cbs: bool = True,
-        marker: str|None = None,
     ) -> None:
-        """Trains `model` on `dls`, calling callbacks at every event
+        """Trains `model` on `dls`, calling the callbacks at every event
 
         Args:
             dls: the data; a pair of iterables of batches will do
@@ -324,12 +293,15 @@ class Learner(Loop):
             wd_bn_bias: should weight decay apply to norm layers and biases too?
             train_bn: should norm layers of frozen groups be trained?
             moms: momentums for `fit_one_cycle`
-            default_cbs: add TrainEvalCallback, Recorder, NonFiniteCheck and ProgressCallback
-            marker: take the functions that wait for this marker: see `Learner.on`
+            default_cbs: add the default callbacks?
         """
         ...
-    def _claim(self, marker: Any) -> Any:
-        """What waits for this Learner"""
+    def add_cb(self, cb: Callback|type[Callback]) -> Learner:
+        """Add a callback; one of another Learner moves here. Raises TypeError if it is none, ValueError if its name is taken.
+
+        Args:
+            cb: a callback, or a class of which an instance is made; those of fastai will do
+        """
         ...
     @property
     def metrics(self) -> L:
@@ -355,11 +327,8 @@ class Learner(Loop):
     def device(self) -> torch.device:
         """Where the model is to be: where `dls` says; else where it is, or on the accelerator if it is on the CPU and there is one"""
         ...
-    def to_detach(self, b: Any, cpu: bool = True, gather: bool = True) -> Any:
-        """A batch without gradients; on the CPU, and in distributed training gathered from all processes, unless told otherwise"""
-        ...
     def __getstate__(self) -> dict[Any, Any]: ...
-    def __setstate__(self, d: Any) -> None: ...
+    def __setstate__(self, d: dict[Any, Any]) -> None: ...
     @property
     def time(self) -> Timestamp:
         """How far the run is, as counted by a `Clock` among the callbacks. Raises AttributeError if there is none."""
@@ -437,19 +406,15 @@ class Learner(Loop):
     def __exit__(self, kind: Any, exc: Any, tb: Any) -> None:
         """Close the run: `after_epoch` and `after_fit` if nothing was raised, and `cleanup` always"""
         ...
-    @contextmanager
-    def _run(self, mode: str, cbs: Any = None) -> Iterator[None]:
-        """What surrounds a run: its mode and its callbacks; afterwards everything that the run is not to change is as it was
+    def to_detach(self, b: Any, cpu: bool = True, gather: bool = True) -> Any:
+        """Return a batch without gradients; on the CPU, and in distributed training gathered from all processes, unless told otherwise
 
         Args:
-            mode: 'fit', 'validate', 'predict', 'lr_find' or 'sanity'
-            cbs: callbacks for this run only
+            b: nested tensors
+            cpu: bring them to the CPU?
+            gather: join the parts of all processes?
         """
         ...
-    def _end_cleanup(self) -> None:
-        """Let go of the last batch"""
-        ...
-    def _no_orphan(self, e: Any) -> Any: ...
     def create_opt(self) -> Any:
         """Make the optimizer, `learn.opt`, from `opt_func`; `fit` does it when there is none"""
         ...
@@ -462,19 +427,17 @@ class Learner(Loop):
         reset_opt: bool = False,
         start_epoch: int = 0,
         resume: str|Path|None = None,
-        fused: bool = False,
     ) -> None:
         """Train for `n_epoch` epochs
 
         Args:
-            n_epoch: epochs
+            n_epoch: epochs, those before `start_epoch` included
             lr: learning rate; None: the Learner's
             wd: weight decay; None: the Learner's
             cbs: callbacks for this fit only
-            reset_opt: begin with a fresh optimizer
-            start_epoch: the number of the first epoch, if the ones before it are done
+            reset_opt: begin with a fresh optimizer?
+            start_epoch: the number of the first epoch, if those before it are done
             resume: 'auto': go on from the newest checkpoint, if there is one; or from this file; see `CheckpointCallback`
-            fused: compile the inside of a batch, where nobody listens there; see `FusedStep`
         """
         ...
     def _train(
@@ -489,16 +452,6 @@ class Learner(Loop):
         resume: Any = None,
     ) -> None:
         """A `fit`, or in mode 'lr_find' one without validation"""
-        ...
-    def _env_cbs(self) -> list[Any]:
-        """The callbacks that the environment asks for"""
-        ...
-    def stop(self, reason: str = 'stopped') -> None:
-        """End training gracefully: this batch is finished, its epoch is validated and recorded, and then the fit ends as by `CancelFit`
-
-        Args:
-            reason: why; kept in `learn.stop_reason` until the next run
-        """
         ...
     def freeze_to(self, n: int) -> None:
         """Freeze the parameter groups before number `n`, train the others
@@ -615,7 +568,6 @@ class Learner(Loop):
         reset_opt: bool = False,
         start_epoch: int = 0,
         resume: str|Path|None = None,
-        fused: bool = False,
     ) -> None:
         """Train for `n_epoch` epochs with the one-cycle policy (Smith 2018)
 
@@ -628,10 +580,9 @@ class Learner(Loop):
             moms: momentum at the start, at the highest rate and at the end; None: the Learner's
             wd: weight decay; None: the Learner's
             cbs: callbacks for this fit only
-            reset_opt: begin with a fresh optimizer
-            start_epoch: the number of the first epoch, if the ones before it are done
+            reset_opt: begin with a fresh optimizer?
+            start_epoch: the number of the first epoch, if those before it are done
             resume: 'auto': go on from the newest checkpoint, if there is one; or from this file; see `CheckpointCallback`
-            fused: compile the inside of a batch, where nobody listens there; see `FusedStep`
         """
         ...
     def fit_flat_cos(
@@ -646,7 +597,6 @@ class Learner(Loop):
         reset_opt: bool = False,
         start_epoch: int = 0,
         resume: str|Path|None = None,
-        fused: bool = False,
     ) -> None:
         """Train for `n_epoch` epochs with a constant learning rate that falls along a cosine at the end
 
@@ -657,10 +607,9 @@ class Learner(Loop):
             pct_start: the fraction of the training in which the rate is constant, 0 to 1
             wd: weight decay; None: the Learner's
             cbs: callbacks for this fit only
-            reset_opt: begin with a fresh optimizer
-            start_epoch: the number of the first epoch, if the ones before it are done
+            reset_opt: begin with a fresh optimizer?
+            start_epoch: the number of the first epoch, if those before it are done
             resume: 'auto': go on from the newest checkpoint, if there is one; or from this file; see `CheckpointCallback`
-            fused: compile the inside of a batch, where nobody listens there; see `FusedStep`
         """
         ...
     def fit_sgdr(
@@ -675,7 +624,6 @@ class Learner(Loop):
         reset_opt: bool = False,
         start_epoch: int = 0,
         resume: str|Path|None = None,
-        fused: bool = False,
     ) -> None:
         """Train for `n_cycles` cycles with warm restarts (Loshchilov and Hutter 2016)
 
@@ -686,10 +634,9 @@ class Learner(Loop):
             cycle_mult: how many times longer each cycle is than the one before
             wd: weight decay; None: the Learner's
             cbs: callbacks for this fit only
-            reset_opt: begin with a fresh optimizer
-            start_epoch: the number of the first epoch, if the ones before it are done
+            reset_opt: begin with a fresh optimizer?
+            start_epoch: the number of the first epoch, if those before it are done
             resume: 'auto': go on from the newest checkpoint, if there is one; or from this file; see `CheckpointCallback`
-            fused: compile the inside of a batch, where nobody listens there; see `FusedStep`
         """
         ...
     def fine_tune(
@@ -708,7 +655,6 @@ class Learner(Loop):
         cbs: Any = None,
         reset_opt: bool = False,
         resume: str|Path|None = None,
-        fused: bool = False,
     ) -> None:
         """Train the last parameter group, then the whole model, with one cycle each (fastai's name and learning rates)
 
@@ -724,9 +670,8 @@ class Learner(Loop):
             moms: momentum at the start, at the highest rate and at the end; None: the Learner's
             wd: weight decay; None: the Learner's
             cbs: callbacks for this fit only
-            reset_opt: begin with a fresh optimizer
+            reset_opt: begin with a fresh optimizer?
             resume: 'auto': go on from the newest checkpoint, if there is one; or from this file; see `CheckpointCallback`
-            fused: compile the inside of a batch, where nobody listens there; see `FusedStep`
         """
         ...
     def to_fp16(self, **kwargs: Any) -> Learner:
@@ -790,6 +735,10 @@ class Learner(Loop):
             item: one input as the data set returns it, without target; a tuple for several inputs
             with_input: return the input batch too
         """
+        ...
+    @property
+    def closed(self) -> bool:
+        """Whether `close` was called; then no run begins any more"""
         ...
     def close(self) -> None:
         """Let the callbacks give back what they keep; no run can begin afterwards. A second call does nothing."""
@@ -879,9 +828,6 @@ class Learner(Loop):
             sync_bn: as in `DistributedTrainer`, and so is the rest
         """
         ...
-    def _fused_cbs(self, cbs: Any) -> list[Any]:
-        """The callbacks that `fused=True` adds to `cbs`"""
-        ...
     def to_channelslast(self, use_amp: bool = False, amp_mode: str = 'fp16', **kwargs: Any) -> Learner:
         """Have the model in channels last order from now on
 
@@ -914,11 +860,4 @@ class Learner(Loop):
     def show_training_loop(self) -> Text:
         """Show the training loop: every event in its place, with the callbacks that handle it in order"""
         ...
-_state: Any
-class Guard:
-    """The end of an outermost run, however it comes: `after_exception` if something was raised, and `cleanup` always"""
-    learn: Learner
-    kept: dict[Any, Any]
-    def __init__(self, learn: Learner) -> None: ...
-    def __enter__(self) -> None: ...
-    def __exit__(self, kind: Any, e: Any, tb: Any) -> None: ...
+def _check_parts(model: Any, loss_func: Any) -> None: ...

@@ -14,8 +14,6 @@ def n_batches(amount: int|float, n: int|None) -> int:
     ...
 class LimitBatches(Callback):
     """Ends the phases of a fit after so many batches (pytorch-accelerated's `LimitBatchesCallback`)"""
-    order: Any
-    modes: tuple[Any, ...]
     active: Any
     train: Any
     valid: Any
@@ -34,7 +32,6 @@ class LimitBatches(Callback):
     def cleanup(self) -> None: ...
 class ShortEpochCallback(LimitBatches):
     """Ends each training and validation phase of a fit after the fraction `pct` of its batches (fastai's name)"""
-    modes: tuple[Any, ...]
     def __init__(self, pct: float = 0.01, short_valid: bool = True) -> None:
         """Ends each training and validation phase of a fit after the fraction `pct` of its batches (fastai's name)
 

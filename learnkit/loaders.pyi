@@ -3,14 +3,7 @@
 from torch.utils.data import DataLoader
 from typing import Any
 
-__all__ = ['loader_len', 'copy_loader', 'sequential_loader']
-def loader_len(dl: Any) -> int|None:
-    """Returns the number of batches in `dl`, `None` if it is unknown
-
-    Args:
-        dl: a loader
-    """
-    ...
+__all__ = ['copy_loader', 'sequential_loader']
 _of_items: set[Any]
 _of_others: list[Any]
 _of_workers: set[Any]

@@ -1,35 +1,61 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
 """Training, on one screen"""
 import torch
+from collections.abc import Iterator
+from contextlib import contextmanager
 from .dispatcher import Dispatcher
+from .stream import BatchStream
+from torch import nn
 from typing import Any
 
-__all__ = ['Loop']
-exhausted: object
-max_unfetched: int
-class Loop(Dispatcher):
-    """The training loop"""
+__all__ = ['run_attrs', 'max_unfetched', 'RunState', 'Loop']
+class RunState(Dispatcher):
+    """The attributes that a run works on; those in `run_attrs` are put back when a run inside of another one ends"""
+    dls: Any
+    model: nn.Module
+    loss_func: Any
+    opt: Any
     epoch: int
-    batches: Any
+    n_epoch: int
+    start_epoch: int
     iter: int|None
+    n_iter: int|None
+    train_iter: int
+    pct_train: float
+    batches: BatchStream|None
     batch: Any
-    pred: Any
-    loss_grad: Any
-    xb: Any
-    yb: Any
-    loss: Any
-    dl: Any
-    n_iter: Any
-    start_iter: int
+    batch_device: torch.device|None
     unfetched: tuple[Any, ...]
-    batch_device: Any
-    rng: Any
+    xb: tuple[Any, ...]
+    yb: tuple[Any, ...]
+    pred: Any
+    loss: torch.Tensor|None
+    loss_grad: torch.Tensor|None
+    logger: Any
+    create_mbar: bool
+    skip_loss: bool
+    _training: bool
+    stop_reason: str|None
+    """why the run is to end soon: see `learn.stop`"""
+    rng: torch.Generator|None
+    """draws for the loaders of runs that do not train"""
+    @property
+    def dl(self) -> Any:
+        """The loader of this phase"""
+        ...
+    @dl.setter
+    def dl(self, v: Any) -> None: ...
+run_attrs: tuple[Any, ...]
+exhausted: object
+class Loop(RunState):
+    """The training loop"""
+    exc: Any
     def _do_fit(self, **phases: Any) -> None: ...
     def _do_epoch(self, train: bool = True, valid: Any = None) -> None: ...
     def _do_epoch_train(self) -> None: ...
     def _do_epoch_validate(self, ds_idx: Any = 1, dl: Any = None) -> None: ...
-    def all_batches(self) -> None:
-        """Every batch of `self.dl`"""
+    def all_batches(self) -> Any:
+        """Every batch of `self.batches`"""
         ...
     def one_batch(self, i: int, b: Any = None) -> bool:
         """Batch number `i`: `b`, or the next of the loader; False if there is none"""
@@ -45,27 +71,38 @@ class Loop(Dispatcher):
     def _backward(self) -> None: ...
     def _step(self) -> None: ...
     def _zero_grad(self) -> None: ...
-    def _use(self, dl: Any) -> None: ...
-    def _use_device(self) -> None: ...
-    def _iter(self) -> Any:
-        """Starting a DataLoader draws a random number. Outside of training it's drawn elsewhere: to look at a model must not change how it's trained."""
+    def do_batch(self) -> None:
+        """Do the batch at hand; in a phase, `_do_one_batch` as callbacks wrap it"""
+        ...
+    def _use(self, dl: Any) -> None:
+        """Begin a phase with the batches of `dl`"""
+        ...
+    def _open_batches(self) -> None:
+        """Opening a DataLoader draws a random number: elsewhere, where it is not for training"""
         ...
     def _check_exhausted(self) -> None: ...
-    def _check_fetched(self, b: Any) -> None:
-        """A batch that is cancelled before its fetch takes nothing from the loader: if they all are, the phase has no end"""
-        ...
-    def _check_loss(self, loss: Any) -> None:
-        """In the first batch: is there a loss, and is it a tensor?"""
-        ...
-    def _loss_hint(self) -> Any: ...
-def model_hint(e: Exception, xb: tuple[Any, ...]) -> str:
-    """What is mostly behind an error of the model; empty if nothing is known
+    def _check_fetched(self, b: Any) -> None: ...
+    @contextmanager
+    def _run(self, mode: str, cbs: Any = None) -> Iterator[None]:
+        """Set the mode and add the callbacks of a run; afterwards everything that it is not to change is as it was
 
-    Args:
-        e: what the model raised
-        xb: what it was called with
-    """
-    ...
-def output_loss(pred: Any) -> torch.Tensor|None:
-    """The loss that a model computed itself: the `loss` of its output, or None"""
-    ...
+        Args:
+            mode: 'fit', 'validate', 'predict', 'lr_find' or 'sanity'
+            cbs: callbacks for this run only
+        """
+        ...
+    def _end_run(self, trains: Any, outer: Any, before: Any, modules: Any) -> None: ...
+    def _end_cleanup(self) -> None:
+        """Let go of the last batch"""
+        ...
+    def _no_orphan(self, e: Any) -> Any:
+        """`e`, or if it is a Cancel an error that says why it could not end anything"""
+        ...
+    def stop(self, reason: str = 'stopped') -> None:
+        """End training gracefully: this batch is finished, its epoch is validated and recorded, then the fit ends as by `CancelFit`
+
+        Args:
+            reason: why; kept in `learn.stop_reason` until the next run
+        """
+        ...
+max_unfetched: int

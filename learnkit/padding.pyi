@@ -6,8 +6,6 @@ from typing import Any
 __all__ = ['DropPadding']
 class DropPadding(Callback):
     """Leaves out of a validation the items that a `DistributedSampler` repeats to make the parts of all processes equally long"""
-    order: Any
-    run_train: bool
     own: Any
     left: Any
     def __init__(self) -> None:

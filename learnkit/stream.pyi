@@ -19,12 +19,14 @@ class BatchStream:
     limit: Any
     wrappers: list[Any]
     it: Any
+    counted: Callable[..., Any]|None
     n: int|None
-    def __init__(self, loader: Iterable[Any]) -> None:
+    def __init__(self, loader: Iterable[Any], counted: Callable[..., Any]|None = None) -> None:
         """The batches of a loader, for one phase
 
         Args:
             loader: any iterable of batches
+            counted: called with the number of batches, or None, whenever that changes
         """
         ...
     def _count(self) -> None: ...

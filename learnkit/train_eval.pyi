@@ -6,10 +6,7 @@ from typing import Any
 __all__ = ['TrainEvalCallback']
 class TrainEvalCallback(Callback):
     """Moves the model to its device, switches between training and evaluation, counts `train_iter` and `pct_train` (fastai's name)"""
-    order: int
-    run_valid: bool
     n: Any
-    saves: tuple[Any, ...]
     def after_create(self) -> None: ...
     def before_fit(self) -> None: ...
     def before_train(self) -> None: ...

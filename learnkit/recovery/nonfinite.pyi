@@ -95,7 +95,6 @@ class ReplayOnOOM(MicroBatch):
     """Does a training batch again in smaller parts when there is no memory for it"""
     name: str
     attempt: int
-    inside: bool
     stepping: bool
     was: Before|None
     start: tuple[Any, ...]
@@ -115,11 +114,16 @@ class ReplayOnOOM(MicroBatch):
     def after_backward(self) -> None: ...
     def before_step(self) -> None: ...
     def cleanup(self) -> None: ...
-    def _until_it_fits(self) -> Any:
-        """In place of the Learner's own `_do_one_batch`"""
+    def wrap_batch(self, do: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a function that does a training batch again, in smaller parts, until it fits into memory
+
+        Args:
+            do: does one batch
+        """
         ...
+    def _until_it_fits(self, do: Any) -> Any: ...
     def _begin(self) -> None: ...
-    def _try(self) -> bool:
+    def _try(self, do: Any) -> bool:
         """Run the batch; False if it did not fit"""
         ...
     def _halve(self, e: Any) -> None: ...
