@@ -136,7 +136,8 @@ from .control.early_stopping import (
 from .control.save_model import SaveModelCallback as SaveModelCallback
 from .control.plateau import ReduceLROnPlateau as ReduceLROnPlateau
 from .control.filter import Filter as Filter, FilteredMethod as FilteredMethod
-from .control.handlers import OnCallback as OnCallback
+from .control.handlers import (
+    OnCallback as OnCallback, WaitingHandler as WaitingHandler, marked_handlers as marked_handlers)
 from .control.cycle import CheckpointEvents as CheckpointEvents, Cycles as Cycles
 from .control.batch_events import BatchEvents as BatchEvents
 from .observe.evaluator import Evaluator as Evaluator, EvaluatorColumn as EvaluatorColumn

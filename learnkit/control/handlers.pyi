@@ -5,7 +5,7 @@ from ..callback import Callback
 from .filter import Filter
 from typing import Any
 
-__all__ = ['OnCallback']
+__all__ = ['OnCallback', 'WaitingHandler', 'marked_handlers']
 class OnCallback(Callback):
     """Calls `f(learn)` at an event, if the filter lets the call through"""
     f: Callable[..., Any]
@@ -23,6 +23,44 @@ class OnCallback(Callback):
     def _call(self, **kwargs: Any) -> Any: ...
     def _measure(self, k: Any, **kwargs: Any) -> Any: ...
     def __repr__(self) -> str: ...
+_waiting: list[Any]
+class WaitingHandler:
+    """A function that waits for a Learner; called with one, it returns its callbacks, as `Learner.on_create` wants it"""
+    f: Callable[..., Any]
+    name: str
+    conditions: dict[Any, Any]
+    marker: str|None
+    def __init__(self, f: Callable[..., Any], name: str, conditions: dict[Any, Any], marker: str|None) -> None:
+        """A function that waits for a Learner; called with one, it returns its callbacks, as `Learner.on_create` wants it
+
+        Args:
+            f: a function of the Learner
+            name: the event
+            conditions: arguments of the `Filter`, of which each Learner gets one
+            marker: which Learners: None is the next one, 'all' is all of them
+        """
+        ...
+    def callback(self) -> OnCallback:
+        """Return a new callback that calls the function"""
+        ...
+    def __call__(self, learn: Any) -> list[Any]:
+        """Args:
+            learn: the new Learner
+        """
+        ...
+    def add(self) -> None:
+        """Begin to wait"""
+        ...
+    def remove(self) -> None:
+        """Wait no longer"""
+        ...
+def marked_handlers(marker: str) -> list[Any]:
+    """Return the functions that wait for `marker`, as callbacks for `Learner(..., cbs=)`; warns if there are none
+
+    Args:
+        marker: as in `Learner.on(..., marker=)`
+    """
+    ...
 def has_no_parameters(f: Callable[..., Any]) -> bool:
     """Whether `f` certainly takes no argument
 

@@ -25,6 +25,7 @@ from learnkit.all import (ActivationStats, Callback, CancelBackward, CancelBatch
     get_random_states, maybe_gather, num_distrib, parse_every, rank0_first, rank_distrib, read_checkpoint, set_seed)
 from learnkit.padding import DropPadding
 from learnkit.control.batch_events import BatchEvents
+from learnkit.control.handlers import marked_handlers
 from learnkit.observe.memory_snapshot import MemorySnapshot
 from learnkit.recovery.signals import StopOnSignal
 from learnkit.recovery.nonfinite import ReplayOnOOM, RollBackOnNaN, SkipNaN
@@ -501,11 +502,13 @@ def on_the_class():
         assert made()==['next'] and made()==[]
         Learner.on('before_fit', marker='x')(lambda learn: said.append('x'))
         Learner.on('before_fit', marker='all')(lambda learn: said.append('all'))
-        assert made(marker='x')==['all','x'] and made(marker='x')==['all','x'] and made()==['all']
-        assert made(marker='all')==['all']
+        def at(marker): return made(cbs=marked_handlers(marker))
+        assert at('x')==['all','x'] and at('x')==['all','x'] and made()==['all']
+        assert at('all')==['all']
         Learner.off()
-        with pytest.warns(UserWarning, match='marker'): assert made(marker='all')==[]
-        with pytest.warns(UserWarning, match="'y'"): made(marker='y')
+        with pytest.warns(UserWarning, match='marker'): assert at('all')==[]
+        assert Learner.on_create==[]
+        with pytest.warns(UserWarning, match="'y'"): at('y')
         with pytest.raises(ValueError, match='no event'): Learner.on('before_fitt')
     finally: Learner.off()
 
