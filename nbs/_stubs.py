@@ -369,6 +369,9 @@ def expand(f, mod):
 
 # -- the Learner, its callbacks, the events
 
+# Attributes of the Learner that are None outside of a run only: handlers are called in one, and need not ask
+in_run = 'iter','batches','loss','loss_grad'
+
 def find_events():
     "Every event and what it is for: those of the table, and those that modules register or give another name"
     res,calls = {},[n for m in modules.values() for n in ast.walk(m.tree) if isinstance(n, ast.Call) and n.args]
@@ -429,6 +432,8 @@ def complete(learner, callback, table):
         if callback in c.mro(): c.methods.pop('name', None)
     callback.add_attr('name', expr('str'), callback.mod, ast.get_docstring(name), declared=True)
     callback.add_attr('learn', expr('Learner'), learner.mod, 'The Learner that it belongs to', declared=True)
+    for a in [a for c in learner.mro() for n,a in c.attrs.items() if n in in_run]:
+        a.type = expr('|'.join(n for n in ast.unparse(a.type).split(' | ') if n!='None') or 'Any')
     add_assigned(learner, callback)
     names = {n.id for n in ast.walk(learner.methods['__init__'][0].f) if isinstance(n, ast.Name)}
     add_callbacks(learner, names, default=True)
