@@ -18,19 +18,19 @@ class RunState(Dispatcher):
     epoch: int
     n_epoch: int
     start_epoch: int
-    iter: int|None
+    iter: int
     n_iter: int|None
     train_iter: int
     pct_train: float
-    batches: BatchStream|None
+    batches: BatchStream
     batch: Any
     batch_device: torch.device|None
     unfetched: tuple[Any, ...]
     xb: tuple[Any, ...]
     yb: tuple[Any, ...]
     pred: Any
-    loss: torch.Tensor|None
-    loss_grad: torch.Tensor|None
+    loss: torch.Tensor
+    loss_grad: torch.Tensor
     logger: Any
     create_mbar: bool
     skip_loss: bool
