@@ -1,0 +1,45 @@
+"""What a reader looks for is found from the README: by three clicks on relative links at most, one comes to the notebook whose
+exported code defines it, and the first click is on a link whose text, or the line around it, has the word that one looks for.
+"""
+import ast, json, re
+from pathlib import Path
+import pytest
+
+root = Path(__file__).resolve().parents[2]
+
+def links(path):
+    "The files that a page links to, each with the text of the link and its line"
+    if path.suffix=='.ipynb':
+        text = '\n'.join(''.join(c['source']) for c in json.loads(path.read_text(encoding='utf-8'))['cells'] if c['cell_type']=='markdown')
+    elif path.suffix=='.md': text = path.read_text(encoding='utf-8')
+    else: return
+    for line in text.splitlines():
+        for words,to in re.findall(r'\[([^\]]+)\]\(([^)\s]+)\)', line):
+            if re.match(r'[a-z]+:|#', to): continue
+            p = (path.parent/to.split('#')[0]).resolve()
+            if p.is_file(): yield p, words+' '+line
+
+def defined(path):
+    "The names that a notebook's exported cells define, those of patched methods included"
+    if path.suffix!='.ipynb': return set()
+    cells = [''.join(c['source']) for c in json.loads(path.read_text(encoding='utf-8'))['cells'] if c['cell_type']=='code']
+    code = [ast.parse(re.sub(r'^[%!].*$', '', s, flags=re.M)) for s in cells if re.match(r'#\|\s*export', s)]
+    return {n.name for t in code for n in t.body if isinstance(n, (ast.FunctionDef,ast.ClassDef))}
+
+def clicks(name, word, start=root/'README.md'):
+    "How many clicks away the code of `name` is, if the first link is one that speaks of `word`"
+    todo,seen = [(p,1) for p,text in links(start) if word in text.lower()],set()
+    while todo:
+        p,n = todo.pop(0)
+        if name in defined(p): return n
+        if p in seen or n==3: continue
+        seen.add(p)
+        todo += [(q,n+1) for q,_ in links(p)]
+
+@pytest.mark.parametrize('word,name', [('loop', 'Loop'), ('events', 'Events'), ('one cycle', 'fit_one_cycle'), ('early stopping', 'EarlyStoppingCallback'),
+                                       ('checkpoint', 'CheckpointCallback'), ('mixed precision', 'MixedPrecision'), ('profiling', 'profile'), ('predictions', 'get_preds')])
+def test_three_clicks_from_the_readme(word, name):
+    assert (clicks(name, word) or 9)<=3, f'{name} is not found from the README by following a link about {word!r}'
+
+def test_what_is_not_there_is_not_found():
+    assert clicks('fit_two_cycles', 'loop') is None and clicks('Loop', 'coffee') is None
