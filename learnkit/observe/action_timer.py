@@ -24,7 +24,7 @@ _starts = dict(before_train='loader start', before_validate='loader start', befo
                after_fetch='to device', before_pred='forward', before_loss='loss', before_backward='backward',
                before_step='step', before_zero_grad='zero_grad')   # event -> the part of the loop that begins after it
 _closed = 'backward step zero_grad batch train validate epoch fit'.split()
-_ends = {'before_batch', 'after_pred', 'after_loss', 'after_exception', 'cleanup',
+_ends = {'before_batch', 'after_pred', 'after_loss', 'after_exhaust', 'after_exception', 'cleanup',
          *(f'after_{s}' for s in _closed), *(f'after_cancel_{s}' for s in _closed)}   # after these comes 'rest'
 loop_actions = list(dict.fromkeys(_starts.values()))
 _phases = dict(train='train', validate='valid')
