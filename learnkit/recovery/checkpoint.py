@@ -11,7 +11,6 @@ from threading import Thread
 from typing import Any
 from warnings import warn
 
-import torch
 from fastcore.basics import patch, store_attr
 
 from ..callback import Callback
@@ -20,6 +19,7 @@ from ..control.monitor import Monitor
 from ..nonfinite_check import weights_finite
 from .state import checkpoint_info, checkpoints, newest_checkpoint, plain, read_checkpoint, remove_checkpoint, write_checkpoint
 from ..process import rank_distrib
+from ..seed import derived_seed
 from ..feed.order import Ordered
 
 # %% ../../nbs/710_recovery.checkpoint.ipynb #6026709f
@@ -57,7 +57,7 @@ class CheckpointCallback(Callback):
         self.n_fit += 1
         self.every.start(learn)
         if self.monitor: self.monitor.start(learn)
-        self.seed,self.found,self.place = self._draw_seed(),None,None
+        self.seed,self.found,self.place = derived_seed(),None,None
         learn.run_state(0)   # is there a state that cannot be saved? Better known now than after an hour
         if learn.resume is None: self._begin()
         else: self._go_on(learn.resume)
@@ -108,13 +108,6 @@ class CheckpointCallback(Callback):
         self._wait()
 
 # %% ../../nbs/710_recovery.checkpoint.ipynb #dec470e7
-@patch
-def _draw_seed(self:CheckpointCallback):
-    "A seed that follows from the user's, without drawing from the generator"
-    g = torch.Generator()
-    g.set_state(torch.get_rng_state())
-    return int(torch.randint(2**62, (), generator=g))
-
 @patch
 def _begin(self:CheckpointCallback):
     "Begin anew: is the folder free?"

@@ -27,6 +27,7 @@ from ..process import num_distrib, rank_distrib
 from ..loaders import copy_loader
 from ..shard import distributed_sampler
 from ..learner import Learner
+from ..seed import derived_seed
 
 # %% ../../nbs/830_speed.distributed.ipynb #81879397
 def own_part(
@@ -79,18 +80,16 @@ class DistributedTrainer(Callback):
             'there is no group of processes to train with: start the script by `torchrun`, and write `with learn.distrib_ctx(): learn.fit(...)`')
         device = getattr(one_param(learn.model), 'device', torch.device('cpu'))
         if self.sync_bn and device.type=='cpu': raise ValueError('batch norms cannot be synchronized on the CPU: write sync_bn=False')
-        self.kept,self.seed = (learn.model, learn.dls),self._draw_seed(device)
+        self.kept,self.seed = (learn.model, learn.dls),self._shared_seed(device)
         if self.shard: learn.dls = self._divided(learn.dls)
         if self.sync_bn: self.norms = sync_norms(learn.model)
         if not isinstance(learn.model, DistributedDataParallel):
             learn.model = DistributedDataParallel(learn.model, **{**(dict(device_ids=[device]) if device.type=='cuda' else {}), **self.kwargs})
         if rank_distrib(): self._be_quiet()
 
-    def _draw_seed(self, device):
-        "That of process 0; it follows from the user's, without drawing from the generator"
-        g = torch.Generator()
-        g.set_state(torch.get_rng_state())
-        seed = torch.randint(2**31, (1,), generator=g).to(device if dist.get_backend()=='nccl' else 'cpu')
+    def _shared_seed(self, device):
+        "Returns the seed of process 0, in every process"
+        seed = torch.tensor([derived_seed(2**31)], device=device if dist.get_backend()=='nccl' else 'cpu')
         dist.broadcast(seed, 0)
         return seed.item()
 
