@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from torch import Tensor
 from typing import Any
 
-__all__ = ['set_seed', 'get_random_states', 'set_random_states', 'no_random']
+__all__ = ['set_seed', 'get_random_states', 'set_random_states', 'no_random', 'derived_seed']
 def set_seed(s: int, reproducible: bool = False) -> None:
     """Seeds the random number generators of Python, NumPy, PyTorch and all devices
 
@@ -46,5 +46,12 @@ def no_random(seed: int = 42, reproducible: bool = False) -> Iterator[None]:
     Args:
         seed: the seed inside the block
         reproducible: as in `set_seed`
+    """
+    ...
+def derived_seed(high: int = ...) -> int:
+    """Returns a seed that follows from the state of PyTorch's generator, without drawing from it
+
+    Args:
+        high: the seed is less than this
     """
     ...
