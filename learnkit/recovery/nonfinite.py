@@ -244,7 +244,6 @@ def _begin(self:ReplayOnOOM):
 @patch
 def _try(self:ReplayOnOOM, do):
     "Run the batch; False if it did not fit"
-    learn = self.learn
     try:
         if self.size is not None: MicroBatch.before_batch(self)   # all parts but the last
         do()
