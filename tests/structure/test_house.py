@@ -12,7 +12,8 @@ root = Path(__file__).resolve().parents[2]
 lib  = 'learnkit'
 
 max_lines,max_width,max_defs = 160,120,3
-folders = ['', 'feed', 'optim', 'control', 'observe', 'recovery', 'speed', 'compat']   # each imports from those before it
+folders = ['', 'feed', 'optim', 'control', 'observe', 'recovery', 'speed']   # each imports from those before it
+machine = '', 'compat'   # what the machine is made of: the adapter of foreign callbacks is a part of `Learner.add_cb`
 
 def modules(at=root): return [p for p in sorted((at/lib).rglob('*.py')) if p.name not in ('_modidx.py', '__init__.py', 'all.py')]
 def notebooks(at=root): return [p for p in sorted((at/'nbs').rglob('*.ipynb')) if not re.search(r'/[._]', p.relative_to(at).as_posix())]
@@ -40,7 +41,7 @@ def upward(at):
     "Modules that import from a folder which comes after their own"
     def rank(module):
         folder = module.rpartition('.')[0]
-        return folders.index(folder) if folder in folders else len(folders)
+        return 0 if folder in machine else folders.index(folder) if folder in folders else len(folders)
     for p in modules(at):
         me = name_of(p, at)
         yield from ((me, f'imports {m}') for m in sorted({m for m,_ in imports(p, at)}) if rank(m) > rank(me))
