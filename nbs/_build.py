@@ -89,7 +89,7 @@ def md_output(o, picture, where):
     if 'image/png' in data: return picture(base64.b64decode(data['image/png']))
     if tables := [t for t in Tables(data.get('text/html', '')).tables if any(t)]: return '\n\n'.join(map(md_table, tables))
     md,plain = data.get('text/markdown', ''), data.get('text/plain', '')
-    if md and not md.startswith('```html'): return md.strip()
+    if md and not md.startswith('```html'): return relink(md.strip())
     return '' if re.fullmatch(r'<[\s\S]*>', plain) else md_text(plain)
 
 _link = re.compile(r'(\]\(|\bsrc="|\bhref=")(?![a-z][a-z0-9+.-]*:|#|/)([^)"\s]+)', re.I)

@@ -252,12 +252,12 @@ def test_readme_builder(tmp_path):
         code('#| output: false\ng()', text('noise')),
         code('h()', data(text_html='<style>p</style><table><tr><th>a|b</th></tr><tr><td>1</td><td>23</td></tr></table>', text_plain='<H>'),
                     data(text_html='<progress value=3>', text_markdown='```html\n<progress>\n```', text_plain='<HTML object>'),
-                    data(text_markdown=['**m**'], text_plain='<Markdown object>'), data(text_plain='[1, 2]')))
+                    data(text_markdown=['**m** [n](x.ipynb)'], text_plain='<Markdown object>'), data(text_plain='[1, 2]')))
     assert pngs == {'index-1.png': bytes([0, 1, 2])}
     assert md.split('\n\n')[1:] == [
         '# T\n[a](nbs/100_nested.ipynb) [b](LICENSE) [c](https://x.org/) [d](#e) ![](nbs/images/f.png)',
         '![](nbs/images/index-1.png)', '```python\nf(1)\n```', '```text\nab\ndone\n```', '```python\ng()\n```',
-        '```python\nh()\n```', '| a\\|b |     |\n| ---- | --- |\n| 1    | 23  |', '**m**', '```text\n[1, 2]\n```\n']
+        '```python\nh()\n```', '| a\\|b |     |\n| ---- | --- |\n| 1    | 23  |', '**m** [n](nbs/x.ipynb)', '```text\n[1, 2]\n```\n']
     with pytest.raises(ValueError, match='cell 0 ends in KeyError: 3'):
         built(code('d[3]', dict(output_type='error', ename='KeyError', evalue='3')))
 
