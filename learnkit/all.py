@@ -78,9 +78,10 @@ from .weights import *
 from .check_state import *
 from .save import *
 from .training_loop import *
+from .snapshot import *
 from .layer_info import *
 from .summary import *
-from .snapshot import *
+from .trial import *
 from .feed.limit import *
 from .feed.mapping import *
 from .feed.order import *

@@ -91,7 +91,7 @@ from .weights import (
     check_format as check_format, is_safetensors as is_safetensors, read_safetensors as read_safetensors, read_state as
     read_state, write_safetensors as write_safetensors)
 from .layer_info import count_params as count_params, layer_info as layer_info, layers as layers
-from .snapshot import unchanged as unchanged
+from .trial import unchanged as unchanged
 from .feed.limit import OverfitBatches as OverfitBatches, SanityCheck as SanityCheck
 from .feed.mapping import (
     CheckEvents as CheckEvents, ItemIndices as ItemIndices, MapInputs as MapInputs, MapOutputs as MapOutputs,

@@ -813,14 +813,6 @@ class Learner(Steps):
         """
         ...
     @contextmanager
-    def unchanged(self) -> Iterator[Any]:
-        """Whatever is trained inside, and however it ends: afterwards model, optimizer, data, callbacks, Learner and all randomness are as they were
-
-        Args:
-            learn: also as `learn.unchanged()`
-        """
-        ...
-    @contextmanager
     def distrib_ctx(self, sync_bn: bool = False, **kwargs: Any) -> Iterator[Self]:
         """In this block train with all processes that `torchrun` has started; alone if there is only this one (fastai's name)
 
@@ -859,5 +851,13 @@ class Learner(Steps):
         ...
     def show_training_loop(self) -> Text:
         """Show the training loop: every event in its place, with the callbacks that handle it in order"""
+        ...
+    @contextmanager
+    def unchanged(self) -> Iterator[Learner]:
+        """Undo whatever is trained in the block, however it ends; raises RuntimeError during a run
+
+        Args:
+            learn: the Learner; also as `learn.unchanged()`
+        """
         ...
 def _check_parts(model: Any, loss_func: Any) -> None: ...

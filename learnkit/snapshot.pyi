@@ -1,41 +1,90 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
-"""A context in which a Learner may be trained for a trial, and that leaves everything as it was"""
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from .learner import Learner
-from typing import Any
+"""Note the state of models, loaders and random number generators, and restore it later"""
+from collections.abc import Callable, Iterable
+from torch import nn
+from typing import Any, Self
 
-__all__ = ['unchanged']
-def _generators(o: Any) -> Any:
-    """Puts back the random number generators among the attributes of `o`"""
-    ...
-def _tensors(d: Any) -> Any:
-    """Puts back the tensors in the dict `d`: the same objects, with the same values"""
-    ...
-_plain: tuple[Any, ...]
-def _attributes(m: Any) -> Any:
-    """Puts back what the module `m` keeps as plain attributes"""
-    ...
-def keep_model(learn: Learner) -> Callable[..., Any]:
-    """Puts back the model, and a loss function that is a module too"""
-    ...
-def keep_opt(learn: Learner) -> Callable[..., Any]:
-    """Puts back the optimizer's state and hyper-parameters"""
-    ...
-def keep_data(learn: Learner) -> Callable[..., Any]:
-    """Puts back the random number generators of the loaders, and their workers"""
-    ...
-def keep_callbacks(learn: Learner) -> Callable[..., Any]:
-    """Puts back what callbacks would save in a checkpoint"""
-    ...
-def keep_learner(learn: Learner) -> Callable[..., Any]:
-    """Puts back the Learner's attributes"""
-    ...
-@contextmanager
-def unchanged(learn: Learner) -> Iterator[Any]:
-    """Whatever is trained inside, and however it ends: afterwards model, optimizer, data, callbacks, Learner and all randomness are as they were
+class Snapshot:
+    """States that were noted; restores them with `restore`, or at the end of a `with` block"""
+    parts: Any
+    def __init__(self, *parts: Snapshot|Callable[..., Any]) -> None:
+        """States that were noted; restores them with `restore`, or at the end of a `with` block
+
+        Args:
+            parts: snapshots, or functions that restore something; the last is restored first
+        """
+        ...
+    def restore(self) -> None:
+        """Restore all parts, in reverse order; raises what a part raised, after the other parts are restored"""
+        ...
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *exc: Any) -> None: ...
+def snapshot_attributes(o: Any, *names: str) -> Snapshot:
+    """Take a snapshot of some attributes of `o`: the same objects, whose contents are not copied
 
     Args:
-        learn: also as `learn.unchanged()`
+        o: an object
+        names: its attributes
+    """
+    ...
+def snapshot_tensors(d: dict[Any, Any]) -> Snapshot:
+    """Take a snapshot of the tensors in `d`: the same objects, with the same values
+
+    Args:
+        d: tensors by name; other values are put back as they are
+    """
+    ...
+def snapshot_buffers(model: nn.Module) -> Snapshot:
+    """Take a snapshot of the buffers of `model`, such as the running averages of batch norms
+
+    Args:
+        model: the model
+    """
+    ...
+def snapshot_modes(model: nn.Module) -> Snapshot:
+    """Take a snapshot of the training modes of `model` and its modules
+
+    Args:
+        model: the model
+    """
+    ...
+def snapshot_grads(params: Iterable[Any], copy: bool = False) -> Snapshot:
+    """Take a snapshot of the gradients of parameters
+
+    Args:
+        params: parameters
+        copy: copy the gradients? Without a copy they must not be changed in place
+    """
+    ...
+def snapshot_random() -> Snapshot:
+    """Take a snapshot of the random number generators of Python, NumPy, PyTorch and all devices"""
+    ...
+def snapshot_generator(g: Any) -> Snapshot:
+    """Take a snapshot of the state of one random number generator; an empty one of anything else
+
+    Args:
+        g: a generator of Python, NumPy or PyTorch
+    """
+    ...
+def snapshot_generators(o: Any) -> Snapshot:
+    """Take a snapshot of the random number generators among the attributes of `o`
+
+    Args:
+        o: any object
+    """
+    ...
+def snapshot_loader(dl: Any) -> Snapshot:
+    """Take a snapshot of the random number generators of `dl`, its samplers and its data set
+
+    Args:
+        dl: a loader
+    """
+    ...
+def snapshot_forward(model: nn.Module, dl: Any = None) -> Snapshot:
+    """Take a snapshot of all that forward passes change: training modes, buffers, random numbers (also of the loader)
+
+    Args:
+        model: the model
+        dl: a loader that batches are taken from; None: none
     """
     ...

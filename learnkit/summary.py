@@ -6,47 +6,18 @@
 __all__ = []
 
 # %% ../nbs/236_summary.ipynb #0cdee91f
-from collections.abc import Iterator
-from contextlib import contextmanager
 from copy import deepcopy
-from typing import Any
 
 import torch
 from fastcore.basics import patch
-from torch import nn
 from torch.nn.parameter import is_lazy
 
 from .batch import shapes
 from .layer_info import count_params, layer_info
 from .learner import Learner
 from .modules import get_model
-from .seed import get_random_states, set_random_states
+from .snapshot import Snapshot, snapshot_attributes, snapshot_forward
 from .training_loop import Text
-
-# %% ../nbs/236_summary.ipynb #6cc58229
-def _generators(dl):
-    "The random number generators that belong to a loader alone"
-    owners = dl,getattr(dl, 'sampler', None),getattr(dl, 'batch_sampler', None)
-    gens = [getattr(o, 'generator', None) for o in owners]
-    return [g for g in gens if isinstance(g, torch.Generator)]
-
-@contextmanager
-def untouched(
-    model:nn.Module, # the model
-    dl:Any=None      # a loader; None: none
-) -> Iterator[None]:
-    "A block that may call `model` and draw a batch of `dl`; afterwards it restores modes, buffers and random numbers"
-    training,rng = [(m,m.training) for m in model.modules()],get_random_states()
-    gens    = [(g,g.get_state()) for g in _generators(dl)]
-    buffers = [(m,k,b,b.clone()) for m in model.modules() for k,b in m._buffers.items()
-               if b is not None and not is_lazy(b)]
-    try: yield
-    finally:
-        for m,t in training: m.training = t
-        with torch.no_grad():
-            for m,k,b,v in buffers: m._buffers[k] = b.copy_(v)
-        for g,s in gens: g.set_state(s)
-        set_random_states(**rng)
 
 # %% ../nbs/236_summary.ipynb #5ddd22bf
 def _shaped(model):
@@ -57,17 +28,13 @@ def _shaped(model):
 @patch
 def _layer_info(self:Learner):
     "The model (a copy, if it is lazy), its `layer_info`, and the shapes of its input"
-    kept  = {k:vars(self)[k] for k in ('model','xb','yb','batch_device') if k in vars(self)}
-    model = _shaped(get_model(self.model))
-    try:
-        with untouched(model, self.dls.train), torch.no_grad(), torch.compiler.set_stance('force_eager'):
-            self.model = model.eval()
-            self._use_device()
-            self._split(self._set_device(self.dls.one_batch()))
-            return model,layer_info(model, self._pred),shapes(self.xb)
-    finally:
-        for k in ('xb','yb','batch_device'): vars(self).pop(k, None)
-        vars(self).update(kept)
+    model  = _shaped(get_model(self.model))
+    before = snapshot_forward(model, self.dls.train),snapshot_attributes(self, 'model', 'xb', 'yb', 'batch_device')
+    with Snapshot(*before), torch.no_grad(), torch.compiler.set_stance('force_eager'):
+        self.model = model.eval()
+        self._use_device()
+        self._split(self._set_device(self.dls.one_batch()))
+        return model,layer_info(model, self._pred),shapes(self.xb)
 
 # %% ../nbs/236_summary.ipynb #b04b3764
 def _trainable(n, n_trainable, shared):

@@ -21,7 +21,7 @@ from ..meter import MeterCallback
 from ..seed import no_random
 from ..loaders import sequential_loader
 from ..learner import Learner
-from ..summary import untouched
+from ..snapshot import snapshot_forward
 
 # %% ../../nbs/300_feed.limit.ipynb #be5ed446
 class OverfitBatches(Callback):
@@ -54,7 +54,7 @@ def only_looked_at(self:Learner, dl:Any):
     states = [(cb, s) for cb in self.cbs if cb.runs_in('sanity') and (s := cb.state_dict())]
     rng,self.rng = self.rng,self.rng and self.rng.clone_state()
     try:
-        with untouched(self.model, dl): yield
+        with snapshot_forward(self.model, dl): yield
     finally:
         self.rng = rng
         for cb,state in states: cb.load_state_dict(state)

@@ -21,7 +21,7 @@ from ..limit import LimitBatches
 from ..learner import Learner
 from .action_timer import Action
 from .profile import Profile
-from ..snapshot import unchanged
+from ..trial import unchanged
 
 # %% ../../nbs/675_observe.profiler.ipynb #933e7fa7
 class ProfileCallback(Callback):

@@ -26,7 +26,7 @@ from .param_scheduler import Scheduler
 from .schedule import SchedExp
 from ..run import null_logger
 from ..recorder import Recorder
-from ..snapshot import unchanged
+from ..trial import unchanged
 
 # %% ../../nbs/425_optim.lr_find.ipynb #45420c93
 class LRFinder(Scheduler):
