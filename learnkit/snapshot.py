@@ -47,11 +47,12 @@ def snapshot_attributes(
     return Snapshot(restore)
 
 # %% ../nbs/231_snapshot.ipynb #f2b6acdb
+@torch.no_grad()
 def snapshot_tensors(
     d:dict # tensors by name; other values are put back as they are
 ) -> Snapshot:
     "Take a snapshot of the tensors in `d`: the same objects, with the same values"
-    kept = {k:(v, v.detach().clone() if isinstance(v, torch.Tensor) and not is_lazy(v) else None) for k,v in d.items()}
+    kept = {k:(v, v.clone() if isinstance(v, torch.Tensor) and not is_lazy(v) else None) for k,v in d.items()}
     def restore():
         for k,(v,value) in kept.items():
             d[k] = v

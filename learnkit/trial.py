@@ -43,7 +43,7 @@ def snapshot_model(
     "Take a snapshot of all that training changes in modules; raises ValueError for lazy layers"
     mods,params = [m for o in models for m in o.modules()],[p for o in models for p in o.parameters()]
     if any(map(is_lazy, [*params, *(b for o in models for b in o.buffers())])): raise ValueError(
-        'the model has lazy layers, which get their shape from the first batch for good: call the model once before a trial')
+        'the model has lazy layers, whose shape the first batch sets for good: call the model once before the trial')
     own = [m for o in models for m in get_model(o).modules()]   # without what wrappers such as DDP keep for themselves
     return Snapshot(snapshot_grads(params), *map(snapshot_modes, models),
                     *[f(m) for m in own for f in (snapshot_plain, snapshot_generators)],
