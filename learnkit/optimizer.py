@@ -167,7 +167,7 @@ def load_state_dict(self:OptimWrapper,
 
 # %% ../nbs/150_optimizer.ipynb #190637fe
 def create_optimizer(
-    opt_func:Callable|Optimizer, # Class, `partial`, function of group dicts, built optimizer, or one with `set_hyper`
+    opt_func:Any, # Class, `partial`, function of group dicts, built optimizer, or one with `set_hyper`
     params:Iterable,             # What `splitter(model)` returns: parameters, or one list of them for each group
     lr:float|Tensor|slice|list|None=None, # Learning rate; None: the optimizer's own
     no_decay:Iterable=(),        # Parameters without weight decay, once it is asked for

@@ -127,7 +127,7 @@ def lr_find(self:Learner,
     stop_div:bool=True,       # stop when the loss is above four times its minimum?
     show_plot:bool=True,      # plot the curve?
     suggest_funcs:Any=valley  # one or several of `valley`, `slide`, `minimum`, `steep` or your own; None: no suggestion
-) -> tuple|None:              # a named tuple of suggested learning rates; None without `suggest_funcs`
+) -> Any:                     # a named tuple of suggested learning rates; None without `suggest_funcs`
     "Find a learning rate by a range test (Smith 2015), and restore the Learner afterwards"
     finder,n = LRFinder(start_lr, end_lr, num_it, stop_div),loader_len(self.dls.train)
     if show_plot: pyplot()   # without matplotlib, fail before the work and not after it
