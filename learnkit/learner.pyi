@@ -539,7 +539,7 @@ class Learner(Steps):
         stop_div: bool = True,
         show_plot: bool = True,
         suggest_funcs: Any = valley,
-    ) -> tuple[Any, ...]|None:
+    ) -> Any:
         """Find a learning rate by a range test (Smith 2015), and restore the Learner afterwards
 
         Args:

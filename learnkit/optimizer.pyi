@@ -121,7 +121,7 @@ class OptimWrapper:
         """
         ...
 def create_optimizer(
-    opt_func: Callable[..., Any]|Optimizer,
+    opt_func: Any,
     params: Iterable[Any],
     lr: float|Tensor|slice|list[Any]|None = None,
     no_decay: Iterable[Any] = (),
