@@ -115,7 +115,7 @@ class Batches:
 class Indexed:
     "A loader whose iterators are `Batches`"
     def __init__(self,
-        dl:Any,   # a `DataLoader`, or a loader that says in `said` what it is going to give
+        dl:Any,   # a `DataLoader`, or a loader that says in `batch_indices` what it is going to give
         owner:Any # is told the latest `Batches` that gave something
     ):
         self.dl,self.owner,self.loader,self.sampler_of = dl,owner,dl,None
@@ -126,7 +126,7 @@ class Indexed:
 
     def __iter__(self):
         it = iter(self.loader)
-        return Batches(it, self.sampler_of.given if self.sampler_of is not None else deque(self.loader.said or ()), self.owner)
+        return Batches(it, self.sampler_of.given if self.sampler_of is not None else deque(self.loader.batch_indices or ()), self.owner)
 
     @property
     def generator(self): return getattr(self.loader, 'generator', 0)
@@ -140,7 +140,7 @@ class Indexed:
 def says_indices(dl:Any) -> bool:
     "Can it be known which items are in the batches of `dl`?"
     if getattr(dl, 'num_workers', 0) and not getattr(dl, 'in_order', True): return False
-    if hasattr(type(dl), 'said'): return dl.said is not None
+    if hasattr(type(dl), 'batch_indices'): return dl.batch_indices is not None
     return isinstance(dl, DataLoader) and type(dl).__iter__ is DataLoader.__iter__ and not isinstance(dl.dataset, IterableDataset)
 
 # %% ../../nbs/310_feed.mapping.ipynb #d366d113

@@ -77,7 +77,7 @@ class Indexed:
         """A loader whose iterators are `Batches`
 
         Args:
-            dl: a `DataLoader`, or a loader that says in `said` what it is going to give
+            dl: a `DataLoader`, or a loader that says in `batch_indices` what it is going to give
             owner: is told the latest `Batches` that gave something
         """
         ...

@@ -25,7 +25,6 @@ from learnkit.control.early_stopping import EarlyStoppingCallback, TerminateOnNa
 from learnkit.control.plateau import ReduceLROnPlateau
 from learnkit.control.save_model import SaveModelCallback
 from learnkit.recovery.state import checkpoint_info, checkpoints, newest_checkpoint, plain, read_checkpoint, write_checkpoint
-from learnkit.feed.order import Ordered
 
 torch.set_num_threads(1)
 N,BS,EPOCHS = 26,4,3   # 7 batches an epoch, the last one is short

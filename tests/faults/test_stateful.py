@@ -12,7 +12,8 @@ from learnkit.events import CancelBatch, CancelTrain
 from learnkit.limit import LimitBatches
 from learnkit.recovery.state import checkpoints, read_checkpoint, write_checkpoint
 from learnkit.data import DataLoaders
-from learnkit.feed.order import Ordered, is_stateful, reseed, written_down
+from learnkit.feed.seeded_loader import SeededLoader
+from learnkit.feed.stateful import is_stateful
 from test_resume import Crash, assert_same, end, fit
 from test_resume import learner as _learner
 
@@ -193,7 +194,7 @@ def test_a_state_that_cannot_be_saved(tmp_path, capsys):
     with warnings.catch_warnings(record=True) as w:
         warnings.simplefilter('always')
         fit(make(tmp_path/'a'), 1)
-    told = [str(o.message) for o in w if 'place.keeper.who' in str(o.message)]
+    told = [str(o.message) for o in w if 'place.data.who' in str(o.message)]
     assert len(told)==1 and 'is a Odd' in told[0] and 'will go through the first batches of its epoch again' in told[0]
     with warnings.catch_warnings():
         warnings.simplefilter('ignore')
@@ -217,7 +218,7 @@ def test_only_data_is_in_the_file(tmp_path):
     for kind in ('dataset','own','torchdata'):
         learn = fit(learner(tmp_path/kind, DATA[kind]), 1)
         places = [torch.load(p, weights_only=True)['place'] for p in checkpoints(learn.checkpoint.folder)]
-        assert places and all(p['keeper'] for p in places)
+        assert places and all(p['data'] for p in places)
 
 def test_it_is_a_snapshot(tmp_path):
     "What the data set does later is not in a checkpoint that is written in the background"
@@ -249,7 +250,7 @@ def test_no_state_is_asked_before_the_data_is_gone_through():
     "To ask a `StatefulDataLoader` for its state begins it, which draws a random number, or starts workers"
     class Asked(Own):
         def state_dict(self): raise AssertionError('too early')
-    assert Ordered(Asked(), 0).place(0) is None
+    assert SeededLoader(Asked(), 0).position(0) is None
 
 def nodes():
     "torchdata's other way to make batches"

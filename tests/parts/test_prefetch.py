@@ -21,7 +21,7 @@ from learnkit.progress import ProgressCallback
 from learnkit.run import null_logger
 from learnkit.data import DataLoaders
 from learnkit.learner import Learner
-from learnkit.feed.order import Ordered
+from learnkit.feed.seeded_loader import SeededLoader
 from toys import at, throw, weights
 
 N,BS,PER = 22,4,6
@@ -108,11 +108,11 @@ def test_workers(cbs, persistent):
 
 def test_a_lazy_sampler_with_workers():
     dl = DataLoader(Quiet(), BS, sampler=Lazy(), num_workers=1)
-    assert not made_elsewhere(dl) and made_elsewhere(Ordered(dl, 0))
+    assert not made_elsewhere(dl) and made_elsewhere(SeededLoader(dl, 0))
     assert not made_elsewhere(DataLoader(Quiet(), batch_sampler=BatchSampler(Lazy(), 4, False), num_workers=1))
     assert made_elsewhere(DataLoader(Quiet(), batch_sampler=BatchSampler(RandomSampler(range(N)), 4, False), num_workers=1))
-    assert made_elsewhere(DataLoader(Gen(), BS, num_workers=1)) and not made_elsewhere(Ordered(DataLoader(Gen(), BS, num_workers=1), 0))
-    assert not made_elsewhere(Ordered([1, 2], 0)) and not made_elsewhere(DataLoader(Quiet(), BS))
+    assert made_elsewhere(DataLoader(Gen(), BS, num_workers=1)) and not made_elsewhere(SeededLoader(DataLoader(Gen(), BS, num_workers=1), 0))
+    assert not made_elsewhere(SeededLoader([1, 2], 0)) and not made_elsewhere(DataLoader(Quiet(), BS))
 
 def test_a_loader_with_a_state_is_not_run_ahead_of():
     "Its state would be that of a batch which is not trained yet"
