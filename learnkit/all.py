@@ -84,7 +84,11 @@ from .summary import *
 from .trial import *
 from .feed.limit import *
 from .feed.mapping import *
-from .feed.order import *
+from .feed.rng_stream import *
+from .feed.seeded_dataset import *
+from .feed.sampler import *
+from .feed.stateful import *
+from .feed.seeded_loader import *
 from .feed.prefetch import *
 from .optim.schedule import *
 from .optim.param_scheduler import *

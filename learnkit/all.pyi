@@ -96,7 +96,7 @@ from .feed.limit import OverfitBatches as OverfitBatches, SanityCheck as SanityC
 from .feed.mapping import (
     CheckEvents as CheckEvents, ItemIndices as ItemIndices, MapInputs as MapInputs, MapOutputs as MapOutputs,
     MoveModules as MoveModules, modules_in as modules_in)
-from .feed.order import Ordered as Ordered
+from .feed.seeded_loader import SeededLoader as SeededLoader
 from .feed.prefetch import Prefetch as Prefetch
 from .optim.schedule import (
     SchedCos as SchedCos, SchedExp as SchedExp, SchedLin as SchedLin, SchedNo as SchedNo, SchedPoly as SchedPoly,

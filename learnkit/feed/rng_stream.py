@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 # %% ../../nbs/320_feed.rng_stream.ipynb #b369b837
-def derive_seed(
+def hash_seed(
     *key:Any # what the seed is for, such as the seed of the run, an epoch and an index
 ) -> int:
     "Returns a seed of 63 bits, a hash of `key`"

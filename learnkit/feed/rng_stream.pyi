@@ -4,7 +4,7 @@ import torch
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-def derive_seed(*key: Any) -> int:
+def hash_seed(*key: Any) -> int:
     """Returns a seed of 63 bits, a hash of `key`
 
     Args:

@@ -11,7 +11,7 @@ from typing import Any
 
 from torch.utils.data import Dataset
 
-from .rng_stream import derive_seed, seed_cpu
+from .rng_stream import hash_seed, seed_cpu
 
 # %% ../../nbs/325_feed.seeded_dataset.ipynb #12b095f9
 class SeededDataset(Dataset):
@@ -22,7 +22,7 @@ class SeededDataset(Dataset):
 
     def __len__(self) -> int: return len(self.ds)
     def __getitem__(self, key:tuple) -> Any:
-        seed_cpu(derive_seed(*key))
+        seed_cpu(hash_seed(*key))
         return self.ds[key[-1]]
 
     @property
@@ -30,6 +30,6 @@ class SeededDataset(Dataset):
         "For data sets that make a batch at once; `None` for the others, as `torch.utils.data` expects"
         get_items = getattr(self.ds, '__getitems__', None)
         def _items(keys):
-            seed_cpu(derive_seed(*keys[0]))
+            seed_cpu(hash_seed(*keys[0]))
             return get_items([k[-1] for k in keys])
         return get_items and _items

@@ -13,7 +13,7 @@ import torch
 from fastcore.basics import noop, patch
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
-from .rng_stream import RngIterator, RngStream, derive_seed
+from .rng_stream import RngIterator, RngStream, hash_seed
 from .sampler import ReplaySampler, record_sampler
 from .seeded_dataset import SeededDataset
 from .stateful import EndTrackingDataset, find_stateful, is_stateful
@@ -46,7 +46,7 @@ class SeededLoader:
     def _keys(self, batch): return [self._key(i) for i in batch]
 
     def __iter__(self) -> Iterator:
-        seed = derive_seed(self.seed, self.epoch)
+        seed = hash_seed(self.seed, self.epoch)
         if self.sampler is not None: return self._replayed(seed)
         return iter(self.dl[self.start:]) if self.indexed else self._streamed(seed)
 

@@ -20,7 +20,7 @@ from ..nonfinite_check import weights_finite
 from .state import checkpoint_info, checkpoints, newest_checkpoint, plain, read_checkpoint, remove_checkpoint, write_checkpoint
 from ..process import rank_distrib
 from ..seed import derived_seed
-from ..feed.order import Ordered
+from ..feed.seeded_loader import SeededLoader
 
 # %% ../../nbs/710_recovery.checkpoint.ipynb #6026709f
 class CheckpointCallback(Callback):
@@ -66,14 +66,14 @@ class CheckpointCallback(Callback):
 
     def _ordered(self, i):
         "The loader of this phase, number `i` of `dls`, in an order that depends on the seed and the epoch alone"
-        if self.ordered[i] is None or self.ordered[i].dl is not self.learn.dl: self.ordered[i] = Ordered(self.learn.dl, (self.seed, i))
+        if self.ordered[i] is None or self.ordered[i].dl is not self.learn.dl: self.ordered[i] = SeededLoader(self.learn.dl, (self.seed, i))
         return self.ordered[i]
 
     def before_train(self):
         learn,found = self.learn,self.found
         resumed = found is not None and found['epoch']==learn.epoch
         place = self.place if resumed or found is None else None
-        train = self._ordered(0).at(learn.epoch, found['done'] if resumed else 0, place)
+        train = self._ordered(0).seek(learn.epoch, found['done'] if resumed else 0, place)
         learn.batches.replace(train)
         self.place = None
         if resumed:
@@ -84,7 +84,7 @@ class CheckpointCallback(Callback):
 
     def before_validate(self):
         learn = self.learn
-        if learn.dl is learn.dls.valid: learn.batches.replace(self._ordered(1).at(learn.epoch))
+        if learn.dl is learn.dls.valid: learn.batches.replace(self._ordered(1).seek(learn.epoch))
 
     def after_batch(self):
         learn = self.learn
@@ -173,7 +173,7 @@ def save(self:CheckpointCallback,
 def _place(self:CheckpointCallback, done):
     "What the training data says about its place, if counting does not find it"
     if not self.asks_place: return None
-    try: return self.ordered[0] and plain(self.ordered[0].place(done), 'place', copy=True)
+    try: return None if self.ordered[0] is None else plain(self.ordered[0].position(done), 'place', copy=True)
     except TypeError as e:
         self.asks_place = False
         warn(f'{e}. A resumed run will go through the first batches of its epoch again, untrained.')
