@@ -42,7 +42,11 @@ class BaseLoss(nn.Module):
     @reduction.setter
     def reduction(self, v:str): self.func.reduction = v
 
-    def forward(self, pred:Tensor, targ:Tensor, **kw)->Tensor:
+    def forward(self,
+        pred:Tensor, # the model's output
+        targ:Tensor, # the targets
+        **kw         # passed to the loss function
+    )->Tensor:
         "Returns the loss of `pred` against `targ`, both flattened; raises TypeError or ValueError if they do not fit"
         self.check(pred, targ)
         pred,targ = self.prepare(pred, targ)
@@ -51,8 +55,17 @@ class BaseLoss(nn.Module):
             if hint := loss_hint(self.func, pred, targ): e.add_note(hint)
             raise
 
-    def activation(self, x:Tensor)->Tensor: "Turns model outputs into predictions"; return x
-    def decodes(self, x:Tensor)->Tensor:    "Turns predictions into answers";       return x
+    def activation(self,
+        x:Tensor # model outputs
+    )->Tensor:
+        "Turns model outputs into predictions"
+        return x
+    
+    def decodes(self,
+        x:Tensor # predictions
+    )->Tensor:
+        "Turns predictions into answers"
+        return x
 
 # %% ../nbs/158_base_loss.ipynb #01867705
 @patch

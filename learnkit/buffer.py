@@ -36,7 +36,7 @@ class TensorBuffer:
 
     def append(self,
         t:Any # the results of a batch: a tensor, or a list with one entry per item
-    ):
+    ) -> None:
         "Adds the results of a batch"
         if isinstance(t, Tensor):
             if t.requires_grad: t = t.detach()
@@ -44,7 +44,7 @@ class TensorBuffer:
         self.pending.append(t)
         if len(self.pending)>=self.max_pending: self.flush()
 
-    def flush(self):
+    def flush(self) -> None:
         "Writes the batches that are held back"
         ts,self.pending = self.pending,[]
         if len(ts)>1 and self._fits(ts): return self._write(ts)

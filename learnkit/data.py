@@ -68,13 +68,21 @@ class DataLoaders:
     def __iter__(self) -> Iterator: return iter(self.loaders)
 
     @property
-    def train(self) -> Any: return self.loaders[0]
+    def train(self) -> Any:
+        "The loader for training"
+        return self.loaders[0]
     @property
-    def valid(self) -> Any: return self.loaders[1] if len(self)>1 else None
+    def valid(self) -> Any:
+        "The loader for validation, None if there is none"
+        return self.loaders[1] if len(self)>1 else None
     @property
-    def train_ds(self) -> Any: return getattr(self.train, 'dataset', None)
+    def train_ds(self) -> Any:
+        "The data set for training, None if its loader has none"
+        return getattr(self.train, 'dataset', None)
     @property
-    def valid_ds(self) -> Any: return getattr(self.valid, 'dataset', None)
+    def valid_ds(self) -> Any:
+        "The data set for validation, None if there is none"
+        return getattr(self.valid, 'dataset', None)
 
     def to(self,
         device:torch.device|str|None # the device; `None`: where the model is

@@ -38,7 +38,9 @@ def _is_joined(a, b):
     a,b = [list(accumulate(o, mul, initial=1)) for o in (a,b)]
     return a[-1]==b[-1] and (set(a)<=set(b) or set(b)<=set(a))
 
-def class_axis(pred:Tensor)->int:
+def class_axis(
+    pred:Tensor # the model's output
+)->int:
     "Returns the axis of `pred` along which PyTorch's losses expect the classes"
     return min(1, pred.ndim-1)
 

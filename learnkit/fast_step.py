@@ -29,8 +29,9 @@ def fast_step(
 )->Any: # What the optimizer's `step` returns: the loss of `closure`, or None
     "Makes an optimizer step, without PyTorch's wrappers around it if nothing uses them"
     if closure is not None: return opt.step(closure)
-    update = None if 'step' in vars(opt) else unwrapped_step(type(opt).step)   # torch's schedulers put a `step` there
-    if (update is None or opt._optimizer_step_pre_hooks or opt._optimizer_step_post_hooks or opt.defaults.get('differentiable')
-        or optimizer._global_optimizer_pre_hooks or optimizer._global_optimizer_post_hooks or profiler._is_profiler_enabled):
+    # torch's schedulers put a `step` into the optimizer
+    update = None if 'step' in vars(opt) or opt.defaults.get('differentiable') else unwrapped_step(type(opt).step)
+    if (not update or opt._optimizer_step_pre_hooks or opt._optimizer_step_post_hooks or profiler._is_profiler_enabled
+        or optimizer._global_optimizer_pre_hooks or optimizer._global_optimizer_post_hooks):
         return opt.step()   # a hook, an option or a profiler is there, which the wrappers serve
     with torch.no_grad(): return update(opt)

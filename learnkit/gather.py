@@ -32,7 +32,7 @@ class NestedBuffer:
 
     def append(self,
         b:Any # tensors in nested containers, in the same structure as the batches before
-    ):
+    ) -> None:
         "Adds the results of a batch; raises ValueError if its structure differs from that of the first batch"
         single = isinstance(b, Tensor)
         if single and self.spec is _tensor_spec: return self.buffers[0].append(b)

@@ -25,19 +25,19 @@ class GatherPredsCallback(Callback):
     run_train,nested = False,False
     inputs,preds,targets,decoded,losses,skip = None,None,None,None,None,False
     def __init__(self,
-        with_input:bool=False,      # keep the inputs too
-        with_loss:bool=False,       # keep the loss of each item (the loss function must not reduce: `learn.loss_not_reduced`)
-        save_preds:str|Path|None=None, # a folder to write the predictions of each batch to, one file a batch, named by its number
+        with_input:bool=False,         # keep the inputs too
+        with_loss:bool=False,          # keep the loss of each item; the loss function must not reduce
+        save_preds:str|Path|None=None, # a folder for the predictions, a file a batch, named by its number
         save_targs:str|Path|None=None, # the same for targets
-        with_preds:bool=True,       # keep the predictions
-        with_targs:bool=True,       # keep the targets
-        concat_dim:int=0,           # the dimension along which batches are put together
-        pickle_protocol:int=2,      # for `save_preds` and `save_targs`
-        act:Callable|None=None,     # from the model's outputs to what is kept as predictions, a batch at a time; None: the outputs
-        decodes:Callable|None=None, # from these to answers, to be kept as `decoded`
-        idxs:Any=None,              # the data set's index of each row, as they come: then all is kept in their order
-        dtype:torch.dtype|None=None,# the type in which predictions that are floating-point numbers are kept, such as `torch.bfloat16`; None: as they are
-        mmap:str|Path|None=None     # a folder: what is kept is in files there, mapped into memory, for results larger than memory
+        with_preds:bool=True,          # keep the predictions
+        with_targs:bool=True,          # keep the targets
+        concat_dim:int=0,              # the dimension along which batches are joined
+        pickle_protocol:int=2,         # for `save_preds` and `save_targs`
+        act:Callable|None=None,        # activation: a batch of model outputs -> predictions; None: the outputs
+        decodes:Callable|None=None,    # predictions -> answers, kept as `decoded`
+        idxs:Any=None,                 # each item's index in the data set, as they come: results are in this order
+        dtype:torch.dtype|None=None,   # the dtype of floating-point predictions; None: unchanged
+        mmap:str|Path|None=None        # a folder for memory-mapped files, for results larger than memory
     ):
         store_attr()
         if not with_input: self.before_batch = None   # there is nothing to do there
@@ -45,12 +45,14 @@ class GatherPredsCallback(Callback):
     def before_validate(self):
         n = count_items(self.learn.dl) if self.idxs is None else len(self.idxs)
         if self.mmap is not None and (n is None or self.concat_dim): raise ValueError(
-            '`mmap` needs to know how many rows there will be: pass a list of batches, or a DataLoader of a data set with a length'
-            if n is None else '`mmap` puts rows one after the other, so `concat_dim` must be 0')
+            '`mmap` needs to know the number of items: pass a list of batches, or a data set with a length'
+            if n is None else '`mmap` puts items one after the other, so `concat_dim` must be 0')
         for p in (self.save_preds, self.save_targs, self.mmap):
             if p is not None: Path(p).mkdir(parents=True, exist_ok=True)
         to = None if self.idxs is None else item_positions(self.idxs)
-        def gather(name, **kwargs): return NestedBuffer(n, self.concat_dim, None if self.mmap is None else Path(self.mmap)/name, positions=to, **kwargs)
+        def gather(name, **kwargs):
+            file = None if self.mmap is None else Path(self.mmap)/name
+            return NestedBuffer(n, self.concat_dim, file, positions=to, **kwargs)
         self.inputs,self.targets,self.decoded,self.losses = map(gather, ('inputs','targs','decoded','losses'))
         self.preds,self.skip = gather('preds', dtype=self.dtype),False
 
@@ -79,16 +81,21 @@ class GatherPredsCallback(Callback):
         n = find_bs(yb)
         return loss if loss.numel()==n else loss.view(n,-1).mean(1)
 
-    def _save(self, folder, b): torch.save(self.learn.to_detach(b), Path(folder)/str(self.learn.iter), pickle_protocol=self.pickle_protocol)
+    def _save(self, folder, b):
+        learn = self.learn
+        torch.save(learn.to_detach(b), Path(folder)/str(learn.iter), pickle_protocol=self.pickle_protocol)
 
     def after_validate(self):
-        for k in ('inputs','preds','targets','decoded','losses'): setattr(self, k, getattr(getattr(self, k), 'value', None))
+        for k in ('inputs','preds','targets','decoded','losses'):
+            setattr(self, k, getattr(getattr(self, k), 'value', None))
         self.inp = None
 
     def all_tensors(self) -> list:
-        "`[inputs], preds, targets, [losses]`, where those in brackets are there if they were asked for"
+        "Return `[inputs], preds, targets, [losses]`; those in brackets only if they were asked for"
         if isinstance(self.preds, NestedBuffer): self.after_validate()   # the run was cancelled before its end
-        return ([self.inputs] if self.with_input else []) + [self.preds, self.targets] + ([self.losses] if self.with_loss else [])
+        inputs = [self.inputs] if self.with_input else []
+        losses = [self.losses] if self.with_loss else []
+        return [*inputs, self.preds, self.targets, *losses]
 
 # %% ../nbs/188_gather_preds.ipynb #4ef3704d
 class FetchPredsCallback(Callback):
@@ -106,4 +113,5 @@ class FetchPredsCallback(Callback):
         store_attr('ds_idx,dl,with_input,with_decoded,reorder')
     def after_validate(self):
         with self.learn.removed_cbs(self.cbs): self.preds = self.learn.get_preds(
-            ds_idx=self.ds_idx, dl=self.dl, with_input=self.with_input, with_decoded=self.with_decoded, reorder=self.reorder)
+            ds_idx=self.ds_idx, dl=self.dl, reorder=self.reorder,
+            with_input=self.with_input, with_decoded=self.with_decoded)

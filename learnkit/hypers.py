@@ -26,7 +26,9 @@ def _places(keys):
     return {short(k):(k,None) for k in keys if k!='betas'} | betas
 
 # %% ../nbs/145_hypers.ipynb #adaa82a0
-def is_number(v:Any)->bool:
+def is_number(
+    v:Any # the value of a hyper-parameter
+)->bool:
     "Is `v` a number or a tensor with one element? A `bool` is neither"
     return v.numel()==1 if isinstance(v, Tensor) else isinstance(v, (float,int,Number)) and not isinstance(v, bool)
 
@@ -86,7 +88,9 @@ class Hypers(MutableMapping):
     ): self.opt,self.i = opt,i
 
     @property
-    def groups(self)->list: return logical_groups(self.opt.param_groups)[self.i]
+    def groups(self)->list:
+        "The parameter groups of the torch optimizer that make up this one"
+        return logical_groups(self.opt.param_groups)[self.i]
     def __getitem__(self, k:str)->float|Tensor: return _read(self.groups[0], k)
     def __setitem__(self, k:str, v:float|Tensor)->None: _write(self.groups, k, _num(v))
     def __delitem__(self, k:str): raise TypeError(f"'{k}' belongs to the optimizer: it can be changed, not deleted.")

@@ -16,6 +16,7 @@ import torch
 from fastcore.basics import AttrDict, patch, store_attr
 from fastcore.foundation import L
 from torch import nn
+from torch.optim import Adam
 
 from .callback import Callback
 from .check import check_whole
@@ -28,7 +29,7 @@ from .metric_adapters import mk_metric
 from .modules import norm_bias_params, one_param, trainable_params
 from .nested import detuplify
 from .nonfinite_check import NonFiniteCheck
-from .optimizer import Adam, create_optimizer
+from .optimizer import create_optimizer
 from .param_groups import default_lr
 from .padding import DropPadding
 from .process import to_detach as _to_detach
@@ -41,13 +42,13 @@ from .train_eval import TrainEvalCallback
 # %% ../nbs/200_learner.ipynb #cae8f129
 class Learner(Steps):
     "Trains `model` on `dls`, calling the callbacks at every event"
-    on_create:list[Callable] = []   # called with each new Learner, they return callbacks that it starts with: see `Learner.on`
+    on_create:list[Callable] = []   # called with each new Learner; each returns callbacks for it: see `Learner.on`
     def __init__(self,
         dls:DataLoaders|tuple,          # the data; a pair of iterables of batches will do
-        model:nn.Module,                # what is trained
-        loss_func:Callable|None=None,   # loss_func(pred, *yb) -> tensor; None: the data set's `loss_func`, or the `loss` in the model's output
-        opt_func:Any=Adam,              # a torch optimizer class, a `partial` of one, an instance, or a function of parameter groups
-        lr:float|slice|list|None=None,  # learning rate; a slice spreads it over the parameter groups; None: that of `opt_func`, else 1e-3
+        model:nn.Module,                # the model to train
+        loss_func:Callable|None=None,   # (pred, *yb) -> tensor; None: that of the data set or in the model's output
+        opt_func:Any=Adam,              # a torch optimizer: class, `partial` of one, instance, or function of groups
+        lr:float|slice|list|None=None,  # learning rate; a slice spreads it over the groups; None: `opt_func`'s, or 1e-3
         splitter:Callable=trainable_params, # model -> parameters, or a list of lists of them: the parameter groups
         cbs:Any=None,                   # callbacks, in addition to the default ones
         metrics:Any=None,               # functions of (pred, *yb), `Metric`s, torchmetrics or scikit-learn metrics
@@ -61,13 +62,15 @@ class Learner(Steps):
     ):
         super().__init__()
         self.dls = dls if hasattr(dls, 'train') else DataLoaders(*(dls if isinstance(dls, (tuple,list)) else [dls]))
-        self.model,self.loss_func = model,getattr(getattr(self.dls, 'train_ds', None), 'loss_func', None) if loss_func is None else loss_func
+        if loss_func is None: loss_func = getattr(getattr(self.dls, 'train_ds', None), 'loss_func', None)
+        self.model,self.loss_func = model,loss_func
         _check_parts(self.model, self.loss_func)
-        self.opt,self.loss,self.state,self.logger,self.create_mbar = None,None,AttrDict(),print,True
+        self.opt,self.loss,self.exc,self.stop_reason,self.rng = None,None,None,None,None
+        self.state,self.logger,self.create_mbar,self.skip_loss = AttrDict(),print,True,False
+        self.batch_device,self._lock = None,RLock()
         self.path = Path(path if path is not None else getattr(self.dls, 'path', '.'))
         store_attr('opt_func,splitter,model_dir,wd,wd_bn_bias,train_bn,moms', self)
         self.lr,self.metrics = default_lr(opt_func, lr),metrics
-        self.exc,self.stop_reason,self.skip_loss,self.batch_device,self.rng,self._lock = None,None,False,None,None,RLock()
         if default_cbs: self.add_cbs([TrainEvalCallback, DropPadding, Recorder, NonFiniteCheck, ProgressCallback])
         self.add_cbs(cbs)
         for f in [*self.on_create]: self.add_cbs(f(self))
@@ -76,7 +79,7 @@ class Learner(Steps):
     def add_cb(self,
         cb:Callback|type[Callback] # a callback, or a class of which an instance is made; those of fastai will do
     ) -> 'Learner':
-        "Add a callback; one of another Learner moves here. Raises TypeError if it is none, ValueError if its name is taken."
+        "Add a callback; raises TypeError if it is none, ValueError if its name is taken. See `Dispatcher.add_cb`."
         return super().add_cb(adapt(cb))
 
     @property
@@ -106,29 +109,33 @@ class Learner(Steps):
 
     @property
     def device(self) -> torch.device:
-        "Where the model is to be: where `dls` says; else where it is, or on the accelerator if it is on the CPU and there is one"
+        "The device to train on: that of `dls`; else the model's, or the accelerator if that is the CPU"
         device,p = getattr(self.dls, 'device', None),one_param(self.model)
         if device is None and p is not None and p.device.type!='cpu': device = p.device
         device = torch.device(default_device() if device is None else device)
         if not getattr(getattr(torch, device.type, None), 'is_available', lambda: True)(): raise RuntimeError(
-            f"the data's device is '{device}', but {device.type} is not available here; `DataLoaders(..., device=None)` takes what there is")
+            f"the data's device is '{device}', but {device.type} is not available here; "
+            '`DataLoaders(..., device=None)` takes what there is')
         return device
 
     def __getattr__(self, k:str) -> Any:
         if hasattr(type(self), k): return object.__getattribute__(self, k)   # a property failed: let its own error show
         model = vars(self).get('model')
-        if model is not None and not k.startswith('_') and k not in event and hasattr(model, k): return getattr(model, k)
+        if model is not None and k[:1]!='_' and k not in event and hasattr(model, k): return getattr(model, k)
         raise AttributeError(f'neither the Learner nor its model has an attribute `{k}`')
 
-    def __dir__(self) -> list[str]: return sorted({*super().__dir__(), *(k for k in dir(self.model) if not k.startswith('_'))})
-    def __getstate__(self) -> dict: return {k:v for k,v in vars(self).items() if k not in ('_lock','_heard','batches','rng','do_batch')}
+    def __dir__(self) -> list[str]: return sorted({*super().__dir__(), *(k for k in dir(self.model) if k[:1]!='_')})
+    def __getstate__(self) -> dict:
+        return {k:v for k,v in vars(self).items() if k not in ('_lock','_heard','batches','rng','do_batch')}
     def __setstate__(self, d:dict) -> None: vars(self).update(d, _lock=RLock(), _heard={}, rng=None)
 
 # %% ../nbs/200_learner.ipynb #f1a3f7bd
 def _check_parts(model, loss_func):
-    if isclass(model): raise TypeError(f'model is the class {model.__name__}: pass an instance of it, `{model.__name__}(...)`')
+    if isclass(model): raise TypeError(
+        f'model is the class {model.__name__}: pass an instance of it, `{model.__name__}(...)`')
     if not isinstance(model, nn.Module): raise TypeError(f'model must be an nn.Module, not {type(model).__name__}')
-    if isclass(loss_func): raise TypeError(f'loss_func is the class {loss_func.__name__}: pass an instance, `{loss_func.__name__}()`')
+    if isclass(loss_func): raise TypeError(
+        f'loss_func is the class {loss_func.__name__}: pass an instance, `{loss_func.__name__}()`')
     if not (callable(loss_func) or loss_func is None): raise TypeError(
         f'loss_func must be a function of (pred, *targets) such as `F.mse_loss`, not {type(loss_func).__name__}')
 
@@ -138,7 +145,7 @@ def to_detach(self:Learner,
     cpu:bool=True,    # bring them to the CPU?
     gather:bool=True  # join the parts of all processes?
 ) -> Any:
-    "Return a batch without gradients; on the CPU, and in distributed training gathered from all processes, unless told otherwise"
+    "Return the batch `b` without gradients, on the CPU, gathered from all processes"
     return getattr(self.dl, 'to_detach', _to_detach)(b, cpu, gather)
 
 # %% ../nbs/200_learner.ipynb #e5206d11
@@ -162,7 +169,7 @@ def fit(self:Learner,
     cbs:Any=None,                  # callbacks for this fit only
     reset_opt:bool=False,          # begin with a fresh optimizer?
     start_epoch:int=0,             # the number of the first epoch, if those before it are done
-    resume:str|Path|None=None      # 'auto': go on from the newest checkpoint, if there is one; or from this file; see `CheckpointCallback`
+    resume:str|Path|None=None      # a checkpoint to go on from; 'auto': the newest, if any
 ) -> None:
     "Train for `n_epoch` epochs"
     self._train('fit', n_epoch, lr, wd, [*L(cbs), *limit_from_env()], reset_opt, start_epoch, resume)
@@ -171,13 +178,14 @@ def fit(self:Learner,
 def _train(self:Learner, mode, n_epoch, lr=None, wd=None, cbs=None, reset_opt=False, start_epoch=0, resume=None):
     "A `fit`, or in mode 'lr_find' one without validation"
     n_epoch,start_epoch = check_whole('n_epoch', n_epoch, least=0),check_whole('start_epoch', start_epoch, least=0)
-    if start_epoch>n_epoch: raise ValueError(f'start_epoch must be from 0 to n_epoch ({n_epoch}), not {start_epoch!r}: n_epoch is the total')
+    if start_epoch>n_epoch: raise ValueError(
+        f'start_epoch must be from 0 to n_epoch ({n_epoch}), not {start_epoch!r}: n_epoch is the total')
     lr,wd = self.lr if lr is None else lr,self.wd if wd is None else wd
     for what,v in (('the learning rate `lr`', lr), ('the weight decay `wd`', wd)):
         if isinstance(v, (int,float)) and not v>=0: raise ValueError(f'{what} must be 0 or more, not {v}')
     with self._run(mode, cbs):
         if resume is not None and not any(cb.resumes for cb in self.cbs): raise ValueError(
-            f'resume={resume!r} needs a `CheckpointCallback` among the callbacks, which knows where the checkpoints are')
+            f'resume={resume!r} needs a `CheckpointCallback` among the callbacks: it knows where the checkpoints are')
         self.resume,self.iter = resume,None
         if reset_opt or self.opt is None: self.create_opt()
         if wd is not None:
@@ -192,20 +200,20 @@ def _train(self:Learner, mode, n_epoch, lr=None, wd=None, cbs=None, reset_opt=Fa
 @patch
 def freeze_to(self:Learner,
     n:int # the first parameter group to be trained; negative counts from the end
-):
+) -> None:
     "Freeze the parameter groups before number `n`, train the others"
     if self.opt is None: self.create_opt()
     self.opt.freeze_to(n)
     self.opt.clear_state()
 
 @patch
-def freeze(self:Learner):
+def freeze(self:Learner) -> None:
     "Train the last parameter group only"
     if self.opt is None: self.create_opt()
     self.opt.freeze()
     self.opt.clear_state()
 
 @patch
-def unfreeze(self:Learner):
+def unfreeze(self:Learner) -> None:
     "Train all parameter groups"
     self.freeze_to(0)

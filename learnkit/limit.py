@@ -22,7 +22,8 @@ def n_batches(
 ) -> int:
     "Return how many batches `amount` is of `n`; raises ValueError for a fraction of an unknown number"
     if isinstance(amount, float):
-        if n is None: raise ValueError(f'{amount} is a fraction of the batches, but the loader has no `len`: give a number of batches')
+        if n is None: raise ValueError(
+            f'{amount} is a fraction of the batches, but the loader has no `len`: give a number of batches')
         return ceil(amount*n - 1e-9)   # .1*30 is a little more than 3
     return amount if n is None else min(amount, n)
 
@@ -35,14 +36,15 @@ class LimitBatches(Callback):
         valid:int|float|None=None  # the same for each validation
     ):
         self.train,self.valid = check_amount('train', train),check_amount('valid', valid)
-        if train is None and valid is None: raise ValueError('LimitBatches() limits nothing: give `train`, `valid` or both')
+        if train is None and valid is None: raise ValueError(
+            'LimitBatches() limits nothing: give `train`, `valid` or both')
 
     def before_fit(self):
         learn = self.learn
         self.active = learn.mode=='fit'
         if not self.active: return
         for amount,dl in ((self.train, learn.dls.train), (self.valid, learn.dls.valid)):
-            if amount is not None and dl is not None: n_batches(amount, loader_len(dl))   # better refused now than after the first epoch
+            if amount is not None and dl is not None: n_batches(amount, loader_len(dl))   # a wrong one is refused now
 
     def before_train(self): self._limit(self.train)
     def before_validate(self):
@@ -57,7 +59,7 @@ class ShortEpochCallback(LimitBatches):
     "Ends each training and validation phase of a fit after the fraction `pct` of its batches (fastai's name)"
     modes = ('fit',)
     def __init__(self,
-        pct:float=.01,         # the fraction of the batches to keep, more than 0 and at most 1; at least one batch is kept
+        pct:float=.01,         # the fraction of the batches to keep, more than 0 and at most 1 (at least one batch)
         short_valid:bool=True  # shorten the validation phases too?
     ):
         pct = check_fraction('pct', pct, what='the fraction of an epoch to keep')

@@ -59,7 +59,10 @@ class FocalLoss(_Classes, nn.CrossEntropyLoss):
         super().__init__(weight=weight, reduction=reduction, ignore_index=ignore_index)
         self.gamma = gamma
 
-    def forward(self, pred:Tensor, targ:Tensor)->Tensor:
+    def forward(self,
+        pred:Tensor, # logits
+        targ:Tensor  # class numbers
+    )->Tensor:
         "Returns the loss of logits `pred`, with the classes on axis 1, against class numbers `targ`"
         logp = F.log_softmax(pred, dim=class_axis(pred))
         pick = partial(F.nll_loss, target=targ, ignore_index=self.ignore_index, reduction='none')

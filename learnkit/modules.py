@@ -56,7 +56,11 @@ class ParameterModule(nn.Module):
     ):
         super().__init__()
         self.val = p
-    def forward(self, x:Any) -> Any: return x
+    def forward(self,
+        x:Any # the input
+    ) -> Any:
+        "Returns `x`"
+        return x
 
 def flatten_model(
     m:nn.Module # a model

@@ -48,7 +48,9 @@ def _call(opt, params, lr=None, **kw):
     if hasattr(res, 'param_groups'): return res
     raise TypeError(f"{func} made {type(res).__name__}, not an optimizer: does it return one?")
 
-def copy_tensors(v:Any)->Any:
+def copy_tensors(
+    v:Any # a number, a tensor, or a tuple of them
+)->Any:
     "Returns the hyper-parameter `v`, copied if it is a tensor: writing in place must not reach another group"
     if isinstance(v, tuple): return tuple(copy_tensors(o) for o in v)
     return v.detach().clone() if isinstance(v, Tensor) else v

@@ -20,7 +20,7 @@ from .nested import apply
 def set_seed(
     s:int,                  # the seed
     reproducible:bool=False # also make cuDNN choose deterministic algorithms, which may be slower?
-):
+) -> None:
     "Seeds the random number generators of Python, NumPy, PyTorch and all devices"
     random.seed(s)
     if 'numpy' in sys.modules: sys.modules['numpy'].random.seed(s % 2**32)
@@ -51,7 +51,7 @@ def set_random_states(
     torch_cuda_state:list|None=None,  # one state per CUDA device
     torch_xpu_state:list|None=None,   # one state per XPU device
     torch_mps_state:list|None=None    # a list of one state
-):
+) -> None:
     "Restores the states of the random number generators that `get_random_states` returned"
     if random_state is not None: random.setstate((random_state[0], tuple(random_state[1]), random_state[2]))
     if numpy_state is not None:

@@ -36,7 +36,7 @@ class Steps(Loop):
         x = self.xb
         try:
             if type(x[0]) is not Inputs: return self.model(*x)
-            return self.model(**(x[0] if self.loss_func else x[0].with_targs(self.yb)))   # without loss_func the model computes the loss
+            return self.model(**(x[0] if self.loss_func else x[0].with_targs(self.yb)))   # for a model with a loss
         except Exception as e:
             e.add_note(f'The model was called with {shapes(x)}{self.position}')
             if hint := model_hint(e, x): e.add_note(hint)
@@ -50,7 +50,8 @@ class Steps(Loop):
                 if not self.iter: check_loss(self.loss_func, self.pred, *self.yb)
                 loss = self.loss_func(self.pred, *self.yb)
             except Exception as e:
-                e.add_note(f'The loss function was called with predictions {shapes(self.pred)} and targets {shapes(self.yb)}{self.position}')
+                e.add_note(f'The loss function was called with predictions {shapes(self.pred)} '
+                           f'and targets {shapes(self.yb)}{self.position}')
                 if hint := loss_hint(self.loss_func, self.pred, *self.yb): e.add_note(hint)
                 raise
         if not self.iter: _check_loss(self, loss)
@@ -61,9 +62,11 @@ class Steps(Loop):
         loss = self.loss_grad
         try: loss.backward()
         except RuntimeError as e:
-            if loss.numel()!=1: raise ValueError(f'the loss is {shapes(loss)} where one number is needed: take its mean, '
-                                                 "or leave the loss function's `reduction` at 'mean'") from e
-            if not loss.requires_grad: e.add_note('The loss has no gradient: it does not depend on weights that are trained. '
+            if loss.numel()!=1: raise ValueError(
+                f'the loss is {shapes(loss)} where one number is needed: take its mean, '
+                "or leave the loss function's `reduction` at 'mean'") from e
+            if not loss.requires_grad: e.add_note(
+                'The loss has no gradient: it does not depend on weights that are trained. '
                 'Is something detached (`detach()`, `item()`, `no_grad`), or is all of the model frozen?')
             raise
 
@@ -76,7 +79,8 @@ def _check_loss(learn, loss):
         + ("is there a `return` in it?" if loss is None else "don't take `.item()` or `float()` of the loss"))
     if not learn.training: return
     if learn.loss_func is None: raise ValueError(
-        'there is no loss to learn from: pass `loss_func=` to the Learner, or let the model give an output with a `loss`')
+        'there is no loss to learn from: pass `loss_func=` to the Learner, '
+        'or let the model give an output with a `loss`')
     how = ('name the target `y`, `target`, `targets`, `label` or `labels`' if isinstance(learn.batch, dict)
            else '`DataLoaders(..., n_inp=)` says how many of its elements are inputs')
     warn(f'the batch has no target ({shapes(learn.batch)}), so nothing is learned from it; {how}')

@@ -13,7 +13,7 @@ from .modules import get_model, one_param
 
 # %% ../nbs/190_train_eval.ipynb #43b8c25b
 class TrainEvalCallback(Callback):
-    "Moves the model to its device, switches between training and evaluation, counts `train_iter` and `pct_train` (fastai's name)"
+    "Moves the model to its device, switches between training and evaluation, counts batches (fastai's name)"
     order,run_valid,n,saves = -10,False,None,('n',)
     def after_create(self): self.learn.n_epoch = 1
 

@@ -28,7 +28,8 @@ def adapt(
 ) -> Any:
     "Return the callback `cb` with all that `Callback` declares; raises TypeError if it is no callback"
     if not (callable(cb) and hasattr(cb, 'order') and hasattr(cb, 'name')): raise TypeError(
-        f'{cb!r} is no callback: pass an instance of a subclass of `Callback`, the class itself, or `Callback(before_fit=f)`')
+        f'{cb!r} is no callback: pass an instance of a subclass of `Callback`, the class itself, '
+        'or `Callback(before_fit=f)`')
     if isclass(cb): cb = cb()
     cls,modes = type(cb),modes_of(type(cb))
     if isinstance(cb, Callback):

@@ -14,7 +14,7 @@ import torch
 
 # %% ../../nbs/670_observe.action_timer.ipynb #9975380b
 class Action(NamedTuple):
-    "What the time of a moment is counted for"
+    "The action that a moment of a run is counted for"
     phase:str      # 'train', 'valid', or '' outside of both
     kind:str       # 'loop' (a part of the loop between two events), 'event' or 'callback'
     name:str       # of the part of the loop, the event, or the callback

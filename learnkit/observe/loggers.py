@@ -24,8 +24,13 @@ class MetricsLogger(Callback):
         "Write `metrics`; raises NotImplementedError unless a subclass defines it"
         raise NotImplementedError(f'{type(self).__name__} needs a method `write(self, metrics, step)`')
 
-    def log_metrics(self, metrics, step):
+    def log_metrics(self,
+        metrics:dict, # numbers by name
+        step:int      # training batches so far
+    ) -> None:
+        "Pass `metrics` to `write`, in the main process only"
         if rank_distrib()==0: self.write(metrics, step)
+
     def after_epoch(self):
         learn = self.learn
         history = getattr(getattr(learn, 'recorder', None), 'history', None)

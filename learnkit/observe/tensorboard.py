@@ -35,7 +35,12 @@ class TensorBoardLogger(MetricsLogger):
         "Add a point to the curve of each number"
         for k,v in metrics.items():
             if k!='epoch': self._open(step).add_scalar(k, v, step)
-    def log_images(self, images, step):
+
+    def log_images(self,
+        images:dict, # batches of images by name
+        step:int     # training batches so far
+    ) -> None:
+        "Add the images of an `ImageLogger`"
         if rank_distrib()!=0: return
         for k,v in images.items(): self._open(step).add_images(k, v, step)
 

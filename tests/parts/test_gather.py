@@ -182,7 +182,7 @@ def test_get_preds(tmp_path_factory, n, bs, how, kind, disk, data):
     learn = Learner(DataLoaders([(x,y)], [(x,y)]), m, loss, default_cbs=False, cbs=TrainEvalCallback)
     where = tmp_path_factory.mktemp('preds') if disk else None
     if disk and how=='generator':
-        with pytest.raises(ValueError, match='how many rows'): learn.get_preds(dl=dl, mmap=where)
+        with pytest.raises(ValueError, match='the number of items'): learn.get_preds(dl=dl, mmap=where)
         return
     inp,preds,targs,dec = learn.get_preds(dl=dl, with_input=True, with_decoded=True, mmap=where)
     i = slice(None, None, 2) if how=='subset' else slice(None)

@@ -7,6 +7,7 @@ from fastcore.foundation import L
 from hypothesis import given, settings, strategies as st
 from torch import nn, tensor
 from torch.nn import functional as F
+from torch.optim import SGD, Adam, AdamW, RMSprop
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from torch.optim.lr_scheduler import CosineAnnealingLR, ExponentialLR, LambdaLR, OneCycleLR, ReduceLROnPlateau
 
