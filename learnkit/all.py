@@ -16,6 +16,7 @@ from fastcore.imports import noop
 from fastcore.meta import *
 from torch import nn, tensor
 from torch.nn import functional as F
+from torch.optim import SGD, Adam, AdamW, RMSprop
 
 from .events import *
 from .callback import *

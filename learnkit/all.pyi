@@ -40,9 +40,7 @@ from .seed import (
 from .data import DataLoaders as DataLoaders, FuncLoader as FuncLoader, as_loader as as_loader
 from .loaders import copy_loader as copy_loader, sequential_loader as sequential_loader
 from .hypers import Hypers as Hypers, even_mults as even_mults
-from .optimizer import (
-    Adam as Adam, AdamW as AdamW, OptimWrapper as OptimWrapper, RMSprop as RMSprop, SGD as SGD, create_optimizer as
-    create_optimizer)
+from .optimizer import OptimWrapper as OptimWrapper, create_optimizer as create_optimizer
 from .base_loss import (
     BaseLoss as BaseLoss, NoneReduce as NoneReduce, loss_activation as loss_activation, loss_decodes as loss_decodes,
     none_reduce as none_reduce)
@@ -186,3 +184,7 @@ from torch import nn as nn
 from torch import tensor as tensor
 from torch.nn import functional as _F
 F = _F
+from torch.optim import SGD as SGD
+from torch.optim import Adam as Adam
+from torch.optim import AdamW as AdamW
+from torch.optim import RMSprop as RMSprop

@@ -44,13 +44,27 @@ class BaseLoss(nn.Module):
     @reduction.setter
     def reduction(self, v: str) -> None: ...
     def forward(self, pred: Tensor, targ: Tensor, **kw: Any) -> Tensor:
-        """Returns the loss of `pred` against `targ`, both flattened; raises TypeError or ValueError if they do not fit"""
+        """Returns the loss of `pred` against `targ`, both flattened; raises TypeError or ValueError if they do not fit
+
+        Args:
+            pred: the model's output
+            targ: the targets
+            kw: passed to the loss function
+        """
         ...
     def activation(self, x: Tensor) -> Tensor:
-        """Turns model outputs into predictions"""
+        """Turns model outputs into predictions
+
+        Args:
+            x: model outputs
+        """
         ...
     def decodes(self, x: Tensor) -> Tensor:
-        """Turns predictions into answers"""
+        """Turns predictions into answers
+
+        Args:
+            x: predictions
+        """
         ...
     def check(self, pred: Tensor, targ: Tensor) -> None:
         """Raises TypeError or ValueError if shapes or types of `pred` and `targ` cannot be right; reads no values

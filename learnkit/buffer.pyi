@@ -46,7 +46,7 @@ class TensorBuffer:
             t: the results of a batch: a tensor, or a list with one entry per item
         """
         ...
-    def flush(self) -> Any:
+    def flush(self) -> None:
         """Writes the batches that are held back"""
         ...
     @property

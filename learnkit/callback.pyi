@@ -109,7 +109,7 @@ class Callback:
     def exc(self) -> Any: ...
     @property
     def on_create(self) -> list[Callable[..., Any]]:
-        """called with each new Learner, they return callbacks that it starts with: see `Learner.on`"""
+        """called with each new Learner; each returns callbacks for it: see `Learner.on`"""
         ...
     @property
     def dl_name(self) -> Any: ...
@@ -197,7 +197,7 @@ class Callback:
         ...
     @property
     def device(self) -> torch.device:
-        """Where the model is to be: where `dls` says; else where it is, or on the accelerator if it is on the CPU and there is one"""
+        """The device to train on: that of `dls`; else the model's, or the accelerator if that is the CPU"""
         ...
     @property
     def time(self) -> Timestamp:

@@ -18,7 +18,11 @@ def _is_joined(a: Any, b: Any) -> Any:
     """Is one of the shapes `a` and `b` the other with axes joined?"""
     ...
 def class_axis(pred: Tensor) -> int:
-    """Returns the axis of `pred` along which PyTorch's losses expect the classes"""
+    """Returns the axis of `pred` along which PyTorch's losses expect the classes
+
+    Args:
+        pred: the model's output
+    """
     ...
 def _shape_tip(ps: Any, ts: Any, want: Any, axis: Any) -> str:
     """What to write when targets have shape `ts` instead of `want`"""

@@ -22,7 +22,7 @@ class NestedBuffer:
             kwargs: passed to `TensorBuffer`: `dtype`, `positions`
         """
         ...
-    def append(self, b: Any) -> Any:
+    def append(self, b: Any) -> None:
         """Adds the results of a batch; raises ValueError if its structure differs from that of the first batch
 
         Args:

@@ -50,18 +50,18 @@ class GatherPredsCallback(Callback):
 
         Args:
             with_input: keep the inputs too
-            with_loss: keep the loss of each item (the loss function must not reduce: `learn.loss_not_reduced`)
-            save_preds: a folder to write the predictions of each batch to, one file a batch, named by its number
+            with_loss: keep the loss of each item; the loss function must not reduce
+            save_preds: a folder for the predictions, a file a batch, named by its number
             save_targs: the same for targets
             with_preds: keep the predictions
             with_targs: keep the targets
-            concat_dim: the dimension along which batches are put together
+            concat_dim: the dimension along which batches are joined
             pickle_protocol: for `save_preds` and `save_targs`
-            act: from the model's outputs to what is kept as predictions, a batch at a time; None: the outputs
-            decodes: from these to answers, to be kept as `decoded`
-            idxs: the data set's index of each row, as they come: then all is kept in their order
-            dtype: the type in which predictions that are floating-point numbers are kept, such as `torch.bfloat16`; None: as they are
-            mmap: a folder: what is kept is in files there, mapped into memory, for results larger than memory
+            act: activation: a batch of model outputs -> predictions; None: the outputs
+            decodes: predictions -> answers, kept as `decoded`
+            idxs: each item's index in the data set, as they come: results are in this order
+            dtype: the dtype of floating-point predictions; None: unchanged
+            mmap: a folder for memory-mapped files, for results larger than memory
         """
         ...
     def before_validate(self) -> None: ...
@@ -74,7 +74,7 @@ class GatherPredsCallback(Callback):
     def _save(self, folder: Any, b: Any) -> None: ...
     def after_validate(self) -> None: ...
     def all_tensors(self) -> list[Any]:
-        """`[inputs], preds, targets, [losses]`, where those in brackets are there if they were asked for"""
+        """Return `[inputs], preds, targets, [losses]`; those in brackets only if they were asked for"""
         ...
 class FetchPredsCallback(Callback):
     """After each validation, `preds` holds the result of `learn.get_preds`"""

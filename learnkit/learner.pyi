@@ -55,7 +55,6 @@ from .optim.param_scheduler import ParamScheduler, Scheduler
 from .optim.precision import MixedPrecision
 from .optim.rnn import ModelResetter, RNNCallback, RNNRegularizer
 from .optim.torch_scheduler import TorchScheduler
-from .optimizer import Adam
 from .padding import DropPadding
 from .progress import ProgressCallback
 from .recorder import Recorder
@@ -73,18 +72,19 @@ from .train_eval import TrainEvalCallback
 from .training_loop import Text
 from pathlib import Path
 from torch import nn
+from torch.optim import Adam
 from typing import Any, BinaryIO, Self
 
 __all__ = ['Learner']
 class Learner(Steps):
     """Trains `model` on `dls`, calling the callbacks at every event"""
     on_create: list[Callable[..., Any]]
-    """called with each new Learner, they return callbacks that it starts with: see `Learner.on`"""
+    """called with each new Learner; each returns callbacks for it: see `Learner.on`"""
     dl_name: Any
     state: AttrDict
+    _lock: Any
     path: Path
     lr: Any
-    _lock: Any
     opt_func: Any
     splitter: Callable[..., Any]
     model_dir: str|Path
@@ -280,10 +280,10 @@ class Learner(Steps):
 
         Args:
             dls: the data; a pair of iterables of batches will do
-            model: what is trained
-            loss_func: loss_func(pred, *yb) -> tensor; None: the data set's `loss_func`, or the `loss` in the model's output
-            opt_func: a torch optimizer class, a `partial` of one, an instance, or a function of parameter groups
-            lr: learning rate; a slice spreads it over the parameter groups; None: that of `opt_func`, else 1e-3
+            model: the model to train
+            loss_func: (pred, *yb) -> tensor; None: that of the data set or in the model's output
+            opt_func: a torch optimizer: class, `partial` of one, instance, or function of groups
+            lr: learning rate; a slice spreads it over the groups; None: `opt_func`'s, or 1e-3
             splitter: model -> parameters, or a list of lists of them: the parameter groups
             cbs: callbacks, in addition to the default ones
             metrics: functions of (pred, *yb), `Metric`s, torchmetrics or scikit-learn metrics
@@ -297,7 +297,7 @@ class Learner(Steps):
         """
         ...
     def add_cb(self, cb: Callback|type[Callback]) -> Learner:
-        """Add a callback; one of another Learner moves here. Raises TypeError if it is none, ValueError if its name is taken.
+        """Add a callback; raises TypeError if it is none, ValueError if its name is taken. See `Dispatcher.add_cb`.
 
         Args:
             cb: a callback, or a class of which an instance is made; those of fastai will do
@@ -325,7 +325,7 @@ class Learner(Steps):
     def smooth_loss(self, v: torch.Tensor) -> None: ...
     @property
     def device(self) -> torch.device:
-        """Where the model is to be: where `dls` says; else where it is, or on the accelerator if it is on the CPU and there is one"""
+        """The device to train on: that of `dls`; else the model's, or the accelerator if that is the CPU"""
         ...
     def __getstate__(self) -> dict[Any, Any]: ...
     def __setstate__(self, d: dict[Any, Any]) -> None: ...
@@ -407,7 +407,7 @@ class Learner(Steps):
         """Close the run: `after_epoch` and `after_fit` if nothing was raised, and `cleanup` always"""
         ...
     def to_detach(self, b: Any, cpu: bool = True, gather: bool = True) -> Any:
-        """Return a batch without gradients; on the CPU, and in distributed training gathered from all processes, unless told otherwise
+        """Return the batch `b` without gradients, on the CPU, gathered from all processes
 
         Args:
             b: nested tensors
@@ -437,7 +437,7 @@ class Learner(Steps):
             cbs: callbacks for this fit only
             reset_opt: begin with a fresh optimizer?
             start_epoch: the number of the first epoch, if those before it are done
-            resume: 'auto': go on from the newest checkpoint, if there is one; or from this file; see `CheckpointCallback`
+            resume: a checkpoint to go on from; 'auto': the newest, if any
         """
         ...
     def _train(
@@ -582,7 +582,7 @@ class Learner(Steps):
             cbs: callbacks for this fit only
             reset_opt: begin with a fresh optimizer?
             start_epoch: the number of the first epoch, if those before it are done
-            resume: 'auto': go on from the newest checkpoint, if there is one; or from this file; see `CheckpointCallback`
+            resume: a checkpoint to go on from; 'auto': the newest, if any
         """
         ...
     def fit_flat_cos(
@@ -609,7 +609,7 @@ class Learner(Steps):
             cbs: callbacks for this fit only
             reset_opt: begin with a fresh optimizer?
             start_epoch: the number of the first epoch, if those before it are done
-            resume: 'auto': go on from the newest checkpoint, if there is one; or from this file; see `CheckpointCallback`
+            resume: a checkpoint to go on from; 'auto': the newest, if any
         """
         ...
     def fit_sgdr(
@@ -636,7 +636,7 @@ class Learner(Steps):
             cbs: callbacks for this fit only
             reset_opt: begin with a fresh optimizer?
             start_epoch: the number of the first epoch, if those before it are done
-            resume: 'auto': go on from the newest checkpoint, if there is one; or from this file; see `CheckpointCallback`
+            resume: a checkpoint to go on from; 'auto': the newest, if any
         """
         ...
     def fine_tune(
@@ -671,7 +671,7 @@ class Learner(Steps):
             wd: weight decay; None: the Learner's
             cbs: callbacks for this fit only
             reset_opt: begin with a fresh optimizer?
-            resume: 'auto': go on from the newest checkpoint, if there is one; or from this file; see `CheckpointCallback`
+            resume: a checkpoint to go on from; 'auto': the newest, if any
         """
         ...
     def to_fp16(self, **kwargs: Any) -> Learner:

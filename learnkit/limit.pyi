@@ -36,7 +36,7 @@ class ShortEpochCallback(LimitBatches):
         """Ends each training and validation phase of a fit after the fraction `pct` of its batches (fastai's name)
 
         Args:
-            pct: the fraction of the batches to keep, more than 0 and at most 1; at least one batch is kept
+            pct: the fraction of the batches to keep, more than 0 and at most 1 (at least one batch)
             short_valid: shorten the validation phases too?
         """
         ...

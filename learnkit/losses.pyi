@@ -64,7 +64,12 @@ class FocalLoss(_Classes, nn.CrossEntropyLoss):
         """
         ...
     def forward(self, pred: Tensor, targ: Tensor) -> Tensor:
-        """Returns the loss of logits `pred`, with the classes on axis 1, against class numbers `targ`"""
+        """Returns the loss of logits `pred`, with the classes on axis 1, against class numbers `targ`
+
+        Args:
+            pred: logits
+            targ: class numbers
+        """
         ...
 class FocalLossFlat(CrossEntropyLossFlat):
     """`FocalLoss` along any `axis`"""

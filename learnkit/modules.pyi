@@ -50,7 +50,13 @@ class ParameterModule(nn.Module):
             p: the parameter
         """
         ...
-    def forward(self, x: Any) -> Any: ...
+    def forward(self, x: Any) -> Any:
+        """Returns `x`
+
+        Args:
+            x: the input
+        """
+        ...
 def flatten_model(m: nn.Module) -> list[nn.Module]:
     """Returns the modules of `m` that have no children, in order
 

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterable
 from ._fastcore import L
 from torch import Tensor
-from torch.optim import Adam, AdamW, Optimizer, RMSprop, SGD
+from torch.optim import Optimizer
 from typing import Any
 
-__all__ = ['OptimWrapper', 'create_optimizer', 'SGD', 'Adam', 'AdamW', 'RMSprop']
+__all__ = ['OptimWrapper', 'create_optimizer']
 class OptimWrapper:
     """Wraps a torch optimizer: hyper-parameters by name, parameter groups, weight decay, freezing, state"""
     takes_group_dicts: bool
@@ -39,14 +39,16 @@ class OptimWrapper:
         ...
     @property
     def param_groups(self) -> list[Any]:
-        """Args:
-            self: asked for at each step; `__getattr__` is slower
-        """
+        """The parameter groups of the torch optimizer"""
         ...
     @property
-    def param_lists(self) -> L: ...
+    def param_lists(self) -> L:
+        """The parameters, one list for each group"""
+        ...
     @property
-    def hypers(self) -> L: ...
+    def hypers(self) -> L:
+        """The hyper-parameters, a dictionary for each group"""
+        ...
     def __getstate__(self) -> dict[Any, Any]:
         """Args:
             self: a copy makes dicts of its own

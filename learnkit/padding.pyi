@@ -5,11 +5,11 @@ from typing import Any
 
 __all__ = ['DropPadding']
 class DropPadding(Callback):
-    """Leaves out of a validation the items that a `DistributedSampler` repeats to make the parts of all processes equally long"""
+    """Leaves out of a validation the items that a `DistributedSampler` repeats"""
     own: Any
     left: Any
     def __init__(self) -> None:
-        """Leaves out of a validation the items that a `DistributedSampler` repeats to make the parts of all processes equally long
+        """Leaves out of a validation the items that a `DistributedSampler` repeats
 
         Args:
             self: how many items of each stream of batches are still to come

@@ -21,7 +21,11 @@ def _call(opt: Any, params: Any, lr: Any = None, **kw: Any) -> Any:
     """Builds an optimizer over `params` with the class, `partial` or function `opt`"""
     ...
 def copy_tensors(v: Any) -> Any:
-    """Returns the hyper-parameter `v`, copied if it is a tensor: writing in place must not reach another group"""
+    """Returns the hyper-parameter `v`, copied if it is a tensor: writing in place must not reach another group
+
+    Args:
+        v: a number, a tensor, or a tuple of them
+    """
     ...
 def _check_same_params(opt: Any, params: Any) -> None:
     """Raises ValueError if the built optimizer `opt` has none of the parameters `params`"""

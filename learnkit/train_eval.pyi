@@ -5,7 +5,7 @@ from typing import Any
 
 __all__ = ['TrainEvalCallback']
 class TrainEvalCallback(Callback):
-    """Moves the model to its device, switches between training and evaluation, counts `train_iter` and `pct_train` (fastai's name)"""
+    """Moves the model to its device, switches between training and evaluation, counts batches (fastai's name)"""
     n: Any
     def after_create(self) -> None: ...
     def before_fit(self) -> None: ...

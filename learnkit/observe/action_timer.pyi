@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 __all__ = ['ActionTimer']
 class Action(NamedTuple):
-    """What the time of a moment is counted for"""
+    """The action that a moment of a run is counted for"""
     phase: str
     """'train', 'valid', or '' outside of both"""
     kind: str

@@ -15,7 +15,14 @@ class MetricsLogger(Callback):
             step: training batches so far
         """
         ...
-    def log_metrics(self, metrics: Any, step: Any) -> None: ...
+    def log_metrics(self, metrics: dict[Any, Any], step: int) -> None:
+        """Pass `metrics` to `write`, in the main process only
+
+        Args:
+            metrics: numbers by name
+            step: training batches so far
+        """
+        ...
     def after_epoch(self) -> None: ...
 class JsonLogger(MetricsLogger):
     """Writes each row of numbers as a line of JSON: `{"step": 10, "batch_loss": 0.5}`"""
