@@ -1,24 +1,9 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
 """End the fit when the training loss and the weights are NaN or infinite"""
-import torch
 from .callback import Callback
 from typing import Any
 
-__all__ = ['weights_finite', 'NonFiniteLoss', 'NonFiniteCheck']
-def elements(t: torch.Tensor) -> torch.Tensor:
-    """Return the numbers in `t`: of a sparse tensor its values, of a distributed tensor the local part
-
-    Args:
-        t: of any layout
-    """
-    ...
-def weights_finite(opt: Any) -> bool:
-    """Check whether all trained weights are finite numbers; waits for the device
-
-    Args:
-        opt: the optimizer that trains them
-    """
-    ...
+__all__ = ['NonFiniteLoss', 'NonFiniteCheck']
 class NonFiniteLoss(FloatingPointError):
     """The training loss is NaN or infinite, and so are weights"""
 class NonFiniteCheck(Callback):

@@ -9,14 +9,13 @@ __all__ = ['EarlyStoppingCallback', 'ThresholdStopper', 'TerminateOnNaNCallback'
 from math import isnan
 from typing import Any, Callable
 
-import torch
-
 from ..callback import Callback
 from ..check import check_whole
 from .every import Every
 from .monitor import Monitor
 from .tracker import TrackerCallback
 from ..events import CancelFit
+from ..finite import nan_flag
 
 # %% ../../nbs/545_control.early_stopping.ipynb #b9a42891
 class EarlyStoppingCallback(TrackerCallback):
@@ -77,25 +76,24 @@ class TerminateOnNaNCallback(Callback):
     order,modes,saves = -9,('fit','lr_find'),('every',)
     def __init__(self,
         every:Any='100ba' # how often to read the losses on an accelerator, which waits for it; as for `Every`
-    ): self.every,self.sum = Every(every),None
+    ): self.every,self.flag = Every(every),None
 
-    def before_fit(self): self.every.start(self.learn); self.sum = None
+    def before_fit(self): self.every.start(self.learn); self.flag = None
 
     def after_batch(self):
         learn = self.learn
-        loss,total = learn.loss,self.sum
-        self.sum = torch.mul(loss, 0) if total is None else torch.add(total, loss, alpha=0)   # plus 0 times the loss
-        if not self._waits(loss) or (learn.training and self.every(learn)): self._look()
+        self.flag = nan_flag(self.flag, learn.loss)
+        if not self._waits(learn.loss) or (learn.training and self.every(learn)): self._look()
 
     def after_train(self): self._look()
     after_validate = after_train
 
     def _waits(self, loss): return loss.device.type!='cpu'
     def _look(self):
-        learn,total = self.learn,self.sum
-        if total is None or total.isfinite().all(): return
+        learn,flag = self.learn,self.flag
+        if flag is None or flag.isfinite().all(): return
         learn.stop(f'the {"training" if learn.training else "validation"} loss is nan or infinite{learn.position}')
         raise CancelFit(learn.stop_reason)
     def nonfinite_loss(self) -> None:
         "Handle the event, so that it is no warning or error: the fit ends at the next reading of the losses"
-    def cleanup(self): self.sum = None
+    def cleanup(self): self.flag = None

@@ -62,7 +62,7 @@ class ThresholdStopper(Callback):
 class TerminateOnNaNCallback(Callback):
     """Ends the fit when a loss is NaN or infinite"""
     every: Every
-    sum: Any
+    flag: Any
     def __init__(self, every: Any = '100ba') -> None:
         """Ends the fit when a loss is NaN or infinite
 

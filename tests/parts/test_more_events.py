@@ -3,7 +3,8 @@ import pytest, torch
 from learnkit.all import (Callback, CancelBatch, CancelTrain, GradientAccumulation, GradientClip, LimitBatches, MicroBatch, MixedPrecision, OverfitBatches,
                           ValidateEvery, event)
 from learnkit.control.batch_events import BatchEvents
-from learnkit.recovery.nonfinite import ReplayOnOOM, SkipNaN
+from learnkit.recovery.replay_oom import ReplayOnOOM
+from learnkit.recovery.skip_nan import SkipNaN
 from toys import at, batches, learner, throw, weights
 
 torch.set_num_threads(1)

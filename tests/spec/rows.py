@@ -28,7 +28,9 @@ from learnkit.control.batch_events import BatchEvents
 from learnkit.control.handlers import marked_handlers
 from learnkit.observe.memory_snapshot import MemorySnapshot
 from learnkit.recovery.signals import StopOnSignal
-from learnkit.recovery.nonfinite import ReplayOnOOM, RollBackOnNaN, SkipNaN
+from learnkit.recovery.replay_oom import ReplayOnOOM
+from learnkit.recovery.roll_back import RollBackOnNaN
+from learnkit.recovery.skip_nan import SkipNaN
 from learnkit.speed.distributed import DistributedTrainer, sync_norms, unsync_norms
 from learnkit.recovery.export import load_learner
 from toys import at, batches, learner, model, throw, weights

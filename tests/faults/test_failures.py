@@ -1,5 +1,5 @@
-"""Trouble is put into a run on purpose: losses and gradients that are not finite, batches that do not fit into memory, loader workers that die,
-callbacks that fail. What comes out is compared with a run in which the same was done by hand, to the last bit."""
+"""Failures are put into a run on purpose: losses and gradients that are not finite, batches that do not fit into memory,
+loader workers that die, callbacks that fail. The result is compared with a run in which the same was done by hand, to the last bit."""
 import multiprocessing, os, random, signal, warnings
 
 import numpy as np, pytest, torch
@@ -13,9 +13,12 @@ from learnkit.optim.micro_batch import MicroBatch
 from learnkit.recovery.checkpoint import CheckpointCallback
 from learnkit.optim.ema import EMACallback
 from learnkit.optim.precision import MixedPrecision
-from learnkit.nonfinite_check import NonFiniteCheck, NonFiniteLoss, weights_finite
+from learnkit.finite import all_finite, weights_finite
+from learnkit.nonfinite_check import NonFiniteCheck, NonFiniteLoss
 from learnkit.control.early_stopping import TerminateOnNaNCallback
-from learnkit.recovery.nonfinite import Before, ReplayOnOOM, RollBackOnNaN, SkipNaN, all_finite
+from learnkit.recovery.replay_oom import ReplayOnOOM
+from learnkit.recovery.roll_back import RollBackOnNaN
+from learnkit.recovery.skip_nan import SkipNaN
 from learnkit.recovery.state import checkpoints, read_checkpoint
 
 nan,inf = float('nan'),float('inf')
@@ -78,6 +81,28 @@ def test_as_if_it_had_never_been_there(where, value):
     skipped = done(learn, 2)
     assert_same(done(learner([b for i,b in enumerate(batches) if i not in BAD]), 2), skipped)
     assert (skip.n, learn.train_iter)==(6, 24)
+
+class Average(nn.Module):
+    "Replaces its buffer in each forward pass, instead of writing into it"
+    def __init__(self): super().__init__(); self.register_buffer('mean', torch.zeros(4))
+    def forward(self, x):
+        self.mean = .9*self.mean + .1*x.detach().mean(0)
+        return x - self.mean
+
+def test_a_buffer_that_is_replaced():
+    def fit(batches, *cbs):
+        set_seed(7)
+        learn = Learner(DataLoaders(batches), nn.Sequential(Average(), nn.Linear(4, 1)), nn.MSELoss(), lr=.01,
+                        default_cbs=False, cbs=[TrainEvalCallback, *cbs])
+        learn.fit(1)
+        return learn.model.state_dict()
+    def fails(self):
+        if self.learn.iter==5 and not self.learn.replay_on_oom.attempt: raise torch.OutOfMemoryError('no memory')
+    batches = data()
+    bad = [(x*nan if i in BAD else x, y) for i,(x,y) in enumerate(batches)]
+    assert same(fit(bad, SkipNaN()), fit([b for i,b in enumerate(batches) if i not in BAD]))
+    with pytest.warns(UserWarning, match='out of memory'): replayed = fit(batches, ReplayOnOOM(), Callback(after_backward=fails))
+    assert same(replayed, fit(batches, Planned([(0,8), (5,4)])))
 
 def test_events_of_a_skipped_batch():
     heard = []
@@ -148,7 +173,7 @@ def test_skip_leaves_nothing_behind(at):
     def fail(self): raise KeyError('x')
     learn = learner(data(), SkipNaN())
     with pytest.raises(KeyError): learn.fit(1, cbs=Callback(**{at:fail}))
-    assert learn.skip_nan.was is None and learn.skip_nan.last is None
+    assert learn.skip_nan.snapshot is None and learn.skip_nan.buffers is None and learn.skip_nan.last is None
 
 # -- back to the last good weights
 
@@ -359,7 +384,7 @@ def masked(kind, *cbs, **kwargs):
     return learn
 
 @pytest.mark.parametrize('kind', ['parameter', 'buffer'])
-def test_a_mask_of_infinities_is_no_trouble(kind, tmp_path):
+def test_a_mask_of_infinities_is_allowed(kind, tmp_path):
     def passes(self):
         if self.learn.iter==2: self.learn.loss = self.learn.loss*inf
     learn = masked(kind, CheckpointCallback('5ba'), Callback(after_loss=passes), path=tmp_path)
@@ -455,7 +480,7 @@ def test_as_if_the_sizes_had_been_known(when, at):
     assert_same(done(short('never', Planned([(0,8), (at[0],2)]), at=()), 2), replayed)
     assert [n for i,n,_ in learn.model.calls if i==at[0]]==[8, 4, 2, 2, 2, 2]
 
-def test_without_trouble_nothing_changes():
+def test_without_a_failure_nothing_changes():
     learn = short('never', ReplayOnOOM(), at=())
     replayed = done(learn, 2)
     assert_same(done(short('never', at=()), 2), replayed)
@@ -510,7 +535,7 @@ def test_replay_leaves_nothing_behind(at, size):
     def fail(self): raise KeyError('x')
     learn = short('never', ReplayOnOOM(size), at=())
     with pytest.raises(KeyError): learn.fit(1, cbs=Callback(**{at:fail}))
-    assert '_do_one_batch' not in vars(learn) and not learn.replay_on_oom.inside
+    assert not {'do_batch','_do_one_batch'} & {*vars(learn)} and learn.replay_on_oom.snapshot is None and learn.replay_on_oom.whole is None
     learn.fit(1)
 
 def test_a_batch_that_is_cancelled_within():
