@@ -52,6 +52,7 @@ from .accum_metric import *
 from .metrics import *
 from .sklearn_metrics import *
 from .metric_adapters import *
+from .finite import *
 from .history import *
 from .meter import *
 from .recorder_plots import *
@@ -153,7 +154,9 @@ from .observe.mc_dropout import *
 from .observe.tta import *
 from .recovery.state import *
 from .recovery.checkpoint import *
-from .recovery.nonfinite import *
+from .recovery.skip_nan import *
+from .recovery.roll_back import *
+from .recovery.replay_oom import *
 from .recovery.signals import *
 from .recovery.export import *
 from .recovery.torch_export import *

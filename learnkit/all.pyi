@@ -63,12 +63,12 @@ from .sklearn_metrics import (
     F1Score as F1Score, F1ScoreMulti as F1ScoreMulti, Precision as Precision, Recall as Recall, RocAuc as RocAuc,
     RocAucBinary as RocAucBinary, skm_to_fastai as skm_to_fastai, skm_to_learnkit as skm_to_learnkit)
 from .metric_adapters import TorchMetric as TorchMetric, mk_metric as mk_metric
+from .finite import all_finite as all_finite, weights_finite as weights_finite
 from .history import History as History, format_time as format_time, format_value as format_value
 from .meter import Meter as Meter, MeterCallback as MeterCallback
 from .recorder_plots import RecorderPlots as RecorderPlots
 from .recorder import Recorder as Recorder
-from .nonfinite_check import (
-    NonFiniteCheck as NonFiniteCheck, NonFiniteLoss as NonFiniteLoss, weights_finite as weights_finite)
+from .nonfinite_check import NonFiniteCheck as NonFiniteCheck, NonFiniteLoss as NonFiniteLoss
 from .display import LineDisplay as LineDisplay
 from .terminal_bar import TerminalBar as TerminalBar
 from .notebook_bar import NotebookBar as NotebookBar
@@ -166,8 +166,9 @@ from .recovery.state import (
     checkpoint_info as checkpoint_info, checkpoints as checkpoints, newest_checkpoint as newest_checkpoint,
     read_checkpoint as read_checkpoint, remove_checkpoint as remove_checkpoint, write_checkpoint as write_checkpoint)
 from .recovery.checkpoint import CheckpointCallback as CheckpointCallback
-from .recovery.nonfinite import (
-    ReplayOnOOM as ReplayOnOOM, RollBackOnNaN as RollBackOnNaN, SkipNaN as SkipNaN, all_finite as all_finite)
+from .recovery.skip_nan import SkipNaN as SkipNaN
+from .recovery.roll_back import RollBackOnNaN as RollBackOnNaN
+from .recovery.replay_oom import ReplayOnOOM as ReplayOnOOM
 from .recovery.signals import StopOnSignal as StopOnSignal
 from .recovery.export import load_learner as load_learner, read_export as read_export
 from .recovery.torch_export import ExportAtEnd as ExportAtEnd, torch_export as torch_export

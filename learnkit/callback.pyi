@@ -35,7 +35,6 @@ class Callback:
     name: str
     """The callback's attribute on the Learner: `learn.early_stopping` for an `EarlyStoppingCallback`"""
     key: Any
-    count: Any
     norm: Any
     @property
     def mode(self) -> str|None:

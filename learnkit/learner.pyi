@@ -60,8 +60,10 @@ from .progress import ProgressCallback
 from .recorder import Recorder
 from .recovery.checkpoint import CheckpointCallback
 from .recovery.close import ClosedLearner
-from .recovery.nonfinite import ReplayOnOOM, RollBackOnNaN, SkipNaN
+from .recovery.replay_oom import ReplayOnOOM
+from .recovery.roll_back import RollBackOnNaN
 from .recovery.signals import StopOnSignal
+from .recovery.skip_nan import SkipNaN
 from .recovery.torch_export import ExportAtEnd
 from .speed.distributed import DistributedTrainer
 from .speed.free_outputs import FreeOutputs
@@ -240,14 +242,14 @@ class Learner(Steps):
     """The `CheckpointCallback`, if it is among the callbacks"""
     closed_learner: ClosedLearner
     """The `ClosedLearner`, if it is among the callbacks"""
-    skip_nan: SkipNaN
-    """The `SkipNaN`, if it is among the callbacks"""
-    roll_back_on_nan: RollBackOnNaN
-    """The `RollBackOnNaN`, if it is among the callbacks"""
     replay_on_oom: ReplayOnOOM
     """The `ReplayOnOOM`, if it is among the callbacks"""
+    roll_back_on_nan: RollBackOnNaN
+    """The `RollBackOnNaN`, if it is among the callbacks"""
     stop_on_signal: StopOnSignal
     """The `StopOnSignal`, if it is among the callbacks"""
+    skip_nan: SkipNaN
+    """The `SkipNaN`, if it is among the callbacks"""
     export_at_end: ExportAtEnd
     """The `ExportAtEnd`, if it is among the callbacks"""
     distributed_trainer: DistributedTrainer

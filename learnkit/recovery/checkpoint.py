@@ -16,7 +16,7 @@ from fastcore.basics import patch, store_attr
 from ..callback import Callback
 from ..control.every import Every
 from ..control.monitor import Monitor
-from ..nonfinite_check import weights_finite
+from ..finite import weights_finite
 from .state import checkpoint_info, checkpoints, newest_checkpoint, plain, read_checkpoint, remove_checkpoint, write_checkpoint
 from ..process import rank_distrib
 from ..seed import derived_seed
