@@ -17,7 +17,7 @@ def by_hand(model, opt, batches):
 def bench_fused(rounds):
     "A step of the tiny network: eager and fused. What is compiled is kept, so compiling is in none of the rounds."
     from learnkit import DataLoaders, Learner, TrainEvalCallback
-    from learnkit.speed.fused import FusedStep
+    from learnkit.speed.fused_step import FusedStep
     batches = steps(1000)
     unguarded = dict(cpp_wrapper=True, guard_filter_fn=torch.compiler.skip_all_guards_unsafe)
     def fits(opt_func, fused, options=None, **kw):

@@ -10,7 +10,8 @@ from torch.utils.data.distributed import DistributedSampler
 from learnkit.all import (AccumMetric, Callback, CheckpointCallback, DataLoaders, EMACallback, GradientAccumulation, ItemIndices, Learner, LimitBatches, MicroBatch,
                           ProgressCallback, Recorder, SaveModelCallback, accuracy, find_bs, mae, rmse)
 from learnkit.padding import DropPadding
-from learnkit.speed.distributed import DistributedTrainer, own_part, sync_norms, unsync_norms
+from learnkit.speed.distributed import DistributedTrainer, shard_loader
+from learnkit.speed.sync_norms import sync_norms, unsync_norms
 
 torch.set_num_threads(1)
 
@@ -68,7 +69,7 @@ def _validates(rank, world, sizes):
             assert len(own[0])==len(range(rank, n, world))
             if not shuffle: assert torch.equal(own[1], ds[rank::world][1])
         assert torch.allclose(torch.tensor(learn.validate(dl=DataLoader(ds, bs))), torch.tensor(alone.validate()), rtol=1e-5, atol=1e-6)   # each one all of it
-        assert not any(isinstance(cb, DropPadding) for cb in learn.cbs)
+        assert sum(isinstance(cb, DropPadding) for cb in learn.cbs)==1
 
 @pytest.mark.parametrize('world,sizes', [(2, [(9,4), (9,1), (10,3), (8,4), (3,2)]), (3, [(9,2), (10,2), (4,1)])])
 def test_means_and_predictions_of_all_rows_once(processes, world, sizes):
@@ -88,7 +89,7 @@ def _wrapped(rank, world):
     assert all(torch.equal(first, o) for o in others) and not torch.equal(first, weights(net()))
     for own in everywhere(torch.tensor(learn.recorder.history['valid_loss'], dtype=torch.float64)): assert own.tolist()==learn.recorder.history['valid_loss']
     assert len(learn.get_preds()[0])==9
-    with pytest.raises(ValueError, match='2 processes are to validate 1 rows'): learn.validate(dl=shards(data(1), 1, rank, world))
+    with pytest.raises(ValueError, match='2 processes are to validate 1 items'): learn.validate(dl=shards(data(1), 1, rank, world))
 
 def test_a_model_that_is_wrapped_already(processes): processes(2, _wrapped)
 
@@ -193,15 +194,15 @@ def test_resume(processes, tmp_path): processes(2, _resumes, tmp_path)
 
 # -- what can be divided, and what can not
 
-def test_own_part():
+def test_shard_loader():
     ds = data(10)
     class Stream(IterableDataset):
         def __iter__(self): return iter(ds)
     def dl(**kw): return DataLoader(ds, **{'batch_size':4, **kw})
     for bad in ([1,2], DataLoader(Stream(), 4), dl(batch_size=None), dl(sampler=WeightedRandomSampler([1.]*10, 10)),
-                DataLoader(ds, batch_sampler=[[1,2],[3]])): assert own_part(bad) is None
+                DataLoader(ds, batch_sampler=[[1,2],[3]])): assert shard_loader(bad) is None
     given = dl(sampler=DistributedSampler(ds, 2, 0))
-    assert own_part(given) is given
+    assert shard_loader(given) is given
 
 def test_alone():
     "Nothing happens where there is one process; without a group it's an error"

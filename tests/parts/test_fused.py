@@ -11,8 +11,11 @@ from learnkit.optim.clip import GradientClip
 from learnkit.recovery.checkpoint import CheckpointCallback
 from learnkit.callback import Callback
 from learnkit.events import CancelBatch, CancelFit, CancelStep
-from learnkit.speed.fused import FusedStep
-from learnkit.speed.compiled import batch_func, formula_for, update_func
+from learnkit.nested import leaves
+from learnkit.speed.fused_step import FusedStep
+from learnkit.speed.functional_optim import functional_optim
+from learnkit.speed.step_compiler import StepCompiler
+from learnkit.speed.train_step import make_train_step, make_update
 from learnkit.optim.precision import MixedPrecision
 from learnkit.optim.param_scheduler import ParamScheduler
 from learnkit.optim.policies import one_cycle
@@ -51,23 +54,31 @@ def state(learn): return {k:v.clone() for k,v in learn.model.state_dict().items(
 def close(a, b, tol=2e-6): return a.keys()==b.keys() and all(torch.allclose(a[k].double(), b[k].double(), rtol=tol, atol=tol) for k in a)
 def same(a, b): return a.keys()==b.keys() and all(torch.equal(a[k], b[k]) for k in a)
 
-class Count(FusedStep):
+class CountingCompiler(StepCompiler):
     "Counts the batches that were fused, and the times that something was compiled"
-    name = 'fused_step'
     n,n_compiled = 0,0
-    def _run(self, learn, shape):
-        res = super()._run(learn, shape)
-        self.n += res is not None
+    def __call__(self, *args):
+        res = super().__call__(*args)
+        self.n += 1
         return res
     def _compile(self, *args): self.n_compiled += 1; return super()._compile(*args)
 
-class Quick(Count):
+class EagerCompiler(CountingCompiler):
     "The same, but what was traced is run as it is, without a C++ compiler: for what has nothing to do with numbers"
-    def _program(self, options):
+    def _program(self, inputs, options):
         with pytest.MonkeyPatch.context() as m:
             compiled = torch.compile
             m.setattr(torch, 'compile', lambda f, options, **kw: compiled(f, backend='aot_eager', **kw))
-            return super()._program(options)
+            return super()._program(inputs, options)
+
+class Count(FusedStep):
+    "A `FusedStep` that counts"
+    name,make = 'fused_step',CountingCompiler
+    def __init__(self, max_shapes=1): super().__init__(max_shapes); self.compiler = self.make(max_shapes)
+    n = property(lambda self: self.compiler.n)
+    n_compiled = property(lambda self: self.compiler.n_compiled)
+
+class Quick(Count): make = EagerCompiler
 
 def graphs(): return dynamo.utils.counters['stats']['unique_graphs']
 
@@ -135,7 +146,7 @@ def test_equals_by_hand():
         opt.zero_grad()
     assert close(state(learn), model.state_dict(), 1e-6)
 
-def test_formulas():
+def test_functional_optimizers():
     "Uncompiled, in double precision: the optimizers' own numbers"
     for opt_func in (SGD, partial(SGD, momentum=.9), partial(SGD, momentum=.9, nesterov=True, weight_decay=.1), partial(SGD, momentum=.8, dampening=.3),
                      Adam, partial(Adam, weight_decay=.1), AdamW, partial(AdamW, betas=(.8,.9), eps=1e-3)):
@@ -149,10 +160,10 @@ def test_formulas():
                 o.step()
                 o.zero_grad()
             if not i: continue
-            f,ps = formula_for(ob),list(b.parameters())
-            flat = lambda vs: [v for o in vs for v in (flat(o) if isinstance(o, tuple) else [o])]
-            h = torch.tensor(flat(f.numbers(ob)), dtype=torch.double)
-            batch_func(b, F.cross_entropy, update_func(f.step, f.n, f.kinds(ob), (0,)*len(ps)))((xb,), (yb,), ps, [dict(ob.state.get(p, {})) for p in ps], h)
+            optim,ps = functional_optim(ob),list(b.parameters())
+            hypers = torch.tensor(list(leaves(optim.hypers(ob))), dtype=torch.double)
+            train_step = make_train_step(b, F.cross_entropy, make_update(optim, optim.options(ob), (0,)*len(ps)))
+            train_step((xb,), (yb,), ps, [dict(ob.state.get(p, {})) for p in ps], hypers)
         assert all(torch.allclose(p, q, rtol=1e-12, atol=1e-14) for p,q in zip(a.parameters(), b.parameters()))
 
 # ------------------------------------------------------------------------------------------------ who listens
@@ -167,7 +178,7 @@ def test_gradients_are_there_for_who_hears_the_step():
         return learn,last.seen
     cb = Quick()
     eager,grads0 = run()
-    with pytest.warns(UserWarning, match='is fused up to the gradients: Last hears `after_step`'): fused,grads1 = run(cb)
+    with pytest.warns(UserWarning, match='is fused up to the gradients: Last has a handler for `after_step`'): fused,grads1 = run(cb)
     assert cb.n==14 and close(state(eager), state(fused))
     assert len(grads0)==len(grads1)==16 and all(torch.allclose(p, q, atol=1e-6) for a,b in zip(grads0, grads1) for p,q in zip(a, b))
 
@@ -186,18 +197,18 @@ def test_cancels_of_the_step_are_honoured():
 
 def test_odd_optimizer_steps_itself():
     cb = Quick()
-    with pytest.warns(UserWarning, match='no formula is known for this RMSprop'): a = learner(opt_func=RMSprop, lr=.01); a.fit(1, cbs=cb)
+    with pytest.warns(UserWarning, match='RMSprop has no functional form here'): a = learner(opt_func=RMSprop, lr=.01); a.fit(1, cbs=cb)
     b = learner(opt_func=RMSprop, lr=.01)
     b.fit(1)
     assert cb.n==7 and close(state(a), state(b), 1e-5)
 
 @pytest.mark.parametrize('opt_func', [partial(Adam, amsgrad=True), partial(SGD, maximize=True), partial(Adam, fused=True), partial(SGD, lr=torch.tensor(.1))])
-def test_options_without_formula(opt_func): assert formula_for(opt_func(net().parameters())) is None
+def test_options_without_functional_form(opt_func): assert functional_optim(opt_func(net().parameters())) is None
 
-def test_optimizer_with_hooks_has_no_formula():
+def test_optimizer_with_hooks_has_no_functional_form():
     opt = SGD(net().parameters(), .1)
     opt.register_step_post_hook(lambda *args: None)
-    assert formula_for(opt) is None
+    assert functional_optim(opt) is None
 
 def test_falls_back_at_the_next_batch():
     "A callback that comes in the middle, and goes again"
@@ -208,7 +219,7 @@ def test_falls_back_at_the_next_batch():
             if self.learn.training and self.learn.iter==3: self.learn.add_cb(spy)
             if self.learn.training and self.learn.iter==5: self.learn.remove_cb(spy)
     a,b = learner(),learner()
-    with pytest.warns(UserWarning, match='is not fused: Callback hears `after_pred`'): a.fit(1, cbs=[cb, Come()])
+    with pytest.warns(UserWarning, match='is not fused: Callback has a handler for `after_pred`'): a.fit(1, cbs=[cb, Come()])
     b.fit(1)
     assert heard==[(4, True), (5, True)] and cb.n==5 and close(state(a), state(b))
 
@@ -222,7 +233,7 @@ def test_listeners_make_it_eager_to_the_bit(cbs):
 def test_who_hears_before_batch_later_is_heard():
     late,seen = Callback(before_batch=lambda self: seen.append(self.learn.iter)),[]
     late.order = 2000
-    with pytest.warns(UserWarning, match='hears `before_batch`'): learner().fit(1, cbs=[late, Quick()])
+    with pytest.warns(UserWarning, match='has a handler for `before_batch`'): learner().fit(1, cbs=[late, Quick()])
     assert seen==[*range(8), 0, 1]
 
 def test_hooks_are_called():
@@ -243,7 +254,7 @@ def test_ragged_batch_is_eager():
 
 def test_several_shapes():
     batches = data(4) + data(4, 8) + data(4, 6)
-    cb,a,b = Quick(shapes=2),learner(batches),learner(batches)
+    cb,a,b = Quick(max_shapes=2),learner(batches),learner(batches)
     a.fit(2, cbs=cb)
     b.fit(2)
     assert cb.n==2*7 and cb.n_compiled==2 and close(state(a), state(b))
@@ -252,7 +263,7 @@ def test_many_shapes():
     "It does not go on compiling, and says so"
     batches = [b for i in range(2, 8) for b in data(1, i)]
     cb = Quick()
-    with pytest.warns(UserWarning, match=re.escape('4 batches were of other shapes than [[3, 4], [3]]: write FusedStep(shapes=...)')): learner(batches).fit(1, cbs=cb)
+    with pytest.warns(UserWarning, match=re.escape('4 batches were of other shapes than [[3, 4], [3]]: write FusedStep(max_shapes=...)')): learner(batches).fit(1, cbs=cb)
     assert (cb.counts, cb.n_compiled)==(dict(fused=1, other=4), 1)
 
 class Two(nn.Module):
@@ -262,7 +273,7 @@ class Two(nn.Module):
 @pytest.mark.parametrize('make, why', [
     (lambda: learner([({'a':x}, y) for x,y in data()], Two()), 'not plain tensors'),
     (lambda: learner([(x, y.to_sparse().to_dense().as_subclass(type('Mine', (torch.Tensor,), {}))) for x,y in data()]), 'not plain tensors'),
-    (lambda: learner(model=nn.DataParallel(net())), 'run by DataParallel')])
+    (lambda: learner(model=nn.DataParallel(net())), 'wrapped in DataParallel')])
 def test_other_batches_and_models(make, why):
     a,b,cb = make(),make(),Quick()
     a.dls.loaders[1:] = b.dls.loaders[1:] = []
@@ -274,14 +285,14 @@ def test_learner_with_a_step_of_its_own():
     class Mine(Learner):
         def _step(self): self.opt.step(); self.mine = getattr(self, 'mine', 0) + 1
     learn = Mine(DataLoaders(data()), net(), F.cross_entropy, SGD, lr=.1)
-    with pytest.warns(UserWarning, match='has a `_step` of its own'): learn.fit(1, cbs=Quick())
+    with pytest.warns(UserWarning, match='has its own `_step`'): learn.fit(1, cbs=Quick())
     assert learn.mine==8
 
 def test_a_loss_of_a_callback():
     class Mixes(Callback):
         def before_train(self): self.learn.loss_func = self.lf
         def lf(self, pred, y): return F.cross_entropy(pred, y)*(1 + self.learn.iter)
-    with pytest.warns(UserWarning, match='the loss function is that of Mixes'): learner().fit(1, cbs=[Quick(), Mixes()])
+    with pytest.warns(UserWarning, match='the loss function belongs to Mixes'): learner().fit(1, cbs=[Quick(), Mixes()])
 
 def test_a_program_is_used_again():
     "In the next fit, frozen and unfrozen, with other numbers"
@@ -349,7 +360,7 @@ def test_gradients_of_inputs():
         want = at('before_batch', lambda cb: setattr(cb.learn, 'xb', (cb.learn.xb[0].clone().requires_grad_(),)), lambda cb: cb.learn.training)
         learn.fit(1, cbs=[want, at('after_batch', lambda cb: seen.append(cb.learn.xb[0].grad), lambda cb: cb.learn.training), *cbs])
         return seen
-    with pytest.warns(UserWarning, match='gradients of their own'): seen = run(Quick())
+    with pytest.warns(UserWarning, match='require gradients of their own'): seen = run(Quick())
     assert all(torch.equal(p, q) for p,q in zip(run(), seen))
 
 @pytest.mark.parametrize('how', ['subclass','instance'])
@@ -370,7 +381,7 @@ def test_complex_weights():
         def forward(self, x): return (x.to(torch.complex64)@self.w).abs()
     a,b = (learner(model=Complex(), opt_func=Adam, lr=.05) for _ in range(2))
     a.fit(1)
-    with pytest.warns(UserWarning, match='no formula is known'): b.fit(1, cbs=Quick())
+    with pytest.warns(UserWarning, match='no functional form'): b.fit(1, cbs=Quick())
     assert torch.allclose(a.model.w, b.model.w, atol=1e-5)
 
 def test_it_comes_in_the_middle():
@@ -439,13 +450,13 @@ def test_nothing_is_left_behind():
         learn,cb = learner(),Quick()
         try: learn.fit(1, cbs=[cb, at('after_batch', throw(e), lambda cb: cb.learn.iter==3)])
         except (ValueError, KeyboardInterrupt): pass
-        assert not config.trace_autograd_ops and cb.bound is None and cb.shapes==[] and cb.learn is None
+        assert not config.trace_autograd_ops and cb.inputs is None and cb.shapes==[] and cb.learn is None
         assert all(p.grad is None for p in learn.model.parameters())
     deepcopy(cb)
 
 def test_settings():
-    for v in (0, -1, 1.5, 'all'):
-        with pytest.raises(ValueError, match='shapes'): FusedStep(shapes=v)
+    for v in (0, -1, 1.5, 'all', True):
+        with pytest.raises(ValueError, match='`max_shapes` must be a number of batch shapes, 1 or more'): FusedStep(max_shapes=v)
 
 # ------------------------------------------------------------------------------------------------ what can't be compiled
 class Branches(nn.Module):
@@ -479,7 +490,7 @@ def test_what_cannot_be_compiled_is_run_eagerly(model):
     cb,a = Quick(),run()
     with pytest.warns(UserWarning, match='this fit is not fused: it could not be compiled') as w: b = run(cb)
     assert len([o for o in w if 'this fit' in str(o.message)])==1
-    assert model is not Counts or any('is another again and again' in str(o.message) for o in w)
+    assert model is not Counts or any('compiled again and again' in str(o.message) for o in w)
     assert same(state(a), state(b)) if model is Branches else close(state(a), state(b))
 
 def test_without_compiler():

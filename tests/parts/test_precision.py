@@ -18,7 +18,7 @@ from learnkit.gather import *
 from learnkit.train_eval import *
 from learnkit.gather_preds import *
 from learnkit.padding import *
-from learnkit.speed.layout import ChannelsLast, set_layout
+from learnkit.speed.memory_format import ChannelsLast, set_memory_format
 from learnkit.optim.precision import AMPMode, MixedPrecision
 from learnkit.data import DataLoaders
 import learnkit.predict
@@ -197,7 +197,7 @@ def test_layout_for_good():
 
 def test_layout_of_volumes():
     m = nn.Sequential(nn.Conv3d(2,3,3), nn.Conv1d(2,3,3))
-    set_layout(m)
+    set_memory_format(m)
     assert m[0].weight.is_contiguous(memory_format=torch.channels_last_3d) and m[1].weight.is_contiguous()
 
 # ------------------------------------------------------------------------------------------------ compilation

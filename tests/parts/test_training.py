@@ -23,7 +23,7 @@ from learnkit.gather_preds import *
 from learnkit.padding import *
 from learnkit.optim.ema import EMACallback
 from learnkit.optim.weight_average import averageable
-from learnkit.speed.layout import ChannelsLast
+from learnkit.speed.memory_format import ChannelsLast
 from learnkit.optim.precision import MixedPrecision
 from learnkit.control.stop_after import StopAfter
 from learnkit.limit import ShortEpochCallback

@@ -1,0 +1,70 @@
+# Made by nbs/_stubs.py from the modules: `make lib` writes it again.
+"""FusedStep: train on a batch with one compiled program, as long as no callback needs to look inside"""
+from ..callback import Callback
+from ..events import CancelBatch
+from ..learner import Learner
+from .step_compiler import StepCompiler
+from .step_inputs import StepInputs
+from typing import Any
+
+__all__ = ['CancelEager', 'FusedStep']
+class CancelEager(CancelBatch):
+    """Skips the eager part of a batch, which a compiled step has done already"""
+class FusedStep(Callback):
+    """Trains on a batch with one compiled call (`torch.compile`), as long as no callback has handlers inside the batch"""
+    config: Any
+    handlers_seen: Any
+    part: str|None
+    inputs: StepInputs|None
+    failure: str|None
+    max_shapes: Any
+    compiler: StepCompiler
+    shapes: list[Any]
+    missing_state: Any
+    warned: set[Any]
+    counts: dict[Any, Any]
+    clips: list[Any]
+    amp: Any
+    optim: Any
+    def __init__(self, max_shapes: int = 1, options: dict[Any, Any]|None = None) -> None:
+        """Trains on a batch with one compiled call (`torch.compile`), as long as no callback has handlers inside the batch
+
+        Args:
+            max_shapes: the number of batch shapes to compile for; batches of other shapes run eagerly
+            options: options of inductor; None: its C++ wrapper on the CPU, CUDA graphs on a GPU (untested)
+        """
+        ...
+    def before_fit(self) -> None: ...
+    def before_batch(self) -> Any: ...
+    def _step_eagerly(self, learn: Any, grads: Any) -> None: ...
+    def after_fit(self) -> None: ...
+    def cleanup(self) -> None: ...
+    def __getstate__(self) -> dict[Any, Any]: ...
+    def _warn(self, why: Any, how: str = 'is not fused') -> None:
+        """Once a fit"""
+        ...
+    def _choose_part(self) -> None:
+        """Sets `part`, the part of a batch that can be compiled: 'whole', 'gradients' or None"""
+        ...
+    def _fusable_shape(self, learn: Any) -> Any:
+        """The shape of this batch if it can be fused, else None"""
+        ...
+    def _current_inputs(self, learn: Any) -> Any: ...
+_inside: list[Any]
+_early: list[Any]
+_late: Any
+_steps: tuple[Any, ...]
+def is_bf16(cb: Callback) -> bool:
+    """Returns whether `cb` is a `MixedPrecision` without loss scaling, so that all it does is to choose the types
+
+    Args:
+        cb: a callback
+    """
+    ...
+def compile_obstacle(learn: Learner) -> str|None:
+    """Returns why the Learner's batches cannot be compiled; `None` if no reason is known
+
+    Args:
+        learn: the Learner
+    """
+    ...

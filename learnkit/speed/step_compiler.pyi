@@ -1,0 +1,73 @@
+# Made by nbs/_stubs.py from the modules: `make lib` writes it again.
+"""Compile train steps with `torch.compile`, keep the programs, and recognize a compilation that failed"""
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from .step_inputs import StepInputs
+from torch import nn
+from typing import Any
+
+class CompileError(Exception):
+    """A train step could not be compiled; nothing was computed"""
+def is_compile_error(e: Exception) -> bool:
+    """Returns whether `e` was raised by the compiler, or by code that it was tracing, before anything was computed
+
+    Args:
+        e: what calling a compiled function raised
+    """
+    ...
+def describe_compile_error(e: Exception) -> str:
+    """Returns the compiler's message in one line
+
+    Args:
+        e: an exception for which `is_compile_error` is true
+    """
+    ...
+def compile_config() -> AbstractContextManager[Any]|None:
+    """Returns a context that lets backward passes be compiled, a program for each shape; `None` if PyTorch is too old"""
+    ...
+_default_options: dict[Any, Any]
+class StepCompiler:
+    """Compiles train steps, runs them, and keeps the programs"""
+    max_shapes: int
+    options: dict[Any, Any]|None
+    programs: dict[Any, Any]
+    def __init__(self, max_shapes: int = 1, options: dict[Any, Any]|None = None) -> None:
+        """Compiles train steps, runs them, and keeps the programs
+
+        Args:
+            max_shapes: the number of batch shapes to compile for
+            options: options of inductor for `torch.compile`; None: those for the device
+        """
+        ...
+    def __call__(
+        self,
+        inputs: StepInputs,
+        xb: tuple[Any, ...],
+        yb: tuple[Any, ...],
+        shape: tuple[Any, ...],
+    ) -> tuple[Any, ...]:
+        """Runs the compiled step on a batch, returns prediction, loss, and norms or gradients; raises CompileError
+
+        Args:
+            inputs: what the step works on besides the batch
+            xb: the inputs of the batch
+            yb: its targets
+            shape: the shapes of all these tensors
+        """
+        ...
+    def _compile(self, step: Any, inputs: Any, args: Any, shape: Any) -> Any:
+        """The first call for a shape"""
+        ...
+    def _candidates(self, inputs: Any) -> Iterator[Any]:
+        """Programs that are compiled when they are called, one for each set of options to try"""
+        ...
+    def _program(self, inputs: Any, options: Any) -> Any: ...
+    def forget_others(self, model: nn.Module) -> None:
+        """Drops the programs of all other models, which would keep these models in memory
+
+        Args:
+            model: the model whose programs are kept
+        """
+        ...
+    def __getstate__(self) -> dict[Any, Any]: ...
+def _clone(o: Any) -> Any: ...

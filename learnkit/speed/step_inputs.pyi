@@ -1,0 +1,81 @@
+# Made by nbs/_stubs.py from the modules: `make lib` writes it again.
+"""The parameters, optimizer state and hyper-parameters for a compiled train step, kept current between batches"""
+from ..learner import Learner
+from .functional_optim import FunctionalOptim
+from typing import Any
+
+def step_modules(learn: Learner) -> list[Any]:
+    """Returns all modules of the model, and of the loss function if that is a module
+
+    Args:
+        learn: the Learner
+    """
+    ...
+class StepInputs:
+    """The inputs of a compiled train step besides the batch: parameters, optimizer state, hyper-parameters"""
+    model: Any
+    loss_func: Any
+    wrapper: Any
+    opt: Any
+    modules: Any
+    all_params: Any
+    opt_state: Any
+    trained: list[Any]
+    foreign_params: list[Any]
+    params: list[Any]
+    group_of: tuple[Any, ...]
+    optim: FunctionalOptim|None
+    clips: list[Any]
+    amp: tuple[Any, ...]|None
+    cuda: Any
+    program: Any
+    values: Any
+    hypers: Any
+    options: Any
+    missing_state: list[Any]
+    states: list[Any]
+    seen_state: list[Any]
+    moved: list[Any]
+    n_states: int
+    def __init__(
+        self,
+        learn: Learner,
+        optim: FunctionalOptim|None,
+        clips: list[Any],
+        amp: tuple[Any, ...]|None,
+    ) -> None:
+        """The inputs of a compiled train step besides the batch: parameters, optimizer state, hyper-parameters
+
+        Args:
+            learn: the Learner
+            optim: how its optimizer updates a parameter; None: the step returns the gradients
+            clips: the `GradientClip`s among its callbacks
+            amp: device type and 16-bit type of its `MixedPrecision`
+        """
+        ...
+    def is_current(self, learn: Learner) -> bool:
+        """Returns whether these are still the parameters and states of the Learner's model and optimizer
+
+        Args:
+            learn: the Learner
+        """
+        ...
+    def is_clean(self) -> bool:
+        """Returns whether a program would skip nothing, such as hooks or gradients from before; False without parameters"""
+        ...
+    def read_hypers(self) -> None:
+        """Creates a new tensor of the hyper-parameters if one of them has changed"""
+        ...
+    def read_state(self) -> None:
+        """Collects the optimizer's state of each parameter, and the numbers of the parameters whose state is missing"""
+        ...
+    def _move_count(self, p: Any) -> None:
+        """A CUDA graph takes nothing from the CPU, where optimizers keep their step counts"""
+        ...
+    def restore_counts(self) -> None:
+        """Moves the optimizer's step counts back to the device where the optimizer had them"""
+        ...
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """The key of the program: all that the compiled code depends on"""
+        ...
