@@ -161,9 +161,14 @@ from .recovery.signals import *
 from .recovery.export import *
 from .recovery.torch_export import *
 from .recovery.close import *
-from .speed.compiled import *
-from .speed.fused import *
-from .speed.layout import *
+from .speed.functional_optim import *
+from .speed.train_step import *
+from .speed.step_inputs import *
+from .speed.step_compiler import *
+from .speed.fused_step import *
+from .speed.memory_format import *
+from .speed.compile import *
+from .speed.sync_norms import *
 from .speed.distributed import *
 from .speed.free_outputs import *
 

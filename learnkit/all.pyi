@@ -173,8 +173,8 @@ from .recovery.signals import StopOnSignal as StopOnSignal
 from .recovery.export import load_learner as load_learner, read_export as read_export
 from .recovery.torch_export import ExportAtEnd as ExportAtEnd, torch_export as torch_export
 from .recovery.close import ClosedLearner as ClosedLearner, close_all as close_all
-from .speed.fused import Fused as Fused, FusedStep as FusedStep
-from .speed.layout import ChannelsLast as ChannelsLast, set_layout as set_layout
+from .speed.fused_step import CancelEager as CancelEager, FusedStep as FusedStep
+from .speed.memory_format import ChannelsLast as ChannelsLast, set_memory_format as set_memory_format
 from .speed.distributed import DistributedTrainer as DistributedTrainer
 from .speed.free_outputs import FreeOutputs as FreeOutputs
 from functools import partial as partial

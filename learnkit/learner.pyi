@@ -67,8 +67,8 @@ from .recovery.skip_nan import SkipNaN
 from .recovery.torch_export import ExportAtEnd
 from .speed.distributed import DistributedTrainer
 from .speed.free_outputs import FreeOutputs
-from .speed.fused import FusedStep
-from .speed.layout import ChannelsLast
+from .speed.fused_step import FusedStep
+from .speed.memory_format import ChannelsLast
 from .steps import Steps
 from .train_eval import TrainEvalCallback
 from .training_loop import Text
@@ -814,35 +814,36 @@ class Learner(Steps):
             weights_only: accepted because fastai's callbacks pass it; code from a file is never run
         """
         ...
-    @contextmanager
-    def distrib_ctx(self, sync_bn: bool = False, **kwargs: Any) -> Iterator[Self]:
-        """In this block train with all processes that `torchrun` has started; alone if there is only this one (fastai's name)
+    def compile(self, **kwargs: Any) -> Self:
+        """Compile the model with `torch.compile`, in place and at its next call, and return the Learner
 
         Args:
-            sync_bn: as in `DistributedTrainer`, and so is the rest
+            kwargs: passed on to `torch.compile`: `mode`, `dynamic`, `backend`, …
+        """
+        ...
+    @contextmanager
+    def distrib_ctx(self, sync_bn: bool = False, **kwargs: Any) -> Iterator[Self]:
+        """Train in this block with all processes that `torchrun` started; alone if there is only this one (fastai's name)
+
+        Args:
+            sync_bn: average batch norms over all processes? (not on the CPU)
+            kwargs: passed on to `DistributedTrainer`
         """
         ...
     def to_channelslast(self, use_amp: bool = False, amp_mode: str = 'fp16', **kwargs: Any) -> Learner:
-        """Have the model in channels last order from now on
+        """Convert the model to channels last order from now on, and return the Learner (fastai's name)
 
         Args:
             use_amp: add mixed precision too?
-            amp_mode: of which kind: 'fp16' or 'bf16'
-            kwargs: of `torch.amp.GradScaler`
+            amp_mode: its 16-bit type: 'fp16' or 'bf16'
+            kwargs: passed on to `torch.amp.GradScaler`
         """
         ...
     def to_contiguous(self, to_fp32: bool = False) -> Learner:
-        """Have the model in the default order from now on
+        """Convert the model back to the default order, and return the Learner (fastai's name)
 
         Args:
-            to_fp32: without mixed precision, too?
-        """
-        ...
-    def compile(self, **kwargs: Any) -> Self:
-        """Compile the model, in place, at its next call
-
-        Args:
-            kwargs: of `torch.compile`: `mode`, `dynamic`, `backend`, …
+            to_fp32: remove mixed precision too?
         """
         ...
     def _layer_info(self) -> tuple[Any, ...]:

@@ -1,57 +1,48 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
-"""One model, trained by several processes, each on its own part of the data"""
+"""DistributedTrainer and distrib_ctx: data-parallel training, each process on its own part of the data"""
 from ..callback import Callback
-from torch import nn
 from typing import Any
 
 __all__ = ['DistributedTrainer']
-def own_part(dl: Any, seed: int = 0) -> Any:
-    """A loader of this process's part of `dl`; `dl` itself if it gives that already; None if it can't be divided
+def _is_plain_sampler(s: Any) -> Any:
+    """Does `s` sample every item once, in order or shuffled?"""
+    ...
+def shard_loader(dl: Any, seed: int = 0) -> Any:
+    """Returns a loader of this process's part of `dl`; `dl` itself if it is sharded already; `None` if it cannot be
 
     Args:
         dl: a loader
-        seed: of the order in which it shuffles, the same in all processes
-    """
-    ...
-def sync_norms(model: nn.Module) -> dict[Any, Any]:
-    """Have batch norms average over all processes; returns the layers as they were, by name
-
-    Args:
-        model: its batch norms are replaced
-    """
-    ...
-def unsync_norms(model: nn.Module, old: dict[Any, Any]) -> None:
-    """Put the layers back, with the weights and averages that are there now
-
-    Args:
-        model: with synchronized batch norms
-        old: from `sync_norms`
+        seed: the seed for shuffling, the same in all processes
     """
     ...
 class DistributedTrainer(Callback):
-    """Trains with all processes of the group, each on its own part of the data (fastai's name)"""
-    kept: tuple[Any, ...]|None
+    """Trains one model with all processes of the group, each on its own part of the data (fastai's name)"""
+    replaced: tuple[Any, ...]|None
     norms: Any
-    made: tuple[Any, ...]|list[Any]
+    samplers: tuple[Any, ...]|list[Any]
     seed: Any
     sync_bn: bool
     shard: bool
     kwargs: Any
     def __init__(self, sync_bn: bool = False, shard: bool = True, **kwargs: Any) -> None:
-        """Trains with all processes of the group, each on its own part of the data (fastai's name)
+        """Trains one model with all processes of the group, each on its own part of the data (fastai's name)
 
         Args:
-            sync_bn: have batch norms average over all processes (not on the CPU)
-            shard: divide the data; False: each process has its own part already
-            kwargs: for `DistributedDataParallel`
+            sync_bn: average batch norms over all processes? (not on the CPU)
+            shard: divide the data? False: each process has its own part already
+            kwargs: passed on to `DistributedDataParallel`
         """
         ...
     def before_fit(self) -> None: ...
     def _shared_seed(self, device: Any) -> Any:
-        """Returns the seed of process 0, in every process"""
+        """The seed of process 0, in every process"""
         ...
-    def _divided(self, dls: Any) -> Any: ...
-    def _be_quiet(self) -> None: ...
+    def _silence(self) -> None:
+        """No rows and no progress bar; the end of the run sets `logger` and `run` back"""
+        ...
     def before_train(self) -> None: ...
     def before_validate(self) -> None: ...
     def cleanup(self) -> None: ...
+    def _shard(self, dls: Any) -> Any:
+        """A copy of `dls` with sharded loaders; those that cannot be divided stay whole, except for the training loader"""
+        ...
