@@ -18,7 +18,7 @@ from torch import nn
 import learnkit.losses as losses
 from ..base_loss import BaseLoss, loss_decodes
 from ..functions import unwrap_partial
-from .state import plain
+from .serialize import to_serializable
 from ..modules import get_model
 from ..process import rank_distrib
 from ..seed import get_random_states, set_random_states
@@ -101,11 +101,11 @@ def export(self:Learner,
     model,loss = get_model(self.model),self.loss_func
     vocab = getattr(self.dls, 'vocab', None)
     note = dict(version=_version, model=f'{type(model).__module__}.{type(model).__qualname__}', loss=describe_loss(loss), n_inp=getattr(self.dls, 'n_inp', None),
-                vocab=None if vocab is None else plain(list(vocab), 'vocab'), inputs=_inputs(self) if inputs is None else inputs, about=plain(about, 'about'))
+                vocab=None if vocab is None else to_serializable(list(vocab), 'vocab'), inputs=_inputs(self) if inputs is None else inputs, about=to_serializable(about, 'about'))
     try: text = json.dumps(note)
     except (TypeError, ValueError) as e: raise TypeError(f'the description of an exported Learner is text, and cannot hold this: {e}') from e
     own = describe_loss(loss) if isinstance(loss, nn.Module) else None
-    state = dict(format='learnkit.recovery.export', note=text, model=plain(model.state_dict(), 'model'), loss=dict(loss.state_dict()) if own and 'own' not in own else {})
+    state = dict(format='learnkit.recovery.export', note=text, model=to_serializable(model.state_dict(), 'model'), loss=dict(loss.state_dict()) if own and 'own' not in own else {})
     path = self.file_path(file)
     if rank_distrib()==0: _write_safe(state, path) if is_safetensors(path) else write_atomic(state, path)
     return path

@@ -26,7 +26,7 @@ def train(cfg, folder, workers):
     from torch import nn
     from torch.utils.data import DataLoader, Dataset
     from learnkit import all as lk
-    from learnkit.recovery.state import plain
+    from learnkit.recovery.serialize import to_serializable
     torch.set_num_threads(1)
 
     class Noisy(Dataset):
@@ -52,7 +52,7 @@ def train(cfg, folder, workers):
             case 'one_cycle': learn.fit_one_cycle(5, .02, resume='auto')
             case 'flat_cos':  learn.fit_flat_cos(5, .02, resume='auto')
     rec = learn.recorder
-    torch.save(plain(dict(model=learn.model.state_dict(), opt=learn.opt.state_dict(), history=[{k:v for k,v in r.items() if k!='time'} for r in rec.history],
+    torch.save(to_serializable(dict(model=learn.model.state_dict(), opt=learn.opt.state_dict(), history=[{k:v for k,v in r.items() if k!='time'} for r in rec.history],
                              losses=rec.smooth_loss.raw, lrs=rec.lrs, rng=lk.get_random_states(), cbs={cb.key:cb.state_dict() for cb in learn.cbs if cb.name not in ('recorder','checkpoint')})),
                folder/'end.part')
     os.replace(folder/'end.part', folder/'end.pt')

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest, torch
 
 from learnkit.all import Callback
-from learnkit.recovery.state import checkpoints, newest_checkpoint, read_checkpoint, write_checkpoint
+from learnkit.recovery.checkpoint_file import list_checkpoints, newest_checkpoint, read_checkpoint, write_checkpoint
 from test_resume import assert_same, end, equal, fit, learner
 
 pytestmark = pytest.mark.skipif(os.name!='posix', reason='calls of POSIX')
@@ -70,7 +70,7 @@ def prepared(learn, folder, again):
     learn.train_iter = 7 if again else 8
     return good
 
-def whole(learn): return [read_checkpoint(p) for p in checkpoints(learn.checkpoint.folder)]
+def whole(learn): return [read_checkpoint(p) for p in list_checkpoints(learn.checkpoint.folder)]
 
 @pytest.mark.parametrize('again', [False, True], ids=['new name', 'same name'])
 @pytest.mark.parametrize('fault', ['error', 'full', 'killed'])
@@ -135,7 +135,7 @@ def test_no_room_in_a_run(room, background, tmp_path):
     straight = fit(learner(tmp_path/'a'))
     assert equal(res['model'], straight.model.state_dict()) and res['said']>=8
     folder = tmp_path/'checkpoints'/'fit-1'
-    assert read_checkpoint(checkpoints(folder)[0])['train_iter']==21 and not list(folder.glob('.*'))
+    assert read_checkpoint(list_checkpoints(folder)[0])['train_iter']==21 and not list(folder.glob('.*'))
 
 # -- files that are damaged
 
@@ -151,11 +151,11 @@ def damaged(folder, name, data):
     with warnings.catch_warnings(record=True) as w:
         warnings.simplefilter('always')
         path = newest_checkpoint(folder)[0]
-    new,old = checkpoints(folder)[:2]
+    new,old = list_checkpoints(folder)[:2]
     assert path==old and any(name in str(o.message) for o in w), (name, len(data))
 
 def test_each_kind_of_damage_is_noticed(three, tmp_path):
-    new,old = checkpoints(three)[:2]
+    new,old = list_checkpoints(three)[:2]
     r = random.Random(0)
     for name in (new.name, new.with_suffix('.json').name):
         good = (three/name).read_bytes()
@@ -176,7 +176,7 @@ def note_differs(path, good):
     except ValueError: return True
 
 def test_a_file_that_is_gone(three, tmp_path):
-    new,old = checkpoints(three)[:2]
+    new,old = list_checkpoints(three)[:2]
     data = new.read_bytes()
     new.unlink()
     damaged(three, new.name, b'')
@@ -223,7 +223,7 @@ def test_what_a_callback_had_is_missed(tmp_path):
     learn = fit(learner(tmp_path))
     state = learn.run_state(3)
     for k in [k for k,cb in ((cb.key,cb) for cb in learn.cbs) if k in state['cbs']]:
-        with pytest.warns(UserWarning, match=f'no state for {k}, which starts anew'): learn.restore({**state, 'cbs':{n:s for n,s in state['cbs'].items() if n!=k}})
+        with pytest.warns(UserWarning, match=f'no state for {k}, which starts from the beginning'): learn.restore({**state, 'cbs':{n:s for n,s in state['cbs'].items() if n!=k}})
 
 # -- written while the training goes on
 
@@ -268,6 +268,6 @@ def test_killed_while_it_is_written_in_the_background(tmp_path):
     p = multiprocessing.get_context('fork').Process(target=run, args=(tmp_path/'b',))
     p.start(); p.join(60)
     folder = tmp_path/'b'/'checkpoints'/'fit-1'
-    assert p.exitcode==9 and [o.stem for o in checkpoints(folder)]==['step-00000002'] and list(folder.glob('.*.tmp'))
+    assert p.exitcode==9 and [o.stem for o in list_checkpoints(folder)]==['step-00000002'] and list(folder.glob('.*.tmp'))
     assert_same(end(fit(learner(tmp_path/'a'))), end(fit(learner(tmp_path/'b'))))
     assert not list(folder.glob('.*'))

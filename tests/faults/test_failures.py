@@ -19,7 +19,7 @@ from learnkit.control.early_stopping import TerminateOnNaNCallback
 from learnkit.recovery.replay_oom import ReplayOnOOM
 from learnkit.recovery.roll_back import RollBackOnNaN
 from learnkit.recovery.skip_nan import SkipNaN
-from learnkit.recovery.state import checkpoints, read_checkpoint
+from learnkit.recovery.checkpoint_file import list_checkpoints, read_checkpoint
 
 nan,inf = float('nan'),float('inf')
 BAD = 3,4,9   # which batches of an epoch are broken
@@ -227,7 +227,7 @@ def test_back_to_a_checkpoint(tmp_path):
     kept = []
     def look(self): kept.append({k:v.clone() for k,v in self.learn.model.state_dict().items()})
     with pytest.warns(UserWarning, match='back'): learn.fit(1, cbs=Callback(after_train=look))
-    good = next(p for p in checkpoints(tmp_path/'checkpoints'/'fit-1') if p.stem=='step-00000004')
+    good = next(p for p in list_checkpoints(tmp_path/'checkpoints'/'fit-1') if p.stem=='step-00000004')
     assert same(kept[0], read_checkpoint(good)['model'])   # that of 6 batches is broken
 
 def test_a_resumed_run_remembers(tmp_path):
@@ -336,7 +336,7 @@ def test_no_checkpoint_is_written_of_broken_weights(keep, where, tmp_path):
     def make(): return learner(data(), Poison(where, bad=(5,)), CheckpointCallback('1ba', keep=keep), path=tmp_path)
     learn = make()
     with pytest.warns(UserWarning, match='weights are nan or infinite'), pytest.raises(NonFiniteLoss) as e: learn.fit(1)
-    newest = checkpoints(tmp_path/'checkpoints'/'fit-1')
+    newest = list_checkpoints(tmp_path/'checkpoints'/'fit-1')
     assert len(newest)==keep and read_checkpoint(newest[0])['train_iter']==5 and newest[0].name in '\n'.join(e.value.__notes__)
     learn = make()
     learn.add_cb(SkipNaN())
@@ -348,7 +348,7 @@ def test_no_checkpoint_is_written_of_broken_weights(keep, where, tmp_path):
 def test_a_fit_that_was_ended_goes_on_from_good_weights(tmp_path):
     learn = learner(data(), Poison('loss', bad=(5,)), CheckpointCallback('2ba'), TerminateOnNaNCallback(), path=tmp_path)
     with pytest.warns(UserWarning, match='weights are nan or infinite'): learn.fit(1)
-    assert read_checkpoint(checkpoints(tmp_path/'checkpoints'/'fit-1')[0])['train_iter']==4
+    assert read_checkpoint(list_checkpoints(tmp_path/'checkpoints'/'fit-1')[0])['train_iter']==4
 
 def test_a_long_epoch_that_nobody_reads():
     "No bar, no checkpoint: it ends after 1024 batches all the same"
@@ -389,7 +389,7 @@ def test_a_mask_of_infinities_is_allowed(kind, tmp_path):
         if self.learn.iter==2: self.learn.loss = self.learn.loss*inf
     learn = masked(kind, CheckpointCallback('5ba'), Callback(after_loss=passes), path=tmp_path)
     with pytest.warns(UserWarning, match='no weight is') as w: learn.fit(1)
-    assert len(w)==1 and len(checkpoints(tmp_path/'checkpoints'/'fit-1'))==3
+    assert len(w)==1 and len(list_checkpoints(tmp_path/'checkpoints'/'fit-1'))==3
     with warnings.catch_warnings():
         warnings.simplefilter('error')
         masked(kind, RollBackOnNaN('5ba')).fit(1)
@@ -403,7 +403,7 @@ def test_back_to_a_checkpoint_with_a_mask(kind, tmp_path):
 
 def test_back_to_the_checkpoint_before_a_damaged_one(tmp_path):
     def damage(self):
-        if self.learn.iter==7: newest = checkpoints(tmp_path/'checkpoints'/'fit-1')[0]; newest.write_bytes(newest.read_bytes()[:-1])
+        if self.learn.iter==7: newest = list_checkpoints(tmp_path/'checkpoints'/'fit-1')[0]; newest.write_bytes(newest.read_bytes()[:-1])
     late = Callback(after_batch=damage)
     late.order = 101
     learn = learner(data(), Poison('loss', bad=(8,)), CheckpointCallback('2ba'), late, RollBackOnNaN('3ba', source='checkpoint'), path=tmp_path)
@@ -583,7 +583,7 @@ def test_a_worker_that_dies(how, error, tmp_path):
         return learn
     with pytest.raises(error) as e: make(25).fit(1)
     notes = '\n'.join(e.value.__notes__)
-    newest = checkpoints(tmp_path/'checkpoints'/'fit-1')[0]
+    newest = list_checkpoints(tmp_path/'checkpoints'/'fit-1')[0]
     assert 'epoch 0, batch ' in notes and newest.name in notes and "resume='auto'" in notes
     resumed = make(None)
     resumed.fit(1, resume='auto')
@@ -610,7 +610,7 @@ def test_a_callback_that_fails_leaves_the_checkpoint_usable(at, tmp_path):
         if self.learn.train_iter>=5: raise ValueError('a mistake')
     with pytest.raises(ValueError) as e: make().fit(2, cbs=Callback(**{at:fail}))
     folder = tmp_path/'checkpoints'/'fit-1'
-    assert checkpoints(folder)[0].name in '\n'.join(e.value.__notes__)
+    assert list_checkpoints(folder)[0].name in '\n'.join(e.value.__notes__)
     resumed = make()
     resumed.fit(2, resume='auto')
     straight = learner(data())

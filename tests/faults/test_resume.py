@@ -24,7 +24,8 @@ from learnkit.limit import ShortEpochCallback
 from learnkit.control.early_stopping import EarlyStoppingCallback, TerminateOnNaNCallback
 from learnkit.control.plateau import ReduceLROnPlateau
 from learnkit.control.save_model import SaveModelCallback
-from learnkit.recovery.state import checkpoint_info, checkpoints, newest_checkpoint, plain, read_checkpoint, write_checkpoint
+from learnkit.recovery.checkpoint_file import checkpoint_info, list_checkpoints, newest_checkpoint, read_checkpoint, write_checkpoint
+from learnkit.recovery.serialize import to_serializable
 
 torch.set_num_threads(1)
 N,BS,EPOCHS = 26,4,3   # 7 batches an epoch, the last one is short
@@ -232,7 +233,7 @@ def test_a_damaged_file_is_named_and_the_one_before_it_used(fault, tmp_path):
     straight = end(fit(learner(tmp_path/'a')))
     with pytest.raises(SystemError): fit(learner(tmp_path/'b'), cbs=Crash(12))
     folder = tmp_path/'b'/'checkpoints'/'fit-1'
-    new,old,*_ = checkpoints(folder)
+    new,old,*_ = list_checkpoints(folder)
     data,note = new.read_bytes(),new.with_suffix('.json')
     match fault:
         case 'truncated':    new.write_bytes(data[:-100])
@@ -268,7 +269,7 @@ def test_disk_full(tmp_path, monkeypatch):
         m.setattr(torch, 'save', full)
         learn = fit(learner(tmp_path/'b'))
     assert_same(straight, end(learn))
-    assert sum('No space left' in str(o.message) and 'Training goes on' in str(o.message) for o in w)==len(calls)-2>3
+    assert sum('No space left' in str(o.message) and 'Training continues' in str(o.message) for o in w)==len(calls)-2>3
     folder = learn.checkpoint.folder
     assert newest_checkpoint(folder)[1]['train_iter']==4 and not list(folder.glob('.*'))
     assert_same(straight, end(fit(learner(tmp_path/'b'))))
@@ -296,7 +297,7 @@ def test_background_is_a_snapshot(tmp_path):
 
 def test_keep_and_best(tmp_path):
     learn = fit(learner(tmp_path, keep=2, best='valid_loss', n_best=1), 6)
-    left = checkpoints(learn.checkpoint.folder)
+    left = list_checkpoints(learn.checkpoint.folder)
     infos = [checkpoint_info(p) for p in left]
     values = [i['value'] for i in infos if i.get('value') is not None]
     assert min(values)==min(learn.recorder.history['valid_loss']) and len(left)<=3
@@ -305,7 +306,7 @@ def test_keep_and_best(tmp_path):
 def test_only_data_is_read(tmp_path):
     "The file is loaded with `weights_only=True`, and holds no class of ours"
     learn = fit(learner(tmp_path))
-    for p in checkpoints(learn.checkpoint.folder): assert torch.load(p, weights_only=True)['version']==1
+    for p in list_checkpoints(learn.checkpoint.folder): assert torch.load(p, weights_only=True)['version']==1
 
 def test_a_newer_format_is_refused(tmp_path):
     learn = fit(learner(tmp_path))
@@ -321,21 +322,21 @@ def test_back_to_an_older_one(tmp_path):
     make = lambda **kwargs: learner(tmp_path, every='1ep', keep=2, **kwargs)
     first = fit(learner(tmp_path, every='1ep', keep=9), 5)
     folder,before = first.checkpoint.folder,end(first)
-    old = next(p for p in checkpoints(folder) if '-epoch-1' in p.stem)
+    old = next(p for p in list_checkpoints(folder) if '-epoch-1' in p.stem)
     names = sorted(p.name for p in folder.iterdir())
     learn = make()
     learn.opt_func,weights = Adam,{k:v.clone() for k,v in learn.model.state_dict().items()}
     with pytest.raises(ValueError, match=f'later checkpoints than {old.name}'): learn.fit(5, resume=old)
     assert sorted(p.name for p in folder.iterdir())==names and equal(weights, learn.model.state_dict())
     with pytest.raises(SystemError): make(overwrite=True).fit(5, cbs=Crash(3*PER+1), resume=old)
-    assert checkpoint_info(checkpoints(folder)[0])['train_iter']==3*PER
+    assert checkpoint_info(list_checkpoints(folder)[0])['train_iter']==3*PER
     assert_same(before, end(fit(make(), 5)))
 
 def test_epoch_10_comes_after_epoch_9(tmp_path):
     "Where no batch was trained in between"
     state = fit(learner(tmp_path), 1).run_state(1)
     for n in ('00000008-epoch-9', '00000008-epoch-10', '00000008', '99999999', '100000000'): write_checkpoint(state, tmp_path/f'step-{n}.pth')
-    assert [p.stem.removeprefix('step-') for p in checkpoints(tmp_path)]==['100000000', '99999999', '00000008-epoch-10', '00000008-epoch-9', '00000008']
+    assert [p.stem.removeprefix('step-') for p in list_checkpoints(tmp_path)]==['100000000', '99999999', '00000008-epoch-10', '00000008-epoch-9', '00000008']
 
 def test_other_metrics_in_training_are_said_to_be_other(tmp_path):
     with pytest.raises(SystemError): fit(learner(tmp_path), cbs=Crash(9))
@@ -349,7 +350,7 @@ def test_a_metric_more_or_less(tmp_path):
     for metrics in ([], [AvgMetric(nn.L1Loss(), 'l1'), AvgMetric(nn.MSELoss(), 'l2')]):
         learn = learner(tmp_path)
         learn.recorder.train_metrics,learn.metrics = False,metrics
-        for p in checkpoints(tmp_path/'checkpoints'/'fit-1'):   # as if there had been none in training
+        for p in list_checkpoints(tmp_path/'checkpoints'/'fit-1'):   # as if there had been none in training
             state = read_checkpoint(p)
             state['cbs']['recorder']['train'] = state['cbs']['recorder']['train'][:1]
             write_checkpoint(state, p)
@@ -382,7 +383,7 @@ def test_a_damaged_note_does_not_stop_a_run(tmp_path):
     class Damage(Callback):
         order = 20_000
         def after_epoch(self):
-            if self.epoch==0: checkpoints(self.learn.checkpoint.folder)[0].with_suffix('.json').write_text('{"sha')
+            if self.epoch==0: list_checkpoints(self.learn.checkpoint.folder)[0].with_suffix('.json').write_text('{"sha')
     with pytest.warns(UserWarning, match='not counted among the best'):
         learn = learner(tmp_path, best='valid_loss', every='1ep')
         fit(learn, cbs=Damage())
@@ -444,7 +445,7 @@ def test_interrupted_and_fitted_again(event, again, tmp_path):
     learn = make()
     with pytest.raises(KeyboardInterrupt): learn.fit(2, cbs=cbs)
     assert learn.mode is None and not torch.is_autocast_enabled('cpu') and torch.is_grad_enabled() and len(learn.cbs)==6
-    weights,opt,rng = {k:v.clone() for k,v in learn.model.state_dict().items()},plain(learn.opt.state_dict(), copy=True),get_random_states()
+    weights,opt,rng = {k:v.clone() for k,v in learn.model.state_dict().items()},to_serializable(learn.opt.state_dict(), copy=True),get_random_states()
     learn.fit_one_cycle(2)
     again_fitted = end(learn)
     fresh = make()

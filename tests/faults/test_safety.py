@@ -7,7 +7,8 @@ import pytest, torch
 from torch import nn
 
 from learnkit.all import Adam, DataLoaders, Learner, get_random_states
-from learnkit.recovery.state import plain, read_checkpoint
+from learnkit.recovery.checkpoint_file import read_checkpoint
+from learnkit.recovery.serialize import to_serializable
 from learnkit.recovery.export import load_learner
 from learnkit.weights import read_state
 
@@ -106,7 +107,7 @@ def everything(learn):
     "All of a Learner that a file could change"
     rng = repr([o.tolist() if torch.is_tensor(o) else o for o in get_random_states().values()])
     cbs = {cb.key:{k:v for k,v in cb.state_dict().items() if k!='elapsed'} for cb in learn.cbs}
-    return plain(dict(model=learn.model.state_dict(), opt=learn.opt.state_dict(), cbs=cbs, rng=rng, state=learn.state,
+    return to_serializable(dict(model=learn.model.state_dict(), opt=learn.opt.state_dict(), cbs=cbs, rng=rng, state=learn.state,
                       modes=[m.training for m in learn.model.modules()],
                       grads=[p.grad for p in learn.model.parameters()],
                       names=sorted(k for k in vars(learn) if not k.startswith('_')), train_iter=learn.train_iter),
@@ -142,9 +143,9 @@ def test_load_learner(name, tmp_path):
     data,words = hostile(good, tmp_path/'ran')[name]
     (tmp_path/'x.pth').write_bytes(data)
     model = net()
-    before = plain(model.state_dict(), copy=True)
+    before = to_serializable(model.state_dict(), copy=True)
     with pytest.raises(ValueError, match=words): load_learner(tmp_path/'x.pth', model)
-    assert same(before, plain(model.state_dict())) and not (tmp_path/'ran').exists()
+    assert same(before, to_serializable(model.state_dict())) and not (tmp_path/'ran').exists()
 
 # -- states that do not fit
 
@@ -212,7 +213,7 @@ def test_checkpoints_that_do_not_fit(key, tmp_path):
     if name=='model': state['grads'] = {}
     else: state['model'] = {k:torch.zeros_like(v) for k,v in learn.model.state_dict().items()}
     before = everything(learn)
-    with pytest.raises(ValueError): learn.restore(plain(state, copy=True))
+    with pytest.raises(ValueError): learn.restore(to_serializable(state, copy=True))
     assert same(before, everything(learn))
 
 @pytest.mark.parametrize('note', [b'', b'{', b'[]', b'3', b'{"sha256": 1}', b'{"sha256": 1, "size": "x"}', b'['*100_000,
@@ -237,9 +238,9 @@ def test_exports_that_do_not_fit(name, tmp_path):
     _exports[name](state)
     torch.save(state, tmp_path/'x.pth')
     model = net()
-    before = plain(model.state_dict(), copy=True)
+    before = to_serializable(model.state_dict(), copy=True)
     with pytest.raises(ValueError): load_learner(tmp_path/'x.pth', model)
-    assert same(before, plain(model.state_dict()))
+    assert same(before, to_serializable(model.state_dict()))
 
 @pytest.mark.parametrize('legacy', [False, True])
 def test_random_damage(legacy):

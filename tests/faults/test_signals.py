@@ -8,7 +8,7 @@ import pytest, torch
 from learnkit.all import Adam, Callback, CancelFit
 from learnkit.recovery.checkpoint import CheckpointCallback
 from learnkit.recovery.signals import StopOnSignal, as_signal, ending
-from learnkit.recovery.state import checkpoint_info, checkpoints
+from learnkit.recovery.checkpoint_file import checkpoint_info, list_checkpoints
 from toys import learner
 
 pytestmark = pytest.mark.skipif(os.name!='posix', reason='signals of POSIX')
@@ -23,7 +23,7 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, Dataset
 from learnkit.all import Adam, Callback, Learner, Recorder, TrainEvalCallback, get_random_states, set_seed
-from learnkit.recovery.state import plain
+from learnkit.recovery.serialize import to_serializable
 from learnkit.recovery.checkpoint import CheckpointCallback
 from learnkit.recovery.signals import StopOnSignal
 torch.set_num_threads(1)
@@ -57,7 +57,7 @@ learn.logger = lambda row: None
 try: learn.fit(3, resume='auto')
 finally:
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL and signal.getsignal(signal.SIGINT) is signal.default_int_handler
-torch.save(plain(dict(model=model.state_dict(), opt=learn.opt.state_dict(), rng=get_random_states(), losses=learn.recorder.smooth_loss.raw)), folder+'/end.pt')
+torch.save(to_serializable(dict(model=model.state_dict(), opt=learn.opt.state_dict(), rng=get_random_states(), losses=learn.recorder.smooth_loss.raw)), folder+'/end.pt')
 '''
 
 def start(folder, workers=0, event=None, batch=0, training=True, slow=False, new=False):
@@ -126,7 +126,7 @@ def straight(tmp_path_factory):
     return torch.load(folder/'end.pt', weights_only=True)
 
 def newest(folder):
-    info = checkpoint_info(checkpoints(folder/'checkpoints'/'fit-1')[0])
+    info = checkpoint_info(list_checkpoints(folder/'checkpoints'/'fit-1')[0])
     return info['epoch'],info['done']
 
 def goes_on(folder, straight, **kwargs):

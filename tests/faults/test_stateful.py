@@ -10,7 +10,7 @@ from learnkit.recovery.checkpoint import CheckpointCallback
 from learnkit.callback import Callback
 from learnkit.events import CancelBatch, CancelTrain
 from learnkit.limit import LimitBatches
-from learnkit.recovery.state import checkpoints, read_checkpoint, write_checkpoint
+from learnkit.recovery.checkpoint_file import list_checkpoints, read_checkpoint, write_checkpoint
 from learnkit.data import DataLoaders
 from learnkit.feed.seeded_loader import SeededLoader
 from learnkit.feed.stateful import is_stateful
@@ -200,7 +200,7 @@ def test_a_state_that_cannot_be_saved(tmp_path, capsys):
         warnings.simplefilter('ignore')
         whole,resumed = end(fit(make(tmp_path/'b'), 1)),end(stopped(lambda: make(tmp_path/'c'), Crash(3), n=1))
     assert_same(whole, resumed)
-    assert 'its first 3 batches are gone through again, untrained' in capsys.readouterr().out
+    assert 'its first 3 batches are read again, without training' in capsys.readouterr().out
 
 @pytest.mark.parametrize('kind', ['dataset','own'])
 def test_a_checkpoint_without_a_place(kind, straight, tmp_path, capsys):
@@ -208,16 +208,16 @@ def test_a_checkpoint_without_a_place(kind, straight, tmp_path, capsys):
     with pytest.raises(SystemError): fit(learner(tmp_path, DATA[kind]), cbs=Crash(3))
     learn = learner(tmp_path, DATA[kind])
     folder = tmp_path/'checkpoints'/'fit-1'
-    state = read_checkpoint(checkpoints(folder)[0]); del state['place']
-    write_checkpoint(state, checkpoints(folder)[0])
+    state = read_checkpoint(list_checkpoints(folder)[0]); del state['place']
+    write_checkpoint(state, list_checkpoints(folder)[0])
     Made.count.value = 0
     assert_same(straight(kind), end(fit(learn)))
-    assert 'its first 3 batches are gone through again' in capsys.readouterr().out and Made.count.value>=(3*N if kind=='dataset' else 3*PER)
+    assert 'its first 3 batches are read again' in capsys.readouterr().out and Made.count.value>=(3*N if kind=='dataset' else 3*PER)
 
 def test_only_data_is_in_the_file(tmp_path):
     for kind in ('dataset','own','torchdata'):
         learn = fit(learner(tmp_path/kind, DATA[kind]), 1)
-        places = [torch.load(p, weights_only=True)['place'] for p in checkpoints(learn.checkpoint.folder)]
+        places = [torch.load(p, weights_only=True)['place'] for p in list_checkpoints(learn.checkpoint.folder)]
         assert places and all(p['data'] for p in places)
 
 def test_it_is_a_snapshot(tmp_path):

@@ -443,7 +443,7 @@ def crashed(path, n, *cbs, epochs=2, **kw):
 def callback_state(tmp_path):
     learn = crashed(tmp_path, 4, Counts)
     assert learn.counts.n==6 and learn.train_iter==6
-    state = read_checkpoint(checkpoints(learn.checkpoint.folder)[0])
+    state = read_checkpoint(list_checkpoints(learn.checkpoint.folder)[0])
     assert state['cbs']['counts']=={'n':6} and state['train_iter']==6
     with pytest.warns(UserWarning, match='counts, which is not among the callbacks'): resumable(tmp_path).fit(3, resume='auto')
 
@@ -671,7 +671,7 @@ def save_and_load(tmp_path):
     with pytest.warns(UserWarning, match='no optimizer state'): a.load(io.BytesIO(a.file_path('plain').read_bytes()))
     with pytest.raises(ValueError, match='learn.load'): a.restore({'model':plain})
 
-def names(cb): return [p.stem for p in checkpoints(cb.folder)]
+def names(cb): return [p.stem for p in list_checkpoints(cb.folder)]
 
 @works('1B.63 checkpoints: every n epochs or batches, the newest, the best, at an exception, with results beside them',
        '1C.60 checkpoints at intervals, the newest are kept, and the best by a metric',
@@ -680,12 +680,12 @@ def checkpointing(tmp_path):
     learn = resumable(tmp_path/'a', every='2ba', keep=2)
     learn.fit(2)
     assert names(learn.checkpoint)[0].endswith('final') and [int(n[5:13]) for n in names(learn.checkpoint)]==[6,6]
-    assert torch.equal(read_checkpoint(checkpoints(learn.checkpoint.folder)[0])['model']['0.weight'], learn.model[0].weight)
+    assert torch.equal(read_checkpoint(list_checkpoints(learn.checkpoint.folder)[0])['model']['0.weight'], learn.model[0].weight)
     learn = resumable(tmp_path/'b', every='9ep', keep=1, best='valid_loss')
     learn.fit(3)
     losses = learn.recorder.history['valid_loss']
-    kept = {i.get('value') for p in checkpoints(learn.checkpoint.folder) if (i := checkpoint_info(p))}
-    assert min(losses) in kept and checkpoint_info(checkpoints(learn.checkpoint.folder)[-1])['results']['valid_loss'] in losses
+    kept = {i.get('value') for p in list_checkpoints(learn.checkpoint.folder) if (i := checkpoint_info(p))}
+    assert min(losses) in kept and checkpoint_info(list_checkpoints(learn.checkpoint.folder)[-1])['results']['valid_loss'] in losses
     learn = resumable(tmp_path/'c', Crash(2), every='9ep', on_exception=True)
     with pytest.raises(SystemError): learn.fit(1)
     assert [p.name.split('-')[0] for p in learn.checkpoint.folder.glob('*.pth')]==['exception']
@@ -694,12 +694,12 @@ def checkpointing(tmp_path):
 
 @works('1B.64 the k best are kept: the new one is written before the loser goes')
 def best_of_k(tmp_path, monkeypatch):
-    import learnkit.recovery.checkpoint as module
+    import learnkit.recovery.retention as module
     learn,n = resumable(tmp_path, every=None, keep=1, best=Monitor(lambda learn: [3,1,2,5][learn.epoch], 'min'), n_best=2),[]
     remove = module.remove_checkpoint
     monkeypatch.setattr(module, 'remove_checkpoint', lambda p: (n.append(len(names(learn.checkpoint))), remove(p)))
     learn.fit(4)
-    values = {checkpoint_info(p).get('value') for p in checkpoints(learn.checkpoint.folder)}
+    values = {checkpoint_info(p).get('value') for p in list_checkpoints(learn.checkpoint.folder)}
     assert values>={1.,2.} and 3. not in values and n and min(n)>2
 
 @works('1B.65 the best model is loaded at the end, and a resumed run knows which that was',
@@ -1082,7 +1082,7 @@ def replay():
 def whole_run(tmp_path):
     learn = resumable(tmp_path)
     learn.fit(1, resume='auto')   # there is nothing yet
-    path = checkpoints(learn.checkpoint.folder)[0]
+    path = list_checkpoints(learn.checkpoint.folder)[0]
     state = torch.load(path, weights_only=True)
     assert {'model','opt','grads','cbs','state','rng','epoch','done','train_iter','version'}<={*state} and 'recorder' in state['cbs']
     path.write_bytes(path.read_bytes()[:-1]+b'x')
