@@ -195,7 +195,7 @@ def test_a_state_that_cannot_be_saved(tmp_path, capsys):
         warnings.simplefilter('always')
         fit(make(tmp_path/'a'), 1)
     told = [str(o.message) for o in w if 'place.data.who' in str(o.message)]
-    assert len(told)==1 and 'is a Odd' in told[0] and 'will go through the first batches of its epoch again' in told[0]
+    assert len(told)==1 and 'is of type Odd' in told[0] and 'will read the first batches of its epoch again' in told[0]
     with warnings.catch_warnings():
         warnings.simplefilter('ignore')
         whole,resumed = end(fit(make(tmp_path/'b'), 1)),end(stopped(lambda: make(tmp_path/'c'), Crash(3), n=1))
