@@ -152,7 +152,11 @@ from .observe.top_losses import *
 from .observe.classification import *
 from .observe.mc_dropout import *
 from .observe.tta import *
-from .recovery.state import *
+from .recovery.serialize import *
+from .recovery.run_state import *
+from .recovery.checkpoint_file import *
+from .recovery.retention import *
+from .recovery.resume import *
 from .recovery.checkpoint import *
 from .recovery.skip_nan import *
 from .recovery.roll_back import *

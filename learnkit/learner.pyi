@@ -757,29 +757,29 @@ class Learner(Steps):
             about: what else to say: numbers, texts, lists and dicts of them
         """
         ...
-    def run_state(self, epoch: int, done: int = 0, copy: bool = False) -> dict[Any, Any]:
-        """All that this run needs to go on at a place
+    def run_state(self, epoch: int, done: int = 0, copy: bool = False) -> dict[str, Any]:
+        """Return everything that this run needs to resume; raises TypeError if a checkpoint cannot hold a part of it
 
         Args:
-            epoch: the epoch to go on with
+            epoch: the epoch to resume in
             done: how many of its batches are done
             copy: copy all tensors to the CPU
         """
         ...
+    def _check_run_state(self, state: Any) -> None:
+        """Check that `state` is from a run with this model and this kind of optimizer; raises ValueError if not"""
+        ...
+    def _try_callbacks(self, state: Any) -> None:
+        """Load the states of callbacks and random numbers on trial; raises ValueError if that fails, with the old ones back"""
+        ...
     def restore(self, state: dict[Any, Any]) -> None:
-        """Be where `state` says. Raises ValueError if it is not for this model and optimizer, and then changes nothing.
+        """Restore the state of a run; raises ValueError if it does not fit this Learner, and then changes nothing
 
         Args:
-            state: from `run_state`
+            state: what `run_state` returned
         """
         ...
     def _restore_cbs(self, states: Any) -> None: ...
-    def _check_run(self, state: Any) -> None:
-        """Raise ValueError if `state` is not one of a run with this model"""
-        ...
-    def _rehearse(self, state: Any) -> None:
-        """Would callbacks and generators take their states? Only they can tell; if not, they get their own back, before anything else has changed"""
-        ...
     def file_path(self, file: str|Path) -> Path:
         """Returns the path of a model file: in `path/model_dir`, ending in .pth unless it ends in .safetensors
 

@@ -20,7 +20,7 @@ from ..events import CancelBatch, CancelFit
 from ..finite import all_finite, has_nan, nan_flag, weights_finite
 from ..modules import get_model
 from ..optim.precision import MixedPrecision
-from .state import checkpoints, read_checkpoint
+from .checkpoint_file import list_checkpoints, read_checkpoint
 
 # %% ../../nbs/723_recovery.roll_back.ipynb #cfb7d701
 class RollBackOnNaN(Callback):
@@ -125,7 +125,7 @@ def _newest(self:RollBackOnNaN):
     self.saver._wait()
     trained = {n for n,p in get_model(self.learn.model).named_parameters() if p.requires_grad}
     def broken(n, t): return not all_finite([t]) if n in trained else has_nan(t)
-    for path in checkpoints(self.saver.folder):
+    for path in list_checkpoints(self.saver.folder):
         try: state = read_checkpoint(path)
         except (ValueError, OSError) as e: warn(f'{e}. The one before it is used.'); continue
         if not any(broken(n, t) for n,t in state['model'].items()): return state

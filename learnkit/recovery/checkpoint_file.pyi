@@ -1,0 +1,62 @@
+# Made by nbs/_stubs.py from the modules: `make lib` writes it again.
+"""Write, read, list and remove checkpoint files: complete or absent, with a checksum, read without running code"""
+from pathlib import Path
+from typing import Any
+
+__all__ = ['write_checkpoint', 'remove_checkpoint', 'checkpoint_info', 'read_checkpoint', 'list_checkpoints',
+           'newest_checkpoint']
+class _HashingFile:
+    """A file that computes its SHA-256 and its size while it is written"""
+    f: Any
+    sha: Any
+    size: int
+    def __init__(self, f: Any) -> None: ...
+    def flush(self) -> None: ...
+    def write(self, b: Any) -> Any: ...
+def _manifest(path: Any) -> Any: ...
+def _checksum(info: Any) -> Any: ...
+def write_checkpoint(state: dict[Any, Any], path: Path, **info: Any) -> Path:
+    """Write a checkpoint, and its manifest when it is on the disk; returns its path, a new one if `path` is taken
+
+    Args:
+        state: what `Learner.run_state` returned
+        path: the file, ending in .pth
+        info: what else the manifest contains; numbers and strings
+    """
+    ...
+def remove_checkpoint(path: Path) -> None:
+    """Delete a checkpoint: first the manifest, so that half a deletion does not look like a checkpoint
+
+    Args:
+        path: the checkpoint, ending in .pth
+    """
+    ...
+def checkpoint_info(path: Path) -> dict[str, Any]:
+    """Read the manifest of a checkpoint; raises ValueError if there is none, or it cannot be read
+
+    Args:
+        path: the checkpoint, ending in .pth
+    """
+    ...
+def read_checkpoint(path: Path) -> dict[str, Any]:
+    """Read the state in a checkpoint; raises ValueError if a byte of it is not what was written
+
+    Args:
+        path: the checkpoint, ending in .pth
+    """
+    ...
+def _age(path: Any) -> list[Any]: ...
+def list_checkpoints(folder: Path) -> list[Path]:
+    """Return the paths of the checkpoints in a folder, the newest first; what is in them is not checked
+
+    Args:
+        folder: where to look
+    """
+    ...
+def newest_checkpoint(folder: Path) -> tuple[Path, dict[Any, Any]]|tuple[None, None]:
+    """Return path and state of the newest checkpoint that can be read, None for both without one; warns of damaged ones
+
+    Args:
+        folder: where to look
+    """
+    ...

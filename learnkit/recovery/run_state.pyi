@@ -1,0 +1,13 @@
+# Made by nbs/_stubs.py from the modules: `make lib` writes it again.
+"""Collect everything that a run needs to resume, and restore it"""
+from typing import Any
+
+format_version: int
+_parts: dict[Any, Any]
+def check_parts(state: dict[Any, Any]) -> None:
+    """Check that `state` has all parts, each of the right type; raises ValueError if not
+
+    Args:
+        state: what should be a result of `run_state`
+    """
+    ...

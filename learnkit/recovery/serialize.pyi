@@ -1,0 +1,13 @@
+# Made by nbs/_stubs.py from the modules: `make lib` writes it again.
+"""Convert nested state to tensors, numbers, strings and containers, which `torch.load(weights_only=True)` can read"""
+from typing import Any
+
+def to_serializable(o: Any, at: str = '', copy: bool = False) -> Any:
+    """Return `o` as tensors, numbers, strings, lists, tuples and dicts; raises TypeError for anything else
+
+    Args:
+        o: nested containers of tensors, numbers and strings
+        at: the position of `o`, for the message of an error
+        copy: copy tensors to the CPU, so that training can continue and change them
+    """
+    ...
