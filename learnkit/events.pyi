@@ -119,10 +119,6 @@ class Events:
     """the cycle is over for all callbacks"""
     after_cancel_valid: str
     """another name of `after_cancel_validate`"""
-    before_sanity: str
-    """a few batches are about to be validated before anything is trained (`SanityCheck`)"""
-    after_sanity: str
-    """`results` holds the loss and the metrics of these"""
     nonfinite_loss: str
     """training losses are NaN or infinite; callbacks that hear this deal with them"""
     before_validate_all: str
@@ -133,6 +129,10 @@ class Events:
     """numbers were measured: `metrics` by name, at training batch `step`"""
     log_images: str
     """images to log: `images` by name, taken at training batch `step`"""
+    before_sanity: str
+    """a few batches are validated next, before training begins (`SanityCheck`)"""
+    after_sanity: str
+    """`results` holds their loss and metrics"""
     before_micro_batch: str
     """`xb` and `yb` are a part of the batch: the slice `items` (`MicroBatch`)"""
     after_micro_batch: str

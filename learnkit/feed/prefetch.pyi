@@ -1,97 +1,91 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
-"""The next batches are fetched and sent to the accelerator while it works on this one"""
-import torch
+"""Fetch the next batches, and copy them to the accelerator, while it computes the present one"""
 from collections.abc import Iterator
 from ..callback import Callback
+from .transfer import TransferStream
 from typing import Any
 
 __all__ = ['Prefetch']
-def leaves(b: Any) -> list[Any]:
-    """What is in the nested batch `b`, from left to right"""
-    ...
-def is_ordinary(b: Any) -> bool:
-    """Is `b` made of tuples, lists, dicts and dense tensors on the CPU, so that to move it is to move these tensors?"""
-    ...
-class Lane:
-    """Copies batches to an accelerator on a stream of its own"""
-    device: torch.device
-    streams: Any
-    stream: Any
-    def __init__(self, device: torch.device) -> None: ...
-    def send(self, b: Any) -> tuple[Any, ...]:
-        """Begin to copy `b`: the copy, and the event that it is complete
+def leaf_versions(b: Any) -> list[Any]:
+    """Returns the leaves of `b`, each with how often it was written to, to see later whether the batch was changed
 
-        Args:
-            b: a batch; see `is_ordinary`
-        """
-        ...
-    def _copy(self, o: Any) -> Any: ...
-    def receive(self, copy: Any, event: Any) -> Any:
-        """`copy`, for the stream that computes now: it waits for the event, and the memory is kept until it is done"""
-        ...
-def lane_to(device: torch.device|None) -> Lane|None:
-    """The lane to `device`, one for all who ask, as the allocator keeps memory for each stream; None if it has no streams"""
+    Args:
+        b: a batch
+    """
     ...
-def stamps(b: Any) -> list[Any]:
-    """What shows whether the batch `b` was changed: its leaves, and how often each was written to"""
+def same_versions(before: list[Any], after: list[Any]) -> bool:
+    """Returns whether both are of the same leaves, which were not written to in between
+
+    Args:
+        before: what `leaf_versions` returned,
+        after: and what it returned later
+    """
     ...
-def unchanged_since(before: list[Any], after: list[Any]) -> bool:
-    """Are these `stamps` of the same things?"""
-    ...
-class Source:
-    """Takes batches from an iterator, and sends copies of them on their way"""
+class BatchFetcher:
+    """Takes batches from an iterator, and begins to copy them to the accelerator"""
     it: Iterator[Any]
-    lane: Lane|None
-    over: bool
+    stream: TransferStream|None
+    ended: bool
     grad: Any
-    def __init__(self, it: Iterator[Any], lane: Lane|None) -> None: ...
-    def __call__(self) -> tuple[Any, ...]:
-        """The next batch, and what was sent: its stamps, the copy, the event; `exhausted` and None at the end"""
-        ...
-class Ahead:
-    """The batches of an iterator, of which a thread has fetched the next `n`"""
-    source: Source
-    n: int
-    due: Any
-    pool: Any
-    sent: Any
-    def __init__(self, it: Iterator[Any], n: int = 0, lane: Lane|None = None) -> None:
-        """The batches of an iterator, of which a thread has fetched the next `n`
+    def __init__(self, it: Iterator[Any], stream: TransferStream|None) -> None:
+        """Takes batches from an iterator, and begins to copy them to the accelerator
 
         Args:
             it: of batches
-            n: how many to be ahead; 0: no thread
-            lane: to send them on
+            stream: copies them; `None`: they are not copied
+        """
+        ...
+    def __call__(self) -> tuple[Any, ...]:
+        """Returns a batch, and its versions, stream, copy and event, or `None`; at the end `exhausted` and `None`"""
+        ...
+class PrefetchIterator:
+    """Iterates over the batches of `it`, while a thread fetches the next `n`"""
+    fetch: BatchFetcher
+    n: int
+    pending: Any
+    pool: Any
+    sent: Any
+    def __init__(self, it: Iterator[Any], n: int = 0, stream: TransferStream|None = None) -> None:
+        """Iterates over the batches of `it`, while a thread fetches the next `n`
+
+        Args:
+            it: of batches
+            n: how many batches to fetch ahead; 0: no thread
+            stream: copies them; `None`: they are not copied
         """
         ...
     def __iter__(self) -> Iterator[Any]: ...
     def __next__(self) -> Any: ...
     def _fill(self) -> None: ...
-    def arrived(self, b: Any) -> Any:
-        """Its copy on the device; `b` if there is none, or if `b` has been changed
+    def received(self, b: Any) -> Any:
+        """Returns the copy of `b` on the device; `b` itself if there is no copy, or if `b` was changed
 
         Args:
             b: the last batch, as it is now
         """
         ...
     def close(self) -> None:
-        """Drop what was fetched, and wait for the thread to end"""
+        """Drops the batches that were fetched, and waits for the thread to end"""
         ...
     __del__ = close
-_draw_first: tuple[Any, ...]
-def made_elsewhere(dl: Any) -> bool:
-    """Are the batches of `dl` made by workers, and is nothing drawn for them in this process once it has begun?"""
+_draw_at_start: tuple[Any, ...]
+def made_by_workers(dl: Any) -> bool:
+    """Returns whether workers make the batches of `dl`, and this process draws nothing for them after the beginning
+
+    Args:
+        dl: a loader
+    """
     ...
 class Prefetch(Callback):
-    """Fetches the next batches, and sends them to the accelerator, while it works on this one"""
-    n: int
+    """Fetches the next batches, and copies them to the accelerator, while it computes the present one"""
+    n: Any
     thread: bool|None
     def __init__(self, n: int = 2, thread: bool|None = None) -> None:
-        """Fetches the next batches, and sends them to the accelerator, while it works on this one
+        """Fetches the next batches, and copies them to the accelerator, while it computes the present one
 
         Args:
-            n: how many batches to be ahead
-            thread: fetch in a thread? True: also data that is made in this process, if it draws no random numbers; None: if workers make it
+            n: how many batches to fetch ahead
+            thread: use a thread? True: also if this process makes the data; None: only if workers do
         """
         ...
     def before_train(self) -> None: ...
@@ -101,5 +95,5 @@ class Prefetch(Callback):
     after_validate = after_train
     after_epoch = after_train
     cleanup = after_train
-    def _ahead(self, it: Any) -> Any: ...
-    def _how_many(self, dl: Any, it: Any) -> Any: ...
+    def _prefetched(self, it: Any) -> Any: ...
+    def _n_ahead(self, dl: Any, it: Any) -> Any: ...

@@ -37,8 +37,9 @@ class SeededLoader:
         self.dl,self.seed,self.epoch,self.start = dl,seed,0,0
         if not _is_indexed(dl): self.stateful,self.loader = find_stateful(dl); return
         self.draws = type(dl.dataset) is not TensorDataset   # tensors draw nothing: their indices can stay as they are
-        self.sampler = ReplaySampler(noop if not self.draws else self._key if dl.batch_sampler is None else self._keys)
-        by = dict(sampler=self.sampler, batch_size=None) if dl.batch_sampler is None else dict(batch_sampler=self.sampler)
+        whole = dl.batch_sampler is None                     # each key is a batch
+        self.sampler = ReplaySampler(noop if not self.draws else self._key if whole else self._keys)
+        by = dict(sampler=self.sampler, batch_size=None) if whole else dict(batch_sampler=self.sampler)
         self.loader = copy_loader(dl, dataset=SeededDataset(dl.dataset) if self.draws else dl.dataset,
                                   generator=torch.Generator(), **by)
 
@@ -82,6 +83,7 @@ def seek(self:SeededLoader,
     self.epoch,self.start,self.state = epoch,start,state
     return self
 
+# %% ../../nbs/340_feed.seeded_loader.ipynb #5e3a91c7
 @patch
 def _replayed(self:SeededLoader, seed):
     dl = self.dl
@@ -95,7 +97,8 @@ def _streamed(self:SeededLoader, seed):
     state,start,rng,self.state = self.state,self.start,RngStream(seed),None
     if self.stateful is None: return RngIterator(rng, self.loader, start)
     if state is not None: self._restore(state['data'])
-    self.restored = state is not None or (self.restored and not self.it.yielded)   # at its end, it may have to begin twice
+    # what was restored at its end may have to begin twice
+    self.restored = state is not None or (self.restored and not self.it.yielded)
     if state is None or not start: it = RngIterator(rng, self.loader, start, retry=self.restored)
     else:
         it = RngIterator(rng, () if state['ended'] else self.loader)   # to begin may draw, as it did then

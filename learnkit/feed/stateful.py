@@ -35,7 +35,7 @@ class EndTrackingDataset(IterableDataset):
 def find_stateful(
     dl:Any # a loader
 ) -> tuple[Any,Any]:
-    "Returns what knows the position in `dl`, the loader or a data set in this process, else `None`; and the loader to use"
+    "Returns what knows the position in `dl`, the loader, its data set or `None`; and the loader to iterate over"
     ds = getattr(dl, 'dataset', None)
     if is_stateful(dl): return dl,dl
     if not is_stateful(ds) or type(dl).__iter__ is not DataLoader.__iter__ or dl.num_workers: return None,dl

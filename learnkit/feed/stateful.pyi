@@ -24,7 +24,7 @@ class EndTrackingDataset(IterableDataset[Any]):
         ...
     def __iter__(self) -> Iterator[Any]: ...
 def find_stateful(dl: Any) -> tuple[Any, Any]:
-    """Returns what knows the position in `dl`, the loader or a data set in this process, else `None`; and the loader to use
+    """Returns what knows the position in `dl`, the loader, its data set or `None`; and the loader to iterate over
 
     Args:
         dl: a loader

@@ -10,7 +10,8 @@ from learnkit.callback import Callback
 from learnkit.events import CancelBatch, CancelFit, CancelValid
 from learnkit.control.every_callback import EveryCallback
 from learnkit.control.validate_every import ValidateEvery
-from learnkit.feed.limit import OverfitBatches, SanityCheck
+from learnkit.feed.overfit import OverfitBatches
+from learnkit.observe.sanity import SanityCheck
 from learnkit.limit import LimitBatches, n_batches
 from learnkit.run import null_logger
 from learnkit.control.save_model import SaveModelCallback

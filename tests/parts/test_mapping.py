@@ -13,7 +13,10 @@ from learnkit.callback import Callback
 from learnkit.events import CancelBatch, CancelEpoch, CancelTrain
 from learnkit.control.validate_every import ValidateEvery
 from learnkit.limit import LimitBatches
-from learnkit.feed.mapping import CheckEvents, ItemIndices, MapInputs, MapOutputs, MoveModules, renamed, says_indices
+from learnkit.feed.item_indices import ItemIndices, knows_indices
+from learnkit.feed.mapping import MapInputs, MapOutputs, rename_keys
+from learnkit.feed.move_modules import MoveModules
+from learnkit.observe.check_events import CheckEvents
 from learnkit.run import null_logger
 from learnkit.data import DataLoaders
 from learnkit.learner import Learner
@@ -27,7 +30,7 @@ quick = settings(max_examples=40, deadline=None)
 def test_renamed(d, names):
     "A bijection on the keys that loses no value, or an error"
     new = [names.get(k, k) for k in d]
-    try: res = renamed(d, names)
+    try: res = rename_keys(d, names)
     except KeyError: assert set(names)-set(d)
     except ValueError: assert len(set(new))<len(new)
     else:
@@ -165,7 +168,7 @@ def test_unknown_indices():
         with pytest.raises(ZeroDivisionError) as e: learn.fit(1, cbs=at('after_loss', throw(ZeroDivisionError())))
         assert not any('items' in n for n in e.value.__notes__)
     assert set(seen)=={None}
-    assert not says_indices(DataLoader(ds, 4, num_workers=2, in_order=False)) and says_indices(DataLoader(ds, 4, in_order=False))
+    assert not knows_indices(DataLoader(ds, 4, num_workers=2, in_order=False)) and knows_indices(DataLoader(ds, 4, in_order=False))
 
 def note(e): return next((n for n in getattr(e, '__notes__', ()) if 'items of the data set' in n), None)
 def named_items(e): return [int(i) for i in re.findall(r'\d+', note(e).split(':')[1])]
@@ -205,6 +208,16 @@ def test_no_items_where_there_is_no_batch(ev):
     with pytest.raises(ZeroDivisionError) as e: learn.fit(2)
     assert note(e.value) is None
 
+@pytest.mark.parametrize('workers', [0,2])
+def test_no_items_at_the_end_of_a_limited_phase(workers):
+    "… though workers were ahead of the limit"
+    seen = []
+    learn = fitted('shuffle', workers, [ItemIndices, LimitBatches(2, 1), at('after_exhaust', lambda cb: seen.append(cb.learn.indices))])
+    learn.fit(1)
+    assert seen==[None, None]
+    with pytest.raises(ZeroDivisionError) as e: learn.fit(1, cbs=at('after_exhaust', throw(ZeroDivisionError())))
+    assert note(e.value) is None
+
 @pytest.mark.parametrize('exc', [CancelBatch, CancelTrain, CancelEpoch])
 def test_cancels(exc):
     c = Compare()
@@ -222,7 +235,7 @@ def test_exceptions_leave_nothing(ev):
     on = [True]
     learn = fitted('shuffle', 0, [ItemIndices, c := Compare(), at(ev, throw(ZeroDivisionError()), lambda cb: on, order=120)])
     with pytest.raises(ZeroDivisionError): learn.fit(1)
-    assert learn.indices is None and learn.item_indices.latest is None and not learn.item_indices.outer
+    assert learn.indices is None and learn.item_indices.streams==[]
     on.clear(); c.n = 0
     learn.fit(1)
     assert c.n==12
@@ -230,7 +243,7 @@ def test_exceptions_leave_nothing(ev):
 def test_nothing_is_kept_alive():
     learn = fitted('persistent', 2, ItemIndices)
     learn.fit(1)
-    assert not learn.item_indices.kept and learn.item_indices.latest is None and learn.dls.train is learn.dls.loaders[0] and type(learn.dls.train) is DataLoader
+    assert learn.item_indices.copies=={} and learn.item_indices.streams==[] and learn.dls.train is learn.dls.loaders[0] and type(learn.dls.train) is DataLoader
 
 # ------------------------------------------------------------------------------------------------ a loop that forgets
 forgettable = 'before_pred after_pred before_loss after_loss'.split()

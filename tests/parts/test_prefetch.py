@@ -15,12 +15,14 @@ from learnkit.recovery.checkpoint import CheckpointCallback
 from learnkit.events import CancelBatch, CancelEpoch, CancelFit, CancelTrain, CancelValid
 from learnkit.control.validate_every import ValidateEvery
 from learnkit.limit import LimitBatches, ShortEpochCallback
-from learnkit.feed.mapping import ItemIndices
-from learnkit.feed.prefetch import Ahead, Lane, Prefetch, is_ordinary, lane_to, leaves, made_elsewhere
+from learnkit.feed.item_indices import ItemIndices
+from learnkit.feed.prefetch import Prefetch, PrefetchIterator, made_by_workers
+from learnkit.feed.transfer import TransferStream, is_plain_batch, transfer_stream
 from learnkit.progress import ProgressCallback
 from learnkit.run import null_logger
 from learnkit.data import DataLoaders
 from learnkit.learner import Learner
+from learnkit.nested import leaves
 from learnkit.feed.seeded_loader import SeededLoader
 from toys import at, throw, weights
 
@@ -108,18 +110,18 @@ def test_workers(cbs, persistent):
 
 def test_a_lazy_sampler_with_workers():
     dl = DataLoader(Quiet(), BS, sampler=Lazy(), num_workers=1)
-    assert not made_elsewhere(dl) and made_elsewhere(SeededLoader(dl, 0))
-    assert not made_elsewhere(DataLoader(Quiet(), batch_sampler=BatchSampler(Lazy(), 4, False), num_workers=1))
-    assert made_elsewhere(DataLoader(Quiet(), batch_sampler=BatchSampler(RandomSampler(range(N)), 4, False), num_workers=1))
-    assert made_elsewhere(DataLoader(Gen(), BS, num_workers=1)) and not made_elsewhere(SeededLoader(DataLoader(Gen(), BS, num_workers=1), 0))
-    assert not made_elsewhere(SeededLoader([1, 2], 0)) and not made_elsewhere(DataLoader(Quiet(), BS))
+    assert not made_by_workers(dl) and made_by_workers(SeededLoader(dl, 0))
+    assert not made_by_workers(DataLoader(Quiet(), batch_sampler=BatchSampler(Lazy(), 4, False), num_workers=1))
+    assert made_by_workers(DataLoader(Quiet(), batch_sampler=BatchSampler(RandomSampler(range(N)), 4, False), num_workers=1))
+    assert made_by_workers(DataLoader(Gen(), BS, num_workers=1)) and not made_by_workers(SeededLoader(DataLoader(Gen(), BS, num_workers=1), 0))
+    assert not made_by_workers(SeededLoader([1, 2], 0)) and not made_by_workers(DataLoader(Quiet(), BS))
 
 def test_a_loader_with_a_state_is_not_run_ahead_of():
     "Its state would be that of a batch which is not trained yet"
     class Stateful(DataLoader):
         def state_dict(self): return {}
         def load_state_dict(self, d): pass
-    assert not made_elsewhere(Stateful(Quiet(), BS, num_workers=1))
+    assert not made_by_workers(Stateful(Quiet(), BS, num_workers=1))
 
 # ------------------------------------------------------------------------------------------------ how far ahead
 @settings(max_examples=30, deadline=None)
@@ -128,11 +130,11 @@ def test_no_further_ahead_than_asked(n, size, data):
     made = []
     def numbers():
         for i in range(size): made.append(i); yield i
-    it = Ahead(numbers(), n)
+    it = PrefetchIterator(numbers(), n)
     stop = data.draw(st.integers(0, size))
     for i in range(stop):
         assert next(it)==i
-        for f in it.due: f.result()
+        for f in it.pending: f.result()
         assert len(made)==min(size, i+1+n)
     if stop==size: assert list(it)==[] and list(it)==[]
     it.close()
@@ -140,7 +142,7 @@ def test_no_further_ahead_than_asked(n, size, data):
 
 def test_the_first_batch_is_fetched_when_it_is_asked_for():
     made = []
-    it = Ahead((made.append(i) or i for i in range(3)), 2)
+    it = PrefetchIterator((made.append(i) or i for i in range(3)), 2)
     assert made==[] and not prefetching()
     assert next(it)==0 and list(it)==[1, 2]
     it.close()
@@ -152,7 +154,7 @@ def test_a_slow_loop_finds_its_batch_ready():
         yield 0
         ready.set()
         yield 1
-    it = Ahead(numbers(), 1)
+    it = PrefetchIterator(numbers(), 1)
     next(it)
     assert ready.wait(20)   # nobody has asked for it
     assert next(it)==1
@@ -237,7 +239,7 @@ def test_no_batch_is_kept():
     finally: gc.enable()
 
 def test_an_iterator_that_is_forgotten():
-    it = Ahead(iter(range(100)), 3)
+    it = PrefetchIterator(iter(range(100)), 3)
     next(it)
     del it
     assert not prefetching()
@@ -279,8 +281,8 @@ class Device:
     def __init__(self): self.told,self.pending,self.copies,self.on = [],[],[],threading.local()   # each thread has its current stream
     @property
     def now(self): return getattr(self.on, 'name', 'main')
-    def lane(self):
-        with mock.patch.object(torch, 'cuda', self): return Lane(torch.device('cuda', 0))
+    def new_stream(self):
+        with mock.patch.object(torch, 'cuda', self): return TransferStream(torch.device('cuda', 0))
     def Stream(self, device): return Stream(self, 'side')
     def current_stream(self, device): return Stream(self, self.now)
     def stream(self, s): return On(self)
@@ -307,12 +309,12 @@ class On:
 
 @pytest.fixture
 def device():
-    d = Device(); lane = d.lane()
-    with mock.patch.object(prefetch, 'lane_to', lambda device: lane), mock.patch.object(Lane, '_copy', lambda self,o: d.copy(o)): yield d
+    d = Device(); stream = d.new_stream()
+    with mock.patch.object(prefetch, 'transfer_stream', lambda device: stream), mock.patch.object(TransferStream, '_copy', lambda self,o: d.copy(o)): yield d
 
 @pytest.mark.parametrize('thread', [None, False])
 def test_copies_stand_in_for_batches(thread, device):
-    with mock.patch.object(prefetch, 'lane_to', lambda device: None): whole = run()
+    with mock.patch.object(prefetch, 'transfer_stream', lambda device: None): whole = run()
     kinds = dict(fetched=[], batch=[])
     note = lambda k: at('after_fetch' if k=='fetched' else 'before_batch', lambda cb: kinds[k].append({type(o) for o in (cb.learn.batch if k=='fetched' else (*cb.learn.xb, *cb.learn.yb))}))
     assert run(note('fetched'), note('batch'), Prefetch(2, thread))==whole
@@ -323,7 +325,7 @@ def test_copies_are_begun_ahead(device):
     "… by the thread, and their memory is used by the stream that computes"
     done = []
     def wait(cb):
-        for f in cb.learn.batches.it.due: f.result()
+        for f in cb.learn.batches.it.pending: f.result()
         done.append((len(device.copies), len(device.told)))
     data = lambda: DataLoader(Quiet(), BS)
     run(at('after_batch', wait), Prefetch(2, True), n=1, data=data, valid=lambda: [next(iter(data()))])
@@ -347,7 +349,7 @@ def test_nested_batches(kind, device):
     note = at('before_batch', lambda cb: seen.append((type(cb.learn.batch), [type(o) for o in leaves(cb.learn.batch)])))
     res = run(note, Prefetch(2, True), data=data, model=Any())
     assert all(t is (Copy if kind=='tensor' else type(data()[0])) and all(k in (Copy, str, int) for k in ks) and Copy in ks for t,ks in seen)
-    with mock.patch.object(prefetch, 'lane_to', lambda device: None): assert run(data=data, model=Any())[0]==res[0]
+    with mock.patch.object(prefetch, 'transfer_stream', lambda device: None): assert run(data=data, model=Any())[0]==res[0]
 
 class Odd:
     "Knows how to move"
@@ -358,9 +360,9 @@ class Odd:
                                  lambda: torch.nested.nested_tensor([torch.ones(2), torch.ones(3)], layout=torch.jagged)], ids=['own','packed','sparse','elsewhere','nested'])
 def test_what_is_not_ordinary_is_left_to_the_loop(odd, device):
     b = torch.ones(4, 4),odd()
-    assert not is_ordinary(b) and not is_ordinary(dict(x=[b])) and is_ordinary(b[:1])
-    it = Ahead(iter([b]), 0, prefetch.lane_to(None))
-    assert it.arrived(next(it)) is b and not device.copies
+    assert not is_plain_batch(b) and not is_plain_batch(dict(x=[b])) and is_plain_batch(b[:1])
+    it = PrefetchIterator(iter([b]), 0, prefetch.transfer_stream(None))
+    assert it.received(next(it)) is b and not device.copies
 
 CHANGES = dict(another=lambda l: setattr(l, 'batch', [o+1 for o in l.batch]), element=lambda l: l.batch.__setitem__(0, l.batch[0]*2), in_place=lambda l: l.batch[1].add_(1), longer=lambda l: l.batch.append(torch.ones(4, 1)))
 @pytest.mark.parametrize('thread', [True, False])
@@ -370,7 +372,7 @@ def test_changes_of_a_fetched_batch_are_not_lost(change, thread, device):
     def cb(): return at('after_fetch', lambda cb: CHANGES[change](cb.learn) if cb.learn.iter==1 else None)
     data = lambda: DataLoader(Quiet(), BS)
     kw = dict(data=data, n=1)
-    with mock.patch.object(prefetch, 'lane_to', lambda device: None):
+    with mock.patch.object(prefetch, 'transfer_stream', lambda device: None):
         try: whole = run(cb(), **kw)
         except Exception as e: whole = type(e)   # a batch that is longer has other inputs
     try: res = run(cb(), Prefetch(1, thread), **kw)
@@ -385,17 +387,17 @@ def test_a_cancelled_fetch_leaves_the_copy_alone(device):
 
 def test_inference_tensors(device):
     with torch.inference_mode(): b = torch.ones(4, 4),torch.ones(4, 1)
-    it = Ahead(iter([b]), 0, prefetch.lane_to(None))
-    assert all(isinstance(o, Copy) for o in it.arrived(next(it)))
+    it = PrefetchIterator(iter([b]), 0, prefetch.transfer_stream(None))
+    assert all(isinstance(o, Copy) for o in it.received(next(it)))
 
 def test_one_lane_for_each_device():
     class Module:
         def Stream(self, device): return object()
     with mock.patch.object(torch, 'cuda', Module()):
-        lanes = [lane_to(torch.device('cuda', i)) for i in (0, 1, 0)]
-    lane_to.cache_clear()
-    assert lanes[0] is lanes[2] is not lanes[1] and [l.device.index for l in lanes]==[0, 1, 0]
-    assert lane_to(None) is lane_to(torch.device('cpu')) is lane_to(torch.device('mps')) is None
+        streams = [transfer_stream(torch.device('cuda', i)) for i in (0, 1, 0)]
+    transfer_stream.cache_clear()
+    assert streams[0] is streams[2] is not streams[1] and [l.device.index for l in streams]==[0, 1, 0]
+    assert transfer_stream(None) is transfer_stream(torch.device('cpu')) is transfer_stream(torch.device('mps')) is None
 
 def test_pinned_once():
     "What the loader has pinned is not pinned again; all is copied without waiting"
@@ -405,8 +407,8 @@ def test_pinned_once():
         def is_pinned(self): return self.pinned
         def pin_memory(self): calls.append('pin'); return Host(True)
         def to(self, device, non_blocking): calls.append((str(device), non_blocking, self.pinned)); return self
-    lane = Device().lane()
-    with mock.patch.object(torch, 'Tensor', Host): lane._copy(Host(True)); lane._copy(Host(False)); assert lane._copy('text')=='text'
+    stream = Device().new_stream()
+    with mock.patch.object(torch, 'Tensor', Host): stream._copy(Host(True)); stream._copy(Host(False)); assert stream._copy('text')=='text'
     assert calls==[('cuda:0', True, True), 'pin', ('cuda:0', True, True)]
 
 # ------------------------------------------------------------------------------------------------ going on after a crash

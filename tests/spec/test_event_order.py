@@ -11,7 +11,7 @@ from learnkit.all import Callback, CheckpointCallback, MicroBatch, ProgressCallb
 from learnkit.control.cycle import CheckpointEvents, Cycles
 from learnkit.observe.evaluator import Evaluator
 from learnkit.control.batch_events import BatchEvents
-from learnkit.feed.limit import SanityCheck
+from learnkit.observe.sanity import SanityCheck
 from toys import batches, learner
 
 torch.set_num_threads(1)
