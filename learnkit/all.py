@@ -84,13 +84,16 @@ from .snapshot import *
 from .layer_info import *
 from .summary import *
 from .trial import *
-from .feed.limit import *
+from .feed.overfit import *
 from .feed.mapping import *
+from .feed.move_modules import *
 from .feed.rng_stream import *
 from .feed.seeded_dataset import *
 from .feed.sampler import *
 from .feed.stateful import *
 from .feed.seeded_loader import *
+from .feed.item_indices import *
+from .feed.transfer import *
 from .feed.prefetch import *
 from .optim.schedule import *
 from .optim.param_scheduler import *
@@ -127,6 +130,8 @@ from .control.cycle import *
 from .control.batch_events import *
 from .observe.evaluate import *
 from .observe.evaluator import *
+from .observe.sanity import *
+from .observe.check_events import *
 from .observe.hooks import *
 from .observe.hook_callback import *
 from .observe.activation_stats import *

@@ -90,11 +90,11 @@ from .weights import (
     read_state, write_safetensors as write_safetensors)
 from .layer_info import count_params as count_params, layer_info as layer_info, layers as layers
 from .trial import unchanged as unchanged
-from .feed.limit import OverfitBatches as OverfitBatches, SanityCheck as SanityCheck
-from .feed.mapping import (
-    CheckEvents as CheckEvents, ItemIndices as ItemIndices, MapInputs as MapInputs, MapOutputs as MapOutputs,
-    MoveModules as MoveModules, modules_in as modules_in)
+from .feed.overfit import OverfitBatches as OverfitBatches
+from .feed.mapping import MapInputs as MapInputs, MapOutputs as MapOutputs
+from .feed.move_modules import MoveModules as MoveModules, find_modules as find_modules
 from .feed.seeded_loader import SeededLoader as SeededLoader
+from .feed.item_indices import ItemIndices as ItemIndices
 from .feed.prefetch import Prefetch as Prefetch
 from .optim.schedule import (
     SchedCos as SchedCos, SchedExp as SchedExp, SchedLin as SchedLin, SchedNo as SchedNo, SchedPoly as SchedPoly,
@@ -139,6 +139,8 @@ from .control.handlers import (
 from .control.cycle import CheckpointEvents as CheckpointEvents, Cycles as Cycles
 from .control.batch_events import BatchEvents as BatchEvents
 from .observe.evaluator import Evaluator as Evaluator, EvaluatorColumn as EvaluatorColumn
+from .observe.sanity import SanityCheck as SanityCheck
+from .observe.check_events import CheckEvents as CheckEvents
 from .observe.hooks import Hook as Hook, Hooks as Hooks, hook_output as hook_output, hook_outputs as hook_outputs
 from .observe.hook_callback import HookCallback as HookCallback
 from .observe.activation_stats import ActivationStats as ActivationStats, activation_stats as activation_stats

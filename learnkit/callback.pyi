@@ -204,7 +204,7 @@ class Callback:
         ...
     @property
     def indices(self) -> list[Any]|None:
-        """The indices of the batch's items in the data set, with `ItemIndices`; None if they are not known"""
+        """The indices of the items of the batch in the data set, with `ItemIndices`; `None` if they are not known"""
         ...
     @property
     def is_update(self) -> bool:
@@ -454,12 +454,6 @@ class Callback:
     def after_cancel_valid(self, *args: Any, **kwargs: Any) -> Any:
         """Event: another name of `after_cancel_validate`"""
         ...
-    def before_sanity(self, *args: Any, **kwargs: Any) -> Any:
-        """Event: a few batches are about to be validated before anything is trained (`SanityCheck`)"""
-        ...
-    def after_sanity(self, *args: Any, **kwargs: Any) -> Any:
-        """Event: `results` holds the loss and the metrics of these"""
-        ...
     def nonfinite_loss(self, *args: Any, **kwargs: Any) -> Any:
         """Event: training losses are NaN or infinite; callbacks that hear this deal with them"""
         ...
@@ -474,6 +468,12 @@ class Callback:
         ...
     def log_images(self, *args: Any, **kwargs: Any) -> Any:
         """Event: images to log: `images` by name, taken at training batch `step`"""
+        ...
+    def before_sanity(self, *args: Any, **kwargs: Any) -> Any:
+        """Event: a few batches are validated next, before training begins (`SanityCheck`)"""
+        ...
+    def after_sanity(self, *args: Any, **kwargs: Any) -> Any:
+        """Event: `results` holds their loss and metrics"""
         ...
     def before_micro_batch(self, *args: Any, **kwargs: Any) -> Any:
         """Event: `xb` and `yb` are a part of the batch: the slice `items` (`MicroBatch`)"""

@@ -18,14 +18,17 @@ from .control.stopwatch import StopwatchCallback
 from .control.tracker import OnBetter, TrackerCallback
 from .control.validate_every import ValidateEvery
 from .data import DataLoaders
-from .feed.limit import OverfitBatches, SanityCheck
-from .feed.mapping import CheckEvents, ItemIndices, MapInputs, MapOutputs, MoveModules
+from .feed.item_indices import ItemIndices
+from .feed.mapping import MapInputs, MapOutputs
+from .feed.move_modules import MoveModules
+from .feed.overfit import OverfitBatches
 from .feed.prefetch import Prefetch
 from .gather_preds import FetchPredsCallback, GatherPredsCallback
 from .limit import LimitBatches, ShortEpochCallback
 from .modules import trainable_params
 from .nonfinite_check import NonFiniteCheck
 from .observe.activation_stats import ActivationStats
+from .observe.check_events import CheckEvents
 from .observe.csv_logger import CSVLogger
 from .observe.hook_callback import HookCallback
 from .observe.images import ImageLogger
@@ -36,6 +39,7 @@ from .observe.observer import LRMonitor, LossMonitor, Observer
 from .observe.optimizer_monitor import OptimizerMonitor
 from .observe.profile import Profile
 from .observe.profiler import ProfileCallback
+from .observe.sanity import SanityCheck
 from .observe.show_graph import ShowGraphCallback
 from .observe.speed import RuntimeEstimator, SpeedMonitor
 from .observe.system import MemoryMonitor, SystemMetrics
@@ -140,20 +144,16 @@ class Learner(Steps):
     """The `OnBetter`, if it is among the callbacks"""
     validate_every: ValidateEvery
     """The `ValidateEvery`, if it is among the callbacks"""
-    overfit_batches: OverfitBatches
-    """The `OverfitBatches`, if it is among the callbacks"""
-    sanity_check: SanityCheck
-    """The `SanityCheck`, if it is among the callbacks"""
+    item_indices: ItemIndices
+    """The `ItemIndices`, if it is among the callbacks"""
     map_inputs: MapInputs
     """The `MapInputs`, if it is among the callbacks"""
     map_outputs: MapOutputs
     """The `MapOutputs`, if it is among the callbacks"""
     move_modules: MoveModules
     """The `MoveModules`, if it is among the callbacks"""
-    item_indices: ItemIndices
-    """The `ItemIndices`, if it is among the callbacks"""
-    check_events: CheckEvents
-    """The `CheckEvents`, if it is among the callbacks"""
+    overfit_batches: OverfitBatches
+    """The `OverfitBatches`, if it is among the callbacks"""
     prefetch: Prefetch
     """The `Prefetch`, if it is among the callbacks"""
     gather_preds: GatherPredsCallback
@@ -166,6 +166,8 @@ class Learner(Steps):
     """The `ShortEpochCallback`, if it is among the callbacks"""
     activation_stats: ActivationStats
     """The `ActivationStats`, if it is among the callbacks"""
+    check_events: CheckEvents
+    """The `CheckEvents`, if it is among the callbacks"""
     csv_logger: CSVLogger
     """The `CSVLogger`, if it is among the callbacks"""
     hook: HookCallback
@@ -190,6 +192,8 @@ class Learner(Steps):
     """The `OptimizerMonitor`, if it is among the callbacks"""
     profiler: ProfileCallback
     """The `ProfileCallback`, if it is among the callbacks"""
+    sanity_check: SanityCheck
+    """The `SanityCheck`, if it is among the callbacks"""
     show_graph: ShowGraphCallback
     """The `ShowGraphCallback`, if it is among the callbacks"""
     speed_monitor: SpeedMonitor
@@ -364,13 +368,9 @@ class Learner(Steps):
             f: a function that `on` was given; None: all of them
         """
         ...
-    @contextmanager
-    def only_looked_at(self, dl: Any) -> Iterator[None]:
-        """What a run through `dl` inside of this block draws, counts, or leaves in the model's buffers is undone"""
-        ...
     @property
     def indices(self) -> list[Any]|None:
-        """The indices of the batch's items in the data set, with `ItemIndices`; None if they are not known"""
+        """The indices of the items of the batch in the data set, with `ItemIndices`; `None` if they are not known"""
         ...
     @contextmanager
     def no_logging(self) -> Iterator[Self]:
