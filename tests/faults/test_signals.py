@@ -7,7 +7,7 @@ import pytest, torch
 
 from learnkit.all import Adam, Callback, CancelFit
 from learnkit.recovery.checkpoint import CheckpointCallback
-from learnkit.recovery.signals import StopOnSignal, as_signal, ending
+from learnkit.recovery.signals import StopOnSignal, exit_exception, to_signal
 from learnkit.recovery.checkpoint_file import checkpoint_info, list_checkpoints
 from toys import learner
 
@@ -44,7 +44,7 @@ class Mark(Callback):
         if training not in (learn.training, None) or learn.epoch!=1 or (training is not None and learn.iter!=batch) or os.path.exists(folder+'/marked'): return
         open(folder+'/marked', 'w').close()
         end = time.monotonic() + 5
-        while not learn.stop_on_signal.heard and time.monotonic()<end: time.sleep(.01)
+        while not learn.stop_on_signal.received and time.monotonic()<end: time.sleep(.01)
         if os.path.exists(folder+'/twice'): open(folder+'/again', 'w').close(); time.sleep(5); print('not reached')
 if event: setattr(Mark, event, Mark.here)
 
@@ -214,7 +214,7 @@ def test_at_every_event(event, number, at_a_keyboard, tmp_path):
     straight.fit(2)
     assert same(resumed.model.state_dict(), straight.model.state_dict()) and same(resumed.opt.state_dict(), straight.opt.state_dict())
 
-def test_what_was_heard_is_forgotten(at_a_keyboard):
+def test_a_received_signal_is_forgotten(at_a_keyboard):
     "The next fit begins anew, even one that is cancelled before it does"
     learn = learner(n=4, cbs=[StopOnSignal('SIGINT')])
     with pytest.warns(UserWarning, match='nothing is saved'), pytest.raises(KeyboardInterrupt): learn.fit(2, cbs=send('after_pred', signal.SIGINT))
@@ -275,7 +275,7 @@ def test_bad_settings(bad, words):
     with pytest.raises(ValueError, match=words): StopOnSignal(bad)
 
 def test_statuses():
-    assert isinstance(ending(signal.SIGINT), KeyboardInterrupt) and ending(signal.SIGUSR1).code==128+signal.SIGUSR1 and as_signal(15) is signal.SIGTERM
+    assert isinstance(exit_exception(signal.SIGINT), KeyboardInterrupt) and exit_exception(signal.SIGUSR1).code==128+signal.SIGUSR1 and to_signal(15) is signal.SIGTERM
 
 def test_a_callback_may_replace_the_exception():
     def other(self): self.learn.exc = KeyError('another')
