@@ -174,7 +174,7 @@ from .recovery.replay_oom import ReplayOnOOM as ReplayOnOOM
 from .recovery.signals import StopOnSignal as StopOnSignal
 from .recovery.export import load_learner as load_learner, read_export as read_export
 from .recovery.torch_export import ExportAtEnd as ExportAtEnd, torch_export as torch_export
-from .recovery.close import ClosedLearner as ClosedLearner, close_all as close_all
+from .recovery.close import RefuseRuns as RefuseRuns, close_all as close_all
 from .speed.fused_step import CancelEager as CancelEager, FusedStep as FusedStep
 from .speed.memory_format import ChannelsLast as ChannelsLast, set_memory_format as set_memory_format
 from .speed.distributed import DistributedTrainer as DistributedTrainer

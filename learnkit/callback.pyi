@@ -212,7 +212,7 @@ class Callback:
         ...
     @property
     def closed(self) -> bool:
-        """Whether `close` was called; then no run begins any more"""
+        """Whether `close` was called; then the Learner refuses every run"""
         ...
     @property
     def dl(self) -> Any:
@@ -485,10 +485,10 @@ class Callback:
         """Event: the Recorder has read `losses`, of the training batches from number `start` on"""
         ...
     def before_close(self, *args: Any, **kwargs: Any) -> Any:
-        """Event: the Learner is closed: give back what you kept for longer than a run"""
+        """Event: the Learner is closed: release what you keep for longer than a run"""
         ...
     def after_close(self, *args: Any, **kwargs: Any) -> Any:
-        """Event: everyone has done so; the last event of all"""
+        """Event: every callback has handled `before_close`; the last event of all"""
         ...
 _flags: set[Any]
 _gates: set[Any]

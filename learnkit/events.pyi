@@ -140,9 +140,9 @@ class Events:
     after_read_losses: str
     """the Recorder has read `losses`, of the training batches from number `start` on"""
     before_close: str
-    """the Learner is closed: give back what you kept for longer than a run"""
+    """the Learner is closed: release what you keep for longer than a run"""
     after_close: str
-    """everyone has done so; the last event of all"""
+    """every callback has handled `before_close`; the last event of all"""
     docs: dict[Any, Any]
     depth: dict[Any, Any]
     also: dict[Any, Any]

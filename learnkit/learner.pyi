@@ -63,7 +63,7 @@ from .padding import DropPadding
 from .progress import ProgressCallback
 from .recorder import Recorder
 from .recovery.checkpoint import CheckpointCallback
-from .recovery.close import ClosedLearner
+from .recovery.close import RefuseRuns
 from .recovery.replay_oom import ReplayOnOOM
 from .recovery.roll_back import RollBackOnNaN
 from .recovery.signals import StopOnSignal
@@ -244,8 +244,8 @@ class Learner(Steps):
     """The `TorchScheduler`, if it is among the callbacks"""
     checkpoint: CheckpointCallback
     """The `CheckpointCallback`, if it is among the callbacks"""
-    closed_learner: ClosedLearner
-    """The `ClosedLearner`, if it is among the callbacks"""
+    refuse_runs: RefuseRuns
+    """The `RefuseRuns`, if it is among the callbacks"""
     replay_on_oom: ReplayOnOOM
     """The `ReplayOnOOM`, if it is among the callbacks"""
     roll_back_on_nan: RollBackOnNaN
@@ -740,13 +740,13 @@ class Learner(Steps):
         ...
     @property
     def closed(self) -> bool:
-        """Whether `close` was called; then no run begins any more"""
+        """Whether `close` was called; then the Learner refuses every run"""
         ...
     def close(self) -> None:
-        """Let the callbacks give back what they keep; no run can begin afterwards. A second call does nothing."""
+        """Let the callbacks release what they keep, and refuse further runs; raises RuntimeError in a run"""
         ...
     def close_at_exit(self) -> Self:
-        """Close this Learner when Python exits, if it is still there"""
+        """Close this Learner when Python exits, if it still exists; returns it"""
         ...
     def export(self, file: str|Path = 'export', inputs: Any = None, **about: Any) -> Path:
         """Write what is needed for predictions, without code: weights, and a description. `load_learner` reads it.

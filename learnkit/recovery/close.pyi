@@ -1,13 +1,13 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
-"""What lives longer than a run is given back when the Learner is closed"""
+"""Release what callbacks keep for longer than a run: connections, open files, worker processes"""
 from ..callback import Callback
 from typing import Any
 
-__all__ = ['ClosedLearner', 'close_all']
-class ClosedLearner(Callback):
-    """Refuses every run of a Learner that was closed"""
+__all__ = ['RefuseRuns', 'close_all']
+class RefuseRuns(Callback):
+    """Raises RuntimeError in every run of a Learner that was closed"""
     def before_fit(self) -> None: ...
-_open: Any
+_at_exit: Any
 def close_all() -> None:
-    """Close the Learners that are to be closed at exit"""
+    """Close the Learners of which `close_at_exit` was called; prints their errors"""
     ...

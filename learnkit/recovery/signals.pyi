@@ -1,32 +1,36 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
-"""A request to stop is answered between two batches, with a checkpoint"""
+"""On SIGTERM or SIGINT finish the batch, save a checkpoint, and end the process with the usual exit status"""
 import signal
 from ..callback import Callback
 from typing import Any
 
 __all__ = ['StopOnSignal']
-def ending(number: int) -> BaseException:
-    """The exception that ends a process as this signal would: `KeyboardInterrupt` for SIGINT, else `SystemExit` with the status 128 + `number`
+def exit_exception(number: int) -> BaseException:
+    """Return the exception that ends a process as this signal would: `KeyboardInterrupt` for SIGINT, else `SystemExit`
 
     Args:
-        number: of the signal
+        number: the number of a signal
     """
     ...
-def as_signal(s: Any) -> signal.Signals:
-    """A signal, given as such, as its number, or as its name"""
+def to_signal(s: Any) -> signal.Signals:
+    """Return the signal `s`; raises ValueError if there is no such signal
+
+    Args:
+        s: `signal.SIGTERM`, its number, or its name 'SIGTERM'
+    """
     ...
 class StopOnSignal(Callback):
-    """Ends the fit after the batch at hand when a signal asks for it, with a checkpoint if there is a `CheckpointCallback`"""
+    """Ends the fit after the current batch when a signal arrives, with a checkpoint if there is a `CheckpointCallback`"""
     signals: tuple[Any, ...]
-    heard: Any
+    received: Any
     fetching: Any
-    old: dict[Any, Any]
+    old_handlers: dict[Any, Any]
     pid: Any
     def __init__(self, signals: Any = ...) -> None:
-        """Ends the fit after the batch at hand when a signal asks for it, with a checkpoint if there is a `CheckpointCallback`
+        """Ends the fit after the current batch when a signal arrives, with a checkpoint if there is a `CheckpointCallback`
 
         Args:
-            signals: which, as `signal.SIGTERM` or 'SIGTERM'
+            signals: one or several, as `signal.SIGTERM` or 'SIGTERM'
         """
         ...
     def before_fit(self) -> None: ...
@@ -35,12 +39,12 @@ class StopOnSignal(Callback):
     def after_batch(self) -> None: ...
     def after_fit(self) -> None: ...
     def cleanup(self) -> None: ...
-    def _hear(self, number: Any, frame: Any) -> None: ...
-    def _put_back(self) -> None: ...
+    def _receive(self, number: Any, frame: Any) -> None: ...
+    def _restore_handlers(self) -> None: ...
     def _save(self, done: Any) -> Any:
-        """A checkpoint after so many batches of this epoch"""
+        """Save a checkpoint after `done` batches of this epoch"""
         ...
     def after_exception(self) -> None:
-        """The workers were ended together with this process: if the next batch had not come yet, none is lost"""
+        """If the workers were ended too while the loop waited for a batch, save a checkpoint: no batch is lost"""
         ...
-def _nothing(number: Any, frame: Any) -> None: ...
+def _ignore(number: Any, frame: Any) -> None: ...

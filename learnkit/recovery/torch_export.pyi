@@ -1,5 +1,5 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
-"""Exports the trained model at the end of the fit, with `torch.export` or a function of your own"""
+"""Export the trained model at the end of a fit, with `torch.export` or a function of your own"""
 import torch
 from collections.abc import Callable
 from ..callback import Callback
@@ -8,24 +8,24 @@ from typing import Any
 
 __all__ = ['torch_export', 'ExportAtEnd']
 def torch_export(model: torch.nn.Module, xb: tuple[Any, ...], path: str|Path) -> None:
-    """Write the model to a file with `torch.export`; load it with `torch.export.load(path).module()`
+    """Export a model to a file with `torch.export`; `torch.export.load(path).module()` loads it
 
     Args:
         model: the model, in evaluation mode
         xb: example inputs; the batch size may differ later, other dimensions may not
-        path: the file, by custom `.pt2`
+        path: the file; its name usually ends in `.pt2`
     """
     ...
 class ExportAtEnd(Callback):
-    """Exports the model at the end of the fit, by `torch.export` or a function (Composer's `ExportForInferenceCallback`)"""
+    """Exports the model at the end of a fit (Composer's `ExportForInferenceCallback`)"""
     fname: Path
     export: Any
     def __init__(self, fname: str|Path = 'model.pt2', export: Callable[..., Any]|None = None) -> None:
-        """Exports the model at the end of the fit, by `torch.export` or a function (Composer's `ExportForInferenceCallback`)
+        """Exports the model at the end of a fit (Composer's `ExportForInferenceCallback`)
 
         Args:
             fname: the file, relative to `learn.path`
-            export: export(model, xb, path) for another format; None: `torch_export`
+            export: `export(model, xb, path)` for another format; None: `torch_export`
         """
         ...
     def after_fit(self) -> None: ...
