@@ -20,9 +20,9 @@ def compile(self:Learner,
     **kwargs:Any # passed on to `torch.compile`: `mode`, `dynamic`, `backend`, …
 ) -> Learner:
     "Compile the model with `torch.compile`, in place and at its next call, and return the Learner"
-    import torch._dynamo
+    from torch._dynamo import config   # slow to import
     model = get_model(self.model)
     def call(*args, **kw): return model._call_impl(*args, **kw)
-    torch._dynamo.config.skip_nnmodule_hook_guards = False
+    config.skip_nnmodule_hook_guards = False
     model._compiled_call_impl = torch.compile(call, **kwargs)
     return self

@@ -6,7 +6,6 @@
 __all__ = ['CancelEager', 'FusedStep']
 
 # %% ../../nbs/815_speed.fused_step.ipynb #4ac9fd99
-from typing import Any
 from warnings import warn
 
 import torch

@@ -7,7 +7,6 @@ __all__ = []
 
 # %% ../../nbs/810_speed.step_compiler.ipynb #735fc4c9
 import sys
-from collections.abc import Callable
 from contextlib import AbstractContextManager
 from inspect import signature
 from typing import Any

@@ -6,8 +6,6 @@
 __all__ = []
 
 # %% ../../nbs/808_speed.step_inputs.ipynb #e39b8cf3
-from typing import Any
-
 import torch
 
 from ..learner import Learner
