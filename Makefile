@@ -7,17 +7,21 @@ READY := .venv/.ready
 PINS  := tests/constraints.txt
 PIP   := -m pip --disable-pip-version-check
 
-# Tests run beside each other, a process a core
-BESIDE := -n logical --maxprocesses 8 --dist worksteal
+# Tests run beside each other, a process a core. A dot is a test; in the end: which failed, and which ten took longest.
+TESTS := -m pytest tests -q -rfE --disable-warnings --durations=10 --durations-min=1 \
+  -n logical --maxprocesses 8 --dist worksteal
 
 help:  ## list these targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(READY)  ## train on handwritten digits, save, load in a fresh process, predict, draw
 	$(PY) nbs/examples/digits.py
 
-test: $(READY)  ## run every notebook, tests/, and the checks that code, notebooks and README agree
-	$(PY) -m pytest tests $(BESIDE)
+test: $(READY)  ## run every notebook and the tests, but not what is slow: 2 to 6 minutes on two cores
+	$(PY) $(TESTS) -m 'not slow'
+
+test-all: test  ## run `make test`, then the slow and exhaustive tests, as continuous integration does: 4 to 12 minutes
+	$(PY) $(TESTS) -m slow
 
 check: $(READY)  ## what to run before a commit, in half a minute: export, stubs, links, rules of the house, ruff
 	.venv/bin/ruff check -q
@@ -52,7 +56,7 @@ compat:  ## run the tests on fastcore 2 and fastprogress 1.0, or on what COMPAT=
 	@$(OTHER)/bin/python -c '' 2>/dev/null || { $(find_python); "$$py" -m venv --clear $(OTHER); }
 	@grep -vE '^(fastcore|fastprogress)==' $(PINS) > $(OTHER)/pins.txt
 	@$(OTHER)/bin/python $(PIP) install -q --use-pep517 -e '.[test]' $(COMPAT) -c $(OTHER)/pins.txt
-	LEARNKIT_COMPAT=1 $(OTHER)/bin/python -m pytest tests $(BESIDE)
+	LEARNKIT_COMPAT=1 $(OTHER)/bin/python $(TESTS)
 
 # Others' libraries come one by one, so that one which does not install here is left out. torchvision, which fastai brings
 # along but is not needed for this, may be built for another PyTorch: then it would only keep the others from starting.
@@ -92,4 +96,4 @@ find_python = py='$(PYTHON)'; [ -n "$$py" ] || py=$$(IFS=:; for d in $$PATH; do 
     echo "Install one (on Debian and Ubuntu: python3 and python3-venv), or say which: make PYTHON=/path/to/python3"; \
     exit 1; } >&2
 
-.PHONY: help demo test check lib run readme bench lock compat
+.PHONY: help demo test test-all check lib run readme bench lock compat

@@ -1,16 +1,37 @@
 "What every test starts from: the learnkit of this tree, one thread, one seed, and no window for pictures"
-import os, random, sys
+import os, random, signal, sys
 from pathlib import Path
 import numpy as np, pytest, torch
 
 here = Path(__file__).resolve().parent
 sys.path[:0] = [str(here.parent), *(str(p) for p in sorted(here.iterdir()) if p.is_dir() and p.name[0] not in '_.' and p.name!='bench')]
 os.environ.setdefault('MPLBACKEND', 'Agg')
+# A shell lets what it starts in the background ignore Ctrl-C, which some tests send
+if signal.getsignal(signal.SIGINT)==signal.SIG_IGN: signal.signal(signal.SIGINT, signal.default_int_handler)
 torch.set_num_threads(1)
+# PyTorch waits this long for each worker of a loader which the garbage collector frees with its cycle, and waits in vain:
+# the queue that should tell the worker to end is closed first. Five seconds a worker are a minute of these tests.
+torch.utils.data._utils.MP_STATUS_CHECK_INTERVAL = 1
 
 @pytest.fixture(autouse=True)
 def seed():
     "The same random numbers for each test, whichever ran before it"
     random.seed(42); np.random.seed(42); torch.manual_seed(42)
 
-def pytest_configure(config): config.addinivalue_line('markers', 'check: one of the fast checks of `make check`')
+# ------------------------------------------------------------- what `make test` leaves to `make test-all`, and says so
+MARKS = ['check: one of the fast checks of `make check`', 'slow: only `make test-all` runs it']
+
+def pytest_configure(config):
+    if config.pluginmanager.has_plugin('xdist'): config.pluginmanager.register(FromWorkers())
+    for m in MARKS: config.addinivalue_line('markers', m)
+
+left = {'tests': 0}   # how many were left out, as the processes that collect them say
+def pytest_deselected(items): left['tests'] += sum('slow' in item.keywords for item in items)
+def pytest_sessionfinish(session):
+    if hasattr(session.config, 'workeroutput'): session.config.workeroutput['left'] = left['tests']
+class FromWorkers:
+    def pytest_testnodedown(self, node): left['tests'] = getattr(node, 'workeroutput', {}).get('left', left['tests'])
+
+def pytest_terminal_summary(terminalreporter, config):
+    if config.option.markexpr=='not slow' and left['tests']:
+        terminalreporter.write_line(f"{left['tests']} slow tests were left out: `make test-all` runs them too")

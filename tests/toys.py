@@ -40,3 +40,8 @@ def throw(e):
     return f
 
 def weights(learn): return torch.cat([p.detach().flatten().clone() for p in learn.model.parameters()])
+
+def slow(*cases):
+    "Cases for `parametrize` that only `make test-all` runs; a tuple has a value for each parameter"
+    import pytest
+    return [pytest.param(*(c if isinstance(c, tuple) else (c,)), marks=pytest.mark.slow) for c in cases]

@@ -8,6 +8,7 @@ import pytest, torch
 from learnkit.all import Callback
 from learnkit.recovery.checkpoint_file import list_checkpoints, newest_checkpoint, read_checkpoint, write_checkpoint
 from test_resume import assert_same, end, equal, fit, learner
+from toys import slow
 
 pytestmark = pytest.mark.skipif(os.name!='posix', reason='calls of POSIX')
 torch.set_num_threads(1)
@@ -72,7 +73,7 @@ def prepared(learn, folder, again):
 
 def whole(learn): return [read_checkpoint(p) for p in list_checkpoints(learn.checkpoint.folder)]
 
-@pytest.mark.parametrize('again', [False, True], ids=['new name', 'same name'])
+@pytest.mark.parametrize('again', [*slow(False), True], ids=['new name', 'same name'])
 @pytest.mark.parametrize('fault', ['error', 'full', 'killed'])
 def test_at_each_call(fault, again, trained, tmp_path):
     "Open, write, flush, fsync, rename, fsync of the folder, unlink: whichever fails, there is a whole checkpoint, the old or the new one, and nothing half"

@@ -2,6 +2,7 @@
 import os, pytest
 from killed import compare
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name!='posix', reason='kills a process group')
 @pytest.mark.parametrize('seed', [1])
 def test_killed(seed):

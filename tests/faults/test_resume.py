@@ -26,6 +26,7 @@ from learnkit.control.plateau import ReduceLROnPlateau
 from learnkit.control.save_model import SaveModelCallback
 from learnkit.recovery.checkpoint_file import checkpoint_info, list_checkpoints, newest_checkpoint, read_checkpoint, write_checkpoint
 from learnkit.recovery.serialize import to_serializable
+from toys import slow
 
 torch.set_num_threads(1)
 N,BS,EPOCHS = 26,4,3   # 7 batches an epoch, the last one is short
@@ -90,7 +91,7 @@ def stopped(make, *crashes, n=EPOCHS):
         random.random(), torch.rand(3), np.random.rand()   # another process would have other numbers
     return fit(make(), n)
 
-@pytest.mark.parametrize('k', range(1, EPOCHS*PER+1))
+@pytest.mark.parametrize('k', [1, *slow(*range(2, PER)), PER, *slow(*range(PER+1, EPOCHS*PER)), EPOCHS*PER])
 def test_every_batch(k, tmp_path):
     straight = end(fit(learner(tmp_path/'a')))
     assert_same(straight, end(stopped(lambda: learner(tmp_path/'b'), Crash(k))))
@@ -117,7 +118,7 @@ def test_workers_and_how_they_live_do_not_matter(tmp_path):
         ends.append(end(fit(learner(tmp_path/str(i), every='1h', data=lambda: DataLoader(Noisy(), BS, shuffle=True, num_workers=workers, persistent_workers=stay, prefetch_factor=ahead)), 2)))
     for e in ends[1:]: assert_same(ends[0], e)
 
-@pytest.mark.parametrize('k', [1, 2, 4, 7])
+@pytest.mark.parametrize('k', [*slow(1), 2, *slow(4, 7)])
 def test_every_batch_of_an_accumulation(k, tmp_path):
     "With 10 items a step, and 4 a batch, most batches end with gradients that wait"
     cbs = [lambda: GradientAccumulation(10)]
@@ -163,14 +164,14 @@ _cbs = dict(stop=lambda: EarlyStoppingCallback('valid_loss', patience=1), platea
             short=lambda: ShortEpochCallback(.6), nan=TerminateOnNaNCallback, on=lambda: OnCallback(lambda learn: None, 'after_step', Filter(every=2)),
             interval=lambda: OnCallback(lambda learn: None, 'before_step', Filter(every='3ba')))
 @pytest.mark.parametrize('name', _cbs)
-@pytest.mark.parametrize('k', [4, 8, 13])
+@pytest.mark.parametrize('k', [*slow(4), 8, *slow(13)])
 def test_with_a_callback(name, k, tmp_path):
     cbs = [_cbs[name], lambda: Seen()]
     straight,resumed = end(fit(learner(tmp_path/'a', cbs))),end(stopped(lambda: learner(tmp_path/'b', cbs), Crash(k)))
     for o in (straight, resumed): o['cbs'].get('save_model', {}).pop('saved', None)   # their folders differ
     assert_same(straight, resumed)
 
-@pytest.mark.parametrize('k', [3, 7, 9, 16])
+@pytest.mark.parametrize('k', [*slow(3, 7), 9, *slow(16)])
 def test_with_all_of_them(k, tmp_path):
     cbs = [_cbs[n] for n in ('accumulate', 'ema', 'fp16', 'mixup', 'clip', 'stop', 'best', 'mid')]
     straight,resumed = end(fit(learner(tmp_path/'a', cbs, every='1ba'))),end(stopped(lambda: learner(tmp_path/'b', cbs, every='1ba'), Crash(k)))
@@ -195,7 +196,7 @@ _policies = dict(one_cycle=lambda l,cbs: l.fit_one_cycle(EPOCHS, .02, cbs=cbs, r
 def halves(m): return [list(m[:2].parameters()), list(m[2:].parameters())]
 
 @pytest.mark.parametrize('policy', _policies)
-@pytest.mark.parametrize('k', [2, 5, 7, 9, 13])
+@pytest.mark.parametrize('k', [*slow(2, 5, 7), 9, *slow(13)])
 def test_policies(policy, k, tmp_path):
     def make(path): learn = learner(path); learn.splitter = halves; return learn
     learn = make(tmp_path/'a')
@@ -456,6 +457,7 @@ def test_interrupted_and_fitted_again(event, again, tmp_path):
     fresh.fit_one_cycle(2)
     assert_same(end(fresh), again_fitted)
 
+@pytest.mark.slow
 def test_no_room_says_the_system(tmp_path):
     "PyTorch tells of a full disk as of an error of its own; we tell what the system said"
     script = f"""

@@ -11,6 +11,7 @@ from learnkit.recovery.checkpoint_file import read_checkpoint
 from learnkit.recovery.serialize import to_serializable
 from learnkit.recovery.export import load_learner
 from learnkit.weights import read_state
+from toys import slow
 
 root = Path(__file__).resolve().parents[2]
 
@@ -242,7 +243,7 @@ def test_exports_that_do_not_fit(name, tmp_path):
     with pytest.raises(ValueError): load_learner(tmp_path/'x.pth', model)
     assert same(before, to_serializable(model.state_dict()))
 
-@pytest.mark.parametrize('legacy', [False, True])
+@pytest.mark.parametrize('legacy', [*slow(False), True])
 def test_random_damage(legacy):
     "The pickle's bytes are changed at random, with correct checksums: it loads or raises a ValueError, nothing else"
     r = random.Random(0)
@@ -338,6 +339,7 @@ on = True
 eval('1')
 assert events, 'the hook hears nothing'
 '''
+@pytest.mark.slow
 def test_nothing_is_run_while_a_file_is_read():
     code = script.format(root=str(root), tests=str(root/'tests/faults'), toys=str(root/'tests'))
     p = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True)

@@ -9,7 +9,7 @@ from learnkit.all import Adam, Callback, CancelFit
 from learnkit.recovery.checkpoint import CheckpointCallback
 from learnkit.recovery.signals import StopOnSignal, exit_exception, to_signal
 from learnkit.recovery.checkpoint_file import checkpoint_info, list_checkpoints
-from toys import learner
+from toys import learner, slow
 
 pytestmark = pytest.mark.skipif(os.name!='posix', reason='signals of POSIX')
 here = Path(__file__).resolve().parents[1]
@@ -146,12 +146,13 @@ def test_stopped_and_gone_on(number, status, workers, event, batch, training, at
     assert newest(tmp_path)==at, err
     goes_on(tmp_path, straight, workers=2-workers)
 
+@pytest.mark.slow
 def test_a_python_of_its_own(straight, tmp_path):
     stop(tmp_path, signal.SIGTERM, 143, event='after_loss', batch=1, new=True)
     assert newest(tmp_path)==(1,2)
     goes_on(tmp_path, straight)
 
-@pytest.mark.parametrize('number,status', [(signal.SIGTERM, 143), (signal.SIGINT, -2)])
+@pytest.mark.parametrize('number,status', [(signal.SIGTERM, 143), *slow((signal.SIGINT, -2))])
 def test_a_signal_to_the_workers_too(number, status, straight, tmp_path):
     "As a scheduler does, which ends all processes of a job, and as the keyboard does"
     stop(tmp_path, number, status, group=True, workers=2, event='after_pred', batch=3)

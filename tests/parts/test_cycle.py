@@ -12,7 +12,7 @@ from learnkit.run import null_logger
 from learnkit.observe.evaluator import Evaluator
 from learnkit.control.tracker import TrackerCallback
 from learnkit.recovery.close import close_all
-from toys import at, batches, learner, throw, weights
+from toys import at, batches, learner, slow, throw, weights
 
 quick = settings(max_examples=30, deadline=None)
 
@@ -52,7 +52,7 @@ def test_samples_and_a_second_fit():
     assert log.seen==first==['<0',0,1,'0>','!','<1',2]
 
 @pytest.mark.parametrize('every', ['2ba', '2ep', '3ba'])
-@pytest.mark.parametrize('stop', [1, 3, 4, 6, 8])
+@pytest.mark.parametrize('stop', [1, *slow(3), 4, *slow(6, 8)])
 def test_resume(tmp_path, every, stop):
     "A cycle that has begun does not begin again in a resumed run"
     def make(): return learner(n=4, cbs=[log := Log(), Cycles(every), CheckpointCallback('1ba', folder=folder)], path=tmp_path),log

@@ -22,7 +22,7 @@ from learnkit.optim.policies import one_cycle
 from learnkit.data import DataLoaders
 from learnkit.learner import Learner
 from learnkit.optimizer import OptimWrapper
-from toys import at, throw
+from toys import at, slow, throw
 
 dynamo = pytest.importorskip('torch._dynamo')
 pytestmark = [pytest.mark.skipif(not hasattr(dynamo.config, 'trace_autograd_ops'), reason='this PyTorch compiles no backward pass'),
@@ -95,7 +95,7 @@ configs = {
     'AdamW, clipped, frozen':  (rich, partial(AdamW, eps=1e-6), dict(splitter=two, lr=.01, wd=.1), [partial(GradientClip, value=.01)], 'freeze'),
 }
 
-@pytest.mark.parametrize('name', configs)
+@pytest.mark.parametrize('name', [*configs][:1] + slow(*[*configs][1:]))
 def test_equals_eager(name):
     make,opt_func,kw,cbs,act = configs[name]
     def run(*more):
@@ -120,6 +120,7 @@ def test_equals_eager(name):
     assert torch.allclose(*(torch.stack(list(l.recorder.losses)) for l in (eager, fused)), rtol=1e-5)
     assert eager.recorder.lrs==fused.recorder.lrs and (eager.train_iter, eager.pct_train)==(fused.train_iter, fused.pct_train)==(24, 1.)
 
+@pytest.mark.slow
 def test_bfloat16():
     "The same types in the same places; sums of 16-bit numbers may be rounded elsewhere"
     def run(*cbs):
@@ -135,6 +136,7 @@ def test_bfloat16():
     off = [max((state(a)[k]-state(b)[k]).abs().max().item() for k in state(a)) for a,b in ((eager, fused), (eager, exact))]
     assert cb.n==14 and types=={torch.float32} and off[1]>1e-4 and off[0]<off[1]/4, off
 
+@pytest.mark.slow
 def test_equals_by_hand():
     "Would fail if the compiler lost the learning rate, which is what happens to `alpha`"
     learn,model = learner(lr=.01),net()
@@ -429,7 +431,7 @@ def test_weights_frozen_in_the_middle():
     b = run(cb)
     assert close(state(a), state(b)) and cb.n==7
 
-@pytest.mark.parametrize('opt_func', [SGD, Adam])
+@pytest.mark.parametrize('opt_func', [*slow(SGD), Adam])
 def test_resumed_run_is_the_same_to_the_bit(tmp_path, opt_func):
     def run(path, epochs=3, resume=None, die=None):
         torch.manual_seed(5)

@@ -12,6 +12,7 @@ from learnkit.all import (Callback, CancelBatch, CancelEpoch, CancelFit, CancelV
 from learnkit.buffer import TensorBuffer
 from learnkit.gather import NestedBuffer, count_items, item_positions
 from learnkit.memmap import create_memmap, open_memmap
+from toys import slow
 
 torch.set_num_threads(1)
 pytestmark = pytest.mark.filterwarnings('ignore')
@@ -321,7 +322,7 @@ print((kib('VmHWM') - start)/1024)
 """
 
 @pytest.mark.skipif(not Path('/proc/self/clear_refs').exists(), reason='peaks of memory are read as Linux shows them')
-@pytest.mark.parametrize('where', ['disk','memory'])
+@pytest.mark.parametrize('where', ['disk', *slow('memory')])
 def test_memory(tmp_path, where):
     "400 MB of predictions: on disk they need the memory of some batches; in memory their own size, once"
     res = subprocess.run([sys.executable, '-c', CHILD, tmp_path, where], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2])

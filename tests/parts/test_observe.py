@@ -25,7 +25,7 @@ from learnkit.learner import Learner
 from learnkit.metrics import mae
 from test_calls import Calls, Reads, fit as watched, N
 from test_time import Tick
-from toys import at, batches, learner, model, throw, weights
+from toys import at, batches, learner, model, slow, throw, weights
 
 quick = settings(max_examples=25, deadline=None)
 ALL = [LossMonitor, LRMonitor, OptimizerMonitor, SpeedMonitor, RuntimeEstimator, MemoryMonitor, SystemMetrics]
@@ -66,7 +66,7 @@ def test_an_event_that_is_not_fired_costs_nothing():
 
 EVENTS = [e for e in event if e.startswith(('before_','after_','cleanup')) and event.depth[e]<=3 and not any(w in e for w in ('cancel','create','evaluate','predict','checkpoint','_model','exception'))]
 @pytest.mark.parametrize('ev', EVENTS)
-@pytest.mark.parametrize('exc', [KeyboardInterrupt, CancelFit, CancelEpoch, CancelBatch])
+@pytest.mark.parametrize('exc', [KeyboardInterrupt, CancelBatch, *slow(CancelFit, CancelEpoch)])
 def test_an_exception_or_cancel_at_any_event(ev, exc, tmp_path):
     "The numbers so far are in the file, nothing stays open, and the next fit gives the same as the first"
     json_logger = JsonLogger()

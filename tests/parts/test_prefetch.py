@@ -24,7 +24,7 @@ from learnkit.data import DataLoaders
 from learnkit.learner import Learner
 from learnkit.nested import leaves
 from learnkit.feed.seeded_loader import SeededLoader
-from toys import at, throw, weights
+from toys import at, slow, throw, weights
 
 N,BS,PER = 22,4,6
 
@@ -98,7 +98,7 @@ class Lazy(Sampler):
     def __len__(self): return N
     def __iter__(self): return (int(torch.randint(N, ())) for _ in range(N))
 
-@pytest.mark.parametrize('persistent', [False, True])
+@pytest.mark.parametrize('persistent', [False, *slow(True)])
 @pytest.mark.parametrize('cbs', [(), (lambda: ValidateEvery('3ba'),)], ids=['','validate_every'])
 def test_workers(cbs, persistent):
     "A thread by itself; validation inside of training too"
@@ -216,7 +216,10 @@ def test_interrupted_while_it_waits():
     "Ctrl-C reaches the loop, which is waiting for the thread"
     def data():
         yield torch.ones(4, 4),torch.ones(4, 1)
-        time.sleep(.2)
+        for _ in range(3000):   # half a minute, for a slow machine
+            if learn.train_iter: break
+            time.sleep(.01)
+        time.sleep(.1)
         signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
         time.sleep(.1)
         yield torch.ones(4, 4),torch.ones(4, 1)
@@ -413,7 +416,7 @@ def test_pinned_once():
 
 # ------------------------------------------------------------------------------------------------ going on after a crash
 @pytest.mark.filterwarnings('ignore:Prefetch')
-@pytest.mark.parametrize('workers,ks', [(0, range(1, 2*PER+1)), (2, (2, 6, 9))])
+@pytest.mark.parametrize('workers,ks', [*slow((0, range(1, 2*PER+1))), (2, (2, 6, 9))])
 def test_resume(workers, ks, tmp_path, monkeypatch):
     "The place is that of the batch which was trained last, however many were fetched"
     monkeypatch.setattr('os.fsync', lambda fd: None)

@@ -12,7 +12,7 @@ from learnkit.control.cycle import CheckpointEvents, Cycles
 from learnkit.observe.evaluator import Evaluator
 from learnkit.control.batch_events import BatchEvents
 from learnkit.observe.sanity import SanityCheck
-from toys import batches, learner
+from toys import batches, learner, slow
 
 torch.set_num_threads(1)
 makers = dict(sanity=lambda: SanityCheck(1), cycles=lambda: Cycles('2ba'), parts=lambda: MicroBatch(n=2), inside=lambda: ValidateEvery('2ba'),
@@ -65,7 +65,7 @@ def oracle(names, n=2):
     if on('checkpoints'): yield from ['before_save_checkpoint', 'after_save_checkpoint']
     yield 'cleanup'
 
-@pytest.mark.parametrize('k', range(len(makers)+1))
+@pytest.mark.parametrize('k', [*range(3), *slow(*range(3, len(makers))), len(makers)])
 def test_each_subset(k, tmp_path_factory):
     "With any of them on, with all, and with none, where the loop is the core's own"
     for names in (s for s in subsets if len(s)==k):

@@ -95,6 +95,7 @@ def one_hash():
     with learn.no_bar(), learn.no_logging(): learn.fit_one_cycle(1)
     return digest(*model.state_dict().values(), torch.tensor(learn.recorder.smooth_loss.raw), torch.get_rng_state())
 
+@pytest.mark.slow
 def test_in_another_process(tmp_path):
     "Other hashes of strings, another folder, another time"
     code = script.format(path=[str(Path(__file__).parents[2]), str(Path(__file__).parent), str(Path(__file__).parents[1])])
@@ -108,6 +109,7 @@ def test_a_hundred_times(): assert len({one_hash() for _ in range(100)})==1
 def rss(): return int(Path('/proc/self/statm').read_text().split()[1])*os.sysconf('SC_PAGE_SIZE')
 
 @pytest.mark.skipif(not os.path.isdir('/proc/self/fd'), reason='counts in /proc')
+@pytest.mark.slow
 def test_two_hundred_fits_leave_nothing(tmp_path):
     "Learner, model, loaders, callbacks and batches are freed; files and threads are as many as before; memory does not grow"
     counts,refs = [],[]

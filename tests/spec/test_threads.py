@@ -21,7 +21,7 @@ from learnkit.data import DataLoaders
 from learnkit.learner import Learner
 from learnkit.losses import CrossEntropyLossFlat
 from learnkit.metrics import accuracy, mae
-from toys import Reg, SGD, at, learner, model, throw, weights
+from toys import Reg, SGD, at, learner, model, slow, throw, weights
 
 def limited(fs, seconds=30):
     "What the functions return, called at the same time, each in its own thread; the first exception"
@@ -228,7 +228,7 @@ def test_a_copy_within_a_fit():
     b = learner(); b.add_cb(at('after_epoch', lambda s: kept.append(copy.deepcopy(s.learn)), lambda s: s.epoch==0, order=60)); b.fit(2)
     b.validate(); limited([kept[-1].validate])
 
-@pytest.mark.parametrize('runs', [[], ['fit'], ['fit','validate','get_preds'], ['error'], ['with']], ids=str)
+@pytest.mark.parametrize('runs', [*slow([], ['fit']), ['fit','validate','get_preds'], ['error'], *slow(['with'])], ids=str)
 def test_learner_and_model_are_freed(runs, tmp_path):
     m = Reg()
     learn = learner(model=m, metrics=mae, path=tmp_path, cbs=[CSVLogger(), Counts(), FetchPredsCallback()])
@@ -244,6 +244,7 @@ def test_learner_and_model_are_freed(runs, tmp_path):
     gc.collect()
     assert [r() for r in refs]==[None]*5
 
+@pytest.mark.slow
 def test_nothing_grows():
     "Neither threads' locals, nor callbacks, nor hooks, nor tensors stay behind, run after run"
     learn = learner(metrics=mae)

@@ -1,9 +1,10 @@
 """Runs every notebook from top to bottom in a process of its own.
 
 What it runs and skips is what `nbdev_test` does, but it needs no nbdev, so it serves with every fastcore. To run one by
-hand: `python tests/structure/test_notebooks.py nbs/100_nested.ipynb`.
+hand: `python tests/structure/test_notebooks.py nbs/100_nested.ipynb`. The tests start one server, which has imported
+PyTorch and IPython, and fork it for each notebook: that saves a second a notebook. `learnkit` is imported anew in each.
 """
-import json, os, re, subprocess, sys, tempfile
+import atexit, gc, json, os, re, select, signal, subprocess, sys, threading, traceback
 from configparser import ConfigParser
 from pathlib import Path
 import pytest
@@ -17,7 +18,7 @@ def skipped(src, flags):
     return tags.get('eval', '').lower() == 'false' or flags & tags.keys() or 'nbdev_export'+'(' in src
 
 def run(path, flags):
-    "Run the code cells of the notebook at `path` in one namespace, up to the first that fails"
+    "Run the code cells of the notebook at `path` in one namespace, up to the first that fails; whether one failed"
     from IPython.core.interactiveshell import InteractiveShell
     from traitlets.config import Config
     shell = InteractiveShell.instance(config=Config(HistoryManager=dict(enabled=False)), colors='NoColor')
@@ -25,32 +26,85 @@ def run(path, flags):
     for i,c in enumerate(json.loads(path.read_text(encoding='utf-8'))['cells']):
         src = ''.join(c['source'])
         if c['cell_type'] != 'code' or skipped(src, flags): continue
-        if not shell.run_cell(src).success: return f"{path.name}: cell {i} ({c['id']}) failed"
+        if not shell.run_cell(src).success:
+            print(f"{path.name}: cell {i} ({c['id']}) failed", flush=True)
+            return True
+    return False
 
-def start(path):
-    "Run the notebook at `path` in a new process, which sees this tree first"
-    with tempfile.TemporaryDirectory() as tmp:
-        env = dict(os.environ, PYTHONPATH=os.pathsep.join(filter(None, [str(root), os.environ.get('PYTHONPATH')])),
-                   IPYTHONDIR=tmp, MPLBACKEND='Agg', OMP_NUM_THREADS='1', IN_TEST='1', PYTHONIOENCODING='utf-8')
-        return subprocess.run([sys.executable, __file__, path], env=env, timeout=600, encoding='utf-8',
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+def flags():
+    "The tags of cells that tests skip"
+    cp = ConfigParser(); cp.read(root/'settings.ini', encoding='utf-8')
+    return set(cp['DEFAULT']['tst_flags'].split())
+
+def end(status):
+    "Leave this process as at its end, but without the half second in which Python clears all its modules"
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    for f in sys.stdout,sys.stderr: f.flush()
+    os._exit(status)
+
+def serve():
+    "Run each notebook whose path is read, in a fork, with its output in the file named beside it; print exit statuses"
+    import torch.utils.data, IPython.core.interactiveshell, fastcore.test   # slow, and the same for all notebooks
+    gc.collect(); gc.freeze()
+    for line in sys.stdin:
+        path,log = json.loads(line)
+        if not (pid := os.fork()):
+            for fd,name,how in (0, os.devnull, os.O_RDONLY), (1, log, os.O_WRONLY): os.dup2(os.open(name, how), fd)
+            os.dup2(1, 2)
+            status = 1
+            try: status = int(run(Path(path), flags()))
+            except BaseException: traceback.print_exc()
+            end(status)
+        print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
+
+class Server:
+    "Runs notebooks in processes which see this tree first"
+    def __init__(self, tmp):
+        self.log,self.forks = tmp/'log.txt',sys.platform=='linux'   # elsewhere a fork may not use all libraries
+        self.env = dict(os.environ, PYTHONPATH=os.pathsep.join(filter(None, [str(root), os.environ.get('PYTHONPATH')])),
+                        IPYTHONDIR=str(tmp), MPLBACKEND='Agg', OMP_NUM_THREADS='1', IN_TEST='1', PYTHONIOENCODING='utf-8')
+        if self.forks: self.proc = self.popen('--serve', stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def popen(self, *args, **kw):
+        return subprocess.Popen([sys.executable, __file__, *args], env=self.env, start_new_session=True, **kw)
+
+    def __call__(self, path, timeout=600):
+        "Run the notebook at `path`: its exit status and its output"
+        self.log.write_bytes(b'')
+        if self.forks:
+            self.proc.stdin.write(json.dumps([str(path), str(self.log)]).encode() + b'\n'); self.proc.stdin.flush()
+            if not select.select([self.proc.stdout], [], [], timeout)[0]: self.close(); raise TimeoutError(path)
+            status = int(self.proc.stdout.readline())
+        else:
+            with open(self.log, 'wb') as f: status = self.popen(path, stdout=f, stderr=f).wait(timeout)
+        return status,self.log.read_text('utf-8', 'replace')
+
+    def close(self):
+        if not self.forks: return
+        os.killpg(self.proc.pid, signal.SIGKILL)
+        self.proc.communicate()
+
+@pytest.fixture(scope='module')
+def start(tmp_path_factory):
+    server = Server(tmp_path_factory.mktemp('notebooks'))
+    yield server
+    server.close()
 
 @pytest.mark.parametrize('path', nbs, ids=lambda p: p.relative_to(root/'nbs').as_posix())
-def test_notebook(path):
-    res = start(path)
-    assert res.returncode == 0, res.stdout[-6000:]
+def test_notebook(start, path):
+    status,output = start(path)
+    assert status == 0, output[-6000:]
 
-def test_a_failing_cell_is_seen(tmp_path):
+def test_a_failing_cell_is_seen(start, tmp_path):
     "Else the tests above prove nothing"
     cell = lambda s: dict(cell_type='code', id='x', metadata={}, outputs=[], execution_count=None, source=s)
     nb = tmp_path/'nb.ipynb'
     for bad,good in [('assert x == 2', 'assert x == 1'), ('1/0', '#| eval: false\n1/0'), ('x = (', '#| slow\n1/0')]:
         for src,ok in (bad, False), (good, True):
             nb.write_text(json.dumps(dict(cells=[cell('x = 1'), cell(src)], metadata={}, nbformat=4, nbformat_minor=5)))
-            res = start(nb)
-            assert (res.returncode == 0) == ok, (src, res.stdout)
-            if not ok: assert 'cell 1 (x) failed' in res.stdout
+            status,output = start(nb)
+            assert (status == 0) == ok, (src, output)
+            if not ok: assert 'cell 1 (x) failed' in output
 
-if __name__ == '__main__':
-    cp = ConfigParser(); cp.read(root/'settings.ini', encoding='utf-8')
-    sys.exit(run(Path(sys.argv[1]).resolve(), set(cp['DEFAULT']['tst_flags'].split())))
+if __name__ == '__main__': sys.exit(serve() if sys.argv[1]=='--serve' else run(Path(sys.argv[1]).resolve(), flags()))

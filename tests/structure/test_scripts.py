@@ -2,6 +2,7 @@
 import os, re, subprocess, sys, time
 from pathlib import Path
 import pytest, torch
+from toys import slow
 
 root = Path(__file__).resolve().parents[2]
 script = root/'nbs/examples/digits.py'
@@ -22,6 +23,7 @@ def copy(tmp_path):
 def control_characters(text): return sorted(set(re.findall(r'[\x00-\x09\x0b-\x1f\x7f-\x9f]', text)))
 
 # ------------------------------------------------------------------------------------------------- into a file
+@pytest.mark.slow
 def test_the_main_job(copy, tmp_path):
     "Trains, saves, loads in a fresh process, reads at least 98.5 % of the held-out digits, draws; the log is clean"
     log = tmp_path/'log.txt'
@@ -42,7 +44,7 @@ def test_the_main_job(copy, tmp_path):
     assert torch.load(files[0], weights_only=True)['model']['5.weight'].shape==(10,512)
     assert {f.name for f in tmp_path.iterdir()}=={'digits.py','log.txt','out'}, 'everything that it writes is in `out`'
 
-@pytest.mark.parametrize('name', ['sklearn','matplotlib'])
+@pytest.mark.parametrize('name', ['sklearn', *slow('matplotlib')])
 def test_what_is_missing_is_named(copy, tmp_path, name):
     (tmp_path/'without').mkdir()
     (tmp_path/'without'/f'{name}.py').write_text(f"raise ModuleNotFoundError('No module named {name}', name='{name}')")
@@ -104,7 +106,7 @@ def is_table(lines, n):
     starts = [m.start() for m in re.finditer(r'\S+', head)]
     return len(rows)==n and all([m.start() for m in re.finditer(r'\S+', r)]==starts for r in rows)
 
-@pytest.mark.parametrize('cols', [80, 40])
+@pytest.mark.parametrize('cols', [80, *slow(40)])
 def test_a_bar_and_a_table(copy, cols):
     "A live bar on one line, whatever the width, and nothing left of it in the end; the rows stand"
     term = Terminal([sys.executable, copy, 'train', '--epochs', '3'], cols=cols)
@@ -223,6 +225,7 @@ def test_scenes_on_a_terminal(tmp_path):
     assert drawn('alone', r'validate \|') and drawn('alone', r'predict \|')
     assert drawn('no_len', r'Epoch 1/2 train \[\d+/\? ')
 
+@pytest.mark.slow
 def test_scenes_into_a_file(tmp_path):
     (tmp_path/'scenes.py').write_text(SCENES.replace('ProgressCallback(every=.01)', 'ProgressCallback()'))
     res = subprocess.run([sys.executable, tmp_path/'scenes.py'], env=environ(), timeout=300, encoding='utf-8',
