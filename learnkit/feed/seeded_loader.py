@@ -29,7 +29,7 @@ def _is_indexed(dl):
 
 class SeededLoader:
     "The batches of `dl` in an order that depends on `seed` and the epoch alone, from any batch on"
-    sampler,stateful,state,it,restored = None,None,None,None,False
+    replay,stateful,data_state,it,restored = None,None,None,None,False
     def __init__(self,
         dl:Any,  # any iterable of batches
         seed:Any # for shuffling and augmentation: a number, or several in a tuple
@@ -37,9 +37,9 @@ class SeededLoader:
         self.dl,self.seed,self.epoch,self.start = dl,seed,0,0
         if not _is_indexed(dl): self.stateful,self.loader = find_stateful(dl); return
         self.draws = type(dl.dataset) is not TensorDataset   # tensors draw nothing: their indices can stay as they are
-        whole = dl.batch_sampler is None                     # each key is a batch
-        self.sampler = ReplaySampler(noop if not self.draws else self._key if whole else self._keys)
-        by = dict(sampler=self.sampler, batch_size=None) if whole else dict(batch_sampler=self.sampler)
+        unbatched = dl.batch_sampler is None                 # each key is a batch
+        self.replay = ReplaySampler(noop if not self.draws else self._key if unbatched else self._keys)
+        by = dict(sampler=self.replay, batch_size=None) if unbatched else dict(batch_sampler=self.replay)
         self.loader = copy_loader(dl, dataset=SeededDataset(dl.dataset) if self.draws else dl.dataset,
                                   generator=torch.Generator(), **by)
 
@@ -48,7 +48,7 @@ class SeededLoader:
 
     def __iter__(self) -> Iterator:
         seed = hash_seed(self.seed, self.epoch)
-        if self.sampler is not None: return self._replayed(seed)
+        if self.replay is not None: return self._replayed(seed)
         return iter(self.dl[self.start:]) if self.indexed else self._streamed(seed)
 
     def __len__(self) -> int: return len(self.dl)
@@ -60,17 +60,17 @@ class SeededLoader:
 @patch(as_prop=True)
 def indexed(self:SeededLoader) -> bool:
     "Whether a position is found by counting; if not, the data knows its position, or is iterated over again"
-    return self.sampler is not None or isinstance(self.dl, Sequence)
+    return self.replay is not None or isinstance(self.dl, Sequence)
 
 @patch(as_prop=True)
 def swaps_rng(self:SeededLoader) -> bool:
     "Whether the random number generators of this process are swapped while it makes a batch"
-    return not self.indexed or (self.sampler is not None and self.draws and not self.dl.num_workers)
+    return not self.indexed or (self.replay is not None and self.draws and not self.dl.num_workers)
 
 @patch(as_prop=True)
 def batch_indices(self:SeededLoader) -> Sequence|None:
     "The indices of each batch of the epoch, from `start` on; `None` where they are not known"
-    return None if self.sampler is None else self.sampler.recorded
+    return None if self.replay is None else self.replay.recorded
 
 # %% ../../nbs/340_feed.seeded_loader.ipynb #1a1d1193
 @patch
@@ -80,7 +80,7 @@ def seek(self:SeededLoader,
     state:dict|None=None  # what `position` returned there, if anything
 ) -> SeededLoader:
     "Moves to batch `start` of an epoch, and returns the loader itself"
-    self.epoch,self.start,self.state = epoch,start,state
+    self.epoch,self.start,self.data_state = epoch,start,state
     return self
 
 # %% ../../nbs/340_feed.seeded_loader.ipynb #5e3a91c7
@@ -88,13 +88,13 @@ def seek(self:SeededLoader,
 def _replayed(self:SeededLoader, seed):
     dl = self.dl
     sampler = dl.sampler if dl.batch_sampler is None else dl.batch_sampler
-    self.sampler.recorded = record_sampler(sampler, seed, self.epoch)[self.start:]
+    self.replay.recorded = record_sampler(sampler, seed, self.epoch)[self.start:]
     self.loader.generator.manual_seed(seed)
     return RngIterator(RngStream(seed), self.loader) if self.swaps_rng else iter(self.loader)
 
 @patch
 def _streamed(self:SeededLoader, seed):
-    state,start,rng,self.state = self.state,self.start,RngStream(seed),None
+    state,start,rng,self.data_state = self.data_state,self.start,RngStream(seed),None
     if self.stateful is None: return RngIterator(rng, self.loader, start)
     if state is not None: self._restore(state['data'])
     # what was restored at its end may have to begin twice

@@ -11,9 +11,9 @@ def _is_indexed(dl: Any) -> Any:
     ...
 class SeededLoader:
     """The batches of `dl` in an order that depends on `seed` and the epoch alone, from any batch on"""
-    sampler: ReplaySampler|None
+    replay: ReplaySampler|None
     stateful: Any
-    state: dict[Any, Any]|None
+    data_state: dict[Any, Any]|None
     it: Any
     restored: Any
     dl: Any

@@ -6,7 +6,7 @@ from hypothesis import given, settings, strategies as st
 from torch import nn
 from torch.nn import functional as F
 from torch.optim import SGD
-from torch.utils.data import BatchSampler, DataLoader, IterableDataset, RandomSampler, SequentialSampler, TensorDataset, WeightedRandomSampler
+from torch.utils.data import BatchSampler, DataLoader, IterableDataset, RandomSampler, Sampler, SequentialSampler, TensorDataset, WeightedRandomSampler
 import learnkit.predict
 from learnkit.recovery.checkpoint import CheckpointCallback
 from learnkit.callback import Callback
@@ -240,10 +240,27 @@ def test_exceptions_leave_nothing(ev):
     learn.fit(1)
     assert c.n==12
 
+@pytest.mark.parametrize('cbs', [[ItemIndices], [CheckpointCallback], [ItemIndices, CheckpointCallback]])
+def test_the_loader_keeps_its_attributes(cbs, tmp_path):
+    "… so callbacks that look at its sampler, as those for several processes do, find the user's"
+    seen = []
+    def look(cb): dl,own = cb.learn.dl,cb.learn.dls[0 if cb.learn.training else 1]; seen.append((dl.batch_size, dl.sampler is own.sampler, dl.batch_sampler is own.batch_sampler))
+    learn = fitted('shuffle', 0, [*cbs, at('before_batch', look)], path=tmp_path)
+    learn.fit(1)
+    assert set(seen)=={(4, True, True)}
+
+def test_a_sampler_without_a_length():
+    class Endless(Sampler):
+        def __iter__(self): return iter(range(N))
+    learn = fitted('shuffle', 0, [ItemIndices, LimitBatches(3, 1), c := Compare()])
+    learn.dls.loaders[0] = DataLoader(TensorDataset(X, X.sum(1, keepdim=True)), 4, sampler=Endless(), num_workers=1, persistent_workers=True)
+    learn.fit(2)
+    assert c.n==2*(3+1)
+
 def test_nothing_is_kept_alive():
     learn = fitted('persistent', 2, ItemIndices)
     learn.fit(1)
-    assert learn.item_indices.copies=={} and learn.item_indices.streams==[] and learn.dls.train is learn.dls.loaders[0] and type(learn.dls.train) is DataLoader
+    assert learn.item_indices.loaders=={} and learn.item_indices.streams==[] and learn.dls.train is learn.dls.loaders[0] and type(learn.dls.train) is DataLoader
 
 # ------------------------------------------------------------------------------------------------ a loop that forgets
 forgettable = 'before_pred after_pred before_loss after_loss'.split()
