@@ -94,7 +94,7 @@ from .feed.overfit import OverfitBatches as OverfitBatches
 from .feed.mapping import MapInputs as MapInputs, MapOutputs as MapOutputs
 from .feed.move_modules import MoveModules as MoveModules, find_modules as find_modules
 from .feed.seeded_loader import SeededLoader as SeededLoader
-from .feed.item_indices import ItemIndices as ItemIndices
+from .feed.item_indices import ItemIndices as ItemIndices, knows_indices as knows_indices
 from .feed.prefetch import Prefetch as Prefetch
 from .optim.schedule import (
     SchedCos as SchedCos, SchedExp as SchedExp, SchedLin as SchedLin, SchedNo as SchedNo, SchedPoly as SchedPoly,
