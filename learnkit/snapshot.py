@@ -7,7 +7,6 @@ __all__ = []
 
 # %% ../nbs/231_snapshot.ipynb #dfc3c332
 from collections.abc import Callable, Iterable
-from contextlib import ExitStack
 from copy import deepcopy
 from functools import partial
 from random import Random
@@ -27,9 +26,13 @@ class Snapshot:
     ): self.parts = parts
 
     def restore(self) -> None:
-        "Restore all parts, in reverse order; raises what a part raised, after the other parts are restored"
-        with ExitStack() as stack:
-            for p in self.parts: stack.callback(getattr(p, 'restore', p))
+        "Restore all parts, in reverse order; raises the first error when all are done, with further errors as notes"
+        errors = []
+        for p in reversed(self.parts):
+            try: getattr(p, 'restore', p)()
+            except BaseException as e: errors.append(e)
+        for e in errors[1:]: errors[0].add_note(f'another part could not be restored either: {e!r}')
+        if errors: raise errors[0]
 
     def __enter__(self) -> Self: return self
     def __exit__(self, *exc:Any) -> None: self.restore()

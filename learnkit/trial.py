@@ -6,7 +6,7 @@
 __all__ = ['unchanged']
 
 # %% ../nbs/240_trial.ipynb #dedc9102
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from typing import Any
@@ -68,7 +68,7 @@ def snapshot_optimizer(
 
 # %% ../nbs/240_trial.ipynb #d0577eed
 def snapshot_callbacks(
-    cbs:list # callbacks
+    cbs:Iterable # callbacks
 ) -> Snapshot:
     "Take a snapshot of what callbacks save in a checkpoint, to be restored once"
     states = [(cb, deepcopy(cb.state_dict())) for cb in cbs]

@@ -1,6 +1,6 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
 """`learn.unchanged()`: train for a trial, and leave the Learner exactly as it was"""
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from .learner import Learner
 from .snapshot import Snapshot
@@ -30,7 +30,7 @@ def snapshot_optimizer(opt: Any) -> Snapshot:
         opt: an optimizer or `OptimWrapper`; without effect for a class or function that makes one
     """
     ...
-def snapshot_callbacks(cbs: list[Any]) -> Snapshot:
+def snapshot_callbacks(cbs: Iterable[Any]) -> Snapshot:
     """Take a snapshot of what callbacks save in a checkpoint, to be restored once
 
     Args:

@@ -20,7 +20,7 @@ from ..snapshot import Snapshot, snapshot_buffers, snapshot_random
 class SkipNaN(Callback):
     "Leaves out a training batch whose loss or gradients are NaN or infinite"
     order,modes,run_valid,saves = MixedPrecision.order+.5,('fit','lr_find'),False,('n','row')
-    name,snapshot,buffers,last,ok = 'skip_nan',None,None,None,None
+    name,snapshot,buffers,last,ok = 'skip_nan',None,(),None,None
     def __init__(self,
         at_most:int|None=10, # this number of such batches in a row ends the fit; None: go on for ever
         wait:bool=True       # read the values, which waits for the device? False: the device sets gradients to zero
@@ -65,4 +65,4 @@ class SkipNaN(Callback):
 
     def nonfinite_loss(self) -> None:
         "Handle the event, so that it is no error: such batches are left out in `after_loss` and `before_step`"
-    def cleanup(self): self.snapshot = self.buffers = self.last = self.ok = None
+    def cleanup(self): self.snapshot,self.buffers,self.last,self.ok = None,(),None,None

@@ -9,7 +9,7 @@ class SkipNaN(Callback):
     """Leaves out a training batch whose loss or gradients are NaN or infinite"""
     name: str
     snapshot: Snapshot|None
-    buffers: list[Any]|None
+    buffers: tuple[Any, ...]|list[Any]
     last: Any
     ok: Any
     at_most: Any

@@ -173,7 +173,7 @@ def test_skip_leaves_nothing_behind(at):
     def fail(self): raise KeyError('x')
     learn = learner(data(), SkipNaN())
     with pytest.raises(KeyError): learn.fit(1, cbs=Callback(**{at:fail}))
-    assert learn.skip_nan.snapshot is None and learn.skip_nan.buffers is None and learn.skip_nan.last is None
+    assert learn.skip_nan.snapshot is None and not learn.skip_nan.buffers and learn.skip_nan.last is None
 
 # -- back to the last good weights
 

@@ -1,0 +1,133 @@
+"""Snapshots: what was noted is there again, whatever was done in between, as often as it is asked for"""
+import random
+from copy import deepcopy
+
+import numpy as np, pytest, torch
+from torch import nn
+from torch.utils.data import BatchSampler, DataLoader, RandomSampler, TensorDataset
+
+from learnkit.seed import get_random_states
+from learnkit.snapshot import (Snapshot, snapshot_attributes, snapshot_buffers, snapshot_forward, snapshot_generator, snapshot_generators,
+                               snapshot_grads, snapshot_loader, snapshot_modes, snapshot_random, snapshot_tensors)
+from learnkit.trial import snapshot_model, snapshot_optimizer
+
+GENERATORS = dict(torch=lambda: torch.Generator().manual_seed(3), python=lambda: random.Random(3), numpy=lambda: np.random.default_rng(3))
+def draw(g): return torch.rand(1, generator=g).item() if isinstance(g, torch.Generator) else g.random()
+
+@pytest.mark.parametrize('kind', GENERATORS)
+def test_generators(kind):
+    "Also one that is replaced, and more than once"
+    class Owner: pass
+    o,make = Owner(),GENERATORS[kind]
+    o.rng = g = make()
+    draw(g)
+    snapshot,expected = snapshot_generators(o),None
+    for _ in range(3):
+        got = [draw(g), draw(g)]
+        o.rng = make()
+        snapshot.restore()
+        assert o.rng is g and (expected is None or got==expected)
+        expected = got
+    with snapshot_generator(g): again = draw(g)
+    assert again==expected[0]==draw(g)
+
+@pytest.mark.parametrize('o', [None, 3, [1], (i for i in range(3)), object(), type, np.arange(3)])
+def test_what_has_no_generator(o):
+    with snapshot_generators(o), snapshot_loader(o), snapshot_generator(o): pass
+
+class Proxy:
+    "A loader around another one, as those of `learnkit.feed` are"
+    def __init__(self, dl): self.dl = dl
+    def __iter__(self): return iter(self.dl)
+    def __getattr__(self, k):
+        if k=='dl': raise AttributeError(k)
+        return getattr(self.dl, k)
+
+def loaders():
+    x = torch.arange(12.)
+    ds = TensorDataset(x)
+    def g(): return torch.Generator().manual_seed(1)
+    yield DataLoader(ds, 4, shuffle=True, generator=g())
+    yield DataLoader(ds, 4, sampler=RandomSampler(ds, generator=g()))
+    yield DataLoader(ds, batch_sampler=BatchSampler(RandomSampler(ds, generator=g()), 4, False))
+    yield DataLoader(ds, 4, generator=g())
+
+@pytest.mark.parametrize('wrap', [lambda dl: dl, Proxy])
+@pytest.mark.parametrize('i', range(4))
+def test_loaders(i, wrap):
+    dl = wrap([*loaders()][i])
+    states = [o.get_state() for o in [getattr(dl, 'generator', None)] if o is not None]
+    rng = get_random_states()
+    with snapshot_loader(dl), snapshot_random(): first = [b for b, in dl]
+    assert torch.equal(torch.get_rng_state(), rng['torch_state'])
+    assert states==[] or torch.equal(dl.generator.get_state(), states[0])
+    assert all(torch.equal(a, b) for a,(b,) in zip(first, dl, strict=True))
+
+def test_tensors():
+    "The same objects with the same values; what is no tensor is put back too, and a lazy one is left alone"
+    t,lazy = torch.ones(2, requires_grad=True),nn.UninitializedBuffer()
+    d = dict(t=t, none=None, n=3, lazy=lazy)
+    with snapshot_tensors(d):
+        t.data.zero_()
+        d.update(t=torch.zeros(1), none=torch.ones(1), n=4)
+    assert d['t'] is t and t.tolist()==[1,1] and t.requires_grad and d['none'] is None and d['n']==3 and d['lazy'] is lazy
+
+def test_attributes():
+    class Owner: shared = 1
+    o = Owner()
+    o.own = items = [1]
+    snapshot = snapshot_attributes(o, 'own', 'shared', 'missing')
+    for _ in range(2):
+        o.own,o.shared,o.missing = [2],2,2
+        snapshot.restore()
+        assert vars(o)=={'own':items} and o.shared==1
+    del o.own
+    snapshot.restore()
+    assert o.own is items
+
+def test_buffers_and_modes():
+    m = nn.Sequential(nn.BatchNorm1d(2), nn.Dropout(.5))
+    m[1].eval()
+    before,buffers,modes = deepcopy(m.state_dict()),[*m.buffers()],[o.training for o in m.modules()]
+    with pytest.raises(KeyError), Snapshot(snapshot_buffers(m), snapshot_modes(m)):
+        m.train()(torch.randn(4, 2))
+        m[0].running_mean = torch.ones(2)
+        raise KeyError
+    assert all(torch.equal(v, before[k]) for k,v in m.state_dict().items())
+    assert all(a is b for a,b in zip(m.buffers(), buffers, strict=True)) and [o.training for o in m.modules()]==modes
+
+def test_grads():
+    a,b = torch.ones(2, requires_grad=True),torch.ones(2, requires_grad=True)
+    a.grad = g = torch.ones(2)
+    aside,copied = snapshot_grads([a, b]),snapshot_grads([a, b], copy=True)
+    for snapshot,same in ((aside, True), (copied, False)):
+        a.grad = b.grad = torch.zeros(2)
+        snapshot.restore()
+        assert (a.grad is g)==same and a.grad.tolist()==[1,1] and b.grad is None
+    a.grad += 1
+    copied.restore()
+    assert a.grad.tolist()==[1,1] and g.tolist()==[1,1]
+
+def test_a_part_that_fails():
+    "The others are restored; the error is raised, that of the block is its context"
+    o = type('Owner', (), {})()
+    o.x = 1
+    def fails(): raise ValueError('cannot')
+    def breaks(): raise KeyboardInterrupt
+    with pytest.raises(ValueError, match='cannot') as e, Snapshot(snapshot_attributes(o, 'x'), breaks, Snapshot(Snapshot(), fails)):
+        o.x = 2
+        raise KeyError('block')
+    assert o.x==1 and isinstance(e.value.__context__, KeyError) and 'KeyboardInterrupt()' in e.value.__notes__[0]
+
+def test_a_lazy_model():
+    "A forward pass gives it its shape for good, so a trial is refused; `snapshot_forward` restores the rest"
+    for m in (nn.LazyLinear(1), nn.LazyBatchNorm1d(affine=False)):
+        with pytest.raises(ValueError, match='call the model once'): snapshot_model(m)
+    m = nn.Sequential(nn.LazyLinear(2), nn.LazyBatchNorm1d(), nn.Dropout(.5))
+    rng = torch.get_rng_state()
+    with snapshot_forward(m): m.eval()(torch.randn(3, 4))
+    assert m.training and torch.equal(torch.get_rng_state(), rng)
+
+@pytest.mark.parametrize('opt', [None, 3, torch.optim.SGD, lambda p: torch.optim.SGD(p, .1)])
+def test_no_optimizer_yet(opt):
+    with snapshot_optimizer(opt): pass
