@@ -167,6 +167,7 @@ from .recovery.skip_nan import *
 from .recovery.roll_back import *
 from .recovery.replay_oom import *
 from .recovery.signals import *
+from .recovery.loss_config import *
 from .recovery.export import *
 from .recovery.torch_export import *
 from .recovery.close import *

@@ -6,7 +6,8 @@ from torch import nn
 
 from learnkit import losses as L
 from learnkit.all import DataLoaders, Learner, get_random_states
-from learnkit.recovery.export import describe_loss, known_losses, load_learner, make_loss, read_export
+from learnkit.recovery.export import load_learner, read_export
+from learnkit.recovery.loss_config import known_losses, loss_config, loss_from_config
 
 def classes(n_out=3):
     return nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Dropout(.5), nn.Linear(8, n_out))
@@ -118,7 +119,7 @@ def test_an_activation_of_ones_own(tmp_path):
 def test_every_known_loss_comes_back(name):
     f = known_losses[name]
     f = f() if isinstance(f, type) else f
-    back = make_loss(json.loads(json.dumps(describe_loss(f))), {})
+    back = loss_from_config(json.loads(json.dumps(loss_config(f))), {})
     assert back is f or (type(back) is type(f) and {k:v for k,v in vars(back).items() if isinstance(v, (int,float,str))}=={k:v for k,v in vars(f).items() if isinstance(v, (int,float,str))})
 
 @pytest.mark.parametrize('about,tensors,words', [({'name':'eval'}, {}, 'not one that is known'), ({'name':['eval']}, {}, 'not one that is known'), ({}, {}, 'not one that is known'),
@@ -126,7 +127,7 @@ def test_every_known_loss_comes_back(name):
     ({'name':'CrossEntropyLossFlat', 'inner':{'forward':1}}, {}, 'no setting'), ({'name':'CrossEntropyLossFlat', 'settings':{'axis':'x'}}, {}, 'no setting'),
     ({'name':'CrossEntropyLossFlat'}, {'func.__dict__':torch.ones(1)}, 'no tensor'), ({'name':'MSELoss'}, {'a.b.weight':torch.ones(1)}, 'no tensor'), ({'name':'MSELoss'}, {'weight':'x'}, 'no tensor')])
 def test_a_loss_that_a_stranger_describes(about, tensors, words):
-    with pytest.raises(ValueError, match=words): make_loss(about, tensors)
+    with pytest.raises(ValueError, match=words): loss_from_config(about, tensors)
 
 def test_what_cannot_be_exported(tmp_path):
     learn = trained(tmp_path, L.CrossEntropyLossFlat(), labels)
