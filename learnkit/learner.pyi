@@ -749,12 +749,12 @@ class Learner(Steps):
         """Close this Learner when Python exits, if it still exists; returns it"""
         ...
     def export(self, file: str|Path = 'export', inputs: Any = None, **about: Any) -> Path:
-        """Write what is needed for predictions, without code: weights, and a description. `load_learner` reads it.
+        """Export the model for inference: weights and a description, no code; `load_learner` reads it. Raises TypeError.
 
         Args:
             file: a name in `path/model_dir`, or a path
-            inputs: what the inputs look like, a text for people; None: look at a batch of the training data
-            about: what else to say: numbers, texts, lists and dicts of them
+            inputs: what the inputs look like, a text for people; None: describe a batch of the training data
+            about: what else the description contains: numbers, strings, lists and dicts of them
         """
         ...
     def run_state(self, epoch: int, done: int = 0, copy: bool = False) -> dict[str, Any]:

@@ -1,60 +1,48 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
-"""A trained model in one file that cannot run code, and the same predictions from it"""
+"""Write a trained model to one file that contains no code, and get the same predictions from it"""
 from collections.abc import Callable
 from ..learner import Learner
 from pathlib import Path
 from torch import nn
-from typing import Any
+from typing import Any, BinaryIO
 
 __all__ = ['read_export', 'load_learner']
-known_losses: dict[Any, Any]
-def _settings(m: Any) -> dict[Any, Any]:
-    """The settings of a loss: what is a number or a text among its attributes"""
-    ...
-def describe_loss(f: Any) -> dict[Any, Any]|None:
-    """Name and settings of a loss function, for JSON; `own` says that it is not in the list, and that predictions depend on it
-
-    Args:
-        f: a loss function
-    """
-    ...
-def _set(m: Any, settings: Any, what: Any) -> None: ...
-def make_loss(about: dict[Any, Any], tensors: dict[Any, Any]) -> Callable[..., Any]|None:
-    """The loss function that a file describes; raises ValueError if it is not among `known_losses`
-
-    Args:
-        about: from `describe_loss`
-        tensors: the weights of classes, from the `state_dict` of the loss
-    """
-    ...
+_format: str
 _version: int
 _loss: str
-def _inputs(learn: Any) -> list[Any]|None:
-    """What a batch of inputs looks like"""
+def _describe_inputs(learn: Any) -> list[Any]|None:
+    """The shapes and types of a batch's inputs"""
     ...
-def _write_safe(state: Any, path: Any) -> None: ...
-def _read_safe(path: Any) -> Any: ...
-def read_export(file: str|Path|Any) -> tuple[Any, ...]:
-    """`(note, state)`: the description, and the tensors. Raises ValueError if the file is something else; runs no code.
+def _describe(learn: Any, inputs: Any, about: Any) -> Any:
+    """The description of a Learner, for JSON"""
+    ...
+def _write_safetensors(state: Any, path: Any) -> None: ...
+def _read_safetensors(path: Any) -> Any: ...
+def read_export(file: str|Path|BinaryIO) -> tuple[dict[Any, Any], dict[Any, Any]]:
+    """Return the description and the tensors in a file; raises ValueError if the file is something else; runs no code
 
     Args:
-        file: from `Learner.export`: a path, or an open binary file
+        file: what `Learner.export` wrote: a path, or an open binary file
     """
     ...
+def _check_note(file: Any, note: Any) -> None: ...
 def load_learner(
-    file: str|Path|Any,
+    file: str|Path|BinaryIO,
     model: nn.Module|None = None,
     loss_func: Callable[..., Any]|None = None,
     dls: Any = None,
     **kwargs: Any,
 ) -> Learner:
-    """A Learner with the weights from a file, for predictions; never runs code from the file. Raises ValueError, and then the model is unchanged.
+    """Return a Learner for inference from a file; runs no code; raises ValueError, and then the model is unchanged
 
     Args:
-        file: from `Learner.export`: a path, or an open binary file
-        model: a model of the same shapes, to take over the weights
-        loss_func: needed if it was a function of your own that says what predictions mean
-        dls: data to go on with; None: none
+        file: what `Learner.export` wrote: a path, or an open binary file
+        model: a model of the same shapes, which gets the weights
+        loss_func: needed if it was one of your own that determines what predictions mean
+        dls: data to train further with; None: no data
         kwargs: of `Learner`
     """
+    ...
+def _load_loss(config: Any, tensors: Any) -> Any:
+    """The loss function in a file; None if predictions do not depend on it"""
     ...
