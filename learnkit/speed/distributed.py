@@ -52,7 +52,7 @@ def shard_loader(
 class DistributedTrainer(Callback):
     "Trains one model with all processes of the group, each on its own part of the data (fastai's name)"
     order,modes,saves = TrainEvalCallback.order-2,('fit',),('seed',)
-    replaced,norms,samplers,seed = None,{},(),0
+    replaced,silenced,norms,samplers,seed = None,(),{},(),0
     def __init__(self,
         sync_bn:bool=False, # average batch norms over all processes? (not on the CPU)
         shard:bool=True,    # divide the data? False: each process has its own part already
@@ -82,10 +82,10 @@ class DistributedTrainer(Callback):
         return seed.item()
 
     def _silence(self):
-        "No rows and no progress bar; the end of the run sets `logger` and `run` back"
+        "No rows and no progress bar; the end of the run sets `learn.logger` back"
         self.learn.logger = null_logger
-        for cb in self.learn.cbs:
-            if cb.name=='progress': cb.run = False
+        self.silenced = [cb for cb in self.learn.cbs if cb.name=='progress' and cb.run]
+        for cb in self.silenced: cb.run = False
 
     def before_train(self):
         s = distributed_sampler(self.learn.dl)
@@ -101,7 +101,8 @@ class DistributedTrainer(Callback):
         if self.replaced is None: return
         (self.learn.model,self.learn.dls),self.replaced = self.replaced,None
         unsync_norms(self.learn.model, self.norms)
-        self.norms,self.samplers = {},()
+        for cb in self.silenced: cb.run = True
+        self.silenced,self.norms,self.samplers = (),{},()
 
 # %% ../../nbs/830_speed.distributed.ipynb #418ede17
 @patch

@@ -18,6 +18,7 @@ def shard_loader(dl: Any, seed: int = 0) -> Any:
 class DistributedTrainer(Callback):
     """Trains one model with all processes of the group, each on its own part of the data (fastai's name)"""
     replaced: tuple[Any, ...]|None
+    silenced: tuple[Any, ...]|list[Any]
     norms: Any
     samplers: tuple[Any, ...]|list[Any]
     seed: Any
@@ -38,7 +39,7 @@ class DistributedTrainer(Callback):
         """The seed of process 0, in every process"""
         ...
     def _silence(self) -> None:
-        """No rows and no progress bar; the end of the run sets `logger` and `run` back"""
+        """No rows and no progress bar; the end of the run sets `learn.logger` back"""
         ...
     def before_train(self) -> None: ...
     def before_validate(self) -> None: ...

@@ -148,6 +148,28 @@ class Sees(Callback):
 
 def test_as_by_hand(processes): processes(2, _trains)
 
+def _shows(rank, world):
+    "Process 0 alone logs rows and calls its progress bar; afterwards `logger`, `run` and `dls` are what they were"
+    rows,bar,predicted = [],[],[]
+    class Bar(Callback):
+        name = 'progress'
+        def after_epoch(self): bar.append(self.learn.epoch)
+    class Predicts(Callback):
+        def after_epoch(self):
+            if self.learn.mode=='fit': self.learn.get_preds()
+        def after_pred(self):
+            if self.learn.mode=='predict': predicted.append(len(self.learn.pred))
+    learn = learner(DataLoader(data(22), 4, shuffle=True), DataLoader(data(9), 3))
+    learn.logger = log = rows.append
+    learn.fit(2, cbs=[DistributedTrainer(), shows := Bar(), Predicts()])
+    assert bar==([] if rank else [0,1]) and len(rows)==(0 if rank else 2)
+    assert learn.logger is log and shows.run and sum(predicted)==2*5   # 9 items, divided, and a repeated one
+    predicted.clear()
+    learn.get_preds(cbs=Predicts)
+    assert sum(predicted)==9
+
+def test_process_0_shows_what_happens(processes): processes(2, _shows)
+
 def _with_others(rank, world, path):
     "Together with callbacks that replace loaders, models, batches; and afterwards after an error"
     ds,valid = data(24),data(9)
