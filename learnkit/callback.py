@@ -8,7 +8,6 @@ __all__ = ['Callback']
 # %% ../nbs/010_callback.ipynb #655f949f
 import re
 from collections.abc import Callable
-from copy import deepcopy
 from functools import lru_cache
 from types import MethodType
 from typing import Any
@@ -17,23 +16,24 @@ from warnings import warn
 from fastcore.basics import GetAttr, camel2snake, patch
 
 from .events import event, nearest, taken
+from .stateful import Stateful
 
 # %% ../nbs/010_callback.ipynb #085d28b4
-class Callback(GetAttr):
+class Callback(Stateful, GetAttr):
     "Handles events; reads the Learner's attributes as its own; steers the loop with Cancels"
     order,learn,_default = 0,None,'learn'
     run,run_train,run_valid = True,True,True
     modes:tuple|None = None    # the modes of `learn.mode` in which it is called; None: all of them
     nested:bool = True         # is it called in runs inside of the one that it belongs to?
-    saves:tuple = ()           # the names of its attributes that a resumed run needs
     resumes:bool = False       # can it go on with an earlier run, as `fit(resume=...)` asks?
 
     def __init__(self,
-        **events:Callable # handlers by the names of their events; each becomes a method, so it takes the callback as `self`
+        **events:Callable # handlers by event name; each becomes a method, so it takes the callback as `self`
     ):
         for k,f in events.items():
             k = event.also.get(k, k)
-            if k not in event: raise TypeError(f'{type(self).__name__}() was given `{k}`, which is no event: {nearest(k, event)}')
+            if k not in event: raise TypeError(
+                f'{type(self).__name__}() was given `{k}`, which is no event: {nearest(k, event)}')
             setattr(self, k, MethodType(f, self))
 
     def __init_subclass__(cls, **kwargs):
@@ -61,8 +61,9 @@ class Callback(GetAttr):
         if hasattr(type(self), k): return object.__getattribute__(self, k)   # a property failed: let its own error show
         learn = self.__dict__.get('learn')
         if learn is not None and not k.startswith('__') and hasattr(learn, k): return getattr(learn, k)
-        if learn is not None: raise AttributeError(f'neither `{type(self).__name__}` nor its Learner has an attribute `{k}`')
-        raise AttributeError(f'`{type(self).__name__}` has no attribute `{k}` (and belongs to no Learner yet, whose attributes it would read)')
+        cls = type(self).__name__
+        raise AttributeError(f'neither `{cls}` nor its Learner has an attribute `{k}`' if learn is not None else
+            f'`{cls}` has no attribute `{k}` (and belongs to no Learner yet, whose attributes it would read)')
 
     def __setattr__(self, k:str, v:Any) -> None:
         if k in _flags and not v and v!=False: raise TypeError(   # it would be silent from now on
@@ -72,13 +73,27 @@ class Callback(GetAttr):
         if learn is not None and k!='learn':
             if k in _gates or k in event: learn.rebind()   # who handles what has changed
             elif k in vars(learn) or hasattr(type(learn), k): warn(
-                f'You are shadowing an attribute ({k}) that exists in the learner. Use `self.learn.{k}` to avoid this', stacklevel=2)
+                f'You are shadowing an attribute ({k}) that exists in the learner. '
+                f'Use `self.learn.{k}` to avoid this', stacklevel=2)
         super().__setattr__(k, v)
 
     def __repr__(self) -> str: return type(self).__name__
 
+    def wrap_handlers(self,
+        name:str,      # an event
+        handlers:tuple # pairs of callback and function, in the order in which they are called
+    ) -> tuple:
+        "Return what is called for event `name`; asked when the table of handlers is made"
+        return handlers
+
+    def wrap_batch(self,
+        do:Callable # does one batch, from `before_pred` to `after_zero_grad`
+    ) -> Callable:
+        "Return what does a batch: `do` itself, or a function that calls it; asked when a phase begins"
+        return do
+
 _flags = {'run', 'run_train', 'run_valid'}
-_gates = {*_flags, 'order', 'modes'}
+_gates = {*_flags, 'order', 'modes'}   # setting one changes which handlers are called
 
 @lru_cache   # it is asked for whenever callbacks come and go, a dozen times for each prediction
 def _name(cls): return camel2snake(re.sub(r'Callback$', '', cls)) or 'callback'
@@ -107,39 +122,3 @@ def hears(self:Callback,
     learn = self.learn
     if not (self.run or name=='cleanup') or (learn is not None and not self.runs_in(learn.mode)): return False
     return not event.in_batch(name) or bool(self.run_train if learn is None or learn.training else self.run_valid)
-
-# %% ../nbs/010_callback.ipynb #f1c3df74
-@patch
-def state_dict(self:Callback) -> dict:
-    "Return what a resumed run needs: the attributes that `saves` names; of one that has a `state_dict` itself, that"
-    def state(v): return v.state_dict() if hasattr(v, 'state_dict') else deepcopy(v)
-    return {k:state(getattr(self, k)) for k in self.saves}
-
-@patch
-def load_state_dict(self:Callback,
-    state:dict # from `state_dict`
-) -> None:
-    "Put back what `state_dict` gave; raises ValueError for the state of another kind of callback"
-    odd = set(state) ^ set(self.saves)
-    if odd: raise ValueError(f"this is not the state of a {type(self).__name__}, which has {', '.join(self.saves) or 'none'}: "
-                             f"{', '.join(sorted(odd))} differs")
-    for k,v in state.items():
-        own = getattr(self, k, None)
-        if hasattr(own, 'load_state_dict'): own.load_state_dict(v)
-        else: setattr(self, k, deepcopy(v))
-
-# %% ../nbs/010_callback.ipynb #918e08f7
-@patch
-def wrap_handlers(self:Callback,
-    name:str,      # an event
-    handlers:tuple # pairs of callback and function, in the order in which they are called
-) -> tuple:
-    "Return what is called for event `name`; asked when the table of handlers is made"
-    return handlers
-
-@patch
-def wrap_batch(self:Callback,
-    do:Callable # does one batch, from `before_pred` to `after_zero_grad`
-) -> Callable:
-    "Return what does a batch: `do` itself, or a function that calls it; asked when a phase begins"
-    return do

@@ -6,8 +6,6 @@
 __all__ = ['Dispatcher']
 
 # %% ../nbs/020_dispatcher.ipynb #dd4b3844
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from inspect import isclass
 from typing import Any
@@ -21,7 +19,7 @@ from .events import cancel_types, event, taken
 # %% ../nbs/020_dispatcher.ipynb #8a284daf
 class Dispatcher:
     "Keeps callbacks and calls their handlers of an event, in order"
-    mode:str|None = None   # the kind of run that is going on: 'fit', 'validate', 'predict', 'lr_find', 'sanity'; None: none
+    mode:str|None = None   # the kind of run: 'fit', 'validate', 'predict', 'lr_find', 'sanity'; None: no run
     def __init__(self): self.cbs,self._heard,self._training = L(),{},False
 
     @property
@@ -49,29 +47,26 @@ class Dispatcher:
             except BaseException as e:
                 if not self._settled(e, cb, name): raise
 
-# %% ../nbs/020_dispatcher.ipynb #d891846b
-@patch
-def _bind(self:Dispatcher, name):
-    if not isinstance(name, str):
-        for o in name: self(o)
-        return ()
-    event.check(name)
-    handlers = tuple((cb,f) for cb in self.ordered_cbs() if (f := _listener(cb, name, self.mode)))
-    for cb in self.cbs: handlers = cb.wrap_handlers(name, handlers)
-    self._heard[name] = handlers
-    return handlers
+    def _bind(self, name):
+        if not isinstance(name, str):
+            for o in name: self(o)
+            return ()
+        event.check(name)
+        handlers = tuple((cb,f) for cb in self.ordered_cbs() if (f := _listener(cb, name, self.mode)))
+        for cb in self.cbs: handlers = cb.wrap_handlers(name, handlers)
+        self._heard[name] = handlers
+        return handlers
+
+    def ordered_cbs(self,
+        name:str|None=None # an event: only the callbacks that have a handler for it
+    ) -> L:
+        "Return the callbacks in the order in which they are called"
+        return L(cb for cb in sorted(self.cbs, key=lambda o: o.order) if name is None or cb.handler(name))
 
 def _listener(cb, name, mode):
     "What to call for event `name` of `cb`, if anything"
     if type(cb).__call__ is Callback.__call__: return cb.handler(name) if cb.hears(name) else None
     return partial(cb, name) if cb.runs_in(mode) else None
-
-@patch
-def ordered_cbs(self:Dispatcher,
-    name:str|None=None # an event: only the callbacks that have a handler for it
-) -> L:
-    "Return the callbacks in the order in which they are called"
-    return L(cb for cb in sorted(self.cbs, key=lambda o: o.order) if name is None or cb.handler(name))
 
 # %% ../nbs/020_dispatcher.ipynb #b09b31b5
 @patch
@@ -98,7 +93,7 @@ def isolated(self:Dispatcher,
     exc:BaseException|None=None,  # an exception that was raised before
     reverse:bool=False            # last callback first?
 ) -> BaseException|None:
-    "Call every handler of event `name`, whatever the others raise; return the first exception, with all later ones as its notes"
+    "Call every handler of event `name`, even after one raised; return the first exception, later ones as its notes"
     handlers = self._heard.get(name) or self._bind(name)
     for cb,f in (reversed(handlers) if reverse else handlers):
         if not self._still_hears(cb, name): continue
@@ -114,11 +109,12 @@ def isolated(self:Dispatcher,
 def add_cb(self:Dispatcher,
     cb:Callback|type[Callback] # a callback, or a class of which an instance is made
 ) -> Dispatcher:
-    "Add a callback; one of another Learner moves here. Raises TypeError if it is none, ValueError if its name is taken."
+    "Add a callback, taking it from another Learner; raises TypeError if it is none, ValueError if its name is taken"
     if isclass(cb) and issubclass(cb, Callback): cb = cb()
     if not all(hasattr(cb, k) for k in ('order','name','hears')) or isclass(cb): raise TypeError(
-        f'{cb!r} is no callback: pass an instance of a subclass of `Callback`, the class itself, or `Callback(before_fit=f)`')
-    if any(o is cb for o in self.cbs): raise ValueError(f'this {cb!r} is among the callbacks already: add a new instance')
+        f'{cb!r} is no callback: pass an instance of a subclass of `Callback`, the class itself, '
+        'or `Callback(before_fit=f)`')
+    if any(o is cb for o in self.cbs): raise ValueError(f'this {cb!r} was added already: add a new instance')
     namesakes = [o for o in self.cbs if o.name==cb.name]
     self._check_name(cb, namesakes)
     if getattr(cb, 'learn', None) is not None: cb.learn.remove_cb(cb)
@@ -145,9 +141,14 @@ def remove_cb(self:Dispatcher,
 ) -> Dispatcher:
     "Remove a callback, or all of a class, if there; in the middle of a run it is called for `cleanup` first"
     for o in [o for o in self.cbs if o is cb or (isclass(cb) and isinstance(o, cb))]:
-        give_back = self.mode is not None and _listener(o, 'cleanup', self.mode)
+        cleanup = self.mode is not None and _listener(o, 'cleanup', self.mode)
         self._take_out([o])
-        if give_back: self._goodbye(o, give_back)
+        if not cleanup: continue
+        o.learn = self   # once more
+        try: cleanup()
+        except BaseException as e:
+            if not self._settled(e, o, 'cleanup'): raise
+        finally: o.learn = None
     return self
 
 @patch
@@ -160,15 +161,6 @@ def _take_out(self:Dispatcher, cbs):
         elif vars(self).get(o.name) is o: delattr(self, o.name)
         o.learn = None
     self.rebind()
-
-@patch
-def _goodbye(self:Dispatcher, cb, f):
-    "The `cleanup` of a callback that is no longer among the others"
-    cb.learn = self
-    try: f()
-    except BaseException as e:
-        if not self._settled(e, cb, 'cleanup'): raise
-    finally: cb.learn = None
 
 # %% ../nbs/020_dispatcher.ipynb #c0043557
 @patch
@@ -186,30 +178,3 @@ def remove_cbs(self:Dispatcher,
     "Remove callbacks, each as by `remove_cb`"
     for cb in L(cbs): self.remove_cb(cb)
     return self
-
-# %% ../nbs/020_dispatcher.ipynb #0d862414
-@patch
-@contextmanager
-def added_cbs(self:Dispatcher,
-    cbs:Callback|type[Callback]|list|None # several callbacks or classes, or one, or none
-) -> Iterator[Dispatcher]:
-    "Have these callbacks for the length of a `with` block"
-    added = []
-    try:
-        for cb in L(cbs): self.add_cb(cb); added.append(self.cbs[-1])
-        yield self
-    finally: self._take_out(added)
-
-@patch
-@contextmanager
-def removed_cbs(self:Dispatcher,
-    cbs:Callback|type[Callback]|list|None # several callbacks or classes, or one, or none
-) -> Iterator[Dispatcher]:
-    "Do without these callbacks for the length of a `with` block; afterwards each has its old place"
-    before = list(self.cbs)
-    gone = [o for o in before for c in L(cbs) if o is c or (isclass(c) and isinstance(o, c))]
-    self._take_out(gone)
-    try: yield self
-    finally:
-        self.add_cbs(gone)
-        self.cbs = L([o for o in before if o in self.cbs] + [o for o in self.cbs if o not in before])

@@ -30,7 +30,7 @@ def nearest(
 class Events:
     "Holds every event as an attribute, so that an editor completes its name and a typo is an error"
     def __init__(self,
-        table:str # a line an event: its name, indented by two spaces a level of the loop, then its documentation
+        table:str # a line per event: its name, indented by two spaces per level of the loop, then its documentation
     ):
         self.docs,self.depth,self.also = {},{},{}
         for line in table.strip('\n').splitlines():
@@ -43,7 +43,7 @@ class Events:
         doc:str='', # what it announces
         depth:int=0 # its level in the loop; from 3 on it is part of a batch, so `run_train` and `run_valid` apply
     ) -> str:
-        "Adds an event and returns its name; an event that exists stays as it is. Raises ValueError if `name` is not free."
+        "Adds event `name` unless it exists, and returns it; raises ValueError if the name is not free"
         if not name.isidentifier() or hasattr(type(self), name): raise ValueError(
             f"an event's name must be a free Python identifier such as 'before_sanity', not {name!r}")
         if name not in self.docs: self.docs[name],self.depth[name] = doc,depth
@@ -179,8 +179,7 @@ CancelZeroGradException,CancelTrainException,CancelValidException = CancelZeroGr
 CancelEpochException,CancelFitException = CancelEpoch,CancelFit
 
 # %% ../nbs/000_events.ipynb #8814e453
-_cancels = {n:c for c in (CancelBatch, CancelBackward, CancelStep, CancelZeroGrad,
-                          CancelTrain, CancelValid, CancelEpoch, CancelFit) for n in (c.__name__, c.__name__+'Exception')}
+_cancels = {n:c for c in Cancel.__subclasses__() for n in (c.__name__, f'{c.__name__}Exception')}
 
 def cancel_types(
     e:BaseException # an exception of any library
@@ -191,7 +190,7 @@ def cancel_types(
 def cancelled(
     cancel:type[Cancel] # the Cancel of the scope at hand
 ) -> type|tuple:
-    "Returns what `except` has to catch so that any class named like `cancel` is caught, of whatever library"
+    "Returns what `except` has to catch: the exception at hand if it is a `cancel` of any library, else nothing"
     e = sys.exception()
     return type(e) if e is not None and cancel in cancel_types(e) else ()
 

@@ -37,7 +37,7 @@ class BatchStream:
 
     def _count(self):
         n = loader_len(self.loader)
-        self.n:int|None = self.limit if n is None else n if self.limit is None else min(n, self.limit)   # None: nobody knows
+        self.n:int|None = min((o for o in (n, self.limit) if o is not None), default=None)   # None: unknown
         if self.counted is not None: self.counted(self.n)
 
     @property
@@ -64,18 +64,18 @@ class BatchStream:
     def wrap(self,
         f:Callable # from an iterator of batches to another
     ) -> None:
-        "Let the batches pass through `f`, the last one added outermost. Raises RuntimeError if the stream is open already."
+        "Pass the batches through `f`, the last one added outermost. Raises RuntimeError if the stream is open already."
         self._check_new('wrap')
         self.wrappers.append(f)
 
     def _check_new(self, what):
         if self.it is not None: raise RuntimeError(
-            f'`batches.{what}` comes too late, the first batch is there already: call it in `before_train` or `before_validate`')
+            f'`batches.{what}` comes too late, after the first batch: call it in `before_train` or `before_validate`')
 
     def open(self,
-        rng:torch.Generator|None=None # where a `DataLoader` draws its seed; None: from its own generator, or the global one
+        rng:torch.Generator|None=None # for the seed of a `DataLoader`; None: its own generator, or the global one
     ) -> None:
-        "Begin; `next` gives the batches from now on"
+        "Begin the stream; `next` then returns the batches"
         dl,it = self.loader,None
         if rng is None or getattr(dl, 'generator', 0) is not None: it = iter(dl)
         else:

@@ -1,6 +1,6 @@
 """Runs the notebooks, and makes README.md of one of them.
 
-    python nbs/_build.py run [notebook …]   run them (all of them by default) in place, each in a fresh kernel, and clean them
+    python nbs/_build.py run [notebook …]   run them in place (default: all), each in a fresh kernel, and clean them
     python nbs/_build.py build              write README.md and its pictures from the outputs stored in index.ipynb
     python nbs/_build.py readme             both of these, for index.ipynb
 
@@ -83,11 +83,13 @@ def md_text(s):
 
 def md_output(o, picture, where):
     "One output as markdown; html other than tables and the bare names of objects are left out"
-    if o['output_type'] == 'error': raise ValueError(f"{where} ends in {o['ename']}: {o['evalue']}. Mend it and run it.")
+    if o['output_type'] == 'error': raise ValueError(
+        f"{where} ends in {o['ename']}: {o['evalue']}. Repair the cell and run the notebook again.")
     if o['output_type'] == 'stream': return md_text(join(o['text']))
     data = {k: join(v) for k,v in o['data'].items() if k.startswith(('text', 'image'))}
     if 'image/png' in data: return picture(base64.b64decode(data['image/png']))
-    if tables := [t for t in Tables(data.get('text/html', '')).tables if any(t)]: return '\n\n'.join(map(md_table, tables))
+    tables = [t for t in Tables(data.get('text/html', '')).tables if any(t)]
+    if tables: return '\n\n'.join(map(md_table, tables))
     md,plain = data.get('text/markdown', ''), data.get('text/plain', '')
     if md and not md.startswith('```html'): return relink(md.strip())
     return '' if re.fullmatch(r'<[\s\S]*>', plain) else md_text(plain)
@@ -98,7 +100,7 @@ def relink(md):
     return _link.sub(lambda m: m[1] + posixpath.normpath(posixpath.join('nbs', m[2])), md)
 
 def build(path=index):
-    "The README that the notebook at `path` makes: its text, and its pictures as a dict of file name in nbs/images to bytes"
+    "The README made of the notebook at `path`: its text, and its pictures as a dict of file name to bytes"
     parts,pngs = [note],{}
     for i,c in enumerate(json.loads(Path(path).read_text(encoding='utf-8'))['cells']):
         src  = join(c['source']).strip('\n')
