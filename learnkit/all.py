@@ -19,8 +19,10 @@ from torch.nn import functional as F
 from torch.optim import SGD, Adam, AdamW, RMSprop
 
 from .events import *
+from .stateful import *
 from .callback import *
 from .dispatcher import *
+from .temporary_cbs import *
 from .stream import *
 from .loop import *
 from .run import *

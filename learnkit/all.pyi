@@ -12,10 +12,11 @@ from .events import (
     CancelTrainException, CancelValid as CancelValid, CancelValidException as CancelValidException, CancelZeroGrad as
     CancelZeroGrad, CancelZeroGradException as CancelZeroGradException, Events as Events, cancel_types as cancel_types,
     cancelled as cancelled, event as event, nearest as nearest, taken as taken)
+from .stateful import Stateful as Stateful
 from .callback import Callback as Callback
 from .dispatcher import Dispatcher as Dispatcher
 from .stream import BatchStream as BatchStream, Limited as Limited, loader_len as loader_len
-from .loop import Loop as Loop, RunState as RunState, max_unfetched as max_unfetched, run_attrs as run_attrs
+from .loop import Loop as Loop, LoopSteps as LoopSteps, RunState as RunState, run_attrs as run_attrs
 from .run import Guard as Guard, NullLogger as NullLogger, null_logger as null_logger
 from .nested import (
     apply as apply, detuplify as detuplify, is_item_list as is_item_list, is_listy as is_listy, item_find as item_find,
@@ -77,7 +78,7 @@ from .buffer import TensorBuffer as TensorBuffer
 from .gather import NestedBuffer as NestedBuffer
 from .gather_preds import FetchPredsCallback as FetchPredsCallback, GatherPredsCallback as GatherPredsCallback
 from .train_eval import TrainEvalCallback as TrainEvalCallback
-from .steps import Steps as Steps
+from .steps import Steps as Steps, max_unfetched as max_unfetched
 from .padding import DropPadding as DropPadding
 from .compat.fastai import adapt as adapt, modes_of as modes_of
 from .limit import (

@@ -9,6 +9,7 @@ from .nonfinite_check import NonFiniteCheck
 from .padding import DropPadding
 from .progress import ProgressCallback
 from .recorder import Recorder
+from .stateful import Stateful
 from .stream import BatchStream
 from .train_eval import TrainEvalCallback
 from pathlib import Path
@@ -16,7 +17,7 @@ from torch import nn
 from typing import Any
 
 __all__ = ['Callback']
-class Callback:
+class Callback(Stateful):
     """Handles events; reads the Learner's attributes as its own; steers the loop with Cancels"""
     order: int
     learn: Learner
@@ -28,8 +29,6 @@ class Callback:
     """the modes of `learn.mode` in which it is called; None: all of them"""
     nested: bool
     """is it called in runs inside of the one that it belongs to?"""
-    saves: tuple[Any, ...]
-    """the names of its attributes that a resumed run needs"""
     resumes: bool
     """can it go on with an earlier run, as `fit(resume=...)` asks?"""
     name: str
@@ -38,10 +37,10 @@ class Callback:
     norm: Any
     @property
     def mode(self) -> str|None:
-        """the kind of run that is going on: 'fit', 'validate', 'predict', 'lr_find', 'sanity'; None: none"""
+        """the kind of run: 'fit', 'validate', 'predict', 'lr_find', 'sanity'; None: no run"""
         ...
     @property
-    def cbs(self) -> L: ...
+    def cbs(self) -> Any: ...
     @cbs.setter
     def cbs(self, v: Any) -> None: ...
     @property
@@ -78,8 +77,6 @@ class Callback:
     def batch(self) -> Any: ...
     @property
     def batch_device(self) -> torch.device|None: ...
-    @property
-    def unfetched(self) -> tuple[Any, ...]: ...
     @property
     def xb(self) -> tuple[Any, ...]: ...
     @property
@@ -230,7 +227,7 @@ class Callback:
         """Handles events; reads the Learner's attributes as its own; steers the loop with Cancels
 
         Args:
-            events: handlers by the names of their events; each becomes a method, so it takes the callback as `self`
+            events: handlers by event name; each becomes a method, so it takes the callback as `self`
         """
         ...
     def __init_subclass__(cls, **kwargs: Any) -> None: ...
@@ -243,6 +240,21 @@ class Callback:
         """
         ...
     def __repr__(self) -> str: ...
+    def wrap_handlers(self, name: str, handlers: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return what is called for event `name`; asked when the table of handlers is made
+
+        Args:
+            name: an event
+            handlers: pairs of callback and function, in the order in which they are called
+        """
+        ...
+    def wrap_batch(self, do: Callable[..., Any]) -> Callable[..., Any]:
+        """Return what does a batch: `do` itself, or a function that calls it; asked when a phase begins
+
+        Args:
+            do: does one batch, from `before_pred` to `after_zero_grad`
+        """
+        ...
     def handler(self, name: str) -> Callable[..., Any]|None:
         """Return its method for event `name`, if it has one
 
@@ -262,31 +274,6 @@ class Callback:
 
         Args:
             name: an event
-        """
-        ...
-    def state_dict(self) -> dict[Any, Any]:
-        """Return what a resumed run needs: the attributes that `saves` names; of one that has a `state_dict` itself, that"""
-        ...
-    def load_state_dict(self, state: dict[Any, Any]) -> None:
-        """Put back what `state_dict` gave; raises ValueError for the state of another kind of callback
-
-        Args:
-            state: from `state_dict`
-        """
-        ...
-    def wrap_handlers(self, name: str, handlers: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Return what is called for event `name`; asked when the table of handlers is made
-
-        Args:
-            name: an event
-            handlers: pairs of callback and function, in the order in which they are called
-        """
-        ...
-    def wrap_batch(self, do: Callable[..., Any]) -> Callable[..., Any]:
-        """Return what does a batch: `do` itself, or a function that calls it; asked when a phase begins
-
-        Args:
-            do: does one batch, from `before_pred` to `after_zero_grad`
         """
         ...
     def after_create(self, *args: Any, **kwargs: Any) -> Any:

@@ -10,8 +10,8 @@ __all__ = ['Dispatcher']
 class Dispatcher:
     """Keeps callbacks and calls their handlers of an event, in order"""
     mode: str|None
-    """the kind of run that is going on: 'fit', 'validate', 'predict', 'lr_find', 'sanity'; None: none"""
-    cbs: L
+    """the kind of run: 'fit', 'validate', 'predict', 'lr_find', 'sanity'; None: no run"""
+    cbs: Any
     _heard: dict[Any, Any]
     _training: bool
     def __init__(self) -> None: ...
@@ -49,7 +49,7 @@ class Dispatcher:
         """Where the run is, for messages: ', epoch 2, batch 7'; empty outside of a run"""
         ...
     def isolated(self, name: str, exc: BaseException|None = None, reverse: bool = False) -> BaseException|None:
-        """Call every handler of event `name`, whatever the others raise; return the first exception, with all later ones as its notes
+        """Call every handler of event `name`, even after one raised; return the first exception, later ones as its notes
 
         Args:
             name: an event
@@ -58,7 +58,7 @@ class Dispatcher:
         """
         ...
     def add_cb(self, cb: Callback|type[Callback]) -> Self:
-        """Add a callback; one of another Learner moves here. Raises TypeError if it is none, ValueError if its name is taken.
+        """Add a callback, taking it from another Learner; raises TypeError if it is none, ValueError if its name is taken
 
         Args:
             cb: a callback, or a class of which an instance is made
@@ -73,9 +73,6 @@ class Dispatcher:
         """
         ...
     def _take_out(self, cbs: Any) -> None: ...
-    def _goodbye(self, cb: Any, f: Any) -> None:
-        """The `cleanup` of a callback that is no longer among the others"""
-        ...
     def add_cbs(self, cbs: Callback|type[Callback]|list[Any]|None) -> Self:
         """Add callbacks, each as by `add_cb`
 
@@ -92,7 +89,7 @@ class Dispatcher:
         ...
     @contextmanager
     def added_cbs(self, cbs: Callback|type[Callback]|list[Any]|None) -> Iterator[Self]:
-        """Have these callbacks for the length of a `with` block
+        """Add these callbacks for the length of a `with` block
 
         Args:
             cbs: several callbacks or classes, or one, or none
@@ -100,7 +97,7 @@ class Dispatcher:
         ...
     @contextmanager
     def removed_cbs(self, cbs: Callback|type[Callback]|list[Any]|None) -> Iterator[Self]:
-        """Do without these callbacks for the length of a `with` block; afterwards each has its old place
+        """Remove these callbacks for the length of a `with` block; afterwards each has its old place
 
         Args:
             cbs: several callbacks or classes, or one, or none

@@ -151,11 +151,11 @@ class Events:
         """Holds every event as an attribute, so that an editor completes its name and a typo is an error
 
         Args:
-            table: a line an event: its name, indented by two spaces a level of the loop, then its documentation
+            table: a line per event: its name, indented by two spaces per level of the loop, then its documentation
         """
         ...
     def register(self, name: str, doc: str = '', depth: int = 0) -> str:
-        """Adds an event and returns its name; an event that exists stays as it is. Raises ValueError if `name` is not free.
+        """Adds event `name` unless it exists, and returns it; raises ValueError if the name is not free
 
         Args:
             name: the new event; `learn(name)` then calls the callbacks that have a method of this name
@@ -232,7 +232,7 @@ def cancel_types(e: BaseException) -> list[type[Cancel]]:
     """
     ...
 def cancelled(cancel: type[Cancel]) -> type[Any]|tuple[Any, ...]:
-    """Returns what `except` has to catch so that any class named like `cancel` is caught, of whatever library
+    """Returns what `except` has to catch: the exception at hand if it is a `cancel` of any library, else nothing
 
     Args:
         cancel: the Cancel of the scope at hand

@@ -1,5 +1,5 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
-"""How a fit, a validation or a prediction begins and ends, one inside of another, and what is put back"""
+"""How a fit, a validation or a prediction begins and ends, also one inside of another"""
 from .loop import Loop
 from typing import Any
 
@@ -10,14 +10,14 @@ class NullLogger:
     def __eq__(self, o: object) -> bool: ...
 null_logger: NullLogger
 class Guard:
-    """The end of an outermost run, however it comes: `after_exception` if something was raised, and `cleanup` always"""
+    """Ends an outermost run: `after_exception` if something was raised, and `cleanup` always"""
     learn: Loop
     kept: dict[Any, Any]
     def __init__(self, learn: Loop) -> None:
-        """The end of an outermost run, however it comes: `after_exception` if something was raised, and `cleanup` always
+        """Ends an outermost run: `after_exception` if something was raised, and `cleanup` always
 
         Args:
-            learn: what runs
+            learn: the Learner of the run
         """
         ...
     def __enter__(self) -> None: ...

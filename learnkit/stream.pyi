@@ -49,7 +49,7 @@ class BatchStream:
         """
         ...
     def wrap(self, f: Callable[..., Any]) -> None:
-        """Let the batches pass through `f`, the last one added outermost. Raises RuntimeError if the stream is open already.
+        """Pass the batches through `f`, the last one added outermost. Raises RuntimeError if the stream is open already.
 
         Args:
             f: from an iterator of batches to another
@@ -57,10 +57,10 @@ class BatchStream:
         ...
     def _check_new(self, what: Any) -> None: ...
     def open(self, rng: torch.Generator|None = None) -> None:
-        """Begin; `next` gives the batches from now on
+        """Begin the stream; `next` then returns the batches
 
         Args:
-            rng: where a `DataLoader` draws its seed; None: from its own generator, or the global one
+            rng: for the seed of a `DataLoader`; None: its own generator, or the global one
         """
         ...
     def __iter__(self) -> Iterator[Any]: ...
