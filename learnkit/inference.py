@@ -18,7 +18,7 @@ from .learner import Learner
 from .run import Guard, null_logger
 from .base_loss import none_reduce
 from .meter import MeterCallback
-from .seed import get_random_states, set_random_states
+from .snapshot import snapshot_random
 
 # %% ../nbs/210_inference.ipynb #fd69719d
 @patch
@@ -83,11 +83,10 @@ def validate(self:Learner,
     "Evaluate the model: returns the loss and the metrics on a data set, `[loss, *metrics]`"
     dl = self._loader(ds_idx, dl)
     with self._lock:
-        nested,rng = self.mode is not None,get_random_states()
+        nested = self.mode is not None
         meter = MeterCallback(self.metrics, nested)
-        try:
-            with self._run('validate', L(meter)+L(cbs)): self._infer('before_evaluate', 'after_evaluate', nested, dl)
-        finally: set_random_states(**rng)   # a loader that shuffles draws random numbers, and so does dropout
+        with snapshot_random(), self._run('validate', L(meter)+L(cbs)):   # loaders that shuffle draw random numbers
+            self._infer('before_evaluate', 'after_evaluate', nested, dl)
         if not nested: self.final_record = meter.values
     return meter.values
 

@@ -18,7 +18,7 @@ from ..callback import Callback
 from ..check import check_whole
 from ..learner import Learner
 from ..nested import is_listy, tuplify
-from ..seed import get_random_states, set_random_states
+from ..snapshot import snapshot_random
 
 # %% ../../nbs/695_observe.tta.ipynb #d74c7200
 class AugmentCallback(Callback):
@@ -75,14 +75,13 @@ def tta(self:Learner,
     augs = list(aug) if is_listy(aug) else [aug]
     n = _check_tta_args(n, aug, augs, dl)
     def preds(*extra): return self.get_preds(ds_idx, dl, act=act, cbs=[*tuplify(cbs), *extra])
-    rng,total = get_random_states(),None
-    try:
+    total = None
+    with snapshot_random():
         plain,targs = preds()
         for i in range(n):
             p,t = preds(AugmentCallback(augs[i%len(augs)]))
             _check_same_items(t, targs)
             total = p if total is None else tree_map(torch.maximum if use_max else torch.add, total, p)
-    finally: set_random_states(**rng)
     if use_max: return tree_map(torch.maximum, total, plain),targs
     mean = tree_map(lambda o: o/n, total)
     return ((mean,plain) if beta is None else tree_map(lambda a,p: torch.lerp(a, p, beta), mean, plain)),targs

@@ -16,6 +16,7 @@ from ..learner import Learner
 from ..modules import get_model
 from .serialize import to_serializable
 from ..seed import get_random_states, set_random_states
+from ..snapshot import snapshot_grads, snapshot_random
 
 # %% ../../nbs/703_recovery.run_state.ipynb #6cead52a
 format_version = 1   # of checkpoints; a newer one is refused
@@ -73,16 +74,13 @@ def _check_run_state(self:Learner, state):
 def _try_callbacks(self:Learner, state):
     "Load the states of callbacks and random numbers on trial; raises ValueError if that fails, with the old ones back"
     old = {cb:cb.state_dict() for cb in self.cbs if cb.key in state['cbs']}
-    grads,rng = [(p, p.grad) for p in self.model.parameters()],get_random_states()
-    try:
-        for cb in old: cb.load_state_dict(state['cbs'][cb.key])
-        set_random_states(**state['rng'])
-    except Exception as e:
-        for cb,s in old.items(): cb.load_state_dict(s)
-        raise ValueError(f'this checkpoint does not fit: {type(e).__name__}: {e}') from e
-    finally:
-        for p,g in grads: p.grad = g
-        set_random_states(**rng)
+    with snapshot_random(), snapshot_grads(self.model.parameters()):
+        try:
+            for cb in old: cb.load_state_dict(state['cbs'][cb.key])
+            set_random_states(**state['rng'])
+        except Exception as e:
+            for cb,s in old.items(): cb.load_state_dict(s)
+            raise ValueError(f'this checkpoint does not fit: {type(e).__name__}: {e}') from e
 
 # %% ../../nbs/703_recovery.run_state.ipynb #e1fb21d5
 @patch
