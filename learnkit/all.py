@@ -35,6 +35,7 @@ from .device import *
 from .process import *
 from .modules import *
 from .seed import *
+from .snapshot import *
 from .data import *
 from .arrays import *
 from .loaders import *
@@ -82,7 +83,6 @@ from .weights import *
 from .check_state import *
 from .save import *
 from .training_loop import *
-from .snapshot import *
 from .layer_info import *
 from .summary import *
 from .trial import *
