@@ -1,5 +1,5 @@
-"""The disk fails, or the power does, at each call to the system that a save makes; files are damaged in every way. What was good stays
-good, the newest whole checkpoint is found, and a run that goes on ends as one that nobody disturbed."""
+"""The disk or the power fails at each system call of a save; files are damaged in every way. Good checkpoints stay good, the newest complete
+one is found, and a resumed run ends like one that was not disturbed."""
 import builtins, json, multiprocessing, os, random, re, resource, shutil, signal, tempfile, threading, warnings
 from pathlib import Path
 
@@ -18,7 +18,7 @@ torch.set_num_threads(1)
 class Killed(BaseException): pass
 
 class Failing:
-    "Inside `with`, call number `at` of those that change files fails; with `dead`, so does each one after it, as when the power is gone"
+    "Inside `with`, system call number `at` of those that change files fails; with `dead` all later ones too, as in a power failure"
     calls = 'open fsync replace unlink mkdir close'.split()
     def __init__(self, at=None, dead=False, errno=5, only=calls+['write','flush']): self.at,self.dead,self.errno,self.only,self.n,self.seen,self.paths = at,dead,errno,only,0,[],[]
 
@@ -62,7 +62,7 @@ def trained(tmp_path_factory):
     return learn
 
 def prepared(learn, folder, again):
-    "The folder as it is before the save that fails, and what is good in it"
+    "Prepare the folder for a save that fails; returns the state of the good checkpoint in it"
     shutil.rmtree(folder, ignore_errors=True)
     learn.path,learn.train_iter = folder,7
     learn.checkpoint.save(1, 0)
@@ -76,7 +76,7 @@ def whole(learn): return [read_checkpoint(p) for p in list_checkpoints(learn.che
 @pytest.mark.parametrize('again', [*slow(False), True], ids=['new name', 'same name'])
 @pytest.mark.parametrize('fault', ['error', 'full', 'killed'])
 def test_at_each_call(fault, again, trained, tmp_path):
-    "Open, write, flush, fsync, rename, fsync of the folder, unlink: whichever fails, there is a whole checkpoint, the old or the new one, and nothing half"
+    "Open, write, flush, fsync, rename, fsync of the folder, unlink: whichever fails, one complete checkpoint remains, and no incomplete file"
     learn,folder,kwargs = trained,tmp_path/'run',dict(error={}, full=dict(errno=28, only=['write','flush','fsync']), killed=dict(dead=True))[fault]
     prepared(learn, folder, again)
     with Failing(**kwargs) as counted: learn.checkpoint.save(1, 0)
@@ -102,7 +102,7 @@ def test_at_each_call(fault, again, trained, tmp_path):
         assert not list(learn.checkpoint.folder.glob('.*')) and len(whole(learn))==1, what
 
 def test_the_order_of_the_calls(trained, tmp_path):
-    "Data on the disk, then its name, then the folder; only then the note; and only then what was there before goes"
+    "First the data is flushed, then renamed, then the folder is flushed; then the same for the manifest; then the old one is deleted"
     prepared(trained, tmp_path/'run', True)
     with Failing() as calls: trained.checkpoint.save(1, 0)
     assert re.sub('(write )+', 'write ', ' '.join(c for c in calls.seen if c!='mkdir')+' ').strip()== \
@@ -110,7 +110,7 @@ def test_the_order_of_the_calls(trained, tmp_path):
 
 @pytest.mark.skipif(not os.path.isdir('/dev/shm'), reason='no second file system')
 def test_nothing_goes_through_another_folder(trained, tmp_path, monkeypatch):
-    "A rename from another file system would be a copy"
+    "A rename from another file system would not be atomic"
     monkeypatch.setattr(tempfile, 'tempdir', '/dev/shm')
     monkeypatch.setenv('TMPDIR', '/dev/shm')
     prepared(trained, tmp_path/'run', True)
@@ -119,7 +119,7 @@ def test_nothing_goes_through_another_folder(trained, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize('room,background', [(0, True), (1000, False)])
 def test_no_room_in_a_run(room, background, tmp_path):
-    "The system refuses what is larger than `room` from the third batch to the twelfth"
+    "From the third batch to the twelfth the system refuses files larger than `room`"
     def run(folder):
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
@@ -148,7 +148,7 @@ def three(tmp_path_factory):
     return folder/'checkpoints'/'fit-1'
 
 def damaged(folder, name, data):
-    "The newest one is refused, with the name of the file, and the one before it used"
+    "The newest one is refused with a warning that names it, and the one before it is used"
     with warnings.catch_warnings(record=True) as w:
         warnings.simplefilter('always')
         path = newest_checkpoint(folder)[0]
@@ -172,7 +172,7 @@ def test_each_kind_of_damage_is_noticed(three, tmp_path):
     assert newest_checkpoint(three)[0]==new
 
 def note_differs(path, good):
-    "Does a note say something else than before? Blanks in it may change."
+    "Whether the contents of a manifest changed; white space does not count"
     try: return json.loads(path.read_bytes())!=json.loads(good)
     except ValueError: return True
 
@@ -190,7 +190,7 @@ def test_a_file_that_is_gone(three, tmp_path):
     note.write_bytes(text)
 
 def test_all_of_them_damaged(three, tmp_path):
-    "There is nothing to go on from: the run begins anew, and says so for each file"
+    "The run starts from the beginning, with a warning for each file"
     folder = tmp_path/'checkpoints'/'fit-1'
     shutil.copytree(three, folder)
     for p in folder.glob('*.pth'): p.write_bytes(p.read_bytes()[:-1])
@@ -199,7 +199,7 @@ def test_all_of_them_damaged(three, tmp_path):
     assert_same(end(fit(learner(tmp_path/'a'))), end(learn))
 
 def parts(state):
-    "The dicts in a state, and the keys of each that must be there"
+    "The dicts in a state, and the required keys of each"
     yield state,[*state]
     yield state['model'],[*state['model']]
     yield state['opt'],['state','param_groups']
@@ -226,10 +226,10 @@ def test_what_a_callback_had_is_missed(tmp_path):
     for k in [k for k,cb in ((cb.key,cb) for cb in learn.cbs) if k in state['cbs']]:
         with pytest.warns(UserWarning, match=f'no state for {k}, which starts from the beginning'): learn.restore({**state, 'cbs':{n:s for n,s in state['cbs'].items() if n!=k}})
 
-# -- written while the training goes on
+# -- written while training continues
 
 def test_in_the_background_it_is_as_it_was_at_the_save(tmp_path, monkeypatch):
-    "The writer is held until three batches later"
+    "The writer is delayed by three batches"
     held,states = threading.Event(),{}
     def late(state, path, **info): assert held.wait(30); return write_checkpoint(state, path, **info)
     monkeypatch.setattr('learnkit.recovery.checkpoint.write_checkpoint', late)

@@ -1,4 +1,5 @@
-"""A run that was stopped anywhere, and started again, ends as one that was not: weights, optimizer, record, random numbers, to the last bit."""
+"""A run that is stopped at any point and resumed ends like one that was not stopped: weights, optimizer, history and random numbers are the
+same, bit for bit."""
 import random, subprocess, sys, warnings
 from functools import partial
 from pathlib import Path
@@ -69,7 +70,7 @@ def learner(path, cbs=(), every='2ba', workers=0, data=None, opt=Adam, **kwargs)
 def fit(learn, n=EPOCHS, **kwargs): learn.fit(n, resume='auto', **kwargs); return learn
 
 def end(learn):
-    "All that a run leaves behind"
+    "The state that a run ends with"
     rec = learn.recorder
     return dict(model={k:v.clone() for k,v in learn.model.state_dict().items()}, opt=learn.opt.state_dict(), history=[{k:v for k,v in r.items() if k!='time'} for r in rec.history],
                 lrs=rec.lrs, hps=rec.hps, group_hps=rec.group_hps, losses=rec.smooth_loss.raw, iters=rec.iters, train_iter=learn.train_iter, rng=get_random_states(), state=dict(learn.state),
@@ -85,7 +86,7 @@ def assert_same(a, b):
     for k in a: assert equal(a[k], b[k]), f'{k} differs: {a[k]}\n{b[k]}'
 
 def stopped(make, *crashes, n=EPOCHS):
-    "Run, crash, run again, … and at last to the end"
+    "Run, crash, resume, …, and finally run to the end"
     for crash in crashes:
         with pytest.raises(SystemError): fit(make(), n, cbs=crash)
         random.random(), torch.rand(3), np.random.rand()   # another process would have other numbers
@@ -120,14 +121,14 @@ def test_workers_and_how_they_live_do_not_matter(tmp_path):
 
 @pytest.mark.parametrize('k', [*slow(1), 2, *slow(4, 7)])
 def test_every_batch_of_an_accumulation(k, tmp_path):
-    "With 10 items a step, and 4 a batch, most batches end with gradients that wait"
+    "With 10 items a step and 4 items a batch, most batches end with accumulated gradients"
     cbs = [lambda: GradientAccumulation(10)]
     straight = end(fit(learner(tmp_path/'a', cbs, every='1ba'), 2))
     assert_same(straight, end(stopped(lambda: learner(tmp_path/'b', cbs, every='1ba'), Crash(k), n=2)))
 
 @pytest.mark.parametrize('event', ['before_validate', 'before_batch', 'after_pred', 'after_loss', 'after_batch', 'after_validate'])
 def test_everywhere_in_a_validation(event, tmp_path):
-    "In its last batch too; the loader of the validation draws as well"
+    "Also in its last batch; the validation loader draws random numbers, too"
     straight = end(fit(learner(tmp_path/'a'), 2))
     def crash(self):
         if not self.learn.training and self.learn.epoch==1 and (event.endswith('validate') or self.learn.iter==PER-1): raise SystemError('the power failed')
@@ -150,12 +151,12 @@ def test_any_data(data, tmp_path):
     assert_same(straight, end(stopped(lambda: learner(tmp_path/'b', data=data), Crash(3), Crash(12))))
 
 class Batches:
-    "Batches of some library of its own"
+    "An iterable of batches that is no DataLoader"
     def __iter__(self):
         for i in range(PER): x = torch.rand(BS, 4) + random.random(); yield x, x.sum(1, keepdim=True)
 
 def test_data_that_draws_leaves_the_training_as_it_is(tmp_path):
-    "Dropout sees the same random numbers, whether the data was made in this process or in workers"
+    "Dropout draws the same random numbers, whether the data is made in this process or in workers"
     assert_same(end(fit(learner(tmp_path/'a', workers=0))), end(fit(learner(tmp_path/'b', workers=2))))
 
 _cbs = dict(stop=lambda: EarlyStoppingCallback('valid_loss', patience=1), plateau=lambda: ReduceLROnPlateau('valid_loss', patience=1, factor=2.),
@@ -209,7 +210,7 @@ def test_policies(policy, k, tmp_path):
     assert_same(straight, end(learn))
 
 def test_a_longer_run(tmp_path):
-    "`n` is the total: 2 epochs, then 4 in all, are 4"
+    "`n` is the total number of epochs: 2, then 4, are 4"
     assert_same(end(fit(learner(tmp_path/'a'), 4)), end((fit(learner(tmp_path/'b'), 2), fit(learner(tmp_path/'b'), 4))[1]))
 
 def test_two_fits_in_a_script(tmp_path):
@@ -258,7 +259,7 @@ def test_every_byte_counts(tmp_path):
         with pytest.raises(ValueError, match='damaged'): read_checkpoint(path)
 
 def test_disk_full(tmp_path, monkeypatch):
-    "No room for a checkpoint: training goes on, with a warning, and the last good one stays"
+    "No room for a checkpoint: training continues with a warning, and the last good one stays"
     straight = end(fit(learner(tmp_path/'a')))
     save,calls = torch.save,[]
     def full(obj, f, **kwargs):
@@ -305,7 +306,7 @@ def test_keep_and_best(tmp_path):
     assert any(i.get('results', {}).get('valid_loss')==min(values) for i in infos)
 
 def test_only_data_is_read(tmp_path):
-    "The file is loaded with `weights_only=True`, and holds no class of ours"
+    "The file is loaded with `weights_only=True`, and contains no class of learnkit"
     learn = fit(learner(tmp_path))
     for p in list_checkpoints(learn.checkpoint.folder): assert torch.load(p, weights_only=True)['version']==1
 
@@ -319,7 +320,7 @@ def test_a_newer_format_is_refused(tmp_path):
     assert_same(before, end(learn))
 
 def test_back_to_an_older_one(tmp_path):
-    "What was saved later would be taken for newer than what is to come"
+    "Later checkpoints would be taken for the newest ones of the new run"
     make = lambda **kwargs: learner(tmp_path, every='1ep', keep=2, **kwargs)
     first = fit(learner(tmp_path, every='1ep', keep=9), 5)
     folder,before = first.checkpoint.folder,end(first)
@@ -334,7 +335,7 @@ def test_back_to_an_older_one(tmp_path):
     assert_same(before, end(fit(make(), 5)))
 
 def test_epoch_10_comes_after_epoch_9(tmp_path):
-    "Where no batch was trained in between"
+    "Also if no batch was trained in between"
     state = fit(learner(tmp_path), 1).run_state(1)
     for n in ('00000008-epoch-9', '00000008-epoch-10', '00000008', '99999999', '100000000'): write_checkpoint(state, tmp_path/f'step-{n}.pth')
     assert [p.stem.removeprefix('step-') for p in list_checkpoints(tmp_path)]==['100000000', '99999999', '00000008-epoch-10', '00000008-epoch-9', '00000008']
@@ -346,7 +347,7 @@ def test_other_metrics_in_training_are_said_to_be_other(tmp_path):
     with pytest.raises(ValueError, match='computed 2 values in training, the loss included, but this one would compute 1'): fit(learn)
 
 def test_a_metric_more_or_less(tmp_path):
-    "Each column of the record keeps its name"
+    "Each column of the history keeps its name"
     with pytest.raises(SystemError): fit(learner(tmp_path), cbs=Crash(9))
     for metrics in ([], [AvgMetric(nn.L1Loss(), 'l1'), AvgMetric(nn.MSELoss(), 'l2')]):
         learn = learner(tmp_path)
@@ -363,7 +364,7 @@ def test_a_metric_more_or_less(tmp_path):
     with pytest.raises(KeyError, match='no column `l3`'): history['l3']
 
 @pytest.mark.parametrize('what,error,words', [('nope.pth', ValueError, 'there is no such file'), ('Auto', ValueError, 'there is no such file'), (True, TypeError, "'auto', or the path"),
-                                              ('models/m.pth', ValueError, 'or by something else'), ('models', ValueError, 'there is no such file')])
+                                              ('models/m.pth', ValueError, 'or written by something else'), ('models', ValueError, 'there is no such file')])
 def test_what_is_no_checkpoint(what, error, words, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     learn = learner(tmp_path)
@@ -391,7 +392,7 @@ def test_a_damaged_note_does_not_stop_a_run(tmp_path):
     assert len(learn.recorder.history)==EPOCHS
 
 def test_nothing_is_gone_through_again(tmp_path):
-    "The place in a data set that can be indexed is found by counting: what is done already is not made once more"
+    "The position in an indexed data set is found by counting: no item that was trained is made again"
     class Counted(Dataset):
         made = 0
         def __len__(self): return 5_000
@@ -404,7 +405,7 @@ def test_nothing_is_gone_through_again(tmp_path):
 
 @pytest.mark.parametrize('workers', [0, 2])
 def test_late_in_a_long_epoch(workers, tmp_path):
-    "At 95 % of a million items: no item that is done is made again, however far it is"
+    "At 95 % of a million items: no item that was trained is made again"
     N,BS,done = 10**6,1000,950
     class Long(Dataset):
         made = torch.zeros((), dtype=torch.long).share_memory_()
@@ -430,7 +431,7 @@ fits = [e for e in ('before_fit before_epoch before_train before_fetch after_fet
                     'after_step before_zero_grad after_zero_grad after_batch after_train before_validate after_validate after_epoch after_fit').split()]
 @pytest.mark.parametrize('event,again', [*((e, None) for e in fits), *((e, a) for e in ('before_fit', 'after_pred', 'after_step', 'after_validate') for a in ('after_exception', 'cleanup'))])
 def test_interrupted_and_fitted_again(event, again, tmp_path):
-    "By Ctrl-C, or by a second one while the first is dealt with: what `fit` does then is what it does for a new Learner with the same weights, optimizer and random numbers"
+    "After Ctrl-C, or two of them, `fit` does what it does for a new Learner with the same weights, optimizer and random numbers"
     def make():
         set_seed(3)
         learn = Learner((DataLoader(Noisy(), BS, shuffle=True), DataLoader(Noisy(), BS)), model(), nn.MSELoss(), Adam, lr=.01, default_cbs=False, path=tmp_path,
@@ -459,7 +460,7 @@ def test_interrupted_and_fitted_again(event, again, tmp_path):
 
 @pytest.mark.slow
 def test_no_room_says_the_system(tmp_path):
-    "PyTorch tells of a full disk as of an error of its own; we tell what the system said"
+    "PyTorch replaces the error of a full disk by one of its own; the message of the system is shown all the same"
     script = f"""
 import resource, signal, sys, torch
 from pathlib import Path

@@ -1,5 +1,5 @@
-"""Real signals to real processes: the batch is finished, a checkpoint is there, the status says which signal it was, and the run that
-goes on ends as one that nobody stopped, to the last bit."""
+"""Real signals to real processes: the batch is finished, a checkpoint is saved, the exit status says which signal it was, and the resumed
+run ends like one that was not stopped, bit for bit."""
 import os, signal, subprocess, sys, threading, time, traceback
 from pathlib import Path
 
@@ -37,7 +37,7 @@ class Noisy(Dataset):
         return x, x.sum()[None]
 
 class Mark(Callback):
-    "Tells the test that the run is at the place where the signal is to come, and waits for it there"
+    "Tells the test that the run has reached the point for the signal, and waits for it there"
     order = 50
     def here(self):
         learn = self.learn
@@ -61,14 +61,14 @@ torch.save(to_serializable(dict(model=model.state_dict(), opt=learn.opt.state_di
 '''
 
 def start(folder, workers=0, event=None, batch=0, training=True, slow=False, new=False):
-    "A process of its own, which leads its group: a new Python, or a copy of this one, which has all imports done"
+    "A process that leads its own group: a new Python, or a fork of this one, which has all imports done"
     folder.mkdir(exist_ok=True)
     code = script.format(root=str(here.parent), args=(str(folder), workers, event, batch, training, slow))
     if new: return subprocess.Popen([sys.executable, '-W', 'ignore', '-c', code], stdout=open(folder/'log', 'w'), stderr=subprocess.STDOUT, start_new_session=True)
     return Copy(code, folder/'log')
 
 class Copy:
-    "A copy of this process that runs `code`, and ends as Python does; with the methods of `Popen`"
+    "A fork of this process that runs `code` and exits as Python does; with the methods of `Popen`"
     def __init__(self, code, log):
         self.returncode,self.pid = None,os.fork()
         if self.pid: return
@@ -106,7 +106,7 @@ def wait_for(file, p):
         time.sleep(.01)
 
 def stop(folder, number, status, group=False, **kwargs):
-    "Start a run, send the signal where it waits for it"
+    "Start a run, and send the signal where it waits for it"
     p = start(folder, **kwargs)
     wait_for(folder/'marked', p)
     (os.killpg if group else os.kill)(p.pid, number)
@@ -141,7 +141,7 @@ def goes_on(folder, straight, **kwargs):
     (signal.SIGTERM, 143, 0, 'after_pred',    1, False, (1,0)),   # validation: the last checkpoint stands
     (signal.SIGTERM, 143, 0, 'before_epoch',  0, None,  (1,1)),
 ])
-def test_stopped_and_gone_on(number, status, workers, event, batch, training, at, straight, tmp_path):
+def test_stopped_and_resumed(number, status, workers, event, batch, training, at, straight, tmp_path):
     err = stop(tmp_path, number, status, workers=workers, event=event, batch=batch, training=training)
     assert newest(tmp_path)==at, err
     goes_on(tmp_path, straight, workers=2-workers)
@@ -154,7 +154,7 @@ def test_a_python_of_its_own(straight, tmp_path):
 
 @pytest.mark.parametrize('number,status', [(signal.SIGTERM, 143), *slow((signal.SIGINT, -2))])
 def test_a_signal_to_the_workers_too(number, status, straight, tmp_path):
-    "As a scheduler does, which ends all processes of a job, and as the keyboard does"
+    "As a scheduler sends it to all processes of a job, and the keyboard too"
     stop(tmp_path, number, status, group=True, workers=2, event='after_pred', batch=3)
     assert newest(tmp_path)==(1,4)
     goes_on(tmp_path, straight)
@@ -168,7 +168,7 @@ def test_while_it_waits_for_a_worker(straight, tmp_path):
     goes_on(tmp_path, straight)
 
 @pytest.mark.parametrize('number,status', [(signal.SIGTERM, 143), (signal.SIGINT, -2)])
-def test_twice_is_at_once(number, status, tmp_path):
+def test_a_second_signal_ends_the_run_at_once(number, status, tmp_path):
     (tmp_path/'twice').touch()
     p = start(tmp_path, event='after_pred', batch=2)
     wait_for(tmp_path/'marked', p)
@@ -197,7 +197,7 @@ _places = {**{e:(1,2) for e in _training}, 'after_batch':(1,3), 'before_epoch':(
 
 @pytest.mark.parametrize('event,number', [*((e, signal.SIGTERM) for e in _places), *((e, s) for e in ('after_pred', 'after_validate') for s in (signal.SIGINT, signal.SIGUSR1))])
 def test_at_every_event(event, number, at_a_keyboard, tmp_path):
-    "It ends as the signal would, with a checkpoint of the batch at hand; handlers are put back; and the run that goes on ends as one that was not stopped"
+    "The run ends as the signal would end it, with a checkpoint of the current batch; handlers are restored; the resumed run ends like one that was not stopped"
     def make(folder, **kwargs): return learner(n=3, opt_func=Adam, path=folder, cbs=[CheckpointCallback('1ep'), StopOnSignal(['SIGTERM','SIGINT','SIGUSR1'])], **kwargs)
     def now(self):
         learn = self.learn
@@ -216,7 +216,7 @@ def test_at_every_event(event, number, at_a_keyboard, tmp_path):
     assert same(resumed.model.state_dict(), straight.model.state_dict()) and same(resumed.opt.state_dict(), straight.opt.state_dict())
 
 def test_a_received_signal_is_forgotten(at_a_keyboard):
-    "The next fit begins anew, even one that is cancelled before it does"
+    "The next fit does not know of it, even one that is cancelled before it begins"
     learn = learner(n=4, cbs=[StopOnSignal('SIGINT')])
     with pytest.warns(UserWarning, match='nothing is saved'), pytest.raises(KeyboardInterrupt): learn.fit(2, cbs=send('after_pred', signal.SIGINT))
     def cancel(self): raise CancelFit
@@ -224,14 +224,14 @@ def test_a_received_signal_is_forgotten(at_a_keyboard):
     first.order = -100
     learn.fit(1, cbs=first)
 
-def test_a_notebook_goes_on(at_a_keyboard):
+def test_a_notebook_continues(at_a_keyboard):
     learn = learner(n=4, cbs=[StopOnSignal('SIGINT')])
     with pytest.warns(UserWarning, match='nothing is saved'), pytest.raises(KeyboardInterrupt): learn.fit(2, cbs=send('after_pred', signal.SIGINT))
     assert learn.train_iter==2 and signal.getsignal(signal.SIGINT) is signal.default_int_handler
     learn.fit(1)
 
 @pytest.mark.parametrize('event', ['before_fit', 'before_epoch', 'after_pred', 'after_step', 'after_validate', 'after_fit'])
-def test_handlers_are_put_back_whatever_fails(event, at_a_keyboard):
+def test_handlers_are_restored_whatever_fails(event, at_a_keyboard):
     def fail(self): raise ValueError('no')
     before = [signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD)]
     with pytest.raises(ValueError, match='no'): learner(cbs=StopOnSignal()).fit(1, cbs=Callback(**{event:fail}))

@@ -1,4 +1,4 @@
-"""What is exported and loaded predicts the same, to the last bit, for every loss function and kind of model; what is missing is named."""
+"""An exported and loaded model gives the same predictions, bit for bit, for every loss function and kind of model; errors name what is missing."""
 import io, json
 
 import pytest, torch, torch.nn.functional as F
@@ -106,11 +106,11 @@ def test_a_loss_of_ones_own(tmp_path):
     with pytest.raises(ValueError, match='Mine, which was not made by learnkit: pass it as `loss_func='): load_learner(path, classes())
     assert same(*[o.get_preds(dl=learn.dls.valid) for o in (learn, load_learner(path, classes(), Mine()))])
     def plain(p, y): return F.cross_entropy(p, y)
-    learn.loss_func = plain   # says nothing about predictions, so it is not needed
+    learn.loss_func = plain   # predictions do not depend on it, so it is not needed
     assert same(*[o.get_preds(dl=learn.dls.valid) for o in (learn, load_learner(learn.export('m'), classes()))])
 
 def test_an_activation_of_ones_own(tmp_path):
-    "Put into a loss of learnkit: without it, predictions would differ silently"
+    "Set on a loss function of learnkit: without it, predictions would differ silently"
     loss = L.CrossEntropyLossFlat()
     loss.activation = lambda p: p*2
     with pytest.raises(ValueError, match='loss_func='): load_learner(trained(tmp_path, loss, labels).export('m'), classes())
@@ -126,7 +126,7 @@ def test_every_known_loss_comes_back(name):
     ({'name':'MSELoss', 'settings':{'__class__':'x'}}, {}, 'no setting'), ({'name':'MSELoss', 'settings':{'reduction':3}}, {}, 'no setting'), ({'name':'MSELoss', 'settings':[]}, {}, 'settings'),
     ({'name':'CrossEntropyLossFlat', 'inner':{'forward':1}}, {}, 'no setting'), ({'name':'CrossEntropyLossFlat', 'settings':{'axis':'x'}}, {}, 'no setting'),
     ({'name':'CrossEntropyLossFlat'}, {'func.__dict__':torch.ones(1)}, 'no tensor'), ({'name':'MSELoss'}, {'a.b.weight':torch.ones(1)}, 'no tensor'), ({'name':'MSELoss'}, {'weight':'x'}, 'no tensor')])
-def test_a_loss_that_a_stranger_describes(about, tensors, words):
+def test_untrusted_loss_configs(about, tensors, words):
     with pytest.raises(ValueError, match=words): loss_from_config(about, tensors)
 
 def test_what_cannot_be_exported(tmp_path):
