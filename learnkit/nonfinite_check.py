@@ -8,7 +8,6 @@ __all__ = ['NonFiniteLoss', 'NonFiniteCheck']
 # %% ../nbs/174_nonfinite_check.ipynb #c8c68b24
 from bisect import bisect
 from math import isfinite
-from typing import Any
 from warnings import warn
 
 # %% ../nbs/174_nonfinite_check.ipynb #1bc3a837

@@ -21,12 +21,13 @@ from learnkit.all import (ActivationStats, Callback, CancelBackward, CancelBatch
     ItemIndices, JsonLogger, Learner, LimitBatches, LossMonitor, MapInputs, MapOutputs, MemoryMonitor, MetricsLogger, MicroBatch, MixedPrecision, Monitor,
     MoveModules, NonFiniteCheck, OnBetter, OptimizerMonitor, OverfitBatches, ParamScheduler, ProgressCallback, Recorder, RuntimeEstimator, SanityCheck,
     SaveModelCallback, SchedCos, SchedLin, SpeedMonitor, StopAfter, SystemMetrics, TerminateOnNaNCallback, ThresholdStopper, Time,
-    TimerCallback, TorchScheduler, TrainEvalCallback, ValidateEvery, displays, checkpoint_info, checkpoints, combine_scheds, event,
+    TimerCallback, TorchScheduler, TrainEvalCallback, ValidateEvery, displays, checkpoint_info, combine_scheds, event,
     get_random_states, maybe_gather, num_distrib, parse_every, rank0_first, rank_distrib, read_checkpoint, set_seed)
 from learnkit.padding import DropPadding
 from learnkit.control.batch_events import BatchEvents
 from learnkit.control.handlers import marked_handlers
 from learnkit.observe.memory_snapshot import MemorySnapshot
+from learnkit.recovery.checkpoint_file import list_checkpoints
 from learnkit.recovery.signals import StopOnSignal
 from learnkit.recovery.replay_oom import ReplayOnOOM
 from learnkit.recovery.roll_back import RollBackOnNaN
