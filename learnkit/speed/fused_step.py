@@ -6,6 +6,7 @@
 __all__ = ['CancelEager', 'FusedStep']
 
 # %% ../../nbs/815_speed.fused_step.ipynb #4ac9fd99
+from typing import Any
 from warnings import warn
 
 import torch
@@ -29,7 +30,8 @@ class CancelEager(CancelBatch):
 class FusedStep(Callback):
     "Trains on a batch with one compiled call (`torch.compile`), as long as no callback has handlers inside the batch"
     order,modes,run_valid,saves = 1000,('fit','lr_find'),False,('shapes','missing_state')
-    config,handlers_seen,part,inputs,failure = None,None,None,None,None
+    config,handlers_seen,part,failure = None,None,None,None
+    inputs:Any = None   # the `StepInputs` of the batches at hand
     def __init__(self,
         max_shapes:int=1,      # the number of batch shapes to compile for; batches of other shapes run eagerly
         options:dict|None=None # options of inductor; None: its C++ wrapper on the CPU, CUDA graphs on a GPU (untested)

@@ -4,7 +4,6 @@ from ..callback import Callback
 from ..events import CancelBatch
 from ..learner import Learner
 from .step_compiler import StepCompiler
-from .step_inputs import StepInputs
 from typing import Any
 
 __all__ = ['CancelEager', 'FusedStep']
@@ -15,8 +14,9 @@ class FusedStep(Callback):
     config: Any
     handlers_seen: Any
     part: str|None
-    inputs: StepInputs|None
     failure: str|None
+    inputs: Any
+    """the `StepInputs` of the batches at hand"""
     max_shapes: Any
     compiler: StepCompiler
     shapes: list[Any]

@@ -79,9 +79,10 @@ class StepCompiler:
     def _compile(self, step, inputs, args, shape):
         "The first call for a shape"
         from torch._dynamo.exc import BackendCompilerFailed
-        rng,error = get_random_states(),None
+        rng = get_random_states()
         print(f"compiling {'the step' if inputs.optim else 'the gradients'} for batches of "
               f"{', '.join(map(str, map(list, shape)))}: this takes 2 to 30 seconds", file=sys.stderr, flush=True)
+        error:Any = None
         for f in [step] if step else self._candidates(inputs):
             try: res = f(*args)
             except Exception as e:

@@ -6,6 +6,8 @@
 __all__ = []
 
 # %% ../../nbs/808_speed.step_inputs.ipynb #e39b8cf3
+from typing import Any
+
 import torch
 
 from ..learner import Learner
@@ -36,7 +38,8 @@ class StepInputs:
         groups = [i for i,pg in enumerate(self.opt.param_groups) for _ in pg['params']]
         self.params = [p for p in self.all_params if p.requires_grad]
         self.group_of = tuple(i for i,t in zip(groups, self.trained) if t)
-        self.optim,self.clips,self.amp = optim,clips,amp
+        self.clips,self.amp = clips,amp
+        self.optim:Any = optim
         self.cuda = any(p.is_cuda for p in self.params)
         self.program,self.values,self.hypers,self.options = None,None,None,()
         self.missing_state,self.states,self.seen_state,self.moved = [],[],[],[]

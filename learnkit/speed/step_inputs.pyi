@@ -24,9 +24,9 @@ class StepInputs:
     foreign_params: list[Any]
     params: list[Any]
     group_of: tuple[Any, ...]
-    optim: FunctionalOptim|None
     clips: list[Any]
     amp: tuple[Any, ...]|None
+    optim: Any
     cuda: Any
     program: Any
     values: Any

@@ -23,18 +23,18 @@ def make_update(
     clips:tuple=()         # for each clipping: which norm, and whether by value
 ) -> Callable:
     "Returns a function that clips gradients, updates the parameters, and returns the norms of the gradients"
-    n,options = optim.n_hypers,[dict(o) for o in options]
+    n,opts = optim.n_hypers,[dict(o) for o in options]
     @torch.no_grad()
     def update(params, grads, states, hypers):
         "`hypers` holds the hyper-parameters, group by group, and then the limits for clipping"
         hs,used,norms = hypers.unbind(),[i for i,g in enumerate(grads) if g is not None],[]
         grads = [grads[i] for i in used]
-        for limit,c in zip(hs[n*len(options):], clips):
+        for limit,c in zip(hs[n*len(opts):], clips):
             grads,norm = clip_grads(grads, limit, *c)
             norms.append(norm)
         for i,g in zip(used, grads):
             j = group_of[i]
-            optim.step(params[i], g, states[i], hs[n*j:n*j+n], options[j])
+            optim.step(params[i], g, states[i], hs[n*j:n*j+n], opts[j])
         return norms
     return update
 
