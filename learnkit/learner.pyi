@@ -857,7 +857,7 @@ class Learner(Steps):
         ...
     @contextmanager
     def unchanged(self) -> Iterator[Learner]:
-        """Undo whatever is trained in the block, however it ends; raises RuntimeError during a run
+        """Undo whatever is trained in the block, however it ends; raises RuntimeError in a run, ValueError for lazy layers
 
         Args:
             learn: the Learner; also as `learn.unchanged()`

@@ -56,7 +56,7 @@ def snapshot_training(learn: Learner) -> Snapshot:
     ...
 @contextmanager
 def unchanged(learn: Learner) -> Iterator[Learner]:
-    """Undo whatever is trained in the block, however it ends; raises RuntimeError during a run
+    """Undo whatever is trained in the block, however it ends; raises RuntimeError in a run, ValueError for lazy layers
 
     Args:
         learn: the Learner; also as `learn.unchanged()`
