@@ -1,4 +1,4 @@
-"""Data that cannot be indexed but knows its place: a run goes on from it without making an item again, and ends as one that was not stopped."""
+"""Data that cannot be indexed but knows its position: a run resumes there without making an item again, and ends as one that was not stopped."""
 import multiprocessing as mp, os, random, warnings
 from itertools import count
 

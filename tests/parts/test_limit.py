@@ -1,4 +1,4 @@
-"""Fewer batches: exactly so many are asked for, whatever the loader; and what looks before the fit changes nothing of it"""
+"""Limits, overfitting and sanity checks: exactly n batches are fetched from any loader, and a sanity check changes nothing of the fit"""
 import random
 import numpy as np, pytest, torch
 from hypothesis import given, settings, strategies as st
@@ -144,7 +144,7 @@ def test_inside_of_a_fit_only():
 @pytest.mark.parametrize('ev', ['before_fit', 'before_epoch', 'before_train', *in_batch, 'before_validate', 'after_validate', 'after_epoch', 'after_fit'])
 @pytest.mark.parametrize('cb', [lambda: LimitBatches(2, 1), lambda: OverfitBatches(2), lambda: SanityCheck(1)])
 def test_nothing_is_left(ev, cb):
-    "Whatever is raised wherever: the next fit has its batches, and the next validation"
+    "Whatever is raised at any event: the next fit and the next validation have all their batches"
     boom = {'on':True}
     mine = cb()
     learn = learner(n=4, nv=3, cbs=[mine, at(ev, throw(ZeroDivisionError()), lambda cb: boom['on'], order=120)])
@@ -240,7 +240,7 @@ def test_overfitting_freezes_augmentation():
 def test_nothing_to_overfit():
     with pytest.raises(ValueError, match='no batch to overfit'): fit(DataLoaders([]), OverfitBatches())
 
-# ------------------------------------------------------------------------------------------------ a look before
+# ------------------------------------------------------------------------------------------------ sanity checks
 class Counting(nn.Module):
     "Counts its calls, in evaluation mode too"
     def __init__(self): super().__init__(); self.register_buffer('n', torch.zeros(())); self.l = nn.Linear(4,1)

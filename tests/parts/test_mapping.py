@@ -1,4 +1,4 @@
-"""Mapping, modules that follow, items that are named: the numbers and the order of the data are not touched"""
+"""Mappings, auxiliary modules, item indices, event checks: numbers and the order of the data stay as without them"""
 import re, warnings
 from functools import partial
 import pytest, torch
@@ -81,7 +81,7 @@ def test_wrong_names_at_the_first_batch():
     with pytest.raises(TypeError, match='the batch is a tuple: give a function'): learner(cbs=MapInputs(dict(a='b'))).fit(1)
     with pytest.raises(TypeError, match='the output is a Tensor'): learner(cbs=MapOutputs(dict(a='b'))).fit(1)
 
-# ------------------------------------------------------------------------------------------------ modules that follow
+# ------------------------------------------------------------------------------------------------ auxiliary modules
 class Has(Callback):
     def __init__(self): self.own = nn.Linear(1,1)
 class Loss:
@@ -148,8 +148,8 @@ def test_the_items_of_each_batch_and_nothing_else(kind, workers):
     assert torch.equal(got[0][0], got[1][0]) and torch.equal(got[0][1], got[1][1]) and got[0][2]==got[1][2]
     assert c.n==2*(learn.recorder.iters[0]+len(learn.dls.valid)) and learn.indices is None
 
-def test_with_others_who_change_the_loader(tmp_path):
-    "A planned order, a limit, validations and predictions in between, in any order of being added"
+def test_with_other_callbacks_that_change_the_loader(tmp_path):
+    "With a seeded order, a limit, and validations and predictions in between, however the callbacks are listed"
     cbs = [LimitBatches(3), CheckpointCallback('2ba'), c := Compare(), ItemIndices(), ValidateEvery('2ba'), Callback(after_step=lambda cb: cb.learn.get_preds())]
     learn = fitted('shuffle', 0, cbs, path=tmp_path)
     learn.fit(2)
