@@ -22,7 +22,7 @@ from ..modules import get_model
 from ..process import rank_distrib
 from .loss_config import loss_config, loss_from_config
 from .serialize import to_serializable
-from ..seed import get_random_states, set_random_states
+from ..snapshot import snapshot_loader, snapshot_random
 from ..stream import loader_len
 from ..weights import is_safetensors, read_safetensors, read_state, write_safetensors
 
@@ -33,9 +33,8 @@ _loss = 'learnkit.loss.'   # the prefix of the loss function's tensors in a .saf
 def _describe_inputs(learn):
     "The shapes and types of a batch's inputs"
     if not loader_len(learn.dls.train): return None   # the Learner came from a file, or the loader is endless
-    rng = get_random_states()
-    try: return [shapes(o) for o in split_batch(learn.dls.one_batch(), learn.dls.n_inp)[0]]
-    finally: set_random_states(**rng)
+    with snapshot_random(), snapshot_loader(learn.dls.train):
+        return [shapes(o) for o in split_batch(learn.dls.one_batch(), learn.dls.n_inp)[0]]
 
 def _describe(learn, inputs, about):
     "The description of a Learner, for JSON"

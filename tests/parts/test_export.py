@@ -85,6 +85,14 @@ def test_export_changes_nothing(tmp_path):
     after = get_random_states()
     assert torch.equal(before['torch_state'], after['torch_state']) and before['random_state']==after['random_state'] and mode==[m.training for m in learn.model.modules()]
 
+def test_export_leaves_the_order_of_the_data_alone(tmp_path):
+    "It looks at a batch to describe the inputs, and a loader with a generator of its own draws from that"
+    own,ds = torch.Generator().manual_seed(1),torch.utils.data.TensorDataset(x, labels)
+    dl = torch.utils.data.DataLoader(ds, 8, shuffle=True, generator=own)
+    learn,state = Learner(DataLoaders(dl, dl), classes(), nn.CrossEntropyLoss(), path=tmp_path),own.get_state()
+    learn.export('m')
+    assert torch.equal(own.get_state(), state)
+
 def test_exported_again(tmp_path):
     learn = trained(tmp_path, L.CrossEntropyLossFlat(), labels)
     once = load_learner(learn.export('m'), classes(), path=tmp_path)
