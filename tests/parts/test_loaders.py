@@ -6,6 +6,7 @@ from torch import tensor
 from torch.utils.data import *
 
 from learnkit.data import FuncLoader
+from learnkit.stream import loader_len
 from learnkit.loaders import *
 from learnkit.nested import nested_reorder
 from loader_cases import Custom, Items, NewStyle, SizedStream, Stream
