@@ -53,12 +53,12 @@ class Callback(Stateful, GetAttr):
         name:str,    # an event
         **kwargs:Any # its arguments
     ) -> Any:
-        "Call the handler of event `name`, if there is one and it is to run; override this to be called at every event"
+        "Call the handler of event `name`, if it is to run now; override this to be called at every event"
         f = self.handler(name)
         if f is not None and self.hears(name): return f(**taken(f, kwargs))
 
     def __getattr__(self, k:str) -> Any:
-        if hasattr(type(self), k): return object.__getattribute__(self, k)   # a property failed: let its own error show
+        if hasattr(type(self), k): return object.__getattribute__(self, k)   # a property failed: raise its own error
         learn = self.__dict__.get('learn')
         if learn is not None and not k.startswith('__') and hasattr(learn, k): return getattr(learn, k)
         cls = type(self).__name__
@@ -66,7 +66,7 @@ class Callback(Stateful, GetAttr):
             f'`{cls}` has no attribute `{k}` (and belongs to no Learner yet, whose attributes it would read)')
 
     def __setattr__(self, k:str, v:Any) -> None:
-        if k in _flags and not v and v!=False: raise TypeError(   # it would be silent from now on
+        if k in _flags and not v and v!=False: raise TypeError(   # the callback would never be called again
             f'`{k}` says whether a {type(self).__name__} is called, so it must be True or False, not {v!r}: '
             'give your attribute another name')
         learn = self.__dict__.get('learn')
@@ -95,7 +95,7 @@ class Callback(Stateful, GetAttr):
 _flags = {'run', 'run_train', 'run_valid'}
 _gates = {*_flags, 'order', 'modes'}   # setting one changes which handlers are called
 
-@lru_cache   # it is asked for whenever callbacks come and go, a dozen times for each prediction
+@lru_cache   # needed whenever callbacks come and go, a dozen times for each prediction
 def _name(cls): return camel2snake(re.sub(r'Callback$', '', cls)) or 'callback'
 
 # %% ../nbs/010_callback.ipynb #db4c21f1
@@ -103,14 +103,14 @@ def _name(cls): return camel2snake(re.sub(r'Callback$', '', cls)) or 'callback'
 def handler(self:Callback,
     name:str # an event
 ) -> Callable|None:
-    "Return its method for event `name`, if it has one"
+    "Return the callback's method for event `name`, None if it has none"
     return getattr(self, name) if name in vars(self) or hasattr(type(self), name) else None
 
 @patch
 def runs_in(self:Callback,
-    mode:str|None # of a run, as in `learn.mode`; None: no run
+    mode:str|None # the mode of a run, as in `learn.mode`; None: no run
 ) -> bool:
-    "Return whether it is called in runs of this mode"
+    "Return whether the callback is called in runs of this mode"
     modes = (self.modes,) if isinstance(self.modes, str) else self.modes
     return mode is None or modes is None or mode in modes
 
@@ -118,7 +118,7 @@ def runs_in(self:Callback,
 def hears(self:Callback,
     name:str # an event
 ) -> bool:
-    "Return whether event `name` reaches it now, as `run`, `run_train`, `run_valid` and `modes` say"
+    "Return whether the callback is called for event `name` now: see `run`, `run_train`, `run_valid`, `modes`"
     learn = self.learn
     if not (self.run or name=='cleanup') or (learn is not None and not self.runs_in(learn.mode)): return False
     return not event.in_batch(name) or bool(self.run_train if learn is None or learn.training else self.run_valid)
