@@ -8,7 +8,6 @@ __all__ = []
 # %% ../../nbs/736_recovery.loss_config.ipynb #d7082077
 from typing import Any, Callable
 
-import torch
 import torch.nn.functional as F
 from fastcore.basics import noop
 from torch import Tensor, nn

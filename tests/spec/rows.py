@@ -773,7 +773,7 @@ def clipping():
 @works('1B.74 the parts are there for callbacks of one\'s own')
 def parts():
     import learnkit.all as lk
-    assert all(hasattr(lk, k) for k in 'Monitor TrackerCallback write_checkpoint checkpoints newest_checkpoint Every EveryCallback Filter Scheduler HookCallback'.split())
+    assert all(hasattr(lk, k) for k in 'Monitor TrackerCallback write_checkpoint list_checkpoints newest_checkpoint Every EveryCallback Filter Scheduler HookCallback'.split())
 
 # 1B again: what belongs around the loop
 
