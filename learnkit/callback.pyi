@@ -232,7 +232,7 @@ class Callback(Stateful):
         ...
     def __init_subclass__(cls, **kwargs: Any) -> None: ...
     def __call__(self, name: str, **kwargs: Any) -> Any:
-        """Call the handler of event `name`, if there is one and it is to run; override this to be called at every event
+        """Call the handler of event `name`, if it is to run now; override this to be called at every event
 
         Args:
             name: an event
@@ -256,21 +256,21 @@ class Callback(Stateful):
         """
         ...
     def handler(self, name: str) -> Callable[..., Any]|None:
-        """Return its method for event `name`, if it has one
+        """Return the callback's method for event `name`, None if it has none
 
         Args:
             name: an event
         """
         ...
     def runs_in(self, mode: str|None) -> bool:
-        """Return whether it is called in runs of this mode
+        """Return whether the callback is called in runs of this mode
 
         Args:
-            mode: of a run, as in `learn.mode`; None: no run
+            mode: the mode of a run, as in `learn.mode`; None: no run
         """
         ...
     def hears(self, name: str) -> bool:
-        """Return whether event `name` reaches it now, as `run`, `run_train`, `run_valid` and `modes` say
+        """Return whether the callback is called for event `name` now: see `run`, `run_train`, `run_valid`, `modes`
 
         Args:
             name: an event
