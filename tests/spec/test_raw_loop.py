@@ -102,6 +102,7 @@ def test_in_another_process(tmp_path):
     p = subprocess.run([sys.executable, '-c', code], cwd=tmp_path, env={**os.environ, 'PYTHONHASHSEED':'4711'}, stdout=subprocess.PIPE, text=True, check=True)
     assert p.stdout.strip()==one_hash()
 
+@pytest.mark.slow
 def test_a_hundred_times(): assert len({one_hash() for _ in range(100)})==1
 
 # -- and nothing is left

@@ -118,6 +118,7 @@ def test_waiting_needs_a_device(shown, capsys):
 # ------------------------------------------------------------------------------------------------ others
 with_peers = [pytest.param(n, marks=pytest.mark.skipif(peers.version(n) is None, reason=f'{n} is not installed')) for n in peers.libraries]
 
+@pytest.mark.slow
 @pytest.mark.parametrize('name', with_peers)
 def test_a_library_computes_the_same(name):
     with peers.Child(name) as child:

@@ -31,6 +31,7 @@ def stale_stubs(at):
 def test_stubs_are_current():
     assert stale_stubs(root) == [], 'run `make lib`'
 
+@pytest.mark.slow
 def test_stale_stubs_are_found(tmp_path):
     shutil.copytree(root/lib, tmp_path/lib, ignore=shutil.ignore_patterns('__pycache__'))
     (tmp_path/lib/'learner.pyi').write_text('x: int\n')
@@ -161,6 +162,7 @@ def test_pyright_resolves_the_api(tmp_path):
                       'event.before_fitt: reportAttributeAccessIssue', 'learn.fit_one_cycle(1, resett_opt=True): reportCallIssue',
                       'self.lerner: reportAttributeAccessIssue', 'self.pred = self.pred + 1: reportAttributeAccessIssue']
 
+@pytest.mark.slow
 def test_the_example_script_passes(tmp_path):
     _,errors = said(tmp_path, (root/'nbs/examples/digits.py').read_text(encoding='utf-8'), 'basic')
     assert [e for e in errors if '.images' not in e] == []   # scikit-learn gives its data sets another type
@@ -327,6 +329,7 @@ most = dict(reportArgumentType=70, reportAttributeAccessIssue=60, reportOptional
             reportOptionalOperand=2)
 
 @pytest.mark.skipif('LEARNKIT_COMPAT' in os.environ, reason='the numbers are those with fastcore 1')
+@pytest.mark.slow
 def test_package_passes_type_checking(tmp_path):
     checkable(root, tmp_path)
     (tmp_path/'checked/planted.py').write_text(dedent("""
