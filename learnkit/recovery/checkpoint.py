@@ -131,6 +131,8 @@ def _data_state(self:CheckpointCallback, done):
         warn(f'{e}. A resumed run will read the first batches of its epoch again, without training.')
 
 # %% ../../nbs/710_recovery.checkpoint.ipynb #dec470e7
+_old_keys = dict(keeper='data', over='ended', stream='rng')   # of a data set's position, in older checkpoints
+
 @patch
 def _resume(self:CheckpointCallback, resume):
     "Restore the newest checkpoint, or the one at the path `resume`; without one, start from the beginning"
@@ -143,7 +145,7 @@ def _resume(self:CheckpointCallback, resume):
     for p in later: remove_checkpoint(p)
     learn.start_epoch = learn.n_epoch if finished else min(state['epoch'], learn.n_epoch)
     if state['done']: self.resume_state = state
-    self.data_state = state.get('place')
+    self.data_state = (place := state.get('place')) and {_old_keys.get(k, k):v for k,v in place.items()}
     learn('after_load_checkpoint', path=path)
     where = 'the run is finished' if finished else f"resuming at epoch {state['epoch']}, batch {state['done']}"
     print(f'{path.parent.name}/{path.name}: {where}')

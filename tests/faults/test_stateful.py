@@ -205,7 +205,7 @@ def test_a_state_that_cannot_be_saved(tmp_path, capsys):
 
 @pytest.mark.parametrize('kind', ['dataset','own'])
 def test_a_checkpoint_without_a_place(kind, straight, tmp_path, capsys):
-    "Of an earlier version: gone through again, and said so"
+    "Its first batches are read again, and a line says so"
     with pytest.raises(SystemError): fit(learner(tmp_path, DATA[kind]), cbs=Crash(3))
     learn = learner(tmp_path, DATA[kind])
     folder = tmp_path/'checkpoints'/'fit-1'
@@ -214,6 +214,18 @@ def test_a_checkpoint_without_a_place(kind, straight, tmp_path, capsys):
     Made.count.value = 0
     assert_same(straight(kind), end(fit(learn)))
     assert 'its first 3 batches are read again' in capsys.readouterr().out and Made.count.value>=(3*N if kind=='dataset' else 3*PER)
+
+@pytest.mark.parametrize('crash', [3, PER])
+@pytest.mark.parametrize('kind', ['dataset','own'])
+def test_a_place_with_older_names(kind, crash, straight, tmp_path, capsys):
+    "The keys of a position had other names before"
+    with pytest.raises(SystemError): fit(learner(tmp_path, DATA[kind]), cbs=Crash(crash))
+    path = list_checkpoints(tmp_path/'checkpoints'/'fit-1')[0]
+    state,names = read_checkpoint(path),dict(data='keeper', ended='over', rng='stream')
+    state['place'] = {names[k]:v for k,v in state['place'].items()}
+    write_checkpoint(state, path)
+    assert_same(straight(kind), end(fit(learner(tmp_path, DATA[kind]))))
+    assert 'are read again' not in capsys.readouterr().out
 
 def test_only_data_is_in_the_file(tmp_path):
     for kind in ('dataset','own','torchdata'):
