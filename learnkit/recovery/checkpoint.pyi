@@ -90,3 +90,4 @@ class CheckpointCallback(Callback):
     def _add_note(self) -> None:
         """Add to an exception where the run was, and from which checkpoint it can resume"""
         ...
+_old_keys: dict[Any, Any]
