@@ -272,7 +272,7 @@ class Server:
         while (msg := self.read()).get('method') != 'textDocument/publishDiagnostics' or msg['params']['uri'] != uri: self.answer(msg)
         return dict(uri=uri)
 
-    def close(self): self.ask('shutdown'); self.send(method='exit', params=None); self.p.wait(10); self.p.stdin.close(); self.p.stdout.close()
+    def close(self): self.ask('shutdown'); self.send(method='exit', params=None); self.p.wait(60); self.p.stdin.close(); self.p.stdout.close()
 
 def test_pyright_completes_and_documents(tmp_path):
     server = Server(tmp_path.resolve())
