@@ -7,7 +7,7 @@ __all__ = ['Callback']
 
 # %% ../nbs/010_callback.ipynb #655f949f
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from types import MethodType
 from typing import Any
@@ -26,6 +26,7 @@ class Callback(Stateful, GetAttr):
     modes:tuple|None = None    # the modes of `learn.mode` in which it is called; None: all of them
     nested:bool = True         # is it called in runs inside of the one that it belongs to?
     resumes:bool = False       # can it go on with an earlier run, as `fit(resume=...)` asks?
+    extra_columns:Mapping = {} # what a `Monitor` can watch beside the history: functions of the Learner by name
 
     def __init__(self,
         **events:Callable # handlers by event name; each becomes a method, so it takes the callback as `self`

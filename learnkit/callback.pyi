@@ -1,7 +1,7 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
 """A callback handles events, reads the Learner's attributes as its own, and steers the loop with Cancels"""
 import torch
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from ._fastcore import AttrDict, L
 from .control.clock import Timestamp
 from .learner import Learner
@@ -31,6 +31,8 @@ class Callback(Stateful):
     """is it called in runs inside of the one that it belongs to?"""
     resumes: bool
     """can it go on with an earlier run, as `fit(resume=...)` asks?"""
+    extra_columns: Mapping[Any, Any]
+    """numbers beside the history's that a `Monitor` can watch: functions of the Learner by name"""
     name: str
     """The callback's attribute on the Learner: `learn.early_stopping` for an `EarlyStoppingCallback`"""
     key: Any

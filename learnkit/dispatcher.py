@@ -6,6 +6,7 @@
 __all__ = ['Dispatcher']
 
 # %% ../nbs/020_dispatcher.ipynb #dd4b3844
+from collections.abc import Iterable
 from functools import partial
 from inspect import isclass
 from typing import Any
@@ -165,7 +166,7 @@ def _take_out(self:Dispatcher, cbs):
 # %% ../nbs/020_dispatcher.ipynb #c0043557
 @patch
 def add_cbs(self:Dispatcher,
-    cbs:Callback|type[Callback]|list|None # several callbacks, or one, or none
+    cbs:Callback|type[Callback]|Iterable|None # several callbacks, or one, or none
 ) -> Dispatcher:
     "Add callbacks, each as by `add_cb`"
     for cb in L(cbs): self.add_cb(cb)
@@ -173,7 +174,7 @@ def add_cbs(self:Dispatcher,
 
 @patch
 def remove_cbs(self:Dispatcher,
-    cbs:Callback|type[Callback]|list|None # several callbacks or classes, or one, or none
+    cbs:Callback|type[Callback]|Iterable|None # several callbacks or classes, or one, or none
 ) -> Dispatcher:
     "Remove callbacks, each as by `remove_cb`"
     for cb in L(cbs): self.remove_cb(cb)

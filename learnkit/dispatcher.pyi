@@ -1,6 +1,6 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
 """Calls the handlers of an event, in order; an event without handlers costs one look-up"""
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from ._fastcore import L
 from .callback import Callback
@@ -73,14 +73,14 @@ class Dispatcher:
         """
         ...
     def _take_out(self, cbs: Any) -> None: ...
-    def add_cbs(self, cbs: Callback|type[Callback]|list[Any]|None) -> Self:
+    def add_cbs(self, cbs: Callback|type[Callback]|Iterable[Any]|None) -> Self:
         """Add callbacks, each as by `add_cb`
 
         Args:
             cbs: several callbacks, or one, or none
         """
         ...
-    def remove_cbs(self, cbs: Callback|type[Callback]|list[Any]|None) -> Self:
+    def remove_cbs(self, cbs: Callback|type[Callback]|Iterable[Any]|None) -> Self:
         """Remove callbacks, each as by `remove_cb`
 
         Args:
@@ -88,7 +88,7 @@ class Dispatcher:
         """
         ...
     @contextmanager
-    def added_cbs(self, cbs: Callback|type[Callback]|list[Any]|None) -> Iterator[Self]:
+    def added_cbs(self, cbs: Callback|type[Callback]|Iterable[Any]|None) -> Iterator[Self]:
         """Add these callbacks for the length of a `with` block
 
         Args:
@@ -96,7 +96,7 @@ class Dispatcher:
         """
         ...
     @contextmanager
-    def removed_cbs(self, cbs: Callback|type[Callback]|list[Any]|None) -> Iterator[Self]:
+    def removed_cbs(self, cbs: Callback|type[Callback]|Iterable[Any]|None) -> Iterator[Self]:
         """Remove these callbacks for the length of a `with` block; afterwards each has its old place
 
         Args:

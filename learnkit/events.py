@@ -189,7 +189,7 @@ def cancel_types(
 
 def cancelled(
     cancel:type[Cancel] # the Cancel of the scope at hand
-) -> type|tuple:
+) -> type[BaseException]|tuple[type[BaseException], ...]:
     "Returns what `except` has to catch: the exception at hand if it is a `cancel` of any library, else nothing"
     e = sys.exception()
     return type(e) if e is not None and cancel in cancel_types(e) else ()

@@ -231,7 +231,7 @@ def cancel_types(e: BaseException) -> list[type[Cancel]]:
         e: an exception of any library
     """
     ...
-def cancelled(cancel: type[Cancel]) -> type[Any]|tuple[Any, ...]:
+def cancelled(cancel: type[Cancel]) -> type[BaseException]|tuple[type[BaseException], ...]:
     """Returns what `except` has to catch: the exception at hand if it is a `cancel` of any library, else nothing
 
     Args:

@@ -44,7 +44,7 @@ class Learner(Steps):
     "Trains `model` on `dls`, calling the callbacks at every event"
     on_create:list[Callable] = []   # called with each new Learner; each returns callbacks for it: see `Learner.on`
     def __init__(self,
-        dls:DataLoaders|tuple,          # the data; a pair of iterables of batches will do
+        dls:Any,                        # the data: a `DataLoaders`, or a pair of iterables of batches
         model:nn.Module,                # the model to train
         loss_func:Callable|None=None,   # (pred, *yb) -> tensor; None: that of the data set or in the model's output
         opt_func:Any=Adam,              # a torch optimizer: class, `partial` of one, instance, or function of groups

@@ -17,7 +17,6 @@ from .control.stop_after import StopAfter
 from .control.stopwatch import StopwatchCallback
 from .control.tracker import OnBetter, TrackerCallback
 from .control.validate_every import ValidateEvery
-from .data import DataLoaders
 from .feed.item_indices import ItemIndices
 from .feed.mapping import MapInputs, MapOutputs
 from .feed.move_modules import MoveModules
@@ -266,7 +265,7 @@ class Learner(Steps):
     """The `ChannelsLast`, if it is among the callbacks"""
     def __init__(
         self,
-        dls: DataLoaders|tuple[Any, ...],
+        dls: Any,
         model: nn.Module,
         loss_func: Callable[..., Any]|None = None,
         opt_func: Any = Adam,
@@ -285,7 +284,7 @@ class Learner(Steps):
         """Trains `model` on `dls`, calling the callbacks at every event
 
         Args:
-            dls: the data; a pair of iterables of batches will do
+            dls: the data: a `DataLoaders`, or a pair of iterables of batches
             model: the model to train
             loss_func: (pred, *yb) -> tensor; None: that of the data set or in the model's output
             opt_func: a torch optimizer: class, `partial` of one, instance, or function of groups

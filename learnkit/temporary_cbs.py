@@ -6,7 +6,7 @@
 __all__ = []
 
 # %% ../nbs/022_temporary_cbs.ipynb #1b31722c
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from inspect import isclass
 
@@ -20,7 +20,7 @@ from .dispatcher import Dispatcher
 @patch
 @contextmanager
 def added_cbs(self:Dispatcher,
-    cbs:Callback|type[Callback]|list|None # several callbacks or classes, or one, or none
+    cbs:Callback|type[Callback]|Iterable|None # several callbacks or classes, or one, or none
 ) -> Iterator[Dispatcher]:
     "Add these callbacks for the length of a `with` block"
     added = []
@@ -32,7 +32,7 @@ def added_cbs(self:Dispatcher,
 @patch
 @contextmanager
 def removed_cbs(self:Dispatcher,
-    cbs:Callback|type[Callback]|list|None # several callbacks or classes, or one, or none
+    cbs:Callback|type[Callback]|Iterable|None # several callbacks or classes, or one, or none
 ) -> Iterator[Dispatcher]:
     "Remove these callbacks for the length of a `with` block; afterwards each has its old place"
     before = list(self.cbs)

@@ -13,7 +13,7 @@ from typing import Any
 from ..callback import Callback
 
 # %% ../../nbs/195_compat.fastai.ipynb #9a75ef9b
-_declared = 'run run_train run_valid nested saves resumes'.split()
+_declared = 'run run_train run_valid nested saves resumes extra_columns'.split()
 _methods  = 'handler runs_in hears state_dict load_state_dict wrap_handlers wrap_batch'.split()
 
 def modes_of(

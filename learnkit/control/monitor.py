@@ -100,7 +100,7 @@ def _column(self:Monitor, learn):
     known = [n for n in getattr(getattr(learn, 'recorder', None), 'metric_names', []) if n not in ('epoch','time')]
     name = next((m.name for m in learn.metrics if self._is_metric(m)), self.monitor)
     if callable(name): return None
-    offered = {k:f for cb in getattr(learn, 'cbs', ()) if hasattr(type(cb), 'columns') for k,f in cb.columns.items()}
+    offered = {k:f for cb in getattr(learn, 'cbs', ()) for k,f in cb.extra_columns.items()}
     self.source = offered.get(name)
     if self.source is not None: return None
     if not known: raise ValueError('there is no Recorder among the callbacks whose columns could be watched: '

@@ -76,7 +76,7 @@ class Evaluator(EveryCallback):
         metrics = self.metrics if self.metrics is not None else self.learn.metrics if self.learn is not None else ()
         return {f'{self.label}_loss':None, **{f'{self.label}_{m.name}':m for m in metrics}}
     @property
-    def columns(self) -> dict[str,EvaluatorColumn]:
+    def extra_columns(self) -> dict[str,EvaluatorColumn]:
         "Its columns by name, as functions of the Learner that a `Monitor` can watch"
         return {c:EvaluatorColumn(self, c) for c in self.column_metrics()}
 

@@ -52,7 +52,7 @@ class Evaluator(EveryCallback):
         """Returns its metrics by the names of their columns; None for the loss"""
         ...
     @property
-    def columns(self) -> dict[str, EvaluatorColumn]:
+    def extra_columns(self) -> dict[str, EvaluatorColumn]:
         """Its columns by name, as functions of the Learner that a `Monitor` can watch"""
         ...
     def __getitem__(self, k: str) -> EvaluatorColumn:
