@@ -32,7 +32,7 @@ class Callback(Stateful):
     resumes: bool
     """can it go on with an earlier run, as `fit(resume=...)` asks?"""
     extra_columns: Mapping[Any, Any]
-    """numbers beside the history's that a `Monitor` can watch: functions of the Learner by name"""
+    """what a `Monitor` can watch beside the history: functions of the Learner by name"""
     name: str
     """The callback's attribute on the Learner: `learn.early_stopping` for an `EarlyStoppingCallback`"""
     key: Any
