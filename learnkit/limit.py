@@ -23,7 +23,8 @@ def n_batches(
     "Return how many batches `amount` is of `n`; raises ValueError for a fraction of an unknown number"
     if isinstance(amount, float):
         if n is None: raise ValueError(
-            f'{amount} is a fraction of the batches, but the loader has no `len`: give a number of batches')
+            f'{amount} is a fraction of the batches, but the loader has no `len`: give a number of batches, '
+            'or end the fit after so many by `StopAfter(500)`')
         return ceil(amount*n - 1e-9)   # .1*30 is a little more than 3
     return amount if n is None else min(amount, n)
 
