@@ -67,6 +67,7 @@ class LoopSteps(RunState):
     def _open_batches(self):
         if self.mode!='fit' and self.rng is None: self.rng = torch.Generator().manual_seed(torch.initial_seed())
         self.batches.open(None if self.mode=='fit' else self.rng)
+        return self.batches.start
 
     def _check_exhausted(self): self.iter -= 1   # the last batch was the one before
     def _check_fetched(self, b): pass
@@ -109,8 +110,7 @@ class Loop(LoopSteps):
 
     def all_batches(self) -> None:
         "Do every batch of `self.batches`"
-        self._open_batches()
-        for i in count(self.batches.start):
+        for i in count(self._open_batches()):
             if not self.one_batch(i): self._check_exhausted(); return self('after_exhaust')
             if self.stop_reason and self.training: return
 

@@ -172,7 +172,9 @@ def test_every_public_type_is_known(tmp_path):
     shutil.copytree(root/lib, tmp_path/lib, ignore=shutil.ignore_patterns('__pycache__'))
     (tmp_path/'empty').mkdir()
     args = ['--verifytypes', lib, '--ignoreexternal', '--outputjson', '--pythonpath', sys.executable]
-    res = subprocess.run([sys.executable, '-m', 'basedpyright', *args], cwd=tmp_path/'empty', env={**os.environ, 'PYTHONPATH':str(tmp_path)}, capture_output=True, encoding='utf-8')
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get('PATH', '')])   # this mode looks for packages in the first python there
+    res = subprocess.run([sys.executable, '-m', 'basedpyright', *args], cwd=tmp_path/'empty', capture_output=True, encoding='utf-8',
+                         env={**os.environ, 'PYTHONPATH':str(tmp_path), 'PATH':path})
     found = json.loads(res.stdout)['typeCompleteness']
     assert found['pyTypedPath'] and found['exportedSymbolCounts']['withKnownType'] > 2000
     assert [s['name'] for s in found['symbols'] if not s['isTypeKnown'] and not s['isTypeAmbiguous']] == []
