@@ -7,7 +7,7 @@
 What `learn.save`, `learn.export` and `CheckpointCallback` wrote is changed: bits, bytes, pieces, ends, parts of two files put together; in the
 file as it is, or in the pickle inside of the zip with the checksums put right, as somebody would who wants it to be loaded.
 """
-import argparse, io, multiprocessing, os, random, resource, signal, sys, tempfile, time, warnings, zipfile
+import gc, argparse, io, multiprocessing, os, random, resource, signal, sys, tempfile, time, warnings, zipfile
 from collections import Counter
 from pathlib import Path
 
@@ -116,6 +116,7 @@ def fuzz(n, seed=0, per=10_000, warm=300, tell=lambda *args: None):
     signal.signal(signal.SIGALRM, too_long)
     trial,results,wrong,at = Try(),Counter(),[],0
     for i in range(warm): trial('warm', i)   # what is imported at the first time is not of interest
+    gc.collect()   # loaders left in cycles by earlier tests end their workers here; in the child process they could not
     context = multiprocessing.get_context('fork')
     while at<n:
         a,b = context.Pipe(False)
