@@ -82,8 +82,8 @@ from .steps import Steps as Steps, max_unfetched as max_unfetched
 from .padding import DropPadding as DropPadding
 from .compat.fastai import adapt as adapt, modes_of as modes_of
 from .limit import (
-    LimitBatches as LimitBatches, ShortEpochCallback as ShortEpochCallback, limit_from_env as limit_from_env, n_batches
-    as n_batches)
+    LimitBatches as LimitBatches, ShortEpochCallback as ShortEpochCallback, check_length as check_length, limit_from_env
+    as limit_from_env, n_batches as n_batches)
 from .learner import Learner as Learner
 from .files import AtomicFile as AtomicFile, atomic as atomic, sync_folder as sync_folder, write_atomic as write_atomic
 from .weights import (
@@ -111,7 +111,7 @@ from .optim.lr_find import LRCurve as LRCurve, LRFinder as LRFinder
 from .optim.accumulate import GradientAccumulation as GradientAccumulation
 from .optim.clip import GradientClip as GradientClip
 from .optim.micro_batch import MicroBatch as MicroBatch
-from .optim.weight_average import WeightAverages as WeightAverages
+from .optim.weight_average import WeightAverages as WeightAverages, ema_avg_fn as ema_avg_fn
 from .optim.ema import EMACallback as EMACallback
 from .optim.precision import AMPMode as AMPMode, MixedPrecision as MixedPrecision
 from .optim.bn_freeze import BnFreeze as BnFreeze, bn_types as bn_types, set_bn_eval as set_bn_eval

@@ -3,13 +3,21 @@
 from .callback import Callback
 from typing import Any
 
-__all__ = ['n_batches', 'LimitBatches', 'ShortEpochCallback', 'limit_from_env']
+__all__ = ['n_batches', 'check_length', 'LimitBatches', 'ShortEpochCallback', 'limit_from_env']
 def n_batches(amount: int|float, n: int|None) -> int:
     """Return how many batches `amount` is of `n`; raises ValueError for a fraction of an unknown number
 
     Args:
         amount: 5 batches, or the fraction 0.1 of them
         n: how many there are; None: nobody knows
+    """
+    ...
+def check_length(learn: Any, what: str) -> None:
+    """Raise ValueError if nobody knows how many batches an epoch has
+
+    Args:
+        learn: the Learner, in a training phase
+        what: what goes by the fraction, for the message
     """
     ...
 class LimitBatches(Callback):

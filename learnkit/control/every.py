@@ -12,7 +12,7 @@ from typing import Any
 
 from ..batch import find_bs
 from .duration import Time, find_tokens
-from ..stream import loader_len
+from ..limit import check_length
 
 # %% ../../nbs/505_control.every.ipynb #66781ef5
 def parse_every(
@@ -57,10 +57,7 @@ class Every:
     def start(self,
         learn:Any # the Learner, in `before_fit`
     ) -> None:
-        "Begin a fit: count from zero, or from the state that was loaded. Raises ValueError if it could never be due."
-        if self.unit=='dur' and loader_len(learn.dls.train) is None: raise ValueError(
-            f"every={self.spec!r} is a fraction of a run of unknown length: the training loader has no `len`; "
-            "count in batches ('500ba'), items ('10000sp'), epochs ('1ep') or time ('30m') instead")
+        "Begin a fit: count from zero, or from the state that was loaded"
         if not self.loaded: self.reset()
         self.since = monotonic()
 
@@ -72,7 +69,9 @@ class Every:
         self.loaded = False
         if self.unit is None or (self.unit=='ep')!=epoch: return False
         if self.unit=='call': return bool(self.value(learn))
-        if self.times is None: self.times = self._multiples(self._before(learn))
+        if self.times is None:
+            if self.unit=='dur': check_length(learn, f'every={self.spec!r}')
+            self.times = self._multiples(self._before(learn))
         last,self.times = self.times,self._multiples(self._amount(learn))
         return self.times>last
 

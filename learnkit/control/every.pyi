@@ -36,7 +36,7 @@ class Every:
         """Set the count to zero"""
         ...
     def start(self, learn: Any) -> None:
-        """Begin a fit: count from zero, or from the state that was loaded. Raises ValueError if it could never be due.
+        """Begin a fit: count from zero, or from the state that was loaded
 
         Args:
             learn: the Learner, in `before_fit`

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from fastcore.basics import patch
-from torch.optim.swa_utils import get_ema_multi_avg_fn
 
 from ..callback import Callback
 from ..check import check_fraction, check_whole
-from .weight_average import WeightAverages, averageable
+from ..limit import check_length
+from .weight_average import WeightAverages, averageable, ema_avg_fn
 
 # %% ../../nbs/450_optim.ema.ipynb #c28e8ab7
 class EMACallback(Callback):
@@ -27,19 +27,22 @@ class EMACallback(Callback):
         start:int|float=0,        # start after this many steps or, as a float, after this fraction of the fit
         buffers:bool=True,        # average buffers too? False: they stay those of the model
         at_end:bool=True,         # does the model take over the averaged weights when the fit ends?
-        avg_fn:Callable|None=None # another average, such as PyTorch's `get_swa_multi_avg_fn()`: f(averages, weights, n)
+        avg_fn:Callable|None=None,# another average, such as PyTorch's `get_swa_multi_avg_fn()`: f(averages, weights, n)
+        warmup:bool=True          # is the decay lower in the first updates: `(1+n)/(10+n)`? See `ema_avg_fn`
     ):
         self.decay = check_fraction('decay', decay, zero=True, what='the fraction of the average that stays')
         self.every = check_whole('every', every, what='a whole number of steps')
         if start<0 or isinstance(start, float) and start>1: raise ValueError(
             f'start is a number of steps, or as a float a part of the fit from 0. to 1., not {start!r}')
-        self.start,self.buffers,self.at_end,self.avg_fn,self.avgs = start,buffers,at_end,avg_fn,WeightAverages()
+        self.start,self.buffers,self.at_end,self.avgs = start,buffers,at_end,WeightAverages()
+        self.avg_fn = avg_fn or ema_avg_fn(self.decay, warmup)
 
     def before_fit(self):
         if self.learn.mode=='fit': self.avgs,self.n_avg,self.n_step,self.fitting = WeightAverages(),0,0,True
 
     def before_train(self):
         self.swap_out()
+        if isinstance(self.start, float) and self.start: check_length(self.learn, f'EMACallback(start={self.start})')
         self.avgs.bind(averageable(self.learn.model, self.buffers))   # each epoch, since layers may have been unfrozen
 
     def after_cancel_step(self): self.cancelled = True
@@ -48,7 +51,7 @@ class EMACallback(Callback):
         self.n_step += 1
         started = self.learn.pct_train>=self.start if isinstance(self.start, float) else self.n_step>self.start
         if started and self.n_step%self.every==0:
-            self.avgs.update(self.avg_fn or get_ema_multi_avg_fn(self.decay), self.n_avg)
+            self.avgs.update(self.avg_fn, self.n_avg)
             self.n_avg += 1
 
     def after_fit(self):

@@ -20,8 +20,8 @@ class EMACallback(Callback):
     start: int|float
     buffers: bool
     at_end: bool
-    avg_fn: Callable[..., Any]|None
     avgs: WeightAverages
+    avg_fn: Any
     def __init__(
         self,
         decay: float = 0.999,
@@ -30,6 +30,7 @@ class EMACallback(Callback):
         buffers: bool = True,
         at_end: bool = True,
         avg_fn: Callable[..., Any]|None = None,
+        warmup: bool = True,
     ) -> None:
         """Keeps an exponential moving average of the weights; validates, saves, and by default ends the fit with it
 
@@ -40,6 +41,7 @@ class EMACallback(Callback):
             buffers: average buffers too? False: they stay those of the model
             at_end: does the model take over the averaged weights when the fit ends?
             avg_fn: another average, such as PyTorch's `get_swa_multi_avg_fn()`: f(averages, weights, n)
+            warmup: is the decay lower in the first updates: `(1+n)/(10+n)`? See `ema_avg_fn`
         """
         ...
     def before_fit(self) -> None: ...

@@ -13,6 +13,7 @@ from fastcore.foundation import L
 
 from ..callback import Callback
 from ..events import nearest
+from ..limit import check_length
 from .schedule import plot_hypers, plot_scheds
 from ..recorder import Recorder
 
@@ -57,6 +58,8 @@ class ParamScheduler(Scheduler):
             if not callable(f): raise TypeError(
                 f"the schedule of '{n}' must be a function of the position, such as `SchedNo({f!r}, {f!r})`, not {f!r}")
         self.scheds,self.names = dict(scheds),tuple(scheds)
+
+    def before_train(self): check_length(self.learn, f"the schedule of {' and '.join(map(repr, self.names))}")
 
     def before_batch(self):
         opt,pct = self.learn.opt,self.learn.pct_train

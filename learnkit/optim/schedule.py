@@ -121,9 +121,9 @@ def combine_scheds(
     return partial(_combined, ends, scheds)
 
 def _combined(ends, scheds, pos):
-    i = min(bisect_right(ends, pos), len(scheds)-1)
+    i = min(bisect_right(ends, pos+1e-9), len(scheds)-1)   # the sum of fractions may be a little more than `pos`
     start = ends[i-1] if i else 0.
-    return scheds[i]((pos-start)/(ends[i]-start))
+    return scheds[i](max(0., pos-start)/(ends[i]-start))
 
 def combined_cos(
     pct:float,         # the fraction of the training from `start` to `middle`, 0 to 1

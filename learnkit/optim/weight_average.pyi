@@ -4,7 +4,7 @@ from collections.abc import Callable
 from torch import nn
 from typing import Any
 
-__all__ = ['WeightAverages']
+__all__ = ['WeightAverages', 'ema_avg_fn']
 def averageable(model: nn.Module, buffers: bool = True) -> dict[Any, Any]:
     """Returns what can be averaged: trained parameters, and floating point buffers that are saved
 
@@ -51,3 +51,15 @@ class WeightAverages:
             values: a list of tensors for each group: the averages, or what `swap_in` returned
         """
         ...
+def ema_avg_fn(decay: float = 0.999, warmup: bool = True) -> Callable[..., Any]:
+    """Returns the update of an exponential moving average (the warm-up is that of TensorFlow's)
+
+    Args:
+        decay: the share of the average that stays in an update, 0 to 1
+        warmup: is the share lower in the first updates, `(1+n)/(10+n)`?
+
+    Returns:
+        `f(averages, weights, n)` on lists of tensors, as PyTorch's `AveragedModel` takes it too
+    """
+    ...
+def _ema_update(decay: Any, warmup: Any, avgs: Any, weights: Any, n: Any) -> None: ...

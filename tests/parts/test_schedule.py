@@ -236,6 +236,15 @@ def test_combined_schedules_share_the_way(raw, pos):
     assert pcts[i]>0 and -1e-9<=p<=1+1e-9
     assert sum(pcts[:i]) + p*pcts[i]==pytest.approx(pos, abs=1e-6)
 
+@pytest.mark.parametrize('n', range(1, 61))
+def test_each_schedule_begins_at_its_first_batch(n):
+    "Equal parts meet at k/n, which floats miss by a little: the batch there is the first of the next schedule, not the last of the one before"
+    for per in (1, 2, 3, 7):   # batches in each part
+        f = combine_scheds([1/n]*n, [lambda p,i=i: (i,p) for i in range(n)])
+        got = [f(b/(n*per)) for b in range(n*per)]
+        assert [i for i,_ in got]==[b//per for b in range(n*per)]
+        assert [p for _,p in got]==pytest.approx([b%per/per for b in range(n*per)], abs=1e-6) and all(p>=0 for _,p in got)
+
 def test_shares():
     assert combine_scheds([.1]*10, [SchedNo(i,i) for i in range(10)])(.999)==9
     assert combine_scheds([1.,0.], [SchedLin(0.,1.), SchedNo(5.,5.)])(1.)==1.

@@ -290,11 +290,22 @@ def test_average_is_torchs(buffers, every, start):
         F.mse_loss(model(x), y).backward(); opt.step(); opt.zero_grad()
         n += 1
         if n>start and n%every==0: avg.update_parameters(model)
-    learn = fit(mkbn(EMACallback(.9, every=every, start=start, buffers=buffers)), 3)
+    learn = fit(mkbn(EMACallback(.9, every=every, start=start, buffers=buffers, warmup=False)), 3)
     skip = lambda k: 'num_batches' in k or not buffers and 'running' in k   # torch copies those, when it averages; here they are the model's
     ours,theirs = learn.model.state_dict(),avg.module.state_dict()
     assert all(torch.equal(ours[k], theirs[k]) for k in ours if not skip(k))
     assert same(ws(fit(mkbn(EMACallback(.9, at_end=False)), 3)), ws(model))
+
+@pytest.mark.parametrize('decay', [.1, .5, .999])
+def test_average_warms_up(decay):
+    "The decay of update n is (1+n)/(10+n) as long as that is lower, so that a short fit averages its last steps and not its first"
+    seen = []
+    learn = fit(mk(cbs=[EMACallback(decay), at('after_step', lambda cb: seen.append(ws(cb.learn)), order=20)]), 4)
+    avg = seen[0]
+    for n,new in enumerate(seen[1:], 1):
+        d = min(decay, (1+n)/(10+n))
+        avg = [d*a + (1-d)*w for a,w in zip(avg, new)]
+    assert close(ws(learn), avg, 1e-6)
 
 def test_swa_is_the_mean():
     seen = []

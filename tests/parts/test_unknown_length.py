@@ -1,0 +1,64 @@
+"Loaders whose number of batches nobody knows: what goes by the fraction of the run is refused or right, and never stands still"
+import pytest, torch
+from torch import nn
+from torch.optim import SGD
+
+from learnkit.control.every_callback import EveryCallback
+from learnkit.control.stop_after import StopAfter
+from learnkit.data import DataLoaders
+from learnkit.learner import Learner
+from learnkit.limit import LimitBatches
+from learnkit.optim.ema import EMACallback
+from learnkit.optim.param_scheduler import ParamScheduler
+from learnkit.optim.policies import *
+from learnkit.optim.schedule import SchedLin
+from learnkit.optim.torch_scheduler import TorchScheduler
+from toys import at
+
+batches = [(x, x.sum(1, keepdim=True)) for x in torch.randn(8, 4, 3, generator=torch.Generator().manual_seed(0))]
+class Stream:
+    "The same batches again and again, without a `len`"
+    def __init__(self, n=8): self.n = n
+    def __iter__(self): return iter(batches[:self.n])
+
+def mk(dl, cbs=None):
+    torch.manual_seed(0)
+    learn = Learner(DataLoaders(dl, batches[:2]), nn.Linear(3, 1), nn.MSELoss(), opt_func=SGD, lr=.1, cbs=cbs)
+    return learn.remove_cb(learn.progress)
+def run(learn, fit):
+    with learn.no_logging(): fit(learn)
+    return [p.detach().clone() for p in learn.model.parameters()]
+
+BY_FRACTION = dict(
+    one_cycle=lambda l,*cbs: l.fit_one_cycle(2, .1, cbs=cbs), flat_cos=lambda l,*cbs: l.fit_flat_cos(2, .1, cbs=cbs),
+    sgdr=lambda l,*cbs: l.fit_sgdr(2, 1, .1, cbs=cbs), fine_tune=lambda l,*cbs: l.fine_tune(1, cbs=cbs),
+    own=lambda l,*cbs: l.fit(2, cbs=[ParamScheduler({'lr': SchedLin(.1, 0.)}), *cbs]),
+    ema=lambda l,*cbs: l.fit(2, cbs=[EMACallback(.5, start=.5), *cbs]),
+    every=lambda l,*cbs: l.fit(2, cbs=[EveryCallback(lambda l: None, '0.25dur'), *cbs]))
+
+@pytest.mark.parametrize('name', BY_FRACTION)
+def test_refused_before_a_step(name):
+    "A schedule would stand still for the first epoch, an average would never start: both say so before anything is trained"
+    learn = mk(Stream())
+    before = [p.detach().clone() for p in learn.model.parameters()]
+    with pytest.raises(ValueError, match=r'has no `len`.*LimitBatches'): run(learn, BY_FRACTION[name])
+    if name!='every': assert all(map(torch.equal, before, learn.model.parameters()))
+
+@pytest.mark.parametrize('name', BY_FRACTION)
+def test_a_limit_makes_it_known(name):
+    "With `LimitBatches` the run is that of a loader with a length, bit for bit"
+    f = BY_FRACTION[name]
+    assert all(map(torch.equal, run(mk(Stream()), lambda l: f(l, LimitBatches(8))), run(mk(batches), f)))
+
+@pytest.mark.parametrize('name', BY_FRACTION)
+def test_a_second_fit_knows(name):
+    "The first fit counted the batches"
+    f = BY_FRACTION[name]
+    def twice(l): l.fit(1); f(l)
+    assert all(map(torch.equal, run(mk(Stream()), twice), run(mk(batches), twice)))
+
+@pytest.mark.parametrize('cbs', [lambda: TorchScheduler(lambda o: torch.optim.lr_scheduler.StepLR(o, 3)), lambda: EMACallback(.5), lambda: EMACallback(.5, start=3),
+                                 lambda: StopAfter('5ba'), lambda: EveryCallback(lambda l: None, '3ba'), lambda: EMACallback(.5, start=0.)])
+def test_steps_are_always_known(cbs):
+    "What counts steps needs no length"
+    assert all(map(torch.equal, run(mk(Stream(), cbs()), lambda l: l.fit(2)), run(mk(batches, cbs()), lambda l: l.fit(2))))
