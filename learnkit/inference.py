@@ -62,7 +62,7 @@ def _infer(self:Learner, before, after, nested, dl):
     self.n_epoch,self.start_epoch = 1,0
     with Guard(self):
         self(before)
-        self._do_fit(train=False, valid=dl)
+        self._do_fit(train=False, valid=lambda: dl)
         self(after)
 
 @patch

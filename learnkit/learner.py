@@ -194,7 +194,7 @@ def _train(self:Learner, mode, n_epoch, lr=None, wd=None, cbs=None, reset_opt=Fa
         self.opt.set_hyper('lr', lr)
         self.opt.zero_grad()   # a run that was interrupted between its backward pass and its step has left some
         self.n_epoch,self.start_epoch = n_epoch,start_epoch
-        with Guard(self): self._do_fit(valid=self.dls.valid if mode=='fit' else None)
+        with Guard(self): self._do_fit(valid=(lambda: self.dls.valid) if mode=='fit' else None)
 
 # %% ../nbs/200_learner.ipynb #d264ae2b
 @patch

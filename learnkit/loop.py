@@ -91,7 +91,7 @@ class Loop(LoopSteps):
         try:
             self('before_epoch')
             if train: self._do_epoch_train()
-            if valid is not None: self._do_epoch_validate(dl=valid)
+            if valid and (dl := valid()) is not None: self._do_epoch_validate(dl=dl)
         except cancelled(CancelEpoch): self('after_cancel_epoch')
         self('after_epoch')
 

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from fastcore.basics import patch
+from torch import nn
 
 import learnkit.temporary_cbs   # noqa: F401  for `added_cbs`, `removed_cbs`
 from .events import cancel_types
@@ -81,8 +82,13 @@ class Guard:
             learn.isolated('after_exception', exc)
             exc = learn.exc   # a callback may have set another one
         first = learn.isolated('cleanup', exc, reverse=True)
-        if exc is not None: vars(learn).update(self.kept)   # a callback may have replaced them
+        if exc is not None: vars(learn).update({k:v for k,v in self.kept.items() if _wraps(vars(learn)[k], v)})
         if first is not e: raise learn._no_orphan(first)
+
+def _wraps(new, old):
+    "Is `new` around `old`, with no parameters of its own?"
+    if not isinstance(new, nn.Module): return any(o is old for o in getattr(new, '__dict__', {}).values())
+    return any(m is old for m in new.modules()) and {*map(id, new.parameters())} <= {*map(id, old.parameters())}
 
 @patch
 def _no_orphan(self:Loop, e):
