@@ -159,7 +159,7 @@ from .observe.top_losses import *
 from .observe.classification import *
 from .observe.mc_dropout import *
 from .observe.tta import *
-from .recovery.serialize import *
+from .serialize import *
 from .recovery.run_state import *
 from .recovery.checkpoint_file import *
 from .recovery.retention import *

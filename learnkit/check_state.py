@@ -19,6 +19,8 @@ def mismatch(
     "Returns why `new` cannot be copied to `own`; empty if it can"
     if not isinstance(new, torch.Tensor): return f'is {type(new).__name__}, the model has {tuple(own.shape)}'
     if new.shape!=own.shape: return f'is {tuple(new.shape)}, the model has {tuple(own.shape)}'
+    if own.layout is torch.strided and any(n>1 and not s for n,s in zip(own.shape, own.stride())): return (
+        'is expanded in the model, so that its elements share memory and nothing can be loaded into it: `.clone()` it')
     def kind(t): return t.layout,t.is_quantized,t.is_complex(),t.is_floating_point()
     if kind(new)==kind(own) and not new.is_meta: return ''
     meta = ' on meta' if new.is_meta else ''

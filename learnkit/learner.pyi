@@ -787,7 +787,7 @@ class Learner(Steps):
         """
         ...
     def save(self, file: str|Path|BinaryIO, with_opt: bool = True, **kwargs: Any) -> Path:
-        """Save the model (and optimizer); returns the path of the file
+        """Save the model (and optimizer); returns the path of the file; raises TypeError for what `load` could not read
 
         Args:
             file: a name, a path, or an open binary file

@@ -18,6 +18,7 @@ from .files import write_atomic
 from .learner import Learner
 from .modules import get_model
 from .process import rank_distrib
+from .serialize import to_serializable
 from .weights import check_format, is_safetensors, read_state, write_safetensors
 
 # %% ../nbs/228_save.ipynb #0aaad0dc
@@ -35,11 +36,12 @@ def save(self:Learner,
     with_opt:bool=True,     # save the optimizer's state too (not in .safetensors); False: only the model's `state_dict`
     **kwargs                # arguments of `torch.save`, such as `pickle_protocol`
 ) -> Path:
-    "Save the model (and optimizer); returns the path of the file"
+    "Save the model (and optimizer); returns the path of the file; raises TypeError for what `load` could not read"
     self('before_save_model')
     state,path = get_model(self.model).state_dict(),file if hasattr(file, 'write') else self.file_path(file)
     safe = is_safetensors(path)
     if with_opt and self.opt is not None and not safe: state = dict(model=state, opt=self.opt.state_dict())
+    state = to_serializable(state)
     if path is file: check_format(file); torch.save(state, file, **kwargs)
     elif rank_distrib()==0: write_safetensors(state, path) if safe else write_atomic(state, path, **kwargs)
     self('after_save_model')

@@ -5,7 +5,8 @@ from contextlib import contextmanager
 from torch import Tensor
 from typing import Any
 
-__all__ = ['set_seed', 'get_random_states', 'set_random_states', 'no_random', 'derived_seed']
+__all__ = ['set_seed', 'get_random_states', 'check_numpy_state', 'check_torch_state', 'set_random_states', 'no_random',
+           'derived_seed']
 def set_seed(s: int, reproducible: bool = False) -> None:
     """Seeds the random number generators of Python, NumPy, PyTorch and all devices
 
@@ -20,6 +21,25 @@ def _device_rngs() -> dict[Any, Any]:
 def get_random_states() -> dict[Any, Any]:
     """Returns the states of all random number generators, as arguments of `set_random_states`"""
     ...
+def _at(o: Any, n: Any) -> Any:
+    """Args:
+        n: a position among `n` numbers?
+    """
+    ...
+def check_numpy_state(state: Any) -> None:
+    """Raise ValueError if a generator of NumPy would read outside of its memory in this state
+
+    Args:
+        state: what `get_state` of a generator returned, or the `state` of a bit generator
+    """
+    ...
+def check_torch_state(state: Any) -> None:
+    """Raise ValueError if a generator of PyTorch would read outside of its memory in this state
+
+    Args:
+        state: what `get_state` of a generator returned
+    """
+    ...
 def set_random_states(
     random_state: Any = None,
     numpy_state: Any = None,
@@ -28,7 +48,7 @@ def set_random_states(
     torch_xpu_state: list[Any]|None = None,
     torch_mps_state: list[Any]|None = None,
 ) -> None:
-    """Restores the states of the random number generators that `get_random_states` returned
+    """Restores the states of the random number generators that `get_random_states` returned; raises ValueError
 
     Args:
         random_state: the state of Python's generator; `None` here and below: leave it as it is

@@ -13,6 +13,8 @@ from typing import Any
 
 import torch
 
+from ..seed import check_numpy_state, check_torch_state
+
 # %% ../../nbs/320_feed.rng_stream.ipynb #b369b837
 def hash_seed(
     *key:Any # what the seed is for, such as the seed of the run, an epoch and an index
@@ -65,8 +67,10 @@ class RngStream:
     def load_state_dict(self,
         state:tuple # as `state_dict` returned it, or as a file made lists of its tuples
     ) -> None:
-        "Continues from `state` in the next block"
+        "Continues from `state` in the next block; raises ValueError if a generator cannot be in such a state"
         py,th,np = state
+        check_torch_state(th)
+        if np is not None: check_numpy_state(np)
         self.states = (py[0], tuple(py[1]), py[2]),th,np
 
 # %% ../../nbs/320_feed.rng_stream.ipynb #bb4b795c

@@ -48,7 +48,7 @@ class RngStream:
         """Returns the states at the end of the last block, as numbers and tensors that a checkpoint can hold"""
         ...
     def load_state_dict(self, state: tuple[Any, ...]) -> None:
-        """Continues from `state` in the next block
+        """Continues from `state` in the next block; raises ValueError if a generator cannot be in such a state
 
         Args:
             state: as `state_dict` returned it, or as a file made lists of its tuples

@@ -22,7 +22,7 @@ from ..process import rank_distrib
 from .checkpoint_file import checkpoint_info, list_checkpoints, remove_checkpoint, write_checkpoint
 from .resume import clear_folder, find_checkpoint
 from .retention import Retention
-from .serialize import to_serializable
+from ..serialize import to_serializable
 from ..seed import derived_seed
 
 # %% ../../nbs/710_recovery.checkpoint.ipynb #6026709f
@@ -61,7 +61,7 @@ class CheckpointCallback(Callback):
         self.every.start(learn)
         if self.monitor: self.monitor.start(learn)
         self.seed,self.resume_state,self.data_state = derived_seed(),None,None
-        learn.run_state(0)   # a state that cannot be saved is an error now, not after an hour
+        learn._check_run_state(learn.run_state(0))   # what cannot be saved or loaded is an error now, not after an hour
         if learn.resume is None: clear_folder(self.folder, self.overwrite)
         else: self._resume(learn.resume)
         self.seeded = [None,None]

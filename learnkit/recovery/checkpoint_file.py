@@ -15,7 +15,7 @@ import torch
 
 from ..files import atomic
 from .run_state import format_version
-from .serialize import to_serializable
+from ..serialize import to_serializable
 from ..weights import read_state
 
 # %% ../../nbs/706_recovery.checkpoint_file.ipynb #0ae0113b

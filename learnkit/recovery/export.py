@@ -21,7 +21,7 @@ from ..learner import Learner
 from ..modules import get_model
 from ..process import rank_distrib
 from .loss_config import loss_config, loss_from_config
-from .serialize import to_serializable
+from ..serialize import to_serializable
 from ..snapshot import snapshot_loader, snapshot_random
 from ..stream import loader_len
 from ..weights import is_safetensors, read_safetensors, read_state, write_safetensors

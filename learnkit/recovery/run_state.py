@@ -14,7 +14,7 @@ from fastcore.basics import patch
 from ..check_state import check_opt_state, check_state, mismatch
 from ..learner import Learner
 from ..modules import get_model
-from .serialize import to_serializable
+from ..serialize import to_serializable
 from ..seed import get_random_states, set_random_states
 from ..snapshot import snapshot_grads, snapshot_random
 

@@ -26,7 +26,7 @@ def train(cfg, folder, workers):
     from torch import nn
     from torch.utils.data import DataLoader, Dataset
     from learnkit import all as lk
-    from learnkit.recovery.serialize import to_serializable
+    from learnkit.serialize import to_serializable
     torch.set_num_threads(1)
 
     class Noisy(Dataset):

@@ -26,7 +26,7 @@ from learnkit.control.early_stopping import EarlyStoppingCallback, TerminateOnNa
 from learnkit.control.plateau import ReduceLROnPlateau
 from learnkit.control.save_model import SaveModelCallback
 from learnkit.recovery.checkpoint_file import checkpoint_info, list_checkpoints, newest_checkpoint, read_checkpoint, write_checkpoint
-from learnkit.recovery.serialize import to_serializable
+from learnkit.serialize import to_serializable
 from toys import slow
 
 torch.set_num_threads(1)

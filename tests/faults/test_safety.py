@@ -8,7 +8,7 @@ from torch import nn
 
 from learnkit.all import Adam, DataLoaders, Learner, get_random_states
 from learnkit.recovery.checkpoint_file import read_checkpoint
-from learnkit.recovery.serialize import to_serializable
+from learnkit.serialize import to_serializable
 from learnkit.recovery.export import load_learner
 from learnkit.weights import read_state
 from toys import slow

@@ -23,7 +23,7 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, Dataset
 from learnkit.all import Adam, Callback, Learner, Recorder, TrainEvalCallback, get_random_states, set_seed
-from learnkit.recovery.serialize import to_serializable
+from learnkit.serialize import to_serializable
 from learnkit.recovery.checkpoint import CheckpointCallback
 from learnkit.recovery.signals import StopOnSignal
 torch.set_num_threads(1)

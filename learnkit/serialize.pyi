@@ -11,3 +11,6 @@ def to_serializable(o: Any, at: str = '', copy: bool = False) -> Any:
         copy: copy tensors to the CPU, so that training can continue and change them
     """
     ...
+def _plain_tensor(t: Any, at: Any, copy: Any) -> Any:
+    """A tensor of no subclass, which does not share a larger storage: that would be written as a whole"""
+    ...
