@@ -72,8 +72,8 @@ class Callback(Stateful, GetAttr):
             'give your attribute another name')
         learn = self.__dict__.get('learn')
         if learn is not None and k!='learn':
-            if k in _gates or k in event: learn.rebind()   # who handles what has changed
-            elif k in vars(learn) or hasattr(type(learn), k): warn(
+            if k in _gates or k in event: getattr(learn, 'rebind', lambda: None)()   # who handles what has changed
+            elif k in getattr(learn, '__dict__', ()) or hasattr(type(learn), k): warn(
                 f'You are shadowing an attribute ({k}) that exists in the learner. '
                 f'Use `self.learn.{k}` to avoid this', stacklevel=2)
         super().__setattr__(k, v)
@@ -121,5 +121,5 @@ def hears(self:Callback,
 ) -> bool:
     "Return whether the callback is called for event `name` now: see `run`, `run_train`, `run_valid`, `modes`"
     learn = self.learn
-    if not (self.run or name=='cleanup') or (learn is not None and not self.runs_in(learn.mode)): return False
-    return not event.in_batch(name) or bool(self.run_train if learn is None or learn.training else self.run_valid)
+    if not (self.run or name=='cleanup') or not self.runs_in(getattr(learn, 'mode', None)): return False
+    return not event.in_batch(name) or bool(self.run_train if getattr(learn, 'training', True) else self.run_valid)

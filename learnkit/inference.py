@@ -13,6 +13,7 @@ from typing import Any
 from fastcore.basics import patch
 from fastcore.foundation import L
 
+from .callback import Callback
 from .data import as_loader
 from .learner import Learner
 from .run import Guard, null_logger
@@ -97,12 +98,16 @@ def __enter__(self:Learner) -> Learner:
     if self.mode is not None: raise RuntimeError(
         f'`with learn:` opens a run, but a `{self.mode}` is running already{self.position}')
     with ExitStack() as stack:
-        stack.enter_context(self._run('validate'))
+        stack.enter_context(self._run('validate', Callback(before_train=_not_here)))
         stack.enter_context(Guard(self))
         self.n_epoch = 1
         self(['before_fit', 'before_epoch'])
         self._open = stack.pop_all()
     return self
+
+def _not_here(cb): raise RuntimeError(
+    '`with learn:` opens a run in mode `validate`, which callbacks for training do not hear: fire the events without '
+    '`with`, as `learn.dl = learn.dls.train; learn("before_train")`')
 
 @patch
 def __exit__(self:Learner, kind, exc, tb) -> None:

@@ -22,8 +22,8 @@ from .stream import BatchStream
 class RunState(Dispatcher):
     "The attributes that a run works on; those in `run_attrs` are put back when a run inside of another one ends"
     dls:Any; model:nn.Module; loss_func:Any; opt:Any
-    epoch:int; n_epoch:int; start_epoch:int; iter:int|None; n_iter:int|None   # where the run is
-    train_iter:int; pct_train:float
+    epoch:int = 0; n_epoch:int = 1; start_epoch:int = 0   # where the run is
+    iter:int|None = None; n_iter:int|None = None; train_iter:int = 0; pct_train:float = 0.
     batches:BatchStream|None = None; batch:Any; batch_device:torch.device|None   # its data
     xb:tuple; yb:tuple; pred:Any; loss:torch.Tensor|None; loss_grad:torch.Tensor|None   # its batch
     logger:Any; create_mbar:bool; skip_loss:bool; _training:bool   # its settings
@@ -35,7 +35,7 @@ class RunState(Dispatcher):
         "The loader of this phase"
         return self.batches and self.batches.loader
     @dl.setter
-    def dl(self, v:Any): self.batches.replace(v)
+    def dl(self, v:Any): self._use(v) if self.mode is None or self.batches is None else self.batches.replace(v)
 
 run_attrs = ('do_batch', *[k for k in RunState.__annotations__ if k not in 'dls model opt stop_reason rng'.split()])
 

@@ -15,8 +15,6 @@ from .modules import get_model, one_param
 class TrainEvalCallback(Callback):
     "Moves the model to its device, switches between training and evaluation, counts batches (fastai's name)"
     order,run_valid,n,saves = -10,False,None,('n',)
-    def after_create(self): self.learn.n_epoch = 1
-
     def before_fit(self):
         learn,device = self.learn,getattr(self.dls, 'device', None)
         learn.epoch,learn.train_iter,learn.pct_train,learn.loss = 0,0,0.,torch.tensor(0.)

@@ -1204,7 +1204,7 @@ def move_modules():
 
 @works('1D.26 an average of the weights, each step, validated and given back')
 def ema():
-    learn = learner(3, cbs=EMACallback(decay=.5, at_end=False))
+    learn = learner(3, cbs=EMACallback(decay=.5, at_end=False, warmup=False))
     steps,valid = [],[]
     learn.add_cbs([at('after_step', lambda cb: steps.append(weights(cb.learn))), at('before_batch', lambda cb: valid.append(weights(cb.learn)), run_train=False)])
     learn.fit(1)

@@ -1,0 +1,225 @@
+"""The examples of the documents that learnkit grew from: fastai's page on callbacks as it stands, those of Composer, fastNLP and
+pytorch-accelerated with their names translated. Each does what its page says that it prints or returns."""
+import csv, warnings
+from collections import defaultdict
+
+import pytest, torch
+from fastcore.basics import mk_class
+from fastcore.test import test_eq as eq, test_stdout as prints
+from torch import nn
+from torch.optim import Adam
+
+from learnkit.callback import Callback
+from learnkit.control.handlers import *
+from learnkit.control.monitor import Monitor
+from learnkit.data import DataLoaders
+from learnkit.events import CancelFit, event
+from learnkit.feed.item_indices import ItemIndices
+from learnkit.gather_preds import FetchPredsCallback, GatherPredsCallback
+from learnkit.learner import Learner
+from learnkit.metrics import accuracy
+from learnkit.optim.mixup import MixUp
+from learnkit.predict import *
+from learnkit.train_eval import TrainEvalCallback
+from toys import model
+
+mk_class('StandIn', 'a')   # an object with one attribute, and nothing else of a Learner
+
+# ------------------------------------------------------------------------------------------ fastai
+def test_events_complete_and_are_checked(): eq(event.before_step, 'before_step')
+
+def test_any_method_can_be_called():
+    class Maybe(Callback):
+        def call_me(self): return 'maybe'
+    eq(Maybe()('call_me'), 'maybe')
+    eq(Callback(before_fit=lambda self: 'maybe')(event.before_fit), 'maybe')
+
+@pytest.mark.parametrize('name', ['batch_begin', 'before_batch', 'after_fit'])
+def test_a_callback_alone(name):
+    "A stand-in for the Learner needs no `mode`, `training` or `rebind`"
+    cb = type('TstCallback', (Callback,), {name: lambda self: print(self.a)})()
+    cb.learn = StandIn(1)
+    prints(lambda: cb(name), '1')
+    for v in (False, True): cb.run = cb.run_train = cb.run_valid = v
+    prints(lambda: cb(name), '1')
+    setattr(cb, name, lambda: print('another'))
+    prints(lambda: cb(name), 'another')
+
+@pytest.mark.parametrize('stand_in', [StandIn(1), type('Slots', (), dict(__slots__='a', __init__=lambda self: setattr(self, 'a', 1)))()])
+def test_writing_is_not_delegated(stand_in):
+    class TstCallback(Callback):
+        def batch_begin(self): self.a += 1
+    cb = TstCallback()
+    cb.learn = stand_in
+    with pytest.warns(UserWarning, match=r'shadowing an attribute \(a\)'): cb('batch_begin')
+    eq([cb.a, cb.learn.a], [2, 1])
+    TstCallback.batch_begin = lambda self: setattr(self.learn, 'a', self.learn.a+1)
+    cb('batch_begin')
+    eq(cb.learn.a, 2)
+
+def test_names():
+    eq(type('TstCallback', (Callback,), {})().name, 'tst')
+    eq(type('ComplicatedNameCallback', (Callback,), {})().name, 'complicated_name')
+
+def mk(cbs=None, n=3, loss=None, **kw):
+    torch.manual_seed(0)
+    train = [(torch.randn(4, 3), torch.tensor([0,1,2,1])) for _ in range(n)]
+    learn = Learner((train, train[:2]), nn.Linear(3, 3), loss or nn.CrossEntropyLoss(), Adam, lr=.01, cbs=cbs, metrics=accuracy, **kw)
+    return learn.remove_cb(learn.progress)
+def fit(learn, n=1, **kw):
+    with learn.no_logging(): learn.fit(n, **kw)
+    return learn
+
+LISTED = 'model dls loss_func opt opt_func cbs dl x xb y yb pred loss_grad loss n_epoch n_iter epoch iter train_iter pct_train training smooth_loss'.split()
+def test_the_attributes_that_a_callback_reads():
+    seen = {}
+    def read(cb): seen.update({k:getattr(cb, k) for k in LISTED})
+    late = Callback(after_batch=read)
+    late.order = 60   # after the Recorder, which adds `smooth_loss`
+    learn = fit(mk(late), 2)
+    eq(list(seen), LISTED)
+    eq([seen[k] for k in ('n_epoch','epoch','n_iter','iter','train_iter','pct_train','training')], [2, 1, 2, 1, 6, 1., False])
+    assert seen['xb']==(seen['x'],) and seen['yb']==(seen['y'],) and seen['dl'] is learn.dls.valid
+
+def test_callbacks_of_the_page():
+    "Their arguments, by fastai's names"
+    learn = fit(mk())
+    cb = GatherPredsCallback(with_input=False, with_loss=True, save_preds=None, save_targs=None, with_preds=True, with_targs=True, concat_dim=0, pickle_protocol=2)
+    with learn.loss_not_reduced(): learn.validate(cbs=cb)
+    assert torch.equal(cb.preds, learn.get_preds()[0])
+    fetch = FetchPredsCallback(ds_idx=1, dl=None, with_input=False, with_decoded=False, cbs=None, reorder=True)
+    fit(learn, cbs=fetch)
+    assert torch.equal(fetch.preds[0], learn.get_preds()[0])
+    assert any(isinstance(o, TrainEvalCallback) for o in mk().cbs)
+
+def test_a_loop_by_hand():
+    "The events of a run, fired by the user: the same weights as a fit"
+    learn,fitted = mk(),fit(mk())
+    learn.create_opt()
+    learn('before_fit'); learn('before_epoch')
+    learn.dl = learn.dls.train
+    learn('before_train'); learn.all_batches(); learn('after_train')
+    assert all(map(torch.equal, learn.model.parameters(), fitted.model.parameters())) and learn.train_iter==3
+    learn.dl = learn.dls.train   # once more
+    learn('before_train'); learn.all_batches()
+    assert learn.train_iter==6
+    fit(learn)   # and the Learner is none the worse for it
+    eq(learn.recorder.history['epoch'], [0])
+
+def test_a_batch_as_a_callback_changes_it():
+    "What MixUp does to a batch, without a fit"
+    mixup = MixUp(1.)
+    learn = mk(mixup)
+    (x,y),learn.dl = learn.dls.train[0],learn.dls.train
+    learn('before_train')
+    learn.xb,learn.yb = (x,),(y,)
+    learn('before_batch')
+    assert not torch.equal(learn.x, x) and len(mixup.lam)==4
+    learn('cleanup')
+    assert not hasattr(learn.loss_func, 'mixer')
+    with pytest.raises(RuntimeError, match='for training'), learn: learn('before_train')   # there, MixUp would not hear it
+
+# ------------------------------------------------------------------------------------------ Composer
+def test_an_event_on_a_fresh_learner():
+    "Both ways of the page: a method for the event, or one method for all events"
+    class Own(Callback):
+        def before_epoch(self): print(f'Epoch: {int(self.epoch)}')
+    class All(Callback):
+        def __call__(self, name, **kwargs):
+            if name==event.before_epoch: print(f'Epoch: {int(self.epoch)}')
+    for cb in (Own, All):
+        learn = mk(cb)
+        prints(lambda: learn(event.before_epoch), 'Epoch: 0')
+        eq([learn.epoch, learn.n_epoch, learn.iter, learn.n_iter, learn.train_iter, learn.pct_train], [0, 1, None, None, 0, 0.])
+
+# ------------------------------------------------------------------------------------------ fastNLP
+def test_progress_in_words(capsys):
+    class Words(Callback):
+        run_valid = False
+        def before_fit(self):   print('Now start training...')
+        def before_epoch(self):
+            print(f'Epoch {self.epoch+1}/{self.n_epoch}')
+            self.state['loss'] = 0
+        def before_batch(self): print(f'Training Batch {self.iter+1}/{self.n_iter}...', 'Indices:', self.indices)
+        def before_backward(self): self.state['loss'] += self.loss.item()
+        def after_train(self):  print(f"End Epoch {self.epoch+1}, Average Loss {self.state['loss']/self.n_iter}", self.state.loss)
+        def after_fit(self):    print('Quit training process.')
+    ds = torch.utils.data.TensorDataset(torch.randn(8, 3), torch.tensor([0,1]*4))
+    dls = DataLoaders(torch.utils.data.DataLoader(ds, 4, shuffle=True), torch.utils.data.DataLoader(ds, 4))
+    learn = Learner(dls, nn.Linear(3, 2), nn.CrossEntropyLoss(), cbs=[ItemIndices, Words])
+    fit(learn.remove_cb(learn.progress))
+    lines = capsys.readouterr().out.splitlines()
+    eq([o[:16] for o in lines], ['Now start traini', 'Epoch 1/1', 'Training Batch 1', 'Training Batch 2', 'End Epoch 1, Ave', 'Quit training pr'])
+    eq(sorted(int(i) for o in lines[2:4] for i in o.split('[')[1].rstrip('])').split(',')), list(range(8)))
+
+def test_watching_a_metric(capsys):
+    class WatchAccuracy(Callback):
+        order = 60
+        def before_fit(self): self.watch = Monitor('accuracy', 'max'); self.watch.start(self.learn)
+        def after_epoch(self):
+            v = self.watch.value(self.learn)
+            print(f"Epoch: {self.epoch+1}/{self.n_epoch}, 'acc' is {'' if self.watch.update(v) else 'not '}better: {v}")
+    learn = fit(mk(WatchAccuracy), 4)
+    accs,best = learn.recorder.history['accuracy'],-1
+    for line,a in zip(capsys.readouterr().out.splitlines(), accs, strict=True):
+        assert line.endswith(f"{'' if a>best else 'not '}better: {a}")
+        best = max(a, best)
+
+@pytest.mark.parametrize('conditions,at', [(dict(), [1,2,3,4,5,6]), (dict(every=2), [2,4,6]), (dict(once=2), [2]), (dict(when=lambda filter, learn: filter.num_called%2==0), [2,4,6])])
+def test_functions_on_events(conditions, at):
+    "The function goes to the next Learner that is made, and only to that one"
+    seen = []
+    @Learner.on(event.before_backward, **conditions)
+    def print_loss(learn): seen.append(learn.train_iter+1)
+    fit(mk(), 2); fit(mk(), 2)
+    eq(seen, at)
+
+# ------------------------------------------------------------------------------------------ pytorch-accelerated
+def test_metrics_by_a_callback():
+    tm = pytest.importorskip('torchmetrics.classification')
+    class ClassMetrics(Callback):
+        run_train,order = False,40
+        def before_fit(self): self.measure = tm.MulticlassAccuracy(num_classes=3, average='micro').to(self.learn.device)
+        def after_batch(self): self.measure.update(self.pred.argmax(-1), self.y)
+        def after_validate(self):
+            self.got = self.measure.compute().item()
+            self.measure.reset()
+    learn = fit(mk(ClassMetrics), 2)
+    eq(learn.class_metrics.got, learn.recorder.history['accuracy'][-1])
+
+def test_predictions_as_csv(tmp_path):
+    class SavePredictions(Callback):
+        run_train = False
+        def before_validate(self): self.rows = defaultdict(list)
+        def after_batch(self):
+            self.rows['prediction'].extend(self.pred.argmax(-1).tolist())
+            self.rows['targets'].extend(self.y.tolist())
+        def after_validate(self):
+            with (tmp_path/'p.csv').open('w', newline='') as f: csv.writer(f).writerows([self.rows, *zip(*self.rows.values())])
+    learn = fit(mk(SavePredictions))
+    with (tmp_path/'p.csv').open() as f: head,*rows = csv.reader(f)
+    eq(head, ['prediction', 'targets'])
+    preds,targs = learn.get_preds()
+    eq([[int(v) for v in r] for r in rows], [list(o) for o in zip(preds.argmax(1).tolist(), targs.tolist())])
+
+def test_an_event_of_ones_own():
+    "A callback checks each batch at an event that a subclass of the Learner fires with arguments"
+    event.register('verify_batch', 'a batch is about to be predicted')
+    class Verify(Callback):
+        n = 0
+        def verify_batch(self, xb, yb): assert xb.shape==(4,3) and len(yb)==4; self.n += 1
+    class Own(Learner):
+        def _pred(self):
+            self('verify_batch', xb=self.x, yb=self.y)
+            return super()._pred()
+    train = [(torch.randn(4, 3), torch.tensor([0,1,2,1]))]*3
+    learn = Own((train, train[:1]), nn.Linear(3, 3), nn.CrossEntropyLoss(), cbs=Verify)
+    fit(learn.remove_cb(learn.progress))
+    eq(learn.verify.n, 4)
+
+def test_an_exception_ends_the_training():
+    "`StopTrainingError` there, `CancelFit` here"
+    def stop(cb):
+        if cb.learn.train_iter==2: raise CancelFit
+    learn = fit(mk(Callback(after_step=stop)), 3)
+    eq((learn.train_iter, learn.epoch), (2, 0))
