@@ -5,7 +5,13 @@ from .metric import Metric
 from torch import Tensor
 from typing import Any
 
-__all__ = ['AccumMetric']
+__all__ = ['ActivationType', 'AccumMetric']
+class ActivationType:
+    """The activations of an `AccumMetric`, to complete and not to misspell"""
+    No: str
+    Softmax: str
+    Sigmoid: str
+    BinarySoftmax: str
 class AccumMetric(Metric):
     """`func` of all predictions and targets of an epoch"""
     room: Any

@@ -52,10 +52,12 @@ from .scalars import *
 from .metric import *
 from .smooth_loss import *
 from .accum_metric import *
+from .overlap import *
 from .metrics import *
 from .sklearn_metrics import *
 from .metric_adapters import *
 from .finite import *
+from .more_metrics import *
 from .history import *
 from .meter import *
 from .recorder_plots import *
@@ -173,6 +175,7 @@ from .recovery.loss_config import *
 from .recovery.export import *
 from .recovery.torch_export import *
 from .recovery.close import *
+from .compat.names import *
 from .speed.functional_optim import *
 from .speed.train_step import *
 from .speed.step_inputs import *

@@ -56,7 +56,10 @@ from .metric import (
     AvgLoss as AvgLoss, AvgMetric as AvgMetric, LossMetric as LossMetric, MeanMetric as MeanMetric, Metric as Metric,
     ValueMetric as ValueMetric)
 from .smooth_loss import AvgSmoothLoss as AvgSmoothLoss
-from .accum_metric import AccumMetric as AccumMetric
+from .accum_metric import AccumMetric as AccumMetric, ActivationType as ActivationType
+from .overlap import (
+    Dice as Dice, DiceLoss as DiceLoss, DiceMulti as DiceMulti, JaccardCoeff as JaccardCoeff, JaccardCoeffMulti as
+    JaccardCoeffMulti, Overlap as Overlap, foreground_acc as foreground_acc)
 from .metrics import (
     Perplexity as Perplexity, accuracy as accuracy, accuracy_multi as accuracy_multi, error_rate as error_rate,
     exp_rmspe as exp_rmspe, mae as mae, mse as mse, msle as msle, perplexity as perplexity, rmse as rmse, top_k_accuracy
@@ -66,6 +69,13 @@ from .sklearn_metrics import (
     RocAucBinary as RocAucBinary, skm_to_fastai as skm_to_fastai, skm_to_learnkit as skm_to_learnkit)
 from .metric_adapters import TorchMetric as TorchMetric, mk_metric as mk_metric
 from .finite import all_finite as all_finite, weights_finite as weights_finite
+from .more_metrics import (
+    APScoreBinary as APScoreBinary, APScoreMulti as APScoreMulti, BalancedAccuracy as BalancedAccuracy, CohenKappa as
+    CohenKappa, ExplainedVariance as ExplainedVariance, FBeta as FBeta, FBetaMulti as FBetaMulti, HammingLoss as
+    HammingLoss, HammingLossMulti as HammingLossMulti, Jaccard as Jaccard, JaccardMulti as JaccardMulti, LossMetrics as
+    LossMetrics, MatthewsCorrCoef as MatthewsCorrCoef, PearsonCorrCoef as PearsonCorrCoef, PrecisionMulti as
+    PrecisionMulti, R2Score as R2Score, RecallMulti as RecallMulti, RocAucMulti as RocAucMulti, SpearmanCorrCoef as
+    SpearmanCorrCoef, of_classes as of_classes, of_labels as of_labels, of_numbers as of_numbers, of_scipy as of_scipy)
 from .history import History as History, format_time as format_time, format_value as format_value
 from .meter import Meter as Meter, MeterCallback as MeterCallback
 from .recorder_plots import RecorderPlots as RecorderPlots
@@ -177,6 +187,9 @@ from .recovery.signals import StopOnSignal as StopOnSignal
 from .recovery.export import load_learner as load_learner, read_export as read_export
 from .recovery.torch_export import ExportAtEnd as ExportAtEnd, torch_export as torch_export
 from .recovery.close import RefuseRuns as RefuseRuns, close_all as close_all
+from .compat.names import (
+    CollectDataCallback as CollectDataCallback, before_batch_cb as before_batch_cb, replacing_yield as replacing_yield,
+    total_params as total_params)
 from .speed.fused_step import CancelEager as CancelEager, FusedStep as FusedStep
 from .speed.memory_format import ChannelsLast as ChannelsLast, set_memory_format as set_memory_format
 from .speed.distributed import DistributedTrainer as DistributedTrainer

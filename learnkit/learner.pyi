@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager, contextmanager
 from fastcore.foundation import L as _L
 from ._fastcore import AttrDict, L
 from .callback import Callback
+from .compat.names import CollectDataCallback
 from .control.batch_events import BatchEvents
 from .control.clock import Clock, Timestamp
 from .control.cycle import CheckpointEvents, Cycles
@@ -113,6 +114,8 @@ class Learner(Steps):
     """The `Recorder`, if it is among the callbacks"""
     train_eval: TrainEvalCallback
     """The `TrainEvalCallback`, if it is among the callbacks"""
+    collect_data: CollectDataCallback
+    """The `CollectDataCallback`, if it is among the callbacks"""
     batch_events: BatchEvents
     """The `BatchEvents`, if it is among the callbacks"""
     clock: Clock

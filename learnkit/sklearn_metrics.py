@@ -28,45 +28,52 @@ def skm_to_learnkit(
 skm_to_fastai = skm_to_learnkit
 
 # %% ../nbs/166_sklearn_metrics.ipynb #0fefe346
-def _sklearn_metric(name, **kw):
+def sklearn_metric(
+    name:str, # a function of `sklearn.metrics`
+    **kw:Any  # arguments of `skm_to_learnkit` and of the function
+) -> AccumMetric:
+    "Make a metric of the function of scikit-learn called `name`, which is imported only now"
     with optional_import('This metric', 'scikit-learn', 'vision'): from sklearn import metrics
     return skm_to_learnkit(getattr(metrics, name), **kw)
 
-def _factory(f):
-    "Let a function that makes a metric be given as the metric itself"
-    f.as_metric = f
+def as_factory(
+    f:Callable,        # makes a metric
+    doc:str|None=None  # its docstring; None: it has one
+) -> Callable:
+    "Let `f` be given as the metric itself: it is called when a Learner is made"
+    f.as_metric,f.__doc__ = f,doc or f.__doc__
     return f
 
 # %% ../nbs/166_sklearn_metrics.ipynb #bcf52fad
-@_factory
+@as_factory
 def Precision(
     axis:int=-1,          # axis of the classes in the predictions
     average:str='binary', # for more than two classes: 'macro', 'micro' or 'weighted'
     **kw:Any              # more arguments of `sklearn.metrics.precision_score`
 ) -> AccumMetric:
     "Precision of the best classes"
-    return _sklearn_metric('precision_score', axis=axis, average=average, **kw)
+    return sklearn_metric('precision_score', axis=axis, average=average, **kw)
 
-@_factory
+@as_factory
 def Recall(
     axis:int=-1,          # axis of the classes in the predictions
     average:str='binary', # for more than two classes: 'macro', 'micro' or 'weighted'
     **kw:Any              # more arguments of `sklearn.metrics.recall_score`
 ) -> AccumMetric:
     "Recall of the best classes"
-    return _sklearn_metric('recall_score', axis=axis, average=average, **kw)
+    return sklearn_metric('recall_score', axis=axis, average=average, **kw)
 
 # %% ../nbs/166_sklearn_metrics.ipynb #669ad55d
-@_factory
+@as_factory
 def F1Score(
     axis:int=-1,          # axis of the classes in the predictions
     average:str='binary', # for more than two classes: 'macro', 'micro' or 'weighted'
     **kw:Any              # more arguments of `sklearn.metrics.f1_score`
 ) -> AccumMetric:
     "F1 score of the best classes"
-    return _sklearn_metric('f1_score', axis=axis, average=average, **kw)
+    return sklearn_metric('f1_score', axis=axis, average=average, **kw)
 
-@_factory
+@as_factory
 def F1ScoreMulti(
     thresh:float=.5,     # probability from which a label counts as present
     sigmoid:bool=True,   # apply a sigmoid to the outputs first?
@@ -75,10 +82,10 @@ def F1ScoreMulti(
 ) -> AccumMetric:
     "F1 score of several labels for each item"
     act = 'sigmoid' if sigmoid else 'no'
-    return _sklearn_metric('f1_score', thresh=thresh, activation=act, flatten=False, average=average, **kw)
+    return sklearn_metric('f1_score', thresh=thresh, activation=act, flatten=False, average=average, **kw)
 
 # %% ../nbs/166_sklearn_metrics.ipynb #d98fb9cd
-@_factory
+@as_factory
 def RocAuc(
     axis:int=-1,           # axis of the classes in the predictions
     average:str='macro',   # 'macro' or 'weighted'
@@ -87,12 +94,12 @@ def RocAuc(
 ) -> AccumMetric:
     "Area under the ROC curve (ROC AUC) for three or more classes"
     kw = dict(average=average, multi_class=multi_class, **kw)
-    return _sklearn_metric('roc_auc_score', axis=axis, activation='softmax', flatten=False, **kw)
+    return sklearn_metric('roc_auc_score', axis=axis, activation='softmax', flatten=False, **kw)
 
-@_factory
+@as_factory
 def RocAucBinary(
     axis:int=-1, # axis of the two classes in the predictions
     **kw:Any     # more arguments of `sklearn.metrics.roc_auc_score`
 ) -> AccumMetric:
     "Area under the ROC curve (ROC AUC) for two classes"
-    return _sklearn_metric('roc_auc_score', axis=axis, activation='binarysoftmax', **kw)
+    return sklearn_metric('roc_auc_score', axis=axis, activation='binarysoftmax', **kw)

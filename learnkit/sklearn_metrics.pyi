@@ -26,9 +26,21 @@ def skm_to_learnkit(
     """
     ...
 skm_to_fastai = skm_to_learnkit
-def _sklearn_metric(name: Any, **kw: Any) -> Any: ...
-def _factory(f: Any) -> Any:
-    """Let a function that makes a metric be given as the metric itself"""
+def sklearn_metric(name: str, **kw: Any) -> AccumMetric:
+    """Make a metric of the function of scikit-learn called `name`, which is imported only now
+
+    Args:
+        name: a function of `sklearn.metrics`
+        kw: arguments of `skm_to_learnkit` and of the function
+    """
+    ...
+def as_factory(f: Callable[..., Any], doc: str|None = None) -> Callable[..., Any]:
+    """Let `f` be given as the metric itself: it is called when a Learner is made
+
+    Args:
+        f: makes a metric
+        doc: its docstring; None: it has one
+    """
     ...
 def Precision(axis: int = -1, average: str = 'binary', **kw: Any) -> AccumMetric:
     """Precision of the best classes

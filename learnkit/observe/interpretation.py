@@ -59,10 +59,10 @@ class Interpretation:
 
     def __len__(self) -> int: return len(self.losses)
     def __getitem__(self,
-        idxs:int|list|Tensor # numbers of the items
+        idxs:int|slice|list|Tensor # numbers of the items, or a mask; `[:]` is all of them
     ) -> tuple:
         "Inputs (None if not kept), predictions, targets, decoded predictions and losses of the items `idxs`"
-        idxs = torch.as_tensor(idxs).reshape(-1)
+        idxs = torch.arange(len(self))[idxs].reshape(-1)
         return tuple(nested_reorder(o, idxs) for o in (self.inputs, self.preds, self.targs, self.decoded, self.losses))
 
     def top_losses(self,

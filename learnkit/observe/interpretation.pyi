@@ -66,11 +66,11 @@ class Interpretation:
         """
         ...
     def __len__(self) -> int: ...
-    def __getitem__(self, idxs: int|list[Any]|Tensor) -> tuple[Any, ...]:
+    def __getitem__(self, idxs: int|slice|list[Any]|Tensor) -> tuple[Any, ...]:
         """Inputs (None if not kept), predictions, targets, decoded predictions and losses of the items `idxs`
 
         Args:
-            idxs: numbers of the items
+            idxs: numbers of the items, or a mask; `[:]` is all of them
         """
         ...
     def top_losses(self, k: int|None = None, largest: bool = True) -> tuple[Tensor, Tensor]:
