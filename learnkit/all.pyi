@@ -75,7 +75,7 @@ from .more_metrics import (
     HammingLoss, HammingLossMulti as HammingLossMulti, Jaccard as Jaccard, JaccardMulti as JaccardMulti, LossMetrics as
     LossMetrics, MatthewsCorrCoef as MatthewsCorrCoef, PearsonCorrCoef as PearsonCorrCoef, PrecisionMulti as
     PrecisionMulti, R2Score as R2Score, RecallMulti as RecallMulti, RocAucMulti as RocAucMulti, SpearmanCorrCoef as
-    SpearmanCorrCoef, of_classes as of_classes, of_labels as of_labels, of_numbers as of_numbers, of_scipy as of_scipy)
+    SpearmanCorrCoef)
 from .history import History as History, format_time as format_time, format_value as format_value
 from .meter import Meter as Meter, MeterCallback as MeterCallback
 from .recorder_plots import RecorderPlots as RecorderPlots

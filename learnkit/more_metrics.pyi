@@ -7,8 +7,7 @@ from typing import Any
 
 __all__ = ['BalancedAccuracy', 'CohenKappa', 'HammingLoss', 'Jaccard', 'MatthewsCorrCoef', 'APScoreBinary',
            'PrecisionMulti', 'RecallMulti', 'JaccardMulti', 'HammingLossMulti', 'APScoreMulti', 'RocAucMulti',
-           'R2Score', 'ExplainedVariance', 'PearsonCorrCoef', 'SpearmanCorrCoef', 'of_classes', 'FBeta', 'FBetaMulti',
-           'of_labels', 'of_numbers', 'of_scipy', 'LossMetrics']
+           'R2Score', 'ExplainedVariance', 'PearsonCorrCoef', 'SpearmanCorrCoef', 'FBeta', 'FBetaMulti', 'LossMetrics']
 def of_classes(func: str, **defaults: Any) -> Callable[..., Any]:
     """Return a function that makes a metric: `func` of the best classes along `axis`
 

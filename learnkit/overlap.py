@@ -6,8 +6,6 @@
 __all__ = ['Overlap', 'Dice', 'JaccardCoeff', 'DiceMulti', 'JaccardCoeffMulti', 'foreground_acc', 'DiceLoss']
 
 # %% ../nbs/164_overlap.ipynb #47d8587f
-from typing import Any
-
 import torch, torch.nn.functional as F
 from torch import Tensor
 
@@ -119,5 +117,14 @@ class DiceLoss:
         return loss if self.reduction=='none' else loss.mean() if self.reduction=='mean' else loss.sum()
 
     def _one_hot(self, targ, n): return F.one_hot(targ.long(), n).movedim(-1, self.axis)
-    def activation(self, x): return F.softmax(x, dim=self.axis)
-    def decodes(self, x): return x.argmax(dim=self.axis)
+
+    def activation(self,
+        x:Tensor # logits
+    ) -> Tensor:
+        "Turn logits into probabilities"
+        return F.softmax(x, dim=self.axis)
+    def decodes(self,
+        x:Tensor # logits, or probabilities
+    ) -> Tensor:
+        "Return the most likely class"
+        return x.argmax(dim=self.axis)

@@ -89,8 +89,16 @@ class DiceLoss:
         ...
     def _one_hot(self, targ: Any, n: Any) -> Any: ...
     def activation(self, x: Tensor) -> Tensor:
-        """Turn logits into probabilities"""
+        """Turn logits into probabilities
+
+        Args:
+            x: logits
+        """
         ...
     def decodes(self, x: Tensor) -> Tensor:
-        """Return the most likely class"""
+        """Return the most likely class
+
+        Args:
+            x: logits, or probabilities
+        """
         ...

@@ -1,5 +1,5 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
-"""Shortcuts that fastai's users know: change a batch by a function, collect what a run saw, replace an attribute for a while"""
+"""Shortcuts that fastai's users know: a function that changes a batch, a collector of batches, a replaced attribute"""
 from collections.abc import Callable, Iterator
 from .._fastcore import L
 from ..callback import Callback
