@@ -178,7 +178,8 @@ from .observe.mc_dropout import MCDropoutCallback as MCDropoutCallback
 from .observe.tta import AugmentCallback as AugmentCallback
 from .recovery.checkpoint_file import (
     checkpoint_info as checkpoint_info, list_checkpoints as list_checkpoints, newest_checkpoint as newest_checkpoint,
-    read_checkpoint as read_checkpoint, remove_checkpoint as remove_checkpoint, write_checkpoint as write_checkpoint)
+    read_checkpoint as read_checkpoint, remove_checkpoint as remove_checkpoint, train_iter_of as train_iter_of,
+    write_checkpoint as write_checkpoint)
 from .recovery.checkpoint import CheckpointCallback as CheckpointCallback
 from .recovery.skip_nan import SkipNaN as SkipNaN
 from .recovery.roll_back import RollBackOnNaN as RollBackOnNaN

@@ -6,7 +6,7 @@
 __all__ = ['AtomicFile', 'sync_folder', 'atomic', 'write_atomic']
 
 # %% ../nbs/220_files.ipynb #4b0fb142
-import os
+import errno, os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -34,13 +34,18 @@ class AtomicFile:
         self.f.flush()
         os.fsync(self.f.fileno())
 
+_cannot_sync = {errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EBADF, errno.ENOSYS, errno.EACCES}
+
 def sync_folder(
     path:Path # the folder
 ) -> None:
-    "Flush a folder's list of names to the disk: without it, a power failure can undo the rename of a file"
-    fd = os.open(path, os.O_RDONLY)
-    try: os.fsync(fd)
-    finally: os.close(fd)
+    "Flush a folder's list of names to the disk, if it can be: without it, a power failure can undo a rename"
+    try:
+        fd = os.open(path, os.O_RDONLY)
+        try: os.fsync(fd)
+        finally: os.close(fd)
+    except OSError as e:
+        if e.errno not in _cannot_sync: raise
 
 # %% ../nbs/220_files.ipynb #5c1a4b2f
 @contextmanager
@@ -48,6 +53,7 @@ def atomic(
     path:Path # the file to write; its folder is created
 ) -> Iterator[AtomicFile]:
     "Open a file to write that appears as `path` only when it is complete and on the disk; an error leaves the old file"
+    path = Path(os.path.realpath(path))   # a link stays, and what it leads to is replaced
     path.parent.mkdir(parents=True, exist_ok=True)
     tmp = path.with_name(f'.{path.name}.{uuid4().hex[:8]}.tmp')
     try:

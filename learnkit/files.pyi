@@ -27,8 +27,9 @@ class AtomicFile:
     def flush(self) -> None:
         """Flush the file to the disk (`fsync`)"""
         ...
+_cannot_sync: set[Any]
 def sync_folder(path: Path) -> None:
-    """Flush a folder's list of names to the disk: without it, a power failure can undo the rename of a file
+    """Flush a folder's list of names to the disk, if it can be: without it, a power failure can undo a rename
 
     Args:
         path: the folder

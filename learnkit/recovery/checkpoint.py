@@ -7,7 +7,6 @@ __all__ = ['CheckpointCallback']
 
 # %% ../../nbs/710_recovery.checkpoint.ipynb #c2f4c2c4
 from pathlib import Path
-from threading import Thread
 from typing import Any
 from warnings import warn
 
@@ -18,8 +17,8 @@ from ..control.every import Every
 from ..control.monitor import Monitor
 from ..feed.seeded_loader import SeededLoader
 from ..finite import weights_finite
-from ..process import rank_distrib
-from .checkpoint_file import checkpoint_info, list_checkpoints, remove_checkpoint, write_checkpoint
+from .checkpoint_file import checkpoint_info, list_checkpoints, remove_checkpoint
+from .checkpoint_writer import CheckpointWriter
 from .resume import clear_folder, find_checkpoint
 from .retention import Retention
 from ..serialize import to_serializable
@@ -33,7 +32,7 @@ class CheckpointCallback(Callback):
     asks_data = False   # save the position that the data itself reports? Not if it cannot be saved
     def __init__(self,
         every:Any='1ep',               # how often: '500ba', '2ep', '10m', …; see `Every`
-        keep:int=3,                    # how many of the newest to keep
+        keep:int|None=3,               # how many of the newest to keep; None: all
         best:Any=None,                 # keep the best too, by this column of the history ('valid_loss'), or a `Monitor`
         n_best:int=1,                  # how many of the best to keep
         folder:str|Path='checkpoints', # where; in the Learner's `path` if relative
@@ -42,13 +41,12 @@ class CheckpointCallback(Callback):
         on_error:str='warn',           # if a checkpoint cannot be written: 'warn' and continue, or 'raise'
         overwrite:bool=False           # delete an earlier run's checkpoints; with `resume=path`, those of later batches
     ):
-        if on_error not in ('warn','raise'): raise ValueError(f"`on_error` must be 'warn' or 'raise', not {on_error!r}")
         store_attr('on_exception,background,on_error,overwrite')
         self.every,self.root = Every(every),Path(folder)
         self.monitor = best if best is None or isinstance(best, Monitor) else Monitor(best)
         self.retention = Retention(keep, n_best, self.monitor)
         self.n_fit,self.seed,self.resume_state,self.data_state = 0,None,None,None
-        self.thread,self.failed = None,None
+        self.writer = CheckpointWriter(self.retention, background, on_error)
 
     @property
     def folder(self) -> Path:
@@ -61,6 +59,7 @@ class CheckpointCallback(Callback):
         self.every.start(learn)
         if self.monitor: self.monitor.start(learn)
         self.seed,self.resume_state,self.data_state = derived_seed(),None,None
+        self.writer.restart()
         learn._check_run_state(learn.run_state(0))   # what cannot be saved or loaded is an error now, not after an hour
         if learn.resume is None: clear_folder(self.folder, self.overwrite)
         else: self._resume(learn.resume)
@@ -69,12 +68,13 @@ class CheckpointCallback(Callback):
 
     def after_batch(self):
         learn = self.learn
-        if self.failed is not None: self._wait()
+        if self.writer.failed is not None: self.writer.wait()
         if self.every(learn): self.save(learn.epoch, learn.iter+1)
 
     def after_epoch(self):
         learn = self.learn
         value = self.monitor and self.monitor.value(learn)
+        if self.monitor: self.writer.wait()   # it may be deleting what is compared next
         if self.every(learn, epoch=True) | self.retention.is_best(self.folder, value):
             self.save(learn.epoch+1, 0, f'-epoch-{learn.epoch}', value=value)
 
@@ -88,7 +88,7 @@ class CheckpointCallback(Callback):
         if self.on_exception:
             self.save(learn.epoch, learn.iter or 0, '-exception', prefix='exception-', error=repr(learn.exc))
 
-    def cleanup(self): self._wait()
+    def cleanup(self): self.writer.wait()
 
 # %% ../../nbs/710_recovery.checkpoint.ipynb #e78d9f7a
 @patch
@@ -159,43 +159,26 @@ def save(self:CheckpointCallback,
     prefix:str='step-', # of the file's name; a run resumes only from files with 'step-'
     **info              # what else the manifest contains; numbers and strings
 ) -> None:
-    "Save a checkpoint; warns if it cannot be written, or raises OSError if `on_error` is 'raise'"
+    "Save a checkpoint; if it cannot be written, warns, or raises the error if `on_error` is 'raise'"
     learn = self.learn
     if prefix=='step-' and not weights_finite(learn.opt):
         warn(f'weights are nan or infinite{learn.position}: no checkpoint is saved, since no run could resume from it')
         return
-    path  = self.folder/f'{prefix}{learn.train_iter:08}{suffix}.pth'
+    path = self.folder/f'{prefix}{learn.train_iter:08}{suffix}.pth'
     learn('before_save_checkpoint', path=path)
-    self._wait()
-    rows  = getattr(getattr(learn, 'recorder', None), 'history', None)
-    state = dict(learn.run_state(epoch, done, copy=self.background), place=self._data_state(done))
-    args  = state,path,dict(info, results=to_serializable(rows[-1]) if rows else {})
-    if rank_distrib()==0 and self.background: self.thread = Thread(target=self._write, args=args); self.thread.start()
-    elif rank_distrib()==0: self._write(*args); self._wait()
+    rows = getattr(getattr(learn, 'recorder', None), 'history', None)
+    def collect():
+        results = to_serializable(rows[-1], copy=True) if rows else {}
+        state = dict(learn.run_state(epoch, done, self.background), place=self._data_state(done))
+        return state,dict(info, results=results)
+    self.writer.write(collect, path)
     learn('after_save_checkpoint', path=path)
 
 # %% ../../nbs/710_recovery.checkpoint.ipynb #052d009a
 @patch
-def _write(self:CheckpointCallback, state, path, info):
-    try:
-        write_checkpoint(state, path, **info)
-        self.retention.prune(self.folder)
-    except OSError as e: self.failed = e
-
-@patch
-def _wait(self:CheckpointCallback):
-    "Wait for the checkpoint that is being written; warn or raise if it could not be"
-    if self.thread is not None: self.thread.join()
-    self.thread,failed,self.failed = None,self.failed,None
-    if failed is None: return
-    if self.on_error=='raise': raise failed
-    warn(f'a checkpoint could not be written: {type(failed).__name__}: {failed}. '
-         'Training continues, and the checkpoints before it are still there.')
-
-@patch
 def _add_note(self:CheckpointCallback):
     "Add to an exception where the run was, and from which checkpoint it can resume"
-    self._wait()
+    self.writer.wait()
     learn,old = self.learn,list_checkpoints(self.folder)
     last = f"The last checkpoint is {old[0]}: `fit(..., resume='auto')` resumes from it." if old else \
            'There is no checkpoint yet.'

@@ -2,6 +2,7 @@
 """Save the whole run at intervals; after a crash the same script resumes it, to the same weights, bit for bit"""
 from ..callback import Callback
 from ..control.every import Every
+from .checkpoint_writer import CheckpointWriter
 from .retention import Retention
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,7 @@ class CheckpointCallback(Callback):
     seed: Any
     resume_state: Any
     data_state: Any
-    thread: Any
-    failed: Any
+    writer: CheckpointWriter
     on_exception: bool
     background: bool
     on_error: str
@@ -28,7 +28,7 @@ class CheckpointCallback(Callback):
     def __init__(
         self,
         every: Any = '1ep',
-        keep: int = 3,
+        keep: int|None = 3,
         best: Any = None,
         n_best: int = 1,
         folder: str|Path = 'checkpoints',
@@ -41,7 +41,7 @@ class CheckpointCallback(Callback):
 
         Args:
             every: how often: '500ba', '2ep', '10m', …; see `Every`
-            keep: how many of the newest to keep
+            keep: how many of the newest to keep; None: all
             best: keep the best too, by this column of the history ('valid_loss'), or a `Monitor`
             n_best: how many of the best to keep
             folder: where; in the Learner's `path` if relative
@@ -73,7 +73,7 @@ class CheckpointCallback(Callback):
         """Restore the newest checkpoint, or the one at the path `resume`; without one, start from the beginning"""
         ...
     def save(self, epoch: int, done: int, suffix: str = '', prefix: str = 'step-', **info: Any) -> None:
-        """Save a checkpoint; warns if it cannot be written, or raises OSError if `on_error` is 'raise'
+        """Save a checkpoint; if it cannot be written, warns, or raises the error if `on_error` is 'raise'
 
         Args:
             epoch: the epoch to resume in
@@ -82,10 +82,6 @@ class CheckpointCallback(Callback):
             prefix: of the file's name; a run resumes only from files with 'step-'
             info: what else the manifest contains; numbers and strings
         """
-        ...
-    def _write(self, state: Any, path: Any, info: Any) -> None: ...
-    def _wait(self) -> None:
-        """Wait for the checkpoint that is being written; warn or raise if it could not be"""
         ...
     def _add_note(self) -> None:
         """Add to an exception where the run was, and from which checkpoint it can resume"""

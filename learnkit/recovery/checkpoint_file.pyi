@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 __all__ = ['write_checkpoint', 'remove_checkpoint', 'checkpoint_info', 'read_checkpoint', 'list_checkpoints',
-           'newest_checkpoint']
+           'newest_checkpoint', 'train_iter_of']
 class _HashingFile:
     """A file that computes its SHA-256 and its size while it is written"""
     f: Any
@@ -21,8 +21,12 @@ def write_checkpoint(state: dict[Any, Any], path: Path, **info: Any) -> Path:
     Args:
         state: what `Learner.run_state` returned
         path: the file, ending in .pth
-        info: what else the manifest contains; numbers and strings
+        info: what else the manifest contains: numbers, strings, tensors, and lists and dicts of them
     """
+    ...
+def _write_both(state: Any, path: Any, note: Any) -> None: ...
+def _for_json(o: Any) -> Any:
+    """`o` as it is read again from JSON: keys are texts, tensors lists"""
     ...
 def remove_checkpoint(path: Path) -> None:
     """Delete a checkpoint: first the manifest, so that half a deletion does not look like a checkpoint
@@ -53,10 +57,21 @@ def list_checkpoints(folder: Path) -> list[Path]:
         folder: where to look
     """
     ...
-def newest_checkpoint(folder: Path) -> tuple[Path, dict[Any, Any]]|tuple[None, None]:
+def newest_checkpoint(folder: Path, set_aside: bool = False) -> tuple[Path, dict[Any, Any]]|tuple[None, None]:
     """Return path and state of the newest checkpoint that can be read, None for both without one; warns of damaged ones
 
     Args:
         folder: where to look
+        set_aside: rename those that cannot be read to `damaged-…`?
+    """
+    ...
+def _set_aside(path: Any) -> Any:
+    """Rename a checkpoint that cannot be read; the manifest first, so that it is a checkpoint no more"""
+    ...
+def train_iter_of(path: Path) -> int:
+    """Return the number of training batches in the name of a checkpoint
+
+    Args:
+        path: of a checkpoint
     """
     ...

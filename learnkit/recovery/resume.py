@@ -8,8 +8,11 @@ __all__ = []
 # %% ../../nbs/708_recovery.resume.ipynb #b4f67ce9
 from pathlib import Path
 from typing import Any
+from warnings import warn
 
-from .checkpoint_file import list_checkpoints, newest_checkpoint, read_checkpoint, remove_checkpoint
+from ..process import rank_distrib
+from .checkpoint_file import (
+    list_checkpoints, newest_checkpoint, read_checkpoint, remove_checkpoint, train_iter_of)
 
 # %% ../../nbs/708_recovery.resume.ipynb #4b86d4e7
 def clear_folder(
@@ -31,7 +34,7 @@ def later_checkpoints(
 ) -> list[Path]:
     "Return the checkpoints of later batches than this one; raises ValueError if there are any and `overwrite` is False"
     n = state.get('train_iter')
-    later = [p for p in list_checkpoints(folder) if isinstance(n, int) and int(p.stem.split('-')[1])>n]
+    later = [p for p in list_checkpoints(folder) if isinstance(n, int) and train_iter_of(p)>n]
     if later and not overwrite: raise ValueError(
         f"{folder} has later checkpoints than {path.name} (the newest is {later[0].name}): pass `resume='auto'` to "
         "resume from that one, or use another `folder`, or `overwrite=True` to delete the later ones")
@@ -45,7 +48,10 @@ def find_checkpoint(
     "Return path and state of the checkpoint to resume from, and the later ones; raises TypeError or ValueError"
     if not isinstance(resume, (str,Path)): raise TypeError(
         f"`resume` must be 'auto', or the path of a checkpoint, not {resume!r}")
-    if resume=='auto': return *newest_checkpoint(folder),[]
+    if resume=='auto':
+        any_there,(path,state) = list_checkpoints(folder),newest_checkpoint(folder, set_aside=rank_distrib()==0)
+        if any_there and path is None: warn(f'no checkpoint in {folder} can be read: the run starts from the beginning')
+        return path,state,[]
     path = Path(resume)
     state = read_checkpoint(path)
     return path,state,later_checkpoints(folder, path, state, overwrite)

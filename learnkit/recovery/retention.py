@@ -11,16 +11,19 @@ from warnings import warn
 
 from ..check import check_whole
 from ..control.monitor import Monitor
-from .checkpoint_file import checkpoint_info, list_checkpoints, remove_checkpoint
+from .checkpoint_file import (
+    checkpoint_info, list_checkpoints, remove_checkpoint, train_iter_of)
 
 # %% ../../nbs/707_recovery.retention.ipynb #39d38840
 class Retention:
     "Keeps the newest checkpoints in a folder and the best by a monitored value, and deletes the others"
     def __init__(self,
-        keep:int=3,                # how many of the newest to keep
+        keep:int|None=3,           # how many of the newest to keep; None: all
         n_best:int=1,              # how many of the best to keep
         monitor:Monitor|None=None  # says which value is better; None: keep the newest only
-    ): self.keep,self.n_best,self.monitor = check_whole('keep', keep),check_whole('n_best', n_best),monitor
+    ):
+        self.keep = None if keep is None else check_whole('keep', keep)
+        self.n_best,self.monitor = check_whole('n_best', n_best),monitor
 
     def best(self,
         folder:Path # with checkpoints
@@ -31,8 +34,9 @@ class Retention:
         return sorted(rated, key=lambda o: o[0], reverse=not self.monitor.lower)[:self.n_best]
 
     def _value(self, path):
-        try: return checkpoint_info(path).get('value')
-        except (ValueError, OSError) as e: warn(f'{e}. It is not counted among the best.')
+        try: value = checkpoint_info(path).get('value')
+        except (ValueError, OSError) as e: warn(f'{e}. It is not counted among the best.'); return
+        return value if isinstance(value, (int,float)) and value==value else None
 
     def is_best(self,
         folder:Path,       # with checkpoints
@@ -44,10 +48,15 @@ class Retention:
         return len(best)<self.n_best or self.monitor.comp(value, best[-1][0])
 
     def prune(self,
-        folder:Path # with checkpoints
+        folder:Path,        # with checkpoints
+        saved:Path|None=None # the one that was saved last, which stays in any case
     ) -> None:
         "Delete checkpoints that are neither among the newest nor the best, and incomplete files of killed saves"
-        best = [p for _,p in self.best(folder)]
-        for p in list_checkpoints(folder)[self.keep:]:
-            if p not in best: remove_checkpoint(p)
+        paths,newest = list_checkpoints(folder),{}
+        for p in paths: newest.setdefault(train_iter_of(p), p)
+        kept = {saved, *[*newest.values()][:self.keep], *(p for _,p in self.best(folder))}
+        for p in paths:
+            if p not in kept: remove_checkpoint(p)
+        for p in folder.glob('step-[0-9]*.pth'):   # killed before its manifest was written
+            if p not in paths: p.unlink(missing_ok=True)
         for p in folder.glob('.*.tmp'): p.unlink(missing_ok=True)

@@ -9,11 +9,11 @@ class Retention:
     keep: Any
     n_best: Any
     monitor: Monitor|None
-    def __init__(self, keep: int = 3, n_best: int = 1, monitor: Monitor|None = None) -> None:
+    def __init__(self, keep: int|None = 3, n_best: int = 1, monitor: Monitor|None = None) -> None:
         """Keeps the newest checkpoints in a folder and the best by a monitored value, and deletes the others
 
         Args:
-            keep: how many of the newest to keep
+            keep: how many of the newest to keep; None: all
             n_best: how many of the best to keep
             monitor: says which value is better; None: keep the newest only
         """
@@ -34,10 +34,11 @@ class Retention:
             value: the monitored value now; None: there is none
         """
         ...
-    def prune(self, folder: Path) -> None:
+    def prune(self, folder: Path, saved: Path|None = None) -> None:
         """Delete checkpoints that are neither among the newest nor the best, and incomplete files of killed saves
 
         Args:
             folder: with checkpoints
+            saved: the one that was saved last, which stays in any case
         """
         ...

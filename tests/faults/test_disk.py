@@ -1,0 +1,199 @@
+"""Input and output fail at each call, once or from then on, in every way that a system has; memory runs out; the power fails with what was not flushed.
+The run goes on, each failure is counted, what was complete stays readable, and when the fault is gone the next save is complete."""
+import errno, os, warnings
+
+import pytest, torch
+from torch import nn
+
+from learnkit.all import Callback, Metric
+from learnkit.files import write_atomic
+from learnkit.recovery.checkpoint_file import checkpoint_info, list_checkpoints, newest_checkpoint, read_checkpoint, write_checkpoint
+from learnkit.recovery.retention import Retention
+from learnkit.control.monitor import Monitor
+from test_durable import Failing
+from test_resume import Crash, assert_same, end, equal, fit, learner
+from toys import slow
+
+pytestmark = pytest.mark.skipif(os.name!='posix', reason='calls of POSIX')
+torch.set_num_threads(1)
+
+def heard(w, words='could not be written'): return [str(o.message) for o in w if words in str(o.message)]
+
+class Faulty(Failing):
+    "Call number `at` fails, and with `stays` all later ones; `fault` is a number of an error of the system, or an exception"
+    def __init__(self, at=None, fault=errno.EIO, stays=False, **kwargs): super().__init__(at, **kwargs); self.fault,self.stays = fault,stays
+    def call(self, name, f, *args, **kwargs):
+        if name not in self.only: return f(*args, **kwargs)
+        self.seen.append(name)
+        self.n += 1
+        if self.at is None or not (self.n-1==self.at or self.stays and self.n-1>self.at): return f(*args, **kwargs)
+        if name=='write': f(args[0][:len(args[0])//2])   # half of it arrives
+        if name=='close': f(*args, **kwargs)             # the descriptor is gone in any case
+        raise OSError(self.fault, os.strerror(self.fault)) if isinstance(self.fault, int) else self.fault()
+
+faults = dict(no_space=errno.ENOSPC, error=errno.EIO, invalid=errno.EINVAL, quota=errno.EDQUOT, read_only=errno.EROFS, memory=MemoryError)
+
+# -- each call of a run
+
+def run(folder, *args, **kwargs):
+    "A run of two saves in which calls fail; returns it, the calls and the warnings"
+    with warnings.catch_warnings(record=True) as w, Faulty(*args, **kwargs) as calls:
+        warnings.simplefilter('default')
+        learn = fit(learner(folder, every='5ba', keep=2), 1)
+    return learn,calls.seen,heard(w)
+
+@pytest.mark.parametrize('fault,stays', [('no_space', False), ('memory', True), *slow(*((f,s) for f in faults for s in (False, True) if (f,s) not in (('no_space', False), ('memory', True))))])
+def test_whichever_call_fails_the_run_goes_on(fault, stays, tmp_path):
+    "The weights are those of an undisturbed run, each failed save is counted, and what was complete can be read. A MemoryError ended the run"
+    straight,seen,none = run(tmp_path/'straight')
+    writes = [i for i,name in enumerate(seen) if name=='write']
+    alike = {i for i in writes if seen[i-1]==seen[i+1]=='write'} - {writes[len(writes)//3]}
+    fails = 'write','fsync','replace'   # these must be noticed
+    assert not none and len(seen)-len(alike)>30
+    for at in (i for i in range(len(seen)) if i not in alike):
+        learn,_,said = run(tmp_path/f'{at}', at, faults[fault], stays)
+        what,folder = f'{at}: {seen[at]}',learn.checkpoint.folder
+        assert equal(straight.model.state_dict(), learn.model.state_dict()), what
+        assert said or fault=='invalid' or seen[at] not in fails, what
+        for p in list_checkpoints(folder): assert read_checkpoint(p)['model'], what
+        if stays and at<9: assert [m.split(' could')[0] for m in said]==['a checkpoint', '2 checkpoints of this fit, the last one now,'] and not list_checkpoints(folder), what
+        elif at>len(seen)//2+5: assert list_checkpoints(folder), what
+        learn.checkpoint.save(9, 0)
+        assert equal(newest_checkpoint(folder)[1]['model'], learn.model.state_dict()), what
+        assert {p.stem for p in folder.glob('*.pth')}=={p.stem for p in folder.glob('*.json')} and not list(folder.glob('.*.tmp')), what
+
+def test_a_folder_that_cannot_be_flushed(tmp_path, monkeypatch):
+    "CIFS and some of FUSE answer EINVAL: no checkpoint was ever complete, and data files piled up"
+    fsync = os.fsync
+    def fails(fd):
+        if os.path.isdir(f'/proc/self/fd/{fd}'): raise OSError(number, os.strerror(number))
+        fsync(fd)
+    monkeypatch.setattr(os, 'fsync', fails)
+    for number in (errno.EINVAL, errno.ENOTSUP, errno.EBADF, errno.ENOSYS):
+        with warnings.catch_warnings():
+            warnings.simplefilter('error')
+            learn = fit(learner(tmp_path/str(number), every='3ba'), 1)
+        assert newest_checkpoint(learn.checkpoint.folder)[1]['train_iter']==7
+    number = errno.EIO
+    with pytest.warns(UserWarning, match='could not be written'): fit(learner(tmp_path/'error', every='3ba'), 1)
+
+@pytest.mark.parametrize('background', [False, True])
+def test_no_memory_for_a_copy(background, tmp_path, monkeypatch):
+    "A MemoryError ended the run, or was lost in the thread; 'a warning each time' came once"
+    import learnkit.recovery.run_state as m
+    def full(*args, **kwargs): raise MemoryError('cannot allocate')
+    def start(self): monkeypatch.setattr(m, 'to_serializable', full)
+    with warnings.catch_warnings(record=True) as w:
+        warnings.simplefilter('default')
+        learn = fit(learner(tmp_path, every='2ba', background=background), 1, cbs=Callback(before_train=start))
+    said = heard(w)
+    assert learn.train_iter==7 and len(said)==4 and said[-1].startswith('4 checkpoints of this fit, the last one now, could not be written: MemoryError: cannot allocate')
+
+def test_no_thread_can_be_started(tmp_path, monkeypatch):
+    import learnkit.recovery.checkpoint_writer as m
+    class Full(m.Thread):
+        def start(self): raise RuntimeError("can't start new thread")
+    monkeypatch.setattr(m, 'Thread', Full)
+    with pytest.warns(UserWarning, match="could not be written: RuntimeError: can't start new thread"): learn = fit(learner(tmp_path, background=True), 1)
+    assert learn.train_iter==7
+
+def test_a_state_that_no_file_can_hold_any_more(tmp_path):
+    "In the third batch a callback puts something odd into the state of the run: the run goes on, and says it"
+    def odd(self):
+        if self.learn.train_iter==2: self.learn.state.odd = object()
+        if self.learn.train_iter==5: self.learn.state.odd = 3
+    with pytest.warns(UserWarning, match='`state.odd` is of type object, which a checkpoint cannot hold'): learn = fit(learner(tmp_path, every='2ba'), 1, cbs=Callback(before_batch=odd))
+    assert newest_checkpoint(learn.checkpoint.folder)[1]['state']=={'odd':3}
+
+def test_the_first_checkpoint_is_read_back(tmp_path, monkeypatch):
+    "If what this run writes cannot be read, for whatever reason, it is known at the first save"
+    import learnkit.recovery.checkpoint_file as m
+    save,read = torch.save,[]
+    monkeypatch.setattr(m.torch, 'save', lambda state, f: save(dict(state, more=Crash(1)), f))
+    with pytest.warns(UserWarning, match='could not be written: ValueError: .*holds Python code'): learn = fit(learner(tmp_path), 1)
+    assert not list(learn.checkpoint.folder.glob('step*'))
+    with pytest.raises(ValueError, match='holds Python code'): fit(learner(tmp_path/'b', on_error='raise'), 1)
+    monkeypatch.undo()
+    import learnkit.recovery.checkpoint_writer as m
+    monkeypatch.setattr(m, 'read_checkpoint', lambda p: read.append(p.name))
+    fit(learner(tmp_path/'c', every='2ba'), 1)
+    assert read==['step-00000002.pth']   # once in a fit
+
+# -- metrics and notes
+
+class Several(Metric):
+    "A metric of several numbers"
+    def __init__(self, value): self.of,self.n = value,0
+    name = 'several'
+    def reset(self): self.n = 0
+    def accumulate(self, learn): self.n += 1
+    @property
+    def value(self): return self.of(self.n)
+
+several = dict(tensor=lambda n: torch.arange(3)*n, matrix=lambda n: torch.eye(2)*n, classes=lambda n: {i:n/(i+1) for i in range(12)}, mixed=lambda n: {1:n, 'a':2., None:3},
+               array=lambda n: torch.arange(3).numpy()*n, rows=lambda n: [[1.,n],(2,3)], nan=lambda n: [float('nan'),n,float('inf')], text=lambda n: 'good')
+
+@pytest.mark.parametrize('background', [False, True])
+@pytest.mark.parametrize('name', several)
+def test_metrics_of_several_numbers(name, background, tmp_path):
+    "They ended the run at its first save after an epoch, or in the background ended all saving without a word; with more than ten classes every note was damaged"
+    def make(folder):
+        learn = learner(folder, every='3ba', background=background)
+        learn.metrics = [Several(several[name])]
+        return learn
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        with pytest.raises(SystemError): fit(make(tmp_path), cbs=Crash(10))
+        resumed = fit(make(tmp_path))
+    for p in list_checkpoints(resumed.checkpoint.folder): assert checkpoint_info(p) and read_checkpoint(p)
+    assert list_checkpoints(resumed.checkpoint.folder)[0].name=='step-00000021-final.pth'
+    straight = fit(make(tmp_path/'straight'))
+    assert equal(straight.model.state_dict(), resumed.model.state_dict())
+    assert [str(r['valid_several']) for r in straight.recorder.history if name!='array']==[str(r['valid_several']) for r in resumed.recorder.history if name!='array']
+
+def test_values_that_are_no_numbers_are_not_among_the_best(tmp_path):
+    "A NaN in the middle made the order of the others arbitrary, and the best was deleted; a text was a TypeError"
+    for i,v in enumerate([.5, float('nan'), .2, .4, 'x', None, [1], True, .9], 1): write_checkpoint(dict(epoch=i, done=0, train_iter=i), tmp_path/f'step-{i:08}.pth', value=v)
+    r = Retention(1, 2, Monitor('valid_loss', 'min'))
+    r.prune(tmp_path)
+    assert [(v,p.name[-5]) for v,p in r.best(tmp_path)]==[(.2,'3'), (.4,'4')]
+
+# -- what stays
+
+def positions(learn): return [p.stem for p in list_checkpoints(learn.checkpoint.folder)]
+
+def test_how_many_are_kept(tmp_path):
+    "The end of the fit was saved twice, so that `keep=2` left one position; `keep=None` keeps all"
+    assert positions(fit(learner(tmp_path/'a', every='1ep', keep=2)))==['step-00000021-final', 'step-00000014-epoch-1']
+    assert positions(fit(learner(tmp_path/'b', every='7ba', keep=3)))==['step-00000021-final', 'step-00000014', 'step-00000007']
+    assert positions(fit(learner(tmp_path/'c', every='1ep', keep=1)))==['step-00000021-final']
+    assert len(positions(fit(learner(tmp_path/'d', every='1ba', keep=None))))==21
+
+@pytest.mark.parametrize('background', [False, True])
+def test_after_each_save_it_is_the_newest(background, tmp_path):
+    "Three damaged checkpoints of later batches: all that the run which begins anew saved was deleted at once, until it had passed them"
+    folder = fit(learner(tmp_path, every='5ba')).checkpoint.folder
+    for p in folder.glob('*.pth'): p.write_bytes(p.read_bytes()[:-1])
+    (folder/'step-00000004.pth').write_bytes(b'killed before its manifest was written')
+    def look(self):
+        cp = self.learn.checkpoint
+        cp.writer.wait()
+        assert newest_checkpoint(cp.folder)[1]['train_iter']==self.learn.train_iter
+    with pytest.warns(UserWarning, match='no checkpoint in .* can be read: the run starts from the beginning'):
+        with pytest.raises(SystemError): fit(learner(tmp_path, every='2ba', background=background), cbs=[Callback(after_save_checkpoint=look), Crash(7)])
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        resumed = fit(learner(tmp_path, every='2ba'))
+    assert_same(end(fit(learner(tmp_path/'straight'))), end(resumed))
+    assert {p.name for p in folder.glob('damaged-*')}=={f'damaged-step-{n}.{e}' for n in ('00000010','00000015','00000020','00000021-final') for e in ('pth','json')} - {f'damaged-step-00000010.{e}' for e in ('pth','json')}
+    assert not (folder/'step-00000004.pth').exists()
+
+def test_a_link_stays_a_link(tmp_path):
+    "`learn.save` replaced a link by a file, and what it led to stayed old"
+    (tmp_path/'far').mkdir()
+    link,target = tmp_path/'m.pth',tmp_path/'far'/'real.pth'
+    for before in (False, True):
+        if before: link.unlink(); target.unlink(); torch.save(dict(a=1), target)
+        link.symlink_to(target)   # it need not exist yet
+        write_atomic(dict(a=2), link)
+        assert link.is_symlink() and torch.load(target, weights_only=True)=={'a':2} and [p.name for p in (tmp_path/'far').iterdir()]==['real.pth']
