@@ -19,6 +19,19 @@ from torch.nn.utils.rnn import PackedSequence
 from .nested import apply, is_listy, leaves
 
 # %% ../nbs/110_batch.ipynb #e7dd34e7
+def _lists(b):
+    "The lists in the batch `b`, from left to right"
+    if isinstance(b, Mapping): b = [*b.values()]
+    for o in b if is_listy(b) else ():
+        if type(o) is list: yield o
+        yield from _lists(o)
+
+def _is_one_each(o):
+    "Has the list `o` an entry for each item: mappings, or tensors of different lengths, which cannot be of one batch?"
+    return len(o)>0 and (all(isinstance(t, Mapping) for t in o) or
+                         (all(isinstance(t, Tensor) and t.ndim for t in o) and len({t.shape[0] for t in o})>1))
+
+# %% ../nbs/110_batch.ipynb #3f966ab8
 def find_bs(
     b:Any # a batch
 ) -> int:
@@ -26,6 +39,8 @@ def find_bs(
     t = b[0] if type(b) in (tuple,list) and b else b
     if isinstance(t, Tensor) and t.ndim: return t.shape[0]
     if isinstance(t, PackedSequence): return int(t.batch_sizes[0])
+    each = next((o for o in _lists((b,) if type(b) is list and isinstance(t, Mapping) else b) if _is_one_each(o)), None)
+    if each is not None: return len(each)
     ts = [o for o in leaves(b) if isinstance(o, Tensor)]
     if not ts: raise ValueError(
         f"The size of a batch is the length of its first tensor, but this {type(b).__name__} holds none.")

@@ -1,10 +1,17 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
 """The number of items in a batch, its shapes, its precision, and its split into inputs and targets"""
 import torch
+from collections.abc import Iterator
 from torch import Tensor
 from typing import Any
 
 __all__ = ['find_bs', 'find_device', 'to_float', 'to_half', 'to_np', 'flatten_check', 'Inputs', 'split_batch', 'shapes']
+def _lists(b: Any) -> Iterator[Any]:
+    """The lists in the batch `b`, from left to right"""
+    ...
+def _is_one_each(o: Any) -> Any:
+    """Has the list `o` an entry for each item: mappings, or tensors of different lengths, which cannot be of one batch?"""
+    ...
 def find_bs(b: Any) -> int:
     """Returns the batch size: the length of the first tensor in `b`; raises ValueError if there is no tensor
 

@@ -1,5 +1,6 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
-"""The function inside a `partial`, and the name of a function for messages"""
+"""The function inside a `partial`, the name of a function for messages, and what it can be told"""
+from collections.abc import Callable
 from typing import Any
 
 def unwrap_partial(f: Any) -> Any:
@@ -14,5 +15,13 @@ def func_name(f: Any) -> str:
 
     Args:
         f: a function, a `partial` of one, or any other object
+    """
+    ...
+def takes_argument(f: Callable[..., Any], name: str) -> bool:
+    """Returns whether `f` takes an argument `name` that no `partial` has fixed yet
+
+    Args:
+        f: a function
+        name: the name of an argument
     """
     ...

@@ -67,10 +67,11 @@ class FocalLoss(_Classes, nn.CrossEntropyLoss):
         logp = F.log_softmax(pred, dim=class_axis(pred))
         pick = partial(F.nll_loss, target=targ, ignore_index=self.ignore_index, reduction='none')
         ce,alpha = pick(logp),pick(-torch.ones_like(logp), weight=self.weight) # alpha is 0 for what is ignored
-        hard = (-torch.expm1(-ce)).clamp_min(torch.finfo(ce.dtype).tiny)       # 1-p
+        tiny = torch.finfo(ce.dtype).tiny
+        hard = (-torch.expm1(-ce)).clamp_min(tiny) # 1-p
         loss = alpha * hard**self.gamma * ce
         if self.reduction=='none': return loss
-        return loss.sum()/alpha.sum() if self.reduction=='mean' else loss.sum()
+        return loss.sum()/alpha.sum().clamp_min(tiny) if self.reduction=='mean' else loss.sum() # 0 if nothing counts
 
 class FocalLossFlat(CrossEntropyLossFlat):
     "`FocalLoss` along any `axis`"

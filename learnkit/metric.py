@@ -13,9 +13,10 @@ from fastcore.basics import camel2snake, class2attr, noop
 from torch import Tensor
 
 # %% ../nbs/161_metric.ipynb #a6ad827c
-from .batch import find_bs, shapes
+from .batch import shapes
+from .batch_weight import BatchWeight, ignored_class, loss_setting, weight_rule
 from .device import default_device
-from .functions import unwrap_partial
+from .functions import takes_argument, unwrap_partial
 from .process import maybe_gather, num_distrib
 from .scalars import ScalarBuffer
 
@@ -70,47 +71,77 @@ def add_metric_note(
 
 # %% ../nbs/161_metric.ipynb #0e04d685
 class AvgMetric(Metric):
-    "The mean of `func(pred, *yb)` over the items of an epoch"
-    saves = 'total','count'
+    "The mean of `func(pred, *yb)` over the targets of an epoch that count"
+    saves = '_total','_count'
     def __init__(self,
-        func:Callable|None, # returns one number for the batch: a mean over its items
+        func:Callable|None, # returns one number for the batch: a mean over its targets
         name:str|None=None  # column in the history; None: the function's name
     ):
         self.func,self._name = func,name
         self.reset()
 
-    def reset(self): self.vals,self.sizes,self.total,self.count = ScalarBuffer(),[],0.,0
+    def reset(self):
+        self.vals,self.sizes,self.counts,self._total,self._count = ScalarBuffer(),[],ScalarBuffer(),0.,0
+        self.weigh = None   # made with the first batch
 
     def accumulate(self, learn):
+        if self.weigh is None: self.begin(learn)
         try:
-            with torch.no_grad(): self.add(self.func(learn.pred, *learn.yb), find_bs(learn.yb or learn.xb))
+            with torch.no_grad(): self.add(self.func(learn.pred, *learn.yb, **self.kwargs), self.weigh(learn))
         except Exception as e: add_metric_note(e, self, learn.pred, *learn.yb); raise
 
+    def begin(self,
+        learn:Any # the Learner, after the first batch
+    ) -> None:
+        "Ask the loss function once what counts"
+        self.weigh,ignore = BatchWeight(learn),ignored_class(getattr(learn, 'loss_func', None))
+        self.kwargs = {'ignore_index':ignore} if self.func and takes_argument(self.func, 'ignore_index') else {}
+        if self.func: self.weigh.rule = weight_rule(self.func, loss_setting(self.func, 'ignore_index', ignore))
+
     def add(self,
-        val:Any, # a number, or a tensor with one element: a mean over `n` items
-        n:int    # its weight
+        val:Any,           # a number, or a tensor with one element: a mean over `n` targets or items
+        n:int|float|Tensor # its weight
     ) -> None:
         "Include `val` with weight `n`; raises ValueError if it is not one number"
         if not isinstance(val, Tensor): val = torch.tensor(float(val), dtype=torch.float64)
         if val.numel()!=1: raise ValueError(f'The metric `{self.name}` should return one number for the batch, but it '
             f'returned {shapes(val)}. Perhaps a `.mean()` is missing.')
         self.vals.append(val.detach())
+        if isinstance(n, Tensor): self.counts.append(n); n = None   # to be read later
         self.sizes.append(n)
 
     def settle(self):
-        for v,n in zip(self.vals.drain(), self.sizes):   # one by one: the sum must not depend on when it is read
-            if n: self.total += v*n
-        self.count += sum(self.sizes)
-        self.sizes = []
+        sizes,self.sizes,counts = self.sizes,[],iter(self.counts.drain())
+        for v,n in zip(self.vals.drain(), sizes):   # one by one: the sum must not depend on when it is read
+            n = next(counts) if n is None else n
+            self._total,self._count = self._total + (v*n if n else 0), self._count+n
 
     @property
     def value(self) -> float|None:
         self.settle()
-        total,count = _sum_over_processes(self.total, self.count, self.vals.device)
-        return total/count if count else None
+        total,count = _sum_over_processes(self._total, self._count, self.vals.device)
+        return self.of_sums(total, count) if count else None
+    def of_sums(self,
+        total:float, # the sum of the numbers, each times its weight
+        count:float  # the sum of the weights
+    ) -> float:
+        "Return the metric's value from two sums"
+        return total/count
+
+    @property
+    def total(self) -> float:
+        "The sum of the numbers so far, each times its weight"
+        self.settle()
+        return self._total
+    @property
+    def count(self) -> float:
+        "The sum of the weights so far"
+        self.settle()
+        return self._count
 
     @property
     def name(self) -> str: return self._name or (super().name if self.func is None else snake_name(self.func))
+
 
 def _sum_over_processes(total, count, device):
     if num_distrib()==1: return total,count
@@ -119,13 +150,19 @@ def _sum_over_processes(total, count, device):
 
 # %% ../nbs/161_metric.ipynb #f16ff423
 class AvgLoss(AvgMetric):
-    "The mean of the losses over the items of an epoch"
+    "The loss of an epoch: what the loss function would return for all its items as one batch"
+    saves,sums = ('_total','_count','sums'),False
     def __init__(self,
         name:str='loss' # column in the history
     ): super().__init__(None, name)
+    def begin(self, learn): super().begin(learn); self.sums = self.weigh.sums
     def accumulate(self, learn):
+        if self.weigh is None: self.begin(learn)
         loss = learn.loss
-        self.add(loss.mean() if loss.ndim else loss, find_bs(learn.yb or learn.xb))
+        if self.sums: self.add(loss, 1)
+        elif loss.numel()>1 or not self.weigh.reduces: self.add(loss.mean(), loss.numel())
+        else: self.add(loss, self.weigh(learn))
+    def of_sums(self, total, count): return total if self.sums else total/count
 
 # %% ../nbs/161_metric.ipynb #64aaa585
 class MeanMetric(AvgMetric):
@@ -166,4 +203,6 @@ class LossMetric(AvgMetric):
     ):
         super().__init__(None, nm or attr)
         self.attr = attr
-    def accumulate(self, learn): self.add(getattr(learn.loss_func, self.attr), find_bs(learn.yb or learn.xb))
+    def accumulate(self, learn):
+        if self.weigh is None: self.begin(learn)
+        self.add(getattr(learn.loss_func, self.attr), self.weigh(learn))

@@ -2,7 +2,9 @@
 """Metrics: numbers computed batch by batch, averaged exactly over an epoch, without waiting for the device"""
 from collections.abc import Callable
 from fastcore.basics import noop
+from .batch_weight import BatchWeight
 from .scalars import ScalarBuffer
+from torch import Tensor
 from typing import Any
 
 __all__ = ['Metric', 'AvgMetric', 'AvgLoss', 'MeanMetric', 'ValueMetric', 'LossMetric']
@@ -59,47 +61,76 @@ def add_metric_note(e: BaseException, metric: Metric, pred: Any, *targs: Any) ->
     """
     ...
 class AvgMetric(Metric):
-    """The mean of `func(pred, *yb)` over the items of an epoch"""
+    """The mean of `func(pred, *yb)` over the targets of an epoch that count"""
     func: Callable[..., Any]|None
     _name: str|None
     vals: ScalarBuffer
     sizes: list[Any]
-    total: float
-    count: int
+    counts: ScalarBuffer
+    _total: Any
+    _count: Any
+    weigh: BatchWeight|None
+    kwargs: dict[Any, Any]
     def __init__(self, func: Callable[..., Any]|None, name: str|None = None) -> None:
-        """The mean of `func(pred, *yb)` over the items of an epoch
+        """The mean of `func(pred, *yb)` over the targets of an epoch that count
 
         Args:
-            func: returns one number for the batch: a mean over its items
+            func: returns one number for the batch: a mean over its targets
             name: column in the history; None: the function's name
         """
         ...
     def reset(self) -> None: ...
     def accumulate(self, learn: Any) -> None: ...
-    def add(self, val: Any, n: int) -> None:
+    def begin(self, learn: Any) -> None:
+        """Ask the loss function once what counts
+
+        Args:
+            learn: the Learner, after the first batch
+        """
+        ...
+    def add(self, val: Any, n: int|float|Tensor) -> None:
         """Include `val` with weight `n`; raises ValueError if it is not one number
 
         Args:
-            val: a number, or a tensor with one element: a mean over `n` items
+            val: a number, or a tensor with one element: a mean over `n` targets or items
             n: its weight
         """
         ...
     def settle(self) -> None: ...
     @property
     def value(self) -> float|None: ...
+    def of_sums(self, total: float, count: float) -> float:
+        """Return the metric's value from two sums
+
+        Args:
+            total: the sum of the numbers, each times its weight
+            count: the sum of the weights
+        """
+        ...
+    @property
+    def total(self) -> float:
+        """The sum of the numbers so far, each times its weight"""
+        ...
+    @property
+    def count(self) -> float:
+        """The sum of the weights so far"""
+        ...
     @property
     def name(self) -> str: ...
 def _sum_over_processes(total: Any, count: Any, device: Any) -> Any: ...
 class AvgLoss(AvgMetric):
-    """The mean of the losses over the items of an epoch"""
+    """The loss of an epoch: what the loss function would return for all its items as one batch"""
+    sums: Any
     def __init__(self, name: str = 'loss') -> None:
-        """The mean of the losses over the items of an epoch
+        """The loss of an epoch: what the loss function would return for all its items as one batch
 
         Args:
             name: column in the history
         """
         ...
+    def begin(self, learn: Any) -> None: ...
     def accumulate(self, learn: Any) -> None: ...
+    def of_sums(self, total: Any, count: Any) -> Any: ...
 class MeanMetric(AvgMetric):
     """`then` of the mean of all numbers that `func(pred, *yb)` returns in an epoch"""
     then: Callable[..., Any]

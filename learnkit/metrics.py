@@ -19,36 +19,44 @@ from .batch import flatten_check
 from .metric import AvgLoss, MeanMetric
 
 # %% ../nbs/165_metrics.ipynb #14f6c954
+def _share(right, targ, ignore_index):
+    "The share of targets for which `right` is true; of those that count"
+    counts = targ!=ignore_index
+    return (right & counts).sum()/counts.sum()
+
 def accuracy(
-    inp:Tensor,  # one output for each class
-    targ:Tensor, # the right classes
-    axis:int=-1  # the axis of the classes in `inp`
+    inp:Tensor,             # one output for each class
+    targ:Tensor,            # the right classes
+    axis:int=-1,            # the axis of the classes in `inp`
+    ignore_index:int=-100   # targets of this class do not count; as a metric, that of the loss function
 ) -> Tensor:
-    "Accuracy: the share of items whose best class is the target"
+    "Accuracy: the share of targets that are the best class"
     pred,targ = flatten_check(best_class(inp, axis), targ)
-    return (pred==targ).float().mean()
+    return _share(pred==targ, targ, ignore_index)
 
 def error_rate(
-    inp:Tensor,  # one output for each class
-    targ:Tensor, # the right classes
-    axis:int=-1  # the axis of the classes in `inp`
+    inp:Tensor,             # one output for each class
+    targ:Tensor,            # the right classes
+    axis:int=-1,            # the axis of the classes in `inp`
+    ignore_index:int=-100   # targets of this class do not count; as a metric, that of the loss function
 ) -> Tensor:
     "1 - `accuracy`"
-    return 1 - accuracy(inp, targ, axis=axis)
+    return 1 - accuracy(inp, targ, axis, ignore_index)
 
 # %% ../nbs/165_metrics.ipynb #687eb853
 def top_k_accuracy(
-    inp:Tensor,  # one output for each class
-    targ:Tensor, # the right classes
-    k:int=5,     # how many of the best classes count
-    axis:int=-1  # the axis of the classes in `inp`
+    inp:Tensor,             # one output for each class
+    targ:Tensor,            # the right classes
+    k:int=5,                # how many of the best classes count
+    axis:int=-1,            # the axis of the classes in `inp`
+    ignore_index:int=-100   # targets of this class do not count; as a metric, that of the loss function
 ) -> Tensor:
-    "Top-k accuracy: the share of items with the target among the `k` best classes; raises ValueError for a bad `k`"
+    "Top-k accuracy: the share of targets among the `k` best classes; raises ValueError for a bad `k`"
     n = inp.shape[axis]
     if not 0<k<=n: raise ValueError(f'`k` must be from 1 to {n}, the number of classes, not {k}')
     top = inp.topk(k, dim=axis).indices.movedim(axis, -1)
     _,targ = flatten_check(top[...,0], targ)
-    return (top.reshape(-1, k)==targ[:,None]).any(1).float().mean()
+    return _share((top.reshape(-1, k)==targ[:,None]).any(1), targ, ignore_index)
 
 def accuracy_multi(
     inp:Tensor,        # one output for each label

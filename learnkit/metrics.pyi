@@ -6,32 +6,38 @@ from typing import Any
 
 __all__ = ['perplexity', 'accuracy', 'error_rate', 'top_k_accuracy', 'accuracy_multi', 'mse', 'mae', 'rmse', 'msle',
            'exp_rmspe', 'Perplexity']
-def accuracy(inp: Tensor, targ: Tensor, axis: int = -1) -> Tensor:
-    """Accuracy: the share of items whose best class is the target
+def _share(right: Any, targ: Any, ignore_index: Any) -> Any:
+    """The share of targets for which `right` is true; of those that count"""
+    ...
+def accuracy(inp: Tensor, targ: Tensor, axis: int = -1, ignore_index: int = -100) -> Tensor:
+    """Accuracy: the share of targets that are the best class
 
     Args:
         inp: one output for each class
         targ: the right classes
         axis: the axis of the classes in `inp`
+        ignore_index: targets of this class do not count; as a metric, that of the loss function
     """
     ...
-def error_rate(inp: Tensor, targ: Tensor, axis: int = -1) -> Tensor:
+def error_rate(inp: Tensor, targ: Tensor, axis: int = -1, ignore_index: int = -100) -> Tensor:
     """1 - `accuracy`
 
     Args:
         inp: one output for each class
         targ: the right classes
         axis: the axis of the classes in `inp`
+        ignore_index: targets of this class do not count; as a metric, that of the loss function
     """
     ...
-def top_k_accuracy(inp: Tensor, targ: Tensor, k: int = 5, axis: int = -1) -> Tensor:
-    """Top-k accuracy: the share of items with the target among the `k` best classes; raises ValueError for a bad `k`
+def top_k_accuracy(inp: Tensor, targ: Tensor, k: int = 5, axis: int = -1, ignore_index: int = -100) -> Tensor:
+    """Top-k accuracy: the share of targets among the `k` best classes; raises ValueError for a bad `k`
 
     Args:
         inp: one output for each class
         targ: the right classes
         k: how many of the best classes count
         axis: the axis of the classes in `inp`
+        ignore_index: targets of this class do not count; as a metric, that of the loss function
     """
     ...
 def accuracy_multi(inp: Tensor, targ: Tensor, thresh: float = 0.5, sigmoid: bool = True) -> Tensor:

@@ -6,13 +6,12 @@
 __all__ = ['GradientAccumulation']
 
 # %% ../../nbs/430_optim.accumulate.ipynb #303e69b6
-from functools import partial
 from typing import Any
 
 import torch
 from fastcore.basics import patch
 
-from ..batch import find_bs
+from ..batch_weight import BatchWeight, n_items
 from ..callback import Callback
 from ..check import check_whole
 from ..events import CancelBatch, cancelled
@@ -25,66 +24,52 @@ def opt_params(
     "Returns the parameters that `opt` updates"
     return [p for pg in opt.param_groups for p in pg['params']]
 
-def loss_setting(
-    f:Any,           # a loss function, or a `partial` of one
-    name:str,        # the attribute or argument, such as 'reduction'
-    default:Any=None # returned if there is no such setting
-) -> Any:            # its value
-    "Returns a setting of a loss function: its attribute, or the argument that a `partial` fixes"
-    while isinstance(f, partial):
-        if name in f.keywords: return f.keywords[name]
-        f = f.func
-    return getattr(f, name, default)
-
-# %% ../../nbs/430_optim.accumulate.ipynb #503f9627
-def is_sum(
-    loss_func:Any # a loss function
-) -> bool:        # True for a sum, False for a mean
-    "Whether the loss is a sum over the items, rather than their mean"
-    return loss_setting(loss_func, 'reduction', 'mean')=='sum'
-
-def n_items(
-    learn:Learner # the Learner
-) -> int:         # the batch size
-    "Returns the number of items in the Learner's current batch"
-    return find_bs(learn.yb or learn.xb)
-
 # %% ../../nbs/430_optim.accumulate.ipynb #102b84ca
 class GradientAccumulation(Callback):
     "Steps the optimizer every `n_acc` items, with the gradient of their mean loss (fastai's name and order)"
-    order,modes,run_valid,saves = 6,('fit','lr_find'),False,('count',)
+    order,modes,run_valid,saves = 6,('fit','lr_find'),False,('count','weight','unit')
     count,bs,last,skipped,steps = 0,0,False,False,True
+    weigh:BatchWeight|None = None
+    weight,unit = 0,0   # what the `count` items weigh, and what `n_acc` items like those of the first batch would
     def __init__(self,
         n_acc:int=32 # number of items for each step; at least the batch size
     ): self.n_acc = check_whole('n_acc', n_acc, what='a whole number of items')
 
     def before_fit(self):
-        self.count,self.skipped = 0,False
+        self.count,self.weight,self.skipped = 0,0,False
         self._check(getattr(self.learn.dls.train, 'batch_size', None))
 
+    def before_train(self): self.weigh = None
     def before_batch(self):
-        self.bs = n_items(self.learn)
+        if self.weigh is None: self.weigh = BatchWeight(self.learn)
+        self.bs,self.share = n_items(self.learn),self.weigh(self.learn)
         if not self.learn.iter: self._check(self.bs)
+        if not self.count: self.unit = _at_least_one(self.share)/self.bs*self.n_acc
         self.steps = self.count+self.bs>=self.n_acc
 
     def after_loss(self):
         learn = self.learn
-        if learn.loss_grad is not None and not is_sum(learn.loss_func):
-            learn.loss_grad = learn.loss_grad*(self.bs/self.n_acc)
+        if learn.loss_grad is not None and not self.weigh.sums:
+            learn.loss_grad = learn.loss_grad*(self.share/self.unit)
 
     def after_cancel_backward(self): self.skipped = True
     def after_backward(self):
-        if self.skipped: self.skipped = False   # these items left no gradient
-        else: self.count += n_items(self.learn)
+        if self.skipped: self.skipped = False; return   # these items left no gradient
+        self.count += n_items(self.learn)
+        self.weight = self.weight + self.weigh(self.learn)
 
     def before_step(self):
         self.steps = self.last or self.count>=self.n_acc
         if not self.steps: raise CancelBatch
-        grads = [p.grad for p in opt_params(self.learn.opt) if p.grad is not None]
-        if self.count!=self.n_acc and not is_sum(self.learn.loss_func):
-            torch._foreach_mul_(grads, self.n_acc/self.count)
+        if not self.weigh.sums: self._rescale()
 
-    def before_zero_grad(self): self.count = 0
+    def _rescale(self):
+        "Divide the gradients by the weight of their items"
+        scale = self.unit/_or_one(self.weight)
+        if isinstance(scale, torch.Tensor) or scale!=1:
+            torch._foreach_mul_([p.grad for p in opt_params(self.learn.opt) if p.grad is not None], scale)
+
+    def before_zero_grad(self): self.count,self.weight = 0,0
 
     def after_train(self):
         "Step with the items that are left at the end of the training phase"
@@ -96,13 +81,16 @@ class GradientAccumulation(Callback):
 
     def cleanup(self):
         if self.count: self.learn.opt.zero_grad()
-        self.count = 0
+        self.count,self.weight,self.weigh = 0,0,None
     after_cancel_epoch = cleanup
 
     def _check(self, bs):
         if bs is not None and bs>self.n_acc: raise ValueError(
             f'GradientAccumulation(n_acc={self.n_acc}) counts items, but one batch already has {bs}: '
             f'write n_acc={4*bs} for a step every 4 batches')
+
+def _at_least_one(w): return w.clamp(min=1) if isinstance(w, torch.Tensor) else max(w, 1)
+def _or_one(w): return w.where(w>0, 1) if isinstance(w, torch.Tensor) else w or 1   # no target may count
 
 # %% ../../nbs/430_optim.accumulate.ipynb #281399e7
 @patch(as_prop=True)

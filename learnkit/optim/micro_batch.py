@@ -12,11 +12,12 @@ from typing import Any
 
 import torch
 
+from ..batch_weight import BatchWeight, n_items
 from ..callback import Callback
 from ..check import check_whole
 from ..events import CancelBatch, event
 from ..nested import apply, to_concat
-from .accumulate import GradientAccumulation, is_sum, n_items
+from .accumulate import GradientAccumulation
 from ..process import to_detach
 
 # %% ../../nbs/440_optim.micro_batch.ipynb #0da99633
@@ -45,6 +46,7 @@ def split_items(
 class MicroBatch(Callback):
     "Runs each training batch in parts, with one optimizer step: less memory, the same gradient"
     order,modes,run_valid,whole = 99,('fit','lr_find'),False,None
+    weigh:BatchWeight|None = None
     def __init__(self,
         size:int|None=None,       # number of items in a part; give this or `n`
         n:int|None=None,          # number of parts in a batch
@@ -55,11 +57,13 @@ class MicroBatch(Callback):
         self.size,self.n = check_whole('size', size, none=n is not None),check_whole('n', n, none=size is not None)
         self.split = split
 
+    def before_train(self): self.weigh = None
     def before_batch(self):
         learn = self.learn
-        self.whole,self.bs,self.preds,self.losses = (learn.xb,learn.yb),n_items(learn),[],[]
-        size = self.size or ceil(self.bs/self.n)
-        parts = self.split(self.whole, size) if self.split else split_items(self.whole, size, self.bs)
+        if self.weigh is None: self.weigh = BatchWeight(learn)
+        self.whole,bs,self.preds,self.losses = (learn.xb,learn.yb),n_items(learn),[],[]
+        self.weight,size = self.weigh(learn),self.size or ceil(bs/self.n)
+        parts = self.split(self.whole, size) if self.split else split_items(self.whole, size, bs)
         for i,part in enumerate(parts):
             learn.xb,learn.yb = part
             self.part,self.n_parts,self.last = i,len(parts),i==len(parts)-1
@@ -71,9 +75,11 @@ class MicroBatch(Callback):
     def after_loss(self):
         learn = self.learn
         if learn.loss_grad is None: return
-        w = 1. if is_sum(learn.loss_func) else n_items(learn)/self.bs
-        if w!=1: learn.loss_grad = learn.loss_grad*w
-        self.losses.append(learn.loss*w)
+        w,loss = 1. if self.weigh.sums else self.weigh(learn)/self.weight,learn.loss
+        if not isinstance(w, torch.Tensor): part = loss*w
+        else: part,w = torch.where(w>0, loss*w, w),w.nan_to_num()   # no target of the part may count, or of the batch
+        learn.loss_grad = learn.loss_grad*w
+        self.losses.append(part)
         self.preds.append(to_detach(learn.pred, cpu=False, gather=False))
 
     def after_backward(self):

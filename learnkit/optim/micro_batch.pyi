@@ -1,6 +1,7 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
 """MicroBatch: runs each training batch in parts that fit in memory, with one optimizer step for the whole batch"""
 from collections.abc import Callable
+from ..batch_weight import BatchWeight
 from ..callback import Callback
 from ..events import CancelBatch
 from typing import Any
@@ -23,12 +24,13 @@ def split_items(b: Any, size: int, bs: int) -> list[Any]:
 class MicroBatch(Callback):
     """Runs each training batch in parts, with one optimizer step: less memory, the same gradient"""
     whole: tuple[Any, ...]|None
+    weigh: BatchWeight|None
     size: Any
     n: Any
     split: Callable[..., Any]|None
-    bs: Any
     preds: list[Any]
     losses: list[Any]
+    weight: Any
     part: Any
     n_parts: int
     last: Any
@@ -41,6 +43,7 @@ class MicroBatch(Callback):
             split: f((xb, yb), size) -> list of (xb, yb); None: along the first dimension
         """
         ...
+    def before_train(self) -> None: ...
     def before_batch(self) -> None: ...
     def after_loss(self) -> None: ...
     def after_backward(self) -> None: ...

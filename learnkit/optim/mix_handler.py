@@ -16,10 +16,10 @@ from torch.utils._pytree import tree_leaves
 
 import learnkit.optim.micro_batch   # noqa: F401  for its event `before_micro_batch`
 from ..base_loss import none_reduce
-from ..batch import shapes
+from ..batch import find_bs, shapes
 from ..callback import Callback
 from ..nested import apply
-from .accumulate import loss_setting
+from ..batch_weight import loss_setting, weight_rule
 
 # %% ../../nbs/475_optim.mix_handler.ipynb #79b12ff0
 def blend(
@@ -45,6 +45,11 @@ class MixedLoss(partial):
     mixer:'MixHandler' = None
     def __call__(self, pred, *yb, **kw):
         return self.mixer.lf(pred, *yb, **kw) if self.mixer.is_mixed else super().__call__(pred, *yb, **kw)
+    def batch_weight(self,
+        *yb # targets
+    ) -> Any:
+        "How much a batch weighs: a mixed loss is a mean over items, any other that of the loss function itself"
+        return find_bs(yb) if self.mixer.hears('before_loss') and self.mixer.stack_y else weight_rule(self.func)(yb)
 
 # %% ../../nbs/475_optim.mix_handler.ipynb #7ee8a5c5
 class MixHandler(Callback):

@@ -33,6 +33,13 @@ class MixedLoss(partial[Any]):
     """Wraps a loss function: batches that `mixer` has mixed get a mixed loss, all others the original one"""
     mixer: MixHandler
     def __call__(self, pred: Any, *yb: Any, **kw: Any) -> Any: ...
+    def batch_weight(self, *yb: Any) -> Any:
+        """How much a batch weighs: a mixed loss is a mean over items, any other that of the loss function itself
+
+        Args:
+            yb: targets
+        """
+        ...
 class MixHandler(Callback):
     """Base class of MixUp and CutMix: mixes the targets, or the losses, of training batches (fastai's name)"""
     lam: torch.Tensor|None

@@ -15,7 +15,8 @@ import torch
 from fastcore.basics import patch
 
 from ..events import event
-from ..optim.accumulate import GradientAccumulation, n_items, opt_params
+from ..batch_weight import n_items
+from ..optim.accumulate import GradientAccumulation, opt_params
 from ..optim.micro_batch import MicroBatch
 from ..snapshot import Snapshot, snapshot_attributes, snapshot_buffers, snapshot_grads, snapshot_random
 
@@ -80,7 +81,7 @@ def _begin(self:ReplayOnOOM):
     self.start,counting = (learn.xb,learn.yb),[cb for cb in learn.cbs if isinstance(cb, GradientAccumulation)]
     self.snapshot = Snapshot(snapshot_random(), snapshot_buffers(learn.model),
                              snapshot_grads(opt_params(learn.opt), copy=True),
-                             *[snapshot_attributes(cb, 'count') for cb in counting])
+                             *[snapshot_attributes(cb, 'count', 'weight', 'unit') for cb in counting])
 
 @patch
 def _halve(self:ReplayOnOOM, e):

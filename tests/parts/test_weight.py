@@ -1,0 +1,218 @@
+"How much a batch weighs: however a data set is split into batches, its loss, metrics and gradients are those of the whole as one batch"
+from functools import partial
+
+import pytest, torch
+from hypothesis import given, settings, strategies as st
+from torch import nn
+from torch.nn import functional as F
+from torch.optim import SGD
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from learnkit.batch_weight import ignored_class, weight_rule
+from learnkit.all import (AccumMetric, BCEWithLogitsLossFlat, Callback, CrossEntropyLossFlat, DataLoaders, FocalLoss, FocalLossFlat, GradientAccumulation, LabelSmoothingCrossEntropy,
+                          LabelSmoothingCrossEntropyFlat, Learner, MicroBatch, MSELossFlat, Perplexity, accuracy, error_rate, find_bs, top_k_accuracy)
+
+pytestmark = pytest.mark.filterwarnings('ignore:the training loss')   # is nan, where no target of a batch counts
+
+def mk(seed=0): return torch.Generator().manual_seed(seed)
+class Net(nn.Module):
+    "Three numbers to five classes, along `axis`"
+    def __init__(self, axis=-1):
+        super().__init__()
+        self.axis = axis
+        with torch.random.fork_rng(): torch.manual_seed(1); self.lin = nn.Linear(3,5).double()
+    def forward(self, x): return self.lin(x).movedim(-1, self.axis)
+
+# -- the losses: what a whole batch gives, by PyTorch alone
+
+W = torch.tensor([1.,2.,.5,3.,.1], dtype=torch.double)
+def classes(loss, to=-1, **kw): return loss,to,dict(kind='classes', **kw)
+def numbers(loss, **kw):        return loss,-1,dict(kind='numbers', **kw)
+def seq_ce(pred, y, **kw): return F.cross_entropy(pred.flatten(0,1), y.flatten(), **kw)   # a function of one's own, as many have it
+def seq_ce0(pred, y): return seq_ce(pred, y, ignore_index=0)
+seq_ce0.batch_weight,seq_ce0.ignore_index = lambda y: (y!=0).sum(),0
+def positives(pred, y): return ((pred-y)**2*(y>0)).sum()/(y>0).sum()
+positives.batch_weight = lambda y: (y>0).sum()
+
+of_items = dict(
+    function  = classes(F.cross_entropy),
+    module    = classes(nn.CrossEntropyLoss()),
+    ignores   = classes(nn.CrossEntropyLoss(ignore_index=2)),
+    weights   = classes(nn.CrossEntropyLoss(W)),
+    both      = classes(nn.CrossEntropyLoss(W, ignore_index=1)),
+    smoothing = classes(nn.CrossEntropyLoss(label_smoothing=.2)),
+    all_three = classes(nn.CrossEntropyLoss(W, ignore_index=3, label_smoothing=.2)),
+    partial   = classes(partial(F.cross_entropy, weight=W, ignore_index=0)),
+    nll       = classes(nn.NLLLoss(W)),
+    focal     = classes(FocalLoss(weight=W)),
+    smooth    = classes(LabelSmoothingCrossEntropy(weight=W, ignore_index=4)),
+    flat      = classes(CrossEntropyLossFlat(weight=W)),
+    summed    = classes(nn.CrossEntropyLoss(reduction='sum')),
+    summed_w  = classes(partial(F.cross_entropy, reduction='sum', weight=W)),
+    probs     = numbers(nn.CrossEntropyLoss(W), probs=True),
+    mse       = numbers(nn.MSELoss()),
+    huber     = numbers(F.smooth_l1_loss),
+    mse_sum   = numbers(nn.MSELoss(reduction='sum')),
+    bce       = numbers(nn.BCEWithLogitsLoss(W, pos_weight=W), probs=True),
+    bce_flat  = numbers(BCEWithLogitsLossFlat(), probs=True),
+    kl        = numbers(nn.KLDivLoss(reduction='batchmean'), probs=True),
+    own       = numbers(positives))
+of_words = dict(
+    flat      = classes(CrossEntropyLossFlat(ignore_index=2)),
+    flat_w    = classes(CrossEntropyLossFlat(weight=W)),
+    smooth    = classes(LabelSmoothingCrossEntropyFlat(weight=W)),
+    focal     = classes(FocalLossFlat(weight=W)),
+    axis_1    = classes(nn.CrossEntropyLoss(W), to=1),
+    function  = classes(F.cross_entropy, to=1),
+    own       = classes(seq_ce),
+    says      = classes(seq_ce0),
+    summed    = classes(partial(seq_ce, reduction='sum')),
+    mse       = numbers(MSELossFlat()),
+    probs     = numbers(CrossEntropyLossFlat(weight=W), probs=True))
+
+@st.composite
+def splits(draw, words=False):
+    "The sizes of ragged batches, of which some may have no target that counts; how long their sentences are; a seed; the share of ignored targets"
+    sizes = draw(st.lists(st.integers(1,5), min_size=1, max_size=5))
+    return sizes,[draw(st.integers(1,4)) for _ in sizes] if words else None,draw(st.integers(0,999)),draw(st.sampled_from((0,.3,.8,1.)))
+
+def data(split, loss, kind, probs=False, time_major=False):
+    "The batches, and all of them as one: with padding, if they are of words"
+    sizes,lens,seed,share = split
+    g,ignore = mk(seed),ignored_class(loss)
+    batches = []
+    for n,l in zip(sizes, lens or sizes):
+        shape = ((l,n) if time_major else (n,l)) if lens else (n,)
+        x = torch.randn(*shape, 3, generator=g, dtype=torch.double)
+        if kind=='numbers': y = torch.randn(*shape, 5, generator=g, dtype=torch.double)
+        else: y = torch.randint(5, shape, generator=g).masked_fill(torch.rand(shape, generator=g)<share, ignore)
+        batches.append((x, y.softmax(-1) if probs else y))
+    return batches
+
+def whole(batches, loss, net):
+    "By hand: the loss of all batches together, and its gradient"
+    if batches[0][0].ndim==2: pred,y = net(torch.cat([x for x,_ in batches])),torch.cat([y for _,y in batches])
+    else:   # sentences, one after the other
+        pred = net.lin(torch.cat([x.reshape(-1,3) for x,_ in batches]))
+        y = torch.cat([y.reshape(-1, *y.shape[3:] if y.ndim<3 else (5,)) for _,y in batches])
+        if loss in (seq_ce, seq_ce0) or isinstance(loss, partial): pred,y = pred[None],y[None]
+    value = loss(pred, y)
+    return value,torch.autograd.grad(value, list(net.parameters()))
+
+def close(a, b): return torch.testing.assert_close(torch.as_tensor(a, dtype=torch.double), torch.as_tensor(b, dtype=torch.double), rtol=2e-5, atol=1e-6, equal_nan=True)
+def learner(batches, loss, net, cbs=None, **kw):
+    learn = Learner([batches, batches], net, loss, SGD, lr=1., cbs=cbs, **kw)
+    learn.logger = lambda row: None
+    return learn.remove_cb('progress')
+
+def gradients(net, before): return [p-q for p,q in zip(before, net.parameters())]
+few = settings(deadline=None, max_examples=40)
+form = dict(tuple=lambda x,y: (x,y), list=lambda x,y: [x,y], dict=lambda x,y: {'x':x, 'labels':y})
+
+class Grads(Callback):
+    "The gradients of each step"
+    order = 50
+    def before_fit(self): self.of = []
+    def before_step(self): self.of.append([p.grad.clone() for p in self.learn.model.parameters()])
+
+def check_loss(case, split, time_major=False, how='tuple'):
+    loss,to,kw = case
+    batches = data(split, loss, **kw, time_major=time_major)
+    net = Net(to)
+    want,_ = whole(batches, loss, net)
+    got = learner([form[how](*b) for b in batches], loss, net).validate()[0]
+    if got is None: assert want.isnan() or want==0   # no target counts
+    else: close(got, want.item())
+
+def check_gradients(case, split, cbs, together):
+    "Of a step for all batches that `together` makes one of"
+    loss,to,kw = case
+    batches = data(split, loss, **kw)
+    net,grads = Net(to),Grads()
+    _,want = whole(batches, loss, net)
+    n = sum(len(y) for _,y in batches)
+    learn = learner(together(batches), loss, net, [*cbs(n), grads], metrics=None)
+    learn.dls.loaders[1:] = []
+    learn.remove_cb('non_finite_check')
+    learn.fit(1)
+    assert len(grads.of)==1
+    for a,b in zip(grads.of[0], want): close(a, b)
+
+
+@few
+@given(name=st.sampled_from([*of_items]), split=splits(), how=st.sampled_from([*form]))
+def test_the_loss_of_an_epoch_is_that_of_all_items_as_one_batch(name, split, how):
+    "It was weighed by items: with ignored targets 1.795 for 1.839, with class weights 1.388 for .927; and one batch without a target that counts made it nan"
+    check_loss(of_items[name], split, how=how)
+
+@few
+@given(name=st.sampled_from([*of_words]), time_major=st.booleans(), split=splits(words=True))
+def test_the_loss_of_an_epoch_of_sentences(name, time_major, split):
+    "Batches whose sentences are longer weigh more, also if time comes first: 1.798 for 1.837"
+    if not (time_major and of_words[name][1]==1): check_loss(of_words[name], split, time_major)
+
+@few
+@given(name=st.sampled_from([*of_items]), split=splits())
+def test_accumulated_gradients_are_those_of_all_items_as_one_batch(name, split):
+    "They were weighed by items: with padding the step was off by more than half"
+    check_gradients(of_items[name], split, lambda n: [GradientAccumulation(n)], lambda bs: bs)
+
+@few
+@given(name=st.sampled_from([*of_words]), split=splits(words=True))
+def test_accumulated_gradients_of_sentences(name, split):
+    check_gradients(of_words[name], split, lambda n: [GradientAccumulation(n)], lambda bs: bs)
+
+@few
+@given(name=st.sampled_from([*of_items]), split=splits(), n=st.integers(1,4), acc=st.booleans())
+def test_gradients_of_parts_are_those_of_the_batch(name, split, n, acc):
+    "`MicroBatch` alone, and within batches that are accumulated"
+    def one(bs): return bs if acc else [tuple(torch.cat(o) for o in zip(*bs))]
+    check_gradients(of_items[name], split, lambda k: [MicroBatch(n=n), *[GradientAccumulation(k)]*acc], one)
+
+@few
+@given(name=st.sampled_from(['ignores','partial','function']), split=splits())
+def test_metrics_leave_out_what_the_loss_ignores(name, split):
+    "`accuracy` counted ignored words as wrong: .833 for 1"
+    loss,_,kw = of_items[name]
+    batches,net = data(split, loss, **kw),Net()
+    x,y = (torch.cat(o) for o in zip(*batches))
+    counts = y!=ignored_class(loss)
+    pred,y = net(x)[counts],y[counts]
+    right = (pred.argmax(1)==y).double().mean()
+    f1 = AccumMetric(lambda p,t: (p==t).double().mean(), dim_argmax=-1, name='f1')
+    _,acc,err,top,ppl,got = learner(batches, loss, net, metrics=[accuracy, error_rate, partial(top_k_accuracy, k=2), Perplexity(), f1]).validate()
+    if not len(y): assert (acc,err,top,ppl,got)==(None,)*5; return
+    close(acc, right); close(err, 1-right); close(got, right)
+    close(top, (pred.topk(2).indices==y[:,None]).any(1).double().mean())
+    close(ppl, F.cross_entropy(pred, y, **(dict(weight=W) if name=='partial' else {})).exp())
+
+class Ops(TorchDispatchMode):
+    "Counts what is asked of PyTorch's kernels"
+    n = 0
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None): self.n += 1; return func(*args, **(kwargs or {}))
+
+@pytest.mark.parametrize('loss', [nn.MSELoss(), F.l1_loss, nn.BCEWithLogitsLoss(W), lambda p,y: (p-y).abs().mean(), nn.CrossEntropyLoss(W)])
+def test_weights_of_an_ordinary_mean_ask_nothing_of_the_device(loss):
+    y = torch.rand(4,5)
+    with Ops() as ops: assert weight_rule(loss)((y,))==20
+    assert not ops.n
+
+@pytest.mark.parametrize('yb, n', [((torch.zeros(3,2), torch.zeros(3)), 3), (([{'boxes':torch.zeros(5,4)}, {'boxes':torch.zeros(1,4)}],), 2), (([torch.zeros(5), torch.zeros(2)],), 2)])
+def test_items_are_counted_where_targets_are_not_one_tensor(yb, n):
+    "The boxes of the first image were taken for the size of the batch: a valid_loss of 12 for 8"
+    assert weight_rule(F.mse_loss)(yb)==find_bs(yb)==n
+
+def test_a_ctc_loss_is_a_mean_over_items():
+    "Its targets may be one after the other, so that their length says nothing"
+    loss,lens = nn.CTCLoss(),torch.tensor([2,3,1])
+    assert weight_rule(loss)((torch.ones(6), torch.full((3,), 9), lens))==3
+
+def test_a_learner_counts_boxes_once_an_image():
+    "With a list of dictionaries as the targets, as in object detection"
+    sizes = [(1,2),(4,)]
+    batches = [([torch.ones(3,4,4)]*len(s), [{'boxes':torch.zeros(k,4)} for k in s]) for s in sizes]
+    class Detector(nn.Module):
+        def __init__(self): super().__init__(); self.w = nn.Parameter(torch.ones(()))
+        def forward(self, images): return self.w*sum(len(i) for i in images)
+    loss = learner(batches, lambda pred,ts: pred*0 + sum(len(t['boxes']) for t in ts)/len(ts), Detector()).validate()[0]
+    assert loss==pytest.approx((1.5*2 + 4)/3)
