@@ -14,6 +14,7 @@ from torch import Tensor
 
 # %% ../nbs/163_accum_metric.ipynb #10661c17
 from .batch import flatten_check, shapes, to_np
+from .batch_weight import ignored_class
 from .metric import Metric, add_metric_note, snake_name
 from .process import maybe_gather, to_detach
 
@@ -25,7 +26,7 @@ class ActivationType:
 class AccumMetric(Metric):
     "`func` of all predictions and targets of an epoch"
     room = 2**26 # bytes that may stay on the device
-    saves = 'preds','targs'
+    saves,ignore_index = ('preds','targs','ignore_index'),-100
     def __init__(self,
         func:Callable,            # called once as `func(preds, targs, **kw)`
         dim_argmax:int|None=None, # axis over which to take the best class (or the softmax)
@@ -51,12 +52,21 @@ class AccumMetric(Metric):
             if len(learn.yb)!=1 or not isinstance(learn.pred, Tensor): raise TypeError(
                 f'A tensor of predictions and one target are needed, not {shapes(learn.pred)} and {len(learn.yb)}.')
             self.accum_values(self.prepare(learn.pred.detach()), learn.yb[0], learn)
+            self.ignore_index = ignored_class(getattr(learn, 'loss_func', None))
         except Exception as e: add_metric_note(e, self, learn.pred, *learn.yb); raise
 
     @property
     def value(self) -> Any:
         self.settle()
-        return self._result(*(maybe_gather(torch.cat(o)) for o in (self.preds, self.targs))) if self.preds else None
+        if not self.preds: return None
+        preds,targs = self._counting(*(maybe_gather(torch.cat(o)) for o in (self.preds, self.targs)))
+        return self._result(preds, targs) if len(targs) else None
+
+    def _counting(self, preds, targs):
+        "Without the targets that the loss function ignores"
+        counts = targs!=self.ignore_index
+        if targs.ndim!=1 or targs.is_floating_point() or len(preds)!=len(targs) or counts.all(): return preds,targs
+        return preds[counts],targs[counts]
 
     def _result(self, preds, targs):
         args = (preds,targs)[::-1 if self.invert_arg else 1]

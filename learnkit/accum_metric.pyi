@@ -15,6 +15,7 @@ class ActivationType:
 class AccumMetric(Metric):
     """`func` of all predictions and targets of an epoch"""
     room: Any
+    ignore_index: Any
     _name: str|None
     kw: Any
     func: Callable[..., Any]
@@ -59,6 +60,9 @@ class AccumMetric(Metric):
     def accumulate(self, learn: Any) -> None: ...
     @property
     def value(self) -> Any: ...
+    def _counting(self, preds: Any, targs: Any) -> tuple[Any, ...]:
+        """Without the targets that the loss function ignores"""
+        ...
     def _result(self, preds: Any, targs: Any) -> Any: ...
     @property
     def name(self) -> str: ...

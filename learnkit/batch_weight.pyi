@@ -1,5 +1,5 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
-"""What a batch counts for in a mean over batches: its targets that count, the sum of their class weights, or what the loss says"""
+"""How much a batch weighs in a mean: its targets that count, the sum of their class weights, or what the loss says"""
 from collections.abc import Callable
 from torch import Tensor
 from typing import Any

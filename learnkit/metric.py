@@ -70,6 +70,12 @@ def add_metric_note(
                f'and targets {", ".join(map(shapes, targs))}.')
 
 # %% ../nbs/161_metric.ipynb #0e04d685
+def _settled(k):
+    "A property: attribute `k` of a metric, brought up to date"
+    def get(self): self.settle(); return vars(self)[k]
+    def put(self, v): vars(self)[k] = v
+    return property(get, put)
+
 class AvgMetric(Metric):
     "The mean of `func(pred, *yb)` over the targets of an epoch that count"
     saves = '_total','_count'
@@ -128,16 +134,7 @@ class AvgMetric(Metric):
         "Return the metric's value from two sums"
         return total/count
 
-    @property
-    def total(self) -> float:
-        "The sum of the numbers so far, each times its weight"
-        self.settle()
-        return self._total
-    @property
-    def count(self) -> float:
-        "The sum of the weights so far"
-        self.settle()
-        return self._count
+    total,count = _settled('_total'),_settled('_count')   # the sums of the weighted numbers, and of the weights, so far
 
     @property
     def name(self) -> str: return self._name or (super().name if self.func is None else snake_name(self.func))

@@ -60,8 +60,13 @@ def add_metric_note(e: BaseException, metric: Metric, pred: Any, *targs: Any) ->
         targs: and the targets
     """
     ...
+def _settled(k: Any) -> Any:
+    """A property: attribute `k` of a metric, brought up to date"""
+    ...
 class AvgMetric(Metric):
     """The mean of `func(pred, *yb)` over the targets of an epoch that count"""
+    total: Any
+    count: Any
     func: Callable[..., Any]|None
     _name: str|None
     vals: ScalarBuffer
@@ -106,14 +111,6 @@ class AvgMetric(Metric):
             total: the sum of the numbers, each times its weight
             count: the sum of the weights
         """
-        ...
-    @property
-    def total(self) -> float:
-        """The sum of the numbers so far, each times its weight"""
-        ...
-    @property
-    def count(self) -> float:
-        """The sum of the weights so far"""
         ...
     @property
     def name(self) -> str: ...

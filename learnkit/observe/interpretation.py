@@ -13,7 +13,7 @@ import torch
 from fastcore.basics import patch, store_attr
 from torch import Tensor
 
-from ..functions import unwrap_partial
+from ..batch_weight import ignored_class
 from ..learner import Learner
 from ..nested import apply, is_listy, nested_reorder
 from ..history import History
@@ -26,10 +26,6 @@ def _vocab_of(learn, vocab):
     vocab = list(vocab)
     return list(vocab[-1]) if is_listy(vocab[-1]) else vocab
 
-def _ignore_index(loss_func):
-    "The class number that the loss function ignores; -100, PyTorch's default, if it does not say"
-    loss = unwrap_partial(loss_func)
-    return getattr(loss, 'ignore_index', getattr(getattr(loss, 'func', None), 'ignore_index', -100))
 
 class Interpretation:
     "Interpret a model: predictions, targets and the loss of each item"
@@ -55,7 +51,7 @@ class Interpretation:
         "Predict a data set with `learn`, and interpret the results"
         res = learn.get_preds(ds_idx, dl, with_input=with_input, with_decoded=True, with_loss=True, act=act)
         inputs,(preds,targs,decoded,losses) = res[0] if with_input else None,res[-4:]
-        return cls(preds, targs, decoded, losses, inputs, _vocab_of(learn, vocab), _ignore_index(learn.loss_func))
+        return cls(preds, targs, decoded, losses, inputs, _vocab_of(learn, vocab), ignored_class(learn.loss_func))
 
     def __len__(self) -> int: return len(self.losses)
     def __getitem__(self,

@@ -10,9 +10,6 @@ __all__ = ['Interpretation']
 def _vocab_of(learn: Any, vocab: Any) -> Any:
     """The names of the classes as a list: `vocab`, or that of `learn.dls`; the last one if there are several"""
     ...
-def _ignore_index(loss_func: Any) -> Any:
-    """The class number that the loss function ignores; -100, PyTorch's default, if it does not say"""
-    ...
 class Interpretation:
     """Interpret a model: predictions, targets and the loss of each item"""
     preds: Any

@@ -535,3 +535,20 @@ def test_processes_add_up(tmp_path):
     parts = torch.cat([t[:3], t[7:]])
     want = [(p**2).mean().sqrt(), (t==1).float().mean(), (parts==1).float().mean(), (t==1).float().mean()]
     for rank in (0,1): close(number(got[rank]), number(want), rtol=1e-6, atol=0)
+
+def test_the_sums_of_an_average_are_there_before_its_value():
+    "fastai's `total` and `count` stayed 0 until `value` was read"
+    met = AvgMetric(lambda p,t: (p-t).mean())
+    met.accumulate(batch(torch.full((4,), 2.), torch.zeros(4)))
+    assert (met.total, met.count)==(8, 4)
+    met.count += 4
+    assert met.value==1
+
+def test_a_target_that_is_a_tensor_and_no_tuple():
+    "As in fastai's own tests of `AvgLoss`: `bool` of a tensor was asked for"
+    loss = AvgLoss()
+    for y in (torch.zeros(3), torch.ones(1)):
+        b = batch(y, loss=y.mean())
+        b.yb = y
+        loss.accumulate(b)
+    assert loss.value==.25
