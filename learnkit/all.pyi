@@ -91,7 +91,7 @@ from .gather_preds import FetchPredsCallback as FetchPredsCallback, GatherPredsC
 from .train_eval import TrainEvalCallback as TrainEvalCallback
 from .steps import Steps as Steps, max_unfetched as max_unfetched
 from .padding import DropPadding as DropPadding
-from .compat.fastai import adapt as adapt, modes_of as modes_of
+from .compat.fastai import adapt as adapt, default_callbacks as default_callbacks, modes_of as modes_of
 from .limit import (
     LimitBatches as LimitBatches, ShortEpochCallback as ShortEpochCallback, check_length as check_length, limit_from_env
     as limit_from_env, n_batches as n_batches)

@@ -20,7 +20,7 @@ from torch.optim import Adam
 
 from .callback import Callback
 from .check import check_whole
-from .compat.fastai import adapt
+from .compat.fastai import adapt, default_callbacks
 from .data import DataLoaders
 from .device import default_device
 from .events import event
@@ -71,7 +71,8 @@ class Learner(Steps):
         self.path = Path(path if path is not None else getattr(self.dls, 'path', '.'))
         store_attr('opt_func,splitter,model_dir,wd,wd_bn_bias,train_bn,moms', self)
         self.lr,self.metrics = default_lr(opt_func, lr),metrics
-        if default_cbs: self.add_cbs([TrainEvalCallback, DropPadding, Recorder, NonFiniteCheck, ProgressCallback])
+        own = TrainEvalCallback,DropPadding,Recorder,NonFiniteCheck,ProgressCallback
+        if default_cbs: self.add_cbs(default_callbacks(own))
         self.add_cbs(cbs)
         for f in [*self.on_create]: self.add_cbs(f(self))
         self('after_create')

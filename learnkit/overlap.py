@@ -86,7 +86,7 @@ def foreground_acc(
     axis:int=1     # the axis of the classes in `inp`
 ) -> Tensor:
     "Accuracy of the pixels that are not background; nan if all of them are"
-    pred,targ = flatten_check(best_class(inp, axis), targ)
+    pred,targ = (o.as_subclass(Tensor) for o in flatten_check(best_class(inp, axis), targ))
     fore = targ!=bkg_idx
     return ((pred==targ) & fore).sum()/fore.sum()
 
