@@ -41,7 +41,7 @@ from .seed import (
     set_seed)
 from .data import DataLoaders as DataLoaders, FuncLoader as FuncLoader, as_loader as as_loader
 from .loaders import copy_loader as copy_loader, sequential_loader as sequential_loader
-from .hypers import Hypers as Hypers, even_mults as even_mults
+from .hypers import Hypers as Hypers, even_mults as even_mults, hyper_places as hyper_places
 from .optimizer import OptimWrapper as OptimWrapper, create_optimizer as create_optimizer
 from .base_loss import (
     BaseLoss as BaseLoss, NoneReduce as NoneReduce, loss_activation as loss_activation, loss_decodes as loss_decodes,

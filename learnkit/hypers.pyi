@@ -5,10 +5,17 @@ from torch import Tensor
 from torch.optim import Optimizer
 from typing import Any
 
-__all__ = ['Hypers', 'even_mults']
+__all__ = ['hyper_places', 'Hypers', 'even_mults']
 _short: dict[Any, Any]
-def _places(keys: Any) -> Any:
-    """Where hyper-parameters are in a torch group with these `keys`: name -> key, and index if its value is a tuple"""
+def hyper_places(keys: tuple[Any, ...]) -> dict[Any, Any]:
+    """Returns where the hyper-parameters are among `keys`
+
+    Args:
+        keys: The keys of a group of PyTorch's, or the parameters of an optimizer class
+
+    Returns:
+        Name -> key, and index if the key's value is a tuple
+    """
     ...
 def is_number(v: Any) -> bool:
     """Is `v` a number or a tensor with one element? A `bool` is neither

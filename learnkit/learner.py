@@ -10,6 +10,7 @@ from collections.abc import Callable
 from inspect import isclass
 from pathlib import Path
 from threading import RLock
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -26,21 +27,20 @@ from .device import default_device
 from .events import event
 from .limit import limit_from_env
 from .metric_adapters import mk_metric
-from .modules import norm_bias_params, one_param, trainable_params
+from .modules import one_param, trainable_params
 from .nested import detuplify
 from .nonfinite_check import NonFiniteCheck
-from .optimizer import create_optimizer
+from .opt_steps import OptSteps
 from .param_groups import default_lr
 from .padding import DropPadding
 from .process import to_detach as _to_detach
 from .progress import ProgressCallback
 from .recorder import Recorder
 from .run import Guard
-from .steps import Steps
 from .train_eval import TrainEvalCallback
 
 # %% ../nbs/200_learner.ipynb #cae8f129
-class Learner(Steps):
+class Learner(OptSteps):
     "Trains `model` on `dls`, calling the callbacks at every event"
     on_create:list[Callable] = []   # called with each new Learner; each returns callbacks for it: see `Learner.on`
     def __init__(self,
@@ -71,6 +71,7 @@ class Learner(Steps):
         self.path = Path(path if path is not None else getattr(self.dls, 'path', '.'))
         store_attr('opt_func,splitter,model_dir,wd,wd_bn_bias,train_bn,moms', self)
         self.lr,self.metrics = default_lr(opt_func, lr),metrics
+        self._made = SimpleNamespace(**vars(self._made)|dict(lr=self.lr, said=lr))
         own = TrainEvalCallback,DropPadding,Recorder,NonFiniteCheck,ProgressCallback
         if default_cbs: self.add_cbs(default_callbacks(own))
         self.add_cbs(cbs)
@@ -151,18 +152,6 @@ def to_detach(self:Learner,
 
 # %% ../nbs/200_learner.ipynb #e5206d11
 @patch
-def create_opt(self:Learner) -> Any:
-    "Make the optimizer, `learn.opt`, from `opt_func`; `fit` does it when there is none"
-    self.model.to(self.device)
-    frozen = getattr(self.opt, 'frozen_idx', 0)
-    if frozen: self.opt.unfreeze()   # or the new optimizer would not see these parameters
-    self.opt = create_optimizer(self.opt_func, self.splitter(self.model), self.lr,
-                                no_decay=() if self.wd_bn_bias else norm_bias_params(self.model),
-                                train_always=norm_bias_params(self.model, with_bias=False) if self.train_bn else ())
-    if frozen: self.opt.freeze_to(frozen)
-    return self.opt
-
-@patch
 def fit(self:Learner,
     n_epoch:int,                   # epochs, those before `start_epoch` included
     lr:float|slice|list|None=None, # learning rate; None: the Learner's
@@ -181,18 +170,17 @@ def _train(self:Learner, mode, n_epoch, lr=None, wd=None, cbs=None, reset_opt=Fa
     n_epoch,start_epoch = check_whole('n_epoch', n_epoch, least=0),check_whole('start_epoch', start_epoch, least=0)
     if start_epoch>n_epoch: raise ValueError(
         f'start_epoch must be from 0 to n_epoch ({n_epoch}), not {start_epoch!r}: n_epoch is the total')
-    lr,wd = self.lr if lr is None else lr,self.wd if wd is None else wd
-    for what,v in (('the learning rate `lr`', lr), ('the weight decay `wd`', wd)):
+    wd = self.wd if wd is None else wd
+    for what,v in (('the learning rate `lr`', self.lr if lr is None else lr), ('the weight decay `wd`', wd)):
         if isinstance(v, (int,float)) and not v>=0: raise ValueError(f'{what} must be 0 or more, not {v}')
     with self._run(mode, cbs):
         if resume is not None and not any(cb.resumes for cb in self.cbs): raise ValueError(
             f'resume={resume!r} needs a `CheckpointCallback` among the callbacks: it knows where the checkpoints are')
         self.resume,self.iter = resume,None
-        if reset_opt or self.opt is None: self.create_opt()
-        if wd is not None:
-            if hasattr(self.opt, 'split_no_decay'): self.opt.split_no_decay()
-            self.opt.set_hyper('wd', wd)
-        self.opt.set_hyper('lr', lr)
+        self._ready_opt(reset_opt)
+        self._check_closure()
+        self._set_wd(wd)
+        self.opt.set_hyper('lr', self.lr if lr is None else lr)
         self.opt.zero_grad()   # a run that was interrupted between its backward pass and its step has left some
         self.n_epoch,self.start_epoch = n_epoch,start_epoch
         with Guard(self): self._do_fit(valid=(lambda: self.dls.valid) if mode=='fit' else None)
@@ -203,14 +191,14 @@ def freeze_to(self:Learner,
     n:int # the first parameter group to be trained; negative counts from the end
 ) -> None:
     "Freeze the parameter groups before number `n`, train the others"
-    if self.opt is None: self.create_opt()
+    self._ready_opt()
     self.opt.freeze_to(n)
     self.opt.clear_state()
 
 @patch
 def freeze(self:Learner) -> None:
     "Train the last parameter group only"
-    if self.opt is None: self.create_opt()
+    self._ready_opt()
     self.opt.freeze()
     self.opt.clear_state()
 

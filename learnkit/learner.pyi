@@ -46,6 +46,7 @@ from .observe.system import MemoryMonitor, SystemMetrics
 from .observe.tensorboard import TensorBoardLogger
 from .observe.timer import TimerCallback
 from .observe.tta import AugmentCallback
+from .opt_steps import OptSteps
 from .optim.accumulate import GradientAccumulation
 from .optim.bn_freeze import BnFreeze
 from .optim.clip import GradientClip
@@ -73,7 +74,6 @@ from .speed.distributed import DistributedTrainer
 from .speed.free_outputs import FreeOutputs
 from .speed.fused_step import FusedStep
 from .speed.memory_format import ChannelsLast
-from .steps import Steps
 from .train_eval import TrainEvalCallback
 from .training_loop import Text
 from pathlib import Path
@@ -82,7 +82,7 @@ from torch.optim import Adam
 from typing import Any, BinaryIO, Self
 
 __all__ = ['Learner']
-class Learner(Steps):
+class Learner(OptSteps):
     """Trains `model` on `dls`, calling the callbacks at every event"""
     on_create: list[Callable[..., Any]]
     """called with each new Learner; each returns callbacks for it: see `Learner.on`"""
@@ -90,7 +90,6 @@ class Learner(Steps):
     state: AttrDict
     _lock: Any
     path: Path
-    lr: Any
     opt_func: Any
     splitter: Callable[..., Any]
     model_dir: str|Path
@@ -418,9 +417,6 @@ class Learner(Steps):
             cpu: bring them to the CPU?
             gather: join the parts of all processes?
         """
-        ...
-    def create_opt(self) -> Any:
-        """Make the optimizer, `learn.opt`, from `opt_func`; `fit` does it when there is none"""
         ...
     def fit(
         self,

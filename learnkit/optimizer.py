@@ -180,6 +180,7 @@ def create_optimizer(
     if not hasattr(res, 'set_hyper'): res = OptimWrapper(opt=res)
     if isinstance(res, OptimWrapper):
         res.no_decay,res.train_always = res.no_decay or list(no_decay), res.train_always or list(train_always)
+        if 'wd' in getattr(opt_func, 'keywords', ()): res.split_no_decay()   # as the Learner's own `wd`
     elif hasattr(res, 'state'):   # fastai's optimizers ask the state of each parameter
         for k,v,ps in (('do_wd',False,no_decay), ('force_train',True,train_always)):
             for p in ps: res.state[p] = {**res.state.get(p, {}), k:v}

@@ -11,12 +11,12 @@ class OptimWrapper:
     """Wraps a torch optimizer: hyper-parameters by name, parameter groups, weight decay, freezing, state"""
     takes_group_dicts: bool
     opt: Any
-    no_decay: list[Any]
-    train_always: list[Any]
+    no_decay: Any
+    train_always: Any
     frozen_idx: Any
     _off: set[Any]
     _hypers: Any
-    _order: list[Any]
+    _order: Any
     def __init__(
         self,
         params: Iterable[Any]|None = None,
@@ -120,6 +120,14 @@ class OptimWrapper:
 
         Args:
             sd: From `state_dict`, of an `OptimWrapper` or of a torch optimizer
+        """
+        ...
+    def take_params(self, new: OptimWrapper, model_ids: Iterable[Any]) -> None:
+        """Take over the parameters of `new`; hyper-parameters stay, and the state of the parameters that stay
+
+        Args:
+            new: an optimizer that was just made, with as many groups
+            model_ids: the `id` of each parameter of the model: what is frozen in it is kept too
         """
         ...
 def create_optimizer(

@@ -7,13 +7,15 @@ __all__ = []
 
 # %% ../nbs/146_param_groups.ipynb #0986e45a
 from collections.abc import Callable, Iterable
+from functools import partial
+from inspect import Parameter, signature
 from typing import Any
 
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from .functions import unwrap_partial
-from .hypers import is_number, spread, write_hyper
+from .hypers import hyper_places, is_number, spread, write_hyper
 
 # %% ../nbs/146_param_groups.ipynb #ea21e1d8
 def _is_param(o): return isinstance(o, Tensor) or isinstance(o, tuple) and o and isinstance(o[0], str)
@@ -33,12 +35,44 @@ def param_dicts(
     raise ValueError("There are no parameters to train: the model has none, or none that `splitter` lets through.")
 
 # %% ../nbs/146_param_groups.ipynb #a3c6bd58
+def is_built(
+    opt:Any # what the user gave as `opt_func`
+)->bool:
+    "Is it an optimizer already, not something that makes one?"
+    return hasattr(opt, 'param_groups') and not isinstance(opt, type)
+
+def torch_keywords(
+    opt:Callable, # An optimizer class, or a `partial` of one
+    kw:dict       # More keywords for it
+)->tuple:         # `opt` and `kw`
+    "Returns both with `mom`, `sqr_mom` and `wd` by the names that a torch optimizer has for them"
+    func,kws = unwrap_partial(opt),{**getattr(opt, 'keywords', {}), **kw}
+    if not (isinstance(func, type) and issubclass(func, Optimizer)): return opt,kw
+    known = signature(func).parameters
+    places = {k:o for k,o in hyper_places((*known,)).items() if k in kws and k not in known}
+    for k,(name,i) in places.items():
+        if i is None and name in kws: raise TypeError(f'`{k}` and `{name}` are the same: give one of them')
+        v,old = kws.pop(k),kws.get(name, known[name].default)
+        kws[name] = v if i is None else tuple(v if j==i else o for j,o in enumerate(old))
+    return (partial(func, *getattr(opt, 'args', ()), **kws),{}) if places else (opt,kw)
+
+def _lr_parameter(f):
+    "How the function `f` takes `lr`: its default, `Parameter.empty` if it has none; None if it takes no `lr`"
+    ps = signature(f).parameters
+    if 'lr' in ps: return Parameter.empty if ps['lr'].default is None else ps['lr'].default
+    return Parameter.empty if any(p.kind is Parameter.VAR_KEYWORD for p in ps.values()) else None
+
+# %% ../nbs/146_param_groups.ipynb #62814564
 def _call(opt, params, lr=None, **kw):
     "Builds an optimizer over `params` with the class, `partial` or function `opt`"
     if not callable(opt):
         raise TypeError(f"An optimizer is a class such as torch.optim.AdamW, a partial of one, a function of "
                         f"parameter groups, or an optimizer that is built already, not {opt!r}.")
     groups,func = param_dicts(params),unwrap_partial(opt)
+    if lr is not None and not isinstance(func, type) and _lr_parameter(opt) is None: raise TypeError(
+        f'`opt_func` takes no `lr`, so the learning rate {lr} does not reach it: write it as a function of the '
+        'parameter groups and `lr`, or give no other learning rate than the one in it')
+    opt,kw = torch_keywords(opt, kw)
     lists = [o['params'] for o in groups]
     if len(lists)==1: lists = lists[0]
     if lr is not None: kw['lr'] = lr if isinstance(lr, Tensor) and lr.numel()==1 else spread(lr, len(groups))[-1]
@@ -70,7 +104,7 @@ def build_optimizer(
     **kw                         # Other arguments of `opt`
 )->Any: # A torch optimizer, or another one with `set_hyper`
     "Returns an optimizer over `params`; raises TypeError or ValueError if `opt` cannot make or be one"
-    built = hasattr(opt, 'param_groups') and not isinstance(opt, type)
+    built = is_built(opt)
     if built and kw: raise TypeError(f"The optimizer is built already: it cannot be given {', '.join(kw)} any more.")
     res = opt if built else _call(opt, params, lr, **kw)
     if built and params is not None: _check_same_params(opt, params)
@@ -87,8 +121,20 @@ def default_lr(
     opt_func:Any, # What the user gave as `opt_func`: class, `partial`, function or built optimizer
     lr:float|Tensor|slice|list|None=None # Learning rate that the user gave beside it
 )->float|Tensor|slice|list: # One learning rate, or one for each group
-    "Returns the learning rate to train with: that of a `partial`, else `lr`, else a built optimizer's, else 1e-3"
-    own = getattr(opt_func, 'keywords', {}).get('lr')
+    "Returns the learning rate to train with: `lr`, that of a `partial` or a built optimizer, else 1e-3"
+    kw = getattr(opt_func, 'keywords', {})
+    own = kw.get('lr', getattr(kw.get('opt'), 'keywords', {}).get('lr'))   # also of `partial(OptimWrapper, opt=...)`
+    if own is not None and lr is not None and (isinstance(lr, (slice,list,tuple)) or float(lr)!=float(own)):
+        raise ValueError(f'there are two learning rates, lr={lr} and the lr={own} of `opt_func`: give one of them')
     if own is not None or lr is not None: return lr if own is None else own
     lrs = [pg['lr'] for pg in getattr(opt_func, 'param_groups', ()) if 'lr' in pg]
     return 1e-3 if not lrs else lrs[0] if len({float(o) for o in lrs})==1 else lrs
+
+def creation_lr(
+    opt_func:Any, # What the user gave as `opt_func`
+    lr:float|Tensor|slice|list|None # Learning rate that the user gave beside it
+)->float|Tensor|slice|list|None: # None: do not pass any
+    "Returns the learning rate to make the optimizer with; a function that has its own is left to it"
+    if lr is not None: return lr
+    own = not is_built(opt_func) and not isinstance(unwrap_partial(opt_func), type)
+    return None if own and _lr_parameter(opt_func) is not Parameter.empty else default_lr(opt_func)

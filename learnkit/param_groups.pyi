@@ -17,6 +17,27 @@ def param_dicts(params: Iterable[Any]) -> list[Any]:
         Dicts with 'params', as PyTorch's optimizers take them
     """
     ...
+def is_built(opt: Any) -> bool:
+    """Is it an optimizer already, not something that makes one?
+
+    Args:
+        opt: what the user gave as `opt_func`
+    """
+    ...
+def torch_keywords(opt: Callable[..., Any], kw: dict[Any, Any]) -> tuple[Any, ...]:
+    """Returns both with `mom`, `sqr_mom` and `wd` by the names that a torch optimizer has for them
+
+    Args:
+        opt: An optimizer class, or a `partial` of one
+        kw: More keywords for it
+
+    Returns:
+        `opt` and `kw`
+    """
+    ...
+def _lr_parameter(f: Any) -> Any:
+    """How the function `f` takes `lr`: its default, `Parameter.empty` if it has none; None if it takes no `lr`"""
+    ...
 def _call(opt: Any, params: Any, lr: Any = None, **kw: Any) -> Any:
     """Builds an optimizer over `params` with the class, `partial` or function `opt`"""
     ...
@@ -49,7 +70,7 @@ def build_optimizer(
     """
     ...
 def default_lr(opt_func: Any, lr: float|Tensor|slice|list[Any]|None = None) -> float|Tensor|slice|list[Any]:
-    """Returns the learning rate to train with: that of a `partial`, else `lr`, else a built optimizer's, else 1e-3
+    """Returns the learning rate to train with: `lr`, that of a `partial` or a built optimizer, else 1e-3
 
     Args:
         opt_func: What the user gave as `opt_func`: class, `partial`, function or built optimizer
@@ -57,5 +78,16 @@ def default_lr(opt_func: Any, lr: float|Tensor|slice|list[Any]|None = None) -> f
 
     Returns:
         One learning rate, or one for each group
+    """
+    ...
+def creation_lr(opt_func: Any, lr: float|Tensor|slice|list[Any]|None) -> float|Tensor|slice|list[Any]|None:
+    """Returns the learning rate to make the optimizer with; a function that has its own is left to it
+
+    Args:
+        opt_func: What the user gave as `opt_func`
+        lr: Learning rate that the user gave beside it
+
+    Returns:
+        None: do not pass any
     """
     ...

@@ -70,7 +70,7 @@ def load(self:Learner,
     weights,opt = _model_state(file, read_state(file if hasattr(file, 'read') else self.file_path(file)))
     check_state(get_model(self.model), weights, strict)
     if opt is not None and with_opt:
-        if self.opt is None: self.create_opt()
+        self._ready_opt()
         check_opt_state(self.opt, opt)
     if device is not None: self.model.to(device)
     self('before_load_model')

@@ -56,9 +56,11 @@ class Steps(Loop):
                            f'and targets {shapes(self.yb)}{self.position}')
                 if hint := loss_hint(self.loss_func, self.pred, *self.yb): e.add_note(hint)
                 raise
-        if not self.iter: _check_loss(self, loss)
+        if not self.iter: self._check_first_loss(loss)
         if loss is not None: self.loss = loss.detach().clone()
         return loss
+
+    def _check_first_loss(self, loss): _check_loss(self, loss)
 
     def _check_exhausted(self):
         if not self.iter: raise ValueError(

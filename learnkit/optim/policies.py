@@ -39,7 +39,7 @@ def _check_positive(**kwargs):
 # %% ../../nbs/410_optim.policies.ipynb #c7f20a27
 def _group_lrs(learn, lr):
     "Returns `lr`, or the Learner's learning rate, as the optimizer spreads it over its parameter groups"
-    if learn.opt is None: learn.create_opt()
+    learn._ready_opt()
     learn.opt.set_hyper('lr', learn.lr if lr is None else lr)
     lrs = [float(h['lr']) for h in learn.opt.hypers]
     if any(not v>=0 for v in lrs): raise ValueError(f'learning rates must be 0 or more, not {lrs}')
