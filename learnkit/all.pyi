@@ -17,7 +17,9 @@ from .callback import Callback as Callback
 from .dispatcher import Dispatcher as Dispatcher
 from .stream import BatchStream as BatchStream, Limited as Limited, loader_len as loader_len
 from .loop import Loop as Loop, LoopSteps as LoopSteps, RunState as RunState, run_attrs as run_attrs
-from .run import Guard as Guard, NullLogger as NullLogger, null_logger as null_logger
+from .run import (
+    Guard as Guard, NullLogger as NullLogger, begun as begun, null_logger as null_logger, runs_elsewhere as
+    runs_elsewhere, thread_of as thread_of)
 from .nested import (
     apply as apply, detuplify as detuplify, is_item_list as is_item_list, is_listy as is_listy, item_find as item_find,
     leaves as leaves, map_container as map_container, nested_reorder as nested_reorder, to_concat as to_concat, tuplify

@@ -25,6 +25,7 @@ class Callback(Stateful, GetAttr):
     run,run_train,run_valid = True,True,True
     modes:tuple|None = None    # the modes of `learn.mode` in which it is called; None: all of them
     nested:bool = True         # is it called in runs inside of the one that it belongs to?
+    draws:bool = False         # is it there for random numbers, which should differ from one inference to the next?
     resumes:bool = False       # can it go on with an earlier run, as `fit(resume=...)` asks?
     extra_columns:Mapping = {} # what a `Monitor` can watch beside the history: functions of the Learner by name
 

@@ -29,6 +29,8 @@ class Callback(Stateful):
     """the modes of `learn.mode` in which it is called; None: all of them"""
     nested: bool
     """is it called in runs inside of the one that it belongs to?"""
+    draws: bool
+    """is it there for random numbers, which should differ from one inference to the next?"""
     resumes: bool
     """can it go on with an earlier run, as `fit(resume=...)` asks?"""
     extra_columns: Mapping[Any, Any]
@@ -100,10 +102,6 @@ class Callback(Stateful):
         """why the run is to end soon: see `learn.stop`"""
         ...
     @property
-    def rng(self) -> torch.Generator|None:
-        """draws for the loaders of runs that do not train"""
-        ...
-    @property
     def exc(self) -> Any: ...
     @property
     def lr(self) -> Any: ...
@@ -113,6 +111,8 @@ class Callback(Stateful):
     def on_create(self) -> list[Callable[..., Any]]:
         """called with each new Learner; each returns callbacks for it: see `Learner.on`"""
         ...
+    @property
+    def n_draws(self) -> int: ...
     @property
     def dl_name(self) -> Any: ...
     @property

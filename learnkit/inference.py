@@ -8,18 +8,22 @@ __all__ = []
 # %% ../nbs/210_inference.ipynb #926932f5
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import partial
 from typing import Any
 
+import torch
 from fastcore.basics import patch
 from fastcore.foundation import L
 
 from .callback import Callback
+from .contents import snapshot_contents
 from .data import as_loader
 from .learner import Learner
 from .run import Guard, null_logger
 from .base_loss import none_reduce
 from .meter import MeterCallback
-from .snapshot import snapshot_random
+from .seed import derived_seed, set_seed
+from .snapshot import Snapshot, snapshot_random
 
 # %% ../nbs/210_inference.ipynb #fd69719d
 @patch
@@ -55,6 +59,27 @@ def loss_not_reduced(self:Learner) -> Iterator[Learner]:
         try: yield self
         finally: self.loss_func = old
 
+# %% ../nbs/210_inference.ipynb #ae9e93ad
+Learner.n_draws = 0   # how many inferences within runs had callbacks that draw
+
+def _without_cached_casts():
+    "Do not use the casts that `torch.autocast` has cached, until the Snapshot is restored"
+    cached = torch.is_autocast_cache_enabled()
+    torch.set_autocast_cache_enabled(False)
+    return Snapshot(partial(torch.set_autocast_cache_enabled, cached))
+
+@patch
+def _look(self:Learner, dl, cbs) -> Snapshot:
+    "Take a snapshot of all that inference on `dl` with the callbacks `cbs` changes"
+    nested,draws = self.mode is not None,any(getattr(cb, 'draws', False) for cb in self.cbs+L(cbs))
+    contents = snapshot_contents(*[self.model]*nested, loaders=[dl], leave=self.model.parameters())
+    if not nested: return Snapshot(contents) if draws else Snapshot(contents, snapshot_random())
+    res = Snapshot(contents, snapshot_random(), _without_cached_casts())
+    if draws:
+        self.n_draws += 1
+        set_seed(derived_seed() + self.n_draws)
+    return res
+
 # %% ../nbs/210_inference.ipynb #f9c708d2
 @patch
 def _infer(self:Learner, before, after, nested, dl):
@@ -86,7 +111,7 @@ def validate(self:Learner,
     with self._lock:
         nested = self.mode is not None
         meter = MeterCallback(self.metrics, nested)
-        with snapshot_random(), self._run('validate', L(meter)+L(cbs)):   # loaders that shuffle draw random numbers
+        with self._look(dl, cbs), self._run('validate', L(meter)+L(cbs)):
             self._infer('before_evaluate', 'after_evaluate', nested, dl)
         if not nested: self.final_record = meter.values
     return meter.values
@@ -98,6 +123,7 @@ def __enter__(self:Learner) -> Learner:
     if self.mode is not None: raise RuntimeError(
         f'`with learn:` opens a run, but a `{self.mode}` is running already{self.position}')
     with ExitStack() as stack:
+        stack.enter_context(snapshot_random())
         stack.enter_context(self._run('validate', Callback(before_train=_not_here)))
         stack.enter_context(Guard(self))
         self.n_epoch = 1

@@ -65,7 +65,7 @@ class Learner(OptSteps):
         if loss_func is None: loss_func = getattr(getattr(self.dls, 'train_ds', None), 'loss_func', None)
         self.model,self.loss_func = model,loss_func
         _check_parts(self.model, self.loss_func)
-        self.opt,self.loss,self.exc,self.stop_reason,self.rng = None,None,None,None,None
+        self.opt,self.loss,self.exc,self.stop_reason = None,None,None,None
         self.state,self.logger,self.create_mbar,self.skip_loss = AttrDict(),print,True,False
         self.batch_device,self._lock = None,RLock()
         self.path = Path(path if path is not None else getattr(self.dls, 'path', '.'))
@@ -128,8 +128,8 @@ class Learner(OptSteps):
 
     def __dir__(self) -> list[str]: return sorted({*super().__dir__(), *(k for k in dir(self.model) if k[:1]!='_')})
     def __getstate__(self) -> dict:
-        return {k:v for k,v in vars(self).items() if k not in ('_lock','_heard','batches','rng','do_batch')}
-    def __setstate__(self, d:dict) -> None: vars(self).update(d, _lock=RLock(), _heard={}, rng=None)
+        return {k:v for k,v in vars(self).items() if k not in ('_lock','_heard','batches','do_batch')}
+    def __setstate__(self, d:dict) -> None: vars(self).update(d, _lock=RLock(), _heard={})
 
 # %% ../nbs/200_learner.ipynb #f1a3f7bd
 def _check_parts(model, loss_func):

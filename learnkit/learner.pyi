@@ -70,6 +70,7 @@ from .recovery.roll_back import RollBackOnNaN
 from .recovery.signals import StopOnSignal
 from .recovery.skip_nan import SkipNaN
 from .recovery.torch_export import ExportAtEnd
+from .snapshot import Snapshot
 from .speed.distributed import DistributedTrainer
 from .speed.free_outputs import FreeOutputs
 from .speed.fused_step import FusedStep
@@ -86,6 +87,7 @@ class Learner(OptSteps):
     """Trains `model` on `dls`, calling the callbacks at every event"""
     on_create: list[Callable[..., Any]]
     """called with each new Learner; each returns callbacks for it: see `Learner.on`"""
+    n_draws: int
     dl_name: Any
     state: AttrDict
     _lock: Any
@@ -387,6 +389,9 @@ class Learner(OptSteps):
     @contextmanager
     def loss_not_reduced(self) -> Iterator[Self]:
         """Make the loss function return the loss of each item instead of their mean; raises ValueError if there is none"""
+        ...
+    def _look(self, dl: Any, cbs: Any) -> Snapshot:
+        """Take a snapshot of all that inference on `dl` with the callbacks `cbs` changes"""
         ...
     def _infer(self, before: Any, after: Any, nested: Any, dl: Any) -> Any:
         """Run the validation phase on `dl`, between the events `before` and `after` if it is not nested in another run"""

@@ -28,7 +28,6 @@ class RunState(Dispatcher):
     xb:tuple; yb:tuple; pred:Any; loss:torch.Tensor|None; loss_grad:torch.Tensor|None   # its batch
     logger:Any; create_mbar:bool; skip_loss:bool; _training:bool   # its settings
     stop_reason:str|None = None   # why the run is to end soon: see `learn.stop`
-    rng:torch.Generator|None = None   # draws for the loaders of runs that do not train
 
     @property
     def dl(self) -> Any:
@@ -37,7 +36,7 @@ class RunState(Dispatcher):
     @dl.setter
     def dl(self, v:Any): self._use(v) if self.mode is None or self.batches is None else self.batches.replace(v)
 
-run_attrs = ('do_batch', *[k for k in RunState.__annotations__ if k not in 'dls model opt stop_reason rng'.split()])
+run_attrs = ('do_batch', *[k for k in RunState.__annotations__ if k not in 'dls model opt stop_reason'.split()])
 
 # %% ../nbs/030_loop.ipynb #7c97d4f4
 class LoopSteps(RunState):
@@ -65,8 +64,7 @@ class LoopSteps(RunState):
         self._do_one_batch()
 
     def _open_batches(self):
-        if self.mode!='fit' and self.rng is None: self.rng = torch.Generator().manual_seed(torch.initial_seed())
-        self.batches.open(None if self.mode=='fit' else self.rng)
+        self.batches.open()
         return self.batches.start
 
     def _check_exhausted(self): self.iter -= 1   # the last batch was the one before

@@ -36,8 +36,6 @@ class RunState(Dispatcher):
     _training: bool
     stop_reason: str|None
     """why the run is to end soon: see `learn.stop`"""
-    rng: torch.Generator|None
-    """draws for the loaders of runs that do not train"""
     @property
     def dl(self) -> Any:
         """The loader of this phase"""

@@ -51,15 +51,15 @@ def get_preds(self:Learner,
     if shared and mmap is not None: raise ValueError(
         'the predictions of several processes are joined in memory: leave out `mmap`, '
         'or pass `reorder=False` and a folder of its own for each process')
-    if reorder: dl,idxs = sequential_loader(dl)
     loss_func = self.loss_func
     at_once = act is not None and mmap is None and kwargs.get('with_preds', True)   # `act` gets all predictions
     if act is None: act = _activation(loss_func)
     decodes = loss_decodes(loss_func, act or noop) if with_decoded else None
     by_batch = {} if at_once else dict(act=act, decodes=decodes)
-    gather = GatherPredsCallback(with_input=with_input, with_loss=with_loss, mmap=mmap, idxs=None if shared else idxs,
-                                 **by_batch, **kwargs)
-    with self._lock, self.loss_not_reduced() if with_loss else nullcontext():
+    with self._lock, self._look(dl, cbs), self.loss_not_reduced() if with_loss else nullcontext():
+        if reorder: dl,idxs = sequential_loader(dl)
+        gather = GatherPredsCallback(with_input=with_input, with_loss=with_loss, mmap=mmap,
+                                     idxs=None if shared else idxs, **by_batch, **kwargs)
         nested = self.mode is not None
         with self._run('predict', L(gather)+L(cbs)):
             self.skip_loss = not with_loss

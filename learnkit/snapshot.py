@@ -6,16 +6,19 @@
 __all__ = []
 
 # %% ../nbs/132_snapshot.ipynb #dfc3c332
+import sys
 from collections.abc import Callable, Iterable
 from copy import deepcopy
 from functools import partial
-from random import Random
+from random import Random, SystemRandom
 from typing import Any, Self
+from warnings import warn
 
 import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
 
+from .run import runs_elsewhere
 from .seed import get_random_states, set_random_states
 
 # %% ../nbs/132_snapshot.ipynb #24309cb9
@@ -68,15 +71,6 @@ def snapshot_buffers(
     "Take a snapshot of the buffers of `model`, such as the running averages of batch norms"
     return Snapshot(*[snapshot_tensors(m._buffers) for m in model.modules() if m._buffers])
 
-def snapshot_modes(
-    model:nn.Module # the model
-) -> Snapshot:
-    "Take a snapshot of the training modes of `model` and its modules"
-    modes = [(m, m.training) for m in model.modules()]
-    def restore():
-        for m,training in modes: m.training = training
-    return Snapshot(restore)
-
 # %% ../nbs/132_snapshot.ipynb #55b8920f
 def snapshot_grads(
     params:Iterable, # parameters
@@ -90,39 +84,24 @@ def snapshot_grads(
 
 # %% ../nbs/132_snapshot.ipynb #d676a5d7
 def snapshot_random() -> Snapshot:
-    "Take a snapshot of the random number generators of Python, NumPy, PyTorch and all devices"
-    return Snapshot(partial(set_random_states, **get_random_states()))
+    "Take a snapshot of the generators of Python, NumPy, PyTorch and all devices; restored if no other thread has a run"
+    (n,shared),states = runs_elsewhere(),get_random_states()
+    def restore():
+        if not shared and n==runs_elsewhere()[0]: return set_random_states(**states)
+        warn('the random numbers that were drawn are not put back: meanwhile another thread ran a Learner with the '
+             'same generators, and would draw them once more')
+    return Snapshot(restore)
 
 def snapshot_generator(
     g:Any # a generator of Python, NumPy or PyTorch
 ) -> Snapshot:
     "Take a snapshot of the state of one random number generator; an empty one of anything else"
     if isinstance(g, torch.Generator): return Snapshot(partial(g.set_state, g.get_state()))
-    if isinstance(g, Random):          return Snapshot(partial(g.setstate, g.getstate()))
-    bits = getattr(g, 'bit_generator', None)
-    return Snapshot(partial(setattr, bits, 'state', deepcopy(bits.state))) if bits is not None else Snapshot()
-
-def snapshot_generators(
-    o:Any # any object
-) -> Snapshot:
-    "Take a snapshot of the random number generators among the attributes of `o`"
-    states = {k:s for k,v in getattr(o, '__dict__', {}).items() if (s := snapshot_generator(v)).parts}
-    return Snapshot(*states.values(), snapshot_attributes(o, *states)) if states else Snapshot()
-
-# %% ../nbs/132_snapshot.ipynb #f203d857
-def snapshot_loader(
-    dl:Any # a loader
-) -> Snapshot:
-    "Take a snapshot of the random number generators of `dl`, its samplers and its data set"
-    batch_sampler = getattr(dl, 'batch_sampler', None)
-    owners = dl,getattr(dl, 'sampler', None),batch_sampler,getattr(batch_sampler, 'sampler', None)
-    own = [snapshot_generator(getattr(o, 'generator', None)) for o in owners]   # a proxy gives that of its loader
-    return Snapshot(*own, *[snapshot_generators(o) for o in (*owners, getattr(dl, 'dataset', None))])
-
-# %% ../nbs/132_snapshot.ipynb #bca4f92c
-def snapshot_forward(
-    model:nn.Module, # the model
-    dl:Any=None      # a loader that batches are taken from; None: none
-) -> Snapshot:
-    "Take a snapshot of all that forward passes change: training modes, buffers, random numbers (also of the loader)"
-    return Snapshot(snapshot_random(), snapshot_loader(dl), snapshot_buffers(model), snapshot_modes(model))
+    if isinstance(g, SystemRandom): return Snapshot()   # it has no state
+    if isinstance(g, Random): return Snapshot(partial(g.setstate, g.getstate()))
+    np = sys.modules.get('numpy')
+    if np is None: return Snapshot()
+    bits = g.bit_generator if isinstance(g, np.random.Generator) else g
+    if isinstance(bits, np.random.RandomState): return Snapshot(partial(g.set_state, g.get_state(legacy=False)))
+    if isinstance(bits, np.random.BitGenerator): return Snapshot(partial(setattr, bits, 'state', deepcopy(bits.state)))
+    return Snapshot()

@@ -41,13 +41,6 @@ def snapshot_buffers(model: nn.Module) -> Snapshot:
         model: the model
     """
     ...
-def snapshot_modes(model: nn.Module) -> Snapshot:
-    """Take a snapshot of the training modes of `model` and its modules
-
-    Args:
-        model: the model
-    """
-    ...
 def snapshot_grads(params: Iterable[Any], copy: bool = False) -> Snapshot:
     """Take a snapshot of the gradients of parameters
 
@@ -57,34 +50,12 @@ def snapshot_grads(params: Iterable[Any], copy: bool = False) -> Snapshot:
     """
     ...
 def snapshot_random() -> Snapshot:
-    """Take a snapshot of the random number generators of Python, NumPy, PyTorch and all devices"""
+    """Take a snapshot of the generators of Python, NumPy, PyTorch and all devices; restored if no other thread has a run"""
     ...
 def snapshot_generator(g: Any) -> Snapshot:
     """Take a snapshot of the state of one random number generator; an empty one of anything else
 
     Args:
         g: a generator of Python, NumPy or PyTorch
-    """
-    ...
-def snapshot_generators(o: Any) -> Snapshot:
-    """Take a snapshot of the random number generators among the attributes of `o`
-
-    Args:
-        o: any object
-    """
-    ...
-def snapshot_loader(dl: Any) -> Snapshot:
-    """Take a snapshot of the random number generators of `dl`, its samplers and its data set
-
-    Args:
-        dl: a loader
-    """
-    ...
-def snapshot_forward(model: nn.Module, dl: Any = None) -> Snapshot:
-    """Take a snapshot of all that forward passes change: training modes, buffers, random numbers (also of the loader)
-
-    Args:
-        model: the model
-        dl: a loader that batches are taken from; None: none
     """
     ...

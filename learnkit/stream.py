@@ -10,8 +10,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-import torch
-
 # %% ../nbs/025_stream.ipynb #0bcb4c94
 def loader_len(
     dl:Any # an iterable of batches
@@ -72,16 +70,9 @@ class BatchStream:
         if self.it is not None: raise RuntimeError(
             f'`batches.{what}` comes too late, after the first batch: call it in `before_train` or `before_validate`')
 
-    def open(self,
-        rng:torch.Generator|None=None # for the seed of a `DataLoader`; None: its own generator, or the global one
-    ) -> None:
+    def open(self) -> None:
         "Begin the stream; `next` then returns the batches"
-        dl,it = self.loader,None
-        if rng is None or getattr(dl, 'generator', 0) is not None: it = iter(dl)
-        else:
-            dl.generator = rng
-            try: it = iter(dl)
-            finally: dl.generator = None
+        it = iter(self.loader)
         if self.limit is not None: it = Limited(it, self.limit-self.start)
         for f in self.wrappers: it = f(it)
         self.it = it

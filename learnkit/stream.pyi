@@ -1,6 +1,5 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
 """The batches of one phase: callbacks limit, replace and wrap them before the first is fetched"""
-import torch
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -56,12 +55,8 @@ class BatchStream:
         """
         ...
     def _check_new(self, what: Any) -> None: ...
-    def open(self, rng: torch.Generator|None = None) -> None:
-        """Begin the stream; `next` then returns the batches
-
-        Args:
-            rng: for the seed of a `DataLoader`; None: its own generator, or the global one
-        """
+    def open(self) -> None:
+        """Begin the stream; `next` then returns the batches"""
         ...
     def __iter__(self) -> Iterator[Any]: ...
     def __next__(self) -> Any: ...

@@ -13,10 +13,11 @@ from fastcore.basics import patch
 from torch.nn.parameter import is_lazy
 
 from .batch import shapes
+from .contents import snapshot_forward
 from .layer_info import count_params, layer_info
 from .learner import Learner
 from .modules import get_model
-from .snapshot import Snapshot, snapshot_attributes, snapshot_forward
+from .snapshot import Snapshot, snapshot_attributes
 from .training_loop import Text
 
 # %% ../nbs/236_summary.ipynb #5ddd22bf

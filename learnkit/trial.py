@@ -6,103 +6,28 @@
 __all__ = ['unchanged']
 
 # %% ../nbs/240_trial.ipynb #dedc9102
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from copy import deepcopy
-from typing import Any
 
-import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
-from torch.utils.data import DataLoader
 
+from .contents import snapshot_contents
 from .learner import Learner
-from .modules import get_model
-from .snapshot import (Snapshot, snapshot_attributes, snapshot_generator, snapshot_generators, snapshot_grads,
-                               snapshot_loader, snapshot_modes, snapshot_random, snapshot_tensors)
+from .snapshot import Snapshot, snapshot_random
 
-# %% ../nbs/240_trial.ipynb #7c177fa0
-_plain_types = (int,float,bool,str,tuple,type(None),torch.Tensor)
-
-def snapshot_plain(
-    m:nn.Module # a module
-) -> Snapshot:
-    "Take a snapshot of the numbers, texts, tuples and tensors that `m` keeps as plain attributes"
-    def plain(): return {k:v for k,v in vars(m).items() if isinstance(v, _plain_types)}
-    kept = plain()
-    values = snapshot_tensors(kept)
-    def restore():
-        values.restore()
-        for k in plain().keys() - kept: del vars(m)[k]
-        vars(m).update(kept)
-    return Snapshot(restore)
-
-def snapshot_model(
-    *models:nn.Module # models; a loss function may be one too
-) -> Snapshot:
-    "Take a snapshot of all that training changes in modules; raises ValueError for lazy layers"
-    mods,params = [m for o in models for m in o.modules()],[p for o in models for p in o.parameters()]
-    if any(map(is_lazy, [*params, *(b for o in models for b in o.buffers())])): raise ValueError(
-        'the model has lazy layers, whose shape the first batch sets for good: call the model once before the trial')
-    own = [m for o in models for m in get_model(o).modules()]   # without what wrappers such as DDP keep for themselves
-    return Snapshot(snapshot_grads(params), *map(snapshot_modes, models),
-                    *[f(m) for m in own for f in (snapshot_plain, snapshot_generators)],
-                    *[snapshot_tensors(d) for m in mods for d in (m._parameters, m._buffers)])
-
-# %% ../nbs/240_trial.ipynb #a95bcc24
-def snapshot_optimizer(
-    opt:Any # an optimizer or `OptimWrapper`; without effect for a class or function that makes one
-) -> Snapshot:
-    "Take a snapshot of the optimizer's state and hyper-parameters, to be restored once"
-    opt = getattr(opt, 'opt', opt)
-    if isinstance(opt, type) or not hasattr(opt, 'state'): return Snapshot()   # none is made yet
-    groups = [g for k in ('param_groups','hypers') for g in vars(opt).get(k, ())]
-    memo = {id(p):p for g in opt.param_groups for p in g['params']}
-    state,kept,n = deepcopy(dict(opt.state), memo),deepcopy(groups, memo),len(vars(opt).get('param_groups', ()))
-    def restore():
-        opt.state.clear()
-        opt.state.update(state)   # not another copy, so a second restore would find it changed
-        for g,old in zip(groups, kept): g.clear(); g.update(old)
-        if n: opt.param_groups[:] = groups[:n]
-    return Snapshot(restore)
-
-# %% ../nbs/240_trial.ipynb #d0577eed
-def snapshot_callbacks(
-    cbs:Iterable # callbacks
-) -> Snapshot:
-    "Take a snapshot of what callbacks save in a checkpoint, to be restored once"
-    states = [(cb, deepcopy(cb.state_dict())) for cb in cbs]
-    def restore():
-        for cb,state in states: cb.load_state_dict(state)
-    return Snapshot(restore)
-
-def snapshot_learner(
-    learn:Learner # the Learner
-) -> Snapshot:
-    "Take a snapshot of the Learner's attributes and list of callbacks"
-    kept = {**vars(learn), 'cbs':learn.cbs.copy()}   # `cbs` changes in place
-    def restore():
-        vars(learn).clear()
-        vars(learn).update(kept)
-    return Snapshot(learn.rebind, snapshot_generator(learn.rng), restore)
-
-# %% ../nbs/240_trial.ipynb #1e23ae4c
+# %% ../nbs/240_trial.ipynb #bfb80240
 def _models(learn): return [m for m in (learn.model, learn.loss_func) if isinstance(m, nn.Module)]
 
 def _loaders(learn): return [dl for dl in getattr(learn.dls, 'loaders', [learn.dls.train]) if dl is not None]
 
-def _persistent(learn): return [dl for dl in _loaders(learn) if isinstance(dl, DataLoader) and dl.persistent_workers]
-
-# %% ../nbs/240_trial.ipynb #bfb80240
 def snapshot_training(
     learn:Learner # the Learner
 ) -> Snapshot:
-    "Take a snapshot of all that training changes: model, optimizer, loaders, callbacks, Learner and random numbers"
-    return Snapshot(snapshot_random(), snapshot_learner(learn), snapshot_model(*_models(learn)),
-                    snapshot_optimizer(learn.opt_func if learn.opt is None else learn.opt),
-                    *map(snapshot_loader, _loaders(learn)),
-                    *[snapshot_attributes(dl, '_iterator') for dl in _persistent(learn)],
-                    snapshot_callbacks(learn.cbs), *[snapshot_attributes(cb, 'run', *cb.saves) for cb in learn.cbs])
+    "Take a snapshot of all that training changes; raises ValueError for lazy layers"
+    if any(is_lazy(t) for m in _models(learn) for t in [*m.parameters(), *m.buffers()]): raise ValueError(
+        'the model has lazy layers, whose shape the first batch sets for good: call the model once before the trial')
+    return Snapshot(snapshot_random(), learn.rebind, snapshot_contents(learn, *learn.cbs, loaders=_loaders(learn)))
 
 # %% ../nbs/240_trial.ipynb #67a6b28a
 @contextmanager
@@ -116,7 +41,6 @@ def unchanged(
             'make it before or afterwards')
         with snapshot_training(learn):
             for p in (p for m in _models(learn) for p in m.parameters()): p.grad = None
-            for dl in _persistent(learn): dl._iterator = None
             yield learn
 
 Learner.unchanged = unchanged

@@ -17,7 +17,7 @@ _with_dropout = nn.RNNBase, nn.MultiheadAttention, nn.TransformerEncoderLayer   
 
 class MCDropoutCallback(Callback):
     "Monte Carlo dropout: leaves dropout on in validation and prediction (Gal and Ghahramani, 2016)"
-    switched = ()
+    switched,draws = (),True
     def before_validate(self) -> None:
         model = self.learn.model
         drops = [m for m in model.modules() if 'dropout' in type(m).__name__.lower() or isinstance(m, _with_dropout)]

@@ -10,10 +10,11 @@ from functools import partial
 
 from ..callback import Callback
 from ..check import check_whole
+from ..contents import snapshot_forward
 from ..control.monitor import Monitor
 from ..events import event
 from ..meter import MeterCallback
-from ..snapshot import Snapshot, snapshot_attributes, snapshot_forward, snapshot_generator
+from ..snapshot import Snapshot
 
 # %% ../../nbs/608_observe.sanity.ipynb #b6aad003
 event.register('before_sanity', 'a few batches are validated next, before training begins (`SanityCheck`)', depth=1)
@@ -41,11 +42,10 @@ class SanityCheck(Callback):
             if m.column in self.results: m.number(self.results[m.column])   # else it would fail after the first epoch
 
     def _snapshot(self, dl):
-        "Of all that a run through `dl` changes: the model's buffers and modes, random numbers, the states of callbacks"
+        "Of all that a run through `dl` changes in the model and in the loader, random numbers, the states of callbacks"
         learn = self.learn
         states = [(cb, s) for cb in learn.cbs if cb.runs_in('sanity') and (s := cb.state_dict())]
-        return Snapshot(*[partial(cb.load_state_dict, s) for cb,s in states], snapshot_attributes(learn, 'rng'),
-                        snapshot_generator(learn.rng), snapshot_forward(learn.model, dl))
+        return Snapshot(*[partial(cb.load_state_dict, s) for cb,s in states], snapshot_forward(learn.model, dl))
 
     def _names(self):
         rec = getattr(self.learn, 'recorder', None)

@@ -23,7 +23,7 @@ from ..snapshot import snapshot_random
 # %% ../../nbs/695_observe.tta.ipynb #d74c7200
 class AugmentCallback(Callback):
     "Replaces the inputs of each batch by `aug(*inputs)`"
-    order = -5   # before callbacks that prepare batches for the model, such as one that normalises
+    order,draws = -5,True   # before callbacks that prepare batches for the model, such as one that normalises
     def __init__(self,
         aug:Callable # function from the inputs to as many inputs; for inputs by name, from a dictionary to a dictionary
     ):

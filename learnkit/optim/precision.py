@@ -47,8 +47,7 @@ class MixedPrecision(Callback):
         return self.learn.mode in ('fit','lr_find')
 
     def before_fit(self):
-        p = one_param(self.learn.model)
-        self.device_type = (self.learn.device if p is None else p.device).type
+        self.before_validate()
         if self.device_type=='cuda' and self.dtype==torch.bfloat16 and not torch.cuda.is_bf16_supported():
             raise ValueError('this GPU has no bfloat16: use to_fp16()')
         if not self.trains: return
@@ -58,6 +57,10 @@ class MixedPrecision(Callback):
             f'the weights are float16 (`{half}`), but mixed precision keeps them in float32 and casts where that is '
             'safe: call `model.float()`')
         self._make_scaler()
+
+    def before_validate(self):   # an inference may begin before `before_fit` was called
+        p = one_param(self.learn.model)
+        self.device_type = (self.learn.device if p is None else p.device).type
 
     def before_pred(self):
         if self.trains: self._exit_to(0)   # a fit is never within another run: anything open is left from a failed one
@@ -127,6 +130,7 @@ def load_state_dict(self:MixedPrecision,
     state:dict # what `state_dict` returned
 ) -> None:
     "Restore the scale from a checkpoint"
+    if state.get('scaler') is None: self.scaler = None; return   # saved before the first fit
     self._make_scaler()
     Callback.load_state_dict(self, state)
     # a scaler takes up its scale when it first scales a tensor

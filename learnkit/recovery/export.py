@@ -15,6 +15,7 @@ from torch import nn
 
 from ..batch import shapes, split_batch
 from ..check_state import check_state
+from ..contents import snapshot_loader
 from ..data import DataLoaders
 from ..files import write_atomic
 from ..learner import Learner
@@ -22,7 +23,7 @@ from ..modules import get_model
 from ..process import rank_distrib
 from .loss_config import loss_config, loss_from_config
 from ..serialize import to_serializable
-from ..snapshot import snapshot_loader, snapshot_random
+from ..snapshot import snapshot_random
 from ..stream import loader_len
 from ..weights import is_safetensors, read_safetensors, read_state, write_safetensors
 

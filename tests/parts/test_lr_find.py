@@ -52,8 +52,9 @@ def dls(kind='shuffle'):
     if kind=='generator': return DataLoaders(DataLoader(ds, 8, shuffle=True, generator=torch.Generator().manual_seed(5)), valid)
     if kind=='sampler':   return DataLoaders(DataLoader(ds, 8, sampler=RandomSampler(ds, generator=torch.Generator().manual_seed(5))), valid)
     class Own:
-        "A loader with randomness of Python and of NumPy, and without a length"
+        "A loader with randomness of Python and of NumPy"
         def __init__(self): self.rng,self.npr = random.Random(4),np.random.default_rng(4)
+        def __len__(self): return 5
         def __iter__(self):
             for i in self.rng.sample(range(40), 40)[::8]: yield x[i:i+8]*self.npr.random()*random.random(), x[i:i+8].sum(1, keepdim=True)*np.random.rand()
     return DataLoaders(Own(), valid)
@@ -157,16 +158,17 @@ def test_no_files(tmp_path):
     tmp_path.chmod(0o700)
 
 def test_state_of_callbacks():
-    "What a callback declares is put back, and `run` is"
+    "All attributes are put back, those that it does not save and `run` too: once only what was in `saves` was"
+    heard = []
     class Counts(Callback):
         saves = 'n','scaler'
         def __init__(self): self.n,self.scaler,self.seen = 0,None,[]
         def before_batch(self):
-            self.n += 1; self.seen.append(self.learn.mode)
+            self.n += 1; self.seen.append(self.learn.mode); heard.append(self.learn.mode)
             if self.scaler is None: self.scaler = nn.Linear(1,1)
     learn = make(cbs=Counts)
     with learn.no_bar(): quick(learn)
-    assert set(learn.counts.seen)=={'lr_find'} and (learn.counts.n,learn.counts.scaler)==(0,None)
+    assert set(heard)=={'lr_find'} and (learn.counts.n,learn.counts.scaler,learn.counts.seen)==(0,None,[])
     learn.counts.run = False
     with learn.no_bar(): quick(learn)
     assert learn.counts.run is False

@@ -10,6 +10,7 @@ from torch.optim import SGD, Adam
 
 from learnkit.optim.accumulate import GradientAccumulation
 from learnkit.optim.clip import GradientClip
+from learnkit.optim.ema import EMACallback
 from learnkit.optim.micro_batch import MicroBatch
 from learnkit.events import *
 from learnkit.callback import *
@@ -24,7 +25,7 @@ from learnkit.data import DataLoaders
 import learnkit.predict
 from learnkit.learner import Learner
 from learnkit.save import *
-from toys import at, throw
+from toys import at, slow, throw
 
 pytestmark = pytest.mark.filterwarnings('error::UserWarning')
 TYPES = dict(fp16=torch.float16, bf16=torch.bfloat16)
@@ -241,3 +242,38 @@ def test_compiled_for_real():
     a,b = (Learner((data, data), deepcopy(small), nn.MSELoss(), opt_func=SGD, lr=.1) for _ in range(2))
     fit(a.compile(), 1); fit(b, 1)
     assert all(torch.allclose(x, y, atol=1e-5) for x,y in zip(ws(a), ws(b)))
+
+# ------------------------------------------------------------------------------------------------ looking and trying
+@pytest.mark.parametrize('how', [lambda l: l.to_fp16(), lambda l: l.to_bf16(), lambda l: l.to_channelslast(use_amp=True)],
+                         ids=['fp16','bf16','channelslast'])
+@pytest.mark.parametrize('first', [0, 1])
+def test_trials(how, first):
+    "`lr_find` and `unchanged` failed before the first fit, with `NoneType has no len`: the scaler did not exist yet"
+    def run(trial):
+        learn = how(mk())
+        if first: fit(learn, first)
+        if trial:
+            with learn.no_bar(): learn.lr_find(num_it=6, show_plot=False, suggest_funcs=None)
+            with learn.unchanged(): fit(learn, 1)
+            assert first or learn.mixed_precision.scaler is None
+        return fit(learn, 1)
+    assert same(ws(run(True)), ws(run(False)))
+
+@pytest.mark.parametrize('ev', ['before_fit','before_epoch','before_train','before_pred','after_pred','before_loss','after_loss','before_step','after_epoch'])
+@pytest.mark.parametrize('order', [-50, 99, *slow(0, 11)])
+@pytest.mark.parametrize('mode,ema', [('fp16',True), *slow(('fp16',False), ('bf16',True), ('bf16',False))])
+def test_inference_within(ev, order, mode, ema):
+    """It gets what a Learner with these weights alone gets, and the fit does not notice. In `before_fit` there was no `device_type` yet;
+    within a batch, autocast had cached the weights that EMACallback exchanges, and predicted with the others, or trained with the average"""
+    def cbs(): return [MixedPrecision(mode), *[EMACallback(.5)]*ema]
+    got,want = [],[]
+    def look(cb):
+        if cb.learn.mode!='fit' or not (cb.learn.training or ev in ('before_fit','before_epoch','before_train','after_epoch')): return
+        learn,averages = cb.learn,dict(cb.learn.ema.averages) if ema else {}
+        state = {k:averages.get(k, v).detach().clone() for k,v in learn.model.state_dict().items()}
+        got.append(learn.get_preds()[0])
+        alone = mk(MixedPrecision(mode))
+        alone.model.load_state_dict(state)
+        with torch.autocast('cpu', enabled=False, cache_enabled=False): want.append(alone.get_preds()[0])
+    assert same(ws(fit(mk([*cbs(), at(ev, look, order=order)]))), ws(fit(mk(cbs()))))
+    assert got and all(map(torch.equal, got, want))

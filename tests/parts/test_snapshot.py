@@ -7,9 +7,10 @@ from torch import nn
 from torch.utils.data import BatchSampler, DataLoader, RandomSampler, TensorDataset
 
 from learnkit.seed import get_random_states
-from learnkit.snapshot import (Snapshot, snapshot_attributes, snapshot_buffers, snapshot_forward, snapshot_generator, snapshot_generators,
-                               snapshot_grads, snapshot_loader, snapshot_modes, snapshot_random, snapshot_tensors)
-from learnkit.trial import snapshot_model, snapshot_optimizer
+from learnkit.contents import snapshot_contents, snapshot_forward, snapshot_loader
+from learnkit.snapshot import (Snapshot, snapshot_attributes, snapshot_buffers, snapshot_generator, snapshot_grads, snapshot_random,
+                               snapshot_tensors)
+from toys import learner
 
 GENERATORS = dict(torch=lambda: torch.Generator().manual_seed(3), python=lambda: random.Random(3), numpy=lambda: np.random.default_rng(3))
 def draw(g): return torch.rand(1, generator=g).item() if isinstance(g, torch.Generator) else g.random()
@@ -21,7 +22,7 @@ def test_generators(kind):
     o,make = Owner(),GENERATORS[kind]
     o.rng = g = make()
     draw(g)
-    snapshot,expected = snapshot_generators(o),None
+    snapshot,expected = snapshot_contents(o),None
     for _ in range(3):
         got = [draw(g), draw(g)]
         o.rng = make()
@@ -33,7 +34,7 @@ def test_generators(kind):
 
 @pytest.mark.parametrize('o', [None, 3, [1], (i for i in range(3)), object(), type, np.arange(3)])
 def test_what_has_no_generator(o):
-    with snapshot_generators(o), snapshot_loader(o), snapshot_generator(o): pass
+    with snapshot_contents(o), snapshot_loader(o), snapshot_generator(o): pass
 
 class Proxy:
     "A loader around another one, as those of `learnkit.feed` are"
@@ -89,7 +90,7 @@ def test_buffers_and_modes():
     m = nn.Sequential(nn.BatchNorm1d(2), nn.Dropout(.5))
     m[1].eval()
     before,buffers,modes = deepcopy(m.state_dict()),[*m.buffers()],[o.training for o in m.modules()]
-    with pytest.raises(KeyError), Snapshot(snapshot_buffers(m), snapshot_modes(m)):
+    with pytest.raises(KeyError), Snapshot(snapshot_buffers(m), snapshot_forward(m)):
         m.train()(torch.randn(4, 2))
         m[0].running_mean = torch.ones(2)
         raise KeyError
@@ -122,12 +123,8 @@ def test_a_part_that_fails():
 def test_a_lazy_model():
     "A forward pass gives it its shape for good, so a trial is refused; `snapshot_forward` restores the rest"
     for m in (nn.LazyLinear(1), nn.LazyBatchNorm1d(affine=False)):
-        with pytest.raises(ValueError, match='call the model once'): snapshot_model(m)
+        with pytest.raises(ValueError, match='call the model once'), learner(model=m, opt_func=torch.optim.SGD).unchanged(): pass
     m = nn.Sequential(nn.LazyLinear(2), nn.LazyBatchNorm1d(), nn.Dropout(.5))
     rng = torch.get_rng_state()
     with snapshot_forward(m): m.eval()(torch.randn(3, 4))
     assert m.training and torch.equal(torch.get_rng_state(), rng)
-
-@pytest.mark.parametrize('opt', [None, 3, torch.optim.SGD, lambda p: torch.optim.SGD(p, .1)])
-def test_no_optimizer_yet(opt):
-    with snapshot_optimizer(opt): pass
