@@ -102,6 +102,7 @@ from .files import AtomicFile as AtomicFile, atomic as atomic, sync_folder as sy
 from .weights import (
     check_format as check_format, is_safetensors as is_safetensors, read_safetensors as read_safetensors, read_state as
     read_state, write_safetensors as write_safetensors)
+from .save import write_state as write_state
 from .layer_info import count_params as count_params, layer_info as layer_info, layers as layers
 from .trial import unchanged as unchanged
 from .feed.overfit import OverfitBatches as OverfitBatches

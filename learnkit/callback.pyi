@@ -396,7 +396,7 @@ class Callback(Stateful):
         """Event: `learn.save` is about to write"""
         ...
     def after_save_model(self, *args: Any, **kwargs: Any) -> Any:
-        """Event: the file is written"""
+        """Event: the file is written, or could not be"""
         ...
     def before_load_model(self, *args: Any, **kwargs: Any) -> Any:
         """Event: `learn.load` is about to read"""

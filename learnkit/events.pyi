@@ -88,7 +88,7 @@ class Events:
     before_save_model: str
     """`learn.save` is about to write"""
     after_save_model: str
-    """the file is written"""
+    """the file is written, or could not be"""
     before_load_model: str
     """`learn.load` is about to read"""
     after_load_model: str

@@ -6,6 +6,7 @@
 __all__ = ['SaveModelCallback']
 
 # %% ../../nbs/550_control.save_model.ipynb #53df0c7b
+from io import BytesIO
 from pathlib import Path
 from typing import Any, Callable
 from warnings import warn
@@ -16,11 +17,15 @@ from fastcore.basics import store_attr
 from ..check import check_whole
 from .every import Every
 from .tracker import TrackerCallback
+from ..process import num_distrib
+from ..save import write_state
+from ..weights import is_safetensors, read_state
 
 # %% ../../nbs/550_control.save_model.ipynb #b86ba39a
 class SaveModelCallback(TrackerCallback):
     "Saves the model when it is the best so far, and loads the best at the end of the fit; or saves it every so often"
-    order,run_valid,saves = TrackerCallback.order+1,False,('watch','saved','every')
+    order,run_valid,saves = TrackerCallback.order+1,False,('watch','saved','every','held')
+    held,n_failed,home = None,0,Path()   # the best model if it could not be written, as bytes
     def __init__(self,
         monitor:str|Callable|None='valid_loss', # a column, metric or function of the Learner; None: valid_loss
         comp:str|Callable|None=None,            # 'min', 'max' or a function such as `np.less`; None: as the metric says
@@ -51,15 +56,38 @@ class SaveModelCallback(TrackerCallback):
         others = [str(o.fname) for o in self.learn.cbs if isinstance(o, SaveModelCallback) and o is not self]
         if str(self.fname) in others: raise ValueError(
             f'two SaveModelCallbacks would write to the same file {self.fname!r}: give one of them another `fname`')
+        self.n_failed,self.home = 0,Path.cwd()   # the files stay in one folder, also after a `chdir`
         self.every.start(self.learn)
         if not (self.every or self.every_epoch): super().before_fit()
         elif not self.loaded: self.saved = None
 
     def reset(self):
         super().reset()
-        if self.reset_on_fit: self.saved = None
+        if self.reset_on_fit: self.saved,self.held = None,None
 
-    def _save(self, name): self.saved = str(self.learn.save(name, with_opt=self.with_opt))
+    def _path(self, name): return self.home/self.learn.file_path(name)
+    def _save(self, name):
+        try: self.saved,self.held = str(self.learn.save(self._path(name), with_opt=self.with_opt)),None
+        except OSError as e:
+            if num_distrib()>1: raise   # the other processes would load an older file
+            self._failed(e, name==self.fname and not self.at_end)
+
+    def _failed(self, e, hold):
+        self.n_failed += 1
+        if hold:
+            f = BytesIO()
+            self.learn.save(f, with_opt=self.with_opt and not is_safetensors(self._path(self.fname)))
+            self.held = f.getvalue()
+        n = f'{self.n_failed} times in this fit, also now' if self.n_failed>1 else 'now'
+        warn(f'the model could not be saved {n}: {type(e).__name__}: {e}. Training continues' +
+             (', and the best model is held in memory until it can be written' if self.held else ''))
+
+    def _write_held(self):
+        path = self._path(self.fname)
+        try: write_state(read_state(BytesIO(self.held)), path)
+        except OSError as e: self._failed(e, False)
+        else: self.saved,self.held = str(path),None
+
     def _save_now(self): self._save(f'{self.fname}_ep{self.learn.epoch}_ba{self.learn.train_iter}')
 
     def after_batch(self):
@@ -76,20 +104,24 @@ class SaveModelCallback(TrackerCallback):
             if self.new_best:
                 print(f'Better model found at epoch {learn.epoch} with {self.watch.name} value: {self.best}.')
                 self._save(self.fname)
+            elif self.held: self._write_held()
 
     def after_fit(self):
         if dist.is_available() and dist.is_initialized(): dist.barrier()   # wait for the process that writes
         self._finish()
 
     def _finish(self):
-        if self.at_end: self._save(self.fname)
-        elif self.every or self.every_epoch: return
-        elif self.saved is not None and self.learn.file_path(self.fname).is_file():
-            self.learn.load(self.fname, with_opt=self.with_opt)
+        path = self._path(self.fname)
+        if self.at_end: return self._save(self.fname)
+        if self.every or self.every_epoch: return
+        if self.held: self._write_held()
+        if self.held: self.learn.load(BytesIO(self.held), with_opt=self.with_opt)
+        elif self.saved is not None and path.is_file(): self.learn.load(path, with_opt=self.with_opt)
         elif self.learn.train_iter:
             nothing = f'no epoch had a {self.watch.name} to keep, so nothing was saved'
             warn(f'{f"{self.saved} is gone" if self.saved else nothing}: the model is that of the last batch')
 
     def cleanup(self):
         super().cleanup()
-        if isinstance(self.learn.exc, KeyboardInterrupt) and (self.at_end or self.saved is not None): self._finish()
+        stopped = isinstance(self.learn.exc, KeyboardInterrupt)
+        if stopped and (self.at_end or self.held or self.saved is not None): self._finish()

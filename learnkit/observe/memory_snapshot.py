@@ -13,6 +13,7 @@ import torch
 
 from ..callback import Callback
 from ..check import check_whole
+from ..optim.out_of_memory import is_out_of_memory
 from ..process import num_distrib, rank_distrib
 
 # %% ../../nbs/646_observe.memory_snapshot.ipynb #2377f353
@@ -22,7 +23,7 @@ class MemorySnapshot(Callback):
     def __init__(self,
         n:int|None=3,               # the number of training batches in the snapshot; None: only when memory runs out
         skip:int=1,                 # the number of training batches before it: the first one allocates what stays
-        on_oom:bool=True,           # record the whole fit, and write a snapshot at a `torch.OutOfMemoryError`
+        on_oom:bool=True,           # record the whole fit, and write a snapshot when memory runs out
         max_entries:int=100_000,    # the number of allocations to keep
         folder:str|Path='memory'    # folder of the files, relative to the Learner's `path`
     ):
@@ -51,8 +52,8 @@ class MemorySnapshot(Callback):
         if not self.on_oom: self._stop()
 
     def after_exception(self):
-        out_of_memory = isinstance(self.learn.exc, torch.OutOfMemoryError)
-        if self.available and self.on_oom and out_of_memory: self._write(f'oom-batch-{self.n_batches}')
+        oom = self.available and self.on_oom and is_out_of_memory(self.learn.exc)
+        if oom: self._write(f'oom-batch-{self.n_batches}')
     def cleanup(self):
         if self.available: self._stop()
         self.available = False

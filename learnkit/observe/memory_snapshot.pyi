@@ -29,7 +29,7 @@ class MemorySnapshot(Callback):
         Args:
             n: the number of training batches in the snapshot; None: only when memory runs out
             skip: the number of training batches before it: the first one allocates what stays
-            on_oom: record the whole fit, and write a snapshot at a `torch.OutOfMemoryError`
+            on_oom: record the whole fit, and write a snapshot when memory runs out
             max_entries: the number of allocations to keep
             folder: folder of the files, relative to the Learner's `path`
         """

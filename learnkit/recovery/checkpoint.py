@@ -29,6 +29,7 @@ class CheckpointCallback(Callback):
     "Saves the whole run at intervals, keeps the newest and best checkpoints; `fit(..., resume='auto')` resumes it"
     order,run_valid,modes,saves = 100,False,('fit',),('every','seed')
     resumes = True      # so `fit(resume=...)` is allowed
+    home = Path()       # where the fit began
     asks_data = False   # save the position that the data itself reports? Not if it cannot be saved
     def __init__(self,
         every:Any='1ep',               # how often: '500ba', '2ep', '10m', …; see `Every`
@@ -51,11 +52,12 @@ class CheckpointCallback(Callback):
     @property
     def folder(self) -> Path:
         "The folder of this fit's checkpoints"
-        return self.learn.path/self.root/f'fit-{self.n_fit}'
+        return self.home/self.learn.path/self.root/f'fit-{self.n_fit}'
 
     def before_fit(self):
         learn = self.learn
         self.n_fit += 1
+        self.home = Path.cwd()   # checkpoints stay in one folder, also after a `chdir`
         self.every.start(learn)
         if self.monitor: self.monitor.start(learn)
         self.seed,self.resume_state,self.data_state = derived_seed(),None,None

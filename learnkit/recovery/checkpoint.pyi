@@ -10,6 +10,7 @@ from typing import Any
 __all__ = ['CheckpointCallback']
 class CheckpointCallback(Callback):
     """Saves the whole run at intervals, keeps the newest and best checkpoints; `fit(..., resume='auto')` resumes it"""
+    home: Any
     asks_data: bool
     every: Every
     root: Path

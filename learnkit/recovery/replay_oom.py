@@ -18,6 +18,7 @@ from ..events import event
 from ..batch_weight import n_items
 from ..optim.accumulate import GradientAccumulation, opt_params
 from ..optim.micro_batch import MicroBatch
+from ..optim.out_of_memory import is_out_of_memory
 from ..snapshot import Snapshot, snapshot_attributes, snapshot_buffers, snapshot_grads, snapshot_random
 
 # %% ../../nbs/726_recovery.replay_oom.ipynb #104b328a
@@ -71,7 +72,9 @@ def _try(self:ReplayOnOOM, do):
         if self.size is not None: MicroBatch.before_batch(self)   # all parts but the last
         do()
         return True
-    except torch.OutOfMemoryError as e: self._halve(e)
+    except (RuntimeError, MemoryError) as e:
+        if not is_out_of_memory(e): raise
+        self._halve(e)
     return False
 
 # %% ../../nbs/726_recovery.replay_oom.ipynb #d268d40a

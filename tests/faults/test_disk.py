@@ -10,6 +10,8 @@ from learnkit.files import write_atomic
 from learnkit.recovery.checkpoint_file import checkpoint_info, list_checkpoints, newest_checkpoint, read_checkpoint, write_checkpoint
 from learnkit.recovery.retention import Retention
 from learnkit.control.monitor import Monitor
+from learnkit.control.save_model import SaveModelCallback
+from learnkit.weights import read_state
 from test_durable import Failing
 from test_resume import Crash, assert_same, end, equal, fit, learner
 from toys import slow
@@ -197,3 +199,84 @@ def test_a_link_stays_a_link(tmp_path):
         link.symlink_to(target)   # it need not exist yet
         write_atomic(dict(a=2), link)
         assert link.is_symlink() and torch.load(target, weights_only=True)=={'a':2} and [p.name for p in (tmp_path/'far').iterdir()]==['real.pth']
+
+# -- the best model
+
+class Losses(nn.MSELoss):
+    "In validation, the prescribed losses one after the other"
+    def __init__(self, values): super().__init__(); self.values = [*values]
+    def forward(self, pred, targ):
+        loss = super().forward(pred, targ)
+        return loss if pred.requires_grad else loss*0 + self.values[min(self.seen(), len(self.values)-1)]
+
+def best_of(path, values, full=(), cbs=(), **kwargs):
+    "A run whose disk is full in the epochs `full`, the weights after each epoch, and what was said"
+    weights = []
+    class Full(Callback):
+        order = -1000
+        def __init__(self): self.fsync = os.fsync
+        def check(self, fd):
+            if 'models' in os.readlink(f'/proc/self/fd/{fd}') and ('end' if self.ended else self.learn.epoch) in full: raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            self.fsync(fd)
+        def before_fit(self): self.ended,os.fsync = False,self.check
+        def after_epoch(self): weights.append({k:v.clone() for k,v in self.learn.model.state_dict().items()})
+        def after_fit(self): self.ended = True
+        def cleanup(self): os.fsync = self.fsync
+    loss = Losses(values)
+    learn = learner(path, cbs=[lambda: SaveModelCallback(**kwargs), *cbs])
+    learn.loss_func,loss.seen = loss,lambda: learn.epoch
+    with warnings.catch_warnings(record=True) as w:
+        warnings.simplefilter('default')
+        try: fit(learn, len(values), cbs=Full())
+        except SystemError: pass
+    return learn,weights,heard(w, 'the model could not be saved')
+
+@pytest.mark.parametrize('fname', ['model', 'model.safetensors'])
+@pytest.mark.parametrize('full', [(1,), (1, 2), (1, 2, 3), (1, 2, 3, 'end'), (0, 1, 2, 3, 'end'), (0,)])
+def test_the_best_model_is_not_lost_on_a_full_disk(full, fname, tmp_path):
+    "A full disk ended the run; now the best model is held in memory, written when there is room, and is the model at the end in any case"
+    learn,weights,said = best_of(tmp_path, [.5, .1, .3, .2], full, fname=fname)
+    assert equal(learn.model.state_dict(), weights[1])
+    assert len(said)==len(full), said
+    path = tmp_path/'models'/(fname if 'safe' in fname else 'model.pth')
+    if 'end' not in full: assert equal({k:v for k,v in read_state(path).items()}, weights[1]) and learn.save_model.held is None
+    elif 0 not in full:   assert equal({k:v for k,v in read_state(path).items()}, weights[0])
+    if len(full)>1: assert f'{len(full)} times in this fit, also now' in said[-1]
+    assert not path.parent.exists() or not list(path.parent.glob('.*'))
+
+@pytest.mark.parametrize('k', [9, 14, 16, 21, 25])
+def test_the_best_model_is_not_lost_when_the_run_is_killed(k, tmp_path):
+    "It is in memory only, and the process ends: it is in the checkpoint"
+    values,full = [.5, .1, .3, .2],(1, 2, 3)
+    straight = best_of(tmp_path/'a', values, full)[0]
+    best_of(tmp_path/'b', values, full, cbs=[lambda: Crash(k)])
+    resumed = best_of(tmp_path/'b', values, full)[0]
+    assert equal(straight.model.state_dict(), resumed.model.state_dict()) and abs(resumed.save_model.best-.1)<1e-6
+
+@pytest.mark.parametrize('kwargs', [dict(every_epoch=True), dict(every='3ba'), dict(at_end=True)], ids=str)
+def test_regular_saves_on_a_full_disk(kwargs, tmp_path):
+    learn,weights,said = best_of(tmp_path, [.5, .1], (0, 1, 'end'), **kwargs)
+    assert equal(learn.model.state_dict(), weights[1]) and said and not list(tmp_path.glob('models/*')) and learn.save_model.held is None
+
+def test_averaged_weights_do_not_stay_after_a_save_that_failed(tmp_path, monkeypatch):
+    "`after_save_model` was not called then, and what stands in for the weights while they are written stayed in the model"
+    heard = []
+    learn = learner(tmp_path, cbs=[lambda: Callback(before_save_model=lambda: heard.append('before'), after_save_model=lambda: heard.append('after'))])
+    fit(learn, 1)
+    with pytest.raises(OSError), Faulty(0, errno.ENOSPC, only=['fsync']): learn.save('x')
+    assert heard==['before', 'after']
+
+def test_another_folder_in_the_middle(tmp_path, monkeypatch):
+    "`os.chdir` split the checkpoints, and the best model was not found at the end"
+    (tmp_path/'a').mkdir(); (tmp_path/'b').mkdir()
+    def move(self):
+        if self.learn.train_iter==10: os.chdir('../b')
+    def make(): return learner('.', cbs=[SaveModelCallback], every='2ba')
+    monkeypatch.chdir(tmp_path/'a')
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        moved = fit(make(), cbs=Callback(before_batch=move))
+    assert not list((tmp_path/'b').iterdir()) and len(list((tmp_path/'a').rglob('step-*.pth')))==3
+    os.chdir(tmp_path/'a')
+    resumed = fit(make())   # there is nothing left to do
+    assert equal(moved.model.state_dict(), resumed.model.state_dict())

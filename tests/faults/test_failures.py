@@ -20,6 +20,7 @@ from learnkit.recovery.replay_oom import ReplayOnOOM
 from learnkit.recovery.roll_back import RollBackOnNaN
 from learnkit.recovery.skip_nan import SkipNaN
 from learnkit.recovery.checkpoint_file import list_checkpoints, read_checkpoint
+from toys import slow, throw
 
 nan,inf = float('nan'),float('inf')
 BAD = 3,4,9   # which batches of an epoch are broken
@@ -516,6 +517,27 @@ def test_the_failed_attempt_is_gone_before_the_next():
     learn = Learner(DataLoaders(data(1)), Big(), nn.MSELoss(), cbs=[TrainEvalCallback, ReplayOnOOM()], default_cbs=False)
     with pytest.warns(UserWarning): learn.fit(1)
     assert alive==[0]*6
+
+_no_memory = [torch.OutOfMemoryError('no memory'), MemoryError(), np._core._exceptions._ArrayMemoryError((10**9,), np.dtype('f8')), *map(RuntimeError, (
+    "[enforce fail at alloc_cpu.cpp:121] err == 0. DefaultCPUAllocator: can't allocate memory: you tried to allocate 10 bytes. Error code 12 (Cannot allocate memory)",
+    'DefaultCPUAllocator: not enough memory: you tried to allocate 10 bytes.', 'CUDA error: out of memory\nCUDA kernel errors might be', 'HIP out of memory. Tried to allocate',
+    'MPS backend out of memory (MPS allocated: 1 GB)', 'XPU out of memory.', 'CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`', 'cuDNN error: CUDNN_STATUS_ALLOC_FAILED',
+    'cuDNN error: CUDNN_STATUS_NOT_SUPPORTED. This error may appear if you passed in a non-contiguous input.', 'Unable to find a valid cuDNN algorithm to run convolution', 'Invalid buffer size: 9 GB', 'std::bad_alloc'))]
+
+@pytest.mark.parametrize('e', [*_no_memory[:4], *slow(*_no_memory[4:])], ids=lambda e: f'{type(e).__name__} {e}'[:60])
+def test_every_form_of_it(e):
+    "Only `torch.OutOfMemoryError` was known: when an allocation on the CPU, in CUDA or in cuDNN failed, the run ended"
+    class Fails(nn.Linear):
+        def forward(self, x):
+            if len(x)>3: raise e
+            return super().forward(x)
+    learn = Learner(DataLoaders(data(2)), Fails(4, 1), nn.MSELoss(), cbs=[TrainEvalCallback, ReplayOnOOM()], default_cbs=False)
+    with pytest.warns(UserWarning, match='out of memory'): learn.fit(1)
+    assert learn.replay_on_oom.size==2
+
+def test_other_errors_are_not_taken_for_it():
+    fails = Callback(after_pred=throw(RuntimeError('The size of tensor a (3) must match the size of tensor b (4)')))
+    with pytest.raises(RuntimeError, match='must match'): learner(data(2), ReplayOnOOM(), fails).fit(1)
 
 def test_it_cannot_help_everywhere():
     with pytest.warns(UserWarning), pytest.raises(torch.OutOfMemoryError) as e: short('before', ReplayOnOOM(), fits=0).fit(1)
