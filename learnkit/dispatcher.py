@@ -115,6 +115,8 @@ def add_cb(self:Dispatcher,
     if not all(hasattr(cb, k) for k in ('order','name','hears')) or isclass(cb): raise TypeError(
         f'{cb!r} is no callback: pass an instance of a subclass of `Callback`, the class itself, '
         'or `Callback(before_fit=f)`')
+    if not isinstance(cb.order, (int,float)): raise TypeError(
+        f'`order` is a number, by which callbacks are sorted, but that of {cb!r} is {cb.order!r}')
     if any(o is cb for o in self.cbs): raise ValueError(f'this {cb!r} was added already: add a new instance')
     namesakes = [o for o in self.cbs if o.name==cb.name]
     self._check_name(cb, namesakes)

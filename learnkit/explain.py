@@ -6,14 +6,16 @@
 __all__ = []
 
 # %% ../nbs/157_explain.ipynb #107fc3f0
+from inspect import isclass
 from itertools import accumulate
 from operator import mul
 from typing import Any
 
 import torch, torch.nn as nn, torch.nn.functional as F
 from torch import Tensor
+from torch.optim import Optimizer
 
-from .batch import shapes
+from .batch import Inputs, shapes
 from .functions import func_name, unwrap_partial
 from .nested import is_listy
 
@@ -145,9 +147,32 @@ def model_hint(
                 'convert it with `torch.as_tensor`.')
     if isinstance(e, TypeError) and 'positional argument' in text:
         return '`DataLoaders(..., n_inp=)` says how many elements of a batch are inputs of the model.'
+    if isinstance(e, TypeError) and 'unexpected keyword' in text and isinstance(xb[0], Inputs): return (
+        'The batch is a mapping, so the model was called with its entries by name: leave out or rename, in '
+        '`collate_fn`, what `forward` does not take. `n_inp=` says how many are inputs; else the one named y, '
+        'target, targets, label or labels is the target, if there is just one.')
     if isinstance(e, RuntimeError) and 'dtype' in text and 'float32' not in given:
         return "The inputs and the weights have different types: write `x.float()` in the data set."
     return ''
+
+# %% ../nbs/157_explain.ipynb #e191d6b2
+def check_parts(
+    dls:Any,      # what should be the data
+    model:Any,    # what should be the model
+    loss_func:Any # what should be the loss function, or None
+) -> None:
+    "Raise TypeError if a part of a Learner is none, and say what to write"
+    if isinstance(dls, nn.Module): raise TypeError(
+        'the data come first, then the model: `Learner(DataLoaders(…), model)`')
+    if isclass(model): raise TypeError(
+        f'model is the class {model.__name__}: pass an instance of it, `{model.__name__}(...)`')
+    if not isinstance(model, nn.Module): raise TypeError(f'model must be an nn.Module, not {type(model).__name__}')
+    if isclass(loss_func): raise TypeError(
+        f'loss_func is the optimizer {loss_func.__name__}: write `opt_func={loss_func.__name__}`'
+        if issubclass(loss_func, Optimizer) else
+        f'loss_func is the class {loss_func.__name__}: pass an instance, `{loss_func.__name__}()`')
+    if not (callable(loss_func) or loss_func is None): raise TypeError(
+        f'loss_func must be a function of (pred, *targets) such as `F.mse_loss`, not {type(loss_func).__name__}')
 
 # %% ../nbs/157_explain.ipynb #745aa6ea
 def output_loss(

@@ -42,7 +42,8 @@ def _num(v):
     "Returns `v` as a plain Python number; raises TypeError if it is none"
     v = v.item() if hasattr(v, 'item') else v
     if is_number(v): return v
-    raise TypeError(f"A hyper-parameter is a number, not {type(v).__name__}: {v!r}.")
+    raise TypeError(f"A hyper-parameter is a number, not {type(v).__name__}: {v!r}. " +
+                    "Callbacks are passed by name, as in `fit(1, cbs=...)`."*hasattr(v, 'order'))
 
 def _find(pg, name):
     "Returns key and index of the hyper-parameter `name` in the torch group `pg`; raises KeyError if there is none"

@@ -95,6 +95,8 @@ def _infer(self:Learner, before, after, nested, dl):
 def _loader(self:Learner, ds_idx, dl):
     "The loader `dl`, or number `ds_idx` of `dls`; raises ValueError if there is none"
     if dl is not None: return dl if hasattr(dl, '__next__') else as_loader(dl, 'given')   # read once only
+    if not isinstance(ds_idx, int): raise TypeError(
+        f'ds_idx is the number of a loader in `dls`, not a {type(ds_idx).__name__}: pass a loader as `dl=`')
     if ds_idx<len(self.dls.loaders) and self.dls.loaders[ds_idx] is not None: return self.dls.loaders[ds_idx]
     raise ValueError(f'there is no loader number {ds_idx}: `dls` has {len(self.dls.loaders)}. Pass the data as `dl=`'
                      + (', or a validation loader to DataLoaders' if ds_idx==1 else ''))

@@ -7,7 +7,7 @@ __all__ = ['Learner']
 
 # %% ../nbs/200_learner.ipynb #83f6b987
 from collections.abc import Callable
-from inspect import isclass
+from math import inf
 from pathlib import Path
 from threading import RLock
 from types import SimpleNamespace
@@ -25,6 +25,7 @@ from .compat.fastai import adapt, default_callbacks
 from .data import DataLoaders
 from .device import default_device
 from .events import event
+from .explain import check_parts
 from .limit import limit_from_env
 from .metric_adapters import mk_metric
 from .modules import one_param, trainable_params
@@ -61,10 +62,10 @@ class Learner(OptSteps):
         default_cbs:bool=True           # add the default callbacks?
     ):
         super().__init__()
+        check_parts(dls, model, loss_func)
         self.dls = dls if hasattr(dls, 'train') else DataLoaders(*(dls if isinstance(dls, (tuple,list)) else [dls]))
         if loss_func is None: loss_func = getattr(getattr(self.dls, 'train_ds', None), 'loss_func', None)
         self.model,self.loss_func = model,loss_func
-        _check_parts(self.model, self.loss_func)
         self.opt,self.loss,self.exc,self.stop_reason = None,None,None,None
         self.state,self.logger,self.create_mbar,self.skip_loss = AttrDict(),print,True,False
         self.batch_device,self._lock = None,RLock()
@@ -132,15 +133,6 @@ class Learner(OptSteps):
     def __setstate__(self, d:dict) -> None: vars(self).update(d, _lock=RLock(), _heard={})
 
 # %% ../nbs/200_learner.ipynb #f1a3f7bd
-def _check_parts(model, loss_func):
-    if isclass(model): raise TypeError(
-        f'model is the class {model.__name__}: pass an instance of it, `{model.__name__}(...)`')
-    if not isinstance(model, nn.Module): raise TypeError(f'model must be an nn.Module, not {type(model).__name__}')
-    if isclass(loss_func): raise TypeError(
-        f'loss_func is the class {loss_func.__name__}: pass an instance, `{loss_func.__name__}()`')
-    if not (callable(loss_func) or loss_func is None): raise TypeError(
-        f'loss_func must be a function of (pred, *targets) such as `F.mse_loss`, not {type(loss_func).__name__}')
-
 @patch
 def to_detach(self:Learner,
     b:Any,            # nested tensors
@@ -172,7 +164,7 @@ def _train(self:Learner, mode, n_epoch, lr=None, wd=None, cbs=None, reset_opt=Fa
         f'start_epoch must be from 0 to n_epoch ({n_epoch}), not {start_epoch!r}: n_epoch is the total')
     wd = self.wd if wd is None else wd
     for what,v in (('the learning rate `lr`', self.lr if lr is None else lr), ('the weight decay `wd`', wd)):
-        if isinstance(v, (int,float)) and not v>=0: raise ValueError(f'{what} must be 0 or more, not {v}')
+        if isinstance(v, (int,float)) and not 0<=v<inf: raise ValueError(f'{what} must be 0 or more, not {v}')
     with self._run(mode, cbs):
         if resume is not None and not any(cb.resumes for cb in self.cbs): raise ValueError(
             f'resume={resume!r} needs a `CheckpointCallback` among the callbacks: it knows where the checkpoints are')

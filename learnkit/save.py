@@ -6,6 +6,7 @@
 __all__ = ['write_state']
 
 # %% ../nbs/228_save.ipynb #ffc86873
+from os import PathLike
 from pathlib import Path
 from typing import Any, BinaryIO
 from warnings import warn
@@ -27,6 +28,8 @@ def file_path(self:Learner,
     file:str|Path # a name, or a path
 ) -> Path:
     "Returns the path of a model file: in `path/model_dir`, ending in .pth unless it ends in .safetensors"
+    if not isinstance(file, (str,PathLike)): raise TypeError(
+        f"file is a name such as 'best' or a path, not {file!r}")
     path = self.path/self.model_dir/file
     return path if path.suffix in ('.pth','.safetensors') else path.with_name(path.name+'.pth')
 

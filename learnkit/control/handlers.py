@@ -103,6 +103,7 @@ def on(
     marker:str|None=None     # on the class: which Learners; None is the next one, 'all' is all of them
 ) -> Callable:
     "Decorate a function of the Learner, to be called at event `name`. The conditions are those of `Filter`."
+    if callable(name): raise TypeError('`on` takes the event first: `@learn.on("after_batch")`')
     event.check(name)
     conditions = dict(every=every, once=once, when=when)
     filter,on_class = Filter(**conditions),isclass(to)

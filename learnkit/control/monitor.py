@@ -108,7 +108,7 @@ def _column(self:Monitor, learn):
     if name is None: return 'valid_loss' if 'valid_loss' in known else 'train_loss'
     if name not in known: raise ValueError(
         f"there is no column {name!r} to watch{' (nothing is validated)' if 'valid_loss' not in known else ''}: "
-        f"{nearest(name, [*known, *offered])} The columns are {', '.join([*known, *offered])}")
+        f"{nearest(name, [*known, *offered])}")
     return name
 
 @patch

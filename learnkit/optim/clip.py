@@ -21,7 +21,8 @@ class GradientClip(Callback):
         value:float|None=None  # the largest absolute value of an element; if given, it replaces `max_norm`
     ):
         for k,v in dict(max_norm=max_norm, norm_type=norm_type, value=value).items():
-            if v is not None and not v>0: raise ValueError(f'GradientClip: `{k}` must be more than 0, not {v!r}')
+            if v is not None and not (isinstance(v, (int,float)) and v>0): raise ValueError(
+                f'GradientClip: `{k}` must be a number above 0, not {v!r}')
         self.max_norm,self.norm_type,self.value = max_norm,norm_type,value
 
     def before_step(self):

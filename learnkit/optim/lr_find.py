@@ -39,6 +39,8 @@ class LRFinder(Scheduler):
         stop_div:bool=True        # stop when the loss is above four times its minimum?
     ):
         self.num_it = check_whole('num_it', num_it, least=6, what='a whole number of batches')
+        if not max(L(start_lr))<min(L(end_lr)): raise ValueError(
+            f'the learning rate grows from start_lr to end_lr, so {start_lr} must be below {end_lr}')
         self.sched,self.stop_div = SchedExp(start_lr, end_lr),stop_div
 
     def before_fit(self):
@@ -116,7 +118,9 @@ class LRCurve:
         if points: ax.legend()
         return ax
 
-def _func_name(f): return unwrap_partial(f).__name__
+def _func_name(f):
+    if not callable(f): raise TypeError(f'suggest_funcs are functions such as `valley`, not {f!r}')
+    return unwrap_partial(f).__name__
 
 # %% ../../nbs/425_optim.lr_find.ipynb #c8388852
 @patch
@@ -130,6 +134,7 @@ def lr_find(self:Learner,
 ) -> Any:                     # a named tuple of suggested learning rates; None without `suggest_funcs`
     "Find a learning rate by a range test (Smith 2015), and restore the Learner afterwards"
     finder,n = LRFinder(start_lr, end_lr, num_it, stop_div),loader_len(self.dls.train)
+    L(suggest_funcs).map(_func_name)   # a wrong one is refused now
     if show_plot: pyplot()   # without matplotlib, fail before the work and not after it
     recorders = [cb for cb in self.cbs if cb.name=='recorder']
     with unchanged(self), self.removed_cbs(recorders):

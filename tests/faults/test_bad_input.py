@@ -17,6 +17,9 @@ from learnkit.train_eval import *
 from learnkit.gather_preds import *
 from learnkit.padding import *
 from learnkit.observe.csv_logger import CSVLogger
+from learnkit.optim.clip import GradientClip
+from learnkit.optim.lr_find import *
+import learnkit.control.handlers, learnkit.predict, learnkit.save
 from learnkit.progress import ProgressCallback
 from learnkit.data import DataLoaders
 from learnkit.learner import Learner
@@ -477,6 +480,36 @@ def old_format_with_code(c):
 def found(word, text):
     "Is it there? `a|b` is either"
     return any(o in text for o in word.split('|'))
+
+# ------------------------------------------------------------------------------------------------ the wrong thing in the right place
+@bad(TypeError, 'dl=', 'number of a loader')
+def loader_for_its_number(c): learner().get_preds(batches(2))
+@bad(TypeError, 'dl=', 'DataLoader')
+def validate_a_loader(c): learner().validate(DataLoader(TensorDataset(x, y), 4))
+@bad(TypeError, 'cbs=')
+def callback_for_a_learning_rate(c): learner().fit(1, ProgressCallback())
+@bad(ValueError, '0 or more')
+def infinite_learning_rate(c): learner().fit(1, float('inf'))
+@bad(TypeError, 'data come first')
+def model_before_data(c): Learner(Reg(), (batches(2), batches(1)), F.mse_loss)
+@bad(TypeError, 'opt_func=SGD')
+def optimizer_for_a_loss(c): Learner((batches(2), batches(1)), Reg(), SGD, F.mse_loss)
+@bad(TypeError, 'looks like one batch', 'list')
+def batches_for_loaders(c): Learner(batches(3), Reg(), F.mse_loss)
+@bad(TypeError, 'event first', 'after_batch')
+def on_without_an_event(c): learner().on(lambda learn: None)
+@bad(TypeError, 'order', 'number')
+def order_in_words(c): learner(cbs=type('Last', (Callback,), dict(order='last')))
+@bad(ValueError, 'start_lr', 'below')
+def lr_find_downwards(c): learner().lr_find(1, .1, show_plot=False)
+@bad(TypeError, 'valley', 'nope')
+def lr_find_by_name(c): learner().lr_find(show_plot=False, suggest_funcs='nope')
+@bad(ValueError, 'number above 0')
+def clip_by_text(c): GradientClip('1')
+@bad(TypeError, 'name such as')
+def save_without_a_name(c): learner(path=c.path).save(None)
+@bad(TypeError, 'mapping', 'collate_fn', 'n_inp')
+def two_targets_by_name(c): learner(dls=DataLoaders([dict(input=x, label=y, target=y)]*2)).fit(1)
 
 @pytest.mark.parametrize('do,exc,words', ROWS)
 def test_mistake(do, exc, words, tmp_path, capsys):

@@ -141,7 +141,7 @@ def test_values_that_are_not_numbers(v):
 @pytest.mark.parametrize('v', [torch.tensor(2.), np.float32(2), 2, np.array([2.]), True+1])
 def test_values_that_are_numbers(v): assert track([v], TrackerCallback('x', 'min')).tracker.best==2.
 
-@pytest.mark.parametrize('name,words', [('valid_los', 'did you mean `valid_loss`'), ('zzz', 'The columns are train_loss, valid_loss'),
+@pytest.mark.parametrize('name,words', [('valid_los', 'did you mean `valid_loss`'), ('zzz', 'known are: train_loss, valid_loss'),
                                         ('time', 'no column'), ('epoch', 'no column')])
 @pytest.mark.parametrize('cls', [TrackerCallback, EarlyStoppingCallback, SaveModelCallback, ReduceLROnPlateau])
 def test_unknown_column(name, words, cls):
