@@ -102,6 +102,7 @@ class BatchWeight:
         yb = learn.yb
         return self.rule(yb) if len(yb) else find_bs(learn.xb)
 
+
 def n_items(
     learn:Any # the Learner
 ) -> int:     # the batch size

@@ -34,3 +34,13 @@ def takes_argument(
     "Returns whether `f` takes an argument `name` that no `partial` has fixed yet"
     try: return name in inspect.signature(f).parameters and name not in getattr(f, 'keywords', ())
     except ValueError: return False   # some functions written in C don't say
+
+def takes_one(
+    f:Any # a function, a `partial` of one, or a module
+) -> bool:
+    "Returns whether `f` can be called with one argument"
+    args,kw = [None],{}
+    while isinstance(f, partial): args,kw,f = [*f.args,*args],{**f.keywords,**kw},f.func
+    try: inspect.signature(getattr(f, 'forward', f)).bind(*args, **kw)
+    except (TypeError,ValueError): return False
+    return True

@@ -25,3 +25,10 @@ def takes_argument(f: Callable[..., Any], name: str) -> bool:
         name: the name of an argument
     """
     ...
+def takes_one(f: Any) -> bool:
+    """Returns whether `f` can be called with one argument
+
+    Args:
+        f: a function, a `partial` of one, or a module
+    """
+    ...

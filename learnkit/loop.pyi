@@ -30,6 +30,8 @@ class RunState(Dispatcher):
     pred: Any
     loss: torch.Tensor
     loss_grad: torch.Tensor
+    output_loss: torch.Tensor|None
+    """the loss that the model computed itself"""
     logger: Any
     create_mbar: bool
     skip_loss: bool

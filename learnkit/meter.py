@@ -11,6 +11,7 @@ from typing import Any
 
 from fastcore.foundation import L
 
+
 from .callback import Callback
 from .metric import AvgLoss
 from .scalars import to_number
@@ -31,9 +32,10 @@ class Meter:
     def accumulate(self,
         learn:Any # the Learner, after a batch
     ) -> bool:
-        "Include the current batch, unless its loss is the one before; return whether it was included"
-        if learn.loss is self.last: return False
-        self.last = learn.loss
+        "Include the current batch, unless its loss (or without one, `pred`) is that before; return if it was included"
+        this = learn.pred if learn.loss is None else learn.loss
+        if this is self.last: return False
+        self.last = this
         for m in self.metrics: m.accumulate(learn)
         return True
 

@@ -24,7 +24,7 @@ class Meter:
         """
         ...
     def accumulate(self, learn: Any) -> bool:
-        """Include the current batch, unless its loss is the one before; return whether it was included
+        """Include the current batch, unless its loss (or without one, `pred`) is that before; return if it was included
 
         Args:
             learn: the Learner, after a batch

@@ -67,7 +67,8 @@ def add_metric_note(
 ) -> None:
     "Add a note to `e`: which metric failed, and for which shapes"
     e.add_note(f'In the metric `{metric.name}`, for predictions {shapes(pred)} '
-               f'and targets {", ".join(map(shapes, targs))}.')
+               f'and targets {", ".join(map(shapes, targs))}.' + ('' if isinstance(pred, Tensor) else
+               ' `MapOutputs(lambda o: o.logits)`, or with another part, gives metrics one tensor of the output.'))
 
 # %% ../nbs/161_metric.ipynb #0e04d685
 def _settled(k):
@@ -156,6 +157,7 @@ class AvgLoss(AvgMetric):
     def accumulate(self, learn):
         if self.weigh is None: self.begin(learn)
         loss = learn.loss
+        if loss is None: return
         if self.sums: self.add(loss, 1)
         elif loss.numel()>1 or not self.weigh.reduces: self.add(loss.mean(), loss.numel())
         else: self.add(loss, self.weigh(learn))

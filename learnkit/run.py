@@ -70,7 +70,8 @@ def _end_run(self:Loop, trains, outer, before, modules):
     for m,t in modules: m.training = t
     if trains:   # let go of the last batch
         vars(self).pop('do_batch', None)
-        vars(self).update(dict.fromkeys(('batches','batch','pred','loss','loss_grad')), xb=(None,), yb=(None,))
+        last = dict.fromkeys('batches batch pred loss loss_grad output_loss'.split())
+        vars(self).update(last, xb=(None,), yb=(None,))
         self.training = False
     else:
         for k in run_attrs:

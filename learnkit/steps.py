@@ -13,6 +13,7 @@ import torch
 from .batch import Inputs, shapes, split_batch
 from .device import default_device, to_device
 from .explain import check_loss, loss_hint, model_hint, output_loss
+from .functions import takes_one
 from .loop import Loop
 from .modules import one_param
 
@@ -37,16 +38,23 @@ class Steps(Loop):
     def _pred(self):
         x = self.xb
         try:
-            if type(x[0]) is not Inputs: return self.model(*x)
-            return self.model(**(x[0] if self.loss_func else x[0].with_targs(self.yb)))   # for a model with a loss
+            if self.loss_func is not None and type(x[0]) is not Inputs: return self.model(*x)
+            return self._output(x)
         except Exception as e:
             e.add_note(f'The model was called with {shapes(x)}{self.position}')
             if hint := model_hint(e, x): e.add_note(hint)
             raise
 
+    def _output(self, x):
+        "The output of a model that may compute its loss itself; callbacks may leave that out of `pred`"
+        if type(x[0]) is not Inputs: out = self.model(*x)
+        else: out = self.model(**(x[0] if self.loss_func else x[0].with_targs(self.yb)))
+        self.output_loss = output_loss(out)
+        return out
+
     def _loss(self):
         if self.skip_loss: return None
-        if self.loss_func is None or not self.yb: loss = output_loss(self.pred)
+        if self.loss_func is None or not (self.yb or takes_one(self.loss_func)): loss = self._loss_of_output()
         else:
             try:
                 if not self.iter: check_loss(self.loss_func, self.pred, *self.yb)
@@ -57,10 +65,15 @@ class Steps(Loop):
                 if hint := loss_hint(self.loss_func, self.pred, *self.yb): e.add_note(hint)
                 raise
         if not self.iter: self._check_first_loss(loss)
+        elif loss is None: _check_loss(self, loss)
         if loss is not None: self.loss = loss.detach().clone()
+        elif not self.training: self.loss = None
         return loss
 
     def _check_first_loss(self, loss): _check_loss(self, loss)
+    def _loss_of_output(self):
+        loss,own,self.output_loss = output_loss(self.pred),self.output_loss,None
+        return own if loss is None else loss
 
     def _check_exhausted(self):
         if not self.iter: raise ValueError(
@@ -93,15 +106,20 @@ class Steps(Loop):
 
 # %% ../nbs/192_steps.ipynb #d7e05fef
 def _check_loss(learn, loss):
-    "In the first batch: is there a loss, and is it a tensor?"
+    "In the first batch, and where there is none: is there a loss, and is it a tensor?"
     if isinstance(loss, torch.Tensor): return
-    if loss is not None or (learn.yb and learn.loss_func): raise TypeError(
-        f'the loss function must return a tensor, but it returned {loss if loss is None else type(loss).__name__}: '
-        + ("is there a `return` in it?" if loss is None else "don't take `.item()` or `float()` of the loss"))
+    called = learn.loss_func is not None and (learn.yb or takes_one(learn.loss_func))
+    if loss is not None or called: raise TypeError(
+        f'the loss function must return a tensor, but it returned '
+        f'{loss if loss is None else type(loss).__name__}{learn.position}: '
+        + ('is there a `return` in each of its branches?' if loss is None
+           else "don't take `.item()` or `float()` of the loss"))
     if not learn.training: return
     if learn.loss_func is None: raise ValueError(
         'there is no loss to learn from: pass `loss_func=` to the Learner, '
         'or let the model give an output with a `loss`')
+    if learn.iter: return
     how = ('name the target `y`, `target`, `targets`, `label` or `labels`' if isinstance(learn.batch, dict)
            else '`DataLoaders(..., n_inp=)` says how many of its elements are inputs')
-    warn(f'the batch has no target ({shapes(learn.batch)}), so nothing is learned from it; {how}')
+    warn(f'the batch has no target ({shapes(learn.batch)}), so nothing is learned from it; {how}; '
+         'a loss function that needs none takes the predictions alone')

@@ -10,7 +10,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from learnkit.batch_weight import ignored_class, weight_rule
 from learnkit.all import (AccumMetric, BCEWithLogitsLossFlat, Callback, CrossEntropyLossFlat, DataLoaders, FocalLoss, FocalLossFlat, GradientAccumulation, LabelSmoothingCrossEntropy,
-                          LabelSmoothingCrossEntropyFlat, Learner, MicroBatch, MSELossFlat, Perplexity, accuracy, error_rate, find_bs, top_k_accuracy)
+                          LabelSmoothingCrossEntropyFlat, Learner, MapOutputs, MicroBatch, MSELossFlat, Perplexity, accuracy, error_rate, find_bs, top_k_accuracy)
+
+from toys import at
 
 pytestmark = pytest.mark.filterwarnings('ignore:the training loss')   # is nan, where no target of a batch counts
 
@@ -216,3 +218,68 @@ def test_a_learner_counts_boxes_once_an_image():
         def forward(self, images): return self.w*sum(len(i) for i in images)
     loss = learner(batches, lambda pred,ts: pred*0 + sum(len(t['boxes']) for t in ts)/len(ts), Detector()).validate()[0]
     assert loss==pytest.approx((1.5*2 + 4)/3)
+
+# -- what has a loss, and what has none
+
+class Output(dict):
+    "The output of a model that computes its loss itself, as those of transformers"
+    __getattr__ = dict.__getitem__
+class OwnLoss(nn.Module):
+    def __init__(self): super().__init__(); self.net = Net()
+    def forward(self, x, labels=None):
+        out = Output(logits=self.net(x))
+        if labels is not None: out['loss'] = F.cross_entropy(out.logits.flatten(0,1), labels.flatten())
+        return out
+def named(batches): return [dict(x=x, labels=y) for x,y in batches]
+sentences = ([2,1,3],[3,2,4],1,.4)
+
+def test_a_loss_of_the_model_has_the_weight_of_its_labels():
+    batches = data(sentences, F.cross_entropy, 'classes')
+    model = OwnLoss()
+    want = whole(batches, seq_ce, model.net)[0]
+    close(learner(named(batches), None, model).validate()[0], want.item())
+
+def test_outputs_can_be_mapped_for_metrics_and_keep_their_loss():
+    "A model with its own loss failed with a metric; with `MapOutputs` its loss was lost"
+    batches = named(data(sentences, F.cross_entropy, 'classes'))
+    with pytest.raises(Exception) as e: learner(batches, None, OwnLoss(), metrics=accuracy).validate()
+    assert 'MapOutputs(lambda o: o.logits)' in ''.join(e.value.__notes__)
+    learn = learner(batches, None, OwnLoss(), MapOutputs(lambda o: o.logits), metrics=accuracy)
+    before = learn.validate()
+    assert 0<=before[1]<=1 and before[0]==learner(batches, None, OwnLoss()).validate()[0]
+    learn.fit(3, lr=.1)
+    assert learn.validate()[0]<before[0] and learn.pred is None and learn.output_loss is None
+
+def test_predicting_within_a_batch_leaves_the_loss_of_the_output():
+    batches = named(data(sentences, F.cross_entropy, 'classes'))
+    peek = at('after_pred', lambda cb: cb.learn.get_preds(), lambda cb: cb.learn.mode=='fit')
+    a,b = (learner(batches, None, OwnLoss(), [MapOutputs(lambda o: o.logits), *cbs]) for cbs in ((), [peek]))
+    a.fit(1); b.fit(1)
+    assert a.recorder.history['valid_loss']==b.recorder.history['valid_loss']
+
+def test_a_loss_without_targets_is_called():
+    "As in SimCLR, on batches of inputs alone: it was never called, the weights stayed, and the advice was wrong"
+    batches = [x for x,_ in data(([4,4,2],None,1,0), None, 'classes')]
+    def spread(pred): return pred.std(0).mean()
+    learn = learner(batches, spread, Net())
+    first = learn.validate()[0]
+    close(first, sum(spread(Net()(x)).item()*len(x) for x in batches)/10)
+    learn.fit(2, lr=.1)
+    assert learn.validate()[0]<first
+    with pytest.warns(UserWarning, match='takes the predictions alone'): learner(batches, F.cross_entropy, Net()).fit(1)
+
+def test_a_loss_that_is_missing_in_a_later_batch_is_an_error():
+    "Without a `return` in one of its branches it trained on 4 of 6 batches, and said nothing"
+    seen = []
+    def loss(pred, y):
+        seen.append(1)
+        if len(seen)<4: return F.cross_entropy(pred, y)
+    batches = data(([2]*6,None,1,0), None, 'classes')
+    with pytest.raises(TypeError, match='returned None.* batch 3.*branches'): learner(batches, loss, Net()).fit(1)
+
+def test_metrics_are_computed_without_a_loss():
+    "`validate()` of a model without a loss function gave `[None, None]`"
+    batches = data(([3,2],None,1,0), None, 'classes')
+    x,y = (torch.cat(o) for o in zip(*batches))
+    loss,acc = learner(batches, None, Net(), metrics=accuracy).validate()
+    close(acc, accuracy(Net()(x), y)); assert loss is None

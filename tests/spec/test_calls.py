@@ -96,7 +96,7 @@ def by_hand(watch=None):
 
 # What a step takes today, so that one more is seen; raise a number only if what is added is worth it
 CALLS = dict(training=63, validation=87, prediction=40)   # 7 of those in training stand in place of 20 of torch's around the step; 20 in validation count the targets that count
-LINES = dict(training=139, validation=123)
+LINES = dict(training=141, validation=126)
 OPS   = dict(detach=1, clone=1)            # the loss, kept without its graph
 
 def listed(names): return '\n'.join(f'{n/N:5.1f}  {k}' for k,n in names.most_common())
