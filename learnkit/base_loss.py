@@ -18,6 +18,7 @@ from torch import Tensor
 
 from .functions import func_name, unwrap_partial
 from .explain import check_targets, class_axis, loss_hint, loss_kind
+from .interrupts import uninterrupted
 
 # %% ../nbs/158_base_loss.ipynb #03655ff7
 class BaseLoss(nn.Module):
@@ -127,6 +128,7 @@ def _takes_reduction(f):
     except ValueError: return False # built in, signature unknown
     return any(p.name=='reduction' or p.kind==p.VAR_KEYWORD for p in ps)
 
+@uninterrupted
 @contextmanager
 def none_reduce(
     loss_func:Callable # A loss with an attribute or an argument `reduction`

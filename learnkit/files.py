@@ -15,19 +15,22 @@ from uuid import uuid4
 
 import torch
 
+from .interrupts import critical, uninterrupted
+
 # %% ../nbs/220_files.ipynb #e9731d7d
 class AtomicFile:
-    "The temporary file that `atomic` opens; keeps the OSError of a failed write, because `torch.save` hides it"
+    "The temporary file that `atomic` opens; keeps the error of a failed write, because `torch.save` hides it"
     def __init__(self,
         f:BinaryIO # the open file
     ): self.f,self.error = f,None
 
+    @critical   # `torch.save` would hide the interrupt
     def write(self,
         b:bytes # what to write
     ) -> int:
         "Write `b`; returns the number of bytes written, raises OSError if the write fails"
         try: return self.f.write(b)
-        except OSError as e: self.error = e; raise
+        except BaseException as e: self.error = e; raise
 
     def flush(self) -> None:
         "Flush the file to the disk (`fsync`)"
@@ -48,6 +51,7 @@ def sync_folder(
         if e.errno not in _cannot_sync: raise
 
 # %% ../nbs/220_files.ipynb #5c1a4b2f
+@uninterrupted
 @contextmanager
 def atomic(
     path:Path # the file to write; its folder is created

@@ -7,11 +7,11 @@ from typing import Any, BinaryIO
 
 __all__ = ['AtomicFile', 'sync_folder', 'atomic', 'write_atomic']
 class AtomicFile:
-    """The temporary file that `atomic` opens; keeps the OSError of a failed write, because `torch.save` hides it"""
+    """The temporary file that `atomic` opens; keeps the error of a failed write, because `torch.save` hides it"""
     f: BinaryIO
     error: Any
     def __init__(self, f: BinaryIO) -> None:
-        """The temporary file that `atomic` opens; keeps the OSError of a failed write, because `torch.save` hides it
+        """The temporary file that `atomic` opens; keeps the error of a failed write, because `torch.save` hides it
 
         Args:
             f: the open file

@@ -17,6 +17,7 @@ from fastcore.foundation import L
 from .batch import Inputs, find_bs
 from .callback import Callback
 from .gather import NestedBuffer, count_items, item_positions
+from .interrupts import uninterrupted
 from .nested import detuplify
 
 # %% ../nbs/188_gather_preds.ipynb #d560d54b
@@ -111,6 +112,7 @@ class FetchPredsCallback(Callback):
     ):
         self.cbs = L(cbs)
         store_attr('ds_idx,dl,with_input,with_decoded,reorder')
+    @uninterrupted
     def after_validate(self):
         with self.learn.removed_cbs(self.cbs): self.preds = self.learn.get_preds(
             ds_idx=self.ds_idx, dl=self.dl, reorder=self.reorder,

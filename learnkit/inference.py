@@ -7,7 +7,7 @@ __all__ = []
 
 # %% ../nbs/210_inference.ipynb #926932f5
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import Any
 
@@ -18,6 +18,7 @@ from fastcore.foundation import L
 from .callback import Callback
 from .contents import snapshot_contents
 from .data import as_loader
+from .interrupts import critical, interruptibly, uninterrupted
 from .learner import Learner
 from .run import Guard, null_logger
 from .base_loss import none_reduce
@@ -27,6 +28,7 @@ from .snapshot import Snapshot, snapshot_random
 
 # %% ../nbs/210_inference.ipynb #fd69719d
 @patch
+@uninterrupted
 @contextmanager
 def no_logging(self:Learner) -> Iterator[Learner]:
     "Silence the Learner's logger: no rows of the history are printed"
@@ -35,6 +37,7 @@ def no_logging(self:Learner) -> Iterator[Learner]:
     finally: self.logger = logger
 
 @patch
+@uninterrupted
 @contextmanager
 def no_mbar(self:Learner) -> Iterator[Learner]:
     "Hide the progress bar over epochs"
@@ -49,6 +52,7 @@ def no_bar(self:Learner) -> AbstractContextManager:
 
 # %% ../nbs/210_inference.ipynb #9135910e
 @patch
+@uninterrupted
 @contextmanager
 def loss_not_reduced(self:Learner) -> Iterator[Learner]:
     "Make the loss function return the loss of each item instead of their mean; raises ValueError if there is none"
@@ -84,12 +88,13 @@ def _look(self:Learner, dl, cbs) -> Snapshot:
 @patch
 def _infer(self:Learner, before, after, nested, dl):
     "Run the validation phase on `dl`, between the events `before` and `after` if it is not nested in another run"
-    if nested: return self._do_epoch_validate(dl=dl)
+    if nested: return interruptibly(self._do_epoch_validate, dl=dl)
     self.n_epoch,self.start_epoch = 1,0
-    with Guard(self):
+    def run():
         self(before)
         self._do_fit(train=False, valid=lambda: dl)
         self(after)
+    with Guard(self): interruptibly(run)
 
 @patch
 def _loader(self:Learner, ds_idx, dl):
@@ -103,6 +108,7 @@ def _loader(self:Learner, ds_idx, dl):
 
 # %% ../nbs/210_inference.ipynb #88353b2b
 @patch
+@uninterrupted
 def validate(self:Learner,
     ds_idx:int=1, # number of the loader in `dls`: 0 is the training set, 1 the validation set
     dl:Any=None,  # the loader, any iterable of batches; None: the one of `ds_idx`
@@ -119,27 +125,35 @@ def validate(self:Learner,
     return meter.values
 
 # %% ../nbs/210_inference.ipynb #c9018b41
-@patch
-def __enter__(self:Learner) -> Learner:
-    "Open a run: `before_fit` and `before_epoch`; raises RuntimeError inside another run"
-    if self.mode is not None: raise RuntimeError(
-        f'`with learn:` opens a run, but a `{self.mode}` is running already{self.position}')
-    with ExitStack() as stack:
-        stack.enter_context(snapshot_random())
-        stack.enter_context(self._run('validate', Callback(before_train=_not_here)))
-        stack.enter_context(Guard(self))
-        self.n_epoch = 1
-        self(['before_fit', 'before_epoch'])
-        self._open = stack.pop_all()
-    return self
-
 def _not_here(cb): raise RuntimeError(
     '`with learn:` opens a run in mode `validate`, which callbacks for training do not hear: fire the events without '
     '`with`, as `learn.dl = learn.dls.train; learn("before_train")`')
 
 @patch
-def __exit__(self:Learner, kind, exc, tb) -> None:
-    "Close the run: `after_epoch` and `after_fit` if nothing was raised, and `cleanup` always"
-    with self._open:
-        if exc is not None: raise exc
+@uninterrupted
+@contextmanager
+def _opened(self:Learner):
+    "A run whose phases are those of a `with` block"
+    with snapshot_random(), self._run('validate', Callback(before_train=_not_here)), Guard(self):
+        self.n_epoch = 1
+        self(['before_fit', 'before_epoch'])
+        yield self
         self(['after_epoch', 'after_fit'])
+
+# %% ../nbs/210_inference.ipynb #34073e70
+@patch
+@critical
+def __enter__(self:Learner) -> Learner:
+    "Open a run: `before_fit` and `before_epoch`; raises RuntimeError inside another run"
+    if self.mode is not None: raise RuntimeError(
+        f'`with learn:` opens a run, but a `{self.mode}` is running already{self.position}')
+    block = self._opened()
+    block.__enter__()
+    self._open = block
+    return self
+
+@patch
+@critical
+def __exit__(self:Learner, *exc:Any) -> None:
+    "Close the run: `after_epoch` and `after_fit` if nothing was raised, and `cleanup` always"
+    return self._open.__exit__(*exc)

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 from .batch import shapes
+from .interrupts import interruptibly, uninterrupted
 
 # %% ../nbs/233_layer_info.ipynb #7d74003f
 def layers(
@@ -27,6 +28,7 @@ def count_params(
     return sum(p.numel() for p in ps if not is_lazy(p))
 
 # %% ../nbs/233_layer_info.ipynb #4405f395
+@uninterrupted
 def layer_info(
     model:nn.Module, # the model
     call:Callable    # a function without arguments that calls the model once
@@ -42,7 +44,7 @@ def layer_info(
     def hook(name): return lambda m,i,o: add_row(name, m, shapes(o, dtype=False))
     try:
         for n,m in layers(model): hooks.append(m.register_forward_hook(hook(n)))
-        call()
+        interruptibly(call)
     finally:
         for h in hooks: h.remove()
     for n,m in layers(model):

@@ -26,6 +26,7 @@ from .data import DataLoaders
 from .device import default_device
 from .events import event
 from .explain import check_parts
+from .interrupts import interruptibly, uninterrupted
 from .limit import limit_from_env
 from .metric_adapters import mk_metric
 from .modules import one_param, trainable_params
@@ -157,6 +158,7 @@ def fit(self:Learner,
     self._train('fit', n_epoch, lr, wd, [*L(cbs), *limit_from_env()], reset_opt, start_epoch, resume)
 
 @patch
+@uninterrupted
 def _train(self:Learner, mode, n_epoch, lr=None, wd=None, cbs=None, reset_opt=False, start_epoch=0, resume=None):
     "A `fit`, or in mode 'lr_find' one without validation"
     n_epoch,start_epoch = check_whole('n_epoch', n_epoch, least=0),check_whole('start_epoch', start_epoch, least=0)
@@ -175,7 +177,7 @@ def _train(self:Learner, mode, n_epoch, lr=None, wd=None, cbs=None, reset_opt=Fa
         self.opt.set_hyper('lr', self.lr if lr is None else lr)
         self.opt.zero_grad()   # a run that was interrupted between its backward pass and its step has left some
         self.n_epoch,self.start_epoch = n_epoch,start_epoch
-        with Guard(self): self._do_fit(valid=(lambda: self.dls.valid) if mode=='fit' else None)
+        with Guard(self): interruptibly(self._do_fit, valid=(lambda: self.dls.valid) if mode=='fit' else None)
 
 # %% ../nbs/200_learner.ipynb #d264ae2b
 @patch

@@ -408,10 +408,14 @@ class Learner(OptSteps):
             cbs: callbacks for this run only
         """
         ...
+    @contextmanager
+    def _opened(self) -> Iterator[Self]:
+        """A run whose phases are those of a `with` block"""
+        ...
     def __enter__(self) -> Self:
         """Open a run: `before_fit` and `before_epoch`; raises RuntimeError inside another run"""
         ...
-    def __exit__(self, kind: Any, exc: Any, tb: Any) -> None:
+    def __exit__(self, *exc: Any) -> None:
         """Close the run: `after_epoch` and `after_fit` if nothing was raised, and `cleanup` always"""
         ...
     def to_detach(self, b: Any, cpu: bool = True, gather: bool = True) -> Any:
@@ -817,6 +821,7 @@ class Learner(OptSteps):
             weights_only: accepted because fastai's callbacks pass it; code from a file is never run
         """
         ...
+    def _take_over(self, weights: Any, opt: Any, strict: Any) -> None: ...
     def compile(self, **kwargs: Any) -> Self:
         """Compile the model with `torch.compile`, in place and at its next call, and return the Learner
 

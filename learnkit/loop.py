@@ -16,6 +16,7 @@ from torch import nn
 from .dispatcher import Dispatcher
 from .events import (CancelBackward, CancelBatch, CancelEpoch, CancelFit, CancelStep, CancelTrain, CancelValid,
                              CancelZeroGrad, cancelled)
+from .interrupts import critical, settle, waiting
 from .stream import BatchStream
 
 # %% ../nbs/030_loop.ipynb #4482193e
@@ -51,7 +52,10 @@ class LoopSteps(RunState):
         return loss
 
     def _backward(self): self.loss_grad.backward()
-    def _step(self): self.opt.step()
+    @critical
+    def _step(self):
+        self.opt.step()
+        if waiting: settle()
     def _zero_grad(self): self.opt.zero_grad()
 
     def _use(self, dl):

@@ -18,6 +18,7 @@ from torch.utils.data import default_collate
 
 from .gather_preds import GatherPredsCallback
 from .shard import distributed_sampler, gather_shards
+from .interrupts import uninterrupted
 from .learner import Learner
 from .loaders import sequential_loader
 from .base_loss import loss_activation, loss_decodes
@@ -30,6 +31,7 @@ def _activation(loss_func):
     return None if act is noop else lambda pred: act(pred) if isinstance(pred, torch.Tensor) else pred
 
 @patch
+@uninterrupted
 def get_preds(self:Learner,
     ds_idx:int=1,            # number of the loader in `dls`: 0 is the training set, 1 the validation set
     dl:Any=None,             # the loader, any iterable of batches; None: the one of `ds_idx`

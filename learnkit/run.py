@@ -67,21 +67,17 @@ def _run(self:Loop,
 
 @patch
 def _end_run(self:Loop, trains, outer, before, modules):
-    for m,t in modules: m.training = t
+    own = vars(self)
+    for k in ('do_batch',) if trains else run_attrs: own.pop(k, None)
     if trains:   # let go of the last batch
-        vars(self).pop('do_batch', None)
         last = dict.fromkeys('batches batch pred loss loss_grad output_loss'.split())
-        vars(self).update(last, xb=(None,), yb=(None,))
-        self.training = False
-    else:
-        for k in run_attrs:
-            if k not in before: vars(self).pop(k, None)
-    vars(self).update(before)
-    self.mode = outer
-    if outer is None:
-        self.exc = None
-        for cb in self.cbs: cb.run = True
-    self.rebind()
+        own.update(last, xb=(None,), yb=(None,), _training=False)
+    own.update(before, mode=outer, _heard={})
+    for m,t in modules: vars(m)['training'] = t
+    if outer is not None: return
+    self.exc = None
+    for cb in self.cbs:
+        if not cb.run: cb.run = True
 
 # %% ../nbs/040_run.ipynb #369fa912
 class Guard:

@@ -16,6 +16,7 @@ from fastcore.basics import patch
 
 from .check_state import check_opt_state, check_state
 from .files import write_atomic
+from .interrupts import uninterrupted
 from .learner import Learner
 from .modules import get_model
 from .process import rank_distrib
@@ -88,9 +89,15 @@ def load(self:Learner,
         self._ready_opt()
         check_opt_state(self.opt, opt)
     if device is not None: self.model.to(device)
+    if opt is None and with_opt and self.opt is not None: warn(
+        f'{file} has no optimizer state: the optimizer is left as it is')
+    self._take_over(weights, opt if with_opt else None, strict)
+    return self
+
+@patch
+@uninterrupted
+def _take_over(self:Learner, weights, opt, strict):
     self('before_load_model')
-    if opt is not None and with_opt: self.opt.load_state_dict(opt)
-    elif with_opt and self.opt is not None: warn(f'{file} has no optimizer state: the optimizer is left as it is')
+    if opt is not None: self.opt.load_state_dict(opt)
     get_model(self.model).load_state_dict(weights, strict=strict)
     self('after_load_model')
-    return self

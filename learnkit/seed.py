@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .interrupts import uninterrupted
 from .nested import apply
 
 # %% ../nbs/130_seed.ipynb #99724e1f
@@ -90,6 +91,7 @@ def set_random_states(
             m.set_rng_state(s.cpu(), *([] if n=='mps' else [i]))
 
 # %% ../nbs/130_seed.ipynb #1b226032
+@uninterrupted
 @contextmanager
 def no_random(
     seed:int=42,            # the seed inside the block

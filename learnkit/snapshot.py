@@ -8,6 +8,7 @@ __all__ = []
 # %% ../nbs/132_snapshot.ipynb #dfc3c332
 import sys
 from collections.abc import Callable, Iterable
+from contextlib import contextmanager
 from copy import deepcopy
 from functools import partial
 from random import Random, SystemRandom
@@ -18,6 +19,7 @@ import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
 
+from .interrupts import critical, uninterrupted
 from .run import runs_elsewhere
 from .seed import get_random_states, set_random_states
 
@@ -28,6 +30,7 @@ class Snapshot:
         *parts:'Snapshot|Callable' # snapshots, or functions that restore something; the last is restored first
     ): self.parts = parts
 
+    @uninterrupted
     def restore(self) -> None:
         "Restore all parts, in reverse order; raises the first error when all are done, with further errors as notes"
         errors = []
@@ -37,8 +40,16 @@ class Snapshot:
         for e in errors[1:]: errors[0].add_note(f'another part could not be restored either: {e!r}')
         if errors: raise errors[0]
 
-    def __enter__(self) -> Self: return self
-    def __exit__(self, *exc:Any) -> None: self.restore()
+    @uninterrupted
+    @contextmanager
+    def _restored(self):
+        try: yield
+        finally: self.restore()
+
+    @critical
+    def __enter__(self) -> Self: self.block = self._restored(); self.block.__enter__(); return self
+    @critical
+    def __exit__(self, *exc:Any) -> None: self.block.__exit__(*exc)
 
 # %% ../nbs/132_snapshot.ipynb #e8d36278
 def snapshot_attributes(

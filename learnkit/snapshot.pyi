@@ -1,12 +1,14 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
 """Note the state of models, loaders and random number generators, and restore it later"""
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from torch import nn
 from typing import Any, Self
 
 class Snapshot:
     """States that were noted; restores them with `restore`, or at the end of a `with` block"""
     parts: Any
+    block: Any
     def __init__(self, *parts: Snapshot|Callable[..., Any]) -> None:
         """States that were noted; restores them with `restore`, or at the end of a `with` block
 
@@ -17,6 +19,8 @@ class Snapshot:
     def restore(self) -> None:
         """Restore all parts, in reverse order; raises the first error when all are done, with further errors as notes"""
         ...
+    @contextmanager
+    def _restored(self) -> Iterator[None]: ...
     def __enter__(self) -> Self: ...
     def __exit__(self, *exc: Any) -> None: ...
 def snapshot_attributes(o: Any, *names: str) -> Snapshot:

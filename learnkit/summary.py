@@ -14,6 +14,7 @@ from torch.nn.parameter import is_lazy
 
 from .batch import shapes
 from .contents import snapshot_forward
+from .interrupts import interruptibly, uninterrupted
 from .layer_info import count_params, layer_info
 from .learner import Learner
 from .modules import get_model
@@ -27,6 +28,7 @@ def _shaped(model):
     return deepcopy(model, {id(b):type(b)(device=b.device, dtype=b.dtype) for b in model.buffers() if is_lazy(b)})
 
 @patch
+@uninterrupted
 def _layer_info(self:Learner):
     "The model (a copy, if it is lazy), its `layer_info`, and the shapes of its input"
     model  = _shaped(get_model(self.model))
@@ -34,7 +36,7 @@ def _layer_info(self:Learner):
     with Snapshot(*before), torch.no_grad(), torch.compiler.set_stance('force_eager'):
         self.model = model.eval()
         self._use_device()
-        self._split(self._set_device(self.dls.one_batch()))
+        self._split(self._set_device(interruptibly(self.dls.one_batch)))
         return model,layer_info(model, self._pred),shapes(self.xb)
 
 # %% ../nbs/236_summary.ipynb #b04b3764

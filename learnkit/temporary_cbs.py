@@ -15,9 +15,11 @@ from fastcore.foundation import L
 
 from .callback import Callback
 from .dispatcher import Dispatcher
+from .interrupts import uninterrupted
 
 # %% ../nbs/022_temporary_cbs.ipynb #0d862414
 @patch
+@uninterrupted
 @contextmanager
 def added_cbs(self:Dispatcher,
     cbs:Callback|type[Callback]|Iterable|None # several callbacks or classes, or one, or none
@@ -30,6 +32,7 @@ def added_cbs(self:Dispatcher,
     finally: self._take_out(added)
 
 @patch
+@uninterrupted
 @contextmanager
 def removed_cbs(self:Dispatcher,
     cbs:Callback|type[Callback]|Iterable|None # several callbacks or classes, or one, or none

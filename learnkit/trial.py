@@ -13,6 +13,7 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 
 from .contents import snapshot_contents
+from .interrupts import uninterrupted
 from .learner import Learner
 from .snapshot import Snapshot, snapshot_random
 
@@ -30,6 +31,7 @@ def snapshot_training(
     return Snapshot(snapshot_random(), learn.rebind, snapshot_contents(learn, *learn.cbs, loaders=_loaders(learn)))
 
 # %% ../nbs/240_trial.ipynb #67a6b28a
+@uninterrupted
 @contextmanager
 def unchanged(
     learn:Learner # the Learner; also as `learn.unchanged()`

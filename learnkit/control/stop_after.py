@@ -12,9 +12,7 @@ from .every_callback import EveryCallback
 
 # %% ../../nbs/535_control.stop_after.ipynb #e287bb5b
 class StopAfter(EveryCallback):
-    """Ends the fit when a budget of batches, items, epochs or time is used up; ValueError for one that never is.
-
-    Batches are not steps of the optimizer: with `GradientAccumulation` a step takes several of them."""
+    "Ends the fit when a budget of batches, items, epochs or time is used up. Raises ValueError for one that never is."
     def __init__(self,
         much:Any # the budget: a number of training batches, text such as '30m', '1e6sp' or '3ep', or a `Time`
     ):

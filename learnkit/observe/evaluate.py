@@ -14,6 +14,7 @@ from fastcore.basics import patch
 from fastcore.foundation import L
 
 from ..events import event
+from ..interrupts import uninterrupted
 from ..learner import Learner
 
 # %% ../../nbs/600_observe.evaluate.ipynb #501edf0a
@@ -23,6 +24,7 @@ event.register('after_validate_all', "evaluations are done; `results` has them, 
 Learner.dl_name = None   # the name of the loader that is validated; None if it has none
 
 @patch
+@uninterrupted
 @contextmanager
 def named(self:Learner,
     name:str,           # the name of the loader that is validated in this block
@@ -36,6 +38,7 @@ def named(self:Learner,
         finally: self.dl_name,self._metrics = old_name,old_metrics
 
 @patch
+@uninterrupted
 def _evaluate(self:Learner, name:str, dl:Any, metrics:L|None=None) -> dict:
     "The loss and the metrics on one loader, by name"
     with self.named(name, metrics): return dict(zip(['loss', *(m.name for m in self.metrics)], self.validate(dl=dl)))

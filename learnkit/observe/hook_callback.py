@@ -16,6 +16,7 @@ from torch import nn
 
 from ..callback import Callback
 from ..check import check_whole
+from ..interrupts import uninterrupted
 from ..layer_info import layers
 from ..modules import get_model, has_params
 from .hooks import Hooks
@@ -78,6 +79,7 @@ class HookCallback(Callback):
             'pass `include_paramless=True`, or the `modules`')
         return ms
 
+    @uninterrupted
     def _register(self):
         "Put the hooks on the model, and stop compiled code from running"
         self._remove()
@@ -85,6 +87,7 @@ class HookCallback(Callback):
         if self.compiled and not any(vars(cb).get('stance') for cb in self.learn.cbs):
             self.stance = torch.compiler.set_stance('force_eager')
 
+    @uninterrupted
     def _remove(self):
         "Remove the hooks"
         if self.hooks is not None: self.hooks.remove()

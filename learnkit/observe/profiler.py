@@ -17,6 +17,7 @@ from torch.profiler import record_function
 
 from ..callback import Callback
 from ..check import check_whole
+from ..interrupts import uninterrupted
 from ..limit import LimitBatches
 from ..learner import Learner
 from .action_timer import Action
@@ -76,6 +77,7 @@ class ProfileCallback(Callback):
 
 # %% ../../nbs/675_observe.profiler.ipynb #5d2aa82d
 @patch
+@uninterrupted
 def profile(self:Learner,
     n_epoch:int=1,             # epochs to train
     n_batches:int|None=None,   # batches per epoch to train on, and to validate on; None: all

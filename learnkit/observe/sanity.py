@@ -13,6 +13,7 @@ from ..check import check_whole
 from ..contents import snapshot_forward
 from ..control.monitor import Monitor
 from ..events import event
+from ..interrupts import interruptibly, uninterrupted
 from ..meter import MeterCallback
 from ..snapshot import Snapshot
 
@@ -28,6 +29,7 @@ class SanityCheck(Callback):
         ds_idx:int=1 # the number of the loader in `dls`
     ): self.n,self.ds_idx = check_whole('n', n, what='a number of batches'),ds_idx
 
+    @uninterrupted
     def before_fit(self):
         learn = self.learn
         if (learn.dls.valid is None and self.ds_idx==1) or learn.start_epoch>=learn.n_epoch: return
@@ -35,7 +37,7 @@ class SanityCheck(Callback):
         limit = Callback(before_validate=lambda cb: cb.learn.batches.stop_at(self.n))
         with self._snapshot(dl), learn._run('sanity', [meter, limit]):
             learn('before_sanity')
-            learn._do_epoch_validate(dl=dl)
+            interruptibly(learn._do_epoch_validate, dl=dl)
             self.results = dict(zip(self._names(), meter.values))
             learn('after_sanity', results=self.results)
         for m in self._monitors():

@@ -16,6 +16,7 @@ from torch.utils._pytree import tree_map
 from ..batch import Inputs, find_bs
 from ..callback import Callback
 from ..check import check_whole
+from ..interrupts import uninterrupted
 from ..learner import Learner
 from ..nested import is_listy, tuplify
 from ..snapshot import snapshot_random
@@ -61,6 +62,7 @@ def _check_tta_args(n, aug, augs, dl):
     return n
 
 @patch
+@uninterrupted
 def tta(self:Learner,
     ds_idx:int=1,               # number of the loader in `dls`: 0 is the training set, 1 the validation set
     dl:Any=None,                # the loader, read n+1 times; None: the one of `ds_idx`

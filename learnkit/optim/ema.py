@@ -13,6 +13,7 @@ from fastcore.basics import patch
 
 from ..callback import Callback
 from ..check import check_fraction, check_whole
+from ..interrupts import uninterrupted
 from ..limit import check_length
 from .weight_average import WeightAverages, averageable, ema_avg_fn
 
@@ -73,18 +74,21 @@ class EMACallback(Callback):
 
 # %% ../../nbs/450_optim.ema.ipynb #637c5608
 @patch
+@uninterrupted
 def swap_in(self:EMACallback) -> None:
     "Put the averaged weights into the model, if there are any"
     self.depth += 1
     if self.kept is None and self.n_avg: self.kept = self.avgs.swap_in()
 
 @patch
+@uninterrupted
 def swap_out(self:EMACallback) -> None:
     "Restore the trained weights, bit for bit"
     if self.kept is not None: self.avgs.put(self.kept)
     self.kept,self.depth = None,0
 
 @patch
+@uninterrupted
 @contextmanager
 def averaged(self:EMACallback) -> Iterator:
     "Context manager with the averaged weights in the model; raises RuntimeError if there are none"

@@ -19,6 +19,7 @@ from ..check import check_whole
 from ..functions import unwrap_partial
 from ..events import CancelFit
 from ..extras import pyplot
+from ..interrupts import uninterrupted
 from ..learner import Learner
 from ..stream import loader_len
 from .lr_suggest import valley
@@ -124,6 +125,7 @@ def _func_name(f):
 
 # %% ../../nbs/425_optim.lr_find.ipynb #c8388852
 @patch
+@uninterrupted
 def lr_find(self:Learner,
     start_lr:float|list=1e-7, # the learning rate of the first batch; a list has one for each parameter group
     end_lr:float|list=10,     # the learning rate that is approached by the last batch

@@ -14,6 +14,7 @@ from fastcore.basics import patch
 from ..callback import Callback
 from ..events import CancelStep
 from ..batch import to_float
+from ..interrupts import uninterrupted
 from ..modules import one_param
 from ..learner import Learner
 
@@ -62,6 +63,7 @@ class MixedPrecision(Callback):
         p = one_param(self.learn.model)
         self.device_type = (self.learn.device if p is None else p.device).type
 
+    @uninterrupted
     def before_pred(self):
         if self.trains: self._exit_to(0)   # a fit is never within another run: anything open is left from a failed one
         ctx = torch.autocast(self.device_type, dtype=self.dtype)
@@ -80,6 +82,7 @@ class MixedPrecision(Callback):
         self._exit_to(0)
         self._update()
 
+    @uninterrupted
     def _exit_to(self, n):
         while len(self.open)>n: self.open.pop()[1].__exit__(None, None, None)
 

@@ -15,6 +15,7 @@ from warnings import warn
 import torch
 
 from ..files import atomic
+from ..interrupts import critical
 from .run_state import format_version
 from ..serialize import to_serializable
 from ..weights import read_state
@@ -24,6 +25,7 @@ class _HashingFile:
     "A file that computes its SHA-256 and its size while it is written"
     def __init__(self, f): self.f,self.sha,self.size = f,hashlib.sha256(),0
     def flush(self): self.f.flush()
+    @critical
     def write(self, b):
         self.sha.update(b)
         self.size += len(b)

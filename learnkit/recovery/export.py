@@ -18,6 +18,7 @@ from ..check_state import check_state
 from ..contents import snapshot_loader
 from ..data import DataLoaders
 from ..files import write_atomic
+from ..interrupts import interruptibly, uninterrupted
 from ..learner import Learner
 from ..modules import get_model
 from ..process import rank_distrib
@@ -31,11 +32,12 @@ from ..weights import is_safetensors, read_safetensors, read_state, write_safete
 _format,_version = 'learnkit.recovery.export',1   # a newer version is refused
 _loss = 'learnkit.loss.'   # the prefix of the loss function's tensors in a .safetensors file
 
+@uninterrupted
 def _describe_inputs(learn):
     "The shapes and types of a batch's inputs"
     if not loader_len(learn.dls.train): return None   # the Learner came from a file, or the loader is endless
     with snapshot_random(), snapshot_loader(learn.dls.train):
-        return [shapes(o) for o in split_batch(learn.dls.one_batch(), learn.dls.n_inp)[0]]
+        return [shapes(o) for o in split_batch(interruptibly(learn.dls.one_batch), learn.dls.n_inp)[0]]
 
 def _describe(learn, inputs, about):
     "The description of a Learner, for JSON"

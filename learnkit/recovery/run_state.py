@@ -12,6 +12,7 @@ from warnings import warn
 from fastcore.basics import patch
 
 from ..check_state import check_opt_state, check_state, mismatch
+from ..interrupts import uninterrupted
 from ..learner import Learner
 from ..modules import get_model
 from ..serialize import to_serializable
@@ -71,6 +72,7 @@ def _check_run_state(self:Learner, state):
 
 # %% ../../nbs/703_recovery.run_state.ipynb #c2563b35
 @patch
+@uninterrupted
 def _try_callbacks(self:Learner, state):
     "Load the states of callbacks and random numbers on trial; raises ValueError if that fails, with the old ones back"
     old = {cb:cb.state_dict() for cb in self.cbs if cb.key in state['cbs']}
@@ -84,6 +86,7 @@ def _try_callbacks(self:Learner, state):
 
 # %% ../../nbs/703_recovery.run_state.ipynb #e1fb21d5
 @patch
+@uninterrupted
 def restore(self:Learner,
     state:dict # what `run_state` returned
 ) -> None:

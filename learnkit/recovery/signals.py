@@ -14,6 +14,7 @@ from warnings import warn
 from fastcore.basics import patch
 
 from ..callback import Callback
+from ..interrupts import handle_or_wait, uninterrupted
 from ..nested import tuplify
 
 # %% ../../nbs/730_recovery.signals.ipynb #a5b0c5e9
@@ -43,6 +44,7 @@ class StopOnSignal(Callback):
         if fatal: raise ValueError(f'no process can handle {fatal[0]}: use a signal such as SIGTERM')
         self.received,self.fetching,self.old_handlers,self.pid = None,None,{},None
 
+    @uninterrupted
     def before_fit(self):
         if current_thread() is not main_thread(): raise RuntimeError(
             'Python handles signals only in its main thread: call `fit` there, or leave StopOnSignal out')
@@ -71,14 +73,18 @@ class StopOnSignal(Callback):
 @patch
 def _receive(self:StopOnSignal, number, frame):
     if os.getpid()!=self.pid: return   # a worker of a loader
-    if self.received is not None:
-        self._restore_handlers()
-        raise exit_exception(number)
+    if self.received is not None: return handle_or_wait(self._end_now, number, frame)
     self.received = number
     if hasattr(signal, 'SIGCHLD'): self.old_handlers[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, _ignore)
 
+@patch
+def _end_now(self:StopOnSignal, number, frame):
+    self._restore_handlers()
+    raise exit_exception(number)
+
 def _ignore(number, frame): pass
 
+# %% ../../nbs/730_recovery.signals.ipynb #ed9405d4
 @patch
 def _restore_handlers(self:StopOnSignal):
     for s,old in self.old_handlers.items():

@@ -20,6 +20,7 @@ from torch.utils.data import BatchSampler, DataLoader, RandomSampler, Sequential
 from torch.utils.data.distributed import DistributedSampler
 
 from ..callback import Callback
+from ..interrupts import interruptibly, uninterrupted
 from ..learner import Learner
 from ..loaders import copy_loader
 from ..modules import one_param
@@ -119,6 +120,7 @@ def _shard(self:DistributedTrainer, dls):
 
 # %% ../../nbs/830_speed.distributed.ipynb #8409ac72
 @patch
+@uninterrupted
 @contextmanager
 def distrib_ctx(self:Learner,
     sync_bn:bool=False, # average batch norms over all processes? (not on the CPU)
@@ -129,7 +131,7 @@ def distrib_ctx(self:Learner,
     if begin:
         cuda = torch.cuda.is_available()
         if cuda: torch.cuda.set_device(int(os.environ.get('LOCAL_RANK', 0)))
-        dist.init_process_group('nccl' if cuda else 'gloo')
+        interruptibly(dist.init_process_group, 'nccl' if cuda else 'gloo')   # it waits for the others
     try:
         with self.added_cbs([DistributedTrainer(sync_bn, **kwargs)]*(num_distrib()>1)): yield self
     finally:

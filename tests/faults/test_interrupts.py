@@ -1,0 +1,136 @@
+"""Ctrl-C at every line of the library, and once more while the first is cleaned up after; an exception from every call: afterwards the Learner
+is as it was, weights are those before or after a step, and `fit` works. `sweep.py` does it; LEARNKIT_SWEEP=1 is at every line."""
+import os, signal, threading
+
+import pytest, torch
+
+import learnkit.interrupts as interrupts
+from learnkit.events import CancelFit
+from learnkit.interrupts import interruptibly, uninterrupted
+from toys import at, learner as toy, throw, weights
+from sweep import Sweep, fail, interrupt, learner, reset, runs, sweep
+
+
+pytestmark = [pytest.mark.skipif(os.name!='posix', reason='signals of POSIX'), pytest.mark.filterwarnings('ignore')]
+STEP = int(os.environ.get('LEARNKIT_SWEEP', 0))   # 1: at every line, 0: as each test says
+
+def told(found): return '\n'.join(f'{at}, {where}: {wrong}' for at,(where,wrong) in [*found.items()][:9])
+
+@pytest.mark.parametrize('name,every', [('fit',501), ('validate',311), ('get_preds',401), ('lr_find',901)])
+def test_a_few_lines(name, every, tmp_path):
+    "Some lines of the commonest runs"
+    n,found = sweep(name, tmp_path, STEP or every, critical=False)
+    assert n>4 and not found, told(found)
+
+CORE = 'fit','validate','get_preds','lr_find','unchanged','hand','checkpoint'
+
+@pytest.mark.slow
+@pytest.mark.parametrize('name', runs)
+def test_lines_of_every_kind_of_run(name, tmp_path):
+    "Lines spread over the run, and in the commonest runs each line that begins or ends something"
+    s = Sweep(name, tmp_path)
+    n,found = sweep(name, tmp_path, STEP or s.n//14+1, critical=name in CORE)
+    assert not found, told(found)
+
+@pytest.mark.slow
+@pytest.mark.parametrize('name,first', [('fit', .5), ('fit', .9), ('toolkit', .6), ('lr_find', .4), ('validate', .5), ('checkpoint', .7)])
+def test_a_second_ctrl_c_while_the_first_is_cleaned_up_after(name, first, tmp_path):
+    n,found = sweep(name, tmp_path, STEP or 13, first=[int(Sweep(name, tmp_path).n*first)])
+    assert n>5 and not found, told(found)
+
+@pytest.mark.slow
+@pytest.mark.parametrize('name,every', [('fit',60), ('validate',30), ('get_preds',40), ('lr_find',150), ('toolkit',300), ('unchanged', 90)])
+def test_memory_that_is_lacking_in_a_call(name, every, tmp_path):
+    "Every call from the library may fail"
+    n,found = sweep(name, tmp_path, STEP or every, fail, 'call', error=(MemoryError,), critical=False)
+    assert not found, told(found)
+
+def test_the_sweep_finds_what_breaks(tmp_path, monkeypatch):
+    "Without waiting signals, lines that put something back break a Learner"
+    monkeypatch.setattr(interrupts, '_waits', lambda frame: False)
+    s = Sweep('validate', tmp_path)
+    ends = [i for i,(name,_) in enumerate(s.names, 1) if name=='Loop._end_run']
+    found = {i:s.once({i:interrupt()}, check=True)[0] for i in ends[::5]}
+    reset()
+    assert any(found.values())
+
+# ------------------------------------------------------------------------------------------------ the parts
+
+def ctrl_c(): signal.raise_signal(signal.SIGINT)
+
+def test_what_waits_is_handled_in_the_end():
+    heard = []
+    @uninterrupted
+    def work():
+        ctrl_c(); heard.append('after')
+        try: interruptibly(heard.append, 'not reached')
+        finally: heard.append('clean')
+    with pytest.raises(KeyboardInterrupt): work()
+    assert heard==['after','clean'] and not interrupts.waiting
+
+def test_whoever_insists_is_heard():
+    "Two signals wait, the third does not: what is cleaned up may hang"
+    heard = []
+    @uninterrupted
+    def work():
+        for i in range(9): ctrl_c(); heard.append(i)
+    with pytest.raises(KeyboardInterrupt): work()
+    assert heard==[0, 1] and not interrupts.waiting
+
+def test_a_handler_of_ones_own_is_called_once_and_stays():
+    heard = []
+    def mine(number, frame): heard.append(number)
+    old = signal.signal(signal.SIGINT, mine)
+    try:
+        @uninterrupted
+        def work(): ctrl_c(); ctrl_c(); heard.append('work')
+        work()
+        assert heard==['work', signal.SIGINT] and signal.getsignal(signal.SIGINT) is mine
+    finally: signal.signal(signal.SIGINT, old)
+
+def test_two_signals_are_both_handled():
+    heard = []
+    old = signal.signal(signal.SIGUSR1, lambda n, f: heard.append(n))
+    try:
+        @uninterrupted
+        def work(): ctrl_c(); signal.raise_signal(signal.SIGUSR1)
+        with pytest.raises(KeyboardInterrupt): work()
+        assert heard==[signal.SIGUSR1]
+    finally: signal.signal(signal.SIGUSR1, old)
+
+def test_the_step_of_the_optimizer_is_not_divided():
+    "A Ctrl-C between two of its updates waits for the others"
+    class TwoUpdates(torch.optim.SGD):
+        def step(self, closure=None):
+            for i,p in enumerate(self.param_groups[0]['params']):
+                p.data -= self.param_groups[0]['lr']*p.grad
+                if not i: ctrl_c()
+    learn,plain = toy(opt_func=TwoUpdates),toy()
+    with pytest.raises(KeyboardInterrupt): learn.fit(1)
+    plain.fit(1, cbs=at('after_batch', throw(CancelFit)))
+    assert torch.equal(weights(learn), weights(plain))
+
+def test_in_another_thread_nothing_is_touched():
+    seen,old = [],signal.getsignal(signal.SIGINT)
+    @uninterrupted
+    def work(): seen.append(signal.getsignal(signal.SIGINT))
+    t = threading.Thread(target=work); t.start(); t.join()
+    assert seen==[old]
+
+def test_handlers_that_are_exchanged_in_a_run_stay():
+    "Somebody who takes a signal over in a callback keeps it"
+    def mine(number, frame): pass
+    @uninterrupted
+    def work(): signal.signal(signal.SIGINT, mine)
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        work()
+        assert signal.getsignal(signal.SIGINT) is mine
+    finally: signal.signal(signal.SIGINT, before)
+
+def test_a_run_without_an_interrupt_leaves_handlers_alone(tmp_path):
+    learn,before = learner(tmp_path, kind=None),signal.getsignal(signal.SIGINT)
+    learn.fit(1); learn.validate(); learn.get_preds()
+    with learn.unchanged(), learn.no_bar(): pass
+    with learn: pass
+    assert signal.getsignal(signal.SIGINT) is before and not interrupts._inside
