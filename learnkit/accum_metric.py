@@ -14,7 +14,7 @@ from torch import Tensor
 
 # %% ../nbs/163_accum_metric.ipynb #10661c17
 from .batch import flatten_check, shapes, to_np
-from .batch_weight import ignored_class
+from .batch_weight import ignored_class, loss_setting
 from .metric import Metric, add_metric_note, snake_name
 from .process import maybe_gather, to_detach
 
@@ -52,7 +52,7 @@ class AccumMetric(Metric):
             if len(learn.yb)!=1 or not isinstance(learn.pred, Tensor): raise TypeError(
                 f'A tensor of predictions and one target are needed, not {shapes(learn.pred)} and {len(learn.yb)}.')
             self.accum_values(self.prepare(learn.pred.detach()), learn.yb[0], learn)
-            self.ignore_index = ignored_class(getattr(learn, 'loss_func', None))
+            self.ignore_index = self._ignored(getattr(learn, 'loss_func', None))
         except Exception as e: add_metric_note(e, self, learn.pred, *learn.yb); raise
 
     @property
@@ -62,8 +62,14 @@ class AccumMetric(Metric):
         preds,targs = self._counting(*(maybe_gather(torch.cat(o)) for o in (self.preds, self.targs)))
         return self._result(preds, targs) if len(targs) else None
 
+    def _ignored(self, loss_func):
+        "The class that does not count; None if the targets may be numbers, for which -100 is as good as any"
+        classes = self.activation!='no' or self.dim_argmax is not None or self.thresh is not None
+        return ignored_class(loss_func) if classes or loss_setting(loss_func, 'ignore_index') is not None else None
+
     def _counting(self, preds, targs):
         "Without the targets that the loss function ignores"
+        if self.ignore_index is None: return preds,targs
         counts = targs!=self.ignore_index
         if targs.ndim!=1 or targs.is_floating_point() or len(preds)!=len(targs) or counts.all(): return preds,targs
         return preds[counts],targs[counts]

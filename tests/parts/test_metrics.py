@@ -552,3 +552,14 @@ def test_a_target_that_is_a_tensor_and_no_tuple():
         b.yb = y
         loss.accumulate(b)
     assert loss.value==.25
+
+def test_a_target_of_minus_100_may_be_a_number():
+    "An integer target of -100 was taken for PyTorch's `ignore_index` and dropped, where the metric compares numbers"
+    from learnkit.more_metrics import R2Score, SpearmanCorrCoef
+    from scipy.stats import spearmanr
+    y = torch.tensor([-300,-100,50,0,7,-100,90,12])
+    pred = y + torch.tensor([5,300,-40,9,1,-60,3,2])
+    for met,f in ((R2Score(), skm.r2_score), (SpearmanCorrCoef(), lambda t,p: spearmanr(p, t)[0])):
+        met.reset()
+        met.accumulate(SimpleNamespace(pred=pred, yb=(y,), xb=(pred,), to_detach=to_detach, loss_func=F.mse_loss))
+        assert met.value==pytest.approx(f(y, pred))
