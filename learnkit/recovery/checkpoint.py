@@ -17,8 +17,10 @@ from ..control.every import Every
 from ..control.monitor import Monitor
 from ..feed.seeded_loader import SeededLoader
 from ..finite import weights_finite
+from ..process import rank_distrib
 from .checkpoint_file import checkpoint_info, list_checkpoints, remove_checkpoint
 from .checkpoint_writer import CheckpointWriter
+from .folder_lock import FolderLock
 from .resume import clear_folder, find_checkpoint
 from .retention import Retention
 from ..serialize import to_serializable
@@ -47,7 +49,7 @@ class CheckpointCallback(Callback):
         self.monitor = best if best is None or isinstance(best, Monitor) else Monitor(best)
         self.retention = Retention(keep, n_best, self.monitor)
         self.n_fit,self.seed,self.resume_state,self.data_state = 0,None,None,None
-        self.writer = CheckpointWriter(self.retention, background, on_error)
+        self.lock,self.writer = FolderLock(),CheckpointWriter(self.retention, background, on_error)
 
     @property
     def folder(self) -> Path:
@@ -63,6 +65,7 @@ class CheckpointCallback(Callback):
         self.seed,self.resume_state,self.data_state = derived_seed(),None,None
         self.writer.restart()
         learn._check_run_state(learn.run_state(0))   # what cannot be saved or loaded is an error now, not after an hour
+        if rank_distrib()==0: self.lock.acquire(self.folder)
         if learn.resume is None: clear_folder(self.folder, self.overwrite)
         else: self._resume(learn.resume)
         self.seeded = [None,None]
@@ -90,7 +93,9 @@ class CheckpointCallback(Callback):
         if self.on_exception:
             self.save(learn.epoch, learn.iter or 0, '-exception', prefix='exception-', error=repr(learn.exc))
 
-    def cleanup(self): self.writer.wait()
+    def cleanup(self):
+        try: self.writer.wait()
+        finally: self.lock.release()
 
 # %% ../../nbs/710_recovery.checkpoint.ipynb #e78d9f7a
 @patch

@@ -3,6 +3,7 @@
 from ..callback import Callback
 from ..control.every import Every
 from .checkpoint_writer import CheckpointWriter
+from .folder_lock import FolderLock
 from .retention import Retention
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ class CheckpointCallback(Callback):
     seed: Any
     resume_state: Any
     data_state: Any
+    lock: FolderLock
     writer: CheckpointWriter
     on_exception: bool
     background: bool

@@ -1,6 +1,7 @@
 """Input and output fail at each call, once or from then on, in every way that a system has; memory runs out; the power fails with what was not flushed.
 The run goes on, each failure is counted, what was complete stays readable, and when the fault is gone the next save is complete."""
-import errno, os, warnings
+import errno, os, subprocess, sys, threading, time, warnings
+from pathlib import Path
 
 import pytest, torch
 from torch import nn
@@ -8,6 +9,8 @@ from torch import nn
 from learnkit.all import Callback, Metric
 from learnkit.files import write_atomic
 from learnkit.recovery.checkpoint_file import checkpoint_info, list_checkpoints, newest_checkpoint, read_checkpoint, write_checkpoint
+from learnkit.recovery.checkpoint import CheckpointCallback
+from learnkit.recovery.folder_lock import FolderLock
 from learnkit.recovery.retention import Retention
 from learnkit.control.monitor import Monitor
 from learnkit.control.save_model import SaveModelCallback
@@ -18,14 +21,15 @@ from toys import slow
 
 pytestmark = pytest.mark.skipif(os.name!='posix', reason='calls of POSIX')
 torch.set_num_threads(1)
+root = Path(__file__).resolve().parents[2]
 
 def heard(w, words='could not be written'): return [str(o.message) for o in w if words in str(o.message)]
 
 class Faulty(Failing):
     "Call number `at` fails, and with `stays` all later ones; `fault` is a number of an error of the system, or an exception"
     def __init__(self, at=None, fault=errno.EIO, stays=False, **kwargs): super().__init__(at, **kwargs); self.fault,self.stays = fault,stays
-    def call(self, name, f, *args, **kwargs):
-        if name not in self.only: return f(*args, **kwargs)
+    def call(self, name, f, *args, **kwargs):   # the lock has tests of its own
+        if name not in self.only or '.lock' in str(args[:1]): return f(*args, **kwargs)
         self.seen.append(name)
         self.n += 1
         if self.at is None or not (self.n-1==self.at or self.stays and self.n-1>self.at): return f(*args, **kwargs)
@@ -52,7 +56,8 @@ def test_whichever_call_fails_the_run_goes_on(fault, stays, tmp_path):
     alike = {i for i in writes if seen[i-1]==seen[i+1]=='write'} - {writes[len(writes)//3]}
     fails = 'write','fsync','replace'   # these must be noticed
     assert not none and len(seen)-len(alike)>30
-    for at in (i for i in range(len(seen)) if i not in alike):
+    first = seen.index('unlink')*(fault=='memory')   # without memory to make a folder no run begins
+    for at in (i for i in range(first, len(seen)) if i not in alike):
         learn,_,said = run(tmp_path/f'{at}', at, faults[fault], stays)
         what,folder = f'{at}: {seen[at]}',learn.checkpoint.folder
         assert equal(straight.model.state_dict(), learn.model.state_dict()), what
@@ -280,3 +285,59 @@ def test_another_folder_in_the_middle(tmp_path, monkeypatch):
     os.chdir(tmp_path/'a')
     resumed = fit(make())   # there is nothing left to do
     assert equal(moved.model.state_dict(), resumed.model.state_dict())
+
+# -- two runs
+
+script = '''
+import sys, time, os
+sys.path[:0] = {path!r}
+from test_resume import *
+from learnkit.all import Callback
+class Slow(Callback):
+    order = 1000   # when the lock is taken
+    def before_fit(self): print('running', flush=True)
+    def before_batch(self): time.sleep(.1)
+    def cleanup(self): print('ended', flush=True)
+fit(learner(sys.argv[1], every='2ba', workers=int(sys.argv[2])), cbs=Slow())
+'''
+def start(folder, workers=0):
+    return subprocess.Popen([sys.executable, '-c', script.format(path=[p for p in sys.path if 'tests' in p or p==str(root)]), str(folder), str(workers)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+def test_two_runs_in_one_folder(tmp_path):
+    "Two runs shared a folder unnoticed. The second is refused; after a SIGKILL, while workers of the loader may still live, it is not"
+    first = start(tmp_path, 2)
+    assert first.stdout.readline()=='running\n'
+    with pytest.raises(ValueError, match=rf'in use by another run \(process {first.pid} on .*\): wait until that one has ended, or use another `folder`'): fit(learner(tmp_path))
+    assert (tmp_path/'checkpoints'/'fit-1'/'.lock').exists()
+    time.sleep(.5)
+    first.kill()
+    first.wait()
+    resumed = fit(learner(tmp_path, workers=2))
+    assert not (tmp_path/'checkpoints'/'fit-1'/'.lock').exists()
+    assert_same(end(fit(learner(tmp_path/'a'))), end(resumed))
+
+def test_two_callbacks_in_one_folder(tmp_path):
+    "They would delete each other's checkpoints"
+    with pytest.raises(ValueError, match='in use by another run of this process'): fit(learner(tmp_path, cbs=[CheckpointCallback]))
+    fit(learner(tmp_path, cbs=[lambda: CheckpointCallback(folder='others')]))
+
+def test_a_file_system_without_locks(tmp_path, monkeypatch):
+    import fcntl
+    def fails(*args): raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+    monkeypatch.setattr(fcntl, 'lockf', fails)
+    fit(learner(tmp_path), 1)
+
+def test_many_threads_want_one_folder(tmp_path):
+    "One of them has it at any time, and no lock is left"
+    inside,most,got = [0],[],[]
+    def want():
+        for _ in range(40):
+            lock = FolderLock()
+            try: lock.acquire(tmp_path/'x')
+            except ValueError: continue
+            inside[0] += 1; most.append(inside[0]); time.sleep(.0005); inside[0] -= 1
+            lock.release(); got.append(1)
+    threads = [threading.Thread(target=want) for _ in range(6)]
+    for t in threads: t.start()
+    for t in threads: t.join()
+    assert set(most)=={1} and len(got)>5 and not list((tmp_path/'x').iterdir())
