@@ -27,8 +27,9 @@ from .nested import (
 from .check import check_amount as check_amount, check_fraction as check_fraction, check_whole as check_whole
 from .extras import optional_import as optional_import, pyplot as pyplot
 from .batch import (
-    Inputs as Inputs, find_bs as find_bs, find_device as find_device, flatten_check as flatten_check, shapes as shapes,
-    split_batch as split_batch, to_float as to_float, to_half as to_half, to_np as to_np)
+    Inputs as Inputs, OnlyInputs as OnlyInputs, find_bs as find_bs, find_device as find_device, flatten_check as
+    flatten_check, shapes as shapes, split_batch as split_batch, to_float as to_float, to_half as to_half, to_np as
+    to_np)
 from .device import default_device as default_device, to_cpu as to_cpu, to_device as to_device
 from .process import (
     maybe_gather as maybe_gather, num_distrib as num_distrib, rank0_first as rank0_first, rank_distrib as rank_distrib,
@@ -93,7 +94,9 @@ from .gather_preds import FetchPredsCallback as FetchPredsCallback, GatherPredsC
 from .train_eval import TrainEvalCallback as TrainEvalCallback
 from .steps import Steps as Steps, max_unfetched as max_unfetched
 from .padding import DropPadding as DropPadding
-from .compat.fastai import adapt as adapt, default_callbacks as default_callbacks, modes_of as modes_of
+from .compat.fastai import (
+    CastToTensor as CastToTensor, adapt as adapt, cast_tensor as cast_tensor, default_callbacks as default_callbacks,
+    modes_of as modes_of)
 from .limit import (
     LimitBatches as LimitBatches, ShortEpochCallback as ShortEpochCallback, check_length as check_length, limit_from_env
     as limit_from_env, n_batches as n_batches)

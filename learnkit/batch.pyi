@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from torch import Tensor
 from typing import Any
 
-__all__ = ['find_bs', 'find_device', 'to_float', 'to_half', 'to_np', 'flatten_check', 'Inputs', 'split_batch', 'shapes']
+__all__ = ['find_bs', 'find_device', 'to_float', 'to_half', 'to_np', 'flatten_check', 'OnlyInputs', 'Inputs',
+           'split_batch', 'shapes']
 def _lists(b: Any) -> Iterator[Any]:
     """The lists in the batch `b`, from left to right"""
     ...
@@ -56,6 +57,8 @@ def flatten_check(inp: Tensor, targ: Tensor) -> tuple[Tensor, Tensor]:
         targ: targets, with the same number of values
     """
     ...
+class OnlyInputs(tuple[Any, ...]):
+    """A batch whose elements are all inputs, unless `n_inp` says otherwise"""
 class Inputs(dict[Any, Any]):
     """Inputs by name, for `model(**inputs)`"""
     targ_names: tuple[Any, ...]

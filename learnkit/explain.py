@@ -134,12 +134,21 @@ def loss_hint(
     return _range_hint(targ, pred.shape[class_axis(pred)], getattr(f, 'ignore_index', -100))
 
 # %% ../nbs/157_explain.ipynb #d394b294
+def subclass_hint(
+    e:Exception # What the model or the loss raised
+)->str: # Empty if nothing is known
+    "Returns what to do if `e` says that tensors of different classes do not go together"
+    if not (isinstance(e, TypeError) and '__torch_function__' in str(e)): return ''
+    return ("The batch holds tensors of classes that do not go together, such as fastai's `TensorImage`: "
+            '`cbs=CastToTensor()` makes plain tensors of them.')
+
 def model_hint(
     e:Exception, # What the model raised
     xb:tuple     # The inputs that it was called with
 )->str: # Empty if nothing is known
     "Returns what is probably wrong after the model has raised the exception `e`"
     text,given = str(e),shapes(xb)
+    if hint := subclass_hint(e): return hint
     if isinstance(e, TypeError) and 'str' in given:
         return 'The batch holds a string: turn text into numbers in the data set or in `collate_fn`.'
     if isinstance(e, TypeError) and 'ndarray' in given:

@@ -70,6 +70,16 @@ def loss_hint(loss_func: Any, pred: Any, *targs: Any) -> str:
         Empty if nothing is known
     """
     ...
+def subclass_hint(e: Exception) -> str:
+    """Returns what to do if `e` says that tensors of different classes do not go together
+
+    Args:
+        e: What the model or the loss raised
+
+    Returns:
+        Empty if nothing is known
+    """
+    ...
 def model_hint(e: Exception, xb: tuple[Any, ...]) -> str:
     """Returns what is probably wrong after the model has raised the exception `e`
 

@@ -14,7 +14,8 @@ import torch
 from fastcore.basics import store_attr
 from fastcore.foundation import L
 
-from .batch import Inputs, find_bs
+from .batch import Inputs, find_bs, shapes
+from .batch_weight import ignored_class
 from .callback import Callback
 from .gather import NestedBuffer, count_items, item_positions
 from .interrupts import uninterrupted
@@ -51,11 +52,11 @@ class GatherPredsCallback(Callback):
         for p in (self.save_preds, self.save_targs, self.mmap):
             if p is not None: Path(p).mkdir(parents=True, exist_ok=True)
         to = None if self.idxs is None else item_positions(self.idxs)
-        def gather(name, **kwargs):
+        def gather(name, dim=self.concat_dim, **kwargs):
             file = None if self.mmap is None else Path(self.mmap)/name
-            return NestedBuffer(n, self.concat_dim, file, positions=to, **kwargs)
-        self.inputs,self.targets,self.decoded,self.losses = map(gather, ('inputs','targs','decoded','losses'))
-        self.preds,self.skip = gather('preds', dtype=self.dtype),False
+            return NestedBuffer(n, dim, file, positions=to, **kwargs)
+        self.inputs,self.targets,self.decoded = map(gather, ('inputs','targs','decoded'))
+        self.preds,self.losses,self.skip = gather('preds', dtype=self.dtype),gather('losses', 0),False
 
     def before_batch(self):
         inp = detuplify(self.learn.xb)
@@ -77,10 +78,19 @@ class GatherPredsCallback(Callback):
         if self.with_loss: self.losses.append(self._losses(learn.loss, yb))
 
     def _losses(self, loss, yb):
-        "The loss of each item"
+        "The loss of each item: the mean over its targets that count"
         if not yb: raise ValueError('`with_loss` asks for the loss of each item, but the batches have no target')
-        n = find_bs(yb)
-        return loss if loss.numel()==n else loss.view(n,-1).mean(1)
+        t,n = yb[0],find_bs(yb)
+        each = isinstance(t, torch.Tensor) and t.ndim and t.numel()==loss.numel()   # has each target a loss?
+        if each: loss,t = (o.reshape(t.shape).movedim(self.concat_dim, 0) for o in (loss,t)); n = len(t)
+        if loss.numel()%n: raise ValueError(
+            f'the loss of each item is needed, but for a batch of {n} items the loss function returned {shapes(loss)}, '
+            "though asked for `reduction='none'`: it cannot tell the items apart")
+        loss = loss.reshape(n, -1)
+        if loss.shape[1]==1: return loss[:,0]
+        if not each or t.is_floating_point(): return loss.mean(1)
+        counts = (t!=ignored_class(self.learn.loss_func)).reshape(n, -1)
+        return (loss*counts).sum(1)/counts.sum(1).clamp(min=1)
 
     def _save(self, folder, b):
         learn = self.learn

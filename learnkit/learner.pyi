@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager, contextmanager
 from fastcore.foundation import L as _L
 from ._fastcore import AttrDict, L
 from .callback import Callback
+from .compat.fastai import CastToTensor
 from .compat.names import CollectDataCallback
 from .control.batch_events import BatchEvents
 from .control.clock import Clock, Timestamp
@@ -115,6 +116,8 @@ class Learner(OptSteps):
     """The `Recorder`, if it is among the callbacks"""
     train_eval: TrainEvalCallback
     """The `TrainEvalCallback`, if it is among the callbacks"""
+    cast_to_tensor: CastToTensor
+    """The `CastToTensor`, if it is among the callbacks"""
     collect_data: CollectDataCallback
     """The `CollectDataCallback`, if it is among the callbacks"""
     batch_events: BatchEvents
@@ -736,6 +739,9 @@ class Learner(OptSteps):
             mmap: folder for memory-mapped results; `act` is then called batch by batch; None: in memory
             kwargs: arguments of `GatherPredsCallback`: `dtype`, `with_preds`, `with_targs`, `save_preds`, …
         """
+        ...
+    def _loader_of(self, item: Any) -> Any:
+        """A loader of one batch with the inputs of one item"""
         ...
     def predict(self, item: Any, with_input: bool = False) -> tuple[Any, ...]:
         """Predict one item: returns `(label, decoded, prediction)`, after the input batch if `with_input`

@@ -6,7 +6,7 @@
 __all__ = []
 
 # %% ../nbs/215_predict.ipynb #6d96521e
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from fastcore.basics import noop, patch
 from fastcore.foundation import L
 from torch.utils.data import default_collate
 
+from .batch import OnlyInputs
 from .gather_preds import GatherPredsCallback
 from .shard import distributed_sampler, gather_shards
 from .interrupts import uninterrupted
@@ -81,14 +82,33 @@ def _label(dec, vocab):
     if vocab is None: return dec
     return vocab[int(dec)] if dec.ndim==0 else [vocab[i] for i,o in enumerate(dec) if o]
 
+def _own_collate(dls):
+    "The function with which the loaders of `dls` make a batch of items, if it is not PyTorch's"
+    dl = next((dl for dl in (dls.valid, dls.train) if getattr(dl, 'batch_sampler', None) is not None), None)
+    f = getattr(dl, 'collate_fn', default_collate)
+    return None if f is default_collate else f
+
+@patch
+def _loader_of(self:Learner, item):
+    "A loader of one batch with the inputs of one item"
+    if hasattr(self.dls, 'test_dl'): return self.dls.test_dl([item])   # fastai's, which transforms the item
+    own = _own_collate(self.dls)
+    try: batch = (own or default_collate)([item])
+    except Exception as e:
+        if own: e.add_note("`predict` gives the loader's `collate_fn` a list of one item without a target: let it take "
+            'that too, or make a batch by hand and call `get_preds(dl=[batch])`')
+        raise
+    if isinstance(batch, Mapping): return [batch]
+    return [OnlyInputs(batch if isinstance(batch, (list,tuple)) else [batch])]
+
+# %% ../nbs/215_predict.ipynb #00933876
 @patch
 def predict(self:Learner,
     item:Any,              # one input as the data set returns it, without target; a tuple for several inputs
     with_input:bool=False  # return the input batch too
 ) -> tuple:
     "Predict one item: returns `(label, decoded, prediction)`, after the input batch if `with_input`"
-    batch = default_collate([item])
-    if not isinstance(batch, (list,tuple,dict)): batch = (batch,)
-    inp,preds,_,decoded = self.get_preds(dl=[batch], with_input=True, with_decoded=True, reorder=False)
+    dl = self._loader_of(item)
+    inp,preds,_,decoded = self.get_preds(dl=dl, with_input=True, with_decoded=True, reorder=False)
     dec = decoded[0]
     return ((inp,) if with_input else ()) + (_label(dec, getattr(self.dls, 'vocab', None)), dec, preds[0])

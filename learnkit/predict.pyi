@@ -8,3 +8,6 @@ def _activation(loss_func: Any) -> Any:
 def _label(dec: Any, vocab: Any) -> Any:
     """What `vocab` calls the decoded prediction `dec`: one class, a list of classes, or `dec` itself without a vocab"""
     ...
+def _own_collate(dls: Any) -> Any:
+    """The function with which the loaders of `dls` make a batch of items, if it is not PyTorch's"""
+    ...

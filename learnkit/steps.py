@@ -12,7 +12,7 @@ import torch
 
 from .batch import Inputs, shapes, split_batch
 from .device import default_device, to_device
-from .explain import check_loss, loss_hint, model_hint, output_loss
+from .explain import check_loss, loss_hint, model_hint, output_loss, subclass_hint
 from .functions import takes_one
 from .loop import Loop
 from .modules import one_param
@@ -62,7 +62,7 @@ class Steps(Loop):
             except Exception as e:
                 e.add_note(f'The loss function was called with predictions {shapes(self.pred)} '
                            f'and targets {shapes(self.yb)}{self.position}')
-                if hint := loss_hint(self.loss_func, self.pred, *self.yb): e.add_note(hint)
+                if hint := subclass_hint(e) or loss_hint(self.loss_func, self.pred, *self.yb): e.add_note(hint)
                 raise
         if not self.iter: self._check_first_loss(loss)
         elif loss is None: _check_loss(self, loss)

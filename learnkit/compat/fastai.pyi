@@ -1,9 +1,10 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
 """One adapter supplies what a fastai callback lacks, when it is added"""
 from collections.abc import Iterable
+from ..callback import Callback
 from typing import Any
 
-__all__ = ['modes_of', 'adapt', 'default_callbacks']
+__all__ = ['modes_of', 'adapt', 'default_callbacks', 'cast_tensor', 'CastToTensor']
 _declared: Any
 _methods: Any
 def modes_of(cls: type[Any]) -> tuple[Any, ...]|None:
@@ -30,3 +31,16 @@ def default_callbacks(own: Iterable[Any]) -> list[Any]:
         those that it gets
     """
     ...
+def cast_tensor(b: Any) -> Any:
+    """Return `b` with plain tensors for those of subclasses
+
+    Args:
+        b: nested tensors
+
+    Returns:
+        the same, as plain tensors
+    """
+    ...
+class CastToTensor(Callback):
+    """Makes plain tensors of the batch's: those of fastai's data have classes of their own, such as `TensorImage`"""
+    def before_batch(self) -> None: ...
