@@ -79,7 +79,7 @@ from .more_metrics import (
     LossMetrics, MatthewsCorrCoef as MatthewsCorrCoef, PearsonCorrCoef as PearsonCorrCoef, PrecisionMulti as
     PrecisionMulti, R2Score as R2Score, RecallMulti as RecallMulti, RocAucMulti as RocAucMulti, SpearmanCorrCoef as
     SpearmanCorrCoef)
-from .history import History as History, format_time as format_time, format_value as format_value
+from .history import Cells as Cells, History as History, format_time as format_time, format_value as format_value
 from .meter import Meter as Meter, MeterCallback as MeterCallback
 from .recorder_plots import RecorderPlots as RecorderPlots
 from .recorder import Recorder as Recorder
@@ -167,10 +167,10 @@ from .observe.speed import RuntimeEstimator as RuntimeEstimator, SpeedMonitor as
 from .observe.optimizer_monitor import OptimizerMonitor as OptimizerMonitor
 from .observe.system import MemoryMonitor as MemoryMonitor, SystemMetrics as SystemMetrics
 from .observe.memory_snapshot import MemorySnapshot as MemorySnapshot
-from .observe.loggers import JsonLogger as JsonLogger, MetricsLogger as MetricsLogger
-from .observe.tensorboard import TensorBoardLogger as TensorBoardLogger
+from .observe.loggers import FileLogger as FileLogger, JsonLogger as JsonLogger, MetricsLogger as MetricsLogger
+from .observe.tensorboard import TensorBoardLogger as TensorBoardLogger, event_record as event_record
 from .observe.images import ImageLogger as ImageLogger
-from .observe.csv_logger import CSVLogger as CSVLogger
+from .observe.csv_logger import CSVFile as CSVFile, CSVLogger as CSVLogger, parse_csv as parse_csv
 from .observe.bars import RichBar as RichBar, TqdmBar as TqdmBar
 from .observe.show_graph import ShowGraphCallback as ShowGraphCallback
 from .observe.action_timer import ActionTimer as ActionTimer

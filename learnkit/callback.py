@@ -68,9 +68,9 @@ class Callback(Stateful, GetAttr):
             f'`{cls}` has no attribute `{k}` (and belongs to no Learner yet, whose attributes it would read)')
 
     def __setattr__(self, k:str, v:Any) -> None:
-        if k in _flags and not v and v!=False: raise TypeError(   # the callback would never be called again
-            f'`{k}` says whether a {type(self).__name__} is called, so it must be True or False, not {v!r}: '
-            'give your attribute another name')
+        if k in _flags and not (type(v).__name__ in ('bool','bool_') or v in (0, 1)): raise TypeError(
+            f'`{k}` says whether a {type(self).__name__} is called, so it must be True or False, not {v!r:.60}: '
+            f'give your attribute another name, as in `self.my_{k} = ...`')
         learn = self.__dict__.get('learn')
         if learn is not None and k!='learn':
             if k in _gates or k in event: getattr(learn, 'rebind', lambda: None)()   # who handles what has changed

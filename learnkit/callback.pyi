@@ -6,6 +6,7 @@ from ._fastcore import AttrDict, L
 from .control.clock import Timestamp
 from .learner import Learner
 from .nonfinite_check import NonFiniteCheck
+from .observe.outbox import Outbox
 from .padding import DropPadding
 from .progress import ProgressCallback
 from .recorder import Recorder
@@ -208,6 +209,10 @@ class Callback(Stateful):
     @property
     def indices(self) -> list[Any]|None:
         """The indices of the items of the batch in the data set, with `ItemIndices`; `None` if they are not known"""
+        ...
+    @property
+    def outbox(self) -> Outbox:
+        """Rows of numbers on their way to the loggers"""
         ...
     @property
     def is_update(self) -> bool:
@@ -457,10 +462,10 @@ class Callback(Stateful):
         """Event: evaluations are done; `results` has them, `{name: {'loss':…, metric: …}}`"""
         ...
     def log_metrics(self, *args: Any, **kwargs: Any) -> Any:
-        """Event: numbers were measured: `metrics` by name, at training batch `step`"""
+        """Event: numbers were logged: `metrics` by name, at batch `step` of all fits"""
         ...
     def log_images(self, *args: Any, **kwargs: Any) -> Any:
-        """Event: images to log: `images` by name, taken at training batch `step`"""
+        """Event: images to log: `images` by name, taken at batch `step` of all fits"""
         ...
     def before_sanity(self, *args: Any, **kwargs: Any) -> Any:
         """Event: a few batches are validated next, before training begins (`SanityCheck`)"""
@@ -476,6 +481,9 @@ class Callback(Stateful):
         ...
     def after_read_losses(self, *args: Any, **kwargs: Any) -> Any:
         """Event: the Recorder has read `losses`, of the training batches from number `start` on"""
+        ...
+    def after_row(self, *args: Any, **kwargs: Any) -> Any:
+        """Event: a validation gave `row`, for the history; if `epoch`, a part of the row of the epoch"""
         ...
     def before_close(self, *args: Any, **kwargs: Any) -> Any:
         """Event: the Learner is closed: release what you keep for longer than a run"""

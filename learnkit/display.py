@@ -10,6 +10,7 @@ import os, sys, time
 from typing import Any
 
 from .history import format_time
+from .output import write_out
 
 # %% ../nbs/176_display.ipynb #ed490e3d
 def display_kind() -> str:
@@ -47,7 +48,7 @@ class LineDisplay:
         took = time.perf_counter() - self.start
         left = f' < {format_time(took*(self.n-i)/i)}' if self.n and i<self.n else ''
         loss = '' if loss is None else f', loss {loss:.4f}'
-        print(f"{self.what} {i}/{self.n or '?'}, {format_time(took)}{left}{loss}", flush=True)
+        write_out(print, f"{self.what} {i}/{self.n or '?'}, {format_time(took)}{left}{loss}", flush=True)
 
     def end(self) -> None:   "End the progress bar that began last"
     def close(self) -> None: "End the display"
@@ -57,7 +58,7 @@ class LineDisplay:
         table:bool=False # is it a row of the table?
     ) -> None:
         "Write a line"
-        print('  '.join(self.columns(line)).rstrip() if table else line, flush=True)
+        write_out(print, '  '.join(self.columns(line)).rstrip() if table else line, flush=True)
 
     def columns(self,
         row:list # the cells of a row

@@ -126,9 +126,9 @@ class Events:
     after_validate_all: str
     """evaluations are done; `results` has them, `{name: {'loss':…, metric: …}}`"""
     log_metrics: str
-    """numbers were measured: `metrics` by name, at training batch `step`"""
+    """numbers were logged: `metrics` by name, at batch `step` of all fits"""
     log_images: str
-    """images to log: `images` by name, taken at training batch `step`"""
+    """images to log: `images` by name, taken at batch `step` of all fits"""
     before_sanity: str
     """a few batches are validated next, before training begins (`SanityCheck`)"""
     after_sanity: str
@@ -139,6 +139,8 @@ class Events:
     """the gradient of the part is there"""
     after_read_losses: str
     """the Recorder has read `losses`, of the training batches from number `start` on"""
+    after_row: str
+    """a validation gave `row`, for the history; if `epoch`, a part of the row of the epoch"""
     before_close: str
     """the Learner is closed: release what you keep for longer than a run"""
     after_close: str

@@ -2,7 +2,7 @@
 """The table of losses and metrics: one row for each epoch, columns by name"""
 from typing import Any
 
-__all__ = ['format_time', 'format_value', 'History']
+__all__ = ['format_time', 'format_value', 'History', 'Cells']
 def format_time(t: float) -> str:
     """Format seconds as mm:ss, or h:mm:ss
 
@@ -20,6 +20,10 @@ def format_value(v: Any) -> str:
 class History(list[Any]):
     """Rows as dictionaries; `history['valid_loss']` is a column"""
     def __getitem__(self, k: Any) -> Any: ...
+    @property
+    def epochs(self) -> History:
+        """The rows of whole epochs, without those of validations within them, which have a `train_iter`"""
+        ...
     @property
     def names(self) -> list[Any]:
         """The names of the columns"""
@@ -46,3 +50,34 @@ class History(list[Any]):
         ...
     def __repr__(self) -> str: ...
     def _repr_html_(self) -> Any: ...
+class Cells(list[Any]):
+    """Values of a row, by position; assigning to one writes to the row"""
+    row: dict[Any, Any]
+    names: list[Any]
+    def __init__(self, row: dict[Any, Any], names: list[Any], empty: Any = None) -> None:
+        """Values of a row, by position; assigning to one writes to the row
+
+        Args:
+            row: the row
+            names: the names of its columns to show
+            empty: what to show for None
+        """
+        ...
+    def __setitem__(self, i: Any, v: Any) -> None: ...
+    def _add(self, *args: Any, **kwargs: Any) -> None: ...
+    append = _add
+    extend = _add
+    insert = _add
+    pop = _add
+    remove = _add
+    clear = _add
+    sort = _add
+    reverse = _add
+    __delitem__ = _add
+    __iadd__ = _add
+    __imul__ = _add
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Args:
+            self: a copy is a list
+        """
+        ...

@@ -33,11 +33,12 @@ from .observe.check_events import CheckEvents
 from .observe.csv_logger import CSVLogger
 from .observe.hook_callback import HookCallback
 from .observe.images import ImageLogger
-from .observe.loggers import JsonLogger, MetricsLogger
+from .observe.loggers import FileLogger, JsonLogger, MetricsLogger
 from .observe.mc_dropout import MCDropoutCallback
 from .observe.memory_snapshot import MemorySnapshot
 from .observe.observer import LRMonitor, LossMonitor, Observer
 from .observe.optimizer_monitor import OptimizerMonitor
+from .observe.outbox import Outbox
 from .observe.profile import Profile
 from .observe.profiler import ProfileCallback
 from .observe.sanity import SanityCheck
@@ -182,6 +183,8 @@ class Learner(OptSteps):
     """The `ImageLogger`, if it is among the callbacks"""
     metrics_logger: MetricsLogger
     """The `MetricsLogger`, if it is among the callbacks"""
+    file_logger: FileLogger
+    """The `FileLogger`, if it is among the callbacks"""
     json_logger: JsonLogger
     """The `JsonLogger`, if it is among the callbacks"""
     mc_dropout: MCDropoutCallback
@@ -497,6 +500,17 @@ class Learner(OptSteps):
             dls: loaders by name; none: the validation set as 'valid', and those of the `Evaluator`s
         """
         ...
+    @property
+    def outbox(self) -> Outbox:
+        """Rows of numbers on their way to the loggers"""
+        ...
+    def log_numbers(self, metrics: dict[Any, Any]) -> None:
+        """Log numbers of now; the loggers among the callbacks write them, with the number of batches so far as `step`
+
+        Args:
+            metrics: numbers by name: Python numbers, or tensors of one element, which are read later
+        """
+        ...
     def profile(
         self,
         n_epoch: int = 1,
@@ -514,6 +528,9 @@ class Learner(OptSteps):
             max_slices: the number of slices (loop actions, callbacks, batches) to keep for the trace
             cbs: more callbacks for this run only
         """
+        ...
+    def gather_args(self) -> dict[str, Any]:
+        """Return what the Learner trains with: names, numbers, and the arguments that its callbacks have stored"""
         ...
     def tta(
         self,

@@ -88,6 +88,13 @@ class Loop(LoopSteps):
     def _do_one_batch(self) -> None: ...
     def _do_grad_opt(self) -> None: ...
     def _do_step(self) -> None: ...
+    def say(self, text: str) -> None:
+        """Print `text`, unless the logger is silenced as by `no_logging`
+
+        Args:
+            text: a line of text
+        """
+        ...
     @contextmanager
     def _run(self, mode: str, cbs: Any = None) -> Iterator[None]:
         """Set the mode and add the callbacks of a run; afterwards put back what the run must not change

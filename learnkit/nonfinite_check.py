@@ -61,7 +61,7 @@ class NonFiniteCheck(Callback):
     def _position(self, i):
         rec = self.learn.recorder
         e = bisect(rec.iters, i)   # epochs before this batch
-        epoch = rec.history[e]['epoch'] if e<len(rec.history) else self.learn.epoch
+        epoch = rec.history.epochs[e]['epoch'] if e<len(rec.history.epochs) else self.learn.epoch
         return f'epoch {epoch}, batch {i - (rec.iters[e-1] if e else 0)}'
 
 def _last_finite(losses): return next((i for i in reversed(range(len(losses))) if isfinite(losses[i])), -1)

@@ -11,6 +11,7 @@ import time
 from .callback import Callback
 from .display import LineDisplay, display_kind
 from .history import format_value
+from .output import write_out
 from .run import null_logger
 from .notebook_bar import NotebookBar
 from .terminal_bar import TerminalBar
@@ -67,6 +68,7 @@ class ProgressCallback(Callback):
     def cleanup(self):
         if self.mbar: self.mbar.end(); self.mbar.close()
         self.mbar = None
+        write_out.report()
     after_fit = cleanup
 
     def _write(self, row): self.mbar.write([format_value(o) for o in row], table=True)

@@ -17,14 +17,16 @@ from fastcore.foundation import L
 # %% ../nbs/173_recorder.ipynb #e6422082
 from .callback import Callback
 from .events import event
-from .history import History, format_time
+from .history import Cells, History, format_time
 from .meter import Meter
 from .metric import AvgLoss
+from .output import write_out
 from .recorder_plots import RecorderPlots
 from .smooth_loss import AvgSmoothLoss
 
 # %% ../nbs/173_recorder.ipynb #cf96346a
 event.register('after_read_losses', 'the Recorder has read `losses`, of the training batches from number `start` on')
+event.register('after_row', 'a validation gave `row`, for the history; if `epoch`, a part of the row of the epoch')
 
 class Recorder(RecorderPlots, Callback):
     "Records the loss and learning rate of each batch, and the losses, metrics and time of each epoch"
@@ -99,13 +101,17 @@ class Recorder(RecorderPlots, Callback):
     def after_validate(self):
         if 'valid' not in self.cancelled: self.row.update(zip(self.valid_names, self.valid.values))
 
+    def after_row(self, row, epoch):
+        if epoch: self.row.update({k:v for k,v in row.items() if k not in self.row and k!='train_iter'})
+        else: self.history.append(row)
+
     def after_epoch(self):
         if self.row.get('epoch')!=self.learn.epoch: self.before_epoch()   # cancelled before the Recorder heard of it
         if self.add_time: self.row['time'] = format_time(time.perf_counter() - self.start)
         self.history.append(self.row)
         self.iters.append(len(self.lrs))
-        self.learn.final_record = L(self.values[-1])
-        self.learn.logger(self.log)
+        self.learn.final_record = L([*self.values[-1]])
+        write_out(self.learn.logger, self.log)
 
     def state_dict(self) -> dict:
         "Return all that is recorded, also in the middle of an epoch"
@@ -132,13 +138,15 @@ class Recorder(RecorderPlots, Callback):
         lr = self.learn.opt.param_groups[-1]['lr']
         return lr.clone() if isinstance(lr, torch.Tensor) else lr
     @property
-    def log(self) -> list:
-        "The current row, by position"
-        return list(self.row.values())
+    def log(self) -> Cells:
+        "The current row, by position, as far as it is known; assigning to a cell writes to the row"
+        names,over = [*self.row],any(r is self.row for r in self.history[-1:])
+        while names and self.row[names[-1]] is None and not over: names.pop()
+        return Cells(self.row, names)
     @property
     def values(self) -> L:
-        "All rows by position, without epoch and time; nan for None, as fastai's trackers compare the values"
-        return L([[nan if v is None else v for k,v in r.items() if k not in ('epoch','time')] for r in self.history])
+        "The rows of the epochs by position, without epoch and time; nan for None, as fastai's trackers compare them"
+        return L(Cells(r, [k for k in r if k not in ('epoch','time')], nan) for r in self.history.epochs)
     @property
     def losses(self) -> L:
         "The smoothed training loss after each batch, as tensors"

@@ -2,7 +2,7 @@
 """Record losses, learning rates and metrics, without waiting for the device"""
 from ._fastcore import L
 from .callback import Callback
-from .history import History
+from .history import Cells, History
 from .meter import Meter
 from .recorder_plots import RecorderPlots
 from .smooth_loss import AvgSmoothLoss
@@ -60,6 +60,7 @@ class Recorder(RecorderPlots, Callback):
     def after_cancel_validate(self) -> None: ...
     def after_train(self) -> None: ...
     def after_validate(self) -> None: ...
+    def after_row(self, row: Any, epoch: Any) -> None: ...
     def after_epoch(self) -> None: ...
     def state_dict(self) -> dict[Any, Any]:
         """Return all that is recorded, also in the middle of an epoch"""
@@ -76,12 +77,12 @@ class Recorder(RecorderPlots, Callback):
         """The learning rate of the last parameter group; a copy if it is a tensor, which the optimizer changes in place"""
         ...
     @property
-    def log(self) -> list[Any]:
-        """The current row, by position"""
+    def log(self) -> Cells:
+        """The current row, by position, as far as it is known; assigning to a cell writes to the row"""
         ...
     @property
     def values(self) -> L:
-        """All rows by position, without epoch and time; nan for None, as fastai's trackers compare the values"""
+        """The rows of the epochs by position, without epoch and time; nan for None, as fastai's trackers compare them"""
         ...
     @property
     def losses(self) -> L:

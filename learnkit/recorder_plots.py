@@ -29,7 +29,9 @@ class RecorderPlots:
         losses = self.smooth_loss.values
         ax.plot([(i+1)/per for i in range(skip_start, len(losses))], losses[skip_start:], label='train')
         if with_valid and self.history and 'valid_loss' in self.history[0]:
-            ends = [(i/per,v) for i,v in zip(self.iters, self.history['valid_loss']) if v is not None and i>skip_start]
+            ends = zip(self.iters, self.history.epochs['valid_loss'])
+            within = [(r['train_iter'], r.get('valid_loss')) for r in self.history if 'train_iter' in r]
+            ends = [(i/per,v) for i,v in sorted([*ends, *within]) if v is not None and i>skip_start]
             if ends: ax.plot(*zip(*ends), 'o-', label='valid')
         if log: ax.set_yscale('log')
         ax.set(xlabel='epoch' if show_epochs else 'batch', ylabel='loss')
@@ -41,7 +43,8 @@ class RecorderPlots:
         figsize:tuple|None=None # width and height of the figure, in inches; None: 4 by 3 for each plot
     ) -> list: # of matplotlib axes
         "Plot the losses and metrics of the epochs; raises ValueError before the end of the first epoch"
-        if not self.history: raise ValueError('no epoch is recorded yet: call `learn.fit(n)` first')
+        epochs = self.history.epochs
+        if not epochs: raise ValueError('no epoch is recorded yet: call `learn.fit(n)` first')
         groups = group_columns(n for n in self.metric_names if n not in ('epoch','time'))
         cols = min(ncols, len(groups))
         rows = -(-len(groups)//cols)
@@ -49,8 +52,7 @@ class RecorderPlots:
         axs = [*pyplot().subplots(rows, cols, figsize=figsize, squeeze=False, layout='constrained')[1].flat]
         for ax,(what,names) in zip(axs, groups.items()):
             for n in names:
-                values = [nan if v is None else v for v in self.history[n]]
-                ax.plot(self.history['epoch'], values, 'o-', label=n)
+                ax.plot(epochs['epoch'], [nan if v is None else v for v in epochs[n]], 'o-', label=n)
             ax.set(xlabel='epoch', ylabel=what)
             ax.xaxis.get_major_locator().set_params(integer=True)
             if len(names)>1: ax.legend()

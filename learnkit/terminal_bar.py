@@ -10,6 +10,7 @@ import shutil, sys
 from typing import Any
 
 from .display import LineDisplay
+from .output import write_out
 
 # %% ../nbs/177_terminal_bar.ipynb #3357f07a
 class StreamProxy:
@@ -71,7 +72,7 @@ class TerminalBar(LineDisplay):
         if self.drawn: self._put(' '*(self.drawn + 2) + '\r')
         self.drawn = 0
 
-    def _put(self, s): self.out.write('\r' + s); self.out.flush()
+    def _put(self, s): write_out(print, '\r' + s, end='', file=self.out, flush=True)
 
     def end(self):
         self.erase()

@@ -19,27 +19,29 @@ from ..finite import nan_flag
 
 # %% ../../nbs/545_control.early_stopping.ipynb #b9a42891
 class EarlyStoppingCallback(TrackerCallback):
-    "Ends the fit after `patience` epochs without improvement"
-    order,saves = TrackerCallback.order+3,('watch','wait')
+    "Ends the fit after `patience` epochs, or validations within them, without improvement"
+    order,saves = TrackerCallback.order+3,('watch','wait','since')
+    since = None   # the epoch of the best value
     def __init__(self,
         monitor:str|Callable|None='valid_loss', # a column, metric or function of the Learner; None: valid_loss
         comp:str|Callable|None=None,            # 'min', 'max' or a function such as `np.less`; None: as the metric says
         min_delta:float=0.,                     # a value must be better by more than this to count
-        patience:int=1,                         # epochs without improvement after which it stops
+        patience:int=1,                         # values without improvement after which it stops
         reset_on_fit:bool=True,                 # forget the best value when a fit begins?
         nan:str='worse'                         # a NaN is 'worse' than everything, or 'skip' it, or 'raise' an error
     ):
         super().__init__(monitor, comp, min_delta, reset_on_fit, nan)
         self.patience,self.wait = check_whole('patience', patience, what='a number of epochs'),0
 
-    def reset(self): super().reset(); self.wait = 0
-    def after_epoch(self):
-        super().after_epoch()
+    def reset(self): super().reset(); self.wait,self.since = 0,None
+    def act(self):
+        learn = self.learn
         if self.new_best is None: return
+        if self.new_best or self.since is None: self.since = learn.epoch
         self.wait = 0 if self.new_best else self.wait+1
         if self.wait>=self.patience:
-            self.learn.stop(f'No improvement since epoch {self.learn.epoch-self.wait}: early stopping')
-            print(self.learn.stop_reason)
+            learn.stop(f'No improvement since epoch {self.since}: early stopping')
+            learn.say(learn.stop_reason)
 
 # %% ../../nbs/545_control.early_stopping.ipynb #d02a85ba
 class ThresholdStopper(Callback):
@@ -63,12 +65,15 @@ class ThresholdStopper(Callback):
         if self.every(self.learn): self._look()
     def after_epoch(self):
         if self.every(self.learn, epoch=True): self._look()
+    def after_row(self, row, epoch):
+        if not epoch and self.watch.name in row: self._compare(self.watch.number(row[self.watch.name]))
 
-    def _look(self):
-        value,t = self.watch.value(self.learn),self.threshold
+    def _look(self): self._compare(self.watch.value(self.learn))
+    def _compare(self, value):
+        t = self.threshold
         if value is None or not (value<=t if self.watch.lower else value>=t): return
         self.learn.stop(f'{self.watch.name} is {value}, which reaches {t}: stopping')
-        print(self.learn.stop_reason)
+        self.learn.say(self.learn.stop_reason)
 
 # %% ../../nbs/545_control.early_stopping.ipynb #a70d65f3
 class TerminateOnNaNCallback(Callback):

@@ -9,7 +9,8 @@ from typing import Any
 
 __all__ = ['EarlyStoppingCallback', 'ThresholdStopper', 'TerminateOnNaNCallback']
 class EarlyStoppingCallback(TrackerCallback):
-    """Ends the fit after `patience` epochs without improvement"""
+    """Ends the fit after `patience` epochs, or validations within them, without improvement"""
+    since: Any
     patience: Any
     wait: Any
     def __init__(
@@ -21,19 +22,19 @@ class EarlyStoppingCallback(TrackerCallback):
         reset_on_fit: bool = True,
         nan: str = 'worse',
     ) -> None:
-        """Ends the fit after `patience` epochs without improvement
+        """Ends the fit after `patience` epochs, or validations within them, without improvement
 
         Args:
             monitor: a column, metric or function of the Learner; None: valid_loss
             comp: 'min', 'max' or a function such as `np.less`; None: as the metric says
             min_delta: a value must be better by more than this to count
-            patience: epochs without improvement after which it stops
+            patience: values without improvement after which it stops
             reset_on_fit: forget the best value when a fit begins?
             nan: a NaN is 'worse' than everything, or 'skip' it, or 'raise' an error
         """
         ...
     def reset(self) -> None: ...
-    def after_epoch(self) -> None: ...
+    def act(self) -> None: ...
 class ThresholdStopper(Callback):
     """Ends the fit when the monitored value reaches `threshold`"""
     threshold: float
@@ -58,7 +59,9 @@ class ThresholdStopper(Callback):
     def before_fit(self) -> None: ...
     def after_batch(self) -> None: ...
     def after_epoch(self) -> None: ...
+    def after_row(self, row: Any, epoch: Any) -> None: ...
     def _look(self) -> None: ...
+    def _compare(self, value: Any) -> None: ...
 class TerminateOnNaNCallback(Callback):
     """Ends the fit when a loss is NaN or infinite"""
     every: Every

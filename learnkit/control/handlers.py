@@ -15,6 +15,7 @@ from ..callback import Callback
 from .filter import Filter
 from ..events import event, taken
 from ..learner import Learner
+from ..recorder import Recorder
 
 # %% ../../nbs/560_control.handlers.ipynb #7ea8b907
 class OnCallback(Callback):
@@ -26,6 +27,7 @@ class OnCallback(Callback):
         filter:Filter     # which calls go through
     ):
         self.f,self.at,self.filter = f,event.check(name),filter
+        if hasattr(Recorder, name): self.order = Recorder.order+1   # `f` may look at what was recorded
         setattr(self, name, self._call)
         for k in filter.events: setattr(self, k, partial(self._measure, k))
 

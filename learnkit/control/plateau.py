@@ -14,13 +14,13 @@ from .tracker import TrackerCallback
 
 # %% ../../nbs/555_control.plateau.ipynb #de629f54
 class ReduceLROnPlateau(TrackerCallback):
-    "Divides the learning rate by `factor` after `patience` epochs without improvement"
+    "Divides the learning rate by `factor` after `patience` epochs, or validations within them, without improvement"
     order,saves = TrackerCallback.order+2,('watch','wait','lrs')
     def __init__(self,
         monitor:str|Callable|None='valid_loss', # a column, metric or function of the Learner; None: valid_loss
         comp:str|Callable|None=None,            # 'min', 'max' or a function such as `np.less`; None: as the metric says
         min_delta:float=0.,                     # a value must be better by more than this to count
-        patience:int=1,                         # epochs without improvement after which it acts
+        patience:int=1,                         # values without improvement after which it acts
         factor:float=10.,                       # the learning rate is divided by this
         min_lr:float=0,                         # the learning rate never gets lower than this
         reset_on_fit:bool=True,                 # forget the best value when a fit begins?
@@ -36,8 +36,7 @@ class ReduceLROnPlateau(TrackerCallback):
 
     def reset(self): super().reset(); self.wait,self.lrs = 0,None
 
-    def after_epoch(self):
-        super().after_epoch()
+    def act(self):
         lrs = [float(h['lr']) for h in self.learn.opt.hypers]
         if self.lrs not in (None, lrs):
             warn(f'the learning rates were lowered to {self.lrs}, but now they are {lrs}: '
@@ -53,4 +52,4 @@ class ReduceLROnPlateau(TrackerCallback):
         if new==lrs: return
         self.learn.opt.set_hyper('lr', new)
         self.lrs = new
-        print(f'Epoch {self.learn.epoch}: reducing lr to {new[-1]}')
+        self.learn.say(f'Epoch {self.learn.epoch}: reducing lr to {new[-1]}')

@@ -6,7 +6,7 @@ from typing import Any
 
 __all__ = ['ReduceLROnPlateau']
 class ReduceLROnPlateau(TrackerCallback):
-    """Divides the learning rate by `factor` after `patience` epochs without improvement"""
+    """Divides the learning rate by `factor` after `patience` epochs, or validations within them, without improvement"""
     patience: Any
     wait: Any
     lrs: Any
@@ -23,13 +23,13 @@ class ReduceLROnPlateau(TrackerCallback):
         reset_on_fit: bool = True,
         nan: str = 'worse',
     ) -> None:
-        """Divides the learning rate by `factor` after `patience` epochs without improvement
+        """Divides the learning rate by `factor` after `patience` epochs, or validations within them, without improvement
 
         Args:
             monitor: a column, metric or function of the Learner; None: valid_loss
             comp: 'min', 'max' or a function such as `np.less`; None: as the metric says
             min_delta: a value must be better by more than this to count
-            patience: epochs without improvement after which it acts
+            patience: values without improvement after which it acts
             factor: the learning rate is divided by this
             min_lr: the learning rate never gets lower than this
             reset_on_fit: forget the best value when a fit begins?
@@ -37,5 +37,5 @@ class ReduceLROnPlateau(TrackerCallback):
         """
         ...
     def reset(self) -> None: ...
-    def after_epoch(self) -> None: ...
+    def act(self) -> None: ...
     def _reduce(self, lrs: Any) -> None: ...

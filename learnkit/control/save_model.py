@@ -99,12 +99,15 @@ class SaveModelCallback(TrackerCallback):
             if self.every(learn, epoch=True): self._save_now()
         elif self.every_epoch:
             if learn.epoch%self.every_epoch==0: self._save(f'{self.fname}_{learn.epoch}')
-        else:
-            super().after_epoch()
-            if self.new_best:
-                print(f'Better model found at epoch {learn.epoch} with {self.watch.name} value: {self.best}.')
-                self._save(self.fname)
-            elif self.held: self._write_held()
+        else: super().after_epoch()
+    def after_row(self, row, epoch):
+        if not (self.every or self.every_epoch): super().after_row(row, epoch)
+
+    def act(self):
+        if self.new_best:
+            self.learn.say(f'Better model found at epoch {self.learn.epoch} with {self.watch.name} value: {self.best}.')
+            self._save(self.fname)
+        elif self.held: self._write_held()
 
     def after_fit(self):
         if dist.is_available() and dist.is_initialized(): dist.barrier()   # wait for the process that writes

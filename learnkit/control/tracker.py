@@ -8,6 +8,7 @@ __all__ = ['TrackerCallback', 'OnBetter']
 # %% ../../nbs/540_control.tracker.ipynb #13164b48
 from typing import Callable
 
+import learnkit.recorder   # noqa: F401  for the event `after_row`
 from ..callback import Callback
 from .monitor import Monitor
 
@@ -38,9 +39,17 @@ class TrackerCallback(Callback):
         self.new_best = None
         if self.reset_on_fit: self.watch.reset()
 
-    def after_epoch(self):
-        "Compare the epoch's value with the best: `new_best` is True, False, or None if there is no value"
-        self.new_best = self.watch.update(self.watch.value(self.learn))
+    def after_epoch(self): self.compare(self.watch.value(self.learn))
+    def after_row(self, row, epoch):
+        if not epoch and self.watch.name in row: self.compare(self.watch.number(row[self.watch.name]))
+
+    def compare(self,
+        value:float|None # of an epoch or a validation; None: it has none
+    ) -> None:
+        "Compare `value` with the best: `new_best` is True, False, or None if there is no value; then `act`"
+        self.new_best = self.watch.update(value)
+        self.act()
+    def act(self) -> None: "Do what follows from `new_best`"
 
     def load_state_dict(self,
         state:dict # what `state_dict` returned
@@ -52,7 +61,7 @@ class TrackerCallback(Callback):
 
 # %% ../../nbs/540_control.tracker.ipynb #46eee51c
 class OnBetter(TrackerCallback):
-    "Calls `f(learn)` after each epoch that is the best so far"
+    "Calls `f(learn)` after each epoch, or validation within one, that is the best so far"
     order = TrackerCallback.order+4
     def __init__(self,
         f:Callable,      # function of the Learner
@@ -61,6 +70,5 @@ class OnBetter(TrackerCallback):
         if not callable(f): raise TypeError(f'f must be a function of the Learner, not {f!r}')
         super().__init__(*args, **kwargs)
         self.f = f
-    def after_epoch(self):
-        super().after_epoch()
+    def act(self):
         if self.new_best: self.f(self.learn)

@@ -40,8 +40,17 @@ class TrackerCallback(Callback):
     def reset(self) -> None:
         """Start anew; called when a fit begins that does not continue from a saved state"""
         ...
-    def after_epoch(self) -> None:
-        """Compare the epoch's value with the best: `new_best` is True, False, or None if there is no value"""
+    def after_epoch(self) -> None: ...
+    def after_row(self, row: Any, epoch: Any) -> None: ...
+    def compare(self, value: float|None) -> None:
+        """Compare `value` with the best: `new_best` is True, False, or None if there is no value; then `act`
+
+        Args:
+            value: of an epoch or a validation; None: it has none
+        """
+        ...
+    def act(self) -> None:
+        """Do what follows from `new_best`"""
         ...
     def load_state_dict(self, state: dict[Any, Any]) -> None:
         """Continue from `state`, in the fit that comes next
@@ -52,14 +61,14 @@ class TrackerCallback(Callback):
         ...
     def cleanup(self) -> None: ...
 class OnBetter(TrackerCallback):
-    """Calls `f(learn)` after each epoch that is the best so far"""
+    """Calls `f(learn)` after each epoch, or validation within one, that is the best so far"""
     f: Callable[..., Any]
     def __init__(self, f: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
-        """Calls `f(learn)` after each epoch that is the best so far
+        """Calls `f(learn)` after each epoch, or validation within one, that is the best so far
 
         Args:
             f: function of the Learner
             kwargs: as for `TrackerCallback`
         """
         ...
-    def after_epoch(self) -> None: ...
+    def act(self) -> None: ...

@@ -13,6 +13,7 @@ from fastcore.basics import store_attr
 
 from .every_callback import EveryCallback
 from ..history import History, format_time
+from ..output import write_out
 from ..scalars import to_number
 
 # %% ../../nbs/515_control.validate_every.ipynb #dc06abae
@@ -33,18 +34,28 @@ class ValidateEvery(EveryCallback):
         super().before_fit()
         self.learn._loader(self.ds_idx, self.dl)   # raises if there is none: better now than after an hour
 
-    def before_epoch(self): self.first = self.learn.train_iter
+    def before_epoch(self): self.done,self.over = 0,False   # the batches of the epoch; is it over?
+    def after_train(self): self.done = 0 if self.learn.iter is None else self.learn.iter+1
+    def after_epoch(self): self.over = True; super().after_epoch()
 
     def act(self) -> None:
-        "Validate, and add a row to the history and the table"
-        learn,start = self.learn,perf_counter()
+        "Validate, announce the row, and write it into the table"
+        learn,rec,start = self.learn,getattr(self.learn, 'recorder', None),perf_counter()
         values = learn.validate(self.ds_idx, self.dl)
-        names,rec = ['loss', *(m.name for m in learn.metrics)],getattr(learn, 'recorder', None)
-        columns = getattr(rec, 'metric_names', [])
-        names = [f'valid_{n}' if n=='loss' or f'valid_{n}' in columns else n for n in names]
         row = dict(epoch=learn.epoch, train_iter=learn.train_iter)
         if rec is not None: row['train_loss'] = to_number(rec.smooth_loss.value)
-        row.update(zip(names, values), time=format_time(perf_counter()-start))
-        self.history.append(row)
-        epoch = f'{learn.epoch}:{learn.train_iter-self.first}'
-        learn.logger([epoch if n=='epoch' else row.get(n) for n in columns or row])
+        columns = getattr(rec, 'metric_names', [])
+        shown,own = self._columns(columns)
+        took = format_time(perf_counter()-start)
+        self.history.append({**row, **dict(zip(own, values)), 'time':took})
+        learn('after_row', row=dict(self.history[-1]), epoch=self.over)
+        batch = self.done if self.over else learn.iter+1
+        cells = {**row, 'epoch':f'{learn.epoch}:{batch}', **dict(zip(shown, values)), 'time':took}
+        write_out(learn.logger, [cells.get(n) for n in columns or cells])
+
+    def _columns(self, columns):
+        "The columns of the table into which the values are written, and those of the row"
+        names = ['loss', *(m.name for m in self.learn.metrics)]
+        shown = [f'valid_{n}' if n=='loss' or f'valid_{n}' in columns else n for n in names]
+        if self.learn._loader(self.ds_idx, self.dl) is self.learn.dls.valid: return shown,shown
+        return shown,[f"{'dl' if self.dl is not None else f'ds{self.ds_idx}'}_{n}" for n in names]

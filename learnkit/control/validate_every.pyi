@@ -10,7 +10,8 @@ class ValidateEvery(EveryCallback):
     history: History
     ds_idx: int
     dl: Any
-    first: Any
+    done: Any
+    over: bool
     def __init__(self, every: Any, ds_idx: int = 1, dl: Any = None) -> None:
         """Validates within the fit every so many batches, items or minutes, and records a row
 
@@ -21,7 +22,16 @@ class ValidateEvery(EveryCallback):
         """
         ...
     def before_fit(self) -> None: ...
-    def before_epoch(self) -> None: ...
+    def before_epoch(self) -> None:
+        """Args:
+            self: the batches of the epoch; is it over?
+        """
+        ...
+    def after_train(self) -> None: ...
+    def after_epoch(self) -> None: ...
     def act(self) -> None:
-        """Validate, and add a row to the history and the table"""
+        """Validate, announce the row, and write it into the table"""
+        ...
+    def _columns(self, columns: Any) -> tuple[Any, ...]:
+        """The columns of the table into which the values are written, and those of the row"""
         ...

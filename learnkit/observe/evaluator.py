@@ -39,14 +39,15 @@ class EvaluatorColumn:
     def __call__(self,
         learn:Learner # the Learner, in a fit
     ) -> float|None:
-        "Returns the value of this epoch; None if there was no evaluation in it"
-        rows = self.evaluator.history
-        return rows[-1][self.__name__] if rows and rows[-1]['epoch']==learn.epoch else None
+        "Returns the value at the end of this epoch; None if there was no evaluation then"
+        evaluator = self.evaluator
+        return evaluator.history[-1][self.__name__] if evaluator.at_end==learn.epoch else None
 
 # %% ../../nbs/605_observe.evaluator.ipynb #82264ec4
 class Evaluator(EveryCallback):
     "Evaluates a loader of its own, with its own metrics, on its own schedule; `history` has the results"
     saves = 'every','when_better','history'
+    at_end:int|None = None   # the epoch at whose end it evaluated last
     def __init__(self,
         name:str,            # the name, one word; its columns are `name_loss` and `name_metric`
         dl:Any,              # the loader, any iterable of batches
@@ -92,6 +93,7 @@ class Evaluator(EveryCallback):
         self.evaluators = [cb for cb in learn.ordered_cbs() if isinstance(cb, Evaluator)]
         self._check_columns()
         if not self.every.loaded: self.history = History()
+        self.at_end = None
         super().before_fit()
         if self.when_better: self.when_better.start(learn)
         self.run_train = any(cb.every.in_batches for cb in self.evaluators)
@@ -127,15 +129,19 @@ def _evaluate_due(self:Evaluator, epoch=False):
     due = [cb for cb in active if cb.due(epoch)] if active[:1]==[self] else ()
     if not due: return
     self.learn('before_validate_all', due=[cb.label for cb in due])
-    self.learn('after_validate_all', results={cb.label:cb.act() for cb in due})
+    self.learn('after_validate_all', results={cb.label:cb.act(epoch) for cb in due})
 
 @patch
-def act(self:Evaluator) -> dict:
+def act(self:Evaluator,
+    epoch:bool=False # is it the end of an epoch?
+) -> dict:
     "Evaluate now, and add a row to `history`; returns the loss and the metrics by name"
     learn,start = self.learn,perf_counter()
     values = learn._evaluate(self.label, self.dl, self.metrics)
     row = dict(epoch=learn.epoch, train_iter=learn.train_iter, **{f'{self.label}_{k}':v for k,v in values.items()})
     self.history.append(dict(row, time=format_time(perf_counter()-start)))
+    if epoch: self.at_end = learn.epoch
+    learn('after_row', row=row, epoch=epoch)
     bar = getattr(getattr(learn, 'progress', None), 'mbar', None)
     if bar is not None and learn.logger!=null_logger:
         bar.write(f'{self.label}: ' + ', '.join(f'{k} {format_value(v)}' for k,v in values.items()))

@@ -22,7 +22,7 @@ class EvaluatorColumn:
         """Whether a lower value is better, if the metric says so itself; None if it does not"""
         ...
     def __call__(self, learn: Learner) -> float|None:
-        """Returns the value of this epoch; None if there was no evaluation in it
+        """Returns the value at the end of this epoch; None if there was no evaluation then
 
         Args:
             learn: the Learner, in a fit
@@ -30,6 +30,8 @@ class EvaluatorColumn:
         ...
 class Evaluator(EveryCallback):
     """Evaluates a loader of its own, with its own metrics, on its own schedule; `history` has the results"""
+    at_end: int|None
+    """the epoch at whose end it evaluated last"""
     label: str
     dl: Any
     history: History
@@ -78,6 +80,10 @@ class Evaluator(EveryCallback):
     def _evaluate_due(self, epoch: bool = False) -> None:
         """The first Evaluator evaluates all that are due, between two events"""
         ...
-    def act(self) -> dict[Any, Any]:
-        """Evaluate now, and add a row to `history`; returns the loss and the metrics by name"""
+    def act(self, epoch: bool = False) -> dict[Any, Any]:
+        """Evaluate now, and add a row to `history`; returns the loss and the metrics by name
+
+        Args:
+            epoch: is it the end of an epoch?
+        """
         ...

@@ -33,5 +33,5 @@ class ImageLogger(EveryCallback):
             if v.ndim!=4: raise ValueError(
                 f'`{k}` is {shapes(v)}, but images must have the shape (n, channels, height, width): '
                 'pass `f=`, a function of the Learner that returns such images by name')
-        learn('log_images', images={k:v.detach().cpu() for k,v in images.items()}, step=learn.train_iter)
+        learn('log_images', images={k:v.detach().cpu() for k,v in images.items()}, step=learn.outbox.step(learn))
     def _inputs(self): return dict(inputs=item_find(self.learn.xb)[:self.n])

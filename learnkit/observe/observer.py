@@ -6,73 +6,55 @@
 __all__ = ['Observer', 'LossMonitor', 'LRMonitor']
 
 # %% ../../nbs/630_observe.observer.ipynb #ba6fd20d
+from functools import partial
 from typing import Any
 
 import torch
 
-from ..events import event
+import learnkit.observe.outbox   # noqa: F401  for `learn.outbox`
 from ..control.every_callback import EveryCallback
 from ..history import History
 
-# %% ../../nbs/630_observe.observer.ipynb #1a6c09d4
-def stack_scalars(
-    values:list|tuple # tensors of one element each; they may be on several devices, as the parts of a model may
-) -> torch.Tensor: # of shape (len(values),)
-    "Return one tensor of all `values`, on the device of the first"
-    return torch.stack([v.to(values[0].device, non_blocking=True) for v in values])
-
 # %% ../../nbs/630_observe.observer.ipynb #0b3d04be
-event.register('log_metrics', 'numbers were measured: `metrics` by name, at training batch `step`')
-event.register('log_images', 'images to log: `images` by name, taken at training batch `step`')
-
 class Observer(EveryCallback):
-    "Base class of monitors: measures at intervals, keeps the numbers as rows of `history`, announces `log_metrics`"
+    "Base class of monitors: measures at intervals, keeps the numbers as rows of `history`, and logs them"
     order,saves = 52,('every','history')
-    max_pending = 100   # rows that may wait on the device before they are read
     def __init__(self,
         every:Any='10ba' # how often: text such as '10ba', a `Time`, a number of epochs, or a function of the Learner
     ):
         self.set_every(every)
-        self.rows,self.pending = History(),[]
+        self.rows = History()
 
     def measure(self) -> dict|None: # numbers by name: floats, or tensors of one element; None if there are none yet
         "Return the numbers of now; raises NotImplementedError unless a subclass defines it"
         raise NotImplementedError(f'{type(self).__name__} needs a method `measure` that returns a dict of numbers')
 
     def before_fit(self):
-        if not self.every.loaded: self.rows,self.pending = History(),[]
+        if not self.every.loaded: self.rows = History()
         super().before_fit()
+        self.learn.outbox.begin()
     def act(self): self.log(self.measure())
     def after_epoch(self): super().after_epoch(); self.flush()
-    def cleanup(self): self.flush()
-    # also earlier, while the loggers still have their files open, and before their state is saved
-    after_fit = after_exception = before_save_checkpoint = cleanup
+    # also while the loggers still have their files open, and before their state is saved
+    def after_fit(self): self.flush()
+    after_exception = before_save_checkpoint = after_fit
+    def cleanup(self): self.learn.outbox.end(self.learn)
 
     def log(self,
-        metrics:dict|None,  # numbers by name; None or an empty dictionary logs nothing
-        step:int|None=None  # the training batch after which they were measured; None: the last
+        metrics:dict|None # numbers by name; None or an empty dictionary logs nothing
     ) -> None:
         "Add a row of `metrics`; tensors are read from the device later"
-        if not metrics: return
-        on_device = {k:v.detach().reshape(()) for k,v in metrics.items() if isinstance(v, torch.Tensor)}
-        values = stack_scalars(list(on_device.values())) if on_device else None
-        step = self.learn.train_iter if step is None else step
-        self.pending.append((self.learn.epoch, step, metrics, list(on_device), values))
-        if values is None or len(self.pending)>=self.max_pending: self.flush()
+        learn = self.learn
+        learn.outbox.put(learn, metrics, partial(self._keep, self.rows, learn.epoch, learn.train_iter))
+    def _keep(self, rows, epoch, train_iter, metrics): rows.append(dict(epoch=epoch, train_iter=train_iter, **metrics))
 
     def flush(self) -> None:
-        "Read all pending rows from the device at once, add them to the history, and announce them"
-        pending,self.pending = self.pending,[]
-        values = [o[-1] for o in pending if o[-1] is not None]
-        numbers = iter(torch.cat(values).tolist() if values else ())
-        for epoch,step,metrics,names,_ in pending:
-            metrics = {**metrics, **dict(zip(names, numbers))}
-            self.rows.append(dict(epoch=epoch, train_iter=step, **metrics))
-            if self.learn is not None: self.learn('log_metrics', metrics=metrics, step=step)
+        "Read all rows that wait from the device at once, and announce them"
+        if self.learn is not None: self.learn.outbox.flush(self.learn)
 
     @property
     def history(self) -> History:
-        "All rows measured so far; reads the pending ones from the device"
+        "All rows measured so far; reads from the device those that wait"
         self.flush()
         return self.rows
 

@@ -1,28 +1,15 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
 """Measures numbers of a run at intervals, keeps them as rows, and passes them to the loggers"""
-import torch
 from ..control.every_callback import EveryCallback
 from ..history import History
 from typing import Any
 
 __all__ = ['Observer', 'LossMonitor', 'LRMonitor']
-def stack_scalars(values: list[Any]|tuple[Any, ...]) -> torch.Tensor:
-    """Return one tensor of all `values`, on the device of the first
-
-    Args:
-        values: tensors of one element each; they may be on several devices, as the parts of a model may
-
-    Returns:
-        of shape (len(values),)
-    """
-    ...
 class Observer(EveryCallback):
-    """Base class of monitors: measures at intervals, keeps the numbers as rows of `history`, announces `log_metrics`"""
-    max_pending: int
+    """Base class of monitors: measures at intervals, keeps the numbers as rows of `history`, and logs them"""
     rows: History
-    pending: list[Any]
     def __init__(self, every: Any = '10ba') -> None:
-        """Base class of monitors: measures at intervals, keeps the numbers as rows of `history`, announces `log_metrics`
+        """Base class of monitors: measures at intervals, keeps the numbers as rows of `history`, and logs them
 
         Args:
             every: how often: text such as '10ba', a `Time`, a number of epochs, or a function of the Learner
@@ -38,24 +25,24 @@ class Observer(EveryCallback):
     def before_fit(self) -> None: ...
     def act(self) -> None: ...
     def after_epoch(self) -> None: ...
+    def after_fit(self) -> None: ...
+    after_exception = after_fit
+    before_save_checkpoint = after_fit
     def cleanup(self) -> None: ...
-    after_fit = cleanup
-    after_exception = cleanup
-    before_save_checkpoint = cleanup
-    def log(self, metrics: dict[Any, Any]|None, step: int|None = None) -> None:
+    def log(self, metrics: dict[Any, Any]|None) -> None:
         """Add a row of `metrics`; tensors are read from the device later
 
         Args:
             metrics: numbers by name; None or an empty dictionary logs nothing
-            step: the training batch after which they were measured; None: the last
         """
         ...
+    def _keep(self, rows: Any, epoch: Any, train_iter: Any, metrics: Any) -> None: ...
     def flush(self) -> None:
-        """Read all pending rows from the device at once, add them to the history, and announce them"""
+        """Read all rows that wait from the device at once, and announce them"""
         ...
     @property
     def history(self) -> History:
-        """All rows measured so far; reads the pending ones from the device"""
+        """All rows measured so far; reads from the device those that wait"""
         ...
 class LossMonitor(Observer):
     """Logs the training loss of single batches, not smoothed, as `batch_loss`"""

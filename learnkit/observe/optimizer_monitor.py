@@ -11,30 +11,36 @@ from typing import Any
 import torch
 
 from ..modules import get_model
-from .observer import Observer, stack_scalars
+from .observer import Observer
+from .outbox import stack_scalars
 
 # %% ../../nbs/640_observe.optimizer_monitor.ipynb #f5c77999
 class OptimizerMonitor(Observer):
     "Logs norms of gradients, weights and updates, and the ratio of update to weight (Composer's `OptimizerMonitor`)"
     saves = *Observer.saves,'due'
     start:tuple|None = None   # what `before_step` keeps of the step that is measured
+    row:dict|None = None      # what was measured, until the batch is over and counted
     def __init__(self,
         every:Any='10ba',     # how often; the first step is measured, then the step after each time that it is due
         per_layer:bool=True   # log each parameter too, as `grad_norm/0.weight`; False: only over all parameters
     ):
         super().__init__(every)
-        self.per_layer,self.due = per_layer,True
+        self.per_layer,self.due,self.run_train = per_layer,True,True   # also for an interval of whole epochs
 
     def before_fit(self):
         super().before_fit()
-        self.due,self.start = self.due if self.every.loaded else True,None
+        self.due,self.start,self.row = self.due if self.every.loaded else True,None,None
     def act(self): self.due = True
+    def after_batch(self):
+        row,self.row = self.row,None
+        self.log(row)
+        super().after_batch()
     def before_step(self):
         if self.due: self._start_step()
     def after_cancel_step(self): self.start = None
     def after_step(self):
         if self.start is not None: self._end_step(*self.start)
-    def cleanup(self): super().cleanup(); self.start = None
+    def cleanup(self): super().cleanup(); self.start = self.row = None
 
     @torch.no_grad()
     def _start_step(self):
@@ -53,6 +59,6 @@ class OptimizerMonitor(Observer):
         if self.per_layer:
             norms['update_ratio'] = torch._foreach_div(norms['update_norm'], norms['weight_norm'])
             row.update({f'{k}/{n}':v for k,vs in norms.items() for n,v in zip(names, vs)})
-        self.log(row, step=self.learn.train_iter+1)   # the counter advances after this batch
+        self.row = row
 
 def _norms(tensors): return torch._foreach_norm(tensors, 2, dtype=torch.float32)

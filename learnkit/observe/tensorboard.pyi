@@ -1,15 +1,19 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
 """Writes the numbers and images of a run for TensorBoard"""
-from .loggers import MetricsLogger
+from .loggers import FileLogger
 from pathlib import Path
 from typing import Any
 
-__all__ = ['TensorBoardLogger']
-class TensorBoardLogger(MetricsLogger):
+__all__ = ['event_record', 'TensorBoardLogger']
+def event_record(**fields: Any) -> bytes:
+    """Return an event as it is written to TensorBoard's files
+
+    Args:
+        fields: of an event, as in TensorBoard's `event.proto`
+    """
+    ...
+class TensorBoardLogger(FileLogger):
     """Writes all numbers, and the images of `ImageLogger`, for TensorBoard (needs the package `tensorboard`)"""
-    writer: Any
-    log_dir: Path
-    make_writer: Any
     def __init__(self, log_dir: str|Path = 'runs') -> None:
         """Writes all numbers, and the images of `ImageLogger`, for TensorBoard (needs the package `tensorboard`)
 
@@ -17,18 +21,14 @@ class TensorBoardLogger(MetricsLogger):
             log_dir: the folder, relative to `learn.path`
         """
         ...
-    def before_fit(self) -> None:
-        """Args:
-            self: if the package is missing it fails now, not later
-        """
-        ...
-    def _open(self, step: Any) -> Any: ...
+    def make_file(self) -> Any: ...
+    def before_fit(self) -> None: ...
     def write(self, metrics: dict[Any, Any], step: int) -> None:
         """Add a point to the curve of each number
 
         Args:
             metrics: numbers by name
-            step: training batches so far
+            step: training batches so far, in all fits
         """
         ...
     def log_images(self, images: dict[Any, Any], step: int) -> None:
@@ -36,8 +36,7 @@ class TensorBoardLogger(MetricsLogger):
 
         Args:
             images: batches of images by name
-            step: training batches so far
+            step: training batches so far, in all fits
         """
         ...
-    def cleanup(self) -> None: ...
-def _summary_writer() -> type[Any]: ...
+    def _write(self, kind: Any, values: Any, step: Any) -> None: ...

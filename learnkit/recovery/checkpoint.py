@@ -50,6 +50,7 @@ class CheckpointCallback(Callback):
         self.retention = Retention(keep, n_best, self.monitor)
         self.n_fit,self.seed,self.resume_state,self.data_state = 0,None,None,None
         self.lock,self.writer = FolderLock(),CheckpointWriter(self.retention, background, on_error)
+        self.value = None   # what is monitored, if a validation within this batch has measured it
 
     @property
     def folder(self) -> Path:
@@ -71,10 +72,15 @@ class CheckpointCallback(Callback):
         self.seeded = [None,None]
         self.asks_data = True
 
+    def after_row(self, row, epoch):
+        if self.monitor and not epoch and self.monitor.name in row:
+            self.value = self.monitor.number(row[self.monitor.name])
+
     def after_batch(self):
-        learn = self.learn
-        if self.writer.failed is not None: self.writer.wait()
-        if self.every(learn): self.save(learn.epoch, learn.iter+1)
+        learn,value,self.value = self.learn,self.value,None
+        if self.writer.failed is not None or value is not None: self.writer.wait()
+        if self.every(learn) | self.retention.is_best(self.folder, value):
+            self.save(learn.epoch, learn.iter+1, **{} if value is None else dict(value=value))
 
     def after_epoch(self):
         learn = self.learn
@@ -108,7 +114,7 @@ def before_train(self:CheckpointCallback):
     learn.batches.replace(data)
     self.data_state = None
     if not in_epoch: return
-    if data_state is None and not data.indexed: print(
+    if data_state is None and not data.indexed: learn.say(
         f'this data cannot be indexed: its first {done} batches are read again, without training '
         '(a loader with a `state_dict` could resume)')
     learn.batches.start,self.resume_state = done,None
@@ -155,7 +161,7 @@ def _resume(self:CheckpointCallback, resume):
     self.data_state = (place := state.get('place')) and {_old_keys.get(k, k):v for k,v in place.items()}
     learn('after_load_checkpoint', path=path)
     where = 'the run is finished' if finished else f"resuming at epoch {state['epoch']}, batch {state['done']}"
-    print(f'{path.parent.name}/{path.name}: {where}')
+    learn.say(f'{path.parent.name}/{path.name}: {where}')
 
 # %% ../../nbs/710_recovery.checkpoint.ipynb #950dfb5a
 @patch

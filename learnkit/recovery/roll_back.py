@@ -19,6 +19,7 @@ from ..control.every import Every
 from ..events import CancelBatch, CancelFit
 from ..finite import all_finite, has_nan, nan_flag, weights_finite
 from ..modules import get_model
+from ..observe.loggers import MetricsLogger
 from ..optim.precision import MixedPrecision
 from .checkpoint_file import list_checkpoints, read_checkpoint
 
@@ -79,7 +80,9 @@ def _keep(self:RollBackOnNaN):
                               epoch=learn.epoch, cbs={cb.key:cb.state_dict() for cb in self._others()}))
 
 @patch
-def _others(self:RollBackOnNaN): return [cb for cb in self.learn.cbs if cb is not self and cb is not self.saver]
+def _others(self:RollBackOnNaN):
+    "The callbacks that go back too; not the loggers, as it did happen"
+    return [cb for cb in self.learn.cbs if cb not in (self, self.saver) and not isinstance(cb, MetricsLogger)]
 
 # %% ../../nbs/723_recovery.roll_back.ipynb #6e3439a1
 @patch

@@ -37,7 +37,7 @@ def shuffled(cbs=None, **kw):
     torch.manual_seed(4)
     return learn.remove_cb(learn.progress)
 
-def record(learn): return [{k:v for k,v in r.items() if k!='time'} for r in learn.recorder.history]
+def record(learn): return [{k:r[k] for k in learn.recorder.metric_names if k!='time'} for r in learn.recorder.history.epochs]
 
 # -- training is not changed
 
@@ -72,20 +72,20 @@ def test_numbers_are_those_of_a_plain_evaluation():
     assert h['train_iter']==[2,4,6,8,10,12] and h['epoch']==[0,0,0,1,1,1]
     assert list(h[0])==['epoch','train_iter','test_loss','test_mae','time']
     assert h['test_loss']==pytest.approx([p[0] for p in plain]) and h['test_mae']==pytest.approx([p[1] for p in plain])
-    assert [*learn.recorder.history[0]]==['epoch','train_loss','valid_loss','rmse','time']
+    assert [*learn.recorder.history.epochs[0]]==['epoch','train_loss','valid_loss','rmse','time']
 
 @quick
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=4), st.integers(1, 6), st.integers(1, 3))
 def test_due_together(everies, n, n_epoch):
     "Each when it is due; those that are due at the same time inside one pair of events, in their order"
     log = []
-    class Log(Callback):
+    class Told(Callback):
         def before_validate_all(self): log.append([])
         def before_validate(self):
             if self.learn.dl_name: log[-1].append(self.learn.dl_name)
         def after_validate_all(self, results): log[-1].append((cb.learn.train_iter, [*results]))
     evs = [Evaluator(f'e{i}', batches(1), every=f'{k}ba') for i,k in enumerate(everies)]
-    cb = Log()
+    cb = Told()
     learn = learner(n=n, cbs=[*evs, cb])
     learn.logger = null_logger
     learn.fit(n_epoch)
@@ -261,10 +261,10 @@ def test_resume(tmp_path, stop):
 
 def test_validate_all():
     log = []
-    class Log(Callback):
+    class Told(Callback):
         def before_validate(self): log.append(self.learn.dl_name)
         def after_validate_all(self, results): log.append([*results])
-    learn = learner(metrics=mae, cbs=[Evaluator('a', batches(2, seed=7), metrics=rmse), Log])
+    learn = learner(metrics=mae, cbs=[Evaluator('a', batches(2, seed=7), metrics=rmse), Told])
     before = weights(learn)
     res = learn.validate_all()
     other = batches(2, seed=7)
@@ -276,11 +276,11 @@ def test_validate_all():
 
 def test_validate_all_agrees_with_evaluators():
     told = []
-    class Log(Callback):
+    class Told(Callback):
         def before_validate_all(self, due): told.append([due])
         def after_validate_all(self, results): told[-1].append(results)
     a,b = Evaluator('a', batches(2, seed=7), metrics=rmse, every='3ba'),Evaluator('b', batches(1), every='3ba')
-    learn = learner(metrics=mae, cbs=[a, b, Log])
+    learn = learner(metrics=mae, cbs=[a, b, Told])
     learn.fit(1)
     assert told[-1][0]==['a','b'] and [[*v] for v in told[-1][1].values()]==[['loss','rmse'], ['loss','mae']]
     res = learn.validate_all()

@@ -302,7 +302,7 @@ def test_validation_does_not_change_the_training(every):
     for x,y in zip(a.model.state_dict().values(), b.model.state_dict().values()): assert torch.equal(x, y)
     assert torch.equal(torch.stack(list(a.recorder.losses)), torch.stack(list(b.recorder.losses)))
     drop = lambda rows: [{k:v for k,v in r.items() if k!='time'} for r in rows]
-    assert drop(a.recorder.history)==drop(b.recorder.history)
+    assert drop(a.recorder.history.epochs)==drop(b.recorder.history)
     assert a.validate_every.history
 
 def test_rows_are_those_of_an_evaluation_by_hand():
@@ -343,7 +343,7 @@ def test_another_loader():
     extra = batches(2, seed=7)
     learn = learner(cbs=[ValidateEvery('1ep', dl=extra)])
     learn.fit(1)
-    assert learn.validate_every.history['valid_loss']==[learn.validate(dl=extra)[0]]
+    assert learn.validate_every.history['dl_loss']==learn.recorder.history['dl_loss']==[learn.validate(dl=extra)[0]]
 
 def test_no_validation_set():
     seen = []

@@ -330,12 +330,12 @@ def test_inference_is_not_tracked(tmp_path):
     assert states()==before and learn.save_model.last_saved_path.read_bytes()==file
     assert learn.stop_reason is None
 
-def test_validation_in_between_changes_nothing(tmp_path):
+def test_validation_of_other_data_in_between_changes_nothing(tmp_path):
     runs = []
-    for i,extra in enumerate(([], [ValidateEvery('1ba')])):
+    for i,extra in enumerate(([], [ValidateEvery('1ba', ds_idx=0)])):
         learn = learner(n=4, cbs=every_tracker() + extra, path=tmp_path/str(i), metrics=mae, lr=.3)
         learn.fit(6)
-        runs.append((learn.recorder.history['valid_loss'], learn.early_stopping.state_dict(), weights(learn).tolist(), learn.opt.hypers[0]['lr']))
+        runs.append((learn.recorder.history.epochs['valid_loss'], learn.early_stopping.state_dict(), weights(learn).tolist(), learn.opt.hypers[0]['lr']))
     assert runs[0]==runs[1]
 
 @quick

@@ -54,12 +54,12 @@ def oracle(names, n=2):
             yield from ['before_micro_batch', *forward, *backward, 'after_micro_batch']*2 if on('parts') else [*forward, *backward]
             yield from [*update[:1], *['after_train_batch']*on('attempts'), *update[1:], 'after_batch']
             done += 1
-            if on('inside') and done%2==0: yield from validation(2)
+            if on('inside') and done%2==0: yield from [*validation(2), 'after_row']
             if on('points'): yield 'batch_checkpoint'
             if on('cycles') and done%2==0: yield from ['after_cycle', 'cycle_checkpoint']
             if on('checkpoints') and done%4==0: yield from ['before_save_checkpoint', 'after_save_checkpoint']
         yield from [*end, 'after_train', *validation(2), 'after_epoch']
-        if on('evaluators'): yield from ['before_validate_all', *validation(1), 'after_validate_all']
+        if on('evaluators'): yield from ['before_validate_all', *validation(1), 'after_row', 'after_validate_all']
         if on('points'): yield 'epoch_checkpoint'
     yield 'after_fit'
     if on('checkpoints'): yield from ['before_save_checkpoint', 'after_save_checkpoint']
@@ -94,7 +94,7 @@ def test_after_an_error_anywhere(tmp_path_factory):
 def test_the_core_hears_nothing_of_it(tmp_path):
     "What is added lies between the events of the core, or in a mode of its own; no event of the core is moved, added or lost"
     own = heard([k for k in makers if k!='parts'], tmp_path)
-    assert [e for e,mode in own if mode=='fit' and not e.endswith(('cycle','checkpoint','sanity','validate_all','train_batch'))]==[*oracle(())]
+    assert [e for e,mode in own if mode=='fit' and not e.endswith(('after_row','cycle','checkpoint','sanity','validate_all','train_batch'))]==[*oracle(())]
 
 def test_no_module_replaces_what_another_one_added():
     "`learn.unchanged()` is a trial, also where the sanity check, which looks at some batches only, is imported"
