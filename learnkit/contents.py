@@ -129,7 +129,7 @@ def _of_object(o, depth, given):
     if not hasattr(o, '__dict__') or isinstance(o, type) or _standard(type(o)): return Snapshot(), (), depth
     running = _foreign(type(o)) and hasattr(type(o), '__next__')   # such as the batches of a `DataLoader`
     if not given and (running or isinstance(o, (Dispatcher,Stateful)) or _stands_above(o)): return Snapshot(), (), depth
-    if isinstance(o, (Dataset,Sampler,DataLoader)): depth = min(depth, _data)
+    if isinstance(o, (Dataset,Sampler,DataLoader)): depth = _data
     if depth==_generators or not (given or _has_state(o, depth==_data)):
         return Snapshot(), vars(o).values() if depth<_all else (), _generators
     if isinstance(o, nn.Module): return *_of_module(o), depth

@@ -104,7 +104,7 @@ class Loop(LoopSteps):
             cbs: callbacks for this run only
         """
         ...
-    def _end_run(self, trains: Any, outer: Any, before: Any, modules: Any) -> None: ...
+    def _end_run(self, trains: Any, outer: Any, before: Any, modules: Any, muted: Any) -> None: ...
     def _no_orphan(self, e: Any) -> Any:
         """`e`, or if it is a Cancel an error that says why it could not end anything"""
         ...
@@ -112,6 +112,6 @@ class Loop(LoopSteps):
         """End training gracefully: finish the batch, validate and record the epoch, then end the fit as by `CancelFit`
 
         Args:
-            reason: why; kept in `learn.stop_reason` until the next run
+            reason: why; kept in `learn.stop_reason` until the next fit
         """
         ...

@@ -52,7 +52,10 @@ def _run(self:Loop,
             f'a `fit` inside a running `{outer}`{self.position} would overwrite its counters and its history: '
             'call it afterwards, or use a second Learner')
         before = {k:vars(self)[k] for k in (('logger','loss_func') if trains else run_attrs) if k in vars(self)}
-        modules = [] if trains else [(m,m.training) for m in self.model.modules()]
+        modules,muted = [],[]
+        if not trains:
+            modules,muted = [(m,m.training) for m in self.model.modules()],[cb for cb in self.cbs if not cb.run]
+            if outer is None: before['stop_reason'] = self.stop_reason
         quiet = [cb for cb in self.cbs if outer is not None and not cb.nested]
         try:
             with self.removed_cbs(quiet), self.added_cbs(cbs):
@@ -63,10 +66,10 @@ def _run(self:Loop,
                 if not trains: self.logger,self.create_mbar = null_logger,False
                 self.rebind()
                 yield
-        finally: self._end_run(trains, outer, before, modules)
+        finally: self._end_run(trains, outer, before, modules, muted)
 
 @patch
-def _end_run(self:Loop, trains, outer, before, modules):
+def _end_run(self:Loop, trains, outer, before, modules, muted):
     own = vars(self)
     for k in ('do_batch',) if trains else run_attrs: own.pop(k, None)
     if trains:   # let go of the last batch
@@ -77,7 +80,7 @@ def _end_run(self:Loop, trains, outer, before, modules):
     if outer is not None: return
     self.exc = None
     for cb in self.cbs:
-        if not cb.run: cb.run = True
+        if not cb.run and not any(cb is o for o in muted): cb.run = True
 
 # %% ../nbs/040_run.ipynb #369fa912
 class Guard:
@@ -117,7 +120,7 @@ def _no_orphan(self:Loop, e):
 # %% ../nbs/040_run.ipynb #485359ca
 @patch
 def stop(self:Loop,
-    reason:str='stopped' # why; kept in `learn.stop_reason` until the next run
+    reason:str='stopped' # why; kept in `learn.stop_reason` until the next fit
 ) -> None:
     "End training gracefully: finish the batch, validate and record the epoch, then end the fit as by `CancelFit`"
     self.stop_reason = reason

@@ -1,0 +1,361 @@
+"""Looking leaves no trace: inference, at any moment, over any loader, with any callbacks, compared by a recording of every bit before and
+after, and by the weights of a fit with and without it. The same for `lr_find` and `learn.unchanged`, which train and take it back."""
+import random, re, threading, warnings
+from functools import partial
+import numpy as np, pytest, torch
+from torch import nn
+from torch.optim import SGD, Adam
+from torch.utils.data import (BatchSampler, ConcatDataset, DataLoader, Dataset, IterableDataset, RandomSampler, Sampler, Subset, SubsetRandomSampler,
+                              TensorDataset, WeightedRandomSampler, get_worker_info)
+
+import learnkit.all as lk
+from learnkit.callback import Callback
+from learnkit.data import DataLoaders
+from learnkit.events import event
+from learnkit.learner import Learner
+from learnkit.observe.interpretation import Interpretation
+from learnkit.observe.mc_dropout import MCDropoutCallback
+from toys import at, slow, weights
+from trace import changes, record
+
+# ------------------------------------------------------------------------------------------------ what can keep something
+def gen(s=3): return torch.Generator().manual_seed(s)
+N = 12
+X = torch.randn(N, 4, generator=gen(0))
+
+class Jitter:
+    "A transform that draws from four kinds of generators, its own and those of the process"
+    def __init__(self): self.py,self.np,self.old,self.torch = random.Random(1),np.random.default_rng(1),np.random.RandomState(1),gen(1)
+    def __call__(self, x):
+        own = self.py.random() + self.np.random() + self.old.rand() + torch.rand(1, generator=self.torch)
+        return x*(1 + .01*own) + .01*(random.random() + np.random.rand() + torch.rand(1))
+
+class Items(Dataset):
+    "Counts in an attribute, a list and a dictionary, and gives other items by these counts"
+    def __init__(self): self.tfms,self.n,self.log,self.times = [Jitter()],0,[],{}
+    def __len__(self): return N
+    def __getitem__(self, i):
+        self.n += 1; self.log.append(i); self.times[i] = self.times.get(i, 0)+1
+        x = X[i] + .001*self.n + .01*self.times[i]
+        for f in self.tfms: x = f(x)
+        return x,X[i].sum()[None]
+
+class Stream(IterableDataset):
+    "Goes on from where it was, and counts"
+    def __init__(self): self.items,self.passes = Items(),0
+    def __iter__(self):
+        self.passes += 1
+        w = get_worker_info()
+        for i in range(w.id if w else 0, N, w.num_workers if w else 1): yield self.items[(i+self.passes)%N]
+
+class OwnSampler(Sampler):
+    "An order by the number of the pass, as a `DistributedSampler` has it"
+    def __init__(self): self.epoch,self.seen = 0,[]
+    def __len__(self): return N
+    def __iter__(self):
+        self.epoch += 1; self.seen.append(self.epoch)
+        return iter(torch.randperm(N, generator=gen(self.epoch)).tolist())
+
+class OwnBatches(OwnSampler):
+    def __init__(self): super().__init__(); self.rng = random.Random(2)
+    def __len__(self): return N//4
+    def __iter__(self):
+        idxs = self.rng.sample([*super().__iter__()], N)
+        return iter([idxs[i:i+4] for i in range(0, N, 4)])
+
+class Itself:
+    "A loader that is its own iterator"
+    def __init__(self, ds): self.ds,self.i = ds,0
+    def __len__(self): return N//4
+    def __iter__(self): self.i = 0; return self
+    def __next__(self):
+        if self.i>=N: raise StopIteration
+        self.i += 4
+        return tuple(map(torch.stack, zip(*[self.ds[j] for j in range(self.i-4, self.i)])))
+
+class Around:
+    "A loader around another one"
+    def __init__(self, dl): self.dl,self.batches = dl,0
+    def __len__(self): return len(self.dl)
+    def __iter__(self):
+        for b in self.dl: self.batches += 1; yield b
+
+def both(f): return DataLoaders(f(), f())
+def plain(**kw): return both(lambda: DataLoader(Items(), 4, **kw))
+def shared(**kw):
+    g,ds = gen(5),Items()
+    return both(lambda: DataLoader(ds, 4, shuffle=True, generator=g, **kw))
+def function():
+    ds,g = Items(),random.Random(4)
+    def batches():
+        for _ in range(3): yield tuple(map(torch.stack, zip(*[ds[i] for i in g.sample(range(N), 4)])))
+    return DataLoaders(batches, batches)
+def listed():
+    ds = TensorDataset(X, X.sum(1, keepdim=True))
+    return both(lambda: [ds[i:i+4] for i in range(0, N, 4)])
+def sampled(make): return both(lambda: DataLoader(ds := Items(), 4, sampler=make(ds)))
+def around(): return both(lambda: Around(DataLoader(Items(), 4, shuffle=True, num_workers=1, persistent_workers=True)))
+def one_for_both(**kw):
+    dl = DataLoader(Items(), 4, shuffle=True, **kw)
+    return DataLoaders(dl, dl)
+
+LOADERS = dict(
+    list=listed, function=function, shuffle=partial(plain, shuffle=True), shared=shared, itself=lambda: both(lambda: Itself(Items())),
+    tensors=lambda: both(lambda: DataLoader(TensorDataset(X, X.sum(1, keepdim=True)), 4, shuffle=True)),
+    iterable=lambda: both(lambda: DataLoader(Stream(), 4)), one=one_for_both, drop_last=partial(plain, shuffle=True, drop_last=True),
+    subset_of=lambda: both(lambda: DataLoader(Subset(ConcatDataset([Items(), Items()]), range(N)), 4, shuffle=True)),
+    weighted=lambda: sampled(lambda ds: WeightedRandomSampler([1.+i for i in range(N)], N)),
+    weighted_own=lambda: sampled(lambda ds: WeightedRandomSampler([1.+i for i in range(N)], N, generator=gen())),
+    subset=lambda: sampled(lambda ds: SubsetRandomSampler([*range(N)])), replacement=lambda: sampled(lambda ds: RandomSampler(ds, True, N)),
+    own_sampler=lambda: sampled(lambda ds: OwnSampler()), batch_sampler=lambda: both(lambda: DataLoader(Items(), batch_sampler=OwnBatches())),
+    batches_of=lambda: both(lambda: DataLoader(ds := Items(), batch_sampler=BatchSampler(RandomSampler(ds, generator=gen()), 4, False))))
+WORKERS = dict(
+    workers=partial(plain, shuffle=True, num_workers=2), persistent=partial(plain, shuffle=True, num_workers=2, persistent_workers=True),
+    shared_persistent=partial(shared, num_workers=1, persistent_workers=True), one_persistent=partial(one_for_both, num_workers=2, persistent_workers=True),
+    iterable_workers=lambda: both(lambda: DataLoader(Stream(), 4, num_workers=2)), around=around)
+
+class Net(nn.Module):
+    "Writes down all kinds of things in a forward pass, and computes with them"
+    def __init__(self):
+        super().__init__()
+        self.body,self.head,self.g = nn.Sequential(nn.Linear(4,6), nn.BatchNorm1d(6), nn.Dropout(.3)),nn.Linear(6,1),gen(7)
+        self.register_buffer('mean', torch.zeros(6)); self.register_buffer('seen', torch.zeros(1), persistent=False)
+        self.calls,self.shapes,self.last,self.pairs,self.frozen = 0,[],{},(torch.zeros(6),[0]),nn.Parameter(torch.ones(1), requires_grad=False)
+    def forward(self, x):
+        h = self.body(x)
+        self.calls += 1; self.shapes.append(x.shape); self.seen += 1
+        self.mean = .9*self.mean + .1*h.detach().mean(0)
+        self.pairs[0].add_(h.detach().mean(0)); self.pairs[1][0] += 1
+        old,self.last['h'] = self.last.get('h', 0.),h.detach().mean()
+        return self.head(h + .01*(self.mean + self.pairs[0]) + .001*torch.rand(6, generator=self.g)) + .01*old + .001*(self.calls+len(self.shapes)+self.seen)
+
+class Loss:
+    "A loss function that is no module, and counts"
+    def __init__(self): self.n,self.seen,self.rng = 0,[],np.random.RandomState(1)
+    def __call__(self, pred, y):
+        self.n += 1; self.seen.append(self.n)
+        return ((pred-y)**2).mean()*(1 + .001*self.n + .01*self.rng.rand())
+
+def learner(dls, cbs=None, opt_func=partial(SGD, momentum=.9), net=Net, loss=nn.MSELoss, **kw):
+    random.seed(1); np.random.seed(1); torch.manual_seed(1)
+    learn = Learner(dls, net(), loss(), opt_func=opt_func, lr=.01, cbs=cbs, **kw)
+    learn.logger = lambda row: None
+    return learn.remove_cb(learn.progress)
+
+# ------------------------------------------------------------------------------------------------ the recording itself
+def items(learn): return learn.dls.train.dataset
+TOUCHES = dict(
+    parameter=lambda l: l.model.head.weight.data.add_(1), buffer=lambda l: l.model.seen.add_(1), mode=lambda l: l.model.body[2].eval(),
+    grad=lambda l: setattr(l.model.head.weight, 'grad', torch.ones(1, 6)), frozen=lambda l: l.model.head.weight.requires_grad_(False),
+    in_a_list=lambda l: l.model.shapes.append(1), in_a_tuple=lambda l: l.model.pairs[0].add_(1), generator=lambda l: torch.rand(1, generator=l.model.g),
+    optimizer=lambda l: l.opt.opt.state[l.model.head.weight]['momentum_buffer'].add_(1), rate=lambda l: l.opt.set_hyper('lr', 1.),
+    counter=lambda l: setattr(items(l), 'n', -1), dictionary=lambda l: items(l).times.update({0:-1}), transform=lambda l: items(l).tfms[0].old.rand(),
+    sampler=lambda l: setattr(l.dls.train.sampler, 'epoch', -1), callback=lambda l: l.collects.seen.append(1), callbacks=lambda l: l.remove_cb(l.collects),
+    state=lambda l: l.state.update(a=1), python=lambda l: random.random(), numpy=lambda l: np.random.rand(), torch=lambda l: torch.rand(1),
+    autocast=lambda l: torch.set_autocast_cache_enabled(False), thread=lambda l: threading.Thread(target=threading.Event().wait, daemon=True).start())
+
+@pytest.mark.parametrize('touch', TOUCHES)
+def test_the_recording_sees(touch):
+    "And it sees nothing where nothing is done"
+    learn = learner(LOADERS['own_sampler'](), cbs=Collects(), loss=Loss)
+    learn.fit(1)
+    try: assert trace(learn, lambda l: None)==[] and trace(learn, TOUCHES[touch])
+    finally: torch.set_autocast_cache_enabled(True)
+
+# ------------------------------------------------------------------------------------------------ looking
+GRID = [(X[:4], X[:4].sum(1, keepdim=True))]
+LOOKS = dict(
+    validate=lambda l: l.validate(), validate_train=lambda l: l.validate(0), get_preds=lambda l: l.get_preds(with_loss=True, with_input=True),
+    preds_train=lambda l: l.get_preds(0), unordered=lambda l: l.get_preds(0, reorder=False), predict=lambda l: l.predict(X[0]),
+    tta=lambda l: l.tta(0, n=2, aug=lambda x: x+.1*torch.randn_like(x)), interpretation=lambda l: Interpretation.from_learner(l),
+    mc=lambda l: [l.get_preds(0, cbs=MCDropoutCallback) for _ in range(2)], given=lambda l: l.get_preds(dl=GRID), all=lambda l: l.validate_all(),
+    summary=lambda l: l.summary())
+
+def trace(learn, look, **kw):
+    "What `look(learn)` changes, whatever happens in it"
+    before = record(learn=learn, grid=GRID)
+    look(learn)
+    return changes(before, record(learn=learn, grid=GRID), **kw)
+
+def in_run(path): return path=='learn.n_draws'
+def alone(path):
+    "What stays when nothing runs: the result, and what model, loss and metrics wrote down"
+    return in_run(path) or re.match(r'learn\.(final_record|model|_metrics|loss_func)\b', path) is not None
+
+LIVE = r"\.(device_type|watch|ran|preds)\b"   # set anew for each phase; time goes by; what FetchPredsCallback is there for
+class Looks(Callback):
+    "Looks at one event of each epoch, and notes what that changed"
+    def __init__(self, look, ev, order=0, training=True):
+        self.found,self.n_looks = [],0
+        def f(self):
+            learn = self.learn
+            if learn.mode!='fit' or (event.in_batch(ev) and (learn.training!=training or learn.iter>1)): return
+            self.n_looks += 1
+            self.found += [f'{ev}: {c}' for c in trace(learn, look, allow=lambda p: in_run(p) or '.found' in p or '.n_looks' in p or re.search(LIVE, p))]
+        self.order = order
+        super().__init__(**{ev:f})
+
+def fit_with(make, look, ev, **kw):
+    "The weights after a fit in which `look` is called at event `ev`, what it changed, and how often it was called"
+    learn = make()
+    if ev is not None: learn.add_cb(Looks(look, ev, **kw))
+    learn.fit(2)
+    return weights(learn),*((learn.looks.found, learn.looks.n_looks) if ev is not None else ())
+
+_plain = {}
+def plain_fit(name, make):
+    if name not in _plain: _plain[name] = fit_with(make, None, None)[0]
+    return _plain[name]
+
+def check(name, make, look, ev, **kw):
+    w,found,n = fit_with(make, look, ev, **kw)
+    assert n and not found, found[:6]
+    assert torch.equal(w, plain_fit(name, make)), f'{ev}: the fit went another way'
+
+# -- loaders
+
+@pytest.mark.parametrize('look', ['preds_train', *slow(*(k for k in LOOKS if k!='preds_train'))])
+@pytest.mark.parametrize('kind', LOADERS)
+def test_in_a_fit(kind, look):
+    """Over every kind of loader: `get_preds(0)` drew from weighted, subset and replacement samplers, from own batch samplers and augmenting data sets,
+    also with `reorder=False`; where both loaders share a generator, `validate()` did too; a model's hidden state and counters went on"""
+    for ev in ('after_batch','before_batch','after_pred','after_backward','before_train','after_epoch','before_fit')[:7 if kind=='shuffle' else 3]:
+        check(kind, lambda: learner(LOADERS[kind]()), LOOKS[look], ev)
+    check(kind, lambda: learner(LOADERS[kind]()), LOOKS[look], 'after_batch', training=False)
+
+@pytest.mark.parametrize('look', ['validate', *slow('preds_train','unordered','validate_train','tta','mc')])
+@pytest.mark.parametrize('kind', ['one_persistent', *slow(*(k for k in WORKERS if k!='one_persistent'))])
+def test_workers_in_use(kind, look):
+    "A look at a loader in use with persistent workers reset its one iterator: an epoch of 16 batches ended after 4"
+    seen = []
+    def make(): seen.clear(); return learner(WORKERS[kind](), cbs=at('after_batch', lambda cb: seen.append(cb.training), lambda cb: cb.mode=='fit'))
+    for training in (True, False):
+        check(kind, make, LOOKS[look], 'after_batch', training=training)
+        assert seen==([True]*3+[False]*3)*2
+
+@pytest.mark.parametrize('look', LOOKS)
+@pytest.mark.parametrize('kind', ['own_sampler', *slow(*(k for k in {**LOADERS, **WORKERS} if k!='own_sampler'))])
+def test_alone(kind, look):
+    "Before and between fits: nothing but the result, and what the model itself writes down, is different"
+    if look=='mc': pytest.skip('it draws its numbers for good')
+    learn = learner({**LOADERS, **WORKERS}[kind]())
+    for first in (True, False):
+        assert trace(learn, LOOKS[look], allow=alone)==[], (kind, look, first)
+        if first: learn.fit(1)
+    for p in learn.model.parameters(): p.grad = torch.ones_like(p)
+    learn.model.body[2].eval(); learn.model.frozen.requires_grad_(True)
+    assert trace(learn, LOOKS[look], allow=alone)==[]
+
+def test_muted_callbacks_stay_muted():
+    "`validate` switched on again what the user had switched off for the next fit, and forgot why the last fit was stopped"
+    learn = learner(listed(), cbs=at('after_batch', lambda cb: cb.learn.stop('enough')))
+    learn.fit(1)
+    learn.cbs[-1].run = False
+    assert learn.stop_reason=='enough'
+    assert trace(learn, lambda l: l.validate(), allow=alone)==[]
+
+# -- callbacks
+
+def rates(learn): return lk.ParamScheduler({'lr':lk.SchedCos(.05, .001)})
+CALLBACKS = dict(
+    ema=lambda: [lk.EMACallback(.5)], amp=lambda: [lk.MixedPrecision('fp16')], bf16=lambda: [lk.MixedPrecision('bf16')],
+    ema_amp=lambda: [lk.EMACallback(.5), lk.MixedPrecision('fp16')], mixup=lambda: [lk.MixUp()], accumulate=lambda: [lk.GradientAccumulation(8)],
+    clip=lambda: [lk.GradientClip(.1)], micro=lambda: [lk.MicroBatch(2)], schedule=lambda: [rates(None)],
+    torch_schedule=lambda: [lk.TorchScheduler(partial(torch.optim.lr_scheduler.StepLR, step_size=1))], bn=lambda: [lk.BnFreeze()],
+    limit=lambda: [lk.LimitBatches(2, 2)], short=lambda: [lk.ShortEpochCallback(.5)], overfit=lambda: [lk.OverfitBatches(2)],
+    indices=lambda: [lk.ItemIndices()], skip_nan=lambda: [lk.SkipNaN()], roll_back=lambda: [lk.RollBackOnNaN('2ba')],
+    every=lambda: [lk.ValidateEvery('2ba')], evaluator=lambda: [lk.Evaluator('x', listed().valid, every='2ba')], sanity=lambda: [lk.SanityCheck()],
+    tracker=lambda: [lk.TrackerCallback(), lk.EarlyStoppingCallback(patience=5), lk.SaveModelCallback(), lk.ReduceLROnPlateau()],
+    stats=lambda: [lk.ActivationStats()], fetch=lambda: [lk.FetchPredsCallback()], csv=lambda: [lk.CSVLogger(), lk.JsonLogger()],
+    monitors=lambda: [lk.LossMonitor('2ba'), lk.LRMonitor('2ba'), lk.OptimizerMonitor('2ba'), lk.MemoryMonitor('2ba')], timer=lambda: [lk.Clock(), lk.TimerCallback()],
+    checkpoint=lambda: [lk.CheckpointCallback('2ba', background=False)], replay=lambda: [lk.ReplayOnOOM()], mc=lambda: [MCDropoutCallback()],
+    cycles=lambda: [lk.Cycles('2ba')], profile=lambda: [lk.ProfileCallback()], stop=lambda: [lk.StopAfter('5ba')], move=lambda: [lk.MoveModules()])
+MOMENTS = 'before_fit','before_epoch','before_train','before_batch','before_pred','after_pred','before_loss','after_loss','before_backward','after_backward', \
+          'before_step','after_step','before_zero_grad','after_zero_grad','after_batch','after_train','before_validate','after_validate','after_epoch','after_fit'
+
+@pytest.mark.parametrize('cb', ['ema_amp','evaluator','sanity','tracker', *slow(*(k for k in CALLBACKS if k not in ('ema_amp','evaluator','sanity','tracker')))])
+@pytest.mark.parametrize('look', ['validate', *slow('preds_train','tta','predict')])
+def test_with_callbacks(cb, look, tmp_path, monkeypatch):
+    "At every event of a fit, before and after the handlers of all callbacks; their attributes are in the recording"
+    monkeypatch.chdir(tmp_path)
+    count = iter(range(1000))
+    def make(): return learner(plain(shuffle=True), cbs=CALLBACKS[cb](), path=tmp_path/str(next(count)))
+    moments = [(ev,o) for i,ev in enumerate(MOMENTS) for o in (-60, 95)][hash_of(cb+look)%5::5]   # each event with each callback would take an hour
+    for ev,order in moments: check(cb, make, LOOKS[look], ev, order=order)
+
+def hash_of(s): return sum(map(ord, s))
+
+# ------------------------------------------------------------------------------------------------ trying
+class Collects(Callback):
+    "Has no `saves`"
+    def __init__(self): self.n,self.seen,self.by = 0,[],{}
+    def after_batch(self):
+        learn = self.learn
+        self.n += 1; self.seen.append(learn.loss); self.by[learn.iter] = self.n
+        learn.state.n = learn.state.get('n', 0)+1
+
+def lr_find(learn): learn.lr_find(num_it=6, show_plot=False, suggest_funcs=None)
+def trial(learn):
+    with learn.unchanged(): learn.freeze(); learn.fit(1)
+def interrupted(learn):
+    with pytest.raises(KeyboardInterrupt), learn.unchanged(): learn.fit(1, cbs=Callback(after_backward=stop))
+def stop(cb): raise KeyboardInterrupt
+TRIALS = dict(lr_find=lr_find, trial=trial, interrupted=interrupted)
+
+@pytest.mark.filterwarnings('ignore:There is one group')
+@pytest.mark.parametrize('opt', [partial(SGD, momentum=.9), *slow(Adam)])
+@pytest.mark.parametrize('way', TRIALS)
+@pytest.mark.parametrize('kind', ['own_sampler','batch_sampler','subset_of','iterable','function', *slow(*(k for k in {**LOADERS, **WORKERS} if k not in
+                                  ('own_sampler','batch_sampler','subset_of','iterable','function')))])
+def test_trials(kind, way, opt):
+    """Lists and dictionaries in modules, `RandomState`s, generators below the data set, counters in data sets and samplers, loss objects,
+    `learn.state` and callbacks without `saves` were left as the trial made them, and so was which parameters are trained"""
+    def run(way):
+        learn = learner({**LOADERS, **WORKERS}[kind](), cbs=Collects(), loss=Loss, opt_func=opt)
+        for _ in range(2):
+            if way is not None: assert trace(learn, way, allow=lambda p: 'lr_curve' in p)==[]
+            learn.fit(1)
+        return weights(learn)
+    assert torch.equal(run(TRIALS[way]), run(None))
+
+# ------------------------------------------------------------------------------------------------ what cannot be kept
+class Tape(IterableDataset):
+    "Items from one generator, which nobody can turn back"
+    def __init__(self): self.items,self.n = iter(zip(X, X.sum(1, keepdim=True))),0
+    def __iter__(self):
+        for o in self.items: self.n += 1; yield o
+
+def test_a_generator_is_not_turned_back():
+    "It is said in one line, and what counts its items is left to fit"
+    learn = learner(both(lambda: DataLoader(Tape(), 4)))
+    with pytest.warns(UserWarning, match='this Tape is not where it was.*`items`'): learn.validate()
+    assert learn.dls.valid.dataset.n==N
+
+def test_two_threads_draw_no_number_twice():
+    "`validate()` put the generator back that both threads draw from: another Learner drew 90 distinct numbers of 400"
+    drawn,go = [],threading.Event()
+    def draw(cb): drawn.append(torch.rand(1).item()); go.set()
+    a,b = learner([listed().train*20], cbs=at('before_batch', draw)),learner(plain(shuffle=True))
+    t = threading.Thread(target=a.fit, args=(2,))
+    t.start(); go.wait(20)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter('always')
+        while t.is_alive(): b.validate()
+    t.join()
+    assert len({*drawn})==len(drawn)==120
+    assert any('another thread ran a Learner' in str(w.message) for w in said)
+
+def test_random_predictions():
+    "Each differs from the one before, also in a fit, which does not notice; between runs a seed repeats them"
+    mc = partial(Learner.get_preds, cbs=MCDropoutCallback)
+    net = lambda: nn.Sequential(nn.Linear(4,8), nn.Dropout(.5), nn.Linear(8,1))
+    learn = learner(listed(), net=net)
+    torch.manual_seed(5); a,b = mc(learn)[0],mc(learn)[0]
+    torch.manual_seed(5); c = mc(learn)[0]
+    assert torch.equal(a, c) and not torch.equal(a, b)
+    got = []
+    def make(look): return learner(plain(shuffle=True), net=net, cbs=at('after_batch', lambda cb: got.append([mc(cb.learn)[0] for _ in range(3)]),
+                                                                        lambda cb: look and cb.training))
+    w = []
+    for look in (False, True): l = make(look); l.fit(2); w.append(weights(l))
+    assert torch.equal(*w) and got and not any(torch.equal(x, y) for x,y,z in got) and not any(torch.equal(y, z) for x,y,z in got)
