@@ -28,7 +28,7 @@ from .events import event
 from .explain import check_parts
 from .interrupts import interruptibly, uninterrupted
 from .limit import limit_from_env
-from .metric_adapters import mk_metric
+from .metric_adapters import mk_metrics
 from .modules import one_param, trainable_params
 from .nested import detuplify
 from .nonfinite_check import NonFiniteCheck
@@ -91,7 +91,7 @@ class Learner(OptSteps):
         "The metrics, as `Metric` objects"
         return self._metrics
     @metrics.setter
-    def metrics(self, v:Any): self._metrics = L(v).map(mk_metric)
+    def metrics(self, v:Any): self._metrics = mk_metrics(v)
 
     @property
     def x(self) -> Any:

@@ -1,10 +1,11 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
 """Make a metric of a function, a metric of torchmetrics or torcheval, or a function of scikit-learn"""
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from ._fastcore import L
 from .metric import Metric
 from typing import Any
 
-__all__ = ['TorchMetric', 'mk_metric']
+__all__ = ['TorchMetric', 'mk_metric', 'ColumnMetric', 'columns', 'mk_metrics']
 class TorchMetric(Metric):
     """A metric from an object with `update(pred, targ)`, `compute()` and `reset()`, as in torchmetrics and torcheval"""
     metric: Any
@@ -40,5 +41,47 @@ def mk_metric(m: Any) -> Any:
 
     Returns:
         a `Metric`, or an object with the same methods
+    """
+    ...
+class ColumnMetric(Metric):
+    """One of the numbers that a metric gives, as a metric of its own"""
+    metric: Any
+    key: Any
+    i: int
+    def __init__(self, metric: Any, key: Any, i: int) -> None:
+        """One of the numbers that a metric gives, as a metric of its own
+
+        Args:
+            metric: a `Metric` that gives a dictionary, or numbers in a row; several columns share it
+            key: the key of the number, and its name
+            i: its place; the first column is the one that accumulates
+        """
+        ...
+    def reset(self) -> None: ...
+    def accumulate(self, learn: Any) -> None: ...
+    @property
+    def value(self) -> Any: ...
+    @property
+    def name(self) -> str: ...
+    def state_dict(self) -> dict[Any, Any]:
+        """Return what the shared metric has accumulated"""
+        ...
+    def load_state_dict(self, state: Any) -> None: ...
+def columns(m: Any, keys: Iterable[Any]) -> list[Any]:
+    """Make a metric of each number that the metric `m` gives; their columns are called `{name of m}_{key}`
+
+    Args:
+        m: anything that `mk_metric` takes, whose value is a dictionary, or numbers in a row
+        keys: the keys of the dictionary, or names for the numbers
+    """
+    ...
+def _each(m: Any) -> Any:
+    """The metrics, one for each column, of what a user calls one metric"""
+    ...
+def mk_metrics(ms: Any) -> L:
+    """Make metrics for the Learner, one for each column: see `mk_metric`
+
+    Args:
+        ms: metrics of any kind, or one; or a collection of torchmetrics
     """
     ...

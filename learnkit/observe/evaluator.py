@@ -10,7 +10,6 @@ from time import perf_counter
 from typing import Any
 
 from fastcore.basics import patch
-from fastcore.foundation import L
 
 import learnkit.observe.evaluate   # noqa: F401 (it registers the events)
 from ..control.direction import says_lower
@@ -19,7 +18,7 @@ from ..control.monitor import Monitor
 from ..data import as_loader
 from ..events import nearest
 from ..learner import Learner
-from ..metric_adapters import mk_metric
+from ..metric_adapters import mk_metrics
 from ..history import History, format_time, format_value
 from ..run import null_logger
 
@@ -60,7 +59,7 @@ class Evaluator(EveryCallback):
         if when_better is not None and every!='1ep': raise ValueError(
             f'pass `every` or `when_better`, not both (every={every!r})')
         self.label,self.dl,self.history = name,as_loader(dl, name),History()
-        self.metrics = None if metrics is None else L(metrics).map(mk_metric)
+        self.metrics = None if metrics is None else mk_metrics(metrics)
         monitor = when_better is None or isinstance(when_better, Monitor)
         self.when_better = when_better if monitor else Monitor(when_better)
         self.evaluators,self.requested = (),[]   # those of the Learner; columns asked for by `__getitem__`

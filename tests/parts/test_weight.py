@@ -1,5 +1,6 @@
 "How much a batch weighs: however a data set is split into batches, its loss, metrics and gradients are those of the whole as one batch"
 from functools import partial
+from types import SimpleNamespace
 
 import pytest, torch
 from hypothesis import given, settings, strategies as st
@@ -9,7 +10,10 @@ from torch.optim import SGD
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from learnkit.batch_weight import ignored_class, weight_rule
-from learnkit.all import (AccumMetric, BCEWithLogitsLossFlat, Callback, CrossEntropyLossFlat, DataLoaders, FocalLoss, FocalLossFlat, GradientAccumulation, LabelSmoothingCrossEntropy,
+from learnkit.meter import Meter
+from learnkit.metric_adapters import columns, mk_metrics
+from learnkit.process import to_detach
+from learnkit.all import (AccumMetric, BCEWithLogitsLossFlat, Callback, CrossEntropyLossFlat, DataLoaders, Evaluator, FocalLoss, FocalLossFlat, GradientAccumulation, LabelSmoothingCrossEntropy,
                           LabelSmoothingCrossEntropyFlat, Learner, MapOutputs, MicroBatch, MSELossFlat, Perplexity, accuracy, error_rate, find_bs, top_k_accuracy)
 
 from toys import at
@@ -283,3 +287,39 @@ def test_metrics_are_computed_without_a_loss():
     x,y = (torch.cat(o) for o in zip(*batches))
     loss,acc = learner(batches, None, Net(), metrics=accuracy).validate()
     close(acc, accuracy(Net()(x), y)); assert loss is None
+
+# -- metrics that give several numbers
+
+def several():
+    tm = pytest.importorskip('torchmetrics')
+    f1 = tm.classification.MulticlassF1Score
+    def spread(pred, targ): return {'least':pred.min(), 'most':pred.max()}
+    return tm.MetricCollection({'micro':f1(5, average='micro'), 'macro':f1(5)}),f1(5, average=None),columns(AccumMetric(spread, flatten=False), ['least','most'])
+
+def test_numbers_of_a_metric_are_columns():
+    "A collection was taken for the names of its metrics; a score for each class was one cell, and ended the run when it was saved"
+    coll,each,both = several()
+    batches = data(([3,2,4],None,1,0), None, 'classes')
+    x,y = (torch.cat(o) for o in zip(*batches))
+    pred = Net()(x).detach()
+    want = {k:v.item() for k,v in coll(pred, y).items()} | {f'multiclass_f1_score_{i}':v.item() for i,v in enumerate(each(pred, y))}
+    coll.reset(); each.reset()
+    learn = learner(batches, F.cross_entropy, Net(), Evaluator('test', batches), metrics=[coll, each, *both])
+    learn.fit(1, lr=0.)
+    row = learn.recorder.history[0]
+    for k,v in want.items(): close(row[k], v); close(learn.evaluate_test.history[0][f'test_{k}'], v)
+    close(row['spread_most'], pred.max())
+    assert learner(batches, F.cross_entropy, Net(), metrics=coll).metrics.attrgot('name').sorted()==['macro','micro']
+
+def test_columns_go_on_in_the_middle_of_an_epoch():
+    coll,each,both = several()
+    a,b = Meter(mk_metrics([coll, each, *both])),Meter(mk_metrics([*several()[:2], *several()[2]]))
+    batches = [learner_at(x, y) for x,y in data(([3,2,4],None,1,0), None, 'classes')]
+    a.reset(); b.reset()
+    for o in batches[:2]: a.accumulate(o)
+    b.load_state_dict(a.state_dict())
+    for m in (a,b): m.accumulate(batches[2])
+    close([*map(float, a.values)], [*map(float, b.values)])
+def learner_at(x, y):
+    pred = Net()(x).detach()
+    return SimpleNamespace(pred=pred, yb=(y,), xb=(x,), loss=F.cross_entropy(pred, y), to_detach=to_detach)
