@@ -12,8 +12,9 @@ from functools import lru_cache
 from numbers import Number
 from typing import Any
 
+import torch
 from torch import Tensor
-from torch.optim import Optimizer
+from torch.optim import Optimizer, RMSprop
 
 # %% ../nbs/145_hypers.ipynb #dc0ba161
 _short = dict(momentum='mom', betas='mom', alpha='sqr_mom', weight_decay='wd')
@@ -71,6 +72,16 @@ def _write(pgs, name, v):
         key,i = _find(pg, name)
         pg[key] = _put(pg[key], v) if i is None else tuple(_put(o, v) if j==i else o for j,o in enumerate(pg[key]))
 
+# %% ../nbs/145_hypers.ipynb #b439fee1
+def _write_groups(opt, pgs, name, v):
+    if name=='mom' and v and isinstance(opt, RMSprop): _start_momentum(opt, pgs)
+    _write(pgs, name, v)
+
+def _start_momentum(opt, pgs):
+    "Make the buffers that RMSprop would miss: it makes them at the first step only, if there is a momentum by then"
+    for p in [p for pg in pgs if not pg['momentum'] for p in pg['params'] if opt.state.get(p)]:
+        opt.state[p].setdefault('momentum_buffer', torch.zeros_like(p, memory_format=torch.preserve_format))
+
 # %% ../nbs/145_hypers.ipynb #2ad19cd0
 def logical_groups(
     pgs:list # A torch optimizer's `param_groups`
@@ -95,7 +106,7 @@ class Hypers(MutableMapping):
         "The parameter groups of the torch optimizer that make up this one"
         return logical_groups(self.opt.param_groups)[self.i]
     def __getitem__(self, k:str)->float|Tensor: return _read(self.groups[0], k)
-    def __setitem__(self, k:str, v:float|Tensor)->None: _write(self.groups, k, _num(v))
+    def __setitem__(self, k:str, v:float|Tensor)->None: _write_groups(self.opt, self.groups, k, _num(v))
     def __delitem__(self, k:str): raise TypeError(f"'{k}' belongs to the optimizer: it can be changed, not deleted.")
     def __iter__(self)->Iterator[str]: return iter(_number_places(self.groups[0]))
     def __len__(self)->int: return len(_number_places(self.groups[0]))
@@ -137,4 +148,4 @@ def write_hyper(
 )->None:
     "Sets the hyper-parameter `name` of every group of a torch optimizer"
     groups = logical_groups(opt.param_groups)
-    for pgs,v in zip(groups, spread(value, len(groups))): _write(pgs, name, v)
+    for pgs,v in zip(groups, spread(value, len(groups))): _write_groups(opt, pgs, name, v)

@@ -8,8 +8,9 @@ __all__ = []
 # %% ../nbs/148_opt_state.ipynb #a264d3f1
 from collections.abc import Iterator
 from contextlib import contextmanager
+from warnings import warn
 
-from torch import Tensor
+from torch import Tensor, strided
 from torch.optim import LBFGS, Adafactor, Adagrad, Optimizer
 
 from .batch import shapes
@@ -19,12 +20,44 @@ from .hypers import is_number
 def _check_entries(saved, state):
     "Raises ValueError if some parameters have entries in `state` that others lack"
     for pg in saved:
-        kinds = {frozenset(s) for i in pg['params'] if (s := state.get(i))}
+        idle = {'momentum_buffer'} if not pg.get('momentum') else set()   # from when there was a momentum
+        kinds = {frozenset(s)-idle for i in pg['params'] if (s := state.get(i))}
         if len(kinds)<2: continue
         odd = frozenset.union(*kinds) - frozenset.intersection(*kinds)
         raise ValueError(f"The saved optimizer has {', '.join(sorted(map(str, odd)))} for some of its parameters, "
                          f"and not for others: it is incomplete.")
 
+def _check_all_there(groups, sd):
+    "Raises ValueError if `sd` has lost entries; warns if a parameter that is trained has none and others have"
+    n,state = sd.get('n_states', len(sd['state'])),sd['state']
+    if n!=len(state): raise ValueError(
+        f"The saved optimizer has entries for {len(state)} parameters, and had {n} when it was saved: "
+        f"it is incomplete.")
+    pairs = [o for a,b in zip(groups, sd['param_groups']) for o in zip(a['params'], b['params'])]
+    none = sum(p.requires_grad and not state.get(i) for p,i in pairs)
+    if none and state and 'n_states' not in sd: warn(
+        f"The saved optimizer has no entries for {none} of {len(pairs)} parameters: if they were trained before, "
+        f"their momentum and averages are lost.")
+
+# %% ../nbs/148_opt_state.ipynb #3d2a9bde
+def _overlaps(t):
+    "Do two elements of the tensor `t` share their memory?"
+    reach = 0
+    for stride,n in sorted((stride,n) for n,stride in zip(t.shape, t.stride()) if n>1):
+        if stride<=reach: return True
+        reach += stride*(n-1)
+    return False
+
+def _check_tensors(state):
+    "Raises ValueError if an entry in `state` is a tensor that no step could update"
+    for i,k,v in ((i,k,v) for i,s in state.items() for k,v in s.items() if isinstance(v, Tensor)):
+        if v.layout is not strided or v.is_meta or v.is_quantized: why = f'is {v.dtype} on {v.device}, {v.layout}'
+        elif _overlaps(v): why = 'shares memory between its elements'
+        else: continue
+        raise ValueError(f"The saved optimizer has '{k}' for parameter {i} as a tensor that cannot be updated: "
+                         f"it {why}.")
+
+# %% ../nbs/148_opt_state.ipynb #22bff03e
 def _check_state_shapes(groups, saved, state):
     "Raises ValueError if an entry in `state` has not the shape of its parameter"
     for p,i in [o for a,b in zip(groups, saved) for o in zip(a['params'], b['params'])]:
@@ -50,6 +83,8 @@ def check_opt_state(
     if sizes(groups)!=sizes(saved):
         raise ValueError(f"The saved optimizer has groups of {sizes(saved)} parameters, this one of {sizes(groups)}: "
                          f"they need the same model, splitter and weight decay.")
+    _check_tensors(sd['state'])
+    _check_all_there(groups, sd)
     if not type(opt).__module__.startswith('torch.optim') or isinstance(opt, (LBFGS, Adafactor)): return
     _check_entries(saved, sd['state'])
     _check_state_shapes(groups, saved, sd['state'])

@@ -151,8 +151,9 @@ def unfreeze(self:OptimWrapper)->None:
 # %% ../nbs/150_optimizer.ipynb #843a27dc
 @patch
 def state_dict(self:OptimWrapper)->dict:
-    "Returns PyTorch's state dict, with `frozen_idx`: the number of frozen groups"
-    return {**self.opt.state_dict(), 'frozen_idx':self.frozen_idx}
+    "Returns PyTorch's state dict, with the number of frozen groups, and that of parameters that have a state"
+    sd = self.opt.state_dict()
+    return {**sd, 'frozen_idx':self.frozen_idx, 'n_states':len(sd['state'])}
 
 @patch
 def load_state_dict(self:OptimWrapper,
@@ -164,7 +165,7 @@ def load_state_dict(self:OptimWrapper,
         if was_split and not split: self.split_no_decay()
         if split and not was_split: self.merge_no_decay()
         check_opt_state(self.opt, sd)
-        self.opt.load_state_dict({k:v for k,v in sd.items() if k!='frozen_idx'})
+        self.opt.load_state_dict({k:v for k,v in sd.items() if k not in ('frozen_idx','n_states')})
     if (n := sd.get('frozen_idx', self.frozen_idx))!=self.frozen_idx: self.freeze_to(n)
 
 # %% ../nbs/150_optimizer.ipynb #190637fe

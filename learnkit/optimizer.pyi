@@ -113,7 +113,7 @@ class OptimWrapper:
         """Unfreezes all groups"""
         ...
     def state_dict(self) -> dict[Any, Any]:
-        """Returns PyTorch's state dict, with `frozen_idx`: the number of frozen groups"""
+        """Returns PyTorch's state dict, with the number of frozen groups, and that of parameters that have a state"""
         ...
     def load_state_dict(self, sd: dict[Any, Any]) -> None:
         """Loads the state `sd`; raises ValueError if it does not fit, and then nothing has changed

@@ -47,7 +47,8 @@ def compile_config() -> AbstractContextManager|None:
     "Returns a context that lets backward passes be compiled, a program for each shape; `None` if PyTorch is too old"
     from torch._dynamo import config
     can = hasattr(config, 'trace_autograd_ops') and 'isolate_recompiles' in signature(torch.compile).parameters
-    return config.patch(trace_autograd_ops=True, automatic_dynamic_shapes=False) if can else None
+    own_numpy = dict(trace_numpy=False)   # or what `np.random` draws would come from PyTorch's generator
+    return config.patch(trace_autograd_ops=True, automatic_dynamic_shapes=False, **own_numpy) if can else None
 
 _default_options = dict(cpu=[{'cpp_wrapper':True}, {}], cuda=[{'triton.cudagraphs':True}])   # tried in this order
 

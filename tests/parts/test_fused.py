@@ -2,7 +2,7 @@
 import os, re, shutil, warnings
 from copy import deepcopy
 from functools import partial
-import pytest, torch
+import numpy as np, pytest, torch
 from torch import nn
 from torch.nn import functional as F
 from torch.optim import SGD, Adam, AdamW, RMSprop
@@ -524,3 +524,20 @@ def test_each_way_to_fit_can_be_fused(fit):
     quick,learn = Quick(),learner()
     with learn.no_logging(), learn.no_bar(): fit(learn, quick)
     assert quick.n>0
+
+class NumpyNoise(nn.Linear):
+    def __init__(self): super().__init__(8, 3)
+    def forward(self, x): return super().forward(x + torch.from_numpy(np.random.rand(8).astype('float32')))
+
+@pytest.mark.slow
+def test_numpy_draws_from_its_own_generator():
+    "`np.random` in `forward` drew from PyTorch's generator once the step was compiled: such a step is not fused"
+    def run(*cbs):
+        learn = Learner(DataLoaders([(torch.ones(4,8), torch.zeros(4, dtype=torch.long))]*3), NumpyNoise(), F.cross_entropy, SGD, lr=.1)
+        nn.init.ones_(learn.model.weight); nn.init.zeros_(learn.model.bias)
+        np.random.seed(1); torch.manual_seed(2)
+        learn.fit(2, cbs=cbs)
+        return learn.model.weight.tolist(),np.random.rand(),torch.rand(1).item()
+    plain = run()
+    with pytest.warns(UserWarning, match='this fit is not fused: it could not be compiled .*numpy'): fused = run(FusedStep())
+    assert fused==plain

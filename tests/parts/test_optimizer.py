@@ -936,3 +936,60 @@ def test_a_state_with_a_hole_changes_nothing(lost, words):
     assert opt.param_groups is groups and opt.state_dict()['param_groups']==before['param_groups']
     for i,s in before['state'].items(): assert all(torch.equal(v, opt.state_dict()['state'][i][k]) for k,v in s.items())
     opt.step()
+
+def _saved(cls, frozen=(), **kw):
+    ps = [nn.Parameter(torch.ones(2,2)) for _ in range(3)]
+    opt = OptimWrapper(opt=cls(ps, lr=.1, **kw))
+    for i,p in enumerate(ps): p.grad = None if i in frozen else torch.ones_like(p)
+    opt.step()
+    return opt
+
+@pytest.mark.parametrize('lost', [[0], [0,1], [0,1,2]])
+@pytest.mark.parametrize('cls', [Adam, partial(SGD, momentum=.9)])
+def test_a_state_that_lacks_parameters(cls, lost):
+    "A saved state without the entries of some or of all parameters was loaded in silence, and their averages began anew"
+    sd = _saved(cls).state_dict()
+    for i in lost: del sd['state'][i]
+    with pytest.raises(ValueError, match=rf'has entries for {3-len(lost)} parameters, and had 3 when it was saved'): _saved(cls).load_state_dict(sd)
+    del sd['n_states']   # a plain state of PyTorch's does not say how many there were
+    opt = _saved(cls)
+    if len(lost)<3:
+        with pytest.warns(UserWarning, match=f'no entries for {len(lost)} of 3 parameters'): opt.load_state_dict(sd)
+    opt = _saved(cls, frozen=[0])   # what was frozen has no entries, and that is right
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        _saved(cls).load_state_dict(file(opt.state_dict()))
+        for p in opt.param_lists[0][:1]: p.requires_grad_(False)
+        opt.load_state_dict(file(opt.opt.state_dict()))
+
+forged = dict(stride=torch.zeros(1).expand(2,2), overlap=torch.zeros(8).as_strided((2,2), (1,1)), meta=torch.zeros(2,2, device='meta'), sparse=torch.zeros(2,2).to_sparse(),
+              quantized=torch.quantize_per_tensor(torch.zeros(2,2), .1, 0, torch.qint8))
+@pytest.mark.filterwarnings('ignore')
+@pytest.mark.parametrize('how', forged)
+@pytest.mark.parametrize('cls', [Adam, partial(SGD, momentum=.9), torch.optim.Adagrad])
+def test_forged_tensors_are_refused_when_they_are_loaded(cls, how):
+    "Tensors with shared memory, without any, or of a type that cannot be updated ended the fit at its first step"
+    opt,sd = _saved(cls),_saved(cls).state_dict()
+    before = copy.deepcopy(opt.state_dict())
+    key = next(k for k,v in sd['state'][1].items() if v.ndim)
+    sd['state'][1][key] = forged[how]
+    with pytest.raises(ValueError, match=f"'{key}' for parameter 1 as a tensor that cannot be updated"): opt.load_state_dict(sd)
+    assert all(torch.equal(v, opt.state_dict()['state'][i][k]) for i,s in before['state'].items() for k,v in s.items())
+    for ok in (torch.zeros(2,4)[:,::2], torch.zeros(2,2).t()):   # other strides are no fault
+        sd['state'][1][key] = ok
+        opt.load_state_dict(sd)
+
+@pytest.mark.parametrize('mom', [.9, 0.])
+def test_a_momentum_that_comes_later(mom):
+    "RMSprop without momentum, and then a schedule of it: PyTorch looked for buffers that it had not made (KeyError)"
+    m1,m2 = model(),model()
+    by_hand,opt = RMSprop(m1.parameters()),OptimWrapper(params(m2), RMSprop)
+    for n in (0, 1, 2):
+        steps(by_hand, m1, 2, 2*n); steps(opt, m2, 2, 2*n)
+        v = mom if n!=1 else .5
+        for p in m1.parameters(): by_hand.state[p].setdefault('momentum_buffer', torch.zeros_like(p))
+        by_hand.param_groups[0]['momentum'] = v
+        (opt.hypers[0].__setitem__ if n else opt.set_hyper)('mom', v)
+    assert same(m1, m2)
+    new = OptimWrapper(params(model()), RMSprop)
+    new.load_state_dict(file(opt.state_dict()))

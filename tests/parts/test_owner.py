@@ -379,3 +379,8 @@ def test_lbfgs_is_refused_or_a_callback_makes_its_step():
     learn.model = net(1)   # it keeps a list of its own: another optimizer is made
     learn.fit(1, cbs=Closure())
     assert not same(learn.model, net(1))
+
+def test_fit_and_then_one_cycle_with_rmsprop():
+    "The second fit ended with KeyError: 'momentum_buffer'"
+    learn = learner(model=net(), opt_func=torch.optim.RMSprop, lr=None)
+    learn.fit(1); learn.fit_one_cycle(1); learn.fit(1)
