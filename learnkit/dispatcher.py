@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from functools import partial
 from inspect import isclass
 from typing import Any
+from warnings import warn
 
 from fastcore.basics import patch
 from fastcore.foundation import L
@@ -120,7 +121,9 @@ def add_cb(self:Dispatcher,
     if any(o is cb for o in self.cbs): raise ValueError(f'this {cb!r} was added already: add a new instance')
     namesakes = [o for o in self.cbs if o.name==cb.name]
     self._check_name(cb, namesakes)
-    if getattr(cb, 'learn', None) is not None: cb.learn.remove_cb(cb)
+    if getattr(cb, 'learn', None) is not None:
+        warn(f'this {cb!r} belonged to another Learner, which loses it: make a new instance for each', stacklevel=3)
+        cb.learn.remove_cb(cb)
     keys = {o.key for o in namesakes}
     cb.key = next(k for k in (cb.name, *(f'{cb.name}_{i}' for i in range(2, len(keys)+3))) if k not in keys)
     cb.learn = self

@@ -69,6 +69,7 @@ class LoopSteps(RunState):
         self._do_one_batch()
 
     def _open_batches(self):
+        if self.stop_reason and self.training: raise CancelFit(self.stop_reason)   # before the first batch
         self.batches.open()
         return self.batches.start
 

@@ -1,0 +1,168 @@
+"""What would pass without a word: data that ends because it was cancelled, a stop that came too early to be seen, callbacks that nothing calls"""
+import warnings
+
+import pytest, torch
+from torch import nn
+from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
+
+from learnkit.all import Callback, CancelBatch, DataLoaders, TrainEvalCallback, event
+from toys import at, batches, learner, throw
+
+def on(train, valid=None, *cbs): return learner(dls=DataLoaders(train, *([] if valid is None else [valid])), default_cbs=False, cbs=[TrainEvalCallback, *cbs])
+
+class Items(IterableDataset):
+    "The item number `bad` is cancelled; by a generator, or by an iterator that goes on"
+    def __init__(self, bad, n=20): self.bad,self.n = bad,n
+    def item(self, i):
+        if i==self.bad: raise CancelBatch
+        return torch.full((4,), float(i)),torch.ones(1)
+
+class Generated(Items):
+    def __iter__(self):
+        for i in range(self.n): yield self.item(i)
+
+class Going(Items):
+    def __iter__(self): return map(self.item, range(self.n))
+
+class Listed(Items):
+    def __iter__(self): return (self.item(i) for i in range(self.n))
+
+@pytest.mark.parametrize('cls', [Generated, Listed])
+@pytest.mark.parametrize('bad', [0, 9, 18])
+def test_a_cancel_that_ends_a_generator_is_an_error(cls, bad):
+    "A `CancelBatch` in a generator ended it, and so the epoch: two of five batches were trained, and nothing was said"
+    with pytest.raises(RuntimeError, match='which ended it, so its data after batch'): on(DataLoader(cls(bad), 4)).fit(1)
+    with pytest.raises(RuntimeError, match='which ended it'): on(list(DataLoader(Going(None), 4)), DataLoader(cls(bad), 4)).fit(1)
+
+@pytest.mark.parametrize('workers', [1, 2])
+def test_in_a_worker_too(workers):
+    with pytest.raises(RuntimeError, match='Generated.__iter__'): on(DataLoader(Generated(9), 4, num_workers=workers)).fit(1)
+
+def test_a_generator_function_as_data():
+    class Data:
+        def __iter__(self):
+            for i,b in enumerate(batches(5)):
+                if i==2: raise CancelBatch
+                yield b
+    with pytest.raises(RuntimeError, match='after batch 2 is lost'): on(Data()).fit(1)
+
+@pytest.mark.parametrize('workers', [0, 1])
+def test_an_iterator_that_goes_on_does(workers):
+    learn = on(DataLoader(Going(9), 1, num_workers=workers))
+    seen = []
+    learn.fit(1, cbs=at('after_pred', lambda cb: seen.append(int(cb.learn.xb[0][0,0]))))
+    assert seen==[i for i in range(20) if i!=9]
+
+@pytest.mark.parametrize('i', range(5))
+def test_a_generator_within_an_item_is_no_matter(i):
+    "Also in the last one, after which the data ends anyway"
+    class Sums(Dataset):
+        def __len__(self): return 5
+        def __getitem__(self, j):
+            def parts():
+                for _ in range(2):
+                    if i==j: raise CancelBatch
+                    yield 1.
+            return torch.full((4,), sum(parts())),torch.ones(1)
+    learn = on(DataLoader(Sums(), 1))
+    learn.fit(1)
+    assert learn.train_iter==5
+
+class Bad(Dataset):
+    "The first items are cancelled"
+    def __init__(self, n, bad): self.n,self.bad = n,bad
+    def __len__(self): return self.n
+    def __getitem__(self, i):
+        if i<self.bad: raise CancelBatch
+        return torch.ones(4),torch.ones(1)
+
+def test_many_cancels_of_the_data_are_not_those_of_before_fetch():
+    "1000 bad items raised an error about `before_fetch`"
+    learn = on(DataLoader(Bad(1200, 1100), 1))
+    learn.fit(1)
+    assert learn.train_iter==1200
+
+def test_nor_are_those_of_after_fetch():
+    learn = on(batches(1100, 1))
+    learn.fit(1, cbs=at('after_fetch', throw(CancelBatch)))
+    assert learn.train_iter==1100
+
+def test_before_fetch_that_never_takes_a_batch_is_an_error():
+    with pytest.raises(RuntimeError, match='`before_fetch` leaves'): on(batches(3)).fit(1, cbs=at('before_fetch', throw(CancelBatch)))
+
+def test_data_that_only_cancels_is_an_error():
+    class Stuck:
+        def __iter__(self): return self
+        def __next__(self): raise CancelBatch
+    with pytest.raises(RuntimeError, match='and would not end'): on(Stuck()).fit(1)
+
+@pytest.mark.parametrize('valid', [[], DataLoader(TensorDataset(torch.ones(3, 4), torch.ones(3, 1)), 4, drop_last=True)], ids=['list','drop_last'])
+def test_an_empty_validation_set_is_found_before_training(valid):
+    "It was found after the first epoch"
+    learn = on(batches(3), valid)
+    before,rng = learn.model.weight.clone(),torch.get_rng_state()
+    with pytest.raises(ValueError, match='the validation loader gave no batch'): learn.fit(1)
+    assert torch.equal(before, learn.model.weight) and torch.equal(rng, torch.get_rng_state())
+
+def test_validation_data_without_a_length_is_not_touched():
+    read = []
+    class Data:
+        def __iter__(self):
+            for b in batches(2): read.append(1); yield b
+    learn = on(batches(3), Data())
+    learn.fit(1, cbs=at('after_train', lambda cb: read.append('trained')))
+    assert read==['trained', 1, 1]
+
+@pytest.mark.parametrize('do', [lambda l: l.fit(1), lambda l: l.validate(), lambda l: l.get_preds()])
+def test_weights_without_values_are_refused(do):
+    "A model on the meta device trained for a whole epoch"
+    with pytest.raises(ValueError, match="on the device 'meta'"): do(learner(model=nn.Linear(4, 1, device='meta')))
+
+@pytest.mark.parametrize('ev,n', [('before_fit',0), ('before_epoch',0), ('before_train',0), ('before_batch',1), ('after_step',1), ('after_epoch',3)])
+def test_a_stop_before_the_first_batch_trains_none(ev, n):
+    "One was trained"
+    learn = learner(n=3)
+    learn.fit(2, cbs=at(ev, lambda cb: cb.learn.stop('enough')))
+    assert (learn.train_iter, learn.stop_reason)==(n, 'enough')
+    learn.fit(1)
+    assert learn.train_iter==3
+
+# -- callbacks that nothing would call
+
+def test_a_handler_that_yields_is_refused():
+    "It never ran: a call of it only makes a generator"
+    with pytest.raises(TypeError, match='has a `yield` in it'):
+        class Gives(Callback):
+            def after_batch(self): yield 1
+    def f(self): yield 1
+    async def g(self): pass
+    with pytest.raises(TypeError, match='has a `yield`'): Callback(after_batch=f)
+    with pytest.raises(TypeError, match='has a `await`'): Callback(after_batch=g)
+
+@pytest.mark.parametrize('name,ours', [('on_epoch_end','after_epoch'), ('on_train_begin','before_fit'), ('on_train_batch_end','after_batch'), ('on_validation_epoch_start','before_validate')])
+def test_names_of_other_libraries_are_refused(name, ours):
+    "A method `on_epoch_end` was never called"
+    with pytest.raises(TypeError, match=f'did you mean `{ours}`'): type('Other', (Callback,), {name:lambda self: None})
+
+def test_a_method_that_is_no_event_anywhere_is_left_alone(): type('Own', (Callback,), dict(on_better=lambda self: None, on_the_end=lambda self: None))
+
+@pytest.mark.parametrize('modes', ['train', ('fit','train'), ['training']])
+def test_modes_that_do_not_exist_are_refused(modes):
+    with pytest.raises(ValueError, match='modes are'): type('Never', (Callback,), dict(modes=modes))
+    with pytest.raises(ValueError, match='modes are'): Callback().modes = modes
+
+def test_an_attribute_that_hides_the_learners_is_warned_of():
+    "`self.epoch = 0` in a constructor was read for ever"
+    class Counts(Callback):
+        def __init__(self): self.epoch = 0
+    with pytest.warns(UserWarning, match='`self.epoch` stays as it is'): learner(cbs=Counts())
+
+def test_one_callback_on_two_learners_is_warned_of():
+    "The first lost it"
+    cb = Callback()
+    learner(cbs=cb)
+    with pytest.warns(UserWarning, match='belonged to another Learner'): learner(cbs=cb)
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        fresh = Callback()
+        learner().fit(1, cbs=fresh); learner().fit(1, cbs=fresh)
