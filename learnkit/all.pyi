@@ -94,7 +94,7 @@ from .buffer import TensorBuffer as TensorBuffer
 from .gather import NestedBuffer as NestedBuffer
 from .gather_preds import FetchPredsCallback as FetchPredsCallback, GatherPredsCallback as GatherPredsCallback
 from .train_eval import TrainEvalCallback as TrainEvalCallback
-from .steps import Steps as Steps, max_unfetched as max_unfetched
+from .steps import Steps as Steps
 from .padding import DropPadding as DropPadding
 from .compat.fastai import (
     CastToTensor as CastToTensor, adapt as adapt, cast_tensor as cast_tensor, default_callbacks as default_callbacks,

@@ -9,6 +9,7 @@ __all__ = ['Callback']
 import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
+from inspect import iscoroutinefunction, isgeneratorfunction
 from types import MethodType
 from typing import Any
 from warnings import warn
@@ -36,12 +37,18 @@ class Callback(Stateful, GetAttr):
             k = event.also.get(k, k)
             if k not in event: raise TypeError(
                 f'{type(self).__name__}() was given `{k}`, which is no event: {nearest(k, event)}')
+            _check_runs(f, f'the handler of `{k}`')
             setattr(self, k, MethodType(f, self))
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
+        if 'modes' in vars(cls): _check_modes(cls.__name__, cls.modes)
         for k in [*vars(cls)]:
+            if k in event or k in event.also: _check_runs(vars(cls)[k], f'{cls.__name__}.{k}')
             if k in event.also: setattr(cls, event.also[k], vars(cls)[k])
+            elif k not in event and (ours := _other_name(k)): raise TypeError(
+                f"{cls.__name__}.{k} is an event's name in other libraries, and is never called here: did you mean "
+                f"`{ours}`? If it's meant to be an event, call `event.register('{k}')` first.")
             elif re.match('(before|after)_', k) and k not in event: raise TypeError(
                 f"{cls.__name__}.{k} is named like an event, but there is none of that name: {nearest(k, event)} "
                 f"If it's meant to be one, call `event.register('{k}')` first.")
@@ -71,6 +78,7 @@ class Callback(Stateful, GetAttr):
         if k in _flags and not (type(v).__name__ in ('bool','bool_') or v in (0, 1)): raise TypeError(
             f'`{k}` says whether a {type(self).__name__} is called, so it must be True or False, not {v!r:.60}: '
             f'give your attribute another name, as in `self.my_{k} = ...`')
+        if k=='modes': _check_modes(type(self).__name__, v)
         learn = self.__dict__.get('learn')
         if learn is not None and k!='learn':
             if k in _gates or k in event: getattr(learn, 'rebind', lambda: None)()   # who handles what has changed
@@ -93,6 +101,29 @@ class Callback(Stateful, GetAttr):
     ) -> Callable:
         "Return what does a batch: `do` itself, or a function that calls it; asked when a phase begins"
         return do
+
+_modes = 'fit','validate','predict','lr_find','sanity'
+
+def _check_modes(who, modes):
+    if not isinstance(modes, (str,tuple,list,set)): return   # None, or a property
+    for m in [modes] if isinstance(modes, str) else modes:
+        if m not in _modes: raise ValueError(
+            f"{who} is to be called in runs of mode {m!r}, and there is none: modes are {', '.join(map(repr, _modes))}")
+
+# %% ../nbs/010_callback.ipynb #5db5cd6d
+def _check_runs(f, what):
+    if isgeneratorfunction(f) or iscoroutinefunction(f): raise TypeError(
+        f'{what} has a `{"yield" if isgeneratorfunction(f) else "await"}` in it, so nothing of it would run when it is '
+        'called: write a plain function')
+
+_others = dict(batch='batch', train_batch='batch', validation_batch='batch', test_batch='batch', predict_batch='batch',
+               step='batch', epoch='epoch', train_epoch='train', validation_epoch='validate', validation='validate',
+               test='validate', fit='fit', train='fit')
+
+def _other_name(name):
+    "The event that is called `name` in Keras, Lightning or others; None if it is not called so there"
+    m = re.fullmatch('on_(.*)_(begin|start|end)', name)
+    return m and m[1] in _others and f"{'after' if m[2]=='end' else 'before'}_{_others[m[1]]}"
 
 _flags = {'run', 'run_train', 'run_valid'}
 _gates = {*_flags, 'order', 'modes'}   # setting one changes which handlers are called

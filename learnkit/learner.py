@@ -12,6 +12,7 @@ from pathlib import Path
 from threading import RLock
 from types import SimpleNamespace
 from typing import Any
+from warnings import warn
 
 import torch
 from fastcore.basics import AttrDict, patch, store_attr
@@ -28,6 +29,7 @@ from .events import event
 from .explain import check_parts
 from .interrupts import interruptibly, uninterrupted
 from .limit import limit_from_env
+from .loop import run_attrs
 from .metric_adapters import mk_metrics
 from .modules import one_param, trainable_params
 from .nested import detuplify
@@ -40,6 +42,9 @@ from .progress import ProgressCallback
 from .recorder import Recorder
 from .run import Guard
 from .train_eval import TrainEvalCallback
+
+# %% ../nbs/200_learner.ipynb #ad6b1ef8
+_moving = {*run_attrs, 'x', 'y', 'training', 'mode'} - {'loss_func', 'logger'}   # what a run changes
 
 # %% ../nbs/200_learner.ipynb #cae8f129
 class Learner(OptSteps):
@@ -84,7 +89,11 @@ class Learner(OptSteps):
         cb:Callback|type[Callback] # a callback, or a class of which an instance is made; those of fastai will do
     ) -> 'Learner':
         "Add a callback; raises TypeError if it is none, ValueError if its name is taken. See `Dispatcher.add_cb`."
-        return super().add_cb(adapt(cb))
+        cb = adapt(cb)
+        for k in _moving & vars(cb).keys(): warn(
+            f'{type(cb).__name__} has an attribute `{k}` of its own, so `self.{k}` stays as it is: '
+            f'write `self.learn.{k}` for that of the Learner, or give it another name', stacklevel=2)
+        return super().add_cb(cb)
 
     @property
     def metrics(self) -> L:

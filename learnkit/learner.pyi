@@ -85,6 +85,7 @@ from torch.optim import Adam
 from typing import Any, BinaryIO, Self
 
 __all__ = ['Learner']
+_moving: Any
 class Learner(OptSteps):
     """Trains `model` on `dls`, calling the callbacks at every event"""
     on_create: list[Callable[..., Any]]

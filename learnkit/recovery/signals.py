@@ -87,9 +87,9 @@ def _ignore(number, frame): pass
 # %% ../../nbs/730_recovery.signals.ipynb #ed9405d4
 @patch
 def _restore_handlers(self:StopOnSignal):
-    for s,old in self.old_handlers.items():
+    while self.old_handlers:   # a signal that comes now adds another one
+        s,old = self.old_handlers.popitem()
         signal.signal(s, signal.SIG_DFL if old is None else old)   # None: not set by Python
-    self.old_handlers = {}
 
 # %% ../../nbs/730_recovery.signals.ipynb #23920e0c
 @patch

@@ -239,10 +239,11 @@ def test_names_on_the_learner():
 
 def test_reading_and_writing(recwarn):
     class A(Callback):
-        def __init__(self): self.epoch = 5   # free to use before there is a Learner
+        def __init__(self): self.epoch = 5   # it would be read in place of the Learner's
         def before_fit(self): self.seen = self.n_epoch,self.weight,self.mine
         mine = 'own'
-    learn = learner(cbs=(cb := A())); del cb.epoch
+    with pytest.warns(UserWarning, match='`self.epoch` stays as it is'): learn = learner(cbs=(cb := A()))
+    del cb.epoch
     learn.fit(1)
     assert cb.seen[0]==1 and cb.seen[1] is learn.model.weight and cb.seen[2]=='own'
     assert not recwarn.list
