@@ -29,7 +29,8 @@ class Overlap(Metric):
         try:
             n = learn.pred.shape[self.axis]
             pred,targ = flatten_check(best_class(learn.pred, self.axis), *learn.yb)
-            cell = torch.where(targ==self.ignore_index, n*n, targ.long()*n + pred)   # the last cell: what is ignored
+            cell = torch.where(targ<n, targ.long()*n + pred, n*n+1)       # no class: no cell, which is an error
+            cell = torch.where(targ==self.ignore_index, n*n, cell)        # the last cell: what is ignored
             new = torch.zeros(n*n+1, dtype=torch.long, device=cell.device).scatter_add_(0, cell, torch.ones_like(cell))
             self.counts = new if self.counts is None else self.counts+new
         except Exception as e: add_metric_note(e, self, learn.pred, *learn.yb); raise
