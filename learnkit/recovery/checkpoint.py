@@ -152,13 +152,17 @@ def _resume(self:CheckpointCallback, resume):
     learn = self.learn
     path,state,later = find_checkpoint(self.folder, resume, self.overwrite)
     if state is None: return
-    finished = checkpoint_info(path).get('finished') and learn.n_epoch<=state['n_epoch']
+    place = state.get('place')
+    if isinstance(place, dict): place = {_old_keys.get(k, k):v for k,v in place.items()}
+    if place is not None and not (isinstance(place, dict) and place.keys()=={'data','ended','rng'}): raise ValueError(
+        f'{path} is not the checkpoint of a run: its `place` in the data is {place!r:.40}')
     learn('before_load_checkpoint', path=path)
     learn.restore(state)
+    finished = checkpoint_info(path).get('finished') and learn.n_epoch<=state['n_epoch']
     for p in later: remove_checkpoint(p)
     learn.start_epoch = learn.n_epoch if finished else min(state['epoch'], learn.n_epoch)
     if state['done']: self.resume_state = state
-    self.data_state = (place := state.get('place')) and {_old_keys.get(k, k):v for k,v in place.items()}
+    self.data_state = place
     learn('after_load_checkpoint', path=path)
     where = 'the run is finished' if finished else f"resuming at epoch {state['epoch']}, batch {state['done']}"
     learn.say(f'{path.parent.name}/{path.name}: {where}')

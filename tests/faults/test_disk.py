@@ -1,6 +1,7 @@
 """Input and output fail at each call, once or from then on, in every way that a system has; memory runs out; the power fails with what was not flushed.
 The run goes on, each failure is counted, what was complete stays readable, and when the fault is gone the next save is complete."""
 import errno, os, subprocess, sys, threading, time, warnings
+from itertools import combinations
 from pathlib import Path
 
 import pytest, torch
@@ -341,3 +342,58 @@ def test_many_threads_want_one_folder(tmp_path):
     for t in threads: t.start()
     for t in threads: t.join()
     assert set(most)=={1} and len(got)>5 and not list((tmp_path/'x').iterdir())
+
+# -- the power fails
+
+class Power(Failing):
+    "Call number `at` and all later ones do not happen; knows what was not flushed by then: contents of files, and changes of the folder's names"
+    def __init__(self, at=None): super().__init__(at, dead=True); self.dirty,self.names,self.files = set(),[],{}
+    def call(self, name, f, *args, **kwargs):
+        path = Path(args[0]) if args and isinstance(args[0], (str,Path)) else None
+        old = path.read_bytes() if name=='unlink' and path.exists() else Path(args[1]).read_bytes() if name=='replace' and Path(args[1]).exists() else None
+        res = super().call(name, f, *args, **kwargs)
+        fd = args[0] if name=='fsync' else None
+        if name=='open' and args[1:2]==('wb',): self.last = path; self.dirty.add(path)
+        if name=='fsync':
+            target = Path(os.readlink(f'/proc/self/fd/{fd}'))
+            if target.is_dir(): self.names.clear()
+            else: self.dirty.discard(target)
+        if name=='unlink' and old is not None: self.names.append(('unlink', path, None, old))
+        if name=='replace': self.dirty = {Path(args[1]) if p==path else p for p in self.dirty}; self.names.append(('replace', path, Path(args[1]), old))
+        return res
+
+def lose(names, lost):
+    "Undo those changes of names that are in `lost`, the last first"
+    for i in reversed(range(len(names))):
+        if i not in lost: continue
+        what,a,b,old = names[i]
+        if what=='replace' and b.exists(): b.replace(a)
+        if old is not None: (b or a).write_bytes(old)
+
+tears = dict(whole=lambda d: d, empty=lambda d: b'', half=lambda d: d[:len(d)//2], zeros=lambda d: bytes(len(d)), end=lambda d: d[:-8]+bytes(8))
+
+@pytest.mark.parametrize('again', [False, True], ids=['new name', 'same name'])
+def test_the_power_fails(again, tmp_path):
+    "After each call, with what was not flushed torn, empty or zero, and any of the changes of names lost: the old checkpoint or the new one can be read, and the new one if the save had returned"
+    def state(i): return dict(epoch=0, done=0, train_iter=i, x=torch.full((300,), float(i)))
+    def begin(folder): folder.mkdir(); write_checkpoint(state(1), folder/'step-00000001.pth')
+    name,n = 'step-00000001.pth' if again else 'step-00000002.pth',0
+    begin(tmp_path/'all')
+    with Power() as calls: write_checkpoint(state(2), tmp_path/'all'/name)
+    for at in range(len(calls.seen)+1):
+        if at<len(calls.seen) and calls.seen[at]=='write' and at%4: continue   # the many writes are alike
+        base = tmp_path/f'{at}'
+        begin(base)
+        with Power(at) as power:
+            try: write_checkpoint(state(2), base/name)
+            except BaseException as e: assert type(e).__name__=='Killed', e
+        kept = {p:p.read_bytes() for p in base.iterdir()}
+        for tear in tears if power.dirty else ['whole']:
+            for lost in (set(s) for k in range(len(power.names)+1) for s in combinations(range(len(power.names)), k)):
+                for p in base.iterdir(): p.unlink()
+                for p,d in kept.items(): p.write_bytes(tears[tear](d) if p in power.dirty else d)
+                lose(power.names, lost)
+                with warnings.catch_warnings(): warnings.simplefilter('ignore'); got = newest_checkpoint(base)[1]
+                assert got is not None and got['train_iter'] in ((1, 2) if at<len(calls.seen) else (2,)), (at, calls.seen[:at][-3:], tear, lost, power.names)
+                n += 1
+    assert n>60, n

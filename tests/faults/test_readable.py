@@ -9,7 +9,7 @@ from torch import nn
 from learnkit.all import DataLoaders, Learner, get_random_states, set_random_states
 from learnkit.feed.rng_stream import RngStream
 from learnkit.recovery.checkpoint import CheckpointCallback
-from learnkit.recovery.checkpoint_file import list_checkpoints, read_checkpoint
+from learnkit.recovery.checkpoint_file import list_checkpoints, read_checkpoint, write_checkpoint
 from learnkit.recovery.export import load_learner
 from learnkit.serialize import to_serializable
 from learnkit.weights import read_state
@@ -191,3 +191,23 @@ def test_random_damage_to_states(seed):
     "Positions are changed at random: refused, or numbers can be drawn; the process lives"
     p = subprocess.run([sys.executable, '-c', draw.format(root=str(root), seed=seed)], capture_output=True, text=True)
     assert p.returncode==0, (p.returncode, p.stderr[-2000:])
+
+# -- checkpoints of strangers
+
+_strange = dict(place_list=dict(place=[1]), place_number=dict(place=3), place_lacks=dict(place=dict(data=1)), place_more=dict(place=dict(data=1, ended=2, rng=3, x=4)),
+                no_epochs=dict(n_epoch=None), epoch=dict(epoch='x'), rng=dict(rng=[]))
+
+@pytest.mark.parametrize('name', _strange)
+def test_a_run_does_not_resume_from_nonsense(name, tmp_path):
+    "A checkpoint with right checksums and wrong parts was an AttributeError or a KeyError; it is a ValueError, and the Learner is as it was"
+    learn = learner(nn.Linear(4, 1), tmp_path, cbs=CheckpointCallback('1ba'))
+    with learn.no_logging(): learn.fit(1)
+    state = {**learn.run_state(0), 'place':None, **_strange[name]}
+    if name=='no_epochs': del state['n_epoch']
+    folder = learn.checkpoint.folder
+    for p in folder.iterdir(): p.unlink()
+    write_checkpoint({'train_iter':3, **state}, folder/'step-00000003.pth', finished=True)
+    other = learner(nn.Linear(4, 1), tmp_path, cbs=CheckpointCallback('1ba'))
+    before = {k:v.clone() for k,v in other.model.state_dict().items()}
+    with other.no_logging(), pytest.raises(ValueError): other.fit(1, resume='auto')
+    assert equal(before, dict(other.model.state_dict()))
