@@ -71,7 +71,9 @@ class FocalLoss(_Classes, nn.CrossEntropyLoss):
         hard = (-torch.expm1(-ce)).clamp_min(tiny) # 1-p
         loss = alpha * hard**self.gamma * ce
         if self.reduction=='none': return loss
-        return loss.sum()/alpha.sum().clamp_min(tiny) if self.reduction=='mean' else loss.sum() # 0 if nothing counts
+        if self.reduction=='sum': return loss.sum()
+        n = alpha.sum()   # if it is 0, the loss is nan as in cross entropy, but its gradient is not
+        return (loss.sum()/n.clamp_min(tiny)).where(n>0, torch.nan)
 
 class FocalLossFlat(CrossEntropyLossFlat):
     "`FocalLoss` along any `axis`"

@@ -37,7 +37,7 @@ def numbers(loss, **kw):        return loss,-1,dict(kind='numbers', **kw)
 def seq_ce(pred, y, **kw): return F.cross_entropy(pred.flatten(0,1), y.flatten(), **kw)   # a function of one's own, as many have it
 def seq_ce0(pred, y): return seq_ce(pred, y, ignore_index=0)
 seq_ce0.batch_weight,seq_ce0.ignore_index = lambda y: (y!=0).sum(),0
-def positives(pred, y): return ((pred-y)**2*(y>0)).sum()/(y>0).sum()
+def positives(pred, y): return ((pred-y)**2*(y>0)).sum()/(y>0).sum().clamp_min(1)
 positives.batch_weight = lambda y: (y>0).sum()
 
 of_items = dict(
