@@ -325,7 +325,7 @@ def test_rates_of_a_fit():
     learn.fit(0, wd=.1); assert learn.opt.hypers[-1]['wd']==.1
     opt = learn.opt; learn.fit(0); assert learn.opt is opt
     learn.fit(0, reset_opt=True); assert learn.opt is not opt
-    lr = learner(opt_func=partial(SGD, lr=.7)); lr.fit(0); assert lr.lr==.7==lr.opt.hypers[-1]['lr']
+    lr = learner(opt_func=partial(SGD, lr=.7), lr=None); lr.fit(0); assert lr.lr==.7==lr.opt.hypers[-1]['lr']
     none = learner(opt_func=partial(SGD, weight_decay=.4)); none.fit(0); assert none.opt.hypers[-1]['wd']==.4
 
 def test_end_of_a_fit():
