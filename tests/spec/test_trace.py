@@ -145,7 +145,7 @@ def learner(dls, cbs=None, opt_func=partial(SGD, momentum=.9), net=Net, loss=nn.
 # ------------------------------------------------------------------------------------------------ the recording itself
 def items(learn): return learn.dls.train.dataset
 TOUCHES = dict(
-    parameter=lambda l: l.model.head.weight.data.add_(1), buffer=lambda l: l.model.seen.add_(1), mode=lambda l: l.model.body[2].eval(),
+    parameter=lambda l: l.model.head.weight.data.add_(1), buffer=lambda l: l.model.seen.add_(1), mode=lambda l: l.model.body[2].train(),
     grad=lambda l: setattr(l.model.head.weight, 'grad', torch.ones(1, 6)), frozen=lambda l: l.model.head.weight.requires_grad_(False),
     in_a_list=lambda l: l.model.shapes.append(1), in_a_tuple=lambda l: l.model.pairs[0].add_(1), generator=lambda l: torch.rand(1, generator=l.model.g),
     optimizer=lambda l: l.opt.opt.state[l.model.head.weight]['momentum_buffer'].add_(1), rate=lambda l: l.opt.set_hyper('lr', 1.),
