@@ -25,12 +25,14 @@ class Output:
         **kwargs:Any   # its arguments
     ) -> None:
         "Call `f`; warns instead of raising if there is no room for what it prints"
+        n = self.n
         try: f(*args, **kwargs)
         except BrokenPipeError: raise   # nobody reads it any more
         except OSError as e:
             if not self.n: warn(f'the output cannot be written ({e}): training goes on')
             self.n += 1
-        else: self.report()
+        else:
+            if self.n==n: self.report()   # else `f` itself has called this
 
     def report(self) -> None:
         "Warn of what could not be written, if anything"

@@ -41,6 +41,7 @@ class Every:
     ):
         self.spec = every.spec if isinstance(every, Every) else every
         self.value,self.unit = parse_every(self.spec)
+        self.fresh = False   # has a fit begun, and nothing been counted in it?
         self.reset()
 
     def __bool__(self): return self.unit is not None
@@ -59,14 +60,14 @@ class Every:
     ) -> None:
         "Begin a fit: count from zero, or from the state that was loaded"
         if not self.loaded: self.reset()
-        self.since = monotonic()
+        self.since,self.fresh = monotonic(),True
 
     def __call__(self,
         learn:Any,       # the Learner, in a fit
         epoch:bool=False # True at the end of an epoch, False at the end of a training batch
     ) -> bool:
         "Whether it is due now"
-        self.loaded = False
+        self.loaded = self.fresh = False
         if self.unit is None or (self.unit=='ep')!=epoch: return False
         if self.unit=='call': return bool(self.value(learn))
         if self.times is None:
@@ -106,5 +107,5 @@ class Every:
     def load_state_dict(self,
         state:dict # what `state_dict` returned
     ) -> None:
-        "Continue the count of `state`, also in the fit that `start` begins next"
-        self.count,self.times,self.since,self.loaded = state['count'],state['times'],monotonic(),True
+        "Continue the count of `state`: in the fit that has just begun, else also in the one that `start` begins next"
+        self.count,self.times,self.since,self.loaded = state['count'],state['times'],monotonic(),not self.fresh

@@ -15,6 +15,7 @@ class Every:
     spec: Any
     value: Any
     unit: Any
+    fresh: bool
     count: Any
     times: Any
     since: Any
@@ -67,7 +68,7 @@ class Every:
         """Return the count"""
         ...
     def load_state_dict(self, state: dict[Any, Any]) -> None:
-        """Continue the count of `state`, also in the fit that `start` begins next
+        """Continue the count of `state`: in the fit that has just begun, else also in the one that `start` begins next
 
         Args:
             state: what `state_dict` returned

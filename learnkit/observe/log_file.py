@@ -49,7 +49,8 @@ class LogFile(Stateful):
         "Bring the file to the disk and close it; warns if there are rows that could not be written"
         if self.error is not None and self.held: self.write(b'')
         if self.file is not None: self.sync(); self.file.close()
-        if any(self.held): warn(f'{sum(map(bool, self.held))} rows could not be written to {self.path} ({self.error})')
+        self.held = [r for r in self.held if r]
+        if self.held: warn(f'{len(self.held)} rows could not be written to {self.path} ({self.error})')
         self.file,self.error = None,None
 
     def sync(self) -> None:

@@ -1,21 +1,18 @@
 """Logs tell what happened once, and in order: over several fits, over resumed runs, whatever is logged by whom, also while the disk is full.
 What a run killed at random moments leaves behind is asked in test_killed_logs.py."""
-import csv, errno, io, json, os, random, subprocess, sys, warnings
+import errno, os, sys, warnings
 from collections import Counter
-from types import SimpleNamespace
 
 import pytest, torch
 from hypothesis import given, settings, strategies as st
 from torch import nn
 
-from learnkit.all import (Callback, CheckpointCallback, CSVLogger, EarlyStoppingCallback, Evaluator, ImageLogger, JsonLogger, Learner, LossMonitor, LRMonitor, MetricsLogger,
+from learnkit.all import (Callback, CheckpointCallback, CSVLogger, EarlyStoppingCallback, Evaluator, ImageLogger, JsonLogger, LossMonitor, LRMonitor, MetricsLogger,
                           OptimizerMonitor, ReduceLROnPlateau, SaveModelCallback, ThresholdStopper, ValidateEvery, checkpoint_info, list_checkpoints, mae)
-from learnkit.observe.csv_logger import parse_csv
 from learnkit.observe.log_file import LogFile
-from learnkit.observe.tensorboard import TensorBoardLogger
 from learnkit.run import null_logger
 from test_calls import Reads
-from toys import at, batches, learner, slow, throw
+from toys import at, batches, learner, throw
 
 class Wrote(MetricsLogger):
     "Keeps what is written"
@@ -115,3 +112,175 @@ def test_append_and_resume_are_refused(make, tmp_path):
     learn = quiet(path=tmp_path, cbs=[make(append=True), CheckpointCallback('1ba')])
     with pytest.raises(ValueError, match='leave out `append`'): learn.fit(1, resume='auto')
     assert not (tmp_path/'log.jsonl').exists()
+
+# -- what a validation within an epoch finds counts
+
+class Falls(nn.MSELoss):
+    "The losses of validations are prescribed, one batch each"
+    def __init__(self, values): super().__init__(); self.values = [*values]
+    def forward(self, pred, targ): return super().forward(pred, targ) if pred.requires_grad else super().forward(pred, targ)*0 + self.values.pop(0)
+
+def within(cbs, losses, tmp_path, n=4, epochs=1, **kw):
+    "`n` batches an epoch, validated after every second batch and at the end"
+    learn = quiet(n=n, nv=1, loss_func=Falls(losses), path=tmp_path, cbs=[ValidateEvery('2ba'), *cbs], **kw)
+    learn.fit(epochs)
+    return learn
+
+def test_rows_within_an_epoch_reach_loggers_and_the_history(tmp_path):
+    "The rows of ValidateEvery and Evaluator reached no logger, no tracker, and not the history"
+    learn = within([JsonLogger(), CSVLogger(), Evaluator('test', batches(1), every='2ba')], [3., 9., 1., 9., 2.], tmp_path)
+    assert [(r['step'], r['valid_loss']) for r in learn.json_logger.read_log() if 'valid_loss' in r]==[(2, 3.), (4, 1.), (4, 2.)]
+    assert [(r['step'], r['test_loss']) for r in learn.json_logger.read_log() if 'test_loss' in r]==[(2, 9.), (4, 9.)]
+    rows = learn.csv_logger.read_log()
+    assert [r['valid_loss'] for r in rows]==learn.recorder.history['valid_loss']==[3., None, 1., None, 2.] and rows['train_iter']==[2,2,4,4,None]
+    assert rows.names==['epoch','train_loss','valid_loss','time','train_iter','test_loss'] and len(learn.recorder.values)==1
+
+def test_trackers_look_at_rows_within_an_epoch(tmp_path):
+    save,early,plateau,enough = SaveModelCallback(), EarlyStoppingCallback(patience=3), ReduceLROnPlateau(patience=1), ThresholdStopper(.4)
+    learn = within([save, plateau], [3., 1., 2.], tmp_path)
+    assert (save.best, plateau.best, learn.opt.hypers[0]['lr'])==(1., 1., .005) and not torch.equal(learn.model.weight, learner().model.weight)
+    assert within([early], [1., 2., 2., 2., .5, .5], tmp_path, epochs=2).train_iter==6   # the batch after which it had waited for three
+    assert within([enough], [1., 2., 2., .3, .5, .5], tmp_path, epochs=2).train_iter==6
+
+def test_the_best_checkpoint_may_be_one_within_an_epoch(tmp_path):
+    learn = within([CheckpointCallback('1h', best='valid_loss', keep=1)], [3., 1., 2.], tmp_path)
+    assert [(v, p.name) for v,p in learn.checkpoint.retention.best(learn.checkpoint.folder)]==[(1., 'step-00000004.pth')]
+    assert checkpoint_info(list_checkpoints(learn.checkpoint.folder)[-1])['done']==4
+
+def test_a_value_of_an_evaluator_is_compared_once(tmp_path):
+    "An evaluation in the last batch of an epoch was compared again at the epoch's end"
+    test = Evaluator('test', batches(1), every='4ba')
+    early = EarlyStoppingCallback(test['loss'], patience=2)
+    learn = quiet(n=4, nv=1, loss_func=Falls([1., 0., 2., 0., .5, 0.]), cbs=[test, early], path=tmp_path)
+    learn.fit(3)
+    assert (learn.train_iter, early.best, early.wait)==(12, .5, 0)
+
+def test_a_function_after_the_epoch_sees_its_row():
+    "`@learn.on('after_epoch')` read the row of the epoch before, and in the first one there was none"
+    learn,seen = quiet(),[]
+    learn.on('after_epoch')(lambda learn: seen.append(learn.recorder.history[-1]['epoch']))
+    learn.on('after_batch')(lambda learn: seen.append(len(learn.recorder.lrs)) if learn.training and learn.iter==1 else None)
+    learn.fit(2)
+    assert seen==[2, 0, 5, 1]
+
+def test_the_batch_in_the_table_after_a_resume(tmp_path):
+    "After a resume in the middle of an epoch it began to count anew: 0:2 for 0:6"
+    def fit(*cbs):
+        rows = []
+        learn = quiet(n=8, nv=1, path=tmp_path, cbs=[ValidateEvery('2ba'), CheckpointCallback('4ba'), *cbs])
+        learn.logger = rows.append
+        try: learn.fit(1, resume='auto')
+        except KeyboardInterrupt: pass
+        return [r[0] for r in rows]
+    assert fit(at('after_batch', throw(KeyboardInterrupt()), lambda cb: cb.learn.training and cb.learn.train_iter==5, order=200))==['0:2','0:4']
+    assert fit()==['0:6','0:8',0]
+
+def test_a_finished_fit_leaves_no_counts_to_the_next(tmp_path):
+    "What was restored of a finished fit was gone on with in the next one: it measured at other batches than an unkilled run"
+    def fit(n):
+        learn = quiet(n=5, path=tmp_path, cbs=[LossMonitor('2ba'), CheckpointCallback('1h')])
+        for _ in range(n): learn.fit(1, resume='auto')
+        return learn.loss_monitor.history['train_iter']
+    assert fit(1)==[2,4] and fit(2)==[2,4]
+
+# -- what fastai's callbacks do
+
+def test_what_is_written_to_a_row_by_position_is_kept():
+    "Writing to `recorder.values[-1]` and to `recorder.log` was lost silently"
+    def write(cb):
+        rec = cb.learn.recorder
+        rec.values[-1][1] = .5; rec.log[2] = rec.log[2]*2
+        with pytest.raises(TypeError, match='nothing can be added'): rec.log.append(1)
+    learn = quiet(cbs=at('after_epoch', write, order=52))
+    learn.fit(1)
+    assert learn.recorder.history['valid_loss']==[1.]
+
+def test_columns_and_log_before_the_time_is_known():
+    "A logger written for fastai failed on `float(None)`: it pairs the columns with the row, which ends with what is known"
+    seen = []
+    def log(cb): seen.append({k:float(v) for k,v in zip(cb.learn.recorder.metric_names, cb.learn.recorder.log)})
+    learn = quiet(metrics=mae, cbs=[at('after_epoch', log), at('after_train', log, order=51)])
+    learn.fit(1)
+    assert [*map(list, seen)]==[['epoch','train_loss'], ['epoch','train_loss','valid_loss','mae']]
+
+def test_a_run_is_no_switch():
+    "`self.run = wandb.init()` replaced the switch that says whether the callback is called"
+    cb = Callback()
+    for v in (object(), 'run', [], None, 2):
+        with pytest.raises(TypeError, match='give your attribute another name, as in `self.my_run = ...`'): cb.run = v
+    for v in (True, False, 0, 1): cb.run = v
+
+def test_silence_holds_for_all_that_is_said(tmp_path, capsys):
+    "'Better model found' was printed in spite of `no_logging`"
+    learn = learner(path=tmp_path, cbs=[SaveModelCallback(), EarlyStoppingCallback(comp='max')])
+    with learn.no_bar(), learn.no_logging(): learn.fit(3)
+    assert capsys.readouterr().out=='' and learn.stop_reason
+    with learn.no_bar(): learn.fit(1)
+    assert 'Better model found at epoch 0' in capsys.readouterr().out
+
+# -- a full disk
+
+class Fails:
+    "A file or stream on a disk that is full for a while: it takes `room` bytes more"
+    def __init__(self, f, room): self.f,self.room = f,room
+    def __getattr__(self, k): return getattr(self.f, k)
+    def write(self, data):
+        if self.room[0]<=0: raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        n = min(len(data), self.room[0])
+        self.room[0] -= n
+        return self.f.write(data[:n])
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 300), st.integers(0, 8), st.sampled_from([JsonLogger, CSVLogger]))
+def test_a_full_disk_costs_no_row(tmp_path_factory, room, again, make):
+    "It ended the run. Now the rows wait, a checkpoint holds them too, and one warning says so"
+    folder,left = tmp_path_factory.mktemp('log'),[room]
+    def opened(self):
+        LogFile_open(self)
+        if not isinstance(self.file, Fails): self.file = Fails(self.file, left)
+    def free(cb):
+        if cb.learn.epoch==again: left[0] = 10**6
+    learn = quiet(path=folder, cbs=[make(), at('before_epoch', free)])
+    LogFile_open = LogFile.open
+    with pytest.MonkeyPatch.context() as m, warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter('always')
+        m.setattr(LogFile, 'open', opened)
+        learn.fit(8)
+    log = learn.cbs[-2]
+    said = [str(w.message) for w in said if str(folder) in str(w.message)]
+    lost = log.log_file.held
+    assert len(log.read_log())+len(lost)==8 and len(said)<=2 and bool(lost)==any('could not be written to' in s for s in said)
+    if lost and make is JsonLogger:
+        learn.fit(1)
+        assert [r['step'] for r in log.read_log()]==[*range(3, 28, 3)]
+
+def test_a_full_disk_behind_the_output(capsys, monkeypatch):
+    "The run ended with the first line that could not be printed"
+    monkeypatch.setattr(sys, 'stdout', Fails(sys.stdout, [30]))
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter('always')
+        learn = learner()
+        learn.fit(3)
+    assert len(learn.recorder.history)==3 and [str(w.message)[:11] for w in said]==['the output ']*2
+
+# -- the readers
+
+@settings(max_examples=300, deadline=None)
+@given(st.data())
+def test_readers_of_any_file(tmp_path_factory, data):
+    "Damaged files raised TypeErrors and AttributeErrors; a reader gives rows, or a ValueError"
+    folder = tmp_path_factory.getbasetemp()
+    good = b'epoch,train_loss,valid_loss,"a ""b""",time\r\n0,1.5,nan,"x,\ny",00:01\r\n1,,2.5,,00:01\r\n',b'{"step": 1, "a": 0.5}\n{"step": 2, "b": "nan", "c": null}\n'
+    for make,text in zip((CSVLogger, JsonLogger), good):
+        text = bytearray(data.draw(st.one_of(st.just(text), st.binary(max_size=60), st.text(max_size=60).map(lambda s: s.encode('utf-8', 'surrogatepass')))))
+        for _ in range(data.draw(st.integers(0, 4))):
+            i,j = sorted(data.draw(st.integers(0, len(text))) for _ in range(2))
+            text[i:j] = data.draw(st.sampled_from([b'', b'"', b'\n', b',', b'\r', b'[1]', b'{', b'null', b'\xff', b'\0', b'[', b'1'*5000, text[i:j]*2]))
+        (folder/'log').write_bytes(text)
+        try: rows = make(folder/'log').read_log()
+        except ValueError: continue
+        assert all(isinstance(r, dict) and all(isinstance(k, str) for k in r) for r in rows)
+
+def test_a_nesting_that_is_too_deep(tmp_path):
+    (tmp_path/'log').write_bytes(b'['*100_000 + b'\n')
+    with pytest.raises(ValueError, match='line 1 is no JSON'): JsonLogger(tmp_path/'log').read_log()
