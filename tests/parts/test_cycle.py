@@ -91,7 +91,7 @@ def test_checkpoint_events_come_last():
     class Points(Callback):
         order = -5
         def batch_checkpoint(self): log.append(('batch', self.learn.train_iter, len(self.learn.evaluate_x.history), self.learn.training))
-        def epoch_checkpoint(self): log.append(('epoch', len(self.learn.recorder.history), self.learn.tracker.watch.best<9e9))
+        def epoch_checkpoint(self): log.append(('epoch', len(self.learn.recorder.history.epochs), self.learn.tracker.watch.best<9e9))
         def before_save_checkpoint(self): log.append('save')
         def after_cycle(self): log.append('cycle')
     cbs = [Points, CheckpointEvents, Cycles('2ba'), TrackerCallback(), Evaluator('x', batches(1), every='1ba'), CheckpointCallback('1ba')]
