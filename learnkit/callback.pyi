@@ -34,6 +34,8 @@ class Callback(Stateful):
     """is it there for random numbers, which should differ from one inference to the next?"""
     resumes: bool
     """can it go on with an earlier run, as `fit(resume=...)` asks?"""
+    observes: bool
+    """does it only look on? Then a resumed run may do without it, or have others"""
     extra_columns: Mapping[Any, Any]
     """what a `Monitor` can watch beside the history: functions of the Learner by name"""
     name: str

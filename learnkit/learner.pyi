@@ -788,6 +788,9 @@ class Learner(OptSteps):
             about: what else the description contains: numbers, strings, lists and dicts of them
         """
         ...
+    def identity(self) -> dict[str, str]:
+        """Return what this run trains with, in words; to be asked for in `before_fit`"""
+        ...
     def run_state(self, epoch: int, done: int = 0, copy: bool = False) -> dict[str, Any]:
         """Return everything that this run needs to resume; raises TypeError if a checkpoint cannot hold a part of it
 

@@ -115,8 +115,8 @@ class Loop(LoopSteps):
     def all_batches(self) -> None:
         "Do every batch of `self.batches`"
         for i in count(self._open_batches()):
-            if not self.one_batch(i): self._check_exhausted(); return self('after_exhaust')
             if self.stop_reason and self.training: return
+            if not self.one_batch(i): self._check_exhausted(); return self('after_exhaust')
 
     def one_batch(self, i:int,   # the number of the batch
                   b:Any=None) -> bool:   # the batch; None: the next one of the loader

@@ -21,6 +21,7 @@ displays = dict(notebook=NotebookBar, terminal=TerminalBar, lines=LineDisplay)
 
 class ProgressCallback(Callback):
     "Shows a progress bar and a table of the Recorder's rows; plain lines where there is no terminal"
+    observes = True
     order,nested,kind,mbar,due = 60,False,None,None,0.
     def __init__(self,
         kind:str|None=None,    # a name in `displays`: 'notebook', 'terminal', 'lines'; None: depends on the output

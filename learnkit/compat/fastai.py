@@ -19,7 +19,7 @@ from ..callback import Callback
 from ..nested import apply
 
 # %% ../../nbs/195_compat.fastai.ipynb #9a75ef9b
-_declared = 'run run_train run_valid nested saves resumes extra_columns'.split()
+_declared = 'run run_train run_valid nested saves resumes observes extra_columns'.split()
 _methods  = 'handler runs_in hears state_dict load_state_dict wrap_handlers wrap_batch'.split()
 
 def modes_of(

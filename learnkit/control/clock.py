@@ -54,6 +54,7 @@ class Timestamp:
 # %% ../../nbs/525_control.clock.ipynb #94f5449d
 class Clock(StopwatchCallback):
     "Counts epochs, batches, items, tokens and seconds of training: `learn.time`"
+    observes = True
     order,saves,loaded = -9,('counts','began','watch'),False
     def __init__(self): self._reset()
     def _reset(self):

@@ -19,6 +19,7 @@ from ..scalars import to_number
 # %% ../../nbs/515_control.validate_every.ipynb #dc06abae
 class ValidateEvery(EveryCallback):
     "Validates within the fit every so many batches, items or minutes, and records a row"
+    observes = True
     saves = 'every','history'
     def __init__(self,
         every:Any,    # how often: text such as '500ba' or '30m', a number of epochs, or a function of the Learner

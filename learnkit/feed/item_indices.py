@@ -87,6 +87,7 @@ def indices(self:Learner) -> list|None:
 
 class ItemIndices(Callback):
     "Keeps the indices of the items of the batch in `learn.indices`, and adds them to exceptions as a note"
+    observes = True
     order = 101   # after all that replace the loader
     def __init__(self,
         show:int=128 # how many indices a message shows at most

@@ -115,6 +115,7 @@ def made_by_workers(
 # %% ../../nbs/380_feed.prefetch.ipynb #bd91859c
 class Prefetch(Callback):
     "Fetches the next batches, and copies them to the accelerator, while it computes the present one"
+    observes = True
     order = 1000   # after all callbacks that change the loader or the batch
     def __init__(self,
         n:int=2,               # how many batches to fetch ahead

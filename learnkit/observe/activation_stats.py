@@ -53,6 +53,7 @@ def pool_stats(
 # %% ../../nbs/620_observe.activation_stats.ipynb #90031cee
 class ActivationStats(HookCallback):
     "Records mean, standard deviation, share near zero and histogram of each layer's output (from fastai)"
+    observes = True
     order,modes,run_valid = -20,('fit','lr_find'),False
     def __init__(self,
         with_hist:bool=True,     # record histograms too

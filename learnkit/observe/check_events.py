@@ -21,6 +21,7 @@ _watched = [*_batch_events, 'after_cancel_batch']
 
 class CheckEvents(Callback):
     "Warns if a replaced part of the loop does not fire an event that a callback handles"
+    observes = True
     order,modes,run_valid = -100,('fit',),False
     fired,replaced = None,()
     def before_fit(self):

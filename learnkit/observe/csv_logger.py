@@ -80,6 +80,7 @@ def _value(s):
 # %% ../../nbs/655_observe.csv_logger.ipynb #ad3e39ab
 class CSVLogger(FileLogger):
     "Writes the rows of the history to a CSV file, each when its epoch or validation ends"
+    observes = True
     order = 60
     def __init__(self,
         fname:str|Path='history.csv', # the file, relative to `learn.path`

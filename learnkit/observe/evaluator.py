@@ -45,6 +45,7 @@ class EvaluatorColumn:
 # %% ../../nbs/605_observe.evaluator.ipynb #82264ec4
 class Evaluator(EveryCallback):
     "Evaluates a loader of its own, with its own metrics, on its own schedule; `history` has the results"
+    observes = True
     saves = 'every','when_better','history'
     at_end:int|None = None   # the epoch at whose end it evaluated last
     def __init__(self,

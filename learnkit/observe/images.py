@@ -17,6 +17,7 @@ from .observer import Observer
 # %% ../../nbs/654_observe.images.ipynb #a833fc26
 class ImageLogger(EveryCallback):
     "Announces images at intervals by the event `log_images`, for TensorBoard and other loggers"
+    observes = True
     order = Observer.order
     def __init__(self,
         every:Any='1ep',      # how often: text such as '500ba', a `Time`, a number of epochs, a function of the Learner

@@ -18,6 +18,7 @@ from ..process import rank_distrib
 # %% ../../nbs/650_observe.loggers.ipynb #286b3c30
 class MetricsLogger(Callback):
     "Base class of loggers: passes all numbers, and the rows of the history, to `write(metrics, step)`, in order"
+    observes = True
     order,modes,saves = 62,('fit',),('start',)
     def write(self,
         metrics:dict, # numbers by name

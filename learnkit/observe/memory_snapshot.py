@@ -19,6 +19,7 @@ from ..process import num_distrib, rank_distrib
 # %% ../../nbs/646_observe.memory_snapshot.ipynb #2377f353
 class MemorySnapshot(Callback):
     "Records CUDA memory allocations, of some batches and when memory runs out (Composer's `MemorySnapshot`)"
+    observes = True
     order,modes,run_valid,warned = 101,('fit','lr_find'),False,False
     def __init__(self,
         n:int|None=3,               # the number of training batches in the snapshot; None: only when memory runs out

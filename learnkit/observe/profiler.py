@@ -27,6 +27,7 @@ from ..trial import unchanged
 # %% ../../nbs/675_observe.profiler.ipynb #933e7fa7
 class ProfileCallback(Callback):
     "Profiler: measures where the time of a run goes; `learn.profiler.result` is a `Profile`"
+    observes = True
     order,name,active,in_handler = -100,'profiler',False,False
     def __init__(self,
         max_slices:int=100_000,          # the number of slices (loop actions, callbacks, batches) to keep for the trace

@@ -23,6 +23,7 @@ event.register('after_sanity', '`results` holds their loss and metrics', depth=1
 
 class SanityCheck(Callback):
     "Validates `n` batches before training begins; `results` are the loss and the metrics, by name"
+    observes = True
     order,modes,results = 110,('fit',),None   # after all others are set up
     def __init__(self,
         n:int=2,     # how many batches to validate

@@ -16,6 +16,7 @@ from ..extras import pyplot
 # %% ../../nbs/665_observe.show_graph.ipynb #a2d1664b
 class ShowGraphCallback(Callback):
     "Plots the losses of training and validation in the notebook after each epoch"
+    observes = True
     order,modes,handle,noted = 65,('fit',),None,False
     def __init__(self,
         skip_start:int=5,      # batches to leave out at the beginning, whose high losses would flatten the curve

@@ -6,33 +6,34 @@
 __all__ = ['CheckpointCallback']
 
 # %% ../../nbs/710_recovery.checkpoint.ipynb #c2f4c2c4
+import itertools
 from pathlib import Path
 from typing import Any
 from warnings import warn
 
 from fastcore.basics import patch, store_attr
 
-from ..callback import Callback
 from ..control.every import Every
 from ..control.monitor import Monitor
-from ..feed.seeded_loader import SeededLoader
 from ..finite import weights_finite
 from ..process import rank_distrib
 from .checkpoint_file import checkpoint_info, list_checkpoints, remove_checkpoint
 from .checkpoint_writer import CheckpointWriter
+from .data_position import DataPosition
 from .folder_lock import FolderLock
-from .resume import clear_folder, find_checkpoint
+import learnkit.recovery.identity   # noqa: F401  for `identity`
+from .resume import (check_ended, check_identity, clear_folder, find_checkpoint, fit_number, note_fit,
+                                       restore_changed)
 from .retention import Retention
 from ..serialize import to_serializable
-from ..seed import derived_seed
 
 # %% ../../nbs/710_recovery.checkpoint.ipynb #6026709f
-class CheckpointCallback(Callback):
+class CheckpointCallback(DataPosition):
     "Saves the whole run at intervals, keeps the newest and best checkpoints; `fit(..., resume='auto')` resumes it"
+    observes = True
     order,run_valid,modes,saves = 100,False,('fit',),('every','seed')
     resumes = True      # so `fit(resume=...)` is allowed
     home = Path()       # where the fit began
-    asks_data = False   # save the position that the data itself reports? Not if it cannot be saved
     def __init__(self,
         every:Any='1ep',               # how often: '500ba', '2ep', '10m', …; see `Every`
         keep:int|None=3,               # how many of the newest to keep; None: all
@@ -48,7 +49,7 @@ class CheckpointCallback(Callback):
         self.every,self.root = Every(every),Path(folder)
         self.monitor = best if best is None or isinstance(best, Monitor) else Monitor(best)
         self.retention = Retention(keep, n_best, self.monitor)
-        self.n_fit,self.seed,self.resume_state,self.data_state = 0,None,None,None
+        self.n_fit,self.begun,self.finished,self.who = 0,False,False,None   # of the present fit
         self.lock,self.writer = FolderLock(),CheckpointWriter(self.retention, background, on_error)
         self.value = None   # what is monitored, if a validation within this batch has measured it
 
@@ -59,18 +60,18 @@ class CheckpointCallback(Callback):
 
     def before_fit(self):
         learn = self.learn
-        self.n_fit += 1
         self.home = Path.cwd()   # checkpoints stay in one folder, also after a `chdir`
+        self.n_fit,self.begun,self.finished,self.who = fit_number(learn, self.root),False,False,learn.identity()
         self.every.start(learn)
         if self.monitor: self.monitor.start(learn)
-        self.seed,self.resume_state,self.data_state = derived_seed(),None,None
+        self.begin_data()
         self.writer.restart()
         learn._check_run_state(learn.run_state(0))   # what cannot be saved or loaded is an error now, not after an hour
         if rank_distrib()==0: self.lock.acquire(self.folder)
         if learn.resume is None: clear_folder(self.folder, self.overwrite)
         else: self._resume(learn.resume)
-        self.seeded = [None,None]
-        self.asks_data = True
+        note_fit(learn, self.root, self.n_fit)
+        self.begun = True
 
     def after_row(self, row, epoch):
         if self.monitor and not epoch and self.monitor.name in row:
@@ -91,7 +92,8 @@ class CheckpointCallback(Callback):
 
     def after_fit(self):
         learn = self.learn
-        if learn.start_epoch<learn.n_epoch: self.save(learn.epoch+1, 0, '-final', finished=True)
+        if not self.finished and learn.n_epoch: self.save(learn.epoch+1, 0, '-final', finished=True)
+        note_fit(learn, self.root, self.n_fit, ended=self.folder, seed=self.seed)
 
     def after_exception(self):
         self._add_note()
@@ -103,69 +105,38 @@ class CheckpointCallback(Callback):
         try: self.writer.wait()
         finally: self.lock.release()
 
-# %% ../../nbs/710_recovery.checkpoint.ipynb #e78d9f7a
-@patch
-def before_train(self:CheckpointCallback):
-    learn,state = self.learn,self.resume_state
-    in_epoch = state is not None and state['epoch']==learn.epoch
-    done = state['done'] if in_epoch else 0
-    data_state = self.data_state if in_epoch or state is None else None
-    data = self._seeded_loader(0).seek(learn.epoch, done, data_state)
-    learn.batches.replace(data)
-    self.data_state = None
-    if not in_epoch: return
-    if data_state is None and not data.indexed: learn.say(
-        f'this data cannot be indexed: its first {done} batches are read again, without training '
-        '(a loader with a `state_dict` could resume)')
-    learn.batches.start,self.resume_state = done,None
-    learn.restore(state)   # once more, because the callbacks have begun a new epoch since
-
-@patch
-def before_validate(self:CheckpointCallback):
-    learn = self.learn
-    if learn.dl is learn.dls.valid: learn.batches.replace(self._seeded_loader(1).seek(learn.epoch))
-
-@patch
-def _seeded_loader(self:CheckpointCallback, i):
-    "The loader of this phase, number `i` of `dls`, in an order that depends on the seed and the epoch alone"
-    dl,old = self.learn.dl,self.seeded[i]
-    if old is None or old.dl is not dl: self.seeded[i] = SeededLoader(dl, (self.seed, i))
-    return self.seeded[i]
-
-# %% ../../nbs/710_recovery.checkpoint.ipynb #5436c36c
-@patch
-def _data_state(self:CheckpointCallback, done):
-    "The position that the training data itself reports; None if counting finds it"
-    if not self.asks_data: return None
-    dl = self.seeded[0]
-    try: return None if dl is None else to_serializable(dl.position(done), 'place', copy=True)
-    except TypeError as e:
-        self.asks_data = False
-        warn(f'{e}. A resumed run will read the first batches of its epoch again, without training.')
-
 # %% ../../nbs/710_recovery.checkpoint.ipynb #dec470e7
-_old_keys = dict(keeper='data', over='ended', stream='rng')   # of a data set's position, in older checkpoints
-
 @patch
 def _resume(self:CheckpointCallback, resume):
     "Restore the newest checkpoint, or the one at the path `resume`; without one, start from the beginning"
     learn = self.learn
     path,state,later = find_checkpoint(self.folder, resume, self.overwrite)
     if state is None: return
-    place = state.get('place')
-    if isinstance(place, dict): place = {_old_keys.get(k, k):v for k,v in place.items()}
-    if place is not None and not (isinstance(place, dict) and place.keys()=={'data','ended','rng'}): raise ValueError(
-        f'{path} is not the checkpoint of a run: its `place` in the data is {place!r:.40}')
+    longer = learn.n_epoch>state['n_epoch']
+    self.finished = bool(checkpoint_info(path).get('finished')) and not longer
+    new = check_identity(path, state, self.who, asked=resume!='auto')
+    if self.finished and resume=='auto': check_ended(self.folder, self.seed)
+    self.resume_data(path, state)
     learn('before_load_checkpoint', path=path)
-    learn.restore(state)
-    finished = checkpoint_info(path).get('finished') and learn.n_epoch<=state['n_epoch']
+    restore_changed(learn, state, new)
     for p in later: remove_checkpoint(p)
-    learn.start_epoch = learn.n_epoch if finished else min(state['epoch'], learn.n_epoch)
-    if state['done']: self.resume_state = state
-    self.data_state = place
+    self._find_epoch(state, None if longer else state.get('stop_reason'))
     learn('after_load_checkpoint', path=path)
-    where = 'the run is finished' if finished else f"resuming at epoch {state['epoch']}, batch {state['done']}"
+    where = 'the run is finished' if self.finished else f"resuming at epoch {state['epoch']}, batch {state['done']}"
+    if learn.n_epoch!=state['n_epoch']: where += f", with {learn.n_epoch} epochs in all instead of {state['n_epoch']}"
+    if new: where += f", with what is new: {'; '.join(new.values())}"
     learn.say(f'{path.parent.name}/{path.name}: {where}')
+
+@patch
+def _find_epoch(self:CheckpointCallback, state, stopped):
+    "Set the epoch to begin with: none if the run is finished, or was to stop after the last one"
+    learn = self.learn
+    if stopped: learn.stop(stopped)
+    over = self.finished or (stopped and not state['done'])
+    learn.start_epoch = learn.n_epoch if over else min(state['epoch'], learn.n_epoch)
+    learn.epoch = max(state['epoch']-1, 0)   # the last one, if there is none to come
+    earlier = itertools.takewhile(lambda cb: cb is not self, learn.ordered_cbs())
+    for cb in earlier if self.finished else (): cb.run = False   # what they did in `after_fit` is in the checkpoint
 
 # %% ../../nbs/710_recovery.checkpoint.ipynb #950dfb5a
 @patch
@@ -186,8 +157,8 @@ def save(self:CheckpointCallback,
     rows = getattr(getattr(learn, 'recorder', None), 'history', None)
     def collect():
         results = to_serializable(rows[-1], copy=True) if rows else {}
-        state = dict(learn.run_state(epoch, done, self.background), place=self._data_state(done))
-        return state,dict(info, results=results)
+        state = learn.run_state(epoch, done, self.background)
+        return {**state, 'place':self.data_position(done), 'identity':self.who},dict(info, results=results)
     self.writer.write(collect, path)
     learn('after_save_checkpoint', path=path)
 
@@ -197,6 +168,7 @@ def _add_note(self:CheckpointCallback):
     "Add to an exception where the run was, and from which checkpoint it can resume"
     self.writer.wait()
     learn,old = self.learn,list_checkpoints(self.folder)
+    if not self.begun: return   # it was refused
     last = f"The last checkpoint is {old[0]}: `fit(..., resume='auto')` resumes from it." if old else \
            'There is no checkpoint yet.'
     learn.exc.add_note(f'The fit ended{learn.position}. {last}')

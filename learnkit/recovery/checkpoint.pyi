@@ -1,26 +1,25 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
 """Save the whole run at intervals; after a crash the same script resumes it, to the same weights, bit for bit"""
-from ..callback import Callback
 from ..control.every import Every
 from .checkpoint_writer import CheckpointWriter
+from .data_position import DataPosition
 from .folder_lock import FolderLock
 from .retention import Retention
 from pathlib import Path
 from typing import Any
 
 __all__ = ['CheckpointCallback']
-class CheckpointCallback(Callback):
+class CheckpointCallback(DataPosition):
     """Saves the whole run at intervals, keeps the newest and best checkpoints; `fit(..., resume='auto')` resumes it"""
     home: Any
-    asks_data: bool
     every: Every
     root: Path
     monitor: Any
     retention: Retention
-    n_fit: int
-    seed: Any
-    resume_state: Any
-    data_state: Any
+    n_fit: Any
+    begun: bool
+    finished: Any
+    who: Any
     lock: FolderLock
     writer: CheckpointWriter
     value: Any
@@ -28,7 +27,6 @@ class CheckpointCallback(Callback):
     background: bool
     on_error: str
     overwrite: bool
-    seeded: list[Any]
     def __init__(
         self,
         every: Any = '1ep',
@@ -66,16 +64,11 @@ class CheckpointCallback(Callback):
     def after_fit(self) -> None: ...
     def after_exception(self) -> None: ...
     def cleanup(self) -> None: ...
-    def before_train(self) -> None: ...
-    def before_validate(self) -> None: ...
-    def _seeded_loader(self, i: Any) -> Any:
-        """The loader of this phase, number `i` of `dls`, in an order that depends on the seed and the epoch alone"""
-        ...
-    def _data_state(self, done: Any) -> Any:
-        """The position that the training data itself reports; None if counting finds it"""
-        ...
     def _resume(self, resume: Any) -> None:
         """Restore the newest checkpoint, or the one at the path `resume`; without one, start from the beginning"""
+        ...
+    def _find_epoch(self, state: Any, stopped: Any) -> None:
+        """Set the epoch to begin with: none if the run is finished, or was to stop after the last one"""
         ...
     def save(self, epoch: int, done: int, suffix: str = '', prefix: str = 'step-', **info: Any) -> None:
         """Save a checkpoint; if it cannot be written, warns, or raises the error if `on_error` is 'raise'
@@ -91,4 +84,3 @@ class CheckpointCallback(Callback):
     def _add_note(self) -> None:
         """Add to an exception where the run was, and from which checkpoint it can resume"""
         ...
-_old_keys: dict[Any, Any]

@@ -9,10 +9,13 @@ __all__ = []
 from pathlib import Path
 from typing import Any
 from warnings import warn
+from weakref import WeakKeyDictionary
 
+from ..learner import Learner
 from ..process import rank_distrib
 from .checkpoint_file import (
     list_checkpoints, newest_checkpoint, read_checkpoint, remove_checkpoint, train_iter_of)
+from .identity import differences
 
 # %% ../../nbs/708_recovery.resume.ipynb #4b86d4e7
 def clear_folder(
@@ -55,3 +58,68 @@ def find_checkpoint(
     path = Path(resume)
     state = read_checkpoint(path)
     return path,state,later_checkpoints(folder, path, state, overwrite)
+
+# %% ../../nbs/708_recovery.resume.ipynb #9e42f7c7
+def check_identity(
+    path:Path,   # the checkpoint
+    state:dict,  # what it holds
+    now:dict,    # the identity of the run that begins
+    asked:bool   # did somebody ask for this checkpoint?
+) -> dict[str, str]:
+    "Return what is new in this run, in words; raises ValueError if there is anything, and `asked` is False"
+    then = state.get('identity', now)   # older checkpoints have none
+    if not (isinstance(then, dict) and all(isinstance(v, str|None) for v in then.values())): raise ValueError(
+        f'{path} is not the checkpoint of a run: its `identity` is {then!r:.40}')
+    odd = differences(then, now)
+    if odd and not asked: raise ValueError(
+        f"{path.parent} has checkpoints of another run, so this one does not resume: {'; '.join(odd.values())}. Give "
+        "this run another `folder` in CheckpointCallback, or `overwrite=True` and no `resume`. To continue the other "
+        f"one with what is new in this one, write `resume={str(path)!r}`")
+    return odd
+
+def restore_changed(
+    learn:Learner, # the Learner, in a fit that has set its hyper-parameters
+    state:dict,    # of the run; its part `opt` changes too
+    new:dict       # the points of the identity that differ
+) -> None:
+    "Restore `state`, except for the hyper-parameters that are new"
+    opt,inner = learn.opt,getattr(learn.opt, 'opt', learn.opt)
+    rates = {k:[h[k] for h in opt.hypers] for k in ('lr','wd') if k in new}
+    own = {n:inner.defaults[n] for k in new if (n := k.removeprefix('optimizer.'))!=k and n in inner.defaults}
+    learn.restore(state)
+    for k,v in rates.items(): opt.set_hyper(k, v)
+    for g in inner.param_groups: g.update(own)
+    if new: state['opt'] = opt.state_dict()
+
+# %% ../../nbs/708_recovery.resume.ipynb #19392f07
+_fits  = WeakKeyDictionary()   # of a Learner: for each folder the number of the last fit, and whether it has ended
+_ended = {}                    # the folders of runs that ended in this process, and their seeds
+
+def fit_number(
+    learn:Learner, # the Learner, in a fit
+    root:Path      # the folder of all its fits
+) -> int:
+    "Return the number of this fit, from 1"
+    n,ended = _fits.get(learn, {}).get(root, (0,True))
+    return n+1 if ended or learn.resume is None else n
+
+def note_fit(
+    learn:Learner,        # the Learner, in a fit
+    root:Path,            # the folder of all its fits
+    n:int,                # the number of this one
+    ended:Path|None=None, # the folder of this fit if it has ended; None: it has begun
+    seed:int|None=None    # of its data
+) -> None:
+    "Note that a fit has begun or ended"
+    _fits.setdefault(learn, {})[root] = n,ended is not None
+    if ended is not None: _ended[ended.resolve()] = seed
+
+def check_ended(
+    folder:Path, # of a finished run
+    seed:int     # of the run that begins
+) -> None:
+    "Raise ValueError if the run in `folder` has ended in this process, and was another one"
+    if _ended.get(folder.resolve(), seed)!=seed: raise ValueError(
+        f"the run in {folder} has ended in this process, and this one begins with other random numbers, so it is "
+        "another one, such as the next model of an ensemble: give each one a `folder` in CheckpointCallback. If it is "
+        "the same one, set the same seed before it, or write `resume=` and the path of its last checkpoint")

@@ -1,5 +1,6 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
 """Find the checkpoint from which a run resumes, and make sure that old and new checkpoints are not mixed up"""
+from ..learner import Learner
 from pathlib import Path
 from typing import Any
 
@@ -28,5 +29,53 @@ def find_checkpoint(folder: Path, resume: Any, overwrite: bool) -> tuple[Path|No
         folder: with the checkpoints of the run
         resume: 'auto' for the newest, or the path of a checkpoint
         overwrite: may later ones be deleted?
+    """
+    ...
+def check_identity(path: Path, state: dict[Any, Any], now: dict[Any, Any], asked: bool) -> dict[str, str]:
+    """Return what is new in this run, in words; raises ValueError if there is anything, and `asked` is False
+
+    Args:
+        path: the checkpoint
+        state: what it holds
+        now: the identity of the run that begins
+        asked: did somebody ask for this checkpoint?
+    """
+    ...
+def restore_changed(learn: Learner, state: dict[Any, Any], new: dict[Any, Any]) -> None:
+    """Restore `state`, except for the hyper-parameters that are new
+
+    Args:
+        learn: the Learner, in a fit that has set its hyper-parameters
+        state: of the run; its part `opt` changes too
+        new: the points of the identity that differ
+    """
+    ...
+_fits: Any
+_ended: dict[Any, Any]
+def fit_number(learn: Learner, root: Path) -> int:
+    """Return the number of this fit, from 1
+
+    Args:
+        learn: the Learner, in a fit
+        root: the folder of all its fits
+    """
+    ...
+def note_fit(learn: Learner, root: Path, n: int, ended: Path|None = None, seed: int|None = None) -> None:
+    """Note that a fit has begun or ended
+
+    Args:
+        learn: the Learner, in a fit
+        root: the folder of all its fits
+        n: the number of this one
+        ended: the folder of this fit if it has ended; None: it has begun
+        seed: of its data
+    """
+    ...
+def check_ended(folder: Path, seed: int) -> None:
+    """Raise ValueError if the run in `folder` has ended in this process, and was another one
+
+    Args:
+        folder: of a finished run
+        seed: of the run that begins
     """
     ...

@@ -32,10 +32,11 @@ def run_state(self:Learner,
     model = get_model(self.model)
     grads = {n:p.grad for n,p in model.named_parameters() if p.grad is not None}
     cbs = {cb.key:s for cb in self.cbs if (s := cb.state_dict())}
+
     return to_serializable(dict(
         version=format_version, epoch=epoch, done=done, n_epoch=self.n_epoch, train_iter=self.train_iter,
         pct_train=self.pct_train, model=model.state_dict(), opt=self.opt.state_dict(), grads=grads, cbs=cbs,
-        state=self.state, rng=get_random_states()), copy=copy)
+        state=self.state, rng=get_random_states(), stop_reason=self.stop_reason), copy=copy)
 
 # %% ../../nbs/703_recovery.run_state.ipynb #4059cae3
 _parts = dict(version=int, epoch=int, done=int, n_epoch=int, train_iter=int, pct_train=(int,float),
@@ -80,6 +81,7 @@ def _try_callbacks(self:Learner, state):
         try:
             for cb in old: cb.load_state_dict(state['cbs'][cb.key])
             set_random_states(**state['rng'])
+
         except Exception as e:
             for cb,s in old.items(): cb.load_state_dict(s)
             raise ValueError(f'this checkpoint does not fit: {type(e).__name__}: {e}') from e
@@ -102,6 +104,7 @@ def restore(self:Learner,
     if state['n_epoch']!=self.n_epoch: self.pct_train *= state['n_epoch']/self.n_epoch   # the run has become longer
     self.state.update(state['state'])
     set_random_states(**state['rng'])
+
 
 @patch
 def _restore_cbs(self:Learner, states):

@@ -35,6 +35,7 @@ def to_signal(
 # %% ../../nbs/730_recovery.signals.ipynb #d0f53fe3
 class StopOnSignal(Callback):
     "Ends the fit after the current batch when a signal arrives, with a checkpoint if there is a `CheckpointCallback`"
+    observes = True
     order,modes = 101,('fit',)   # just after CheckpointCallback
     def __init__(self,
         signals:Any=(signal.SIGTERM, signal.SIGINT) # one or several, as `signal.SIGTERM` or 'SIGTERM'

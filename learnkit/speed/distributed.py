@@ -52,6 +52,7 @@ def shard_loader(
 # %% ../../nbs/830_speed.distributed.ipynb #35ee8108
 class DistributedTrainer(Callback):
     "Trains one model with all processes of the group, each on its own part of the data (fastai's name)"
+    observes = True
     order,modes,saves = TrainEvalCallback.order-2,('fit',),('seed',)
     replaced,silenced,norms,samplers,seed = None,(),{},(),0
     def __init__(self,

@@ -51,7 +51,7 @@ class Stream(IterableDataset):
 
 class Crash(Callback):
     "Ends the run at event `at` when `train_iter` is `n`"
-    order = 10_000
+    order,observes = 10_000,True
     def __init__(self, n, at='after_batch', valid=False): self.n,self.at,self.valid = n,at,valid; setattr(self, at, self.act)
     def act(self):
         if self.train_iter==self.n and self.training!=self.valid and self.learn.mode=='fit': raise SystemError('the power failed')
@@ -133,7 +133,7 @@ def test_everywhere_in_a_validation(event, tmp_path):
     def crash(self):
         if not self.learn.training and self.learn.epoch==1 and (event.endswith('validate') or self.learn.iter==PER-1): raise SystemError('the power failed')
     cb = Callback(**{event:crash})
-    cb.order = 10_000
+    cb.order,cb.observes = 10_000,True
     assert_same(straight, end(stopped(lambda: learner(tmp_path/'b'), cb, n=2)))
 
 @pytest.mark.parametrize('every', ['1ba', '3ba', '1ep', '2ep', '10sp', '0.2dur', '1h'])

@@ -62,7 +62,7 @@ def test_resume(tmp_path, every, stop):
     with pytest.raises(Killed): first.fit(4, cbs=at('after_batch', throw(Killed()), lambda cb: cb.learn.training and cb.learn.train_iter==stop, order=120))
     again,b = make()
     cycles = []
-    again.fit(4, resume='auto', cbs=Callback(after_batch=lambda cb: cycles.append(cb.learn.cycle) if cb.training else None))
+    again.fit(4, resume='auto', cbs=at('after_batch', lambda cb: cycles.append(cb.learn.cycle) if cb.training else None))
     assert a.seen==b.seen and again.cycle==whole.cycle
     size = int(every[0])*(4 if 'ep' in every else 1)
     assert cycles==[i//size for i in range(stop, 16)]

@@ -1,0 +1,37 @@
+# Made by nbs/_stubs.py from the modules: `make lib` writes it again.
+"""The same batches again in the same order, from any batch of an epoch on"""
+from ..callback import Callback
+from pathlib import Path
+from typing import Any
+
+_old_keys: dict[Any, Any]
+class DataPosition(Callback):
+    """Gives the data of a fit in an order that depends on a seed and the epoch alone, and finds a position in it again"""
+    seed: Any
+    resume_state: dict[Any, Any]|None
+    data_state: Any
+    seeded: tuple[Any, ...]|list[Any]
+    asks_data: bool
+    def begin_data(self) -> None:
+        """Begin at the beginning; to be called when a fit begins"""
+        ...
+    def resume_data(self, path: Path, state: dict[Any, Any]) -> None:
+        """Continue at the position of `state`; raises ValueError if it has a wrong one
+
+        Args:
+            path: of a checkpoint
+            state: of the run, which is restored again when its epoch begins
+        """
+        ...
+    def before_train(self) -> None: ...
+    def before_validate(self) -> None: ...
+    def _seeded_loader(self, i: Any) -> Any:
+        """The loader of this phase, number `i` of `dls`, in an order that depends on the seed and the epoch alone"""
+        ...
+    def data_position(self, done: int) -> dict[Any, Any]|None:
+        """Return the position that the training data itself reports; None if counting finds it
+
+        Args:
+            done: how many batches of this epoch are done
+        """
+        ...

@@ -1,0 +1,207 @@
+"""A run is never taken for another one: which fit of the script it is, with which data, model, loss, optimizer, rates and callbacks, is in its
+checkpoints; what differs is listed, and refused where nobody has asked for it."""
+import gc, os, random
+from functools import partial
+
+import pytest, torch
+from torch import nn
+from torch.utils.data import DataLoader, Dataset, Subset, TensorDataset
+
+from learnkit.all import Adam, AdamW, Callback, Learner, SGD, TrainEvalCallback, Recorder, set_seed
+from learnkit.control.early_stopping import EarlyStoppingCallback
+from learnkit.control.save_model import SaveModelCallback
+from learnkit.control.stop_after import StopAfter
+from learnkit.limit import LimitBatches, ShortEpochCallback
+from learnkit.optim.clip import GradientClip
+from learnkit.optim.mixup import MixUp
+from learnkit.observe.observer import LRMonitor
+from learnkit.recovery.checkpoint import CheckpointCallback
+from learnkit.recovery.checkpoint_file import checkpoint_info, list_checkpoints
+from learnkit.recovery.identity import described, differences
+from test_resume import Crash, assert_same, end, equal
+
+torch.set_num_threads(1)
+
+@pytest.fixture(autouse=True, scope='module')
+def no_fsync():
+    with pytest.MonkeyPatch.context() as m: m.setattr(os, 'fsync', lambda fd: None); yield
+
+def tensors(n=24, seed=0):
+    x = torch.randn(n, 4, generator=torch.Generator().manual_seed(seed))
+    return TensorDataset(x, x.sum(1, keepdim=True))
+def net(p=.3, n=8): return nn.Sequential(nn.Linear(4, n), nn.Dropout(p), nn.Linear(n, 1))
+
+def learner(path, data=None, valid=None, bs=4, model=None, loss=None, opt=Adam, lr=.01, cbs=(), seed=42, check=True, shuffle=True, **kwargs):
+    if seed is not None: set_seed(seed)
+    dls = DataLoader(data or tensors(), bs, shuffle=shuffle),DataLoader(valid or tensors(8, 1), 4)
+    learn = Learner(dls, model or net(), loss or nn.MSELoss(), opt, lr=lr, path=path, default_cbs=False, **kwargs,
+                    cbs=[TrainEvalCallback, Recorder, *([CheckpointCallback('1ba', keep=2)] if check else []), *cbs])
+    learn.logger = lambda row: None
+    return learn
+
+def crashed(learn, n=3, at=7, **kwargs):
+    with pytest.raises(SystemError): learn.fit(n, cbs=Crash(at), resume='auto', **kwargs)
+    return learn
+def weights(learn): return [p.detach().clone() for p in learn.model.parameters()]
+
+# -- another run in the same folder
+
+class Scaled(nn.MSELoss):
+    def __init__(self, scale): super().__init__(); self.scale = scale
+    def forward(self, p, y): return self.scale*super().forward(p, y)
+class OtherClip(GradientClip): pass
+
+changes = {'lr': dict(lr=.02), 'wd': dict(wd=.1), 'optimizer': dict(opt=AdamW), 'betas': dict(opt=partial(Adam, betas=(.5, .9))), 'loss': dict(loss=nn.L1Loss()), 'batch size': dict(bs=8),
+           'loss ': dict(loss=Scaled(2.)), 'training items': dict(data=tensors(20)), 'training data': dict(data=tensors(24, 5)), 'validation data': dict(valid=tensors(8, 2)),
+           'sampler': dict(shuffle=False), 'p=0.5': dict(model=net(.5)), 'model': dict(model=net(n=9)), 'gradient_clip': dict(cbs=[GradientClip(.1)]), 'seed': dict(seed=43)}
+
+@pytest.mark.parametrize('what', changes)
+@pytest.mark.parametrize('ended', [False, True])
+def test_another_run_is_refused(what, ended, tmp_path):
+    "The same folder with another rate, loss, batch size, data …: it used to go on as the first one, without a word"
+    if ended: learner(tmp_path).fit(2, resume='auto')
+    else: crashed(learner(tmp_path))
+    learn = learner(tmp_path, **changes[what])
+    before = weights(learn)
+    files = sorted(p.name for p in tmp_path.rglob('*'))
+    with pytest.raises(ValueError, match=f'(?s)another run.*{what}') as e: learn.fit(2 if ended else 3, resume='auto')
+    assert 'resume=' in str(e.value) and 'folder' in str(e.value)
+    assert equal(before, weights(learn)) and sorted(p.name for p in tmp_path.rglob('*'))==files and learn.mode is None
+
+def looks_on(**events): cb = Callback(**events); cb.observes = True; return cb
+same = dict(nothing={}, workers={}, metrics=dict(metrics=nn.L1Loss()), looks_on=dict(cbs=[LRMonitor()]))
+@pytest.mark.parametrize('what', same)
+def test_what_does_not_matter_is_not_asked(what, tmp_path, capsys):
+    "Metrics, callbacks that look on and the number of workers may change"
+    straight = learner(tmp_path/'a'); straight.fit(3, resume='auto')
+    crashed(learner(tmp_path/'b'))
+    learn = learner(tmp_path/'b', **same[what])
+    learn.fit(3, resume='auto')
+    assert equal(weights(straight), weights(learn)) and 'resuming at epoch 1, batch 1' in capsys.readouterr().out
+
+def test_an_explicit_path_goes_on_with_what_is_new(tmp_path, capsys):
+    "Who names the checkpoint wants it: what was changed applies from there on, the rest goes on, and a line says what differs"
+    crashed(learner(tmp_path, lr=.01, cbs=[GradientClip(.5)]))
+    path = list_checkpoints(tmp_path/'checkpoints'/'fit-1')[0]
+    learn = learner(tmp_path, lr=.002, opt=partial(Adam, betas=(.5, .9)), cbs=[GradientClip(.1)])
+    seen = []
+    learn.fit(3, resume=path, cbs=looks_on(before_step=lambda self: seen.append((self.learn.opt.hypers[0]['lr'], self.learn.opt.param_groups[0]['betas'], len(self.learn.opt.state)))))
+    assert {s[:2] for s in seen}=={(.002, (.5, .9))} and seen[0][2]==4   # its averages go on
+    out = capsys.readouterr().out
+    assert 'lr' in out and '0.01' in out and '0.002' in out and 'betas' in out and 'gradient_clip' in out
+    learn = learner(tmp_path, lr=.002, opt=partial(Adam, betas=(.5, .9)), cbs=[GradientClip(.1)])
+    learn.fit(3, resume='auto')   # by now it is this run
+    assert 'finished' in capsys.readouterr().out
+
+def test_a_rate_that_a_callback_had_lowered_goes_on(tmp_path):
+    "With the same settings an explicit path changes nothing"
+    lower = Callback(after_epoch=lambda self: self.learn.opt.set_hyper('lr', self.learn.opt.hypers[0]['lr']/10))
+    def make(): return learner(tmp_path, cbs=[Callback(after_epoch=lower.after_epoch.__func__)])
+    crashed(make())
+    learn,seen = make(),[]
+    learn.fit(2, resume=list_checkpoints(tmp_path/'checkpoints'/'fit-1')[0], cbs=looks_on(before_step=lambda self: seen.append(self.learn.opt.hypers[0]['lr'])))
+    assert seen==[.001]*5
+
+def test_checkpoints_without_an_identity_are_resumed(tmp_path):
+    "Those of an older version"
+    from learnkit.recovery.checkpoint_file import read_checkpoint, write_checkpoint
+    straight = learner(tmp_path/'a'); straight.fit(3, resume='auto')
+    crashed(learner(tmp_path/'b'))
+    for p in list_checkpoints(tmp_path/'b'/'checkpoints'/'fit-1'):
+        state = read_checkpoint(p)
+        for k in ('identity','stop_reason'): state.pop(k, None)
+        write_checkpoint(state, p)
+    learn = learner(tmp_path/'b'); learn.fit(3, resume='auto')
+    assert equal(weights(straight), weights(learn))
+
+# -- data whose contents are known
+
+def files(n, start): return type('Files', (Dataset,), dict(__init__=lambda self: setattr(self, 'files', [f'{i}.jpg' for i in range(start, start+n)]), __len__=lambda self: n,
+                                                          __getitem__=lambda self, i: (torch.full((4,), float(self.files[i][:-4])/99), torch.ones(1))))()
+
+@pytest.mark.parametrize('kind', ['subset','tensors','files','nested'])
+def test_folds_of_one_size(kind, tmp_path):
+    "The second fold of a cross-validation got the first one's weights, and trained nothing"
+    all_ = tensors(40)
+    def fold(i):
+        idxs = [j for j in range(40) if j//8!=i]
+        match kind:
+            case 'subset':  return Subset(all_, idxs)
+            case 'nested':  return Subset(Subset(all_, idxs), range(20))
+            case 'tensors': return TensorDataset(*all_[idxs])
+            case 'files':   return files(24, 10*i)
+    def train(i, path): learn = learner(path, data=fold(i)); learn.fit(1, resume='auto'); return learn
+    first = train(0, tmp_path)
+    with pytest.raises(ValueError, match='training data'): train(1, tmp_path)
+    assert not equal(weights(first), weights(train(1, tmp_path/'other')))
+
+def test_a_random_split_that_is_not_the_same(tmp_path):
+    "It would train on what it validates with"
+    def make():
+        learn = learner(tmp_path, seed=None)
+        train,valid = torch.utils.data.random_split(tensors(30), [22, 8])
+        learn.dls.loaders[:] = [DataLoader(train, 4), DataLoader(valid, 4)]
+        return learn
+    torch.seed()
+    crashed(make())
+    with pytest.raises(ValueError, match='training data.*validation data'): make().fit(3, resume='auto')
+
+# -- which fit it is
+
+def test_two_fits_with_a_callback_each(tmp_path):
+    "The second one was taken for the first, which was finished, and did nothing"
+    def both(path, crash=None):
+        learn = learner(path, check=False)
+        for i in range(2): learn.fit(2, cbs=[CheckpointCallback('1ba'), *([Crash(crash)] if crash and i else [])], resume='auto')
+        return end(learn)
+    straight = both(tmp_path/'a')
+    assert sorted(p.name for p in (tmp_path/'a'/'checkpoints').iterdir())==['fit-1','fit-2']
+    with pytest.raises(SystemError): both(tmp_path/'b', 9)
+    assert_same(straight, both(tmp_path/'b'))
+
+def test_a_fit_that_saves_nothing_does_not_count(tmp_path):
+    "Whether a script pretrains or loads what it pretrained, the fit that saves has the same folder"
+    learn = learner(tmp_path, check=False)
+    learn.fit(1)
+    learn.fit(1, cbs=CheckpointCallback(), resume='auto')
+    learn.fit(1, cbs=CheckpointCallback(folder='b'), resume='auto')
+    assert (tmp_path/'checkpoints'/'fit-1').is_dir() and (tmp_path/'b'/'fit-1').is_dir() and not (tmp_path/'b'/'fit-2').exists()
+
+def test_the_cell_again_after_ctrl_c(tmp_path):
+    "In a notebook the note said that `resume='auto'` goes on, but it began anew in `fit-2`"
+    straight = learner(tmp_path/'a'); straight.fit(3, resume='auto')
+    learn = learner(tmp_path/'b')
+    def interrupt(self):
+        if self.learn.train_iter==8: raise KeyboardInterrupt
+    with pytest.raises(KeyboardInterrupt): learn.fit(3, resume='auto', cbs=looks_on(after_batch=interrupt))
+    learn.fit(3, resume='auto')
+    assert equal(weights(straight), weights(learn)) and [p.name for p in (tmp_path/'b'/'checkpoints').iterdir()]==['fit-1']
+    learn.fit(1, resume='auto')   # after its end it is the next fit
+    assert learn.train_iter==6 and (tmp_path/'b'/'checkpoints'/'fit-2').is_dir()
+
+def test_after_ctrl_c_another_fit(tmp_path):
+    "Without `resume` the interrupted one is left as it is"
+    learn = crashed(learner(tmp_path))
+    n = len(list_checkpoints(tmp_path/'checkpoints'/'fit-1'))
+    learn.fit(1)
+    assert learn.train_iter==6 and len(list_checkpoints(tmp_path/'checkpoints'/'fit-1'))==n and (tmp_path/'checkpoints'/'fit-2').is_dir()
+
+def test_refused_and_asked_again(tmp_path):
+    "A fit that was refused has not begun"
+    learner(tmp_path).fit(1)
+    learn = learner(tmp_path)
+    with pytest.raises(ValueError, match="pass `resume='auto'`"): learn.fit(1)
+    learn.checkpoint.overwrite = True
+    learn.fit(1)
+    assert [p.name for p in (tmp_path/'checkpoints').iterdir()]==['fit-1']
+
+def test_in_one_process_a_finished_run_with_another_seed(tmp_path, capsys):
+    "An ensemble: the same lines, other weights; without seeds too"
+    torch.seed()
+    learner(tmp_path, seed=None).fit(1, resume='auto')
+    with pytest.raises(ValueError, match='in this process'): learner(tmp_path, seed=None).fit(1, resume='auto')
+    learner(tmp_path/'b').fit(1, resume='auto')
+    learner(tmp_path/'b').fit(1, resume='auto')   # the cell of a notebook again: the same run
+    assert 'finished' in capsys.readouterr().out
+    learner(tmp_path/'c', seed=None).fit(1, resume='auto', cbs=[])
+    learner(tmp_path/'c', seed=None).fit(2, resume='auto')   # longer: there is something left to do
