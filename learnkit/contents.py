@@ -25,15 +25,19 @@ from .snapshot import Snapshot, snapshot_attributes, snapshot_generator, snapsho
 from .stateful import Stateful
 
 # %% ../nbs/133_contents.ipynb #db51ab33
+def _distinct(t):
+    "The elements of `t` that are not repeats by `expand`"
+    return t[tuple(slice(1) if s==0 else slice(None) for s in t.stride())] if t.layout is torch.strided and t.ndim else t
+
 @torch.no_grad()
 def snapshot_tensor(
     t:torch.Tensor # a tensor
 ) -> Snapshot:
     "Take a snapshot of the values of `t`, and of its gradient, which must not be changed in place"
-    value,leaf,requires = t.clone(),t.is_leaf,t.requires_grad
+    value,leaf,requires = _distinct(t).clone(),t.is_leaf,t.requires_grad
     grad = t.grad if leaf else None
     def restore():
-        t.data.copy_(value)
+        _distinct(t.data).copy_(value)
         if leaf: t.requires_grad_(requires).grad = None if grad is None else grad.to(t.device)
     return Snapshot(restore)
 

@@ -125,7 +125,7 @@ def _lower(self:RollBackOnNaN, by):
 @patch
 def _newest(self:RollBackOnNaN):
     "The state in the newest checkpoint that can be read and has finite weights; None if there is none"
-    self.saver._wait()
+    self.saver.writer.wait()
     trained = {n for n,p in get_model(self.learn.model).named_parameters() if p.requires_grad}
     def broken(n, t): return not all_finite([t]) if n in trained else has_nan(t)
     for path in list_checkpoints(self.saver.folder):
