@@ -27,8 +27,10 @@ from .stateful import Stateful
 # %% ../nbs/133_contents.ipynb #db51ab33
 def _distinct(t):
     "The elements of `t` that are not repeats by `expand`"
-    return t[tuple(slice(1) if s==0 else slice(None) for s in t.stride())] if t.layout is torch.strided and t.ndim else t
+    if t.layout is not torch.strided or 0 not in t.stride(): return t
+    return t[tuple(slice(1) if s==0 else slice(None) for s in t.stride())]
 
+# %% ../nbs/133_contents.ipynb #a8900b62
 @torch.no_grad()
 def snapshot_tensor(
     t:torch.Tensor # a tensor

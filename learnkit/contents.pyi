@@ -7,6 +7,9 @@ from .snapshot import Snapshot
 from torch import nn
 from typing import Any
 
+def _distinct(t: Any) -> Any:
+    """The elements of `t` that are not repeats by `expand`"""
+    ...
 def snapshot_tensor(t: torch.Tensor) -> Snapshot:
     """Take a snapshot of the values of `t`, and of its gradient, which must not be changed in place
 

@@ -205,13 +205,19 @@ def test_phases(flag, phase):
     assert {'before_train','after_train','before_validate','after_validate','before_epoch','after_fit','cleanup'} <= {e for e,_ in heard}
     assert [o for o in heard if o[1]!=phase and event.in_batch(o[0])]
 
-@pytest.mark.parametrize('run', ['fit', 'validate', 'get_preds'])
-def test_run_false_lasts_one_run(run):
+def test_run_false_lasts_one_fit():
     log = at('before_epoch', lambda s: heard.append(1))
     learn,heard = learner(cbs=log),[]
-    def go(): learn.fit(1) if run=='fit' else getattr(learn, run)()
-    log.run = False; go(); assert heard==[] and log.run
-    go(); assert heard==[1]
+    log.run = False; learn.fit(1); assert heard==[] and log.run
+    learn.fit(1); assert heard==[1]
+
+@pytest.mark.parametrize('run', ['validate', 'get_preds'])
+def test_inference_does_not_switch_on(run):
+    "In fastai a callback that was switched off is on again after a validation; here an inference changes nothing"
+    log = at('before_epoch', lambda s: heard.append(1))
+    learn,heard = learner(cbs=log),[]
+    log.run = False; getattr(learn, run)(); assert heard==[] and not log.run
+    log.run = True; getattr(learn, run)(); assert heard==[1] and log.run
 
 def test_run_false_is_reset_after_errors():
     "In fastai it sticks"
