@@ -69,7 +69,8 @@ class LoopSteps(RunState):
         self._do_one_batch()
 
     def _open_batches(self):
-        if self.stop_reason and self.training: raise CancelFit(self.stop_reason)   # before the first batch
+        first = not self.batches.start   # else an epoch goes on, whose validation and row are to come
+        if first and self.stop_reason and self.training: raise CancelFit(self.stop_reason)
         self.batches.open()
         return self.batches.start
 

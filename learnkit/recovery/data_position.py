@@ -53,7 +53,7 @@ class DataPosition(Callback):
         if data_state is None and not data.indexed: learn.say(
             f'this data cannot be indexed: its first {done} batches are read again, without training '
             '(a loader with a `state_dict` could resume)')
-        learn.batches.start,self.resume_state = done,None
+        learn.batches.start,learn.iter,self.resume_state = done,done-1,None
         learn.restore(state)   # once more, because the callbacks have begun a new epoch since
 
     def before_validate(self):
