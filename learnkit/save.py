@@ -91,12 +91,12 @@ def load(self:Learner,
     if device is not None: self.model.to(device)
     if opt is None and with_opt and self.opt is not None: warn(
         f'{file} has no optimizer state: the optimizer is left as it is')
-    self._take_over(weights, opt if with_opt else None, strict)
+    self._take_weights(weights, opt if with_opt else None, strict)
     return self
 
 @patch
 @uninterrupted
-def _take_over(self:Learner, weights, opt, strict):
+def _take_weights(self:Learner, weights, opt, strict):
     self('before_load_model')
     if opt is not None: self.opt.load_state_dict(opt)
     get_model(self.model).load_state_dict(weights, strict=strict)

@@ -6,30 +6,36 @@
 __all__ = []
 
 # %% ../../nbs/325_feed.seeded_dataset.ipynb #a88d6708
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from torch.utils.data import Dataset
 
+from ..generators import seed_generator
 from .rng_stream import hash_seed, seed_cpu
 
 # %% ../../nbs/325_feed.seeded_dataset.ipynb #12b095f9
 class SeededDataset(Dataset):
     "The items of `ds`, with keys `(seed, epoch, index)`: what is drawn at random for an item depends on its key alone"
     def __init__(self,
-        ds:Any # a data set that has indices
-    ): self.ds = ds
+        ds:Any,                # a data set that has indices
+        generators:Sequence=() # that are seeded too: those that it draws from
+    ): self.ds,self.generators = ds,generators
 
     def __len__(self) -> int: return len(self.ds)
     def __getitem__(self, key:tuple) -> Any:
-        seed_cpu(hash_seed(*key))
+        self._seed(key)
         return self.ds[key[-1]]
+
+    def _seed(self, key):
+        seed_cpu(hash_seed(*key))
+        for i,g in enumerate(self.generators): seed_generator(g, hash_seed(*key, i))
 
     @property
     def __getitems__(self) -> Callable|None:
         "For data sets that make a batch at once; `None` for the others, as `torch.utils.data` expects"
         get_items = getattr(self.ds, '__getitems__', None)
         def _items(keys):
-            seed_cpu(hash_seed(*keys[0]))
+            self._seed(keys[0])
             return get_items([k[-1] for k in keys])
         return get_items and _items

@@ -11,13 +11,20 @@ from typing import Any
 
 import torch
 from fastcore.basics import noop, patch
-from torch.utils.data import DataLoader, IterableDataset, TensorDataset
+from torch.utils.data import DataLoader, IterableDataset, TensorDataset, default_collate, default_convert
 
 from .rng_stream import RngIterator, RngStream, hash_seed
 from .sampler import ReplaySampler, record_sampler
 from .seeded_dataset import SeededDataset
+from ..contents import generators_in
+from ..generators import seed_generator
 from .stateful import EndTrackingDataset, find_stateful, is_stateful
 from ..loaders import copy_loader
+
+# %% ../../nbs/340_feed.seeded_loader.ipynb #5e2ab4d8
+def _generators(dl):
+    "Those that the data draw from, and the functions that make items and batches of them"
+    return generators_in(*(dl.dataset, dl.collate_fn) if isinstance(dl, DataLoader) else [dl])
 
 # %% ../../nbs/340_feed.seeded_loader.ipynb #cd29f8b0
 def _from_torchdata(dl): return type(dl).__module__.startswith('torchdata.')
@@ -36,11 +43,12 @@ class SeededLoader:
     ):
         self.dl,self.seed,self.epoch,self.start = dl,seed,0,0
         if not _is_indexed(dl): self.stateful,self.loader = find_stateful(dl); return
-        self.draws = type(dl.dataset) is not TensorDataset   # tensors draw nothing: their indices can stay as they are
+        plain = dl.collate_fn in (default_collate, default_convert)
+        self.draws = not plain or type(dl.dataset) is not TensorDataset   # tensors draw nothing: their indices can stay
         unbatched = dl.batch_sampler is None                 # each key is a batch
         self.replay = ReplaySampler(noop if not self.draws else self._key if unbatched else self._keys)
         by = dict(sampler=self.replay, batch_size=None) if unbatched else dict(batch_sampler=self.replay)
-        self.loader = copy_loader(dl, dataset=SeededDataset(dl.dataset) if self.draws else dl.dataset,
+        self.loader = copy_loader(dl, dataset=SeededDataset(dl.dataset, _generators(dl)) if self.draws else dl.dataset,
                                   generator=torch.Generator(), **by)
 
     def _key(self, i): return self.seed,self.epoch,i
@@ -95,7 +103,9 @@ def _replayed(self:SeededLoader, seed):
 @patch
 def _streamed(self:SeededLoader, seed):
     state,start,rng,self.data_state = self.data_state,self.start,RngStream(seed),None
-    if self.stateful is None: return RngIterator(rng, self.loader, start)
+    if self.stateful is None:
+        for i,g in enumerate(_generators(self.dl)): seed_generator(g, hash_seed(seed, i))
+        return RngIterator(rng, self.loader, start)
     if state is not None: self._restore(state['data'])
     # what was restored at its end may have to begin twice
     self.restored = state is not None or (self.restored and not self.it.yielded)

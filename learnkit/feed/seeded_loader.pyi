@@ -5,6 +5,9 @@ from .sampler import ReplaySampler
 from typing import Any, Self
 
 __all__ = ['SeededLoader']
+def _generators(dl: Any) -> Any:
+    """Those that the data draw from, and the functions that make items and batches of them"""
+    ...
 def _from_torchdata(dl: Any) -> Any: ...
 def _is_indexed(dl: Any) -> Any:
     """Whether a `DataLoader` with a `ReplaySampler` can stand in for `dl`"""
@@ -20,7 +23,7 @@ class SeededLoader:
     seed: Any
     epoch: int
     start: int
-    draws: bool
+    draws: Any
     loader: Any
     def __init__(self, dl: Any, seed: Any) -> None:
         """The batches of `dl` in an order that depends on `seed` and the epoch alone, from any batch on

@@ -1,6 +1,7 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
 """The same batches again in the same order, from any batch of an epoch on"""
 from ..callback import Callback
+from .kept import KeptState
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ class DataPosition(Callback):
     resume_state: dict[Any, Any]|None
     data_state: Any
     seeded: tuple[Any, ...]|list[Any]
+    kept: KeptState|None
     asks_data: bool
     def begin_data(self) -> None:
         """Begin at the beginning; to be called when a fit begins"""

@@ -1,0 +1,125 @@
+"""What influences a run and is in no `state_dict` of its model: a loss with weights or buffers, buffers that are not persistent, counters, and
+generators of the model, the data, the transforms and the function that makes batches. A run that is killed and resumed ends as if it had not been."""
+import random
+
+import numpy as np, pytest, torch
+from torch import nn
+from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
+
+from learnkit.all import Adam, Learner, Recorder, TrainEvalCallback, set_seed
+from learnkit.recovery.checkpoint import CheckpointCallback
+from test_resume import Crash, equal
+
+torch.set_num_threads(1)
+N,BS = 24,4
+
+def tensors():
+    x = torch.randn(N, 4, generator=torch.Generator().manual_seed(0))
+    return TensorDataset(x, x.sum(1, keepdim=True))
+
+class Centred(nn.Module):
+    "Has a weight of its own, which it moves itself, and an average of the targets"
+    def __init__(self): super().__init__(); self.w = nn.Parameter(torch.ones(1), requires_grad=False); self.register_buffer('mean', torch.zeros(1))
+    def forward(self, pred, y):
+        with torch.no_grad(): self.w *= .99; self.mean += .1*(y.mean()-self.mean)
+        return (self.w*(pred-y-self.mean)).pow(2).mean()
+
+class Counts:
+    "A plain object as the loss"
+    def __init__(self): self.n = 0
+    def __call__(self, pred, y): self.n += 1; return (pred-y).pow(2).mean()/self.n
+
+def closed(): f = Centred(); return lambda pred,y: f(pred, y)
+
+class Layer(nn.Module):
+    "A linear layer with a state of each kind"
+    def __init__(self, kind):
+        super().__init__()
+        self.lin,self.kind,self.n,self.late = nn.Linear(4, 1),kind,0,None
+        self.register_buffer('mean', torch.zeros(4), persistent=False)
+        self.g,self.np,self.py = torch.Generator(),np.random.default_rng(0),random.Random(0)
+    def forward(self, x):
+        if self.training: self.n += 1; self.mean += .1*(x.mean(0)-self.mean); self.late = x.mean(0) if self.late is None else .5*self.late+x.mean(0)
+        add = dict(buffer=self.mean, counter=1/(1+self.n), tensor=self.late if self.late is not None else 0., torch=torch.rand(1, generator=self.g), numpy=self.np.random(),
+                   python=self.py.random())[self.kind]
+        return self.lin(x+add)
+
+class Draws(Dataset):
+    "Draws from a generator of its own, or one of its transforms"
+    def __init__(self, g, where='own'):
+        self.x = tensors().tensors[0]
+        self.g,self.tfms = (g,[]) if where=='own' else (None,[draw_with(g)])
+    def __len__(self): return N
+    def __getitem__(self, i):
+        x = self.x[i]
+        for t in self.tfms: x = t(x)
+        return x + (0 if self.g is None else drawn(self.g)), x.sum()[None]
+
+class Stream(Draws, IterableDataset):
+    def __iter__(self): return (self[i] for i in range(N))
+def drawn(g): return torch.rand((), generator=g) if isinstance(g, torch.Generator) else g.random()
+def draw_with(g): return lambda x: x+drawn(g)
+def generator(kind): return dict(torch=torch.Generator, numpy=lambda: np.random.default_rng(0), python=lambda: random.Random(0))[kind]()
+
+def collate(items): x,y = map(torch.stack, zip(*items)); return x+torch.rand(()), y
+class Collate:
+    def __init__(self): self.g = torch.Generator()
+    def __call__(self, items): x,y = map(torch.stack, zip(*items)); return x+torch.rand((), generator=self.g), y
+
+def ended(path, crashes=(), model=None, loss=nn.MSELoss, data=None):
+    "The weights after three epochs, killed after each of `crashes`"
+    for k in [*crashes, None]:
+        set_seed(42)
+        dl = data() if data else DataLoader(tensors(), BS, shuffle=True)
+        learn = Learner((dl, DataLoader(tensors(), BS)), model() if model else nn.Linear(4, 1), loss(), Adam, lr=.01, path=path, default_cbs=False,
+                        cbs=[TrainEvalCallback, Recorder, CheckpointCallback('1ba', keep=2)])
+        learn.logger = lambda row: None
+        if k is None: learn.fit(3, resume='auto')
+        else:
+            with pytest.raises(SystemError): learn.fit(3, cbs=Crash(k), resume='auto')
+        torch.rand(3), random.random(), np.random.rand()
+    return [p.detach().clone() for p in learn.model.parameters()]
+
+def check(path, **kw): assert equal(ended(path/'a', **kw), ended(path/'b', (2, 6, 9), **kw))
+
+@pytest.mark.parametrize('loss', [Centred, Counts, closed])
+def test_the_loss(loss, tmp_path):
+    "The weights and buffers of a loss began anew after a resume, without a word"
+    check(tmp_path, loss=loss)
+
+@pytest.mark.parametrize('kind', ['buffer', 'counter', 'tensor', 'torch', 'numpy', 'python'])
+def test_the_model(kind, tmp_path):
+    "Buffers that are not persistent, counters and generators of the model's modules began anew"
+    check(tmp_path, model=lambda: nn.Sequential(Layer(kind)))
+
+@pytest.mark.parametrize('workers', [0, 2])
+@pytest.mark.parametrize('where', ['own', 'transform'])
+@pytest.mark.parametrize('kind', ['torch', 'numpy', 'python'])
+def test_generators_of_the_data(kind, where, workers, tmp_path):
+    "A data set or a transform that draws from a generator of its own drew again from its beginning"
+    check(tmp_path, data=lambda: DataLoader(Draws(generator(kind), where), BS, shuffle=True, num_workers=workers))
+
+@pytest.mark.parametrize('kind', ['torch', 'python'])
+def test_generators_of_data_without_indices(kind, tmp_path):
+    "The first batches are read again; their generators must be where they were when the epoch began"
+    check(tmp_path, data=lambda: DataLoader(Stream(generator(kind)), BS))
+
+@pytest.mark.parametrize('workers', [0, 2])
+@pytest.mark.parametrize('make', [lambda: collate, Collate])
+def test_a_function_that_makes_batches(make, workers, tmp_path):
+    "A `collate_fn` that draws, over tensors that do not"
+    check(tmp_path, data=lambda: DataLoader(tensors(), BS, shuffle=True, collate_fn=make(), num_workers=workers))
+
+def test_what_has_not_changed_is_the_script_s(tmp_path):
+    "Class weights of the loss and rates of modules are arguments: with `resume=path` an edited script has its new ones"
+    def learner(w, p):
+        set_seed(0)
+        learn = Learner((DataLoader(tensors(), BS),), nn.Sequential(nn.Dropout(p), nn.Linear(4, 1)), nn.BCEWithLogitsLoss(pos_weight=torch.tensor([w])), path=tmp_path, default_cbs=False,
+                        cbs=[TrainEvalCallback, Recorder, CheckpointCallback('1ba')])
+        learn.logger = lambda row: None
+        return learn
+    first = learner(1., .5)
+    with pytest.raises(SystemError): first.fit(2, cbs=Crash(3))
+    learn = learner(2., .3)
+    learn.fit(2, resume=max(first.checkpoint.folder.glob('*.pth')))
+    assert learn.loss_func.pos_weight==2. and learn.model[0].p==.3
