@@ -21,6 +21,7 @@ from torch.nn.parameter import is_lazy
 from torch.utils.data import DataLoader, Dataset, Sampler
 
 from .dispatcher import Dispatcher
+from .generators import is_generator
 from .snapshot import Snapshot, snapshot_attributes, snapshot_generator, snapshot_random
 from .stateful import Stateful
 
@@ -117,8 +118,10 @@ def _cell(c):
     try: return [c.cell_contents]
     except ValueError: return []   # nothing was assigned yet
 
-def _of_function(f):
-    "What a function refers to: its object, its arguments, its closure"
+def of_function(
+    f:FunctionType|MethodType|partial # a function
+) -> list:
+    "Return what `f` refers to: its object, its arguments, its closure"
     if isinstance(f, MethodType): return [f.__self__]
     if isinstance(f, partial): return [f.func, *f.args, *f.keywords.values()]
     return [v for c in f.__closure__ or () for v in _cell(c)]
@@ -149,7 +152,7 @@ def _contents(o, depth, given):
     if (generator := snapshot_generator(o)).parts: return generator, (), depth
     if isinstance(o, (list,deque,dict,set,tuple,frozenset)): return _of_container(o, depth)
     if isinstance(o, (FunctionType,MethodType,partial)):
-        return Snapshot(), _of_function(o) if depth<_all else (), _generators
+        return Snapshot(), of_function(o) if depth<_all else (), _generators
     return _of_object(o, depth, given)
 
 # %% ../nbs/133_contents.ipynb #0092cce4
@@ -161,26 +164,37 @@ def snapshot_contents(
     leave:Iterable=()    # objects that are not noted
 ) -> Snapshot:
     "Take a snapshot of all that is kept in `objects` and `loaders`; until it is restored, loaders have other workers"
-    parts,aside = [],[]
-    seen = {id(o):(_all,o) for o in [*leave, *loaders]}   # with the objects, so that no two have the same id
     todo = [*[(o, _all, True) for o in objects], *[(o, _data, True) for dl in loaders for o in _parts_of(dl)]]
+    noted = [*_walk(todo, [*leave, *loaders])]
+    for o,_ in noted:
+        if isinstance(o, DataLoader): o._iterator = None
+    return Snapshot(*(part for _,part in noted))
+
+def _walk(todo, leave=()):
+    "Each object within those of `todo`, and what is noted of it"
+    seen = {id(o):(_all,o) for o in leave}   # with the objects, so that no two have the same id
     while todo:
         o,depth,given = todo.pop()
         before = seen.get(id(o), (-1,))[0]
         if type(o) in _constant or (before>=depth and not given): continue
         seen[id(o)] = max(depth, before),o
         part,within,depth = _contents(o, depth, given)
-        parts.append(part)
-        if isinstance(o, DataLoader): aside.append(o)
+        yield o,part
         todo += [(v, depth, False) for v in within if type(v) not in _constant]
-    for dl in aside: dl._iterator = None
-    return Snapshot(*parts)
 
 def _parts_of(dl):
     "A loader, its samplers and its data set"
     batch_sampler = getattr(dl, 'batch_sampler', None)
     samplers = getattr(dl, 'sampler', None),batch_sampler,getattr(batch_sampler, 'sampler', None)
     return [dl, *samplers, getattr(dl, 'dataset', None)]
+
+# %% ../nbs/133_contents.ipynb #6a1f8f42
+def generators_in(
+    *objects:Any # data sets, functions that make batches
+) -> list:
+    "Return the random number generators that are kept in `objects`"
+    found = {id(o):o for o,_ in _walk([(o, _data, True) for o in objects]) if is_generator(o)}
+    return [*found.values()]
 
 # %% ../nbs/133_contents.ipynb #eba2f192
 def snapshot_loader(

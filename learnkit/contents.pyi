@@ -2,9 +2,11 @@
 """Snapshots of whole objects: attributes, lists and dictionaries, tensors and generators, all that is found in them"""
 import torch
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from functools import partial
 from .snapshot import Snapshot
 from torch import nn
+from types import FunctionType, MethodType
 from typing import Any
 
 def _distinct(t: Any) -> Any:
@@ -53,8 +55,12 @@ def _of_module(m: Any) -> tuple[Any, ...]:
     """What is noted of a module, and where to go on; of wrappers such as DDP only what they share with the model"""
     ...
 def _cell(c: Any) -> list[Any]: ...
-def _of_function(f: Any) -> list[Any]:
-    """What a function refers to: its object, its arguments, its closure"""
+def of_function(f: FunctionType|MethodType|partial[Any]) -> list[Any]:
+    """Return what `f` refers to: its object, its arguments, its closure
+
+    Args:
+        f: a function
+    """
     ...
 _generators: Any
 _data: Any
@@ -75,8 +81,18 @@ def snapshot_contents(*objects: Any, loaders: Iterable[Any] = (), leave: Iterabl
         leave: objects that are not noted
     """
     ...
+def _walk(todo: Any, leave: Any = ()) -> Iterator[Any]:
+    """Each object within those of `todo`, and what is noted of it"""
+    ...
 def _parts_of(dl: Any) -> list[Any]:
     """A loader, its samplers and its data set"""
+    ...
+def generators_in(*objects: Any) -> list[Any]:
+    """Return the random number generators that are kept in `objects`
+
+    Args:
+        objects: data sets, functions that make batches
+    """
     ...
 def snapshot_loader(dl: Any) -> Snapshot:
     """Take a snapshot of what reading `dl` changes in it, in its samplers and its data set

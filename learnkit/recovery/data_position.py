@@ -13,6 +13,7 @@ from fastcore.basics import patch
 
 from ..callback import Callback
 from ..feed.seeded_loader import SeededLoader
+from .kept import KeptState
 from ..serialize import to_serializable
 from ..seed import derived_seed
 
@@ -21,13 +22,13 @@ _old_keys = dict(keeper='data', over='ended', stream='rng')   # of a data set's 
 
 class DataPosition(Callback):
     "Gives the data of a fit in an order that depends on a seed and the epoch alone, and finds a position in it again"
-    seed,resume_state,data_state,seeded = None,None,None,(None,None)
+    seed,resume_state,data_state,seeded,kept = None,None,None,(None,None),None
     asks_data = False   # save the position that the data itself reports? Not if it cannot be saved
 
     def begin_data(self) -> None:
         "Begin at the beginning; to be called when a fit begins"
         self.seed,self.resume_state,self.data_state = derived_seed(),None,None
-        self.seeded,self.asks_data = [None,None],True
+        self.seeded,self.asks_data,self.kept = [None,None],True,KeptState(self.learn)
 
     def resume_data(self,
         path:Path, # of a checkpoint
@@ -39,6 +40,7 @@ class DataPosition(Callback):
         right = isinstance(place, dict) and place.keys()=={'data','ended','rng'}
         if place is not None and not right: raise ValueError(
             f'{path} is not the checkpoint of a run: its `place` in the data is {place!r:.40}')
+        self.kept.load_state_dict(state.get('kept', {}))
         self.resume_state,self.data_state = state if state['done'] else None,place
 
     def before_train(self):
@@ -55,6 +57,7 @@ class DataPosition(Callback):
             '(a loader with a `state_dict` could resume)')
         learn.batches.start,learn.iter,self.resume_state = done,done-1,None
         learn.restore(state)   # once more, because the callbacks have begun a new epoch since
+        self.kept.load_state_dict(state.get('kept', {}))
 
     def before_validate(self):
         learn = self.learn
