@@ -8,6 +8,7 @@ __all__ = []
 # %% ../../nbs/330_feed.sampler.ipynb #526e9d35
 import random
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 import torch
@@ -28,13 +29,14 @@ def seed_generators(
 def record_sampler(
     sampler:Any, # of indices, or of batches of them
     seed:int,    # to draw with
-    epoch:int    # for samplers that have `set_epoch`
+    epoch:int,   # for samplers that have `set_epoch`
+    limit:int|None=None # how many entries are needed; None: all
 ) -> list:
-    "Returns all that `sampler` yields in this epoch; the global generators are left as they were"
+    "Returns what `sampler` yields in this epoch; the global generators are left as they were"
     for o in (sampler, getattr(sampler, 'sampler', None)):
         if hasattr(o, 'set_epoch'): o.set_epoch(epoch)
         seed_generators(o, seed)
-    with RngStream(seed): return list(sampler)
+    with RngStream(seed): return list(islice(sampler, limit))
 
 class ReplaySampler:
     "A sampler that yields what is in the list `recorded`"

@@ -11,13 +11,14 @@ def seed_generators(o: Any, seed: int) -> None:
         seed: for each of its generators
     """
     ...
-def record_sampler(sampler: Any, seed: int, epoch: int) -> list[Any]:
-    """Returns all that `sampler` yields in this epoch; the global generators are left as they were
+def record_sampler(sampler: Any, seed: int, epoch: int, limit: int|None = None) -> list[Any]:
+    """Returns what `sampler` yields in this epoch; the global generators are left as they were
 
     Args:
         sampler: of indices, or of batches of them
         seed: to draw with
         epoch: for samplers that have `set_epoch`
+        limit: how many entries are needed; None: all
     """
     ...
 class ReplaySampler:

@@ -9,7 +9,7 @@ __all__ = []
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from torch.utils.data import Dataset
+from torch.utils.data import Dataset, get_worker_info
 
 from ..generators import seed_generator
 from .rng_stream import hash_seed, seed_cpu
@@ -39,3 +39,15 @@ class SeededDataset(Dataset):
             self._seed(keys[0])
             return get_items([k[-1] for k in keys])
         return get_items and _items
+
+# %% ../../nbs/325_feed.seeded_dataset.ipynb #822f7401
+class WorkerInit:
+    "A `worker_init_fn` for a `SeededDataset`: `get_worker_info` tells of the data set that is in it"
+    def __init__(self,
+        init:Callable|None # the loader's own, called afterwards
+    ): self.init = init
+
+    def __call__(self, worker_id:int) -> None:
+        info = get_worker_info()
+        object.__setattr__(info, 'dataset', info.dataset.ds)   # PyTorch's own reference to it is another one
+        if self.init is not None: self.init(worker_id)

@@ -23,3 +23,14 @@ class SeededDataset(Dataset[Any]):
     def __getitems__(self) -> Callable[..., Any]|None:
         """For data sets that make a batch at once; `None` for the others, as `torch.utils.data` expects"""
         ...
+class WorkerInit:
+    """A `worker_init_fn` for a `SeededDataset`: `get_worker_info` tells of the data set that is in it"""
+    init: Callable[..., Any]|None
+    def __init__(self, init: Callable[..., Any]|None) -> None:
+        """A `worker_init_fn` for a `SeededDataset`: `get_worker_info` tells of the data set that is in it
+
+        Args:
+            init: the loader's own, called afterwards
+        """
+        ...
+    def __call__(self, worker_id: int) -> None: ...

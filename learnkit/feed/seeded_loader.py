@@ -15,7 +15,7 @@ from torch.utils.data import DataLoader, IterableDataset, TensorDataset, default
 
 from .rng_stream import RngIterator, RngStream, hash_seed
 from .sampler import ReplaySampler, record_sampler
-from .seeded_dataset import SeededDataset
+from .seeded_dataset import SeededDataset, WorkerInit
 from ..contents import generators_in
 from ..generators import seed_generator
 from .stateful import EndTrackingDataset, find_stateful, is_stateful
@@ -36,7 +36,7 @@ def _is_indexed(dl):
 
 class SeededLoader:
     "The batches of `dl` in an order that depends on `seed` and the epoch alone, from any batch on"
-    replay,stateful,data_state,it,restored = None,None,None,None,False
+    replay,stateful,data_state,it,restored,limit = None,None,None,None,False,None
     def __init__(self,
         dl:Any,  # any iterable of batches
         seed:Any # for shuffling and augmentation: a number, or several in a tuple
@@ -48,8 +48,9 @@ class SeededLoader:
         unbatched = dl.batch_sampler is None                 # each key is a batch
         self.replay = ReplaySampler(noop if not self.draws else self._key if unbatched else self._keys)
         by = dict(sampler=self.replay, batch_size=None) if unbatched else dict(batch_sampler=self.replay)
-        self.loader = copy_loader(dl, dataset=SeededDataset(dl.dataset, _generators(dl)) if self.draws else dl.dataset,
-                                  generator=torch.Generator(), **by)
+        if self.draws: by.update(
+            dataset=SeededDataset(dl.dataset, _generators(dl)), worker_init_fn=WorkerInit(dl.worker_init_fn))
+        self.loader = copy_loader(dl, generator=torch.Generator(), **by)
 
     def _key(self, i): return self.seed,self.epoch,i
     def _keys(self, batch): return [self._key(i) for i in batch]
@@ -85,10 +86,11 @@ def batch_indices(self:SeededLoader) -> Sequence|None:
 def seek(self:SeededLoader,
     epoch:int,            # the number of the epoch
     start:int=0,          # the number of its first batch
-    state:dict|None=None  # what `position` returned there, if anything
+    state:dict|None=None, # what `position` returned there, if anything
+    limit:int|None=None   # how many batches of the epoch are needed; None: all
 ) -> SeededLoader:
     "Moves to batch `start` of an epoch, and returns the loader itself"
-    self.epoch,self.start,self.data_state = epoch,start,state
+    self.epoch,self.start,self.data_state,self.limit = epoch,start,state,limit
     return self
 
 # %% ../../nbs/340_feed.seeded_loader.ipynb #5e3a91c7
@@ -96,7 +98,7 @@ def seek(self:SeededLoader,
 def _replayed(self:SeededLoader, seed):
     dl = self.dl
     sampler = dl.sampler if dl.batch_sampler is None else dl.batch_sampler
-    self.replay.recorded = record_sampler(sampler, seed, self.epoch)[self.start:]
+    self.replay.recorded = record_sampler(sampler, seed, self.epoch, self.limit)[self.start:]
     self.loader.generator.manual_seed(seed)
     return RngIterator(RngStream(seed), self.loader) if self.swaps_rng else iter(self.loader)
 

@@ -19,6 +19,7 @@ class SeededLoader:
     data_state: dict[Any, Any]|None
     it: Any
     restored: Any
+    limit: int|None
     dl: Any
     seed: Any
     epoch: int
@@ -49,13 +50,14 @@ class SeededLoader:
     def batch_indices(self) -> Sequence[Any]|None:
         """The indices of each batch of the epoch, from `start` on; `None` where they are not known"""
         ...
-    def seek(self, epoch: int, start: int = 0, state: dict[Any, Any]|None = None) -> Self:
+    def seek(self, epoch: int, start: int = 0, state: dict[Any, Any]|None = None, limit: int|None = None) -> Self:
         """Moves to batch `start` of an epoch, and returns the loader itself
 
         Args:
             epoch: the number of the epoch
             start: the number of its first batch
             state: what `position` returned there, if anything
+            limit: how many batches of the epoch are needed; None: all
         """
         ...
     def _replayed(self, seed: Any) -> Any: ...

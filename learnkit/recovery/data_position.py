@@ -48,7 +48,7 @@ class DataPosition(Callback):
         in_epoch = state is not None and state['epoch']==learn.epoch
         done = state['done'] if in_epoch else 0
         data_state = self.data_state if in_epoch or state is None else None
-        data = self._seeded_loader(0).seek(learn.epoch, done, data_state)
+        data = self._seeded_loader(0).seek(learn.epoch, done, data_state, learn.batches.limit)
         learn.batches.replace(data)
         self.data_state = None
         if not in_epoch: return
@@ -61,7 +61,8 @@ class DataPosition(Callback):
 
     def before_validate(self):
         learn = self.learn
-        if learn.dl is learn.dls.valid: learn.batches.replace(self._seeded_loader(1).seek(learn.epoch))
+        batches = learn.batches
+        if learn.dl is learn.dls.valid: batches.replace(self._seeded_loader(1).seek(learn.epoch, limit=batches.limit))
 
 # %% ../../nbs/702_recovery.data_position.ipynb #2695c19a
 @patch
