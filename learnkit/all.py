@@ -20,12 +20,14 @@ from torch.optim import SGD, Adam, AdamW, RMSprop
 
 from .events import *
 from .stateful import *
+from .interrupts import *
 from .callback import *
 from .dispatcher import *
 from .temporary_cbs import *
 from .stream import *
 from .loop import *
 from .run import *
+from .output import *
 from .nested import *
 from .check import *
 from .extras import *
@@ -36,6 +38,7 @@ from .process import *
 from .modules import *
 from .seed import *
 from .snapshot import *
+from .contents import *
 from .data import *
 from .arrays import *
 from .loaders import *
@@ -45,6 +48,8 @@ from .weight_decay import *
 from .opt_state import *
 from .fast_step import *
 from .optimizer import *
+from .ownership import *
+from .batch_weight import *
 from .explain import *
 from .base_loss import *
 from .losses import *
@@ -73,8 +78,10 @@ from .gather import *
 from .shard import *
 from .gather_preds import *
 from .train_eval import *
+from .unfetched import *
 from .steps import *
 from .padding import *
+from .opt_steps import *
 from .compat.fastai import *
 from .limit import *
 from .learner import *
@@ -82,6 +89,7 @@ from .inference import *
 from .predict import *
 from .files import *
 from .weights import *
+from .serialize import *
 from .check_state import *
 from .save import *
 from .training_loop import *
@@ -108,6 +116,7 @@ from .optim.lr_find import *
 from .optim.accumulate import *
 from .optim.clip import *
 from .optim.micro_batch import *
+from .optim.out_of_memory import *
 from .optim.weight_average import *
 from .optim.ema import *
 from .optim.precision import *
@@ -140,11 +149,14 @@ from .observe.hooks import *
 from .observe.hook_callback import *
 from .observe.activation_stats import *
 from .observe.activation_plots import *
+from .observe.outbox import *
 from .observe.observer import *
 from .observe.speed import *
 from .observe.optimizer_monitor import *
 from .observe.system import *
 from .observe.memory_snapshot import *
+from .observe.log_file import *
+from .observe.settings import *
 from .observe.loggers import *
 from .observe.tensorboard import *
 from .observe.images import *
@@ -161,11 +173,14 @@ from .observe.top_losses import *
 from .observe.classification import *
 from .observe.mc_dropout import *
 from .observe.tta import *
-from .serialize import *
+from .recovery.data_position import *
 from .recovery.run_state import *
+from .recovery.identity import *
+from .recovery.folder_lock import *
 from .recovery.checkpoint_file import *
 from .recovery.retention import *
 from .recovery.resume import *
+from .recovery.checkpoint_writer import *
 from .recovery.checkpoint import *
 from .recovery.skip_nan import *
 from .recovery.roll_back import *

@@ -13,6 +13,7 @@ from .events import (
     CancelZeroGrad, CancelZeroGradException as CancelZeroGradException, Events as Events, cancel_types as cancel_types,
     cancelled as cancelled, event as event, nearest as nearest, taken as taken)
 from .stateful import Stateful as Stateful
+from .interrupts import interruptibly as interruptibly, uninterrupted as uninterrupted
 from .callback import Callback as Callback
 from .dispatcher import Dispatcher as Dispatcher
 from .stream import BatchStream as BatchStream, Limited as Limited, loader_len as loader_len
@@ -20,6 +21,7 @@ from .loop import Loop as Loop, LoopSteps as LoopSteps, RunState as RunState, ru
 from .run import (
     Guard as Guard, NullLogger as NullLogger, begun as begun, null_logger as null_logger, runs_elsewhere as
     runs_elsewhere, thread_of as thread_of)
+from .output import Output as Output, write_out as write_out
 from .nested import (
     apply as apply, detuplify as detuplify, is_item_list as is_item_list, is_listy as is_listy, item_find as item_find,
     leaves as leaves, map_container as map_container, nested_reorder as nested_reorder, to_concat as to_concat, tuplify
@@ -46,6 +48,11 @@ from .data import DataLoaders as DataLoaders, FuncLoader as FuncLoader, as_loade
 from .loaders import copy_loader as copy_loader, sequential_loader as sequential_loader
 from .hypers import Hypers as Hypers, even_mults as even_mults, hyper_places as hyper_places
 from .optimizer import OptimWrapper as OptimWrapper, create_optimizer as create_optimizer
+from .ownership import (
+    can_take_params as can_take_params, describe_params as describe_params, optimizers_of as optimizers_of, param_ids as
+    param_ids, unheld_params as unheld_params)
+from .batch_weight import (
+    BatchWeight as BatchWeight, count_targets as count_targets, n_items as n_items, weight_rule as weight_rule)
 from .base_loss import (
     BaseLoss as BaseLoss, NoneReduce as NoneReduce, loss_activation as loss_activation, loss_decodes as loss_decodes,
     none_reduce as none_reduce)
@@ -81,7 +88,7 @@ from .more_metrics import (
     LossMetrics, MatthewsCorrCoef as MatthewsCorrCoef, PearsonCorrCoef as PearsonCorrCoef, PrecisionMulti as
     PrecisionMulti, R2Score as R2Score, RecallMulti as RecallMulti, RocAucMulti as RocAucMulti, SpearmanCorrCoef as
     SpearmanCorrCoef)
-from .history import Cells as Cells, History as History, format_time as format_time, format_value as format_value
+from .history import History as History, format_time as format_time, format_value as format_value
 from .meter import Meter as Meter, MeterCallback as MeterCallback
 from .recorder_plots import RecorderPlots as RecorderPlots
 from .recorder import Recorder as Recorder
@@ -96,6 +103,7 @@ from .gather_preds import FetchPredsCallback as FetchPredsCallback, GatherPredsC
 from .train_eval import TrainEvalCallback as TrainEvalCallback
 from .steps import Steps as Steps
 from .padding import DropPadding as DropPadding
+from .opt_steps import OptSteps as OptSteps
 from .compat.fastai import (
     CastToTensor as CastToTensor, adapt as adapt, cast_tensor as cast_tensor, default_callbacks as default_callbacks,
     modes_of as modes_of)
@@ -164,11 +172,13 @@ from .observe.check_events import CheckEvents as CheckEvents
 from .observe.hooks import Hook as Hook, Hooks as Hooks, hook_output as hook_output, hook_outputs as hook_outputs
 from .observe.hook_callback import HookCallback as HookCallback
 from .observe.activation_stats import ActivationStats as ActivationStats, activation_stats as activation_stats
+from .observe.outbox import LogRow as LogRow, Outbox as Outbox
 from .observe.observer import LRMonitor as LRMonitor, LossMonitor as LossMonitor, Observer as Observer
 from .observe.speed import RuntimeEstimator as RuntimeEstimator, SpeedMonitor as SpeedMonitor
 from .observe.optimizer_monitor import OptimizerMonitor as OptimizerMonitor
 from .observe.system import MemoryMonitor as MemoryMonitor, SystemMetrics as SystemMetrics
 from .observe.memory_snapshot import MemorySnapshot as MemorySnapshot
+from .observe.log_file import LogFile as LogFile
 from .observe.loggers import FileLogger as FileLogger, JsonLogger as JsonLogger, MetricsLogger as MetricsLogger
 from .observe.tensorboard import TensorBoardLogger as TensorBoardLogger, event_record as event_record
 from .observe.images import ImageLogger as ImageLogger

@@ -2,7 +2,7 @@
 """The table of losses and metrics: one row for each epoch, columns by name"""
 from typing import Any
 
-__all__ = ['format_time', 'format_value', 'History', 'Cells']
+__all__ = ['format_time', 'format_value', 'History']
 def format_time(t: float) -> str:
     """Format seconds as mm:ss, or h:mm:ss
 
@@ -65,17 +65,6 @@ class Cells(list[Any]):
         ...
     def __setitem__(self, i: Any, v: Any) -> None: ...
     def _add(self, *args: Any, **kwargs: Any) -> None: ...
-    append = _add
-    extend = _add
-    insert = _add
-    pop = _add
-    remove = _add
-    clear = _add
-    sort = _add
-    reverse = _add
-    __delitem__ = _add
-    __iadd__ = _add
-    __imul__ = _add
     def __reduce__(self) -> tuple[Any, ...]:
         """Args:
             self: a copy is a list

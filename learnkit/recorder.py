@@ -139,7 +139,7 @@ class Recorder(RecorderPlots, Callback):
         lr = self.learn.opt.param_groups[-1]['lr']
         return lr.clone() if isinstance(lr, torch.Tensor) else lr
     @property
-    def log(self) -> Cells:
+    def log(self) -> list:
         "The current row, by position, as far as it is known; assigning to a cell writes to the row"
         names,over = [*self.row],any(r is self.row for r in self.history[-1:])
         while names and self.row[names[-1]] is None and not over: names.pop()

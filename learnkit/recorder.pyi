@@ -2,7 +2,7 @@
 """Record losses, learning rates and metrics, without waiting for the device"""
 from ._fastcore import L
 from .callback import Callback
-from .history import Cells, History
+from .history import History
 from .meter import Meter
 from .recorder_plots import RecorderPlots
 from .smooth_loss import AvgSmoothLoss
@@ -77,7 +77,7 @@ class Recorder(RecorderPlots, Callback):
         """The learning rate of the last parameter group; a copy if it is a tensor, which the optimizer changes in place"""
         ...
     @property
-    def log(self) -> Cells:
+    def log(self) -> list[Any]:
         """The current row, by position, as far as it is known; assigning to a cell writes to the row"""
         ...
     @property

@@ -29,8 +29,8 @@ class NullLogger:
 null_logger = NullLogger()
 
 # %% ../nbs/040_run.ipynb #f8c878a0
-begun:Counter = Counter()   # how many runs each thread began
-thread_of:WeakKeyDictionary = WeakKeyDictionary()   # in which thread a Learner ran last
+begun:Counter[int] = Counter()   # how many runs each thread began
+thread_of:WeakKeyDictionary[Loop,int] = WeakKeyDictionary()   # in which thread a Learner ran last
 
 def runs_elsewhere() -> tuple[int,bool]:
     "Return how many runs other threads have begun so far, of any Learner, and whether one of them is still open"
@@ -71,7 +71,8 @@ def _run(self:Loop,
 @patch
 def _end_run(self:Loop, trains, outer, before, modules, muted):
     own = vars(self)
-    for k in ('do_batch',) if trains else run_attrs: own.pop(k, None)
+    for k in ('do_batch',) if trains else run_attrs:
+        if k not in before: own.pop(k, None)   # the others stay all the time: another thread may read them
     if trains:   # let go of the last batch
         last = dict.fromkeys('batches batch pred loss loss_grad output_loss'.split())
         own.update(last, xb=(None,), yb=(None,), _training=False)

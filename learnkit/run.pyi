@@ -11,8 +11,8 @@ class NullLogger:
     def __call__(self, *args: Any, **kwargs: Any) -> None: ...
     def __eq__(self, o: object) -> bool: ...
 null_logger: NullLogger
-begun: Counter
-thread_of: WeakKeyDictionary
+begun: Counter[int]
+thread_of: WeakKeyDictionary[Loop, int]
 def runs_elsewhere() -> tuple[int, bool]:
     """Return how many runs other threads have begun so far, of any Learner, and whether one of them is still open"""
     ...

@@ -122,6 +122,8 @@ def _resume(self:CheckpointCallback, resume):
     for p in later: remove_checkpoint(p)
     self._find_epoch(state, None if longer else state.get('stop_reason'))
     learn('after_load_checkpoint', path=path)
+    earlier = itertools.takewhile(lambda cb: cb is not self, learn.ordered_cbs())
+    for cb in earlier if self.finished else (): cb.run = False   # what they did in `after_fit` is in the checkpoint
     where = 'the run is finished' if self.finished else f"resuming at epoch {state['epoch']}, batch {state['done']}"
     if learn.n_epoch!=state['n_epoch']: where += f", with {learn.n_epoch} epochs in all instead of {state['n_epoch']}"
     if new: where += f", with what is new: {'; '.join(new.values())}"
@@ -135,8 +137,6 @@ def _find_epoch(self:CheckpointCallback, state, stopped):
     over = self.finished or (stopped and not state['done'])
     learn.start_epoch = learn.n_epoch if over else min(state['epoch'], learn.n_epoch)
     learn.epoch = max(state['epoch']-1, 0)   # the last one, if there is none to come
-    earlier = itertools.takewhile(lambda cb: cb is not self, learn.ordered_cbs())
-    for cb in earlier if self.finished else (): cb.run = False   # what they did in `after_fit` is in the checkpoint
 
 # %% ../../nbs/710_recovery.checkpoint.ipynb #950dfb5a
 @patch

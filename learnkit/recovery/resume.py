@@ -60,18 +60,24 @@ def find_checkpoint(
     return path,state,later_checkpoints(folder, path, state, overwrite)
 
 # %% ../../nbs/708_recovery.resume.ipynb #9e42f7c7
+def _came_or_went(point, then, now):
+    "Is this difference a callback of the user's that appeared, or disappeared?"
+    what,lib = f'{then or now}',__name__.partition('.')[0]
+    own = not what.startswith(f'{lib}.') or what.startswith(f'{lib}.callback.')   # `Callback(before_fit=f)`
+    return point.startswith('callback ') and None in (then, now) and own
+
 def check_identity(
     path:Path,   # the checkpoint
     state:dict,  # what it holds
     now:dict,    # the identity of the run that begins
     asked:bool   # did somebody ask for this checkpoint?
 ) -> dict[str, str]:
-    "Return what is new in this run, in words; raises ValueError if there is anything, and `asked` is False"
+    "Return what is new in this run, in words; raises ValueError if it is another run, and `asked` is False"
     then = state.get('identity', now)   # older checkpoints have none
     if not (isinstance(then, dict) and all(isinstance(v, str|None) for v in then.values())): raise ValueError(
         f'{path} is not the checkpoint of a run: its `identity` is {then!r:.40}')
     odd = differences(then, now)
-    if odd and not asked: raise ValueError(
+    if any(not _came_or_went(k, then.get(k), now.get(k)) for k in odd) and not asked: raise ValueError(
         f"{path.parent} has checkpoints of another run, so this one does not resume: {'; '.join(odd.values())}. Give "
         "this run another `folder` in CheckpointCallback, or `overwrite=True` and no `resume`. To continue the other "
         f"one with what is new in this one, write `resume={str(path)!r}`")

@@ -31,8 +31,11 @@ def find_checkpoint(folder: Path, resume: Any, overwrite: bool) -> tuple[Path|No
         overwrite: may later ones be deleted?
     """
     ...
+def _came_or_went(point: Any, then: Any, now: Any) -> Any:
+    """Is this difference a callback of the user's that appeared, or disappeared?"""
+    ...
 def check_identity(path: Path, state: dict[Any, Any], now: dict[Any, Any], asked: bool) -> dict[str, str]:
-    """Return what is new in this run, in words; raises ValueError if there is anything, and `asked` is False
+    """Return what is new in this run, in words; raises ValueError if it is another run, and `asked` is False
 
     Args:
         path: the checkpoint

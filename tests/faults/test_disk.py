@@ -267,7 +267,7 @@ def test_regular_saves_on_a_full_disk(kwargs, tmp_path):
 def test_averaged_weights_do_not_stay_after_a_save_that_failed(tmp_path, monkeypatch):
     "`after_save_model` was not called then, and what stands in for the weights while they are written stayed in the model"
     heard = []
-    learn = learner(tmp_path, cbs=[lambda: Callback(before_save_model=lambda: heard.append('before'), after_save_model=lambda: heard.append('after'))])
+    learn = learner(tmp_path, cbs=[lambda: Callback(before_save_model=lambda cb: heard.append("before"), after_save_model=lambda cb: heard.append("after"))])
     fit(learn, 1)
     with pytest.raises(OSError), Faulty(0, errno.ENOSPC, only=['fsync']): learn.save('x')
     assert heard==['before', 'after']

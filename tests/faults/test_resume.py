@@ -224,9 +224,9 @@ def test_two_fits_in_a_script(tmp_path):
 
 def test_a_finished_run_does_nothing(tmp_path):
     fit(learner(tmp_path))
-    before = {p:p.stat().st_mtime_ns for p in tmp_path.rglob('*')}
+    before = {p:p.stat().st_mtime_ns for p in tmp_path.rglob("*") if p.is_file()}
     learn = fit(learner(tmp_path), cbs=Crash(0, 'before_epoch'))
-    assert {p:p.stat().st_mtime_ns for p in tmp_path.rglob('*')}==before and len(learn.recorder.history)==EPOCHS
+    assert {p:p.stat().st_mtime_ns for p in tmp_path.rglob("*") if p.is_file()}==before and len(learn.recorder.history)==EPOCHS
 
 # -- files
 

@@ -177,7 +177,7 @@ def test_clip_sees_the_sum_only():
     assert len(norms)==1 and torch.allclose(norms[0], torch.tensor(.01, dtype=torch.double), atol=1e-5)
     assert learn.gradient_clip.norm>.01
     for kw in (dict(max_norm=0), dict(max_norm=-1), dict(value=0.), dict(norm_type=0)):
-        with pytest.raises(ValueError, match='more than 0'): GradientClip(**kw)
+        with pytest.raises(ValueError, match='above 0'): GradientClip(**kw)
 
 # ------------------------------------------------------------------------------------------------ micro-batches
 def run_micro(cbs, sizes, seen, **kw):
