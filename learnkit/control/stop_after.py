@@ -12,7 +12,9 @@ from .every_callback import EveryCallback
 
 # %% ../../nbs/535_control.stop_after.ipynb #e287bb5b
 class StopAfter(EveryCallback):
-    "Ends the fit when a budget of batches, items, epochs or time is used up. Raises ValueError for one that never is."
+    """Ends the fit when a budget of batches, items, epochs or time is used up; ValueError for one that never is.
+
+    Batches are not steps of the optimizer: with `GradientAccumulation` a step takes several of them."""
     observes = True   # how long a run is does not say which one it is
     def __init__(self,
         much:Any # the budget: a number of training batches, text such as '30m', '1e6sp' or '3ep', or a `Time`
