@@ -25,6 +25,7 @@ def loader_len(
 # %% ../nbs/025_stream.ipynb #101934b0
 class BatchStream:
     "The batches of a loader, for one phase"
+    skipped = 0   # batches that were cancelled before they were fetched: the loader still has them
     def __init__(self,
         loader:Iterable,            # any iterable of batches
         counted:Callable|None=None  # called with the number of batches, or None, whenever that changes
@@ -73,7 +74,7 @@ class BatchStream:
     def open(self) -> None:
         "Begin the stream; `next` then returns the batches"
         it = iter(self.loader)
-        if self.limit is not None: it = Limited(it, self.limit-self.start)
+        if self.limit is not None: it = Limited(it, self.limit-self.start+self.skipped)
         for f in self.wrappers: it = f(it)
         self.it = it
 

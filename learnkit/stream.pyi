@@ -13,6 +13,7 @@ def loader_len(dl: Any) -> int|None:
     ...
 class BatchStream:
     """The batches of a loader, for one phase"""
+    skipped: int
     loader: Iterable[Any]
     start: int
     limit: Any

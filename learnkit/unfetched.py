@@ -65,6 +65,7 @@ def check_unfetched(
     n = n+1 if last==i-1 else 1
     batches.unfetched = i,n
     if by is not None:
+        batches.skipped += 1
         if n>=max_unfetched: raise RuntimeError(
             f'{n} batches in a row were cancelled before they were fetched: a `CancelBatch` in `before_fetch` leaves '
             'the loader as it is, so this would never end. Raise it in `after_fetch` to leave a batch out, or '

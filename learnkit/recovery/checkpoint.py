@@ -158,7 +158,9 @@ def save(self:CheckpointCallback,
     def collect():
         results = to_serializable(rows[-1], copy=True) if rows else {}
         state = learn.run_state(epoch, done, self.background)
-        beside = dict(place=self.data_position(done), kept=to_serializable(self.kept.state_dict(), 'kept'))
+        skipped = learn.batches.skipped if done and learn.training else 0
+        beside = dict(place=self.data_position(done), skipped=skipped,
+                      kept=to_serializable(self.kept.state_dict(), 'kept'))
         return {**state, **beside, 'identity':self.who},dict(info, results=results)
     self.writer.write(collect, path)
     learn('after_save_checkpoint', path=path)

@@ -40,6 +40,10 @@ class DataPosition(Callback):
         right = isinstance(place, dict) and place.keys()=={'data','ended','rng'}
         if place is not None and not right: raise ValueError(
             f'{path} is not the checkpoint of a run: its `place` in the data is {place!r:.40}')
+        skipped = state.get('skipped', 0)
+        if type(skipped) is not int or not 0<=skipped<=state['done']: raise ValueError(
+            f'{path} is not the checkpoint of a run: `skipped`, the batches that were never fetched, '
+            f'is {skipped!r:.40}')
         self.kept.load_state_dict(state.get('kept', {}))
         self.resume_state,self.data_state = state if state['done'] else None,place
 
@@ -48,9 +52,10 @@ class DataPosition(Callback):
         in_epoch = state is not None and state['epoch']==learn.epoch
         done = state['done'] if in_epoch else 0
         data_state = self.data_state if in_epoch or state is None else None
-        data = self._seeded_loader(0).seek(learn.epoch, done, data_state, learn.batches.limit)
+        skipped = state.get('skipped', 0) if in_epoch else 0
+        data = self._seeded_loader(0).seek(learn.epoch, done-skipped, data_state, learn.batches.limit)
         learn.batches.replace(data)
-        self.data_state = None
+        learn.batches.skipped,self.data_state = skipped,None
         if not in_epoch: return
         if data_state is None and not data.indexed: learn.say(
             f'this data cannot be indexed: its first {done} batches are read again, without training '

@@ -7,8 +7,9 @@ from torch.utils.data import DataLoader, get_worker_info
 from learnkit.all import Callback
 from learnkit.control.early_stopping import EarlyStoppingCallback
 from learnkit.control.stop_after import StopAfter
+from learnkit.events import CancelBatch
 from learnkit.limit import LimitBatches, ShortEpochCallback
-from test_resume import BS, Crash, Noisy, assert_same, end, fit, learner, stopped
+from test_resume import BS, Crash, Noisy, Stream, assert_same, end, fit, learner, stopped
 from toys import slow
 
 def dies(event, n=1):
@@ -32,6 +33,19 @@ def test_stopped_within_an_epoch(event, tmp_path):
     "A fit that was stopped in the middle of an epoch and then killed in its validation: the row of that epoch was lost"
     straight = check(tmp_path, dies(event, 1 if event=='after_fit' else 2), lambda: StopAfter('13ba'), every='1ba')
     assert straight['train_iter']==13 and len(straight['history'])==2
+
+class Skip(Callback):
+    "Cancels every third batch before it is fetched: the loader keeps it for the next one"
+    order = -50
+    def before_fetch(self):
+        if self.learn.training and self.learn.iter%3==1: raise CancelBatch
+
+@pytest.mark.parametrize('k', [2, *slow(3, 8, 9)])
+@pytest.mark.parametrize('limit', [False, True])
+@pytest.mark.parametrize('data', [Noisy, Stream])
+def test_batches_cancelled_before_they_were_fetched(k, limit, data, tmp_path):
+    "They took nothing from the loader; the resumed run left out as many batches as were cancelled"
+    check(tmp_path, dies('after_step', k), Skip, *([lambda: LimitBatches(5)] if limit else ()), n=2, every='1ba', data=lambda: DataLoader(data(), BS))
 
 class Opened(Noisy):
     "Reads from what `worker_init_fn` opens in each worker"
