@@ -40,7 +40,8 @@ def as_loader(
     if isinstance(dl, (GeneratorType, zip, map, filter, enumerate)):
         fail(f"a {type(dl).__name__} can be read only once; pass a function that makes one, `DataLoaders(lambda: …)`")
     if dl is None or isinstance(dl, (str, bytes, Mapping)): fail(f"this is a {type(dl).__name__}")
-    if isinstance(dl, tuple) and len(dl)>1 and all(isinstance(o, Tensor) for o in dl):
+    tensors = isinstance(dl, tuple) and all(isinstance(o, Tensor) for o in dl)
+    if tensors and len({(o.shape[1:],o.dtype) for o in dl})>1:   # those of `x.split(64)` are alike
         fail("this is a tuple of tensors, which looks like one batch: put batches into a list, `DataLoaders([b1, b2])`")
     if hasattr(type(dl), '__iter__') or hasattr(type(dl), '__getitem__'): return dl
     return FuncLoader(dl) if callable(dl) else fail(f"a {type(dl).__name__} cannot be iterated")

@@ -24,8 +24,9 @@ class AvgSmoothLoss(Metric):
 
     def accumulate(self, learn):
         loss,waiting = learn.loss,self.waiting
-        if loss is None: return   # nothing is learned from a batch without a target
-        if loss.requires_grad: loss = loss.detach() # or a thousand graphs would stay in memory
+        if loss is None or loss.requires_grad:
+            if loss is None: return   # nothing is learned from a batch without a target
+            loss = loss.detach()      # or a thousand graphs would stay in memory
         waiting.new.append(loss)
         if len(waiting.new)>=waiting.every: waiting.pack()
 

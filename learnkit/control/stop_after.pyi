@@ -5,9 +5,14 @@ from typing import Any
 
 __all__ = ['StopAfter']
 class StopAfter(EveryCallback):
-    """Ends the fit when a budget of batches, items, epochs or time is used up. Raises ValueError for one that never is."""
+    """Ends the fit when a budget of batches, items, epochs or time is used up; ValueError for one that never is.
+
+    Batches are not steps of the optimizer: with `GradientAccumulation` a step takes several of them.
+    """
     def __init__(self, much: Any) -> None:
-        """Ends the fit when a budget of batches, items, epochs or time is used up. Raises ValueError for one that never is.
+        """Ends the fit when a budget of batches, items, epochs or time is used up; ValueError for one that never is.
+
+        Batches are not steps of the optimizer: with `GradientAccumulation` a step takes several of them.
 
         Args:
             much: the budget: a number of training batches, text such as '30m', '1e6sp' or '3ep', or a `Time`

@@ -112,9 +112,10 @@ def _resume(self:CheckpointCallback, resume):
     learn = self.learn
     path,state,later = find_checkpoint(self.folder, resume, self.overwrite)
     if state is None: return
+    new = check_identity(path, state, self.who, asked=resume!='auto')
+    learn._check_run_state(state)
     longer = learn.n_epoch>state['n_epoch']
     self.finished = bool(checkpoint_info(path).get('finished')) and not longer
-    new = check_identity(path, state, self.who, asked=resume!='auto')
     if self.finished and resume=='auto': check_ended(self.folder, self.seed)
     self.resume_data(path, state)
     learn('before_load_checkpoint', path=path)

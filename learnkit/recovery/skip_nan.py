@@ -19,6 +19,7 @@ from ..snapshot import Snapshot, snapshot_buffers, snapshot_random
 # %% ../../nbs/720_recovery.skip_nan.ipynb #1229234a
 class SkipNaN(Callback):
     "Leaves out a training batch whose loss or gradients are NaN or infinite"
+    observes = True   # it changes nothing as long as nothing is NaN, and may come when something was
     order,modes,run_valid,saves = MixedPrecision.order+.5,('fit','lr_find'),False,('n','row')
     name,snapshot,buffers,last,ok = 'skip_nan',None,(),None,None
     def __init__(self,

@@ -39,7 +39,7 @@ def fit(names, path):
     assert not any(m._forward_hooks or m._forward_pre_hooks or m._backward_hooks for m in model.modules()), names
     return learn
 
-def outcome(learn): return list(learn.model.state_dict().values()),[{k:v for k,v in r.items() if k!='time'} for r in learn.recorder.history],learn.recorder.smooth_loss.raw
+def outcome(learn): return list(learn.model.state_dict().values()),[{k:v for k,v in r.items() if k!='time'} for r in learn.recorder.history.epochs],learn.recorder.smooth_loss.raw
 
 def assert_same(a, b, what):
     assert all(map(torch.equal, a[0], b[0])), f'the weights differ: {what}'
