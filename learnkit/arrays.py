@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from fastcore.basics import patch
 from torch import Tensor
-from torch.utils.data import TensorDataset
+from torch.utils.data import TensorDataset, default_collate
 
 from .check import check_fraction
 from .data import DataLoaders
@@ -45,10 +45,10 @@ class BatchTensorDataset(TensorDataset):
     ) -> Sequence: return _TensorItems(tuple(t[idxs] for t in self.tensors))
 
 def collate_tensors(
-    items:Sequence # the items of a batch, from a `BatchTensorDataset`
-) -> tuple:
-    "The `collate_fn` for a `BatchTensorDataset`: returns the tensors of the batch"
-    return items.tensors
+    items:Sequence # the items of a batch, from a `BatchTensorDataset`; or any others, as `predict` has
+) -> Any:
+    "The `collate_fn` for a `BatchTensorDataset`: returns the tensors of the batch, and collates other items as PyTorch does"
+    return items.tensors if isinstance(items, _TensorItems) else default_collate(items)
 
 # %% ../nbs/137_arrays.ipynb #8247b2f5
 @patch(cls_method=True)

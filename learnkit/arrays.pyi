@@ -20,10 +20,10 @@ class BatchTensorDataset(TensorDataset):
             idxs: the indices of the items
         """
         ...
-def collate_tensors(items: Sequence[Any]) -> tuple[Any, ...]:
-    """The `collate_fn` for a `BatchTensorDataset`: returns the tensors of the batch
+def collate_tensors(items: Sequence[Any]) -> Any:
+    """The `collate_fn` for a `BatchTensorDataset`: returns the tensors of the batch, and collates other items as PyTorch does
 
     Args:
-        items: the items of a batch, from a `BatchTensorDataset`
+        items: the items of a batch, from a `BatchTensorDataset`; or any others, as `predict` has
     """
     ...
