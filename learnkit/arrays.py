@@ -45,9 +45,9 @@ class BatchTensorDataset(TensorDataset):
     ) -> Sequence: return _TensorItems(tuple(t[idxs] for t in self.tensors))
 
 def collate_tensors(
-    items:Sequence # the items of a batch, from a `BatchTensorDataset`; or any others, as `predict` has
+    items:Sequence # the items of a batch, from a `BatchTensorDataset`; others, as `predict` has, are collated as usual
 ) -> Any:
-    "The `collate_fn` for a `BatchTensorDataset`: returns the tensors of the batch, and collates other items as PyTorch does"
+    "The `collate_fn` for a `BatchTensorDataset`: returns the tensors of the batch"
     return items.tensors if isinstance(items, _TensorItems) else default_collate(items)
 
 # %% ../nbs/137_arrays.ipynb #8247b2f5

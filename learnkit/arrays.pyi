@@ -21,9 +21,9 @@ class BatchTensorDataset(TensorDataset):
         """
         ...
 def collate_tensors(items: Sequence[Any]) -> Any:
-    """The `collate_fn` for a `BatchTensorDataset`: returns the tensors of the batch, and collates other items as PyTorch does
+    """The `collate_fn` for a `BatchTensorDataset`: returns the tensors of the batch
 
     Args:
-        items: the items of a batch, from a `BatchTensorDataset`; or any others, as `predict` has
+        items: the items of a batch, from a `BatchTensorDataset`; others, as `predict` has, are collated as usual
     """
     ...
