@@ -6,6 +6,7 @@
 __all__ = ['SaveModelCallback']
 
 # %% ../../nbs/550_control.save_model.ipynb #53df0c7b
+import hashlib
 from io import BytesIO
 from pathlib import Path
 from typing import Any, Callable
@@ -17,15 +18,16 @@ from fastcore.basics import store_attr
 from ..check import check_whole
 from .every import Every
 from .tracker import TrackerCallback
-from ..process import num_distrib
+from ..process import num_distrib, rank_distrib
 from ..save import write_state
 from ..weights import is_safetensors, read_state
 
 # %% ../../nbs/550_control.save_model.ipynb #b86ba39a
 class SaveModelCallback(TrackerCallback):
     "Saves the model when it is the best so far, and loads the best at the end of the fit; or saves it every so often"
-    order,run_valid,saves = TrackerCallback.order+1,False,('watch','saved','every','held')
+    order,run_valid,saves = TrackerCallback.order+1,False,('watch','saved','every','held','hash')
     held,n_failed,home = None,0,Path()   # the best model if it could not be written, as bytes
+    hash,wrote = None,False              # of the file `saved`, in the process that writes; was it written in this fit?
     def __init__(self,
         monitor:str|Callable|None='valid_loss', # a column, metric or function of the Learner; None: valid_loss
         comp:str|Callable|None=None,            # 'min', 'max' or a function such as `np.less`; None: as the metric says
@@ -56,18 +58,40 @@ class SaveModelCallback(TrackerCallback):
         others = [str(o.fname) for o in self.learn.cbs if isinstance(o, SaveModelCallback) and o is not self]
         if str(self.fname) in others: raise ValueError(
             f'two SaveModelCallbacks would write to the same file {self.fname!r}: give one of them another `fname`')
-        self.n_failed,self.home = 0,Path.cwd()   # the files stay in one folder, also after a `chdir`
+        self.n_failed,self.wrote,self.home = 0,False,Path.cwd()   # the files stay in one folder, also after a `chdir`
         self.every.start(self.learn)
         if not (self.every or self.every_epoch): super().before_fit()
         elif not self.loaded: self.saved = None
 
     def reset(self):
         super().reset()
-        if self.reset_on_fit: self.saved,self.held = None,None
+        if self.reset_on_fit: self.saved,self.held,self.hash = None,None,None
+
+    def load_state_dict(self,
+        state:dict # what `state_dict` returned
+    ) -> None:
+        "Continue from `state`, in the fit that comes next"
+        own = self.hash
+        super().load_state_dict({'hash':None, **state})
+        if self.wrote: self.hash = own   # the fit went back, and the file did not
 
     def _path(self, name): return self.home/self.learn.file_path(name)
+    def _written(self, path):
+        self.saved,self.held,self.wrote = str(path),None,True
+        kept = not (self.every or self.every_epoch or self.at_end)   # else it is never loaded
+        self.hash = _hash(path) if kept and not rank_distrib() else None
+
+    def _check_own(self, path):
+        "Raise RuntimeError if the file is another one than this run wrote"
+        if self.hash is not None and self.hash!=_hash(path): raise RuntimeError(
+            f'{path} is no longer what this run saved there{self.learn.position}, so its best model is lost: if another '
+            'run saves there too, give each SaveModelCallback its own `fname`, or each Learner its own `path`')
+
     def _save(self, name):
-        try: self.saved,self.held = str(self.learn.save(self._path(name), with_opt=self.with_opt)),None
+        path = self._path(name)
+        try:
+            if self.wrote and self.saved==str(path) and path.is_file(): self._check_own(path)
+            self._written(self.learn.save(path, with_opt=self.with_opt))
         except OSError as e:
             if num_distrib()>1: raise   # the other processes would load an older file
             self._failed(e, name==self.fname and not self.at_end)
@@ -86,7 +110,7 @@ class SaveModelCallback(TrackerCallback):
         path = self._path(self.fname)
         try: write_state(read_state(BytesIO(self.held)), path)
         except OSError as e: self._failed(e, False)
-        else: self.saved,self.held = str(path),None
+        else: self._written(path)
 
     def _save_now(self): self._save(f'{self.fname}_ep{self.learn.epoch}_ba{self.learn.train_iter}')
 
@@ -119,7 +143,9 @@ class SaveModelCallback(TrackerCallback):
         if self.every or self.every_epoch: return
         if self.held: self._write_held()
         if self.held: self.learn.load(BytesIO(self.held), with_opt=self.with_opt)
-        elif self.saved is not None and path.is_file(): self.learn.load(path, with_opt=self.with_opt)
+        elif self.saved is not None and path.is_file():
+            self._check_own(path)
+            self.learn.load(path, with_opt=self.with_opt)
         elif self.learn.train_iter:
             nothing = f'no epoch had a {self.watch.name} to keep, so nothing was saved'
             warn(f'{f"{self.saved} is gone" if self.saved else nothing}: the model is that of the last batch')
@@ -128,3 +154,6 @@ class SaveModelCallback(TrackerCallback):
         super().cleanup()
         stopped = isinstance(self.learn.exc, KeyboardInterrupt)
         if stopped and (self.at_end or self.held or self.saved is not None): self._finish()
+
+def _hash(path):
+    with open(path, 'rb') as f: return hashlib.file_digest(f, 'sha256').hexdigest()

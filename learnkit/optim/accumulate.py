@@ -61,7 +61,8 @@ class GradientAccumulation(Callback):
     def before_step(self):
         self.steps = self.last or self.count>=self.n_acc
         if not self.steps: raise CancelBatch
-        if not self.weigh.sums: self._rescale()
+        weigh = self.weigh or BatchWeight(self.learn)   # a resumed run has no batch before the last step of its epoch
+        if not weigh.sums: self._rescale()
 
     def _rescale(self):
         "Divide the gradients by the weight of their items"

@@ -13,6 +13,7 @@ from learnkit.run import null_logger
 from learnkit.control.early_stopping import EarlyStoppingCallback, TerminateOnNaNCallback, ThresholdStopper
 from learnkit.control.plateau import ReduceLROnPlateau
 from learnkit.control.save_model import SaveModelCallback
+from learnkit.recovery.checkpoint import CheckpointCallback
 from learnkit.control.tracker import OnBetter, TrackerCallback
 from learnkit.learner import Learner
 from learnkit.metric import AvgMetric
@@ -441,6 +442,36 @@ def test_a_file_that_is_gone(tmp_path):
     learn = learner(n=1, cbs=[Prescribe([1.,2.]), SaveModelCallback('x', 'min'), Kept(), remove], path=tmp_path)
     with pytest.warns(UserWarning, match='is gone'): learn.fit(2)
     assert torch.equal(weights(learn), learn.kept.all[1])
+
+def cross_validated(tmp_path, values, when, **kw):
+    "A Learner that fits for as many epochs as `values`; another one fits for two after its epoch `when`, and saves to the same file"
+    other = learner(n=1, cbs=[Prescribe([9.,8.]), SaveModelCallback('x', 'min')], path=tmp_path)
+    runs = at('after_epoch', lambda cb: other.fit(2), lambda cb: cb.learn.epoch==when, order=99)
+    return learner(n=1, cbs=[Prescribe(values), SaveModelCallback('x', 'min', **kw), Kept(), runs], path=tmp_path)
+
+@pytest.mark.parametrize('values', [[1.,2.,3.], [2.,3.,1.]])
+@pytest.mark.parametrize('with_opt', [False, True])
+def test_another_run_saves_to_the_same_file(values, with_opt, tmp_path):
+    "Two Learners with the default name, as in cross-validation: the first one ended with the weights of the other, or wrote over them, without a word"
+    learn = cross_validated(tmp_path, values, 1, with_opt=with_opt)
+    with pytest.raises(RuntimeError, match=r"model\.pth is no longer what this run saved there.*`fname`"): learn.fit(3)
+    assert torch.equal(weights(learn), learn.kept.all[2])
+
+@pytest.mark.parametrize('values,when,best', [([nan,2.,3.], 0, 1), ([2.,3.,4.], 3, 0)])
+def test_another_run_saves_to_the_same_file_and_does_no_harm(values, when, best, tmp_path):
+    "It ended before this one saved for the first time, or began after the end of this one"
+    learn = cross_validated(tmp_path, values, when)
+    learn.fit(3)
+    assert torch.equal(weights(learn), learn.kept.all[best])
+
+def test_another_run_saves_to_the_same_file_while_this_one_is_dead(tmp_path):
+    "A run that was killed after its best epoch, and resumed, took the file of a run that came between"
+    def run(between=False):
+        if between: learner(n=1, cbs=[Prescribe([9.]), SaveModelCallback('x', 'min')], path=tmp_path).fit(1)
+        learn = learner(n=1, cbs=[Prescribe([2.,1.,3.]), SaveModelCallback('x', 'min'), CheckpointCallback('1ep')], path=tmp_path)
+        learn.fit(3, resume='auto', cbs=at('before_fit', lambda cb: None) if between else at('before_epoch', throw(ZeroDivisionError), lambda cb: cb.learn.epoch==2))
+    with pytest.raises(ZeroDivisionError): run()
+    with pytest.raises(RuntimeError, match='no longer what this run saved'): run(between=True)
 
 def test_same_file_twice():
     with pytest.raises(ValueError, match='another `fname`'): learner(cbs=[SaveModelCallback(), SaveModelCallback('train_loss')]).fit(1)
