@@ -6,12 +6,13 @@
 __all__ = []
 
 # %% ../nbs/148_opt_state.ipynb #a264d3f1
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from warnings import warn
 
 from torch import Tensor, strided
-from torch.optim import LBFGS, Adafactor, Adagrad, Optimizer
+from torch.optim import LBFGS, SGD, Adafactor, Adagrad, Optimizer
 
 from .batch import shapes
 from .hypers import is_number
@@ -27,15 +28,30 @@ def _check_entries(saved, state):
         raise ValueError(f"The saved optimizer has {', '.join(sorted(map(str, odd)))} for some of its parameters, "
                          f"and not for others: it is incomplete.")
 
-def _check_all_there(groups, sd):
-    "Raises ValueError if `sd` has lost entries; warns if a parameter that is trained has none and others have"
+def _check_numbers(saved, state):
+    "Raises ValueError if the groups have a parameter twice, or do not have one that has entries in `state`"
+    numbers = [i for pg in saved for i in pg['params']]
+    if odd := [i for i in numbers if not isinstance(i, (int,str))]: raise ValueError(
+        f"The saved optimizer has a {type(odd[0]).__name__} where the number of a parameter was expected.")
+    numbers = Counter(numbers)
+    if twice := [i for i,n in numbers.items() if n>1]: raise ValueError(
+        f"The saved optimizer has parameter {twice[0]} more than once in its groups: it is damaged.")
+    if odd := [str(i) for i in state if i not in numbers]: raise ValueError(
+        f"The saved optimizer has entries for parameters {', '.join(odd[:5])}, which none of its groups has: "
+        f"it is damaged.")
+
+# %% ../nbs/148_opt_state.ipynb #7de1e24b
+def _keeps_entries(opt, saved): return not isinstance(opt, SGD) or any(pg['momentum'] for pg in saved)
+
+def _check_all_there(opt, sd):
+    "Raises ValueError if `sd` has lost entries; warns if a parameter that is trained has none"
     n,state = sd.get('n_states', len(sd['state'])),sd['state']
     if n!=len(state): raise ValueError(
         f"The saved optimizer has entries for {len(state)} parameters, and had {n} when it was saved: "
         f"it is incomplete.")
-    pairs = [o for a,b in zip(groups, sd['param_groups']) for o in zip(a['params'], b['params'])]
+    pairs = [o for a,b in zip(opt.param_groups, sd['param_groups']) for o in zip(a['params'], b['params'])]
     none = sum(p.requires_grad and not state.get(i) for p,i in pairs)
-    if none and state and 'n_states' not in sd: warn(
+    if none and 'n_states' not in sd and _keeps_entries(opt, sd['param_groups']): warn(
         f"The saved optimizer has no entries for {none} of {len(pairs)} parameters: if they were trained before, "
         f"their momentum and averages are lost.")
 
@@ -83,8 +99,9 @@ def check_opt_state(
     if sizes(groups)!=sizes(saved):
         raise ValueError(f"The saved optimizer has groups of {sizes(saved)} parameters, this one of {sizes(groups)}: "
                          f"they need the same model, splitter and weight decay.")
+    _check_numbers(saved, sd['state'])
     _check_tensors(sd['state'])
-    _check_all_there(groups, sd)
+    _check_all_there(opt, sd)
     if not type(opt).__module__.startswith('torch.optim') or isinstance(opt, (LBFGS, Adafactor)): return
     _check_entries(saved, sd['state'])
     _check_state_shapes(groups, saved, sd['state'])

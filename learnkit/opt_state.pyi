@@ -8,8 +8,12 @@ from typing import Any
 def _check_entries(saved: Any, state: Any) -> None:
     """Raises ValueError if some parameters have entries in `state` that others lack"""
     ...
-def _check_all_there(groups: Any, sd: Any) -> None:
-    """Raises ValueError if `sd` has lost entries; warns if a parameter that is trained has none and others have"""
+def _check_numbers(saved: Any, state: Any) -> None:
+    """Raises ValueError if the groups have a parameter twice, or do not have one that has entries in `state`"""
+    ...
+def _keeps_entries(opt: Any, saved: Any) -> Any: ...
+def _check_all_there(opt: Any, sd: Any) -> None:
+    """Raises ValueError if `sd` has lost entries; warns if a parameter that is trained has none"""
     ...
 def _overlaps(t: Any) -> bool:
     """Do two elements of the tensor `t` share their memory?"""

@@ -84,8 +84,8 @@ class SaveModelCallback(TrackerCallback):
     def _check_own(self, path):
         "Raise RuntimeError if the file is another one than this run wrote"
         if self.hash is not None and self.hash!=_hash(path): raise RuntimeError(
-            f'{path} is no longer what this run saved there{self.learn.position}, so its best model is lost: if another '
-            'run saves there too, give each SaveModelCallback its own `fname`, or each Learner its own `path`')
+            f'{path} is no longer what this run saved there{self.learn.position}, so its best model is lost: '
+            'if another run saves there too, give each SaveModelCallback another `fname`, or each Learner a `path`')
 
     def _save(self, name):
         path = self._path(name)

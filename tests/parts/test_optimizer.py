@@ -952,15 +952,37 @@ def test_a_state_that_lacks_parameters(cls, lost):
     for i in lost: del sd['state'][i]
     with pytest.raises(ValueError, match=rf'has entries for {3-len(lost)} parameters, and had 3 when it was saved'): _saved(cls).load_state_dict(sd)
     del sd['n_states']   # a plain state of PyTorch's does not say how many there were
-    opt = _saved(cls)
-    if len(lost)<3:
-        with pytest.warns(UserWarning, match=f'no entries for {len(lost)} of 3 parameters'): opt.load_state_dict(sd)
+    with pytest.warns(UserWarning, match=f'no entries for {len(lost)} of 3 parameters'): _saved(cls).load_state_dict(sd)
+    with pytest.warns(UserWarning, match=f'no entries for {len(lost)} of 3 parameters'): OptimWrapper(opt=cls(_saved(cls).param_lists[0], lr=.1)).load_state_dict(sd)
     opt = _saved(cls, frozen=[0])   # what was frozen has no entries, and that is right
     with warnings.catch_warnings():
         warnings.simplefilter('error')
         _saved(cls).load_state_dict(file(opt.state_dict()))
         for p in opt.param_lists[0][:1]: p.requires_grad_(False)
         opt.load_state_dict(file(opt.opt.state_dict()))
+
+def test_a_state_may_be_empty():
+    "Plain SGD keeps nothing, and an `OptimWrapper` says that it has made no step"
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        _saved(SGD).load_state_dict(_saved(SGD).opt.state_dict())
+        _saved(Adam).load_state_dict(OptimWrapper(opt=Adam([nn.Parameter(torch.ones(2,2)) for _ in range(3)])).state_dict())
+
+@pytest.mark.parametrize('plain', [False, True])
+@pytest.mark.parametrize('cls', [Adam, partial(SGD, momentum=.9)])
+def test_a_state_whose_entries_are_of_no_parameter(cls, plain):
+    "Entries under other numbers than the groups have, or groups with a number twice, were loaded in silence: they belonged to nobody"
+    def state(): sd = _saved(cls).state_dict(); return {k:v for k,v in sd.items() if not plain or k!='n_states'}
+    moved,twice,odd = state(),state(),state()
+    moved['state'] = {i+10:s for i,s in moved['state'].items()}
+    twice['param_groups'][0]['params'] = [0, 1, 1]
+    odd['param_groups'][0]['params'] = [0, 1, [2]]
+    for sd,words in ((moved, 'has entries for parameters 10, 11, 12, which none of its groups has'), (twice, 'has parameter 1 more than once'),
+                     (odd, 'has a list where the number of a parameter was expected')):
+        opt = _saved(cls)
+        before = copy.deepcopy(opt.state_dict())
+        with pytest.raises(ValueError, match=words): opt.load_state_dict(sd)
+        assert all(torch.equal(v, opt.state_dict()['state'][i][k]) for i,s in before['state'].items() for k,v in s.items())
 
 forged = dict(stride=torch.zeros(1).expand(2,2), overlap=torch.zeros(8).as_strided((2,2), (1,1)), meta=torch.zeros(2,2, device='meta'), sparse=torch.zeros(2,2).to_sparse(),
               quantized=torch.quantize_per_tensor(torch.zeros(2,2), .1, 0, torch.qint8))
