@@ -37,6 +37,7 @@ class MemorySnapshot(Callback):
         self.n_batches,self.files,self.available = 0,[],False
 
     def before_fit(self):
+        self.home = Path.cwd()   # the files come to the same folder, also after a `chdir`
         self.n_batches,self.files,self.available = 0,[],torch.cuda.is_available()
         if self.available and self.on_oom: self._record()
         if self.available or self.warned: return
@@ -63,7 +64,7 @@ class MemorySnapshot(Callback):
     def _stop(self):   torch.cuda.memory._record_memory_history(enabled=None)
     def _write(self, what):
         rank = f'-rank-{rank_distrib()}' if num_distrib()>1 else ''
-        path = Path(self.learn.path)/self.folder/f'{what}{rank}.pickle'
+        path = self.home/self.learn.path/self.folder/f'{what}{rank}.pickle'
         path.parent.mkdir(parents=True, exist_ok=True)
         torch.cuda.memory._dump_snapshot(str(path))
         self.files.append(path)

@@ -16,6 +16,7 @@ class MemorySnapshot(Callback):
     n_batches: int
     files: list[Any]
     available: Any
+    home: Any
     def __init__(
         self,
         n: int|None = 3,

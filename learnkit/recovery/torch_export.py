@@ -28,16 +28,18 @@ def torch_export(
 class ExportAtEnd(Callback):
     "Exports the model at the end of a fit (Composer's `ExportForInferenceCallback`)"
     order,modes = 101,('fit',)   # after callbacks that load other weights into the model, such as the best ones
+    home = Path()                # where the fit began
     def __init__(self,
         fname:str|Path='model.pt2',  # the file, relative to `learn.path`
         export:Callable|None=None    # `export(model, xb, path)` for another format; None: `torch_export`
     ): self.fname,self.export = Path(fname),torch_export if export is None else export
 
+    def before_fit(self): self.home = Path.cwd()   # the file comes to the same folder, also after a `chdir`
     def after_fit(self):
         learn = self.learn
         xb = vars(learn).get('xb')
         if rank_distrib() or not xb or xb[0] is None: return
-        model,path = get_model(learn.model),Path(learn.path)/self.fname
+        model,path = get_model(learn.model),self.home/learn.path/self.fname
         path.parent.mkdir(parents=True, exist_ok=True)
         modes = [(m,m.training) for m in model.modules()]
         try:

@@ -18,6 +18,7 @@ def torch_export(model: torch.nn.Module, xb: tuple[Any, ...], path: str|Path) ->
     ...
 class ExportAtEnd(Callback):
     """Exports the model at the end of a fit (Composer's `ExportForInferenceCallback`)"""
+    home: Any
     fname: Path
     export: Any
     def __init__(self, fname: str|Path = 'model.pt2', export: Callable[..., Any]|None = None) -> None:
@@ -26,6 +27,11 @@ class ExportAtEnd(Callback):
         Args:
             fname: the file, relative to `learn.path`
             export: `export(model, xb, path)` for another format; None: `torch_export`
+        """
+        ...
+    def before_fit(self) -> None:
+        """Args:
+            self: the file comes to the same folder, also after a `chdir`
         """
         ...
     def after_fit(self) -> None: ...

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest, torch
 from torch import nn
 
-from learnkit.all import Callback, Metric
+from learnkit.all import CSVLogger, Callback, ExportAtEnd, JsonLogger, Metric
 from learnkit.files import write_atomic
 from learnkit.recovery.checkpoint_file import checkpoint_info, list_checkpoints, newest_checkpoint, read_checkpoint, write_checkpoint
 from learnkit.recovery.checkpoint import CheckpointCallback
@@ -273,16 +273,17 @@ def test_averaged_weights_do_not_stay_after_a_save_that_failed(tmp_path, monkeyp
     assert heard==['before', 'after']
 
 def test_another_folder_in_the_middle(tmp_path, monkeypatch):
-    "`os.chdir` split the checkpoints, and the best model was not found at the end"
+    "`os.chdir` split the checkpoints, the best model was not found at the end, and what is exported then was written elsewhere"
     (tmp_path/'a').mkdir(); (tmp_path/'b').mkdir()
     def move(self):
         if self.learn.train_iter==10: os.chdir('../b')
-    def make(): return learner('.', cbs=[SaveModelCallback], every='2ba')
+    def export(model, xb, path): path.write_text('exported')
+    def make(): return learner('.', cbs=[SaveModelCallback, lambda: ExportAtEnd(export=export), JsonLogger, CSVLogger], every='2ba')
     monkeypatch.chdir(tmp_path/'a')
     with warnings.catch_warnings():
         warnings.simplefilter('error')
         moved = fit(make(), cbs=Callback(before_batch=move))
-    assert not list((tmp_path/'b').iterdir()) and len(list((tmp_path/'a').rglob('step-*.pth')))==3
+    assert not list((tmp_path/'b').iterdir()) and (tmp_path/'a'/'model.pt2').read_text()=='exported' and len(list((tmp_path/'a').rglob('step-*.pth')))==3
     os.chdir(tmp_path/'a')
     resumed = fit(make())   # there is nothing left to do
     assert equal(moved.model.state_dict(), resumed.model.state_dict())

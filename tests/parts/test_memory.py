@@ -50,6 +50,13 @@ def test_when_memory_runs_out(cuda, tmp_path, on_oom):
     fails = at('after_pred', throw(torch.OutOfMemoryError('full')), lambda cb: cb.training and cb.train_iter==5)
     assert [f.name for f in fit(tmp_path, fails, on_oom=on_oom).files]==['batches-1-3.pickle', *['oom-batch-5.pickle']*on_oom] and not cuda.on
 
+def test_another_folder_in_the_middle(cuda, tmp_path, monkeypatch):
+    "After `os.chdir` the file was written elsewhere"
+    monkeypatch.chdir(tmp_path)
+    (tmp_path/'b').mkdir()
+    fit('.', at('before_batch', lambda cb: monkeypatch.chdir(tmp_path/'b'), lambda cb: cb.training and cb.train_iter==1))
+    assert not list((tmp_path/'b').iterdir()) and (tmp_path/'memory'/'batches-1-3.pickle').exists()
+
 def test_another_error_writes_no_snapshot(cuda, tmp_path):
     s = MemorySnapshot()
     with pytest.raises(KeyError): learner(path=tmp_path, cbs=[s, at('after_pred', throw(KeyError()))]).fit(1)
