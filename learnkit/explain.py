@@ -6,14 +6,12 @@
 __all__ = []
 
 # %% ../nbs/157_explain.ipynb #107fc3f0
-from inspect import isclass
 from itertools import accumulate
 from operator import mul
 from typing import Any
 
 import torch, torch.nn as nn, torch.nn.functional as F
 from torch import Tensor
-from torch.optim import Optimizer
 
 from .batch import Inputs, shapes
 from .functions import func_name, unwrap_partial
@@ -163,25 +161,6 @@ def model_hint(
     if isinstance(e, RuntimeError) and 'dtype' in text and 'float32' not in given:
         return "The inputs and the weights have different types: write `x.float()` in the data set."
     return ''
-
-# %% ../nbs/157_explain.ipynb #e191d6b2
-def check_parts(
-    dls:Any,      # what should be the data
-    model:Any,    # what should be the model
-    loss_func:Any # what should be the loss function, or None
-) -> None:
-    "Raise TypeError if a part of a Learner is none, and say what to write"
-    if isinstance(dls, nn.Module): raise TypeError(
-        'the data come first, then the model: `Learner(DataLoaders(…), model)`')
-    if isclass(model): raise TypeError(
-        f'model is the class {model.__name__}: pass an instance of it, `{model.__name__}(...)`')
-    if not isinstance(model, nn.Module): raise TypeError(f'model must be an nn.Module, not {type(model).__name__}')
-    if isclass(loss_func): raise TypeError(
-        f'loss_func is the optimizer {loss_func.__name__}: write `opt_func={loss_func.__name__}`'
-        if issubclass(loss_func, Optimizer) else
-        f'loss_func is the class {loss_func.__name__}: pass an instance, `{loss_func.__name__}()`')
-    if not (callable(loss_func) or loss_func is None): raise TypeError(
-        f'loss_func must be a function of (pred, *targets) such as `F.mse_loss`, not {type(loss_func).__name__}')
 
 # %% ../nbs/157_explain.ipynb #745aa6ea
 def output_loss(

@@ -6,9 +6,10 @@
 __all__ = ['hyper_places', 'Hypers', 'even_mults']
 
 # %% ../nbs/145_hypers.ipynb #1891e938
-from collections.abc import Iterable, Iterator, MutableMapping
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from difflib import get_close_matches
 from functools import lru_cache
+from math import inf
 from numbers import Number
 from typing import Any
 
@@ -39,12 +40,12 @@ def _number_places(pg):
     return {n:(k,i) for n,(k,i) in hyper_places((*pg,)).items() if i is not None or is_number(pg[k])}
 
 # %% ../nbs/145_hypers.ipynb #c1ff1a12
-def _num(v):
+def _num(v, what='A hyper-parameter'):
     "Returns `v` as a plain Python number; raises TypeError if it is none"
     v = v.item() if hasattr(v, 'item') else v
     if is_number(v): return v
-    raise TypeError(f"A hyper-parameter is a number, not {type(v).__name__}: {v!r}. " +
-                    "Callbacks are passed by name, as in `fit(1, cbs=...)`."*hasattr(v, 'order'))
+    raise TypeError(f"{what} is a number, not {type(v).__name__}: {v!r:.60}." +
+                    " Callbacks are passed by name, as in `fit(1, cbs=...)`."*hasattr(v, 'order'))
 
 def _find(pg, name):
     "Returns key and index of the hyper-parameter `name` in the torch group `pg`; raises KeyError if there is none"
@@ -149,3 +150,23 @@ def write_hyper(
     "Sets the hyper-parameter `name` of every group of a torch optimizer"
     groups = logical_groups(opt.param_groups)
     for pgs,v in zip(groups, spread(value, len(groups))): _write_groups(opt, pgs, name, v)
+
+# %% ../nbs/145_hypers.ipynb #c760c603
+def check_rate(
+    what:str, # What it is, for the message: 'the learning rate `lr`'
+    v:Any     # One number for all groups, one for each, or a slice; None: not given
+)->None:
+    "Raises TypeError if `v` has what is no number in it, ValueError if a number is negative, infinite or NaN"
+    if hasattr(v, 'tolist'): v = v.tolist()
+    many = isinstance(v, Iterable) and not isinstance(v, (str,Mapping))
+    for o in (v.start,v.stop) if isinstance(v, slice) else v if many else [v]:
+        if o is not None and not 0<=_num(o, what)<inf: raise ValueError(f'{what} must be 0 or more, not {o}')
+
+def check_moms(
+    moms:Any # Should be three momentums, or None
+)->None:
+    "Raises ValueError unless `moms` are what `fit_one_cycle` needs"
+    if moms is not None and not (isinstance(moms, Iterable) and len(moms)==3 and all(map(is_number, moms))
+                                 and all(0<=o<1 for o in moms)): raise ValueError(
+        'moms are three numbers from 0 to less than 1: at the start, at the highest learning rate and at the end, '
+        f'such as (.95,.85,.95), not {moms!r:.60}')

@@ -7,7 +7,7 @@ __all__ = ['Learner']
 
 # %% ../nbs/200_learner.ipynb #83f6b987
 from collections.abc import Callable
-from math import inf
+
 from pathlib import Path
 from threading import RLock
 from types import SimpleNamespace
@@ -26,7 +26,7 @@ from .compat.fastai import adapt, default_callbacks
 from .data import DataLoaders
 from .device import default_device
 from .events import event
-from .explain import check_parts
+from .hypers import check_rate
 from .interrupts import interruptibly, uninterrupted
 from .limit import limit_from_env
 from .loop import run_attrs
@@ -36,6 +36,7 @@ from .nested import detuplify
 from .nonfinite_check import NonFiniteCheck
 from .opt_steps import OptSteps
 from .param_groups import default_lr
+from .parts import check_parts, check_recipe
 from .padding import DropPadding
 from .process import to_detach as _to_detach
 from .progress import ProgressCallback
@@ -69,6 +70,7 @@ class Learner(OptSteps):
     ):
         super().__init__()
         check_parts(dls, model, loss_func)
+        check_recipe(opt_func, splitter, wd, moms)
         self.dls = dls if hasattr(dls, 'train') else DataLoaders(*(dls if isinstance(dls, (tuple,list)) else [dls]))
         if loss_func is None: loss_func = getattr(getattr(self.dls, 'train_ds', None), 'loss_func', None)
         self.model,self.loss_func = model,loss_func
@@ -174,8 +176,8 @@ def _train(self:Learner, mode, n_epoch, lr=None, wd=None, cbs=None, reset_opt=Fa
     if start_epoch>n_epoch: raise ValueError(
         f'start_epoch must be from 0 to n_epoch ({n_epoch}), not {start_epoch!r}: n_epoch is the total')
     wd = self.wd if wd is None else wd
-    for what,v in (('the learning rate `lr`', self.lr if lr is None else lr), ('the weight decay `wd`', wd)):
-        if isinstance(v, (int,float)) and not 0<=v<inf: raise ValueError(f'{what} must be 0 or more, not {v}')
+    check_rate('the learning rate `lr`', self.lr if lr is None else lr)
+    check_rate('the weight decay `wd`', wd)
     with self._run(mode, cbs):
         if resume is not None and not any(cb.resumes for cb in self.cbs): raise ValueError(
             f'resume={resume!r} needs a `CheckpointCallback` among the callbacks: it knows where the checkpoints are')

@@ -18,6 +18,7 @@ from .batch_weight import BatchWeight, ignored_class, loss_setting, weight_rule
 from .device import default_device
 from .functions import takes_argument, unwrap_partial
 from .process import maybe_gather, num_distrib
+from .returned import metric_number
 from .scalars import ScalarBuffer
 
 # %% ../nbs/161_metric.ipynb #37ad174e
@@ -110,7 +111,7 @@ class AvgMetric(Metric):
         n:int|float|Tensor # its weight
     ) -> None:
         "Include `val` with weight `n`; raises ValueError if it is not one number"
-        if not isinstance(val, Tensor): val = torch.tensor(float(val), dtype=torch.float64)
+        if not isinstance(val, Tensor): val = torch.tensor(metric_number(val, self.name), dtype=torch.float64)
         if val.numel()!=1: raise ValueError(f'The metric `{self.name}` should return one number for the batch, but it '
             f'returned {shapes(val)}. Perhaps a `.mean()` is missing.')
         self.vals.append(val.detach())

@@ -15,14 +15,23 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from .functions import unwrap_partial
-from .hypers import hyper_places, is_number, spread, write_hyper
+from .hypers import check_rate, hyper_places, is_number, spread, write_hyper
 
 # %% ../nbs/146_param_groups.ipynb #ea21e1d8
 def _is_param(o): return isinstance(o, Tensor) or isinstance(o, tuple) and o and isinstance(o[0], str)
 
 def _group_dict(o):
     if isinstance(o, nn.Module): raise TypeError("A group has parameters, not a module: pass module.parameters().")
+    if not isinstance(o, Iterable) or isinstance(o, str): raise TypeError(
+        f"`splitter` returns the parameters, in a list or in a list for each group, but here is {o!r:.60}: "
+        + ("is there a `return`?" if o is None else "return the parameters themselves, not names or numbers."))
     return {**o, 'params':list(o['params'])} if isinstance(o, dict) else {'params':list(o)}
+
+def _check_once(groups):
+    ps = [p[1] if isinstance(p, tuple) else p for g in groups for p in g['params']]
+    if (n := len(ps)-len({*map(id, ps)})): raise ValueError(
+        f"{n} parameter{'s are' if n>1 else ' is'} given more than once, in a group or in several (layers may share "
+        "one): let `splitter` return each once.")
 
 def param_dicts(
     params:Iterable # Parameters, named parameters, one list of them for each group, or PyTorch's group dicts
@@ -31,6 +40,7 @@ def param_dicts(
     if isinstance(params, (Tensor,dict)): params = [params]
     ps = _group_dict(params)['params']
     res = [{'params':ps}] if all(_is_param(o) for o in ps) else [_group_dict(o) for o in ps]
+    _check_once(res)
     if any(o['params'] for o in res): return res
     raise ValueError("There are no parameters to train: the model has none, or none that `splitter` lets through.")
 
@@ -40,6 +50,19 @@ def is_built(
 )->bool:
     "Is it an optimizer already, not something that makes one?"
     return hasattr(opt, 'param_groups') and not isinstance(opt, type)
+
+def check_opt_func(
+    opt:Any # what the user gave as `opt_func`
+)->None:
+    "Raises TypeError if it is no optimizer, and nothing that could make one"
+    if not (callable(opt) or is_built(opt)): raise TypeError(
+        'An optimizer is a class such as torch.optim.AdamW, a partial of one, a function of parameter groups, or an '
+        f'optimizer that is built already, not {opt!r:.60}.')
+    cls = unwrap_partial(opt)
+    if not isinstance(cls, type) or all(hasattr(cls, k) for k in ('step','zero_grad')): return
+    raise TypeError(f'`opt_func` is the class {cls.__name__}, which is no optimizer: write one, such as '
+        '`opt_func=torch.optim.AdamW`' + (f', and `cbs=TorchScheduler(partial({cls.__name__}, ...))` for the scheduler'
+        if hasattr(cls, 'get_last_lr') else ''))
 
 def torch_keywords(
     opt:Callable, # An optimizer class, or a `partial` of one
@@ -65,9 +88,7 @@ def _lr_parameter(f):
 # %% ../nbs/146_param_groups.ipynb #62814564
 def _call(opt, params, lr=None, **kw):
     "Builds an optimizer over `params` with the class, `partial` or function `opt`"
-    if not callable(opt):
-        raise TypeError(f"An optimizer is a class such as torch.optim.AdamW, a partial of one, a function of "
-                        f"parameter groups, or an optimizer that is built already, not {opt!r}.")
+    check_opt_func(opt)
     groups,func = param_dicts(params),unwrap_partial(opt)
     if lr is not None and not isinstance(func, type) and _lr_parameter(opt) is None: raise TypeError(
         f'`opt_func` takes no `lr`, so the learning rate {lr} does not reach it: write it as a function of the '
@@ -122,6 +143,7 @@ def default_lr(
     lr:float|Tensor|slice|list|None=None # Learning rate that the user gave beside it
 )->float|Tensor|slice|list: # One learning rate, or one for each group
     "Returns the learning rate to train with: `lr`, that of a `partial` or a built optimizer, else 1e-3"
+    check_rate('the learning rate `lr`', lr)
     kw = getattr(opt_func, 'keywords', {})
     own = kw.get('lr', getattr(kw.get('opt'), 'keywords', {}).get('lr'))   # also of `partial(OptimWrapper, opt=...)`
     if own is not None and lr is not None and (isinstance(lr, (slice,list,tuple)) or float(lr)!=float(own)):

@@ -7,7 +7,6 @@ __all__ = ['Steps']
 
 # %% ../nbs/192_steps.ipynb #13451158
 import sys
-from warnings import warn
 
 import torch
 
@@ -17,8 +16,8 @@ from .explain import check_loss, loss_hint, model_hint, output_loss, subclass_hi
 from .functions import takes_one
 from .loop import Loop
 from .modules import one_param
-from .stream import loader_len
-from .unfetched import check_complete, check_unfetched, no_batch
+from .returned import loss_value_hint
+from .unfetched import check_ahead, check_complete, check_unfetched, no_batch, warn_no_target
 
 # %% ../nbs/192_steps.ipynb #f5dae795
 class Steps(Loop):
@@ -28,8 +27,7 @@ class Steps(Loop):
         self._use_device()
 
     def _open_batches(self):
-        ends_in_vain = self.training and self.mode=='fit' and loader_len(getattr(self.dls, 'valid', None))==0
-        if ends_in_vain: raise no_batch('validation')   # now, and not after an epoch of training
+        if self.training and self.mode=='fit' and hasattr(self.dls, 'valid'): check_ahead(self.dls, self.loss_func)
         return super()._open_batches()
 
     def _use_device(self):
@@ -111,15 +109,8 @@ def _check_loss(learn, loss):
     called = learn.loss_func is not None and (learn.yb or takes_one(learn.loss_func))
     if loss is not None or called: raise TypeError(
         f'the loss function must return a tensor, but it returned '
-        f'{loss if loss is None else type(loss).__name__}{learn.position}: '
-        + ('is there a `return` in each of its branches?' if loss is None
-           else "don't take `.item()` or `float()` of the loss"))
-    if not learn.training: return
-    if learn.loss_func is None: raise ValueError(
-        'there is no loss to learn from: pass `loss_func=` to the Learner, '
-        'or let the model give an output with a `loss`')
-    if learn.iter: return
-    how = ('name the target `y`, `target`, `targets`, `label` or `labels`' if isinstance(learn.batch, dict)
-           else '`DataLoaders(..., n_inp=)` says how many of its elements are inputs')
-    warn(f'the batch has no target ({shapes(learn.batch)}), so nothing is learned from it; {how}; '
-         'a loss function that needs none takes the predictions alone')
+        f'{loss if loss is None else type(loss).__name__}{learn.position}: {loss_value_hint(loss)}')
+    if learn.loss_func is None:
+        if learn.training: raise ValueError('there is no loss to learn from: pass `loss_func=` to the Learner, '
+                                            'or let the model give an output with a `loss`')
+    elif not learn.iter and learn.mode!='predict': warn_no_target(learn.batch, learn.training)

@@ -8,10 +8,14 @@ __all__ = []
 # %% ../nbs/191_unfetched.ipynb #f999e7b0
 import inspect
 from typing import Any
+from warnings import warn
 
-from torch.utils.data import IterableDataset
+from torch.utils.data import DataLoader, IterableDataset, TensorDataset, default_collate
 
-from .stream import BatchStream
+from .arrays import BatchTensorDataset, collate_tensors
+from .batch import shapes, split_batch
+from .functions import takes_one
+from .stream import BatchStream, loader_len
 
 # %% ../nbs/191_unfetched.ipynb #7bea2b15
 max_unfetched = 1000   # how many batches in a row may be cancelled before they are there
@@ -23,6 +27,36 @@ def no_batch(
     return ValueError(f'the {what} loader gave no batch: its data set is empty, '
         '`drop_last=True` dropped the only batch, or it is a generator that was used up '
         '(pass a list or a DataLoader, which can be gone through again)')
+
+# %% ../nbs/191_unfetched.ipynb #52c8e1ae
+def warn_no_target(
+    b:Any,        # the batch
+    training:bool # is it for training?
+) -> None:
+    "Warn that a batch has no target, and say what to write"
+    how = ('name the target `y`, `target`, `targets`, `label` or `labels`' if isinstance(b, dict)
+           else '`DataLoaders(..., n_inp=)` says how many of its elements are inputs')
+    lost = 'nothing is learned from it' if training else 'it has no loss'
+    warn(f"the {'' if training else 'validation '}batch has no target ({shapes(b)}), so {lost}; {how}; "
+         'a loss function that needs none takes the predictions alone')
+
+def in_memory(
+    dl:Any # a loader
+) -> Any:
+    "Return a part of the first batch of `dl` if it is in memory, else None"
+    if isinstance(dl, (list,tuple)) and dl: return dl[0]
+    if type(dl) is not DataLoader or type(dl.dataset) not in (TensorDataset,BatchTensorDataset): return None
+    return tuple(t[:1] for t in dl.dataset.tensors) if dl.collate_fn in (default_collate,collate_tensors) else None
+
+def check_ahead(
+    dls:Any,      # the `DataLoaders` of a fit
+    loss_func:Any # its loss function
+) -> None:
+    "Look at the validation data before training: raises ValueError if there is no batch, warns if it has no target"
+    if loader_len(dls.valid)==0: raise no_batch('validation')
+    b = in_memory(dls.valid)
+    if not isinstance(b, (list,tuple)) or not b or loss_func is None or takes_one(loss_func): return
+    if not split_batch(b, getattr(dls, 'n_inp', None))[1]: warn_no_target(b, False)
 
 # %% ../nbs/191_unfetched.ipynb #542dad52
 def ended_generator(

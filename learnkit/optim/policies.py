@@ -11,6 +11,7 @@ from fastcore.foundation import L
 from fastcore.meta import delegates
 
 from ..check import check_whole
+from ..hypers import check_moms
 from ..learner import Learner
 from .param_scheduler import ParamScheduler
 from .schedule import SchedCos, combine_scheds, combined_cos, group_values
@@ -28,8 +29,7 @@ def one_cycle(
     _check_positive(div=div, div_final=div_final)
     scheds = {'lr': combined_cos(pct_start, lr/div, lr, lr/div_final)}
     if moms is None: return scheds
-    if len(moms)!=3: raise ValueError(
-        f'moms are three numbers: at the start, at the highest learning rate and at the end, not {moms}')
+    check_moms(moms)
     return {**scheds, 'mom': combined_cos(pct_start, *moms)}
 
 def _check_positive(**kwargs):
