@@ -91,15 +91,6 @@ def model_hint(e: Exception, xb: tuple[Any, ...]) -> str:
         Empty if nothing is known
     """
     ...
-def check_parts(dls: Any, model: Any, loss_func: Any) -> None:
-    """Raise TypeError if a part of a Learner is none, and say what to write
-
-    Args:
-        dls: what should be the data
-        model: what should be the model
-        loss_func: what should be the loss function, or None
-    """
-    ...
 def output_loss(pred: Any) -> Tensor|None:
     """Returns the loss in the output of a model: its key or attribute `loss`
 

@@ -25,7 +25,7 @@ def is_number(v: Any) -> bool:
     """
     ...
 def _number_places(pg: Any) -> dict[Any, Any]: ...
-def _num(v: Any) -> Any:
+def _num(v: Any, what: str = 'A hyper-parameter') -> Any:
     """Returns `v` as a plain Python number; raises TypeError if it is none"""
     ...
 def _find(pg: Any, name: Any) -> tuple[Any, ...]:
@@ -101,5 +101,20 @@ def write_hyper(opt: Optimizer, name: str, value: float|Tensor|slice|Iterable[An
         opt: A torch optimizer
         name: `lr`, `mom`, `wd`, ...
         value: One number for all groups, one for each, or a slice
+    """
+    ...
+def check_rate(what: str, v: Any) -> None:
+    """Raises TypeError if `v` has what is no number in it, ValueError if a number is negative, infinite or NaN
+
+    Args:
+        what: What it is, for the message: 'the learning rate `lr`'
+        v: One number for all groups, one for each, or a slice; None: not given
+    """
+    ...
+def check_moms(moms: Any) -> None:
+    """Raises ValueError unless `moms` are what `fit_one_cycle` needs
+
+    Args:
+        moms: Should be three momentums, or None
     """
     ...

@@ -17,6 +17,13 @@ from torch.optim import Optimizer
 from .functions import unwrap_partial
 from .hypers import check_rate, hyper_places, is_number, spread, write_hyper
 
+# %% ../nbs/146_param_groups.ipynb #7677cd2b
+def _check_once(groups):
+    ps = [p[1] if isinstance(p, tuple) else p for g in groups for p in g['params']]
+    if (n := len(ps)-len({*map(id, ps)})): raise ValueError(
+        f"{n} parameter{'s are' if n>1 else ' is'} given more than once, in a group or in several (layers may share "
+        "one): let `splitter` return each once.")
+
 # %% ../nbs/146_param_groups.ipynb #ea21e1d8
 def _is_param(o): return isinstance(o, Tensor) or isinstance(o, tuple) and o and isinstance(o[0], str)
 
@@ -26,12 +33,6 @@ def _group_dict(o):
         f"`splitter` returns the parameters, in a list or in a list for each group, but here is {o!r:.60}: "
         + ("is there a `return`?" if o is None else "return the parameters themselves, not names or numbers."))
     return {**o, 'params':list(o['params'])} if isinstance(o, dict) else {'params':list(o)}
-
-def _check_once(groups):
-    ps = [p[1] if isinstance(p, tuple) else p for g in groups for p in g['params']]
-    if (n := len(ps)-len({*map(id, ps)})): raise ValueError(
-        f"{n} parameter{'s are' if n>1 else ' is'} given more than once, in a group or in several (layers may share "
-        "one): let `splitter` return each once.")
 
 def param_dicts(
     params:Iterable # Parameters, named parameters, one list of them for each group, or PyTorch's group dicts
@@ -50,19 +51,6 @@ def is_built(
 )->bool:
     "Is it an optimizer already, not something that makes one?"
     return hasattr(opt, 'param_groups') and not isinstance(opt, type)
-
-def check_opt_func(
-    opt:Any # what the user gave as `opt_func`
-)->None:
-    "Raises TypeError if it is no optimizer, and nothing that could make one"
-    if not (callable(opt) or is_built(opt)): raise TypeError(
-        'An optimizer is a class such as torch.optim.AdamW, a partial of one, a function of parameter groups, or an '
-        f'optimizer that is built already, not {opt!r:.60}.')
-    cls = unwrap_partial(opt)
-    if not isinstance(cls, type) or all(hasattr(cls, k) for k in ('step','zero_grad')): return
-    raise TypeError(f'`opt_func` is the class {cls.__name__}, which is no optimizer: write one, such as '
-        '`opt_func=torch.optim.AdamW`' + (f', and `cbs=TorchScheduler(partial({cls.__name__}, ...))` for the scheduler'
-        if hasattr(cls, 'get_last_lr') else ''))
 
 def torch_keywords(
     opt:Callable, # An optimizer class, or a `partial` of one
@@ -84,6 +72,21 @@ def _lr_parameter(f):
     ps = signature(f).parameters
     if 'lr' in ps: return Parameter.empty if ps['lr'].default is None else ps['lr'].default
     return Parameter.empty if any(p.kind is Parameter.VAR_KEYWORD for p in ps.values()) else None
+
+# %% ../nbs/146_param_groups.ipynb #0e1dd3ba
+def check_opt_func(
+    opt:Any # what the user gave as `opt_func`
+)->None:
+    "Raises TypeError if it is no optimizer, and nothing that could make one"
+    if not (callable(opt) or is_built(opt)): raise TypeError(
+        'An optimizer is a class such as torch.optim.AdamW, a partial of one, a function of parameter groups, or an '
+        f'optimizer that is built already, not {opt!r:.60}.')
+    cls = unwrap_partial(opt)
+    is_sched = hasattr(cls, 'get_last_lr')   # PyTorch's schedulers have a `step` too
+    if not isinstance(cls, type) or hasattr(cls, 'set_hyper') or (hasattr(cls, 'step') and not is_sched): return
+    raise TypeError(f'`opt_func` is the class {cls.__name__}, which is no optimizer: write one, such as '
+        '`opt_func=torch.optim.AdamW`' + (f', and `cbs=TorchScheduler(partial({cls.__name__}, ...))` for the scheduler'
+        if is_sched else ''))
 
 # %% ../nbs/146_param_groups.ipynb #62814564
 def _call(opt, params, lr=None, **kw):

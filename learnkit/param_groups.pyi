@@ -5,6 +5,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 from typing import Any
 
+def _check_once(groups: Any) -> None: ...
 def _is_param(o: Any) -> Any: ...
 def _group_dict(o: Any) -> Any: ...
 def param_dicts(params: Iterable[Any]) -> list[Any]:
@@ -37,6 +38,13 @@ def torch_keywords(opt: Callable[..., Any], kw: dict[Any, Any]) -> tuple[Any, ..
     ...
 def _lr_parameter(f: Any) -> Any:
     """How the function `f` takes `lr`: its default, `Parameter.empty` if it has none; None if it takes no `lr`"""
+    ...
+def check_opt_func(opt: Any) -> None:
+    """Raises TypeError if it is no optimizer, and nothing that could make one
+
+    Args:
+        opt: what the user gave as `opt_func`
+    """
     ...
 def _call(opt: Any, params: Any, lr: Any = None, **kw: Any) -> Any:
     """Builds an optimizer over `params` with the class, `partial` or function `opt`"""

@@ -38,5 +38,7 @@ def metric_number(
     if v is None: hint = 'is there a `return` in each of its branches?'
     elif isinstance(v, Mapping) or is_listy(v): hint = ('a function returns a single number, so write one for each, '
         f'or `columns(AccumMetric({name}), [...])`, which has a column for each')
-    else: hint = 'a `.mean()` may be missing' if hasattr(v, '__array__') else 'return a float, or a tensor with one number'
-    raise TypeError(f'The metric `{name}` should return one number for the batch, but it returned {type(v).__name__}: {hint}')
+    elif hasattr(v, '__array__'): hint = 'a `.mean()` may be missing'
+    else: hint = 'return a float, or a tensor with one number'
+    raise TypeError(
+        f'The metric `{name}` should return one number for the batch, but it returned {type(v).__name__}: {hint}')

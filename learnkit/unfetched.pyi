@@ -11,6 +11,29 @@ def no_batch(what: str) -> ValueError:
         what: 'training' or 'validation'
     """
     ...
+def warn_no_target(b: Any, training: bool) -> None:
+    """Warn that a batch has no target, and say what to write
+
+    Args:
+        b: the batch
+        training: is it for training?
+    """
+    ...
+def in_memory(dl: Any) -> Any:
+    """Return a part of the first batch of `dl` if it is in memory, else None
+
+    Args:
+        dl: a loader
+    """
+    ...
+def check_ahead(dls: Any, loss_func: Any) -> None:
+    """Look at the validation data before training: raises ValueError if there is no batch, warns if it has no target
+
+    Args:
+        dls: the `DataLoaders` of a fit
+        loss_func: its loss function
+    """
+    ...
 def ended_generator(e: BaseException) -> str|None:
     """Return the name of the generator that `e` has ended, if any
 

@@ -511,6 +511,102 @@ def save_without_a_name(c): learner(path=c.path).save(None)
 @bad(TypeError, 'mapping', 'collate_fn', 'n_inp')
 def two_targets_by_name(c): learner(dls=DataLoaders([dict(input=x, label=y, target=y)]*2)).fit(1)
 
+# ---------------------------------------------------------------------- the optimizer, its parameters and what sets them
+@bad(TypeError, 'optimizer', "'adam'", 'torch.optim')
+def optimizer_name_at_creation(c): learner(opt_func='adam')
+@bad(TypeError, 'optimizer', 'None', 'torch.optim')
+def optimizer_is_none(c): learner(opt_func=None)
+@bad(TypeError, 'class Linear', 'no optimizer', 'opt_func=torch.optim.AdamW')
+def optimizer_is_a_module_class(c): learner(opt_func=nn.Linear)
+@bad(TypeError, 'StepLR', 'no optimizer', 'TorchScheduler(partial(StepLR')
+def optimizer_is_a_scheduler(c): learner(opt_func=torch.optim.lr_scheduler.StepLR)
+@bad(TypeError, 'optimizer', "{'lr': 0.1}")
+def optimizer_is_its_settings(c): learner(opt_func=dict(lr=.1))
+@bad(TypeError, 'optimizer', '[<class', 'partial')
+def optimizer_in_a_list(c): learner(opt_func=[SGD])
+@bad(TypeError, '`splitter`', 'None', '`return`')
+def splitter_without_return(c): fixed(c, learner(splitter=lambda m: None), splitter=lambda m: list(m.parameters())).fit(1)
+@bad(TypeError, 'splitter', 'function of the model', 'list')
+def splitter_is_its_result(c): m = model(); learner(model=m, splitter=list(m.parameters()))
+@bad(TypeError, 'splitter', 'function of the model', 'NoneType')
+def splitter_is_none(c): learner(splitter=None)
+@bad(TypeError, "'weight'", 'not names')
+def splitter_gives_names(c): fixed(c, learner(splitter=lambda m: [n for n,_ in m.named_parameters()]), splitter=lambda m: list(m.parameters())).fit(1)
+@bad(TypeError, 'splitter', 'parameters', '1')
+def splitter_gives_numbers(c): fixed(c, learner(splitter=lambda m: [1, 2]), splitter=lambda m: list(m.parameters())).fit(1)
+@bad(ValueError, '2 parameters', 'more than once', 'splitter')
+def splitter_gives_twice(c): fixed(c, learner(splitter=lambda m: [*m.parameters()]*2), splitter=lambda m: list(m.parameters())).fit(1)
+@bad(ValueError, '1 parameter is', 'more than once', 'splitter')
+def splitter_gives_one_in_two_groups(c): fixed(c, learner(splitter=lambda m: [[m.weight, m.bias], [m.bias]]), splitter=lambda m: list(m.parameters())).fit(1)
+@bad(TypeError, 'learning rate `lr`', 'number', 'dict')
+def lr_is_a_dict(c): fixed(c, learner()).fit(1, {'lr':.1})
+@bad(TypeError, 'learning rate `lr`', 'number', "'0.1'")
+def lr_is_text_from_the_start(c): learner(lr='0.1')
+@bad(TypeError, 'learning rate `lr`', 'number', 'SGD')
+def optimizer_for_a_learning_rate(c): fixed(c, learner()).fit(1, SGD)
+@bad(ValueError, 'learning rate `lr`', '0 or more', '-0.1')
+def lr_is_negative_in_a_list(c): fixed(c, learner()).fit(1, lr=[-.1])
+@bad(ValueError, 'learning rate `lr`', 'nan')
+def lr_is_nan_in_a_slice(c): fixed(c, learner()).fit(1, lr=slice(float('nan')))
+@bad(ValueError, 'learning rate `lr`', 'nan')
+def lr_is_a_nan_tensor(c): fixed(c, learner()).fit(1, lr=torch.tensor(float('nan')))
+@bad(TypeError, 'weight decay `wd`', 'number', "'x'")
+def wd_is_text_from_the_start(c): learner(wd='x')
+@bad(KeyError, "no hyper-parameter 'wd'", 'it has lr')
+def wd_is_not_of_this_optimizer(c): fixed(c, learner(opt_func=torch.optim.Rprop)).fit(1, wd=.1)
+@bad(ValueError, 'moms', 'three numbers', '0.9')
+def moms_is_one(c): fixed(c, learner(opt_func=torch.optim.Adam)).fit_one_cycle(1, moms=.9)
+@bad(ValueError, 'moms', 'three numbers', '(0.9, 0.8)')
+def moms_are_two(c): fixed(c, learner(opt_func=torch.optim.Adam)).fit_one_cycle(1, moms=(.9,.8))
+@bad(ValueError, 'moms', 'less than 1', '1.8')
+def moms_are_above_one(c): fixed(c, learner(opt_func=torch.optim.Adam)).fit_one_cycle(1, moms=(.9,1.8,.9))
+@bad(ValueError, 'moms', 'three numbers', '0.9')
+def moms_is_one_from_the_start(c): learner(moms=.9)
+@bad(ValueError, "'mom'", 'lr')
+def moms_are_not_of_this_optimizer(c): fixed(c, learner(opt_func=torch.optim.Adagrad)).fit_one_cycle(1, moms=(.9,.8,.9))
+
+# --------------------------------------------------------------------------------------- what losses and metrics return
+def returns(c, v): fixed(c, learner(loss_func=lambda p,t: v(F.mse_loss(p, t))), loss_func=F.mse_loss).fit(1)
+@bad(TypeError, 'loss function', 'tuple', 'batch 0', 'return loss1 + loss2', 'LossMetric')
+def loss_gives_a_tuple(c): returns(c, lambda l: (l, l))
+@bad(TypeError, 'loss function', 'dict', "return out['loss']")
+def loss_gives_a_dict(c): returns(c, lambda l: {'mse':l, 'loss':l})
+@bad(TypeError, 'loss function', 'str', 'F.mse_loss(pred, targ)')
+def loss_gives_text(c): returns(c, lambda l: f'loss={l}')
+@bad(TypeError, 'loss function', 'ndarray', 'PyTorch', 'gradient')
+def loss_gives_an_array(c): returns(c, lambda l: l.detach().numpy())
+@bad(TypeError, 'loss function', 'tuple', 'batch 0')
+def loss_gives_a_tuple_in_validation(c): fixed(c, learner(loss_func=lambda p,t: (F.mse_loss(p, t), p)), loss_func=F.mse_loss).validate()
+@bad(TypeError, 'loss function', 'float64', 'NumPy')
+def loss_gives_a_number_of_numpy(c): returns(c, lambda l: np.float64(l.item()))
+def measures(c, f): fixed(c, learner(metrics=f), metrics=[]).fit(1)
+@bad(TypeError, 'metric `word`', 'str', 'float')
+def metric_gives_text(c):
+    def word(p, t): return '0.93'
+    measures(c, word)
+@bad(TypeError, 'metric `both`', 'tuple', 'columns(AccumMetric(both)')
+def metric_gives_two(c):
+    def both(p, t): return p.mean(), t.mean()
+    measures(c, both)
+@bad(TypeError, 'metric `both`', 'dict', 'columns(AccumMetric(both)')
+def metric_gives_a_dict(c):
+    def both(p, t): return {'p':p.mean(), 't':t.mean()}
+    measures(c, both)
+@bad(TypeError, 'metric `far`', 'ndarray', '.mean()')
+def metric_gives_an_array(c):
+    def far(p, t): return (p-t).abs().numpy()
+    measures(c, far)
+@bad(TypeError, 'metric `none`', 'NoneType', '`return`')
+def metric_returns_none(c):
+    def none(p, t): (p-t).abs().mean()
+    measures(c, none)
+@bad(UserWarning, 'validation batch has no target', 'n_inp', 'it has no loss')
+def valid_batch_without_target(c): fixed(c, learner(dls=DataLoaders(batches(2), [(x,)])), dls=good_dls()).fit(1)
+@bad(UserWarning, 'validation batch has no target', 'n_inp')
+def valid_dataset_without_target(c): fixed(c, learner(dls=DataLoaders(batches(2), DataLoader(TensorDataset(x)))), dls=good_dls()).fit(1)
+@bad(UserWarning, 'validation batch has no target', 'n_inp')
+def validate_without_target(c): fixed(c, learner()).validate(dl=[x])
+
 @pytest.mark.parametrize('do,exc,words', ROWS)
 def test_mistake(do, exc, words, tmp_path, capsys):
     c = SimpleNamespace(path=tmp_path, learn=None, fix={}, kept=None, never=None)
@@ -532,7 +628,17 @@ def test_mistake(do, exc, words, tmp_path, capsys):
     with warnings.catch_warnings(): warnings.simplefilter('ignore'); c.learn.fit(1)
     if c.learn.dls.valid is not None: c.learn.validate()
 
-def test_enough_rows(): assert len(ROWS)>=40
+def test_enough_rows(): assert len(ROWS)>=200 and len({r.id for r in ROWS})==len(ROWS)
+
+@pytest.mark.parametrize('valid', [[(x,)], DataLoader(TensorDataset(x))], ids=['list','tensors'])
+def test_a_missing_target_is_told_before_training(valid):
+    "A validation set without targets was found after an epoch of training, as an empty column"
+    steps = []
+    learn = learner(dls=DataLoaders(batches(2), valid), cbs=at('before_step', lambda cb: steps.append(1)))
+    with warnings.catch_warnings():
+        warnings.simplefilter('error', UserWarning)
+        with pytest.raises(UserWarning, match='validation batch has no target'): learn.fit(1)
+    assert not steps
 
 @pytest.mark.parametrize('part', [0, .1, .5, .9, .999])
 def test_truncated_files(part, tmp_path):
