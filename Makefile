@@ -7,6 +7,9 @@ READY := .venv/.ready
 PINS  := tests/constraints.txt
 PIP   := -m pip --disable-pip-version-check
 
+# Python keeps what it compiled, also where the surroundings forbid it: a notebook then imports learnkit in a fifth of the time
+unexport PYTHONDONTWRITEBYTECODE
+
 # Tests run beside each other, a process a core. A dot is a test; in the end: which failed, and which ten took longest.
 TESTS := -m pytest tests -q -rfE --disable-warnings --durations=10 --durations-min=1 \
   -n logical --maxprocesses 8 --dist worksteal

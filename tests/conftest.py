@@ -19,11 +19,23 @@ def seed():
     random.seed(42); np.random.seed(42); torch.manual_seed(42)
 
 # ------------------------------------------------------------- what `make test` leaves to `make test-all`, and says so
-MARKS = ['check: one of the fast checks of `make check`', 'slow: only `make test-all` runs it']
+MARKS = ['check: one of the fast checks of `make check`', 'slow: only `make test-all` runs it',
+         'few(n): `make test` runs `n` of its cases, `make test-all` the others too']
 
 def pytest_configure(config):
     if config.pluginmanager.has_plugin('xdist'): config.pluginmanager.register(FromWorkers())
     for m in MARKS: config.addinivalue_line('markers', m)
+
+@pytest.hookimpl(tryfirst=True)   # before those that are slow are left out
+def pytest_collection_modifyitems(items):
+    cases = {}
+    for item in items:
+        if 'few' in item.keywords and 'slow' not in item.keywords: cases.setdefault(item.nodeid.split('[')[0], []).append(item)
+    for its in cases.values():
+        n = its[0].get_closest_marker('few').args[0]
+        kept = {i*len(its)//n for i in range(n)}
+        for i,item in enumerate(its):
+            if i not in kept: item.add_marker('slow')
 
 left = {'tests': 0}   # how many were left out, as the processes that collect them say
 def pytest_deselected(items): left['tests'] += sum('slow' in item.keywords for item in items)

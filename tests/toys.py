@@ -42,6 +42,11 @@ def throw(e):
 
 def weights(learn): return torch.cat([p.detach().flatten().clone() for p in learn.model.parameters()])
 
+def few(n):
+    "The mark of a test of whose cases `make test` runs only `n`, spread evenly; `make test-all` runs the others too"
+    import pytest
+    return pytest.mark.few(n)
+
 def slow(*cases):
     "Cases for `parametrize` that only `make test-all` runs; a tuple has a value for each parameter"
     import pytest

@@ -18,7 +18,7 @@ from learnkit.control.save_model import SaveModelCallback
 from learnkit.weights import read_state
 from test_durable import Failing
 from test_resume import Crash, assert_same, end, equal, fit, learner
-from toys import slow
+from toys import few, slow
 
 pytestmark = pytest.mark.skipif(os.name!='posix', reason='calls of POSIX')
 torch.set_num_threads(1)
@@ -141,6 +141,7 @@ class Several(Metric):
 several = dict(tensor=lambda n: torch.arange(3)*n, matrix=lambda n: torch.eye(2)*n, classes=lambda n: {i:n/(i+1) for i in range(12)}, mixed=lambda n: {1:n, 'a':2., None:3},
                array=lambda n: torch.arange(3).numpy()*n, rows=lambda n: [[1.,n],(2,3)], nan=lambda n: [float('nan'),n,float('inf')], text=lambda n: 'good')
 
+@few(4)
 @pytest.mark.parametrize('background', [False, True])
 @pytest.mark.parametrize('name', several)
 def test_metrics_of_several_numbers(name, background, tmp_path):
@@ -237,6 +238,7 @@ def best_of(path, values, full=(), cbs=(), **kwargs):
         except SystemError: pass
     return learn,weights,heard(w, 'the model could not be saved')
 
+@few(3)
 @pytest.mark.parametrize('fname', ['model', 'model.safetensors'])
 @pytest.mark.parametrize('full', [(1,), (1, 2), (1, 2, 3), (1, 2, 3, 'end'), (0, 1, 2, 3, 'end'), (0,)])
 def test_the_best_model_is_not_lost_on_a_full_disk(full, fname, tmp_path):
@@ -250,6 +252,7 @@ def test_the_best_model_is_not_lost_on_a_full_disk(full, fname, tmp_path):
     if len(full)>1: assert f'{len(full)} times in this fit, also now' in said[-1]
     assert not path.parent.exists() or not list(path.parent.glob('.*'))
 
+@few(2)
 @pytest.mark.parametrize('k', [9, 14, 16, 21, 25])
 def test_the_best_model_is_not_lost_when_the_run_is_killed(k, tmp_path):
     "It is in memory only, and the process ends: it is in the checkpoint"
@@ -305,6 +308,7 @@ fit(learner(sys.argv[1], every='2ba', workers=int(sys.argv[2])), cbs=Slow())
 def start(folder, workers=0):
     return subprocess.Popen([sys.executable, '-c', script.format(path=[p for p in sys.path if 'tests' in p or p==str(root)]), str(folder), str(workers)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
+@pytest.mark.slow
 def test_two_runs_in_one_folder(tmp_path):
     "Two runs shared a folder unnoticed. The second is refused; after a SIGKILL, while workers of the loader may still live, it is not"
     first = start(tmp_path, 2)

@@ -8,7 +8,7 @@ import pytest, torch
 from learnkit.all import Callback
 from learnkit.recovery.checkpoint_file import list_checkpoints, newest_checkpoint, read_checkpoint, write_checkpoint
 from test_resume import assert_same, end, equal, fit, learner
-from toys import slow
+from toys import few, slow
 
 pytestmark = pytest.mark.skipif(os.name!='posix', reason='calls of POSIX')
 torch.set_num_threads(1)
@@ -73,6 +73,7 @@ def prepared(learn, folder, again):
 
 def whole(learn): return [read_checkpoint(p) for p in list_checkpoints(learn.checkpoint.folder)]
 
+@few(1)
 @pytest.mark.parametrize('again', [*slow(False), True], ids=['new name', 'same name'])
 @pytest.mark.parametrize('fault', ['error', 'full', 'killed'])
 def test_at_each_call(fault, again, trained, tmp_path):

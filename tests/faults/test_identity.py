@@ -7,6 +7,7 @@ import pytest, torch
 from torch import nn
 from torch.utils.data import DataLoader, Dataset, Subset, TensorDataset
 
+from toys import few
 from learnkit.all import Adam, AdamW, Callback, Learner, SGD, TrainEvalCallback, Recorder, set_seed
 from learnkit.control.early_stopping import EarlyStoppingCallback
 from learnkit.control.save_model import SaveModelCallback
@@ -55,6 +56,7 @@ changes = {'lr': dict(lr=.02), 'wd': dict(wd=.1), 'optimizer': dict(opt=AdamW), 
            'loss ': dict(loss=Scaled(2.)), 'training items': dict(data=tensors(20)), 'training data': dict(data=tensors(24, 5)), 'validation data': dict(valid=tensors(8, 2)),
            'sampler': dict(shuffle=False), 'p=0.5': dict(model=net(.5)), 'model': dict(model=net(n=9)), 'gradient_clip': dict(cbs=[GradientClip(.1)]), 'seed': dict(seed=43)}
 
+@few(8)
 @pytest.mark.parametrize('what', changes)
 @pytest.mark.parametrize('ended', [False, True])
 def test_another_run_is_refused(what, ended, tmp_path):

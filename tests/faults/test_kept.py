@@ -6,6 +6,7 @@ import numpy as np, pytest, torch
 from torch import nn
 from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 
+from toys import few
 from learnkit.all import Adam, Learner, Recorder, TrainEvalCallback, set_seed
 from learnkit.recovery.checkpoint import CheckpointCallback
 from test_resume import Crash, equal
@@ -87,11 +88,13 @@ def test_the_loss(loss, tmp_path):
     "The weights and buffers of a loss began anew after a resume, without a word"
     check(tmp_path, loss=loss)
 
+@few(3)
 @pytest.mark.parametrize('kind', ['buffer', 'counter', 'tensor', 'torch', 'numpy', 'python'])
 def test_the_model(kind, tmp_path):
     "Buffers that are not persistent, counters and generators of the model's modules began anew"
     check(tmp_path, model=lambda: nn.Sequential(Layer(kind)))
 
+@few(3)
 @pytest.mark.parametrize('workers', [0, 2])
 @pytest.mark.parametrize('where', ['own', 'transform'])
 @pytest.mark.parametrize('kind', ['torch', 'numpy', 'python'])
@@ -104,6 +107,7 @@ def test_generators_of_data_without_indices(kind, tmp_path):
     "The first batches are read again; their generators must be where they were when the epoch began"
     check(tmp_path, data=lambda: DataLoader(Stream(generator(kind)), BS))
 
+@few(1)
 @pytest.mark.parametrize('workers', [0, 2])
 @pytest.mark.parametrize('make', [lambda: collate, Collate])
 def test_a_function_that_makes_batches(make, workers, tmp_path):

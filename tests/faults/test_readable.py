@@ -13,7 +13,7 @@ from learnkit.recovery.checkpoint_file import list_checkpoints, read_checkpoint,
 from learnkit.recovery.export import load_learner
 from learnkit.serialize import to_serializable
 from learnkit.weights import read_state
-from toys import slow
+from toys import few, slow
 
 root = Path(__file__).resolve().parents[2]
 
@@ -97,6 +97,7 @@ def learner(model, path, **kwargs):
     learn = Learner(DataLoaders([(x, x[:,:1])]*3), model, nn.MSELoss(), path=path, **kwargs)
     return learn.remove_cb(learn.progress)
 
+@few(16)
 @pytest.mark.parametrize('name', [n for n in tensors if n not in ('grad','csr','coo','quantized')])
 @pytest.mark.parametrize('how', ['parameter', 'buffer'])
 def test_weights_of_every_kind(name, how, tmp_path):

@@ -9,7 +9,7 @@ from learnkit.all import Adam, Callback, CancelFit
 from learnkit.recovery.checkpoint import CheckpointCallback
 from learnkit.recovery.signals import StopOnSignal, exit_exception, to_signal
 from learnkit.recovery.checkpoint_file import checkpoint_info, list_checkpoints
-from toys import learner, slow
+from toys import few, learner, slow
 
 pytestmark = pytest.mark.skipif(os.name!='posix', reason='signals of POSIX')
 here = Path(__file__).resolve().parents[1]
@@ -134,6 +134,7 @@ def goes_on(folder, straight, **kwargs):
     assert same(torch.load(folder/'end.pt', weights_only=True), straight)
 
 # 3 epochs of 6 batches; the run is stopped in the second
+@few(2)
 @pytest.mark.parametrize('number,status,workers,event,batch,training,at', [
     (signal.SIGTERM, 143, 0, 'after_pred',    2, True,  (1,3)),
     (signal.SIGINT,   -2, 2, 'after_backward',0, True,  (1,1)),   # Python ends by the signal itself when KeyboardInterrupt comes to the top
@@ -195,6 +196,7 @@ def send(event, number, i=1):
 _training = 'before_fetch after_fetch before_batch before_pred after_pred before_loss after_loss before_backward after_backward before_step after_step before_zero_grad after_zero_grad after_batch'.split()
 _places = {**{e:(1,2) for e in _training}, 'after_batch':(1,3), 'before_epoch':(1,1), 'before_train':(1,1), 'after_train':(1,0), 'before_validate':(1,0), 'after_validate':(2,0), 'after_epoch':(2,0), 'after_fit':(2,0), 'cleanup':(2,0)}
 
+@few(6)
 @pytest.mark.parametrize('event,number', [*((e, signal.SIGTERM) for e in _places), *((e, s) for e in ('after_pred', 'after_validate') for s in (signal.SIGINT, signal.SIGUSR1))])
 def test_at_every_event(event, number, at_a_keyboard, tmp_path):
     "The run ends as the signal would end it, with a checkpoint of the current batch; handlers are restored; the resumed run ends like one that was not stopped"

@@ -16,7 +16,7 @@ from learnkit.feed.seeded_loader import SeededLoader
 from learnkit.feed.stateful import is_stateful
 from test_resume import Crash, assert_same, end, fit
 from test_resume import learner as _learner
-from toys import slow
+from toys import few, slow
 
 BS,PER,N = 4,4,14   # 4 batches an epoch, the last one is short
 
@@ -101,6 +101,7 @@ def straight(tmp_path_factory):
         return ends[kind]
     return get
 
+@few(4)
 @pytest.mark.parametrize('k', [1, *slow(*range(2, PER)), PER, *slow(*range(PER+1, 3*PER)), 3*PER])
 @pytest.mark.parametrize('kind', ['dataset','rewound','own','torchdata'])
 def test_at_every_batch_and_no_item_is_made_again(kind, k, straight, tmp_path):
@@ -170,6 +171,7 @@ class Cut(Callback):
     def after_batch(self):
         if self.training and self.learn.mode=='fit' and self.iter==1: raise CancelTrain
 
+@few(2)
 @pytest.mark.parametrize('kind', ['torchdata', 'own'])
 @pytest.mark.parametrize('every,k', [('1ba',1), ('1ba',3), ('1ep',3), ('1ep',5)])
 def test_epochs_that_are_broken_off(kind, every, k, tmp_path):

@@ -15,7 +15,7 @@ from learnkit.display import LineDisplay
 from learnkit.progress import ProgressCallback, displays
 from learnkit.data import DataLoaders
 from test_calls import FIRST, N, Batches, Reads
-from toys import at, batches, learner, throw
+from toys import at, batches, few, learner, throw
 
 KINDS = ('tqdm','rich')
 tqdm,rich = pytest.importorskip('tqdm'),pytest.importorskip('rich')
@@ -121,6 +121,7 @@ def test_into_a_file_rich_writes_rows_only():
 FIT = '''before_fit before_epoch before_train before_fetch after_fetch before_batch after_pred after_backward before_step after_batch after_train
          before_validate after_validate after_epoch after_fit cleanup'''.split()
 
+@few(12)
 @pytest.mark.parametrize('kind', KINDS)
 @pytest.mark.parametrize('name', FIT)
 @pytest.mark.parametrize('error,order', ((KeyboardInterrupt, 0), (ValueError, 100)))

@@ -22,7 +22,7 @@ from learnkit.optim.policies import one_cycle
 from learnkit.data import DataLoaders
 from learnkit.learner import Learner
 from learnkit.optimizer import OptimWrapper
-from toys import at, slow, throw
+from toys import at, few, slow, throw
 
 dynamo = pytest.importorskip('torch._dynamo')
 pytestmark = [pytest.mark.skipif(not hasattr(dynamo.config, 'trace_autograd_ops'), reason='this PyTorch compiles no backward pass'),
@@ -343,6 +343,7 @@ def new_average(learn): p = learn.model[0].weight; learn.opt.opt.state[p]['exp_a
 def clear_state(learn): learn.opt.clear_state()
 def freeze(learn): learn.freeze()
 
+@few(2)
 @pytest.mark.parametrize('change', [add_group, new_weight, new_state, new_average, clear_state, freeze])
 def test_changes_in_the_middle(change):
     "Of the optimizer's groups, parameters and states: the next batch knows"
@@ -481,6 +482,7 @@ class Counts(nn.Module):
         self.n += 1
         return self.net(x)*(1 + self.n/100)
 
+@few(1)
 @pytest.mark.parametrize('model', [Branches, Refuses, Counts])
 def test_what_cannot_be_compiled_is_run_eagerly(model):
     def run(*cbs):

@@ -19,7 +19,7 @@ from learnkit.data import DataLoaders
 from learnkit.learner import Learner
 from learnkit.metric import AvgMetric
 from learnkit.metrics import mae
-from toys import at, batches, learner, throw, weights
+from toys import at, batches, few, learner, throw, weights
 
 pytestmark = pytest.mark.filterwarnings('ignore:the batch has no target')
 quick = settings(max_examples=30, deadline=None)
@@ -163,6 +163,7 @@ def test_nothing_is_left(ev, cb):
     learn.fit(1, cbs=Callback(after_batch=lambda cb: seen.append(cb.training)))
     assert seen==[True]*4+[False]*3 and learn.n_iter==3
 
+@few(3)
 @pytest.mark.parametrize('cbs', [lambda: [LimitBatches(4, 2)], lambda: [OverfitBatches(4)], lambda: [SanityCheck()]])
 @pytest.mark.parametrize('stop', [2, 4, 6])
 def test_resume(tmp_path, cbs, stop):

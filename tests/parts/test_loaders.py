@@ -5,6 +5,7 @@ from hypothesis import given, settings, strategies as st
 from torch import tensor
 from torch.utils.data import *
 
+from toys import few
 from learnkit.data import FuncLoader
 from learnkit.stream import loader_len
 from learnkit.loaders import *
@@ -188,6 +189,7 @@ def test_sequential(kind, data):
     if kind!='subset_ds': check(dl, want, torchs)
     else: assert [i for i,_ in read(sequential_loader(dl)[0])]==list(want)
 
+@few(5)
 @pytest.mark.parametrize('kind', [k for k in kinds if k!='subset_ds'])
 @given(data=st.data())
 @settings(max_examples=1, deadline=None, derandomize=True)

@@ -20,7 +20,7 @@ from learnkit.observe.check_events import CheckEvents
 from learnkit.run import null_logger
 from learnkit.data import DataLoaders
 from learnkit.learner import Learner
-from toys import at, batches, learner, throw, weights
+from toys import at, batches, few, learner, throw, weights
 
 quick = settings(max_examples=40, deadline=None)
 
@@ -138,6 +138,7 @@ class Compare(Callback):
         assert torch.equal(self.xb[0], X[self.learn.indices])
         self.n += 1
 
+@few(3)
 @pytest.mark.parametrize('kind,workers', [(k,0) for k in kinds] + [('shuffle',2), ('persistent',2), ('odd',2)])
 def test_the_items_of_each_batch_and_nothing_else(kind, workers):
     got = []

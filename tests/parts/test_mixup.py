@@ -24,7 +24,7 @@ from learnkit.base_loss import *
 from learnkit.losses import *
 import learnkit.predict
 from oracle import FIT
-from toys import slow
+from toys import few, slow
 
 class Quiet(Learner):
     def __init__(self, *args, **kw): super().__init__(*args, **kw); self.logger = lambda *a: None; self.remove_cb(self.progress)
@@ -150,6 +150,7 @@ def raiser(ev, exc, when=1):
         if len(seen)==when: raise exc
     return Callback(**{ev:f})
 
+@few(2)
 @pytest.mark.parametrize('first', [True, *slow(False)])
 @pytest.mark.parametrize('exc', [ValueError, KeyboardInterrupt, CancelBatch, CancelEpoch, CancelFit, CancelTrain, CancelValid])
 def test_whatever_is_raised_wherever(exc, first):

@@ -25,7 +25,7 @@ from learnkit.learner import Learner
 from learnkit.metrics import mae
 from test_calls import Calls, Reads, fit as watched, N
 from test_time import Tick
-from toys import at, batches, learner, model, slow, throw, weights
+from toys import at, batches, few, learner, model, slow, throw, weights
 
 quick = settings(max_examples=25, deadline=None)
 ALL = [LossMonitor, LRMonitor, OptimizerMonitor, SpeedMonitor, RuntimeEstimator, MemoryMonitor, SystemMetrics]
@@ -65,6 +65,7 @@ def test_an_event_that_is_not_fired_costs_nothing():
     assert (none.total, none.names)==(more.total, more.names)
 
 EVENTS = [e for e in event if e.startswith(('before_','after_','cleanup')) and event.depth[e]<=3 and not any(w in e for w in ('cancel','create','evaluate','predict','checkpoint','_model','exception'))]
+@few(12)
 @pytest.mark.parametrize('ev', EVENTS)
 @pytest.mark.parametrize('exc', [KeyboardInterrupt, CancelBatch, *slow(CancelFit, CancelEpoch)])
 def test_an_exception_or_cancel_at_any_event(ev, exc, tmp_path):

@@ -25,7 +25,7 @@ from learnkit.data import DataLoaders
 import learnkit.predict
 from learnkit.learner import Learner
 from learnkit.save import *
-from toys import at, slow, throw
+from toys import at, few, slow, throw
 
 pytestmark = pytest.mark.filterwarnings('error::UserWarning')
 TYPES = dict(fp16=torch.float16, bf16=torch.bfloat16)
@@ -114,6 +114,7 @@ def test_on_for_model_and_loss_only(mode):
     assert {e for e,v in seen.items() if True in v}=={'before_pred','after_pred','before_loss'}
     assert learn.get_preds()[0].dtype==torch.float32 and learn.model.m[0].weight.dtype==torch.float32
 
+@few(20)
 @pytest.mark.parametrize('ev', ['before_pred','after_pred','before_loss','after_loss','before_batch','after_batch','before_step'])
 @pytest.mark.parametrize('exc', [CancelBatch, CancelTrain, CancelValid, CancelEpoch, CancelFit, CancelBackward, CancelStep, KeyError])
 @pytest.mark.parametrize('order', [0, 50])

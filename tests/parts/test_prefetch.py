@@ -24,7 +24,7 @@ from learnkit.data import DataLoaders
 from learnkit.learner import Learner
 from learnkit.nested import leaves
 from learnkit.feed.seeded_loader import SeededLoader
-from toys import at, slow, throw, weights
+from toys import at, few, slow, throw, weights
 
 N,BS,PER = 22,4,6
 
@@ -98,6 +98,7 @@ class Lazy(Sampler):
     def __len__(self): return N
     def __iter__(self): return (int(torch.randint(N, ())) for _ in range(N))
 
+@few(1)
 @pytest.mark.parametrize('persistent', [False, *slow(True)])
 @pytest.mark.parametrize('cbs', [(), (lambda: ValidateEvery('3ba'),)], ids=['','validate_every'])
 def test_workers(cbs, persistent):

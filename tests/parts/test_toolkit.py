@@ -50,6 +50,7 @@ def combinations(draw):
     names = draw(st.lists(st.sampled_from(sorted(cbs)), min_size=3, max_size=6, unique=True).filter(lambda ns: all(len(r & {*ns})<2 for r in rivals)))
     return names,draw(st.permutations(names))
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(combinations())
 def test_any_of_them_in_any_order(tmp_path_factory, both):

@@ -19,7 +19,7 @@ from learnkit.learner import Learner
 from learnkit.metric import AvgMetric
 from learnkit.metrics import Perplexity, accuracy, error_rate, mae, mse, rmse
 from learnkit.sklearn_metrics import F1Score, RocAuc
-from toys import at, batches, learner, throw, weights
+from toys import at, batches, few, learner, throw, weights
 
 quick = settings(max_examples=40, deadline=None)
 nan,inf = float('nan'),float('inf')
@@ -477,6 +477,7 @@ def test_same_file_twice():
     with pytest.raises(ValueError, match='another `fname`'): learner(cbs=[SaveModelCallback(), SaveModelCallback('train_loss')]).fit(1)
 
 elsewhere = 'after_create','before_evaluate','after_evaluate','before_predict','after_predict','cleanup','after_exception'
+@few(20)
 @pytest.mark.parametrize('ev', [e for e in event if e not in elsewhere and 'cancel' not in e])
 @pytest.mark.parametrize('exc', [KeyboardInterrupt, ZeroDivisionError])
 def test_after_every_kind_of_end(ev, exc, tmp_path):

@@ -21,7 +21,7 @@ from learnkit.data import DataLoaders
 from learnkit.learner import Learner
 from learnkit.losses import CrossEntropyLossFlat
 from learnkit.metrics import accuracy, mae
-from toys import Reg, SGD, at, learner, model, slow, throw, weights
+from toys import Reg, SGD, at, few, learner, model, slow, throw, weights
 
 def limited(fs, seconds=30):
     "What the functions return, called at the same time, each in its own thread; the first exception"
@@ -109,6 +109,7 @@ FIRED = inspect.getsource(loop)+inspect.getsource(learner_module)   # others may
 EVENTS = [e for e in event if f"'{e}'" in FIRED and e!='after_create' and 'cancel' not in e]
 CANCELLED = {f'after_cancel_{c.scope}': c for c in (CancelBatch, CancelBackward, CancelStep, CancelZeroGrad, CancelTrain, CancelValid, CancelEpoch, CancelFit)}
 
+@few(1)
 @pytest.mark.parametrize('run', RUNS)
 def test_inside_a_fit_at_every_event(run):
     "The result is that of a fresh Learner with these weights; the fit goes on as if nothing had been"
@@ -134,6 +135,7 @@ def test_inside_a_fit_at_every_event(run):
         assert torch.equal(weights(learn), weights(plain)), ev
         assert [{k: v for k,v in r.items() if k!='time'} for r in learn.recorder.history]==[{k: v for k,v in r.items() if k!='time'} for r in plain.recorder.history], ev
 
+@few(2)
 @pytest.mark.parametrize('outer', ['validate', 'get_preds'])
 @pytest.mark.parametrize('run', RUNS)
 def test_inside_inference(outer, run):
@@ -151,6 +153,7 @@ def test_a_callbacks_thread():
     with ThreadPoolExecutor(2) as pool: limited([lambda: learn.fit(2)])
     assert len(res)==2 and all(len(o.result())==2 for o in res)
 
+@few(8)
 @pytest.mark.parametrize('run', RUNS)
 @pytest.mark.parametrize('ev', ['before_fit','before_epoch','before_validate','before_batch','after_pred','after_loss','after_batch','after_validate','after_epoch','after_fit','cleanup'])
 def test_after_an_error(run, ev):

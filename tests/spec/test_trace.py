@@ -15,7 +15,7 @@ from learnkit.events import event
 from learnkit.learner import Learner
 from learnkit.observe.interpretation import Interpretation
 from learnkit.observe.mc_dropout import MCDropoutCallback
-from toys import at, slow, weights
+from toys import at, few, slow, weights
 from trace import changes, record
 
 # ------------------------------------------------------------------------------------------------ what can keep something
@@ -214,6 +214,7 @@ def check(name, make, look, ev, **kw):
 
 # -- loaders
 
+@few(3)
 @pytest.mark.parametrize('look', ['preds_train', *slow(*(k for k in LOOKS if k!='preds_train'))])
 @pytest.mark.parametrize('kind', LOADERS)
 def test_in_a_fit(kind, look):
@@ -273,6 +274,7 @@ CALLBACKS = dict(
 MOMENTS = 'before_fit','before_epoch','before_train','before_batch','before_pred','after_pred','before_loss','after_loss','before_backward','after_backward', \
           'before_step','after_step','before_zero_grad','after_zero_grad','after_batch','after_train','before_validate','after_validate','after_epoch','after_fit'
 
+@few(2)
 @pytest.mark.parametrize('cb', ['ema_amp','evaluator','sanity','tracker', *slow(*(k for k in CALLBACKS if k not in ('ema_amp','evaluator','sanity','tracker')))])
 @pytest.mark.parametrize('look', ['validate', *slow('preds_train','tta','predict')])
 def test_with_callbacks(cb, look, tmp_path, monkeypatch):

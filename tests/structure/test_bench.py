@@ -8,6 +8,7 @@ import pytest, torch
 bench = Path(__file__).resolve().parents[1]/'bench'
 sys.path.insert(0, str(bench))
 import gpu, own, peers, plot, run, tools
+from toys import few
 
 @pytest.fixture(autouse=True)
 def shown(monkeypatch, tmp_path):
@@ -64,6 +65,7 @@ def test_both_do_the_same_work():
 small = dict(step=dict(n=3), callbacks=dict(n=3), toolkit=dict(n=4), optimizers=dict(n=3), digits=dict(epochs=1), checkpoint=dict(epochs=1),
              preds=dict(rows=600, memory=False))
 
+@few(3)
 @pytest.mark.parametrize('part', small)
 def test_a_part_runs(part, shown, capsys):
     own.parts[part](1, **small[part])

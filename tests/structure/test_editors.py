@@ -42,6 +42,7 @@ def test_stale_stubs_are_found(tmp_path):
     assert stale_stubs(tmp_path) == [] and not (tmp_path/lib/'gone.pyi').exists()
     assert '    def more(self) -> int: ...' in (tmp_path/lib/'data.pyi').read_text()
 
+@pytest.mark.slow
 def test_stubs_are_installed(tmp_path):
     "The wheel has them, and so has the source distribution"
     for f in ('setup.py', 'settings.ini', 'README.md', 'LICENSE'): shutil.copy(root/f, tmp_path)
@@ -113,10 +114,12 @@ strict_script = '''
     print(learn.to_bf16().summary(), learn.add_cb(StopAt(2.)).load(learn.save('model')).model, load_learner(learn.export()))
 '''
 
+@pytest.mark.slow
 def test_a_strict_script_knows_every_type(tmp_path):
     _,errors = said(tmp_path, strict_script)
     assert errors == []
 
+@pytest.mark.slow
 def test_pyright_resolves_the_api(tmp_path):
     types,errors = said(tmp_path, '''
         from learnkit import Callback, DataLoaders, Learner, event
@@ -167,6 +170,7 @@ def test_the_example_script_passes(tmp_path):
     _,errors = said(tmp_path, (root/'nbs/examples/digits.py').read_text(encoding='utf-8'), 'basic')
     assert [e for e in errors if '.images' not in e] == []   # scikit-learn gives its data sets another type
 
+@pytest.mark.slow
 def test_every_public_type_is_known(tmp_path):
     "Pyright's own measure of a typed package: every type that is given or taken, of everything that can be imported"
     shutil.copytree(root/lib, tmp_path/lib, ignore=shutil.ignore_patterns('__pycache__'))
@@ -180,6 +184,7 @@ def test_every_public_type_is_known(tmp_path):
     assert [s['name'] for s in found['symbols'] if not s['isTypeKnown'] and not s['isTypeAmbiguous']] == []
     assert found['completenessScore'] == 1
 
+@pytest.mark.slow
 def test_everything_public_can_be_imported(tmp_path):
     "Each name that `learnkit` and `learnkit.all` give is known to Pyright, too"
     import learnkit, learnkit.all
@@ -216,6 +221,7 @@ asked = [  # what is typed, a name that completes it, and words of its documenta
     (dict(inside='self.train_i'),          'train_iter',     ()),
 ]
 
+@pytest.mark.slow
 def test_jedi_completes_and_documents():
     project = jedi.Project(root)
     for where,name,words in asked:
@@ -276,6 +282,7 @@ class Server:
 
     def close(self): self.ask('shutdown'); self.send(method='exit', params=None); self.p.wait(60); self.p.stdin.close(); self.p.stdout.close()
 
+@pytest.mark.slow
 def test_pyright_completes_and_documents(tmp_path):
     server = Server(tmp_path.resolve())
     try:

@@ -106,6 +106,7 @@ def is_table(lines, n):
     starts = [m.start() for m in re.finditer(r'\S+', head)]
     return len(rows)==n and all([m.start() for m in re.finditer(r'\S+', r)]==starts for r in rows)
 
+@pytest.mark.slow
 @pytest.mark.parametrize('cols', [80, *slow(40)])
 def test_a_bar_and_a_table(copy, cols):
     "A live bar on one line, whatever the width, and nothing left of it in the end; the rows stand"
@@ -213,6 +214,7 @@ def check_scenes(lines):
         elif name=='no_bar': assert [l[:2] for l in said]==['[0','[1'], ls   # the Learner's own logger is `print`
         else: assert said==SAID.get(name, []), (name, ls)
 
+@pytest.mark.slow
 def test_scenes_on_a_terminal(tmp_path):
     (tmp_path/'scenes.py').write_text(SCENES)
     term = Terminal([sys.executable, tmp_path/'scenes.py'])
