@@ -1,5 +1,5 @@
 "What every test starts from: the learnkit of this tree, one thread, one seed, and no window for pictures"
-import os, random, signal, sys
+import gc, os, random, signal, sys
 from pathlib import Path
 import numpy as np, pytest, torch
 
@@ -36,6 +36,10 @@ def pytest_collection_modifyitems(items):
         kept = {i*len(its)//n for i in range(n)}
         for i,item in enumerate(its):
             if i not in kept: item.add_marker('slow')
+
+def pytest_collection_finish():
+    "PyTorch's and pytest's objects stay to the end: a garbage collection that goes through them all takes half a second"
+    gc.collect(); gc.freeze()
 
 left = {'tests': 0}   # how many were left out, as the processes that collect them say
 def pytest_deselected(items): left['tests'] += sum('slow' in item.keywords for item in items)
