@@ -42,8 +42,8 @@ from .modules import (
     trainable_params)
 from .seed import (
     check_numpy_state as check_numpy_state, check_torch_state as check_torch_state, derived_seed as derived_seed,
-    get_random_states as get_random_states, no_random as no_random, set_random_states as set_random_states, set_seed as
-    set_seed)
+    get_random_states as get_random_states, no_random as no_random, plain_state as plain_state, set_random_states as
+    set_random_states, set_seed as set_seed)
 from .data import DataLoaders as DataLoaders, FuncLoader as FuncLoader, as_loader as as_loader
 from .loaders import copy_loader as copy_loader, sequential_loader as sequential_loader
 from .hypers import Hypers as Hypers, even_mults as even_mults, hyper_places as hyper_places

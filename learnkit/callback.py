@@ -138,7 +138,7 @@ def handler(self:Callback,
     name:str # an event
 ) -> Callable|None:
     "Return the callback's method for event `name`, None if it has none"
-    return getattr(self, name) if name in vars(self) or hasattr(type(self), name) else None
+    return getattr(self, name) if name in self.__dict__ or hasattr(type(self), name) else None
 
 @patch
 def runs_in(self:Callback,

@@ -149,8 +149,8 @@ def _contents(o, depth, given):
     if isinstance(o, torch.Tensor):
         noted = not is_lazy(o) and depth>_generators and (depth==_all or o.numel()<=_many)
         return snapshot_tensor(o) if noted else Snapshot(), (), depth
-    if (generator := snapshot_generator(o)).parts: return generator, (), depth
     if isinstance(o, (list,deque,dict,set,tuple,frozenset)): return _of_container(o, depth)
+    if (generator := snapshot_generator(o)).parts: return generator, (), depth
     if isinstance(o, (FunctionType,MethodType,partial)):
         return Snapshot(), of_function(o) if depth<_all else (), _generators
     return _of_object(o, depth, given)
@@ -161,20 +161,22 @@ _constant = {str,int,float,complex,bool,bytes,type(None),range,slice,torch.dtype
 def snapshot_contents(
     *objects:Any,        # models, callbacks, anything
     loaders:Iterable=(), # loaders, whose contents are data
-    leave:Iterable=()    # objects that are not noted
+    leave:Iterable=()    # parameters that are not noted
 ) -> Snapshot:
     "Take a snapshot of all that is kept in `objects` and `loaders`; until it is restored, loaders have other workers"
     todo = [*[(o, _all, True) for o in objects], *[(o, _data, True) for dl in loaders for o in _parts_of(dl)]]
-    noted = [*_walk(todo, [*leave, *loaders])]
+    noted = [*_walk(todo, loaders, leave)]
     for o,_ in noted:
         if isinstance(o, DataLoader): o._iterator = None
     return Snapshot(*(part for _,part in noted))
 
-def _walk(todo, leave=()):
-    "Each object within those of `todo`, and what is noted of it"
-    seen = {id(o):(_all,o) for o in leave}   # with the objects, so that no two have the same id
+def _walk(todo, known=(), params=()):
+    "Each object within those of `todo`, and what is noted of it; but what is `known`, and `params`, only if given"
+    seen = {id(o):(_all,o) for o in known}   # with the objects, so that no two have the same id
     while todo:
         o,depth,given = todo.pop()
+        if params and isinstance(o, nn.Parameter):   # until then nobody need go through the model
+            seen,params = seen | {id(p):(_all,p) for p in params},()
         before = seen.get(id(o), (-1,))[0]
         if type(o) in _constant or (before>=depth and not given): continue
         seen[id(o)] = max(depth, before),o

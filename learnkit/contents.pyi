@@ -78,11 +78,11 @@ def snapshot_contents(*objects: Any, loaders: Iterable[Any] = (), leave: Iterabl
     Args:
         objects: models, callbacks, anything
         loaders: loaders, whose contents are data
-        leave: objects that are not noted
+        leave: parameters that are not noted
     """
     ...
-def _walk(todo: Any, leave: Any = ()) -> Iterator[Any]:
-    """Each object within those of `todo`, and what is noted of it"""
+def _walk(todo: Any, known: Any = (), params: Any = ()) -> Iterator[Any]:
+    """Each object within those of `todo`, and what is noted of it; but what is `known`, and `params`, only if given"""
     ...
 def _parts_of(dl: Any) -> list[Any]:
     """A loader, its samplers and its data set"""

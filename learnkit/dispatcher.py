@@ -9,6 +9,7 @@ __all__ = ['Dispatcher']
 from collections.abc import Iterable
 from functools import partial
 from inspect import isclass
+from operator import attrgetter
 from typing import Any
 from warnings import warn
 
@@ -54,7 +55,8 @@ class Dispatcher:
             for o in name: self(o)
             return ()
         event.check(name)
-        handlers = tuple((cb,f) for cb in self.ordered_cbs() if (f := _listener(cb, name, self.mode)))
+        mode = self.mode
+        handlers = tuple([(cb,f) for cb in self._in_order() if (f := _listener(cb, name, mode))])
         for cb in self.cbs: handlers = cb.wrap_handlers(name, handlers)
         self._heard[name] = handlers
         return handlers
@@ -63,12 +65,16 @@ class Dispatcher:
         name:str|None=None # an event: only the callbacks that have a handler for it
     ) -> L:
         "Return the callbacks in the order in which they are called"
-        return L(cb for cb in sorted(self.cbs, key=lambda o: o.order) if name is None or cb.handler(name))
+        return L(cb for cb in self._in_order() if name is None or cb.handler(name))
+    def _in_order(self): return sorted(self.cbs, key=_order)
+
+_order = attrgetter('order')
 
 def _listener(cb, name, mode):
     "What to call for event `name` of `cb`, if anything"
-    if type(cb).__call__ is Callback.__call__: return cb.handler(name) if cb.hears(name) else None
-    return partial(cb, name) if cb.runs_in(mode) else None
+    if type(cb).__call__ is not Callback.__call__: return partial(cb, name) if cb.runs_in(mode) else None
+    f = cb.handler(name)
+    return f if f is not None and cb.hears(name) else None   # in this order, as most have no handler
 
 # %% ../nbs/020_dispatcher.ipynb #b09b31b5
 @patch

@@ -12,8 +12,7 @@ from typing import Any
 
 import torch
 
-from .nested import apply
-from .seed import check_numpy_state, check_torch_state
+from .seed import check_numpy_state, check_torch_state, plain_state
 
 # %% ../nbs/131_generators.ipynb #3b98e379
 def _bits(g):
@@ -47,7 +46,7 @@ def generator_state(
     "Return the state of `g` as numbers and tensors, which a checkpoint can hold"
     if isinstance(g, torch.Generator): return g.get_state()
     if isinstance(g, Random): return g.getstate()
-    return apply(lambda o: o.tolist() if hasattr(o, 'tolist') else o, _bits(g).state)
+    return plain_state(_bits(g).state)
 
 def set_generator(
     g:Any,    # a random number generator

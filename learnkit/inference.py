@@ -75,7 +75,7 @@ def _without_cached_casts():
 @patch
 def _look(self:Learner, dl, cbs) -> Snapshot:
     "Take a snapshot of all that inference on `dl` with the callbacks `cbs` changes"
-    nested,draws = self.mode is not None,any(getattr(cb, 'draws', False) for cb in self.cbs+L(cbs))
+    nested,draws = self.mode is not None,any(getattr(cb, 'draws', False) for cb in (*self.cbs, *L(cbs)))
     contents = snapshot_contents(*[self.model]*nested, loaders=[dl], leave=self.model.parameters())
     if not nested: return Snapshot(contents) if draws else Snapshot(contents, snapshot_random())
     res = Snapshot(contents, snapshot_random(), _without_cached_casts())

@@ -75,7 +75,9 @@ class _Received:
     def __exit__(self, *exc):
         if not self.outermost: return
         try: _inside.clear(); _put_back()
-        finally: _put_back(); _deliver()   # once more, if a signal came between
+        except BaseException: _put_back(); raise   # once more, as a signal came between
+        finally:
+            if waiting: _deliver()
 
 # %% ../nbs/008_interrupts.ipynb #81e67d7c
 def critical(

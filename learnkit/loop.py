@@ -61,7 +61,7 @@ class LoopSteps(RunState):
     def _use(self, dl):
         self.iter,self.batches = None,BatchStream(dl, partial(setattr, self, 'n_iter'))
         self.do_batch = self._do_one_batch
-        for cb in self.ordered_cbs():
+        for cb in self._in_order():
             if cb.run and cb.runs_in(self.mode): self.do_batch = cb.wrap_batch(self.do_batch)
 
     def do_batch(self) -> None:

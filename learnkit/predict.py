@@ -64,7 +64,7 @@ def get_preds(self:Learner,
         gather = GatherPredsCallback(with_input=with_input, with_loss=with_loss, mmap=mmap,
                                      idxs=None if shared else idxs, **by_batch, **kwargs)
         nested = self.mode is not None
-        with self._run('predict', L(gather)+L(cbs)):
+        with self._run('predict', [gather, *L(cbs)]):
             self.skip_loss = not with_loss
             self._infer('before_predict', 'after_predict', nested, dl)
     *res,decoded = *gather.all_tensors(),gather.decoded
@@ -109,6 +109,7 @@ def predict(self:Learner,
 ) -> tuple:
     "Predict one item: returns `(label, decoded, prediction)`, after the input batch if `with_input`"
     dl = self._loader_of(item)
-    inp,preds,_,decoded = self.get_preds(dl=dl, with_input=True, with_decoded=True, reorder=False)
+    asked = dict(with_input=with_input, with_decoded=True, with_targs=False)
+    *inp,preds,_,decoded = self.get_preds(dl=dl, reorder=False, **asked)
     dec = decoded[0]
-    return ((inp,) if with_input else ()) + (_label(dec, getattr(self.dls, 'vocab', None)), dec, preds[0])
+    return *inp,_label(dec, getattr(self.dls, 'vocab', None)),dec,preds[0]

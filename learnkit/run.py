@@ -35,8 +35,8 @@ thread_of:WeakKeyDictionary[Loop,int] = WeakKeyDictionary()   # in which thread 
 def runs_elsewhere() -> tuple[int,bool]:
     "Return how many runs other threads have begun so far, of any Learner, and whether one of them is still open"
     me = get_ident()
-    n = sum(n for t,n in [*begun.items()] if t!=me)
-    return n,any(learn.mode is not None and t!=me for learn,t in [*thread_of.items()])
+    n = sum([*begun.values()]) - begun[me]
+    return n,n>0 and any(learn.mode is not None and t!=me for learn,t in [*thread_of.items()])
 
 # %% ../nbs/040_run.ipynb #7aaddf18
 @patch

@@ -5,8 +5,8 @@ from contextlib import contextmanager
 from torch import Tensor
 from typing import Any
 
-__all__ = ['set_seed', 'get_random_states', 'check_numpy_state', 'check_torch_state', 'set_random_states', 'no_random',
-           'derived_seed']
+__all__ = ['set_seed', 'plain_state', 'get_random_states', 'check_numpy_state', 'check_torch_state',
+           'set_random_states', 'no_random', 'derived_seed']
 def set_seed(s: int, reproducible: bool = False) -> None:
     """Seeds the random number generators of Python, NumPy, PyTorch and all devices
 
@@ -17,6 +17,13 @@ def set_seed(s: int, reproducible: bool = False) -> None:
     ...
 def _device_rngs() -> dict[Any, Any]:
     """Name and module of each kind of accelerator that can be used here (CUDA cannot in a forked process)"""
+    ...
+def plain_state(o: Any) -> Any:
+    """Returns `o` with lists for arrays, which a checkpoint can hold
+
+    Args:
+        o: a state of a generator of NumPy: numbers and arrays in dictionaries
+    """
     ...
 def get_random_states() -> dict[Any, Any]:
     """Returns the states of all random number generators, as arguments of `set_random_states`"""

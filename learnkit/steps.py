@@ -15,7 +15,6 @@ from .device import default_device, to_device
 from .explain import check_loss, loss_hint, model_hint, output_loss, subclass_hint
 from .functions import takes_one
 from .loop import Loop
-from .modules import one_param
 from .returned import loss_value_hint
 from .unfetched import check_ahead, check_complete, check_unfetched, no_batch, warn_no_target
 
@@ -31,11 +30,11 @@ class Steps(Loop):
         return super()._open_batches()
 
     def _use_device(self):
-        p = one_param(self.model)
-        if any(o.is_meta for o in self.model.parameters()): raise ValueError(
+        ps = [*self.model.parameters()]
+        if any([p.is_meta for p in ps]): raise ValueError(
             "weights of the model are on the device 'meta', where they have no values: write "
             "`model.to_empty(device='cpu')` and load them, before the Learner uses the model")
-        device = getattr(self.dls, 'device', None) if p is None else p.device
+        device = ps[0].device if ps else getattr(self.dls, 'device', None)
         only_cpu = str(device)==str(default_device())=='cpu'   # then batches are there already: none need be looked at
         self.batch_device = None if only_cpu else device
 

@@ -39,9 +39,10 @@ def removed_cbs(self:Dispatcher,
 ) -> Iterator[Dispatcher]:
     "Remove these callbacks for the length of a `with` block; afterwards each has its old place"
     before = list(self.cbs)
-    gone = [o for o in before for c in L(cbs) if o is c or (isclass(c) and isinstance(o, c))]
-    self._take_out(gone)
+    gone = [o for c in L(cbs) for o in before if o is c or (isclass(c) and isinstance(o, c))]
+    if gone: self._take_out(gone)
     try: yield self
     finally:
-        self.add_cbs(gone)
-        self.cbs = L([o for o in before if o in self.cbs] + [o for o in self.cbs if o not in before])
+        if gone:
+            self.add_cbs(gone)
+            self.cbs = L([o for o in before if o in self.cbs] + [o for o in self.cbs if o not in before])

@@ -12,7 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import learnkit
 import learnkit.all as lk
-from learnkit.all import Callback, DataLoaders, Learner, NonFiniteCheck, ProgressCallback, Recorder, TrainEvalCallback, accuracy
+from learnkit.all import Callback, DataLoaders, DropPadding, Learner, NonFiniteCheck, ProgressCallback, Recorder, TrainEvalCallback, accuracy
 from learnkit.loop import Loop
 
 OURS  = tuple(str(Path(o.__file__).parent) for o in (learnkit, fastcore))
@@ -96,6 +96,7 @@ def by_hand(watch=None):
 
 # What a step takes today, so that one more is seen; raise a number only if what is added is worth it
 CALLS = dict(training=63, validation=87, prediction=40)   # 7 of those in training stand in place of 20 of torch's around the step; 20 in validation count the targets that count
+ONE   = 2111   # `learn.predict` of an item
 LINES = dict(training=142, validation=126)
 OPS   = dict(detach=1, clone=1)            # the loss, kept without its graph
 
@@ -118,6 +119,18 @@ one_python = pytest.mark.skipif(sys.version_info[:2]!=(3,11), reason='how many l
 
 @pytest.mark.parametrize('phase', CALLS)
 def test_a_step_makes_few_calls(phase): few_calls(phase)
+
+def predict_one(watch):
+    "`learn.predict` of an item under `watch`, not for the first time"
+    learn,x = Learner(DataLoaders(batches(2), batches(2)), model(), F.cross_entropy, default_cbs=False, cbs=[TrainEvalCallback, DropPadding, Recorder, NonFiniteCheck, ProgressCallback('lines', every=1e9)]),torch.randn(32)
+    learn.predict(x)
+    with watch: learn.predict(x)
+    return watch
+
+def test_to_predict_one_item_makes_few_calls():
+    "It took half as long again when what inference puts back was first looked for: whole models were walked through, and each event's handlers sought among all callbacks"
+    got = predict_one(Calls())
+    assert got.ours<=ONE, f'{got.ours} calls, where {ONE} are allowed:\n' + '\n'.join(f'{n:5}  {k}' for k,n in got.names.most_common())
 
 @one_python
 @pytest.mark.parametrize('phase', LINES)
