@@ -20,7 +20,7 @@ def seed():
 
 # ------------------------------------------------------------- what `make test` leaves to `make test-all`, and says so
 MARKS = ['check: one of the fast checks of `make check`', 'slow: only `make test-all` runs it',
-         'few(n): `make test` runs `n` of its cases, `make test-all` the others too']
+         'few(n, m): `make test` runs `n` of its cases, `make test-all` `m` more, or all others']
 
 def pytest_configure(config):
     if config.pluginmanager.has_plugin('xdist'): config.pluginmanager.register(FromWorkers())
@@ -28,14 +28,18 @@ def pytest_configure(config):
 
 @pytest.hookimpl(tryfirst=True)   # before those that are slow are left out
 def pytest_collection_modifyitems(items):
-    cases = {}
+    cases,dropped = {},set()
     for item in items:
-        if 'few' in item.keywords and 'slow' not in item.keywords: cases.setdefault(item.nodeid.split('[')[0], []).append(item)
+        if 'few' in item.keywords: cases.setdefault(item.nodeid.split('[')[0], []).append(item)
     for its in cases.values():
-        n = its[0].get_closest_marker('few').args[0]
-        kept = {i*len(its)//n for i in range(n)}
-        for i,item in enumerate(its):
-            if i not in kept: item.add_marker('slow')
+        n,m = its[0].get_closest_marker('few').args
+        for item in spread([o for o in its if 'slow' not in o.keywords])[n:]: item.add_marker('slow')
+        if m is not None and not os.environ.get('LEARNKIT_SWEEP'): dropped.update(spread([o for o in its if 'slow' in o.keywords])[m:])
+    items[:] = [o for o in items if o not in dropped]
+
+def spread(items):
+    "`items` in an order whose beginnings, of any length, are spread evenly: by multiples of the golden ratio"
+    return [items[i] for i in sorted(range(len(items)), key=lambda i: i*.6180339887%1)]
 
 def pytest_collection_finish():
     "PyTorch's and pytest's objects stay to the end: a garbage collection that goes through them all takes half a second"

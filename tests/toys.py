@@ -42,10 +42,11 @@ def throw(e):
 
 def weights(learn): return torch.cat([p.detach().flatten().clone() for p in learn.model.parameters()])
 
-def few(n):
-    "The mark of a test of whose cases `make test` runs only `n`, spread evenly; `make test-all` runs the others too"
+def few(n, m=None):
+    """The mark of a test of whose cases `make test` runs only `n`, spread evenly, and `make test-all` `m` more, or all others;
+    with LEARNKIT_SWEEP=1 in the environment it runs all in any case"""
     import pytest
-    return pytest.mark.few(n)
+    return pytest.mark.few(n, m)
 
 def slow(*cases):
     "Cases for `parametrize` that only `make test-all` runs; a tuple has a value for each parameter"

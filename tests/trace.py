@@ -1,6 +1,6 @@
 """A recording of all that could change: `record(*objects)` goes through everything that they keep, and through the state of the process;
 `changes(before, after)` lists what differs. It shares no line with the library's snapshots, and knows nothing of what these leave alone."""
-import gc, multiprocessing, os, random, threading, types
+import gc, multiprocessing, os, pickle, random, threading, types
 from collections import deque
 from functools import partial
 from pathlib import Path
@@ -12,7 +12,7 @@ PLAIN = int,float,complex,str,bytes,bool,type(None),range,slice,torch.dtype,torc
 def process():
     "The state that belongs to no object"
     devices = ('cpu',)
-    return dict(python=random.getstate(), numpy=repr(np.random.get_state(legacy=False)), torch=torch.get_rng_state().numpy().tobytes(),
+    return dict(python=pickle.dumps(random.getstate()), numpy=pickle.dumps(np.random.get_state(legacy=False)), torch=torch.get_rng_state().numpy().tobytes(),
                 grad=torch.is_grad_enabled(), inference=torch.is_inference_mode_enabled(), dtype=torch.get_default_dtype(),
                 autocast={d:(torch.is_autocast_enabled(d), torch.get_autocast_dtype(d)) for d in devices}, cache=torch.is_autocast_cache_enabled(),
                 deterministic=(torch.are_deterministic_algorithms_enabled(), torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark),
@@ -35,9 +35,9 @@ class Recorder:
         if isinstance(o, L): return self.within([*o])
         if isinstance(o, np.ndarray): return [(' values', o.tobytes()), (' shape', str(o.shape))]
         if isinstance(o, torch.Generator): return [(' state', o.get_state().numpy().tobytes())]
-        if isinstance(o, random.Random): return [(' state', repr(o.getstate()))]
-        if isinstance(o, np.random.RandomState): return [(' state', repr(o.get_state(legacy=False)))]
-        if isinstance(o, np.random.Generator): return [(' state', repr(o.bit_generator.state))]
+        if isinstance(o, random.Random): return [(' state', pickle.dumps(o.getstate()))]
+        if isinstance(o, np.random.RandomState): return [(' state', pickle.dumps(o.get_state(legacy=False)))]
+        if isinstance(o, np.random.Generator): return [(' state', pickle.dumps(o.bit_generator.state))]
         if isinstance(o, dict): return [(' keys', repr([k if isinstance(k, PLAIN) else id(k) for k in o])), *((f'[{k!r:.40}]' if isinstance(k, PLAIN) else f'[#{i}]', v) for i,(k,v) in enumerate(o.items()))]
         if isinstance(o, (list,tuple,deque)): return [(' len', len(o)), *((f'[{i}]', v) for i,v in enumerate(o))]
         if isinstance(o, (set,frozenset)): return [(' members', repr(sorted(map(repr, o))))]

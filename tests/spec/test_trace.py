@@ -214,7 +214,7 @@ def check(name, make, look, ev, **kw):
 
 # -- loaders
 
-@few(3)
+@few(3, 90)
 @pytest.mark.parametrize('look', ['preds_train', *slow(*(k for k in LOOKS if k!='preds_train'))])
 @pytest.mark.parametrize('kind', LOADERS)
 def test_in_a_fit(kind, look):
@@ -224,6 +224,7 @@ def test_in_a_fit(kind, look):
         check(kind, lambda: learner(LOADERS[kind]()), LOOKS[look], ev)
     check(kind, lambda: learner(LOADERS[kind]()), LOOKS[look], 'after_batch', training=False)
 
+@few(1, 11)
 @pytest.mark.parametrize('look', ['validate', *slow('preds_train','unordered','validate_train','tta','mc')])
 @pytest.mark.parametrize('kind', ['one_persistent', *slow(*(k for k in WORKERS if k!='one_persistent'))])
 def test_workers_in_use(kind, look):
@@ -234,6 +235,7 @@ def test_workers_in_use(kind, look):
         check(kind, make, LOOKS[look], 'after_batch', training=training)
         assert seen==([True]*3+[False]*3)*2
 
+@few(12, 90)
 @pytest.mark.parametrize('look', LOOKS)
 @pytest.mark.parametrize('kind', ['own_sampler', *slow(*(k for k in {**LOADERS, **WORKERS} if k!='own_sampler'))])
 def test_alone(kind, look):
@@ -274,7 +276,7 @@ CALLBACKS = dict(
 MOMENTS = 'before_fit','before_epoch','before_train','before_batch','before_pred','after_pred','before_loss','after_loss','before_backward','after_backward', \
           'before_step','after_step','before_zero_grad','after_zero_grad','after_batch','after_train','before_validate','after_validate','after_epoch','after_fit'
 
-@few(2)
+@few(2, 30)
 @pytest.mark.parametrize('cb', ['ema_amp','evaluator','sanity','tracker', *slow(*(k for k in CALLBACKS if k not in ('ema_amp','evaluator','sanity','tracker')))])
 @pytest.mark.parametrize('look', ['validate', *slow('preds_train','tta','predict')])
 def test_with_callbacks(cb, look, tmp_path, monkeypatch):
@@ -304,6 +306,7 @@ def interrupted(learn):
 def stop(cb): raise KeyboardInterrupt
 TRIALS = dict(lr_find=lr_find, trial=trial, interrupted=interrupted)
 
+@few(4, 40)
 @pytest.mark.filterwarnings('ignore:There is one group')
 @pytest.mark.parametrize('opt', [partial(SGD, momentum=.9), *slow(Adam)])
 @pytest.mark.parametrize('way', TRIALS)
