@@ -8,8 +8,9 @@ __all__ = ['Callback']
 # %% ../nbs/010_callback.ipynb #655f949f
 import re
 from collections.abc import Callable, Mapping
+from difflib import get_close_matches
 from functools import lru_cache
-from inspect import iscoroutinefunction, isgeneratorfunction
+from inspect import iscoroutinefunction, isfunction, isgeneratorfunction, signature
 from types import MethodType
 from typing import Any
 from warnings import warn
@@ -20,6 +21,22 @@ from .events import event, nearest, taken
 from .stateful import Stateful
 
 # %% ../nbs/010_callback.ipynb #085d28b4
+class MissingAttribute(AttributeError):
+    "An attribute that is not there; the message proposes the nearest name, which is looked for when somebody reads it"
+    def __init__(self,
+        message:str, # what is lacking
+        name:str='', # the name that was asked for
+        *where:Any   # the objects that could have had it
+    ):
+        super().__init__(message)
+        self.wanted,self.where = name,where
+
+    def __str__(self) -> str:
+        known = {k for o in self.where for k in dir(o) if k[:1]!='_'}
+        return self.args[0] + ''.join(f': did you mean `{k}`?' for k in get_close_matches(self.wanted, known, 1))
+    def __reduce__(self): return AttributeError, (str(self),)
+
+# %% ../nbs/010_callback.ipynb #7c2b0665
 class Callback(Stateful, GetAttr):
     "Handles events; reads the Learner's attributes as its own; steers the loop with Cancels"
     order,learn,_default = 0,None,'learn'
@@ -38,14 +55,14 @@ class Callback(Stateful, GetAttr):
             k = event.also.get(k, k)
             if k not in event: raise TypeError(
                 f'{type(self).__name__}() was given `{k}`, which is no event: {nearest(k, event)}')
-            _check_runs(f, f'the handler of `{k}`')
+            _check_handler(f, k, f'the handler of `{k}`')
             setattr(self, k, MethodType(f, self))
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
         if 'modes' in vars(cls): _check_modes(cls.__name__, cls.modes)
         for k in [*vars(cls)]:
-            if k in event or k in event.also: _check_runs(vars(cls)[k], f'{cls.__name__}.{k}')
+            if k in event or k in event.also: _check_handler(vars(cls)[k], k, f'{cls.__name__}.{k}')
             if k in event.also: setattr(cls, event.also[k], vars(cls)[k])
             elif k not in event and (ours := _other_name(k)): raise TypeError(
                 f"{cls.__name__}.{k} is an event's name in other libraries, and is never called here: did you mean "
@@ -72,8 +89,9 @@ class Callback(Stateful, GetAttr):
         learn = self.__dict__.get('learn')
         if learn is not None and not k.startswith('__') and hasattr(learn, k): return getattr(learn, k)
         cls = type(self).__name__
-        raise AttributeError(f'neither `{cls}` nor its Learner has an attribute `{k}`' if learn is not None else
-            f'`{cls}` has no attribute `{k}` (and belongs to no Learner yet, whose attributes it would read)')
+        raise MissingAttribute(f'neither `{cls}` nor its Learner has an attribute `{k}`' if learn is not None else
+            f'`{cls}` has no attribute `{k}` (and belongs to no Learner yet, whose attributes it would read)',
+            k, self, *[learn]*(learn is not None))
 
     def __setattr__(self, k:str, v:Any) -> None:
         if k in _flags and not (type(v).__name__ in ('bool','bool_') or v in (0, 1)): raise TypeError(
@@ -112,17 +130,25 @@ def _check_modes(who, modes):
             f"{who} is to be called in runs of mode {m!r}, and there is none: modes are {', '.join(map(repr, _modes))}")
 
 # %% ../nbs/010_callback.ipynb #5db5cd6d
-def _check_runs(f, what):
+def _check_handler(f, name, what):
     if isgeneratorfunction(f) or iscoroutinefunction(f): raise TypeError(
         f'{what} has a `{"yield" if isgeneratorfunction(f) else "await"}` in it, so nothing of it would run when it is '
         'called: write a plain function')
+    if not isfunction(f) or name not in event.declared[:event.declared.index('after_fit')+1]: return
+    try: signature(f).bind(None)   # the events of the loop have no arguments
+    except TypeError as e: raise TypeError(
+        f'{what} is called with the callback and nothing else, but {e}: write `def {name}(self)` '
+        '(or `lambda self: …`); the Learner is `self.learn`, and its attributes are those of `self`') from None
 
+# %% ../nbs/010_callback.ipynb #4e93d3e4
 _others = dict(batch='batch', train_batch='batch', validation_batch='batch', test_batch='batch', predict_batch='batch',
                step='batch', epoch='epoch', train_epoch='train', validation_epoch='validate', validation='validate',
-               test='validate', fit='fit', train='fit')
+               test='validate', fit='fit', train='fit', backward='backward', loss='loss')
 
 def _other_name(name):
-    "The event that is called `name` in Keras, Lightning or others; None if it is not called so there"
+    "The event that is called `name` in Keras, Lightning, the first fastai or others; None if it is not called so there"
+    if m := re.fullmatch('begin_(fit|epoch|train|validate|batch)', name): return f'before_{m[1]}'
+    if m := re.fullmatch('on_(before|after)_(?:optimizer_)?(backward|step|zero_grad)', name): return f'{m[1]}_{m[2]}'
     m = re.fullmatch('on_(.*)_(begin|start|end)', name)
     return m and m[1] in _others and f"{'after' if m[2]=='end' else 'before'}_{_others[m[1]]}"
 

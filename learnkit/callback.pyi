@@ -18,6 +18,21 @@ from torch import nn
 from typing import Any
 
 __all__ = ['Callback']
+class MissingAttribute(AttributeError):
+    """An attribute that is not there; the message proposes the nearest name, which is looked for when somebody reads it"""
+    wanted: str
+    where: Any
+    def __init__(self, message: str, name: str = '', *where: Any) -> None:
+        """An attribute that is not there; the message proposes the nearest name, which is looked for when somebody reads it
+
+        Args:
+            message: what is lacking
+            name: the name that was asked for
+            where: the objects that could have had it
+        """
+        ...
+    def __str__(self) -> str: ...
+    def __reduce__(self) -> tuple[Any, ...]: ...
 class Callback(Stateful):
     """Handles events; reads the Learner's attributes as its own; steers the loop with Cancels"""
     order: int
@@ -495,10 +510,10 @@ class Callback(Stateful):
         ...
 _modes: tuple[Any, ...]
 def _check_modes(who: Any, modes: Any) -> None: ...
-def _check_runs(f: Any, what: Any) -> None: ...
+def _check_handler(f: Any, name: Any, what: Any) -> None: ...
 _others: dict[Any, Any]
 def _other_name(name: Any) -> Any:
-    """The event that is called `name` in Keras, Lightning or others; None if it is not called so there"""
+    """The event that is called `name` in Keras, Lightning, the first fastai or others; None if it is not called so there"""
     ...
 _flags: set[Any]
 _gates: set[Any]

@@ -152,6 +152,8 @@ def remove_cb(self:Dispatcher,
     cb:Callback|type[Callback] # a callback, or a class of which all instances are removed
 ) -> Dispatcher:
     "Remove a callback, or all of a class, if there; in the middle of a run it is called for `cleanup` first"
+    if not (isclass(cb) or hasattr(cb, 'order')): raise TypeError(
+        f'what is removed is a callback or a class of them, such as `learn.progress`, not {cb!r:.60}')
     for o in [o for o in self.cbs if o is cb or (isclass(cb) and isinstance(o, cb))]:
         cleanup = self.mode is not None and _listener(o, 'cleanup', self.mode)
         self._take_out([o])

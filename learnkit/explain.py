@@ -6,9 +6,11 @@
 __all__ = []
 
 # %% ../nbs/157_explain.ipynb #107fc3f0
+from collections.abc import Mapping
 from itertools import accumulate
 from operator import mul
 from typing import Any
+from warnings import warn
 
 import torch, torch.nn as nn, torch.nn.functional as F
 from torch import Tensor
@@ -99,6 +101,30 @@ def check_loss(
     if not _are_tensors(pred, targs): return
     f = unwrap_partial(loss_func)
     check_targets(loss_kind(f), func_name(f), pred, *targs, axis=class_axis(pred))
+    looks = all(t.device.type=='cpu' and not t.is_nested and t.numel() for t in (pred,*targs))
+    if looks: _check_values(f, pred.detach(), *targs)
+
+# %% ../nbs/157_explain.ipynb #d64587f0
+def _check_values(f, pred, targ):
+    "Are values where the loss wants them? On an accelerator this would wait for it, so only on the CPU"
+    name,inner = func_name(f),getattr(f, 'func', f)   # the `Flat` losses have one of PyTorch's inside
+    kind,of_probs = loss_kind(inner),isinstance(inner, nn.BCELoss) or inner is F.binary_cross_entropy
+    if of_probs: _check_unit(name, 'predictions', pred, 'use `BCEWithLogitsLossFlat()`, for a model without a sigmoid')
+    if of_probs or kind=='binary':
+        _check_unit(name, 'targets', targ, '0 is no and 1 is yes; for classes use `CrossEntropyLossFlat()`')
+    if kind=='classes': _warn_activated(name, inner, pred, getattr(f, 'axis', class_axis(pred)))
+
+def _check_unit(name, what, t, hint):
+    if t.min()<0 or t.max()>1: raise ValueError(
+        f'`{name}` wants {what} from 0 to 1, but yours go from {t.min():.4g} to {t.max():.4g}: {hint}')
+
+def _warn_activated(name, inner, pred, axis):
+    "Warn of probabilities where the loss makes them itself, and of none where it does not"
+    if isinstance(inner, nn.NLLLoss) or inner is F.nll_loss:
+        if (pred>1e-4).any(): warn(f'`{name}` wants logarithms of probabilities, but predictions are up to '
+            f'{pred.max():.4g}: let the model end in `nn.LogSoftmax`, or use `CrossEntropyLossFlat()` without it')
+    elif (pred>=0).all() and (pred.sum(axis)-1).abs().max()<1e-3: warn(
+        f'the predictions are probabilities, but `{name}` makes them itself: leave out the softmax in the model')
 
 # %% ../nbs/157_explain.ipynb #67e3f844
 def _range_hint(targ, n_cls, ignore_index):
@@ -119,6 +145,8 @@ def loss_hint(
     if pred is None: return 'The model returned None: is there a `return` in its `forward`?'
     if is_listy(pred): return ('The model gives several outputs: let the loss function take them all, or pick one, '
                                'as in `lambda pred,y: loss(pred[0], y)`.')
+    if isinstance(pred, Mapping): return (f'The model gives a mapping: pick an entry, as in `lambda pred,y: '
+        f"loss(pred[{next(iter(pred), '')!r}], y)`, or with `cbs=MapOutputs(...)`, which metrics see too.")
     f = unwrap_partial(loss_func)
     kind = loss_kind(f)
     if not kind or not _are_tensors(pred, targs): return ''
@@ -160,6 +188,13 @@ def model_hint(
         'target, targets, label or labels is the target, if there is just one.')
     if isinstance(e, RuntimeError) and 'dtype' in text and 'float32' not in given:
         return "The inputs and the weights have different types: write `x.float()` in the data set."
+    if isinstance(e, ValueError) and 'more than 1 value per channel' in text: return (
+        'A batch norm cannot be trained on a batch of one item: leave such a batch out with `drop_last=True`, or '
+        'change the batch size.')
+    if isinstance(e, RuntimeError) and "'indices'" in text: return 'An embedding takes integers: write `x.long()`.'
+    if isinstance(e, IndexError) and text=='index out of range in self': return (
+        'An embedding has no row for a number in the batch: `num_embeddings` must be above the largest, and none '
+        'may be negative.')
     return ''
 
 # %% ../nbs/157_explain.ipynb #745aa6ea

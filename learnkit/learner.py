@@ -20,7 +20,7 @@ from fastcore.foundation import L
 from torch import nn
 from torch.optim import Adam
 
-from .callback import Callback
+from .callback import Callback, MissingAttribute
 from .check import check_whole
 from .compat.fastai import adapt, default_callbacks
 from .data import DataLoaders
@@ -137,7 +137,7 @@ class Learner(OptSteps):
         if hasattr(type(self), k): return object.__getattribute__(self, k)   # a property failed: let its own error show
         model = vars(self).get('model')
         if model is not None and k[:1]!='_' and k not in event and hasattr(model, k): return getattr(model, k)
-        raise AttributeError(f'neither the Learner nor its model has an attribute `{k}`')
+        raise MissingAttribute(f'neither the Learner nor its model has an attribute `{k}`', k, self)
 
     def __dir__(self) -> list[str]: return sorted({*super().__dir__(), *(k for k in dir(self.model) if k[:1]!='_')})
     def __getstate__(self) -> dict:

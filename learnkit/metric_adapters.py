@@ -70,7 +70,11 @@ def mk_metric(
     m:Any # function of (pred, *targets), `Metric`, torchmetrics metric, function of scikit-learn, or the class of one
 ) -> Any: # a `Metric`, or an object with the same methods
     "Make a metric for the Learner; raises TypeError for what cannot be one"
-    if isinstance(m, type): return mk_metric(m())
+    if isinstance(m, type):
+        try: inspect.signature(m).bind()
+        except TypeError as e: raise TypeError(
+            f'the metric is the class {m.__name__}, without {e}: pass an instance of it, `{m.__name__}(...)`') from None
+        return mk_metric(m())
     if hasattr(m, 'accumulate') and inspect.getattr_static(m, 'value', None) is not None: return m # fastai's, too
     if hasattr(m, 'as_metric'): return m.as_metric()
     if all(hasattr(m, o) for o in ('update','compute','reset')): return TorchMetric(m)

@@ -42,7 +42,7 @@ class NonFiniteCheck(Callback):
             f'{message}, and so are weights: {hint}. Callbacks that go on: SkipNaN() leaves such batches out, '
             'RollBackOnNaN() goes back to good weights; TerminateOnNaNCallback() ends the fit without an error')
         if not self.warned: warn(f'{message}: {hint}' if not alone else f'{message}, but no weight is'
-            f'{_nan_buffer(learn.model)}. A batch in which no target counts has such a loss; else {hint}')
+            f'{_nan_buffer(learn.model)}. A batch without items or targets that count has such a loss; else {hint}')
         self.warned = True
         learn('nonfinite_loss', message=message)
 

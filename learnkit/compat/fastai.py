@@ -16,6 +16,7 @@ from fastcore.basics import defaults
 from fastcore.foundation import L
 
 from ..callback import Callback
+from ..functions import func_name, unwrap_partial
 from ..nested import apply
 
 # %% ../../nbs/195_compat.fastai.ipynb #9a75ef9b
@@ -34,8 +35,9 @@ def adapt(
 ) -> Any:
     "Return the callback `cb` with all that `Callback` declares; raises TypeError if it is no callback"
     if not (callable(cb) and hasattr(cb, 'order') and hasattr(cb, 'name')): raise TypeError(
-        f'{cb!r} is no callback: pass an instance of a subclass of `Callback`, the class itself, '
-        'or `Callback(before_fit=f)`')
+        f"{cb!r:.80} is no callback: " + ("a scheduler of PyTorch's is given as "
+        f'`TorchScheduler(partial({func_name(cb)}, ...))`' if hasattr(unwrap_partial(cb), 'get_last_lr') else
+        'pass an instance of a subclass of `Callback`, the class itself, or `Callback(before_fit=f)`'))
     if isclass(cb): cb = cb()
     cls,modes = type(cb),modes_of(type(cb))
     if isinstance(cb, Callback):

@@ -8,6 +8,7 @@ __all__ = ['TorchScheduler']
 # %% ../../nbs/415_optim.torch_scheduler.ipynb #dc36cf00
 import warnings
 from collections.abc import Callable
+from inspect import signature
 
 from fastcore.basics import patch
 from torch import Tensor
@@ -15,6 +16,7 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
 from ..events import nearest
+from ..functions import func_name
 from .param_scheduler import Scheduler
 
 # %% ../../nbs/415_optim.torch_scheduler.ipynb #21d59238
@@ -30,6 +32,9 @@ class TorchScheduler(Scheduler):
         if not (isinstance(make, LRScheduler) or callable(make)): raise TypeError(
             'give the class of a scheduler, a `partial` of it or a function of the optimizer, '
             f'such as `partial(StepLR, step_size=10)`, not {make!r}')
+        if wanted := _required(make): raise TypeError(
+            f'{func_name(make)} needs {", ".join(wanted)} too: '
+            f'write `TorchScheduler(partial({func_name(make)}, {wanted[0]}=...))`')
         self.make,self.interval,self.monitor = make,interval,monitor
         if isinstance(make, LRScheduler): self.sched = make
 
@@ -76,6 +81,13 @@ class TorchScheduler(Scheduler):
         if self.kept is not None: _restore(*self.kept)
         self.hook,self.kept,self.sched = None,None,self.make if isinstance(self.make, LRScheduler) else None
 
+def _required(make):
+    "The arguments that must be given beside the optimizer"
+    if isinstance(make, LRScheduler): return []
+    ps = [*signature(make).parameters.values()][1:]
+    return [p.name for p in ps if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+
+# %% ../../nbs/415_optim.torch_scheduler.ipynb #a39b356c
 def _settings(opt):
     "Returns a copy of the parameter groups of `opt` without the parameters"
     return [{k:v.clone() if isinstance(v, Tensor) else v for k,v in g.items() if k!='params'} for g in opt.param_groups]

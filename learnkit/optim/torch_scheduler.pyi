@@ -50,6 +50,9 @@ class TorchScheduler(Scheduler):
     def _catch_up(self) -> Any:
         """Make the steps of the epochs before `start_epoch`"""
         ...
+def _required(make: Any) -> list[Any]:
+    """The arguments that must be given beside the optimizer"""
+    ...
 def _settings(opt: Any) -> list[Any]:
     """Returns a copy of the parameter groups of `opt` without the parameters"""
     ...

@@ -16,9 +16,11 @@ from learnkit.gather import *
 from learnkit.train_eval import *
 from learnkit.gather_preds import *
 from learnkit.padding import *
+from learnkit.control.every import Every
 from learnkit.observe.csv_logger import CSVLogger
 from learnkit.optim.clip import GradientClip
 from learnkit.optim.lr_find import *
+from learnkit.optim.torch_scheduler import TorchScheduler
 import learnkit.control.handlers, learnkit.predict, learnkit.save
 from learnkit.progress import ProgressCallback
 from learnkit.data import DataLoaders
@@ -606,6 +608,100 @@ def valid_batch_without_target(c): fixed(c, learner(dls=DataLoaders(batches(2), 
 def valid_dataset_without_target(c): fixed(c, learner(dls=DataLoaders(batches(2), DataLoader(TensorDataset(x)))), dls=good_dls()).fit(1)
 @bad(UserWarning, 'validation batch has no target', 'n_inp')
 def validate_without_target(c): fixed(c, learner()).validate(dl=[x])
+
+# ------------------------------------------------------------------------------- names and handlers of other libraries
+@bad(AttributeError, '`fti`', 'did you mean `fit`?')
+def method_is_misspelled(c): fixed(c, learner()).fti(1)
+@bad(AttributeError, '`evaluate`', 'did you mean `validate`?')
+def method_of_keras(c): fixed(c, learner()).evaluate()
+@bad(AttributeError, 'epcoh', 'did you mean `epoch`?')
+def callback_reads_a_misspelled_attribute(c): fixed(c, learner(cbs=at('before_batch', lambda cb: cb.epcoh)), cbs=()).fit(1)
+@bad(TypeError, 'after_batch', "'trainer'", 'def after_batch(self)', 'self.learn')
+def handler_of_lightning(c):
+    class A(Callback):
+        def after_batch(self, trainer, model): pass
+@bad(TypeError, 'after_epoch', 'self')
+def handler_without_self(c):
+    class A(Callback):
+        def after_epoch(): pass
+@bad(TypeError, 'after_epoch', 'lambda self')
+def function_without_self(c): Callback(after_epoch=lambda: 0)
+@bad(TypeError, 'before_fit', 'plain function')
+def handler_is_a_generator(c):
+    class A(Callback):
+        def before_fit(self): yield 1
+@bad(TypeError, 'begin_batch', '`before_batch`')
+def event_of_the_first_fastai(c):
+    class A(Callback):
+        def begin_batch(self): pass
+@bad(TypeError, 'on_train_batch_end', '`after_batch`')
+def event_of_keras(c):
+    class A(Callback):
+        def on_train_batch_end(self, batch, logs=None): pass
+@bad(TypeError, 'on_before_optimizer_step', '`before_step`')
+def event_of_lightning(c):
+    class A(Callback):
+        def on_before_optimizer_step(self, trainer, module, opt): pass
+@bad(TypeError, 'on_after_backward', '`after_backward`')
+def another_event_of_lightning(c):
+    class A(Callback):
+        def on_after_backward(self, trainer, module): pass
+@bad(TypeError, "'progress'", 'callback', 'learn.progress')
+def remove_by_name(c): fixed(c, learner()).remove_cb('progress')
+@bad(TypeError, "'EarlyStoppingCallback'", 'callback', 'instance')
+def callbacks_by_name(c): fixed(c, learner()).fit(1, cbs=['EarlyStoppingCallback'])
+@bad(TypeError, 'callback', 'None')
+def callback_is_none(c): fixed(c, learner()).fit(1, cbs=[None])
+@bad(TypeError, 'callback', "{'a': Callback}")
+def callbacks_in_a_dict(c): fixed(c, learner()).fit(1, cbs={'a':Callback()})
+@bad(TypeError, 'StepLR', 'TorchScheduler(partial(StepLR, ...))')
+def scheduler_class_for_a_callback(c): fixed(c, learner()).fit(1, cbs=torch.optim.lr_scheduler.StepLR)
+@bad(TypeError, 'StepLR', 'TorchScheduler(partial(StepLR, ...))')
+def scheduler_for_a_callback(c): l = fixed(c, learner()); l.create_opt(); l.fit(1, cbs=torch.optim.lr_scheduler.StepLR(l.opt.opt, 1))
+@bad(TypeError, 'StepLR', 'needs step_size', 'partial(StepLR, step_size=...)')
+def scheduler_class_without_arguments(c): TorchScheduler(torch.optim.lr_scheduler.StepLR)
+@bad(TypeError, "'cosine'", 'partial(StepLR')
+def scheduler_by_name(c): TorchScheduler('cosine')
+@bad(TypeError, 'class AvgMetric', "'func'", '`AvgMetric(...)`')
+def metric_class_without_arguments(c): learner(metrics=AvgMetric)
+@bad(TypeError, 'metric', "'accuracy'", 'function')
+def metrics_by_name(c): learner(metrics=['accuracy'])
+@bad(TypeError, 'metric', 'tensor(')
+def metric_was_called(c): learner(metrics=mae(y, y))
+
+# ---------------------------------------------------------------------------------------------- values out of range
+@bad(ValueError, 'BCEWithLogitsLoss', 'targets from 0 to 1', '0 to 10', 'CrossEntropyLossFlat()')
+def classes_for_yes_and_no(c): on(x, 5.*labels[:,None], nn.BCEWithLogitsLoss(), cls(1)).fit(1)
+@bad(ValueError, 'BCELoss', 'predictions from 0 to 1', 'BCEWithLogitsLossFlat()')
+def probabilities_without_a_sigmoid(c): on(x, (labels>0).float()[:,None], nn.BCELoss(), cls(1)).fit(1)
+@bad(UserWarning, 'CrossEntropyLoss', 'probabilities', 'leave out the softmax')
+def softmax_twice(c): on(x, labels, nn.CrossEntropyLoss(), nn.Sequential(cls(), nn.Softmax(1))).fit(1)
+@bad(UserWarning, 'CrossEntropyLossFlat', 'probabilities', 'leave out the softmax')
+def softmax_twice_flat(c): on(x, labels, CrossEntropyLossFlat(), nn.Sequential(cls(), nn.Softmax(1))).fit(1)
+@bad(UserWarning, 'NLLLoss', 'logarithms', 'nn.LogSoftmax', 'CrossEntropyLossFlat()')
+def logits_for_nll(c): on(x, labels, nn.NLLLoss(), nn.Sequential(cls(), nn.ReLU())).fit(1)
+@bad((RuntimeError, TypeError), 'BCEWithLogitsLoss', 'bool', 'y.float()')
+def yes_and_no_are_bools(c): on(x, (labels>0)[:,None], nn.BCEWithLogitsLoss(), cls(1)).fit(1)
+@bad(RuntimeError, 'bool', 'y.long()')
+def classes_are_bools(c): on(x, labels>0, nn.CrossEntropyLoss()).fit(1)
+@bad(IndexError, '3 classes', 'from -1 to 1')
+def class_is_negative(c): on(x, labels-1, nn.CrossEntropyLoss()).fit(1)
+@bad(ValueError, 'batch norm', 'one item', 'drop_last=True')
+def batch_norm_of_one_item(c): on(x[:1], y[:1], F.mse_loss, nn.Sequential(cls(), nn.BatchNorm1d(3), nn.Linear(3, 1))).fit(1)
+@bad(AttributeError, '{out: float32[8, 1]}', "pred['out']", 'MapOutputs')
+def model_gives_a_dict(c): on(x, y, F.mse_loss, Outputs(lambda o: {'out':o})).fit(1)
+@bad(RuntimeError, 'embedding', 'x.long()')
+def embedding_of_floats(c): on(x, y, F.mse_loss, nn.Embedding(10, 2)).fit(1)
+@bad(IndexError, 'embedding', '`num_embeddings`')
+def embedding_is_too_small(c): on(labels, y, F.mse_loss, nn.Embedding(2, 1)).fit(1)
+@bad(UserWarning, 'loss is nan', 'batch without items')
+def batch_of_no_items(c): learner(dls=DataLoaders([(x[:0], y[:0])])).fit(1)
+@bad((TypeError, AttributeError), 'several outputs', 'pred[0]')
+def model_is_an_lstm(c): on(torch.randn(8,3,4), torch.randn(8,3,2), F.mse_loss, nn.LSTM(4, 2, batch_first=True)).fit(1)
+@bad(ValueError, 'amount of training', "'3 foo'", "'2ep'")
+def interval_in_unknown_units(c): Every('3 foo')
+@bad(ValueError, 'every=-1', '1 or more')
+def interval_is_negative(c): Every(-1)
 
 @pytest.mark.parametrize('do,exc,words', ROWS)
 def test_mistake(do, exc, words, tmp_path, capsys):

@@ -109,7 +109,7 @@ def close(a, b): return torch.testing.assert_close(torch.as_tensor(a, dtype=torc
 def learner(batches, loss, net, cbs=None, **kw):
     learn = Learner([batches, batches], net, loss, SGD, lr=1., cbs=cbs, **kw)
     learn.logger = lambda row: None
-    return learn.remove_cb('progress')
+    return learn.remove_cb(learn.progress)
 
 def gradients(net, before): return [p-q for p,q in zip(before, net.parameters())]
 few = settings(deadline=None, max_examples=40)
@@ -139,7 +139,7 @@ def check_gradients(case, split, cbs, together):
     n = sum(len(y) for _,y in batches)
     learn = learner(together(batches), loss, net, [*cbs(n), grads], metrics=None)
     learn.dls.loaders[1:] = []
-    learn.remove_cb('non_finite_check')
+    learn.remove_cb(learn.non_finite_check)
     learn.fit(1)
     assert len(grads.of)==1
     for a,b in zip(grads.of[0], want): close(a, b)
