@@ -89,7 +89,9 @@ def snapshot_vars(
 _own = __name__.partition('.')[0],'fastcore'
 
 @lru_cache
-def _foreign(cls):
+def is_foreign(
+    cls:type # a class
+) -> bool:
     "Does `cls` belong to Python or to an installed library?"
     file = getattr(sys.modules.get(cls.__module__), '__file__', None) or ''
     return _root(cls) not in _own and (_standard(cls) or 'site-packages' in file or 'dist-packages' in file)
@@ -98,8 +100,8 @@ def _has_state(o, as_data):
     "May the attributes of `o` be put back?"
     cls = type(o)
     if isinstance(o, (nn.Module,Dataset,Sampler,DataLoader)): return True
-    if as_data: return not _foreign(cls) and (hasattr(cls, '__iter__') or hasattr(cls, '__getitem__'))
-    return not _foreign(cls) or all(hasattr(cls, k) for k in ('state_dict','load_state_dict'))
+    if as_data: return not is_foreign(cls) and (hasattr(cls, '__iter__') or hasattr(cls, '__getitem__'))
+    return not is_foreign(cls) or all(hasattr(cls, k) for k in ('state_dict','load_state_dict'))
 
 def _stands_above(o): return any(isinstance(v, (Dispatcher,Stateful)) for v in vars(o).values())
 
@@ -136,7 +138,7 @@ def _of_container(o, depth):
 
 def _of_object(o, depth, given):
     if not hasattr(o, '__dict__') or isinstance(o, type) or _standard(type(o)): return Snapshot(), (), depth
-    running = _foreign(type(o)) and hasattr(type(o), '__next__')   # such as the batches of a `DataLoader`
+    running = is_foreign(type(o)) and hasattr(type(o), '__next__')   # such as the batches of a `DataLoader`
     if not given and (running or isinstance(o, (Dispatcher,Stateful)) or _stands_above(o)): return Snapshot(), (), depth
     if isinstance(o, (Dataset,Sampler,DataLoader)): depth = _data
     if depth==_generators or not (given or _has_state(o, depth==_data)):

@@ -42,8 +42,12 @@ def snapshot_vars(o: Any, careful: bool = False) -> Snapshot:
     """
     ...
 _own: tuple[Any, ...]
-def _foreign(cls: Any) -> Any:
-    """Does `cls` belong to Python or to an installed library?"""
+def is_foreign(cls: type[Any]) -> bool:
+    """Does `cls` belong to Python or to an installed library?
+
+    Args:
+        cls: a class
+    """
     ...
 def _has_state(o: Any, as_data: Any) -> Any:
     """May the attributes of `o` be put back?"""

@@ -156,11 +156,12 @@ def save(self:CheckpointCallback,
     path = self.folder/f'{prefix}{learn.train_iter:08}{suffix}.pth'
     learn('before_save_checkpoint', path=path)
     rows = getattr(getattr(learn, 'recorder', None), 'history', None)
+    self.unkept.warn()
     def collect():
         results = to_serializable(rows[-1], copy=True) if rows else {}
         state = learn.run_state(epoch, done, self.background)
         skipped = learn.batches.skipped if done and learn.training else 0
-        beside = dict(place=self.data_position(done), skipped=skipped,
+        beside = dict(place=self.data_position(done), skipped=skipped, parts=self.parts and self.parts.state_dict(done),
                       kept=to_serializable(self.kept.state_dict(), 'kept'))
         return {**state, **beside, 'identity':self.who},dict(info, results=results)
     self.writer.write(collect, path)

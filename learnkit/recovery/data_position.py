@@ -14,6 +14,7 @@ from fastcore.basics import patch
 from ..callback import Callback
 from ..feed.seeded_loader import SeededLoader
 from .kept import KeptState
+from .reported import KeptData, Unkept, name_unkept
 from ..serialize import to_serializable
 from ..seed import derived_seed
 
@@ -24,11 +25,14 @@ class DataPosition(Callback):
     "Gives the data of a fit in an order that depends on a seed and the epoch alone, and finds a position in it again"
     seed,resume_state,data_state,seeded,kept = None,None,None,(None,None),None
     asks_data = False   # save the position that the data itself reports? Not if it cannot be saved
+    parts,parts_state,unkept = None,None,None   # what samplers, data sets and transforms report, and what nobody keeps
 
     def begin_data(self) -> None:
         "Begin at the beginning; to be called when a fit begins"
         self.seed,self.resume_state,self.data_state = derived_seed(),None,None
         self.seeded,self.asks_data,self.kept = [None,None],True,KeptState(self.learn)
+        self.parts,self.parts_state,self.unkept = None,None,Unkept(self.learn)
+        name_unkept(self.learn)
 
     def resume_data(self,
         path:Path, # of a checkpoint
@@ -45,6 +49,7 @@ class DataPosition(Callback):
             f'{path} is not the checkpoint of a run: `skipped`, the batches that were never fetched, '
             f'is {skipped!r:.40}')
         self.kept.load_state_dict(state.get('kept', {}))
+        self.parts_state = state.get('parts')
         self.resume_state,self.data_state = state if state['done'] else None,place
 
     def before_train(self):
@@ -56,6 +61,7 @@ class DataPosition(Callback):
         data = self._seeded_loader(0).seek(learn.epoch, done-skipped, data_state, learn.batches.limit)
         learn.batches.replace(data)
         learn.batches.skipped,self.data_state = skipped,None
+        self._begin_parts(data)
         if not in_epoch: return
         if data_state is None and not data.indexed: learn.say(
             f'this data cannot be indexed: its first {done} batches are read again, without training '
@@ -76,6 +82,13 @@ def _seeded_loader(self:DataPosition, i):
     dl,old = self.learn.dl,self.seeded[i]
     if old is None or old.dl is not dl: self.seeded[i] = SeededLoader(dl, (self.seed, i))
     return self.seeded[i]
+
+@patch
+def _begin_parts(self:DataPosition, data):
+    if self.parts is None or self.parts.data is not data: self.parts = KeptData(data)
+    if self.parts_state is not None: self.parts.load_state_dict(self.parts_state)
+    self.parts_state = None
+    self.parts.begin()
 
 @patch
 def data_position(self:DataPosition,

@@ -2,6 +2,7 @@
 """The same batches again in the same order, from any batch of an epoch on"""
 from ..callback import Callback
 from .kept import KeptState
+from .reported import KeptData, Unkept
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,9 @@ class DataPosition(Callback):
     seeded: tuple[Any, ...]|list[Any]
     kept: KeptState|None
     asks_data: bool
+    parts: KeptData|None
+    parts_state: Any
+    unkept: Unkept|None
     def begin_data(self) -> None:
         """Begin at the beginning; to be called when a fit begins"""
         ...
@@ -30,6 +34,7 @@ class DataPosition(Callback):
     def _seeded_loader(self, i: Any) -> Any:
         """The loader of this phase, number `i` of `dls`, in an order that depends on the seed and the epoch alone"""
         ...
+    def _begin_parts(self, data: Any) -> None: ...
     def data_position(self, done: int) -> dict[Any, Any]|None:
         """Return the position that the training data itself reports; None if counting finds it
 

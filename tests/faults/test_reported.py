@@ -1,0 +1,113 @@
+"""What samplers, data sets, transforms and callbacks count: what has a `state_dict` is kept in checkpoints, anything else is named"""
+import re, warnings
+
+import pytest, torch
+from torch.utils.data import DataLoader, Dataset, IterableDataset, Sampler, Subset
+
+from learnkit.all import Callback, EarlyStoppingCallback, EMACallback, GradientAccumulation, MixUp, SaveModelCallback, TrackerCallback
+from test_kept import BS, N, Draws, Stream, check, ended, tensors
+from test_resume import learner
+from toys import slow
+
+class Counter:
+    "Counts its calls, and says so if it is told to"
+    n = 0
+    def count(self): self.n += 1; return self.n/100
+
+class Saying(Counter):
+    def state_dict(self): return dict(n=self.n)
+    def load_state_dict(self, state): self.n = state['n']
+
+def transform(cls):
+    class Adds(cls):
+        def __call__(self, x): return x+self.count()
+    return Adds()
+
+class Items(Dataset):
+    "Its items are transformed by `tfms`"
+    def __init__(self, *tfms): self.x,self.tfms = tensors().tensors[0],list(tfms)
+    def __len__(self): return N
+    def __getitem__(self, i):
+        x = self.x[i]
+        for f in self.tfms: x = f(x)
+        return x,self.x[i].sum()[None]
+
+class Read(Items, IterableDataset):
+    def __iter__(self): return (self[i] for i in range(N))
+
+def data_set(cls):
+    class Counting(cls, Items):
+        def __getitem__(self, i): x,y = super().__getitem__(i); return x+self.count(),y
+    return Counting()
+
+def sampler(cls):
+    class Passes(cls, Sampler):
+        def __init__(self): pass
+        def __len__(self): return N
+        def __iter__(self): self.n += 1; return iter([i*(2*self.n+5)%N for i in range(N)])
+    return Passes()
+
+def collate(cls):
+    class Collates(cls):
+        def __call__(self, items): x,y = map(torch.stack, zip(*items)); return x+self.count(),y
+    return Collates()
+
+kinds = dict(transform=lambda c: DataLoader(Items(transform(c)), BS, shuffle=True), closure=lambda c: DataLoader(Items((lambda t: lambda x: t(x))(transform(c))), BS),
+             data=lambda c: DataLoader(data_set(c), BS, shuffle=True), subset=lambda c: DataLoader(Subset(data_set(c), range(N)), BS), sampler=lambda c: DataLoader(tensors(), BS, sampler=sampler(c)),
+             collate=lambda c: DataLoader(tensors(), BS, collate_fn=collate(c)), stream=lambda c: DataLoader(Read(transform(c)), BS))
+names = dict(transform='Adds', closure='Adds', data='Counting', subset='Counting', sampler='Passes', collate='Collates', stream='Adds')
+
+@pytest.mark.parametrize('kind', ['transform', 'sampler', 'stream', *slow('closure', 'data', 'subset', 'collate')])
+def test_what_has_a_state_is_kept(kind, tmp_path):
+    "The counters of transforms, data sets, samplers and functions that make batches began anew, also those with a `state_dict`"
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        check(tmp_path, data=lambda: kinds[kind](Saying))
+
+@pytest.mark.parametrize('kind', ['sampler', *slow(*(k for k in kinds if k!='sampler'))])
+def test_what_has_none_is_named(kind, tmp_path):
+    "… without a word"
+    with pytest.warns(UserWarning, match=rf'no checkpoint keeps `n` of \w*{names[kind]}') as w: ended(tmp_path, data=lambda: kinds[kind](Counter))
+    assert len([o for o in w if 'no checkpoint keeps' in str(o.message)])==1
+
+def told(tmp_path, *cbs, data=None, n=2):
+    "What a fit says of what it cannot keep"
+    with warnings.catch_warnings(record=True) as w:
+        warnings.simplefilter('always')
+        learner(tmp_path, [lambda cb=cb: cb for cb in cbs], data=data, every='1ba').fit(n)
+    return [str(o.message) for o in w if re.search('no checkpoint keeps|not resume bit for bit', str(o.message))]
+
+class Schedule(Callback):
+    "Changes the rate by what it has counted"
+    n = 0
+    def before_batch(self): self.n += 1; self.learn.opt.set_hyper('lr', .01/self.n)
+class Saved(Schedule): saves = ('n',)
+class Looking(Schedule): observes = True
+
+def test_callbacks_of_the_user(tmp_path):
+    "The attributes of a callback without `saves` began anew, and nothing was said"
+    assert told(tmp_path/'a', Saved(), Looking())==[]
+    said, = told(tmp_path/'b', Schedule())
+    assert '`n` of Schedule' in said and "`saves = ('n',)`" in said and '`observes = True`' in said
+
+@pytest.mark.parametrize('cbs', [[], [lambda: EMACallback(.9), lambda: GradientAccumulation(8), MixUp], [SaveModelCallback, EarlyStoppingCallback, TrackerCallback]])
+def test_no_false_alarm(cbs, tmp_path):
+    "Callbacks of learnkit keep what they need"
+    assert told(tmp_path, *(cb() for cb in cbs))==[]
+
+@pytest.mark.parametrize('make,words', [
+    (lambda: DataLoader(tensors(), BS, num_workers=2, in_order=False), '`in_order=False`'),
+    *slow((lambda: DataLoader(Stream(torch.Generator()), BS, num_workers=1, persistent_workers=True), '`persistent_workers`'),
+          (lambda: DataLoader(Items(transform(Saying)), BS, num_workers=1), 'Adds is kept in worker processes'))])
+def test_what_is_known_at_the_start(make, words, tmp_path):
+    "Loaders whose order or random numbers depend on their workers were resumed inexactly, without a word"
+    said, = told(tmp_path, data=make, n=1)
+    assert words in said
+
+@pytest.mark.parametrize('state', [3, {'sampler':3}, {1:{}}])
+def test_states_that_are_none(state, tmp_path):
+    "A damaged checkpoint is refused by a ValueError"
+    from learnkit.recovery.reported import KeptData
+    from learnkit.feed.seeded_loader import SeededLoader
+    kept = KeptData(SeededLoader(kinds['sampler'](Saying), 0))
+    with pytest.raises(ValueError): kept.load_state_dict(state)
