@@ -16,6 +16,7 @@ from fastcore.basics import patch
 from fastcore.foundation import L
 
 from ..check import check_whole
+from ..contents import snapshot_contents
 from ..functions import unwrap_partial
 from ..events import CancelFit
 from ..extras import pyplot
@@ -27,12 +28,14 @@ from .param_scheduler import Scheduler
 from .schedule import SchedExp
 from ..run import null_logger
 from ..recorder import Recorder
+from ..snapshot import Snapshot, snapshot_random
 from ..trial import unchanged
 
 # %% ../../nbs/425_optim.lr_find.ipynb #45420c93
 class LRFinder(Scheduler):
-    "Trains with an exponentially growing learning rate; used by `learn.lr_find`"
-    modes,names,rec = ('fit','lr_find'),('lr',),None
+    "Trains with an exponentially growing learning rate, then puts back what it trained; used by `learn.lr_find`"
+    modes,names,rec,before = ('lr_find',),('lr',),None,Snapshot()   # a fit with it is of this mode
+    restores = True   # `learn.lr_find` puts back more, itself
     def __init__(self,
         start_lr:float|list=1e-7, # the learning rate of the first batch; a list has one for each parameter group
         end_lr:float|list=10,     # the learning rate that is approached by the last batch
@@ -46,10 +49,10 @@ class LRFinder(Scheduler):
 
     def before_fit(self):
         learn = self.learn
-        if learn.mode!='lr_find': raise RuntimeError(
-            'LRFinder would ruin the weights in a `fit`: call `learn.lr_find()`, which restores them')
         super().before_fit()
         self.rec = learn.recorder
+        if self.restores: self.before = Snapshot(
+            snapshot_random(), snapshot_contents(learn.model, learn.loss_func, learn.opt, loaders=[learn.dls.train]))
 
     def before_batch(self): self.learn.opt.set_hyper('lr', self.sched(self.learn.train_iter/self.num_it))
 
@@ -58,6 +61,13 @@ class LRFinder(Scheduler):
         done = self.learn.train_iter
         exploded = self.stop_div and done%10==0 and self.end is not None
         if done>=self.num_it or exploded: raise CancelFit('lr_find is done')
+
+    def after_fit(self):
+        if self.rec is not None: self.rec.lr_curve = LRCurve(*self.curve, self.num_it)
+    def cleanup(self):
+        super().cleanup()
+        self.before,before = Snapshot(),self.before
+        before.restore()
 
     @property
     def end(self) -> int|None:
@@ -136,6 +146,7 @@ def lr_find(self:Learner,
 ) -> Any:                     # a named tuple of suggested learning rates; None without `suggest_funcs`
     "Find a learning rate by a range test (Smith 2015), and restore the Learner afterwards"
     finder,n = LRFinder(start_lr, end_lr, num_it, stop_div),loader_len(self.dls.train)
+    finder.restores = False
     L(suggest_funcs).map(_func_name)   # a wrong one is refused now
     if show_plot: pyplot()   # without matplotlib, fail before the work and not after it
     recorders = [cb for cb in self.cbs if cb.name=='recorder']

@@ -14,6 +14,7 @@ from learnkit.callback import Callback
 from learnkit.events import CancelBatch, CancelEpoch, CancelFit, CancelStep, CancelTrain, event
 from learnkit.optim.lr_find import LRCurve, LRFinder
 from learnkit.optim.lr_suggest import SuggestionMethod, minimum, slide, steep, valley
+from learnkit.control.save_model import SaveModelCallback
 from learnkit.observe.csv_logger import CSVLogger
 from learnkit.optim.param_scheduler import ParamScheduler
 from learnkit.optim.schedule import SchedLin
@@ -123,6 +124,37 @@ def test_whatever_is_raised(ev, k, exc, first, order):
             try: quick(learn)
             except RuntimeError as e: assert 'was raised in' in str(e)   # a Cancel without a scope
     assert run(find, first)==_without(first)
+
+@given(st.sampled_from([e for e in event if e.startswith(('before_fit','before_epoch','before_batch','after_loss','before_step','after_step','after_batch','after_cancel_fit',
+                                                           'after_fit','cleanup'))]),
+       st.integers(0, 3), st.sampled_from([ValueError, KeyboardInterrupt, CancelBatch, CancelStep, CancelFit, None]), st.integers(0, 1), st.sampled_from([-20, 99]))
+@settings(deadline=None, max_examples=15)
+def test_finder_in_a_fit(ev, k, exc, first, order):
+    "An `LRFinder` in a `fit` left ruined weights if the fit failed: what is trained afterwards is trained as if it had not been there"
+    heard,learn = [],make()
+    def f(cb):
+        heard.append(1)
+        if exc and len(heard)==k+1: raise exc()
+    with learn.no_bar(), learn.no_logging():
+        if first: learn.fit_one_cycle(first)
+        try: learn.fit(3, cbs=[LRFinder(num_it=12), at(ev, f, order=order)])
+        except (ValueError, KeyboardInterrupt): pass
+        except RuntimeError as e: assert 'was raised in' in str(e)   # a Cancel without a scope
+        learn.fit_one_cycle(2)
+    assert facts(learn)==_without(first)
+
+def test_a_fit_with_a_finder_is_a_range_test(tmp_path):
+    "Trackers would have saved the worst of models as the best; here only the Recorder hears of it, and keeps the curve"
+    learn = make(path=tmp_path, cbs=[SaveModelCallback(), CSVLogger()])
+    with learn.no_bar():
+        learn.fit(9, cbs=LRFinder(num_it=12, stop_div=False))
+        assert not list(tmp_path.iterdir()) and len(learn.recorder.lrs)==len(learn.recorder.losses)==12
+        lrs,losses = learn.recorder.lrs,learn.recorder.lr_curve.losses
+        other = make()
+        with other.no_bar(): quick(other, stop_div=False)
+        assert (lrs,losses)==(other.recorder.lr_curve.lrs,other.recorder.lr_curve.losses)
+        learn.add_cb(LRFinder(num_it=12)); learn.fit(9)   # also one that is the Learner's
+        assert not list(tmp_path.iterdir())
 
 _known = {}
 def _without(first):
@@ -268,7 +300,7 @@ def test_too_short():
 
 @pytest.mark.parametrize('call,err,words', [
     (lambda l: l.lr_find(num_it=5), ValueError, '6 or more'), (lambda l: l.lr_find(num_it=20.), ValueError, '6 or more'),
-    (lambda l: l.lr_find(0, 1), ValueError, 'same side of zero'), (lambda l: l.fit(1, cbs=LRFinder()), RuntimeError, 'learn.lr_find'),
+    (lambda l: l.lr_find(0, 1), ValueError, 'same side of zero'),
     (lambda l: l.recorder.plot_lr_find(), ValueError, 'call `learn.lr_find')])
 def test_bad_settings(call, err, words):
     learn = learner()
