@@ -53,6 +53,19 @@ def test_the_data_may_make_a_batch_of_an_item():
     torch.testing.assert_close(learn.predict('path')[2], learn.predict('four')[2])
     assert not torch.equal(learn.predict('path')[2], learn.predict('a/longer/path')[2])
 
+def test_the_data_may_decode_the_prediction():
+    "fastai's `decode_batch`, which takes back what was done to the targets, was passed over in silence"
+    class Decodes(list):
+        def decode_batch(self, b): return [(a,f'{round(10*t.item())} °C') for a,t in zip(*b)]
+    def dls(cls): return DataLoaders(cls([(torch.ones(2,2),torch.ones(2,1))]))
+    learn = Learner(dls(Decodes), nn.Linear(2,1), nn.MSELoss())
+    label,dec,pred = learn.predict(torch.ones(2))
+    assert label==f'{round(10*pred.item())} °C' and torch.equal(dec, pred)
+    learn.dls = dls(list)
+    learn.dls.decode_batch = Decodes().decode_batch   # of the `DataLoaders`, as in fastai
+    inp,again,*_ = learn.predict(torch.ones(2), with_input=True)
+    assert again==label and torch.equal(inp, torch.ones(2))
+
 # -- the loss of each item
 
 def losses(loss, pred, targ, **kw):
