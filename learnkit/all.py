@@ -16,7 +16,6 @@ from fastcore.imports import noop
 from fastcore.meta import *
 from torch import nn, tensor
 from torch.nn import functional as F
-from torch.optim import SGD, Adam, AdamW, RMSprop
 
 from .events import *
 from .stateful import *
@@ -48,6 +47,7 @@ from .weight_decay import *
 from .opt_state import *
 from .fast_step import *
 from .optimizer import *
+from .named_optimizers import *
 from .ownership import *
 from .batch_weight import *
 from .explain import *

@@ -444,7 +444,7 @@ class Learner(OptSteps):
         start_epoch: int = 0,
         resume: str|Path|None = None,
     ) -> None:
-        """Train for `n_epoch` epochs
+        """Train for `n_epoch` epochs; with an `LRFinder`, which is for mode 'lr_find' only, it is a range test
 
         Args:
             n_epoch: epochs, those before `start_epoch` included
@@ -762,11 +762,11 @@ class Learner(OptSteps):
         """A loader of one batch with the inputs of one item"""
         ...
     def predict(self, item: Any, with_input: bool = False) -> tuple[Any, ...]:
-        """Predict one item: returns `(label, decoded, prediction)`, after the input batch if `with_input`
+        """Predict one item: returns `(label, decoded, prediction)`, after the input if `with_input`
 
         Args:
             item: one input as the data set returns it, without target; a tuple for several inputs
-            with_input: return the input batch too
+            with_input: return the input too: as a batch, or as `decode_batch` gives it
         """
         ...
     @property

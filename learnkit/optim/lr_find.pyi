@@ -1,12 +1,15 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
 """lr_find: a learning-rate range test that suggests a learning rate and leaves the Learner unchanged"""
 from .param_scheduler import Scheduler
+from ..snapshot import Snapshot
 from typing import Any
 
 __all__ = ['LRFinder', 'LRCurve']
 class LRFinder(Scheduler):
-    """Trains with an exponentially growing learning rate; used by `learn.lr_find`"""
+    """Trains with an exponentially growing learning rate, then puts back what it trained; used by `learn.lr_find`"""
     rec: Any
+    before: Snapshot
+    restores: bool
     num_it: Any
     sched: Any
     stop_div: bool
@@ -17,7 +20,7 @@ class LRFinder(Scheduler):
         num_it: int = 100,
         stop_div: bool = True,
     ) -> None:
-        """Trains with an exponentially growing learning rate; used by `learn.lr_find`
+        """Trains with an exponentially growing learning rate, then puts back what it trained; used by `learn.lr_find`
 
         Args:
             start_lr: the learning rate of the first batch; a list has one for each parameter group
@@ -29,6 +32,8 @@ class LRFinder(Scheduler):
     def before_fit(self) -> None: ...
     def before_batch(self) -> None: ...
     def after_batch(self) -> None: ...
+    def after_fit(self) -> None: ...
+    def cleanup(self) -> None: ...
     @property
     def end(self) -> int|None:
         """The number of batches until the loss was above four times its minimum, or NaN; None if it never was"""
