@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.optim import Optimizer, RMSprop
 
 # %% ../nbs/145_hypers.ipynb #dc0ba161
-_short = dict(momentum='mom', betas='mom', alpha='sqr_mom', weight_decay='wd')
+_short = dict(momentum='mom', betas='mom', alpha='sqr_mom', weight_decay='wd', decoupled_weight_decay='decouple_wd')
 
 @lru_cache
 def hyper_places(

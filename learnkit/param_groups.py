@@ -12,7 +12,7 @@ from inspect import Parameter, signature
 from typing import Any
 
 from torch import Tensor, nn
-from torch.optim import Optimizer
+from torch.optim import AdamW, Optimizer
 
 from .functions import unwrap_partial
 from .hypers import check_rate, hyper_places, is_number, spread, write_hyper
@@ -65,7 +65,14 @@ def torch_keywords(
         if i is None and name in kws: raise TypeError(f'`{k}` and `{name}` are the same: give one of them')
         v,old = kws.pop(k),kws.get(name, known[name].default)
         kws[name] = v if i is None else tuple(v if j==i else o for j,o in enumerate(old))
-    return (partial(func, *getattr(opt, 'args', ()), **kws),{}) if places else (opt,kw)
+    if decoupled := 'decouple_wd' in kws: _check_decoupling(func, kws.pop('decouple_wd'))
+    return (partial(func, *getattr(opt, 'args', ()), **kws),{}) if places or decoupled else (opt,kw)
+
+def _check_decoupling(cls, v):
+    "Raise TypeError if an optimizer without a switch for it does not decay as `decouple_wd` says"
+    if bool(v)!=issubclass(cls, AdamW): raise TypeError(
+        f"PyTorch's {cls.__name__} {'adds weight decay to the gradient' if v else 'shrinks the weights themselves'}, so "
+        f'it has no `decouple_wd={v}`: leave it out, or take `Adam`, which decays in both ways')
 
 def _lr_parameter(f):
     "How the function `f` takes `lr`: its default, `Parameter.empty` if it has none; None if it takes no `lr`"

@@ -23,6 +23,7 @@ from .interrupts import uninterrupted
 from .learner import Learner
 from .loaders import sequential_loader
 from .base_loss import loss_activation, loss_decodes
+from .nested import detuplify, tuplify
 from .process import num_distrib
 
 # %% ../nbs/215_predict.ipynb #64d289ce
@@ -82,6 +83,11 @@ def _label(dec, vocab):
     if vocab is None: return dec
     return vocab[int(dec)] if dec.ndim==0 else [vocab[i] for i,o in enumerate(dec) if o]
 
+def _decoded_item(decode, inp, decoded):
+    "The input and the label of a batch's only item, as the data's own `decode` gives them"
+    n,item = len(tuplify(inp)),tuple(decode((*tuplify(inp), *tuplify(decoded)))[0])
+    return detuplify(item[:n]),detuplify(item[n:])
+
 def _own_collate(dls):
     "The function with which the loaders of `dls` make a batch of items, if it is not PyTorch's"
     dl = next((dl for dl in (dls.valid, dls.train) if getattr(dl, 'batch_sampler', None) is not None), None)
@@ -105,11 +111,13 @@ def _loader_of(self:Learner, item):
 @patch
 def predict(self:Learner,
     item:Any,              # one input as the data set returns it, without target; a tuple for several inputs
-    with_input:bool=False  # return the input batch too
+    with_input:bool=False  # return the input too: as a batch, or as `decode_batch` gives it
 ) -> tuple:
-    "Predict one item: returns `(label, decoded, prediction)`, after the input batch if `with_input`"
+    "Predict one item: returns `(label, decoded, prediction)`, after the input if `with_input`"
     dl = self._loader_of(item)
-    asked = dict(with_input=with_input, with_decoded=True, with_targs=False)
+    decode = getattr(self.dls, 'decode_batch', getattr(self.dls.train, 'decode_batch', None))   # fastai's
+    asked = dict(with_input=with_input or decode is not None, with_decoded=True, with_targs=False)
     *inp,preds,_,decoded = self.get_preds(dl=dl, reorder=False, **asked)
-    dec = decoded[0]
-    return *inp,_label(dec, getattr(self.dls, 'vocab', None)),dec,preds[0]
+    if decode is None: label = _label(decoded[0], getattr(self.dls, 'vocab', None))
+    else: *inp,label = _decoded_item(decode, inp[0], decoded)
+    return *inp[:int(with_input)],label,decoded[0],preds[0]
