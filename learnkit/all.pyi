@@ -48,6 +48,7 @@ from .data import DataLoaders as DataLoaders, FuncLoader as FuncLoader, as_loade
 from .loaders import copy_loader as copy_loader, sequential_loader as sequential_loader
 from .hypers import Hypers as Hypers, even_mults as even_mults, hyper_places as hyper_places
 from .optimizer import OptimWrapper as OptimWrapper, create_optimizer as create_optimizer
+from .named_optimizers import Adam as Adam, AdamW as AdamW, RMSprop as RMSprop, SGD as SGD
 from .ownership import (
     can_take_params as can_take_params, describe_params as describe_params, optimizers_of as optimizers_of, param_ids as
     param_ids, unheld_params as unheld_params)
@@ -221,7 +222,3 @@ from torch import nn as nn
 from torch import tensor as tensor
 from torch.nn import functional as _F
 F = _F
-from torch.optim import SGD as SGD
-from torch.optim import Adam as Adam
-from torch.optim import AdamW as AdamW
-from torch.optim import RMSprop as RMSprop

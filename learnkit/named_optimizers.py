@@ -35,7 +35,7 @@ def RMSprop(
 def Adam(
     params:Iterable,                      # parameters, or one list of them for each group
     lr:float|Tensor|slice|list|None=None, # learning rate; None: 1e-3
-    **kwargs:Any                          # `mom`, `sqr_mom`, `eps`, `wd`, `decouple_wd`, or other arguments of PyTorch's
+    **kwargs:Any                          # `mom`, `sqr_mom`, `wd`, `decouple_wd`, or other arguments of PyTorch's
 ) -> OptimWrapper:
     "Adam, `torch.optim.Adam`: weight decay is added to the gradient, unless `decouple_wd`"
     return OptimWrapper(params, torch.optim.Adam, lr, **kwargs)

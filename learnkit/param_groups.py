@@ -71,8 +71,8 @@ def torch_keywords(
 def _check_decoupling(cls, v):
     "Raise TypeError if an optimizer without a switch for it does not decay as `decouple_wd` says"
     if bool(v)!=issubclass(cls, AdamW): raise TypeError(
-        f"PyTorch's {cls.__name__} {'adds weight decay to the gradient' if v else 'shrinks the weights themselves'}, so "
-        f'it has no `decouple_wd={v}`: leave it out, or take `Adam`, which decays in both ways')
+        f"PyTorch's {cls.__name__} {'adds weight decay to the gradient' if v else 'shrinks the weights themselves'}: "
+        f'leave out `decouple_wd={v}`, or take `Adam`, which decays in both ways')
 
 def _lr_parameter(f):
     "How the function `f` takes `lr`: its default, `Parameter.empty` if it has none; None if it takes no `lr`"

@@ -36,6 +36,9 @@ def torch_keywords(opt: Callable[..., Any], kw: dict[Any, Any]) -> tuple[Any, ..
         `opt` and `kw`
     """
     ...
+def _check_decoupling(cls: Any, v: Any) -> None:
+    """Raise TypeError if an optimizer without a switch for it does not decay as `decouple_wd` says"""
+    ...
 def _lr_parameter(f: Any) -> Any:
     """How the function `f` takes `lr`: its default, `Parameter.empty` if it has none; None if it takes no `lr`"""
     ...

@@ -8,8 +8,8 @@ def _activation(loss_func: Any) -> Any:
 def _label(dec: Any, vocab: Any) -> Any:
     """What `vocab` calls the decoded prediction `dec`: one class, a list of classes, or `dec` itself without a vocab"""
     ...
-def _decoded_item(dls: Any, inp: Any, decoded: Any) -> tuple[Any, ...]:
-    """The input and the label of the only item of a batch, as the data decode them; else the batch, and the class's name"""
+def _decoded_item(decode: Any, inp: Any, decoded: Any) -> tuple[Any, ...]:
+    """The input and the label of a batch's only item, as the data's own `decode` gives them"""
     ...
 def _own_collate(dls: Any) -> Any:
     """The function with which the loaders of `dls` make a batch of items, if it is not PyTorch's"""
