@@ -165,8 +165,10 @@ def fit(self:Learner,
     start_epoch:int=0,             # the number of the first epoch, if those before it are done
     resume:str|Path|None=None      # a checkpoint to go on from; 'auto': the newest, if any
 ) -> None:
-    "Train for `n_epoch` epochs"
-    self._train('fit', n_epoch, lr, wd, [*L(cbs), *limit_from_env()], reset_opt, start_epoch, resume)
+    "Train for `n_epoch` epochs; with an `LRFinder`, which is for mode 'lr_find' only, it is a range test"
+    cbs = [*L(cbs), *limit_from_env()]
+    mode = 'lr_find' if any(getattr(cb, 'modes', None)==('lr_find',) for cb in [*self.cbs, *cbs]) else 'fit'
+    self._train(mode, n_epoch, lr, wd, cbs, reset_opt, start_epoch, resume)
 
 @patch
 @uninterrupted

@@ -30,7 +30,7 @@ def Adam(params: Iterable[Any], lr: float|Tensor|slice|list[Any]|None = None, **
     Args:
         params: parameters, or one list of them for each group
         lr: learning rate; None: 1e-3
-        kwargs: `mom`, `sqr_mom`, `eps`, `wd`, `decouple_wd`, or other arguments of PyTorch's
+        kwargs: `mom`, `sqr_mom`, `wd`, `decouple_wd`, or other arguments of PyTorch's
     """
     ...
 def AdamW(params: Iterable[Any], lr: float|Tensor|slice|list[Any]|None = None, **kwargs: Any) -> OptimWrapper:

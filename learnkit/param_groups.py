@@ -45,6 +45,13 @@ def param_dicts(
     if any(o['params'] for o in res): return res
     raise ValueError("There are no parameters to train: the model has none, or none that `splitter` lets through.")
 
+# %% ../nbs/146_param_groups.ipynb #1d6ea6d8
+def _check_decoupling(cls, v):
+    "Raise TypeError if an optimizer without a switch for it does not decay as `decouple_wd` says"
+    if bool(v)!=issubclass(cls, AdamW): raise TypeError(
+        f"PyTorch's {cls.__name__} {'adds weight decay to the gradient' if v else 'shrinks the weights themselves'}: "
+        f'leave out `decouple_wd={v}`, or take `Adam`, which decays in both ways')
+
 # %% ../nbs/146_param_groups.ipynb #a3c6bd58
 def is_built(
     opt:Any # what the user gave as `opt_func`
@@ -67,12 +74,6 @@ def torch_keywords(
         kws[name] = v if i is None else tuple(v if j==i else o for j,o in enumerate(old))
     if decoupled := 'decouple_wd' in kws: _check_decoupling(func, kws.pop('decouple_wd'))
     return (partial(func, *getattr(opt, 'args', ()), **kws),{}) if places or decoupled else (opt,kw)
-
-def _check_decoupling(cls, v):
-    "Raise TypeError if an optimizer without a switch for it does not decay as `decouple_wd` says"
-    if bool(v)!=issubclass(cls, AdamW): raise TypeError(
-        f"PyTorch's {cls.__name__} {'adds weight decay to the gradient' if v else 'shrinks the weights themselves'}: "
-        f'leave out `decouple_wd={v}`, or take `Adam`, which decays in both ways')
 
 def _lr_parameter(f):
     "How the function `f` takes `lr`: its default, `Parameter.empty` if it has none; None if it takes no `lr`"

@@ -18,6 +18,9 @@ def param_dicts(params: Iterable[Any]) -> list[Any]:
         Dicts with 'params', as PyTorch's optimizers take them
     """
     ...
+def _check_decoupling(cls: Any, v: Any) -> None:
+    """Raise TypeError if an optimizer without a switch for it does not decay as `decouple_wd` says"""
+    ...
 def is_built(opt: Any) -> bool:
     """Is it an optimizer already, not something that makes one?
 
@@ -35,9 +38,6 @@ def torch_keywords(opt: Callable[..., Any], kw: dict[Any, Any]) -> tuple[Any, ..
     Returns:
         `opt` and `kw`
     """
-    ...
-def _check_decoupling(cls: Any, v: Any) -> None:
-    """Raise TypeError if an optimizer without a switch for it does not decay as `decouple_wd` says"""
     ...
 def _lr_parameter(f: Any) -> Any:
     """How the function `f` takes `lr`: its default, `Parameter.empty` if it has none; None if it takes no `lr`"""

@@ -77,16 +77,17 @@ def get_preds(self:Learner,
     if with_decoded: res.insert(i+2, decoded)
     return tuple(res)
 
+# %% ../nbs/215_predict.ipynb #4082a8fb
+def _decoded_item(decode, inp, decoded):
+    "The input and the label of a batch's only item, as the data's own `decode` gives them"
+    n,item = len(tuplify(inp)),tuple(decode((*tuplify(inp), *tuplify(decoded)))[0])
+    return detuplify(item[:n]),detuplify(item[n:])
+
 # %% ../nbs/215_predict.ipynb #5b258104
 def _label(dec, vocab):
     "What `vocab` calls the decoded prediction `dec`: one class, a list of classes, or `dec` itself without a vocab"
     if vocab is None: return dec
     return vocab[int(dec)] if dec.ndim==0 else [vocab[i] for i,o in enumerate(dec) if o]
-
-def _decoded_item(decode, inp, decoded):
-    "The input and the label of a batch's only item, as the data's own `decode` gives them"
-    n,item = len(tuplify(inp)),tuple(decode((*tuplify(inp), *tuplify(decoded)))[0])
-    return detuplify(item[:n]),detuplify(item[n:])
 
 def _own_collate(dls):
     "The function with which the loaders of `dls` make a batch of items, if it is not PyTorch's"
