@@ -130,7 +130,7 @@ from .optim.schedule import (
     annealer as annealer, combine_scheds as combine_scheds, combined_cos as combined_cos, plot_hypers as plot_hypers,
     plot_scheds as plot_scheds, sched_cos as sched_cos, sched_exp as sched_exp, sched_lin as sched_lin, sched_no as
     sched_no)
-from .optim.param_scheduler import ParamScheduler as ParamScheduler, Scheduler as Scheduler
+from .optim.param_scheduler import GroupValues as GroupValues, ParamScheduler as ParamScheduler, Scheduler as Scheduler
 from .optim.policies import flat_cos as flat_cos, one_cycle as one_cycle, sgdr as sgdr
 from .optim.torch_scheduler import TorchScheduler as TorchScheduler
 from .optim.lr_suggest import (

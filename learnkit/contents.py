@@ -7,6 +7,7 @@ __all__ = []
 
 # %% ../nbs/133_contents.ipynb #c8f24feb
 import sys
+from array import array
 from collections import deque
 from collections.abc import Iterable
 from functools import lru_cache, partial
@@ -152,6 +153,9 @@ def _contents(o, depth, given):
         noted = not is_lazy(o) and depth>_generators and (depth==_all or o.numel()<=_many)
         return snapshot_tensor(o) if noted else Snapshot(), (), depth
     if isinstance(o, (list,deque,dict,set,tuple,frozenset)): return _of_container(o, depth)
+    if isinstance(o, array):
+        noted = depth>_generators and (depth==_all or len(o)<=_many)
+        return Snapshot(partial(o.__setitem__, slice(None), o[:])) if noted else Snapshot(), (), depth
     if (generator := snapshot_generator(o)).parts: return generator, (), depth
     if isinstance(o, (FunctionType,MethodType,partial)):
         return Snapshot(), of_function(o) if depth<_all else (), _generators

@@ -90,7 +90,7 @@ class Recorder(RecorderPlots, Callback):
     def _announce_losses(self):
         if not self.learn.train_iter%1024: self.smooth_loss.settle()   # else only those that somebody has read
         start,self.n_read = self.n_read,self.smooth_loss.count
-        self.learn('after_read_losses', losses=self.smooth_loss._raw[start:], start=start)
+        self.learn('after_read_losses', losses=self.smooth_loss._raw[start:].tolist(), start=start)
 
     def after_cancel_train(self):    self.cancelled.add('train')
     def after_cancel_validate(self): self.cancelled.add('valid')
@@ -117,7 +117,8 @@ class Recorder(RecorderPlots, Callback):
     def state_dict(self) -> dict:
         "Return all that is recorded, also in the middle of an epoch"
         return dict(history=self.history.state_dict(), row=dict(self.row), lrs=[*self.lrs], iters=[*self.iters],
-                    n_read=self.n_read, hps=self.hps, group_hps=self.group_hps, cancelled=[*self.cancelled],
+                    n_read=self.n_read, hps=self.hps, cancelled=[*self.cancelled],
+                    group_hps={k:[*v] for k,v in self.group_hps.items()},
                     elapsed=time.perf_counter() - self.start, train=self.train.state_dict())
 
     def load_state_dict(self,

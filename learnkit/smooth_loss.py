@@ -6,6 +6,8 @@
 __all__ = ['AvgSmoothLoss']
 
 # %% ../nbs/162_smooth_loss.ipynb #41a2829b
+from array import array
+
 from .check import check_fraction
 from .metric import Metric
 from .scalars import ScalarBuffer
@@ -20,7 +22,8 @@ class AvgSmoothLoss(Metric):
         self.beta = check_fraction('beta', beta, zero=True, one=False)
         self.reset()
 
-    def reset(self): self.waiting,self.count,self.val,self._raw,self._values = ScalarBuffer(),0,0.,[],[]
+    def reset(self):
+        self.waiting,self.count,self.val,self._raw,self._values = ScalarBuffer(),0,0.,array('d'),array('d')
 
     def accumulate(self, learn):
         loss,waiting = learn.loss,self.waiting
@@ -41,13 +44,23 @@ class AvgSmoothLoss(Metric):
     def values(self) -> list:
         "The average after each batch"
         self.settle()
-        return self._values
+        return self._values.tolist()
     @property
     def raw(self) -> list:
         "The loss of each batch"
         self.settle()
-        return self._raw
+        return self._raw.tolist()
     @property
     def value(self) -> float|None:
         "The average now, `None` before the first batch"
-        return self.values[-1] if self.values else None
+        self.settle()
+        return self._values[-1] if self._values else None
+
+    def state_dict(self) -> dict:
+        "Return what was accumulated so far"
+        return super().state_dict() | {'_raw':self._raw.tolist(), '_values':self._values.tolist()}
+    def load_state_dict(self,
+        state:dict # what `state_dict` returned
+    ) -> None:
+        "Continue from `state`"
+        super().load_state_dict(state | {k:array('d', state[k]) for k in ('_raw','_values')})

@@ -11,8 +11,8 @@ class AvgSmoothLoss(Metric):
     waiting: ScalarBuffer
     count: int
     val: Any
-    _raw: list[Any]
-    _values: list[Any]
+    _raw: Any
+    _values: Any
     def __init__(self, beta: float = 0.98) -> None:
         """Exponential moving average of the training losses, without the bias towards 0 at the beginning
 
@@ -34,4 +34,14 @@ class AvgSmoothLoss(Metric):
     @property
     def value(self) -> float|None:
         """The average now, `None` before the first batch"""
+        ...
+    def state_dict(self) -> dict[Any, Any]:
+        """Return what was accumulated so far"""
+        ...
+    def load_state_dict(self, state: dict[Any, Any]) -> None:
+        """Continue from `state`
+
+        Args:
+            state: what `state_dict` returned
+        """
         ...
