@@ -49,7 +49,7 @@ def count_targets(
     "Returns how many targets count, without waiting for the device; how many items, if that is not known"
     t = yb[0] if type(yb) is tuple and len(yb)==1 else yb
     if not isinstance(t, Tensor) or not t.ndim: return find_bs(yb)
-    if t.is_floating_point() or t.dtype==torch.bool: return t.numel()
+    if t.dtype.is_floating_point or t.dtype is torch.bool: return t.numel()
     return (t!=ignore_index).sum()
 
 # %% ../nbs/156_batch_weight.ipynb #3eaa8485

@@ -112,8 +112,9 @@ class AvgMetric(Metric):
     ) -> None:
         "Include `val` with weight `n`; raises ValueError if it is not one number"
         if not isinstance(val, Tensor): val = torch.tensor(metric_number(val, self.name), dtype=torch.float64)
-        if val.numel()!=1: raise ValueError(f'The metric `{self.name}` should return one number for the batch, but it '
-            f'returned {shapes(val)}. Perhaps a `.mean()` is missing.')
+        if val.ndim and val.numel()!=1: raise ValueError(
+            f'The metric `{self.name}` should return one number for the batch, but it returned {shapes(val)}. '
+            'Perhaps a `.mean()` is missing.')
         self.vals.append(val.detach())
         if isinstance(n, Tensor): self.counts.append(n); n = None   # to be read later
         self.sizes.append(n)
@@ -160,7 +161,7 @@ class AvgLoss(AvgMetric):
         loss = learn.loss
         if loss is None: return
         if self.sums: self.add(loss, 1)
-        elif loss.numel()>1 or not self.weigh.reduces: self.add(loss.mean(), loss.numel())
+        elif loss.ndim and loss.numel()>1 or not self.weigh.reduces: self.add(loss.mean(), loss.numel())
         else: self.add(loss, self.weigh(learn))
     def of_sums(self, total, count): return total if self.sums else total/count
 
