@@ -22,18 +22,11 @@ from .stateful import Stateful
 
 # %% ../nbs/010_callback.ipynb #085d28b4
 class MissingAttribute(AttributeError):
-    "An attribute that is not there; the message proposes the nearest name, which is looked for when somebody reads it"
-    def __init__(self,
-        message:str, # what is lacking
-        name:str='', # the name that was asked for
-        *where:Any   # the objects that could have had it
-    ):
-        super().__init__(message)
-        self.wanted,self.where = name,where
-
+    "Says what is lacking, and the nearest name in the objects that could have had it, sought when somebody reads it"
     def __str__(self) -> str:
-        known = {k for o in self.where for k in dir(o) if k[:1]!='_'}
-        return self.args[0] + ''.join(f': did you mean `{k}`?' for k in get_close_matches(self.wanted, known, 1))
+        message,name,*where = self.args
+        known = {k for o in where for k in dir(o) if k[:1]!='_'}
+        return message + ''.join(f': did you mean `{k}`?' for k in get_close_matches(name, known, 1))
     def __reduce__(self): return AttributeError, (str(self),)
 
 # %% ../nbs/010_callback.ipynb #7c2b0665

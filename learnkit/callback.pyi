@@ -19,18 +19,7 @@ from typing import Any
 
 __all__ = ['Callback']
 class MissingAttribute(AttributeError):
-    """An attribute that is not there; the message proposes the nearest name, which is looked for when somebody reads it"""
-    wanted: str
-    where: Any
-    def __init__(self, message: str, name: str = '', *where: Any) -> None:
-        """An attribute that is not there; the message proposes the nearest name, which is looked for when somebody reads it
-
-        Args:
-            message: what is lacking
-            name: the name that was asked for
-            where: the objects that could have had it
-        """
-        ...
+    """Says what is lacking, and the nearest name in the objects that could have had it, sought when somebody reads it"""
     def __str__(self) -> str: ...
     def __reduce__(self) -> tuple[Any, ...]: ...
 class Callback(Stateful):

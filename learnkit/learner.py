@@ -178,6 +178,7 @@ def _train(self:Learner, mode, n_epoch, lr=None, wd=None, cbs=None, reset_opt=Fa
     if start_epoch>n_epoch: raise ValueError(
         f'start_epoch must be from 0 to n_epoch ({n_epoch}), not {start_epoch!r}: n_epoch is the total')
     wd = self.wd if wd is None else wd
+    check_parts(self.dls, self.model, self.loss_func)   # they may have been replaced
     check_rate('the learning rate `lr`', self.lr if lr is None else lr)
     check_rate('the weight decay `wd`', wd)
     with self._run(mode, cbs):

@@ -126,6 +126,8 @@ def freeze_to(self:OptimWrapper,
 )->None:
     "Freezes the groups before `n` and trains the rest; raises ValueError if there are not so many groups"
     lists = self.param_lists
+    if not hasattr(n, '__index__'): raise TypeError(
+        f"freeze_to takes the number of the first group to be trained, such as -1 for the last one, not {n!r:.60}.")
     if n < -len(lists): raise ValueError(f"freeze_to({n}): there are only {len(lists)} groups.")
     if n >= len(lists): warn(f"freeze_to({n}) freezes the whole model: it has {len(lists)} groups of parameters.")
     self.frozen_idx = n if n>=0 else len(lists)+n

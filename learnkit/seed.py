@@ -23,6 +23,7 @@ def set_seed(
     reproducible:bool=False # also make cuDNN choose deterministic algorithms, which may be slower?
 ) -> None:
     "Seeds the random number generators of Python, NumPy, PyTorch and all devices"
+    if not hasattr(s, '__index__'): raise TypeError(f'a seed is a whole number, not {s!r:.60}')
     random.seed(s)
     if 'numpy' in sys.modules: sys.modules['numpy'].random.seed(s % 2**32)
     torch.manual_seed(s)

@@ -128,6 +128,7 @@ def fine_tune(self:Learner,
 ) -> None:
     "Train the last parameter group, then the whole model, with one cycle each (fastai's name and learning rates)"
     _check_positive(base_lr=base_lr, lr_mult=lr_mult)
+    for k,v in dict(epochs=epochs, freeze_epochs=freeze_epochs).items(): check_whole(k, v, least=0)
     if not 0<=start_epoch<=freeze_epochs+epochs: raise ValueError(
         f'start_epoch must be from 0 to the {freeze_epochs} frozen epochs and {epochs} more, not {start_epoch!r}')
     if start_epoch<freeze_epochs:

@@ -703,6 +703,82 @@ def interval_in_unknown_units(c): Every('3 foo')
 @bad(ValueError, 'every=-1', '1 or more')
 def interval_is_negative(c): Every(-1)
 
+# -------------------------------------------------------------------------------- arguments of callbacks and policies
+import learnkit.all as lk   # every public name: these are misuses of plug-ins
+def misuse(name, do, exc, *words): ROWS.append(pytest.param(do, exc, words, id=name))
+def fitted(c, cbs, **kw): fixed(c, learner(path=c.path, **kw), cbs=()).fit(1, cbs=cbs)
+
+for name,do,exc,*words in [
+    ('monitor_of_keras', lambda c: fitted(c, lk.EarlyStoppingCallback(monitor='val_loss')), ValueError, "'val_loss'", 'did you mean `valid_loss`?'),
+    ('monitor_is_no_column', lambda c: fitted(c, lk.SaveModelCallback(monitor='acc')), ValueError, "'acc'", 'train_loss, valid_loss'),
+    ('best_is_no_column', lambda c: fitted(c, lk.CheckpointCallback('1ep', best='nope')), ValueError, "'nope'", 'train_loss, valid_loss'),
+    ('patience_is_text', lambda c: lk.EarlyStoppingCallback(patience='3'), ValueError, 'patience', 'number of epochs', "'3'"),
+    ('patience_is_negative', lambda c: lk.EarlyStoppingCallback(patience=-1), ValueError, 'patience', '1 or more', '-1'),
+    ('every_epoch_is_text', lambda c: lk.SaveModelCallback(every_epoch='x'), ValueError, 'every_epoch', 'number of epochs', "'x'"),
+    ('plateau_factor_of_torch', lambda c: lk.ReduceLROnPlateau(factor=.1), ValueError, 'divided by factor', 'write 10'),
+    ('plateau_factor_is_zero', lambda c: lk.ReduceLROnPlateau(factor=0), ValueError, 'factor', 'more than 1'),
+    ('accumulate_nothing', lambda c: lk.GradientAccumulation(0), ValueError, 'n_acc', 'items', '1 or more'),
+    ('accumulate_text', lambda c: lk.GradientAccumulation('8'), ValueError, 'n_acc', "'8'"),
+    ('clip_to_zero', lambda c: GradientClip(0), ValueError, 'max_norm', 'above 0'),
+    ('clip_to_nan', lambda c: GradientClip(float('nan')), ValueError, 'max_norm', 'above 0', 'nan'),
+    ('mixup_alpha_is_text', lambda c: lk.MixUp('a'), ValueError, 'alpha', 'above 0', "'a'"),
+    ('cutmix_without_images', lambda c: fitted(c, lk.CutMix()), ValueError, 'CutMix', 'must be images', 'float32[4, 4]'),
+    ('ema_decay_above_one', lambda c: lk.EMACallback(decay=2.), ValueError, 'decay', 'from 0 to 1', '2.0'),
+    ('ema_start_is_negative', lambda c: lk.EMACallback(start=-1), ValueError, 'start', 'steps', '-1'),
+    ('precision_of_lightning', lambda c: lk.MixedPrecision(16), ValueError, "'fp16' or 'bf16'", '16'),
+    ('epochs_longer_than_whole', lambda c: lk.ShortEpochCallback(2), ValueError, 'pct', 'at most 1', '2'),
+    ('limit_to_nothing', lambda c: lk.LimitBatches(0), ValueError, 'train', 'number of batches', 'fraction'),
+    ('overfit_nothing', lambda c: lk.OverfitBatches(0), ValueError, 'number of batches', '1 or more'),
+    ('sanity_is_true', lambda c: lk.SanityCheck(True), ValueError, 'number of batches', 'True'),
+    ('validate_every_x', lambda c: lk.ValidateEvery('x'), ValueError, "'x'", "'500ba'"),
+    ('stop_after_nothing', lambda c: lk.StopAfter(0), ValueError, 'more than 0'),
+    ('checkpoint_every_x', lambda c: lk.CheckpointCallback('x'), ValueError, "'x'", "'2ep'"),
+    ('keep_is_negative', lambda c: lk.CheckpointCallback('1ep', keep=-1), ValueError, 'keep', '1 or more'),
+    ('resume_without_checkpoints', lambda c: fixed(c, learner()).fit(1, resume='auto'), ValueError, "resume='auto'", '`CheckpointCallback`'),
+    ('resume_from_nowhere', lambda c: fixed(c, learner(path=c.path, cbs=lk.CheckpointCallback('1ep')), cbs=()).fit(1, resume='nope.pth'), ValueError, 'nope.pth', 'no such file'),
+    ('resume_is_true', lambda c: fixed(c, learner(path=c.path, cbs=lk.CheckpointCallback('1ep')), cbs=()).fit(1, resume=True), TypeError, 'resume', "'auto'", 'True'),
+    ('one_cycle_of_lr', lambda c: fixed(c, learner()).fit_one_cycle(1, lr=.1), TypeError, '`lr_max`'),
+    ('pct_start_is_a_percentage', lambda c: fixed(c, learner()).fit_one_cycle(1, pct_start=30), ValueError, 'pct_start', 'from 0 to 1', '30'),
+    ('divide_by_zero', lambda c: fixed(c, learner()).fit_one_cycle(1, div=0), ValueError, 'div', 'above 0'),
+    ('no_cycle', lambda c: fixed(c, learner()).fit_sgdr(0, 1), ValueError, 'n_cycles', '1 or more'),
+    ('fine_tune_text', lambda c: fixed(c, learner()).fine_tune('1'), ValueError, 'epochs', 'whole number', "'1'"),
+    ('fine_tune_less_than_nothing', lambda c: fixed(c, learner()).fine_tune(1, freeze_epochs=-1), ValueError, 'freeze_epochs', '0 or more', '-1'),
+    ('schedule_without_a_name', lambda c: lk.ParamScheduler(.1), TypeError, "ParamScheduler({'lr'"),
+    ('schedule_is_a_number', lambda c: fitted(c, lk.ParamScheduler({'lr':.1})), TypeError, "'lr'", 'function', 'SchedNo(0.1, 0.1)'),
+    ('schedule_of_nothing', lambda c: fitted(c, lk.ParamScheduler({'learning_rate':lk.SchedCos(1, 0)})), ValueError, "'learning_rate'", 'lr, mom'),
+    ('schedules_above_one', lambda c: lk.combine_scheds([.5,.6], [lk.SchedLin(0,1), lk.SchedLin(1,0)]), ValueError, 'add up to 1', '[0.4545, 0.5455]'),
+    ('lr_find_of_nothing', lambda c: fixed(c, learner()).lr_find(num_it=0, show_plot=False), ValueError, 'num_it', '6 or more'),
+    ('lr_find_below_zero', lambda c: fixed(c, learner()).lr_find(-1, 1, show_plot=False), ValueError, '-1', 'same side of zero'),
+    ('callback_for_weight_decay', lambda c: fixed(c, learner()).fit(1, .1, ProgressCallback()), TypeError, 'wd', 'cbs='),
+    ('valid_pct_is_nothing', lambda c: DataLoaders.from_tensors(x, y, valid_pct=0), ValueError, 'valid_pct', 'more than 0'),
+    ('loader_is_a_number', lambda c: DataLoaders(batches(1), 3), TypeError, 'validation loader', 'int'),
+    ('batch_size_is_negative', lambda c: DataLoaders.from_tensors(x, y, bs=-1), ValueError, 'bs', '1 or more', '-1'),
+    ('export_without_a_name', lambda c: fixed(c, learner(path=c.path)).export(3), TypeError, 'name such as', '3'),
+    ('export_is_not_there', lambda c: lk.load_learner(c.path/'nope.pkl'), FileNotFoundError, 'no file', 'nope.pkl'),
+    ('on_an_unknown_event', lambda c: fixed(c, learner()).on('after_bacth')(print), ValueError, '`after_bacth`', '`after_batch`'),
+    ('on_no_function', lambda c: fixed(c, learner()).on('after_batch')(3), TypeError, 'def f(learn)', '3'),
+    ('freeze_to_a_name', lambda c: fixed(c, learner()).freeze_to('head'), TypeError, 'number of the first group', "'head'"),
+    ('freeze_to_none', lambda c: fixed(c, learner()).freeze_to(None), TypeError, 'number of the first group', 'None'),
+    ('freeze_to_a_half', lambda c: fixed(c, learner()).freeze_to(1.5), TypeError, 'number of the first group', '1.5'),
+    ('seed_is_text', lambda c: lk.set_seed('a'), TypeError, 'seed', 'whole number', "'a'"),
+    ('seed_is_none', lambda c: lk.set_seed(None), TypeError, 'seed', 'whole number', 'None'),
+    ('on_nan_of_another_kind', lambda c: lk.NonFiniteCheck('stop'), ValueError, 'on_nan', "'raise' or 'warn'"),
+    ('roll_back_upwards', lambda c: lk.RollBackOnNaN(factor=2.), ValueError, 'factor', 'at most 1'),
+    ('micro_batch_of_nothing', lambda c: lk.MicroBatch(0), ValueError, 'size', '1 or more'),
+    ('prefetch_nothing', lambda c: lk.Prefetch(0), ValueError, 'number of batches', '1 or more'),
+    ('replay_in_text', lambda c: lk.ReplayOnOOM('x'), ValueError, 'size', '1 or more', "'x'"),
+    ('cycle_of_nothing', lambda c: lk.Cycles(0), ValueError, 'length', "'500ba'"),
+    ('skip_less_than_nothing', lambda c: lk.SkipNaN(-1), ValueError, 'at_most', 'number of batches')]: misuse(name, do, exc, *words)
+
+def replaced(c, **kw):
+    l = fixed(c, learner())
+    c.fix = {k:getattr(l, k) for k in kw}
+    for k,v in kw.items(): setattr(l, k, v)
+    l.fit(1)
+misuse('loss_replaced_by_a_name', lambda c: replaced(c, loss_func='mse'), TypeError, 'loss_func', 'function', 'str')
+misuse('model_replaced_by_none', lambda c: replaced(c, model=None), TypeError, 'model must be an nn.Module', 'NoneType')
+misuse('lr_replaced_by_text', lambda c: replaced(c, lr='x'), TypeError, 'learning rate', 'number', "'x'")
+
 @pytest.mark.parametrize('do,exc,words', ROWS)
 def test_mistake(do, exc, words, tmp_path, capsys):
     c = SimpleNamespace(path=tmp_path, learn=None, fix={}, kept=None, never=None)
