@@ -21,7 +21,7 @@ from fastai.callback.core import event as fast_event
 from fastcore.basics import defaults
 from fastcore.foundation import L
 from learnkit.learner import Learner
-from learnkit.seed import set_seed
+from learnkit.seed import get_random_states, set_random_states, set_seed
 
 pytestmark = pytest.mark.filterwarnings('ignore')   # AMP for CUDA says that it is off; fastai uses what torch is to drop
 KINDS = 'theirs','ours'   # on learnkit's Learner: fastai's base callbacks (Recorder, …), or learnkit's
@@ -195,6 +195,14 @@ CASES = dict(
 )
 
 # ------------------------------------------------------------------------------------------- running and comparing
+class Theirs(FastLearner):
+    "fastai's Learner, whose predictions within a fit draw no random numbers from it: here they never do"
+    def get_preds(self, *args, inner=False, **kwargs):
+        before = get_random_states()
+        res = super().get_preds(*args, inner=inner, **kwargs)
+        if inner: set_random_states(**before)
+        return res
+
 def build(kind, case, path):
     "A Learner of fastai's; or learnkit's, with fastai's base callbacks or its own; always from the same seed"
     set_seed(7)
@@ -204,7 +212,7 @@ def build(kind, case, path):
     if kw.get('metrics') is True: kw['metrics'] = metric if kind=='ours' else AvgMetric(metric)
     kw.update(lr=case.lr, path=path, opt_func=case.opt('fastai' if kind=='fastai' else 'torch'))
     path.mkdir()
-    if kind=='fastai':   learn = FastLearner(dls, model, loss(), cbs=cbs, **kw)
+    if kind=='fastai':   learn = Theirs(dls, model, loss(), cbs=cbs, **kw)
     elif kind=='theirs': learn = Learner(dls, model, loss(), cbs=defaults.callbacks+cbs, default_cbs=False, **kw)
     else:                learn = Learner(dls, model, loss(), cbs=cbs, **kw)
     return learn,cbs
