@@ -50,6 +50,7 @@ class DataPosition(Callback):
             f'is {skipped!r:.40}')
         self.kept.load_state_dict(state.get('kept', {}))
         self.parts_state = state.get('parts')
+        self._begin_parts(self._seeded_loader(0, self.learn.dls.train))   # now, as a finished fit has no epoch to come
         self.resume_state,self.data_state = state if state['done'] else None,place
 
     def before_train(self):
@@ -58,7 +59,7 @@ class DataPosition(Callback):
         done = state['done'] if in_epoch else 0
         data_state = self.data_state if in_epoch or state is None else None
         skipped = state.get('skipped', 0) if in_epoch else 0
-        data = self._seeded_loader(0).seek(learn.epoch, done-skipped, data_state, learn.batches.limit)
+        data = self._seeded_loader(0, learn.dl).seek(learn.epoch, done-skipped, data_state, learn.batches.limit)
         learn.batches.replace(data)
         learn.batches.skipped,self.data_state = skipped,None
         self._begin_parts(data)
@@ -73,13 +74,14 @@ class DataPosition(Callback):
     def before_validate(self):
         learn = self.learn
         batches = learn.batches
-        if learn.dl is learn.dls.valid: batches.replace(self._seeded_loader(1).seek(learn.epoch, limit=batches.limit))
+        if learn.dl is not learn.dls.valid: return
+        batches.replace(self._seeded_loader(1, learn.dl).seek(learn.epoch, limit=batches.limit))
 
 # %% ../../nbs/702_recovery.data_position.ipynb #2695c19a
 @patch
-def _seeded_loader(self:DataPosition, i):
-    "The loader of this phase, number `i` of `dls`, in an order that depends on the seed and the epoch alone"
-    dl,old = self.learn.dl,self.seeded[i]
+def _seeded_loader(self:DataPosition, i, dl):
+    "The loader `dl`, number `i` of `dls`, in an order that depends on the seed and the epoch alone"
+    old = self.seeded[i]
     if old is None or old.dl is not dl: self.seeded[i] = SeededLoader(dl, (self.seed, i))
     return self.seeded[i]
 

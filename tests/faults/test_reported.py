@@ -6,8 +6,8 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, Sampler, Subs
 
 from learnkit.all import Callback, EarlyStoppingCallback, EMACallback, GradientAccumulation, MixUp, SaveModelCallback, TrackerCallback
 from test_kept import BS, N, Draws, Stream, check, ended, tensors
-from test_resume import learner
-from toys import slow
+from test_resume import Crash, learner
+from toys import slow, weights
 
 class Counter:
     "Counts its calls, and says so if it is told to"
@@ -69,6 +69,15 @@ def test_what_has_none_is_named(kind, tmp_path):
     "… without a word"
     with pytest.warns(UserWarning, match=rf'no checkpoint keeps `n` of \w*{names[kind]}') as w: ended(tmp_path, data=lambda: kinds[kind](Counter))
     assert len([o for o in w if 'no checkpoint keeps' in str(o.message)])==1
+
+def test_a_finished_fit_has_a_state_too(tmp_path):
+    "A script with two fits, killed in the second one before its first checkpoint: the sampler began it as if there had been no first one"
+    def both(path, *cbs):
+        learn = learner(path, data=lambda: kinds['sampler'](Saying), every='1ep')
+        for n,cb in ((2, ()), (2, cbs)): learn.fit(n, resume='auto', cbs=cb)
+        return weights(learn)
+    with pytest.raises(SystemError): both(tmp_path/'b', Crash(2))
+    assert torch.equal(both(tmp_path/'a'), both(tmp_path/'b'))
 
 def told(tmp_path, *cbs, data=None, n=2):
     "What a fit says of what it cannot keep"

@@ -1,0 +1,111 @@
+"""Runs put together at random, ended at random moments and resumed each time, end as those that nobody ended: data, callbacks, optimizers, schedules.
+
+    python tests/faults/test_resume_fuzz.py 500            so many runs; prints those that end otherwise
+    python tests/faults/test_resume_fuzz.py 1 --first 123  one of them again
+"""
+import argparse, builtins, os, random, signal, sys, tempfile, warnings
+from functools import partial
+from pathlib import Path
+
+here = Path(__file__).resolve().parent
+if __name__=='__main__': sys.path[:0] = [str(here.parents[1]), str(here.parent), str(here)]
+import pytest, torch
+from torch.optim import SGD, Adagrad, AdamW, RMSprop
+from torch.utils.data import BatchSampler, DataLoader, IterableDataset, RandomSampler, TensorDataset, WeightedRandomSampler
+
+from learnkit.all import Adam, Callback, LimitBatches, StopAfter, StopOnSignal
+from test_resume import BS, N, PER, Batches, Lists, Noisy, Seen, Stream, _cbs, end, equal, halves, learner
+from test_resume_more import Skip, dies
+from toys import slow
+
+class Place(IterableDataset):
+    "Knows its position"
+    at = 0
+    def __iter__(self):
+        while self.at<N: self.at += 1; x = torch.tensor([self.at/N, *torch.rand(3)]); yield x,x.sum()[None]
+        self.at = 0
+    def state_dict(self): return dict(at=self.at)
+    def load_state_dict(self, state): self.at = state['at']
+
+class Passes(RandomSampler):
+    "Goes backwards every other time, and says so"
+    n = 0
+    def __iter__(self): self.n += 1; return iter([*super().__iter__()][::-1 if self.n%2 else 1])
+    def state_dict(self): return dict(n=self.n)
+    def load_state_dict(self, state): self.n = state['n']
+
+def collate(items): x,y = map(torch.stack, zip(*items)); return x+torch.rand(()),y
+def tensors(): return TensorDataset(torch.arange(4.*N).view(N,4)/N, torch.ones(N,1))
+loaders = dict(items=lambda w: DataLoader(Noisy(), BS, shuffle=True, num_workers=w), iterable=lambda w: DataLoader(Stream(), BS, num_workers=w), position=lambda w: DataLoader(Place(), BS),
+               tensors=lambda w: DataLoader(tensors(), BS, shuffle=True), collate=lambda w: DataLoader(tensors(), BS, shuffle=True, collate_fn=collate, num_workers=w),
+               list=lambda w: [(torch.full((BS,4), i/9.), torch.ones(BS,1)) for i in range(PER)], function=lambda w: Batches(),
+               weighted=lambda w: DataLoader(Noisy(), batch_sampler=BatchSampler(WeightedRandomSampler(torch.arange(1., N+1), N), BS, False), num_workers=w),
+               generator=lambda w: DataLoader(Noisy(), BS, shuffle=True, generator=torch.Generator()), passes=lambda w: DataLoader(Noisy(), BS, sampler=Passes(range(N)), num_workers=w),
+               lists=lambda w: DataLoader(Lists(), batch_size=None, sampler=BatchSampler(RandomSampler(range(N)), BS, False), num_workers=w),
+               short=lambda w: DataLoader(Noisy(), BS, shuffle=True, drop_last=True, num_workers=w))
+callbacks = {**_cbs, 'seen':Seen, 'skip':Skip, 'limit':lambda: LimitBatches(5, 3), 'after':lambda: StopAfter('13ba')}
+either = {'bf16','fp16'},{'micro','accumulate'},{'limit','short'}   # one or the other
+opts = dict(adam=Adam, sgd=partial(SGD, momentum=.9), plain=SGD, adamw=AdamW, rms=RMSprop, adagrad=Adagrad)
+policies = dict(fit=lambda l,n,**kw: l.fit(n, **kw), one_cycle=lambda l,n,**kw: l.fit_one_cycle(n, .02, **kw), flat_cos=lambda l,n,**kw: l.fit_flat_cos(n, .02, **kw),
+                fine_tune=lambda l,n,**kw: l.fine_tune(n-1, .02, **kw))
+moments = ('before_epoch before_train before_fetch after_fetch before_batch after_pred after_loss after_backward before_step after_step after_batch after_train before_validate after_validate '
+           'after_epoch after_fit before_save_checkpoint after_save_checkpoint').split()
+
+def settings(seed):
+    "What a run is made of; all of it follows from `seed`"
+    r = random.Random(seed)
+    cbs = r.sample([*callbacks], r.choice([0, 1, 2, 3, 5]))
+    for names in either: cbs = [k for i,k in enumerate(cbs) if k not in names or not names & {*cbs[:i]}]
+    ends = [(r.choice([*moments, 'signal']), r.choice([1, 2, 3, 5, 8, 13])) for _ in range(r.choice([1, 2, 3]))]
+    return dict(data=r.choice([*loaders]), workers=r.choice([0, 0, 0, 1, 2]), cbs=cbs, opt=r.choice([*opts]), policy=r.choice([*policies]), every=r.choice(['1ba', '1ba', '2ba', '3ba', '1ep']),
+                ends=ends)
+
+def term(n):
+    "Sends SIGTERM before the `n`th batch"
+    seen = []
+    def send(self):
+        seen.append(1)
+        if len(seen)==n: os.kill(os.getpid(), signal.SIGTERM)
+    return [StopOnSignal(signal.SIGTERM), Callback(before_pred=send)]
+
+def run(path, cfg, cbs=()):
+    learn = learner(path, [callbacks[k] for k in cfg['cbs']], every=cfg['every'], data=lambda: loaders[cfg['data']](cfg['workers']), opt=opts[cfg['opt']])
+    learn.splitter = halves
+    for cb in cbs: cb.observes = True
+    policies[cfg['policy']](learn, 3, cbs=cbs, resume='auto')
+    return learn
+
+def differs(seed):
+    "What a run that was ended and resumed has at its end otherwise; None if it could not be made"
+    cfg = settings(seed)
+    with tempfile.TemporaryDirectory() as tmp, warnings.catch_warnings():
+        warnings.simplefilter('ignore')
+        try: straight = end(run(Path(tmp)/'a', cfg))
+        except ValueError: return None   # callbacks that refuse one another
+        for event,n in cfg['ends']:
+            try: run(Path(tmp)/'b', cfg, term(n) if event=='signal' else [dies(event, n)])
+            except (SystemError, SystemExit): pass
+            torch.rand(3), random.random()   # another process would have other numbers
+        resumed = end(run(Path(tmp)/'b', cfg))
+        for e in (straight, resumed): e['cbs'].get('save_model', {}).pop('saved', None)   # their folders differ
+        return [k for k in straight if not equal(straight[k], resumed[k])]
+
+@pytest.mark.skipif(os.name!='posix', reason='signals')
+@pytest.mark.parametrize('seed', [11, *slow(*range(8))])
+def test_resumed(seed): assert not differs(seed), settings(seed)
+
+if __name__=='__main__':
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument('n', type=int, nargs='?', default=100)
+    p.add_argument('--first', type=int, default=0)
+    args = p.parse_args()
+    torch.set_num_threads(1)
+    made,bad,say = 0,0,print
+    builtins.print = lambda *a,**k: None
+    for seed in range(args.first, args.first+args.n):
+        try: odd = differs(seed)
+        except Exception as e: odd = [f'{type(e).__name__}: {e}']
+        made,bad = made+(odd is not None),bad+bool(odd)
+        if odd: say(seed, odd, settings(seed), flush=True)
+    say(f'{made} runs, {bad} of them end otherwise')
+    sys.exit(bool(bad))
