@@ -19,7 +19,7 @@ def check_whole(
 ) -> int|None:
     "Returns `v` as an `int`; raises ValueError if it is not a whole number, or less than `least`"
     if v is None and none: return None
-    if isinstance(v, Integral) and not isinstance(v, bool) and v>=least: return int(v)
+    if isinstance(v, Integral) and not isinstance(v, bool) and int(v)>=least: return int(v)
     raise ValueError(f'`{name}` must be {what}, {least} or more{" (or None)"*none}, not {v!r}')
 
 # %% ../nbs/105_check.ipynb #27ded846
@@ -44,5 +44,5 @@ def check_amount(
 ) -> int|float|None:
     "Returns `v`; raises ValueError if it is neither a number of batches nor a fraction of them"
     if v is None or (isinstance(v, float) and 0<v<=1): return v
-    if isinstance(v, Integral) and not isinstance(v, bool) and v>=1: return int(v)
+    if isinstance(v, Integral) and not isinstance(v, bool) and int(v)>=1: return int(v)
     raise ValueError(f'`{name}` must be a number of batches, 1 or more, or a fraction of them such as 0.1, not {v!r}')

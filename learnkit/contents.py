@@ -110,7 +110,7 @@ def _stands_above(o): return any(isinstance(v, (Dispatcher,Stateful)) for v in v
 _wrappers = 'torch.nn.parallel', 'torch.distributed', 'torch._dynamo', 'torch.jit'
 _hooks = vars(nn.Module()).keys() - {'_parameters','_buffers','_modules'}
 
-def _of_module(m):
+def _of_module(m:nn.Module) -> tuple[Snapshot,list]:
     "What is noted of a module, and where to go on; of wrappers such as DDP only what they share with the model"
     if isinstance(m, LazyModuleMixin) or type(m).__module__.startswith(_wrappers):
         within = [*m.children(), *m.parameters(recurse=False), *m.buffers(recurse=False)]

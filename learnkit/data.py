@@ -9,7 +9,7 @@ __all__ = ['FuncLoader', 'as_loader', 'DataLoaders']
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import GeneratorType
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from fastcore.basics import patch
@@ -32,7 +32,7 @@ def as_loader(
     nm:str  # which loader it is, for the message: 'training'
 ) -> Any:
     "Returns `dl` as a loader; raises TypeError if it is not an iterable of batches that can be read again and again"
-    def fail(what): raise TypeError(f"The {nm} loader must be an iterable of batches, but {what}.")
+    def fail(what) -> NoReturn: raise TypeError(f"The {nm} loader must be an iterable of batches, but {what}.")
     if (isinstance(dl, Dataset) and not isinstance(dl, IterableDataset)) or hasattr(type(dl), '__getitems__'):
         fail(f"{type(dl).__name__} is a data set, which has items; write `DataLoaders.from_dsets(train, valid, bs=64)`")
     if isinstance(dl, Tensor) or hasattr(type(dl), '__array__'):

@@ -40,7 +40,7 @@ def _number_places(pg):
     return {n:(k,i) for n,(k,i) in hyper_places((*pg,)).items() if i is not None or is_number(pg[k])}
 
 # %% ../nbs/145_hypers.ipynb #c1ff1a12
-def _num(v, what='A hyper-parameter'):
+def _num(v, what='A hyper-parameter')->float:
     "Returns `v` as a plain Python number; raises TypeError if it is none"
     v = v.item() if hasattr(v, 'item') else v
     if is_number(v): return v

@@ -95,12 +95,8 @@ class Learner(OptSteps):
     state: AttrDict
     _lock: Any
     path: Path
-    opt_func: Any
-    splitter: Callable[..., Any]
     model_dir: str|Path
     wd: float|None
-    wd_bn_bias: bool
-    train_bn: bool
     moms: tuple[Any, ...]
     _metrics: Any
     _smooth_loss: torch.Tensor
@@ -788,7 +784,7 @@ class Learner(OptSteps):
             about: what else the description contains: numbers, strings, lists and dicts of them
         """
         ...
-    def identity(self) -> dict[str, str]:
+    def identity(self) -> dict[str, str|None]:
         """Return what this run trains with, in words; to be asked for in `before_fit`"""
         ...
     def run_state(self, epoch: int, done: int = 0, copy: bool = False) -> dict[str, Any]:

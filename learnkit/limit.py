@@ -84,6 +84,6 @@ def limit_from_env() -> list:
     if text is None: return []
     try: amount = float(text) if '.' in text else int(text)
     except ValueError: amount = text
-    check_amount('LEARNKIT_LIMIT_BATCHES', amount)
+    amount = check_amount('LEARNKIT_LIMIT_BATCHES', amount)
     if rank_distrib()==0: print(f'LEARNKIT_LIMIT_BATCHES={text}: this is a rehearsal, its results mean nothing')
     return [LimitBatches(amount, amount)]

@@ -93,18 +93,19 @@ class AvgMetric(Metric):
         self.weigh = None   # made with the first batch
 
     def accumulate(self, learn):
-        if self.weigh is None: self.begin(learn)
+        weigh = self.weigh or self.begin(learn)
         try:
-            with torch.no_grad(): self.add(self.func(learn.pred, *learn.yb, **self.kwargs), self.weigh(learn))
+            with torch.no_grad(): self.add(self.func(learn.pred, *learn.yb, **self.kwargs), weigh(learn))
         except Exception as e: add_metric_note(e, self, learn.pred, *learn.yb); raise
 
     def begin(self,
         learn:Any # the Learner, after the first batch
-    ) -> None:
-        "Ask the loss function once what counts"
+    ) -> BatchWeight:
+        "Ask the loss function once what counts; returns what weighs the batches"
         self.weigh,ignore = BatchWeight(learn),ignored_class(getattr(learn, 'loss_func', None))
         self.kwargs = {'ignore_index':ignore} if self.func and takes_argument(self.func, 'ignore_index') else {}
         if self.func: self.weigh.rule = weight_rule(self.func, loss_setting(self.func, 'ignore_index', ignore))
+        return self.weigh
 
     def add(self,
         val:Any,           # a number, or a tensor with one element: a mean over `n` targets or items
@@ -155,14 +156,13 @@ class AvgLoss(AvgMetric):
     def __init__(self,
         name:str='loss' # column in the history
     ): super().__init__(None, name)
-    def begin(self, learn): super().begin(learn); self.sums = self.weigh.sums
+    def begin(self, learn): weigh = super().begin(learn); self.sums = weigh.sums; return weigh
     def accumulate(self, learn):
-        if self.weigh is None: self.begin(learn)
-        loss = learn.loss
+        weigh,loss = self.weigh or self.begin(learn),learn.loss
         if loss is None: return
         if self.sums: self.add(loss, 1)
-        elif loss.ndim and loss.numel()>1 or not self.weigh.reduces: self.add(loss.mean(), loss.numel())
-        else: self.add(loss, self.weigh(learn))
+        elif loss.ndim and loss.numel()>1 or not weigh.reduces: self.add(loss.mean(), loss.numel())
+        else: self.add(loss, weigh(learn))
     def of_sums(self, total, count): return total if self.sums else total/count
 
 # %% ../nbs/161_metric.ipynb #64aaa585
@@ -205,5 +205,5 @@ class LossMetric(AvgMetric):
         super().__init__(None, nm or attr)
         self.attr = attr
     def accumulate(self, learn):
-        if self.weigh is None: self.begin(learn)
-        self.add(getattr(learn.loss_func, self.attr), self.weigh(learn))
+        weigh = self.weigh or self.begin(learn)
+        self.add(getattr(learn.loss_func, self.attr), weigh(learn))

@@ -117,7 +117,7 @@ def to_concat(
         return _rebuild(x, {k:to_concat([o[k] for o in xs], dim) for k in x})
     if is_listy(x):
         if is_item_list(x) or any(len(o)!=len(x) for o in xs): return L([i for o in xs for i in o])
-        return _rebuild(x, [to_concat(o, dim) for o in zip(*xs)])
+        return _rebuild(x, [to_concat([*o], dim) for o in zip(*xs)])
     return L([i for o in xs for i in o] if getattr(x, 'ndim', 0) else list(xs))
 
 # %% ../nbs/100_nested.ipynb #aebe96c7

@@ -6,6 +6,7 @@
 __all__ = ['OptSteps']
 
 # %% ../nbs/194_opt_steps.ipynb #89aa4ec3
+from collections.abc import Callable
 from functools import partial
 from inspect import Parameter, signature
 from types import SimpleNamespace
@@ -25,6 +26,7 @@ from .weight_decay import is_split
 # %% ../nbs/194_opt_steps.ipynb #7647789b
 class OptSteps(Steps):
     "The loop's steps, with an optimizer that has what is trained"
+    opt_func:Any; splitter:Callable; wd_bn_bias:bool; train_bn:bool   # of the Learner, for `create_opt`
     _made:Any = SimpleNamespace(opt=None, recipe=None, wrapped=False, lr=None, said=None)   # how it was made
     _names:frozenset|None = None   # the names of the parameters before the first batch
     _wd:Any = None   # the weight decay of a fit, and that before it

@@ -1,11 +1,16 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
 """Makes the optimizer, and sees to it that it has what is trained"""
+from collections.abc import Callable
 from .steps import Steps
 from typing import Any
 
 __all__ = ['OptSteps']
 class OptSteps(Steps):
     """The loop's steps, with an optimizer that has what is trained"""
+    opt_func: Any
+    splitter: Callable[..., Any]
+    wd_bn_bias: bool
+    train_bn: bool
     _made: Any
     """how it was made"""
     _names: frozenset[Any]|None

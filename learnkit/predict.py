@@ -56,10 +56,10 @@ def get_preds(self:Learner,
         'the predictions of several processes are joined in memory: leave out `mmap`, '
         'or pass `reorder=False` and a folder of its own for each process')
     loss_func = self.loss_func
-    at_once = act is not None and mmap is None and kwargs.get('with_preds', True)   # `act` gets all predictions
+    at_once = act if mmap is None and kwargs.get('with_preds', True) else None   # gets all predictions
     if act is None: act = _activation(loss_func)
     decodes = loss_decodes(loss_func, act or noop) if with_decoded else None
-    by_batch = {} if at_once else dict(act=act, decodes=decodes)
+    by_batch = dict(act=act, decodes=decodes) if at_once is None else {}
     with self._lock, self._look(dl, cbs), self.loss_not_reduced() if with_loss else nullcontext():
         if reorder: dl,idxs = sequential_loader(dl)
         gather = GatherPredsCallback(with_input=with_input, with_loss=with_loss, mmap=mmap,
@@ -71,9 +71,9 @@ def get_preds(self:Learner,
     *res,decoded = *gather.all_tensors(),gather.decoded
     if shared: *res,decoded = gather_shards(idxs, [*res, decoded])[1]
     i = int(with_input)
-    if at_once and res[i] is not None:
-        res[i] = act(res[i])
-        if with_decoded: decoded = decodes(res[i])
+    if at_once is not None and res[i] is not None:
+        res[i] = at_once(res[i])
+        if decodes is not None: decoded = decodes(res[i])
     if with_decoded: res.insert(i+2, decoded)
     return tuple(res)
 

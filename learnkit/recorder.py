@@ -135,7 +135,7 @@ class Recorder(RecorderPlots, Callback):
         vars(self).update(state)
 
     @property
-    def lr(self) -> float:
+    def lr(self) -> float|torch.Tensor:
         "The learning rate of the last parameter group; a copy if it is a tensor, which the optimizer changes in place"
         lr = self.learn.opt.param_groups[-1]['lr']
         return lr.clone() if isinstance(lr, torch.Tensor) else lr

@@ -1,19 +1,16 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
 """Record losses, learning rates and metrics, without waiting for the device"""
+import torch
 from ._fastcore import L
 from .callback import Callback
-from .history import History
 from .meter import Meter
 from .recorder_plots import RecorderPlots
-from .smooth_loss import AvgSmoothLoss
 from typing import Any
 
 __all__ = ['Recorder']
 class Recorder(RecorderPlots, Callback):
     """Records the loss and learning rate of each batch, and the losses, metrics and time of each epoch"""
     remove_on_fetch: bool
-    smooth_loss: AvgSmoothLoss
-    metric_names: L
     train: Meter
     valid: Meter
     cancelled: set[Any]
@@ -22,10 +19,7 @@ class Recorder(RecorderPlots, Callback):
     train_metrics: bool
     valid_metrics: bool
     beta: float
-    history: History
     row: dict[Any, Any]
-    lrs: list[Any]
-    iters: list[Any]
     n_read: Any
     hps: dict[Any, Any]
     group_hps: dict[Any, Any]
@@ -73,7 +67,7 @@ class Recorder(RecorderPlots, Callback):
         """
         ...
     @property
-    def lr(self) -> float:
+    def lr(self) -> float|torch.Tensor:
         """The learning rate of the last parameter group; a copy if it is a tensor, which the optimizer changes in place"""
         ...
     @property

@@ -9,11 +9,16 @@ __all__ = ['RecorderPlots']
 from math import nan
 from typing import Any, Iterable
 
+from fastcore.foundation import L
+
 from .extras import pyplot
+from .history import History
+from .smooth_loss import AvgSmoothLoss
 
 # %% ../nbs/172_recorder_plots.ipynb #67958fc1
 class RecorderPlots:
     "The plotting methods of the `Recorder`, which has the attributes that they read"
+    history:History; metric_names:L; smooth_loss:AvgSmoothLoss; lrs:list; iters:list
     def plot_loss(self,
         skip_start:int=5,       # batches to leave out at the beginning
         with_valid:bool=True,   # draw the validation losses too?

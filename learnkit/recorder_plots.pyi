@@ -1,11 +1,19 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
 """Plot the loss curve, and the metrics of the epochs"""
 from collections.abc import Iterable
+from ._fastcore import L
+from .history import History
+from .smooth_loss import AvgSmoothLoss
 from typing import Any
 
 __all__ = ['RecorderPlots']
 class RecorderPlots:
     """The plotting methods of the `Recorder`, which has the attributes that they read"""
+    history: History
+    metric_names: L
+    smooth_loss: AvgSmoothLoss
+    lrs: list[Any]
+    iters: list[Any]
     def plot_loss(
         self,
         skip_start: int = 5,

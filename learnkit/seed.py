@@ -58,9 +58,10 @@ def check_numpy_state(
 ) -> None:
     "Raise ValueError if a generator of NumPy would read outside of its memory in this state"
     if isinstance(state, (tuple,list)) and len(state)>2: state = dict(state=dict(key=state[1], pos=state[2]))
-    inner = state.get('state') if isinstance(state, dict) else None
-    ok = isinstance(inner, dict) and _at(inner.get('pos', 0), 624) and _at(state.get('buffer_pos', 0), 4)
-    ok = ok and ('pos' not in inner or len(inner.get('key', ()))==624)
+    outer = state if isinstance(state, dict) else {}
+    inner = outer.get('state')
+    ok = (isinstance(inner, dict) and _at(inner.get('pos', 0), 624) and _at(outer.get('buffer_pos', 0), 4)
+          and ('pos' not in inner or len(inner.get('key', ()))==624))
     if not ok: raise ValueError('this is no state of a generator of NumPy: its position is not among its numbers')
 
 def check_torch_state(

@@ -26,6 +26,7 @@ def loader_len(
 class BatchStream:
     "The batches of a loader, for one phase"
     skipped = 0   # batches that were cancelled before they were fetched: the loader still has them
+    unfetched:tuple[int,int]; ended:tuple[int,str|None]   # the last of them, and how: see `check_unfetched`
     def __init__(self,
         loader:Iterable,            # any iterable of batches
         counted:Callable|None=None  # called with the number of batches, or None, whenever that changes

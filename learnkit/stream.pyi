@@ -14,6 +14,8 @@ def loader_len(dl: Any) -> int|None:
 class BatchStream:
     """The batches of a loader, for one phase"""
     skipped: int
+    unfetched: tuple[int, int]
+    ended: tuple[int, str|None]
     loader: Iterable[Any]
     start: int
     limit: Any

@@ -9,7 +9,7 @@ __all__ = ['is_safetensors', 'check_format', 'write_safetensors', 'read_safetens
 import json, pickle
 from pathlib import Path
 from types import ModuleType
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeGuard
 from zipfile import ZIP_STORED, ZipFile, ZipInfo, is_zipfile
 
 import torch
@@ -21,7 +21,7 @@ from .files import atomic
 # %% ../nbs/222_weights.ipynb #4d3d52f6
 def is_safetensors(
     path:Any # a path, or an open file
-) -> bool:
+) -> TypeGuard[Path]:
     "Does the path end in `.safetensors`?"
     return getattr(path, 'suffix', None)=='.safetensors'
 

@@ -2,11 +2,11 @@
 """Read and write weights as .pth or .safetensors, without ever running code from a file"""
 from pathlib import Path
 from types import ModuleType
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeGuard
 from zipfile import ZipInfo
 
 __all__ = ['is_safetensors', 'check_format', 'write_safetensors', 'read_safetensors', 'read_state']
-def is_safetensors(path: Any) -> bool:
+def is_safetensors(path: Any) -> TypeGuard[Path]:
     """Does the path end in `.safetensors`?
 
     Args:

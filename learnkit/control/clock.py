@@ -60,7 +60,7 @@ class Clock(StopwatchCallback):
     def _reset(self):
         self.watch,self.counts = Stopwatch(),dict(epoch=0, batch=0, sample=0, token=0)
         self.began = self._now()
-    def _now(self): return dict(self.counts, seconds=self.watch.seconds)
+    def _now(self) -> dict: return dict(self.counts, seconds=self.watch.seconds)
 
     def before_fit(self):
         if self.loaded: return
@@ -87,7 +87,7 @@ class Clock(StopwatchCallback):
         "How far the run is"
         now = self._now()
         def since(k): return None if None in (now[k], self.began[k]) else now[k]-self.began[k]
-        in_epoch = {f'{k}_in_epoch':since(k) for k in ('batch','sample','token','seconds')}
+        in_epoch:dict = {f'{k}_in_epoch':since(k) for k in ('batch','sample','token','seconds')}
         return Timestamp(**now, dur=self.learn.pct_train, **in_epoch)
 
     def load_state_dict(self,

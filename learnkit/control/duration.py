@@ -24,7 +24,7 @@ _guesses = dict(ep='ep', ba='ba', st='ba', it='ba', sa='sp', to='tok', du='dur',
 _spelling = ("write a number and a unit, as '2ep' (epochs), '500ba' (batches), '10000sp' (items), '3e4tok' (tokens), "
              "'0.1dur' (fraction of the run) or '30m' (also s, h and '1h30m')")
 
-def _parse(text):
+def _parse(text) -> tuple:
     "`(value, unit)` of an amount, `(None, None)` if it is not one"
     if isinstance(text, Time): return text.value,text.unit
     if not isinstance(text, str): return None,None

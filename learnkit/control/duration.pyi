@@ -10,7 +10,7 @@ _number: str
 _hms: Any
 _guesses: dict[Any, Any]
 _spelling: str
-def _parse(text: Any) -> Any:
+def _parse(text: Any) -> tuple[Any, ...]:
     """`(value, unit)` of an amount, `(None, None)` if it is not one"""
     ...
 def _hint(text: Any) -> Any:

@@ -36,6 +36,7 @@ class Stopwatch:
 
 class StopwatchCallback(Callback):
     "Has a `watch` that measures the seconds of training, without validation; a base class"
+    watch:Stopwatch   # the subclass makes it
     modes,run_valid,ran = ('fit',),False,False
     def hears(self,
         name:str # the event

@@ -31,6 +31,8 @@ class Stopwatch:
         ...
 class StopwatchCallback(Callback):
     """Has a `watch` that measures the seconds of training, without validation; a base class"""
+    watch: Stopwatch
+    """the subclass makes it"""
     ran: Any
     def hears(self, name: str) -> bool:
         """Whether event `name` reaches this callback: validations do in every mode

@@ -35,10 +35,11 @@ class SeededDataset(Dataset):
     def __getitems__(self) -> Callable|None:
         "For data sets that make a batch at once; `None` for the others, as `torch.utils.data` expects"
         get_items = getattr(self.ds, '__getitems__', None)
+        if get_items is None: return None
         def _items(keys):
             self._seed(keys[0])
             return get_items([k[-1] for k in keys])
-        return get_items and _items
+        return _items
 
 # %% ../../nbs/325_feed.seeded_dataset.ipynb #822f7401
 class WorkerInit:

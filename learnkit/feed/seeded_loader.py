@@ -47,7 +47,7 @@ class SeededLoader:
         self.draws = not plain or type(dl.dataset) is not TensorDataset   # tensors draw nothing: their indices can stay
         unbatched = dl.batch_sampler is None                 # each key is a batch
         self.replay = ReplaySampler(noop if not self.draws else self._key if unbatched else self._keys)
-        by = dict(sampler=self.replay, batch_size=None) if unbatched else dict(batch_sampler=self.replay)
+        by:dict = dict(sampler=self.replay, batch_size=None) if unbatched else dict(batch_sampler=self.replay)
         if self.draws: by.update(
             dataset=SeededDataset(dl.dataset, _generators(dl)), worker_init_fn=WorkerInit(dl.worker_init_fn))
         self.loader = copy_loader(dl, generator=torch.Generator(), **by)

@@ -20,6 +20,7 @@ from ..history import History
 # %% ../../nbs/688_observe.classification.ipynb #c7a64fd4
 class ClassificationInterpretation(Interpretation):
     "Interpret a classifier: how often each class was predicted for each other"
+    vocab:list   # names of the classes
     def __init__(self,
         preds:Tensor,            # predictions, after the activation
         targs:Tensor,            # targets, class numbers

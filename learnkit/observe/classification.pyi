@@ -8,6 +8,8 @@ from typing import Any
 __all__ = ['ClassificationInterpretation']
 class ClassificationInterpretation(Interpretation):
     """Interpret a classifier: how often each class was predicted for each other"""
+    vocab: list[Any]
+    """names of the classes"""
     pred_ids: Any
     targ_ids: Any
     def __init__(

@@ -1,7 +1,7 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
 """Logs the training speed (batches, items, tokens and FLOPs a second) and the remaining time of the run"""
 from collections.abc import Callable
-from ..control.stopwatch import Stopwatch, StopwatchCallback
+from ..control.stopwatch import StopwatchCallback
 from .observer import Observer
 from typing import Any
 
@@ -11,7 +11,6 @@ class SpeedMonitor(StopwatchCallback, Observer):
     window: Any
     flops: float|Callable[..., Any]|None
     peak_flops: float|None
-    watch: Stopwatch
     marks: Any
     has_tokens: bool
     def __init__(
@@ -42,7 +41,6 @@ class SpeedMonitor(StopwatchCallback, Observer):
 class RuntimeEstimator(StopwatchCallback, Observer):
     """Logs the estimated time until the end of the run, in seconds, as `remaining` (after Composer's `RuntimeEstimator`)"""
     skip: Any
-    watch: Stopwatch
     n_batches: int
     start: tuple[Any, ...]|None
     epoch_validations: list[Any]

@@ -57,7 +57,7 @@ class MixHandler(Callback):
     run_valid,modes = False,('fit','lr_find')
     lam:torch.Tensor|None = None   # the share of each item itself; None while the batch is not mixed
     yb1:tuple|None = None          # the targets of the other items
-    part:slice = slice(None)       # the items of the current micro-batch (`MicroBatch`)
+    part:slice|None = slice(None)  # the items of the current micro-batch (`MicroBatch`)
     mixed,old_lf,each = None,None,None   # the loss function with mixing, without it, and for each item
     def __init__(self,
         alpha:float=.5 # both parameters of the Beta distribution of `lam`: near 0 hardly any mixing, 1 is uniform
@@ -115,9 +115,9 @@ class MixHandler(Callback):
 # %% ../../nbs/475_optim.mix_handler.ipynb #d6378537
 @patch
 def sample(self:MixHandler,
-    n:int,               # how many numbers
-    device:torch.device  # the device to draw them on
-) -> torch.Tensor:       # numbers from 0 to 1
+    n:int,                   # how many numbers
+    device:torch.device|None # the device to draw them on; None: PyTorch's default
+) -> torch.Tensor:           # numbers from 0 to 1
     "Sample mixing shares from the Beta distribution"
     if self.distrib.concentration1.device!=device:
         alpha = torch.tensor(self.alpha, device=device)

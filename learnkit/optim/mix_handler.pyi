@@ -46,7 +46,7 @@ class MixHandler(Callback):
     """the share of each item itself; None while the batch is not mixed"""
     yb1: tuple[Any, ...]|None
     """the targets of the other items"""
-    part: slice
+    part: slice|None
     """the items of the current micro-batch (`MicroBatch`)"""
     mixed: MixedLoss|None
     old_lf: Any
@@ -79,12 +79,12 @@ class MixHandler(Callback):
     def is_mixed(self) -> bool:
         """Whether the current batch needs a mixed loss"""
         ...
-    def sample(self, n: int, device: torch.device) -> torch.Tensor:
+    def sample(self, n: int, device: torch.device|None) -> torch.Tensor:
         """Sample mixing shares from the Beta distribution
 
         Args:
             n: how many numbers
-            device: the device to draw them on
+            device: the device to draw them on; None: PyTorch's default
 
         Returns:
             numbers from 0 to 1

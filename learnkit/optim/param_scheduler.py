@@ -104,7 +104,7 @@ def plot_sched(self:Recorder,
     "Plot the scheduled hyper-parameters of the last fit, batch by batch; raises ValueError if there are none"
     if not self.group_hps: raise ValueError(
         'no schedule is recorded: fit with one first, for instance by `learn.fit_one_cycle(n)`')
-    keys = list(self.group_hps) if keys is None else L(keys)
-    for k in keys:
+    names = list(self.group_hps) if keys is None else L(keys)
+    for k in names:
         if k not in self.group_hps: raise ValueError(f"'{k}' was not scheduled: {nearest(k, self.group_hps)}")
-    return plot_hypers({k:self.group_hps[k] for k in keys}, figsize=figsize)
+    return plot_hypers({k:self.group_hps[k] for k in names}, figsize=figsize)

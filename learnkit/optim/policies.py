@@ -50,7 +50,7 @@ def _fit_scheduled(learn, n_epoch, scheds, cbs=None, **kwargs):
     learn.fit(n_epoch, cbs=[ParamScheduler(scheds), *L(cbs)], **kwargs)
 
 @patch
-@delegates(Learner.fit, but='n_epoch,lr')
+@delegates(Learner.fit, but=['n_epoch','lr'])
 def fit_one_cycle(self:Learner,
     n_epoch:int,                       # number of epochs
     lr_max:float|slice|list|None=None, # the highest learning rate; None: the Learner's
@@ -87,7 +87,7 @@ def sgdr(
 
 # %% ../../nbs/410_optim.policies.ipynb #84f918a0
 @patch
-@delegates(Learner.fit, but='n_epoch,lr')
+@delegates(Learner.fit, but=['n_epoch','lr'])
 def fit_flat_cos(self:Learner,
     n_epoch:int,                   # number of epochs
     lr:float|slice|list|None=None, # the initial learning rate; None: the Learner's
@@ -99,7 +99,7 @@ def fit_flat_cos(self:Learner,
     _fit_scheduled(self, n_epoch, flat_cos(_group_lrs(self, lr), div_final, pct_start), **kwargs)
 
 @patch
-@delegates(Learner.fit, but='n_epoch,lr')
+@delegates(Learner.fit, but=['n_epoch','lr'])
 def fit_sgdr(self:Learner,
     n_cycles:int,                      # number of cycles
     cycle_len:int,                     # epochs of the first cycle
@@ -115,7 +115,7 @@ def fit_sgdr(self:Learner,
 
 # %% ../../nbs/410_optim.policies.ipynb #48ddd7d1
 @patch
-@delegates(Learner.fit_one_cycle, but='n_epoch,lr_max')
+@delegates(Learner.fit_one_cycle, but=['n_epoch','lr_max'])
 def fine_tune(self:Learner,
     epochs:int,          # epochs for the whole model
     base_lr:float=2e-3,  # the highest learning rate of the head while the body is frozen; half of it after that

@@ -23,7 +23,8 @@ _old_keys = dict(keeper='data', over='ended', stream='rng')   # of a data set's 
 
 class DataPosition(Callback):
     "Gives the data of a fit in an order that depends on a seed and the epoch alone, and finds a position in it again"
-    seed,resume_state,data_state,seeded,kept = None,None,None,(None,None),None
+    seeded:list   # the loaders of the training and the validation data in this order, once they were needed
+    seed,resume_state,data_state,kept = None,None,None,None
     asks_data = False   # save the position that the data itself reports? Not if it cannot be saved
     parts,parts_state,unkept = None,None,None   # what samplers, data sets and transforms report, and what nobody keeps
 

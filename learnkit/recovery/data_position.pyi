@@ -9,10 +9,11 @@ from typing import Any
 _old_keys: dict[Any, Any]
 class DataPosition(Callback):
     """Gives the data of a fit in an order that depends on a seed and the epoch alone, and finds a position in it again"""
+    seeded: list[Any]
+    """the loaders of the training and the validation data in this order, once they were needed"""
     seed: Any
     resume_state: dict[Any, Any]|None
     data_state: Any
-    seeded: tuple[Any, ...]|list[Any]
     kept: KeptState|None
     asks_data: bool
     parts: KeptData|None

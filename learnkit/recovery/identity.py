@@ -132,7 +132,7 @@ def _callback_identity(cb):
     return ' '.join([described(cb), *handlers, str(scheds or '')]).rstrip()
 
 @patch
-def identity(self:Learner) -> dict[str, str]:
+def identity(self:Learner) -> dict[str, str|None]:
     "Return what this run trains with, in words; to be asked for in `before_fit`"
     loaders = dict(training=self.dls.train, validation=self.dls.valid)
     data = {k:v for n,dl in loaders.items() if dl is not None for k,v in _loader_identity(n, dl).items()}

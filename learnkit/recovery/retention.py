@@ -33,7 +33,7 @@ class Retention:
         rated = [(v,p) for p in list_checkpoints(folder) if (v := self._value(p)) is not None]
         return sorted(rated, key=lambda o: o[0], reverse=not self.monitor.lower)[:self.n_best]
 
-    def _value(self, path):
+    def _value(self, path) -> float|None:
         try: value = checkpoint_info(path).get('value')
         except (ValueError, OSError) as e: warn(f'{e}. It is not counted among the best.'); return
         return value if isinstance(value, (int,float)) and value==value else None

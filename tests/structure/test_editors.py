@@ -5,6 +5,7 @@ The checker is basedpyright, which is Pyright with its program in the package: n
 """
 import ast, importlib.util, json, os, re, shutil, subprocess, sys, zipfile
 from collections import Counter
+from configparser import ConfigParser
 from pathlib import Path
 from textwrap import dedent
 import jedi, pytest
@@ -333,9 +334,16 @@ def checkable(at, to):
 
 # How many errors there are now: these must only become fewer. Most are attributes that are None until they are set. Off is only
 # what says that functions of torch are private which torch does not name otherwise (`torch._foreach_norm`).
-most = dict(reportArgumentType=70, reportAttributeAccessIssue=60, reportOptionalMemberAccess=55, reportAssignmentType=15, reportGeneralTypeIssues=15,
+most = dict(reportArgumentType=60, reportAttributeAccessIssue=50, reportOptionalMemberAccess=40, reportAssignmentType=15, reportGeneralTypeIssues=5,
             reportCallIssue=15, reportOptionalSubscript=10, reportOperatorIssue=10, reportOptionalCall=5, reportReturnType=5, reportOptionalIterable=2,
             reportOptionalOperand=2)
+
+def of_extra(d):
+    "Is an error that Pyright did not find a package which nobody has to install? Those are the extras of `settings.ini`"
+    cp = ConfigParser(delimiters=['=']); cp.read(root/'settings.ini', encoding='utf-8')
+    names = {re.split('[<>=~!]', r)[0] for k,v in cp['DEFAULT'].items() if k.endswith('_requirements') for r in v.split()}
+    m = re.match(r'Import "(\w+)', d['message'])
+    return d['rule'] == 'reportMissingImports' and m is not None and m[1] in names
 
 @pytest.mark.skipif('LEARNKIT_COMPAT' in os.environ, reason='the numbers are those with fastcore 1')
 @pytest.mark.slow
@@ -348,7 +356,8 @@ def test_package_passes_type_checking(tmp_path):
             def after_batch(self): self.learn.no_such_attribute = self.nor_this + 1
         def patched(self:Learner): return self.validate(ds_idx='valid')
     """))
-    errors = [d for d in pyright(tmp_path, typeCheckingMode='basic', include=['checked'], reportPrivateImportUsage=False) if d['severity'] == 'error']
+    errors = [d for d in pyright(tmp_path, typeCheckingMode='basic', include=['checked'], reportPrivateImportUsage=False)
+              if d['severity'] == 'error' and not of_extra(d)]
     planted = [d for d in errors if d['file'] == 'checked/planted.py']
     assert sorted(d['rule'] for d in planted) == ['reportArgumentType', 'reportAttributeAccessIssue', 'reportAttributeAccessIssue']
     counts = Counter(d['rule'] for d in errors) - Counter(d['rule'] for d in planted)
