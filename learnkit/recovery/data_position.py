@@ -84,6 +84,7 @@ def _seeded_loader(self:DataPosition, i, dl):
     "The loader `dl`, number `i` of `dls`, in an order that depends on the seed and the epoch alone"
     old = self.seeded[i]
     if old is None or old.dl is not dl: self.seeded[i] = SeededLoader(dl, (self.seed, i))
+    self.seeded[i].seed = self.seed,i   # the checkpoint's, once it is restored
     return self.seeded[i]
 
 @patch
