@@ -25,7 +25,8 @@ from learnkit.optimizer import OptimWrapper
 from toys import at, few, slow, throw
 
 dynamo = pytest.importorskip('torch._dynamo')
-pytestmark = [pytest.mark.skipif(not hasattr(dynamo.config, 'trace_autograd_ops'), reason='this PyTorch compiles no backward pass'),
+pytestmark = [pytest.mark.slow,   # the first program costs 15 seconds; the notebooks compile some in `make test`
+              pytest.mark.skipif(not hasattr(dynamo.config, 'trace_autograd_ops'), reason='this PyTorch compiles no backward pass'),
               pytest.mark.skipif(not shutil.which(os.environ.get('CXX', 'g++')), reason='there is no C++ compiler'),
               pytest.mark.filterwarnings('error:this fit')]
 

@@ -231,7 +231,7 @@ def test_in_a_fit(kind, look):
         check(kind, lambda: learner(LOADERS[kind]()), look_at(kind, look), ev)
     check(kind, lambda: learner(LOADERS[kind]()), look_at(kind, look), 'after_batch', training=False)
 
-@few(1, 11)
+@few(0, 12)
 @pytest.mark.parametrize('look', ['validate', *slow('preds_train','unordered','validate_train','tta','mc')])
 @pytest.mark.parametrize('kind', ['one_persistent', *slow(*(k for k in WORKERS if k!='one_persistent'))])
 def test_workers_in_use(kind, look):
