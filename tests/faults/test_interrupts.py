@@ -7,7 +7,7 @@ import pytest, torch
 import learnkit.interrupts as interrupts
 from learnkit.events import CancelFit
 from learnkit.interrupts import interruptibly, uninterrupted
-from toys import at, learner as toy, throw, weights
+from toys import at, few, learner as toy, throw, weights
 from sweep import Sweep, fail, interrupt, learner, reset, runs, sweep
 
 
@@ -16,6 +16,7 @@ STEP = int(os.environ.get('LEARNKIT_SWEEP', 0))   # 1: at every line, 0: as each
 
 def told(found): return '\n'.join(f'{at}, {where}: {wrong}' for at,(where,wrong) in [*found.items()][:9])
 
+@few(2)
 @pytest.mark.parametrize('name,every', [('fit',501), ('validate',311), ('get_preds',401), ('lr_find',901)])
 def test_a_few_lines(name, every, tmp_path):
     "Some lines of the commonest runs"

@@ -187,7 +187,8 @@ for i in range(3000):
     torch.manual_seed(i); np.random.seed(i)
 assert n>3000, n
 '''
-@pytest.mark.parametrize('seed', [0, *slow(1, 2, 3)])
+@pytest.mark.slow
+@pytest.mark.parametrize('seed', range(4))
 def test_random_damage_to_states(seed):
     "Positions are changed at random: refused, or numbers can be drawn; the process lives"
     p = subprocess.run([sys.executable, '-c', draw.format(root=str(root), seed=seed)], capture_output=True, text=True)

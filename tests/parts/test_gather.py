@@ -322,7 +322,8 @@ print((kib('VmHWM') - start)/1024)
 """
 
 @pytest.mark.skipif(not Path('/proc/self/clear_refs').exists(), reason='peaks of memory are read as Linux shows them')
-@pytest.mark.parametrize('where', ['disk', *slow('memory')])
+@pytest.mark.slow
+@pytest.mark.parametrize('where', ['disk', 'memory'])
 def test_memory(tmp_path, where):
     "400 MB of predictions: on disk they need the memory of some batches; in memory their own size, once"
     res = subprocess.run([sys.executable, '-c', CHILD, tmp_path, where], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2])

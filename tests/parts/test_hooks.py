@@ -16,7 +16,7 @@ from learnkit.observe.hooks import Hook, Hooks, hook_output, hook_outputs
 from learnkit.observe.activation_stats import ActivationStats, activation_stats
 from learnkit.layer_info import layers
 from test_calls import Reads, batches as watched_batches, fit as watched_fit
-from toys import at, learner, throw, weights
+from toys import at, few, learner, throw, weights
 
 pytestmark = pytest.mark.filterwarnings('ignore:hooks do not work in compiled code',
                                         'ignore:Full backward hook is firing')
@@ -50,6 +50,7 @@ def once():
 _not_in_fit = 'after_create','before_evaluate','before_predict','after_evaluate','after_predict'
 fit_events  = [ev for ev in event if not ev.endswith('_model') and ev not in _not_in_fit]
 
+@few(1)
 @pytest.mark.parametrize('order', (-30, 100))
 def test_hooks_are_removed_after_any_exception_at_any_event(order):
     for i,ev in enumerate(fit_events):

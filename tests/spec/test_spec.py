@@ -314,7 +314,7 @@ def then(e):
 EACH = [*CANCELS.values(), BOTH, *ERRORS]
 TURNS = [0, *slow(1, 2, 3, 4)]   # every fifth play, from another one each time; 5 divides neither 8 nor 13 exceptions
 
-@few(2, 18)
+@few(1, 18)
 @pytest.mark.parametrize('kind', RUNS)
 @pytest.mark.parametrize('order', [BELOW, EQUAL, ABOVE], ids=['below', 'equal', 'above'])
 @pytest.mark.parametrize('turn', TURNS)

@@ -245,7 +245,7 @@ def test_workers_in_use(kind, look):
         check(kind, make, look_at(kind, look), 'after_batch', training=training)
         assert seen==straight
 
-@few(12, 90)
+@few(6, 90)
 @pytest.mark.parametrize('look', LOOKS)
 @pytest.mark.parametrize('kind', ['own_sampler', *slow(*(k for k in {**LOADERS, **WORKERS} if k!='own_sampler'))])
 def test_alone(kind, look):
