@@ -63,11 +63,14 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
     def get_source(self, name): return self.src
 
 def examples(nb):
-    "Run the code of a notebook"
+    "Run the code of a notebook, with what it exports taken from its module: a cell would put the original in the mutant's place"
     ns = {'__name__':'__main__'}
     for c in json.loads(nb.read_text())['cells']:
         src = ''.join(c['source'])
-        if c['cell_type']=='code' and not src.startswith(('#| default_exp', '%', '!')): exec(compile(src, nb.name, 'exec'), ns)
+        if c['cell_type']!='code' or src.startswith(('%', '!')): continue
+        if src.startswith('#| default_exp'): module = importlib.import_module(f'learnkit.{src.split()[2]}')
+        elif src.startswith('#| export'): ns.update({k:v for k,v in vars(module).items() if k[:2]!='__'})
+        else: exec(compile(src, nb.name, 'exec'), ns)
 
 def survives(module, src, files):
     "In a process of its own: do all tests pass?"
