@@ -112,7 +112,9 @@ def _take_over(self:OptSteps, lost, running):
     new = self._make_opt(groups)
     if running: self._check_can_take(new, lost)
     if can_take_params(self.opt, new): self.opt.take_params(new, map(id, model.parameters()))
-    else: self._note_opt(new, self._recipe())
+    else:
+        new.take_state(self.opt)
+        self._note_opt(new, self._recipe())
 
 @patch
 def _check_can_take(self:OptSteps, new, lost):

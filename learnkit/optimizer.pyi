@@ -130,6 +130,13 @@ class OptimWrapper:
             model_ids: the `id` of each parameter of the model: what is frozen in it is kept too
         """
         ...
+    def take_state(self, old: Any) -> None:
+        """Take over the state of the parameters that `old` has too, and their groups' hyper-parameters but `lr` and `wd`
+
+        Args:
+            old: an optimizer that was made in the same way, with other groups
+        """
+        ...
 def create_optimizer(
     opt_func: Any,
     params: Iterable[Any],

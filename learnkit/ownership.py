@@ -65,15 +65,18 @@ def optimizers_of(
     return [x for x in values if isinstance(x, (Optimizer,OptimWrapper))]
 
 # %% ../nbs/152_ownership.ipynb #40454059
+def _same_kind(opt, new):
+    "Are these two wrapped optimizers of one class, which keeps all its state by parameter?"
+    if not isinstance(opt, OptimWrapper) or type(opt.opt) is not type(getattr(new, 'opt', None)): return False
+    other = [v for k,v in vars(opt.opt).items() if k not in ('state','param_groups','defaults')]
+    return not any(isinstance(v, (Tensor,nn.Module)) for v in leaves(other))
+
 def can_take_params(
     opt:Any, # an optimizer
     new:Any  # one that was made in the same way, for other parameters
 ) -> bool:
     "Returns whether `opt` can take over the parameters and groups of `new`"
-    if not isinstance(opt, OptimWrapper) or type(opt.opt) is not type(getattr(new, 'opt', None)): return False
-    other = [v for k,v in vars(opt.opt).items() if k not in ('state','param_groups','defaults')]
-    same_groups = len(logical_groups(opt.param_groups))==len(logical_groups(new.param_groups))
-    return same_groups and not any(isinstance(v, (Tensor,nn.Module)) for v in leaves(other))
+    return _same_kind(opt, new) and len(logical_groups(opt.param_groups))==len(logical_groups(new.param_groups))
 
 # %% ../nbs/152_ownership.ipynb #ce699250
 def _merged(pg, new, keep):
@@ -98,3 +101,15 @@ def take_params(self:OptimWrapper,
     self.no_decay,self.train_always = new.no_decay,new.train_always
     self._order = [p for pg in self.opt.param_groups for p in pg['params']]
     if split: self.split_no_decay()
+
+@patch
+def take_state(self:OptimWrapper,
+    old:Any # an optimizer that was made in the same way, with other groups
+) -> None:
+    "Take over the state of the parameters that `old` has too, and their groups' hyper-parameters but `lr` and `wd`"
+    if not _same_kind(old, self): return
+    self.opt.state.update({p:old.opt.state[p] for ps in self.param_lists for p in ps if p in old.opt.state})
+    before = {id(p):i for i,ps in enumerate(old.param_lists) for p in ps}
+    for ps,h in zip(self.param_lists, self.hypers):
+        groups = {before[id(p)] for p in ps if id(p) in before}
+        if len(groups)==1: h.update({k:v for k,v in old.hypers[groups.pop()].items() if k not in ('lr','wd')})

@@ -42,6 +42,9 @@ def optimizers_of(o: Any) -> list[Any]:
         o: a callback, or a Learner
     """
     ...
+def _same_kind(opt: Any, new: Any) -> bool:
+    """Are these two wrapped optimizers of one class, which keeps all its state by parameter?"""
+    ...
 def can_take_params(opt: Any, new: Any) -> bool:
     """Returns whether `opt` can take over the parameters and groups of `new`
 
