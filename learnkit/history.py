@@ -6,6 +6,7 @@
 __all__ = ['format_time', 'format_value', 'History']
 
 # %% ../nbs/170_history.ipynb #88110ec7
+from itertools import takewhile
 from typing import Any
 
 # %% ../nbs/170_history.ipynb #f362ecd4
@@ -34,6 +35,12 @@ class History(list):
     def epochs(self) -> 'History':
         "The rows of whole epochs, without those of validations within them, which have a `train_iter`"
         return History(r for r in self if r.get('train_iter') is None)
+
+    def last_within(self,
+        train_iter:int # how many training batches are done
+    ) -> 'History':
+        "The rows of validations within the last epoch that came after its last batch, so that its own row repeats them"
+        return History(takewhile(lambda r: r.get('train_iter')==train_iter, self[-2::-1]))
 
     @property
     def names(self) -> list:

@@ -66,7 +66,7 @@ class ThresholdStopper(Callback):
     def after_epoch(self):
         if self.every(self.learn, epoch=True): self._look()
     def after_row(self, row, epoch):
-        if not epoch and self.watch.name in row: self._compare(self.watch.number(row[self.watch.name]))
+        if not epoch and self.watch.in_row(row): self._compare(self.watch.row_value(row, self.learn))
 
     def _look(self): self._compare(self.watch.value(self.learn))
     def _compare(self, value):

@@ -127,3 +127,28 @@ def _lower(self:Monitor, learn):
         f"is a lower or a higher `{self.name}` better? The name does not tell: write comp='min' or comp='max'"
         + ('' if self.column is None else ' (or give the metric an attribute `lower_better`)'))
     return said[0]
+
+# %% ../../nbs/530_control.monitor.ipynb #e88e5c83
+@patch
+def in_row(self:Monitor,
+    row:dict # of a validation within an epoch
+) -> bool:
+    "Return whether the value can be told after this row: it has the column, or a function of the Learner is watched"
+    plain = callable(self.monitor) and self.column is None and not hasattr(self.source, 'evaluator')
+    return self.name in row or (plain and 'train_loss' in row)
+
+@patch
+def row_value(self:Monitor,
+    row:dict, # of a validation within an epoch, with the value
+    learn:Any # the Learner, in `after_row`
+) -> float|None:
+    "Return the value after `row`. Raises TypeError if it is not a number."
+    return self.number(row[self.name] if self.name in row else self.source(learn))
+
+@patch
+def told(self:Monitor,
+    learn:Any # the Learner, at the end of an epoch
+) -> bool:
+    "Return whether a row after the last batch of this epoch has told the value already"
+    rec = getattr(learn, 'recorder', None)
+    return rec is not None and any(self.in_row(r) for r in rec.history.last_within(learn.train_iter))

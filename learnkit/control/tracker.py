@@ -39,9 +39,10 @@ class TrackerCallback(Callback):
         self.new_best = None
         if self.reset_on_fit: self.watch.reset()
 
-    def after_epoch(self): self.compare(self.watch.value(self.learn))
+    def after_epoch(self):
+        if not self.watch.told(self.learn): self.compare(self.watch.value(self.learn))
     def after_row(self, row, epoch):
-        if not epoch and self.watch.name in row: self.compare(self.watch.number(row[self.watch.name]))
+        if not epoch and self.watch.in_row(row): self.compare(self.watch.row_value(row, self.learn))
 
     def compare(self,
         value:float|None # of an epoch or a validation; None: it has none

@@ -53,7 +53,7 @@ class Evaluator(EveryCallback):
         dl:Any,              # the loader, any iterable of batches
         metrics:Any=None,    # metrics, as for the Learner; None: the metrics of the Learner
         every:Any='1ep',     # how often, as for `Every`: text such as '500ba' or '30m', a number of epochs, …
-        when_better:Any=None # instead of `every`: after each epoch in which this column, or `Monitor`, improved
+        when_better:Any=None # instead of `every`: after each row in which this column, or `Monitor`, improved
     ):
         if not (isinstance(name, str) and name.isidentifier()): raise ValueError(
             f"the name of an Evaluator must be one word, such as 'test', not {name!r}")
@@ -111,6 +111,10 @@ class Evaluator(EveryCallback):
 
     def after_batch(self) -> None: self._evaluate_due()
     def after_epoch(self) -> None: self._evaluate_due(epoch=True)
+    def after_row(self, row, epoch):
+        better = self.when_better
+        if epoch or not better or not better.in_row(row): return
+        if better.update(better.row_value(row, self.learn)): self._evaluate_these([self])
 
 # %% ../../nbs/605_observe.evaluator.ipynb #ef8673a0
 @patch
@@ -118,15 +122,18 @@ def due(self:Evaluator,
     epoch:bool=False # asked at the end of an epoch; False: at the end of a training batch
 ) -> bool:
     "Is it time to evaluate?"
-    better = self.when_better
-    if better is None: return self.every(self.learn, epoch)
-    return bool(epoch and better.update(better.value(self.learn)))
+    better,learn = self.when_better,self.learn
+    if better is None: return self.every(learn, epoch)
+    return bool(epoch and not better.told(learn) and better.update(better.value(learn)))
 
 @patch
 def _evaluate_due(self:Evaluator, epoch=False):
     "The first Evaluator evaluates all that are due, between two events"
     active = [cb for cb in self.evaluators if cb.learn is self.learn and cb.run]
-    due = [cb for cb in active if cb.due(epoch)] if active[:1]==[self] else ()
+    self._evaluate_these([cb for cb in active if cb.due(epoch)] if active[:1]==[self] else (), epoch)
+
+@patch
+def _evaluate_these(self:Evaluator, due, epoch=False):
     if not due: return
     self.learn('before_validate_all', due=[cb.label for cb in due])
     self.learn('after_validate_all', results={cb.label:cb.act(epoch) for cb in due})

@@ -70,10 +70,15 @@ class TorchScheduler(Scheduler):
     def after_epoch(self):
         if self.interval!='epoch': return
         if not isinstance(self.sched, ReduceLROnPlateau): return self.sched.step()
-        row = self.learn.recorder.history[-1]
-        if self.monitor not in row: raise ValueError(
+        history = self.learn.recorder.history
+        if self.monitor not in (row := history[-1]): raise ValueError(
             f"there is no column '{self.monitor}' for ReduceLROnPlateau: {nearest(self.monitor, row)}")
-        if row[self.monitor] is not None: self.sched.step(row[self.monitor])
+        if not any(self.monitor in r for r in history.last_within(self.learn.train_iter)): self._step_with(row)
+
+    def after_row(self, row, epoch):   # of a validation within an epoch
+        if not epoch and isinstance(self.sched, ReduceLROnPlateau): self._step_with(row)
+    def _step_with(self, row):
+        if (v := row.get(self.monitor)) is not None: self.sched.step(v)
 
     def cleanup(self):
         super().cleanup()

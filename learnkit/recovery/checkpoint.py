@@ -74,8 +74,8 @@ class CheckpointCallback(DataPosition):
         self.begun = True
 
     def after_row(self, row, epoch):
-        if self.monitor and not epoch and self.monitor.name in row:
-            self.value = self.monitor.number(row[self.monitor.name])
+        if self.monitor and not epoch and self.monitor.in_row(row):
+            self.value = self.monitor.row_value(row, self.learn)
 
     def after_batch(self):
         learn,value,self.value = self.learn,self.value,None
@@ -85,7 +85,7 @@ class CheckpointCallback(DataPosition):
 
     def after_epoch(self):
         learn = self.learn
-        value = self.monitor and self.monitor.value(learn)
+        value = self.monitor and (None if self.monitor.told(learn) else self.monitor.value(learn))
         if self.monitor: self.writer.wait()   # it may be deleting what is compared next
         if self.every(learn, epoch=True) | self.retention.is_best(self.folder, value):
             self.save(learn.epoch+1, 0, f'-epoch-{learn.epoch}', value=value)
