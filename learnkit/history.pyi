@@ -24,6 +24,13 @@ class History(list[Any]):
     def epochs(self) -> History:
         """The rows of whole epochs, without those of validations within them, which have a `train_iter`"""
         ...
+    def last_within(self, train_iter: int) -> History:
+        """The rows of validations within the last epoch that came after its last batch, so that its own row repeats them
+
+        Args:
+            train_iter: how many training batches are done
+        """
+        ...
     @property
     def names(self) -> list[Any]:
         """The names of the columns"""

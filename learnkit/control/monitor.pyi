@@ -88,3 +88,25 @@ class Monitor:
         """Whether `monitor` is this metric, or the function that it was made of"""
         ...
     def _lower(self, learn: Any) -> Any: ...
+    def in_row(self, row: dict[Any, Any]) -> bool:
+        """Return whether the value can be told after this row: it has the column, or a function of the Learner is watched
+
+        Args:
+            row: of a validation within an epoch
+        """
+        ...
+    def row_value(self, row: dict[Any, Any], learn: Any) -> float|None:
+        """Return the value after `row`. Raises TypeError if it is not a number.
+
+        Args:
+            row: of a validation within an epoch, with the value
+            learn: the Learner, in `after_row`
+        """
+        ...
+    def told(self, learn: Any) -> bool:
+        """Return whether a row after the last batch of this epoch has told the value already
+
+        Args:
+            learn: the Learner, at the end of an epoch
+        """
+        ...

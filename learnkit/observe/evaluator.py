@@ -138,6 +138,7 @@ def _evaluate_these(self:Evaluator, due, epoch=False):
     self.learn('before_validate_all', due=[cb.label for cb in due])
     self.learn('after_validate_all', results={cb.label:cb.act(epoch) for cb in due})
 
+# %% ../../nbs/605_observe.evaluator.ipynb #54304c52
 @patch
 def act(self:Evaluator,
     epoch:bool=False # is it the end of an epoch?
