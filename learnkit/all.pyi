@@ -79,8 +79,8 @@ from .sklearn_metrics import (
     F1Score as F1Score, F1ScoreMulti as F1ScoreMulti, Precision as Precision, Recall as Recall, RocAuc as RocAuc,
     RocAucBinary as RocAucBinary, skm_to_fastai as skm_to_fastai, skm_to_learnkit as skm_to_learnkit)
 from .metric_adapters import (
-    ColumnMetric as ColumnMetric, TorchMetric as TorchMetric, columns as columns, mk_metric as mk_metric, mk_metrics as
-    mk_metrics)
+    AvgColumns as AvgColumns, ColumnMetric as ColumnMetric, TorchMetric as TorchMetric, columns as columns, mk_metric as
+    mk_metric, mk_metrics as mk_metrics)
 from .finite import all_finite as all_finite, weights_finite as weights_finite
 from .more_metrics import (
     APScoreBinary as APScoreBinary, APScoreMulti as APScoreMulti, BalancedAccuracy as BalancedAccuracy, CohenKappa as

@@ -7,10 +7,11 @@ __all__ = ['Meter', 'MeterCallback']
 
 # %% ../nbs/171_meter.ipynb #461e98f8
 from copy import deepcopy
+from collections.abc import Mapping
 from typing import Any
+from warnings import warn
 
 from fastcore.foundation import L
-
 
 from .callback import Callback
 from .metric import AvgLoss
@@ -42,7 +43,12 @@ class Meter:
     @property
     def values(self) -> list:
         "The value of each metric"
-        return [to_number(m.value) for m in self.metrics]
+        return [self._told(m, to_number(m.value)) for m in self.metrics]
+    def _told(self, metric, v):
+        if isinstance(v, Mapping): warn(
+            f'The metric `{metric.name}` gives {len(v)} numbers, which only the history keeps, in one cell: '
+            f'`columns(metric, {[*v]})` makes a column of each, for loggers, trackers and plots')
+        return v
 
     def state_dict(self) -> list:
         "Return what each metric has accumulated"

@@ -2,10 +2,10 @@
 """Make a metric of a function, a metric of torchmetrics or torcheval, or a function of scikit-learn"""
 from collections.abc import Callable, Iterable
 from ._fastcore import L
-from .metric import Metric
+from .metric import AvgMetric, Metric
 from typing import Any
 
-__all__ = ['TorchMetric', 'mk_metric', 'ColumnMetric', 'columns', 'mk_metrics']
+__all__ = ['TorchMetric', 'mk_metric', 'ColumnMetric', 'AvgColumns', 'columns', 'mk_metrics']
 class TorchMetric(Metric):
     """A metric from an object with `update(pred, targ)`, `compute()` and `reset()`, as in torchmetrics and torcheval"""
     metric: Any
@@ -67,11 +67,36 @@ class ColumnMetric(Metric):
         """Return what the shared metric has accumulated"""
         ...
     def load_state_dict(self, state: Any) -> None: ...
+class AvgColumns(AvgMetric):
+    """The mean of each number that `func(pred, *yb)` returns, over the targets of an epoch that count"""
+    keys: list[Any]
+    means: list[Any]
+    def __init__(self, func: Callable[..., Any], keys: Iterable[Any], name: str|None = None) -> None:
+        """The mean of each number that `func(pred, *yb)` returns, over the targets of an epoch that count
+
+        Args:
+            func: returns a dictionary of numbers for the batch, or numbers in a row: means over its targets
+            keys: the keys of the dictionary, or names for the numbers
+            name: what the names of the columns begin with; None: the function's name
+        """
+        ...
+    def reset(self) -> None: ...
+    def add(self, val: Any, n: Any) -> None: ...
+    def _in_order(self, val: Any) -> Any:
+        """The numbers as `keys` has them; raises ValueError if there are others"""
+        ...
+    @property
+    def value(self) -> list[Any]|None: ...
+    @property
+    def state(self) -> list[Any]:
+        """All that the means have accumulated"""
+        ...
+    def load_state_dict(self, state: Any) -> None: ...
 def columns(m: Any, keys: Iterable[Any]) -> list[Any]:
     """Make a metric of each number that the metric `m` gives; their columns are called `{name of m}_{key}`
 
     Args:
-        m: anything that `mk_metric` takes, whose value is a dictionary, or numbers in a row
+        m: anything that `mk_metric` takes, which gives a dictionary, or numbers in a row
         keys: the keys of the dictionary, or names for the numbers
     """
     ...

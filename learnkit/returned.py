@@ -36,8 +36,8 @@ def metric_number(
         if not isinstance(v, (str,bytes)): return float(v)
     except (TypeError,ValueError): pass
     if v is None: hint = 'is there a `return` in each of its branches?'
-    elif isinstance(v, Mapping) or is_listy(v): hint = ('a function returns a single number, so write one for each, '
-        f'or `columns(AccumMetric({name}), [...])`, which has a column for each')
+    elif isinstance(v, Mapping) or is_listy(v): hint = (
+        f'`columns({name}, [...])` with the names of the numbers makes a column of each')
     elif hasattr(v, '__array__'): hint = 'a `.mean()` may be missing'
     else: hint = 'return a float, or a tensor with one number'
     raise TypeError(

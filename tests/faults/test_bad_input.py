@@ -586,11 +586,11 @@ def measures(c, f): fixed(c, learner(metrics=f), metrics=[]).fit(1)
 def metric_gives_text(c):
     def word(p, t): return '0.93'
     measures(c, word)
-@bad(TypeError, 'metric `both`', 'tuple', 'columns(AccumMetric(both)')
+@bad(TypeError, 'metric `both`', 'tuple', 'columns(both, [...])')
 def metric_gives_two(c):
     def both(p, t): return p.mean(), t.mean()
     measures(c, both)
-@bad(TypeError, 'metric `both`', 'dict', 'columns(AccumMetric(both)')
+@bad(TypeError, 'metric `both`', 'dict', 'columns(both, [...])')
 def metric_gives_a_dict(c):
     def both(p, t): return {'p':p.mean(), 't':t.mean()}
     measures(c, both)

@@ -290,11 +290,14 @@ def test_metrics_are_computed_without_a_loss():
 
 # -- metrics that give several numbers
 
+def means(pred, targ): return {'nll':F.cross_entropy(pred, targ), 'acc':accuracy(pred, targ)}
+
 def several():
     tm = pytest.importorskip('torchmetrics')
     f1 = tm.classification.MulticlassF1Score
     def spread(pred, targ): return {'least':pred.min(), 'most':pred.max()}
-    return tm.MetricCollection({'micro':f1(5, average='micro'), 'macro':f1(5)}),f1(5, average=None),columns(AccumMetric(spread, flatten=False), ['least','most'])
+    return tm.MetricCollection({'micro':f1(5, average='micro'), 'macro':f1(5)}),f1(5, average=None),[
+        *columns(AccumMetric(spread, flatten=False), ['least','most']), *columns(means, ['acc','nll'])]
 
 def test_numbers_of_a_metric_are_columns():
     "A collection was taken for the names of its metrics; a score for each class was one cell, and ended the run when it was saved"
@@ -309,7 +312,14 @@ def test_numbers_of_a_metric_are_columns():
     row = learn.recorder.history[0]
     for k,v in want.items(): close(row[k], v); close(learn.evaluate_test.history[0][f'test_{k}'], v)
     close(row['spread_most'], pred.max())
+    close([row['means_acc'], row['means_nll']], [accuracy(pred, y), F.cross_entropy(pred, y)])   # -100 is among the targets
     assert learner(batches, F.cross_entropy, Net(), metrics=coll).metrics.attrgot('name').sorted()==['macro','micro']
+
+def test_a_dictionary_in_one_cell_is_said():
+    "Loggers and trackers left out what is not a number, without a word"
+    learn = learner(data(([3],None,1,0), None, 'classes'), F.cross_entropy, Net(), metrics=AccumMetric(lambda p,t: {'a':1., 'b':2.}, flatten=False, name='two'))
+    with pytest.warns(UserWarning, match=r"`two` gives 2 numbers.*`columns\(metric, \['a', 'b'\]\)`"): learn.fit(1, lr=0.)
+    assert learn.recorder.history[0]['two']=={'a':1., 'b':2.}
 
 def test_columns_go_on_in_the_middle_of_an_epoch():
     coll,each,both = several()
