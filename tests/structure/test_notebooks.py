@@ -2,7 +2,7 @@
 
 What it runs and skips is what `nbdev_test` does, but it needs no nbdev, so it serves with every fastcore. To run one by
 hand: `python tests/structure/test_notebooks.py nbs/100_nested.ipynb`. The tests start one server, which has imported
-PyTorch and IPython, and fork it for each notebook: that saves two seconds a notebook. `learnkit` is imported anew in each.
+PyTorch, IPython and learnkit, and fork it for each notebook: that saves three seconds a notebook.
 """
 import atexit, gc, json, os, re, select, signal, subprocess, sys, threading, traceback
 from configparser import ConfigParser
@@ -45,7 +45,8 @@ def end(status):
 
 def serve():
     "Run each notebook whose path is read, in a fork, with its output in the file named beside it; print exit statuses"
-    import torch.utils.data, IPython.core.interactiveshell, fastcore.test   # slow, and the same for all notebooks
+    import IPython.core.interactiveshell, fastcore.test, matplotlib.pyplot, sklearn.datasets, torch.utils.data   # slow, and …
+    import learnkit.all   # … the same for all notebooks: each gets a copy that no other has touched
     torch.optim.SGD([torch.ones(1)])   # imports the compiler: a second
     torch.utils.data._utils.MP_STATUS_CHECK_INTERVAL = 1   # as in conftest.py
     gc.collect(); gc.freeze()
