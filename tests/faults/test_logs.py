@@ -265,7 +265,7 @@ def test_a_full_disk_behind_the_output(capsys, monkeypatch):
 
 # -- the readers
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100)
 @given(st.data())
 def test_readers_of_any_file(tmp_path_factory, data):
     "Damaged files raised TypeErrors and AttributeErrors; a reader gives rows, or a ValueError"

@@ -1,5 +1,5 @@
 "Progress bars of tqdm and rich, and the live loss curve: same rows, nothing left on the screen, no device reads in a batch"
-import contextlib, io, os, re, subprocess, sys, threading
+import contextlib, io, os, re, sys, threading
 from math import nan
 from unittest import mock
 
@@ -154,17 +154,6 @@ def test_green_is_the_best_so_far(rows):
         assert got==[False, bool(losses) and loss<min(losses), bool(accs) and acc>max(accs), False, False]
 
 # ------------------------------------------------------------------------------------------------ what is imported, and when
-def test_importing_changes_no_default():
-    code = '''
-import sys
-from learnkit.progress import ProgressCallback, display_kind
-before = display_kind()
-import learnkit.observe.bars, learnkit.observe.show_graph
-assert display_kind()==before and ProgressCallback().asked is None
-assert not {'tqdm.auto','rich','matplotlib','IPython'} & set(sys.modules), 'imported already'   # torch imports tqdm, if it is there
-'''
-    subprocess.run([sys.executable, '-c', code], check=True, env={**os.environ, 'PYTHONPATH': os.pathsep.join(sys.path)})
-
 @pytest.mark.parametrize('kind,module', (('tqdm','tqdm.auto'), ('rich','rich.progress')))
 def test_a_missing_package_is_named(kind, module):
     learn = make(kind)

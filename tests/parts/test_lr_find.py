@@ -112,7 +112,7 @@ def test_ways_to_run(find): assert run(find)==run()
 @given(st.sampled_from([e for e in event if not e.startswith(('before_evaluate','after_evaluate','before_predict','after_predict','before_save','after_save',
                                                                'before_load','after_load','after_create'))]),
        st.integers(0, 3), st.sampled_from([ValueError, KeyboardInterrupt, CancelBatch, CancelStep, CancelTrain, CancelEpoch, CancelFit]), st.integers(0, 1), st.sampled_from([-20, 0, 99]))
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=20)
 def test_whatever_is_raised(ev, k, exc, first, order):
     "Any exception, at any event, any number of hearings in: a fit afterwards is a fit without"
     def find(learn):

@@ -78,6 +78,7 @@ class Fails(Callback):
     def __call__(self, name, **kw):
         if name==self.at and not self.done: self.done = True; raise ArithmeticError(name)
 
+@pytest.mark.slow
 def test_after_an_error_anywhere(tmp_path_factory):
     "With all of them on: whatever was raised at whichever event, the next fit is as ever"
     expected = [*oracle(makers)]

@@ -83,6 +83,7 @@ def test_optimizers_say_what_differs(shown):
 nets = {'the tiny network':(tools.tiny, partial(gpu.numbers, bs=2)), 'a small ResNet':(partial(gpu.resnet, (2,4,4)), partial(gpu.pictures, bs=2, size=8)),
         'a small transformer':(partial(gpu.transformer, d=8, layers=1), partial(gpu.texts, bs=2, length=4))}
 
+@few(1)
 @pytest.mark.parametrize('part', [gpu.bench_idle, gpu.bench_throughput])
 def test_the_parts_for_a_device_run_on_the_cpu(part, shown):
     part(1, 'cpu', n=2, nets=nets)

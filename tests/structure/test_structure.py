@@ -315,10 +315,19 @@ def test_pins_are_pins():
 
 # -- importing is cheap
 
-def test_import_is_light():
-    heavy = 'matplotlib pandas fastprogress fasthtml IPython sklearn torchmetrics'.split()
+def test_import_is_light_and_changes_nothing():
+    "Not the display of bars, and no handler of a signal, not even where a callback for signals is made"
+    heavy = 'matplotlib pandas fastprogress fasthtml IPython sklearn torchmetrics tqdm.auto rich'.split()   # torch imports tqdm
+    state = 'display_kind(), ProgressCallback().asked, *map(signal.getsignal, signal.valid_signals())'
     def loaded(*mods):
-        code = f"import sys, {', '.join(mods)}; print(*({set(heavy)} & sys.modules.keys()))"
+        code = f"""import signal, sys
+from learnkit.progress import ProgressCallback, display_kind
+from learnkit.recovery.signals import StopOnSignal
+before = [{state}]
+import {', '.join(mods)}
+StopOnSignal()
+assert before==[{state}]
+print(*({set(heavy)} & sys.modules.keys()))"""
         return subprocess.run([sys.executable, '-c', code], cwd=root, check=True, capture_output=True, encoding='utf-8').stdout.split()
     assert loaded(*map(module_name, py_modules)) == []
     assert loaded('matplotlib') == ['matplotlib']
