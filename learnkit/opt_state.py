@@ -123,9 +123,18 @@ def restore_on_error(
         raise ValueError(f'The saved optimizer has no {e}, which {type(opt).__name__} needs.') from e
 
 # %% ../nbs/148_opt_state.ipynb #d3115f54
+def settle_opt_state(
+    opt:Optimizer # A torch optimizer
+)->None:
+    "Drops the state of parameters that the optimizer has no more; new ones get the state that they begin with"
+    have = {id(p) for pg in opt.param_groups for p in pg['params']}
+    for p in [p for p in opt.state if id(p) not in have]: del opt.state[p]
+    if not isinstance(opt, Adagrad): return
+    for p,s in Adagrad([{**pg} for pg in opt.param_groups], **opt.defaults).state.items(): opt.state.setdefault(p, s)
+
 def clear_opt_state(
     opt:Optimizer # A torch optimizer
 )->None:
     "Resets what a torch optimizer gathered over the steps: momentum, averages, counts"
     opt.state.clear()
-    if isinstance(opt, Adagrad): opt.state.update(Adagrad([{**pg} for pg in opt.param_groups], **opt.defaults).state)
+    settle_opt_state(opt)

@@ -40,6 +40,13 @@ def restore_on_error(opt: Optimizer) -> Iterator[None]:
         opt: A torch optimizer
     """
     ...
+def settle_opt_state(opt: Optimizer) -> None:
+    """Drops the state of parameters that the optimizer has no more; new ones get the state that they begin with
+
+    Args:
+        opt: A torch optimizer
+    """
+    ...
 def clear_opt_state(opt: Optimizer) -> None:
     """Resets what a torch optimizer gathered over the steps: momentum, averages, counts
 

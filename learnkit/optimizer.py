@@ -18,7 +18,7 @@ from torch.optim import Optimizer
 from .fast_step import fast_step
 from .hypers import Hypers, logical_groups, write_hyper
 from .opt_state import check_opt_state, clear_opt_state, restore_on_error
-from .param_groups import build_optimizer
+from .param_groups import build_optimizer, param_dicts
 from .weight_decay import is_split, merge_groups, merged_params, split_groups
 
 # %% ../nbs/150_optimizer.ipynb #4db001c5
@@ -47,6 +47,8 @@ class OptimWrapper:
     def param_lists(self)->L:
         "The parameters, one list for each group"
         return L(L(merged_params(pgs, self._order)['params']) for pgs in logical_groups(self.opt.param_groups))
+    @param_lists.setter
+    def param_lists(self, lists:Iterable): self._put_lists(param_dicts(lists))   # in the module `ownership`
     @property
     def hypers(self)->L:
         "The hyper-parameters, a dictionary for each group"

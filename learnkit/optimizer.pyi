@@ -45,6 +45,12 @@ class OptimWrapper:
     def param_lists(self) -> L:
         """The parameters, one list for each group"""
         ...
+    @param_lists.setter
+    def param_lists(self, lists: Iterable[Any]) -> None:
+        """Args:
+            lists: in the module `ownership`
+        """
+        ...
     @property
     def hypers(self) -> L:
         """The hyper-parameters, a dictionary for each group"""
@@ -136,6 +142,9 @@ class OptimWrapper:
         Args:
             old: an optimizer that was made in the same way, with other groups
         """
+        ...
+    def _put_lists(self, groups: Any) -> None:
+        """Give each group other parameters; hyper-parameters stay, and the state of the parameters that stay"""
         ...
 def create_optimizer(
     opt_func: Any,

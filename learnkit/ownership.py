@@ -18,7 +18,9 @@ from torch.optim import Optimizer
 
 from .hypers import logical_groups
 from .nested import leaves
+from .opt_state import settle_opt_state
 from .optimizer import OptimWrapper
+
 from .weight_decay import is_split
 
 # %% ../nbs/152_ownership.ipynb #48e730ca
@@ -113,3 +115,21 @@ def take_state(self:OptimWrapper,
     for ps,h in zip(self.param_lists, self.hypers):
         groups = {before[id(p)] for p in ps if id(p) in before}
         if len(groups)==1: h.update({k:v for k,v in old.hypers[groups.pop()].items() if k not in ('lr','wd')})
+
+# %% ../nbs/152_ownership.ipynb #35abe0eb
+@patch
+def _put_lists(self:OptimWrapper, groups):
+    "Give each group other parameters; hyper-parameters stay, and the state of the parameters that stay"
+    n,split = len(self.hypers),is_split(self.param_groups)
+    if len(groups)!=n: raise ValueError(
+        f'{len(groups)} lists of parameters for {n} parameter groups: give one list for each group')
+    if not can_take_params(self, self): raise TypeError(
+        f'{type(self.opt).__name__} keeps a list of its parameters: make a new optimizer for others')
+    if split: self.merge_no_decay()
+    for pg,new in zip(self.opt.param_groups, groups):
+        pg.pop('param_names', None)
+        pg.update(new)
+    self._order = [p for g in groups for p in g['params']]
+    settle_opt_state(self.opt)
+    if split: self.split_no_decay()
+    if self.frozen_idx: self.freeze_to(self.frozen_idx)

@@ -12,13 +12,25 @@ from typing import Any
 import torch
 from fastcore.basics import patch, store_attr
 from torch import Tensor
+from torch.utils.data import BatchSampler, RandomSampler, SequentialSampler
 
 from ..batch_weight import ignored_class
 from ..learner import Learner
+from ..loaders import copy_loader, sequential_loader
 from ..nested import apply, is_listy, nested_reorder
 from ..history import History
 
 # %% ../../nbs/680_observe.interpretation.ipynb #f7c82a0b
+def _some_items(dl):
+    "A function from the numbers of items to a loader of them; None if `dl` does not read its data set from end to end"
+    s = getattr(dl, 'sampler', None)
+    if type(s) is SequentialSampler or type(s) is RandomSampler and not s.replacement:
+        known = type(dl.batch_sampler) is BatchSampler
+        return (lambda idxs: copy_loader(dl, batch_sampler=[idxs], num_workers=0)) if known else None
+    if not getattr(dl, 'indexed', False): return None   # a loader of fastai's
+    dl,order = sequential_loader(dl)
+    return (lambda idxs: dl.new(get_idxs=lambda: idxs, n=len(idxs), num_workers=0)) if order is None else None
+
 def _vocab_of(learn, vocab):
     "The names of the classes as a list: `vocab`, or that of `learn.dls`; the last one if there are several"
     if vocab is None: vocab = getattr(learn.dls, 'vocab', None)
@@ -29,6 +41,7 @@ def _vocab_of(learn, vocab):
 
 class Interpretation:
     "Interpret a model: predictions, targets and the loss of each item"
+    read:Callable|None = None   # from the numbers of items to their inputs, if those were not kept
     def __init__(self,
         preds:Any,               # predictions, after the activation
         targs:Any,               # targets
@@ -45,21 +58,28 @@ class Interpretation:
         ds_idx:int=1,            # number of the loader in `learn.dls`: 1 is the validation set
         dl:Any=None,             # the loader, any iterable of batches; None: the one of `ds_idx`
         act:Callable|None=None,  # from the model's outputs to predictions; None: the loss function's `activation`
-        with_input:bool=False,   # keep the inputs, to look at them
+        with_input:bool=False,   # keep the inputs; False: read those of the items looked at again, if possible
         vocab:list|None=None     # names of the classes; None: those of `learn.dls`
     ) -> 'Interpretation':
         "Predict a data set with `learn`, and interpret the results"
-        res = learn.get_preds(ds_idx, dl, with_input=with_input, with_decoded=True, with_loss=True, act=act)
+        dl = learn._loader(ds_idx, dl)
+        res = learn.get_preds(dl=dl, with_input=with_input, with_decoded=True, with_loss=True, act=act)
         inputs,(preds,targs,decoded,losses) = res[0] if with_input else None,res[-4:]
-        return cls(preds, targs, decoded, losses, inputs, _vocab_of(learn, vocab), ignored_class(learn.loss_func))
+        res = cls(preds, targs, decoded, losses, inputs, _vocab_of(learn, vocab), ignored_class(learn.loss_func))
+        some = None if with_input else _some_items(dl)
+        if some: res.read = lambda idxs: learn.get_preds(dl=some(idxs), with_input=True, reorder=False)[0]
+        return res
 
+    def __getstate__(self) -> dict: return {k:v for k,v in vars(self).items() if k!='read'}
     def __len__(self) -> int: return len(self.losses)
     def __getitem__(self,
         idxs:int|slice|list|Tensor # numbers of the items, or a mask; `[:]` is all of them
     ) -> tuple:
-        "Inputs (None if not kept), predictions, targets, decoded predictions and losses of the items `idxs`"
+        "Inputs (None if there are none), predictions, targets, decoded predictions and losses of the items `idxs`"
         idxs = torch.arange(len(self))[idxs].reshape(-1)
-        return tuple(nested_reorder(o, idxs) for o in (self.inputs, self.preds, self.targs, self.decoded, self.losses))
+        read = self.inputs is None and self.read and len(idxs)
+        inputs = self.read(idxs.tolist()) if read else nested_reorder(self.inputs, idxs)
+        return inputs,*(nested_reorder(o, idxs) for o in (self.preds, self.targs, self.decoded, self.losses))
 
     def top_losses(self,
         k:int|None=None,   # how many; None: all

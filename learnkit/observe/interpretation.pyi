@@ -4,14 +4,19 @@ from collections.abc import Callable
 from ..history import History
 from ..learner import Learner
 from torch import Tensor
-from typing import Any, Self
+from typing import Any
 
 __all__ = ['Interpretation']
+def _some_items(dl: Any) -> Any:
+    """A function from the numbers of items to a loader of them; None if `dl` does not read its data set from end to end"""
+    ...
 def _vocab_of(learn: Any, vocab: Any) -> Any:
     """The names of the classes as a list: `vocab`, or that of `learn.dls`; the last one if there are several"""
     ...
 class Interpretation:
     """Interpret a model: predictions, targets and the loss of each item"""
+    read: Callable[..., Any]|None
+    """from the numbers of items to their inputs, if those were not kept"""
     preds: Any
     targs: Any
     decoded: Any
@@ -50,7 +55,7 @@ class Interpretation:
         act: Callable[..., Any]|None = None,
         with_input: bool = False,
         vocab: list[Any]|None = None,
-    ) -> Self:
+    ) -> Interpretation:
         """Predict a data set with `learn`, and interpret the results
 
         Args:
@@ -58,13 +63,14 @@ class Interpretation:
             ds_idx: number of the loader in `learn.dls`: 1 is the validation set
             dl: the loader, any iterable of batches; None: the one of `ds_idx`
             act: from the model's outputs to predictions; None: the loss function's `activation`
-            with_input: keep the inputs, to look at them
+            with_input: keep the inputs; False: read those of the items looked at again, if possible
             vocab: names of the classes; None: those of `learn.dls`
         """
         ...
+    def __getstate__(self) -> dict[Any, Any]: ...
     def __len__(self) -> int: ...
     def __getitem__(self, idxs: int|slice|list[Any]|Tensor) -> tuple[Any, ...]:
-        """Inputs (None if not kept), predictions, targets, decoded predictions and losses of the items `idxs`
+        """Inputs (None if there are none), predictions, targets, decoded predictions and losses of the items `idxs`
 
         Args:
             idxs: numbers of the items, or a mask; `[:]` is all of them

@@ -35,8 +35,8 @@ def _to_plot(t):
     return to_np(t.squeeze(-1))
 
 # %% ../../nbs/684_observe.top_losses.ipynb #3e0eb80c
-def _draw_items(images, idxs, rows, ncols, figsize):
-    "Draw the images `idxs` in a grid, with titles from their `rows`; returns the matplotlib axes"
+def _draw_items(images, rows, ncols, figsize):
+    "Draw images in a grid, with titles from their `rows`; returns the matplotlib axes"
     ncols = min(ncols, len(rows))
     nrows = ceil(len(rows)/ncols)
     figsize = figsize or (1.9*ncols, 2.3*nrows + .3)
@@ -45,8 +45,8 @@ def _draw_items(images, idxs, rows, ncols, figsize):
     fig.suptitle('prediction / target\nloss' + (f' / {score}' if score else ''), fontsize=9)
     gray  = {'cmap':'gray'} if images.ndim==3 or images.shape[1]==1 else {}
     for ax in axs.flat: ax.axis('off')
-    for ax,i,r in zip(axs.flat, idxs, rows):
-        ax.imshow(_to_plot(images[i]), **gray)
+    for ax,img,r in zip(axs.flat, images, rows):
+        ax.imshow(_to_plot(img), **gray)
         numbers = f"{r['loss']:.2f}" + (f' / {r[score]:.2f}' if score else '')
         ax.set_title(f"{r['prediction']} / {r['target']}\n{numbers}", fontsize=9)
     return axs
@@ -59,9 +59,10 @@ def plot_top_losses(self:Interpretation,
     figsize:tuple|None=None # width and height in inches; None: by the number of images
 ) -> Any:
     "Plot the items with the largest losses; returns matplotlib axes, or a table if the inputs are not images"
-    if self.inputs is None: raise ValueError(
-        'the inputs were not kept: pass `with_input=True` to `Interpretation.from_learner`')
     ranks = list(k) if is_listy(k) or isinstance(k, range) else None
     idxs = self.top_losses(k, largest)[1] if ranks is None else self.top_losses(None, largest)[1][ranks]
-    rows,images = self.rows(idxs),tuplify(self.inputs)[0]
-    return _draw_items(images, idxs, rows, ncols, figsize) if is_image(images) else rows
+    inputs = self[idxs][0]
+    if inputs is None: raise ValueError('the inputs were not kept, and this loader cannot read them again by number: '
+        'pass `with_input=True` to `Interpretation.from_learner`')
+    rows,images = self.rows(idxs),tuplify(inputs)[0]
+    return _draw_items(images, rows, ncols, figsize) if is_image(images) else rows

@@ -12,6 +12,6 @@ def is_image(t: Any) -> bool:
 def _to_plot(t: Any) -> Any:
     """One item as matplotlib takes it: channels last, values scaled to the range from 0 to 1"""
     ...
-def _draw_items(images: Any, idxs: Any, rows: Any, ncols: Any, figsize: Any) -> Any:
-    """Draw the images `idxs` in a grid, with titles from their `rows`; returns the matplotlib axes"""
+def _draw_items(images: Any, rows: Any, ncols: Any, figsize: Any) -> Any:
+    """Draw images in a grid, with titles from their `rows`; returns the matplotlib axes"""
     ...

@@ -1,5 +1,5 @@
 "Interpretation: counts and reports against scikit-learn's and against counting by hand, on one pass over the data"
-import io
+import io, pickle
 from contextlib import redirect_stdout
 import numpy as np, pytest, torch
 from hypothesis import given, settings, strategies as st
@@ -102,6 +102,30 @@ def test_in_the_order_of_the_data_set():
     dl = torch.utils.data.DataLoader(list(zip(x, y)), batch_size=7, shuffle=True, drop_last=True)
     interp = ClassificationInterpretation.from_learner(learner(x, y), dl=dl)
     assert torch.equal(interp.targs, y)
+
+def loaders(x, y):
+    "Loaders that can fetch an item by its number, and some of which the order is not that of the data set, or not known"
+    ds = torch.utils.data.TensorDataset(x, y)
+    dl = lambda **kw: torch.utils.data.DataLoader(ds, **{'batch_size':7, **kw})
+    sampler = lambda c, *args: dl(sampler=c(*args))
+    U = torch.utils.data
+    yield from [(True, dl()), (True, dl(shuffle=True, drop_last=True)), (True, dl(batch_size=50)), (True, dl(shuffle=True, num_workers=1, persistent_workers=True))]
+    yield from [(False, sampler(U.SubsetRandomSampler, range(20))), (False, sampler(U.WeightedRandomSampler, [1.]*50, 30)), (False, dl(batch_size=None)),
+                (False, sampler(U.DistributedSampler, ds, 2, 0)), (False, [*dl()]), (False, dl(batch_sampler=[[3,4],[1]], batch_size=1))]
+
+def test_inputs_are_read_again_when_they_are_wanted():
+    "`interp[:]` and `plot_top_losses` had no inputs unless one had asked for them in advance"
+    x,y = case()
+    for i,(can,dl) in enumerate(loaders(x, y)):
+        learn = learner(x, y)
+        kept,read = (Interpretation.from_learner(learn, dl=dl, with_input=w) for w in (True, False)) if can else (None, Interpretation.from_learner(learn, dl=dl))
+        assert (read.read is not None)==can, i
+        if not can: assert read[[1,0]][0] is None; continue
+        state = torch.get_rng_state()
+        for idxs in (slice(None), [4,2,2], [], torch.tensor(3)): assert all(torch.equal(a, b) for a,b in zip(kept[idxs], read[idxs]) if a.numel()), (i, idxs)
+        assert torch.equal(state, torch.get_rng_state()) and read.inputs is None
+        assert [r['input'] for r in read.rows([3,1])]==[r['input'] for r in kept.rows([3,1])]
+    assert pickle.loads(pickle.dumps(read)).read is None
 
 # -- kinds of targets
 

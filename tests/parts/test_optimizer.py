@@ -1015,3 +1015,29 @@ def test_a_momentum_that_comes_later(mom):
     assert same(m1, m2)
     new = OptimWrapper(params(model()), RMSprop)
     new.load_state_dict(file(opt.state_dict()))
+
+@pytest.mark.parametrize('cls', [torch.optim.SGD, torch.optim.Adam, torch.optim.Adagrad])
+@pytest.mark.parametrize('wd', [False, True])
+def test_param_lists_can_be_assigned(cls, wd):
+    "`opt.param_lists = [...]`, as fastai's optimizers take it, said only that there is no setter: it is a new optimizer that keeps the state of what stays"
+    a,b,c = (nn.Linear(3,2) for _ in range(3))
+    opt = OptimWrapper([a.parameters(), b.parameters()], cls, slice(.1,.2), no_decay=[a.bias,b.bias,c.bias])
+    if wd: opt.split_no_decay(); opt.set_hyper('wd', .1)
+    def step(*ms, o):
+        for m in ms: m(torch.ones(1,3)).sum().backward()
+        o.step(); o.zero_grad()
+    step(a, b, o=opt)
+    kept = {k:v.clone() if isinstance(v, torch.Tensor) else v for k,v in opt.state.get(b.weight, {}).items()}
+    opt.param_lists = [b.parameters(), c.parameters()]
+    assert ids(opt.param_lists.concat())==[*map(id, (*b.parameters(), *c.parameters()))] and not {a.weight,a.bias} & set(opt.state)
+    now = opt.state.get(b.weight, {})
+    assert now.keys()==kept.keys() and all(torch.equal(torch.as_tensor(now[k]), torch.as_tensor(kept[k])) for k in kept if kept[k] is not None)
+    assert [h['lr'] for h in opt.hypers]==[.1,.2]
+    plain = cls([{'params':[p.detach().clone().requires_grad_() for p in c.parameters()], 'lr':.2}])
+    for p,decay in zip(plain.param_groups[0]['params'], (.1*wd, 0)): p.grad = torch.ones_like(p) + decay*p.detach()
+    plain.step()
+    step(b, c, o=opt)
+    for p,q in zip(c.parameters(), plain.param_groups[0]['params']): torch.testing.assert_close(p.detach(), q.detach())
+    for bad in ([a.parameters()], [a.parameters(), a.parameters()], [a, b], [[], []]):
+        with pytest.raises((ValueError, TypeError), match='for 2 parameter groups|more than once|not a module|no parameters'): opt.param_lists = bad
+    with pytest.raises(TypeError, match='LBFGS keeps'): OptimWrapper(a.parameters(), torch.optim.LBFGS).param_lists = [b.parameters()]
