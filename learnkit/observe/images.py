@@ -16,7 +16,7 @@ from .observer import Observer
 
 # %% ../../nbs/654_observe.images.ipynb #a833fc26
 class ImageLogger(EveryCallback):
-    "Announces images at intervals by the event `log_images`, for TensorBoard and other loggers"
+    "Logs images at intervals, for TensorBoard and other loggers"
     observes = True
     order = Observer.order
     def __init__(self,
@@ -27,6 +27,11 @@ class ImageLogger(EveryCallback):
         self.set_every(every)
         self.f,self.n = f,check_whole('n', n, what='a number of images')
 
+    def before_fit(self):
+        super().before_fit()
+        self.learn.outbox.begin()
+    def cleanup(self): self.learn.outbox.end(self.learn)
+
     def act(self):
         learn = self.learn
         images = self._inputs() if self.f is None else self.f(learn)
@@ -34,5 +39,5 @@ class ImageLogger(EveryCallback):
             if v.ndim!=4: raise ValueError(
                 f'`{k}` is {shapes(v)}, but images must have the shape (n, channels, height, width): '
                 'pass `f=`, a function of the Learner that returns such images by name')
-        learn('log_images', images={k:v.detach().cpu() for k,v in images.items()}, step=learn.outbox.step(learn))
+        learn.log_media(images)
     def _inputs(self): return dict(inputs=item_find(self.learn.xb)[:self.n])

@@ -11,6 +11,7 @@ from math import isfinite
 from pathlib import Path
 
 import learnkit.observe.outbox   # noqa: F401  for `learn.outbox`
+import learnkit.observe.settings # noqa: F401  for `learn.hparams`
 from ..callback import Callback
 from .log_file import LogFile
 from ..process import rank_distrib
@@ -107,8 +108,18 @@ class FileLogger(MetricsLogger):
             f'`{type(self).__name__}(append=True)` cannot be resumed, as other runs may have written to {self.path}: '
             "leave out `append`, as a resumed run goes on with its own file, or give each run its own `fname`")
         if not rank_distrib(): self.log_file.open()   # if that is impossible it fails now, not after an epoch
+    def before_epoch(self): self._begin()
+    def _begin(self):
+        file = self.log_file
+        if not (rank_distrib() or file.pos or file.held): self.write_hparams(self.learn.hparams(), self.start)
+    def write_hparams(self,
+        hparams:dict, # numbers and short texts by name
+        step:int      # the training batches of earlier fits
+    ) -> None:
+        "Write what the run trains with, at the beginning of the file; does nothing unless a subclass defines it"
 
     def log_metrics(self, metrics, step):
+        self._begin()
         super().log_metrics(metrics, step)
         if self.learn.mode is None: self.log_file.close()   # logged after a fit
     def before_save_checkpoint(self):
@@ -137,20 +148,27 @@ class JsonLogger(FileLogger):
     ) -> None:
         "Write a line"
         row = {'step':step, **{k:_encode(v) for k,v in metrics.items()}}
-        self.log_file.write(json.dumps(row, allow_nan=False).encode() + b'\n')
+        self.log_file.write(json.dumps(row, allow_nan=False, default=str).encode() + b'\n')
+
+    def write_hparams(self, hparams, step): self.write(dict(hparams=hparams), step)
+    def log_texts(self, texts, step): self.log_metrics(texts, step)
+    def log_tables(self, tables, step): self.log_metrics(tables, step)
 
     def read_log(self) -> list: # dictionaries
-        "Return the rows of the file; raises FileNotFoundError if there is none yet, ValueError if it is damaged"
+        "Return the rows, without `hparams`; raises FileNotFoundError if there is no file yet, ValueError for a damaged one"
         self.check_exists()
         *lines,_ = self.path.read_bytes().split(b'\n')   # what follows the last line was cut off when it was written
-        return [_decode(l, f'{self.path}, line {i}') for i,l in enumerate(lines, 1)]
+        rows = [_decode(l, f'{self.path}, line {i}') for i,l in enumerate(lines, 1)]
+        return [r for r in rows if 'hparams' not in r]
 
 # %% ../../nbs/650_observe.loggers.ipynb #4a87dd5a
 _non_finite = ('nan','inf','-inf')
-def _encode(v): return str(v) if isinstance(v, float) and not isfinite(v) else v
+def _encode(v):
+    if isinstance(v, list): return [{k:_encode(o) for k,o in row.items()} for row in v]
+    return str(v) if isinstance(v, float) and not isfinite(v) else v
 
 def _decode(line, where):
     try: row = json.loads(line.decode())
     except (ValueError, RecursionError) as e: raise ValueError(f'{where} is no JSON: {e}') from e
     if not isinstance(row, dict): raise ValueError(f'{where} is no row of numbers such as {{"step": 10}}: {row!r:.40}')
-    return {k:float(v) if v in _non_finite else v for k,v in row.items()}
+    return {k:float(v) if isinstance(v, str) and v in _non_finite else v for k,v in row.items()}

@@ -6,6 +6,7 @@
 __all__ = []
 
 # %% ../../nbs/649_observe.settings.ipynb #78de640c
+from math import isfinite
 from typing import Any
 
 from fastcore.basics import patch
@@ -16,13 +17,29 @@ from ..modules import get_model, params
 from ..stream import loader_len
 
 # %% ../../nbs/649_observe.settings.ipynb #dfb34c3c
+def _plain(v):
+    "`v` as a number, or a short text"
+    if v is None or isinstance(v, (bool,int,str)): return v
+    if isinstance(v, float): return v if isfinite(v) else str(v)
+    if isinstance(v, (list,tuple)): return ', '.join(str(_plain(o)) for o in v[:20])
+    return (func_name(v) if callable(v) else repr(v))[:200]
+
 @patch
-def gather_args(self:Learner) -> dict[str, Any]:
+def hparams(self:Learner,
+    **more:Any # hyper-parameters that only you know, to be kept with the others from now on
+) -> dict[str, Any]: # numbers and short texts by name
     "Return what the Learner trains with: names, numbers, and the arguments that its callbacks have stored"
+    own = vars(self).setdefault('_hparams', {})
+    own.update(more)
     train,model = self.dls.train,get_model(self.model)
-    args = {'model':type(model).__name__, 'model parameters':sum(p.numel() for p in params(model)),
-            'loss':None if self.loss_func is None else func_name(self.loss_func), 'optimizer':func_name(self.opt_func),
-            'lr':self.lr, 'wd':self.wd, 'metrics':[m.name for m in self.metrics], 'device':str(self.device),
-            'batch size':getattr(self.dls, 'bs', getattr(train, 'batch_size', None)),
-            'batch per epoch':loader_len(train), 'frozen idx':getattr(self.opt, 'frozen_idx', 0)}
-    return {**args, **{cb.key:getattr(cb, '__stored_args__', True) for cb in self.cbs}}
+    known = {'model':type(model).__name__, 'model parameters':sum(p.numel() for p in params(model)),
+             'loss':self.loss_func, 'optimizer':self.opt_func, 'lr':self.lr, 'wd':self.wd,
+             'metrics':[m.name for m in self.metrics], 'device':str(self.device),
+             'batch size':getattr(self.dls, 'bs', getattr(train, 'batch_size', None)),
+             'batch per epoch':loader_len(train), 'frozen idx':getattr(self.opt, 'frozen_idx', 0)}
+    if self.mode=='fit': known['epochs'] = self.n_epoch
+    stored = {f'{cb.key}.{k}':v for cb in self.cbs for k,v in getattr(cb, '__stored_args__', {}).items()}
+    cbs = {'callbacks':[cb.key for cb in self.cbs]}
+    return {k:_plain(v) for k,v in {**known, **cbs, **stored, **own}.items()}
+
+Learner.gather_args = Learner.hparams   # fastai's name
