@@ -173,7 +173,8 @@ from .observe.check_events import CheckEvents as CheckEvents
 from .observe.hooks import Hook as Hook, Hooks as Hooks, hook_output as hook_output, hook_outputs as hook_outputs
 from .observe.hook_callback import HookCallback as HookCallback
 from .observe.activation_stats import ActivationStats as ActivationStats, activation_stats as activation_stats
-from .observe.outbox import LogRow as LogRow, Outbox as Outbox
+from .observe.outbox import (
+    LogRow as LogRow, MediaRow as MediaRow, Outbox as Outbox, as_media as as_media, media_kind as media_kind)
 from .observe.observer import LRMonitor as LRMonitor, LossMonitor as LossMonitor, Observer as Observer
 from .observe.speed import RuntimeEstimator as RuntimeEstimator, SpeedMonitor as SpeedMonitor
 from .observe.optimizer_monitor import OptimizerMonitor as OptimizerMonitor

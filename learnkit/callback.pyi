@@ -471,7 +471,16 @@ class Callback(Stateful):
         """Event: numbers were logged: `metrics` by name, at batch `step` of all fits"""
         ...
     def log_images(self, *args: Any, **kwargs: Any) -> Any:
-        """Event: images to log: `images` by name, taken at batch `step` of all fits"""
+        """Event: images were logged: `images` by name, tensors (n, channels, height, width)"""
+        ...
+    def log_texts(self, *args: Any, **kwargs: Any) -> Any:
+        """Event: texts were logged: `texts` by name"""
+        ...
+    def log_histograms(self, *args: Any, **kwargs: Any) -> Any:
+        """Event: values for histograms were logged: `histograms` by name, flat tensors"""
+        ...
+    def log_tables(self, *args: Any, **kwargs: Any) -> Any:
+        """Event: tables were logged: `tables` by name, lists of dictionaries"""
         ...
     def before_sanity(self, *args: Any, **kwargs: Any) -> Any:
         """Event: a few batches are validated next, before training begins (`SanityCheck`)"""

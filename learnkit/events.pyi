@@ -128,7 +128,13 @@ class Events:
     log_metrics: str
     """numbers were logged: `metrics` by name, at batch `step` of all fits"""
     log_images: str
-    """images to log: `images` by name, taken at batch `step` of all fits"""
+    """images were logged: `images` by name, tensors (n, channels, height, width)"""
+    log_texts: str
+    """texts were logged: `texts` by name"""
+    log_histograms: str
+    """values for histograms were logged: `histograms` by name, flat tensors"""
+    log_tables: str
+    """tables were logged: `tables` by name, lists of dictionaries"""
     before_sanity: str
     """a few batches are validated next, before training begins (`SanityCheck`)"""
     after_sanity: str

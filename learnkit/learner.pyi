@@ -508,6 +508,13 @@ class Learner(OptSteps):
             metrics: numbers by name: Python numbers, or tensors of one element, which are read later
         """
         ...
+    def log_media(self, media: dict[Any, Any]) -> None:
+        """Log texts, images, histograms and tables of now; a logger writes what its file or service can hold
+
+        Args:
+            media: by name: texts, images (n, channels, height, width), flat tensors for histograms, lists of dicts as tables
+        """
+        ...
     def profile(
         self,
         n_epoch: int = 1,
@@ -526,9 +533,17 @@ class Learner(OptSteps):
             cbs: more callbacks for this run only
         """
         ...
-    def gather_args(self) -> dict[str, Any]:
-        """Return what the Learner trains with: names, numbers, and the arguments that its callbacks have stored"""
+    def hparams(self, **more: Any) -> dict[str, Any]:
+        """Return what the Learner trains with: names, numbers, and the arguments that its callbacks have stored
+
+        Args:
+            more: hyper-parameters that only you know, to be kept with the others from now on
+
+        Returns:
+            numbers and short texts by name
+        """
         ...
+    gather_args = hparams
     def tta(
         self,
         ds_idx: int = 1,

@@ -6,10 +6,10 @@ from typing import Any
 
 __all__ = ['ImageLogger']
 class ImageLogger(EveryCallback):
-    """Announces images at intervals by the event `log_images`, for TensorBoard and other loggers"""
+    """Logs images at intervals, for TensorBoard and other loggers"""
     n: Any
     def __init__(self, every: Any = '1ep', f: Callable[..., Any]|None = None, n: int = 8) -> None:
-        """Announces images at intervals by the event `log_images`, for TensorBoard and other loggers
+        """Logs images at intervals, for TensorBoard and other loggers
 
         Args:
             every: how often: text such as '500ba', a `Time`, a number of epochs, a function of the Learner
@@ -17,5 +17,7 @@ class ImageLogger(EveryCallback):
             n: without `f`: the number of inputs of the batch to log
         """
         ...
+    def before_fit(self) -> None: ...
+    def cleanup(self) -> None: ...
     def act(self) -> None: ...
     def _inputs(self) -> Any: ...

@@ -10,8 +10,8 @@ import json
 from math import isfinite
 from pathlib import Path
 
-import learnkit.observe.outbox   # noqa: F401  for `learn.outbox`
-import learnkit.observe.settings # noqa: F401  for `learn.hparams`
+import learnkit.observe.outbox
+import learnkit.observe.settings # noqa: F401  for `learn.hparams`, `learn.outbox`
 from ..callback import Callback
 from .log_file import LogFile
 from ..process import rank_distrib

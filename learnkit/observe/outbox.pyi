@@ -1,11 +1,11 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
-"""Rows of numbers wait here for the device, and leave in the order in which they were logged"""
+"""What is logged waits here for the device, and leaves in the order in which it was logged"""
 import torch
 from collections.abc import Callable
 from ..learner import Learner
 from typing import Any
 
-__all__ = ['LogRow', 'Outbox']
+__all__ = ['LogRow', 'media_kind', 'as_media', 'MediaRow', 'Outbox']
 def stack_scalars(values: list[Any]|tuple[Any, ...]) -> torch.Tensor:
     """Return one tensor of all `values`, on the device of the first
 
@@ -18,6 +18,8 @@ def stack_scalars(values: list[Any]|tuple[Any, ...]) -> torch.Tensor:
     ...
 class LogRow:
     """Numbers by name, of which some may still be on their device"""
+    kind: str
+    size: int
     step: int
     then: Callable[..., Any]|None
     metrics: dict[Any, Any]
@@ -32,6 +34,49 @@ class LogRow:
             then: called with the numbers when they are read
         """
         ...
+    def read(self) -> dict[Any, Any]:
+        """Return the numbers, which the outbox has read"""
+        ...
+def media_kind(v: Any) -> str:
+    """Return as what `v` is logged; raises TypeError if that cannot be told
+
+    Args:
+        v: what is to be logged
+
+    Returns:
+        'texts', 'images', 'histograms' or 'tables'
+    """
+    ...
+def as_media(v: Any) -> Any:
+    """Return a figure as an image, an array as a tensor, and anything else unchanged
+
+    Args:
+        v: a figure of matplotlib, an array, or anything else
+    """
+    ...
+class MediaRow:
+    """Texts, images, histograms or tables by name, of which some may still be on their device"""
+    names: tuple[Any, ...]
+    values: Any
+    then: Any
+    kind: str
+    step: int
+    media: dict[Any, Any]
+    size: Any
+    waits: Any
+    def __init__(self, kind: str, media: dict[Any, Any], step: int) -> None:
+        """Texts, images, histograms or tables by name, of which some may still be on their device
+
+        Args:
+            kind: 'texts', 'images', 'histograms' or 'tables'
+            media: what is logged, by name
+            step: the training batches of all fits so far
+        """
+        ...
+    def read(self) -> dict[Any, Any]:
+        """Return what is logged, tensors on the CPU; waits for their device"""
+        ...
+def _plain(v: Any, kind: Any) -> Any: ...
 class Outbox:
     """Rows on their way to the loggers, in the order in which they were logged"""
     max_pending: int
@@ -40,6 +85,7 @@ class Outbox:
     unread: list[Any]
     busy: bool
     since: Any
+    size: int
     start: Any
     fitting: bool
     files: dict[Any, Any]
@@ -60,6 +106,14 @@ class Outbox:
             then: called with the numbers when they are read
         """
         ...
+    def logs(self, learn: Learner) -> bool:
+        """Whether anything is logged now: in a fit, or outside of any run
+
+        Args:
+            learn: the Learner
+        """
+        ...
+    def _add(self, learn: Any, row: Any) -> None: ...
     def ready(self, learn: Learner) -> bool:
         """Whether rows may leave now: it is certain that this part of the run was not logged before
 

@@ -1,5 +1,5 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
-"""Writes the numbers and images of a run for TensorBoard"""
+"""Writes all that a run logs for TensorBoard: numbers, hyper-parameters, images, texts, histograms, tables"""
 from .loggers import FileLogger
 from pathlib import Path
 from typing import Any
@@ -13,9 +13,9 @@ def event_record(**fields: Any) -> bytes:
     """
     ...
 class TensorBoardLogger(FileLogger):
-    """Writes all numbers, and the images of `ImageLogger`, for TensorBoard (needs the package `tensorboard`)"""
+    """Writes numbers, images, texts, histograms and tables for TensorBoard (needs the package `tensorboard`)"""
     def __init__(self, log_dir: str|Path = 'runs') -> None:
-        """Writes all numbers, and the images of `ImageLogger`, for TensorBoard (needs the package `tensorboard`)
+        """Writes numbers, images, texts, histograms and tables for TensorBoard (needs the package `tensorboard`)
 
         Args:
             log_dir: the folder, relative to `learn.path`
@@ -31,12 +31,11 @@ class TensorBoardLogger(FileLogger):
             step: training batches so far, in all fits
         """
         ...
-    def log_images(self, images: dict[Any, Any], step: int) -> None:
-        """Add the images of an `ImageLogger`
-
-        Args:
-            images: batches of images by name
-            step: training batches so far, in all fits
-        """
-        ...
-    def _write(self, kind: Any, values: Any, step: Any) -> None: ...
+    def write_hparams(self, hparams: Any, step: Any) -> None: ...
+    def log_images(self, images: Any, step: Any) -> None: ...
+    def log_texts(self, texts: Any, step: Any) -> None: ...
+    def log_histograms(self, histograms: Any, step: Any) -> None: ...
+    def log_tables(self, tables: Any, step: Any) -> None: ...
+    def _write(self, kind: Any, values: Any, step: Any, **kwargs: Any) -> None: ...
+    def _put(self, summary: Any, step: Any) -> None: ...
+def _markdown(rows: Any) -> Any: ...
