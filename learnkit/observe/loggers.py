@@ -155,7 +155,7 @@ class JsonLogger(FileLogger):
     def log_tables(self, tables, step): self.log_metrics(tables, step)
 
     def read_log(self) -> list: # dictionaries
-        "Return the rows, without `hparams`; raises FileNotFoundError if there is no file yet, ValueError for a damaged one"
+        "Return the rows, without `hparams`; raises FileNotFoundError if there is no file, ValueError for a damaged one"
         self.check_exists()
         *lines,_ = self.path.read_bytes().split(b'\n')   # what follows the last line was cut off when it was written
         rows = [_decode(l, f'{self.path}, line {i}') for i,l in enumerate(lines, 1)]

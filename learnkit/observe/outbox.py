@@ -57,8 +57,8 @@ def media_kind(
     if isinstance(v, list) and v and all(isinstance(o, dict) for o in v): return 'tables'
     kinds = {1:'histograms', 4:'images'}
     if isinstance(v, torch.Tensor) and v.ndim in kinds and v.numel(): return kinds[v.ndim]
-    raise TypeError(f'a text, a tensor (n, channels, height, width) of images, a flat tensor for a histogram, a figure, '
-                    f'or a list of dictionaries for a table can be logged, not {shapes(v)}')
+    raise TypeError('a text, a tensor (n, channels, height, width) of images, a flat tensor for a histogram, '
+                    f'a figure, or a list of dictionaries for a table can be logged, not {shapes(v)}')
 
 def as_media(
     v:Any # a figure of matplotlib, an array, or anything else
@@ -194,7 +194,7 @@ def log_numbers(self:Learner,
 
 @patch
 def log_media(self:Learner,
-    media:dict # by name: texts, images (n, channels, height, width), flat tensors for histograms, lists of dicts as tables
+    media:dict # by name: texts, images (n, channels, height, width), flat tensors for histograms, tables
 ) -> None:
     "Log texts, images, histograms and tables of now; a logger writes what its file or service can hold"
     box,kinds = self.outbox,{}
