@@ -512,7 +512,7 @@ class Learner(OptSteps):
         """Log texts, images, histograms and tables of now; a logger writes what its file or service can hold
 
         Args:
-            media: by name: texts, images (n, channels, height, width), flat tensors for histograms, lists of dicts as tables
+            media: by name: texts, images (n, channels, height, width), flat tensors for histograms, tables
         """
         ...
     def profile(

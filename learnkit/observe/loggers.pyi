@@ -116,7 +116,7 @@ class JsonLogger(FileLogger):
     def log_texts(self, texts: Any, step: Any) -> None: ...
     def log_tables(self, tables: Any, step: Any) -> None: ...
     def read_log(self) -> list[Any]:
-        """Return the rows, without `hparams`; raises FileNotFoundError if there is no file yet, ValueError for a damaged one
+        """Return the rows, without `hparams`; raises FileNotFoundError if there is no file, ValueError for a damaged one
 
         Args:
             self: dictionaries

@@ -69,6 +69,7 @@ def as_media(
         return torch.tensor(v.canvas.buffer_rgba())[...,:3].permute(2,0,1)[None]
     return torch.as_tensor(v) if type(v).__module__=='numpy' and getattr(v, 'ndim', 0) else v
 
+# %% ../../nbs/628_observe.outbox.ipynb #0a1d9bab
 class MediaRow:
     "Texts, images, histograms or tables by name, of which some may still be on their device"
     names,values,then = (),None,None
