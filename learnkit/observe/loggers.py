@@ -41,12 +41,33 @@ class MetricsLogger(Callback):
         step:int      # training batches so far, in all fits
     ) -> None:
         "Pass `metrics` to `write`, in the main process only; raises ValueError if `step` goes back"
-        if rank_distrib(): return
+        if self.counts(step): self.write(metrics, step)
+
+    def log_media(self,
+        kind:str,   # 'texts', 'images', 'histograms' or 'tables'
+        media:dict, # what was logged, by name
+        step:int    # training batches so far, in all fits
+    ) -> None:
+        "Pass `media` to `write_media`, in the main process only; raises ValueError if `step` goes back"
+        if self.counts(step): self.write_media(kind, media, step)
+
+    def write_media(self,
+        kind:str,   # 'texts', 'images', 'histograms' or 'tables'
+        media:dict, # what was logged, by name: texts, tensors on the CPU, lists of dictionaries
+        step:int    # training batches so far, in all fits
+    ) -> None:
+        "Write `media`; leaves them out unless a subclass defines it"
+
+    def counts(self,
+        step:int # training batches so far, in all fits
+    ) -> bool:
+        "Return whether this is the process that writes; raises ValueError if `step` goes back"
+        if rank_distrib(): return False
         if step<self.last: raise ValueError(
             f'step {step} was logged after step {self.last}, but the steps of a log only grow: '
             '`learn.log_numbers(metrics)` counts them by itself')
         self.last = step
-        self.write(metrics, step)
+        return True
 
     def before_fit(self):
         self.learn.outbox.begin()
@@ -118,10 +139,15 @@ class FileLogger(MetricsLogger):
     ) -> None:
         "Write what the run trains with, at the beginning of the file; does nothing unless a subclass defines it"
 
-    def log_metrics(self, metrics, step):
+    def counts(self, step):
         self._begin()
+        return super().counts(step)
+    def log_metrics(self, metrics, step):
         super().log_metrics(metrics, step)
         if self.learn.mode is None: self.log_file.close()   # logged after a fit
+    def log_media(self, kind, media, step):
+        super().log_media(kind, media, step)
+        if self.learn.mode is None: self.log_file.close()
     def before_save_checkpoint(self):
         super().before_save_checkpoint()
         if self.log_file.file is not None: self.log_file.sync()
@@ -151,8 +177,8 @@ class JsonLogger(FileLogger):
         self.log_file.write(json.dumps(row, allow_nan=False, default=str).encode() + b'\n')
 
     def write_hparams(self, hparams, step): self.write(dict(hparams=hparams), step)
-    def log_texts(self, texts, step): self.log_metrics(texts, step)
-    def log_tables(self, tables, step): self.log_metrics(tables, step)
+    def write_media(self, kind, media, step):
+        if kind in ('texts','tables'): self.write(media, step)
 
     def read_log(self) -> list: # dictionaries
         "Return the rows, without `hparams`; raises FileNotFoundError if there is no file, ValueError for a damaged one"

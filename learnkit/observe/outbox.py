@@ -30,7 +30,7 @@ def stack_scalars(
 # %% ../../nbs/628_observe.outbox.ipynb #e258683d
 class LogRow:
     "Numbers by name, of which some may still be on their device"
-    kind,size = 'metrics',1
+    size,waits = 1,False
     def __init__(self,
         metrics:dict,             # floats, or tensors of one element, by name
         step:int,                 # the training batches of all fits so far
@@ -44,9 +44,12 @@ class LogRow:
                 f'`{k}` must be one number to be logged, not {shapes(v) if k in self.names else repr(v)}')
         self.values = stack_scalars([self.metrics[k] for k in self.names]) if self.names else None
 
-    def read(self) -> dict:
-        "Return the numbers, which the outbox has read"
-        return self.metrics
+    def announce(self,
+        learn:Callable # the Learner
+    ) -> None:
+        "Call the event `log_metrics`, after `then`"
+        if self.then is not None: self.then(self.metrics)
+        learn('log_metrics', metrics=self.metrics, step=self.step)
 
 # %% ../../nbs/628_observe.outbox.ipynb #169b1f28
 def media_kind(
@@ -72,7 +75,7 @@ def as_media(
 # %% ../../nbs/628_observe.outbox.ipynb #0a1d9bab
 class MediaRow:
     "Texts, images, histograms or tables by name, of which some may still be on their device"
-    names,values,then = (),None,None
+    names = ()
     def __init__(self,
         kind:str,    # 'texts', 'images', 'histograms' or 'tables'
         media:dict,  # what is logged, by name
@@ -84,9 +87,12 @@ class MediaRow:
         self.size = 1 + sum(v.nbytes for v in tensors)//100_000   # so that images of 100 MB may wait
         self.waits = any(v.device.type!='cpu' for v in tensors)
 
-    def read(self) -> dict:
-        "Return what is logged, tensors on the CPU; waits for their device"
-        return {k:_plain(v, self.kind) if isinstance(v, torch.Tensor) else v for k,v in self.media.items()}
+    def announce(self,
+        learn:Callable # the Learner
+    ) -> None:
+        "Call the event `log_media`, with the tensors on the CPU; waits for their device"
+        media = {k:_plain(v, self.kind) if isinstance(v, torch.Tensor) else v for k,v in self.media.items()}
+        learn('log_media', kind=self.kind, media=media, step=self.step)
 
 def _plain(v, kind):
     v = v.cpu().float() if v.is_floating_point() else v.cpu()
@@ -94,10 +100,7 @@ def _plain(v, kind):
 
 # %% ../../nbs/628_observe.outbox.ipynb #f8537e52
 event.register('log_metrics', 'numbers were logged: `metrics` by name, at batch `step` of all fits')
-event.register('log_images', 'images were logged: `images` by name, tensors (n, channels, height, width)')
-event.register('log_texts', 'texts were logged: `texts` by name')
-event.register('log_histograms', 'values for histograms were logged: `histograms` by name, flat tensors')
-event.register('log_tables', 'tables were logged: `tables` by name, lists of dictionaries')
+event.register('log_media', 'texts, images, histograms or tables (`kind`) were logged: `media` by name, at batch `step`')
 
 class Outbox:
     "Rows on their way to the loggers, in the order in which they were logged"
@@ -130,7 +133,7 @@ class Outbox:
         if not self.rows: self.since,self.size = monotonic(),0
         self.rows.append(row)
         self.size += row.size
-        if row.names or row.kind!='metrics' and row.waits: self.unread.append(row)
+        if row.names or row.waits: self.unread.append(row)
         due = self.size>=self.max_pending or monotonic()-self.since>=self.max_seconds
         if not self.unread or due or learn.mode is None: self.flush(learn)
 
@@ -144,15 +147,13 @@ class Outbox:
     def flush(self,
         learn:Learner # the Learner
     ) -> None:
-        "Read all rows from the device at once, and announce them by `log_metrics`"
+        "Read all rows from the device at once, and announce them by `log_metrics` and `log_media`"
         if self.busy or not self.rows or not self.ready(learn): return
         self.busy = True
         try:
             while self.rows:
                 self._read()
-                row = self.rows.popleft()
-                if row.then is not None: row.then(row.metrics)
-                learn(f'log_{row.kind}', **{row.kind:row.read(), 'step':row.step})
+                self.rows.popleft().announce(learn)
         finally: self.busy = False
 
     def _read(self):

@@ -14,7 +14,6 @@ from typing import Any
 from ..extras import optional_import
 from .log_file import LogFile
 from .loggers import FileLogger
-from ..process import rank_distrib
 
 # %% ../../nbs/652_observe.tensorboard.ipynb #d5cfb4c0
 def event_record(
@@ -51,17 +50,15 @@ class TensorBoardLogger(FileLogger):
         plain = {k:v for k,v in hparams.items() if v is not None}
         for s in summaries(plain, {'valid_loss':0.})[:2]: self._put(s, step)
 
-    def log_images(self, images, step): self._write('image', images, step)
-    def log_texts(self, texts, step): self._write('text', texts, step)
-    def log_histograms(self, histograms, step):
-        self._write('histogram', {k:v.double().numpy() for k,v in histograms.items() if len(v)}, step, bins=64)
-    def log_tables(self, tables, step): self._write('text', {k:_markdown(v) for k,v in tables.items()}, step)
+    def write_media(self, kind, media, step):
+        if kind=='tables': kind,media = 'texts',{k:_markdown(v) for k,v in media.items()}
+        if kind=='histograms': media = {k:v.double().numpy() for k,v in media.items() if len(v)}
+        self._write(kind[:-1], media, step, **dict(bins=64) if kind=='histograms' else {})
 
     def _write(self, kind, values, step, **kwargs):
         from torch.utils.tensorboard import summary
         for k,v in values.items(): self._put(getattr(summary, kind)(k, v, **kwargs), step)
-    def _put(self, summary, step):
-        if not rank_distrib(): self.log_file.write(event_record(wall_time=time(), step=step, summary=summary))
+    def _put(self, summary, step): self.log_file.write(event_record(wall_time=time(), step=step, summary=summary))
 
 def _markdown(rows):
     names = [*dict.fromkeys(k for r in rows for k in r)]

@@ -82,7 +82,7 @@ def test_images_come_in_order():
     got = []
     class Both(Wrote):
         def write(self, metrics, step): got.append((step, *metrics))
-        def log_images(self, images, step): got.append((step, *images))
+        def write_media(self, kind, media, step): got.append((step, *media))
     quiet(cbs=[LossMonitor('1ba'), ImageLogger('1ba', f=lambda learn: dict(x=learn.xb[0].view(4,1,2,2))), Both]).fit(1)
     assert [o for o in got if o[1] in ('batch_loss','x')]==[(i,k) for i in (1,2,3) for k in ('batch_loss','x')]
 
@@ -93,10 +93,7 @@ def test_whatever_is_logged_keeps_its_order(what, pending):
     got,given = [],[]
     class All(Wrote):
         def write(self, metrics, step): got.extend((step, k) for k in metrics if k[0]=='v')
-        def log_texts(self, texts, step): got.extend((step, k) for k in texts)
-        log_tables    = lambda self, tables, step: self.log_texts(tables, step)
-        log_images    = lambda self, images, step: self.log_texts(images, step)
-        log_histograms = lambda self, histograms, step: self.log_texts(histograms, step)
+        def write_media(self, kind, media, step): got.extend((step, k) for k in media)
     values = dict(number=1., tensor=torch.tensor(1.), text='a', table=[dict(a=1)], image=torch.rand(1,1,2,2), histogram=torch.rand(3))
     def log(cb):
         for k in what:
@@ -116,7 +113,7 @@ def test_what_cannot_be_logged_is_refused_where_it_is_given():
 def test_what_changes_after_it_was_logged(tmp_path):
     w = torch.ones(3)
     class Keeps(Wrote):
-        def log_histograms(self, histograms, step): self.got.append(histograms['w'].tolist())
+        def write_media(self, kind, media, step): self.got.append(media['w'].tolist())
     def log(cb): cb.learn.log_numbers(dict(a=cb.learn.loss)); cb.learn.log_media(dict(w=w)); w.add_(1)
     learn = quiet(cbs=[at('after_batch', log, lambda cb: cb.learn.training), Keeps])
     learn.fit(1)

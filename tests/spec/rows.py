@@ -1261,7 +1261,7 @@ def fresh_predictions():
 def images():
     got,said = [],[]
     class Sink(Callback):
-        def log_images(self, images, step): got.append((step, images['inputs'].shape))
+        def log_media(self, media, step): got.append((step, media['inputs'].shape))
     data = [(torch.rand(4, 1, 2, 2), torch.rand(4, 1)) for _ in range(2)]
     says = EveryCallback(lambda learn: said.append(learn.train_iter), '1ba')
     learner(dls=DataLoaders(data, data), model=nn.Sequential(nn.Flatten(), nn.Linear(4, 1)), cbs=[ImageLogger('2ba', n=3), Sink, says]).fit(1)
