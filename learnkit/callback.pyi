@@ -470,17 +470,8 @@ class Callback(Stateful):
     def log_metrics(self, *args: Any, **kwargs: Any) -> Any:
         """Event: numbers were logged: `metrics` by name, at batch `step` of all fits"""
         ...
-    def log_images(self, *args: Any, **kwargs: Any) -> Any:
-        """Event: images were logged: `images` by name, tensors (n, channels, height, width)"""
-        ...
-    def log_texts(self, *args: Any, **kwargs: Any) -> Any:
-        """Event: texts were logged: `texts` by name"""
-        ...
-    def log_histograms(self, *args: Any, **kwargs: Any) -> Any:
-        """Event: values for histograms were logged: `histograms` by name, flat tensors"""
-        ...
-    def log_tables(self, *args: Any, **kwargs: Any) -> Any:
-        """Event: tables were logged: `tables` by name, lists of dictionaries"""
+    def log_media(self, *args: Any, **kwargs: Any) -> Any:
+        """Event: texts, images, histograms or tables (`kind`) were logged: `media` by name, at `step`"""
         ...
     def before_sanity(self, *args: Any, **kwargs: Any) -> Any:
         """Event: a few batches are validated next, before training begins (`SanityCheck`)"""

@@ -127,14 +127,8 @@ class Events:
     """evaluations are done; `results` has them, `{name: {'loss':…, metric: …}}`"""
     log_metrics: str
     """numbers were logged: `metrics` by name, at batch `step` of all fits"""
-    log_images: str
-    """images were logged: `images` by name, tensors (n, channels, height, width)"""
-    log_texts: str
-    """texts were logged: `texts` by name"""
-    log_histograms: str
-    """values for histograms were logged: `histograms` by name, flat tensors"""
-    log_tables: str
-    """tables were logged: `tables` by name, lists of dictionaries"""
+    log_media: str
+    """texts, images, histograms or tables (`kind`) were logged: `media` by name, at `step`"""
     before_sanity: str
     """a few batches are validated next, before training begins (`SanityCheck`)"""
     after_sanity: str

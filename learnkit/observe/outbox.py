@@ -100,7 +100,7 @@ def _plain(v, kind):
 
 # %% ../../nbs/628_observe.outbox.ipynb #f8537e52
 event.register('log_metrics', 'numbers were logged: `metrics` by name, at batch `step` of all fits')
-event.register('log_media', 'texts, images, histograms or tables (`kind`) were logged: `media` by name, at batch `step`')
+event.register('log_media', 'texts, images, histograms or tables (`kind`) were logged: `media` by name, at `step`')
 
 class Outbox:
     "Rows on their way to the loggers, in the order in which they were logged"

@@ -18,8 +18,8 @@ def stack_scalars(values: list[Any]|tuple[Any, ...]) -> torch.Tensor:
     ...
 class LogRow:
     """Numbers by name, of which some may still be on their device"""
-    kind: str
     size: int
+    waits: bool
     step: int
     then: Callable[..., Any]|None
     metrics: dict[Any, Any]
@@ -34,8 +34,12 @@ class LogRow:
             then: called with the numbers when they are read
         """
         ...
-    def read(self) -> dict[Any, Any]:
-        """Return the numbers, which the outbox has read"""
+    def announce(self, learn: Callable[..., Any]) -> None:
+        """Call the event `log_metrics`, after `then`
+
+        Args:
+            learn: the Learner
+        """
         ...
 def media_kind(v: Any) -> str:
     """Return as what `v` is logged; raises TypeError if that cannot be told
@@ -57,8 +61,6 @@ def as_media(v: Any) -> Any:
 class MediaRow:
     """Texts, images, histograms or tables by name, of which some may still be on their device"""
     names: tuple[Any, ...]
-    values: Any
-    then: Any
     kind: str
     step: int
     media: dict[Any, Any]
@@ -73,8 +75,12 @@ class MediaRow:
             step: the training batches of all fits so far
         """
         ...
-    def read(self) -> dict[Any, Any]:
-        """Return what is logged, tensors on the CPU; waits for their device"""
+    def announce(self, learn: Callable[..., Any]) -> None:
+        """Call the event `log_media`, with the tensors on the CPU; waits for their device
+
+        Args:
+            learn: the Learner
+        """
         ...
 def _plain(v: Any, kind: Any) -> Any: ...
 class Outbox:
@@ -122,7 +128,7 @@ class Outbox:
         """
         ...
     def flush(self, learn: Learner) -> None:
-        """Read all rows from the device at once, and announce them by `log_metrics`
+        """Read all rows from the device at once, and announce them by `log_metrics` and `log_media`
 
         Args:
             learn: the Learner
