@@ -158,9 +158,13 @@ from .observe.memory_snapshot import *
 from .observe.log_file import *
 from .observe.settings import *
 from .observe.loggers import *
+from .observe.sender import *
 from .observe.tensorboard import *
+from .observe.services import *
 from .observe.images import *
 from .observe.csv_logger import *
+from .observe.wandb_logger import *
+from .observe.mlflow_logger import *
 from .observe.bars import *
 from .observe.show_graph import *
 from .observe.action_timer import *

@@ -51,7 +51,7 @@ def save(self:Learner,
         state = to_serializable(state)
         if path is file: torch.save(state, file, **kwargs)
         elif rank_distrib()==0: write_state(state, path, **kwargs)
-    finally: self('after_save_model')   # averaged weights may stand in for the model's
+    finally: self('after_save_model', path=path)   # averaged weights may stand in for the model's
     return path
 
 def write_state(

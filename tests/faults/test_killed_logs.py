@@ -1,16 +1,19 @@
 """A run that is killed (SIGKILL) again and again, at random moments, and started again each time, leaves the logs of a run that nobody killed: every
 step once, in order. Before the first checkpoint, between a row and a checkpoint, in the middle of a row, in the second fit. By the logs' own readers."""
 import importlib.util, os, random, signal, time, traceback, warnings
+from types import SimpleNamespace
 
 import pytest, torch
 from learnkit.all import (Callback, CheckpointCallback, CSVLogger, Evaluator, JsonLogger, LossMonitor, LRMonitor, OptimizerMonitor, ValidateEvery, mae)
 from learnkit.observe.log_file import LogFile
+from learnkit.observe.mlflow_logger import MLflowLogger
 from learnkit.observe.tensorboard import TensorBoardLogger
+from learnkit.observe.wandb_logger import WandbLogger
 from learnkit.run import null_logger
 from toys import batches, learner, slow
 
 pytestmark = pytest.mark.skipif(os.name!='posix', reason='forks and kills')
-board = importlib.util.find_spec('tensorboard') is not None
+board,wb,flow = [all(importlib.util.find_spec(m) for m in ms.split()) for ms in ('tensorboard', 'wandb', 'mlflow alembic')]
 
 def config(seed):
     "What a run does; all of it follows from `seed`"
@@ -41,6 +44,8 @@ def train(c, folder, events=None, order=0, rows=None):
     torch.manual_seed(c['seed'])
     cbs = [JsonLogger(), CSVLogger(), LossMonitor(c['loss']), LRMonitor(c['lr']), CheckpointCallback(c['every'], background=c['background'], best='valid_loss' if c['best'] else None)]
     if board:     cbs.append(TensorBoardLogger())
+    if wb:        cbs.append(WandbLogger(mode='offline', settings=dict(silent=True, console='off')))
+    if flow:      cbs.append(MLflowLogger(uri=f'sqlite:///{folder}/mlflow.db'))
     if c['mid']:  cbs.append(ValidateEvery(c['mid']))
     if c['test']: cbs.append(Evaluator('test', batches(1, seed=5), every=c['test']))
     if c['opt']:  cbs.append(OptimizerMonitor(c['opt'], per_layer=False))
@@ -57,6 +62,7 @@ def train(c, folder, events=None, order=0, rows=None):
     if c['tune']: learn.fine_tune(c['fits'][0], freeze_epochs=c['fits'][-1], resume='auto')
     else:
         for n in c['fits']: learn.fit(n, resume='auto')
+    if wb and learn.wandb_logger.experiment: learn.wandb_logger.experiment.finish()
 
 def attempt(c, folder, after=None, **kill):
     "Train in a process of its own; says whether it was killed, by itself or `after` so many seconds"
@@ -78,6 +84,15 @@ def read(folder):
         from tensorboard.compat.proto.event_pb2 import Event
         events = map(Event.FromString, RawEventFileLoader(str(*(folder/'runs').iterdir())).Load())
         logs['board'] = [(e.step, v.tag, v.simple_value) for e in events for v in e.summary.value]
+    if wb:
+        log = WandbLogger()
+        log.learn,log.id = SimpleNamespace(path=folder),max((folder/'wandb').glob('offline-run-*')).name.split('-')[-1]
+        logs['wandb'] = log.read_log()
+    if flow:
+        from mlflow import MlflowClient
+        client = MlflowClient(f'sqlite:///{folder}/mlflow.db')
+        run = client.search_runs(['0'], order_by=['attribute.start_time DESC'])[0]
+        logs['mlflow'] = {k:[(m.step, m.value) for m in client.get_metric_history(run.info.run_id, k)] for k in run.data.metrics}, run.info.status, run.data.params
     return logs
 
 @pytest.mark.parametrize('seed', [0, *slow(*range(1, 24))])
@@ -96,5 +111,7 @@ def test_killed_at_random_moments(seed, tmp_path, capfd):
     a,b = read(whole),read(killed)
     assert kills and a==b, f'{[k for k in a if a[k]!=b[k]]} differ after {kills} kills of {c}'
     steps = [row['step'] for row in a['json']]
+    if wb: assert [r['step'] for r in a['wandb']]==sorted({*steps})
+    if flow: assert a['mlflow'][1]=='FINISHED' and [s for s,_ in a['mlflow'][0]['batch_loss']]==[r['step'] for r in a['json'] if 'batch_loss' in r]
     epochs = [c['fits'][-1], c['fits'][0]] if c['tune'] else c['fits']
     assert steps==sorted(steps) and steps[-1]==c['n']*sum(epochs) and len([r for r in a['csv'] if not r.get('train_iter')])==sum(epochs)
