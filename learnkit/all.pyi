@@ -182,9 +182,14 @@ from .observe.system import MemoryMonitor as MemoryMonitor, SystemMetrics as Sys
 from .observe.memory_snapshot import MemorySnapshot as MemorySnapshot
 from .observe.log_file import LogFile as LogFile
 from .observe.loggers import FileLogger as FileLogger, JsonLogger as JsonLogger, MetricsLogger as MetricsLogger
+from .observe.sender import Sender as Sender
 from .observe.tensorboard import TensorBoardLogger as TensorBoardLogger, event_record as event_record
+from .observe.services import (
+    Service as Service, ServiceLogger as ServiceLogger, as_columns as as_columns, pictures as pictures)
 from .observe.images import ImageLogger as ImageLogger
 from .observe.csv_logger import CSVFile as CSVFile, CSVLogger as CSVLogger, parse_csv as parse_csv
+from .observe.wandb_logger import WandbFile as WandbFile, WandbLogger as WandbLogger
+from .observe.mlflow_logger import MLflowLogger as MLflowLogger
 from .observe.bars import RichBar as RichBar, TqdmBar as TqdmBar
 from .observe.show_graph import ShowGraphCallback as ShowGraphCallback
 from .observe.action_timer import ActionTimer as ActionTimer

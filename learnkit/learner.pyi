@@ -36,18 +36,21 @@ from .observe.images import ImageLogger
 from .observe.loggers import FileLogger, JsonLogger, MetricsLogger
 from .observe.mc_dropout import MCDropoutCallback
 from .observe.memory_snapshot import MemorySnapshot
+from .observe.mlflow_logger import MLflowLogger
 from .observe.observer import LRMonitor, LossMonitor, Observer
 from .observe.optimizer_monitor import OptimizerMonitor
 from .observe.outbox import Outbox
 from .observe.profile import Profile
 from .observe.profiler import ProfileCallback
 from .observe.sanity import SanityCheck
+from .observe.services import Service, ServiceLogger
 from .observe.show_graph import ShowGraphCallback
 from .observe.speed import RuntimeEstimator, SpeedMonitor
 from .observe.system import MemoryMonitor, SystemMetrics
 from .observe.tensorboard import TensorBoardLogger
 from .observe.timer import TimerCallback
 from .observe.tta import AugmentCallback
+from .observe.wandb_logger import WandbLogger
 from .opt_steps import OptSteps
 from .optim.accumulate import GradientAccumulation
 from .optim.bn_freeze import BnFreeze
@@ -188,6 +191,8 @@ class Learner(OptSteps):
     """The `MCDropoutCallback`, if it is among the callbacks"""
     memory_snapshot: MemorySnapshot
     """The `MemorySnapshot`, if it is among the callbacks"""
+    mlflow_logger: MLflowLogger
+    """The `MLflowLogger`, if it is among the callbacks"""
     observer: Observer
     """The `Observer`, if it is among the callbacks"""
     loss_monitor: LossMonitor
@@ -200,6 +205,10 @@ class Learner(OptSteps):
     """The `ProfileCallback`, if it is among the callbacks"""
     sanity_check: SanityCheck
     """The `SanityCheck`, if it is among the callbacks"""
+    service: Service
+    """The `Service`, if it is among the callbacks"""
+    service_logger: ServiceLogger
+    """The `ServiceLogger`, if it is among the callbacks"""
     show_graph: ShowGraphCallback
     """The `ShowGraphCallback`, if it is among the callbacks"""
     speed_monitor: SpeedMonitor
@@ -216,6 +225,8 @@ class Learner(OptSteps):
     """The `TimerCallback`, if it is among the callbacks"""
     augment: AugmentCallback
     """The `AugmentCallback`, if it is among the callbacks"""
+    wandb_logger: WandbLogger
+    """The `WandbLogger`, if it is among the callbacks"""
     gradient_accumulation: GradientAccumulation
     """The `GradientAccumulation`, if it is among the callbacks"""
     bn_freeze: BnFreeze

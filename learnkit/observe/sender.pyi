@@ -1,0 +1,61 @@
+# Made by nbs/_stubs.py from the modules: `make lib` writes it again.
+"""A thread that passes rows to a service in order; what the service does not take waits, and is sent again"""
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ['Sender']
+class Sender:
+    """Calls `send` with each thing that is put into it, in a thread, until that works; keeps what is not safe yet"""
+    max_wait: float
+    send: Callable[..., Any]
+    safe: Any
+    failed: Any
+    sent: Any
+    waiting: Any
+    error: Any
+    hurry: bool
+    thread: Any
+    changed: Any
+    lock: Any
+    def __init__(
+        self,
+        send: Callable[..., Any],
+        safe: Callable[..., Any]|None = None,
+        failed: Callable[..., Any]|None = None,
+    ) -> None:
+        """Calls `send` with each thing that is put into it, in a thread, until that works; keeps what is not safe yet
+
+        Args:
+            send: called with each thing, one after the other; raises an exception if that fails
+            safe: returns whether a thing that was sent needs not be kept; None: all need not
+            failed: called before what failed is tried again
+        """
+        ...
+    def put(self, *things: Any) -> None:
+        """Put `things` at the end
+
+        Args:
+            things: what to send
+        """
+        ...
+    def replace(self, *things: Any) -> None:
+        """Drop all, and take `things` instead
+
+        Args:
+            things: to send when `put` is called
+        """
+        ...
+    @property
+    def kept(self) -> list[Any]:
+        """All that is not safe yet, in order"""
+        ...
+    def wait(self, seconds: float) -> bool:
+        """Wait until all is sent, and try at once what has failed; returns whether it is
+
+        Args:
+            seconds: at most
+        """
+        ...
+    def _run(self) -> None: ...
+    def _done(self) -> float: ...
+    def _failed(self, e: Any, delay: Any) -> Any: ...
