@@ -139,7 +139,9 @@ def test_a_handler_that_yields_is_refused():
     with pytest.raises(TypeError, match='has a `yield`'): Callback(after_batch=f)
     with pytest.raises(TypeError, match='has a `await`'): Callback(after_batch=g)
 
-@pytest.mark.parametrize('name,ours', [('on_epoch_end','after_epoch'), ('on_train_begin','before_fit'), ('on_train_batch_end','after_batch'), ('on_validation_epoch_start','before_validate')])
+@pytest.mark.parametrize('name,ours', [('on_epoch_end','after_epoch'), ('on_train_begin','before_fit'), ('on_train_batch_end','after_batch'), ('on_validation_epoch_start','before_validate'),
+                                       ('on_batch_begin','before_batch'), ('begin_fit','before_fit'), ('begin_validate','before_validate'), ('on_before_optimizer_step','before_step'),
+                                       ('on_before_zero_grad','before_zero_grad'), ('on_after_backward','after_backward')])
 def test_names_of_other_libraries_are_refused(name, ours):
     "A method `on_epoch_end` was never called"
     with pytest.raises(TypeError, match=f'did you mean `{ours}`'): type('Other', (Callback,), {name:lambda self: None})

@@ -1,0 +1,57 @@
+"""What a callback is before anybody has set something, and what it says of names and handlers that cannot be meant"""
+import warnings
+from types import SimpleNamespace
+import pytest
+from learnkit.callback import Callback
+from learnkit.events import event
+from toys import learner
+
+LOOP = event.declared[:event.declared.index('after_fit')+1]
+
+def test_defaults():
+    "In the middle of the order, called everywhere, there for nothing special: each is asked for by inference or by a resumed run"
+    cb = Callback()
+    assert (cb.order, cb.learn, cb.modes, dict(cb.extra_columns))==(0, None, None, {})
+    assert (cb.run, cb.run_train, cb.run_valid, cb.nested)==(True,)*4
+    assert (cb.draws, cb.resumes, cb.observes)==(False,)*3
+
+@pytest.mark.parametrize('name', LOOP)
+def test_a_handler_with_an_argument_is_refused_where_it_is_defined(name):
+    "At each event of the loop, the last too; other events may have arguments"
+    with pytest.raises(TypeError, match='is called with the callback and nothing else'): type('Two', (Callback,), {name: lambda self, learn: None})
+    with pytest.raises(TypeError, match='is called with the callback and nothing else'): Callback(**{name: lambda: None})
+    type('One', (Callback,), {name: lambda self, more=None: None})
+
+def test_methods_that_are_no_handlers_may_do_what_they_like():
+    class Helps(Callback):
+        def pairs(self, n): yield from range(n)
+        async def ask(self): return 1
+    assert [*Helps().pairs(2)]==[0, 1]
+    type('Saves', (Callback,), dict(before_save_model=lambda self, file, with_opt: None))
+
+def test_one_public_name_is_proposed():
+    class Has(Callback): weight,weights,_weigh = 1,2,3
+    def said(name):
+        with pytest.raises(AttributeError) as e: getattr(learner(cbs=(cb := Has())).remove_cb(cb) and cb, name)
+        return str(e.value)
+    assert said('weigth').count('did you mean')==1 and said('weigth').endswith('did you mean `weight`?')
+    assert said('_weig').endswith('`Has` has no attribute `_weig` (and belongs to no Learner yet, whose attributes it would read): did you mean `weight`?')
+
+def test_the_warning_of_a_hidden_attribute_shows_the_line():
+    "Not one of learnkit: else nobody finds it"
+    cb = Callback()
+    learner(cbs=cb)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter('always')
+        cb.model = None
+    assert [(w.filename, 'shadowing' in str(w.message)) for w in said]==[(__file__, True)]
+
+@pytest.mark.parametrize('learn', [None, SimpleNamespace(), SimpleNamespace(training=True)])
+def test_called_by_hand_it_trains(learn):
+    "Without a Learner, or with another object in its place, `run_train` decides"
+    cb = Callback(before_batch=lambda self: 'heard')
+    cb.learn = learn
+    cb.run_valid = False
+    assert cb('before_batch')=='heard'
+    cb.run_train = False
+    assert cb('before_batch') is None and cb.hears('before_fit')
