@@ -4,8 +4,9 @@
     python tests/structure/mutants.py loop run           # these modules; none named: the core. --list shows the changes
 
 Each mutant is a module with one change: an operator, a constant, a condition negated, a statement left out. A forked process
-imports it in place of the original, and runs the examples of the first notebooks and then the tests of `rooms`, until one
-fails. A mutant that survives them all is printed with its line: either a test is missing, or the change makes no difference."""
+imports it in place of the original, and runs the examples of its own and the other first notebooks and then the tests of
+`rooms`, until one fails. A mutant that survives them all is printed with its line: either a test is missing, or the change
+makes no difference. The unchanged module must survive first, else each mutant would seem to be found."""
 import argparse, ast, contextlib, importlib.abc, importlib.util, json, os, random, signal, sys, time
 from pathlib import Path
 
@@ -76,7 +77,7 @@ def survives(module, src, files):
     "In a process of its own: do all tests pass?"
     import pytest
     sys.meta_path.insert(0, Finder(module, src))
-    for nb in sorted((top/'nbs').glob('0*.ipynb')): examples(nb)
+    for nb in dict.fromkeys([*(top/'nbs').glob(f'???_{module}.ipynb'), *sorted((top/'nbs').glob('0*.ipynb'))]): examples(nb)
     return pytest.main(['-x', '-q', '-p', 'no:cacheprovider', '-p', 'no:randomly', '-m', 'not slow', *files])==0
 
 def fork(module, src, files, limit):
@@ -103,6 +104,10 @@ def main():
     if args.list: return print(*(f'{m}:{line} {what}' for m,line,what,_ in todo), len(todo), sep='\n')
     import fastcore.all, hypothesis, numpy, pytest, torch.utils.data   # once, for all
     torch.set_num_threads(1)
+    if signal.getsignal(signal.SIGINT)==signal.SIG_IGN: signal.signal(signal.SIGINT, signal.default_int_handler)   # as in conftest.py
+    for m in args.modules:
+        pid,_ = fork(m, (top/'learnkit'/f'{m}.py').read_text(), args.tests, args.limit)
+        if os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])!=7: sys.exit(f'the examples or tests fail without any change of {m}')
     n,running,left = len(todo),{},[]
     while todo or running:
         while todo and len(running)<args.jobs:
