@@ -12,6 +12,8 @@ import torch, torch.nn.functional as F
 from fastcore.basics import patch, store_attr
 from torch import Tensor
 
+from .check import check_args
+
 # %% ../nbs/163_accum_metric.ipynb #10661c17
 from .batch import flatten_check, shapes, to_np
 from .batch_weight import ignored_class, loss_setting
@@ -23,6 +25,7 @@ class ActivationType:
     "The activations of an `AccumMetric`, to complete and not to misspell"
     No,Softmax,Sigmoid,BinarySoftmax = 'no','softmax','sigmoid','binarysoftmax'
 
+@check_args
 class AccumMetric(Metric):
     "`func` of all predictions and targets of an epoch"
     room = 2**26 # bytes that may stay on the device

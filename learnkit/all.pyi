@@ -26,7 +26,9 @@ from .nested import (
     apply as apply, detuplify as detuplify, is_item_list as is_item_list, is_listy as is_listy, item_find as item_find,
     leaves as leaves, map_container as map_container, nested_reorder as nested_reorder, to_concat as to_concat, tuplify
     as tuplify)
-from .check import check_amount as check_amount, check_fraction as check_fraction, check_whole as check_whole
+from .check import (
+    check_amount as check_amount, check_args as check_args, check_choice as check_choice, check_fraction as
+    check_fraction, check_path as check_path, check_whole as check_whole)
 from .extras import optional_import as optional_import, pyplot as pyplot
 from .batch import (
     Inputs as Inputs, OnlyInputs as OnlyInputs, find_bs as find_bs, find_device as find_device, flatten_check as
@@ -55,8 +57,8 @@ from .ownership import (
 from .batch_weight import (
     BatchWeight as BatchWeight, count_targets as count_targets, n_items as n_items, weight_rule as weight_rule)
 from .base_loss import (
-    BaseLoss as BaseLoss, NoneReduce as NoneReduce, loss_activation as loss_activation, loss_decodes as loss_decodes,
-    none_reduce as none_reduce)
+    BaseLoss as BaseLoss, NoneReduce as NoneReduce, check_reduction as check_reduction, loss_activation as
+    loss_activation, loss_decodes as loss_decodes, none_reduce as none_reduce)
 from .losses import (
     BCELossFlat as BCELossFlat, BCEWithLogitsLossFlat as BCEWithLogitsLossFlat, CrossEntropyLossFlat as
     CrossEntropyLossFlat, FocalLoss as FocalLoss, FocalLossFlat as FocalLossFlat, L1LossFlat as L1LossFlat,

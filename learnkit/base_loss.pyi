@@ -7,7 +7,14 @@ from fastcore.basics import noop
 from torch import Tensor
 from typing import Any
 
-__all__ = ['NoneReduce', 'BaseLoss', 'loss_activation', 'loss_decodes', 'none_reduce']
+__all__ = ['NoneReduce', 'check_reduction', 'BaseLoss', 'loss_activation', 'loss_decodes', 'none_reduce']
+def check_reduction(v: Any) -> str:
+    """Returns `v`; raises ValueError if it is no reduction that PyTorch's losses have
+
+    Args:
+        v: what should be the `reduction` of a loss
+    """
+    ...
 class BaseLoss(nn.Module):
     """Wraps a PyTorch loss: flattens predictions and targets, checks shapes, has `activation` and `decodes`"""
     y_int: bool
@@ -19,7 +26,7 @@ class BaseLoss(nn.Module):
     is_2d: bool
     def __init__(
         self,
-        loss_cls: Callable[..., Any],
+        loss_cls: Callable[..., Any]|type[Any],
         *args: Any,
         axis: int = -1,
         flatten: bool = True,

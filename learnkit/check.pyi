@@ -1,8 +1,10 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
-"""Check arguments: a whole number, a fraction, a number of batches"""
+"""Check arguments: a whole number, a fraction, a number of batches, or what their annotations say"""
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
-__all__ = ['check_whole', 'check_fraction', 'check_amount']
+__all__ = ['check_whole', 'check_fraction', 'check_amount', 'check_choice', 'check_path', 'check_args']
 def check_whole(name: str, v: Any, least: int = 1, what: str = 'a whole number', none: bool = False) -> int|None:
     """Returns `v` as an `int`; raises ValueError if it is not a whole number, or less than `least`
 
@@ -31,5 +33,40 @@ def check_amount(name: str, v: Any) -> int|float|None:
     Args:
         name: the name of the argument, for the message
         v: its value: 5 batches, the fraction 0.1 of the batches, or `None` for all of them
+    """
+    ...
+def check_choice(name: str, v: Any, choices: Iterable[Any]) -> Any:
+    """Returns `v`; raises ValueError if it is none of `choices`
+
+    Args:
+        name: the name of the argument, for the message
+        v: its value
+        choices: the values that are allowed
+    """
+    ...
+def check_path(name: str, v: Any) -> Path|None:
+    """Returns `v` as a `Path`, or None; raises TypeError if it is neither text nor a path
+
+    Args:
+        name: the name of the argument, for the message
+        v: its value, or None
+    """
+    ...
+_kinds: dict[Any, Any]
+def _fits(v: Any, kind: Any) -> Any: ...
+def _simple(f: Any) -> tuple[Any, ...]:
+    """The names of what can be given by position to `f`; and name -> kinds, default of parameters of simple kinds"""
+    ...
+def _wrong(f: Any, args: Any, kwargs: Any) -> tuple[Any, ...]:
+    """The name of the first argument that is not what its annotation says, and a sentence about it; else None"""
+    ...
+def check_args(f: Any) -> Any:
+    """Decorator: raises TypeError for an argument that is not what its annotation says, unless `f` itself does
+
+    Args:
+        f: a class, of which the constructor is checked, or a function that only makes something
+
+    Returns:
+        the class, or a function like `f`
     """
     ...

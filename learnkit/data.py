@@ -16,7 +16,7 @@ from fastcore.basics import patch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, IterableDataset
 
-from .check import check_whole
+from .check import check_args, check_whole
 from .device import to_device
 
 # %% ../nbs/135_data.ipynb #e6d56235
@@ -49,6 +49,7 @@ def as_loader(
 # %% ../nbs/135_data.ipynb #08e479e6
 def _vocab(ds): return getattr(ds, 'vocab', getattr(ds, 'classes', None))
 
+@check_args
 class DataLoaders:
     "The loaders for training and validation, with their device, path and vocabulary"
     def __init__(self,
@@ -104,6 +105,7 @@ def _make_loader(ds, i, bs, shuffle, kwargs):
     "The `DataLoader` of the `i`-th data set"
     nm = f'{["training","validation"][i]} data set' if i<2 else f'data set {i}'
     bs = check_whole('bs', bs, what='a batch size', none=True)
+    check_whole('num_workers', kwargs.get('num_workers', 0), least=0, what='a number of processes')
     if isinstance(ds, IterableDataset): return DataLoader(ds, batch_size=bs, **kwargs)
     if isinstance(ds, (str, bytes, DataLoader)) or not (hasattr(ds, '__getitem__') and hasattr(ds, '__len__')):
         hint = "; pass loaders as `DataLoaders(train, valid)`" if isinstance(ds, DataLoader) else ''

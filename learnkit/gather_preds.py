@@ -17,6 +17,7 @@ from fastcore.foundation import L
 from .batch import Inputs, find_bs, shapes
 from .batch_weight import ignored_class
 from .callback import Callback
+from .check import check_args
 from .gather import NestedBuffer, count_items, item_positions
 from .interrupts import uninterrupted
 from .nested import detuplify
@@ -109,6 +110,7 @@ class GatherPredsCallback(Callback):
         return [*inputs, self.preds, self.targets, *losses]
 
 # %% ../nbs/188_gather_preds.ipynb #4ef3704d
+@check_args
 class FetchPredsCallback(Callback):
     "After each validation, `preds` holds the result of `learn.get_preds`"
     modes,remove_on_fetch = ('fit','validate'),True

@@ -20,6 +20,7 @@ from .contents import snapshot_contents
 from .data import as_loader
 from .interrupts import critical, interruptibly, uninterrupted
 from .learner import Learner
+from .parts import check_dls
 from .run import Guard, null_logger
 from .base_loss import none_reduce
 from .meter import MeterCallback
@@ -100,10 +101,12 @@ def _infer(self:Learner, before, after, nested, dl):
 def _loader(self:Learner, ds_idx, dl):
     "The loader `dl`, or number `ds_idx` of `dls`; raises ValueError if there is none"
     if dl is not None: return dl if hasattr(dl, '__next__') else as_loader(dl, 'given')   # read once only
+    check_dls(self.dls)
     if not isinstance(ds_idx, int): raise TypeError(
         f'ds_idx is the number of a loader in `dls`, not a {type(ds_idx).__name__}: pass a loader as `dl=`')
-    if ds_idx<len(self.dls.loaders) and self.dls.loaders[ds_idx] is not None: return self.dls.loaders[ds_idx]
-    raise ValueError(f'there is no loader number {ds_idx}: `dls` has {len(self.dls.loaders)}. Pass the data as `dl=`'
+    n = len(self.dls.loaders)
+    if -n<=ds_idx<n and self.dls.loaders[ds_idx] is not None: return self.dls.loaders[ds_idx]
+    raise ValueError(f'there is no loader number {ds_idx} (`ds_idx`): `dls` has {n}. Pass the data as `dl=`'
                      + (', or a validation loader to DataLoaders' if ds_idx==1 else ''))
 
 # %% ../nbs/210_inference.ipynb #88353b2b

@@ -21,7 +21,7 @@ from torch import nn
 from torch.optim import Adam
 
 from .callback import Callback, MissingAttribute
-from .check import check_whole
+from .check import check_args, check_whole
 from .compat.fastai import adapt, default_callbacks
 from .data import DataLoaders
 from .device import default_device
@@ -36,7 +36,7 @@ from .nested import detuplify
 from .nonfinite_check import NonFiniteCheck
 from .opt_steps import OptSteps
 from .param_groups import default_lr
-from .parts import check_parts, check_recipe
+from .parts import check_dls, check_parts, check_recipe
 from .padding import DropPadding
 from .process import to_detach as _to_detach
 from .progress import ProgressCallback
@@ -48,6 +48,7 @@ from .train_eval import TrainEvalCallback
 _moving = {*run_attrs, 'x', 'y', 'training', 'mode'} - {'loss_func', 'logger'}   # what a run changes
 
 # %% ../nbs/200_learner.ipynb #cae8f129
+@check_args
 class Learner(OptSteps):
     "Trains `model` on `dls`, calling the callbacks at every event"
     on_create:list[Callable] = []   # called with each new Learner; each returns callbacks for it: see `Learner.on`
@@ -178,7 +179,8 @@ def _train(self:Learner, mode, n_epoch, lr=None, wd=None, cbs=None, reset_opt=Fa
     if start_epoch>n_epoch: raise ValueError(
         f'start_epoch must be from 0 to n_epoch ({n_epoch}), not {start_epoch!r}: n_epoch is the total')
     wd = self.wd if wd is None else wd
-    check_parts(self.dls, self.model, self.loss_func)   # they may have been replaced
+    check_dls(self.dls)   # it may have been replaced, and so may the others
+    check_parts(self.dls, self.model, self.loss_func)
     check_rate('the learning rate `lr`', self.lr if lr is None else lr)
     check_rate('the weight decay `wd`', wd)
     with self._run(mode, cbs):

@@ -11,7 +11,7 @@ from math import ceil
 from typing import Any
 
 from .callback import Callback
-from .check import check_amount, check_fraction
+from .check import check_amount, check_args, check_fraction
 from .process import rank_distrib
 from .stream import loader_len
 from .train_eval import TrainEvalCallback
@@ -67,6 +67,7 @@ class LimitBatches(Callback):
     def cleanup(self): self.active = False
 
 # %% ../nbs/197_limit.ipynb #52b37886
+@check_args
 class ShortEpochCallback(LimitBatches):
     "Ends each training and validation phase of a fit after the fraction `pct` of its batches (fastai's name)"
     modes = ('fit',)

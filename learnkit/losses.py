@@ -12,7 +12,8 @@ from functools import partial
 import torch, torch.nn as nn, torch.nn.functional as F
 from torch import Tensor
 
-from .base_loss import BaseLoss
+from .base_loss import BaseLoss, check_reduction
+from .check import check_args, check_fraction
 from .explain import class_axis
 
 # %% ../nbs/159_losses.ipynb #b24ec7e2
@@ -32,6 +33,7 @@ class CrossEntropyLossFlat(_Classes, BaseLoss):
     ): super().__init__(self.loss_cls, *args, axis=axis, **kw)
 
 # %% ../nbs/159_losses.ipynb #0e75415a
+@check_args
 class LabelSmoothingCrossEntropy(_Classes, nn.CrossEntropyLoss):
     "Cross entropy with label smoothing: `eps` of the target is spread evenly over the classes (Szegedy et al., 2016)"
     def __init__(self,
@@ -40,7 +42,8 @@ class LabelSmoothingCrossEntropy(_Classes, nn.CrossEntropyLoss):
         reduction:str='mean',    # 'mean', 'sum' or 'none'
         **kw                     # What else `nn.CrossEntropyLoss` takes
     ):
-        super().__init__(weight=weight, reduction=reduction, label_smoothing=eps, **kw)
+        check_fraction('eps', eps, zero=True)
+        super().__init__(weight=weight, reduction=check_reduction(reduction), label_smoothing=eps, **kw)
         self.eps = eps
 
 class LabelSmoothingCrossEntropyFlat(CrossEntropyLossFlat):
@@ -48,6 +51,7 @@ class LabelSmoothingCrossEntropyFlat(CrossEntropyLossFlat):
     loss_cls = LabelSmoothingCrossEntropy
 
 # %% ../nbs/159_losses.ipynb #95dcf7d5
+@check_args
 class FocalLoss(_Classes, nn.CrossEntropyLoss):
     "Focal loss: cross entropy times `(1-p)**gamma`, `p` the probability of the right class (Lin et al., 2017)"
     def __init__(self,
@@ -56,7 +60,8 @@ class FocalLoss(_Classes, nn.CrossEntropyLoss):
         reduction:str='mean',    # 'mean', 'sum' or 'none'
         ignore_index:int=-100    # Targets with this class number do not count
     ):
-        super().__init__(weight=weight, reduction=reduction, ignore_index=ignore_index)
+        super().__init__(weight=weight, reduction=check_reduction(reduction), ignore_index=ignore_index)
+        if gamma<0: raise ValueError(f'`gamma` must be 0 or more, not {gamma}: below 0 easy items would weigh more')
         self.gamma = gamma
 
     def forward(self,
@@ -80,6 +85,7 @@ class FocalLossFlat(CrossEntropyLossFlat):
     loss_cls = FocalLoss
 
 # %% ../nbs/159_losses.ipynb #8ee4116c
+@check_args
 class BCEWithLogitsLossFlat(BaseLoss):
     "`nn.BCEWithLogitsLoss`, flattened; sigmoid gives the probabilities, which mean yes above `thresh`"
     def __init__(self,
@@ -93,7 +99,7 @@ class BCEWithLogitsLossFlat(BaseLoss):
         flatten = all(w is None or w.numel()==1 for w in ws)
         kw = {'flatten':flatten, **kw}
         super().__init__(nn.BCEWithLogitsLoss, *args, axis=axis, floatify=floatify, is_2d=False, **kw)
-        self.thresh = thresh
+        self.thresh = check_fraction('thresh', thresh, zero=True, what='a probability')
     def activation(self, x:Tensor)->Tensor: "Turns logits into probabilities";                return torch.sigmoid(x)
     def decodes(self, x:Tensor)->Tensor:    "Returns which probabilities are above `thresh`"; return x>self.thresh
 

@@ -75,7 +75,7 @@ class FocalLossFlat(CrossEntropyLossFlat):
     """`FocalLoss` along any `axis`"""
 class BCEWithLogitsLossFlat(BaseLoss):
     """`nn.BCEWithLogitsLoss`, flattened; sigmoid gives the probabilities, which mean yes above `thresh`"""
-    thresh: float
+    thresh: Any
     def __init__(self, *args: Any, axis: int = -1, floatify: bool = True, thresh: float = 0.5, **kw: Any) -> None:
         """`nn.BCEWithLogitsLoss`, flattened; sigmoid gives the probabilities, which mean yes above `thresh`
 

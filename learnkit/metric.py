@@ -12,6 +12,8 @@ import torch
 from fastcore.basics import camel2snake, class2attr, noop
 from torch import Tensor
 
+from .check import check_args
+
 # %% ../nbs/161_metric.ipynb #a6ad827c
 from .batch import shapes
 from .batch_weight import BatchWeight, ignored_class, loss_setting, weight_rule
@@ -207,3 +209,5 @@ class LossMetric(AvgMetric):
     def accumulate(self, learn):
         weigh = self.weigh or self.begin(learn)
         self.add(getattr(learn.loss_func, self.attr), weigh(learn))
+
+for _cls in (AvgMetric, AvgLoss, MeanMetric, ValueMetric, LossMetric): check_args(_cls)

@@ -13,6 +13,8 @@ from functools import partial
 import torch, torch.nn.functional as F
 from torch import Tensor
 
+from .check import check_args
+
 # %% ../nbs/165_metrics.ipynb #a6ad827c
 from .accum_metric import best_class
 from .batch import flatten_check
@@ -121,6 +123,7 @@ def exp_rmspe(
 exp_rmspe.as_metric = partial(MeanMetric, _sq_pct_err, math.sqrt, 'exp_rmspe')
 
 # %% ../nbs/165_metrics.ipynb #f8ffafe5
+@check_args
 class Perplexity(AvgLoss):
     "Perplexity: `exp` of the mean loss, for language models trained with cross entropy"
     def __init__(self,

@@ -13,6 +13,8 @@ from typing import Any
 from torch import nn
 from torch.nn.parallel import DataParallel, DistributedDataParallel
 
+from .check import check_args
+
 # %% ../nbs/125_modules.ipynb #80b22abb
 def get_model(
     m:nn.Module # a model, perhaps wrapped
@@ -75,6 +77,7 @@ _norm_types = (nn.modules.batchnorm._NormBase, nn.LayerNorm, nn.GroupNorm, nn.RM
 
 def _is_norm(m): return isinstance(m, _norm_types) or re.search(r'Norm(\d?d)?$', type(m).__name__) is not None
 
+@check_args
 def norm_bias_params(
     m:nn.Module,        # a model
     with_bias:bool=True # the biases of other layers too?

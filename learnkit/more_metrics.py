@@ -11,6 +11,7 @@ __all__ = ['BalancedAccuracy', 'CohenKappa', 'HammingLoss', 'Jaccard', 'Matthews
 from collections.abc import Callable
 from typing import Any
 
+from .check import check_args
 from .accum_metric import AccumMetric
 from .extras import optional_import
 from .metric import LossMetric
@@ -38,6 +39,7 @@ MatthewsCorrCoef = of_classes('matthews_corrcoef')
 APScoreBinary    = of_classes('average_precision_score', activation='binarysoftmax')
 
 # %% ../nbs/169_more_metrics.ipynb #2c909c45
+@check_args
 def FBeta(
     beta:float, # how much recall counts more than precision
     **kw:Any    # `axis`, and more arguments of `sklearn.metrics.fbeta_score`
@@ -45,6 +47,7 @@ def FBeta(
     "F score of the best classes, in which recall counts `beta` times as much as precision"
     return of_classes('fbeta_score', beta=beta)(**kw)
 
+@check_args
 def FBetaMulti(
     beta:float, # how much recall counts more than precision
     **kw:Any    # `thresh`, `sigmoid`, and more arguments of `sklearn.metrics.fbeta_score`

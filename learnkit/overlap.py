@@ -11,10 +11,12 @@ from torch import Tensor
 
 from .accum_metric import best_class
 from .batch import flatten_check
+from .check import check_args
 from .metric import Metric, add_metric_note
 from .process import maybe_gather
 
 # %% ../nbs/164_overlap.ipynb #96381fb1
+@check_args
 class Overlap(Metric):
     "Base class: counts how many pixels of each class were taken for which; a subclass defines the property `value`"
     saves = ('counts',)
@@ -92,6 +94,7 @@ def foreground_acc(
     return ((pred==targ) & fore).sum()/fore.sum()
 
 # %% ../nbs/164_overlap.ipynb #68193b95
+@check_args
 class DiceLoss:
     "Dice loss for segmentation: 1 - the Dice coefficient of the probabilities, for each item and class"
     def __init__(self,

@@ -35,6 +35,14 @@ def check_parts(
         f'loss_func must be a function of (pred, *targets) such as `F.mse_loss`, not {type(loss_func).__name__}')
 
 # %% ../nbs/153_parts.ipynb #cb4444d6
+def check_dls(
+    dls:Any # what should be the data of a Learner, which may have been replaced
+) -> None:
+    "Raise TypeError if it is not a `DataLoaders`, or what another library calls so"
+    if not hasattr(dls, 'train'): raise TypeError(
+        f'`learn.dls` must be a `DataLoaders`, not a {type(dls).__name__}: '
+        'write `learn.dls = DataLoaders(train, valid)`')
+
 def check_recipe(
     opt_func:Any, # what should make the optimizer
     splitter:Any, # what should give the groups of parameters

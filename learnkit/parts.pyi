@@ -11,6 +11,13 @@ def check_parts(dls: Any, model: Any, loss_func: Any) -> None:
         loss_func: what should be the loss function, or None
     """
     ...
+def check_dls(dls: Any) -> None:
+    """Raise TypeError if it is not a `DataLoaders`, or what another library calls so
+
+    Args:
+        dls: what should be the data of a Learner, which may have been replaced
+    """
+    ...
 def check_recipe(opt_func: Any, splitter: Any, wd: Any, moms: Any) -> None:
     """Raise TypeError or ValueError if no optimizer can be made of these, and say what to write
 

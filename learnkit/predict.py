@@ -17,6 +17,7 @@ from fastcore.foundation import L
 from torch.utils.data import default_collate
 
 from .batch import OnlyInputs
+from .check import check_path
 from .gather_preds import GatherPredsCallback
 from .shard import distributed_sampler, gather_shards
 from .interrupts import uninterrupted
@@ -48,8 +49,9 @@ def get_preds(self:Learner,
     **kwargs                 # arguments of `GatherPredsCallback`: `dtype`, `with_preds`, `with_targs`, `save_preds`, …
 ) -> tuple:
     "Predict a data set: returns `([inputs], preds, targs, [decoded], [losses])`; those in brackets only if asked for"
-    if not (act is None or callable(act)): raise TypeError(
+    if not (act is None or callable(act) and not isinstance(act, type)): raise TypeError(
         f'act must be a function of the outputs, such as `torch.sigmoid`, not {act!r} (a {type(act).__name__})')
+    if mmap is not None: check_path('mmap', mmap)
     dl,idxs = self._loader(ds_idx, dl),None
     shared = reorder and num_distrib()>1 and distributed_sampler(dl) is not None
     if shared and mmap is not None: raise ValueError(

@@ -9,6 +9,7 @@ __all__ = ['displays', 'ProgressCallback']
 import time
 
 from .callback import Callback
+from .check import check_args
 from .display import LineDisplay, display_kind
 from .history import format_value
 from .output import write_out
@@ -19,6 +20,7 @@ from .terminal_bar import TerminalBar
 # %% ../nbs/180_progress.ipynb #76d5e669
 displays = dict(notebook=NotebookBar, terminal=TerminalBar, lines=LineDisplay)
 
+@check_args
 class ProgressCallback(Callback):
     "Shows a progress bar and a table of the Recorder's rows; plain lines where there is no terminal"
     observes = True

@@ -14,6 +14,8 @@ import torch
 from fastcore.basics import store_attr
 from fastcore.foundation import L
 
+from .check import check_args
+
 # %% ../nbs/173_recorder.ipynb #e6422082
 from .callback import Callback
 from .events import event
@@ -28,6 +30,7 @@ from .smooth_loss import AvgSmoothLoss
 event.register('after_read_losses', 'the Recorder has read `losses`, of the training batches from number `start` on')
 event.register('after_row', 'a validation gave `row`, for the history; if `epoch`, a part of the row of the epoch')
 
+@check_args
 class Recorder(RecorderPlots, Callback):
     "Records the loss and learning rate of each batch, and the losses, metrics and time of each epoch"
     observes = True

@@ -15,9 +15,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .check import check_args
 from .interrupts import uninterrupted
 
 # %% ../nbs/130_seed.ipynb #99724e1f
+@check_args
 def set_seed(
     s:int,                  # the seed
     reproducible:bool=False # also make cuDNN choose deterministic algorithms, which may be slower?

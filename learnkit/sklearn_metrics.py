@@ -9,9 +9,13 @@ __all__ = ['skm_to_fastai', 'skm_to_learnkit', 'Precision', 'Recall', 'F1Score',
 from typing import Any, Callable
 
 from .accum_metric import AccumMetric
+from .check import check_args, check_choice
 from .extras import optional_import
 
 # %% ../nbs/166_sklearn_metrics.ipynb #31640529
+_words = dict(average=('binary','micro','macro','weighted','samples',None), multi_class=('raise','ovr','ovo'))
+
+@check_args
 def skm_to_learnkit(
     func:Callable,            # function of scikit-learn, `func(y_true, y_pred, **kw)`
     is_class:bool=True,       # does it want classes?
@@ -21,6 +25,8 @@ def skm_to_learnkit(
     **kw:Any                  # more arguments of `func`
 ) -> AccumMetric:
     "Make a metric of a function of scikit-learn"
+    for k in _words.keys() & kw.keys() if getattr(func, '__module__', '').startswith('sklearn.') else ():
+        check_choice(k, kw[k], _words[k])   # scikit-learn itself says so only at the end of the first validation
     dim_argmax = axis if is_class and thresh is None else None
     if activation is None: activation = 'sigmoid' if is_class and thresh is not None else 'no'
     return AccumMetric(func, dim_argmax, activation, thresh, to_np=True, invert_arg=True, **kw)
@@ -41,24 +47,25 @@ def as_factory(
     doc:str|None=None  # its docstring; None: it has one
 ) -> Callable:
     "Let `f` be given as the metric itself: it is called when a Learner is made"
+    f = check_args(f)
     f.as_metric,f.__doc__ = f,doc or f.__doc__
     return f
 
 # %% ../nbs/166_sklearn_metrics.ipynb #bcf52fad
 @as_factory
 def Precision(
-    axis:int=-1,          # axis of the classes in the predictions
-    average:str='binary', # for more than two classes: 'macro', 'micro' or 'weighted'
-    **kw:Any              # more arguments of `sklearn.metrics.precision_score`
+    axis:int=-1,               # axis of the classes in the predictions
+    average:str|None='binary', # for more than two classes: 'macro', 'micro' or 'weighted'
+    **kw:Any                   # more arguments of `sklearn.metrics.precision_score`
 ) -> AccumMetric:
     "Precision of the best classes"
     return sklearn_metric('precision_score', axis=axis, average=average, **kw)
 
 @as_factory
 def Recall(
-    axis:int=-1,          # axis of the classes in the predictions
-    average:str='binary', # for more than two classes: 'macro', 'micro' or 'weighted'
-    **kw:Any              # more arguments of `sklearn.metrics.recall_score`
+    axis:int=-1,               # axis of the classes in the predictions
+    average:str|None='binary', # for more than two classes: 'macro', 'micro' or 'weighted'
+    **kw:Any                   # more arguments of `sklearn.metrics.recall_score`
 ) -> AccumMetric:
     "Recall of the best classes"
     return sklearn_metric('recall_score', axis=axis, average=average, **kw)
@@ -66,19 +73,19 @@ def Recall(
 # %% ../nbs/166_sklearn_metrics.ipynb #669ad55d
 @as_factory
 def F1Score(
-    axis:int=-1,          # axis of the classes in the predictions
-    average:str='binary', # for more than two classes: 'macro', 'micro' or 'weighted'
-    **kw:Any              # more arguments of `sklearn.metrics.f1_score`
+    axis:int=-1,               # axis of the classes in the predictions
+    average:str|None='binary', # for more than two classes: 'macro', 'micro' or 'weighted'
+    **kw:Any                   # more arguments of `sklearn.metrics.f1_score`
 ) -> AccumMetric:
     "F1 score of the best classes"
     return sklearn_metric('f1_score', axis=axis, average=average, **kw)
 
 @as_factory
 def F1ScoreMulti(
-    thresh:float=.5,     # probability from which a label counts as present
-    sigmoid:bool=True,   # apply a sigmoid to the outputs first?
-    average:str='macro', # 'macro', 'micro', 'weighted' or 'samples'
-    **kw:Any             # more arguments of `sklearn.metrics.f1_score`
+    thresh:float|None=.5,     # probability from which a label counts as present
+    sigmoid:bool=True,        # apply a sigmoid to the outputs first?
+    average:str|None='macro', # 'macro', 'micro', 'weighted' or 'samples'
+    **kw:Any                  # more arguments of `sklearn.metrics.f1_score`
 ) -> AccumMetric:
     "F1 score of several labels for each item"
     act = 'sigmoid' if sigmoid else 'no'
@@ -87,10 +94,10 @@ def F1ScoreMulti(
 # %% ../nbs/166_sklearn_metrics.ipynb #d98fb9cd
 @as_factory
 def RocAuc(
-    axis:int=-1,           # axis of the classes in the predictions
-    average:str='macro',   # 'macro' or 'weighted'
-    multi_class:str='ovr', # 'ovr', one class against the rest, or 'ovo', one against one
-    **kw:Any               # more arguments of `sklearn.metrics.roc_auc_score`
+    axis:int=-1,              # axis of the classes in the predictions
+    average:str|None='macro', # 'macro' or 'weighted'
+    multi_class:str='ovr',    # 'ovr', one class against the rest, or 'ovo', one against one
+    **kw:Any                  # more arguments of `sklearn.metrics.roc_auc_score`
 ) -> AccumMetric:
     "Area under the ROC curve (ROC AUC) for three or more classes"
     kw = dict(average=average, multi_class=multi_class, **kw)

@@ -6,6 +6,7 @@ from typing import Any
 
 __all__ = ['skm_to_fastai', 'skm_to_learnkit', 'Precision', 'Recall', 'F1Score', 'F1ScoreMulti', 'RocAuc',
            'RocAucBinary']
+_words: dict[Any, Any]
 def skm_to_learnkit(
     func: Callable[..., Any],
     is_class: bool = True,
@@ -42,7 +43,7 @@ def as_factory(f: Callable[..., Any], doc: str|None = None) -> Callable[..., Any
         doc: its docstring; None: it has one
     """
     ...
-def Precision(axis: int = -1, average: str = 'binary', **kw: Any) -> AccumMetric:
+def Precision(axis: int = -1, average: str|None = 'binary', **kw: Any) -> AccumMetric:
     """Precision of the best classes
 
     Args:
@@ -51,7 +52,7 @@ def Precision(axis: int = -1, average: str = 'binary', **kw: Any) -> AccumMetric
         kw: more arguments of `sklearn.metrics.precision_score`
     """
     ...
-def Recall(axis: int = -1, average: str = 'binary', **kw: Any) -> AccumMetric:
+def Recall(axis: int = -1, average: str|None = 'binary', **kw: Any) -> AccumMetric:
     """Recall of the best classes
 
     Args:
@@ -60,7 +61,7 @@ def Recall(axis: int = -1, average: str = 'binary', **kw: Any) -> AccumMetric:
         kw: more arguments of `sklearn.metrics.recall_score`
     """
     ...
-def F1Score(axis: int = -1, average: str = 'binary', **kw: Any) -> AccumMetric:
+def F1Score(axis: int = -1, average: str|None = 'binary', **kw: Any) -> AccumMetric:
     """F1 score of the best classes
 
     Args:
@@ -69,7 +70,7 @@ def F1Score(axis: int = -1, average: str = 'binary', **kw: Any) -> AccumMetric:
         kw: more arguments of `sklearn.metrics.f1_score`
     """
     ...
-def F1ScoreMulti(thresh: float = 0.5, sigmoid: bool = True, average: str = 'macro', **kw: Any) -> AccumMetric:
+def F1ScoreMulti(thresh: float|None = 0.5, sigmoid: bool = True, average: str|None = 'macro', **kw: Any) -> AccumMetric:
     """F1 score of several labels for each item
 
     Args:
@@ -79,7 +80,7 @@ def F1ScoreMulti(thresh: float = 0.5, sigmoid: bool = True, average: str = 'macr
         kw: more arguments of `sklearn.metrics.f1_score`
     """
     ...
-def RocAuc(axis: int = -1, average: str = 'macro', multi_class: str = 'ovr', **kw: Any) -> AccumMetric:
+def RocAuc(axis: int = -1, average: str|None = 'macro', multi_class: str = 'ovr', **kw: Any) -> AccumMetric:
     """Area under the ROC curve (ROC AUC) for three or more classes
 
     Args:

@@ -8,11 +8,12 @@ __all__ = ['AvgSmoothLoss']
 # %% ../nbs/162_smooth_loss.ipynb #41a2829b
 from array import array
 
-from .check import check_fraction
+from .check import check_args, check_fraction
 from .metric import Metric
 from .scalars import ScalarBuffer
 
 # %% ../nbs/162_smooth_loss.ipynb #6bf5322e
+@check_args
 class AvgSmoothLoss(Metric):
     "Exponential moving average of the training losses, without the bias towards 0 at the beginning"
     saves = 'count','val','_raw','_values'

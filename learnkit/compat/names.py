@@ -13,9 +13,11 @@ from fastcore.foundation import L
 from torch import nn
 
 from ..callback import Callback
+from ..check import check_args
 from ..layer_info import count_params
 
 # %% ../../nbs/760_compat.names.ipynb #94d65cc6
+@check_args
 def before_batch_cb(
     f:Callable # (callback, xb, yb) -> (xb, yb); both are tuples
 ) -> Callback:

@@ -10,20 +10,22 @@ from math import isnan
 from typing import Any, Callable
 
 from ..callback import Callback
-from ..check import check_whole
+from ..check import check_args, check_whole
 from .every import Every
 from .monitor import Monitor
 from .tracker import TrackerCallback
 from ..events import CancelFit
 from ..finite import nan_flag
+from ..metric import Metric
 
 # %% ../../nbs/545_control.early_stopping.ipynb #b9a42891
+@check_args
 class EarlyStoppingCallback(TrackerCallback):
     "Ends the fit after `patience` epochs, or validations within them, without improvement"
     order,saves = TrackerCallback.order+3,('watch','wait','since')
     since = None   # the epoch of the best value
     def __init__(self,
-        monitor:str|Callable|None='valid_loss', # a column, metric or function of the Learner; None: valid_loss
+        monitor:str|Callable|Metric|None='valid_loss', # a column, metric or function of the Learner; None: valid_loss
         comp:str|Callable|None=None,            # 'min', 'max' or a function such as `np.less`; None: as the metric says
         min_delta:float=0.,                     # a value must be better by more than this to count
         patience:int=1,                         # values without improvement after which it stops
@@ -44,12 +46,13 @@ class EarlyStoppingCallback(TrackerCallback):
             learn.say(learn.stop_reason)
 
 # %% ../../nbs/545_control.early_stopping.ipynb #d02a85ba
+@check_args
 class ThresholdStopper(Callback):
     "Ends the fit when the monitored value reaches `threshold`"
     order,modes,run_valid,saves = TrackerCallback.order+3,('fit',),False,('every',)
     def __init__(self,
         threshold:float,                        # stop when the value is at most (comp='min') or at least ('max') this
-        monitor:str|Callable|None='valid_loss', # a column, metric or function of the Learner; None: valid_loss
+        monitor:str|Callable|Metric|None='valid_loss', # a column, metric or function of the Learner; None: valid_loss
         comp:str|Callable|None=None,            # 'min', 'max' or a function such as `np.less`; None: as the metric says
         every:Any='1ep'                         # how often to look, as for `Every`; within an epoch for functions only
     ):

@@ -5,6 +5,7 @@ from ..callback import Callback
 from .every import Every
 from .monitor import Monitor
 from .tracker import TrackerCallback
+from ..metric import Metric
 from typing import Any
 
 __all__ = ['EarlyStoppingCallback', 'ThresholdStopper', 'TerminateOnNaNCallback']
@@ -15,7 +16,7 @@ class EarlyStoppingCallback(TrackerCallback):
     wait: Any
     def __init__(
         self,
-        monitor: str|Callable[..., Any]|None = 'valid_loss',
+        monitor: str|Callable[..., Any]|Metric|None = 'valid_loss',
         comp: str|Callable[..., Any]|None = None,
         min_delta: float = 0.0,
         patience: int = 1,
@@ -43,7 +44,7 @@ class ThresholdStopper(Callback):
     def __init__(
         self,
         threshold: float,
-        monitor: str|Callable[..., Any]|None = 'valid_loss',
+        monitor: str|Callable[..., Any]|Metric|None = 'valid_loss',
         comp: str|Callable[..., Any]|None = None,
         every: Any = '1ep',
     ) -> None:

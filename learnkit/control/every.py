@@ -11,6 +11,7 @@ from time import monotonic
 from typing import Any
 
 from ..batch import find_bs
+from ..check import check_args
 from .duration import Time, find_tokens
 from ..limit import check_length
 
@@ -34,6 +35,7 @@ def parse_every(
     return t.value,t.unit
 
 # %% ../../nbs/505_control.every.ipynb #0bd4cc93
+@check_args
 class Every:
     "Says when an interval of training is over: 2 epochs ('2ep'), 500 batches ('500ba'), half an hour ('30m')"
     def __init__(self,

@@ -9,9 +9,11 @@ __all__ = ['EveryCallback']
 from typing import Any, Callable
 
 from ..callback import Callback
+from ..check import check_args
 from .every import Every
 
 # %% ../../nbs/510_control.every_callback.ipynb #c09c2375
+@check_args
 class EveryCallback(Callback):
     "Calls `f(learn)` every so many epochs, batches, items or minutes of training"
     order,run_valid,modes,saves = 55,False,('fit',),('every',)

@@ -9,17 +9,18 @@ __all__ = ['Filter', 'FilteredMethod']
 from copy import deepcopy
 from typing import Any, Callable
 
-from ..check import check_whole
+from ..check import check_args, check_whole
 from .duration import Time
 from .every import Every
 from ..events import taken
 
 # %% ../../nbs/558_control.filter.ipynb #d55592a1
+@check_args
 class Filter:
     "Lets through every n-th call, those after an interval such as '500ba', only one, or those for which `when` is true"
     def __init__(self,
         every:Any=None,         # a number of calls, or an interval of training as for `Every`: text such as '500ba'
-        once:int|None=None,     # let through this call only, counted from 1; True is the first
+        once:int|bool|None=None,# let through this call only, counted from 1; True is the first
         when:Callable|None=None # called with this filter and the Learner: let through the calls for which it is true
     ):
         given = [f'{k}={v!r}' for k,v in dict(every=every, once=once, when=when).items() if v is not None]

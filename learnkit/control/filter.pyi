@@ -14,7 +14,7 @@ class Filter:
     num_called: Any
     num_executed: Any
     due: Any
-    def __init__(self, every: Any = None, once: int|None = None, when: Callable[..., Any]|None = None) -> None:
+    def __init__(self, every: Any = None, once: int|bool|None = None, when: Callable[..., Any]|None = None) -> None:
         """Lets through every n-th call, those after an interval such as '500ba', only one, or those for which `when` is true
 
         Args:

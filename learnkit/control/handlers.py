@@ -12,12 +12,14 @@ from typing import Any, Callable
 from warnings import warn
 
 from ..callback import Callback
+from ..check import check_args
 from .filter import Filter
 from ..events import event, taken
 from ..learner import Learner
 from ..recorder import Recorder
 
 # %% ../../nbs/560_control.handlers.ipynb #7ea8b907
+@check_args
 class OnCallback(Callback):
     "Calls `f(learn)` at an event, if the filter lets the call through"
     saves = ('filter',)

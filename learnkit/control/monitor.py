@@ -12,16 +12,19 @@ from typing import Any, Callable
 
 from fastcore.basics import patch
 
+from ..check import check_args
 from .direction import lower_better, mk_comp, says_lower
 from ..events import nearest
 from ..functions import func_name
+from ..metric import Metric
 from ..scalars import to_number
 
 # %% ../../nbs/530_control.monitor.ipynb #79028614
+@check_args
 class Monitor:
     "Keeps the best value so far of a metric, of another column of the Recorder, or of a function of the Learner"
     def __init__(self,
-        monitor:str|Callable|None='valid_loss', # a column, metric or function of the Learner; None: valid_loss
+        monitor:str|Callable|Metric|None='valid_loss', # a column, metric or function of the Learner; None: valid_loss
         comp:str|Callable|None=None,            # 'min', 'max' or a function such as `np.less`; None: as the metric says
         min_delta:float=0.,                     # a value must be better by more than this to count
         nan:str='worse'                         # a NaN is 'worse' than everything, or 'skip' it, or 'raise' an error

@@ -1,12 +1,13 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
 """Watch a column of the Recorder, or a function of the Learner, and keep the best value so far"""
 from collections.abc import Callable
+from ..metric import Metric
 from typing import Any
 
 __all__ = ['Monitor']
 class Monitor:
     """Keeps the best value so far of a metric, of another column of the Recorder, or of a function of the Learner"""
-    monitor: str|Callable[..., Any]|None
+    monitor: str|Callable[..., Any]|Metric|None
     asked: str|Callable[..., Any]|None
     min_delta: float
     nan: str
@@ -18,7 +19,7 @@ class Monitor:
     source: Any
     def __init__(
         self,
-        monitor: str|Callable[..., Any]|None = 'valid_loss',
+        monitor: str|Callable[..., Any]|Metric|None = 'valid_loss',
         comp: str|Callable[..., Any]|None = None,
         min_delta: float = 0.0,
         nan: str = 'worse',

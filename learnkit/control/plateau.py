@@ -9,15 +9,17 @@ __all__ = ['ReduceLROnPlateau']
 from typing import Callable
 from warnings import warn
 
-from ..check import check_whole
+from ..check import check_args, check_whole
 from .tracker import TrackerCallback
+from ..metric import Metric
 
 # %% ../../nbs/555_control.plateau.ipynb #de629f54
+@check_args
 class ReduceLROnPlateau(TrackerCallback):
     "Divides the learning rate by `factor` after `patience` epochs, or validations within them, without improvement"
     order,saves = TrackerCallback.order+2,('watch','wait','lrs')
     def __init__(self,
-        monitor:str|Callable|None='valid_loss', # a column, metric or function of the Learner; None: valid_loss
+        monitor:str|Callable|Metric|None='valid_loss', # a column, metric or function of the Learner; None: valid_loss
         comp:str|Callable|None=None,            # 'min', 'max' or a function such as `np.less`; None: as the metric says
         min_delta:float=0.,                     # a value must be better by more than this to count
         patience:int=1,                         # values without improvement after which it acts

@@ -2,6 +2,7 @@
 """`ReduceLROnPlateau`: a lower learning rate after epochs without improvement"""
 from collections.abc import Callable
 from .tracker import TrackerCallback
+from ..metric import Metric
 from typing import Any
 
 __all__ = ['ReduceLROnPlateau']
@@ -14,7 +15,7 @@ class ReduceLROnPlateau(TrackerCallback):
     min_lr: float
     def __init__(
         self,
-        monitor: str|Callable[..., Any]|None = 'valid_loss',
+        monitor: str|Callable[..., Any]|Metric|None = 'valid_loss',
         comp: str|Callable[..., Any]|None = None,
         min_delta: float = 0.0,
         patience: int = 1,

@@ -15,21 +15,23 @@ from warnings import warn
 import torch.distributed as dist
 from fastcore.basics import store_attr
 
-from ..check import check_whole
+from ..check import check_args, check_whole
 from .every import Every
 from .tracker import TrackerCallback
+from ..metric import Metric
 from ..process import num_distrib, rank_distrib
 from ..save import write_state
 from ..weights import is_safetensors, read_state
 
 # %% ../../nbs/550_control.save_model.ipynb #b86ba39a
+@check_args
 class SaveModelCallback(TrackerCallback):
     "Saves the model when it is the best so far, and loads the best at the end of the fit; or saves it every so often"
     order,run_valid,saves = TrackerCallback.order+1,False,('watch','saved','every','held','hash')
     held,n_failed,home = None,0,Path()   # the best model if it could not be written, as bytes
     hash,wrote = None,False              # of the file `saved`, in the process that writes; was it written in this fit?
     def __init__(self,
-        monitor:str|Callable|None='valid_loss', # a column, metric or function of the Learner; None: valid_loss
+        monitor:str|Callable|Metric|None='valid_loss', # a column, metric or function of the Learner; None: valid_loss
         comp:str|Callable|None=None,            # 'min', 'max' or a function such as `np.less`; None: as the metric says
         min_delta:float=0.,                     # a value must be better by more than this to count
         fname:str='model',                      # name of the file, in `learn.path/learn.model_dir`

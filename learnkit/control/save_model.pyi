@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from .every import Every
 from .tracker import TrackerCallback
+from ..metric import Metric
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ class SaveModelCallback(TrackerCallback):
     with_opt: bool
     def __init__(
         self,
-        monitor: str|Callable[..., Any]|None = 'valid_loss',
+        monitor: str|Callable[..., Any]|Metric|None = 'valid_loss',
         comp: str|Callable[..., Any]|None = None,
         min_delta: float = 0.0,
         fname: str = 'model',

@@ -10,15 +10,18 @@ from typing import Callable
 
 import learnkit.recorder   # noqa: F401  for the event `after_row`
 from ..callback import Callback
+from ..check import check_args
 from .monitor import Monitor
+from ..metric import Metric
 
 # %% ../../nbs/540_control.tracker.ipynb #bb809547
+@check_args
 class TrackerCallback(Callback):
     "Keeps track of the best value of `monitor`; base class of the callbacks that act on it"
     order,modes,remove_on_fetch,saves = 60,('fit',),True,('watch',)
     loaded,new_best = False,None
     def __init__(self,
-        monitor:str|Callable|None='valid_loss', # a column, metric or function of the Learner; None: valid_loss
+        monitor:str|Callable|Metric|None='valid_loss', # a column, metric or function of the Learner; None: valid_loss
         comp:str|Callable|None=None,            # 'min', 'max' or a function such as `np.less`; None: as the metric says
         min_delta:float=0.,                     # a value must be better by more than this to count
         reset_on_fit:bool=True,                 # forget the best value when a fit begins?
@@ -61,6 +64,7 @@ class TrackerCallback(Callback):
     def cleanup(self): self.loaded = False
 
 # %% ../../nbs/540_control.tracker.ipynb #46eee51c
+@check_args
 class OnBetter(TrackerCallback):
     "Calls `f(learn)` after each epoch, or validation within one, that is the best so far"
     order = TrackerCallback.order+4

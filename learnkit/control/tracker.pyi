@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from ..callback import Callback
 from .monitor import Monitor
+from ..metric import Metric
 from typing import Any
 
 __all__ = ['TrackerCallback', 'OnBetter']
@@ -12,11 +13,11 @@ class TrackerCallback(Callback):
     loaded: bool
     new_best: Any
     watch: Monitor
-    monitor: str|Callable[..., Any]|None
+    monitor: str|Callable[..., Any]|Metric|None
     reset_on_fit: bool
     def __init__(
         self,
-        monitor: str|Callable[..., Any]|None = 'valid_loss',
+        monitor: str|Callable[..., Any]|Metric|None = 'valid_loss',
         comp: str|Callable[..., Any]|None = None,
         min_delta: float = 0.0,
         reset_on_fit: bool = True,

@@ -11,12 +11,14 @@ from typing import Any
 
 from fastcore.basics import store_attr
 
+from ..check import check_args
 from .every_callback import EveryCallback
 from ..history import History, format_time
 from ..output import write_out
 from ..scalars import to_number
 
 # %% ../../nbs/515_control.validate_every.ipynb #dc06abae
+@check_args
 class ValidateEvery(EveryCallback):
     "Validates within the fit every so many batches, items or minutes, and records a row"
     observes = True

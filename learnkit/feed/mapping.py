@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from ..callback import Callback
+from ..check import check_args
 from ..events import nearest
 
 # %% ../../nbs/310_feed.mapping.ipynb #b2dd26b5
@@ -39,6 +40,7 @@ def rename_keys(
     return {names.get(k, k):v for k,v in d.items()}
 
 # %% ../../nbs/310_feed.mapping.ipynb #ae5f6f84
+@check_args
 class MapInputs(Callback):
     "Applies a function to each batch, or renames its keys: `learn.batch = f(learn.batch)`"
     order = -9
@@ -52,6 +54,7 @@ class MapInputs(Callback):
         self.run_train,self.run_valid = train,valid
     def after_fetch(self): learn = self.learn; learn.batch = self.f(learn.batch)
 
+@check_args
 class MapOutputs(Callback):
     "Applies a function to each output of the model, or renames its keys: `learn.pred = f(learn.pred)`"
     order = -9

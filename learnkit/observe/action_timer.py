@@ -12,6 +12,8 @@ from typing import Callable, NamedTuple
 
 import torch
 
+from ..check import check_args
+
 # %% ../../nbs/670_observe.action_timer.ipynb #9975380b
 class Action(NamedTuple):
     "The action that a moment of a run is counted for"
@@ -64,6 +66,7 @@ class DeviceTimer:
             self.seconds[action] = self.seconds.get(action, 0.) + start.elapsed_time(end)/1e3
 
 # %% ../../nbs/670_observe.action_timer.ipynb #ab66c0d2
+@check_args
 class ActionTimer:
     "Times a run: counts each moment for one action, which is a part of the loop, an event, or a callback"
     def __init__(self,

@@ -15,7 +15,7 @@ from fastcore.foundation import L
 from torch import nn
 from torch.utils._pytree import tree_leaves
 
-from ..check import check_whole
+from ..check import check_args, check_whole
 from ..modules import get_model
 from .hook_callback import HookCallback
 
@@ -51,6 +51,7 @@ def pool_stats(
     return torch.cat([torch.stack([means, std, total(ns*near)/n], 1), total(stats[:,3:].double())], 1)
 
 # %% ../../nbs/620_observe.activation_stats.ipynb #90031cee
+@check_args
 class ActivationStats(HookCallback):
     "Records mean, standard deviation, share near zero and histogram of each layer's output (from fastai)"
     observes = True

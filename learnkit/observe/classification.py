@@ -13,11 +13,13 @@ from fastcore.basics import patch
 from torch import Tensor
 
 from ..batch import flatten_check, shapes, to_np
+from ..check import check_args
 from ..extras import pyplot
 from .interpretation import Interpretation
 from ..history import History
 
 # %% ../../nbs/688_observe.classification.ipynb #c7a64fd4
+@check_args
 class ClassificationInterpretation(Interpretation):
     "Interpret a classifier: how often each class was predicted for each other"
     vocab:list   # names of the classes

@@ -10,6 +10,7 @@ import csv
 from io import StringIO
 from pathlib import Path
 
+from ..check import check_args
 from ..history import History
 from .log_file import LogFile
 from .loggers import FileLogger
@@ -78,6 +79,7 @@ def _value(s):
     return s or None
 
 # %% ../../nbs/655_observe.csv_logger.ipynb #ad3e39ab
+@check_args
 class CSVLogger(FileLogger):
     "Writes the rows of the history to a CSV file, each when its epoch or validation ends"
     observes = True

@@ -12,6 +12,7 @@ from typing import Any
 from fastcore.basics import patch
 
 import learnkit.observe.evaluate   # noqa: F401 (it registers the events)
+from ..check import check_args
 from ..control.direction import says_lower
 from ..control.every_callback import EveryCallback
 from ..control.monitor import Monitor
@@ -43,6 +44,7 @@ class EvaluatorColumn:
         return evaluator.history[-1][self.__name__] if evaluator.at_end==learn.epoch else None
 
 # %% ../../nbs/605_observe.evaluator.ipynb #82264ec4
+@check_args
 class Evaluator(EveryCallback):
     "Evaluates a loader of its own, with its own metrics, on its own schedule; `history` has the results"
     observes = True

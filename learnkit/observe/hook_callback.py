@@ -15,7 +15,7 @@ from fastcore.basics import noops, store_attr
 from torch import nn
 
 from ..callback import Callback
-from ..check import check_whole
+from ..check import check_args, check_whole
 from ..interrupts import uninterrupted
 from ..layer_info import layers
 from ..modules import get_model, has_params
@@ -27,6 +27,7 @@ def _is_compiled(model):
     def compiled(m): return '_orig_mod' in m._modules or getattr(m, '_compiled_call_impl', None) is not None
     return any(map(compiled, model.modules()))
 
+@check_args
 class HookCallback(Callback):
     "Puts a `Hook` on each layer, which calls `hook(m, i, o)` (semantics of fastai's `HookCallback`)"
     hook:Callable = staticmethod(noops)

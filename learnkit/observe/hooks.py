@@ -13,9 +13,11 @@ from fastcore.basics import store_attr
 from fastcore.foundation import L
 from torch import nn
 
+from ..check import check_args
 from ..process import to_detach
 
 # %% ../../nbs/610_observe.hooks.ipynb #69b8b99a
+@check_args
 class Hook:
     "Calls `hook_func(module, input, output)` after each call of the module `m`, and keeps its result in `stored`"
     def __init__(self,
@@ -26,6 +28,7 @@ class Hook:
         cpu:bool=False,        # copy the result to the CPU when `stored` is read (only with `detach`)
         gather:bool=False      # gather the tensors of all processes first, and wait for them (only with `detach`)
     ):
+        if not isinstance(m, nn.Module): raise TypeError(f'a hook is for a module of the model, not {m!r:.60}')
         store_attr('hook_func,detach,cpu,gather')
         self.removed,self._stored = False,None
         self.hook = (m.register_forward_hook if is_forward else m.register_full_backward_hook)(self.hook_fn)
@@ -67,6 +70,8 @@ class Hooks:
         gather:bool=False       # gather the tensors of all processes first, and wait for them (only with `detach`)
     ):
         self.hooks = []
+        if not isinstance(ms, Iterable): raise TypeError(
+            f'hooks are for a list of modules, such as `[*model.children()]`, not {type(ms).__name__}')
         try:
             for m in ms: self.hooks.append(Hook(m, hook_func, is_forward, detach, cpu, gather))
         except BaseException: self.remove(); raise   # all or none
@@ -90,6 +95,7 @@ class Hooks:
 # %% ../../nbs/610_observe.hooks.ipynb #1e4fe289
 def _output(m, i, o): return o
 
+@check_args
 def hook_output(
     module:nn.Module,  # the module to hook
     detach:bool=True,  # detach the output from the graph
@@ -99,6 +105,7 @@ def hook_output(
     "Returns a `Hook` that stores the output of `module`"
     return Hook(module, _output, not grad, detach, cpu)
 
+@check_args
 def hook_outputs(
     modules:Iterable[nn.Module], # the modules to hook
     detach:bool=True,            # detach the outputs from the graph

@@ -9,12 +9,13 @@ __all__ = ['ImageLogger']
 from typing import Any, Callable
 
 from ..batch import shapes
-from ..check import check_whole
+from ..check import check_args, check_whole
 from ..control.every_callback import EveryCallback
 from ..nested import item_find
 from .observer import Observer
 
 # %% ../../nbs/654_observe.images.ipynb #a833fc26
+@check_args
 class ImageLogger(EveryCallback):
     "Logs images at intervals, for TensorBoard and other loggers"
     observes = True

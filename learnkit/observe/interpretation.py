@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.utils.data import BatchSampler, RandomSampler, SequentialSampler
 
 from ..batch_weight import ignored_class
+from ..check import check_args
 from ..learner import Learner
 from ..loaders import copy_loader, sequential_loader
 from ..nested import apply, is_listy, nested_reorder
@@ -39,6 +40,7 @@ def _vocab_of(learn, vocab):
     return list(vocab[-1]) if is_listy(vocab[-1]) else vocab
 
 
+@check_args
 class Interpretation:
     "Interpret a model: predictions, targets and the loss of each item"
     read:Callable|None = None   # from the numbers of items to their inputs, if those were not kept

@@ -13,6 +13,7 @@ from pathlib import Path
 import learnkit.observe.outbox
 import learnkit.observe.settings # noqa: F401  for `learn.hparams`, `learn.outbox`
 from ..callback import Callback
+from ..check import check_args
 from .log_file import LogFile
 from ..process import rank_distrib
 
@@ -101,6 +102,7 @@ class MetricsLogger(Callback):
         super().load_state_dict(state)
 
 # %% ../../nbs/650_observe.loggers.ipynb #a812f01e
+@check_args
 class FileLogger(MetricsLogger):
     "Base class of loggers that write a file: they pass whole rows to `log_file.write`"
     saves = (*MetricsLogger.saves,'log_file')
@@ -161,6 +163,7 @@ class FileLogger(MetricsLogger):
             f'there is no log at {self.path} yet: it is written by `learn.fit`')
 
 # %% ../../nbs/650_observe.loggers.ipynb #e17baa64
+@check_args
 class JsonLogger(FileLogger):
     "Writes each row of numbers as a line of JSON: `{\"step\": 10, \"batch_loss\": 0.5}`"
     def __init__(self,

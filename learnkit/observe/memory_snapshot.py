@@ -12,11 +12,12 @@ from warnings import warn
 import torch
 
 from ..callback import Callback
-from ..check import check_whole
+from ..check import check_args, check_whole
 from ..optim.out_of_memory import is_out_of_memory
 from ..process import num_distrib, rank_distrib
 
 # %% ../../nbs/646_observe.memory_snapshot.ipynb #2377f353
+@check_args
 class MemorySnapshot(Callback):
     "Records CUDA memory allocations, of some batches and when memory runs out (Composer's `MemorySnapshot`)"
     observes = True

@@ -10,11 +10,13 @@ from typing import Any
 
 import torch
 
+from ..check import check_args
 from ..modules import get_model
 from .observer import Observer
 from .outbox import stack_scalars
 
 # %% ../../nbs/640_observe.optimizer_monitor.ipynb #f5c77999
+@check_args
 class OptimizerMonitor(Observer):
     "Logs norms of gradients, weights and updates, and the ratio of update to weight (Composer's `OptimizerMonitor`)"
     saves = *Observer.saves,'due'

@@ -16,7 +16,7 @@ from fastcore.foundation import L
 from torch.profiler import record_function
 
 from ..callback import Callback
-from ..check import check_whole
+from ..check import check_args, check_path, check_whole
 from ..interrupts import uninterrupted
 from ..limit import LimitBatches
 from ..learner import Learner
@@ -25,6 +25,7 @@ from .profile import Profile
 from ..trial import unchanged
 
 # %% ../../nbs/675_observe.profiler.ipynb #933e7fa7
+@check_args
 class ProfileCallback(Callback):
     "Profiler: measures where the time of a run goes; `learn.profiler.result` is a `Profile`"
     observes = True
@@ -88,7 +89,7 @@ def profile(self:Learner,
 ) -> Profile:
     "Measure where the time of a fit goes; the Learner stays as it was. Raises ValueError for a bad `n_batches`"
     check_whole('n_batches', n_batches, what='a whole number of batches', none=True)
-    profiler = ProfileCallback(max_slices)
+    fname,profiler = check_path('fname', fname),ProfileCallback(max_slices)
     cbs = [profiler, *L(cbs), *([] if n_batches is None else [LimitBatches(n_batches, n_batches)])]
     with unchanged(self): self.fit(n_epoch, cbs=cbs)
     if fname is not None: profiler.result.save(fname)

@@ -9,7 +9,7 @@ __all__ = ['SanityCheck']
 from functools import partial
 
 from ..callback import Callback
-from ..check import check_whole
+from ..check import check_args, check_whole
 from ..contents import snapshot_forward
 from ..control.monitor import Monitor
 from ..events import event
@@ -21,6 +21,7 @@ from ..snapshot import Snapshot
 event.register('before_sanity', 'a few batches are validated next, before training begins (`SanityCheck`)', depth=1)
 event.register('after_sanity', '`results` holds their loss and metrics', depth=1)
 
+@check_args
 class SanityCheck(Callback):
     "Validates `n` batches before training begins; `results` are the loss and the metrics, by name"
     observes = True

@@ -10,10 +10,12 @@ from io import BytesIO
 from warnings import warn
 
 from ..callback import Callback
+from ..check import check_args
 from ..display import display_kind
 from ..extras import pyplot
 
 # %% ../../nbs/665_observe.show_graph.ipynb #a2d1664b
+@check_args
 class ShowGraphCallback(Callback):
     "Plots the losses of training and validation in the notebook after each epoch"
     observes = True

@@ -11,12 +11,13 @@ from time import perf_counter
 from typing import Any, Callable
 
 from ..batch import find_bs
-from ..check import check_whole
+from ..check import check_args, check_whole
 from ..control.stopwatch import Stopwatch, StopwatchCallback
 from ..control.duration import find_tokens
 from .observer import Observer
 
 # %% ../../nbs/634_observe.speed.ipynb #b627993a
+@check_args
 class SpeedMonitor(StopwatchCallback, Observer):
     "Logs throughput: batches, items (`samples_per_sec`), tokens and FLOPs a second (after Composer's `SpeedMonitor`)"
     order,saves = Observer.order,(*Observer.saves,'watch')

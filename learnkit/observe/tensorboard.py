@@ -11,6 +11,7 @@ from pathlib import Path
 from time import time
 from typing import Any
 
+from ..check import check_args
 from ..extras import optional_import
 from .log_file import LogFile
 from .loggers import FileLogger
@@ -27,6 +28,7 @@ def event_record(
     RecordWriter(out).write(Event(**fields).SerializeToString())
     return out.getvalue()
 
+@check_args
 class TensorBoardLogger(FileLogger):
     "Writes numbers, images, texts, histograms and tables for TensorBoard (needs the package `tensorboard`)"
     def __init__(self,

@@ -15,13 +15,14 @@ from torch.utils._pytree import tree_map
 
 from ..batch import Inputs, find_bs
 from ..callback import Callback
-from ..check import check_whole
+from ..check import check_args, check_fraction, check_whole
 from ..interrupts import uninterrupted
 from ..learner import Learner
 from ..nested import is_listy, tuplify
 from ..snapshot import snapshot_random
 
 # %% ../../nbs/695_observe.tta.ipynb #d74c7200
+@check_args
 class AugmentCallback(Callback):
     "Replaces the inputs of each batch by `aug(*inputs)`"
     order,draws = -5,True   # before callbacks that prepare batches for the model, such as one that normalises
@@ -75,7 +76,7 @@ def tta(self:Learner,
 ) -> tuple:
     "Test-time augmentation: returns predictions from several augmented views of each item, and the targets"
     augs = list(aug) if is_listy(aug) else [aug]
-    n = _check_tta_args(n, aug, augs, dl)
+    n,beta = _check_tta_args(n, aug, augs, dl), beta if beta is None else check_fraction('beta', beta, zero=True)
     def preds(*extra): return self.get_preds(ds_idx, dl, act=act, cbs=[*tuplify(cbs), *extra])
     total = None
     with snapshot_random():

@@ -9,10 +9,12 @@ __all__ = ['bn_types', 'set_bn_eval', 'BnFreeze']
 from torch import nn
 
 from ..callback import Callback
+from ..check import check_args
 
 # %% ../../nbs/460_optim.bn_freeze.ipynb #963a3d0c
 bn_types = (nn.modules.batchnorm._BatchNorm,)
 
+@check_args
 def set_bn_eval(
     m:nn.Module,       # the model, or a single layer
     use_eval:bool=True # True: evaluation mode; False: back to training mode

@@ -9,9 +9,11 @@ __all__ = ['GradientClip']
 from torch import nn
 
 from ..callback import Callback
+from ..check import check_args
 from .accumulate import opt_params
 
 # %% ../../nbs/435_optim.clip.ipynb #5028e4dd
+@check_args
 class GradientClip(Callback):
     "Clips gradients before each step: their norm to `max_norm`, or each element to ±`value` (fastai's name and order)"
     order,modes,run_valid,norm = 11,('fit','lr_find'),False,None

@@ -12,12 +12,13 @@ from contextlib import contextmanager
 from fastcore.basics import patch
 
 from ..callback import Callback
-from ..check import check_fraction, check_whole
+from ..check import check_args, check_fraction, check_whole
 from ..interrupts import uninterrupted
 from ..limit import check_length
 from .weight_average import WeightAverages, averageable, ema_avg_fn
 
 # %% ../../nbs/450_optim.ema.ipynb #c28e8ab7
+@check_args
 class EMACallback(Callback):
     "Keeps an exponential moving average of the weights; validates, saves, and by default ends the fit with it"
     order,modes,saves = 12,('fit','validate','predict'),('averages','n_avg','n_step')

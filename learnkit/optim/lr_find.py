@@ -15,11 +15,12 @@ import torch
 from fastcore.basics import patch
 from fastcore.foundation import L
 
-from ..check import check_whole
+from ..check import check_args, check_whole
 from ..contents import snapshot_contents
 from ..functions import unwrap_partial
 from ..events import CancelFit
 from ..extras import pyplot
+from ..hypers import is_number
 from ..interrupts import uninterrupted
 from ..learner import Learner
 from ..stream import loader_len
@@ -32,6 +33,7 @@ from ..snapshot import Snapshot, snapshot_random
 from ..trial import unchanged
 
 # %% ../../nbs/425_optim.lr_find.ipynb #45420c93
+@check_args
 class LRFinder(Scheduler):
     "Trains with an exponentially growing learning rate, then puts back what it trained; used by `learn.lr_find`"
     modes,names,rec,before = ('lr_find',),('lr',),None,Snapshot()   # a fit with it is of this mode
@@ -43,6 +45,9 @@ class LRFinder(Scheduler):
         stop_div:bool=True        # stop when the loss is above four times its minimum?
     ):
         self.num_it = check_whole('num_it', num_it, least=6, what='a whole number of batches')
+        for k,v in dict(start_lr=start_lr, end_lr=end_lr).items():
+            if not all(map(is_number, L(v))): raise TypeError(
+                f'`{k}` must be a number, or a list with one for each parameter group, not {v!r:.60}')
         if not max(L(start_lr))<min(L(end_lr)): raise ValueError(
             f'the learning rate grows from start_lr to end_lr, so {start_lr} must be below {end_lr}')
         self.sched,self.stop_div = SchedExp(start_lr, end_lr),stop_div

@@ -14,7 +14,7 @@ import torch
 
 from ..batch_weight import BatchWeight, n_items
 from ..callback import Callback
-from ..check import check_whole
+from ..check import check_args, check_whole
 from ..events import CancelBatch, event
 from ..nested import apply, to_concat
 from .accumulate import GradientAccumulation
@@ -43,6 +43,7 @@ def split_items(
     return [apply(cut, b, i) for i in range(0, bs, size)]
 
 # %% ../../nbs/440_optim.micro_batch.ipynb #c7bee8e8
+@check_args
 class MicroBatch(Callback):
     "Runs each training batch in parts, with one optimizer step: less memory, the same gradient"
     order,modes,run_valid,whole = 99,('fit','lr_find'),False,None

@@ -18,6 +18,7 @@ import learnkit.optim.micro_batch   # noqa: F401  for its event `before_micro_ba
 from ..base_loss import none_reduce
 from ..batch import find_bs, shapes
 from ..callback import Callback
+from ..check import check_args
 from ..nested import apply
 from ..batch_weight import loss_setting, weight_rule
 
@@ -52,6 +53,7 @@ class MixedLoss(partial):
         return find_bs(yb) if self.mixer.hears('before_loss') and self.mixer.stack_y else weight_rule(self.func)(yb)
 
 # %% ../../nbs/475_optim.mix_handler.ipynb #7ee8a5c5
+@check_args
 class MixHandler(Callback):
     "Base class of MixUp and CutMix: mixes the targets, or the losses, of training batches (fastai's name)"
     run_valid,modes = False,('fit','lr_find')

@@ -10,13 +10,14 @@ from fastcore.basics import patch
 from fastcore.foundation import L
 from fastcore.meta import delegates
 
-from ..check import check_whole
-from ..hypers import check_moms
+from ..check import check_args, check_whole
+from ..hypers import check_moms, is_number
 from ..learner import Learner
 from .param_scheduler import ParamScheduler
 from .schedule import SchedCos, combine_scheds, combined_cos, group_values
 
 # %% ../../nbs/410_optim.policies.ipynb #aa568ef1
+@check_args
 def one_cycle(
     lr_max:float|list,   # the highest learning rate; a list has one for each parameter group
     div:float=25.,       # the initial learning rate is `lr_max/div`
@@ -34,7 +35,7 @@ def one_cycle(
 
 def _check_positive(**kwargs):
     for k,v in kwargs.items():
-        if not v>0: raise ValueError(f'`{k}` must be above 0, not {v}')
+        if not (is_number(v) and v>0): raise ValueError(f'`{k}` must be a number above 0, not {v!r:.60}')
 
 # %% ../../nbs/410_optim.policies.ipynb #c7f20a27
 def _group_lrs(learn, lr):
@@ -67,6 +68,7 @@ def fit_one_cycle(self:Learner,
     _fit_scheduled(self, n_epoch, one_cycle(lrs, div, div_final, pct_start, moms), **kwargs)
 
 # %% ../../nbs/410_optim.policies.ipynb #dc8aca1a
+@check_args
 def flat_cos(
     lr:float|list,       # the initial learning rate; a list has one for each parameter group
     div_final:float=1e5, # the final learning rate is `lr/div_final`
@@ -128,7 +130,8 @@ def fine_tune(self:Learner,
 ) -> None:
     "Train the last parameter group, then the whole model, with one cycle each (fastai's name and learning rates)"
     _check_positive(base_lr=base_lr, lr_mult=lr_mult)
-    for k,v in dict(epochs=epochs, freeze_epochs=freeze_epochs).items(): check_whole(k, v, least=0)
+    for k,v in dict(epochs=epochs, freeze_epochs=freeze_epochs, start_epoch=start_epoch).items():
+        check_whole(k, v, least=0)
     if not 0<=start_epoch<=freeze_epochs+epochs: raise ValueError(
         f'start_epoch must be from 0 to the {freeze_epochs} frozen epochs and {epochs} more, not {start_epoch!r}')
     if start_epoch<freeze_epochs:

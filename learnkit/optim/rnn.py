@@ -10,6 +10,7 @@ from fastcore.basics import noop, store_attr
 
 from ..batch import shapes
 from ..callback import Callback
+from ..check import check_args
 from ..modules import get_model
 from ..nested import is_listy
 
@@ -39,6 +40,7 @@ class RNNCallback(Callback):
     def cleanup(self): self.raw_out = self.out = None
 
 # %% ../../nbs/470_optim.rnn.ipynb #997b4d90
+@check_args
 class RNNRegularizer(Callback):
     "Adds `alpha` times AR and `beta` times TAR to the loss (Merity et al., 2017, https://arxiv.org/abs/1708.01009)"
     order,run_valid,modes = RNNCallback.order+1,False,('fit','lr_find')
@@ -63,6 +65,7 @@ class RNNRegularizer(Callback):
         if self.beta and rnn.raw_out.shape[1]>1:   # items, steps, activations
             learn.loss_grad = learn.loss_grad + self.beta * (rnn.raw_out[:,1:]-rnn.raw_out[:,:-1]).float().pow(2).mean()
 
+@check_args
 def rnn_cbs(
     alpha:float=0., # weight of AR; 0: none
     beta:float=0.   # weight of TAR; 0: none

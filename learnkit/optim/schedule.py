@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from ..check import check_fraction, check_whole
+from ..check import check_args, check_fraction, check_whole
 from ..nested import is_listy
 from ..extras import pyplot
 
@@ -65,6 +65,7 @@ def group_values(
     return torch.tensor(list(v), dtype=torch.float64) if is_listy(v) else v
 
 # %% ../../nbs/400_optim.schedule.ipynb #e7327b0f
+@check_args
 def annealer(
     f:Callable # a function of (start, end, pos)
 ) -> Callable: # a function of (start, end) that returns a schedule, which is a function of `pos`
@@ -92,6 +93,7 @@ def SchedExp(
         '`SchedLin` and `SchedCos` can reach zero')
     return annealer(sched_exp)(start, end)
 
+@check_args
 def SchedPoly(
     start:float|list, # the value at position 0; a list has one for each parameter group
     end:float|list,   # the value at position 1

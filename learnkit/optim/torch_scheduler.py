@@ -15,11 +15,13 @@ from torch import Tensor
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
+from ..check import check_args
 from ..events import nearest
 from ..functions import func_name
 from .param_scheduler import Scheduler
 
 # %% ../../nbs/415_optim.torch_scheduler.ipynb #21d59238
+@check_args
 class TorchScheduler(Scheduler):
     "Steps a scheduler of `torch.optim.lr_scheduler` after each optimizer step or each epoch"
     saves,sched,hook,kept,due,behind = ('sched',),None,None,None,False,False

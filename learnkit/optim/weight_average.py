@@ -12,6 +12,7 @@ from functools import partial
 import torch
 from torch import nn
 
+from ..check import check_args
 from ..modules import get_model
 
 # %% ../../nbs/445_optim.weight_average.ipynb #8b12623e
@@ -70,6 +71,7 @@ class WeightAverages:
         for (ws,_),vs in zip(self.groups, values): torch._foreach_copy_([w.data for w in ws], vs)
 
 # %% ../../nbs/445_optim.weight_average.ipynb #57b3122e
+@check_args
 def ema_avg_fn(
     decay:float=.999, # the share of the average that stays in an update, 0 to 1
     warmup:bool=True  # is the share lower in the first updates, `(1+n)/(10+n)`?

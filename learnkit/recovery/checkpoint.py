@@ -13,6 +13,7 @@ from warnings import warn
 
 from fastcore.basics import patch, store_attr
 
+from ..check import check_args
 from ..control.every import Every
 from ..control.monitor import Monitor
 from ..finite import weights_finite
@@ -28,6 +29,7 @@ from .retention import Retention
 from ..serialize import to_serializable
 
 # %% ../../nbs/710_recovery.checkpoint.ipynb #6026709f
+@check_args
 class CheckpointCallback(DataPosition):
     "Saves the whole run at intervals, keeps the newest and best checkpoints; `fit(..., resume='auto')` resumes it"
     observes = True

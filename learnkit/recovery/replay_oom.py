@@ -14,6 +14,7 @@ from warnings import warn
 import torch
 from fastcore.basics import patch
 
+from ..check import check_args
 from ..events import event
 from ..batch_weight import n_items
 from ..optim.accumulate import GradientAccumulation, opt_params
@@ -24,6 +25,7 @@ from ..snapshot import Snapshot, snapshot_attributes, snapshot_buffers, snapshot
 # %% ../../nbs/726_recovery.replay_oom.ipynb #104b328a
 event.register('before_replay', 'the batch did not fit into memory and is done in parts (`ReplayOnOOM`)', depth=3)
 
+@check_args
 class ReplayOnOOM(MicroBatch):
     "Does a training batch again in smaller parts when it does not fit into memory"
     saves,name,attempt,stepping,snapshot = ('size',),'replay_on_oom',0,False,None

@@ -14,7 +14,7 @@ import torch
 from fastcore.basics import patch
 
 from ..callback import Callback
-from ..check import check_fraction, check_whole
+from ..check import check_args, check_fraction, check_whole
 from ..control.every import Every
 from ..events import CancelBatch, CancelFit
 from ..finite import all_finite, has_nan, nan_flag, weights_finite
@@ -24,6 +24,7 @@ from ..optim.precision import MixedPrecision
 from .checkpoint_file import list_checkpoints, read_checkpoint
 
 # %% ../../nbs/723_recovery.roll_back.ipynb #cfb7d701
+@check_args
 class RollBackOnNaN(Callback):
     "Goes back to the last good weights when a training loss is NaN or infinite, and on with a lower learning rate"
     order,modes,run_valid,saves = MixedPrecision.order+.5,('fit',),False,('every','n','scale','written')

@@ -9,7 +9,7 @@ __all__ = ['SkipNaN']
 import torch
 
 from ..callback import Callback
-from ..check import check_whole
+from ..check import check_args, check_whole
 from ..events import CancelBatch, CancelFit, CancelStep
 from ..finite import all_finite, elements
 from ..optim.accumulate import opt_params
@@ -17,6 +17,7 @@ from ..optim.precision import MixedPrecision
 from ..snapshot import Snapshot, snapshot_buffers, snapshot_random
 
 # %% ../../nbs/720_recovery.skip_nan.ipynb #1229234a
+@check_args
 class SkipNaN(Callback):
     "Leaves out a training batch whose loss or gradients are NaN or infinite"
     observes = True   # it changes nothing as long as nothing is NaN, and may come when something was

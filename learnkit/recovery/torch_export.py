@@ -12,6 +12,7 @@ from typing import Callable
 import torch
 
 from ..callback import Callback
+from ..check import check_args
 from ..modules import get_model
 from ..process import rank_distrib
 
@@ -25,6 +26,7 @@ def torch_export(
     dims = tuple({0:torch.export.Dim.AUTO} if isinstance(x, torch.Tensor) and x.ndim else None for x in xb)
     torch.export.save(torch.export.export(model, xb, dynamic_shapes=dims), path)
 
+@check_args
 class ExportAtEnd(Callback):
     "Exports the model at the end of a fit (Composer's `ExportForInferenceCallback`)"
     order,modes = 101,('fit',)   # after callbacks that load other weights into the model, such as the best ones

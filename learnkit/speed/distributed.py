@@ -20,6 +20,7 @@ from torch.utils.data import BatchSampler, DataLoader, RandomSampler, Sequential
 from torch.utils.data.distributed import DistributedSampler
 
 from ..callback import Callback
+from ..check import check_args
 from ..interrupts import interruptibly, uninterrupted
 from ..learner import Learner
 from ..loaders import copy_loader
@@ -50,6 +51,7 @@ def shard_loader(
     return copy_loader(dl, sampler=DistributedSampler(dl.dataset, shuffle=type(s) is RandomSampler, seed=seed))
 
 # %% ../../nbs/830_speed.distributed.ipynb #35ee8108
+@check_args
 class DistributedTrainer(Callback):
     "Trains one model with all processes of the group, each on its own part of the data (fastai's name)"
     observes = True

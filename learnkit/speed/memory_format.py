@@ -13,12 +13,14 @@ from fastcore.basics import patch
 from torch import nn
 
 from ..callback import Callback
+from ..check import check_args
 from ..optim.precision import MixedPrecision
 from ..learner import Learner
 
 # %% ../../nbs/820_speed.memory_format.ipynb #77f7d2c4
 _formats = {4:torch.channels_last, 5:torch.channels_last_3d}
 
+@check_args
 def set_memory_format(
     model:nn.Module,        # its weights are rearranged in place
     channels_last:bool=True # False: back to contiguous

@@ -93,7 +93,7 @@ def test_a_new_model_is_hooked_in_the_next_fit():
 
 def test_hooks_are_all_or_none():
     m = net()
-    with pytest.raises(AttributeError): Hooks([m[0], None], print)
+    with pytest.raises(TypeError): Hooks([m[0], None], print)
     assert n_hooks(m)==0
     with pytest.raises(ZeroDivisionError), Hooks(m, lambda *args: 1/0): m(torch.rand(2,4))
     assert n_hooks(m)==0

@@ -217,7 +217,7 @@ def test_bad_scheds(make, err, words):
     assert torch.equal(weights(learn), before)
 
 @pytest.mark.parametrize('call,words', [
-    (lambda l: l.fit_one_cycle(1, -1.), '0 or more'), (lambda l: l.fit_one_cycle(1, div=0), '`div` must be above 0'),
+    (lambda l: l.fit_one_cycle(1, -1.), '0 or more'), (lambda l: l.fit_one_cycle(1, div=0), '`div` must be a number above 0'),
     (lambda l: l.fit_one_cycle(1, div_final=-1), 'div_final'), (lambda l: l.fit_one_cycle(1, pct_start=25), 'from 0 to 1'),
     (lambda l: l.fit_one_cycle(1, moms=(.9,.8)), 'moms are three'), (lambda l: l.fit_one_cycle(1, start_epoch=2), 'start_epoch'),
     (lambda l: l.fit_one_cycle(1.5), 'whole number'), (lambda l: l.fit_flat_cos(1, pct_start=-1), 'from 0 to 1'),
