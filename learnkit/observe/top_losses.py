@@ -6,57 +6,26 @@
 __all__ = []
 
 # %% ../../nbs/684_observe.top_losses.ipynb #4352c30b
-from math import ceil
 from typing import Any
 
-import torch
 from fastcore.basics import patch
-from torch import Tensor
 
-from ..batch import to_np
-from ..extras import pyplot
 from ..nested import is_listy, tuplify
 from .interpretation import Interpretation
-
-# %% ../../nbs/684_observe.top_losses.ipynb #ecc38a8c
-def is_image(
-    t:Any # a batch of inputs
-) -> bool:
-    "Does the batch look like images: (item, channel, row, column) with 1, 3 or 4 channels, or (item, row, column)?"
-    if not isinstance(t, Tensor): return False
-    return t.ndim==3 and min(t.shape[1:])>3 or t.ndim==4 and t.shape[1] in (1,3,4)
-
-def _to_plot(t):
-    "One item as matplotlib takes it: channels last, values scaled to the range from 0 to 1"
-    t = t.movedim(0, -1) if t.ndim==3 else t
-    t = t.float()/255 if t.dtype==torch.uint8 else t.float()
-    lo,hi = t.min(),t.max()
-    if lo<0 or hi>1: t = (t-lo)/(hi-lo).clamp_min(1e-8)
-    return to_np(t.squeeze(-1))
+from .show import draw_images, is_image
 
 # %% ../../nbs/684_observe.top_losses.ipynb #3e0eb80c
-def _draw_items(images, rows, ncols, figsize):
-    "Draw images in a grid, with titles from their `rows`; returns the matplotlib axes"
-    ncols = min(ncols, len(rows))
-    nrows = ceil(len(rows)/ncols)
-    figsize = figsize or (1.9*ncols, 2.3*nrows + .3)
-    fig,axs = pyplot().subplots(nrows, ncols, figsize=figsize, squeeze=False, layout='constrained')
-    score = next((k for k in ('probability','score') if k in rows[0]), None)
-    fig.suptitle('prediction / target\nloss' + (f' / {score}' if score else ''), fontsize=9)
-    gray  = {'cmap':'gray'} if images.ndim==3 or images.shape[1]==1 else {}
-    for ax in axs.flat: ax.axis('off')
-    for ax,img,r in zip(axs.flat, images, rows):
-        ax.imshow(_to_plot(img), **gray)
-        numbers = f"{r['loss']:.2f}" + (f' / {r[score]:.2f}' if score else '')
-        ax.set_title(f"{r['prediction']} / {r['target']}\n{numbers}", fontsize=9)
-    return axs
+def _title(r, score):
+    numbers = f"{r['loss']:.2f}" + (f' / {r[score]:.2f}' if score else '')
+    return f"{r['prediction']} / {r['target']}\n{numbers}"
 
 @patch
 def plot_top_losses(self:Interpretation,
     k:int|list,             # how many items, or a list or range of their ranks
     largest:bool=True,      # the largest losses first; False: the smallest
     ncols:int=5,            # images in a row
-    figsize:tuple|None=None # width and height in inches; None: by the number of images
+    figsize:tuple|None=None, # width and height in inches; None: by the number of images
+    stats:tuple|None=None    # mean and standard deviation by which images were normalized
 ) -> Any:
     "Plot the items with the largest losses; returns matplotlib axes, or a table if the inputs are not images"
     ranks = list(k) if is_listy(k) or isinstance(k, range) else None
@@ -65,4 +34,8 @@ def plot_top_losses(self:Interpretation,
     if inputs is None: raise ValueError('the inputs were not kept, and this loader cannot read them again by number: '
         'pass `with_input=True` to `Interpretation.from_learner`')
     rows,images = self.rows(idxs),tuplify(inputs)[0]
-    return _draw_items(images, rows, ncols, figsize) if is_image(images) else rows
+    if not is_image(images): return rows
+    score = next((k for k in ('probability','score') if k in rows[0]), None)
+    axs = draw_images(images, [_title(r, score) for r in rows], stats=stats, ncols=ncols, figsize=figsize)
+    axs[0,0].figure.suptitle('prediction / target\nloss' + (f' / {score}' if score else ''), fontsize=9)
+    return axs
