@@ -173,6 +173,7 @@ from .observe.profile import *
 from .observe.profiler import *
 from .observe.timer import *
 from .observe.interpretation import *
+from .observe.show import *
 from .observe.top_losses import *
 from .observe.classification import *
 from .observe.mc_dropout import *

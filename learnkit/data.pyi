@@ -126,6 +126,24 @@ class DataLoaders:
             kwargs: passed to `torch.utils.data.DataLoader`
         """
         ...
+    def show_batch(
+        self,
+        ds_idx: int = 0,
+        n: int = 10,
+        decode: Callable[..., Any]|None = None,
+        stats: tuple[Any, ...]|None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Show the items of the next batch with their targets: images are drawn, other items listed in a table
+
+        Args:
+            ds_idx: number of the loader: 0 is the training set, 1 the validation set
+            n: how many items, at most those of a batch
+            decode: from a list of token numbers to text, such as `tokenizer.decode`
+            stats: mean and standard deviation by which images were normalized; None: as transforms say
+            kwargs: `ncols` and `figsize`, for images
+        """
+        ...
 def _make_loader(ds: Any, i: Any, bs: Any, shuffle: Any, kwargs: Any) -> Any:
     """The `DataLoader` of the `i`-th data set"""
     ...

@@ -555,6 +555,26 @@ class Learner(OptSteps):
         """
         ...
     gather_args = hparams
+    def show_results(
+        self,
+        ds_idx: int = 1,
+        dl: Any = None,
+        n: int = 10,
+        decode: Callable[..., Any]|None = None,
+        stats: tuple[Any, ...]|None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Show the items of the first batch with targets and predictions: images are drawn, other items listed in a table
+
+        Args:
+            ds_idx: number of the loader in `dls`: 1 is the validation set
+            dl: the loader, any iterable of batches; None: the one of `ds_idx`
+            n: how many items, at most those of a batch
+            decode: from a list of token numbers to text, such as `tokenizer.decode`
+            stats: mean and standard deviation by which images were normalized; None: as transforms say
+            kwargs: `ncols` and `figsize`, for images
+        """
+        ...
     def tta(
         self,
         ds_idx: int = 1,

@@ -1,17 +1,22 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
 """Which items the model gets most wrong: predictions, targets and losses, item by item"""
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from ..history import History
 from ..learner import Learner
 from torch import Tensor
 from typing import Any
 
-__all__ = ['Interpretation']
+__all__ = ['vocab_of', 'Interpretation']
 def _some_items(dl: Any) -> Any:
     """A function from the numbers of items to a loader of them; None if `dl` does not read its data set from end to end"""
     ...
-def _vocab_of(learn: Any, vocab: Any) -> Any:
-    """The names of the classes as a list: `vocab`, or that of `learn.dls`; the last one if there are several"""
+def vocab_of(dls: Any, vocab: list[Any]|None = None) -> list[Any]|None:
+    """Return the names of the classes, None if there are none; the last ones if `vocab` has several lists
+
+    Args:
+        dls: may have a `vocab`
+        vocab: taken instead
+    """
     ...
 class Interpretation:
     """Interpret a model: predictions, targets and the loss of each item"""
@@ -104,6 +109,7 @@ class Interpretation:
         largest: bool = True,
         ncols: int = 5,
         figsize: tuple[Any, ...]|None = None,
+        stats: tuple[Any, ...]|None = None,
     ) -> Any:
         """Plot the items with the largest losses; returns matplotlib axes, or a table if the inputs are not images
 
@@ -112,14 +118,24 @@ class Interpretation:
             largest: the largest losses first; False: the smallest
             ncols: images in a row
             figsize: width and height in inches; None: by the number of images
+            stats: mean and standard deviation by which images were normalized
         """
         ...
 def _item(b: Any, i: Any) -> Any: ...
-def _short_text(v: Any) -> Any:
-    """A value of one item, for a title or a table"""
+def value_text(v: Any, vocab: list[Any]|None = None) -> str:
+    """Return a value for a title or a table: the name of a class, the names of several, or the first numbers
+
+    Args:
+        v: an input, a target or a decoded prediction of one item
+        vocab: names of the classes
+    """
     ...
-def _inputs_by_name(inputs: Any) -> Any:
-    """The inputs as a mapping: `input`, or `input 0` and so on if there are several"""
+def inputs_by_name(inputs: Any) -> Mapping[Any, Any]:
+    """Return the inputs as a mapping: `input`, or `input 0` and so on if there are several
+
+    Args:
+        inputs: of a batch; None: not kept
+    """
     ...
 def _scores(preds: Any, decoded: Any) -> tuple[Any, ...]|None:
     """`(column name, score of each decoded class)`; None if the items have not one class each"""

@@ -102,6 +102,7 @@ def _is_texts(t): return isinstance(t, (list,tuple)) and len(t)>0 and all(isinst
 def _item(t, i): return t[i] if _is_texts(t) else apply(lambda o: o[i], t)
 def _first(n, t): return t[:n] if _is_texts(t) else apply(lambda o: o[:n] if isinstance(o, Tensor) else o, t)
 
+# %% ../../nbs/682_observe.show.ipynb #502923cd
 class Items:
     "Some items of a batch, with their targets and predictions, to be drawn or listed"
     def __init__(self,
@@ -132,7 +133,8 @@ class Items:
 @patch
 def table(self:Items) -> History:
     "Return a table with a row for each item"
-    cols = {k:self.texts(t) for k,t in self.inputs.items()} | {k:self.texts(t, self.vocab) for k,t in self.columns.items()}
+    cols = {k:self.texts(t) for k,t in self.inputs.items()}
+    cols |= {k:self.texts(t, self.vocab) for k,t in self.columns.items()}
     return History(dict(zip(cols, row)) for row in zip(*cols.values()))
 
 @patch

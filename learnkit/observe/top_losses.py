@@ -21,9 +21,9 @@ def _title(r, score):
 
 @patch
 def plot_top_losses(self:Interpretation,
-    k:int|list,             # how many items, or a list or range of their ranks
-    largest:bool=True,      # the largest losses first; False: the smallest
-    ncols:int=5,            # images in a row
+    k:int|list,              # how many items, or a list or range of their ranks
+    largest:bool=True,       # the largest losses first; False: the smallest
+    ncols:int=5,             # images in a row
     figsize:tuple|None=None, # width and height in inches; None: by the number of images
     stats:tuple|None=None    # mean and standard deviation by which images were normalized
 ) -> Any:
