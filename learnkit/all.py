@@ -77,6 +77,7 @@ from .buffer import *
 from .gather import *
 from .shard import *
 from .gather_preds import *
+from .model_output import *
 from .train_eval import *
 from .unfetched import *
 from .steps import *
@@ -192,6 +193,7 @@ from .recovery.roll_back import *
 from .recovery.replay_oom import *
 from .recovery.signals import *
 from .recovery.loss_config import *
+from .recovery.pretrained import *
 from .recovery.export import *
 from .recovery.torch_export import *
 from .recovery.close import *

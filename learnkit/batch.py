@@ -126,7 +126,7 @@ def split_batch(
     if isinstance(b, (tuple,list,L)):
         i = n_inp or len(b)-(type(b) is not OnlyInputs) or 1
         if 0<i<=len(b) and type(b[0]) is not str: return tuple(b[:i]), tuple(b[i:])
-    elif isinstance(b, Tensor): return (b,), ()
+    elif isinstance(b, Tensor) or type(b) is Inputs: return (b,), ()
     elif isinstance(b, Mapping) and len(b)>=(n_inp or 1): return _split_mapping(b, n_inp)
     raise _bad_batch(b, n_inp)
 

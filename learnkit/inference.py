@@ -24,6 +24,7 @@ from .parts import check_dls
 from .run import Guard, null_logger
 from .base_loss import none_reduce
 from .meter import MeterCallback
+from .model_output import OutputLoss
 from .seed import derived_seed, set_seed
 from .snapshot import Snapshot, snapshot_random
 
@@ -56,10 +57,8 @@ def no_bar(self:Learner) -> AbstractContextManager:
 @uninterrupted
 @contextmanager
 def loss_not_reduced(self:Learner) -> Iterator[Learner]:
-    "Make the loss function return the loss of each item instead of their mean; raises ValueError if there is none"
-    if self.loss_func is None: raise ValueError(
-        'the loss of each item needs a loss function: pass `loss_func=` to the Learner')
-    with none_reduce(self.loss_func) as loss_func:
+    "Make the loss function (None: the model) return the loss of each item; raises TypeError or ValueError if it cannot"
+    with none_reduce(OutputLoss(self) if self.loss_func is None else self.loss_func) as loss_func:
         old,self.loss_func = self.loss_func,loss_func
         try: yield self
         finally: self.loss_func = old

@@ -8,6 +8,7 @@ __all__ = []
 # %% ../nbs/215_predict.ipynb #6d96521e
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +17,15 @@ from fastcore.basics import noop, patch
 from fastcore.foundation import L
 from torch.utils.data import default_collate
 
-from .batch import OnlyInputs
-from .check import check_path
+from .batch import Inputs, OnlyInputs, split_batch
+from .check import check_path, check_whole
 from .gather_preds import GatherPredsCallback
 from .shard import distributed_sampler, gather_shards
 from .interrupts import uninterrupted
 from .learner import Learner
 from .loaders import sequential_loader
 from .base_loss import loss_activation, loss_decodes
+from .model_output import output_decodes, output_vocab
 from .nested import detuplify, tuplify
 from .process import num_distrib
 
@@ -60,7 +62,8 @@ def get_preds(self:Learner,
     loss_func = self.loss_func
     at_once = act if mmap is None and kwargs.get('with_preds', True) else None   # gets all predictions
     if act is None: act = _activation(loss_func)
-    decodes = loss_decodes(loss_func, act or noop) if with_decoded else None
+    own = with_decoded and loss_func is None
+    decodes = output_decodes(self.model) if own else loss_decodes(loss_func, act or noop) if with_decoded else None
     by_batch = dict(act=act, decodes=decodes) if at_once is None else {}
     with self._lock, self._look(dl, cbs), self.loss_not_reduced() if with_loss else nullcontext():
         if reorder: dl,idxs = sequential_loader(dl)
@@ -87,40 +90,57 @@ def _decoded_item(decode, inp, decoded):
 
 # %% ../nbs/215_predict.ipynb #5b258104
 def _label(dec, vocab):
-    "What `vocab` calls the decoded prediction `dec`: one class, a list of classes, or `dec` itself without a vocab"
-    if vocab is None: return dec
-    return vocab[int(dec)] if dec.ndim==0 else [vocab[i] for i,o in enumerate(dec) if o]
+    "What `vocab` calls the decoded prediction `dec`: a class, one for each token, several, or `dec` without a vocab"
+    if vocab is None or not isinstance(dec, torch.Tensor): return dec
+    if dec.dtype is torch.bool and dec.ndim: return [vocab[i] for i,o in enumerate(dec) if o]
+    return vocab[int(dec)] if dec.ndim==0 else [_label(o, vocab) for o in dec]
 
 def _own_collate(dls):
     "The function with which the loaders of `dls` make a batch of items, if it is not PyTorch's"
     dl = next((dl for dl in (dls.valid, dls.train) if getattr(dl, 'batch_sampler', None) is not None), None)
     f = getattr(dl, 'collate_fn', default_collate)
+    if getattr(f, 'mlm', False): f = copy(f); f.mlm = False   # transformers': it would mask tokens of what is asked
     return None if f is default_collate else f
 
 @patch
-def _loader_of(self:Learner, item):
-    "A loader of one batch with the inputs of one item"
-    if hasattr(self.dls, 'test_dl'): return self.dls.test_dl([item])   # fastai's, which transforms the item
+def _batch_of(self:Learner, items):
+    "The inputs of `items` as a batch"
     own = _own_collate(self.dls)
-    try: batch = (own or default_collate)([item])
+    try: batch = (own or default_collate)(items)
     except Exception as e:
-        if own: e.add_note("`predict` gives the loader's `collate_fn` a list of one item without a target: let it take "
+        if own: e.add_note("`predict` gives the loader's `collate_fn` a list of items without a target: let it take "
             'that too, or make a batch by hand and call `get_preds(dl=[batch])`')
         raise
-    if isinstance(batch, Mapping): return [batch]
-    return [OnlyInputs(batch if isinstance(batch, (list,tuple)) else [batch])]
+    if isinstance(batch, Mapping): return Inputs(split_batch(batch, getattr(self.dls, 'n_inp', None))[0][0])
+    return OnlyInputs(batch if isinstance(batch, (list,tuple)) else [batch])
+
+@patch
+def test_dl(self:Learner,
+    items:list, # inputs as the data set returns them, without target
+    bs:int=64   # items in a batch
+) -> Any:
+    "Returns a loader of items, with the `collate_fn` of the data: `learn.get_preds(dl=learn.test_dl(items))`"
+    if hasattr(self.dls, 'test_dl'): return self.dls.test_dl(items, bs=bs)   # fastai's, which transforms them
+    items,bs = list(items),check_whole('bs', bs, what='a batch size')
+    return [self._batch_of(items[i:i+bs]) for i in range(0, len(items), bs)]
 
 # %% ../nbs/215_predict.ipynb #00933876
+@patch
+def class_names(self:Learner) -> Any:
+    "Returns the names of the classes: those of the data, else those that the model itself knows; None if there are none"
+    vocab = getattr(self.dls, 'vocab', None)
+    return output_vocab(self.model) if vocab is None and self.loss_func is None else vocab
+
 @patch
 def predict(self:Learner,
     item:Any,              # one input as the data set returns it, without target; a tuple for several inputs
     with_input:bool=False  # return the input too: as a batch, or as `decode_batch` gives it
 ) -> tuple:
     "Predict one item: returns `(label, decoded, prediction)`, after the input if `with_input`"
-    dl = self._loader_of(item)
+    dl = self.dls.test_dl([item]) if hasattr(self.dls, 'test_dl') else [self._batch_of([item])]
     decode = getattr(self.dls, 'decode_batch', getattr(self.dls.train, 'decode_batch', None))   # fastai's
     asked = dict(with_input=with_input or decode is not None, with_decoded=True, with_targs=False)
     *inp,preds,_,decoded = self.get_preds(dl=dl, reorder=False, **asked)
-    if decode is None: label = _label(decoded[0], getattr(self.dls, 'vocab', None))
+    if decode is None: label = _label(decoded[0], self.class_names())
     else: *inp,label = _decoded_item(decode, inp[0], decoded)
     return *inp[:int(with_input)],label,decoded[0],preds[0]

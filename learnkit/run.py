@@ -74,7 +74,7 @@ def _end_run(self:Loop, trains, outer, before, modules, muted):
     for k in ('do_batch',) if trains else run_attrs:
         if k not in before: own.pop(k, None)   # the others stay all the time: another thread may read them
     if trains:   # let go of the last batch
-        last = dict.fromkeys('batches batch pred loss loss_grad output_loss'.split())
+        last = dict.fromkeys('batches batch pred loss loss_grad output output_loss'.split())
         own.update(last, xb=(None,), yb=(None,), _training=False)
     own.update(before, mode=outer, _heard={})
     for m,t in modules: vars(m)['training'] = t

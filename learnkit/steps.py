@@ -10,11 +10,12 @@ import sys
 
 import torch
 
-from .batch import Inputs, shapes, split_batch
+from .batch import Inputs, shapes
 from .device import default_device, to_device
 from .explain import check_loss, loss_hint, model_hint, output_loss, subclass_hint
 from .functions import takes_one
 from .loop import Loop
+from .model_output import check_shift, just_split, own_output
 from .returned import loss_value_hint
 from .unfetched import check_ahead, check_complete, check_unfetched, no_batch, warn_no_target
 
@@ -24,6 +25,7 @@ class Steps(Loop):
     def _use(self, dl):
         super()._use(dl)
         self._use_device()
+        self.own = own_output(self.model, self.loss_func)
 
     def _open_batches(self):
         if self.training and self.mode=='fit' and hasattr(self.dls, 'valid'): check_ahead(self.dls, self.loss_func)
@@ -39,12 +41,12 @@ class Steps(Loop):
         self.batch_device = None if only_cpu else device
 
     def _set_device(self, b): return b if self.batch_device is None else to_device(b, self.batch_device)
-    def _split(self, b): self.xb,self.yb = split_batch(b, getattr(self.dls, 'n_inp', None))
+    def _split(self, b): self.xb,self.yb = (self.own or just_split).split(b, getattr(self.dls, 'n_inp', None))
 
     def _pred(self):
         x = self.xb
         try:
-            if self.loss_func is not None and type(x[0]) is not Inputs: return self.model(*x)
+            if self.own is None and type(x[0]) is not Inputs: return self.model(*x)
             return self._output(x)
         except Exception as e:
             e.add_note(f'The model was called with {shapes(x)}{self.position}')
@@ -52,11 +54,16 @@ class Steps(Loop):
             raise
 
     def _output(self, x):
-        "The output of a model that may compute its loss itself; callbacks may leave that out of `pred`"
+        "The predictions of a model whose batches have names, or that may compute its loss itself"
+        own = self.own
         if type(x[0]) is not Inputs: out = self.model(*x)
-        else: out = self.model(**(x[0] if self.loss_func else x[0].with_targs(self.yb)))
-        self.output_loss = output_loss(out)
-        return out
+        elif own is None: out = self.model(**x[0])
+        else: out = self.model(**own.inputs(x[0], self.yb))
+        if own is None: self.output_loss = output_loss(out); return out
+        self.output_loss,pred = own.read(out, self.yb)
+        self.output = None if pred is out else out
+        if not self.iter: check_shift(own, out, self.yb, self.output_loss)
+        return pred
 
     def _loss(self):
         if self.skip_loss: return None

@@ -66,4 +66,4 @@ class MapOutputs(Callback):
         check_mapping(f)
         self.f = f if callable(f) else partial(rename_keys, names=f, what='output')
         self.run_train,self.run_valid = train,valid
-    def after_pred(self): learn = self.learn; learn.pred = self.f(learn.pred)
+    def after_pred(self): learn = self.learn; learn.pred = self.f(learn.pred if learn.output is None else learn.output)
