@@ -103,6 +103,7 @@ from .progress import ProgressCallback as ProgressCallback, displays as displays
 from .buffer import TensorBuffer as TensorBuffer
 from .gather import NestedBuffer as NestedBuffer
 from .gather_preds import FetchPredsCallback as FetchPredsCallback, GatherPredsCallback as GatherPredsCallback
+from .model_output import shifts_labels as shifts_labels
 from .train_eval import TrainEvalCallback as TrainEvalCallback
 from .steps import Steps as Steps
 from .padding import DropPadding as DropPadding

@@ -402,7 +402,7 @@ class Learner(OptSteps):
         ...
     @contextmanager
     def loss_not_reduced(self) -> Iterator[Self]:
-        """Make the loss function return the loss of each item instead of their mean; raises ValueError if there is none"""
+        """Make the loss function (None: the model) return the loss of each item; raises TypeError or ValueError if it cannot"""
         ...
     def _look(self, dl: Any, cbs: Any) -> Snapshot:
         """Take a snapshot of all that inference on `dl` with the callbacks `cbs` changes"""
@@ -800,8 +800,19 @@ class Learner(OptSteps):
             kwargs: arguments of `GatherPredsCallback`: `dtype`, `with_preds`, `with_targs`, `save_preds`, …
         """
         ...
-    def _loader_of(self, item: Any) -> Any:
-        """A loader of one batch with the inputs of one item"""
+    def _batch_of(self, items: Any) -> Any:
+        """The inputs of `items` as a batch"""
+        ...
+    def test_dl(self, items: list[Any], bs: int = 64) -> Any:
+        """Returns a loader of items, with the `collate_fn` of the data: `learn.get_preds(dl=learn.test_dl(items))`
+
+        Args:
+            items: inputs as the data set returns them, without target
+            bs: items in a batch
+        """
+        ...
+    def class_names(self) -> Any:
+        """Returns the names of the classes: those of the data, else those that the model knows; None if there are none"""
         ...
     def predict(self, item: Any, with_input: bool = False) -> tuple[Any, ...]:
         """Predict one item: returns `(label, decoded, prediction)`, after the input if `with_input`
@@ -832,6 +843,15 @@ class Learner(OptSteps):
         ...
     def identity(self) -> dict[str, str|None]:
         """Return what this run trains with, in words; to be asked for in `before_fit`"""
+        ...
+    def save_pretrained(self, folder: str|Path, *others: Any, **kwargs: Any) -> Path:
+        """Save the model by its own `save_pretrained`; returns the folder; raises TypeError for a model that has none
+
+        Args:
+            folder: name of the folder, in `learn.path/learn.model_dir`, or a path
+            others: what is kept beside the model: a tokenizer, an image processor
+            kwargs: arguments of the model's `save_pretrained`
+        """
         ...
     def run_state(self, epoch: int, done: int = 0, copy: bool = False) -> dict[str, Any]:
         """Return everything that this run needs to resume; raises TypeError if a checkpoint cannot hold a part of it

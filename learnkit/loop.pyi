@@ -30,8 +30,9 @@ class RunState(Dispatcher):
     pred: Any
     loss: torch.Tensor
     loss_grad: torch.Tensor
+    own: Any
+    output: Any
     output_loss: torch.Tensor|None
-    """the loss that the model computed itself"""
     logger: Any
     create_mbar: bool
     skip_loss: bool

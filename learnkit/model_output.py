@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import torch, torch.nn.functional as F
+from fastcore.basics import noop
 from torch import Tensor, nn
 
 from .base_loss import BaseLoss
@@ -163,13 +164,16 @@ class OutputLoss:
     ) -> Tensor:
         "Returns a loss for each target; raises ValueError if their mean is not the model's own"
         own = self.learn.output_loss
-        if own is None: raise ValueError('the loss of each item needs a loss function: pass `loss_func=` to the Learner')
+        if own is None: raise ValueError(
+            'the loss of each item needs a loss function: pass `loss_func=` to the Learner')
+        rtol = 1e-2 if own.dtype.itemsize==2 else 1e-4
         for losses,n in each_loss(pred, *targs) if len(targs)==1 else ():
-            rtol = 1e-2 if own.dtype.itemsize==2 else 1e-4
-            if torch.isclose(losses.sum()/n, own.detach().to(losses), rtol=rtol, atol=1e-6, equal_nan=True): return losses
+            mean = losses.sum()/n
+            if torch.isclose(mean, own.detach().to(mean), rtol=rtol, atol=1e-6, equal_nan=True): return losses
         raise ValueError(
-            'the loss of each item cannot be told from what the model gives: its loss is not the mean of cross entropies '
-            'or squared errors of its logits. Pass a `loss_func=` of the output and the targets, with a `reduction`')
+            'the loss of each item cannot be told from what the model gives: its loss is not the mean of cross '
+            'entropies or squared errors of its logits. Pass a `loss_func=` of the output and the targets, with a '
+            '`reduction`')
 
 # %% ../nbs/189_model_output.ipynb #10f7ce36
 _of_items = tuple(f'For{o}Classification' for o in ('Sequence','Image','Video','Audio'))
@@ -191,11 +195,8 @@ def output_decodes(
     model:nn.Module # a model that computes its loss itself
 ) -> Callable:
     "Returns the function from predictions to answers: the best class, or which logits are above 0"
-    kind = answer_kind(model)
-    def decodes(pred):
-        if not isinstance(pred, Tensor) or kind in (None,'numbers'): return pred
-        return pred.argmax(-1) if kind=='classes' else pred>0
-    return decodes
+    f = dict(classes=lambda pred: pred.argmax(-1), binary=lambda pred: pred>0).get(answer_kind(model), noop)
+    return lambda pred: f(pred) if isinstance(pred, Tensor) else pred
 
 def output_vocab(
     model:nn.Module # a model of transformers, or another one

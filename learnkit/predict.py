@@ -102,6 +102,7 @@ def _own_collate(dls):
     if getattr(f, 'mlm', False): f = copy(f); f.mlm = False   # transformers': it would mask tokens of what is asked
     return None if f is default_collate else f
 
+# %% ../nbs/215_predict.ipynb #455166bb
 @patch
 def _batch_of(self:Learner, items):
     "The inputs of `items` as a batch"
@@ -127,7 +128,7 @@ def test_dl(self:Learner,
 # %% ../nbs/215_predict.ipynb #00933876
 @patch
 def class_names(self:Learner) -> Any:
-    "Returns the names of the classes: those of the data, else those that the model itself knows; None if there are none"
+    "Returns the names of the classes: those of the data, else those that the model knows; None if there are none"
     vocab = getattr(self.dls, 'vocab', None)
     return output_vocab(self.model) if vocab is None and self.loss_func is None else vocab
 

@@ -9,7 +9,7 @@ def _decoded_item(decode: Any, inp: Any, decoded: Any) -> tuple[Any, ...]:
     """The input and the label of a batch's only item, as the data's own `decode` gives them"""
     ...
 def _label(dec: Any, vocab: Any) -> Any:
-    """What `vocab` calls the decoded prediction `dec`: one class, a list of classes, or `dec` itself without a vocab"""
+    """What `vocab` calls the decoded prediction `dec`: a class, one for each token, several, or `dec` without a vocab"""
     ...
 def _own_collate(dls: Any) -> Any:
     """The function with which the loaders of `dls` make a batch of items, if it is not PyTorch's"""

@@ -70,7 +70,8 @@ class Interpretation:
         dl = learn._loader(ds_idx, dl)
         res = learn.get_preds(dl=dl, with_input=with_input, with_decoded=True, with_loss=True, act=act)
         inputs,(preds,targs,decoded,losses) = res[0] if with_input else None,res[-4:]
-        res = cls(preds, targs, decoded, losses, inputs, vocab_of(learn.dls, learn.class_names() if vocab is None else vocab), ignored_class(learn.loss_func))
+        if vocab is None: vocab = learn.class_names()
+        res = cls(preds, targs, decoded, losses, inputs, vocab_of(learn.dls, vocab), ignored_class(learn.loss_func))
         some = None if with_input else _some_items(dl)
         if some: res.read = lambda idxs: learn.get_preds(dl=some(idxs), with_input=True, reorder=False)[0]
         return res

@@ -258,7 +258,7 @@ def test_killed_and_resumed(task, tmp_path):
             from learnkit.all import Callback
             def die(self):
                 if self.epoch==stop and self.iter==1: raise KeyboardInterrupt
-            learn.add_cb(Callback(after_step=die, modes=('fit',)))
+            learn.add_cb(Callback(after_step=die))
             with pytest.raises(KeyboardInterrupt): learn.fit(3, **kw)
         else: learn.fit(3, **kw)
         return learn
