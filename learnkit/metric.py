@@ -12,11 +12,10 @@ import torch
 from fastcore.basics import camel2snake, class2attr, noop
 from torch import Tensor
 
-from .check import check_args
-
 # %% ../nbs/161_metric.ipynb #a6ad827c
 from .batch import shapes
 from .batch_weight import BatchWeight, ignored_class, loss_setting, weight_rule
+from .check import check_args
 from .device import default_device
 from .functions import takes_argument, unwrap_partial
 from .process import maybe_gather, num_distrib

@@ -1,4 +1,5 @@
 """Several processes: what each of them trains, measures and predicts is what one process would, and what a loop by hand gives."""
+import warnings
 from datetime import timedelta
 
 import pytest, torch
@@ -267,3 +268,17 @@ def _syncs(rank, world):
     assert seen==[nn.SyncBatchNorm] and learn.model[1] is norm
 
 def test_synchronized_norms(processes): processes(2, _syncs)
+
+def _seeded(rank, world, path, apart):
+    learn = learner(DataLoader(data(8), 4), DataLoader(data(8), 4), path=path)
+    torch.manual_seed(3 + rank*apart)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter('always')
+        with learn.distrib_ctx(): learn.fit(1, cbs=CheckpointCallback('1ep'))
+    assert ['different random numbers' in str(w.message) for w in said if 'bit for bit' in str(w.message)]==[True]*apart, [str(w.message) for w in said]
+
+@pytest.mark.slow
+@pytest.mark.parametrize('apart', [0, 1])
+def test_processes_seeded_differently_are_told(processes, tmp_path, apart):
+    "Only the random numbers of the first process are saved, so the others would draw others after resuming; nothing made the warning of it appear"
+    processes(2, _seeded, tmp_path, apart)

@@ -6,7 +6,7 @@ import pytest, torch
 from torch import nn
 from torch.optim import SGD, Adam
 
-from learnkit.all import Callback, CancelFit, DataLoaders
+from learnkit.all import Callback, CancelFit, CancelStep, DataLoaders
 from toys import at, batches, learner, throw
 
 pytestmark = pytest.mark.filterwarnings('error')
@@ -352,7 +352,6 @@ def test_names_that_an_optimizer_does_not_have():
 
 def test_lbfgs_is_refused_or_a_callback_makes_its_step():
     "LBFGS ended the first step with 'missing 1 required positional argument: closure'"
-    from learnkit.all import CancelStep
     learn = learner(model=net(), opt_func=torch.optim.LBFGS, lr=.5)
     with pytest.raises(TypeError, match='^LBFGS makes a step by evaluating the model several times'): learn.fit(1)
     class Closure(Callback):
@@ -384,3 +383,79 @@ def test_fit_and_then_one_cycle_with_rmsprop():
     "The second fit ended with KeyError: 'momentum_buffer'"
     learn = learner(model=net(), opt_func=torch.optim.RMSprop, lr=None)
     learn.fit(1); learn.fit_one_cycle(1); learn.fit(1)
+
+class SAM(torch.optim.Optimizer):
+    "Sharpness-aware minimization as it is published: a step uphill, the gradients there, and from the old weights a step of the optimizer inside with them"
+    def __init__(self, params, base=SGD, rho=.05, **kw):
+        super().__init__(params, dict(rho=rho, **kw))
+        self.base = base(self.param_groups, **kw)
+        self.param_groups = self.base.param_groups
+    @torch.no_grad()
+    def first_step(self):
+        norm = torch.stack([p.grad.norm() for pg in self.param_groups for p in pg['params'] if p.grad is not None]).norm()
+        for pg in self.param_groups:
+            for p in [p for p in pg['params'] if p.grad is not None]:
+                self.state[p]['old'] = p.detach().clone()
+                p.add_(p.grad * (pg['rho']/(norm+1e-12)))
+        self.zero_grad()
+    @torch.no_grad()
+    def second_step(self):
+        for pg in self.param_groups:
+            for p in [p for p in pg['params'] if p.grad is not None]: p.copy_(self.state[p]['old'])
+        self.base.step()
+
+class UphillFirst(Callback):
+    "Both steps of `SAM`, with the gradients of the second pass between them"
+    def before_step(self):
+        learn = self.learn
+        learn.opt.first_step()
+        learn.loss_func(learn.model(*learn.xb), *learn.yb).backward()
+        learn.opt.second_step()
+        raise CancelStep
+
+@pytest.mark.parametrize('one_cycle', [False, True])
+def test_sam_in_two_steps_is_the_loop_by_hand(one_cycle):
+    "An optimizer that wants the gradients at another place than the loop has them: it was said that `before_step` can do it, and never tried with two passes"
+    make,rates = partial(SAM, momentum=.9, lr=.1),[]
+    learn = learner(model=net(), opt_func=make, lr=None)
+    cbs = [UphillFirst(), Callback(before_step=lambda self: rates.append([dict(h) for h in self.learn.opt.hypers]))]
+    cbs[1].order = -1
+    if one_cycle: learn.fit_one_cycle(2, .2, cbs=cbs)
+    else:         learn.fit(2, cbs=cbs)
+    other = net()
+    opt = make(other.parameters())
+    for (xb,yb),now in zip(batches(3)*2, rates, strict=True):
+        opt.param_groups[0].update(lr=now[0]['lr'], momentum=now[0]['mom'])
+        nn.functional.mse_loss(other(xb), yb).backward()
+        opt.first_step()
+        nn.functional.mse_loss(other(xb), yb).backward()
+        opt.second_step()
+        opt.zero_grad()
+    assert same(learn.model, other) and not same(other, net())
+    assert not one_cycle or len({h[0]['lr'] for h in rates})==6
+
+ways = dict(plain=SGD, momentum=partial(SGD, momentum=.9), rmsprop=torch.optim.RMSprop, adagrad=torch.optim.Adagrad, adam=torch.optim.Adam)
+
+@pytest.mark.parametrize('dtype', [torch.float64, torch.bfloat16])
+@pytest.mark.parametrize('way', ways)
+def test_a_model_of_another_precision_goes_on_as_in_pytorch(way, dtype):
+    "After `model.double()` the optimizer's averages are of the old precision: PyTorch goes on with them, or refuses them, and so does a fit; `reset_opt=True` begins anew"
+    first,second = batches(3),[(x.to(dtype),y.to(dtype)) for x,y in batches(3)]
+    learn,other = learner(model=net(), opt_func=ways[way]),net()
+    opt = ways[way](other.parameters(), lr=learn.lr)
+    def train(data):
+        for xb,yb in data:
+            nn.functional.mse_loss(other(xb), yb).backward()
+            opt.step()
+            opt.zero_grad()
+    learn.fit(1); train(first)
+    learn.model.to(dtype); other.to(dtype)
+    learn.dls = DataLoaders(second, second)
+    if way=='adam':
+        for go in (lambda: train(second), lambda: learn.fit(1)):
+            with pytest.raises(RuntimeError, match='expected dtype'): go()
+        learn.fit(1, reset_opt=True)
+        assert {v.dtype for s in learn.opt.state.values() for k,v in s.items() if k!='step'}=={dtype}
+    else:
+        learn.fit(1); train(second)
+        assert same(learn.model, other)

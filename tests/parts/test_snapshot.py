@@ -128,3 +128,18 @@ def test_a_lazy_model():
     rng = torch.get_rng_state()
     with snapshot_forward(m): m.eval()(torch.randn(3, 4))
     assert m.training and torch.equal(torch.get_rng_state(), rng)
+
+@pytest.mark.parametrize('kind', 'bhiqfd')
+def test_numbers_in_an_array_of_python(kind):
+    "What Python's own `array` holds is put back into it: in a callback, and in the items of a data set, unless these are many"
+    from array import array
+    class Counts:
+        def __init__(self, n): self.seen = array(kind, [0]*n)
+        def __len__(self): return 4
+        def __getitem__(self, i): return torch.tensor(float(i))
+    o,ds,held = Counts(3),Counts(3),array(kind, [1,2])
+    before = o.seen,ds.seen
+    with snapshot_contents(o, [held], loaders=[DataLoader(ds)]):
+        o.seen[1],ds.seen[2],held[0] = 7,8,9
+        held.append(5); o.seen = array(kind)
+    assert (o.seen is before[0] and ds.seen is before[1]) and [*o.seen]==[*ds.seen]==[0,0,0] and [*held]==[1,2]
