@@ -104,13 +104,15 @@ class ServiceLogger(Service):
         return [[*o[1:]] for o in self.sender.kept if o[0]=='step'] + [[self.row_step, self.row]]*bool(self.row)
     @kept.setter
     def kept(self, rows:list):
+        if self.opened: return
+        *rows,(self.row_step,self.row) = rows or [(0,{})]   # the last one may not be complete
         self.sender.replace(*(('step', *r) for r in rows))
-        self.row = {}
         self._ask()
 
     def load_state_dict(self, state):
+        if self.opened: state = {**state, 'id':self.id}   # it is loaded again where an epoch goes on
+        elif self.learn.resume!='auto': state = {**state, 'id':None}   # it may go back, and train differently
         super().load_state_dict(state)
-        if self.learn.resume!='auto': self.id = None   # it may go back, and train differently
     def __getstate__(self) -> dict: return {k:v for k,v in vars(self).items() if k!='_sender'}   # it has a thread
 
 # %% ../../nbs/653_observe.services.ipynb #75ccab36

@@ -68,7 +68,7 @@ class ServiceLogger(Service):
     opened: bool
     warned: bool
     asks: bool
-    row: dict[Any, Any]
+    row: Any
     row_step: Any
     there: dict[Any, Any]
     paths: tuple[Any, ...]

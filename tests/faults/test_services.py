@@ -1,0 +1,224 @@
+"""Loggers for services: each step once, whatever the service does; training goes on. With a service that is a list, and with the real packages where they are
+installed (Weights & Biases offline, MLflow in a local store), read back by their own readers. Killed runs are in test_killed_logs.py."""
+import os, sys, time, warnings
+
+import pytest, torch
+from hypothesis import given, settings, strategies as st
+from learnkit.all import (CheckpointCallback, Evaluator, GradientAccumulation, ImageLogger, JsonLogger, LossMonitor, LRMonitor, SaveModelCallback, ServiceLogger, ValidateEvery, mae)
+from learnkit.observe.mlflow_logger import MLflowLogger
+from learnkit.observe.wandb_logger import WandbLogger
+from learnkit.run import null_logger
+from toys import at, batches, learner, throw
+
+class Server:
+    "Keeps what it is sent; `down` says when it does not answer, or loses the answer after it has taken the row"
+    def __init__(self, down=()): self.runs,self.down,self.calls = {},[*down],0
+    def call(self):
+        self.calls += 1
+        return self.down.pop(0) if self.down else None
+
+class Listed(ServiceLogger):
+    wait = 10.
+    def __init__(self, server): self.server = server
+    def open(self, id):
+        id = id or f'run{len(self.server.runs)}'
+        self.server.runs.setdefault(id, dict(rows=[], hparams=None, status='running', media=[]))
+        self.place['status'] = 'running' if id==self.id else self.server.runs[id]['status']
+        return id
+    @property
+    def place(self): return self.server.runs.get(self.id, {})
+    def write(self, metrics, step):
+        how = self.server.call()
+        if how=='down': raise ConnectionError('no answer')
+        self.place['rows'].append((step, metrics))
+        if how=='lost': raise TimeoutError('no answer in time')
+    def last_step(self, name): return max((s for s,m in self.place['rows'] if name in m), default=-1)
+    def write_media(self, kind, media, step): self.place['media'].append((step, kind, *media))
+    def write_hparams(self, hparams): self.place['hparams'] = hparams
+    def close(self, status): self.place['status'] = status
+
+def quiet(**kw):
+    learn = learner(**kw)
+    learn.logger = null_logger
+    return learn.remove_cb(learn.progress)
+
+def steps(server, run='run0'): return [s for s,_ in server.runs[run]['rows']]
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch): monkeypatch.setattr('learnkit.observe.sender.Sender.max_wait', .01)
+
+@settings(max_examples=15, deadline=None)
+@given(st.lists(st.sampled_from([None,'down','lost']), max_size=12), st.lists(st.integers(1, 3), min_size=1, max_size=3))
+def test_each_step_once_whatever_the_service_does(down, fits):
+    "A row whose answer was lost is there already, and one that was not taken is sent again"
+    server = Server(down)
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')
+        learn = quiet(n=4, cbs=[Listed(server), LossMonitor('1ba'), LRMonitor('2ba')])
+        learn.listed._sender_wait = 0
+        for n in fits: learn.fit(n)
+    assert steps(server)==[*range(1, 4*sum(fits)+1)] and server.runs['run0']['status']=='finished'
+    assert all({'batch_loss'} <= m.keys() and ('lr' in m)==(s%2==0) and ('valid_loss' in m)==(s%4==0) for s,m in server.runs['run0']['rows'])
+
+@pytest.mark.parametrize('e,status', [(ZeroDivisionError(), 'failed'), (KeyboardInterrupt(), 'killed'), (SystemExit(), 'killed')])
+def test_how_the_run_ended(e, status):
+    "A run that failed stood at the service as finished; the next fit goes on in it"
+    server,seen = Server(),[]
+    learn = quiet(n=4, cbs=[Listed(server), LossMonitor('1ba'), at('after_step', lambda cb: seen.append(1) or len(seen)==3 and throw(e)())])
+    with pytest.raises(type(e)): learn.fit(1)
+    assert server.runs['run0']['status']==status and steps(server)==[1,2]
+    learn.fit(1)
+    assert server.runs['run0']['status']=='finished' and len(server.runs)==1
+
+def test_a_service_that_is_gone_for_good(tmp_path):
+    "Training goes on, one warning says so, and what could not be sent is in a file"
+    server = Server(['down']*10**6)
+    learn = quiet(n=3, path=tmp_path, cbs=[Listed(server), LossMonitor('1ba'), JsonLogger()])
+    learn.listed.wait = .05
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter('always')
+        learn.fit(2)
+    said = [str(w.message) for w in said]
+    assert len(said) in (1, 2) and 'could not be sent by Listed (no answer)' in said[-1] and len(learn.recorder.history)==2
+    rows = JsonLogger(tmp_path/'listed-unsent.jsonl').read_log()
+    assert [r['step'] for r in rows]==[*range(1, 7)] and all(r['batch_loss']==o['batch_loss'] for r,o in zip(rows, (o for o in learn.json_logger.read_log() if 'batch_loss' in o)))
+    server.down.clear()
+    learn.fit(1)
+    assert steps(server)==[*range(1, 10)] and not (tmp_path/'listed-unsent.jsonl').exists()
+
+def test_what_waits_is_in_the_checkpoint(tmp_path):
+    "The process ends while the service is gone; the resumed one sends what is lacking"
+    server = Server()
+    def fit(*cbs):
+        learn = quiet(n=4, path=tmp_path, cbs=[Listed(server), LossMonitor('1ba'), CheckpointCallback('1ba'), *cbs])
+        learn.listed.wait = .05
+        try: learn.fit(2, resume='auto')
+        except KeyboardInterrupt: pass
+        return learn
+    stop = at('after_batch', lambda cb: server.down.extend(['down']*10**6) if cb.train_iter==2 else cb.train_iter==6 and throw(KeyboardInterrupt())(), lambda cb: cb.training, order=200)
+    with pytest.warns(UserWarning, match='could not be sent'): fit(stop)
+    before = steps(server)
+    assert before in ([1], [1,2])
+    server.down = []
+    fit()
+    assert steps(server)==[*range(1, 9)] and len(server.runs)==1 and server.runs['run0']['status']=='finished'
+    fit()   # a finished run
+    assert steps(server)==[*range(1, 9)] and len(server.runs)==1
+
+def test_a_checkpoint_by_name_begins_a_new_run(tmp_path):
+    "It may go back and train differently, which the old run could not take; step 2 was not complete when it was saved"
+    server = Server()
+    def fit(**kw):
+        learn = quiet(n=4, path=tmp_path, cbs=[Listed(server), LossMonitor('1ba'), CheckpointCallback('2ba', keep=None, overwrite='resume' in kw)])
+        learn.fit(1, **kw)
+        return learn
+    first = next(p for p in sorted(fit().checkpoint.folder.glob('*.pth')))
+    fit(resume=first, lr=.01)
+    assert steps(server)==[1,2,3,4] and steps(server, 'run1')==[2,3,4] and server.runs['run1']['hparams']
+
+def test_a_new_run_fails_at_once():
+    "Without the package, or without an answer: now, not after an hour"
+    class Gone(Listed):
+        def open(self, id): raise ConnectionError('who are you?')
+    seen = []
+    with pytest.raises(ConnectionError): quiet(cbs=[Gone(Server()), at('before_batch', lambda cb: seen.append(1))]).fit(1)
+    assert not seen
+
+@pytest.mark.parametrize('make,package', [(WandbLogger, 'wandb'), (MLflowLogger, 'mlflow')])
+def test_a_missing_package_is_named(make, package, monkeypatch):
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(ImportError, match=rf"learnkit\[{package}\]"): quiet(cbs=make()).fit(1)
+
+def test_inference_leaves_no_trace():
+    server = Server()
+    learn = quiet(cbs=[Listed(server), LossMonitor('1ba')])
+    learn.validate(); learn.get_preds(); learn.lr_find(num_it=6, show_plot=False)
+    assert not server.runs
+    learn.fit(1)
+    assert steps(server)==[1,2,3]
+
+def test_two_loggers_and_rows_within_the_epoch():
+    "With validations within the epoch, other sets, and accumulated gradients; both get all"
+    a,b = Server(),Server()
+    class Other(Listed): pass
+    learn = quiet(n=4, metrics=mae, cbs=[Listed(a), Other(b), LossMonitor('1ba'), ValidateEvery('2ba'), Evaluator('test', batches(1), every='2ba'), GradientAccumulation(8),
+                                         ImageLogger('2ba', f=lambda learn: dict(x=learn.xb[0].view(4,1,2,2)))])
+    learn.fit(2)
+    assert a.runs==b.runs and steps(a)==[*range(1, 9)] and a.runs['run0']['media']==[(s,'images','x') for s in (2,4,6,8)]
+    assert all(({'valid_loss','test_loss','mae'} <= m.keys())==(s%2==0) for s,m in a.runs['run0']['rows'])
+
+def test_numbers_after_the_fit():
+    server = Server()
+    learn = quiet(cbs=Listed(server))
+    learn.fit(1)
+    learn.log_numbers(dict(test_accuracy=.9)); learn.log_numbers(dict(test_accuracy=.8)); learn.log_media(dict(note='done'))
+    assert server.runs['run0']['rows'][1:]==[(3, dict(test_accuracy=.9)), (3, dict(test_accuracy=.8))] and server.runs['run0']['status']=='finished'
+
+def test_a_slow_service_does_not_slow_the_steps():
+    "A service that takes a tenth of a second for a row is waited for at the end only"
+    class Slow(Listed):
+        def write(self, metrics, step): time.sleep(.1); super().write(metrics, step)
+    server,times = Server(),[]
+    learn = quiet(n=8, nv=0, cbs=[Slow(server), LossMonitor('1ba'), at('after_train', lambda cb: times.append(time.monotonic())), at('before_train', lambda cb: times.append(time.monotonic()))])
+    learn.outbox.max_pending = 1
+    learn.fit(1)
+    assert times[1]-times[0]<.4 and steps(server)==[*range(1, 9)]
+
+# -- the real packages
+
+def make_wandb(path, **kw):
+    pytest.importorskip('wandb')
+    return WandbLogger(mode='offline', settings=dict(silent=True, console='off'), **kw)
+def make_mlflow(path, **kw):
+    pytest.importorskip('mlflow'); pytest.importorskip('alembic')
+    return MLflowLogger(uri=f'sqlite:///{path}/mlflow.db', **kw)
+
+def everything(learn):
+    learn.log_media(dict(note='a note', weight=learn.model.weight.flatten(), sizes=[dict(name='w', n=4), dict(name='b')], pic=torch.rand(2,3,4,4)))
+
+@pytest.mark.slow
+def test_wandb(tmp_path):
+    log = make_wandb(tmp_path, project='p', files=True)
+    learn = quiet(path=tmp_path, cbs=[log, LossMonitor('1ba'), SaveModelCallback(), CheckpointCallback()])
+    learn.hparams(dropout=.1)
+    learn.fit(2); learn.fit(1)
+    everything(learn)
+    learn.log_numbers(dict(test_accuracy=.9))
+    run = log.experiment
+    assert run.config['dropout']==.1 and run.config['lr']==.05 and run.summary['test_accuracy']==.9 and run.summary['note']=='a note'
+    run.finish()
+    rows = log.read_log()
+    assert [r['step'] for r in rows]==[*range(1, 10)] and [r['batch_loss'] for r in rows][6:]==learn.loss_monitor.history['batch_loss']
+    assert [*(tmp_path/'wandb').glob('offline-run-*/files/media/images/pic*.png')] and len([*(tmp_path/'wandb').glob('offline-run-*')])==1
+
+@pytest.mark.slow
+def test_wandb_failed(tmp_path):
+    log = make_wandb(tmp_path)
+    learn = quiet(path=tmp_path, cbs=[log, LossMonitor('1ba')])
+    with pytest.raises(ZeroDivisionError): learn.fit(1, cbs=at('after_batch', throw(ZeroDivisionError()), lambda cb: cb.training and cb.train_iter==2, order=99))
+    from wandb.proto.wandb_internal_pb2 import Record
+    def codes(): return [r.exit.exit_code for f in log._files(log.id) for r in map(Record.FromString, f.records()) if r.WhichOneof('record_type')=='exit']
+    end = time.monotonic()+10
+    while not codes() and time.monotonic()<end: time.sleep(.1)   # W&B's process writes it a little later
+    assert codes()==[1]
+    learn.fit(1)
+    log.experiment.finish()
+    assert [r['step'] for r in log.read_log()]==[1,2,*range(3, 6)] and len({f.path.stem for f in log._files(log.id)})==1
+
+@pytest.mark.slow
+def test_mlflow(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)   # a local store has its artifacts in `mlruns`
+    log = make_mlflow(tmp_path, files=True, tags=dict(a='b'), run_name='mine')
+    learn = quiet(path=tmp_path, cbs=[log, LossMonitor('1ba'), SaveModelCallback(), CheckpointCallback()])
+    learn.hparams(dropout=.1)
+    learn.fit(2); learn.fit(1)
+    everything(learn)
+    learn.log_numbers({'odd[0]':1.})
+    run = log.client.get_run(log.id)
+    assert run.info.status=='FINISHED' and run.data.params['dropout']=='0.1' and run.data.tags['a']=='b' and run.info.run_name=='mine' and run.data.metrics['odd_0_']==1
+    assert [m.step for m in log.client.get_metric_history(log.id, 'batch_loss')]==[*range(1, 10)]
+    def files(p=None): return sorted(f.path for o in log.client.list_artifacts(log.id, p) for f in (log.client.list_artifacts(log.id, o.path) if o.is_dir else [o]))
+    got = files()
+    assert {'note/00000009.txt','sizes/00000009.json','pic/00000009-0.png','pic/00000009-1.png','checkpoints/model.pth'} <= {*got} and sum('step-' in f for f in got)>=2
+    with pytest.raises(ZeroDivisionError): learn.fit(1, cbs=at('after_batch', throw(ZeroDivisionError())))
+    assert log.client.get_run(log.id).info.status=='FAILED'
