@@ -23,6 +23,7 @@ from torch.optim import Adam
 from .callback import Callback, MissingAttribute
 from .check import check_args, check_whole
 from .compat.fastai import adapt, default_callbacks
+from .duration import Time
 from .data import DataLoaders
 from .device import default_device
 from .events import event
@@ -43,6 +44,7 @@ from .progress import ProgressCallback
 from .recorder import Recorder
 from .run import Guard
 from .train_eval import TrainEvalCallback
+from .train_for import TrainFor, as_duration, as_epochs
 
 # %% ../nbs/200_learner.ipynb #ad6b1ef8
 _moving = {*run_attrs, 'x', 'y', 'training', 'mode'} - {'loss_func', 'logger'}   # what a run changes
@@ -158,7 +160,7 @@ def to_detach(self:Learner,
 # %% ../nbs/200_learner.ipynb #e5206d11
 @patch
 def fit(self:Learner,
-    n_epoch:int,                   # epochs, those before `start_epoch` included
+    n_epoch:int|str|Time,          # epochs, those before `start_epoch` included; or an amount: '2000ba', '30m' …
     lr:float|slice|list|None=None, # learning rate; None: the Learner's
     wd:float|None=None,            # weight decay; None: the Learner's
     cbs:Any=None,                  # callbacks for this fit only
@@ -166,8 +168,10 @@ def fit(self:Learner,
     start_epoch:int=0,             # the number of the first epoch, if those before it are done
     resume:str|Path|None=None      # a checkpoint to go on from; 'auto': the newest, if any
 ) -> None:
-    "Train for `n_epoch` epochs; with an `LRFinder`, which is for mode 'lr_find' only, it is a range test"
-    cbs = [*L(cbs), *limit_from_env()]
+    "Train for `n_epoch` epochs, or so long; with an `LRFinder`, which is for mode 'lr_find' only, it is a range test"
+    rehearsal = limit_from_env()
+    if rehearsal: n_epoch = as_epochs(as_duration(n_epoch), self.dls.train)   # as many epochs, but short ones
+    cbs = [*L(cbs), *rehearsal]
     mode = 'lr_find' if any(getattr(cb, 'modes', None)==('lr_find',) for cb in [*self.cbs, *cbs]) else 'fit'
     self._train(mode, n_epoch, lr, wd, cbs, reset_opt, start_epoch, resume)
 
@@ -175,15 +179,16 @@ def fit(self:Learner,
 @uninterrupted
 def _train(self:Learner, mode, n_epoch, lr=None, wd=None, cbs=None, reset_opt=False, start_epoch=0, resume=None):
     "A `fit`, or in mode 'lr_find' one without validation"
-    n_epoch,start_epoch = check_whole('n_epoch', n_epoch, least=0),check_whole('start_epoch', start_epoch, least=0)
-    if start_epoch>n_epoch: raise ValueError(
-        f'start_epoch must be from 0 to n_epoch ({n_epoch}), not {start_epoch!r}: n_epoch is the total')
-    wd = self.wd if wd is None else wd
     check_dls(self.dls)   # it may have been replaced, and so may the others
     check_parts(self.dls, self.model, self.loss_func)
+    duration,start_epoch = as_duration(n_epoch),check_whole('start_epoch', start_epoch, least=0)
+    n_epoch,amount = as_epochs(duration, self.dls.train),[TrainFor(duration)] if duration.unit!='ep' else []
+    if start_epoch>n_epoch and not amount: raise ValueError(
+        f'start_epoch must be from 0 to n_epoch ({n_epoch}), not {start_epoch!r}: n_epoch is the total')
+    wd = self.wd if wd is None else wd
     check_rate('the learning rate `lr`', self.lr if lr is None else lr)
     check_rate('the weight decay `wd`', wd)
-    with self._run(mode, cbs):
+    with self._run(mode, [*L(cbs), *amount]):
         if resume is not None and not any(cb.resumes for cb in self.cbs): raise ValueError(
             f'resume={resume!r} needs a `CheckpointCallback` among the callbacks: it knows where the checkpoints are')
         self.resume,self.iter = resume,None
@@ -192,7 +197,7 @@ def _train(self:Learner, mode, n_epoch, lr=None, wd=None, cbs=None, reset_opt=Fa
         self._set_wd(wd)
         self.opt.set_hyper('lr', self.lr if lr is None else lr)
         self.opt.zero_grad()   # a run that was interrupted between its backward pass and its step has left some
-        self.n_epoch,self.start_epoch = n_epoch,start_epoch
+        self.n_epoch,self.start_epoch,self.duration = n_epoch,start_epoch,duration
         with Guard(self): interruptibly(self._do_fit, valid=(lambda: self.dls.valid) if mode=='fit' else None)
 
 # %% ../nbs/200_learner.ipynb #d264ae2b

@@ -22,7 +22,10 @@ class NotebookBar(LineDisplay):
         if n_epoch: self.master = master_bar(range(n_epoch)); self.master.update(0)
 
     def epoch(self, i):
-        if self.master and i: self.master.update(i)
+        if not self.master or not i: return
+        bar = getattr(self.master, 'main_bar', None) or self.master.first_bar   # its name in older fastprogress
+        bar.total = max(bar.total, i+1)   # there may be more epochs than was known at the beginning
+        self.master.update(i)
 
     def begin(self, what, n):
         from fastprogress.fastprogress import progress_bar

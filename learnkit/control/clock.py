@@ -12,7 +12,7 @@ from functools import total_ordering
 from fastcore.basics import patch
 
 from ..batch import find_bs
-from .duration import Time, find_tokens
+from ..duration import Time, find_tokens
 from .stopwatch import Stopwatch, StopwatchCallback
 from ..learner import Learner
 

@@ -2,8 +2,8 @@
 """`learn.time`: the epochs, batches, items, tokens and seconds that are done"""
 from dataclasses import dataclass
 from functools import total_ordering
-from .duration import Time
 from .stopwatch import StopwatchCallback
+from ..duration import Time
 from typing import Any
 
 __all__ = ['Timestamp', 'Clock']

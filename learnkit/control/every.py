@@ -12,7 +12,7 @@ from typing import Any
 
 from ..batch import find_bs
 from ..check import check_args
-from .duration import Time, find_tokens
+from ..duration import Time, find_tokens
 from ..limit import check_length
 
 # %% ../../nbs/505_control.every.ipynb #66781ef5
@@ -84,7 +84,9 @@ class Every:
         return floor(amount/self.value + 1e-9)   # 0.3/0.1 is a little less than 3
     def _before(self, learn):
         "How much was done before this epoch, when the run begins with it"
-        return learn.epoch if self.unit=='ep' else learn.epoch/learn.n_epoch if self.unit=='dur' else 0
+        if self.unit=='ep': return learn.epoch
+        part = getattr(learn, 'train_for', None)   # in a fit that is not told in epochs
+        return 0 if self.unit!='dur' else part.before/part.total if part else learn.epoch/learn.n_epoch
 
     def _amount(self, learn):
         "How much is done by now"

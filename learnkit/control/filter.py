@@ -10,7 +10,7 @@ from copy import deepcopy
 from typing import Any, Callable
 
 from ..check import check_args, check_whole
-from .duration import Time
+from ..duration import Time
 from .every import Every
 from ..events import taken
 

@@ -13,7 +13,7 @@ from typing import Any, Callable
 from ..batch import find_bs
 from ..check import check_args, check_whole
 from ..control.stopwatch import Stopwatch, StopwatchCallback
-from ..control.duration import find_tokens
+from ..duration import find_tokens
 from .observer import Observer
 
 # %% ../../nbs/634_observe.speed.ipynb #b627993a

@@ -11,8 +11,10 @@ from fastcore.foundation import L
 from fastcore.meta import delegates
 
 from ..check import check_args, check_whole
+from ..duration import Time
 from ..hypers import check_moms, is_number
 from ..learner import Learner
+from ..train_for import as_duration
 from .param_scheduler import ParamScheduler
 from .schedule import SchedCos, combine_scheds, combined_cos, group_values
 
@@ -53,7 +55,7 @@ def _fit_scheduled(learn, n_epoch, scheds, cbs=None, **kwargs):
 @patch
 @delegates(Learner.fit, but=['n_epoch','lr'])
 def fit_one_cycle(self:Learner,
-    n_epoch:int,                       # number of epochs
+    n_epoch:int|str|Time,              # number of epochs, or an amount such as '2000ba'
     lr_max:float|slice|list|None=None, # the highest learning rate; None: the Learner's
     div:float=25.,                     # the initial learning rate is `lr_max/div`
     div_final:float=1e5,               # the final learning rate is `lr_max/div_final`
@@ -91,7 +93,7 @@ def sgdr(
 @patch
 @delegates(Learner.fit, but=['n_epoch','lr'])
 def fit_flat_cos(self:Learner,
-    n_epoch:int,                   # number of epochs
+    n_epoch:int|str|Time,          # number of epochs, or an amount such as '2000ba'
     lr:float|slice|list|None=None, # the initial learning rate; None: the Learner's
     div_final:float=1e5,           # the final learning rate is `lr/div_final`
     pct_start:float=.75,           # the fraction of the training in which the rate is constant, 0 to 1
@@ -104,24 +106,24 @@ def fit_flat_cos(self:Learner,
 @delegates(Learner.fit, but=['n_epoch','lr'])
 def fit_sgdr(self:Learner,
     n_cycles:int,                      # number of cycles
-    cycle_len:int,                     # epochs of the first cycle
+    cycle_len:int|str|Time,            # epochs of the first cycle, or an amount such as '500ba'
     lr_max:float|slice|list|None=None, # the learning rate at the start of each cycle; None: the Learner's
     cycle_mult:int=2,                  # how many times longer each cycle is than the one before
     **kwargs  # the other arguments of `Learner.fit`
 ) -> None:
     "Train for `n_cycles` cycles with warm restarts (Loshchilov and Hutter 2016)"
-    counts = dict(n_cycles=n_cycles, cycle_len=cycle_len, cycle_mult=cycle_mult)
-    n_cycles,cycle_len,cycle_mult = (check_whole(k, v) for k,v in counts.items())
-    lens = [cycle_len*cycle_mult**i for i in range(n_cycles)]
-    _fit_scheduled(self, sum(lens), sgdr(lens, _group_lrs(self, lr_max)), **kwargs)
+    n_cycles,cycle_mult = check_whole('n_cycles', n_cycles),check_whole('cycle_mult', cycle_mult)
+    first = as_duration(cycle_len) if isinstance(cycle_len, (str,Time)) else check_whole('cycle_len', cycle_len)
+    lens = [cycle_mult**i for i in range(n_cycles)]
+    _fit_scheduled(self, first*sum(lens), sgdr(lens, _group_lrs(self, lr_max)), **kwargs)
 
 # %% ../../nbs/410_optim.policies.ipynb #48ddd7d1
 @patch
 @delegates(Learner.fit_one_cycle, but=['n_epoch','lr_max'])
 def fine_tune(self:Learner,
-    epochs:int,          # epochs for the whole model
+    epochs:int|str|Time, # epochs for the whole model, or an amount such as '2000ba'
     base_lr:float=2e-3,  # the highest learning rate of the head while the body is frozen; half of it after that
-    freeze_epochs:int=1, # epochs for the head alone, before those for the whole model
+    freeze_epochs:int|str|Time=1, # epochs for the head alone, before those for the whole model; or an amount
     lr_mult:float=100,   # the head's learning rate divided by that of the first layers
     pct_start:float=.3,  # the fraction of the second part in which the rate rises, 0 to 1
     div:float=5.,        # the initial learning rate of the second part is its highest divided by `div`
@@ -131,13 +133,17 @@ def fine_tune(self:Learner,
     "Train the last parameter group, then the whole model, with one cycle each (fastai's name and learning rates)"
     _check_positive(base_lr=base_lr, lr_mult=lr_mult)
     for k,v in dict(epochs=epochs, freeze_epochs=freeze_epochs, start_epoch=start_epoch).items():
-        check_whole(k, v, least=0)
-    if not 0<=start_epoch<=freeze_epochs+epochs: raise ValueError(
+        if k!='start_epoch' and isinstance(v, (str,Time)): as_duration(v)
+        else: check_whole(k, v, least=0)
+    told = not any(isinstance(v, (str,Time)) for v in (epochs, freeze_epochs))
+    if start_epoch and not told: raise ValueError(
+        'start_epoch counts the epochs of both parts, so it needs both of them in epochs, not as amounts')
+    if told and not 0<=start_epoch<=freeze_epochs+epochs: raise ValueError(
         f'start_epoch must be from 0 to the {freeze_epochs} frozen epochs and {epochs} more, not {start_epoch!r}')
-    if start_epoch<freeze_epochs:
+    if not told or start_epoch<freeze_epochs:
         if not (start_epoch and getattr(self.opt, 'frozen_idx', 0)): self.freeze()
         self.fit_one_cycle(freeze_epochs, slice(base_lr), pct_start=.99, start_epoch=start_epoch, **kwargs)
         start_epoch = freeze_epochs
     if start_epoch==freeze_epochs or getattr(self.opt, 'frozen_idx', 0): self.unfreeze()
     self.fit_one_cycle(epochs, slice(base_lr/2/lr_mult, base_lr/2), pct_start=pct_start, div=div,
-                       start_epoch=start_epoch-freeze_epochs, **kwargs)
+                       start_epoch=start_epoch-freeze_epochs if told else 0, **kwargs)

@@ -23,9 +23,10 @@ from .checkpoint_writer import CheckpointWriter
 from .data_position import DataPosition
 from .folder_lock import FolderLock
 import learnkit.recovery.identity   # noqa: F401  for `identity`
-from .resume import (check_ended, check_identity, clear_folder, find_checkpoint, fit_number, note_fit,
-                                       restore_changed)
+from .resume import (check_ended, check_identity, clear_folder, find_checkpoint, fit_number, is_longer,
+                                       note_fit, restore_changed)
 from .retention import Retention
+from .run_state import duration_of
 from ..serialize import to_serializable
 
 # %% ../../nbs/710_recovery.checkpoint.ipynb #6026709f
@@ -116,7 +117,7 @@ def _resume(self:CheckpointCallback, resume):
     if state is None: return
     new = check_identity(path, state, self.who, asked=resume!='auto')
     learn._check_run_state(state)
-    longer = learn.n_epoch>state['n_epoch']
+    longer = is_longer(learn, state)
     self.finished = bool(checkpoint_info(path).get('finished')) and not longer
     if self.finished and resume=='auto': check_ended(self.folder, self.seed)
     self.resume_data(path, state)
@@ -128,7 +129,8 @@ def _resume(self:CheckpointCallback, resume):
     earlier = itertools.takewhile(lambda cb: cb is not self, learn.ordered_cbs())
     for cb in earlier if self.finished else (): cb.run = False   # what they did in `after_fit` is in the checkpoint
     where = 'the run is finished' if self.finished else f"resuming at epoch {state['epoch']}, batch {state['done']}"
-    if learn.n_epoch!=state['n_epoch']: where += f", with {learn.n_epoch} epochs in all instead of {state['n_epoch']}"
+    then,now = (f'{t.value} epochs' if t.unit=='ep' else str(t) for t in (duration_of(state), learn.duration))
+    if now!=then: where += f", with {now} in all instead of {then.removesuffix(' epochs')}"
     if new: where += f", with what is new: {'; '.join(new.values())}"
     learn.say(f'{path.parent.name}/{path.name}: {where}')
 

@@ -16,6 +16,7 @@ from ..process import rank_distrib
 from .checkpoint_file import (
     list_checkpoints, newest_checkpoint, read_checkpoint, remove_checkpoint, train_iter_of)
 from .identity import differences
+from .run_state import duration_of
 
 # %% ../../nbs/708_recovery.resume.ipynb #4b86d4e7
 def clear_folder(
@@ -82,6 +83,18 @@ def check_identity(
         "this run another `folder` in CheckpointCallback, or `overwrite=True` and no `resume`. To continue the other "
         f"one with what is new in this one, write `resume={str(path)!r}`")
     return odd
+
+# %% ../../nbs/708_recovery.resume.ipynb #b3643fe7
+def is_longer(
+    learn:Learner, # the Learner, in a fit
+    state:dict     # of the run that it resumes
+) -> bool:
+    "Return whether the fit is to be longer than that run; raises ValueError if their units differ"
+    then,now = duration_of(state),learn.duration
+    if then.unit!=now.unit: raise ValueError(
+        f"the run of this checkpoint was to be {then} long, which cannot be compared with {now}: "
+        f"say how long in the same unit, as in `fit('{then}', resume=...)`")
+    return now>then
 
 def restore_changed(
     learn:Learner, # the Learner, in a fit that has set its hyper-parameters

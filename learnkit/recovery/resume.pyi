@@ -44,6 +44,14 @@ def check_identity(path: Path, state: dict[Any, Any], now: dict[Any, Any], asked
         asked: did somebody ask for this checkpoint?
     """
     ...
+def is_longer(learn: Learner, state: dict[Any, Any]) -> bool:
+    """Return whether the fit is to be longer than that run; raises ValueError if their units differ
+
+    Args:
+        learn: the Learner, in a fit
+        state: of the run that it resumes
+    """
+    ...
 def restore_changed(learn: Learner, state: dict[Any, Any], new: dict[Any, Any]) -> None:
     """Restore `state`, except for the hyper-parameters that are new
 

@@ -11,6 +11,7 @@ from warnings import warn
 
 from fastcore.basics import patch
 
+from ..duration import Time
 from ..check_state import check_opt_state, check_state, mismatch
 from ..interrupts import uninterrupted
 from ..learner import Learner
@@ -36,9 +37,16 @@ def run_state(self:Learner,
     return to_serializable(dict(
         version=format_version, epoch=epoch, done=done, n_epoch=self.n_epoch, train_iter=self.train_iter,
         pct_train=self.pct_train, model=model.state_dict(), opt=self.opt.state_dict(), grads=grads, cbs=cbs,
-        state=self.state, rng=get_random_states(), stop_reason=self.stop_reason), copy=copy)
+        state=self.state, rng=get_random_states(), stop_reason=self.stop_reason,
+        duration=str(self.duration or Time(self.n_epoch, 'ep'))), copy=copy)
 
 # %% ../../nbs/703_recovery.run_state.ipynb #4059cae3
+def duration_of(
+    state:dict # of a run
+) -> Time:
+    "Return how long the run was to be"
+    return Time(state['duration']) if state.get('duration') else Time(state['n_epoch'], 'ep')   # older ones have none
+
 _parts = dict(version=int, epoch=int, done=int, n_epoch=int, train_iter=int, pct_train=(int,float),
               model=dict, opt=dict, grads=dict, cbs=dict, state=dict, rng=dict)
 
@@ -101,7 +109,8 @@ def restore(self:Learner,
     for n,p in model.named_parameters(): p.grad = grads[n].to(p.device, copy=True) if n in grads else None
     self._restore_cbs(state['cbs'])
     self.train_iter,self.pct_train = state['train_iter'],state['pct_train']
-    if state['n_epoch']!=self.n_epoch: self.pct_train *= state['n_epoch']/self.n_epoch   # the run has become longer
+    then = duration_of(state)
+    if self.duration and then!=self.duration: self.pct_train *= then/self.duration   # the run has become longer
     self.state.update(state['state'])
     set_random_states(**state['rng'])
 

@@ -1,8 +1,16 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
 """Collect everything that a run needs to resume, and restore it"""
+from ..duration import Time
 from typing import Any
 
 format_version: int
+def duration_of(state: dict[Any, Any]) -> Time:
+    """Return how long the run was to be
+
+    Args:
+        state: of a run
+    """
+    ...
 _parts: dict[Any, Any]
 def check_parts(state: dict[Any, Any]) -> None:
     """Check that `state` has all parts, each of the right type; raises ValueError if not

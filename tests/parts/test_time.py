@@ -17,7 +17,7 @@ from learnkit.data import DataLoaders
 from learnkit.learner import Learner
 from learnkit.control.stop_after import StopAfter
 from learnkit.control.clock import Clock, Timestamp
-from learnkit.control.duration import Time
+from learnkit.duration import Time
 from learnkit.control.stopwatch import Stopwatch
 from toys import at, batches, learner, model, throw, weights
 

@@ -1,0 +1,147 @@
+"""A fit that is told in batches, items, tokens or hours: how many epochs that is, what goes by it, and how it is resumed"""
+import time, warnings
+import pytest, torch
+from hypothesis import given, settings, strategies as st
+from torch import nn
+from learnkit.callback import Callback
+from learnkit.duration import Time
+from learnkit.control.every_callback import EveryCallback
+from learnkit.control.stop_after import StopAfter
+from learnkit.data import DataLoaders
+from learnkit.events import CancelEpoch, CancelTrain
+from learnkit.limit import LimitBatches
+from learnkit.optim.accumulate import GradientAccumulation
+from learnkit.optim.param_scheduler import ParamScheduler
+from learnkit.optim.schedule import SchedLin
+import learnkit.optim.policies
+from learnkit.recovery.checkpoint import CheckpointCallback
+from learnkit.train_for import TrainFor
+from toys import at, batches, learner, throw, weights
+
+torch.set_num_threads(1)
+quick = settings(max_examples=25, deadline=None)
+
+class NoLength:
+    "A loader that does not know how many batches it has"
+    def __init__(self, dl): self.dl = dl
+    def __iter__(self): return iter(self.dl)
+
+def fitted(n, much, *cbs, sized=True, **kw):
+    data = batches(n)
+    dls = DataLoaders(data if sized else NoLength(data), batches(2, seed=1))
+    learn = learner(dls=dls, cbs=cbs, **{k:kw.pop(k) for k in ('path',) if k in kw})
+    learn.fit(much, **kw)
+    return learn
+
+line = lambda: ParamScheduler({'lr':SchedLin(.1, 0.)})
+def rows(learn): return [(r['epoch'], r['train_loss'], r['valid_loss']) for r in learn.recorder.history]
+
+@quick
+@given(n=st.integers(1, 5), total=st.integers(1, 14), sized=st.booleans())
+def test_batches(n, total, sized):
+    """As many epochs as it takes, the last one broken off and validated; the schedule ends with the last batch; it is the plain
+    loop over the first `total` batches"""
+    seen = []
+    bar = at('before_train', lambda cb: seen.append((cb.learn.n_iter, cb.learn.n_epoch)), order=70)
+    learn = fitted(n, f'{total}ba', line(), bar, sized=sized)
+    epochs = -(-total//n)
+    assert (learn.train_iter, learn.n_epoch, len(learn.recorder.history), learn.pct_train, learn.stop_reason)==(total, epochs, epochs, 1., None)
+    assert learn.recorder.hps['lr']==pytest.approx([.1*(1-i/total) for i in range(total)])
+    if sized: assert seen==[(min(n, total-e*n), epochs) for e in range(epochs)]
+    net,data = learner().model,batches(n)
+    for i in range(total):
+        x,y = data[i%n]
+        net.zero_grad(); nn.functional.mse_loss(net(x), y).backward()
+        with torch.no_grad():
+            for p in net.parameters(): p -= .1*(1-i/total)*p.grad
+    assert torch.allclose(weights(learn), torch.cat([p.detach().flatten() for p in net.parameters()]), atol=1e-6)
+
+@quick
+@given(n=st.integers(1, 4), epochs=st.integers(1, 3))
+def test_whole_epochs_are_the_same_in_any_unit(n, epochs):
+    a,*others = [fitted(n, much, line()) for much in (epochs, f'{epochs}ep', f'{n*epochs}ba', f'{n*epochs*4}sp')]
+    for b in others:
+        assert torch.allclose(weights(a), weights(b), atol=1e-6) and (a.n_epoch, a.train_iter)==(b.n_epoch, b.train_iter)
+        assert [r[0] for r in rows(a)]==[r[0] for r in rows(b)]
+
+@quick
+@given(n=st.integers(1, 4), total=st.integers(2, 9), kill=st.integers(1, 8), unit=st.sampled_from(['ba','sp']), sized=st.booleans(), every=st.integers(1, 3))
+def test_resume(n, total, kill, unit, sized, every, tmp_path_factory):
+    "Killed after any batch, the run goes on to the same end"
+    much = f'{total*(4 if unit=="sp" else 1)}{unit}'
+    def go(folder, *cbs, **kw):
+        with warnings.catch_warnings():
+            warnings.simplefilter('ignore')
+            return fitted(n, much, line(), CheckpointCallback(f'{every}ba', folder=folder), EveryCallback(lambda learn: None, '0.3dur'), *cbs, sized=sized, **kw)
+    whole = go(tmp_path_factory.mktemp('a'))
+    folder = tmp_path_factory.mktemp('b')
+    try: go(folder, at('after_batch', throw(SystemError()), lambda cb: cb.learn.training and cb.learn.train_iter==kill, order=200))
+    except SystemError: pass
+    again = go(folder, resume='auto')
+    assert torch.equal(weights(whole), weights(again)) and rows(whole)==rows(again) and whole.recorder.hps['lr']==again.recorder.hps['lr']
+    assert (whole.n_epoch, whole.train_iter, whole.pct_train)==(again.n_epoch, again.train_iter, again.pct_train)
+
+def test_a_finished_run_is_made_longer(tmp_path):
+    "From 5 to 9 batches, of 3 an epoch: the second part begins a new epoch; another unit is refused"
+    kw = dict(path=tmp_path)
+    fitted(3, '5ba', CheckpointCallback('1ba'), **kw)
+    learn = fitted(3, '9ba', CheckpointCallback('1ba'), resume='auto', **kw)
+    assert learn.train_iter==9 and [r['epoch'] for r in learn.recorder.history]==[0, 1, 2, 3] and learn.pct_train==1.
+    assert fitted(3, '9ba', CheckpointCallback('1ba'), resume='auto', **kw).train_iter==9
+    with pytest.raises(ValueError, match="9ba long.*say how long in the same unit"): fitted(3, 4, CheckpointCallback('1ba'), resume='auto', **kw)
+
+def test_time_and_tokens():
+    slowly = at('after_batch', lambda cb: time.sleep(.01), lambda cb: cb.learn.training)
+    learn = fitted(3, '0.1s', slowly, line())
+    assert 3<learn.train_iter<=11 and learn.pct_train==1. and learn.stop_reason in (None, '0.1s of training are done')
+    assert len(learn.recorder.history)==learn.n_epoch and learn.recorder.hps['lr'][-1]<.03
+    ids = [(torch.zeros(2, 5, dtype=torch.long), torch.zeros(2, 5, dtype=torch.long))]*3
+    text = learner(dls=DataLoaders(ids), model=nn.Sequential(nn.Embedding(4, 4), nn.Linear(4, 4)), loss_func=lambda p,y: nn.functional.cross_entropy(p.flatten(0, 1), y.flatten()))
+    text.fit('45tok')
+    assert text.train_iter==5 and text.n_epoch==2
+
+def test_composes():
+    "With limits, other ends, epochs that are left out, accumulation, and cancelled epochs"
+    assert fitted(5, '7ba', LimitBatches(2)).recorder.history['epoch']==[0, 1, 2, 3]
+    assert fitted(5, '7ba', StopAfter(6)).train_iter==6
+    learn = fitted(4, '10ba', line(), start_epoch=1)
+    assert learn.train_iter==6 and learn.recorder.hps['lr']==pytest.approx([.1*(1-i/10) for i in range(4, 10)])
+    steps = []
+    fitted(4, '6ba', GradientAccumulation(8), at('after_step', lambda cb: steps.append(cb.learn.train_iter)))
+    assert len(steps)==3   # a batch is not a step
+    skip = at('before_epoch', throw(CancelEpoch()), lambda cb: cb.learn.epoch in (1, 2))
+    learn = fitted(4, '7ba', skip)
+    assert learn.train_iter==7 and [r['epoch'] for r in learn.recorder.history]==[0, 1, 2, 3]
+
+def test_policies():
+    for f,kw in (('fit_one_cycle', {}), ('fit_flat_cos', {})):
+        learn = learner(4)
+        getattr(learn, f)('6ba', **kw)
+        assert learn.train_iter==6 and len(learn.recorder.hps['lr'])==6
+    learn = learner(4)
+    learn.fit_sgdr(2, '2ba', .1)
+    assert learn.train_iter==6 and learn.recorder.hps['lr']==pytest.approx([.1, .05, .1, .1*(.5+.5*2**-.5), .05, .1*(.5-.5*2**-.5)])
+    split = lambda m: [[m.weight], [m.bias]]
+    learn,ends = learner(4, splitter=split),[]
+    learn.on('after_fit')(lambda learn: ends.append(learn.train_iter))
+    learn.fine_tune('6ba', freeze_epochs='2ba')
+    assert ends==[2, 6]
+    with pytest.raises(ValueError, match='both of them in epochs'): learn.fine_tune('6ba', start_epoch=1)
+
+def test_a_rehearsal_is_short(monkeypatch):
+    monkeypatch.setenv('LEARNKIT_LIMIT_BATCHES', '1')
+    assert fitted(4, '10ba').train_iter==3
+
+@pytest.mark.parametrize('much,kw,words', [
+    ('0.5dur', {}, 'a fit cannot be .0.5dur. long'), ('0ba', {}, 'cannot be'), ('ten', {}, 'is no amount of training'), ('2000 steps', {}, "did you mean '2000ba'"),
+    (2.5, {}, '`n_epoch` must be a whole number'), ('8sp', dict(start_epoch=1), 'does not know how much'), (2, dict(cbs=TrainFor('4ba')), r"write `learn.fit\('4ba'\)`")])
+def test_refused(much, kw, words):
+    with pytest.raises(ValueError, match=words): fitted(3, much, **kw)
+
+def test_that_never_ends():
+    "A fit whose epochs all cancel their training would go on for ever"
+    with pytest.raises(RuntimeError, match='1000 epochs in a row trained no batch'): fitted(2, '5ba', at('before_train', throw(CancelTrain())))
+
+def test_a_loader_without_length_needs_no_limit():
+    "Schedules asked for `LimitBatches`, though the fit knows how many batches it has"
+    assert fitted(4, '6ba', line(), sized=False).recorder.hps['lr']==pytest.approx([.1*(1-i/6) for i in range(6)])
