@@ -84,7 +84,9 @@ from .steps import *
 from .padding import *
 from .opt_steps import *
 from .compat.fastai import *
+from .duration import *
 from .limit import *
+from .train_for import *
 from .learner import *
 from .inference import *
 from .predict import *
@@ -125,7 +127,6 @@ from .optim.bn_freeze import *
 from .optim.rnn import *
 from .optim.mix_handler import *
 from .optim.mixup import *
-from .control.duration import *
 from .control.every import *
 from .control.every_callback import *
 from .control.validate_every import *

@@ -111,9 +111,11 @@ from .opt_steps import OptSteps as OptSteps
 from .compat.fastai import (
     CastToTensor as CastToTensor, adapt as adapt, cast_tensor as cast_tensor, default_callbacks as default_callbacks,
     modes_of as modes_of)
+from .duration import Time as Time
 from .limit import (
     LimitBatches as LimitBatches, ShortEpochCallback as ShortEpochCallback, check_length as check_length, limit_from_env
     as limit_from_env, n_batches as n_batches)
+from .train_for import TrainFor as TrainFor, as_duration as as_duration, as_epochs as as_epochs, max_idle as max_idle
 from .learner import Learner as Learner
 from .files import AtomicFile as AtomicFile, atomic as atomic, sync_folder as sync_folder, write_atomic as write_atomic
 from .weights import (
@@ -150,7 +152,6 @@ from .optim.rnn import (
     ModelResetter as ModelResetter, RNNCallback as RNNCallback, RNNRegularizer as RNNRegularizer, rnn_cbs as rnn_cbs)
 from .optim.mix_handler import MixHandler as MixHandler
 from .optim.mixup import CutMix as CutMix, MixUp as MixUp
-from .control.duration import Time as Time
 from .control.every import Every as Every, parse_every as parse_every
 from .control.every_callback import EveryCallback as EveryCallback
 from .control.validate_every import ValidateEvery as ValidateEvery

@@ -19,6 +19,7 @@ from .control.stop_after import StopAfter
 from .control.stopwatch import StopwatchCallback
 from .control.tracker import OnBetter, TrackerCallback
 from .control.validate_every import ValidateEvery
+from .duration import Time
 from .feed.item_indices import ItemIndices
 from .feed.mapping import MapInputs, MapOutputs
 from .feed.move_modules import MoveModules
@@ -81,6 +82,7 @@ from .speed.free_outputs import FreeOutputs
 from .speed.fused_step import FusedStep
 from .speed.memory_format import ChannelsLast
 from .train_eval import TrainEvalCallback
+from .train_for import TrainFor
 from .training_loop import Text
 from pathlib import Path
 from torch import nn
@@ -281,6 +283,8 @@ class Learner(OptSteps):
     """The `FusedStep`, if it is among the callbacks"""
     channels_last: ChannelsLast
     """The `ChannelsLast`, if it is among the callbacks"""
+    train_for: TrainFor
+    """The `TrainFor`, if it is among the callbacks"""
     def __init__(
         self,
         dls: Any,
@@ -443,7 +447,7 @@ class Learner(OptSteps):
         ...
     def fit(
         self,
-        n_epoch: int,
+        n_epoch: int|str|Time,
         lr: float|slice|list[Any]|None = None,
         wd: float|None = None,
         cbs: Any = None,
@@ -451,10 +455,10 @@ class Learner(OptSteps):
         start_epoch: int = 0,
         resume: str|Path|None = None,
     ) -> None:
-        """Train for `n_epoch` epochs; with an `LRFinder`, which is for mode 'lr_find' only, it is a range test
+        """Train for `n_epoch` epochs, or so long; with an `LRFinder`, which is for mode 'lr_find' only, it is a range test
 
         Args:
-            n_epoch: epochs, those before `start_epoch` included
+            n_epoch: epochs, those before `start_epoch` included; or an amount: '2000ba', '30m' …
             lr: learning rate; None: the Learner's
             wd: weight decay; None: the Learner's
             cbs: callbacks for this fit only
@@ -628,7 +632,7 @@ class Learner(OptSteps):
         ...
     def fit_one_cycle(
         self,
-        n_epoch: int,
+        n_epoch: int|str|Time,
         lr_max: float|slice|list[Any]|None = None,
         div: float = 25.0,
         div_final: float = 100000.0,
@@ -644,7 +648,7 @@ class Learner(OptSteps):
         """Train for `n_epoch` epochs with the one-cycle policy (Smith 2018)
 
         Args:
-            n_epoch: number of epochs
+            n_epoch: number of epochs, or an amount such as '2000ba'
             lr_max: the highest learning rate; None: the Learner's
             div: the initial learning rate is `lr_max/div`
             div_final: the final learning rate is `lr_max/div_final`
@@ -659,7 +663,7 @@ class Learner(OptSteps):
         ...
     def fit_flat_cos(
         self,
-        n_epoch: int,
+        n_epoch: int|str|Time,
         lr: float|slice|list[Any]|None = None,
         div_final: float = 100000.0,
         pct_start: float = 0.75,
@@ -673,7 +677,7 @@ class Learner(OptSteps):
         """Train for `n_epoch` epochs with a constant learning rate that falls along a cosine at the end
 
         Args:
-            n_epoch: number of epochs
+            n_epoch: number of epochs, or an amount such as '2000ba'
             lr: the initial learning rate; None: the Learner's
             div_final: the final learning rate is `lr/div_final`
             pct_start: the fraction of the training in which the rate is constant, 0 to 1
@@ -687,7 +691,7 @@ class Learner(OptSteps):
     def fit_sgdr(
         self,
         n_cycles: int,
-        cycle_len: int,
+        cycle_len: int|str|Time,
         lr_max: float|slice|list[Any]|None = None,
         cycle_mult: int = 2,
         *,
@@ -701,7 +705,7 @@ class Learner(OptSteps):
 
         Args:
             n_cycles: number of cycles
-            cycle_len: epochs of the first cycle
+            cycle_len: epochs of the first cycle, or an amount such as '500ba'
             lr_max: the learning rate at the start of each cycle; None: the Learner's
             cycle_mult: how many times longer each cycle is than the one before
             wd: weight decay; None: the Learner's
@@ -713,9 +717,9 @@ class Learner(OptSteps):
         ...
     def fine_tune(
         self,
-        epochs: int,
+        epochs: int|str|Time,
         base_lr: float = 0.002,
-        freeze_epochs: int = 1,
+        freeze_epochs: int|str|Time = 1,
         lr_mult: float = 100,
         pct_start: float = 0.3,
         div: float = 5.0,
@@ -731,9 +735,9 @@ class Learner(OptSteps):
         """Train the last parameter group, then the whole model, with one cycle each (fastai's name and learning rates)
 
         Args:
-            epochs: epochs for the whole model
+            epochs: epochs for the whole model, or an amount such as '2000ba'
             base_lr: the highest learning rate of the head while the body is frozen; half of it after that
-            freeze_epochs: epochs for the head alone, before those for the whole model
+            freeze_epochs: epochs for the head alone, before those for the whole model; or an amount
             lr_mult: the head's learning rate divided by that of the first layers
             pct_start: the fraction of the second part in which the rate rises, 0 to 1
             div: the initial learning rate of the second part is its highest divided by `div`

@@ -7,7 +7,7 @@ __all__ = ['run_attrs', 'RunState', 'LoopSteps', 'Loop']
 
 # %% ../nbs/030_loop.ipynb #e3ce7324
 from functools import partial
-from itertools import count
+from itertools import count, takewhile
 from typing import Any
 
 import torch
@@ -23,7 +23,7 @@ from .stream import BatchStream
 class RunState(Dispatcher):
     "The attributes that a run works on; those in `run_attrs` are put back when a run inside of another one ends"
     dls:Any; model:nn.Module; loss_func:Any; opt:Any
-    epoch:int = 0; n_epoch:int = 1; start_epoch:int = 0   # where the run is
+    epoch:int = 0; n_epoch:int = 1; start_epoch:int = 0; duration:Any = None   # where the run is, and how long it is
     iter:int|None = None; n_iter:int|None = None; train_iter:int = 0; pct_train:float = 0.
     batches:BatchStream|None = None; batch:Any; batch_device:torch.device|None   # its data
     xb:tuple; yb:tuple; pred:Any; loss:torch.Tensor|None; loss_grad:torch.Tensor|None   # its batch
@@ -64,6 +64,8 @@ class LoopSteps(RunState):
         for cb in self._in_order():
             if cb.run and cb.runs_in(self.mode): self.do_batch = cb.wrap_batch(self.do_batch)
 
+    def _epochs(self): return takewhile(lambda i: i<self.n_epoch, count(self.start_epoch))   # `n_epoch` may change
+
     def do_batch(self) -> None:
         "Do the batch at hand; in a phase, `_do_one_batch` as callbacks wrap it"
         self._do_one_batch()
@@ -86,7 +88,7 @@ class Loop(LoopSteps):
     def _do_fit(self, **phases):
         try:
             self('before_fit')
-            for self.epoch in range(self.start_epoch, self.n_epoch):
+            for self.epoch in self._epochs():
                 self._do_epoch(**phases)
                 if self.stop_reason: raise CancelFit(self.stop_reason)
         except cancelled(CancelFit): self('after_cancel_fit')

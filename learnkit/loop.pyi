@@ -18,6 +18,7 @@ class RunState(Dispatcher):
     epoch: int
     n_epoch: int
     start_epoch: int
+    duration: Any
     iter: int
     n_iter: int|None
     train_iter: int
@@ -56,6 +57,11 @@ class LoopSteps(RunState):
     def _step(self) -> None: ...
     def _zero_grad(self) -> None: ...
     def _use(self, dl: Any) -> None: ...
+    def _epochs(self) -> Any:
+        """Args:
+            self: `n_epoch` may change
+        """
+        ...
     def do_batch(self) -> None:
         """Do the batch at hand; in a phase, `_do_one_batch` as callbacks wrap it"""
         ...
