@@ -1,0 +1,88 @@
+"""What a run puts back, what is there while it ends, and what is said of a Cancel that could end nothing"""
+import gc, threading, weakref
+import pytest, torch
+from torch import nn
+from learnkit.callback import Callback
+from learnkit.events import CancelStep
+from learnkit.run import NullLogger, null_logger, runs_elsewhere
+from toys import at, learner, throw
+
+def test_a_cancel_that_ends_nothing_is_the_cause_of_its_error():
+    "With its notes: they may say where it comes from"
+    e = CancelStep('enough')
+    e.add_note('raised by the scheduler')
+    with pytest.raises(RuntimeError, match=r'CancelStep was raised in `before_pred` of `Callback`, epoch 0, batch 0, but no `step` was open') as got: learner().fit(1, cbs=at('before_pred', throw(e)))
+    assert got.value.__cause__ is e and 'raised by the scheduler' in got.value.__notes__
+
+def test_the_exception_is_there_until_the_run_has_ended():
+    "Also after a validation of `after_exception`: the handlers that follow, and `cleanup`, still find it"
+    seen = []
+    look = lambda cb: seen.append(type(cb.learn.exc))
+    learn = learner(cbs=[at('after_exception', lambda cb: cb.learn.validate()), at('after_exception', look, order=1), at('cleanup', look, lambda cb: cb.mode=='fit')])
+    with pytest.raises(ArithmeticError): learn.fit(1, cbs=at('after_batch', throw(ArithmeticError())))
+    assert seen==[ArithmeticError]*2 and learn.exc is None
+
+def test_what_is_switched_off_in_a_run_is_on_after_the_outermost():
+    "Not after one inside of it; what was off before stays off"
+    heard = []
+    off,ear = Callback(after_batch=lambda self: None),at('after_batch', lambda cb: heard.append((cb.mode, cb.learn.iter)))
+    off.run = False
+    learn = learner(n=2, nv=1, cbs=[off, ear])
+    def mute(cb): ear.run = False
+    learn.validate(cbs=at('before_validate', mute))
+    assert ear.run and not off.run and heard==[]
+    learn.fit(1, cbs=[at('before_train', lambda cb: cb.learn.validate(cbs=at('before_validate', mute)))])
+    assert ear.run and heard==[]
+
+@pytest.mark.parametrize('run', ['fit', 'validate', 'get_preds'])
+def test_nothing_of_a_run_stays(run):
+    "Neither the callbacks of this run nor the last batch is kept alive"
+    class Around(Callback):
+        def wrap_batch(self, do): return lambda *args: do(*args)
+    learn = learner()
+    learn.fit(1)
+    before = {*vars(learn)}
+    cb = Around()
+    getattr(learn, run)(*[1]*(run=='fit'), cbs=cb)
+    assert {*vars(learn)}==before and learn.batch is learn.pred is learn.loss_grad is None
+    ref = weakref.ref(cb)
+    del cb
+    gc.collect()
+    assert ref() is None
+
+class Around(nn.Module):
+    def __init__(self, module, own=False):
+        super().__init__()
+        self.module = module
+        if own: self.scale = nn.Parameter(torch.ones(1))
+    def forward(self, x): return self.module(x)
+
+@pytest.mark.parametrize('fails', [False, True])
+@pytest.mark.parametrize('own', [False, True])
+def test_a_model_that_was_wrapped_in_a_failed_run_is_unwrapped(fails, own):
+    "Unless what is around it has parameters, which would be lost, or the fit ends well: then it was meant"
+    learn = learner()
+    model = learn.model
+    def wrap(cb): cb.learn.model = Around(model, own)
+    def end(cb):
+        if fails: raise ArithmeticError
+    try: learn.fit(1, cbs=[at('before_fit', wrap), at('after_epoch', end)])
+    except ArithmeticError: assert fails
+    assert (learn.model is model)==(fails and not own) and (learn.model is model or learn.model.module is model)
+
+def test_runs_of_other_threads_are_counted():
+    "Of this thread's, none; an open one is told of"
+    n,_ = runs_elsewhere()
+    learner().fit(1)
+    assert runs_elsewhere()[0]==n
+    inside,go_on = threading.Event(),threading.Event()
+    def wait(cb): inside.set(); go_on.wait(9)
+    t = threading.Thread(target=lambda: learner().fit(1, cbs=at('before_train', wait)))
+    t.start()
+    assert inside.wait(9) and runs_elsewhere()==(n+1, True)
+    go_on.set(); t.join()
+    assert runs_elsewhere()==(n+1, False)
+
+def test_a_null_logger_is_any_noop():
+    def noop(*args): pass
+    assert null_logger==noop and null_logger==NullLogger() and null_logger!=print and null_logger(1, a=2) is None
