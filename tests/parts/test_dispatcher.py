@@ -1,0 +1,103 @@
+"""Callbacks that come and go, also while an event is called: names, keys, order, who still hears, and which error is raised"""
+import pytest
+from learnkit.callback import Callback
+from learnkit.dispatcher import Dispatcher
+from learnkit.events import CancelBatch
+from toys import at, learner, throw
+
+class Named(Callback): pass
+class Zed(Callback): pass
+
+def test_names_and_keys():
+    "The newest of a name is the attribute; keys count within the name alone; the one before is back when the newest goes"
+    d,other = Dispatcher(),Zed()
+    a,b,c = Named(),Named(),Named()
+    d.add_cbs([other, a, b, c])
+    assert [o.key for o in (other, a, b, c)]==['zed','named','named_2','named_3'] and d.named is c and d.zed is other
+    d.remove_cb(b)
+    assert d.named is c and b.learn is None and [*d.cbs]==[other, a, c]
+    assert d.add_cb(e := Named()) is d and e.key=='named_2' and d.named is e
+    d.remove_cbs([e, c])
+    assert d.named is a
+    d.remove_cb(Named)
+    assert not hasattr(d, 'named') and [*d.cbs]==[other] and a.learn is None
+
+def test_taken_from_another_with_a_warning_at_the_line_of_the_caller():
+    a,b,cb = Dispatcher(),Dispatcher(),Named()
+    a.add_cb(cb)
+    with pytest.warns(UserWarning, match='belonged to another Learner') as said: b.add_cbs(cb)
+    assert said[0].filename==__file__ and cb.learn is b and not len(a.cbs) and not hasattr(a, 'named')
+    with pytest.raises(ValueError, match='was added already'): b.add_cb(cb)
+    odd = Named()
+    odd.order = 'first'
+    with pytest.raises(TypeError, match="`order` is a number.*'first'"): b.add_cb(odd)
+    assert [*b.cbs]==[cb] and odd.learn is None
+
+def test_in_order_and_of_one_event():
+    d = Dispatcher()
+    late,early,deaf = Callback(before_fit=lambda self: 0),Callback(before_fit=lambda self: 0),Callback(after_fit=lambda self: 0)
+    late.order,early.order = 2,-2
+    d.add_cbs([late, deaf, early])
+    assert [*d.ordered_cbs()]==[early, deaf, late] and [*d.ordered_cbs('before_fit')]==[early, late]
+
+class All(Callback):
+    def __init__(self): self.heard = []
+    def __call__(self, name, **kw): self.heard.append(name)
+
+def test_who_hears_everything_does_so_in_its_modes_only():
+    learn,cb = learner(),All()
+    cb.modes = 'validate'
+    learn.fit(1, cbs=cb)
+    assert cb.heard==[]
+    learn.add_cb(cb).validate()
+    assert cb.heard[0]=='before_evaluate' and cb.heard[-1]=='cleanup'
+
+@pytest.mark.parametrize('call', [lambda d: d('before_fit'), lambda d: d.isolated('before_fit'), lambda d: d(['before_fit'])])
+def test_removed_or_switched_off_in_the_middle(call):
+    "By a handler of the same event: it is not called any more, and those behind it are"
+    heard,d = [],Dispatcher()
+    def cb(i, f=lambda: None):
+        def say(self): heard.append(i); f()
+        return Callback(before_fit=say)
+    gone,off,last = cb('gone'),cb('off'),cb('last')
+    def change(): d.remove_cb(gone); off.run = False
+    d.add_cbs([cb('first', change), gone, off, last])
+    call(d)
+    assert heard==['first','last']
+    call(d)
+    assert heard==['first','last']*2
+
+def test_isolated_raises_nothing_and_tells_all():
+    "All are called; the first error is returned, the others are its notes; a given one stays the first"
+    d,heard = Dispatcher(),[]
+    def fail(e):
+        def f(self): heard.append(e); raise e
+        return Callback(cleanup=f)
+    a,b = ValueError('a'),KeyError('b')
+    d.add_cbs([fail(a), Callback(cleanup=lambda self: heard.append('between')), fail(b)])
+    assert d.isolated('cleanup') is a and heard==[a,'between',b] and "`Callback` then failed in `cleanup`: KeyError: 'b'" in a.__notes__
+    given = OSError('given')
+    assert d.isolated('cleanup', given, reverse=True) is given and heard[3:]==[b,'between',a]
+    assert [n.split(': ')[1] for n in given.__notes__]==['KeyError','ValueError']
+    assert Dispatcher().isolated('cleanup') is None
+
+def test_a_cancel_of_what_has_just_ended_is_ignored():
+    "In `after_batch` and `after_cancel_batch`; the other handlers are called"
+    heard = []
+    for ev in 'after_batch','after_cancel_batch':
+        learner(n=1, nv=0).fit(1, cbs=[at('before_pred', throw(CancelBatch())), at(ev, throw(CancelBatch())), at(ev, lambda cb: heard.append(ev), order=1)])
+    assert heard==['after_batch','after_cancel_batch']
+
+def test_removed_in_a_run_it_cleans_up_and_belongs_to_nobody():
+    "With its Learner; what it raises is raised, with a note, and it is gone all the same"
+    seen,d = [],Dispatcher()
+    d.mode = 'fit'
+    cb = Callback(cleanup=lambda self: seen.append(self.learn))
+    d.add_cb(cb).remove_cb(cb)
+    assert seen==[d] and cb.learn is None
+    bad = Callback(cleanup=lambda self: throw(OSError('full'))())
+    with pytest.raises(OSError) as e: d.add_cb(bad).remove_cb(bad)
+    assert bad.learn is None and not len(d.cbs) and '`cleanup`' in e.value.__notes__[0]
+    d.mode = None
+    d.add_cb(cb).remove_cb(cb)
+    assert seen==[d]
