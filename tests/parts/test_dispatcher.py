@@ -101,3 +101,23 @@ def test_removed_in_a_run_it_cleans_up_and_belongs_to_nobody():
     d.mode = None
     d.add_cb(cb).remove_cb(cb)
     assert seen==[d]
+
+def test_added_in_the_middle_it_is_heard_from_the_next_event_on():
+    heard,d = [],Dispatcher()
+    new = Callback(before_fit=lambda self: heard.append('new'))
+    d.add_cb(Callback(before_fit=lambda self: new in d.cbs or d.add_cb(new) and None))
+    d('before_fit')
+    assert heard==[]
+    d('before_fit')
+    assert heard==['new']
+
+def test_a_name_that_is_an_attribute_already_is_refused():
+    "Also where there are callbacks of other names"
+    d = Dispatcher().add_cb(Named())
+    d.zed = 'not a callback'
+    with pytest.raises(ValueError, match='would be reached as `learn.zed`.*rename the class, for instance to MyZed'): d.add_cb(Zed())
+    assert d.zed=='not a callback' and len(d.cbs)==1
+
+def test_errors_of_an_isolated_event_say_where_they_were_raised():
+    e = Dispatcher().add_cb(Callback(cleanup=lambda self: throw(OSError('full'))())).isolated('cleanup')
+    assert e.__notes__==['Exception occured in `Callback` when calling event `cleanup`']

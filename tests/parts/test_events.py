@@ -55,3 +55,9 @@ def test_a_handler_takes_the_arguments_that_it_names():
     given = dict(a=1, b=2)
     assert taken(lambda: 0, {})=={} and taken(lambda a: 0, given)=={'a':1} and taken(lambda b, c=3: 0, given)=={'b':2}
     assert taken(lambda **kw: 0, given)==given and taken(lambda a, **kw: 0, given)==given
+
+def test_each_scope_has_its_events():
+    "A Cancel is caught by its scope, between `before_` and `after_`"
+    scopes = {c.__name__:c.scope for c in Cancel.__subclasses__() if c.__module__==Cancel.__module__}
+    assert scopes==dict(CancelBatch='batch', CancelBackward='backward', CancelStep='step', CancelZeroGrad='zero_grad', CancelTrain='train', CancelValid='validate', CancelEpoch='epoch', CancelFit='fit')
+    assert all(f'{when}_{s}' in event for s in scopes.values() for when in ('before','after','after_cancel'))
