@@ -22,6 +22,8 @@ from ..contents import is_foreign, of_function
 from ..dispatcher import Dispatcher
 from ..feed.seeded_loader import SeededLoader
 from ..feed.stateful import is_stateful
+from ..nested import leaves
+from ..optimizer import OptimWrapper
 from ..process import num_distrib
 from ..serialize import to_serializable
 from ..stateful import Stateful
@@ -103,28 +105,53 @@ def _differ(a, b):
 # %% ../../nbs/700_recovery.reported.ipynb #e7f6c99b
 def _is_library(o): return type(o).__module__.partition('.')[0] in (_own, 'torch', 'torchdata')
 
-def _is_silent(cb):
-    "Is it a callback of the user's that says nothing of its state?"
-    said = cb.saves or type(cb).state_dict is not Stateful.state_dict or cb.observes
+def _may_lack(cb):
+    "Is it a callback of the user's that leaves its state to `saves`?"
+    said = type(cb).state_dict is not Stateful.state_dict or cb.observes
     return not (said or _is_library(cb)) and cb.runs_in('fit')
+
+# %% ../../nbs/700_recovery.reported.ipynb #6882eaaa
+def _tensors_in(v):
+    "The tensors that modules and optimizers keep, also in a list, tuple or dictionary of them; None of anything else"
+    if isinstance(v, nn.Module): return [*v.parameters(), *v.buffers()]
+    if isinstance(v, (torch.optim.Optimizer,OptimWrapper)): return [t for s in v.state.values() for t in leaves(s)]
+    within = [*v.values()] if isinstance(v, dict) else v if isinstance(v, (list,tuple)) else ()
+    found = [ts for o in within if (ts := _tensors_in(o)) is not None]
+    return [t for ts in found for t in ts] if found else None
+
+def _trained(cb):
+    "How often what a callback trains, and does not save, was written to, by name"
+    learn = cb.learn
+    others = learn,learn.opt,getattr(learn.opt, 'opt', None)
+    tensors = {k:_tensors_in(v) for k,v in vars(cb).items() if not any(v is o for o in others)}
+    kept = [learn.model, learn.loss_func, *(getattr(cb, k, None) for k in cb.saves)]
+    ids = {id(t) for v in kept for t in _tensors_in(v) or ()}
+    def count(ts): return sum(t._version for t in ts if isinstance(t, torch.Tensor) and not t.is_inference())
+    return {k:count(ts) for k,ts in tensors.items() if ts is not None and k not in cb.saves
+            and not (ts and ids.issuperset(map(id, ts)))}
+
+def _state_of(o):
+    "What of `o`, a callback or a part of the data, may change and is not kept"
+    if not isinstance(o, Stateful): return _numbers(o)
+    return {**({} if o.saves else _numbers(o)), **_trained(o)}
 
 # %% ../../nbs/700_recovery.reported.ipynb #1c49ec2f
 class Unkept:
     "Notes the numbers in data and callbacks, and warns once of those that change and that no checkpoint keeps"
     def __init__(self,
         learn:Any # the Learner, in a fit
-    ): self.learn,self.warned = learn,False; self.begin = {id(o):(o,_numbers(o)) for o in self._objects()}
+    ): self.learn,self.warned = learn,False; self.begin = {id(o):(o,_state_of(o)) for o in self._objects()}
 
     def _objects(self):
         parts = [o for dl in self.learn.dls.loaders for o in data_parts(dl).values()]
         data = [o for o in parts if not (is_stateful(o) or _is_library(o) or is_foreign(type(o)))]
-        return [*data, *filter(_is_silent, self.learn.cbs)]
+        return [*data, *filter(_may_lack, self.learn.cbs)]
 
     def changed(self) -> list[tuple]:
         "Return pairs of an object and the names of its numbers that have changed"
         def odd(o, old):
             first = {**{k:getattr(type(o), k, None) for k in vars(o)}, **old}
-            return [k for k,v in _numbers(o).items() if first[k] is not None and _differ(v, first[k])
+            return [k for k,v in _state_of(o).items() if first[k] is not None and _differ(v, first[k])
                     and not (k=='epoch' and hasattr(o, 'set_epoch'))]
         return [(o,ks) for o,old in self.begin.values() if (ks := odd(o, old))]
 

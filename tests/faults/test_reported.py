@@ -120,3 +120,40 @@ def test_states_that_are_none(state, tmp_path):
     from learnkit.feed.seeded_loader import SeededLoader
     kept = KeptData(SeededLoader(kinds['sampler'](Saying), 0))
     with pytest.raises(ValueError): kept.load_state_dict(state)
+
+class Beside(Callback):
+    "Trains a network beside the model, with an optimizer of its own"
+    run_valid = False
+    def __init__(self, opt_func=torch.optim.Adam):
+        self.net = torch.nn.Linear(4, 1)
+        self.opt = opt_func(self.net.parameters(), lr=.01)
+        self.fixed,self.part = torch.nn.BatchNorm1d(4).eval(),self.net
+    def after_pred(self):
+        self.opt.zero_grad()
+        self.net(self.fixed(torch.ones(2, 4))).sum().backward()
+        self.opt.step()
+
+class Half(Beside): saves = ('net',)
+class Whole(Beside): saves = ('net','opt')
+class Tells(Beside):
+    def state_dict(self): return dict(opt=self.opt.state_dict(), net=self.net.state_dict())
+    def load_state_dict(self, state): [getattr(self, k).load_state_dict(v) for k,v in state.items()]
+
+def test_what_a_callback_trains(tmp_path):
+    "A discriminator, a teacher, a second optimizer that no `saves` named began anew after a resume, and nothing was said"
+    said, = told(tmp_path/'none', Beside())
+    assert '`net`, `opt`, `part` of Beside' in said and "`saves = ('net', 'opt', 'part')`" in said
+    said, = told(tmp_path/'half', Half())
+    assert '`opt` of Half' in said and '`net`' not in said
+    assert told(tmp_path/'whole', Whole(), Tells())==[]
+    assert told(tmp_path/'no_state', type('NoState', (Beside,), dict(saves=('net',)))(torch.optim.SGD))==[]
+
+class Follows(Callback):
+    "Averages of the model, in a list; and parts of the model itself, which is saved anyway"
+    def before_fit(self): self.nets,self.head,self.first = [torch.optim.swa_utils.AveragedModel(self.model)],self.model,[*self.model.modules()][-1]
+    def after_step(self): self.nets[0].update_parameters(self.model)
+
+def test_averages_that_follow_the_model(tmp_path):
+    "An average of the weights in a list of a callback was lost too; the model's own parts are no loss"
+    said, = told(tmp_path, Follows())
+    assert '`nets` of Follows' in said and 'head' not in said and 'first' not in said
