@@ -69,7 +69,7 @@ class WandbLogger(ServiceLogger):
             self.experiment = run = wandb.init(**{**args, **self.init, 'id':id or self.init.get('id')})
             self.newest = max(last, run.starting_step-1)   # what the server has
             self.file = WandbFile(Path(run.dir).parent/f'run-{run.id}.wandb')
-            weakref.finalize(self.learn, run.finish)
+            weakref.finalize(self.learn, run.finish).atexit = False   # at exit W&B does it itself
         return self.experiment.id
 
     def _files(self, id):
