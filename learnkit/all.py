@@ -111,6 +111,7 @@ from .feed.item_indices import *
 from .feed.transfer import *
 from .feed.prefetch import *
 from .optim.schedule import *
+from .optim.warmup import *
 from .optim.param_scheduler import *
 from .optim.policies import *
 from .optim.torch_scheduler import *

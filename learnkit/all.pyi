@@ -135,6 +135,9 @@ from .optim.schedule import (
     annealer as annealer, combine_scheds as combine_scheds, combined_cos as combined_cos, plot_hypers as plot_hypers,
     plot_scheds as plot_scheds, sched_cos as sched_cos, sched_exp as sched_exp, sched_lin as sched_lin, sched_no as
     sched_no)
+from .optim.warmup import (
+    Warmup as Warmup, inv_sqrt as inv_sqrt, warmup_const as warmup_const, warmup_cos as warmup_cos, warmup_lin as
+    warmup_lin, warmup_poly as warmup_poly, wsd as wsd)
 from .optim.param_scheduler import GroupValues as GroupValues, ParamScheduler as ParamScheduler, Scheduler as Scheduler
 from .optim.policies import flat_cos as flat_cos, one_cycle as one_cycle, sgdr as sgdr
 from .optim.torch_scheduler import TorchScheduler as TorchScheduler

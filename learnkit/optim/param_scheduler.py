@@ -82,7 +82,11 @@ class ParamScheduler(Scheduler):
                 f"the schedule of '{n}' must be a function of the position, such as `SchedNo({f!r}, {f!r})`, not {f!r}")
         self.scheds,self.names = dict(scheds),tuple(scheds)
 
-    def before_train(self): check_length(self.learn, f"the schedule of {' and '.join(map(repr, self.names))}")
+    def before_train(self):
+        learn = self.learn
+        check_length(learn, f"the schedule of {' and '.join(map(repr, self.names))}")
+        for f in self.scheds.values():
+            if hasattr(f, 'within') and learn.duration is not None: f.within(learn.duration, learn.n_iter)
 
     def before_batch(self):
         opt,pct = self.learn.opt,self.learn.pct_train
