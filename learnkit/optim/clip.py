@@ -18,13 +18,14 @@ class GradientClip(Callback):
     "Clips gradients before each step: their norm to `max_norm`, or each element to ±`value` (fastai's name and order)"
     order,modes,run_valid,norm = 11,('fit','lr_find'),False,None
     def __init__(self,
-        max_norm:float=1.,     # the largest norm of all gradients together
+        max_norm:float|None=1.,# the largest norm of all gradients together; None: `value` says how to clip
         norm_type:float=2.,    # which norm: 2 is the Euclidean, `inf` the largest element
         value:float|None=None  # the largest absolute value of an element; if given, it replaces `max_norm`
     ):
         for k,v in dict(max_norm=max_norm, norm_type=norm_type, value=value).items():
             if v is not None and not (isinstance(v, (int,float)) and v>0): raise ValueError(
                 f'GradientClip: `{k}` must be a number above 0, not {v!r}')
+        if max_norm is None and value is None: raise ValueError('GradientClip: give `max_norm` or `value`')
         self.max_norm,self.norm_type,self.value = max_norm,norm_type,value
 
     def before_step(self):

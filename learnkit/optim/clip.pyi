@@ -7,14 +7,14 @@ __all__ = ['GradientClip']
 class GradientClip(Callback):
     """Clips gradients before each step: their norm to `max_norm`, or each element to ±`value` (fastai's name and order)"""
     norm: Any
-    max_norm: float
+    max_norm: float|None
     norm_type: float
     value: float|None
-    def __init__(self, max_norm: float = 1.0, norm_type: float = 2.0, value: float|None = None) -> None:
+    def __init__(self, max_norm: float|None = 1.0, norm_type: float = 2.0, value: float|None = None) -> None:
         """Clips gradients before each step: their norm to `max_norm`, or each element to ±`value` (fastai's name and order)
 
         Args:
-            max_norm: the largest norm of all gradients together
+            max_norm: the largest norm of all gradients together; None: `value` says how to clip
             norm_type: which norm: 2 is the Euclidean, `inf` the largest element
             value: the largest absolute value of an element; if given, it replaces `max_norm`
         """

@@ -70,7 +70,7 @@ def by_hand(mode, epochs=2, clip=None, acc=1, opt_func=SGD, parts=1, **kw):
 @pytest.mark.parametrize('clip,acc,parts', [(None,1,1), (.1,1,1), (None,2,1), (.1,3,1), (.1,1,2), (.1,2,2)])
 def test_same_bits_as_by_hand(mode, opt_func, clip, acc, parts):
     model,scaler,losses = by_hand(mode, clip=clip, acc=acc, opt_func=opt_func, parts=parts)
-    cbs = [MicroBatch(n=parts)]*(parts>1) + [GradientAccumulation(4*acc)]*(acc>1) + [GradientClip(clip)]*bool(clip) + [MixedPrecision(mode)]
+    cbs = [MicroBatch(n=parts)]*(parts>1) + [GradientAccumulation(4*acc)]*(acc>1) + ([GradientClip(clip)] if clip else []) + [MixedPrecision(mode)]
     learn = fit(mk(cbs, opt_func=opt_func))
     if acc==3: assert all(torch.allclose(a.float(), b.float(), atol=1e-6) for a,b in zip(ws(model), ws(learn)))   # x/3 and x*(1/3) are not the same bits
     else: assert same(ws(model), ws(learn))
