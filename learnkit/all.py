@@ -176,6 +176,7 @@ from .observe.profile import *
 from .observe.profiler import *
 from .observe.timer import *
 from .observe.interpretation import *
+from .observe.search import *
 from .observe.show import *
 from .observe.top_losses import *
 from .observe.classification import *

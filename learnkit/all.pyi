@@ -205,6 +205,7 @@ from .observe.profile import Profile as Profile
 from .observe.profiler import ProfileCallback as ProfileCallback
 from .observe.timer import TimerCallback as TimerCallback
 from .observe.interpretation import Interpretation as Interpretation, vocab_of as vocab_of
+from .observe.search import OptunaPruning as OptunaPruning, RayTuneReport as RayTuneReport
 from .observe.classification import ClassificationInterpretation as ClassificationInterpretation
 from .observe.mc_dropout import MCDropoutCallback as MCDropoutCallback
 from .observe.tta import AugmentCallback as AugmentCallback

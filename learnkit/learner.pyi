@@ -44,6 +44,7 @@ from .observe.outbox import Outbox
 from .observe.profile import Profile
 from .observe.profiler import ProfileCallback
 from .observe.sanity import SanityCheck
+from .observe.search import OptunaPruning, RayTuneReport
 from .observe.services import Service, ServiceLogger
 from .observe.show_graph import ShowGraphCallback
 from .observe.speed import RuntimeEstimator, SpeedMonitor
@@ -207,6 +208,10 @@ class Learner(OptSteps):
     """The `ProfileCallback`, if it is among the callbacks"""
     sanity_check: SanityCheck
     """The `SanityCheck`, if it is among the callbacks"""
+    optuna_pruning: OptunaPruning
+    """The `OptunaPruning`, if it is among the callbacks"""
+    ray_tune_report: RayTuneReport
+    """The `RayTuneReport`, if it is among the callbacks"""
     service: Service
     """The `Service`, if it is among the callbacks"""
     service_logger: ServiceLogger
