@@ -44,3 +44,18 @@ def test_model_and_loss_are_moved_and_the_model_is_reset():
     def end(cb): raise Stop
     with pytest.raises(Stop): learn.fit(1, cbs=at('before_fit', end, order=-9))
     assert moved==['meta'] and resets==[1]*2
+
+def test_at_the_start_all_is_zero():
+    "In each fit anew, for all whose `order` is higher than -10"
+    seen = []
+    learn = learner(cbs=at('before_fit', lambda cb: seen.append((cb.epoch, cb.train_iter, cb.pct_train, float(cb.loss))), order=-9))
+    learn.fit(1); learn.fit(1)
+    assert seen==[(0, 0, 0., 0.)]*2 and learn.train_eval.order==-10
+
+def test_an_epoch_that_is_longer_than_the_last_one():
+    "It is never further than its own end"
+    lengths,seen = iter([2, 5]),[]
+    class Longer:
+        def __iter__(self): return iter(batches(next(lengths)))
+    learner(dls=(Longer(), batches(1))).fit(2, cbs=at('after_batch', lambda cb: seen.append(cb.pct_train), lambda cb: cb.training))
+    assert seen==[0, 0, .75, 1, 1, 1, 1]
