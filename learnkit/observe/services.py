@@ -147,7 +147,8 @@ def _finish(self:ServiceLogger, status):
     for step,row in rows: file.write(_line(step, row))
     file.close()
     self.warned = True
-    warn(f'{len(rows)} steps could not be sent by {type(self).__name__} ({sender.error}): they are in {path}, '
+    why = sender.error or f'it took longer than `wait`, {self.wait:g} seconds'
+    warn(f'{len(rows)} steps could not be sent by {type(self).__name__} ({why}): they are in {path}, '
          'and are sent when this Learner, or the resumed run, is fitted again')
 
 # %% ../../nbs/653_observe.services.ipynb #b17c2132
