@@ -1,6 +1,5 @@
 # ruff: noqa: F821  the training of a job, in the place of what the notebook has under "Training": all other names are its own
 # skorch
-n = len(y)*4//5//64*12 + 12
 ours = cross_val_score(skorch.NeuralNetClassifier(
     net, criterion=nn.CrossEntropyLoss, optimizer=torch.optim.AdamW, optimizer__weight_decay=.1, batch_size=64, max_epochs=12,
     train_split=None, verbose=0, callbacks=[skorch.callbacks.LRScheduler(

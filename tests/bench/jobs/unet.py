@@ -20,7 +20,7 @@ class Segmenter(L.LightningModule):
 trainer,learn = L.Trainer(max_epochs=5),Segmenter(UNet(), 5*len(dls.train))
 trainer.fit(learn, dls.train, dls.valid)
 # the result
-def get_preds(with_decoded):
+def get_preds(with_decoded, learn=learn):
     probs,targs = map(torch.cat, zip(*trainer.predict(learn, dls.valid)))
     return probs,targs,probs.argmax(1)
 dice = trainer.callback_metrics['dice'].item()
