@@ -14,6 +14,7 @@ from fastcore.foundation import L
 from ..callback import Callback
 from ..events import nearest
 from ..limit import check_length
+from ..stream import loader_len
 from .schedule import plot_hypers, plot_scheds
 from ..recorder import Recorder
 
@@ -85,8 +86,17 @@ class ParamScheduler(Scheduler):
     def before_train(self):
         learn = self.learn
         check_length(learn, f"the schedule of {' and '.join(map(repr, self.names))}")
-        for f in self.scheds.values():
-            if hasattr(f, 'within') and learn.duration is not None: f.within(learn.duration, learn.n_iter)
+        self._measure(learn.n_iter)
+
+    def before_fit(self):
+        self._measure(loader_len(self.learn.dls.train))   # also before a checkpoint notes what is scheduled
+        super().before_fit()
+
+    def _measure(self, n):
+        "Tell schedules with a warm-up of so many batches how long the fit is"
+        t = self.learn.duration
+        for f in self.scheds.values() if t is not None and (n or t.unit!='ep') else ():
+            if hasattr(f, 'within'): f.within(t, n)
 
     def before_batch(self):
         opt,pct = self.learn.opt,self.learn.pct_train

@@ -4,6 +4,7 @@ import pytest
 from learnkit.optim.param_scheduler import ParamScheduler
 from learnkit.optim.schedule import SchedLin
 from learnkit.optim.warmup import inv_sqrt, warmup_const, warmup_cos, warmup_lin, warmup_poly, wsd
+from learnkit.recovery.checkpoint import CheckpointCallback
 from toys import learner
 
 T,W,lr = 20,5,.1
@@ -22,6 +23,15 @@ def test_formulas(name, warm, much):
     learn = learner(4)
     learn.fit(much, cbs=ParamScheduler(f(lr, warm, **kw)))
     assert learn.recorder.hps['lr']==pytest.approx([lr*after(formula)(i) for i in range(T)], abs=1e-9)
+
+def test_resume(tmp_path):
+    "The checkpoint's note of what is scheduled called a warm-up of so many batches before the fit had told it how long it is"
+    def go(folder, much, **kw):
+        learn = learner(4, path=folder, cbs=CheckpointCallback('1ba'))
+        learn.fit(much, cbs=ParamScheduler(inv_sqrt(lr, '3ba')), **kw)
+        return learn
+    whole = go(tmp_path/'a', '10ba')
+    assert go(tmp_path/'a', '10ba', resume='auto').train_iter==10 and len(whole.recorder.hps['lr'])==10
 
 @pytest.mark.parametrize('make,words', [(lambda: warmup_lin(lr, '20ba'), 'must be shorter than the fit'), (lambda: warmup_lin(lr, '1m'), 'say both in one unit'),
     (lambda: wsd(lr, '18ba', .2), 'longer than the training'), (lambda: inv_sqrt(lr, 0), 'more than 0'), (lambda: warmup_lin(lr, 1.5), 'less than 1')])
