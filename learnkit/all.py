@@ -114,6 +114,7 @@ from .optim.schedule import *
 from .optim.warmup import *
 from .optim.param_scheduler import *
 from .optim.policies import *
+from .optim.splitters import *
 from .optim.torch_scheduler import *
 from .optim.lr_suggest import *
 from .optim.lr_find import *

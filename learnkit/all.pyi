@@ -140,6 +140,8 @@ from .optim.warmup import (
     warmup_lin, warmup_poly as warmup_poly, wsd as wsd)
 from .optim.param_scheduler import GroupValues as GroupValues, ParamScheduler as ParamScheduler, Scheduler as Scheduler
 from .optim.policies import flat_cos as flat_cos, one_cycle as one_cycle, sgdr as sgdr
+from .optim.splitters import (
+    body_and_head as body_and_head, by_depth as by_depth, head_params as head_params, layer_decay as layer_decay)
 from .optim.torch_scheduler import TorchScheduler as TorchScheduler
 from .optim.lr_suggest import (
     SuggestionMethod as SuggestionMethod, minimum as minimum, slide as slide, steep as steep, valley as valley)

@@ -74,7 +74,9 @@ def test_timm(name):
     make = partial(meta, timm.create_model, model_name=name)
     model = make(num_classes=7)
     check(model, by_classes(model, make(num_classes=11)))
-    assert names(model, head_params(model))==names(model, [p for o in (h if isinstance(h := model.get_classifier(), (tuple,list)) else [h]) for p in o.parameters()])
+    head = model.get_classifier()
+    head = nn.ModuleList(head if isinstance(head, (tuple,list)) else [head])
+    assert names(model, head_params(model))==names(model, head.parameters())
     from timm.optim import param_groups_layer_decay
     want = {id(p):g['lr_scale'] for g in param_groups_layer_decay(model, layer_decay=.7) for p in g['params']}
     for ps,lr in zip(by_depth(model), layer_decay(model, 1., .7)):

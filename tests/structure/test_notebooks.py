@@ -6,6 +6,7 @@ PyTorch, IPython and learnkit, and fork it for each notebook: that saves three s
 """
 import atexit, gc, json, os, re, select, signal, subprocess, sys, threading, traceback
 from configparser import ConfigParser
+from importlib.util import find_spec
 from pathlib import Path
 import pytest
 
@@ -31,6 +32,10 @@ def run(path, flags):
             print(f"{path.name}: cell {i} ({c['id']}) failed", flush=True)
             return True
     return False
+
+def needed(path):
+    "The packages of other people that a notebook is about: those of its line `#| needs: …`"
+    return [m for line in re.findall(r'#[|] needs: ([\w ]+)', path.read_text(encoding='utf-8')) for m in line.split()]
 
 def flags():
     "The tags of cells that tests skip"
@@ -97,6 +102,7 @@ def start(tmp_path_factory):
 
 @pytest.mark.parametrize('path', nbs, ids=lambda p: p.relative_to(root/'nbs').as_posix())
 def test_notebook(start, path):
+    if missing := [m for m in needed(path) if find_spec(m) is None]: pytest.skip(f'it needs {" and ".join(missing)}')
     status,output = start(path)
     assert status == 0, output[-6000:]
 
