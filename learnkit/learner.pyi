@@ -528,7 +528,7 @@ class Learner(OptSteps):
             metrics: numbers by name: Python numbers, or tensors of one element, which are read later
         """
         ...
-    def log_media(self, media: dict[Any, Any]) -> None:
+    def log_objects(self, media: dict[Any, Any]) -> None:
         """Log texts, images, histograms and tables of now; a logger writes what its file or service can hold
 
         Args:

@@ -40,5 +40,5 @@ class ImageLogger(EveryCallback):
             if v.ndim!=4: raise ValueError(
                 f'`{k}` is {shapes(v)}, but images must have the shape (n, channels, height, width): '
                 'pass `f=`, a function of the Learner that returns such images by name')
-        learn.log_media(images)
+        learn.log_objects(images)
     def _inputs(self): return dict(inputs=item_find(self.learn.xb)[:self.n])

@@ -195,7 +195,7 @@ def log_numbers(self:Learner,
     self.outbox.put(self, metrics)
 
 @patch
-def log_media(self:Learner,
+def log_objects(self:Learner,
     media:dict # by name: texts, images (n, channels, height, width), flat tensors for histograms, tables
 ) -> None:
     "Log texts, images, histograms and tables of now; a logger writes what its file or service can hold"

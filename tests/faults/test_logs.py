@@ -98,7 +98,7 @@ def test_whatever_is_logged_keeps_its_order(what, pending):
     def log(cb):
         for k in what:
             name = f'v{len(given)}'
-            (cb.learn.log_numbers if k in ('number','tensor') else cb.learn.log_media)({name:values[k]})
+            (cb.learn.log_numbers if k in ('number','tensor') else cb.learn.log_objects)({name:values[k]})
             given.append((cb.learn.train_iter, name))
     learn = quiet(cbs=[at('after_batch', log, lambda cb: cb.learn.training), All])
     learn.outbox.max_pending = pending
@@ -108,13 +108,13 @@ def test_whatever_is_logged_keeps_its_order(what, pending):
 def test_what_cannot_be_logged_is_refused_where_it_is_given():
     learn = quiet(cbs=Wrote())
     for v in (1., None, [], torch.zeros(2,2), torch.zeros(0), [1]):
-        with pytest.raises(TypeError, match='can be logged, not'): learn.log_media(dict(a=v))
+        with pytest.raises(TypeError, match='can be logged, not'): learn.log_objects(dict(a=v))
 
 def test_what_changes_after_it_was_logged(tmp_path):
     w = torch.ones(3)
     class Keeps(Wrote):
         def write_media(self, kind, media, step): self.got.append(media['w'].tolist())
-    def log(cb): cb.learn.log_numbers(dict(a=cb.learn.loss)); cb.learn.log_media(dict(w=w)); w.add_(1)
+    def log(cb): cb.learn.log_numbers(dict(a=cb.learn.loss)); cb.learn.log_objects(dict(w=w)); w.add_(1)
     learn = quiet(cbs=[at('after_batch', log, lambda cb: cb.learn.training), Keeps])
     learn.fit(1)
     assert [o for o in learn.keeps.got if isinstance(o, list)]==[[1.]*3, [2.]*3, [3.]*3]

@@ -151,7 +151,7 @@ def test_numbers_after_the_fit():
     server = Server()
     learn = quiet(cbs=Listed(server))
     learn.fit(1)
-    learn.log_numbers(dict(test_accuracy=.9)); learn.log_numbers(dict(test_accuracy=.8)); learn.log_media(dict(note='done'))
+    learn.log_numbers(dict(test_accuracy=.9)); learn.log_numbers(dict(test_accuracy=.8)); learn.log_objects(dict(note='done'))
     assert server.runs['run0']['rows'][1:]==[(3, dict(test_accuracy=.9)), (3, dict(test_accuracy=.8))] and server.runs['run0']['status']=='finished'
 
 def test_a_slow_service_does_not_slow_the_steps():
@@ -174,7 +174,7 @@ def make_mlflow(path, **kw):
     return MLflowLogger(uri=f'sqlite:///{path}/mlflow.db', **kw)
 
 def everything(learn):
-    learn.log_media(dict(note='a note', weight=learn.model.weight.flatten(), sizes=[dict(name='w', n=4), dict(name='b')], pic=torch.rand(2,3,4,4)))
+    learn.log_objects(dict(note='a note', weight=learn.model.weight.flatten(), sizes=[dict(name='w', n=4), dict(name='b')], pic=torch.rand(2,3,4,4)))
 
 @pytest.mark.slow
 def test_wandb(tmp_path):
