@@ -112,8 +112,9 @@ def own_output(
 ) -> OwnOutput|None:
     "Returns what reads the model's outputs; None where they are predictions, or are for a function that knows them"
     if loss_func is None or isinstance(loss_func, OutputLoss): return OwnOutput(model, loss_func)
+    if not is_of_transformers(model): return None
     takes_tensors = isinstance(loss_func, BaseLoss) or loss_kind(loss_func) is not None
-    return OwnOutput(model, loss_func) if takes_tensors and is_of_transformers(model) else None
+    return OwnOutput(model, loss_func) if takes_tensors else None
 
 just_split = SimpleNamespace(split=split_batch)   # instead of an `OwnOutput`
 
