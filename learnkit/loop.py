@@ -27,7 +27,7 @@ class RunState(Dispatcher):
     iter:int|None = None; n_iter:int|None = None; train_iter:int = 0; pct_train:float = 0.
     batches:BatchStream|None = None; batch:Any; batch_device:torch.device|None   # its data
     xb:tuple; yb:tuple; pred:Any; loss:torch.Tensor|None; loss_grad:torch.Tensor|None   # its batch
-    own:Any = None; output:Any = None; output_loss:torch.Tensor|None = None   # of a model that computes its loss itself
+    own_output:Any = None; output:Any = None; output_loss:torch.Tensor|None = None   # of a model with its own loss
     logger:Any; create_mbar:bool; skip_loss:bool; _training:bool   # its settings
     stop_reason:str|None = None   # why the run is to end soon: see `learn.stop`
 

@@ -31,7 +31,7 @@ class RunState(Dispatcher):
     pred: Any
     loss: torch.Tensor
     loss_grad: torch.Tensor
-    own: Any
+    own_output: Any
     output: Any
     output_loss: torch.Tensor|None
     logger: Any

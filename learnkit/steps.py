@@ -25,7 +25,7 @@ class Steps(Loop):
     def _use(self, dl):
         super()._use(dl)
         self._use_device()
-        self.own = own_output(self.model, self.loss_func)
+        self.own_output = own_output(self.model, self.loss_func)
 
     def _open_batches(self):
         if self.training and self.mode=='fit' and hasattr(self.dls, 'valid'): check_ahead(self.dls, self.loss_func)
@@ -41,12 +41,12 @@ class Steps(Loop):
         self.batch_device = None if only_cpu else device
 
     def _set_device(self, b): return b if self.batch_device is None else to_device(b, self.batch_device)
-    def _split(self, b): self.xb,self.yb = (self.own or just_split).split(b, getattr(self.dls, 'n_inp', None))
+    def _split(self, b): self.xb,self.yb = (self.own_output or just_split).split(b, getattr(self.dls, 'n_inp', None))
 
     def _pred(self):
         x = self.xb
         try:
-            if self.own is None and type(x[0]) is not Inputs: return self.model(*x)
+            if self.own_output is None and type(x[0]) is not Inputs: return self.model(*x)
             return self._output(x)
         except Exception as e:
             e.add_note(f'The model was called with {shapes(x)}{self.position}')
@@ -55,7 +55,7 @@ class Steps(Loop):
 
     def _output(self, x):
         "The predictions of a model whose batches have names, or that may compute its loss itself"
-        own = self.own
+        own = self.own_output
         if type(x[0]) is not Inputs: out = self.model(*x)
         elif own is None: out = self.model(**x[0])
         else: out = self.model(**own.inputs(x[0], self.yb))
