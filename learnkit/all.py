@@ -156,6 +156,7 @@ from .observe.activation_plots import *
 from .observe.outbox import *
 from .observe.observer import *
 from .observe.speed import *
+from .observe.step_lines import *
 from .observe.optimizer_monitor import *
 from .observe.system import *
 from .observe.memory_snapshot import *

@@ -186,6 +186,7 @@ from .observe.outbox import (
     LogRow as LogRow, MediaRow as MediaRow, Outbox as Outbox, as_media as as_media, media_kind as media_kind)
 from .observe.observer import LRMonitor as LRMonitor, LossMonitor as LossMonitor, Observer as Observer
 from .observe.speed import RuntimeEstimator as RuntimeEstimator, SpeedMonitor as SpeedMonitor
+from .observe.step_lines import StepLines as StepLines
 from .observe.optimizer_monitor import OptimizerMonitor as OptimizerMonitor
 from .observe.system import MemoryMonitor as MemoryMonitor, SystemMetrics as SystemMetrics
 from .observe.memory_snapshot import MemorySnapshot as MemorySnapshot

@@ -48,6 +48,7 @@ from .observe.search import OptunaPruning, RayTuneReport
 from .observe.services import Service, ServiceLogger
 from .observe.show_graph import ShowGraphCallback
 from .observe.speed import RuntimeEstimator, SpeedMonitor
+from .observe.step_lines import StepLines
 from .observe.system import MemoryMonitor, SystemMetrics
 from .observe.tensorboard import TensorBoardLogger
 from .observe.timer import TimerCallback
@@ -222,6 +223,8 @@ class Learner(OptSteps):
     """The `SpeedMonitor`, if it is among the callbacks"""
     runtime_estimator: RuntimeEstimator
     """The `RuntimeEstimator`, if it is among the callbacks"""
+    step_lines: StepLines
+    """The `StepLines`, if it is among the callbacks"""
     memory_monitor: MemoryMonitor
     """The `MemoryMonitor`, if it is among the callbacks"""
     system_metrics: SystemMetrics
