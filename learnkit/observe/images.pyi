@@ -2,9 +2,10 @@
 """Logs images at intervals: the inputs of the batch, or what a function makes of them"""
 from collections.abc import Callable
 from ..control.every_callback import EveryCallback
+from torch import Tensor
 from typing import Any
 
-__all__ = ['ImageLogger']
+__all__ = ['ImageLogger', 'pictures']
 class ImageLogger(EveryCallback):
     """Logs images at intervals, for TensorBoard and other loggers"""
     n: Any
@@ -21,3 +22,13 @@ class ImageLogger(EveryCallback):
     def cleanup(self) -> None: ...
     def act(self) -> None: ...
     def _inputs(self) -> Any: ...
+def pictures(images: Tensor) -> list[Any]:
+    """Return images as services take them
+
+    Args:
+        images: (n, channels, height, width): from 0 to 1, or bytes
+
+    Returns:
+        of arrays (height, width, channels) of bytes
+    """
+    ...

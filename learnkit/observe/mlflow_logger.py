@@ -7,18 +7,20 @@ __all__ = ['MLflowLogger']
 
 # %% ../../nbs/657_observe.mlflow_logger.ipynb #70d2f8e6
 import re
+from os import environ
 from time import time
 from typing import Any
 
 from ..extras import optional_import
-from .services import ServiceLogger, as_columns, pictures
+from .images import pictures
+from .services import ServiceLogger, as_columns
 
 # %% ../../nbs/657_observe.mlflow_logger.ipynb #c2a7cfa9
 def _name(k): return re.sub(r'[^\w\-. :/]', '_', k)
 
 class MLflowLogger(ServiceLogger):
     "Logs to MLflow (needs the package `mlflow`, or `mlflow-skinny` for a server); `client` is MLflow's"
-    name,_client = 'mlflow_logger',None
+    name,at_once,_client = 'mlflow_logger',100,None
     def __init__(self,
         experiment:str='Default', # the experiment; it is made if there is none of this name
         uri:str|None=None,        # of the server or store, such as 'http://localhost:5000'; None: MLflow's default
@@ -32,6 +34,7 @@ class MLflowLogger(ServiceLogger):
         "The `MlflowClient`"
         if self._client is None:
             with optional_import('MLflowLogger', 'mlflow', 'mlflow'): from mlflow import MlflowClient
+            environ.setdefault('MLFLOW_HTTP_REQUEST_MAX_RETRIES', '1')   # the rows are sent again here
             self._client = MlflowClient(self.uri)
         return self._client
 
@@ -46,10 +49,13 @@ class MLflowLogger(ServiceLogger):
 
     def last_step(self, name):
         return max((m.step for m in self.client.get_metric_history(self.id, _name(name))), default=-1)
-    def write(self, metrics, step):
+    def write(self, metrics, step): self.write_steps([(step, dict(metrics=metrics))])
+    def write_steps(self, rows):
         from mlflow.entities import Metric
         now = int(time()*1000)
-        self.client.log_batch(self.id, metrics=[Metric(_name(k), float(v), now, step) for k,v in metrics.items()])
+        for step,row in rows: self.write_step({k:v for k,v in row.items() if k!='metrics'}, step)
+        new = [Metric(_name(k), float(v), now, step) for step,row in rows for k,v in row.get('metrics', {}).items()]
+        for i in range(0, len(new), 1000): self.client.log_batch(self.id, metrics=new[i:i+1000])   # MLflow takes 1000
     def write_hparams(self, hparams):
         from mlflow.entities import Param
         params = [Param(_name(k), str(v)) for k,v in hparams.items()]

@@ -7,20 +7,22 @@ __all__ = ['Sender']
 
 # %% ../../nbs/651_observe.sender.ipynb #8058e7c9
 from collections import deque
+from itertools import islice
 from threading import Condition, RLock, Thread
 from time import monotonic
 from typing import Any, Callable
 
 # %% ../../nbs/651_observe.sender.ipynb #5bbe627f
 class Sender:
-    "Calls `send` with each thing that is put into it, in a thread, until that works; keeps what is not safe yet"
+    "Calls `send` with what is put into it, in a thread and in order, until that works; keeps what is not safe yet"
     max_wait = 60.   # seconds between two attempts, at most
     def __init__(self,
-        send:Callable,             # called with each thing, one after the other; raises an exception if that fails
-        safe:Callable|None=None,   # returns whether a thing that was sent needs not be kept; None: all need not
-        failed:Callable|None=None  # called before what failed is tried again
+        send:Callable,              # called with the first things; returns how many it sent (None: all), or raises
+        safe:Callable|None=None,    # returns whether a thing that was sent needs not be kept; None: all need not
+        failed:Callable|None=None,  # called before what failed is tried again
+        most:int=1                  # things that `send` is called with, at most
     ):
-        self.send,self.safe,self.failed = send,safe or (lambda o: True),failed or (lambda: None)
+        self.send,self.safe,self.failed,self.most = send,safe or (lambda o: True),failed or (lambda: None),most
         self.sent,self.waiting = deque(),deque()   # what is kept: sent but not safe; not sent yet
         self.error,self.hurry,self.thread,self.changed,self.lock = None,False,None,Condition(),RLock()
 
@@ -63,15 +65,16 @@ class Sender:
         while True:
             with self.changed:
                 self.changed.wait_for(lambda: self.waiting)
-                thing = self.waiting[0]
-            try: self.send(thing)
+                things = [*islice(self.waiting, self.most)]
+            try: n = self.send(*things)
             except Exception as e:   # whatever the package of a service raises
                 delay = self._failed(e, delay)
-            else: delay = self._done()
+            else: delay = self._done(things[:n])
 
-    def _done(self):
+    def _done(self, things):
         with self.changed:
-            if self.waiting: self.sent.append(self.waiting.popleft())
+            for o in things:
+                if self.waiting and self.waiting[0] is o: self.sent.append(self.waiting.popleft())   # it isn't replaced
             while self.sent and self.safe(self.sent[0]): self.sent.popleft()
             self.error,self.hurry = None,False
             self.changed.notify_all()

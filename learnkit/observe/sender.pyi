@@ -5,11 +5,12 @@ from typing import Any
 
 __all__ = ['Sender']
 class Sender:
-    """Calls `send` with each thing that is put into it, in a thread, until that works; keeps what is not safe yet"""
+    """Calls `send` with what is put into it, in a thread and in order, until that works; keeps what is not safe yet"""
     max_wait: float
     send: Callable[..., Any]
     safe: Any
     failed: Any
+    most: int
     sent: Any
     waiting: Any
     error: Any
@@ -22,13 +23,15 @@ class Sender:
         send: Callable[..., Any],
         safe: Callable[..., Any]|None = None,
         failed: Callable[..., Any]|None = None,
+        most: int = 1,
     ) -> None:
-        """Calls `send` with each thing that is put into it, in a thread, until that works; keeps what is not safe yet
+        """Calls `send` with what is put into it, in a thread and in order, until that works; keeps what is not safe yet
 
         Args:
-            send: called with each thing, one after the other; raises an exception if that fails
+            send: called with the first things; returns how many it sent (None: all), or raises
             safe: returns whether a thing that was sent needs not be kept; None: all need not
             failed: called before what failed is tried again
+            most: things that `send` is called with, at most
         """
         ...
     def put(self, *things: Any) -> None:
@@ -57,5 +60,5 @@ class Sender:
         """
         ...
     def _run(self) -> None: ...
-    def _done(self) -> float: ...
+    def _done(self, things: Any) -> float: ...
     def _failed(self, e: Any, delay: Any) -> Any: ...

@@ -1,16 +1,17 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
 """Base class of loggers for services such as Weights & Biases, MLflow, Comet or Aim; one takes ten lines"""
-import torch
 from .loggers import MetricsLogger
 from .sender import Sender
 from pathlib import Path
 from typing import Any
 
-__all__ = ['Service', 'ServiceLogger', 'pictures', 'as_columns']
+__all__ = ['Service', 'ServiceLogger', 'as_columns']
 class Service(MetricsLogger):
     """Describes a service to `ServiceLogger`: `open` and `write` are needed, the rest has defaults"""
     id: str|None
     """of the run at the service"""
+    at_once: int
+    """steps that `write_steps` is called with, at most"""
     def open(self, id: str|None) -> str:
         """Begin a run at the service, or go on with one; returns its id. Raises NotImplementedError unless defined
 
@@ -59,6 +60,13 @@ class Service(MetricsLogger):
         Args:
             row: numbers as 'metrics', and 'texts', 'images', 'histograms', 'tables', each by name
             step: training batches so far, in all fits
+        """
+        ...
+    def write_steps(self, rows: list[Any]) -> None:
+        """Send steps: calls `write_step` for each
+
+        Args:
+            rows: pairs of step and row, `at_once` of them at most, in order
         """
         ...
 class ServiceLogger(Service):
@@ -111,18 +119,12 @@ class ServiceLogger(Service):
     def _open(self) -> None:
         """Open the run at the service, unless it is open; in the thread, or before the first epoch"""
         ...
-    def _send(self, thing: Any) -> None: ...
-    def _send_step(self, step: Any, row: Any) -> None: ...
-def pictures(images: torch.Tensor) -> list[Any]:
-    """Return images as services take them
-
-    Args:
-        images: (n, channels, height, width): from 0 to 1, or bytes
-
-    Returns:
-        of arrays (height, width, channels) of bytes
-    """
-    ...
+    def _send(self, *things: Any) -> Any:
+        """Send the first of `things`, or all steps before the next file or end; returns how many"""
+        ...
+    def _lacking(self, step: Any, row: Any) -> dict[Any, Any]:
+        """What of `row` the service does not have"""
+        ...
 def as_columns(rows: list[Any]) -> dict[Any, Any]:
     """Return a table as services take it
 

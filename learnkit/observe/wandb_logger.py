@@ -13,7 +13,8 @@ from struct import unpack_from
 from typing import Any, Iterator
 
 from ..extras import optional_import
-from .services import ServiceLogger, as_columns, pictures
+from .images import pictures
+from .services import ServiceLogger, as_columns
 
 # %% ../../nbs/656_observe.wandb_logger.ipynb #8480480e
 class WandbFile:

@@ -1,6 +1,6 @@
 """Loggers for services: each step once, whatever the service does; training goes on. With a service that is a list, and with the real packages where they are
 installed (Weights & Biases offline, MLflow in a local store), read back by their own readers. Killed runs are in test_killed_logs.py."""
-import os, sys, time, warnings
+import os, socket, sys, time, warnings
 
 import pytest, torch
 from hypothesis import given, settings, strategies as st
@@ -48,14 +48,14 @@ def steps(server, run='run0'): return [s for s,_ in server.runs[run]['rows']]
 def impatient(monkeypatch): monkeypatch.setattr('learnkit.observe.sender.Sender.max_wait', .01)
 
 @settings(max_examples=15, deadline=None)
-@given(st.lists(st.sampled_from([None,'down','lost']), max_size=12), st.lists(st.integers(1, 3), min_size=1, max_size=3))
-def test_each_step_once_whatever_the_service_does(down, fits):
-    "A row whose answer was lost is there already, and one that was not taken is sent again"
+@given(st.lists(st.sampled_from([None,'down','lost']), max_size=12), st.lists(st.integers(1, 3), min_size=1, max_size=3), st.integers(1, 5))
+def test_each_step_once_whatever_the_service_does(down, fits, at_once):
+    "A row whose answer was lost is there already, and one that was not taken is sent again; of a group that failed a part may be there"
     server = Server(down)
     with warnings.catch_warnings():
         warnings.simplefilter('ignore')
         learn = quiet(n=4, cbs=[Listed(server), LossMonitor('1ba'), LRMonitor('2ba')])
-        learn.listed._sender_wait = 0
+        learn.listed.at_once = at_once
         for n in fits: learn.fit(n)
     assert steps(server)==[*range(1, 4*sum(fits)+1)] and server.runs['run0']['status']=='finished'
     assert all({'batch_loss'} <= m.keys() and ('lr' in m)==(s%2==0) and ('valid_loss' in m)==(s%4==0) for s,m in server.runs['run0']['rows'])
@@ -164,6 +164,33 @@ def test_a_slow_service_does_not_slow_the_steps():
     learn.fit(1)
     assert times[1]-times[0]<.4 and steps(server)==[*range(1, 9)]
 
+class Grouped(Listed):
+    "Takes a tenth of a second for a call, however many steps there are in it"
+    at_once,groups = 100,()
+    def write_steps(self, rows):
+        time.sleep(.1)
+        self.groups = *self.groups,len(rows)
+        super().write_steps(rows)
+
+def test_waiting_steps_are_sent_together():
+    "One call for each of 200 steps took the end of a fit to half a minute"
+    server = Server()
+    learn = quiet(n=100, nv=0, cbs=[Grouped(server), LossMonitor('1ba')])
+    learn.fit(2)
+    assert steps(server)==[*range(1, 201)] and sum(learn.grouped.groups)==200 and len(learn.grouped.groups)<=10 and max(learn.grouped.groups)<=100
+    assert server.runs['run0']['status']=='finished'
+
+def test_a_file_waits_for_the_steps_before_it(tmp_path):
+    "Steps are sent together up to the next file or end, which come after them"
+    server,said = Server(),[]
+    class Files(Grouped):
+        files = True
+        def write(self, metrics, step): said.append(step)
+        def write_file(self, path): said.append(path.suffix)
+        def close(self, status): said.append(status)
+    quiet(n=3, path=tmp_path, cbs=[Files(server), LossMonitor('1ba'), SaveModelCallback()]).fit(2)
+    assert said==[*range(1, 7), '.pth', 'finished']
+
 # -- the real packages
 
 def make_wandb(path, **kw):
@@ -222,3 +249,31 @@ def test_mlflow(tmp_path, monkeypatch):
     assert {'note/00000009.txt','sizes/00000009.json','pic/00000009-0.png','pic/00000009-1.png','checkpoints/model.pth'} <= {*got} and sum('step-' in f for f in got)>=2
     with pytest.raises(ZeroDivisionError): learn.fit(1, cbs=at('after_batch', throw(ZeroDivisionError())))
     assert log.client.get_run(log.id).info.status=='FAILED'
+
+@pytest.mark.slow
+def test_mlflow_takes_many_steps_in_one_call(tmp_path, monkeypatch):
+    "200 rows, one a call, took the end of a fit to half a minute; MLflow takes no more than 1000 numbers in a call"
+    monkeypatch.chdir(tmp_path)
+    log,calls = make_mlflow(tmp_path),[]
+    log.client.log_batch = lambda *args, f=log.client.log_batch, **kw: calls.append(len(kw.get('metrics', ()))) or f(*args, **kw)
+    learn = quiet(n=200, nv=0, path=tmp_path, cbs=[log, LossMonitor('1ba'), LRMonitor('1ba')])
+    learn.fit(1)
+    got = log.client.get_metric_history(log.id, 'batch_loss')
+    assert [m.step for m in got]==[*range(1, 201)] and [m.value for m in got]==pytest.approx(learn.loss_monitor.history['batch_loss'])
+    assert len([n for n in calls if n])<=10 and log.client.get_run(log.id).info.status=='FINISHED'
+    log.write_steps([(s, dict(metrics={f'n{i}':1. for i in range(30)})) for s in range(201, 251)])
+    assert max(calls)==1000 and len(log.client.get_metric_history(log.id, 'n29'))==50
+
+@pytest.mark.slow
+def test_mlflow_server_that_is_not_there(tmp_path, monkeypatch):
+    "MLflow repeated each call for four minutes: so long a new run did not fail, and after an outage rows waited for its pauses"
+    pytest.importorskip('mlflow')
+    with socket.socket() as s:   # a port that nobody listens to
+        s.bind(('127.0.0.1', 0))
+        port = s.getsockname()[1]
+    monkeypatch.delenv('MLFLOW_HTTP_REQUEST_MAX_RETRIES', raising=False)
+    start = time.monotonic()
+    with pytest.raises(Exception, match='API request to .* failed'): quiet(path=tmp_path, cbs=MLflowLogger(uri=f'http://127.0.0.1:{port}')).fit(1)
+    assert time.monotonic()-start<15 and os.environ['MLFLOW_HTTP_REQUEST_MAX_RETRIES']=='1'
+    monkeypatch.setenv('MLFLOW_HTTP_REQUEST_MAX_RETRIES', '0')   # what the user wants stays
+    assert MLflowLogger(uri=f'http://127.0.0.1:{port}').client and os.environ['MLFLOW_HTTP_REQUEST_MAX_RETRIES']=='0'

@@ -8,8 +8,8 @@ from torch.nn.parallel import DistributedDataParallel as DDP
 from torch.utils.data import BatchSampler, DataLoader, IterableDataset, TensorDataset, WeightedRandomSampler
 from torch.utils.data.distributed import DistributedSampler
 
-from learnkit.all import (AccumMetric, Callback, CheckpointCallback, DataLoaders, EMACallback, GradientAccumulation, ItemIndices, Learner, LimitBatches, MicroBatch,
-                          ProgressCallback, Recorder, SaveModelCallback, accuracy, find_bs, mae, rmse)
+from learnkit.all import (AccumMetric, Callback, CheckpointCallback, DataLoaders, EMACallback, GradientAccumulation, ItemIndices, JsonLogger, Learner, LimitBatches, LossMonitor, MicroBatch,
+                          ProgressCallback, Recorder, SaveModelCallback, ServiceLogger, accuracy, find_bs, mae, rmse)
 from learnkit.padding import DropPadding
 from learnkit.speed.distributed import DistributedTrainer, shard_loader
 from learnkit.speed.sync_norms import sync_norms, unsync_norms
@@ -282,3 +282,31 @@ def _seeded(rank, world, path, apart):
 def test_processes_seeded_differently_are_told(processes, tmp_path, apart):
     "Only the random numbers of the first process are saved, so the others would draw others after resuming; nothing made the warning of it appear"
     processes(2, _seeded, tmp_path, apart)
+
+class ToFile(ServiceLogger):
+    "A service that is a file for each process that calls it"
+    def open(self, id): return self.say('open', 'id1')
+    def write(self, metrics, step): self.say('step', step)
+    def close(self, status): self.say('close', status)
+    def say(self, *what):
+        with open(self.learn.path/f'service{dist.get_rank()}', 'a') as f: print(*what, file=f)
+        return what[-1]
+
+def _logs(rank, world, path):
+    learn = learner(DataLoader(data(16), 4), DataLoader(data(8), 4), path=path, cbs=[JsonLogger(path/'log.jsonl'), ToFile(), LossMonitor('1ba')])
+    with learn.distrib_ctx():
+        for _ in range(2): learn.fit(1)
+        learn.log_numbers(dict(test_accuracy=.9+rank))
+    dist.barrier()
+    rows = JsonLogger(path/'log.jsonl').read_log()
+    assert [r['step'] for r in rows if 'batch_loss' in r]==[1,2,3,4] and [r['test_accuracy'] for r in rows if 'test_accuracy' in r]==[.9]
+    first,last = [r['valid_loss'] for r in rows if 'valid_loss' in r]
+    assert [last]==pytest.approx(learn.recorder.history['valid_loss'])   # of this process, which has the mean of all
+
+@pytest.mark.slow
+def test_only_the_main_process_writes(processes, tmp_path):
+    "Each process had its loggers, and nothing showed that a file, or a service, gets each row once"
+    processes(2, _logs, tmp_path)
+    assert [f.name for f in tmp_path.glob('service*')]==['service0'] and [f.name for f in tmp_path.glob('*.jsonl')]==['log.jsonl']
+    said = (tmp_path/'service0').read_text().splitlines()
+    assert said==['open id1', 'step 1', 'step 2', 'close finished', 'open id1', 'step 3', 'step 4', 'close finished', 'open id1', 'step 4', 'close finished']
