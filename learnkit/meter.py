@@ -47,7 +47,7 @@ class Meter:
     def _told(self, metric, v):
         if isinstance(v, Mapping): warn(
             f'The metric `{metric.name}` gives {len(v)} numbers, which only the history keeps, in one cell: '
-            f'`columns(metric, {[*v]})` makes a column of each, for loggers, trackers and plots')
+            '`columns(metric, [...])` with their keys makes a column of each, for loggers, trackers and plots')
         return v
 
     def state_dict(self) -> list:

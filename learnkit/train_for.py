@@ -26,7 +26,8 @@ def as_duration(
 ) -> Time:
     "Return how long a fit is to be; raises ValueError if it is no such amount"
     if not isinstance(much, (str,Time)): return Time(check_whole('n_epoch', much, least=0), 'ep')
-    t = Time(much)
+    try: t = Time(much)
+    except ValueError as e: raise ValueError(f'n_epoch must be a whole number, or an amount of training: {e}') from None
     if t.unit=='dur' or t.value<0 or not (t.value or t.unit=='ep'): raise ValueError(
         f"a fit cannot be {str(much)!r} long: write a number of epochs, or an amount such as '2000ba' or '30m'")
     return t

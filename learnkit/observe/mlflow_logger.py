@@ -11,6 +11,7 @@ from os import environ
 from time import time
 from typing import Any
 
+from ..check import check_args
 from ..extras import optional_import
 from .images import pictures
 from .services import ServiceLogger, as_columns
@@ -18,6 +19,7 @@ from .services import ServiceLogger, as_columns
 # %% ../../nbs/657_observe.mlflow_logger.ipynb #c2a7cfa9
 def _name(k): return re.sub(r'[^\w\-. :/]', '_', k)
 
+@check_args
 class MLflowLogger(ServiceLogger):
     "Logs to MLflow (needs the package `mlflow`, or `mlflow-skinny` for a server); `client` is MLflow's"
     name,at_once,_client = 'mlflow_logger',100,None

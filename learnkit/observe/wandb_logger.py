@@ -12,6 +12,7 @@ from pathlib import Path
 from struct import unpack_from
 from typing import Any, Iterator
 
+from ..check import check_args
 from ..extras import optional_import
 from .images import pictures
 from .services import ServiceLogger, as_columns
@@ -53,6 +54,7 @@ class WandbFile:
         return rows
 
 # %% ../../nbs/656_observe.wandb_logger.ipynb #3bc1f595
+@check_args
 class WandbLogger(ServiceLogger):
     "Logs to Weights & Biases (needs the package `wandb`); `experiment` is the run of W&B"
     experiment = file = None

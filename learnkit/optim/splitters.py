@@ -11,6 +11,7 @@ from typing import NoReturn
 
 from torch import nn
 
+from ..check import check_args, check_whole
 from ..modules import get_model, has_params, trainable_params
 
 # %% ../../nbs/412_optim.splitters.ipynb #ffefe024
@@ -116,12 +117,13 @@ def joined(
     return [sum(rest[a:b], []) for a,b in zip(cuts, cuts[1:])] + groups[-1:]
 
 # %% ../../nbs/412_optim.splitters.ipynb #8d61e862
+@check_args
 def by_depth(
     model:nn.Module, # any model
     n:int|None=None  # number of groups; None: one for each layer or block
 ) -> list[list[nn.Parameter]]:
     "Returns parameter groups from the first layers to the head, for `Learner(splitter=by_depth)`"
-    m = get_model(model)
+    m,n = get_model(model),check_whole('n', n, what='a number of groups', none=True)
     try: head = {id(p) for p in head_params(m)}
     except ValueError: head = set()   # then the last part is as good a last group as any
     timms = hasattr(m, 'group_matcher')
@@ -133,6 +135,7 @@ def by_depth(
         res.append([p for p in new if timms or id(p) not in head])
     return joined([g for g in (*res, last) if g], n)
 
+@check_args
 def layer_decay(
     model:nn.Module,     # the model that the Learner gets
     lr:float,            # the learning rate of the last group

@@ -11,11 +11,12 @@ from functools import partial
 
 import torch
 
-from ..check import check_fraction, check_whole
+from ..check import check_args, check_fraction, check_whole
 from ..duration import Time
 from .schedule import SchedCos, SchedLin, SchedNo, SchedPoly, combine_scheds, group_values
 
 # %% ../../nbs/403_optim.warmup.ipynb #3c2abb0a
+@check_args
 class Warmup:
     "A schedule that rises from 0 to the beginning of `then` in a line, and goes on with `then`"
     def __init__(self,
@@ -23,7 +24,8 @@ class Warmup:
         top:float|list, # the value at its end; a list has one for each parameter group
         then:Callable   # function of the fraction of the warm-up: the schedule that follows
     ):
-        self.amount = None if isinstance(warm, (int,float)) else Time(warm)
+        try: self.amount = None if isinstance(warm, (int,float)) else Time(warm)
+        except (TypeError,ValueError) as e: raise type(e)(f'`warm`: {e}') from None
         self.top,self.then,self.warm = group_values(top),then,None
         if self.amount is None: self._set(check_fraction('warm', warm, zero=True, one=False, what='the warm-up'))
         elif self.amount.unit=='dur': self._set(check_fraction('warm', self.amount.value, zero=True, one=False))
@@ -68,6 +70,7 @@ def warmup_lin(
     "Return a linear warm-up, and then a line down"
     return {'lr':Warmup(warm, lr, lambda w: SchedLin(lr, lr_end))}
 
+@check_args
 def warmup_poly(
     lr:float|list,         # the highest learning rate; a list has one for each parameter group
     warm:float|str=.05,    # length of the warm-up: a fraction, or an amount such as '500ba'
@@ -100,6 +103,7 @@ def inv_sqrt(
     top = group_values(lr)
     return {'lr':Warmup(warm, lr, lambda w: lambda pos: top*(w/(w+pos*(1-w)))**.5)}
 
+@check_args
 def wsd(
     lr:float|list,       # the highest learning rate; a list has one for each parameter group
     warm:float|str=.05,  # length of the warm-up: a fraction, or an amount such as '500ba'

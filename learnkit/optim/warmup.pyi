@@ -9,10 +9,10 @@ from typing import Any
 __all__ = ['Warmup', 'warmup_const', 'warmup_lin', 'warmup_poly', 'warmup_cos', 'inv_sqrt', 'wsd']
 class Warmup:
     """A schedule that rises from 0 to the beginning of `then` in a line, and goes on with `then`"""
-    amount: Time|None
     top: Any
     then: Callable[..., Any]
     warm: Any
+    amount: Time|None
     next: Any
     def __init__(self, warm: float|str, top: float|list[Any], then: Callable[..., Any]) -> None:
         """A schedule that rises from 0 to the beginning of `then` in a line, and goes on with `then`
