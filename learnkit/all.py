@@ -108,6 +108,7 @@ from .feed.sampler import *
 from .feed.stateful import *
 from .feed.seeded_loader import *
 from .feed.item_indices import *
+from .feed.steps_per_epoch import *
 from .feed.transfer import *
 from .feed.prefetch import *
 from .optim.schedule import *

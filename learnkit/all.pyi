@@ -129,6 +129,7 @@ from .feed.mapping import MapInputs as MapInputs, MapOutputs as MapOutputs
 from .feed.move_modules import MoveModules as MoveModules, find_modules as find_modules
 from .feed.seeded_loader import SeededLoader as SeededLoader
 from .feed.item_indices import ItemIndices as ItemIndices, knows_indices as knows_indices
+from .feed.steps_per_epoch import OngoingLoader as OngoingLoader, StepsPerEpoch as StepsPerEpoch
 from .feed.prefetch import Prefetch as Prefetch
 from .optim.schedule import (
     SchedCos as SchedCos, SchedExp as SchedExp, SchedLin as SchedLin, SchedNo as SchedNo, SchedPoly as SchedPoly,

@@ -25,6 +25,7 @@ from .feed.mapping import MapInputs, MapOutputs
 from .feed.move_modules import MoveModules
 from .feed.overfit import OverfitBatches
 from .feed.prefetch import Prefetch
+from .feed.steps_per_epoch import StepsPerEpoch
 from .gather_preds import FetchPredsCallback, GatherPredsCallback
 from .limit import LimitBatches, ShortEpochCallback
 from .modules import trainable_params
@@ -167,6 +168,8 @@ class Learner(OptSteps):
     """The `OverfitBatches`, if it is among the callbacks"""
     prefetch: Prefetch
     """The `Prefetch`, if it is among the callbacks"""
+    steps_per_epoch: StepsPerEpoch
+    """The `StepsPerEpoch`, if it is among the callbacks"""
     gather_preds: GatherPredsCallback
     """The `GatherPredsCallback`, if it is among the callbacks"""
     fetch_preds: FetchPredsCallback

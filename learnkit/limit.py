@@ -38,7 +38,8 @@ def check_length(
     if getattr(getattr(learn, 'duration', None), 'unit', 'ep')!='ep': return   # `TrainFor` knows the fraction
     if learn.n_iter is None and getattr(getattr(learn, 'train_eval', None), 'n', None) is None: raise ValueError(
         f'{what} goes by the fraction of the run that is done, but the training loader has no `len`: '
-        "say how many batches the fit has, as in `fit('5000ba')`, or an epoch, by `cbs=LimitBatches(500)`")
+        "say how many batches the fit has, as in `fit('5000ba')`, or an epoch, by `cbs=StepsPerEpoch(500)` "
+        'or `LimitBatches(500)`')
 
 # %% ../nbs/197_limit.ipynb #40ae6dc5
 class LimitBatches(Callback):

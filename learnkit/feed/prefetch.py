@@ -20,6 +20,7 @@ from torch.utils.data.distributed import DistributedSampler
 from ..callback import Callback
 from ..check import check_whole
 from .seeded_loader import SeededLoader
+from .steps_per_epoch import OngoingLoader
 from .stateful import is_stateful
 from .transfer import TransferStream, is_plain_batch, transfer_stream
 from ..loop import exhausted
@@ -140,7 +141,7 @@ class Prefetch(Callback):
     def _prefetched(self, it):
         learn = self.learn
         n,stream = self._n_ahead(learn.dl, it),transfer_stream(learn.batch_device)
-        useless = not n and stream is None and self.thread is None
+        useless = not n and stream is None and self.thread is None and not isinstance(learn.dl, OngoingLoader)
         if useless and learn.training and learn.epoch==learn.start_epoch: warn(
             'Prefetch() can do nothing here: the batches are made in this process, and there is no accelerator to copy '
             'them to. Let workers make them (`DataLoader(num_workers=...)`), or write `Prefetch(thread=True)` if '
@@ -148,6 +149,11 @@ class Prefetch(Callback):
         return PrefetchIterator(it, n, stream)
 
     def _n_ahead(self, dl, it):
+        if isinstance(dl, OngoingLoader):
+            if self.thread: raise ValueError(
+                'Prefetch(thread=True) cannot be used with `StepsPerEpoch`, whose stream goes on where training is: '
+                'let workers make the batches (`DataLoader(num_workers=...)`), and leave `thread` at None')
+            return 0
         if hasattr(it, 'indices'): return 0   # `ItemIndices` has those of the last batch only
         if isinstance(dl, SeededLoader) and dl.swaps_rng and self.thread: raise ValueError(
             'Prefetch(thread=True) cannot be used with `CheckpointCallback` and data that is made in this process: its '

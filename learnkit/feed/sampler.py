@@ -26,6 +26,11 @@ def seed_generators(
         elif isinstance(g, random.Random): g.seed(seed)
         elif hasattr(g, 'bit_generator'):  g.bit_generator.state = type(g.bit_generator)(seed).state
 
+def _begin_epoch(sampler, seed, epoch):
+    for o in (sampler, getattr(sampler, 'sampler', None)):
+        if hasattr(o, 'set_epoch'): o.set_epoch(epoch)
+        seed_generators(o, seed)
+
 def record_sampler(
     sampler:Any, # of indices, or of batches of them
     seed:int,    # to draw with
@@ -33,11 +38,10 @@ def record_sampler(
     limit:int|None=None # how many entries are needed; None: all
 ) -> list:
     "Returns what `sampler` yields in this epoch; the global generators are left as they were"
-    for o in (sampler, getattr(sampler, 'sampler', None)):
-        if hasattr(o, 'set_epoch'): o.set_epoch(epoch)
-        seed_generators(o, seed)
+    _begin_epoch(sampler, seed, epoch)
     with RngStream(seed): return list(islice(sampler, limit))
 
+# %% ../../nbs/330_feed.sampler.ipynb #55c7c783
 class ReplaySampler:
     "A sampler that yields what is in the list `recorded`"
     recorded:Sequence = ()
@@ -47,3 +51,18 @@ class ReplaySampler:
 
     def __iter__(self) -> Iterator: return map(self.key, self.recorded)
     def __len__(self) -> int: return len(self.recorded)
+
+# %% ../../nbs/330_feed.sampler.ipynb #84c8be8f
+def draw_sampler(
+    sampler:Any, # of indices, or of batches of them
+    seed:int,    # to draw with
+    epoch:int    # for samplers that have `set_epoch`
+) -> Iterator:
+    "Yields what `record_sampler` returns, and draws it when it is asked for"
+    _begin_epoch(sampler, seed, epoch)
+    rng,end = RngStream(seed),object()
+    with rng: it = iter(sampler)
+    while True:
+        with rng: o = next(it, end)
+        if o is end: return
+        yield o

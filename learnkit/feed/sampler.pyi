@@ -11,6 +11,7 @@ def seed_generators(o: Any, seed: int) -> None:
         seed: for each of its generators
     """
     ...
+def _begin_epoch(sampler: Any, seed: Any, epoch: Any) -> None: ...
 def record_sampler(sampler: Any, seed: int, epoch: int, limit: int|None = None) -> list[Any]:
     """Returns what `sampler` yields in this epoch; the global generators are left as they were
 
@@ -34,3 +35,12 @@ class ReplaySampler:
         ...
     def __iter__(self) -> Iterator[Any]: ...
     def __len__(self) -> int: ...
+def draw_sampler(sampler: Any, seed: int, epoch: int) -> Iterator[Any]:
+    """Yields what `record_sampler` returns, and draws it when it is asked for
+
+    Args:
+        sampler: of indices, or of batches of them
+        seed: to draw with
+        epoch: for samplers that have `set_epoch`
+    """
+    ...

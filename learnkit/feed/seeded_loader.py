@@ -93,15 +93,30 @@ def seek(self:SeededLoader,
     self.epoch,self.start,self.data_state,self.limit = epoch,start,state,limit
     return self
 
+@patch
+def in_pass(self:SeededLoader,
+    done:int # how many batches of the epoch are done
+) -> int:
+    "Returns how many batches of the present pass over the data are done; another kind of epoch may take several"
+    return done
+
+@patch(as_prop=True)
+def rereads(self:SeededLoader) -> int:
+    "How many batches the next pass reads again, and drops"
+    return 0 if self.indexed or self.data_state is not None else self.start
+
 # %% ../../nbs/340_feed.seeded_loader.ipynb #5e3a91c7
+@patch
+def _record(self:SeededLoader, sampler, seed): return record_sampler(sampler, seed, self.epoch, self.limit)[self.start:]
+
 @patch
 def _replayed(self:SeededLoader, seed):
     dl = self.dl
-    sampler = dl.sampler if dl.batch_sampler is None else dl.batch_sampler
-    self.replay.recorded = record_sampler(sampler, seed, self.epoch, self.limit)[self.start:]
+    self.replay.recorded = self._record(dl.sampler if dl.batch_sampler is None else dl.batch_sampler, seed)
     self.loader.generator.manual_seed(seed)
     return RngIterator(RngStream(seed), self.loader) if self.swaps_rng else iter(self.loader)
 
+# %% ../../nbs/340_feed.seeded_loader.ipynb #abb63ea7
 @patch
 def _streamed(self:SeededLoader, seed):
     state,start,rng,self.data_state = self.data_state,self.start,RngStream(seed),None

@@ -14,6 +14,7 @@ from fastcore.foundation import L
 from ..callback import Callback
 from ..events import nearest
 from ..limit import check_length
+from ..feed.steps_per_epoch import StepsPerEpoch
 from ..stream import loader_len
 from .schedule import plot_hypers, plot_scheds
 from ..recorder import Recorder
@@ -89,7 +90,9 @@ class ParamScheduler(Scheduler):
         self._measure(learn.n_iter)
 
     def before_fit(self):
-        self._measure(loader_len(self.learn.dls.train))   # also before a checkpoint notes what is scheduled
+        learn = self.learn
+        n = next((cb.n for cb in learn.cbs if isinstance(cb, StepsPerEpoch)), loader_len(learn.dls.train))
+        self._measure(n)   # also before a checkpoint notes what is scheduled
         super().before_fit()
 
     def _measure(self, n):

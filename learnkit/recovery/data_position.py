@@ -13,6 +13,7 @@ from fastcore.basics import patch
 
 from ..callback import Callback
 from ..feed.seeded_loader import SeededLoader
+from ..feed.steps_per_epoch import OngoingLoader
 from .kept import KeptState
 from .reported import KeptData, Unkept, name_unkept
 from ..serialize import to_serializable
@@ -64,10 +65,10 @@ class DataPosition(Callback):
         learn.batches.replace(data)
         learn.batches.skipped,self.data_state = skipped,None
         self._begin_parts(data)
-        if not in_epoch: return
-        if data_state is None and not data.indexed: learn.say(
-            f'this data cannot be indexed: its first {done} batches are read again, without training '
+        if data.rereads: learn.say(
+            f'this data cannot be indexed: its first {data.rereads} batches are read again, without training '
             '(a loader with a `state_dict` could resume)')
+        if not in_epoch: return
         learn.batches.start,learn.iter,self.resume_state = done,done-1,None
         learn.restore(state)   # once more, because the callbacks have begun a new epoch since
         self.kept.load_state_dict(state.get('kept', {}))
@@ -83,7 +84,8 @@ class DataPosition(Callback):
 def _seeded_loader(self:DataPosition, i, dl):
     "The loader `dl`, number `i` of `dls`, in an order that depends on the seed and the epoch alone"
     old = self.seeded[i]
-    if old is None or old.dl is not dl: self.seeded[i] = SeededLoader(dl, (self.seed, i))
+    if isinstance(dl, OngoingLoader): self.seeded[i] = dl
+    elif old is None or old.dl is not dl: self.seeded[i] = SeededLoader(dl, (self.seed, i))
     self.seeded[i].seed = self.seed,i   # the checkpoint's, once it is restored
     return self.seeded[i]
 
@@ -92,7 +94,8 @@ def _begin_parts(self:DataPosition, data):
     if self.parts is None or self.parts.data is not data: self.parts = KeptData(data)
     if self.parts_state is not None: self.parts.load_state_dict(self.parts_state)
     self.parts_state = None
-    self.parts.begin()
+    if isinstance(data, OngoingLoader): data.at_pass = self.parts.begin
+    else: self.parts.begin()
 
 @patch
 def data_position(self:DataPosition,

@@ -72,6 +72,7 @@ class KeptData:
         done:int # how many batches of the epoch are done; 0: the epoch is over
     ) -> dict:
         "Return the states from which a run resumes here"
+        done = self.data.in_pass(done)
         def anew(n): return done and n in self.begun and (n.startswith(_samplers) or not self.data.indexed)
         states = {n:self.begun[n] if anew(n) else o.state_dict() for n,o in self.parts.items()}
         return to_serializable({n:s for n,s in states.items() if s}, 'parts', copy=True)
