@@ -20,10 +20,10 @@ help:  ## list these targets
 demo: $(READY)  ## train on handwritten digits, save, load in a fresh process, predict, draw
 	$(PY) nbs/examples/digits.py
 
-test: $(READY)  ## run every notebook and the tests, but not what is slow: 2 to 6 minutes on two cores
+test: $(READY)  ## run the notebooks and the tests, but not what is slow: 6 minutes on two cores
 	$(PY) $(TESTS) -m 'not slow'
 
-test-all: test  ## run `make test`, then the slow and exhaustive tests, as continuous integration does: 4 to 12 minutes
+test-all: test  ## run `make test`, then the slow and exhaustive tests, as continuous integration does: 20 minutes on two cores
 	$(PY) $(TESTS) -m slow
 
 check: $(READY)  ## what to run before a commit, in half a minute: export, stubs, links, rules of the house, ruff

@@ -27,8 +27,8 @@ from .nested import (
     leaves as leaves, map_container as map_container, nested_reorder as nested_reorder, to_concat as to_concat, tuplify
     as tuplify)
 from .check import (
-    check_amount as check_amount, check_args as check_args, check_choice as check_choice, check_fraction as
-    check_fraction, check_path as check_path, check_whole as check_whole)
+    Made as Made, check_amount as check_amount, check_args as check_args, check_choice as check_choice, check_fraction
+    as check_fraction, check_path as check_path, check_whole as check_whole)
 from .extras import optional_import as optional_import, pyplot as pyplot
 from .batch import (
     Inputs as Inputs, OnlyInputs as OnlyInputs, find_bs as find_bs, find_device as find_device, flatten_check as

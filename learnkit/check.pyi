@@ -1,11 +1,10 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
 """Check arguments: a whole number, a fraction, a number of batches, or what their annotations say"""
 from collections.abc import Iterable
-from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-__all__ = ['check_whole', 'check_fraction', 'check_amount', 'check_choice', 'check_path', 'check_args']
-def check_whole(name: str, v: Any, least: int = 1, what: str = 'a whole number', none: bool = False) -> int|None:
+__all__ = ['Made', 'check_whole', 'check_fraction', 'check_amount', 'check_choice', 'check_path', 'check_args']
+def check_whole(name: str, v: Any, least: int = 1, what: str = 'a whole number', none: bool = False) -> Any:
     """Returns `v` as an `int`; raises ValueError if it is not a whole number, or less than `least`
 
     Args:
@@ -14,6 +13,9 @@ def check_whole(name: str, v: Any, least: int = 1, what: str = 'a whole number',
         least: the smallest value allowed
         what: what it counts, for the message, such as 'a number of batches'
         none: allow `None` too?
+
+    Returns:
+        an int, or None
     """
     ...
 def check_fraction(name: str, v: Any, zero: bool = False, one: bool = True, what: str = 'a fraction') -> float:
@@ -44,14 +46,18 @@ def check_choice(name: str, v: Any, choices: Iterable[Any]) -> Any:
         choices: the values that are allowed
     """
     ...
-def check_path(name: str, v: Any) -> Path|None:
+def check_path(name: str, v: Any) -> Any:
     """Returns `v` as a `Path`, or None; raises TypeError if it is neither text nor a path
 
     Args:
         name: the name of the argument, for the message
         v: its value, or None
+
+    Returns:
+        a Path, or None
     """
     ...
+Made = TypeVar('Made')
 _kinds: dict[Any, Any]
 def _fits(v: Any, kind: Any) -> Any: ...
 def _simple(f: Any) -> tuple[Any, ...]:
@@ -60,7 +66,7 @@ def _simple(f: Any) -> tuple[Any, ...]:
 def _wrong(f: Any, args: Any, kwargs: Any) -> tuple[Any, ...]:
     """The name of the first argument that is not what its annotation says, and a sentence about it; else None"""
     ...
-def check_args(f: Any) -> Any:
+def check_args(f: Made) -> Made:
     """Decorator: raises TypeError for an argument that is not what its annotation says, unless `f` itself does
 
     Args:

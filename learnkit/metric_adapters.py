@@ -153,7 +153,7 @@ def columns(
 ) -> list:
     "Make a metric of each number that the metric `m` gives; their columns are called `{name of m}_{key}`"
     m,keys = mk_metric(m),[*keys]
-    if type(m) is AvgMetric: m = AvgColumns(m.func, keys, m._name)
+    if type(m) is AvgMetric and m.func: m = AvgColumns(m.func, keys, m._name)
     return [ColumnMetric(m, k, i) for i,k in enumerate(keys)]
 
 # %% ../nbs/167_metric_adapters.ipynb #6088663e

@@ -188,7 +188,7 @@ def answer_kind(
     if not is_of_transformers(m): return None
     if kind not in _of_items: return 'classes' if kind in _by_position or shifts_labels(m) else None
     said = dict(regression='numbers', multi_label_classification='binary', single_label_classification='classes')
-    return said.get(getattr(config, 'problem_type', None)) or ('numbers' if config.num_labels==1 else 'classes')
+    return said.get(getattr(config, 'problem_type', '')) or ('numbers' if config.num_labels==1 else 'classes')
 
 _by_position = 'ForTokenClassification','ForMaskedLM','ForCausalLM','ForConditionalGeneration'
 
@@ -196,14 +196,14 @@ def output_decodes(
     model:nn.Module # a model that computes its loss itself
 ) -> Callable:
     "Returns the function from predictions to answers: the best class, or which logits are above 0"
-    f = dict(classes=lambda pred: pred.argmax(-1), binary=lambda pred: pred>0).get(answer_kind(model), noop)
+    f = dict(classes=lambda pred: pred.argmax(-1), binary=lambda pred: pred>0).get(answer_kind(model) or '', noop)
     return lambda pred: f(pred) if isinstance(pred, Tensor) else pred
 
 def output_vocab(
     model:nn.Module # a model of transformers, or another one
 ) -> list|None:
     "Returns the names of the classes by the model's configuration; None if it is no classifier"
-    m = get_model(model)
+    m:Any = get_model(model)
     if getattr(m, 'loss_type', None) not in (*_of_items, 'ForTokenClassification') or not is_of_transformers(m): return
     if answer_kind(m)=='numbers': return None
     return [m.config.id2label[i] for i in range(m.config.num_labels)]

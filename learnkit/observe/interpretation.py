@@ -83,8 +83,8 @@ class Interpretation:
     ) -> tuple:
         "Inputs (None if there are none), predictions, targets, decoded predictions and losses of the items `idxs`"
         idxs = torch.arange(len(self))[idxs].reshape(-1)
-        read = self.inputs is None and self.read and len(idxs)
-        inputs = self.read(idxs.tolist()) if read else nested_reorder(self.inputs, idxs)
+        read = self.read if self.inputs is None and len(idxs) else None
+        inputs = nested_reorder(self.inputs, idxs) if read is None else read(idxs.tolist())
         return inputs,*(nested_reorder(o, idxs) for o in (self.preds, self.targs, self.decoded, self.losses))
 
     def top_losses(self,

@@ -14,7 +14,7 @@ from fastcore.basics import patch
 from torch import Tensor
 
 from ..batch import split_batch, to_np
-from ..check import check_whole
+from ..check import check_args, check_whole
 from ..contents import snapshot_contents
 from ..data import DataLoaders
 from ..extras import pyplot
@@ -103,6 +103,7 @@ def _item(t, i): return t[i] if _is_texts(t) else apply(lambda o: o[i], t)
 def _first(n, t): return t[:n] if _is_texts(t) else apply(lambda o: o[:n] if isinstance(o, Tensor) else o, t)
 
 # %% ../../nbs/682_observe.show.ipynb #502923cd
+@check_args
 class Items:
     "Some items of a batch, with their targets and predictions, to be drawn or listed"
     def __init__(self,
@@ -125,8 +126,8 @@ class Items:
         vocab:list|None=None  # names of the classes, if they may be classes
     ) -> list:
         "Return the values of the items as text"
-        tokens = isinstance(t, Tensor) and t.ndim==2 and not t.is_floating_point() and self.decode is not None
-        if tokens: return [self.decode(o) for o in t.tolist()]
+        tokens = t.tolist() if isinstance(t, Tensor) and t.ndim==2 and not t.is_floating_point() else None
+        if tokens is not None and self.decode is not None: return [*map(self.decode, tokens)]
         return [value_text(_item(t, i), vocab) for i in range(len(self))]
 
 # %% ../../nbs/682_observe.show.ipynb #ecd2afaf

@@ -13,6 +13,7 @@ from typing import Any
 
 from fastcore.basics import patch
 
+from ..check import check_path
 from ..learner import Learner
 from ..modules import get_model
 from ..process import rank_distrib
@@ -25,7 +26,8 @@ def save_pretrained(self:Learner,
     **kwargs         # arguments of the model's `save_pretrained`
 ) -> Path:
     "Save the model by its own `save_pretrained`; returns the folder; raises TypeError for a model that has none"
-    model,path = get_model(self.model),self.path/self.model_dir/folder
+    model:Any = get_model(self.model)
+    path = self.path/self.model_dir/check_path('folder', folder)
     for o in (model, *others):
         if not hasattr(o, 'save_pretrained'): raise TypeError(
             f'a {type(o).__name__} has no `save_pretrained`: write `learn.save({str(folder)!r})` for its weights')

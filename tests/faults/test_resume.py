@@ -120,7 +120,7 @@ def test_workers_and_how_they_live_do_not_matter(tmp_path):
         ends.append(end(fit(learner(tmp_path/str(i), every='1h', data=lambda: DataLoader(Noisy(), BS, shuffle=True, num_workers=workers, persistent_workers=stay, prefetch_factor=ahead)), 2)))
     for e in ends[1:]: assert_same(ends[0], e)
 
-@pytest.mark.parametrize('k', [*slow(1), 2, *slow(4), 7])
+@pytest.mark.parametrize('k', [*slow(1, 2, 4), 7])
 def test_every_batch_of_an_accumulation(k, tmp_path):
     """With 10 items a step and 4 items a batch, most batches end with accumulated gradients. After the last one of an epoch, the resumed run steps
     without having had a batch: an AttributeError."""

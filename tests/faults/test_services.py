@@ -47,7 +47,7 @@ def steps(server, run='run0'): return [s for s,_ in server.runs[run]['rows']]
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch): monkeypatch.setattr('learnkit.observe.sender.Sender.max_wait', .01)
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(st.lists(st.sampled_from([None,'down','lost']), max_size=12), st.lists(st.integers(1, 3), min_size=1, max_size=3), st.integers(1, 5))
 def test_each_step_once_whatever_the_service_does(down, fits, at_once):
     "A row whose answer was lost is there already, and one that was not taken is sent again; of a group that failed a part may be there"

@@ -206,7 +206,7 @@ class Nosy(Callback):
         torch.set_rng_state(rng)
     before_batch = before_loss = after_loss = after_pred = after_batch = before_train = look
 
-@pytest.mark.parametrize('cls', [MixUp, CutMix])
+@pytest.mark.parametrize('cls', [*slow(MixUp), CutMix])
 def test_any_order_of_adding(cls):
     alone = None
     for cbs in permutations([cls, Clip, Halve]):

@@ -134,7 +134,7 @@ def test_pyright_resolves_the_api(tmp_path):
             reveal_type(learn.progress)
             reveal_type(learn.add_cbs([]))
             reveal_type(learn.save)
-            learn.fit('three')
+            learn.fit([3])
             learn.fit_typo(1)
             learn.recorder.hystory
             event.before_fitt
@@ -154,7 +154,7 @@ def test_pyright_resolves_the_api(tmp_path):
         reveal_type(F.mse_loss(torch.ones(1), torch.ones(1)))
     ''', 'basic')
     one_cycle = types.pop('learn.fit_one_cycle')
-    assert re.match(r'\(n_epoch: int, lr_max: .*div: float = .*reset_opt: bool = False.*\) -> None$', one_cycle)
+    assert re.match(r'\(n_epoch: int \| str \| Time, lr_max: .*div: float = .*reset_opt: bool = False.*\) -> None$', one_cycle)
     assert re.match(r'\(file: .*with_opt: bool.*\) -> Path$', types.pop('learn.save'))
     assert types == {
         'learn.get_preds()':'tuple[Any, ...]', 'learn.validate()':'L', 'learn.loss':'Tensor', 'learn.recorder':'Recorder', 'learn.progress':'ProgressCallback',
@@ -162,7 +162,7 @@ def test_pyright_resolves_the_api(tmp_path):
         'DataLoaders.from_tensors(1)':'DataLoaders', 'ActivationStats':'type[ActivationStats]', 'torch.tensor(1)':'Tensor',
         'F.mse_loss(torch.ones(1), torch.ones(1))':'Tensor'}
     errors = [e for e in errors if 'reportUnusedExpression' not in e]
-    assert errors == ["learn.fit('three'): reportArgumentType", 'learn.fit_typo(1): reportAttributeAccessIssue', 'learn.recorder.hystory: reportAttributeAccessIssue',
+    assert errors == ["learn.fit([3]): reportArgumentType", 'learn.fit_typo(1): reportAttributeAccessIssue', 'learn.recorder.hystory: reportAttributeAccessIssue',
                       'event.before_fitt: reportAttributeAccessIssue', 'learn.fit_one_cycle(1, resett_opt=True): reportCallIssue',
                       'self.lerner: reportAttributeAccessIssue', 'self.pred = self.pred + 1: reportAttributeAccessIssue']
 
@@ -316,7 +316,8 @@ def checkable(at, to):
         lines,tree,pkg = src.splitlines(),ast.parse(src),rel.parts[:-1]
         own = [n for n in tree.body if isinstance(n, ast.ClassDef)]
         for n in own:
-            base = '' if n.decorator_list or re.search('NamedTuple|Enum', ' '.join(map(ast.unparse, n.bases))) else f'_stub.{n.name}'
+            plain = {*map(ast.unparse, n.decorator_list)} <= {'check_args'} and not re.search('NamedTuple|Enum', ' '.join(map(ast.unparse, n.bases)))
+            base = '' if not plain else f'_stub.{n.name}'
             bases = ', '.join(filter(None, [base, *map(ast.unparse, [*n.bases, *n.keywords])]))
             lines[n.lineno-1] = re.sub(rf'^class {n.name}\b(\(.*?\))?:', f'class _{n.name}({bases}):', lines[n.lineno-1])
         for n in ast.walk(tree):
@@ -341,7 +342,7 @@ most = dict(reportArgumentType=60, reportAttributeAccessIssue=50, reportOptional
 def of_extra(d):
     "Is an error that Pyright did not find a package which nobody has to install? Those are the extras of `settings.ini`"
     cp = ConfigParser(delimiters=['=']); cp.read(root/'settings.ini', encoding='utf-8')
-    names = {re.split('[<>=~!]', r)[0] for k,v in cp['DEFAULT'].items() if k.endswith('_requirements') for r in v.split()}
+    names = {re.split('[<>=~![]', r)[0] for k,v in cp['DEFAULT'].items() if k.endswith('_requirements') for r in v.split()}
     m = re.match(r'Import "(\w+)', d['message'])
     return d['rule'] == 'reportMissingImports' and m is not None and m[1] in names
 
