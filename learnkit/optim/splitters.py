@@ -6,8 +6,8 @@
 __all__ = ['head_params', 'body_and_head', 'by_depth', 'layer_decay']
 
 # %% ../../nbs/412_optim.splitters.ipynb #1607d6a0
+import sys
 from collections.abc import Iterator
-from importlib import import_module
 from typing import Any, NoReturn
 
 from torch import nn
@@ -99,7 +99,7 @@ def depths(
 ) -> Iterator[list[nn.Parameter]]:
     "Gives the parameters of each part of `model`; a parameter may come twice"
     if callable(getattr(model, 'group_matcher', None)):
-        timm:Any = import_module('timm.models')   # the model is timm's
+        timm:Any = sys.modules['timm.models']   # the model is timm's
         names = timm.group_parameters(model, getattr(model, 'group_matcher')(coarse=False))
         named = dict(model.named_parameters())
         yield from ([named[n] for n in names[i]] for i in sorted(names))

@@ -120,7 +120,8 @@ def test_workers_and_how_they_live_do_not_matter(tmp_path):
         ends.append(end(fit(learner(tmp_path/str(i), every='1h', data=lambda: DataLoader(Noisy(), BS, shuffle=True, num_workers=workers, persistent_workers=stay, prefetch_factor=ahead)), 2)))
     for e in ends[1:]: assert_same(ends[0], e)
 
-@pytest.mark.parametrize('k', [*slow(1, 2, 4), 7])
+@pytest.mark.slow
+@pytest.mark.parametrize('k', [1, 2, 4, 7])
 def test_every_batch_of_an_accumulation(k, tmp_path):
     """With 10 items a step and 4 items a batch, most batches end with accumulated gradients. After the last one of an epoch, the resumed run steps
     without having had a batch: an AttributeError."""
@@ -128,7 +129,7 @@ def test_every_batch_of_an_accumulation(k, tmp_path):
     straight = end(fit(learner(tmp_path/'a', cbs, every='1ba'), 2))
     assert_same(straight, end(stopped(lambda: learner(tmp_path/'b', cbs, every='1ba'), Crash(k), n=2)))
 
-@few(3)
+@few(2)
 @pytest.mark.parametrize('event', ['before_validate', 'before_batch', 'after_pred', 'after_loss', 'after_batch', 'after_validate'])
 def test_everywhere_in_a_validation(event, tmp_path):
     "Also in its last batch; the validation loader draws random numbers, too"
@@ -139,7 +140,7 @@ def test_everywhere_in_a_validation(event, tmp_path):
     cb.order,cb.observes = 10_000,True
     assert_same(straight, end(stopped(lambda: learner(tmp_path/'b'), cb, n=2)))
 
-@few(3)
+@few(2)
 @pytest.mark.parametrize('every', ['1ba', '3ba', '1ep', '2ep', '10sp', '0.2dur', '1h'])
 def test_how_often_does_not_matter(every, tmp_path):
     straight = end(fit(learner(tmp_path/'a', every='1ep')))
