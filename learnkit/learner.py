@@ -7,7 +7,6 @@ __all__ = ['Learner']
 
 # %% ../nbs/200_learner.ipynb #83f6b987
 from collections.abc import Callable
-
 from pathlib import Path
 from threading import RLock
 from types import SimpleNamespace

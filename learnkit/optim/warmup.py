@@ -56,27 +56,27 @@ class Warmup:
 
 # %% ../../nbs/403_optim.warmup.ipynb #20173464
 def warmup_const(
-    lr:float|list,    # the learning rate; a list has one for each parameter group
+    lr:float|list,     # the learning rate; a list has one for each parameter group
     warm:float|str=.05 # length of the warm-up: a fraction, or an amount such as '500ba'
-) -> dict:            # name of a hyper-parameter -> schedule
+) -> dict:             # name of a hyper-parameter -> schedule
     "Return a linear warm-up, and then the same rate"
     return {'lr':Warmup(warm, lr, lambda w: SchedNo(lr, lr))}
 
 def warmup_lin(
-    lr:float|list,      # the highest learning rate; a list has one for each parameter group
-    warm:float|str=.05, # length of the warm-up: a fraction, or an amount such as '500ba'
+    lr:float|list,       # the highest learning rate; a list has one for each parameter group
+    warm:float|str=.05,  # length of the warm-up: a fraction, or an amount such as '500ba'
     lr_end:float|list=0. # the last learning rate
-) -> dict:              # name of a hyper-parameter -> schedule
+) -> dict:               # name of a hyper-parameter -> schedule
     "Return a linear warm-up, and then a line down"
     return {'lr':Warmup(warm, lr, lambda w: SchedLin(lr, lr_end))}
 
 @check_args
 def warmup_poly(
-    lr:float|list,         # the highest learning rate; a list has one for each parameter group
-    warm:float|str=.05,    # length of the warm-up: a fraction, or an amount such as '500ba'
+    lr:float|list,          # the highest learning rate; a list has one for each parameter group
+    warm:float|str=.05,     # length of the warm-up: a fraction, or an amount such as '500ba'
     lr_end:float|list=1e-7, # the last learning rate
-    power:float=1.         # of the way that is left: above 1 it falls fast at first
-) -> dict:                 # name of a hyper-parameter -> schedule
+    power:float=1.          # of the way that is left: above 1 it falls fast at first
+) -> dict:                  # name of a hyper-parameter -> schedule
     "Return a linear warm-up, and then a polynomial decay"
     return {'lr':Warmup(warm, lr, lambda w: partial(_backward, SchedPoly(lr_end, lr, power)))}
 
@@ -85,11 +85,11 @@ def _backward(sched, pos): return sched(1-pos)
 
 # %% ../../nbs/403_optim.warmup.ipynb #a9d9b6fe
 def warmup_cos(
-    lr:float|list,       # the highest learning rate; a list has one for each parameter group
-    warm:float|str=.05,  # length of the warm-up: a fraction, or an amount such as '500ba'
+    lr:float|list,        # the highest learning rate; a list has one for each parameter group
+    warm:float|str=.05,   # length of the warm-up: a fraction, or an amount such as '500ba'
     lr_min:float|list=0., # the lowest learning rate
-    cycles:int=1         # how many times it falls, each time from the highest rate
-) -> dict:               # name of a hyper-parameter -> schedule
+    cycles:int=1          # how many times it falls, each time from the highest rate
+) -> dict:                # name of a hyper-parameter -> schedule
     "Return a linear warm-up, and then a cosine, or several with warm restarts"
     n = check_whole('cycles', cycles)
     return {'lr':Warmup(warm, lr, lambda w: combine_scheds([1/n]*n, [SchedCos(lr, lr_min)]*n))}
@@ -105,12 +105,12 @@ def inv_sqrt(
 
 @check_args
 def wsd(
-    lr:float|list,       # the highest learning rate; a list has one for each parameter group
-    warm:float|str=.05,  # length of the warm-up: a fraction, or an amount such as '500ba'
-    decay:float=.2,      # length of the decay: a fraction of the training
-    lr_min:float|list=0., # the last learning rate
+    lr:float|list,          # the highest learning rate; a list has one for each parameter group
+    warm:float|str=.05,     # length of the warm-up: a fraction, or an amount such as '500ba'
+    decay:float=.2,         # length of the decay: a fraction of the training
+    lr_min:float|list=0.,   # the last learning rate
     shape:Callable=SchedCos # of the decay: `SchedCos`, `SchedLin`, …
-) -> dict:               # name of a hyper-parameter -> schedule
+) -> dict:                  # name of a hyper-parameter -> schedule
     "Return warm-up, stable and decay: a linear rise, the same rate for long, and a fall at the end (MiniCPM 2024)"
     decay = check_fraction('decay', decay, what='the length of the decay')
     def then(w):
