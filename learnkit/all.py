@@ -88,6 +88,7 @@ from .duration import *
 from .limit import *
 from .train_for import *
 from .learner import *
+from .fit import *
 from .inference import *
 from .predict import *
 from .files import *

@@ -20,15 +20,11 @@ from torch import nn
 from torch.optim import Adam
 
 from .callback import Callback, MissingAttribute
-from .check import check_args, check_whole
+from .check import check_args
 from .compat.fastai import adapt, default_callbacks
-from .duration import Time
 from .data import DataLoaders
 from .device import default_device
 from .events import event
-from .hypers import check_rate
-from .interrupts import interruptibly, uninterrupted
-from .limit import limit_from_env
 from .loop import run_attrs
 from .metric_adapters import mk_metrics
 from .modules import one_param, trainable_params
@@ -36,14 +32,12 @@ from .nested import detuplify
 from .nonfinite_check import NonFiniteCheck
 from .opt_steps import OptSteps
 from .param_groups import default_lr
-from .parts import check_dls, check_parts, check_recipe
+from .parts import check_parts, check_recipe
 from .padding import DropPadding
 from .process import to_detach as _to_detach
 from .progress import ProgressCallback
 from .recorder import Recorder
-from .run import Guard
 from .train_eval import TrainEvalCallback
-from .train_for import TrainFor, as_duration, as_epochs
 
 # %% ../nbs/200_learner.ipynb #ad6b1ef8
 _moving = {*run_attrs, 'x', 'y', 'training', 'mode'} - {'loss_func', 'logger'}   # what a run changes
@@ -155,68 +149,3 @@ def to_detach(self:Learner,
 ) -> Any:
     "Return the batch `b` without gradients, on the CPU, gathered from all processes"
     return getattr(self.dl, 'to_detach', _to_detach)(b, cpu, gather)
-
-# %% ../nbs/200_learner.ipynb #e5206d11
-@patch
-def fit(self:Learner,
-    n_epoch:int|str|Time,          # epochs, those before `start_epoch` included; or an amount: '2000ba', '30m' …
-    lr:float|slice|list|None=None, # learning rate; None: the Learner's
-    wd:float|None=None,            # weight decay; None: the Learner's
-    cbs:Any=None,                  # callbacks for this fit only
-    reset_opt:bool=False,          # begin with a fresh optimizer?
-    start_epoch:int=0,             # the number of the first epoch, if those before it are done
-    resume:str|Path|None=None      # a checkpoint to go on from; 'auto': the newest, if any
-) -> None:
-    "Train for `n_epoch` epochs, or so long; with an `LRFinder`, which is for mode 'lr_find' only, it is a range test"
-    rehearsal = limit_from_env()
-    if rehearsal: n_epoch = as_epochs(as_duration(n_epoch), self.dls.train)   # as many epochs, but short ones
-    cbs = [*L(cbs), *rehearsal]
-    mode = 'lr_find' if any(getattr(cb, 'modes', None)==('lr_find',) for cb in [*self.cbs, *cbs]) else 'fit'
-    self._train(mode, n_epoch, lr, wd, cbs, reset_opt, start_epoch, resume)
-
-@patch
-@uninterrupted
-def _train(self:Learner, mode, n_epoch, lr=None, wd=None, cbs=None, reset_opt=False, start_epoch=0, resume=None):
-    "A `fit`, or in mode 'lr_find' one without validation"
-    check_dls(self.dls)   # it may have been replaced, and so may the others
-    check_parts(self.dls, self.model, self.loss_func)
-    duration,start_epoch = as_duration(n_epoch),check_whole('start_epoch', start_epoch, least=0)
-    n_epoch,amount = as_epochs(duration, self.dls.train),[TrainFor(duration)] if duration.unit!='ep' else []
-    if start_epoch>n_epoch and not amount: raise ValueError(
-        f'start_epoch must be from 0 to n_epoch ({n_epoch}), not {start_epoch!r}: n_epoch is the total')
-    wd = self.wd if wd is None else wd
-    check_rate('the learning rate `lr`', self.lr if lr is None else lr)
-    check_rate('the weight decay `wd`', wd)
-    with self._run(mode, [*L(cbs), *amount]):
-        if resume is not None and not any(cb.resumes for cb in self.cbs): raise ValueError(
-            f'resume={resume!r} needs a `CheckpointCallback` among the callbacks: it knows where the checkpoints are')
-        self.resume,self.iter = resume,None
-        self._ready_opt(reset_opt)
-        self._check_closure()
-        self._set_wd(wd)
-        self.opt.set_hyper('lr', self.lr if lr is None else lr)
-        self.opt.zero_grad()   # a run that was interrupted between its backward pass and its step has left some
-        self.n_epoch,self.start_epoch,self.duration = n_epoch,start_epoch,duration
-        with Guard(self): interruptibly(self._do_fit, valid=(lambda: self.dls.valid) if mode=='fit' else None)
-
-# %% ../nbs/200_learner.ipynb #d264ae2b
-@patch
-def freeze_to(self:Learner,
-    n:int # the first parameter group to be trained; negative counts from the end
-) -> None:
-    "Freeze the parameter groups before number `n`, train the others"
-    self._ready_opt()
-    self.opt.freeze_to(n)
-    self.opt.clear_state()
-
-@patch
-def freeze(self:Learner) -> None:
-    "Train the last parameter group only"
-    self._ready_opt()
-    self.opt.freeze()
-    self.opt.clear_state()
-
-@patch
-def unfreeze(self:Learner) -> None:
-    "Train all parameter groups"
-    self.freeze_to(0)

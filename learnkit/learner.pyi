@@ -108,9 +108,9 @@ class Learner(OptSteps):
     moms: tuple[Any, ...]
     _metrics: Any
     _smooth_loss: torch.Tensor
+    resume: Any
     final_record: Any
     _open: Any
-    resume: Any
     cycle: Any
     non_finite_check: NonFiniteCheck
     """The `NonFiniteCheck`, if it is among the callbacks"""
@@ -404,6 +404,54 @@ class Learner(OptSteps):
     def indices(self) -> list[Any]|None:
         """The indices of the items of the batch in the data set, with `ItemIndices`; `None` if they are not known"""
         ...
+    def fit(
+        self,
+        n_epoch: int|str|Time,
+        lr: float|slice|list[Any]|None = None,
+        wd: float|None = None,
+        cbs: Any = None,
+        reset_opt: bool = False,
+        start_epoch: int = 0,
+        resume: str|Path|None = None,
+    ) -> None:
+        """Train for `n_epoch` epochs, or so long; with an `LRFinder`, which is for mode 'lr_find' only, it is a range test
+
+        Args:
+            n_epoch: epochs, those before `start_epoch` included; or an amount: '2000ba', '30m' …
+            lr: learning rate; None: the Learner's
+            wd: weight decay; None: the Learner's
+            cbs: callbacks for this fit only
+            reset_opt: begin with a fresh optimizer?
+            start_epoch: the number of the first epoch, if those before it are done
+            resume: a checkpoint to go on from; 'auto': the newest, if any
+        """
+        ...
+    def _train(
+        self,
+        mode: Any,
+        n_epoch: Any,
+        lr: Any = None,
+        wd: Any = None,
+        cbs: Any = None,
+        reset_opt: bool = False,
+        start_epoch: Any = 0,
+        resume: Any = None,
+    ) -> None:
+        """A `fit`, or in mode 'lr_find' one without validation"""
+        ...
+    def freeze_to(self, n: int) -> None:
+        """Freeze the parameter groups before number `n`, train the others
+
+        Args:
+            n: the first parameter group to be trained; negative counts from the end
+        """
+        ...
+    def freeze(self) -> None:
+        """Train the last parameter group only"""
+        ...
+    def unfreeze(self) -> None:
+        """Train all parameter groups"""
+        ...
     @contextmanager
     def no_logging(self) -> Iterator[Self]:
         """Silence the Learner's logger: no rows of the history are printed"""
@@ -455,54 +503,6 @@ class Learner(OptSteps):
             cpu: bring them to the CPU?
             gather: join the parts of all processes?
         """
-        ...
-    def fit(
-        self,
-        n_epoch: int|str|Time,
-        lr: float|slice|list[Any]|None = None,
-        wd: float|None = None,
-        cbs: Any = None,
-        reset_opt: bool = False,
-        start_epoch: int = 0,
-        resume: str|Path|None = None,
-    ) -> None:
-        """Train for `n_epoch` epochs, or so long; with an `LRFinder`, which is for mode 'lr_find' only, it is a range test
-
-        Args:
-            n_epoch: epochs, those before `start_epoch` included; or an amount: '2000ba', '30m' …
-            lr: learning rate; None: the Learner's
-            wd: weight decay; None: the Learner's
-            cbs: callbacks for this fit only
-            reset_opt: begin with a fresh optimizer?
-            start_epoch: the number of the first epoch, if those before it are done
-            resume: a checkpoint to go on from; 'auto': the newest, if any
-        """
-        ...
-    def _train(
-        self,
-        mode: Any,
-        n_epoch: Any,
-        lr: Any = None,
-        wd: Any = None,
-        cbs: Any = None,
-        reset_opt: bool = False,
-        start_epoch: Any = 0,
-        resume: Any = None,
-    ) -> None:
-        """A `fit`, or in mode 'lr_find' one without validation"""
-        ...
-    def freeze_to(self, n: int) -> None:
-        """Freeze the parameter groups before number `n`, train the others
-
-        Args:
-            n: the first parameter group to be trained; negative counts from the end
-        """
-        ...
-    def freeze(self) -> None:
-        """Train the last parameter group only"""
-        ...
-    def unfreeze(self) -> None:
-        """Train all parameter groups"""
         ...
     @contextmanager
     def named(self, name: str, metrics: L|_L|None = None) -> Iterator[Self]:
