@@ -42,6 +42,10 @@ run: $(READY)  ## run all notebooks in place, to refresh the outputs stored in t
 readme: $(READY)  ## run nbs/index.ipynb and make README.md of it
 	$(PY) nbs/_build.py readme
 
+docs: $(READY)  ## build the documentation site, _docs/html/index.html: a minute
+	$(PY) -m sphinx -M html nbs _docs -c nbs/_site -j auto -q --fail-on-warning --keep-going
+	@echo 'The site is _docs/html/index.html'
+
 # The first of two equal names wins: what .venv has, then what was pinned before (.venv does not have all extras).
 # What only the CUDA build of PyTorch needs is left out: PyTorch pins it itself.
 lock: $(READY)  ## write the versions that .venv has back to tests/constraints.txt
@@ -99,4 +103,4 @@ find_python = py='$(PYTHON)'; [ -n "$$py" ] || py=$$(IFS=:; for d in $$PATH; do 
     echo "Install one (on Debian and Ubuntu: python3 and python3-venv), or say which: make PYTHON=/path/to/python3"; \
     exit 1; } >&2
 
-.PHONY: help demo test test-all check lib run readme bench lock compat
+.PHONY: help demo test test-all check lib run readme docs bench lock compat

@@ -75,10 +75,14 @@ def md_table(rows):
     line  = lambda r: '| ' + ' | '.join(c.ljust(w) for c,w in zip(r, width)) + ' |'
     return '\n'.join([line(rows[0]), line(['-'*w for w in width]), *map(line, rows[1:])])
 
-def md_text(s):
+def last_state(s):
     "Text as a terminal would show it at the end: no colours, and of a line written over (by a bar) only the last state"
     s = re.sub(r'\x1b\[[0-9;]*[A-Za-z]', '', s)
-    s = '\n'.join(l.rstrip('\r').rpartition('\r')[2].rstrip() for l in s.split('\n')).strip('\n')
+    return '\n'.join(l.rstrip('\r').rpartition('\r')[2].rstrip() for l in s.split('\n')).strip('\n')
+
+def md_text(s):
+    "Text as a block of markdown"
+    s = last_state(s)
     return s and f'```text\n{s}\n```'
 
 def md_output(o, picture, where):

@@ -1,0 +1,61 @@
+"""Makes of a notebook what a reader of the site sees: no hidden cells and no `#|` lines, outputs without progress bars,
+and links that lead to pages of the site"""
+import json, posixpath, re
+from _build import Tables, directives, join, last_state, merge_streams
+
+def read(page, text, repo_url):
+    "Replace the page in `text`, as Sphinx has read it, by what is shown of it"
+    folder = posixpath.dirname(page)
+    if not text[0].startswith('{'): text[0] = relink(text[0], folder, repo_url); return
+    nb = json.loads(text[0])
+    nb['cells'] = [c for cell in nb['cells'] for c in shown(cell)]
+    for c in nb['cells']:
+        if c['cell_type']=='markdown': c['source'] = relink(c['source'], folder, repo_url)
+    text[0] = json.dumps(nb)
+
+_directive = re.compile(r'^[ \t]*#[ \t]*\|.*\n?', re.M)
+
+def shown(c):
+    "A cell as it is shown; an output that is markdown is a cell of its own, so that its links are links of the site"
+    if c['cell_type']!='code': return [dict(c, source=join(c['source']))]
+    tags,src = directives(join(c['source'])),_directive.sub('', join(c['source'])).strip('\n')
+    if 'hide' in tags: return []
+    meta = dict(tags=['exported'] if any(t.startswith('export') for t in tags) else [])
+    if 'alt' in tags: meta['mystnb'] = dict(image=dict(alt=tags['alt']))
+    if tags.get('echo')=='false': meta['tags'].append('remove-input')
+    outputs = [] if tags.get('output')=='false' else [o for o in map(shown_output, merge_streams(c['outputs'])) if o]
+    texts = [o['data']['text/markdown'] for o in outputs if 'text/markdown' in o.get('data', ())]
+    rest = [o for o in outputs if 'text/markdown' not in o.get('data', ())]
+    res = [dict(c, source=src, outputs=rest, metadata=meta)] if rest or src and tags.get('echo')!='false' else []
+    return res + [dict(cell_type='markdown', id=f"{c['id']}-{i}", metadata={}, source=t) for i,t in enumerate(texts)]
+
+def shown_output(o):
+    "An output as it is shown; None if it was a progress bar, or the bare name of an object"
+    if o['output_type']=='stream':
+        text = last_state(join(o['text']))
+        return dict(o, text=text) if text else None
+    data = {k:join(v) for k,v in o['data'].items()}
+    if   'image/png' in data: data = {'image/png':data['image/png']}
+    elif 'text/html' in data: data = {'text/html':html} if (html := tables(data['text/html'])) else {}
+    elif re.fullmatch(r'<[\s\S]*>', data['text/plain']) and len(data)==1: data = {}
+    return dict(o, data=data) if data else None
+
+def tables(html):
+    "The tables of some html, as the site shows its own"
+    found = [rows for t in Tables(html).tables if (rows := [r for r in t if r])]
+    return ''.join(f'<div class="table-wrapper docutils container">{table(rows)}</div>' for rows in found)
+
+def table(rows):
+    def line(r, tag): return '<tr>' + ''.join(f'<{tag}><p>{cell(v)}</p></{tag}>' for v in r) + '</tr>'
+    head,body = line(rows[0], 'th'),''.join(line(r, 'td') for r in rows[1:])
+    return f'<table class="docutils"><thead>{head}</thead><tbody>{body}</tbody></table>'
+
+def cell(v): return v.replace(r'\|', '|').replace('&', '&amp;').replace('<', '&lt;')
+
+_link = re.compile(r'(\]\()(?![a-z][a-z0-9+.-]*:|#)([^)\s#]+)', re.I)
+def relink(md, folder, repo_url):
+    "Links to what is no page of the site made links to the repository"
+    def one(m):
+        to = posixpath.normpath(posixpath.join('nbs', folder, m[2]))
+        return m[0] if re.fullmatch(r'nbs/.*\.(ipynb|md|png|svg)', to) else f'{m[1]}{repo_url}/{to}'
+    return _link.sub(one, md)
