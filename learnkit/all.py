@@ -20,6 +20,7 @@ from torch.nn import functional as F
 from .events import *
 from .stateful import *
 from .interrupts import *
+from .settings import *
 from .callback import *
 from .dispatcher import *
 from .temporary_cbs import *
@@ -163,7 +164,7 @@ from .observe.optimizer_monitor import *
 from .observe.system import *
 from .observe.memory_snapshot import *
 from .observe.log_file import *
-from .observe.settings import *
+from .observe.hparams import *
 from .observe.loggers import *
 from .observe.sender import *
 from .observe.tensorboard import *

@@ -18,6 +18,7 @@ from warnings import warn
 from fastcore.basics import GetAttr, camel2snake, patch
 
 from .events import event, nearest, taken
+from .settings import told
 from .stateful import Stateful
 
 # %% ../nbs/010_callback.ipynb #085d28b4
@@ -99,7 +100,7 @@ class Callback(Stateful, GetAttr):
                 f'Use `self.learn.{k}` to avoid this', stacklevel=2)
         super().__setattr__(k, v)
 
-    def __repr__(self) -> str: return type(self).__name__
+    def __repr__(self) -> str: return told(self)
 
     def wrap_handlers(self,
         name:str,      # an event

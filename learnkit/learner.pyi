@@ -523,6 +523,17 @@ class Learner(OptSteps):
             dls: loaders by name; none: the validation set as 'valid', and those of the `Evaluator`s
         """
         ...
+    def hparams(self, **more: Any) -> dict[str, Any]:
+        """Return what the Learner trains with: names, numbers, and the settings of its callbacks
+
+        Args:
+            more: hyper-parameters that only you know, to be kept with the others from now on
+
+        Returns:
+            numbers and short texts by name
+        """
+        ...
+    gather_args = hparams
     @property
     def outbox(self) -> Outbox:
         """Rows of numbers on their way to the loggers"""
@@ -559,17 +570,6 @@ class Learner(OptSteps):
             cbs: more callbacks for this run only
         """
         ...
-    def hparams(self, **more: Any) -> dict[str, Any]:
-        """Return what the Learner trains with: names, numbers, and the arguments that its callbacks have stored
-
-        Args:
-            more: hyper-parameters that only you know, to be kept with the others from now on
-
-        Returns:
-            numbers and short texts by name
-        """
-        ...
-    gather_args = hparams
     def show_results(
         self,
         ds_idx: int = 1,

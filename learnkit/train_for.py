@@ -52,7 +52,7 @@ class TrainFor(Callback):
     def __init__(self,
         much:str|Time # the amount: '2000ba', '1e6sp', '3e8tok' or '30m'
     ):
-        t = as_duration(much)
+        self.much = t = as_duration(much)
         if t.unit=='ep': raise ValueError(f"for {t.value} epochs write `learn.fit({t.value})`")
         self.total,self.unit = t.value,t.unit
 

@@ -31,6 +31,7 @@ class TrainFor(Callback):
     idle: Any
     fresh: bool
     left_out: Any
+    much: Any
     total: Any
     unit: Any
     def __init__(self, much: str|Time) -> None:

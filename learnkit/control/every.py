@@ -52,6 +52,7 @@ class Every:
         "Whether it can be due within an epoch; if not, there is no need to ask at the end of each batch"
         return self.unit not in (None,'ep')
     def __repr__(self): return f'Every({self.spec!r})'
+    def __str__(self): return str(self.spec)
 
     def reset(self) -> None:
         "Set the count to zero"

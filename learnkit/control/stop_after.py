@@ -19,6 +19,7 @@ class StopAfter(EveryCallback):
     def __init__(self,
         much:Any # the budget: a number of training batches, text such as '30m', '1e6sp' or '3ep', or a `Time`
     ):
+        self.much = much
         self.set_every(f'{much}ba' if type(much) is int else much)
         if not self.every: raise ValueError(
             f"StopAfter({much!r}) would never stop: give a budget such as 500 (batches) or '30m'")

@@ -8,6 +8,8 @@ __all__ = ['TrackerCallback', 'OnBetter']
 # %% ../../nbs/540_control.tracker.ipynb #13164b48
 from typing import Callable
 
+from fastcore.basics import store_attr
+
 import learnkit.recorder   # noqa: F401  for the event `after_row`
 from ..callback import Callback
 from ..check import check_args
@@ -26,7 +28,9 @@ class TrackerCallback(Callback):
         min_delta:float=0.,                     # a value must be better by more than this to count
         reset_on_fit:bool=True,                 # forget the best value when a fit begins?
         nan:str='worse'                         # a NaN is 'worse' than everything, or 'skip' it, or 'raise' an error
-    ): self.watch,self.monitor,self.reset_on_fit = Monitor(monitor, comp, min_delta, nan),monitor,reset_on_fit
+    ):
+        store_attr('monitor,comp,min_delta,reset_on_fit,nan')
+        self.watch = Monitor(monitor, comp, min_delta, nan)
 
     @property
     def best(self) -> float|None:

@@ -14,7 +14,10 @@ class TrackerCallback(Callback):
     new_best: Any
     watch: Monitor
     monitor: str|Callable[..., Any]|Metric|None
+    comp: str|Callable[..., Any]|None
+    min_delta: float
     reset_on_fit: bool
+    nan: str
     def __init__(
         self,
         monitor: str|Callable[..., Any]|Metric|None = 'valid_loss',

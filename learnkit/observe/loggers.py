@@ -11,7 +11,7 @@ from math import isfinite
 from pathlib import Path
 
 import learnkit.observe.outbox
-import learnkit.observe.settings # noqa: F401  for `learn.hparams`, `learn.outbox`
+import learnkit.observe.hparams # noqa: F401  for `learn.hparams`, `learn.outbox`
 from ..callback import Callback
 from ..check import check_args
 from .log_file import LogFile
@@ -155,7 +155,7 @@ class FileLogger(MetricsLogger):
         if self.log_file.file is not None: self.log_file.sync()
     def cleanup(self):
         super().cleanup()
-        self.log_file.close()
+        if file := self.learn.outbox.files.get(str(self.path)): file.close()   # none if the fit failed to begin
 
     def check_exists(self) -> None:
         "Raise FileNotFoundError if there is no file yet"

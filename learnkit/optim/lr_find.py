@@ -12,7 +12,7 @@ from typing import Any
 from warnings import warn
 
 import torch
-from fastcore.basics import patch
+from fastcore.basics import patch, store_attr
 from fastcore.foundation import L
 
 from ..check import check_args, check_whole
@@ -50,7 +50,8 @@ class LRFinder(Scheduler):
                 f'`{k}` must be a number, or a list with one for each parameter group, not {v!r:.60}')
         if not max(L(start_lr))<min(L(end_lr)): raise ValueError(
             f'the learning rate grows from start_lr to end_lr, so {start_lr} must be below {end_lr}')
-        self.sched,self.stop_div = SchedExp(start_lr, end_lr),stop_div
+        store_attr('start_lr,end_lr,stop_div')
+        self.sched = SchedExp(start_lr, end_lr)
 
     def before_fit(self):
         learn = self.learn

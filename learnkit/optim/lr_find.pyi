@@ -12,6 +12,8 @@ class LRFinder(Scheduler):
     restores: bool
     num_it: Any
     sched: Any
+    start_lr: float|list[Any]
+    end_lr: float|list[Any]
     stop_div: bool
     def __init__(
         self,

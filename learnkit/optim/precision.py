@@ -6,7 +6,7 @@
 __all__ = ['AMPMode', 'MixedPrecision']
 
 # %% ../../nbs/455_optim.precision.ipynb #309ab41e
-from enum import Enum
+from enum import StrEnum
 
 import torch
 from fastcore.basics import patch
@@ -19,7 +19,7 @@ from ..modules import one_param
 from ..learner import Learner
 
 # %% ../../nbs/455_optim.precision.ipynb #2987ed37
-class AMPMode(str, Enum):
+class AMPMode(StrEnum):
     "The 16-bit types, for completion in editors; the strings 'fp16' and 'bf16' do as well (fastai's name)"
     FP16,BF16 = 'fp16','bf16'
 

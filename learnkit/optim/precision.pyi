@@ -1,12 +1,12 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
 """MixedPrecision, to_fp16 and to_bf16: training and prediction in 16 bits with torch.amp, on any device"""
 import torch
-from enum import Enum
+from enum import StrEnum
 from ..callback import Callback
 from typing import Any
 
 __all__ = ['AMPMode', 'MixedPrecision']
-class AMPMode(str, Enum):
+class AMPMode(StrEnum):
     """The 16-bit types, for completion in editors; the strings 'fp16' and 'bf16' do as well (fastai's name)"""
     FP16 = 'fp16'
     BF16 = 'bf16'

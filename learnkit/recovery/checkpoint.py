@@ -48,7 +48,7 @@ class CheckpointCallback(DataPosition):
         on_error:str='warn',           # if a checkpoint cannot be written: 'warn' and continue, or 'raise'
         overwrite:bool=False           # delete an earlier run's checkpoints; with `resume=path`, those of later batches
     ):
-        store_attr('on_exception,background,on_error,overwrite')
+        store_attr('keep,best,n_best,on_exception,background,on_error,overwrite')
         self.every,self.root = Every(every),Path(folder)
         self.monitor = best if best is None or isinstance(best, Monitor) else Monitor(best)
         self.retention = Retention(keep, n_best, self.monitor)

@@ -23,6 +23,9 @@ class CheckpointCallback(DataPosition):
     lock: FolderLock
     writer: CheckpointWriter
     value: Any
+    keep: int|None
+    best: Any
+    n_best: int
     on_exception: bool
     background: bool
     on_error: str

@@ -1,8 +1,9 @@
 """What a callback is before anybody has set something, and what it says of names and handlers that cannot be meant"""
 import warnings
 from types import SimpleNamespace
-import pytest
+import pytest, torch
 from learnkit.callback import Callback
+from learnkit.control.every import Every
 from learnkit.events import event
 from toys import learner
 
@@ -55,3 +56,18 @@ def test_called_by_hand_it_trains(learn):
     assert cb('before_batch')=='heard'
     cb.run_train = False
     assert cb('before_batch') is None and cb.hears('before_fit')
+
+def test_it_says_what_it_was_told():
+    "And not what is as ever; as it is now; whatever the settings are, at a glance: no tensor is read, no list written out"
+    class Blends(Callback):
+        def __init__(self, share, every='1ep', weights=None, items=(), f=max): self.share,self.every,self.weights,self.items,self.f = share,Every(every),weights,items,f
+    cb = Blends(.5)
+    assert repr(cb)=='Blends(share=0.5)'
+    cb.share,cb.every = 1.,Every('20ba')
+    assert repr(cb)=="Blends(share=1.0, every='20ba')"
+    class Unreadable(torch.Tensor):
+        def __repr__(self, **kw): raise AssertionError('read')
+    cb.weights,cb.items,cb.f = torch.ones(3, 4).as_subclass(Unreadable),range(10**9),lambda: 0
+    cb.items = [*range(10**4)]
+    assert repr(cb)=="Blends(share=1.0, every='20ba', weights=Unreadable (3, 4), items=list of 10000, f=<lambda>)"
+    assert repr(Callback(before_fit=lambda self: 0))=='Callback'
