@@ -89,6 +89,7 @@ def flatten_check(
 # %% ../nbs/110_batch.ipynb #d2bcb3a5
 class OnlyInputs(tuple):
     "A batch whose elements are all inputs, unless `n_inp` says otherwise"
+    __slots__ = ()
 
 class Inputs(dict):
     "Inputs by name, for `model(**inputs)`"

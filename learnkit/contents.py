@@ -8,7 +8,6 @@ __all__ = []
 # %% ../nbs/133_contents.ipynb #c8f24feb
 import sys
 from array import array
-from collections import deque
 from collections.abc import Iterable
 from functools import lru_cache, partial
 from types import FunctionType, MethodType
@@ -23,7 +22,8 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 
 from .dispatcher import Dispatcher
 from .generators import is_generator
-from .snapshot import Snapshot, snapshot_attributes, snapshot_generator, snapshot_random
+from .snapshot import (Snapshot, containers, entries, python_class, snapshot_attributes, snapshot_entries,
+                               snapshot_generator, snapshot_random)
 from .stateful import Stateful
 
 # %% ../nbs/133_contents.ipynb #db51ab33
@@ -43,20 +43,6 @@ def snapshot_tensor(
     def restore():
         _distinct(t.data).copy_(value)
         if leaf: t.requires_grad_(requires).grad = None if grad is None else grad.to(t.device)
-    return Snapshot(restore)
-
-def _entries(o): return [*o, *o.values()] if isinstance(o, dict) else [*o]
-
-def snapshot_entries(
-    o:list|deque|dict|set # a container
-) -> Snapshot:
-    "Take a snapshot of which objects are in `o`"
-    before,kept = _entries(o),dict(o) if isinstance(o, dict) else [*o]
-    def restore():
-        now = _entries(o)
-        if len(now)==len(before) and all(a is b for a,b in zip(now, before)): return
-        o.clear()
-        (o.update if isinstance(o, (dict,set)) else o.extend)(kept)
     return Snapshot(restore)
 
 # %% ../nbs/133_contents.ipynb #9679df12
@@ -133,9 +119,13 @@ def of_function(
 _generators,_data,_all = range(3)
 _many = 1000   # entries; in data, what has more is not looked into
 
-def _of_container(o, depth):
-    within = () if depth<_all and len(o)>_many else o.values() if isinstance(o, dict) else o
-    return Snapshot() if depth==_generators or isinstance(o, (tuple,frozenset)) else snapshot_entries(o), within, depth
+def _of_container(o, depth, given):
+    within = () if depth<_all and python_class(type(o)).__len__(o)>_many else entries(o)
+    if isinstance(o, dict): within = within[1::2]   # the values
+    noted = Snapshot() if depth==_generators or isinstance(o, (tuple,frozenset)) else snapshot_entries(o)
+    if not hasattr(o, '__dict__'): return noted, within, depth
+    attributes,more,_ = _of_object(o, depth, given)
+    return Snapshot(noted, attributes), [*within, *more], depth
 
 def _of_object(o, depth, given):
     if not hasattr(o, '__dict__') or isinstance(o, type) or _standard(type(o)): return Snapshot(), (), depth
@@ -152,7 +142,7 @@ def _contents(o, depth, given):
     if isinstance(o, torch.Tensor):
         noted = not is_lazy(o) and depth>_generators and (depth==_all or o.numel()<=_many)
         return snapshot_tensor(o) if noted else Snapshot(), (), depth
-    if isinstance(o, (list,deque,dict,set,tuple,frozenset)): return _of_container(o, depth)
+    if isinstance(o, containers): return _of_container(o, depth, given)
     if isinstance(o, array):
         noted = depth>_generators and (depth==_all or len(o)<=_many)
         return Snapshot(partial(o.__setitem__, slice(None), o[:])) if noted else Snapshot(), (), depth

@@ -1,7 +1,6 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
 """Snapshots of whole objects: attributes, lists and dictionaries, tensors and generators, all that is found in them"""
 import torch
-from collections import deque
 from collections.abc import Iterable, Iterator
 from functools import partial
 from .snapshot import Snapshot
@@ -17,14 +16,6 @@ def snapshot_tensor(t: torch.Tensor) -> Snapshot:
 
     Args:
         t: a tensor
-    """
-    ...
-def _entries(o: Any) -> Any: ...
-def snapshot_entries(o: list[Any]|deque[Any]|dict[Any, Any]|set[Any]) -> Snapshot:
-    """Take a snapshot of which objects are in `o`
-
-    Args:
-        o: a container
     """
     ...
 _elsewhere: tuple[Any, ...]
@@ -70,7 +61,7 @@ _generators: Any
 _data: Any
 _all: Any
 _many: int
-def _of_container(o: Any, depth: Any) -> tuple[Any, ...]: ...
+def _of_container(o: Any, depth: Any, given: Any) -> tuple[Any, ...]: ...
 def _of_object(o: Any, depth: Any, given: Any) -> tuple[Any, ...]: ...
 def _contents(o: Any, depth: Any, given: Any) -> Any:
     """What is noted of `o`, where to go on, and at which depth"""

@@ -7,10 +7,12 @@ __all__ = []
 
 # %% ../nbs/132_snapshot.ipynb #dfc3c332
 import sys
+from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import contextmanager
 from copy import deepcopy
-from functools import partial
+from functools import lru_cache, partial
+from itertools import chain
 from random import Random, SystemRandom
 from typing import Any, Self
 from warnings import warn
@@ -61,6 +63,37 @@ def snapshot_attributes(
     def restore():
         for k in names: vars(o).pop(k, None)
         vars(o).update(kept)
+    return Snapshot(restore)
+
+# %% ../nbs/132_snapshot.ipynb #7c3e91b2
+containers = list,deque,dict,set,tuple,frozenset
+
+@lru_cache
+def python_class(
+    cls:type # a class of containers
+) -> type:
+    "Return the class of Python's own that `cls` is, or inherits from"
+    return next(c for c in cls.__mro__ if c.__module__ in ('builtins','collections') and issubclass(c, containers))
+
+def entries(
+    o:Any # a container
+) -> list:
+    "Return what is in `o`, of a dictionary each key and then its value; no method of the container's own is called"
+    cls = python_class(type(o))
+    return [*chain(*cls.items(o))] if issubclass(cls, dict) else [*cls.__iter__(o)]
+
+def snapshot_entries(
+    o:list|deque|dict|set # a container
+) -> Snapshot:
+    "Take a snapshot of which objects are in `o`"
+    cls,before = python_class(type(o)),entries(o)
+    def restore():
+        now = entries(o)
+        if len(now)==len(before) and all(a is b for a,b in zip(now, before)): return
+        cls.clear(o)
+        if issubclass(cls, dict):
+            for k,v in zip(before[::2], before[1::2]): cls.__setitem__(o, k, v)
+        else: (cls.update if issubclass(cls, set) else cls.extend)(o, before)
     return Snapshot(restore)
 
 # %% ../nbs/132_snapshot.ipynb #f2b6acdb

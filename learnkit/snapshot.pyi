@@ -1,5 +1,6 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
 """Note the state of models, loaders and random number generators, and restore it later"""
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from torch import nn
@@ -29,6 +30,28 @@ def snapshot_attributes(o: Any, *names: str) -> Snapshot:
     Args:
         o: an object
         names: its attributes
+    """
+    ...
+containers: tuple[Any, ...]
+def python_class(cls: type[Any]) -> type[Any]:
+    """Return the class of Python's own that `cls` is, or inherits from
+
+    Args:
+        cls: a class of containers
+    """
+    ...
+def entries(o: Any) -> list[Any]:
+    """Return what is in `o`, of a dictionary each key and then its value; no method of the container's own is called
+
+    Args:
+        o: a container
+    """
+    ...
+def snapshot_entries(o: list[Any]|deque[Any]|dict[Any, Any]|set[Any]) -> Snapshot:
+    """Take a snapshot of which objects are in `o`
+
+    Args:
+        o: a container
     """
     ...
 def snapshot_tensors(d: dict[Any, Any]) -> Snapshot:

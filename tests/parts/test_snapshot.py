@@ -1,5 +1,6 @@
 """Snapshots: what was noted is there again, whatever was done in between, as often as it is asked for"""
 import random
+from collections import Counter, OrderedDict, defaultdict, deque
 from copy import deepcopy
 
 import numpy as np, pytest, torch
@@ -10,7 +11,7 @@ from learnkit.seed import get_random_states
 from learnkit.contents import snapshot_contents, snapshot_forward, snapshot_loader
 from learnkit.snapshot import (Snapshot, snapshot_attributes, snapshot_buffers, snapshot_generator, snapshot_grads, snapshot_random,
                                snapshot_tensors)
-from toys import learner
+from toys import at, batches, learner
 
 GENERATORS = dict(torch=lambda: torch.Generator().manual_seed(3), python=lambda: random.Random(3), numpy=lambda: np.random.default_rng(3))
 def draw(g): return torch.rand(1, generator=g).item() if isinstance(g, torch.Generator) else g.random()
@@ -143,3 +144,41 @@ def test_numbers_in_an_array_of_python(kind):
         o.seen[1],ds.seen[2],held[0] = 7,8,9
         held.append(5); o.seen = array(kind)
     assert (o.seen is before[0] and ds.seen is before[1]) and [*o.seen]==[*ds.seen]==[0,0,0] and [*held]==[1,2]
+
+class Read:
+    "Counts how often its items are read by its own methods, in an order of its own"
+    read = 0
+    def __iter__(self): self.read += 1; return iter(random.sample(of := [*super().__iter__()], len(of)))
+    def __len__(self): self.read += 1; return super().__len__()
+    def values(self): self.read += 1; return super().values()
+    def items(self): self.read += 1; return super().items()
+
+ITEMS = [(k, [i]) for i,k in enumerate('abcdefgh')]
+KINDS = dict(list=(list, ITEMS), deque=(deque, ITEMS), tuple=(tuple, ITEMS), set=(set, 'abcdefgh'), dict=(dict, ITEMS), ordered=(OrderedDict, ITEMS),
+             default=(defaultdict, list, ITEMS), counter=(Counter, 'abracadabra'))
+
+@pytest.mark.parametrize('kind', KINDS)
+def test_a_container_with_methods_of_its_own(kind):
+    "Such as a list that is read shuffled, or a file at a time: it is looked into as Python's own, with its attributes"
+    cls,*args = KINDS[kind]
+    o = type('Own', (Read, cls), {})(*args)
+    plain = lambda: cls(o) if kind=='set' else [*(cls.items(o) if issubclass(cls, dict) else cls.__iter__(o))]
+    before,state = plain(),random.getstate()
+    for look in snapshot_contents, snapshot_loader:
+        o.read = 0
+        with look(o):
+            assert o.read==0
+            if hasattr(cls, 'clear'): cls.clear(o)
+            o.read,o.more = 5,1
+        assert plain()==before and all(a is b for a,b in zip(plain(), before) if kind in ('list','deque','tuple'))
+        assert vars(o)=={'read':0} and random.getstate()==state
+
+def test_a_list_that_shuffles_is_read_once():
+    "By a validation: nothing of it is read to take the snapshot"
+    b = type('Shuffled', (Read, list), {})(batches(8))
+    kept = [*list.__iter__(b)]
+    learn = learner(dls=(batches(2), b))
+    b.read = 0
+    seen = []
+    learn.validate(cbs=at('before_fetch', lambda cb: seen.append(b.read)))
+    assert all(x is y for x,y in zip(list.__iter__(b), kept)) and b.read==0 and max(seen)<=4
