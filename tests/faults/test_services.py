@@ -1,6 +1,6 @@
 """Loggers for services: each step once, whatever the service does; training goes on. With a service that is a list, and with the real packages where they are
 installed (Weights & Biases offline, MLflow in a local store), read back by their own readers. Killed runs are in test_killed_logs.py."""
-import os, socket, sys, time, warnings
+import json, os, socket, sys, time, warnings, zipfile
 
 import pytest, torch
 from hypothesis import given, settings, strategies as st
@@ -277,3 +277,28 @@ def test_mlflow_server_that_is_not_there(tmp_path, monkeypatch):
     assert time.monotonic()-start<15 and os.environ['MLFLOW_HTTP_REQUEST_MAX_RETRIES']=='1'
     monkeypatch.setenv('MLFLOW_HTTP_REQUEST_MAX_RETRIES', '0')   # what the user wants stays
     assert MLflowLogger(uri=f'http://127.0.0.1:{port}').client and os.environ['MLFLOW_HTTP_REQUEST_MAX_RETRIES']=='0'
+
+class CometLogger(ServiceLogger):
+    "The ten lines of the chapter, with Comet's file instead of its server"
+    def open(self, id):
+        import comet_ml
+        self.experiment = comet_ml.start(experiment_key=id, online=False, experiment_config=comet_ml.ExperimentConfig(auto_param_logging=False, auto_metric_logging=False))
+        return self.experiment.get_key()
+    def write(self, metrics, step): self.experiment.log_metrics(metrics, step=step)
+    def write_hparams(self, hparams): self.experiment.log_parameters(hparams)
+    def close(self, status): self.experiment.end()
+
+@pytest.mark.slow
+def test_comet(tmp_path, monkeypatch):
+    "One experiment over two fits; each step once, in order"
+    pytest.importorskip('comet_ml')
+    for k,v in dict(OFFLINE_DIRECTORY=tmp_path, API_KEY='none', LOGGING_CONSOLE='ERROR').items(): monkeypatch.setenv(f'COMET_{k}', str(v))
+    learn = quiet(path=tmp_path, cbs=[CometLogger(), LossMonitor('1ba')])
+    learn.fit(2); learn.fit(1)
+    files = sorted(tmp_path.glob('*.zip'), key=lambda p: p.stat().st_mtime)
+    assert len(files)==2 and all(p.name.startswith(learn.comet_logger.id) for p in files)
+    said = [json.loads(l) for p in files for l in zipfile.ZipFile(p).read('messages.json').splitlines()]
+    rows = [m['payload']['metric'] for m in said if m['type']=='metric_msg']
+    assert [(m['step'], m['metricValue']) for m in rows if m['metricName']=='batch_loss'][6:]==[*zip(range(7, 10), learn.loss_monitor.history['batch_loss'])]
+    assert [m['step'] for m in rows if m['metricName']=='batch_loss']==[*range(1, 10)] and [m['step'] for m in rows if m['metricName']=='valid_loss']==[3, 6, 9]
+    assert any(m['payload']['param'].get('paramName')=='lr' for m in said if m['type']=='parameter_msg')
