@@ -84,10 +84,10 @@ def union(*ts):
     return expr('|'.join(sorted(names, key='None'.__eq__)))
 
 def statements(body):
-    "The statements of a module, those in `if` and `try` too"
+    "The statements of a module, those in `if`, `try` and `with` too"
     for n in body:
         yield n
-        if isinstance(n, (ast.If,ast.Try,ast.ExceptHandler)):
+        if isinstance(n, (ast.If,ast.With,ast.Try,ast.ExceptHandler)):
             for k in ('body','orelse','handlers','finalbody'): yield from statements(getattr(n, k, ()))
 
 def pairs(n):
