@@ -16,6 +16,7 @@ from .accum_metric import AccumMetric
 from .train_eval import *
 from .gather_preds import *
 from .padding import *
+from .predictor import Predictor
 from .callback import *
 from .control.early_stopping import EarlyStoppingCallback
 from .control.plateau import ReduceLROnPlateau

@@ -25,6 +25,7 @@ from .sklearn_metrics import (
     F1Score as F1Score, F1ScoreMulti as F1ScoreMulti, Precision as Precision, Recall as Recall, RocAuc as RocAuc,
     RocAucBinary as RocAucBinary, skm_to_fastai as skm_to_fastai, skm_to_learnkit as skm_to_learnkit)
 from .accum_metric import AccumMetric as AccumMetric
+from .predictor import Predictor as Predictor
 from .control.early_stopping import EarlyStoppingCallback as EarlyStoppingCallback
 from .control.plateau import ReduceLROnPlateau as ReduceLROnPlateau
 from .control.save_model import SaveModelCallback as SaveModelCallback

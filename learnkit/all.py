@@ -92,6 +92,7 @@ from .learner import *
 from .fit import *
 from .inference import *
 from .predict import *
+from .predictor import *
 from .files import *
 from .weights import *
 from .serialize import *

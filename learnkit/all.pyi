@@ -117,6 +117,7 @@ from .limit import (
     as limit_from_env, n_batches as n_batches)
 from .train_for import TrainFor as TrainFor, as_duration as as_duration, as_epochs as as_epochs, max_idle as max_idle
 from .learner import Learner as Learner
+from .predictor import Predictor as Predictor
 from .files import AtomicFile as AtomicFile, atomic as atomic, sync_folder as sync_folder, write_atomic as write_atomic
 from .weights import (
     check_format as check_format, is_safetensors as is_safetensors, read_safetensors as read_safetensors, read_state as

@@ -829,13 +829,23 @@ class Learner(OptSteps):
     def class_names(self) -> Any:
         """Returns the names of the classes: those of the data, else those that the model knows; None if there are none"""
         ...
+    def _item_loader(self, item: Any) -> tuple[Any, ...]:
+        """A loader of one batch with one item, and what `decode_batch` the data has"""
+        ...
+    def _answer(self, preds: Any, decoded: Any, decode: Any, inp: Any = None) -> tuple[Any, ...]:
+        """Input, label, decoded and raw prediction of a batch of one item"""
+        ...
     def predict(self, item: Any, with_input: bool = False) -> tuple[Any, ...]:
-        """Predict one item: returns `(label, decoded, prediction)`, after the input if `with_input`
+        """Predict one item: returns `(label, decoded, prediction)`, after the input if `with_input`; see also `Predictor`
 
         Args:
             item: one input as the data set returns it, without target; a tuple for several inputs
             with_input: return the input too: as a batch, or as `decode_batch` gives it
         """
+        ...
+    @contextmanager
+    def _kept_open(self, cbs: Any) -> Iterator[None]:
+        """A run to predict in, which holds the lock only when it begins and ends"""
         ...
     @property
     def closed(self) -> bool:

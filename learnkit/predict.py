@@ -26,7 +26,7 @@ from .learner import Learner
 from .loaders import sequential_loader
 from .base_loss import loss_activation, loss_decodes
 from .model_output import output_decodes, output_vocab
-from .nested import detuplify, tuplify
+from .nested import detuplify, is_item_list, is_listy, map_container, tuplify
 from .process import num_distrib
 
 # %% ../nbs/215_predict.ipynb #64d289ce
@@ -88,6 +88,11 @@ def _decoded_item(decode, inp, decoded):
     n,item = len(tuplify(inp)),tuple(decode((*tuplify(inp), *tuplify(decoded)))[0])
     return detuplify(item[:n]),detuplify(item[n:])
 
+def _only(o):
+    "The only item of a batch of one, in the structure of the batch"
+    nested = isinstance(o, Mapping) or is_listy(o) and not is_item_list(o)
+    return o if o is None else map_container(_only, o) if nested else o[0]
+
 # %% ../nbs/215_predict.ipynb #5b258104
 def _label(dec, vocab):
     "What `vocab` calls the decoded prediction `dec`: a class, one for each token, several, or `dec` without a vocab"
@@ -133,15 +138,27 @@ def class_names(self:Learner) -> Any:
     return output_vocab(self.model) if vocab is None and self.loss_func is None else vocab
 
 @patch
+def _item_loader(self:Learner, item):
+    "A loader of one batch with one item, and what `decode_batch` the data has"
+    dl = self.dls.test_dl([item]) if hasattr(self.dls, 'test_dl') else [self._batch_of([item])]
+    return dl,getattr(self.dls, 'decode_batch', getattr(self.dls.train, 'decode_batch', None))   # both are fastai's
+
+@patch
+def _answer(self:Learner, preds, decoded, decode, inp=None):
+    "Input, label, decoded and raw prediction of a batch of one item"
+    if preds is None: raise RuntimeError('a callback has cancelled the batch of this item, so there is no prediction')
+    dec = _only(decoded)
+    if decode is None: return inp,_label(dec, self.class_names()),dec,_only(preds)
+    return *_decoded_item(decode, inp, decoded),dec,_only(preds)
+
+# %% ../nbs/215_predict.ipynb #fae861d6
+@patch
 def predict(self:Learner,
     item:Any,              # one input as the data set returns it, without target; a tuple for several inputs
     with_input:bool=False  # return the input too: as a batch, or as `decode_batch` gives it
 ) -> tuple:
-    "Predict one item: returns `(label, decoded, prediction)`, after the input if `with_input`"
-    dl = self.dls.test_dl([item]) if hasattr(self.dls, 'test_dl') else [self._batch_of([item])]
-    decode = getattr(self.dls, 'decode_batch', getattr(self.dls.train, 'decode_batch', None))   # fastai's
+    "Predict one item: returns `(label, decoded, prediction)`, after the input if `with_input`; see also `Predictor`"
+    dl,decode = self._item_loader(item)
     asked = dict(with_input=with_input or decode is not None, with_decoded=True, with_targs=False)
     *inp,preds,_,decoded = self.get_preds(dl=dl, reorder=False, **asked)
-    if decode is None: label = _label(decoded[0], self.class_names())
-    else: *inp,label = _decoded_item(decode, inp[0], decoded)
-    return *inp[:int(with_input)],label,decoded[0],preds[0]
+    return self._answer(preds, decoded, decode, *inp)[0 if with_input else 1:]

@@ -8,6 +8,9 @@ def _activation(loss_func: Any) -> Any:
 def _decoded_item(decode: Any, inp: Any, decoded: Any) -> tuple[Any, ...]:
     """The input and the label of a batch's only item, as the data's own `decode` gives them"""
     ...
+def _only(o: Any) -> Any:
+    """The only item of a batch of one, in the structure of the batch"""
+    ...
 def _label(dec: Any, vocab: Any) -> Any:
     """What `vocab` calls the decoded prediction `dec`: a class, one for each token, several, or `dec` without a vocab"""
     ...

@@ -50,7 +50,7 @@ def _run(self:Loop,
         trains,outer = mode in ('fit','lr_find'),self.mode
         if trains and outer is not None: raise RuntimeError(
             f'a `fit` inside a running `{outer}`{self.position} would overwrite its counters and its history: '
-            'call it afterwards, or use a second Learner')
+            'call it afterwards, or use a second Learner' + '; `close()` an open `Predictor`'*(outer=='predict'))
         before = {k:vars(self)[k] for k in (('logger','loss_func') if trains else run_attrs) if k in vars(self)}
         modules,muted = [],[]
         if not trains:
@@ -63,7 +63,7 @@ def _run(self:Loop,
                 if outer is None:
                     self.stop_reason,thread_of[self] = None,get_ident()
                     begun[get_ident()] += 1
-                if not trains: self.logger,self.create_mbar = null_logger,False
+                if not trains: self.logger,self.create_mbar,self.skip_loss = null_logger,False,False
                 self.rebind()
                 yield
         finally: self._end_run(trains, outer, before, modules, muted)

@@ -146,6 +146,35 @@ def bench_preds(rounds, rows=200_000, memory=True):
     hand,ours = (spread([in_child(who) for _ in range(min(rounds, 5))]) for who in ('hand','learnkit'))
     show('Its peak of memory above the start', f'{hand[0]:.0f} MiB', {'learn.get_preds()':ours}, unit=' MiB')
 
+# -- one item
+
+def wider(d=1024):
+    "A network of a thousand inputs and three layers of a thousand"
+    torch.manual_seed(0)
+    layers = [l for _ in range(3) for l in (nn.Linear(d, d), nn.ReLU())]
+    return nn.Sequential(*layers, nn.Linear(d, 10))
+
+def predict_one_by_hand(model, item):
+    "The most likely class and the probabilities"
+    with torch.no_grad():
+        probs = model(item[None]).softmax(-1)
+        return probs.argmax(-1)[0],probs[0]
+
+def bench_predict(rounds, n=500):
+    from learnkit.all import CrossEntropyLossFlat, DataLoaders, Learner, Predictor
+    for what,model,d in ('a tiny network (32-64-10)', tiny(), 32), ('a network of three layers of 1024', wider(), 1024):
+        model.eval()
+        item = torch.randn(d)
+        learn = Learner(DataLoaders([(item[None], torch.zeros(1).long())]), model, CrossEntropyLossFlat())
+        def bare():
+            with torch.no_grad(): return model(item[None])
+        def many(f): return timed(lambda: [f() for _ in range(n)])
+        with Predictor(learn) as predict:
+            base,ratios = in_turn(rounds, many(bare), **{'by hand, with softmax and argmax':many(lambda: predict_one_by_hand(model, item)),
+                                                         'Predictor':many(lambda: predict(item))})
+        ratios |= in_turn(rounds, many(bare), **{'learn.predict':many(lambda: learn.predict(item))})[1]
+        show(f'One item through {what}', us(base, n).replace('a step', 'an item'), ratios, first='the model alone')
+
 # -- importing
 
 def bench_import(rounds):
@@ -154,4 +183,4 @@ def bench_import(rounds):
     show('Importing, in a fresh process', f'{base:.2f} s', ratios, first='import torch')
 
 parts = {'step':bench_step, 'callbacks':bench_callbacks, 'toolkit':bench_toolkit, 'optimizers':bench_optimizers, 'digits':bench_digits,
-         'checkpoint':bench_checkpoint, 'preds':bench_preds, 'import':bench_import}
+         'checkpoint':bench_checkpoint, 'preds':bench_preds, 'predict':bench_predict, 'import':bench_import}

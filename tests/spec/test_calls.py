@@ -97,6 +97,7 @@ def by_hand(watch=None):
 # What a step takes today, so that one more is seen; raise a number only if what is added is worth it
 CALLS = dict(training=63, validation=82, prediction=40)   # 7 of those in training stand in place of 20 of torch's around the step; 15 in validation count the targets that count
 ONE   = 2150   # `learn.predict` of an item, with a little room
+OPEN  = 76     # the same by a `Predictor`: each call more is a hundredth of what a small model takes
 LINES = dict(training=142, validation=126)
 OPS   = dict(detach=1, clone=1)            # the loss, kept without its graph
 
@@ -120,12 +121,17 @@ one_python = pytest.mark.skipif(sys.version_info[:2]!=(3,11), reason='how many l
 @pytest.mark.parametrize('phase', CALLS)
 def test_a_step_makes_few_calls(phase): few_calls(phase)
 
-def predict_one(watch):
+def predict_one(watch, by=lambda learn: learn.predict):
     "`learn.predict` of an item under `watch`, not for the first time"
     learn,x = Learner(DataLoaders(batches(2), batches(2)), model(), F.cross_entropy, default_cbs=False, cbs=[TrainEvalCallback, DropPadding, Recorder, NonFiniteCheck, ProgressCallback('lines', every=1e9)]),torch.randn(32)
-    learn.predict(x)
-    with watch: learn.predict(x)
+    predict = by(learn)
+    predict(x)
+    with watch: predict(x)
     return watch
+
+def test_a_predictor_makes_few_calls():
+    got = predict_one(Calls(), lk.Predictor)
+    assert got.ours<=OPEN, f'{got.ours} calls, where {OPEN} are allowed:\n' + '\n'.join(f'{n:5}  {k}' for k,n in got.names.most_common())
 
 def test_to_predict_one_item_makes_few_calls(monkeypatch):
     "It took half as long again when what inference puts back was first looked for: whole models were walked through, and each event's handlers sought among all callbacks"

@@ -136,7 +136,7 @@ def test_inside_a_fit_at_every_event(run):
         assert [{k: v for k,v in r.items() if k!='time'} for r in learn.recorder.history]==[{k: v for k,v in r.items() if k!='time'} for r in plain.recorder.history], ev
 
 @few(2)
-@pytest.mark.parametrize('outer', ['validate', 'get_preds'])
+@pytest.mark.parametrize('outer', ['validate', 'get_preds', 'predict'])
 @pytest.mark.parametrize('run', RUNS)
 def test_inside_inference(outer, run):
     for ev in ['before_fit','before_epoch','before_validate','before_batch','after_pred','after_loss','after_batch','after_validate','after_epoch','after_fit','cleanup']:
