@@ -90,8 +90,8 @@ class AvgMetric(Metric):
         self.reset()
 
     def reset(self):
-        self.vals,self.sizes,self.counts,self._total,self._count = ScalarBuffer(),[],ScalarBuffer(),0.,0
-        self.weigh = None   # made with the first batch
+        self.new,self.vals,self.weights = [],ScalarBuffer(),ScalarBuffer()   # `new`: numbers with their weights
+        self._total,self._count,self.weigh = 0.,0,None   # `weigh` is made with the first batch
 
     def accumulate(self, learn):
         weigh = self.weigh or self.begin(learn)
@@ -117,14 +117,16 @@ class AvgMetric(Metric):
         if val.ndim and val.numel()!=1: raise ValueError(
             f'The metric `{self.name}` should return one number for the batch, but it returned {shapes(val)}. '
             'Perhaps a `.mean()` is missing.')
-        self.vals.append(val.detach())
-        if isinstance(n, Tensor): self.counts.append(n); n = None   # to be read later
-        self.sizes.append(n)
+        self.new.append((val.detach(), n))
+        if len(self.new)>=1024: self._pack()
+
+    def _pack(self):
+        new,self.new = self.new,[]
+        for v,n in new: self.vals.append(v); self.weights.append(n)
 
     def settle(self):
-        sizes,self.sizes,counts = self.sizes,[],iter(self.counts.drain())
-        for v,n in zip(self.vals.drain(), sizes):   # one by one: the sum must not depend on when it is read
-            n = next(counts) if n is None else n
+        self._pack()
+        for v,n in zip(self.vals.drain(), self.weights.drain()):   # one by one, whenever it is read: the same sum
             self._total,self._count = self._total + (v*n if n else 0), self._count+n
 
     @property
@@ -206,7 +208,6 @@ class LossMetric(AvgMetric):
         super().__init__(None, nm or attr)
         self.attr = attr
     def accumulate(self, learn):
-        weigh = self.weigh or self.begin(learn)
-        self.add(getattr(learn.loss_func, self.attr), weigh(learn))
+        self.add(getattr(learn.loss_func, self.attr), (self.weigh or self.begin(learn))(learn))
 
 for _cls in (AvgMetric, AvgLoss, MeanMetric, ValueMetric, LossMetric): check_args(_cls)

@@ -69,9 +69,9 @@ class AvgMetric(Metric):
     count: Any
     func: Callable[..., Any]|None
     _name: str|None
+    new: list[Any]
     vals: ScalarBuffer
-    sizes: list[Any]
-    counts: ScalarBuffer
+    weights: ScalarBuffer
     _total: Any
     _count: Any
     weigh: BatchWeight|None
@@ -101,6 +101,7 @@ class AvgMetric(Metric):
             n: its weight
         """
         ...
+    def _pack(self) -> None: ...
     def settle(self) -> None: ...
     @property
     def value(self) -> float|None: ...

@@ -12,7 +12,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
+# %% ../nbs/160_scalars.ipynb #07f9e8ea
+def to_number(
+    v:Any # a number, tensor or array
+) -> Any:
+    "Convert a tensor or array with one element to the Python number in it; return anything else unchanged"
+    return v.item() if hasattr(v, 'item') and getattr(v, 'numel', lambda: v.size)()==1 else v
+
 # %% ../nbs/160_scalars.ipynb #5412410a
+_cpu = torch.device('cpu')
+
 class ScalarBuffer:
     "A buffer of numbers that stay on their device until `drain` reads them"
     def __init__(self,
@@ -21,27 +30,20 @@ class ScalarBuffer:
         self.every,self.new,self.packed,self.device = every,[],[],None
 
     def append(self,
-        x:Tensor # a number; of a tensor with several elements, their mean
+        x:Tensor|int|float # a number; of a tensor with several elements, their mean
     ) -> None:
         "Add `x`, without waiting for the device"
         self.new.append(x)
         if len(self.new)>=self.every: self.pack()
 
     def pack(self) -> None:
-        "Stack the new numbers into one tensor; those on the CPU become floats, as reading them does not wait"
-        new,self.new = [o.mean() if o.ndim else o for o in self.new],[]
-        for self.device,ts in groupby(new, key=lambda o: o.device):
-            self.packed.append([t.item() for t in ts] if self.device.type=='cpu' else torch.stack(list(ts)))
+        "Stack the new numbers into one tensor; those on the CPU become Python's, as reading them does not wait"
+        new,self.new = [o.mean() if isinstance(o, Tensor) and o.ndim else o for o in self.new],[]
+        for self.device,ts in groupby(new, key=lambda o: o.device if isinstance(o, Tensor) else _cpu):
+            self.packed.append([to_number(t) for t in ts] if self.device.type=='cpu' else torch.stack(list(ts)))
 
     def drain(self) -> list:
-        "Return all numbers since the last call, as floats, and empty the buffer; waits for the device"
+        "Return all numbers since the last call, as Python's, and empty the buffer; waits for the device"
         self.pack()
         packed,self.packed = self.packed,[]
         return [o for t in packed for o in (t if isinstance(t, list) else t.tolist())]
-
-# %% ../nbs/160_scalars.ipynb #07f9e8ea
-def to_number(
-    v:Any # a number, tensor or array
-) -> Any:
-    "Convert a tensor or array with one element to the Python number in it; return anything else unchanged"
-    return v.item() if hasattr(v, 'item') and getattr(v, 'numel', lambda: v.size)()==1 else v

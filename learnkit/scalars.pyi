@@ -4,6 +4,14 @@ from torch import Tensor
 from typing import Any
 
 __all__ = ['ScalarBuffer']
+def to_number(v: Any) -> Any:
+    """Convert a tensor or array with one element to the Python number in it; return anything else unchanged
+
+    Args:
+        v: a number, tensor or array
+    """
+    ...
+_cpu: Any
 class ScalarBuffer:
     """A buffer of numbers that stay on their device until `drain` reads them"""
     every: int
@@ -17,7 +25,7 @@ class ScalarBuffer:
             every: after how many numbers to pack them into one tensor
         """
         ...
-    def append(self, x: Tensor) -> None:
+    def append(self, x: Tensor|int|float) -> None:
         """Add `x`, without waiting for the device
 
         Args:
@@ -25,15 +33,8 @@ class ScalarBuffer:
         """
         ...
     def pack(self) -> None:
-        """Stack the new numbers into one tensor; those on the CPU become floats, as reading them does not wait"""
+        """Stack the new numbers into one tensor; those on the CPU become Python's, as reading them does not wait"""
         ...
     def drain(self) -> list[Any]:
-        """Return all numbers since the last call, as floats, and empty the buffer; waits for the device"""
+        """Return all numbers since the last call, as Python's, and empty the buffer; waits for the device"""
         ...
-def to_number(v: Any) -> Any:
-    """Convert a tensor or array with one element to the Python number in it; return anything else unchanged
-
-    Args:
-        v: a number, tensor or array
-    """
-    ...

@@ -176,9 +176,28 @@ def test_what_a_function_may_return(f, want):
     assert met.value is None
     run(met, p, p.detach(), [3,2])
     assert met.value==want or (math.isnan(want) and math.isnan(met.value))
-    assert type(met.value)==float and not any(v.requires_grad for v in met.vals.new)
+    assert type(met.value)==float
     met.reset()
     assert met.value is None
+
+def test_no_graph_is_kept_until_it_is_read():
+    p,met = torch.randn(5, requires_grad=True),AvgMetric(None)
+    for v,n in (p.mean(), 5), (p[:2].sum(), torch.tensor(2)): met.add(v, n)
+    assert len(met.new)==2 and not any(v.requires_grad for v,_ in met.new)
+    assert met.total==pytest.approx(5*p.mean().item() + 2*p[:2].sum().item()) and met.count==7 and met.new==[]
+
+@pytest.mark.parametrize('n', [1023, 1024, 2500])
+def test_many_numbers_are_packed_now_and_then(n):
+    "Also where some weights are tensors and some are not"
+    met,weights = AvgMetric(None),[i if i%3 else torch.tensor(i) for i in range(n)]
+    for i,w in enumerate(weights): met.add(torch.tensor(float(i%7)), w)
+    assert len(met.new)==n%1024
+    assert met.total==sum(i*(i%7) for i in range(n)) and met.count==sum(range(n)) and met.new==[] and type(met.count)==int
+
+def test_weights_are_added_in_double_precision():
+    met = AvgMetric(None)
+    for w in (.1, 1e-9, torch.tensor(2**24+1)): met.add(torch.tensor(1.), w)
+    assert met.count==.1+1e-9+2**24+1==met.total
 
 def test_functions_run_without_gradients():
     assert run(AvgMetric(lambda p,t: torch.is_grad_enabled()), torch.ones(2), torch.ones(2), [2])==0

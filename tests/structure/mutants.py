@@ -60,7 +60,10 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
     "Imports one module from the source of a mutant"
     def __init__(self, module, src): self.name,self.src = f'learnkit.{module}',src
     def find_spec(self, name, path, target=None):
-        if name==self.name: return importlib.util.spec_from_loader(name, self, origin=str(top/'learnkit'/f'{name[9:]}.py'))
+        if name!=self.name: return
+        spec = importlib.util.spec_from_loader(name, self, origin=str(top/'learnkit'/f'{name[9:]}.py'))
+        spec.has_location = True   # else `inspect` takes its classes for built in
+        return spec
     def get_source(self, name): return self.src
 
 def examples(nb):
