@@ -88,8 +88,7 @@ def snapshot_entries(
     "Take a snapshot of which objects are in `o`"
     cls,before = python_class(type(o)),entries(o)
     def restore():
-        now = entries(o)
-        if len(now)==len(before) and all(a is b for a,b in zip(now, before)): return
+        if [*map(id, entries(o))]==[*map(id, before)]: return
         cls.clear(o)
         if issubclass(cls, dict):
             for k,v in zip(before[::2], before[1::2]): cls.__setitem__(o, k, v)

@@ -4,8 +4,8 @@
     python tests/structure/mutants.py loop run           # these modules; none named: the core. --list shows the changes
 
 Each mutant is a module with one change: an operator, a constant, a condition negated, a statement left out. A forked process
-imports it in place of the original, and runs the examples of its own and the other first notebooks and then the tests of
-`rooms`, until one fails. A mutant that survives them all is printed with its line: either a test is missing, or the change
+imports it in place of the original, and runs the examples of its own and the other first notebooks, then its tests in
+`tests/parts` and those of `rooms`, until one fails. A mutant that survives them all is printed with its line: either a test is missing, or the change
 makes no difference. The unchanged module must survive first, else each mutant would seem to be found."""
 import argparse, ast, contextlib, importlib.abc, importlib.util, json, os, random, signal, sys, time
 from pathlib import Path
@@ -81,7 +81,8 @@ def survives(module, src, files):
     import pytest
     sys.meta_path.insert(0, Finder(module, src))
     for nb in dict.fromkeys([*(top/'nbs').glob(f'???_{module}.ipynb'), *sorted((top/'nbs').glob('0*.ipynb'))]): examples(nb)
-    return pytest.main(['-x', '-q', '-p', 'no:cacheprovider', '-p', 'no:randomly', '-m', 'not slow', *files])==0
+    own = map(str, (top/'tests'/'parts').glob(f'test_{module}.py'))
+    return pytest.main(['-x', '-q', '-p', 'no:cacheprovider', '-p', 'no:randomly', '-m', 'not slow', *own, *files])==0
 
 def fork(module, src, files, limit):
     pid = os.fork()
