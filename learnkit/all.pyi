@@ -36,8 +36,8 @@ from .batch import (
     to_np)
 from .device import default_device as default_device, to_cpu as to_cpu, to_device as to_device
 from .process import (
-    maybe_gather as maybe_gather, num_distrib as num_distrib, rank0_first as rank0_first, rank_distrib as rank_distrib,
-    to_detach as to_detach)
+    largest as largest, maybe_gather as maybe_gather, num_distrib as num_distrib, rank0_first as rank0_first,
+    rank_distrib as rank_distrib, to_detach as to_detach)
 from .modules import (
     ParameterModule as ParameterModule, flatten_model as flatten_model, get_model as get_model, has_params as
     has_params, norm_bias_params as norm_bias_params, one_param as one_param, params as params, trainable_params as

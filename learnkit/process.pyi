@@ -4,7 +4,7 @@ from collections.abc import Callable
 from torch import Tensor
 from typing import Any
 
-__all__ = ['rank_distrib', 'num_distrib', 'rank0_first', 'maybe_gather', 'to_detach']
+__all__ = ['rank_distrib', 'num_distrib', 'rank0_first', 'maybe_gather', 'largest', 'to_detach']
 def _in_group() -> Any: ...
 def rank_distrib() -> int:
     """Returns the rank of this process, 0 without distributed training"""
@@ -29,6 +29,13 @@ def maybe_gather(x: Tensor) -> Tensor:
 
     Args:
         x: the tensor of this process; the tensors may differ in their first dimension only
+    """
+    ...
+def largest(x: float) -> float:
+    """Returns the largest `x` of all processes; every process must call it
+
+    Args:
+        x: a number
     """
     ...
 def to_detach(b: Any, cpu: bool = True, gather: bool = True) -> Any:

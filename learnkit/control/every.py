@@ -14,6 +14,7 @@ from ..batch import find_bs
 from ..check import check_args
 from ..duration import Time, find_tokens
 from ..limit import check_length
+from ..process import largest, num_distrib
 
 # %% ../../nbs/505_control.every.ipynb #66781ef5
 def parse_every(
@@ -39,10 +40,12 @@ def parse_every(
 class Every:
     "Says when an interval of training is over: 2 epochs ('2ep'), 500 batches ('500ba'), half an hour ('30m')"
     def __init__(self,
-        every:Any=None # text such as '500ba', a number of epochs, a function of the Learner, or None for never
+        every:Any=None,     # text such as '500ba', a number of epochs, a function of the Learner, or None for never
+        together:bool=False # must it be due at the same batch in all processes, which are asked then?
     ):
         self.spec = every.spec if isinstance(every, Every) else every
         self.value,self.unit = parse_every(self.spec)
+        self.together = together
         self.fresh = False   # has a fit begun, and nothing been counted in it?
         self.reset()
 
@@ -57,6 +60,7 @@ class Every:
     def reset(self) -> None:
         "Set the count to zero"
         self.count,self.times,self.since,self.loaded = 0,None,monotonic(),False
+        self.asked,self.n,self.ask_at = None,0,1   # what the processes answered, batches since then, and when to ask
 
     def start(self,
         learn:Any # the Learner, in `before_fit`
@@ -94,16 +98,26 @@ class Every:
         match self.unit:
             case 'ep':  return learn.epoch + 1
             case 'dur': return learn.pct_train
-            case 's':   return self.elapsed
-            case 'ba':  self.count += 1
+            case 'ba':  self.count += 1; return self.count
             case 'sp':  self.count += 0 if learn.batch is None else find_bs(learn.batch)
             case 'tok': self.count += 0 if learn.batch is None else find_tokens(learn.batch, learn.dls)
-        return self.count
+        own = self.elapsed if self.unit=='s' else self.count
+        return self._agreed(own) if self.together and num_distrib()>1 else own
 
     @property
     def elapsed(self) -> float:
         "Seconds of training so far"
         return self.count + monotonic() - self.since
+
+    def _agreed(self, own):
+        "The most that any process has done, as of the batch where all were last asked"
+        self.n += 1
+        if self.n<self.ask_at: return self.asked
+        before,self.asked = self.asked,largest(own)
+        batch = 0 if before is None else (self.asked-before)/self.n   # how much one is
+        rest = self.value - self.asked%self.value
+        self.n,self.ask_at = 0,max(1, floor(rest/2/batch)) if batch else 1
+        return self.asked
 
     def state_dict(self) -> dict:
         "Return the count"

@@ -15,16 +15,21 @@ class Every:
     spec: Any
     value: Any
     unit: Any
+    together: bool
     fresh: bool
     count: Any
     times: Any
     since: Any
     loaded: bool
-    def __init__(self, every: Any = None) -> None:
+    asked: Any
+    n: int
+    ask_at: Any
+    def __init__(self, every: Any = None, together: bool = False) -> None:
         """Says when an interval of training is over: 2 epochs ('2ep'), 500 batches ('500ba'), half an hour ('30m')
 
         Args:
             every: text such as '500ba', a number of epochs, a function of the Learner, or None for never
+            together: must it be due at the same batch in all processes, which are asked then?
         """
         ...
     def __bool__(self) -> bool: ...
@@ -64,6 +69,9 @@ class Every:
     @property
     def elapsed(self) -> float:
         """Seconds of training so far"""
+        ...
+    def _agreed(self, own: Any) -> Any:
+        """The most that any process has done, as of the batch where all were last asked"""
         ...
     def state_dict(self) -> dict[Any, Any]:
         """Return the count"""

@@ -156,6 +156,9 @@ runs = dict(
     toolkit    = Run(lambda f: learner(f, *toolkit()), lambda l: l.fit(1), True),
     save_best  = Run(lambda f: learner(f, lk.SaveModelCallback()), lambda l: l.fit_one_cycle(1, .01), True),
     checkpoint = Run(lambda f: learner(f, lk.CheckpointCallback('1ba', overwrite=True)), lambda l: l.fit(1), True),
+    steps      = Run(lambda f: learner(f, lk.StepsPerEpoch(3)), lambda l: l.fit(2), True),
+    amount     = Run(lambda f: learner(f, lk.StopAfter('1h')), lambda l: l.fit_one_cycle('3ba', .01), True),
+    logs       = Run(lambda f: learner(f, lk.JsonLogger(), lk.CSVLogger(), lk.StepLines(1)), lambda l: l.fit(1), True),
     nested     = Run(lambda f: learner(f, accum(), lk.SanityCheck(1), lk.ValidateEvery('1ba'), lk.FetchPredsCallback(cbs=lk.CSVLogger)), lambda l: l.fit(1), True),
     fused      = Run(lambda f: learner(f, lk.SkipNaN(), lk.MicroBatch(2), lk.EMACallback(.5)), lambda l: l.fit(1), True),
     validate   = Run(trained, lambda l: l.validate()),
@@ -284,6 +287,7 @@ if __name__=='__main__':
     p.add_argument('--fail', action='store_true'); p.add_argument('--second', type=int, nargs='*', default=())
     a = p.parse_args()
     warnings.simplefilter('ignore'); torch.set_num_threads(1)
+    if signal.getsignal(signal.SIGINT)==signal.SIG_IGN: signal.signal(signal.SIGINT, signal.default_int_handler)   # in the background of a shell
     for name in a.names or runs:
         start = time.perf_counter()
         with tempfile.TemporaryDirectory(dir='/dev/shm' if os.path.isdir('/dev/shm') else None) as f:

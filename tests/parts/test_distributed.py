@@ -9,10 +9,12 @@ from torch.utils.data import BatchSampler, DataLoader, IterableDataset, TensorDa
 from torch.utils.data.distributed import DistributedSampler
 
 from learnkit.all import (AccumMetric, Callback, CheckpointCallback, DataLoaders, EMACallback, GradientAccumulation, ItemIndices, JsonLogger, Learner, LimitBatches, LossMonitor, MicroBatch,
-                          ProgressCallback, Recorder, SaveModelCallback, ServiceLogger, accuracy, find_bs, mae, rmse)
+                          ProgressCallback, Recorder, SaveModelCallback, ServiceLogger, StopAfter, ValidateEvery, accuracy, find_bs, mae, rmse)
+from learnkit.control import every as every_module
 from learnkit.padding import DropPadding
 from learnkit.speed.distributed import DistributedTrainer, shard_loader
 from learnkit.speed.sync_norms import sync_norms, unsync_norms
+from toys import slow
 
 torch.set_num_threads(1)
 
@@ -310,3 +312,33 @@ def test_only_the_main_process_writes(processes, tmp_path):
     assert [f.name for f in tmp_path.glob('service*')]==['service0'] and [f.name for f in tmp_path.glob('*.jsonl')]==['log.jsonl']
     said = (tmp_path/'service0').read_text().splitlines()
     assert said==['open id1', 'step 1', 'step 2', 'close finished', 'open id1', 'step 3', 'step 4', 'close finished', 'open id1', 'step 4', 'close finished']
+
+# -- intervals that each process measures for itself
+
+def _stops(rank, world, much, every):
+    "The clock of one process is faster, and its texts differ"
+    seen,t = [],[0.]
+    every_module.monotonic = lambda: t[0]
+    class Texts:
+        def __iter__(self):
+            g = torch.Generator().manual_seed(rank)
+            while True: yield torch.zeros(2, int(torch.randint(1, 9, (), generator=g)), dtype=torch.long),torch.zeros(2, 1)
+    class Ticks(Callback):
+        order,run_valid = -100,False
+        def after_batch(self): t[0] += .005*(1+rank) + .004*(self.learn.iter%3)
+    class Embeds(nn.Module):
+        def __init__(self): super().__init__(); self.emb = nn.Embedding(1, 1)
+        def forward(self, x): return self.emb(x).mean(1)
+    class Sees(Callback):
+        def before_validate(self): seen.append(self.learn.train_iter)
+    learn = learner(Texts(), [(torch.zeros(2, 3, dtype=torch.long), torch.zeros(2, 1))], Embeds(), cbs=[Ticks, StopAfter(much), ValidateEvery(every), Sees])
+    learn.fit(1)
+    n = everywhere(torch.tensor([learn.train_iter, len(seen), sum(seen)]))
+    assert all(torch.equal(n[0], o) for o in n), n
+    least,most = (18, 21) if much[-1]=='s' else (27, 42)   # .014 s, or 9 tokens, a batch
+    assert least<=learn.train_iter<=most and len(seen)==3, (learn.train_iter, seen)
+
+@pytest.mark.parametrize('much,every', [('0.25s', '0.1s'), *slow(('300tok', '120tok'))])
+def test_processes_stop_and_validate_at_the_same_batch(processes, much, every):
+    "By the clock of the fastest, or by its tokens: each for itself would wait for the others forever"
+    processes(2, _stops, much, every)
