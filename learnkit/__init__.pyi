@@ -4,7 +4,7 @@
 from .train_eval import TrainEvalCallback as TrainEvalCallback
 from .gather_preds import FetchPredsCallback as FetchPredsCallback, GatherPredsCallback as GatherPredsCallback
 from .padding import DropPadding as DropPadding
-from .callback import Callback as Callback
+from .callback import Callback as Callback, taken as taken
 from .dispatcher import Dispatcher as Dispatcher
 from .events import (
     Cancel as Cancel, CancelBackward as CancelBackward, CancelBackwardException as CancelBackwardException, CancelBatch
@@ -13,7 +13,7 @@ from .events import (
     CancelStepException as CancelStepException, CancelTrain as CancelTrain, CancelTrainException as
     CancelTrainException, CancelValid as CancelValid, CancelValidException as CancelValidException, CancelZeroGrad as
     CancelZeroGrad, CancelZeroGradException as CancelZeroGradException, Events as Events, cancel_types as cancel_types,
-    cancelled as cancelled, event as event, nearest as nearest, taken as taken)
+    cancelled as cancelled, event as event, nearest as nearest)
 from .metric import (
     AvgLoss as AvgLoss, AvgMetric as AvgMetric, LossMetric as LossMetric, MeanMetric as MeanMetric, Metric as Metric,
     ValueMetric as ValueMetric)

@@ -11,10 +11,10 @@ from .events import (
     CancelStepException as CancelStepException, CancelTrain as CancelTrain, CancelTrainException as
     CancelTrainException, CancelValid as CancelValid, CancelValidException as CancelValidException, CancelZeroGrad as
     CancelZeroGrad, CancelZeroGradException as CancelZeroGradException, Events as Events, cancel_types as cancel_types,
-    cancelled as cancelled, event as event, nearest as nearest, taken as taken)
+    cancelled as cancelled, event as event, nearest as nearest)
 from .stateful import Stateful as Stateful
 from .interrupts import interruptibly as interruptibly, uninterrupted as uninterrupted
-from .callback import Callback as Callback
+from .callback import Callback as Callback, taken as taken
 from .dispatcher import Dispatcher as Dispatcher
 from .stream import BatchStream as BatchStream, Limited as Limited, loader_len as loader_len
 from .loop import Loop as Loop, LoopSteps as LoopSteps, RunState as RunState, run_attrs as run_attrs

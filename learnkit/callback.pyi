@@ -17,7 +17,15 @@ from pathlib import Path
 from torch import nn
 from typing import Any
 
-__all__ = ['Callback']
+__all__ = ['taken', 'Callback']
+def taken(f: Callable[..., Any], kwargs: dict[Any, Any]) -> dict[Any, Any]:
+    """Returns those of `kwargs` that `f` has parameters for
+
+    Args:
+        f: a handler
+        kwargs: the arguments of an event, by name
+    """
+    ...
 class MissingAttribute(AttributeError):
     """Says what is lacking, and the nearest name in the objects that could have had it, sought when somebody reads it"""
     def __str__(self) -> str: ...
@@ -261,6 +269,7 @@ class Callback(Stateful):
         """
         ...
     def __repr__(self) -> str: ...
+    def __str__(self) -> str: ...
     def wrap_handlers(self, name: str, handlers: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return what is called for event `name`; asked when the table of handlers is made
 
@@ -436,22 +445,22 @@ class Callback(Stateful):
         """Event: the run is where that file says, and trains on from there"""
         ...
     def before_train_batch(self, *args: Any, **kwargs: Any) -> Any:
-        """Event: an attempt at a training batch; `attempt` counts from 0 (`BatchEvents`)"""
+        """Event: an attempt at a training batch; `attempt` counts from 0"""
         ...
     def after_train_batch(self, *args: Any, **kwargs: Any) -> Any:
-        """Event: the gradients are as the optimizer will use them (`BatchEvents`)"""
+        """Event: the gradients are as the optimizer will use them"""
         ...
     def before_replay(self, *args: Any, **kwargs: Any) -> Any:
-        """Event: the batch did not fit into memory and is done in parts (`ReplayOnOOM`)"""
+        """Event: the batch did not fit into memory and is done in parts"""
         ...
     def batch_checkpoint(self, *args: Any, **kwargs: Any) -> Any:
-        """Event: a training batch is over for all callbacks (`CheckpointEvents`)"""
+        """Event: a training batch is over for all callbacks"""
         ...
     def epoch_checkpoint(self, *args: Any, **kwargs: Any) -> Any:
-        """Event: an epoch is over for all callbacks (`CheckpointEvents`)"""
+        """Event: an epoch is over for all callbacks"""
         ...
     def before_cycle(self, *args: Any, **kwargs: Any) -> Any:
-        """Event: a cycle begins; `cycle` is its number (`Cycles`)"""
+        """Event: a cycle begins; `cycle` is its number"""
         ...
     def after_cycle(self, *args: Any, **kwargs: Any) -> Any:
         """Event: the cycle has its length"""
@@ -478,13 +487,13 @@ class Callback(Stateful):
         """Event: texts, images, histograms or tables (`kind`) were logged: `media` by name, at `step`"""
         ...
     def before_sanity(self, *args: Any, **kwargs: Any) -> Any:
-        """Event: a few batches are validated next, before training begins (`SanityCheck`)"""
+        """Event: a few batches are validated next, before training begins"""
         ...
     def after_sanity(self, *args: Any, **kwargs: Any) -> Any:
         """Event: `results` holds their loss and metrics"""
         ...
     def before_micro_batch(self, *args: Any, **kwargs: Any) -> Any:
-        """Event: `xb` and `yb` are a part of the batch: the slice `items` (`MicroBatch`)"""
+        """Event: `xb` and `yb` are a part of the batch: the slice `items`"""
         ...
     def after_micro_batch(self, *args: Any, **kwargs: Any) -> Any:
         """Event: the gradient of the part is there"""

@@ -18,6 +18,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset
 
 from .check import check_args, check_whole
 from .device import to_device
+from .stream import loader_len
 
 # %% ../nbs/135_data.ipynb #e6d56235
 class FuncLoader:
@@ -49,6 +50,12 @@ def as_loader(
 # %% ../nbs/135_data.ipynb #08e479e6
 def _vocab(ds): return getattr(ds, 'vocab', getattr(ds, 'classes', None))
 
+def _size(dl):
+    "How much a loader gives, in words"
+    if dl is None: return 'none'
+    n,bs = loader_len(dl),getattr(dl, 'batch_size', None)
+    return ('batches' if n is None else f'{n} batch{"es"*(n!=1)}') + (f' of {bs}' if bs else '')
+
 @check_args
 class DataLoaders:
     "The loaders for training and validation, with their device, path and vocabulary"
@@ -70,6 +77,10 @@ class DataLoaders:
     def __getitem__(self, i:int) -> Any: return self.loaders[i]
     def __len__(self) -> int: return len(self.loaders)
     def __iter__(self) -> Iterator: return iter(self.loaders)
+    def __repr__(self) -> str:
+        names = ['train','valid'] + [f'{i}' for i in range(2, len(self))]
+        device = '' if self.device is None else f', device={str(self.device)!r}'
+        return f"DataLoaders({', '.join(f'{n}: {_size(dl)}' for n,dl in zip(names, self))}{device})"
 
     @property
     def train(self) -> Any:

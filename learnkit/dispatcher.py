@@ -16,8 +16,8 @@ from warnings import warn
 from fastcore.basics import patch
 from fastcore.foundation import L
 
-from .callback import Callback
-from .events import cancel_types, event, taken
+from .callback import Callback, taken
+from .events import cancel_types, event
 
 # %% ../nbs/020_dispatcher.ipynb #8a284daf
 class Dispatcher:
@@ -86,7 +86,7 @@ def _settled(self:Dispatcher, e, cb, name):
     cancels = cancel_types(e)
     if any(name in (f'after_{c.scope}', f'after_cancel_{c.scope}') for c in cancels): return True
     if cancels: e.raised_in = getattr(e, 'raised_in', None) or f'`{name}` of `{type(cb).__name__}`'
-    else: e.add_note(f'Exception occured in `{type(cb).__name__}` when calling event `{name}`{self.position}')
+    else: e.add_note(f'Exception occurred in `{type(cb).__name__}` when calling event `{name}`{self.position}')
     return False
 
 @patch(as_prop=True)

@@ -6,13 +6,12 @@
 __all__ = ['event', 'CancelBatchException', 'CancelBackwardException', 'CancelStepException', 'CancelZeroGradException',
            'CancelTrainException', 'CancelValidException', 'CancelEpochException', 'CancelFitException', 'nearest',
            'Events', 'Cancel', 'CancelBatch', 'CancelBackward', 'CancelStep', 'CancelZeroGrad', 'CancelTrain',
-           'CancelValid', 'CancelEpoch', 'CancelFit', 'cancel_types', 'cancelled', 'taken']
+           'CancelValid', 'CancelEpoch', 'CancelFit', 'cancel_types', 'cancelled']
 
 # %% ../nbs/000_events.ipynb #9075e795
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
-from inspect import signature
 from typing import Any
 
 # %% ../nbs/000_events.ipynb #038896a7
@@ -32,7 +31,7 @@ class Events:
     def __init__(self,
         table:str # a line per event: its name, indented by two spaces per level of the loop, then its documentation
     ):
-        self.docs,self.depth,self.also = {},{},{}
+        self.docs,self.depth,self.by,self.also = {},{},{},{}
         for line in table.strip('\n').splitlines():
             name,_,doc = line.strip().partition(' ')
             self.register(name, doc.strip(), depth=(len(line) - len(line.lstrip()))//2)
@@ -41,12 +40,17 @@ class Events:
     def register(self,
         name:str,   # the new event; `learn(name)` then calls the callbacks that have a method of this name
         doc:str='', # what it announces
-        depth:int=0 # its level in the loop; from 3 on it is part of a batch, so `run_train` and `run_valid` apply
+        depth:int=0,# its level in the loop; from 3 on it is part of a batch, so `run_train` and `run_valid` apply
+        after:str|None=None, # the event that it follows where events are listed; None: the last one
+        by:str=''   # the class of the callback that fires it; '': the Learner
     ) -> str:
         "Adds event `name` unless it exists, and returns it; raises ValueError if the name is not free"
         if not name.isidentifier() or hasattr(type(self), name): raise ValueError(
             f"an event's name must be a free Python identifier such as 'before_sanity', not {name!r}")
-        if name not in self.docs: self.docs[name],self.depth[name] = doc,depth
+        if name not in self.docs:
+            later = [*self.docs][[*self.docs].index(self.check(after))+1:] if after else []
+            self.docs[name],self.depth[name],self.by[name] = doc,depth,by
+            for n in later: self.docs[n] = self.docs.pop(n)   # move them behind it
         setattr(self, name, name)
         return name
 
@@ -76,7 +80,8 @@ class Events:
     def __getattr__(self, name:str) -> str:
         raise AttributeError(f'there is no event `{name}`: {nearest(name, self.__dict__.get("docs", ()))}')
     def __repr__(self) -> str:
-        return '\n'.join('  '*self.depth[n] + f'{n:<{30-2*self.depth[n]}}{d}'.rstrip() for n,d in self.docs.items())
+        def line(n, doc): return f'{n:<{30-2*self.depth[n]}}{doc}' + f' ({self.by[n]})'*bool(self.by[n])
+        return '\n'.join('  '*self.depth[n] + line(n, d).rstrip() for n,d in self.docs.items())
 
 # %% ../nbs/000_events.ipynb #3b413a44
 event = Events("""
@@ -193,14 +198,3 @@ def cancelled(
     "Returns what `except` has to catch: the exception at hand if it is a `cancel` of any library, else nothing"
     e = sys.exception()
     return type(e) if e is not None and cancel in cancel_types(e) else ()
-
-# %% ../nbs/000_events.ipynb #16926608
-def taken(
-    f:Callable, # a handler
-    kwargs:dict # the arguments of an event, by name
-) -> dict:
-    "Returns those of `kwargs` that `f` has parameters for"
-    if not kwargs: return kwargs
-    params = signature(f).parameters.values()
-    if any(p.kind==p.VAR_KEYWORD for p in params): return kwargs
-    return {p.name:kwargs[p.name] for p in params if p.name in kwargs}

@@ -1,12 +1,12 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
 """What the training loop announces, and the Cancels that end a part of it early"""
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 __all__ = ['event', 'CancelBatchException', 'CancelBackwardException', 'CancelStepException', 'CancelZeroGradException',
            'CancelTrainException', 'CancelValidException', 'CancelEpochException', 'CancelFitException', 'nearest',
            'Events', 'Cancel', 'CancelBatch', 'CancelBackward', 'CancelStep', 'CancelZeroGrad', 'CancelTrain',
-           'CancelValid', 'CancelEpoch', 'CancelFit', 'cancel_types', 'cancelled', 'taken']
+           'CancelValid', 'CancelEpoch', 'CancelFit', 'cancel_types', 'cancelled']
 def nearest(name: str, known: Iterable[str]) -> str:
     """Returns the part of an error message that proposes the name that was probably meant
 
@@ -102,17 +102,17 @@ class Events:
     after_load_checkpoint: str
     """the run is where that file says, and trains on from there"""
     before_train_batch: str
-    """an attempt at a training batch; `attempt` counts from 0 (`BatchEvents`)"""
+    """an attempt at a training batch; `attempt` counts from 0"""
     after_train_batch: str
-    """the gradients are as the optimizer will use them (`BatchEvents`)"""
+    """the gradients are as the optimizer will use them"""
     before_replay: str
-    """the batch did not fit into memory and is done in parts (`ReplayOnOOM`)"""
+    """the batch did not fit into memory and is done in parts"""
     batch_checkpoint: str
-    """a training batch is over for all callbacks (`CheckpointEvents`)"""
+    """a training batch is over for all callbacks"""
     epoch_checkpoint: str
-    """an epoch is over for all callbacks (`CheckpointEvents`)"""
+    """an epoch is over for all callbacks"""
     before_cycle: str
-    """a cycle begins; `cycle` is its number (`Cycles`)"""
+    """a cycle begins; `cycle` is its number"""
     after_cycle: str
     """the cycle has its length"""
     cycle_checkpoint: str
@@ -130,11 +130,11 @@ class Events:
     log_media: str
     """texts, images, histograms or tables (`kind`) were logged: `media` by name, at `step`"""
     before_sanity: str
-    """a few batches are validated next, before training begins (`SanityCheck`)"""
+    """a few batches are validated next, before training begins"""
     after_sanity: str
     """`results` holds their loss and metrics"""
     before_micro_batch: str
-    """`xb` and `yb` are a part of the batch: the slice `items` (`MicroBatch`)"""
+    """`xb` and `yb` are a part of the batch: the slice `items`"""
     after_micro_batch: str
     """the gradient of the part is there"""
     after_read_losses: str
@@ -147,6 +147,7 @@ class Events:
     """every callback has handled `before_close`; the last event of all"""
     docs: dict[Any, Any]
     depth: dict[Any, Any]
+    by: dict[Any, Any]
     also: dict[Any, Any]
     declared: tuple[Any, ...]
     def __init__(self, table: str) -> None:
@@ -156,13 +157,15 @@ class Events:
             table: a line per event: its name, indented by two spaces per level of the loop, then its documentation
         """
         ...
-    def register(self, name: str, doc: str = '', depth: int = 0) -> str:
+    def register(self, name: str, doc: str = '', depth: int = 0, after: str|None = None, by: str = '') -> str:
         """Adds event `name` unless it exists, and returns it; raises ValueError if the name is not free
 
         Args:
             name: the new event; `learn(name)` then calls the callbacks that have a method of this name
             doc: what it announces
             depth: its level in the loop; from 3 on it is part of a batch, so `run_train` and `run_valid` apply
+            after: the event that it follows where events are listed; None: the last one
+            by: the class of the callback that fires it; '': the Learner
         """
         ...
     def alias(self, name: str, of: str) -> None:
@@ -238,13 +241,5 @@ def cancelled(cancel: type[Cancel]) -> type[BaseException]|tuple[type[BaseExcept
 
     Args:
         cancel: the Cancel of the scope at hand
-    """
-    ...
-def taken(f: Callable[..., Any], kwargs: dict[Any, Any]) -> dict[Any, Any]:
-    """Returns those of `kwargs` that `f` has parameters for
-
-    Args:
-        f: a handler
-        kwargs: the arguments of an event, by name
     """
     ...

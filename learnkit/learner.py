@@ -37,6 +37,7 @@ from .padding import DropPadding
 from .process import to_detach as _to_detach
 from .progress import ProgressCallback
 from .recorder import Recorder
+from .settings import plain
 from .train_eval import TrainEvalCallback
 
 # %% ../nbs/200_learner.ipynb #ad6b1ef8
@@ -135,6 +136,10 @@ class Learner(OptSteps):
         if model is not None and k[:1]!='_' and k not in event and hasattr(model, k): return getattr(model, k)
         raise MissingAttribute(f'neither the Learner nor its model has an attribute `{k}`', k, self)
 
+    def __repr__(self) -> str:
+        parts = dict(loss_func=self.loss_func, opt_func=self.opt_func, lr=self.lr)
+        return (f'{type(self).__name__}({self.dls!r}, {type(self.model).__name__}, '
+                + ', '.join(f'{k}={plain(v)}' for k,v in parts.items() if v is not None) + ')')
     def __dir__(self) -> list[str]: return sorted({*super().__dir__(), *(k for k in dir(self.model) if k[:1]!='_')})
     def __getstate__(self) -> dict:
         return {k:v for k,v in vars(self).items() if k not in ('_lock','_heard','batches','do_batch')}

@@ -40,6 +40,7 @@ class Metric:
     def name(self) -> str:
         "The column in the history: the class in `snake_case`, without `Metric`"
         return class2attr(self, 'Metric')
+    def __repr__(self) -> str: return f'{type(self).__name__}({self.name!r})'
 
     def settle(self) -> None: "Bring what was accumulated up to date in the attributes that `saves` names"
     def state_dict(self) -> dict:
@@ -58,8 +59,7 @@ def snake_name(
     f:Callable # a function, a `partial` of one, or an object that can be called
 ) -> str:
     "Return the name of a function; of another object, its class in `snake_case`"
-    f = unwrap_partial(f)
-    return getattr(f, '__name__', None) or camel2snake(type(f).__name__)
+    return getattr(f := unwrap_partial(f), '__name__', None) or camel2snake(type(f).__name__)
 
 def add_metric_note(
     e:BaseException, # the error that a metric raised

@@ -17,7 +17,8 @@ from .finite import has_nan, weights_finite
 from .recorder import Recorder
 
 # %% ../nbs/174_nonfinite_check.ipynb #71a308f5
-event.register('nonfinite_loss', 'training losses are NaN or infinite; callbacks that hear this deal with them')
+event.register('nonfinite_loss', 'training losses are NaN or infinite; callbacks that hear this deal with them',
+               depth=2, after='after_read_losses', by='NonFiniteCheck')
 
 class NonFiniteLoss(FloatingPointError):
     "The training loss is NaN or infinite, and so are weights"

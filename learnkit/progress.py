@@ -32,13 +32,13 @@ class ProgressCallback(Callback):
         if kind not in (None, *displays): raise ValueError(
             f"`kind` must be None or one of {', '.join(map(repr, displays))}, not {kind!r}; "
             "`import learnkit.observe.bars` adds 'tqdm' and 'rich'")
-        self.asked,self.pace = kind,every
+        self.kind,self.every = kind,every
 
     def before_fit(self):
         learn = self.learn
-        self.kind,fits = self.asked or display_kind(),learn.mode=='fit'
-        self.mbar = displays[self.kind](learn.n_epoch if fits and learn.create_mbar else 0)
-        self.step = self.mbar.pace if self.pace is None else self.pace
+        kind,fits = self.kind or display_kind(),learn.mode=='fit'
+        self.mbar,self.plain = displays[kind](learn.n_epoch if fits and learn.create_mbar else 0),kind=='lines'
+        self.step = self.mbar.pace if self.every is None else self.every
         if fits and learn.logger!=null_logger and hasattr(learn, 'recorder'):
             learn.logger = self._write
             self._write(learn.recorder.metric_names)
@@ -55,7 +55,7 @@ class ProgressCallback(Callback):
         learn = self.learn
         what = f'Epoch {learn.epoch+1}/{learn.n_epoch} {phase}' if learn.mode=='fit' else learn.mode
         self._display().begin(what, learn.n_iter)
-        self.due = time.perf_counter() + self.step*(self.kind=='lines')
+        self.due = time.perf_counter() + self.step*self.plain
 
     def after_batch(self):
         learn,now = self.learn,time.perf_counter()

@@ -7,11 +7,11 @@ __all__ = ['displays', 'ProgressCallback']
 displays: dict[Any, Any]
 class ProgressCallback(Callback):
     """Shows a progress bar and a table of the Recorder's rows; plain lines where there is no terminal"""
-    kind: Any
+    kind: str|None
     mbar: Any
     due: Any
-    asked: str|None
-    pace: float|None
+    every: float|None
+    plain: Any
     step: Any
     def __init__(self, kind: str|None = None, every: float|None = None) -> None:
         """Shows a progress bar and a table of the Recorder's rows; plain lines where there is no terminal

@@ -27,8 +27,10 @@ from .recorder_plots import RecorderPlots
 from .smooth_loss import AvgSmoothLoss
 
 # %% ../nbs/173_recorder.ipynb #cf96346a
-event.register('after_read_losses', 'the Recorder has read `losses`, of the training batches from number `start` on')
-event.register('after_row', 'a validation gave `row`, for the history; if `epoch`, a part of the row of the epoch')
+event.register('after_read_losses', 'the Recorder has read `losses`, of the training batches from number `start` on',
+               depth=2, after='after_batch', by='Recorder')
+event.register('after_row', 'a validation gave `row`, for the history; if `epoch`, a part of the row of the epoch',
+               depth=2, after='after_validate', by='Recorder')
 
 @check_args
 class Recorder(RecorderPlots, Callback):

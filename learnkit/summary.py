@@ -67,4 +67,4 @@ def summary(self:Learner) -> Text:
             + (f', trained from parameter group {first} on' if first else ''),
         f'Optimizer: {name(opt)}',
         f'Loss function: {name(self.loss_func)}',
-        f'Callbacks: {", ".join(map(str, self.ordered_cbs()))}']))
+        f'Callbacks: {", ".join(map(str, self.ordered_cbs()))}'])).shown()

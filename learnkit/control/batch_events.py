@@ -10,9 +10,12 @@ from ..callback import Callback
 from ..events import event
 
 # %% ../../nbs/570_control.batch_events.ipynb #9d705c83
-event.register('before_train_batch', 'an attempt at a training batch; `attempt` counts from 0 (`BatchEvents`)', depth=3)
-event.register('after_train_batch', 'the gradients are as the optimizer will use them (`BatchEvents`)', depth=3)
-event.register('before_replay', 'the batch did not fit into memory and is done in parts (`ReplayOnOOM`)', depth=3)
+event.register('before_train_batch', 'an attempt at a training batch; `attempt` counts from 0',
+               depth=3, after='before_batch', by='BatchEvents')
+event.register('after_train_batch', 'the gradients are as the optimizer will use them',
+               depth=4, after='before_step', by='BatchEvents')
+event.register('before_replay', 'the batch did not fit into memory and is done in parts',
+               depth=3, after='before_train_batch', by='ReplayOnOOM')
 
 class BatchEvents(Callback):
     "Fires `before_train_batch`, for each attempt at a batch, and `after_train_batch`, when its gradients are complete"

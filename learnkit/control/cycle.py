@@ -13,8 +13,10 @@ from .every import Every
 from ..events import event
 
 # %% ../../nbs/565_control.cycle.ipynb #0dd522ac
-event.register('batch_checkpoint', 'a training batch is over for all callbacks (`CheckpointEvents`)', depth=2)
-event.register('epoch_checkpoint', 'an epoch is over for all callbacks (`CheckpointEvents`)', depth=1)
+event.register('batch_checkpoint', 'a training batch is over for all callbacks',
+               depth=2, after='after_batch', by='CheckpointEvents')
+event.register('epoch_checkpoint', 'an epoch is over for all callbacks',
+               depth=1, after='after_epoch', by='CheckpointEvents')
 
 class CheckpointEvents(Callback):
     "Fires `batch_checkpoint` and `epoch_checkpoint`, when all callbacks have seen the batch or the epoch"
@@ -23,9 +25,9 @@ class CheckpointEvents(Callback):
     def after_epoch(self): self.learn('epoch_checkpoint')
 
 # %% ../../nbs/565_control.cycle.ipynb #aac47911
-event.register('before_cycle', 'a cycle begins; `cycle` is its number (`Cycles`)', depth=1)
-event.register('after_cycle', 'the cycle has its length', depth=1)
-event.register('cycle_checkpoint', 'the cycle is over for all callbacks', depth=1)
+event.register('before_cycle', 'a cycle begins; `cycle` is its number', depth=2, after='before_train', by='Cycles')
+event.register('after_cycle', 'the cycle has its length', depth=2, after='batch_checkpoint', by='Cycles')
+event.register('cycle_checkpoint', 'the cycle is over for all callbacks', depth=2, after='after_cycle', by='Cycles')
 
 class Cycles(Callback):
     "Divides a fit into cycles: fires `before_cycle`, `after_cycle` and `cycle_checkpoint`, and counts `learn.cycle`"

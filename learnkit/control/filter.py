@@ -12,7 +12,7 @@ from typing import Any, Callable
 from ..check import check_args, check_whole
 from ..duration import Time
 from .every import Every
-from ..events import taken
+from ..callback import taken
 
 # %% ../../nbs/558_control.filter.ipynb #d55592a1
 @check_args

@@ -11,10 +11,10 @@ from inspect import isclass, signature
 from typing import Any, Callable
 from warnings import warn
 
-from ..callback import Callback
+from ..callback import Callback, taken
 from ..check import check_args
 from .filter import Filter
-from ..events import event, taken
+from ..events import event
 from ..learner import Learner
 from ..recorder import Recorder
 
@@ -44,6 +44,7 @@ class OnCallback(Callback):
         self.filter.measure(self.learn, k)
         if k==self.at: return self._call(**kwargs)
     def __repr__(self): return f'on({getattr(self.f, "__name__", self.f)})'
+    __str__ = __repr__
 
 # %% ../../nbs/560_control.handlers.ipynb #7f85acec
 _waiting = []   # the functions that `Learner.on` was given

@@ -18,8 +18,9 @@ from ..interrupts import uninterrupted
 from ..learner import Learner
 
 # %% ../../nbs/600_observe.evaluate.ipynb #501edf0a
-event.register('before_validate_all', 'evaluations begin; `due` has the names of the loaders')
-event.register('after_validate_all', "evaluations are done; `results` has them, `{name: {'loss':…, metric: …}}`")
+event.register('before_validate_all', 'evaluations begin; `due` has the names of the loaders', after='after_predict')
+event.register('after_validate_all', "evaluations are done; `results` has them, `{name: {'loss':…, metric: …}}`",
+               after='before_validate_all')
 
 Learner.dl_name = None   # the name of the loader that is validated; None if it has none
 

@@ -78,6 +78,7 @@ class Interpretation:
 
     def __getstate__(self) -> dict: return {k:v for k,v in vars(self).items() if k!='read'}
     def __len__(self) -> int: return len(self.losses)
+    def __repr__(self) -> str: return f'{type(self).__name__} of {len(self)} items'
     def __getitem__(self,
         idxs:int|slice|list|Tensor # numbers of the items, or a mask; `[:]` is all of them
     ) -> tuple:

@@ -18,8 +18,10 @@ from ..meter import MeterCallback
 from ..snapshot import Snapshot
 
 # %% ../../nbs/608_observe.sanity.ipynb #b6aad003
-event.register('before_sanity', 'a few batches are validated next, before training begins (`SanityCheck`)', depth=1)
-event.register('after_sanity', '`results` holds their loss and metrics', depth=1)
+event.register('before_sanity', 'a few batches are validated next, before training begins',
+               depth=1, after='before_fit', by='SanityCheck')
+event.register('after_sanity', '`results` holds their loss and metrics',
+               depth=1, after='before_sanity', by='SanityCheck')
 
 @check_args
 class SanityCheck(Callback):

@@ -21,8 +21,10 @@ from .accumulate import GradientAccumulation
 from ..process import to_detach
 
 # %% ../../nbs/440_optim.micro_batch.ipynb #0da99633
-event.register('before_micro_batch', '`xb` and `yb` are a part of the batch: the slice `items` (`MicroBatch`)', depth=3)
-event.register('after_micro_batch', 'the gradient of the part is there', depth=3)
+event.register('before_micro_batch', '`xb` and `yb` are a part of the batch: the slice `items`',
+               depth=3, after='before_batch', by='MicroBatch')
+event.register('after_micro_batch', 'the gradient of the part is there',
+               depth=3, after='after_backward', by='MicroBatch')
 
 class PartDone(CancelBatch):
     "Ends one part of a batch after its backward pass; the next part follows"

@@ -14,17 +14,15 @@ from warnings import warn
 import torch
 from fastcore.basics import patch
 
-from ..check import check_args
-from ..events import event
+import learnkit.control.batch_events   # noqa: F401  for the event `before_replay`
 from ..batch_weight import n_items
+from ..check import check_args
 from ..optim.accumulate import GradientAccumulation, opt_params
 from ..optim.micro_batch import MicroBatch
 from ..optim.out_of_memory import is_out_of_memory
 from ..snapshot import Snapshot, snapshot_attributes, snapshot_buffers, snapshot_grads, snapshot_random
 
 # %% ../../nbs/726_recovery.replay_oom.ipynb #104b328a
-event.register('before_replay', 'the batch did not fit into memory and is done in parts (`ReplayOnOOM`)', depth=3)
-
 @check_args
 class ReplayOnOOM(MicroBatch):
     "Does a training batch again in smaller parts when it does not fit into memory"

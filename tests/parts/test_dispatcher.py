@@ -120,4 +120,4 @@ def test_a_name_that_is_an_attribute_already_is_refused():
 
 def test_errors_of_an_isolated_event_say_where_they_were_raised():
     e = Dispatcher().add_cb(Callback(cleanup=lambda self: throw(OSError('full'))())).isolated('cleanup')
-    assert e.__notes__==['Exception occured in `Callback` when calling event `cleanup`']
+    assert e.__notes__==['Exception occurred in `Callback` when calling event `cleanup`']

@@ -1,6 +1,7 @@
 """The words about unknown names, the levels of the events, and which exceptions are Cancels"""
 import pytest
-from learnkit.events import Cancel, CancelBatch, CancelFit, CancelStep, Events, cancel_types, cancelled, event, nearest, taken
+from learnkit.callback import taken
+from learnkit.events import Cancel, CancelBatch, CancelFit, CancelStep, Events, cancel_types, cancelled, event, nearest
 
 @pytest.mark.parametrize('n,end', [(1, 'name_0'), (40, ', name_39'), (41, ', name_39 and 1 more'), (45, ', name_39 and 5 more')])
 def test_what_is_known_if_nothing_is_near(n, end):
@@ -32,6 +33,10 @@ def test_registering():
     assert ev.register('two', 'second', depth=3)=='two' and ev.in_batch('two') and ev.depth['two']==3
     assert ev.register('two', 'other')=='two' and ev.docs['two']=='second' and ev.depth['two']==3
     assert ev.declared==('one',) and ev.two=='two' and ev.register('three') and (ev.docs['three'], ev.depth['three'])==('', 0)
+    ev.register('half', after='one', by='Maker')
+    assert [*ev]==['one','half','two','three'] and ev.by=={'one':'', 'half':'Maker', 'two':'', 'three':''}
+    with pytest.raises(ValueError, match='did you mean `three`'): ev.register('four', after='thre')
+    assert 'four' not in ev
     for bad in ('register', 'in_batch', '1st', 'a b', ''):
         with pytest.raises(ValueError, match="must be a free Python identifier such as 'before_sanity', not"): ev.register(bad)
     ev.alias('uno', 'one')

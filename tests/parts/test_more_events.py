@@ -1,7 +1,8 @@
 """`after_exhaust` and the events of `BatchEvents`, with micro-batches, attempts after out-of-memory errors, early ends and validation in between"""
 import pytest, torch
-from learnkit.all import (Callback, CancelBatch, CancelTrain, GradientAccumulation, GradientClip, LimitBatches, MicroBatch, MixedPrecision, OverfitBatches,
-                          ValidateEvery, event)
+from learnkit.all import (Callback, CancelBatch, CancelTrain, GradientAccumulation, GradientClip, L, LimitBatches, MicroBatch, MixedPrecision, OverfitBatches,
+                          SanityCheck, ValidateEvery, event)
+from learnkit.control.cycle import CheckpointEvents, Cycles
 from learnkit.control.batch_events import BatchEvents
 from learnkit.recovery.replay_oom import ReplayOnOOM
 from learnkit.recovery.skip_nan import SkipNaN
@@ -117,3 +118,22 @@ def test_is_update():
                         at('after_step', lambda cb: made.append(cb.learn.train_iter))]).fit(1)
         assert [i for i,s in enumerate(said) if s]==[i for i in made if i<5]
     assert learner().is_update
+
+@pytest.mark.parametrize('make', [lambda: SanityCheck(2), lambda: BatchEvents(), lambda: [CheckpointEvents(), Cycles('2ba')], lambda: MicroBatch(2), lambda: ValidateEvery('2ba')])
+def test_the_list_has_them_where_they_happen(make, capsys):
+    "And says whose they are; those of callbacks that the Learner does not have are left out"
+    heard = []
+    class All(Callback):
+        order = -1000
+        def __call__(self, name, **kwargs):
+            if (self.learn.mode=='fit' or name.endswith('_sanity')) and name not in heard: heard.append(name)
+    learn = learner(n=4, nv=1, cbs=[All(), *L(make())])
+    learn.fit(1)
+    heard.remove('cleanup')
+    lines = learn.show_training_loop().splitlines()
+    shown = [l.split()[0] for l in lines]
+    found = [n for n in shown if n in heard and n not in ('after_read_losses','after_row','before_cycle')]   # read when there is time; of a batch or an epoch
+    assert found==[n for n in heard if n in found] and {*heard} <= {*shown}
+    assert {n for n in shown if event.by[n]} <= {*heard, 'after_row', 'nonfinite_loss', 'before_replay'}
+    for l in lines:
+        if by := event.by[l.split()[0]]: assert l.endswith(f'(fired by {by})')

@@ -263,7 +263,7 @@ def test_errors_are_annotated():
     class Bad(Callback):
         def after_pred(self): raise OSError(2, 'gone')
     with pytest.raises(OSError) as e: learner(cbs=Bad()).fit(1)
-    assert e.value.args==(2,'gone') and any('Exception occured in `Bad` when calling event `after_pred`' in n for n in e.value.__notes__)
+    assert e.value.args==(2,'gone') and any('Exception occurred in `Bad` when calling event `after_pred`' in n for n in e.value.__notes__)
     with pytest.raises(KeyboardInterrupt): learner(cbs=at('after_pred', throw(KeyboardInterrupt))).fit(1)
 
 def test_callbacks_of_functions():

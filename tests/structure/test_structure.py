@@ -318,7 +318,7 @@ def test_pins_are_pins():
 def test_import_is_light_and_changes_nothing():
     "Not the display of bars, and no handler of a signal, not even where a callback for signals is made"
     heavy = 'matplotlib pandas fastprogress fasthtml IPython sklearn torchmetrics tqdm.auto rich wandb mlflow tensorboard'.split()   # torch imports tqdm
-    state = 'display_kind(), ProgressCallback().asked, *map(signal.getsignal, signal.valid_signals())'
+    state = 'display_kind(), ProgressCallback().kind, *map(signal.getsignal, signal.valid_signals())'
     def loaded(*mods):
         code = f"""import signal, sys
 from learnkit.progress import ProgressCallback, display_kind
