@@ -1,5 +1,5 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
-"""The classes of fastcore that the library gives, with types"""
+"""The classes of fastcore and scikit-learn that the library gives, with types"""
 from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
@@ -24,3 +24,16 @@ class AttrDict(dict[str, Any]):
     """fastcore's `AttrDict`, a dictionary whose items are attributes too"""
     def __getattr__(self, k: str) -> Any: ...
     def __setattr__(self, k: str, v: Any) -> None: ...
+
+class BaseEstimator:
+    """scikit-learn's base class: an estimator has its parameters by name"""
+    def get_params(self, deep: bool = True) -> dict[Any, Any]: ...
+    def set_params(self, **params: Any) -> Self: ...
+
+class ClassifierMixin:
+    """What classifiers of scikit-learn have"""
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float: ...
+
+class RegressorMixin:
+    """What regressors of scikit-learn have"""
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float: ...

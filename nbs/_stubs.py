@@ -34,8 +34,9 @@ generics = {'tuple':'[Any, ...]', 'Callable':'[..., Any]', 'Generator':'[Any, An
     **dict.fromkeys('DistributedSampler WeakSet AbstractContextManager nullcontext'.split(), '[Any]'),
     **dict.fromkeys('dict Mapping MutableMapping defaultdict OrderedDict'.split(), '[Any, Any]')}
 
-# fastcore has no types: classes of the same name stand for these in what is returned and kept
-typed = 'L','AttrDict'
+# fastcore and scikit-learn have no types: classes of the same name stand for theirs as bases and in what is returned
+typed = 'L','AttrDict','BaseEstimator','ClassifierMixin','RegressorMixin'
+untyped = 'fastcore','sklearn'
 typed_stub = '''
 from collections.abc import Iterator, Sequence
 from typing import Any, Self
@@ -61,6 +62,19 @@ class AttrDict(dict[str, Any]):
     """fastcore's `AttrDict`, a dictionary whose items are attributes too"""
     def __getattr__(self, k: str) -> Any: ...
     def __setattr__(self, k: str, v: Any) -> None: ...
+
+class BaseEstimator:
+    """scikit-learn's base class: an estimator has its parameters by name"""
+    def get_params(self, deep: bool = True) -> dict[Any, Any]: ...
+    def set_params(self, **params: Any) -> Self: ...
+
+class ClassifierMixin:
+    """What classifiers of scikit-learn have"""
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float: ...
+
+class RegressorMixin:
+    """What regressors of scikit-learn have"""
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float: ...
 '''
 
 # -- small parts of syntax trees
@@ -485,9 +499,9 @@ class Names(ast.NodeTransformer):
         if not isinstance(base, ast.Name): return n
         if not self.is_typed(base): base.id = self.stub.name(base.id, self.mod)
         elif self.result: self.typed(base)
-        else: return expr(f'{self.typed(base)}|{self.stub.name(base.id, self.mod)}')   # what is taken may be fastcore's
+        else: return expr(f'{self.typed(base)}|{self.stub.name(base.id, self.mod)}')   # what is taken may be theirs
         return n
-    def is_typed(self, n): return n.id in typed and self.mod.imports.get(n.id, ('fastcore',))[0].startswith('fastcore')
+    def is_typed(self, n): return n.id in typed and self.mod.imports.get(n.id, untyped)[0].startswith(untyped)
     def typed(self, n): self.stub.bound[n.id] = f'{lib}._fastcore',n.id; return n.id
     def visit_Constant(self, n): return self.visit(expr(n.value)) if isinstance(n.value, str) else n
     def visit_Attribute(self, n): return self.plain(n)
@@ -717,7 +731,7 @@ def build(at=root):
     for m in found: read_patches(m)
     for c in sorted(classes.values(), key=lambda c: len(c.mro())): read_attributes(c)   # base classes first
     complete(*(next(c for c in classes.values() if c.name==k) for k in ('Learner','Callback','Events')))
-    fastcore = head + '"""The classes of fastcore that the library gives, with types"""' + typed_stub
+    fastcore = head + '"""The classes of fastcore and scikit-learn that the library gives, with types"""' + typed_stub
     stubs = {m.path.with_suffix('.pyi'):Stub(m).text() for m in found}
     return {**stubs, Path(lib)/'_fastcore.pyi':fastcore, Path(lib)/'py.typed':''}
 

@@ -89,6 +89,8 @@ class _SampleWeight(Callback):
 # %% ../../nbs/770_compat.sklearn.ipynb #4ebac83d
 class _Estimator(_Parameters):
     "What the classifier and the regressor share"
+    _checks:dict = {}   # of the arrays, beside those that all have
+    def _targets(self, y): return y.astype(np.float32)
     def __sklearn_is_fitted__(self): return hasattr(self, 'learn_')
 
     def fit(self,
@@ -116,7 +118,7 @@ class _Estimator(_Parameters):
         return self
 
     def _dls(self, *ts):
-        kw = dict(bs=self.bs, n_inp=1, vocab=getattr(self, 'classes_', None))
+        kw:dict = dict(bs=self.bs, n_inp=1, vocab=getattr(self, 'classes_', None))
         if self.valid_pct: return DataLoaders.from_tensors(*ts, valid_pct=self.valid_pct, **kw)
         return DataLoaders.from_dsets(BatchTensorDataset(*ts), collate_fn=collate_tensors, **kw)
 
@@ -129,7 +131,6 @@ class _Estimator(_Parameters):
 # %% ../../nbs/770_compat.sklearn.ipynb #84dfa26b
 class LearnerClassifier(ClassifierMixin, _Estimator):
     "A classifier of scikit-learn that trains the Learner which `make` returns"
-    _checks = {}
     def _targets(self, y):
         check_classification_targets(y)
         self.classes_,y = np.unique(y, return_inverse=True)
@@ -138,9 +139,9 @@ class LearnerClassifier(ClassifierMixin, _Estimator):
 
     def _scores(self, X):
         check_is_fitted(self)
-        f = self.learn_.loss_func
-        acts = dict(classes=partial(torch.softmax, dim=1), binary=torch.sigmoid)
-        act = acts.get(loss_kind(f)) if loss_activation(f) is noop else None   # PyTorch's losses have none of their own
+        f,act = self.learn_.loss_func,None
+        if loss_activation(f) is noop:   # PyTorch's losses have none
+            act = {'classes':partial(torch.softmax, dim=1), 'binary':torch.sigmoid}.get(str(loss_kind(f)))
         p,n = self._preds(X, act=act),len(self.classes_)
         if n==2 and p.size==len(p): p = p.reshape(-1, 1); p = np.hstack([1-p, p])
         if p.shape!=(len(p), n): raise ValueError(
@@ -175,7 +176,7 @@ class LearnerRegressor(RegressorMixin, _Estimator):
 
     def _targets(self, y):
         self._shape = y.shape[1:]
-        return y.astype(np.float32)
+        return super()._targets(y)
 
     def predict(self,
         X:Any # the items

@@ -2,9 +2,9 @@
 """`LearnerClassifier` and `LearnerRegressor`: for cross-validation, grids and pipelines"""
 import numpy as np
 from collections.abc import Callable
+from .._fastcore import BaseEstimator, ClassifierMixin, RegressorMixin
 from ..callback import Callback
 from ..duration import Time
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from typing import Any, Self
 
 __all__ = ['LearnerClassifier', 'LearnerRegressor']
@@ -63,7 +63,10 @@ class _SampleWeight(Callback):
     def after_loss(self) -> None: ...
 class _Estimator(_Parameters):
     """What the classifier and the regressor share"""
+    _checks: dict[Any, Any]
+    """of the arrays, beside those that all have"""
     learn_: Any
+    def _targets(self, y: Any) -> Any: ...
     def __sklearn_is_fitted__(self) -> Any: ...
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Make a new Learner, `learn_`, and train it; returns the estimator itself
@@ -80,7 +83,6 @@ class _Estimator(_Parameters):
         ...
 class LearnerClassifier(ClassifierMixin, _Estimator):
     """A classifier of scikit-learn that trains the Learner which `make` returns"""
-    _checks: dict[Any, Any]
     classes_: Any
     def _targets(self, y: Any) -> Any: ...
     def _scores(self, X: Any) -> Any: ...
@@ -100,7 +102,6 @@ class LearnerClassifier(ClassifierMixin, _Estimator):
         ...
 class LearnerRegressor(RegressorMixin, _Estimator):
     """A regressor of scikit-learn that trains the Learner which `make` returns"""
-    _checks: dict[Any, Any]
     _shape: Any
     def __sklearn_tags__(self) -> Any: ...
     def _targets(self, y: Any) -> Any: ...

@@ -41,6 +41,7 @@ class Scheduler(Callback):
 class ParamScheduler(Scheduler):
     """Sets hyper-parameters by their schedules before each batch (fastai's name)"""
     scheds: dict[Any, Any]
+    accumulates: Any
     def __init__(self, scheds: Mapping[Any, Any]) -> None:
         """Sets hyper-parameters by their schedules before each batch (fastai's name)
 
