@@ -473,15 +473,20 @@ def signature_end(f):
     last = max([f.lineno, *(p.end_lineno for p in parts if hasattr(p, 'end_lineno'))])
     return last if f.returns or last==first-1 else first-1
 
-def describe(f, mod, doc=''):
-    "The docstring of a function, with the comments beside its parameters as editors show them: `Args:`, `Returns:`"
+def docments(f, mod):
+    "The comments beside the parameters of a function by name, and the one beside what it returns"
     params,last = parameters(f.args),signature_end(f)
     by_line = {p.lineno:p for p in params if not hasattr(p, 'mod')}   # the last parameter of each line
     comments = {p.arg:mod.comments[l] for l,p in by_line.items() if l in mod.comments and l<=last}
     comments.update((p.arg, p.doc) for p in params if getattr(p, 'doc', None))
+    return comments,'' if last in by_line else mod.comments.get(last, '')
+
+def describe(f, mod, doc=''):
+    "The docstring of a function, with the comments beside its parameters as editors show them: `Args:`, `Returns:`"
+    comments,returned = docments(f, mod)
     parts = [ast.get_docstring(f) or doc]
     if comments: parts.append('Args:\n' + '\n'.join(f'    {n}: {c}' for n,c in comments.items()))
-    if last not in by_line and last in mod.comments: parts.append(f'Returns:\n    {mod.comments[last]}')
+    if returned: parts.append(f'Returns:\n    {returned}')
     return '\n\n'.join(filter(None, parts))
 
 def wrap_import(l):
@@ -721,8 +726,8 @@ class Stub:
 
 # -- all together
 
-def build(at=root):
-    "The stubs of the library under `at`: texts by path"
+def read(at=root):
+    "Read the library under `at`: its modules and classes by name, with all that becomes of them"
     global modules,classes
     found = [Module(p, at) for p in sorted((at/lib).rglob('*.py')) if p.name!='_modidx.py']
     modules = {m.name:m for m in found}
@@ -731,8 +736,13 @@ def build(at=root):
     for m in found: read_patches(m)
     for c in sorted(classes.values(), key=lambda c: len(c.mro())): read_attributes(c)   # base classes first
     complete(*(next(c for c in classes.values() if c.name==k) for k in ('Learner','Callback','Events')))
+    return modules,classes
+
+def build(at=root):
+    "The stubs of the library under `at`: texts by path"
+    read(at)
     fastcore = head + '"""The classes of fastcore and scikit-learn that the library gives, with types"""' + typed_stub
-    stubs = {m.path.with_suffix('.pyi'):Stub(m).text() for m in found}
+    stubs = {m.path.with_suffix('.pyi'):Stub(m).text() for m in modules.values()}
     return {**stubs, Path(lib)/'_fastcore.pyi':fastcore, Path(lib)/'py.typed':''}
 
 def write(to=root, at=root):

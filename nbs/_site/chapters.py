@@ -2,6 +2,7 @@
 import json, re
 from pathlib import Path
 from _build import join
+from notebooks import markdown
 
 # Page, title, and what it is about. A notebook belongs to the group of its folder, or to that of the first digit
 groups = [
@@ -23,9 +24,6 @@ groups = [
     ('speed', 'Speed and scale', 'Compiled steps, memory formats, several processes.'),
     ('package', 'The package', 'What `import learnkit` and `from learnkit.all import *` give.')]
 digits = {'0':'loop', '1':'parts', '2':'learner', '9':'package'}
-
-start = ['examples/digits', 'examples/toolkit', 'examples/events']
-more  = ['examples/coming_from', 'examples/benchmarks', 'changelog']
 
 def group_of(name):
     "The page of the group that a notebook belongs to"
@@ -49,24 +47,22 @@ def chapter_page(nbs, page, name, about):
                       toctree([f'/{p.stem}' for p in found])])
 
 def pages(nbs):
-    "The pages that are made: texts by path"
-    res = {f'chapters/{page}.md':chapter_page(nbs, page, name, about) for page,name,about in groups}
-    return {**res, 'changelog.md':(nbs.parent/'CHANGELOG.md').read_text(encoding='utf-8')}
-
-def write(nbs):
-    "Write the pages that are made, where they have changed"
-    for name,text in pages(nbs).items():
-        p = nbs/name
-        p.parent.mkdir(exist_ok=True)
-        if not p.is_file() or p.read_text(encoding='utf-8')!=text: p.write_text(text, encoding='utf-8')
+    "The pages that are made of the chapters: texts by path"
+    return {f'chapters/{page}.md':chapter_page(nbs, page, name, about) for page,name,about in groups}
 
 def add_navigation(page, text):
-    "Append the navigation to the home page"
-    if page!='index': return
-    examples = sorted(p.stem for p in (Path(__file__).parents[1]/'examples').glob('*.ipynb'))
-    jobs = [e for n in examples if (e := f'examples/{n}') not in start+more and n!='jobs']
-    parts = [toctree(start, 'Start'), toctree([f'chapters/{g[0]}' for g in groups], 'Chapters'),
-             toctree(['examples/jobs', *jobs], 'Whole jobs'), toctree(more, 'More')]
-    nb = json.loads(text[0])
-    nb['cells'].append(dict(cell_type='markdown', id='navigation', metadata={}, source='\n\n'.join(parts)))
-    text[0] = json.dumps(nb)
+    "The text of a page, with the part of the navigation that begins at it: of the home page, all sections"
+    folder = Path(__file__).parents[1]
+    def notebooks(d): return [f'/{d}/{p.stem}' for p in sorted((folder/d).glob('*.ipynb'))]
+    above = ['/examples/digits', '/examples/toolkit', '/examples/jobs', '/examples/events',
+             '/examples/coming_from', '/examples/benchmarks']
+    sections = {
+        'index': {'Start': above[:3], 'How to': notebooks('howto'), 'Chapters': [f'/chapters/{g[0]}' for g in groups],
+                  'Reference': [above[3], *(f'/reference/{g[0]}' for g in groups if g[0]!='package')],
+                  'More': [*above[4:], '/changelog']},
+        'examples/jobs': {'': [p for p in notebooks('examples') if p not in above]}}
+    if page not in sections: return text
+    nb = json.loads(text)
+    trees = [toctree(pages, caption) for caption,pages in sections[page].items()]
+    nb['cells'].append(markdown('navigation', '\n\n'.join(trees)))
+    return json.dumps(nb)

@@ -3,7 +3,7 @@ stored in them, and pages that are made of them and of the library:
 
 - `notebooks.py` makes of a notebook what a reader of the site sees;
 - `chapters.py` writes a page for each group of notebooks, and the navigation;
-- `reference.py` writes the entry of each public name;
+- `reference.py` writes the entry of each public name, with an example that `examples.py` finds;
 - `words.py` makes links of the names that stand in prose as code.
 """
 import sys
@@ -11,36 +11,56 @@ from configparser import ConfigParser
 from pathlib import Path
 
 here = Path(__file__).resolve().parent
-root = here.parents[1]
-sys.path[:0] = [str(here), str(here.parent)]
-import chapters, notebooks
+nbs  = here.parent
+sys.path[:0] = [str(here), str(nbs)]
+import chapters, notebooks, words
 from docutils.nodes import SkipNode
 from latex2mathml.converter import convert
+from reference import Reference
 
-cp = ConfigParser(delimiters=['=']); cp.read(root/'settings.ini', encoding='utf-8')
+cp = ConfigParser(delimiters=['=']); cp.read(nbs.parent/'settings.ini', encoding='utf-8')
 cfg = cp['DEFAULT']
+source = f"{cfg['git_url']}/blob/{cfg['branch']}"   # where others read the files
 
 project,author,copyright = cfg['title'],cfg['author'],cfg['copyright']
 version = release = cfg['version']
-repo_url = f"{cfg['git_url']}/blob/{cfg['branch']}"
 
 extensions = ['myst_nb']
-root_doc = 'index'
-exclude_patterns = ['_*', '**/.*', '**/out', '**/*.md.new']
-# Notebooks: as stored, never run
-nb_execution_mode = 'off'
-nb_merge_streams = True
-myst_enable_extensions = ['dollarmath', 'colon_fence', 'attrs_inline']
+root_doc,smartquotes = 'index',False
+exclude_patterns = ['_*', '**/.*', '**/out']
+add_module_names,toc_object_entries_show_parents = False,'all'
+python_maximum_signature_line_length = 88
+nb_execution_mode = 'off'   # the outputs are those that are stored
+nb_code_prompt_show = nb_code_prompt_hide = 'Imports'   # of a module stand first in its chapter, folded
+myst_enable_extensions = ['dollarmath', 'attrs_inline', 'attrs_block']
 myst_heading_anchors = 4
 
 html_theme = 'furo'
 html_title = project
-html_static_path = ['site.css']
+html_static_path = html_css_files = ['site.css']
 html_math_renderer = 'mathml'   # which browsers show by themselves; MathJax would have to be fetched
-html_css_files = ['site.css']
-html_show_sphinx = html_copy_source = False
-html_theme_options = dict(navigation_with_keys=True)
+html_show_sphinx = html_copy_source = html_show_copyright = False
 pygments_style,pygments_dark_style = 'friendly','github-dark'
+
+def write_pages(app):
+    "Write the pages that are made into nbs/, where they have changed, and delete those of what is gone"
+    pages = {**chapters.pages(nbs), **Reference(nbs, source).pages(),
+             'changelog.md':(nbs.parent/'CHANGELOG.md').read_text(encoding='utf-8')}
+    for p in (p for d in ('chapters', 'reference') for p in (nbs/d).glob('*.md')):
+        if p.relative_to(nbs).as_posix() not in pages: p.unlink()
+    for name,text in pages.items():
+        p = nbs/name
+        p.parent.mkdir(exist_ok=True)
+        if not p.is_file() or p.read_text(encoding='utf-8')!=text: p.write_text(text, encoding='utf-8')
+
+def read_page(app, page, text):
+    "What Sphinx takes for the text of a page, in place of that in its file"
+    text[0] = notebooks.read(page, text[0], app.env.found_docs, source)
+    text[0] = chapters.add_navigation(page, text[0])
+
+def own_branch(app, page, template, context, doctree):
+    "The navigation of a page shows what is beside it: all that there is would be most of the page, and of the build"
+    if (toctree := context.get('toctree')): context['toctree'] = lambda **kw: toctree(**{**kw, 'collapse':True})
 
 def formula(display):
     "A visitor that writes a formula as MathML"
@@ -50,8 +70,10 @@ def formula(display):
     return visit,None
 
 def setup(app):
+    app.connect('builder-inited', write_pages)
+    app.connect('source-read', read_page)
+    app.connect('html-page-context', own_branch, priority=400)   # before the theme asks for it
+    app.connect('env-updated', lambda app, env: words.look_up(env))
+    app.connect('doctree-resolved', words.link)
     app.add_html_math_renderer('mathml', inline_renderers=formula('inline'), block_renderers=formula('block'))
-    app.connect('builder-inited', lambda app: chapters.write(here.parent))
-    app.connect('source-read', lambda app, page, text: notebooks.read(page, text, repo_url))
-    app.connect('source-read', lambda app, page, text: chapters.add_navigation(page, text))
     return dict(parallel_read_safe=True, parallel_write_safe=True)

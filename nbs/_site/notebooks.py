@@ -1,17 +1,20 @@
 """Makes of a notebook what a reader of the site sees: no hidden cells and no `#|` lines, outputs without progress bars,
 and links that lead to pages of the site"""
-import json, posixpath, re
+import ast, json, posixpath, re
 from _build import Tables, directives, join, last_state, merge_streams
 
-def read(page, text, repo_url):
-    "Replace the page in `text`, as Sphinx has read it, by what is shown of it"
-    folder = posixpath.dirname(page)
-    if not text[0].startswith('{'): text[0] = relink(text[0], folder, repo_url); return
-    nb = json.loads(text[0])
-    nb['cells'] = [c for cell in nb['cells'] for c in shown(cell)]
-    for c in nb['cells']:
-        if c['cell_type']=='markdown': c['source'] = relink(c['source'], folder, repo_url)
-    text[0] = json.dumps(nb)
+def read(page, text, pages, source):
+    "The text of a page as the site shows it; `pages` are all that there are, `source` is where others read the files"
+    def links(md): return relink(md, posixpath.dirname(page), pages, source)
+    if not text.startswith('{'): return links(text)
+    nb = json.loads(text)
+    cells = [c for cell in nb['cells'] for c in shown(cell)]
+    for c in cells:
+        if c['cell_type']=='markdown': c['source'] = links(c['source'])
+    module = next((m[1] for c in nb['cells'] if (m := re.match(r'#\| default_exp (\S+)', join(c['source'])))), '')
+    entry = f'reference/learnkit.{module}'
+    if entry in pages: cells.insert(1, markdown('reference', f'Reference: [{module}](/{entry})'))
+    return json.dumps(dict(nb, cells=cells))
 
 _directive = re.compile(r'^[ \t]*#[ \t]*\|.*\n?', re.M)
 
@@ -21,13 +24,18 @@ def shown(c):
     tags,src = directives(join(c['source'])),_directive.sub('', join(c['source'])).strip('\n')
     if 'hide' in tags: return []
     meta = dict(tags=['exported'] if any(t.startswith('export') for t in tags) else [])
+    if meta['tags'] and only_imports(src): meta['tags'].append('hide-input')
     if 'alt' in tags: meta['mystnb'] = dict(image=dict(alt=tags['alt']))
     if tags.get('echo')=='false': meta['tags'].append('remove-input')
     outputs = [] if tags.get('output')=='false' else [o for o in map(shown_output, merge_streams(c['outputs'])) if o]
     texts = [o['data']['text/markdown'] for o in outputs if 'text/markdown' in o.get('data', ())]
     rest = [o for o in outputs if 'text/markdown' not in o.get('data', ())]
     res = [dict(c, source=src, outputs=rest, metadata=meta)] if rest or src and tags.get('echo')!='false' else []
-    return res + [dict(cell_type='markdown', id=f"{c['id']}-{i}", metadata={}, source=t) for i,t in enumerate(texts)]
+    return res + [markdown(f"{c['id']}-{i}", t) for i,t in enumerate(texts)]
+
+def markdown(id, text): return dict(cell_type='markdown', id=id, metadata={}, source=text)
+
+def only_imports(src): return all(isinstance(n, (ast.Import,ast.ImportFrom)) for n in ast.parse(src).body)
 
 def shown_output(o):
     "An output as it is shown; None if it was a progress bar, or the bare name of an object"
@@ -52,10 +60,12 @@ def table(rows):
 
 def cell(v): return v.replace(r'\|', '|').replace('&', '&amp;').replace('<', '&lt;')
 
-_link = re.compile(r'(\]\()(?![a-z][a-z0-9+.-]*:|#)([^)\s#]+)', re.I)
-def relink(md, folder, repo_url):
-    "Links to what is no page of the site made links to the repository"
+_link = re.compile(r'(\]\()(?![a-z][a-z0-9+.-]*:|[#/])([^)\s#]+)', re.I)
+def relink(md, folder, pages, source):
+    "Links to modules made links to their reference, those to files that are no pages to where others read them"
     def one(m):
         to = posixpath.normpath(posixpath.join('nbs', folder, m[2]))
-        return m[0] if re.fullmatch(r'nbs/.*\.(ipynb|md|png|svg)', to) else f'{m[1]}{repo_url}/{to}'
+        entry = 'reference/' + to.removesuffix('.py').replace('/', '.')
+        if entry in pages: return f'{m[1]}/{entry}'
+        return m[0] if re.fullmatch(r'nbs/.*\.(ipynb|md|png|svg)', to) else f'{m[1]}{source}/{to}'
     return _link.sub(one, md)

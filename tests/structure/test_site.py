@@ -1,11 +1,11 @@
 """The documentation site, as `make docs` builds it: without a warning, with no link that leads nowhere, and with nothing that is
 fetched from elsewhere. It is built once for all tests here."""
-import os, re, subprocess, sys
+import importlib, inspect, pkgutil, re, subprocess, sys, zlib
 from html.parser import HTMLParser
 from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import unquote
-import pytest
+import learnkit, pytest
 
 root = Path(__file__).resolve().parents[2]
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not find_spec('myst_nb'), reason="it needs Sphinx: pip install -e '.[docs]'")]
@@ -54,6 +54,37 @@ def test_no_link_leads_nowhere(site, tmp_path):
     (tmp_path/'a.html').write_text('<a href="b.html#x"></a> <a href="b.html#y"></a> <a href="c.html"></a> <a href="#z"></a> '
                                    '<a href="https://x.org/"></a> <script src="https://x.org/a.js"></script> <img src="i.png">')
     assert dead(tmp_path) == ['a.html: #z', 'a.html: b.html#y', 'a.html: c.html', 'a.html: fetches https://x.org/a.js', 'a.html: i.png']
+
+def entries(site):
+    "The entries of the reference: page and anchor by name"
+    lines = zlib.decompress((site/'objects.inv').read_bytes().split(b'\n', 4)[4]).decode().splitlines()
+    rows = (re.match(r'(\S+) py:\w+ \S+ (\S+) ', l) for l in lines)
+    return {m[1]:m[2].replace('$', m[1]) for m in rows if m}
+
+def test_every_public_name_has_an_entry(site):
+    from learnkit.learner import Learner
+    found,missing = entries(site),[]
+    modules = [m.name for m in pkgutil.walk_packages(learnkit.__path__, 'learnkit.') if not m.ispkg and m.name not in ('learnkit.all','learnkit._modidx')]
+    for m in modules:
+        missing += [full for n in importlib.import_module(m).__all__ if (full := f'{m}.{n}') not in found]
+    methods = [n for n in dir(Learner) if not re.match('_|(before|after)_|cleanup', n) and inspect.isfunction(getattr(Learner, n))]
+    missing += [n for n in methods if f'learnkit.learner.Learner.{n}' not in found]
+    assert missing == [] and len(methods)>50
+
+def test_an_entry_says_what_the_source_says(site):
+    page,anchor = entries(site)['learnkit.learner.Learner.fit'].split('#')
+    html = (site/page).read_text(encoding='utf-8')
+    entry = re.search(rf'id="{re.escape(anchor)}"(.*?)<dt class="sig', html, re.S)[1]
+    signature = inspect.signature(learnkit.Learner.fit)
+    rows = [re.sub(r'<[^>]+>', ' ', r).split() for r in re.findall(r'<tr.*?</tr>', entry.split('<tbody>')[1].split('</tbody>')[0], re.S)]
+    assert [r[0].lstrip('*') for r in rows]==[*signature.parameters][1:]
+    assert all(len(r)>3 for r in rows), 'each has a type or default, and a meaning'
+
+def test_names_in_prose_are_links(site):
+    html = (site/'425_optim.lr_find.html').read_text(encoding='utf-8')
+    links = re.findall(r'<a class="reference internal" href="([^"]+)"[^>]*><code[^>]*><span class="pre">(\w+)</span>', html)
+    assert ('reference/learnkit.optim.lr_find.html#learnkit.optim.lr_find.LRFinder','LRFinder') in links
+    assert ('reference/learnkit.learner.html#learnkit.learner.Learner.lr_find','lr_find') in links
 
 def test_every_notebook_is_a_page(site):
     nbs = [p.relative_to(root/'nbs') for d in ('nbs', 'nbs/examples') for p in (root/d).glob('*.ipynb')]

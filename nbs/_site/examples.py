@@ -1,0 +1,47 @@
+"""Finds for a name of the library the cell of a notebook that shows how it is used"""
+import ast, json, re
+from dataclasses import dataclass, field
+from _build import directives, join
+
+longest = 14   # lines of an example
+not_shown = re.compile(r'test_fail|test_warns|ExceptionExpected|expect_fail')   # what goes wrong is no first example
+
+@dataclass
+class Cell:
+    "A visible cell of code: its source, and the names and attributes in it"
+    page: str; src: str; names: set; attrs: set
+    def uses(self, name):
+        "Does it use a name of a module; or, of `Class.method`, the method?"
+        *owner,last = name.split('.')
+        return last in self.attrs if owner else last in self.names or last in self.attrs
+
+@dataclass
+class Notebook:
+    page: str; title: str; about: str; module: str; cells: list = field(default_factory=list)
+
+def read_notebook(path, nbs):
+    "A notebook: its title, the line below it, the module that it exports, and its visible cells of code"
+    cells = [(c['cell_type'], join(c['source'])) for c in json.loads(path.read_text(encoding='utf-8'))['cells']]
+    head = cells[0][1]
+    title,about = (re.search(p, head, re.M) for p in (r'^# (.*)', r'^> (.*)'))
+    tags = [directives(s) if kind=='code' else {} for kind,s in cells]
+    module = next((t['default_exp'] for t in tags if 'default_exp' in t), '')
+    nb = Notebook(path.relative_to(nbs).with_suffix('').as_posix(), title[1], about[1] if about else '', module)
+    for (kind,src),tag in zip(cells, tags):
+        if kind!='code' or 'hide' in tag or 'default_exp' in tag or any(t.startswith('export') for t in tag): continue
+        tree = [*ast.walk(ast.parse(re.sub(r'^[ \t]*[%!].*$', '', src, flags=re.M)))]
+        src = re.sub(r'^#\|.*\n?', '', src, flags=re.M).strip('\n')
+        if len(src.splitlines())>longest or not_shown.search(src): continue
+        nb.cells.append(Cell(nb.page, src, {n.id for n in tree if isinstance(n, ast.Name)},
+                             {n.attr for n in tree if isinstance(n, ast.Attribute)}))
+    return nb
+
+def read_notebooks(nbs):
+    "The notebooks, chapters first"
+    return [read_notebook(p, nbs) for d in (nbs, nbs/'examples') for p in sorted(d.glob('*.ipynb')) if p.stem!='index']
+
+def find(name, module, notebooks):
+    "The first cell that uses a name: in the chapter that defines it, or, of what is no method, in one after it"
+    own = [nb for nb in notebooks if nb.module==module]
+    later = notebooks[notebooks.index(own[0]):] if own and '.' not in name else []
+    return next((c for nb in own+later for c in nb.cells if c.uses(name)), None)
