@@ -525,7 +525,7 @@ class Learner(OptSteps):
         """
         ...
     def hparams(self, **more: Any) -> dict[str, Any]:
-        """Return what the Learner trains with: names, numbers, and the settings of its callbacks
+        """Return what the Learner trains with: names, numbers, and the settings of callbacks that do more than look on
 
         Args:
             more: hyper-parameters that only you know, to be kept with the others from now on

@@ -20,7 +20,7 @@ from ..stream import loader_len
 def hparams(self:Learner,
     **more:Any # hyper-parameters that only you know, to be kept with the others from now on
 ) -> dict[str, Any]: # numbers and short texts by name
-    "Return what the Learner trains with: names, numbers, and the settings of its callbacks"
+    "Return what the Learner trains with: names, numbers, and the settings of callbacks that do more than look on"
     own = vars(self).setdefault('_hparams', {})
     own.update(more)
     train,model = self.dls.train,get_model(self.model)
@@ -31,7 +31,7 @@ def hparams(self:Learner,
              'batch per epoch':loader_len(train), 'frozen idx':getattr(self.opt, 'frozen_idx', 0)}
     if self.mode=='fit': known |= dict(epochs=long.value) if (long := self.duration).unit=='ep' else dict(duration=long)
     cbs = {'callbacks':[cb.key for cb in self.cbs]}
-    said = {f'{cb.key}.{k}':v for cb in self.cbs for k,v in settings(cb).items()}
+    said = {f'{cb.key}.{k}':v for cb in self.cbs if not cb.observes for k,v in settings(cb).items()}
     return {k:plain(v) for k,v in {**known, **cbs, **said, **own}.items()}
 
 Learner.gather_args = Learner.hparams   # fastai's name
