@@ -160,5 +160,5 @@ def predict(self:Learner,
     "Predict one item: returns `(label, decoded, prediction)`, after the input if `with_input`; see also `Predictor`"
     dl,decode = self._item_loader(item)
     asked = dict(with_input=with_input or decode is not None, with_decoded=True, with_targs=False)
-    *inp,preds,_,decoded = self.get_preds(dl=dl, reorder=False, **asked)
+    with self._lock, self.no_bar(): *inp,preds,_,decoded = self.get_preds(dl=dl, reorder=False, **asked)
     return self._answer(preds, decoded, decode, *inp)[0 if with_input else 1:]

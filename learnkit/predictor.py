@@ -33,7 +33,7 @@ from .run import Guard, begun, thread_of
 @contextmanager
 def _kept_open(self:Learner, cbs):
     "A run to predict in, which holds the lock only when it begins and ends"
-    with self._run('predict', cbs), Guard(self):
+    with self.no_bar(), self._run('predict', cbs), Guard(self):
         self.n_epoch,self.start_epoch,self.epoch,self.skip_loss = 1,0,0,True
         self(['before_predict','before_fit','before_epoch'])
         self._use(iter(()))   # there is no loader: batches are handed over

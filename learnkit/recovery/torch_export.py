@@ -11,21 +11,29 @@ from typing import Callable
 
 import torch
 
+from ..batch import Inputs
 from ..callback import Callback
 from ..check import check_args
 from ..modules import get_model
+from ..nested import apply, leaves
 from ..process import rank_distrib
 
 # %% ../../nbs/748_recovery.torch_export.ipynb #654a387d
 def torch_export(
     model:torch.nn.Module, # the model, in evaluation mode
-    xb:tuple,              # example inputs; the batch size may differ later, other dimensions may not
+    xb:tuple,              # example inputs, as `learn.xb`; the batch size may differ later, other dimensions may not
     path:str|Path          # the file; its name usually ends in `.pt2`
 ) -> None:
     "Export a model to a file with `torch.export`; `torch.export.load(path).module()` loads it"
-    dims = tuple({0:torch.export.Dim.AUTO} if isinstance(x, torch.Tensor) and x.ndim else None for x in xb)
-    torch.export.save(torch.export.export(model, xb, dynamic_shapes=dims), path)
+    if {o.shape[0] for o in leaves(xb) if _has_items(o)}=={1}: xb = apply(_twice, xb)
+    args,kwargs = ((),{**xb[0]}) if type(xb[0]) is Inputs else (xb,{})
+    dims = apply(lambda o: {0:torch.export.Dim.AUTO} if _has_items(o) else None, kwargs or args)
+    torch.export.save(torch.export.export(model, args, kwargs, dynamic_shapes=dims), path)
 
+def _has_items(o): return isinstance(o, torch.Tensor) and o.ndim>0
+def _twice(o): return torch.cat([o, o]) if _has_items(o) else o   # PyTorch takes a size of 1 for one that never differs
+
+# %% ../../nbs/748_recovery.torch_export.ipynb #f1ec4108
 @check_args
 class ExportAtEnd(Callback):
     "Exports the model at the end of a fit (Composer's `ExportForInferenceCallback`)"

@@ -12,8 +12,14 @@ def torch_export(model: torch.nn.Module, xb: tuple[Any, ...], path: str|Path) ->
 
     Args:
         model: the model, in evaluation mode
-        xb: example inputs; the batch size may differ later, other dimensions may not
+        xb: example inputs, as `learn.xb`; the batch size may differ later, other dimensions may not
         path: the file; its name usually ends in `.pt2`
+    """
+    ...
+def _has_items(o: Any) -> Any: ...
+def _twice(o: Any) -> Any:
+    """Args:
+        o: PyTorch takes a size of 1 for one that never differs
     """
     ...
 class ExportAtEnd(Callback):

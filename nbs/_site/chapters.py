@@ -55,7 +55,7 @@ def add_navigation(page, text):
     folder = Path(__file__).parents[1]
     def notebooks(d): return [f'/{d}/{p.stem}' for p in sorted((folder/d).glob('*.ipynb'))]
     above = ['/examples/digits', '/examples/toolkit', '/examples/jobs', '/examples/events',
-             '/examples/coming_from', '/examples/benchmarks']
+             '/examples/coming_from', '/examples/serving', '/examples/benchmarks']
     sections = {
         'index': {'Start': above[:3], 'How to': notebooks('howto'), 'Chapters': [f'/chapters/{g[0]}' for g in groups],
                   'Reference': [above[3], *(f'/reference/{g[0]}' for g in groups if g[0]!='package')],

@@ -5,9 +5,11 @@ import pytest, torch, torch.nn.functional as F
 from torch import nn
 
 from learnkit import losses as L
-from learnkit.all import DataLoaders, Learner, get_random_states
+from learnkit.all import DataLoaders, ExportAtEnd, Inputs, Learner, MixedPrecision, get_random_states
 from learnkit.recovery.export import load_learner, read_export
+from learnkit.recovery.torch_export import torch_export
 from learnkit.recovery.loss_config import known_losses, loss_config, loss_from_config
+from toys import few
 
 def classes(n_out=3):
     return nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Dropout(.5), nn.Linear(8, n_out))
@@ -172,3 +174,34 @@ def test_plain_weights_are_no_export(tmp_path):
     learn = trained(tmp_path, L.CrossEntropyLossFlat(), labels)
     with pytest.raises(ValueError, match='was not written by `learn.export`'): load_learner(learn.save('m.safetensors'), classes())
     with pytest.raises(FileNotFoundError, match='did you mean `m.safetensors`'): load_learner(tmp_path/'models'/'n.safetensors', classes())
+
+# -- torch.export: what `ExportAtEnd` writes takes batches of any size
+
+class Named(nn.Module):
+    def __init__(self): super().__init__(); self.l = nn.Linear(4, 3)
+    def forward(self, a, b): return self.l(a) + b
+class Nested(Named):
+    def forward(self, o): return super().forward(*o)
+
+_exported = dict(one=(classes, lambda x: (x,)), two=(Named, lambda x: (x, x[:,:3])), names=(Named, lambda x: (Inputs(a=x, b=x[:,:3]),)), nested=(Nested, lambda x: ((x, x[:,:3]),)))
+
+@few(1)
+@pytest.mark.parametrize('n', [1, 4])
+@pytest.mark.parametrize('kind', _exported)
+def test_torch_export_takes_other_batch_sizes(kind, n, tmp_path):
+    "From an example of one item it took one item for ever; mappings and nested inputs were refused"
+    make,inputs = _exported[kind]
+    model = make().eval()
+    torch_export(model, inputs(x[:n]), tmp_path/'m.pt2')
+    program = torch.export.load(tmp_path/'m.pt2').module()
+    for k in (1, 2, 7):
+        xb = inputs(x[:k])
+        args = [o(**xb[0]) if type(xb[0]) is Inputs else o(*xb) for o in (program, model)]
+        torch.testing.assert_close(*args)
+
+@pytest.mark.slow
+def test_export_at_the_end_of_ragged_named_batches(tmp_path):
+    data = [dict(a=o, b=o[:,:3], target=o[:,:3]) for o in (x[:8], x[:1])]   # the last batch has one item
+    learn = Learner(DataLoaders(data, data), Named(), nn.MSELoss(), path=tmp_path, cbs=[ExportAtEnd, MixedPrecision('bf16')])
+    with learn.no_bar(), learn.no_logging(): learn.fit(1)
+    torch.testing.assert_close(torch.export.load(tmp_path/'model.pt2').module()(a=x, b=x[:,:3]), learn.model(x, x[:,:3]))
