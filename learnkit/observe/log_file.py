@@ -30,7 +30,7 @@ class LogFile(Stateful):
 
     def open(self) -> None:
         "Open the file, and leave it as it is; raises OSError if that is impossible"
-        if self.file is not None: return
+        if self.file is not None and not self.file.closed: return   # Ctrl-C may have left a closed one
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self.file,self.clean = open(self.path, 'r+b' if self.path.exists() else 'x+b', buffering=0),False
 

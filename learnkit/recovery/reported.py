@@ -181,11 +181,14 @@ def name_unkept(
 ) -> None:
     "Warn in one line of what is known not to resume bit for bit"
     dl,odd = learn.dls.train,[]
+    iterable = isinstance(getattr(dl, 'dataset', None), IterableDataset)
     workers = isinstance(dl, DataLoader) and not is_stateful(dl) and dl.num_workers
     if workers and not getattr(dl, 'in_order', True): odd.append(
         'a loader with `in_order=False` gives batches as they come')
-    if workers and dl.persistent_workers and isinstance(dl.dataset, IterableDataset): odd.append(
+    if workers and dl.persistent_workers and iterable: odd.append(
         'an iterable data set with `persistent_workers` draws on in its workers, whose random numbers nobody knows')
+    if iterable and is_stateful(dl) and getattr(dl, 'num_workers', 0): odd.append(
+        f'if the data set draws random numbers, the state of {type(dl).__name__} lacks those of its workers')
     inside = {type(o).__name__ for n,o in data_parts(dl).items() if is_stateful(o) and not n.startswith(_samplers)}
     if workers and inside: odd.append(f"the state of {', '.join(sorted(inside))} is kept in worker processes")
     if _unequal_seeds(): odd.append('processes have different random numbers, and only those of the first are saved')

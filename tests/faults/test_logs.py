@@ -9,6 +9,7 @@ from torch import nn
 
 from learnkit.all import (Callback, CheckpointCallback, CSVLogger, EarlyStoppingCallback, Evaluator, ImageLogger, JsonLogger, LossMonitor, LRMonitor, MetricsLogger,
                           OptimizerMonitor, ReduceLROnPlateau, SaveModelCallback, ThresholdStopper, ValidateEvery, checkpoint_info, list_checkpoints, mae)
+from learnkit.observe import log_file
 from learnkit.observe.log_file import LogFile
 from learnkit.run import null_logger
 from test_calls import Reads
@@ -328,3 +329,19 @@ def test_readers_of_any_file(tmp_path_factory, data):
 def test_a_nesting_that_is_too_deep(tmp_path):
     (tmp_path/'log').write_bytes(b'['*100_000 + b'\n')
     with pytest.raises(ValueError, match='line 1 is no JSON'): JsonLogger(tmp_path/'log').read_log()
+
+@pytest.mark.parametrize('where', ['reopened', 'closed'])
+def test_a_file_that_an_interrupt_has_left_closed(where, tmp_path, monkeypatch):
+    "Ctrl-C after it was closed, and before it was opened again or forgotten: all rows that follow were lost"
+    path = tmp_path/'log'
+    path.write_bytes(b'other')
+    log = LogFile(path, b'head\n')
+    if where=='reopened':
+        log.open()
+        with monkeypatch.context() as m:
+            m.setattr(log_file, 'open', lambda *a, **kw: throw(KeyboardInterrupt())(), raising=False)
+            with pytest.raises(KeyboardInterrupt): log.write(b'1\n')
+    else: log.write(b'1\n'); log.file.close()
+    log.write(b'2\n')
+    log.close()
+    assert path.read_bytes()==b'head\n1\n2\n'
