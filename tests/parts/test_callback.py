@@ -1,7 +1,7 @@
 """What a callback is before anybody has set something, and what it says of names and handlers that cannot be meant"""
-import warnings
+import copy, pickle, warnings
 from types import SimpleNamespace
-import pytest, torch
+import numpy as np, pytest, torch
 from learnkit.callback import Callback
 from learnkit.control.every import Every
 from learnkit.events import event
@@ -71,3 +71,31 @@ def test_it_says_what_it_was_told():
     cb.items = [*range(10**4)]
     assert repr(cb)=="Blends(share=1.0, every='20ba', weights=Unreadable (3, 4), items=list of 10000, f=<lambda>)"
     assert repr(Callback(before_fit=lambda self: 0))=='Callback'
+
+def test_a_missing_attribute_can_be_sent_to_another_process():
+    "As the message, whatever the callback and its Learner hold"
+    cb = Callback(before_fit=lambda self: 0)
+    learner(cbs=cb)
+    with pytest.raises(AttributeError) as e: cb.modell
+    for got in pickle.loads(pickle.dumps(e.value)), copy.copy(e.value): assert type(got) is AttributeError and str(got)==str(e.value) and 'did you mean `model`' in str(got)
+
+def test_a_name_with_a_capital_is_proposed():
+    class Has(Callback): Weight = 1
+    with pytest.raises(AttributeError, match='did you mean `Weight`'): Has().Weigth
+
+def test_switches_are_true_or_false():
+    "0 and 1 too, and those of NumPy; nothing else"
+    cb = Callback()
+    for k in 'run','run_train','run_valid':
+        for v in (True, False, 0, 1, np.True_): setattr(cb, k, v); assert getattr(cb, k) is v
+        for v in (-1, 2, None, 'no', .5):
+            with pytest.raises(TypeError, match=f'`{k}` says whether a Callback is called'): setattr(cb, k, v)
+
+@pytest.mark.parametrize('modes', [None, property(lambda self: ('fit',)), 'fit', ('fit','sanity'), ['lr_find'], {'predict'}])
+def test_modes(modes):
+    "All; those that a property gives; one; several. Of others is said which there are"
+    cb = type('Some', (Callback,), dict(modes=modes))()
+    assert cb.runs_in('fit')==(modes is None or isinstance(modes, property) or 'fit' in modes)
+    for bad in ('train', ['fit','train'], {'train'}):
+        with pytest.raises(ValueError, match="to be called in runs of mode 'train', and there is none: modes are 'fit', 'validate'"): type('Bad', (Callback,), dict(modes=bad))
+        with pytest.raises(ValueError, match='Some is to be called'): Callback.__setattr__(type('Some', (Callback,), {})(), 'modes', bad)

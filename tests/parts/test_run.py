@@ -3,7 +3,7 @@ import gc, threading, weakref
 import pytest, torch
 from torch import nn
 from learnkit.callback import Callback
-from learnkit.events import CancelStep
+from learnkit.events import CancelBackward, CancelStep
 from learnkit.run import NullLogger, null_logger, runs_elsewhere
 from toys import at, learner, throw
 
@@ -86,3 +86,26 @@ def test_runs_of_other_threads_are_counted():
 def test_a_null_logger_is_any_noop():
     def noop(*args): pass
     assert null_logger==noop and null_logger==NullLogger() and null_logger!=print and null_logger(1, a=2) is None
+
+def test_the_first_scope_of_a_cancel_with_two_is_named():
+    class Both(CancelStep, CancelBackward): pass
+    with pytest.raises(RuntimeError, match='Both was raised in `before_pred` .* but no `step` was open'): learner().fit(1, cbs=at('before_pred', throw(Both())))
+
+def test_after_a_fit_that_ends_in_training_nobody_trains():
+    learn = learner(2, 0, cbs=at('after_batch', lambda cb: cb.learn.training or throw(ArithmeticError())()))
+    learn.fit(1)
+    assert learn.training is False
+    with pytest.raises(ArithmeticError): learn.fit(1, cbs=at('after_step', throw(ArithmeticError())))
+    assert learn.training is False
+
+def test_inference_is_quiet():
+    "It prints no rows, shows no bar over epochs, and computes the loss; afterwards all is as it was"
+    seen = []
+    learn = learner(cbs=at('before_fit', lambda cb: seen.append((cb.mode, cb.learn.logger is null_logger, cb.learn.create_mbar, cb.learn.skip_loss))))
+    before = learn.logger,learn.create_mbar,learn.skip_loss
+    learn.skip_loss = True
+    learn.validate()
+    assert seen==[('validate', True, False, False)] and learn.skip_loss
+    learn.skip_loss = before[2]
+    learn.fit(1)
+    assert seen[1:]==[('fit', False, True, False)] and (learn.logger, learn.create_mbar, learn.skip_loss)==before

@@ -1,0 +1,58 @@
+"""What the loop works on before anything has run, and how callbacks wrap the work on a batch"""
+import torch
+from learnkit.callback import Callback
+from learnkit.loop import run_attrs
+from toys import at, learner
+
+def test_before_the_first_run():
+    learn = learner(3, 2)
+    assert (learn.epoch, learn.n_epoch, learn.start_epoch, learn.duration)==(0, 1, 0, None)
+    assert (learn.iter, learn.n_iter, learn.train_iter, learn.pct_train)==(None, None, 0, 0.)
+    assert (learn.batches, learn.dl, learn.own_output, learn.output, learn.output_loss, learn.stop_reason)==(None,)*6
+    assert [*learn._epochs()]==[0] and not {'dls','model','opt','stop_reason'} & {*run_attrs} and {'do_batch','iter','batch','loss'}<={*run_attrs}
+
+class Wraps(Callback):
+    "Says when it begins and ends to work on a batch"
+    def __init__(self, name, heard, order=0, modes=None): self.who,self.heard,self.order,self.modes = name,heard,order,modes
+    def wrap_batch(self, do):
+        def work():
+            self.heard.append(self.who)
+            do()
+            self.heard.append(self.who.upper())
+        return work
+
+def test_callbacks_wrap_the_work_on_a_batch():
+    "The later ones outside; only those that are switched on, and run in this mode"
+    heard = []
+    a,b,off,other = Wraps('a', heard), Wraps('b', heard, order=3), Wraps('off', heard), Wraps('other', heard, modes='validate')
+    off.run = False
+    learn = learner(1, 0, cbs=[b, a, off, other, at('before_pred', lambda cb: heard.append('-'))])
+    learn.fit(1)
+    assert heard==['b','a','-','A','B']
+    heard.clear()
+    off.run = False   # a fit has put it on
+    learn.validate(dl=learn.dls.train)
+    assert heard==['b','other','a','-','A','OTHER','B'] and not off.run
+    heard.clear()
+    with learn.removed_cbs([a, b, off, other]): learn.fit(1)
+    assert heard==['-'] and 'do_batch' not in vars(learn)
+
+def test_the_second_loader_is_validated():
+    seen = []
+    learn = learner(3, 2, cbs=at('before_validate', lambda cb: seen.append(cb.learn.dl)))
+    with learn: learn._do_epoch_validate(); learn._do_epoch_validate(0)
+    assert seen[0] is learn.dls.valid and seen[1] is learn.dls.train
+
+def test_a_batch_by_hand():
+    "`one_batch` fetches, or takes what it is given; without callbacks that wrap, `do_batch` is the loop's"
+    heard = []
+    learn = learner(2, 1, cbs=at('after_batch', lambda cb: heard.append(cb.learn.iter)))
+    learn.remove_cb(learn.progress)
+    with learn:
+        learn._use(learn.dls.valid)
+        learn.batches.open()
+        assert learn.one_batch(0) and learn.one_batch(5, next(iter(learn.dls.train))) and not learn.one_batch(6)
+    assert heard==[0, 5]
+    learn._split(next(iter(learn.dls.train)))
+    with torch.no_grad(): learn.do_batch()
+    assert learn.pred.shape==learn.yb[0].shape and learn.loss.ndim==0
