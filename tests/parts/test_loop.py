@@ -1,5 +1,6 @@
 """What the loop works on before anything has run, and how callbacks wrap the work on a batch"""
-import torch
+import os, signal
+import pytest, torch
 from learnkit.callback import Callback
 from learnkit.loop import run_attrs
 from toys import at, learner
@@ -56,3 +57,24 @@ def test_a_batch_by_hand():
     learn._split(next(iter(learn.dls.train)))
     with torch.no_grad(): learn.do_batch()
     assert learn.pred.shape==learn.yb[0].shape and learn.loss.ndim==0
+
+@pytest.mark.parametrize('ev', ['before_fit', 'before_epoch', 'before_train'])
+def test_stopped_before_the_first_batch(ev):
+    "Nothing is trained or validated, and no row is written"
+    heard = []
+    learn = learner(3, 2, cbs=[at(ev, lambda cb: cb.learn.stop('enough')), *(at(e, lambda cb,e=e: heard.append(e)) for e in ('before_batch','before_validate','after_cancel_fit','after_epoch','after_fit'))])
+    learn.fit(2)
+    assert heard==['after_cancel_fit','after_fit'] and learn.stop_reason=='enough' and len(learn.recorder.history)==0
+
+@pytest.mark.skipif(os.name!='posix', reason='signals of POSIX')
+def test_a_signal_in_a_step_is_handled_when_the_step_is_done():
+    "Before anybody hears of it"
+    heard,rate = [],[]
+    class Signals(torch.optim.SGD):
+        def step(self, closure=None):
+            signal.raise_signal(signal.SIGINT)
+            super().step(closure)
+            heard.append('step')
+    learn = learner(3, 2, opt_func=Signals, cbs=[at(e, lambda cb,e=e: heard.append(e)) for e in ('after_step','before_zero_grad','after_exception')])
+    with pytest.raises(KeyboardInterrupt): learn.fit(1)
+    assert heard==['step','after_exception']
