@@ -6,6 +6,7 @@
 __all__ = ['Dispatcher']
 
 # %% ../nbs/020_dispatcher.ipynb #dd4b3844
+import sys
 from collections.abc import Iterable
 from functools import partial
 from inspect import isclass
@@ -112,6 +113,14 @@ def isolated(self:Dispatcher,
             else: exc.add_note(f'`{type(cb).__name__}` then failed in `{name}`: {type(e).__name__}: {e}')
     return exc
 
+# %% ../nbs/020_dispatcher.ipynb #1c5b7ea4
+def outside() -> int:
+    "Return how many calls up the first one is that is not in the library: the `stacklevel` of a warning"
+    frame,n = sys._getframe(1),1
+    def within(f): return f.f_globals.get('__name__', '').partition('.')[0] in ('learnkit','contextlib')
+    while frame.f_back is not None and within(frame): frame,n = frame.f_back,n+1
+    return n
+
 # %% ../nbs/020_dispatcher.ipynb #8ebc6f73
 @patch
 def add_cb(self:Dispatcher,
@@ -128,7 +137,8 @@ def add_cb(self:Dispatcher,
     namesakes = [o for o in self.cbs if o.name==cb.name]
     self._check_name(cb, namesakes)
     if getattr(cb, 'learn', None) is not None:
-        warn(f'this {cb!r} belonged to another Learner, which loses it: make a new instance for each', stacklevel=3)
+        warn(f'this {cb!r} belonged to another Learner, which loses it: make a new instance for each',
+             stacklevel=outside())
         cb.learn.remove_cb(cb)
     keys = {o.key for o in namesakes}
     cb.key = next(k for k in (cb.name, *(f'{cb.name}_{i}' for i in range(2, len(keys)+3))) if k not in keys)

@@ -24,6 +24,7 @@ from .check import check_args
 from .compat.fastai import adapt, default_callbacks
 from .data import DataLoaders
 from .device import default_device
+from .dispatcher import outside
 from .events import event
 from .loop import run_attrs
 from .metric_adapters import mk_metrics
@@ -91,7 +92,7 @@ class Learner(OptSteps):
         cb = adapt(cb)
         for k in _moving & vars(cb).keys(): warn(
             f'{type(cb).__name__} has an attribute `{k}` of its own, so `self.{k}` stays as it is: '
-            f'write `self.learn.{k}` for that of the Learner, or give it another name', stacklevel=2)
+            f'write `self.learn.{k}` for that of the Learner, or give it another name', stacklevel=outside())
         return super().add_cb(cb)
 
     @property

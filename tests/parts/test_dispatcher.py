@@ -3,6 +3,7 @@ import pytest
 from learnkit.callback import Callback
 from learnkit.dispatcher import Dispatcher
 from learnkit.events import CancelBatch
+import toys
 from toys import at, learner, throw
 
 class Named(Callback): pass
@@ -32,6 +33,17 @@ def test_taken_from_another_with_a_warning_at_the_line_of_the_caller():
     odd.order = 'first'
     with pytest.raises(TypeError, match="`order` is a number.*'first'"): b.add_cb(odd)
     assert [*b.cbs]==[cb] and odd.learn is None
+
+WAYS = dict(add_cb=lambda l, cb: l.add_cb(cb), add_cbs=lambda l, cb: l.add_cbs([cb]), made=lambda l, cb: learner(cbs=cb), fit=lambda l, cb: l.fit(1, cbs=cb), validate=lambda l, cb: l.validate(cbs=cb))
+
+@pytest.mark.parametrize('way', WAYS)
+def test_warnings_of_a_learner_show_the_line_of_the_caller(way):
+    "However many calls of the library are in between"
+    class Counts(Callback):
+        def __init__(self): self.epoch = 0
+    with pytest.warns(UserWarning) as said: WAYS[way](learner(), learner(cbs=Zed()).zed); WAYS[way](learner(), Counts())
+    told = [(w.filename in (__file__, toys.__file__), str(w.message)) for w in said]
+    assert len(told)==2 and all(here for here,_ in told) and 'belonged to another Learner' in told[0][1] and 'has an attribute `epoch` of its own' in told[1][1]
 
 def test_in_order_and_of_one_event():
     d = Dispatcher()
