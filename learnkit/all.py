@@ -14,7 +14,7 @@ from fastcore.basics import *
 from fastcore.foundation import *
 from fastcore.imports import noop
 from fastcore.meta import *
-from torch import nn, tensor
+from torch import nn
 from torch.nn import functional as F
 
 from .events import *

@@ -47,6 +47,7 @@ from .seed import (
     get_random_states as get_random_states, no_random as no_random, plain_state as plain_state, set_random_states as
     set_random_states, set_seed as set_seed)
 from .data import DataLoaders as DataLoaders, FuncLoader as FuncLoader, as_loader as as_loader
+from .arrays import tensor as tensor
 from .loaders import copy_loader as copy_loader, sequential_loader as sequential_loader
 from .hypers import Hypers as Hypers, even_mults as even_mults, hyper_places as hyper_places
 from .optimizer import OptimWrapper as OptimWrapper, create_optimizer as create_optimizer
@@ -237,6 +238,5 @@ from pathlib import Path as Path
 import torch as torch
 from fastcore.imports import noop as noop
 from torch import nn as nn
-from torch import tensor as tensor
 from torch.nn import functional as _F
 F = _F

@@ -1,9 +1,11 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
 """`DataLoaders` from tensors and NumPy arrays, with a random part for validation"""
 from collections.abc import Sequence
+from torch import Tensor
 from torch.utils.data import TensorDataset
 from typing import Any
 
+__all__ = ['tensor']
 def _as_tensor(a: Any, i: Any, targ: Any) -> Any:
     """Array number `i` as a tensor; `targ`: is it a target?"""
     ...
@@ -25,5 +27,13 @@ def collate_tensors(items: Sequence[Any]) -> Any:
 
     Args:
         items: the items of a batch, from a `BatchTensorDataset`; others, as `predict` has, are collated as usual
+    """
+    ...
+def tensor(*data: Any, **kwargs: Any) -> Tensor:
+    """Return a tensor of `data`: `tensor(1, 2, 3)` (fastai's helper)
+
+    Args:
+        data: one number, list or array, as for `torch.tensor`; or several numbers
+        kwargs: the arguments of `torch.tensor`: `dtype`, `device`, `requires_grad`, …
     """
     ...

@@ -108,3 +108,6 @@ _order: Any
 def _listener(cb: Any, name: Any, mode: Any) -> Any:
     """What to call for event `name` of `cb`, if anything"""
     ...
+def outside() -> int:
+    """Return how many calls up the first one is that is not in the library: the `stacklevel` of a warning"""
+    ...
