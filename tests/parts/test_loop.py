@@ -69,7 +69,7 @@ def test_stopped_before_the_first_batch(ev):
 @pytest.mark.skipif(os.name!='posix', reason='signals of POSIX')
 def test_a_signal_in_a_step_is_handled_when_the_step_is_done():
     "Before anybody hears of it"
-    heard,rate = [],[]
+    heard = []
     class Signals(torch.optim.SGD):
         def step(self, closure=None):
             signal.raise_signal(signal.SIGINT)
