@@ -74,8 +74,9 @@ class Predictor:
             dl,decode = learn._item_loader(item)
             b = next(iter(dl))
             if not self._is_ready(): self._open()
+            grad = torch.is_grad_enabled()
             try: pred,decoded = self._predict(b)
-            except BaseException as e: self._end(e); raise
+            except BaseException as e: self._end(e, grad); raise
             inp = to_cpu(detuplify(learn.xb)) if with_input or decode is not None else None
         return learn._answer(pred, decoded, decode, inp)[0 if with_input else 1:]
 
@@ -91,7 +92,8 @@ class Predictor:
 def _is_ready(self:Predictor):
     "Is a run open, and the Learner as it was when it began?"
     learn = self.learn
-    return self.run is not None and learn.model is self.model and learn.model.training==self.training
+    return self.run is not None and (learn.model is self.model and learn.model.training==self.training
+                                     and learn.cbs.items==self.heard)
 
 @patch
 @uninterrupted
@@ -104,16 +106,20 @@ def _open(self:Predictor):
     run = learn._kept_open([*self.cbs, Callback(after_cancel_batch=_forget)])
     run.__enter__()
     self.run = finalize(self, _leave, learn, run)   # it ends when it is closed, forgotten, or when Python exits
-    self.model,self.training,loss_func = learn.model,learn.model.training,learn.loss_func
+    self.model,self.training,self.heard = learn.model,learn.model.training,[*learn.cbs]
+    loss_func = learn.loss_func
     self.act = _activation(loss_func) or noop
     self.decodes = output_decodes(self.model) if loss_func is None else loss_decodes(loss_func, self.act)
 
 # %% ../nbs/217_predictor.ipynb #d6f419fa
 @patch
 @uninterrupted
-def _end(self:Predictor, e=None):
+def _end(self:Predictor, e=None, grad=None):
     run,self.run = self.run,None
-    if run is not None and (ended := run.detach()): _leave(*ended[2], e)
+    try:
+        if run is not None and (ended := run.detach()): _leave(*ended[2], e)
+    finally:
+        if grad is not None: torch.set_grad_enabled(grad)   # of this thread; the run may have begun in another
 
 @patch
 def _predict(self:Predictor, b):

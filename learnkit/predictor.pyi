@@ -21,6 +21,7 @@ class Predictor:
     cbs: L
     model: Any
     training: Any
+    heard: list[Any]
     act: Any
     decodes: Any
     def __init__(self, learn: Learner, cbs: Any = None) -> None:
@@ -48,7 +49,7 @@ class Predictor:
         """Is a run open, and the Learner as it was when it began?"""
         ...
     def _open(self) -> None: ...
-    def _end(self, e: Any = None) -> None: ...
+    def _end(self, e: Any = None, grad: Any = None) -> None: ...
     def _predict(self, b: Any) -> Any:
         """The prediction for the batch `b`, as it comes and decoded, on the CPU"""
         ...

@@ -13,6 +13,7 @@ from threading import get_ident
 from typing import Any
 from weakref import WeakKeyDictionary
 
+import torch
 from fastcore.basics import patch
 from torch import nn
 
@@ -88,12 +89,13 @@ class Guard:
     "Ends an outermost run: `after_exception` if something was raised, and `cleanup` always"
     def __init__(self,
         learn:Loop # the Learner of the run
-    ): self.learn,self.kept = learn,{k:vars(learn)[k] for k in ('model','opt')}
+    ): self.learn,self.kept,self.grad = learn,{k:vars(learn)[k] for k in ('model','opt')},torch.is_grad_enabled()
 
     def __enter__(self) -> None: pass
     def __exit__(self, kind:Any, e:BaseException|None, tb:Any) -> None:
         learn,exc = self.learn,None
         if e is not None:
+            torch.set_grad_enabled(self.grad)   # it may have come in the middle of `torch.no_grad` itself
             learn.exc = exc = learn._no_orphan(e)
             learn.isolated('after_exception', exc)
             exc = learn.exc   # a callback may have set another one

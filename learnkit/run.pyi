@@ -20,6 +20,7 @@ class Guard:
     """Ends an outermost run: `after_exception` if something was raised, and `cleanup` always"""
     learn: Loop
     kept: dict[Any, Any]
+    grad: Any
     def __init__(self, learn: Loop) -> None:
         """Ends an outermost run: `after_exception` if something was raised, and `cleanup` always
 

@@ -1,12 +1,13 @@
 """Ctrl-C at every line of the library, and once more while the first is cleaned up after; an exception from every call: afterwards the Learner
 is as it was, weights are those before or after a step, and `fit` works. `sweep.py` does it; LEARNKIT_SWEEP=1 is at every line."""
-import os, signal, threading
+import os, signal, sys, threading
 
 import pytest, torch
 
 import learnkit.interrupts as interrupts
 from learnkit.events import CancelFit
 from learnkit.interrupts import interruptibly, uninterrupted
+from learnkit.predictor import Predictor
 from toys import at, few, learner as toy, throw, weights
 from sweep import Sweep, fail, interrupt, learner, reset, runs, sweep
 
@@ -120,6 +121,26 @@ def test_in_another_thread_nothing_is_touched():
     def work(): seen.append(signal.getsignal(signal.SIGINT))
     t = threading.Thread(target=work); t.start(); t.join()
     assert seen==[old]
+
+def predictor(learn):
+    with Predictor(learn) as predict: predict(torch.ones(4))
+RUNS = dict(fit=lambda l: l.fit(1), validate=lambda l: l.validate(), get_preds=lambda l: l.get_preds(), predict=lambda l: l.predict(torch.ones(4)), predictor=predictor)
+
+@pytest.mark.parametrize('end', ['__enter__','__exit__'])
+@pytest.mark.parametrize('run', RUNS)
+def test_within_no_grad_itself(run, end, monkeypatch):
+    "It is Python code too: interrupted there, it left autograd off, and no later fit could train"
+    learn,real = toy(n=2),getattr(torch.no_grad, end)
+    def cut(self, *args):
+        if learn.mode is None or interrupts._waits(sys._getframe(1)): return real(self, *args)
+        monkeypatch.undo()
+        if end=='__enter__': real(self)
+        raise KeyboardInterrupt
+    monkeypatch.setattr(torch.no_grad, end, cut)
+    try:
+        with pytest.raises(KeyboardInterrupt): RUNS[run](learn)
+        assert torch.is_grad_enabled() and learn.mode is None
+    finally: torch.set_grad_enabled(True)
 
 def test_handlers_that_are_exchanged_in_a_run_stay():
     "Somebody who takes a signal over in a callback keeps it"

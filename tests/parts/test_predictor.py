@@ -1,5 +1,5 @@
 "A `Predictor` gives what `predict` gives, from any thread, after any error, and leaves the Learner as it was"
-import gc, json, subprocess, sys, threading, warnings
+import gc, json, random, signal, subprocess, sys, threading, warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -212,6 +212,26 @@ def test_collating_does_not_end_the_run():
     assert predict.run is run
     predict.close()
 
+@pytest.mark.slow
+def test_interrupted_anywhere():
+    "By a signal at any instruction: another thread gets its answer, and all is put back"
+    learn = classes(); predict = Predictor(learn)
+    cbs,want,hits,rnd = [o.name for o in learn.cbs],predict(x[0]),0,random.Random(0)
+    def interrupt(*args): raise KeyboardInterrupt
+    old = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        for i in range(500):
+            try:
+                signal.setitimer(signal.ITIMER_REAL, rnd.uniform(1e-5, 3e-4))
+                for _ in range(50): predict(x[0])
+            except KeyboardInterrupt: hits += 1
+            with ThreadPoolExecutor(1) as pool: same(pool.submit(predict, x[0]).result(20), want)
+            assert torch.is_grad_enabled()
+            if i%7==0: predict.close(); assert learn.mode is None
+    finally: signal.setitimer(signal.ITIMER_REAL, 0); signal.signal(signal.SIGALRM, old)
+    predict.close()
+    assert hits>400 and learn.mode is None and [o.name for o in learn.cbs]==cbs
+
 # -- a Learner that changes
 
 def test_another_model():
@@ -222,6 +242,18 @@ def test_another_model():
         same(predict(x[0]), learn.predict(x[0]))
         torch.manual_seed(1); learn.model = nn.Sequential(nn.Dropout(.5), nn.Linear(4,3))
         same(predict(x[0]), learn.predict(x[0])); assert not learn.model.training
+
+def test_callbacks_that_come_later():
+    "They begin a run of their own, as they may set something up in it"
+    learn = classes()
+    with Predictor(learn) as predict:
+        plain = predict(x[0])
+        learn.to_bf16(); half = predict(x[0]); same(half, learn.predict(x[0]))
+        learn.to_fp32(); same(predict(x[0]), plain)
+        run = predict.run
+        learn.validate(); learn.predict(x[0]); predict(x[0])   # those inside of the run leave it as it was
+        assert predict.run is run
+    assert not torch.equal(half[2], plain[2]) and learn.mode is None
 
 def test_loaded_weights_count():
     learn,other = classes(),classes()
