@@ -32,6 +32,7 @@ check: $(READY)  ## what to run before a commit, in half a minute: export, stubs
 
 lib: $(READY)  ## clean the notebooks, export them to learnkit/, and write the stubs for editors
 	.venv/bin/nbdev_clean
+	.venv/bin/nbdev_clean --fname nbs/howto
 	.venv/bin/nbdev_clean --fname nbs/examples
 	.venv/bin/nbdev_export
 	$(PY) nbs/_stubs.py
@@ -43,7 +44,7 @@ readme: $(READY)  ## run nbs/index.ipynb and make README.md of it
 	$(PY) nbs/_build.py readme
 
 docs: $(READY)  ## build the documentation site, _docs/html/index.html: a minute
-	$(PY) -m sphinx -M html nbs _docs -c nbs/_site -j auto -q --fail-on-warning --keep-going
+	$(PY) -m sphinx -M html nbs _docs -c nbs/_site -j auto -q --fresh-env --fail-on-warning --keep-going
 	@echo 'The site is _docs/html/index.html'
 
 # The first of two equal names wins: what .venv has, then what was pinned before (.venv does not have all extras).

@@ -44,8 +44,8 @@ def run(paths):
         nbdev_clean(fname=str(p))
 
 def notebooks():
-    "All notebooks: chapters in the order of their numbers, then index and examples"
-    return [p for d in (nbs, nbs/'examples') for p in sorted(d.glob('*.ipynb')) if p.name[0] not in '._']
+    "All notebooks: chapters in the order of their numbers, then index, how-tos and examples"
+    return [p for d in (nbs, nbs/'howto', nbs/'examples') for p in sorted(d.glob('*.ipynb')) if p.name[0] not in '._']
 
 # -- the README
 

@@ -38,7 +38,8 @@ def read_notebook(path, nbs):
 
 def read_notebooks(nbs):
     "The notebooks, chapters first"
-    return [read_notebook(p, nbs) for d in (nbs, nbs/'examples') for p in sorted(d.glob('*.ipynb')) if p.stem!='index']
+    folders = nbs,nbs/'howto',nbs/'examples'
+    return [read_notebook(p, nbs) for d in folders for p in sorted(d.glob('*.ipynb')) if p.stem!='index']
 
 def find(name, module, notebooks):
     "The first cell that uses a name: in the chapter that defines it, or, of what is no method, in one after it"

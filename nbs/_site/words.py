@@ -7,20 +7,24 @@ from _stubs import snake
 
 known = {}   # what may stand in prose -> full name
 
+def spellings(full):
+    "How an entry is called in prose: what means it for certain, and what does if it means nothing else"
+    *module,name = full.split('.')
+    owner,bare = module[-1],[name] if '_' in name else []
+    if owner=='Learner':     return [f'Learner.{name}', f'learn.{name}'],[f'{name}()', *bare]
+    if owner=='Events':      return [f'event.{name}'],[name]
+    if owner[0].isupper():   return [f'{o}.{name}' for o in (owner, attribute(owner), f'learn.{attribute(owner)}')],[]
+    return [name],[f'learn.{attribute(name)}'] if name[0].isupper() else []
+
 def look_up(env):
     "Note what may stand in prose for each entry, after the pages are read; what may stand for several is left out"
-    certain,bare = {},{}   # of what may stand for entries of both kinds, the first has it
+    certain,other = {},{}
     for full in env.domains['py'].objects:
-        *module,name = full.split('.')
-        owner = module[-1] if module[-1][0].isupper() else ''
-        if not owner: spellings = name,f'learn.{attribute(name)}'
-        else: spellings = f'{owner}.{name}',f'{attribute(owner)}.{name}',f'learn.{attribute(owner)}.{name}'
-        if owner=='Learner': spellings = *spellings[:1],f'learn.{name}'
-        for s in (full, full.partition('.')[2], *spellings): certain.setdefault(s, set()).add(full)
-        if owner=='Events' or owner=='Learner' and '_' in name: bare.setdefault(name, set()).add(full)
-        if owner=='Learner': bare.setdefault(f'{name}()', set()).add(full)
+        means,may_mean = spellings(full)
+        for s in (full, full.partition('.')[2], *means): certain.setdefault(s, []).append(full)
+        for s in may_mean: other.setdefault(s, []).append(full)
     known.clear()
-    known.update({s:fulls.pop() for s,fulls in {**bare, **certain}.items() if len(fulls)==1})
+    known.update({s:fulls[0] for s,fulls in {**other, **certain}.items() if len(fulls)==1})
 
 def attribute(name):
     "What a callback is called on a Learner"
@@ -28,7 +32,7 @@ def attribute(name):
 
 def meaning(code):
     "The entry that some code in prose is about, None if there is none"
-    m = re.fullmatch(r'@?(?:self\.(?=learn\.))?([A-Za-z_][\w.]*)(\([^()]*(?:\([^()]*\)[^()]*)*\))?', code)
+    m = re.fullmatch(r'(?:@|raise |self\.(?=learn\.))?([A-Za-z_][\w.]*)(\([^()]*(?:\([^()]*\)[^()]*)*\))?', code)
     return m and (known.get(m[1]) or (known.get(f'{m[1]}()') if m[2] else None))
 
 def link(app, doctree, page):

@@ -12,7 +12,7 @@ import pytest
 
 root = Path(__file__).resolve().parents[2]
 jobs = 'gan actor_critic distillation byol tabular_cv unet search char_gpt'.split()   # faults/test_jobs.py runs these, and kills them
-nbs  = [p for d in ('nbs', 'nbs/examples') for p in sorted((root/d).glob('*.ipynb')) if p.name[0] not in '._' and p.stem not in jobs]
+nbs  = [p for d in ('nbs', 'nbs/howto', 'nbs/examples') for p in sorted((root/d).glob('*.ipynb')) if p.name[0] not in '._' and p.stem not in jobs]
 
 def skipped(src, flags):
     "Whether a cell is tagged not to be run in a test"

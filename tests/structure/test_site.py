@@ -87,5 +87,5 @@ def test_names_in_prose_are_links(site):
     assert ('reference/learnkit.learner.html#learnkit.learner.Learner.lr_find','lr_find') in links
 
 def test_every_notebook_is_a_page(site):
-    nbs = [p.relative_to(root/'nbs') for d in ('nbs', 'nbs/examples') for p in (root/d).glob('*.ipynb')]
+    nbs = [p.relative_to(root/'nbs') for d in ('nbs', 'nbs/howto', 'nbs/examples') for p in (root/d).glob('*.ipynb')]
     assert [p for p in nbs if not (site/p.with_suffix('.html')).is_file()] == []
