@@ -5,7 +5,8 @@ from _build import Tables, directives, join, last_state, merge_streams
 
 def read(page, text, pages, source):
     "The text of a page as the site shows it; `pages` are all that there are, `source` is where others read the files"
-    def links(md): return relink(md, posixpath.dirname(page), pages, source)
+    folder = '..' if page=='changelog' else posixpath.dirname(page)   # the changelog is a copy of one beside nbs/
+    def links(md): return relink(md, folder, pages, source)
     if not text.startswith('{'): return links(text)
     nb = json.loads(text)
     cells = [c for cell in nb['cells'] for c in shown(cell)]
@@ -67,5 +68,6 @@ def relink(md, folder, pages, source):
         to = posixpath.normpath(posixpath.join('nbs', folder, m[2]))
         entry = 'reference/' + to.removesuffix('.py').replace('/', '.')
         if entry in pages: return f'{m[1]}/{entry}'
-        return m[0] if re.fullmatch(r'nbs/.*\.(ipynb|md|png|svg)', to) else f'{m[1]}{source}/{to}'
+        is_page = re.fullmatch(r'nbs/.*\.(ipynb|md|png|svg)', to)
+        return f"{m[1]}/{to.removeprefix('nbs/')}" if is_page else f'{m[1]}{source}/{to}'
     return _link.sub(one, md)

@@ -1,10 +1,12 @@
 """The documentation site, as `make docs` builds it: without a warning, with no link that leads nowhere, and with nothing that is
 fetched from elsewhere. It is built once for all tests here."""
-import importlib, inspect, pkgutil, re, subprocess, sys, zlib
+import importlib, inspect, json, pkgutil, re, shutil, socket, subprocess, sys, time, zlib
 from html.parser import HTMLParser
 from importlib.util import find_spec
 from pathlib import Path
+from urllib.error import URLError
 from urllib.parse import unquote
+from urllib.request import Request, urlopen
 import learnkit, pytest
 
 root = Path(__file__).resolve().parents[2]
@@ -89,3 +91,80 @@ def test_names_in_prose_are_links(site):
 def test_every_notebook_is_a_page(site):
     nbs = [p.relative_to(root/'nbs') for d in ('nbs', 'nbs/howto', 'nbs/examples') for p in (root/d).glob('*.ipynb')]
     assert [p for p in nbs if not (site/p.with_suffix('.html')).is_file()] == []
+
+# -- in a browser
+
+class Browser:
+    "A headless Chromium, steered through chromedriver: `open` a page, ask it with `js`"
+    flags = '''--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking
+        --disable-component-update --disable-sync'''.split()
+    def __init__(self, profile):
+        with socket.socket() as s: s.bind(('127.0.0.1', 0)); port = s.getsockname()[1]
+        self.proc = subprocess.Popen(['chromedriver', f'--port={port}'], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.url = f'http://127.0.0.1:{port}/session'
+        wanted = {'goog:chromeOptions':dict(args=[*self.flags, f'--user-data-dir={profile}'])}
+        for _ in range(100):
+            try: session = self.post('', capabilities=dict(alwaysMatch=wanted)); break
+            except URLError: time.sleep(.1)
+        self.url += '/' + session['sessionId']
+    def post(self, path, **data):
+        req = Request(self.url+path, json.dumps(data).encode(), {'Content-Type':'application/json'})
+        with urlopen(req, timeout=60) as res: return json.load(res)['value']
+    def cdp(self, cmd, **params): return self.post('/goog/cdp/execute', cmd=cmd, params=params)
+    def open(self, page, width, dark):
+        self.cdp('Emulation.setDeviceMetricsOverride', width=width, height=900, deviceScaleFactor=1, mobile=width<600)
+        self.cdp('Emulation.setEmulatedMedia', features=[dict(name='prefers-color-scheme', value='dark' if dark else 'light')])
+        self.post('/url', url=page)
+    def js(self, script): return self.post('/execute/sync', script=script, args=[])
+    def close(self):
+        with urlopen(Request(self.url, method='DELETE'), timeout=60): pass   # ends Chromium
+        self.proc.terminate(); self.proc.wait(20)
+
+@pytest.fixture(scope='module')
+def browser(tmp_path_factory):
+    if not (shutil.which('chromedriver') and shutil.which('chromium')): pytest.skip('it needs chromium and chromedriver')
+    b = Browser(tmp_path_factory.mktemp('profile'))
+    yield b
+    b.close()
+
+# What is wider than the column that it stands in (headings stand out by half a line), unless it scrolls in a box of its own
+too_wide = '''
+    const right = document.querySelector('article').getBoundingClientRect().right + 10
+    const scrolls = e => e.matches('article') ? false : getComputedStyle(e).overflowX != 'visible' || scrolls(e.parentElement)
+    return [...document.querySelectorAll('article *')].filter(e => e.getBoundingClientRect().right > right && !scrolls(e.parentElement))
+        .map(e => e.outerHTML.slice(0, 80))'''
+# The least contrast of a text with what is behind it, as WCAG has it
+contrast = '''
+    const rgb = s => s.match(/[\\d.]+/g).map(Number)
+    const light = c => c.slice(0, 3).map(v => (v /= 255) <= .04045 ? v/12.92 : ((v+.055)/1.055)**2.4).reduce((s, v, i) => s + v*[.2126, .7152, .0722][i], 0)
+    const behind = e => { for (; e; e = e.parentElement) { const c = rgb(getComputedStyle(e).backgroundColor); if (c.length < 4 || c[3] > .5) return c } return [255, 255, 255] }
+    const texts = [...document.querySelectorAll('article p, article td, article th, article pre, article li, article dt')]
+    return Math.min(...texts.map(e => [light(rgb(getComputedStyle(e).color)), light(behind(e))].sort((a, b) => b-a)).map(([a, b]) => (a+.05)/(b+.05)))'''
+
+PAGES = ['index', '425_optim.lr_find', '159_losses', 'reference/learnkit.learner', 'reference/observe', 'howto/freeze_a_backbone',
+         'examples/coming_from', 'examples/benchmarks', 'changelog']
+
+@pytest.mark.parametrize('dark', [False, True])
+@pytest.mark.parametrize('width', [1280, 390])
+def test_pages_fit_the_screen_and_can_be_read(site, browser, width, dark):
+    for name in PAGES:
+        browser.open(f'file://{site}/{name}.html', width, dark)
+        assert browser.js('return document.documentElement.scrollWidth <= innerWidth'), name
+        assert browser.js(too_wide)==[], name
+        assert browser.js(contrast)>4, name
+        assert browser.js("return [...document.querySelectorAll('article img')].every(e => getComputedStyle(e).backgroundColor=='rgb(255, 255, 255)')"), name
+
+def test_a_browser_sees_faults(browser, tmp_path):
+    (tmp_path/'x.html').write_text('<article style="width:200px"><p style="color:#777;background:#888">a<b style="display:block;width:2000px">b</b></p></article>')
+    browser.open(f'file://{tmp_path}/x.html', 1280, False)
+    assert browser.js(contrast)<2 and any(s.startswith('<b') for s in browser.js(too_wide))
+    assert not browser.js('return document.documentElement.scrollWidth <= innerWidth')
+
+@pytest.mark.parametrize('word,page', [('resume', 'howto/resume_after_a_crash'), ('CancelBatch', 'reference/learnkit.events'), ('freeze', 'howto/freeze_a_backbone')])
+def test_the_search_finds(site, browser, word, page):
+    browser.open(f'file://{site}/search.html?q={word}', 390, False)
+    for _ in range(100):
+        found = browser.js("return [...document.querySelectorAll('ul.search li a')].map(a => a.getAttribute('href'))")
+        if any(page in to for to in found): break
+        time.sleep(.1)
+    assert any(page in to for to in found[:20]), found[:20]
