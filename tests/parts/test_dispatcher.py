@@ -123,12 +123,13 @@ def test_added_in_the_middle_it_is_heard_from_the_next_event_on():
     d('before_fit')
     assert heard==['new']
 
-def test_a_name_that_is_an_attribute_already_is_refused():
+@pytest.mark.parametrize('there,new', [(Named, Zed), (Zed, Named)])
+def test_a_name_that_is_an_attribute_already_is_refused(there, new):
     "Also where there are callbacks of other names"
-    d = Dispatcher().add_cb(Named())
-    d.zed = 'not a callback'
-    with pytest.raises(ValueError, match='would be reached as `learn.zed`.*rename the class, for instance to MyZed'): d.add_cb(Zed())
-    assert d.zed=='not a callback' and len(d.cbs)==1
+    d,name = Dispatcher().add_cb(there()),new().name
+    setattr(d, name, 'not a callback')
+    with pytest.raises(ValueError, match=f'would be reached as `learn.{name}`.*rename the class, for instance to My{new.__name__}'): d.add_cb(new())
+    assert getattr(d, name)=='not a callback' and len(d.cbs)==1
 
 def test_errors_of_an_isolated_event_say_where_they_were_raised():
     e = Dispatcher().add_cb(Callback(cleanup=lambda self: throw(OSError('full'))())).isolated('cleanup')

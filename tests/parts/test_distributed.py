@@ -9,7 +9,7 @@ from torch.utils.data import BatchSampler, DataLoader, IterableDataset, TensorDa
 from torch.utils.data.distributed import DistributedSampler
 
 from learnkit.all import (AccumMetric, Callback, CheckpointCallback, DataLoaders, EMACallback, GradientAccumulation, ItemIndices, JsonLogger, Learner, LimitBatches, LossMonitor, MicroBatch,
-                          ProgressCallback, Recorder, SaveModelCallback, ServiceLogger, StopAfter, ValidateEvery, accuracy, find_bs, mae, rmse)
+                          ProgressCallback, Recorder, SaveModelCallback, ServiceLogger, StepsPerEpoch, StopAfter, ValidateEvery, accuracy, find_bs, mae, rmse)
 from learnkit.control import every as every_module
 from learnkit.padding import DropPadding
 from learnkit.speed.distributed import DistributedTrainer, shard_loader
@@ -342,3 +342,22 @@ def _stops(rank, world, much, every):
 def test_processes_stop_and_validate_at_the_same_batch(processes, much, every):
     "By the clock of the fastest, or by its tokens: each for itself would wait for the others forever"
     processes(2, _stops, much, every)
+
+# -- epochs that go on in the data
+
+def _goes_on(rank, world):
+    ds,seen = data(14),[]
+    learn = learner(DataLoader(ds, 2, shuffle=True), DataLoader(ds, 7), nn.Linear(4, 1), cbs=[StepsPerEpoch(5), DistributedTrainer()])
+    class Sees(Callback):
+        order,run_valid = 1000,False
+        def after_fetch(self): seen.append(self.learn.batch[1].flatten())
+    learn.fit(3, cbs=Sees())
+    assert learn.train_iter==15==len(seen) and len(learn.recorder.history)==3
+    passes = [torch.cat(seen[i:i+4]) for i in (0, 4, 8)]   # 7 items of each process, in batches of 2
+    joined = [torch.cat(everywhere(p)) for p in passes]
+    assert all(torch.equal(p.sort()[0], ds.tensors[1].flatten().sort()[0]) for p in joined), 'an item is missing, or there twice'
+    assert not torch.equal(passes[0], passes[1])
+    assert torch.equal(*everywhere(weights(learn.model)))
+
+@pytest.mark.slow
+def test_steps_per_epoch_divides_each_pass(processes): processes(2, _goes_on)

@@ -2,8 +2,9 @@
 import os, signal
 import pytest, torch
 from learnkit.callback import Callback
+from learnkit.events import CancelBatch
 from learnkit.loop import run_attrs
-from toys import at, learner
+from toys import at, learner, throw
 
 def test_before_the_first_run():
     learn = learner(3, 2)
@@ -78,3 +79,21 @@ def test_a_signal_in_a_step_is_handled_when_the_step_is_done():
     learn = learner(3, 2, opt_func=Signals, cbs=[at(e, lambda cb,e=e: heard.append(e)) for e in ('after_step','before_zero_grad','after_exception')])
     with pytest.raises(KeyboardInterrupt): learn.fit(1)
     assert heard==['step','after_exception']
+
+def test_a_fit_that_is_made_shorter_ends():
+    "Also where it is already longer than that"
+    learn = learner(2, 1)
+    def shorter(cb):
+        assert cb.learn.epoch<9, 'it goes on'
+        if cb.learn.epoch==3: cb.learn.n_epoch = 2
+    learn.fit(5, cbs=at('before_train', shorter))
+    assert learn.epoch==3 and len(learn.recorder.history)==4
+
+def test_stopped_in_an_epoch_no_other_one_begins():
+    heard = []
+    learn = learner(3, 2, cbs=[at('after_batch', lambda cb: cb.learn.stop('enough'), lambda cb: cb.training), *(at(e, lambda cb,e=e: heard.append(e)) for e in ('before_epoch','before_validate','after_cancel_fit'))])
+    learn.fit(4)
+    assert heard==['before_epoch','before_validate','after_cancel_fit'] and learn.train_iter==1
+
+def test_batches_that_are_cancelled_before_they_come_would_never_end():
+    with pytest.raises(RuntimeError, match='would never end'): learner().fit(1, cbs=at('before_fetch', throw(CancelBatch())))
