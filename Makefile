@@ -73,7 +73,7 @@ bench:  ## measure speed: a hand-written loop, learnkit, and seven other librari
 	@echo "Setting up $(BENCH) with the libraries of tests/bench/peers.txt (a few minutes the first time) …"
 	@$(BENCH)/bin/python -c '' 2>/dev/null || { $(find_python); "$$py" -m venv --clear $(BENCH); }
 	@grep -vE '^(fastcore|fastprogress)==' $(PINS) > $(BENCH)/pins.txt; grep '^fastcore==' tests/bench/peers.txt >> $(BENCH)/pins.txt
-	@$(BENCH)/bin/python $(PIP) install -q --use-pep517 -e '.[vision]' -c $(BENCH)/pins.txt
+	@$(BENCH)/bin/python $(PIP) install -q --use-pep517 -e '.[plot,sklearn]' -c $(BENCH)/pins.txt
 	@while read peer; do $(BENCH)/bin/python $(PIP) install -q "$$peer" -c $(BENCH)/pins.txt \
 	  || echo "$$peer does not install here, so it does not take part"; done < tests/bench/peers.txt
 	@$(BENCH)/bin/python -c 'import torchvision' 2>/dev/null || $(BENCH)/bin/python $(PIP) uninstall -q -y torchvision

@@ -14,7 +14,7 @@ from typing import Any, Iterator
 def optional_import(
     what:str,    # what needs the package: the first words of the message
     package:str, # the package that is imported in the block
-    extra:str    # the extra of learnkit that installs it, such as 'vision'
+    extra:str    # the extra of learnkit that installs it, such as 'plot'
 ) -> Iterator[None]:
     "Import an optional package in a `with` block; raises an ImportError that names the extra to install"
     try: yield
@@ -23,5 +23,5 @@ def optional_import(
 # %% ../nbs/106_extras.ipynb #d5c92d4f
 def pyplot() -> Any:
     "Import and return `matplotlib.pyplot`; raises ImportError if matplotlib is not installed"
-    with optional_import('drawing', 'matplotlib', 'vision'): import matplotlib.pyplot as plt
+    with optional_import('drawing', 'matplotlib', 'plot'): import matplotlib.pyplot as plt
     return plt

@@ -12,7 +12,7 @@ def optional_import(what: str, package: str, extra: str) -> Iterator[None]:
     Args:
         what: what needs the package: the first words of the message
         package: the package that is imported in the block
-        extra: the extra of learnkit that installs it, such as 'vision'
+        extra: the extra of learnkit that installs it, such as 'plot'
     """
     ...
 def pyplot() -> Any:

@@ -103,7 +103,7 @@ def of_scipy(
         dim_argmax:int|None=None, # axis over which to take the best class; None: the predictions as they are
         **kw:Any                  # more arguments of the function of scipy
     ) -> AccumMetric:
-        with optional_import('This metric', 'scipy', 'vision'): from scipy import stats
+        with optional_import('This metric', 'scipy', 'sklearn'): from scipy import stats
         def correlation(preds, targs): return float(getattr(stats, func)(preds, targs, **kw)[0])
         return AccumMetric(correlation, dim_argmax, to_np=True, name=func)
     return as_factory(metric, f'The correlation `scipy.stats.{func}` of predictions and targets')

@@ -39,7 +39,7 @@ def sklearn_metric(
     **kw:Any  # arguments of `skm_to_learnkit` and of the function
 ) -> AccumMetric:
     "Make a metric of the function of scikit-learn called `name`, which is imported only now"
-    with optional_import('This metric', 'scikit-learn', 'vision'): from sklearn import metrics
+    with optional_import('This metric', 'scikit-learn', 'sklearn'): from sklearn import metrics
     return skm_to_learnkit(getattr(metrics, name), **kw)
 
 def as_factory(

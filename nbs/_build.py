@@ -1,7 +1,7 @@
-"""Runs the notebooks, and makes README.md of one of them.
+"""Runs the notebooks, makes README.md of one of them, and nbs/README.md, which lists them all.
 
     python nbs/_build.py run [notebook …]   run them in place (default: all), each in a fresh kernel, and clean them
-    python nbs/_build.py build              write README.md and its pictures from the outputs stored in index.ipynb
+    python nbs/_build.py build              write both, from the outputs that are stored in index.ipynb
     python nbs/_build.py readme             both of these, for index.ipynb
 
 In index.ipynb, `#| hide` keeps a cell out of the README, `#| echo: false` its source, `#| output: false` its outputs;
@@ -131,15 +131,32 @@ def merge_streams(outputs):
         else: res.append(o)
     return res
 
+def contents():
+    "The list of all chapters, which GitHub shows below the folder nbs/"
+    sys.path[:0] = [str(nbs), str(nbs/'_site')]
+    from chapters import group_of, groups, title
+    def table(page):
+        found = [p for p in sorted(nbs.glob('[0-9]*.ipynb')) if group_of(p.stem)==page]
+        rows = ['| [{}]({}) | {} |'.format(title(p)[0], p.name, title(p)[1]) for p in found]
+        return '\n'.join(['| chapter | what it is about |', '|---|---|', *rows])
+    parts = [f'## {name}\n\n{about}\n\n{table(page)}' for page,name,about in groups]
+    return '\n\n'.join([list_note, '# The chapters', about_chapters, *parts]) + '\n'
+
+list_note = '<!-- Made by `make readme` of the first lines of the notebooks. -->'
+about_chapters = """The source is these notebooks. Each explains one idea, exports one module, and tests it beside the
+explanation. The first digit of a number is the chapter; a notebook imports from lower numbers only. The first group is
+the whole idea; of the others, read what you need. [Examples](examples) are whole jobs."""
+
 def write():
-    "Write README.md and its pictures, and delete the pictures that it no longer shows"
+    "Write both READMEs and the pictures, and delete the pictures that are no longer shown"
+    (nbs/'README.md').write_text(contents(), encoding='utf-8')
     text,pngs = build()
     (nbs/'images').mkdir(exist_ok=True)
     for p in (nbs/'images').glob(f'{index.stem}-*.png'):
         if p.name not in pngs: p.unlink()
     for name,png in pngs.items(): (nbs/'images'/name).write_bytes(png)
     (nbs.parent/'README.md').write_text(text, encoding='utf-8')
-    print('wrote README.md', *(f'nbs/images/{n}' for n in pngs))
+    print('wrote README.md nbs/README.md', *(f'nbs/images/{n}' for n in pngs))
 
 if __name__ == '__main__':
     todo,*args = sys.argv[1:] or ['']

@@ -28,7 +28,7 @@ from ..extras import optional_import
 from ..learner import Learner
 from ..seed import no_random
 
-with optional_import('learnkit.compat.sklearn', 'scikit-learn', 'vision'):
+with optional_import('learnkit.compat.sklearn', 'scikit-learn', 'sklearn'):
     from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
     from sklearn.utils import check_random_state
     from sklearn.utils.multiclass import check_classification_targets

@@ -27,7 +27,7 @@ version = release = cfg['version']
 
 extensions = ['myst_nb']
 root_doc,smartquotes = 'index',False
-exclude_patterns = ['_*', '**/.*', '**/out']
+exclude_patterns = ['_*', 'README.md', '**/.*', '**/out']
 add_module_names,toc_object_entries_show_parents = False,'all'
 python_maximum_signature_line_length = 88
 nb_execution_mode = 'off'   # the outputs are those that are stored

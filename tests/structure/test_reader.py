@@ -1,9 +1,10 @@
 """What a reader looks for is found from the README: by three clicks on relative links at most, one comes to the notebook whose
 exported code defines it, and the first click is on a link whose text, or the line around it, has the word that one looks for.
 """
-import ast, json, re
+import ast, inspect, json, os, re, subprocess, sys
 from pathlib import Path
 import pytest
+from learnkit.loop import Loop
 
 root = Path(__file__).resolve().parents[2]
 
@@ -43,3 +44,15 @@ def test_three_clicks_from_the_readme(word, name):
 
 def test_what_is_not_there_is_not_found():
     assert clicks('fit_two_cycles', 'loop') is None and clicks('Loop', 'coffee') is None
+
+@pytest.mark.slow
+def test_the_blocks_of_the_readme_run_in_order(tmp_path):
+    "As they stand there, in a process that knows nothing; the loop is that of the source"
+    blocks = re.findall(r'^```python\n(.*?)^```', (root/'README.md').read_text(encoding='utf-8'), re.S | re.M)
+    loop = [b for b in blocks if b.startswith('class Loop(')]
+    assert loop==[inspect.getsource(Loop)]
+    *rest,last = [b for b in blocks if b not in loop]
+    (tmp_path/'readme.py').write_text(''.join(rest) + re.sub(r'^(?=\S.*\n\Z)', 'assert ', last, flags=re.M))
+    env = dict(os.environ, PYTHONPATH=str(root), MPLBACKEND='Agg', OMP_NUM_THREADS='1')
+    res = subprocess.run([sys.executable, 'readme.py'], cwd=tmp_path, env=env, capture_output=True, encoding='utf-8', timeout=300)
+    assert not res.returncode and 'accuracy' in res.stdout, res.stderr
