@@ -126,7 +126,6 @@ def _predict(self:Predictor, b):
     "The prediction for the batch `b`, as it comes and decoded, on the CPU"
     learn = self.learn
     begun[get_ident()] += 1   # the model may draw random numbers
-    learn.pred = None
     with torch.no_grad():
         learn.one_batch(self.n, b)
         self.n += 1

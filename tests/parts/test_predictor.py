@@ -10,6 +10,7 @@ from torch.utils.data import DataLoader
 
 from learnkit.all import (Callback, CancelBatch, CancelFit, CrossEntropyLossFlat, DataLoaders, EMACallback, Learner, MCDropoutCallback, MixedPrecision,
                           MSELossFlat, Predictor, event, load_learner)
+from learnkit.run import runs_elsewhere
 from toys import at, throw
 
 g = torch.Generator().manual_seed(0)
@@ -388,3 +389,31 @@ def test_a_forgotten_learner_is_freed():
     del learn,predict
     gc.collect()
     assert ref() is None
+
+# -- what others notice
+
+def test_no_bar_is_drawn(capsys):
+    learn = classes(); learn.progress.asked,learn.progress.pace = 'lines',0.
+    learn.predict(x[0])
+    with Predictor(learn) as predict: predict(x[0])
+    assert capsys.readouterr().out=='' and learn.progress in learn.cbs
+
+def test_answers_come_to_the_cpu(monkeypatch):
+    "Where there is an accelerator they are fetched"
+    fetched = []
+    monkeypatch.setattr('learnkit.steps.default_device', lambda: torch.device('meta'))
+    monkeypatch.setattr('learnkit.predictor.to_cpu', lambda o: fetched.append(o) or o)
+    with Predictor(classes()) as predict: got = predict(x[0])
+    assert len(fetched)==1 and torch.equal(fetched[0][0][0], got[2])
+
+def test_an_error_leaves_autograd_as_it_was():
+    predict = Predictor(classes()); predict(x[0])   # begun where autograd is on
+    with torch.no_grad(): pytest.raises(RuntimeError, predict, torch.ones(5)); assert not torch.is_grad_enabled()
+
+def test_other_threads_know_when_it_works():
+    "As long as it is idle, another Learner's random numbers are put back"
+    other,before = classes(),runs_elsewhere()[0]
+    with Predictor(classes()) as predict, ThreadPoolExecutor(1) as pool:
+        pool.submit(predict, x[0]).result()
+        assert runs_elsewhere()[0]==before+2   # its run began there, and an item was predicted
+        with warnings.catch_warnings(): warnings.simplefilter('error'); other.validate()
