@@ -3,7 +3,8 @@ stored in them, and pages that are made of them and of the library:
 
 - `notebooks.py` makes of a notebook what a reader of the site sees;
 - `chapters.py` writes a page for each group of notebooks, and the navigation;
-- `reference.py` writes the entry of each public name, with an example that `examples.py` finds;
+- `reference.py` writes the entry of each public name: `functions.py` has what it says of a function, `examples.py`
+  finds a cell that shows how it is used;
 - `words.py` makes links of the names that stand in prose as code.
 """
 import sys
@@ -28,7 +29,7 @@ version = release = cfg['version']
 extensions = ['myst_nb']
 root_doc,smartquotes = 'index',False
 exclude_patterns = ['_*', 'README.md', '**/.*', '**/out']
-add_module_names,toc_object_entries_show_parents = False,'all'
+add_module_names = False
 python_maximum_signature_line_length = 88
 nb_execution_mode = 'off'   # the outputs are those that are stored
 nb_code_prompt_show = nb_code_prompt_hide = 'Imports'   # of a module stand first in its chapter, folded
