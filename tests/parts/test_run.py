@@ -109,3 +109,23 @@ def test_inference_is_quiet():
     learn.skip_loss = before[2]
     learn.fit(1)
     assert seen[1:]==[('fit', False, True, False)] and (learn.logger, learn.create_mbar, learn.skip_loss)==before
+
+def test_why_a_fit_has_stopped_is_known_until_the_next_one():
+    "A validation that somebody stops does not change it"
+    learn = learner()
+    learn.fit(1, cbs=at('after_batch', lambda cb: cb.learn.stop('enough')))
+    learn.validate(cbs=at('before_validate', lambda cb: cb.learn.stop('other')))
+    assert learn.stop_reason=='enough'
+    learn.fit(1)
+    assert learn.stop_reason is None
+
+def test_a_callback_may_put_another_exception_in_its_place():
+    def another(cb): cb.learn.exc = KeyError('clearer')
+    with pytest.raises(KeyError, match='clearer'): learner().fit(1, cbs=[at('after_batch', throw(ArithmeticError())), at('after_exception', another)])
+
+def test_no_fit_runs_inside_of_another_run():
+    for run in 'fit','lr_find':
+        def inside(cb):
+            with cb.learn._run(run): pass
+        with pytest.raises(RuntimeError, match='a `fit` inside a running `validate`'): learner().validate(cbs=at('before_validate', inside))
+    with pytest.raises(RuntimeError, match='inside a running `validate`'): learner().validate(cbs=at('before_validate', lambda cb: cb.learn.fit(1)))
