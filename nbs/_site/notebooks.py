@@ -68,6 +68,6 @@ def relink(md, folder, pages, source):
         to = posixpath.normpath(posixpath.join('nbs', folder, m[2]))
         entry = 'reference/' + to.removesuffix('.py').replace('/', '.')
         if entry in pages: return f'{m[1]}/{entry}'
-        is_page = re.fullmatch(r'nbs/.*\.(ipynb|md|png|svg)', to)
-        return f"{m[1]}/{to.removeprefix('nbs/')}" if is_page else f'{m[1]}{source}/{to}'
+        path,suffix = posixpath.splitext(to.removeprefix('nbs/'))
+        return f'{m[1]}/{path}{suffix}' if path in pages or suffix in ('.png','.svg') else f'{m[1]}{source}/{to}'
     return _link.sub(one, md)
