@@ -274,5 +274,5 @@ def test_without_scikit_learn():
     with mock.patch.dict(sys.modules, {'sklearn.base':None}):
         module = sys.modules.pop('learnkit.compat.sklearn')
         try:
-            with pytest.raises(ImportError, match=r"needs scikit-learn: pip install 'learnkit\[vision\]'"): import learnkit.compat.sklearn
+            with pytest.raises(ImportError, match=r"needs scikit-learn: pip install 'learnkit\[sklearn\]'"): import learnkit.compat.sklearn
         finally: sys.modules['learnkit.compat.sklearn'] = module
