@@ -10,10 +10,9 @@ from functools import partial
 from pathlib import Path
 
 import torch
-from fastcore.basics import *
-from fastcore.foundation import *
+from fastcore.basics import patch
+from fastcore.foundation import L
 from fastcore.imports import noop
-from fastcore.meta import *
 from torch import nn
 from torch.nn import functional as F
 

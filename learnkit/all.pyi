@@ -1,9 +1,6 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
 """Everything at once, for notebooks: `from learnkit.all import *`"""
 
-from fastcore.basics import *
-from fastcore.foundation import *
-from fastcore.meta import *
 from .events import (
     Cancel as Cancel, CancelBackward as CancelBackward, CancelBackwardException as CancelBackwardException, CancelBatch
     as CancelBatch, CancelBatchException as CancelBatchException, CancelEpoch as CancelEpoch, CancelEpochException as
@@ -236,6 +233,8 @@ from .speed.free_outputs import FreeOutputs as FreeOutputs
 from functools import partial as partial
 from pathlib import Path as Path
 import torch as torch
+from fastcore.basics import patch as patch
+from fastcore.foundation import L as L
 from fastcore.imports import noop as noop
 from torch import nn as nn
 from torch.nn import functional as _F

@@ -347,9 +347,10 @@ def test_extras_named_in_errors_exist():
 def test_all_gives_all():
     ns = {}
     exec(f'from {lib}.all import *', ns)
-    public = {n: getattr(m, n) for p in eager if p.name[0] != '_' for m in [importlib.import_module(module_name(p))] for n in m.__all__}
+    public = {n: getattr(m, n) for p in eager if p.stem not in ('all', '__init__', '_modidx') for m in [importlib.import_module(module_name(p))] for n in m.__all__}
     assert 'Learner' in public
     assert [n for n,v in public.items() if ns.get(n) is not v] == []
+    assert ns.keys() - public.keys() - {'__builtins__'} == {*'torch nn F L Path noop partial patch'.split()}
 
 def test_package_introduces_itself():
     ns = {}
