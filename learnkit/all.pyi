@@ -96,7 +96,7 @@ from .recorder import Recorder as Recorder
 from .nonfinite_check import NonFiniteCheck as NonFiniteCheck, NonFiniteLoss as NonFiniteLoss
 from .display import LineDisplay as LineDisplay
 from .terminal_bar import TerminalBar as TerminalBar
-from .notebook_bar import NotebookBar as NotebookBar
+from .notebook_bar import NotebookBar as NotebookBar, show_style as show_style, style as style
 from .progress import ProgressCallback as ProgressCallback, displays as displays
 from .buffer import TensorBuffer as TensorBuffer
 from .gather import NestedBuffer as NestedBuffer

@@ -48,7 +48,7 @@ def collate_tensors(
     items:Sequence # the items of a batch, from a `BatchTensorDataset`; others, as `predict` has, are collated as usual
 ) -> Any:
     "The `collate_fn` for a `BatchTensorDataset`: returns the tensors of the batch"
-    return items.tensors if isinstance(items, _TensorItems) else default_collate(items)
+    return items.tensors if isinstance(items, _TensorItems) else default_collate([*items])
 
 # %% ../nbs/137_arrays.ipynb #8247b2f5
 @patch(cls_method=True)

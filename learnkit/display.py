@@ -40,17 +40,17 @@ class LineDisplay:
         self.what,self.n,self.start = what,n,time.perf_counter()
 
     def update(self,
-        i:int,                # number of batches so far
-        loss:float|None=None  # shown beside the bar
+        i:int,      # number of batches so far
+        note:str='' # shown beside the bar: 'loss 0.5031, 02:10 left'
     ) -> None:
         "Show the progress"
         if i==self.n: return
         took = time.perf_counter() - self.start
         left = f' < {format_time(took*(self.n-i)/i)}' if self.n and i<self.n else ''
-        loss = '' if loss is None else f', loss {loss:.4f}'
-        write_out(print, f"{self.what} {i}/{self.n or '?'}, {format_time(took)}{left}{loss}", flush=True)
+        write_out(print, f"{self.what} {i}/{self.n or '?'}, {format_time(took)}{left}{note and ', '}{note}", flush=True)
 
     def end(self) -> None:   "End the progress bar that began last"
+    def leave(self) -> None: "Leave the bar where it stands: the run was interrupted"
     def close(self) -> None: "End the display"
 
     def write(self,

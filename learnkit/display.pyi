@@ -36,16 +36,19 @@ class LineDisplay:
             n: number of batches; None: unknown
         """
         ...
-    def update(self, i: int, loss: float|None = None) -> None:
+    def update(self, i: int, note: str = '') -> None:
         """Show the progress
 
         Args:
             i: number of batches so far
-            loss: shown beside the bar
+            note: shown beside the bar: 'loss 0.5031, 02:10 left'
         """
         ...
     def end(self) -> None:
         """End the progress bar that began last"""
+        ...
+    def leave(self) -> None:
+        """Leave the bar where it stands: the run was interrupted"""
         ...
     def close(self) -> None:
         """End the display"""

@@ -44,7 +44,7 @@ write_out = Output()
 # %% ../nbs/045_output.ipynb #9c503493
 @patch
 def say(self:Loop,
-    text:str # a line of text
+    text:Any # a line of text
 ) -> None:
     "Print `text`, unless the logger is silenced as by `no_logging`"
     if self.logger!=null_logger: write_out(print, text, flush=True)

@@ -11,7 +11,7 @@ import time
 from .callback import Callback
 from .check import check_args
 from .display import LineDisplay, display_kind
-from .history import format_value
+from .history import format_time, format_value
 from .output import write_out
 from .run import null_logger
 from .notebook_bar import NotebookBar
@@ -24,7 +24,7 @@ displays = dict(notebook=NotebookBar, terminal=TerminalBar, lines=LineDisplay)
 class ProgressCallback(Callback):
     "Shows a progress bar and a table of the Recorder's rows; plain lines where there is no terminal"
     observes = True
-    order,nested,kind,mbar,due = 60,False,None,None,0.
+    order,nested,kind,mbar,due,begun = 60,False,None,None,0.,None
     def __init__(self,
         kind:str|None=None,    # a name in `displays`: 'notebook', 'terminal', 'lines'; None: depends on the output
         every:float|None=None  # seconds between two updates; None: 0.2, for lines 30
@@ -39,6 +39,7 @@ class ProgressCallback(Callback):
         kind,fits = self.kind or display_kind(),learn.mode=='fit'
         self.mbar,self.plain = displays[kind](learn.n_epoch if fits and learn.create_mbar else 0),kind=='lines'
         self.step = self.mbar.pace if self.every is None else self.every
+        self.begun = None   # when the first phase did, and where in the fit
         if fits and learn.logger!=null_logger and hasattr(learn, 'recorder'):
             learn.logger = self._write
             self._write(learn.recorder.metric_names)
@@ -55,18 +56,32 @@ class ProgressCallback(Callback):
         learn = self.learn
         what = f'Epoch {learn.epoch+1}/{learn.n_epoch} {phase}' if learn.mode=='fit' else learn.mode
         self._display().begin(what, learn.n_iter)
+        if self.begun is None: self.begun = time.perf_counter(),learn.pct_train
         self.due = time.perf_counter() + self.step*self.plain
 
     def after_batch(self):
         learn,now = self.learn,time.perf_counter()
         if (now<self.due and learn.iter+1!=learn.n_iter) or self.mbar is None: return
         self.due = now + self.step
-        loss = learn.smooth_loss.item() if learn.training and hasattr(learn, 'smooth_loss') else None
-        self.mbar.update(learn.iter+1, loss)
+        loss = [f'loss {learn.smooth_loss.item():.4f}'] if learn.training and hasattr(learn, 'smooth_loss') else []
+        self.mbar.update(learn.iter+1, ', '.join(loss + self._left(now)))
+
+    def _left(self, now):
+        "How long the whole fit will take from here, if it has several epochs and begins to be known"
+        learn = self.learn
+        done = learn.pct_train-self.begun[1] if learn.mode=='fit' and learn.n_epoch>1 else 0
+        return [f'{format_time((now-self.begun[0])*(1-learn.pct_train)/done)} left'] if done>0 else []
 
     def _end(self):
         if self.mbar: self.mbar.end()
     after_train = after_validate = after_cancel_epoch = after_cancel_fit = _end
+
+    def after_exception(self):
+        learn = self.learn
+        if not self.mbar or learn.mode!='fit': return
+        self.mbar.leave()
+        what = 'interrupted' if isinstance(learn.exc, KeyboardInterrupt) else type(learn.exc).__name__
+        if learn.logger==self._write: self.mbar.write(what + learn.position.replace(',', ':', 1))
 
     def cleanup(self):
         if self.mbar: self.mbar.end(); self.mbar.close()

@@ -49,8 +49,8 @@ class TerminalBar(LineDisplay):
         for k in ('stdout','stderr'):
             if getattr(o := getattr(sys, k), 'isatty', bool)(): setattr(sys, k, StreamProxy(o, self))
 
-    def update(self, i, loss=None):
-        if loss is not None: self.bar.comment = f'{loss:.4f}'
+    def update(self, i, note=''):
+        self.bar.comment = note
         self.bar.update(i)
 
     def draw(self,
@@ -73,6 +73,10 @@ class TerminalBar(LineDisplay):
         self.drawn = 0
 
     def _put(self, s): write_out(print, '\r' + s, end='', file=self.out, flush=True)
+
+    def leave(self):
+        if self.drawn and not self.midline: write_out(print, file=self.out, flush=True)
+        self.drawn = 0
 
     def end(self):
         self.erase()

@@ -9,6 +9,8 @@ from fastcore.foundation import L
 
 PLAIN = int,float,complex,str,bytes,bool,type(None),range,slice,torch.dtype,torch.device,type,types.ModuleType,types.BuiltinFunctionType,Path
 
+late = 'QueueFeederThread','ThreadPoolExecutor'   # threads that end some time after their owner
+
 def process():
     "The state that belongs to no object"
     devices = ('cpu',)
@@ -16,7 +18,7 @@ def process():
                 grad=torch.is_grad_enabled(), inference=torch.is_inference_mode_enabled(), dtype=torch.get_default_dtype(),
                 autocast={d:(torch.is_autocast_enabled(d), torch.get_autocast_dtype(d)) for d in devices}, cache=torch.is_autocast_cache_enabled(),
                 deterministic=(torch.are_deterministic_algorithms_enabled(), torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark),
-                anomaly=torch.is_anomaly_enabled(), threads=sorted(t.name for t in threading.enumerate()), torch_threads=torch.get_num_threads(),
+                anomaly=torch.is_anomaly_enabled(), threads=sorted(t.name for t in threading.enumerate() if not t.name.startswith(late)), torch_threads=torch.get_num_threads(),
                 processes=len(multiprocessing.active_children()), files=sorted(os.listdir('.')), cwd=os.getcwd())
 
 class Recorder:

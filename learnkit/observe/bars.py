@@ -29,8 +29,8 @@ class TqdmBar(TerminalBar):
         self.watch()
         self.bar = self.tqdm(total=n, desc=what, leave=False, dynamic_ncols=True, mininterval=0, file=self.out)
 
-    def update(self, i, loss=None):
-        if loss is not None: self.bar.set_postfix_str(f'{loss:.4f}', refresh=False)
+    def update(self, i, note=''):
+        self.bar.set_postfix_str(note, refresh=False)
         self.bar.n = i
         if not self.midline: self.bar.refresh()
 
@@ -56,24 +56,22 @@ class RichBar(LineDisplay):
         with optional_import('this progress display', 'rich', 'progress'): import rich.console, rich.progress, rich.text
         p,self.text = rich.progress,rich.text.Text
         columns = ('{task.description}', p.BarColumn(), p.MofNCompleteColumn(), p.TimeElapsedColumn(), '<',
-                   p.TimeRemainingColumn(), '{task.fields[loss]}')
+                   p.TimeRemainingColumn(), '{task.fields[note]}')
         self.bars = p.Progress(*columns, console=rich.console.Console(), auto_refresh=False, transient=True)
         self.head,self.best = None,{}
 
     def epoch(self, i):
         if not self.n_epoch: return
-        if self.epochs is None: self.epochs = self.bars.add_task('Epochs', total=self.n_epoch, loss='')
+        if self.epochs is None: self.epochs = self.bars.add_task('Epochs', total=self.n_epoch, note='')
         self.bars.update(self.epochs, completed=i)
 
     def begin(self, what, n):
         self.end()
         self.bars.start()
-        self.batches = self.bars.add_task(what, total=n, loss='')
+        self.batches = self.bars.add_task(what, total=n, note='')
         self.bars.refresh()
 
-    def update(self, i, loss=None):
-        loss = {} if loss is None else dict(loss=f'{loss:.4f}')
-        self.bars.update(self.batches, completed=i, refresh=True, **loss)
+    def update(self, i, note=''): self.bars.update(self.batches, completed=i, refresh=True, note=note)
 
     def end(self):
         if self.batches is not None: self.bars.remove_task(self.batches)
