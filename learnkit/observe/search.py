@@ -12,19 +12,21 @@ from ..control.tracker import TrackerCallback
 from ..extras import optional_import
 from ..metric import Metric
 from .loggers import MetricsLogger
+from ..process import rank_distrib
 
 # %% ../../nbs/658_observe.search.ipynb #5615f8ea
 class OptunaPruning(TrackerCallback):
     "Reports a value to a trial of Optuna after each validation; raises `optuna.TrialPruned` if that says so"
     observes = True   # how long a run is does not say which one it is
-    saves = 'watch','step'
+    saves = 'watch','told'
+    known = frozenset()   # the values that the trial had when the fit resumed
     def __init__(self,
         trial:Any,                                    # what Optuna gives the objective
         monitor:str|Callable|Metric|None='valid_loss' # a column, metric or function of the Learner; None: valid_loss
     ):
         with optional_import('OptunaPruning', 'optuna', 'search'): import optuna
         super().__init__(monitor)
-        self.trial,self.step,self.pruned = trial,0,optuna.TrialPruned
+        self.trial,self.told,self.pruned = trial,[],optuna.TrialPruned
 
     def before_fit(self):
         super().before_fit()
@@ -38,18 +40,33 @@ class OptunaPruning(TrackerCallback):
     def compare(self, value):
         super().compare(value)
         if value is None: return
-        self.trial.report(value, self.step)
-        self.step += 1
-        if self.trial.should_prune(): raise self.pruned(f'{self.watch.name} was {value:.6g} in validation {self.step}')
+        self.told.append(value)
+        self._report(len(self.told)-1, value)
+        if self.trial.should_prune():
+            raise self.pruned(f'{self.watch.name} was {value:.6g} in validation {len(self.told)}')
+
+    def after_load_checkpoint(self):
+        study = getattr(self.trial, 'study', None)   # a `FixedTrial` has none
+        if study: self.known = {*study.get_trials(deepcopy=False)[self.trial.number].intermediate_values}
+        for step,value in enumerate(self.told): self._report(step, value)
+
+    def _report(self, step, value):
+        if step not in self.known: self.trial.report(value, step)
 
 # %% ../../nbs/658_observe.search.ipynb #f026d0fd
 class RayTuneReport(MetricsLogger):
     "Reports each row of the history to Ray Tune, whose scheduler may end the trial there"
+    saves = (*MetricsLogger.saves,'told')
     def __init__(self):
         with optional_import('RayTuneReport', 'ray', 'search'): from ray import tune
-        self.tune = tune
+        self.tune,self.told = tune,[]
 
     def write(self, metrics, step): "Gauges are no results of a trial"
     def write_row(self, row, step):
         numbers = {k:v for k,v in row.items() if isinstance(v, (int,float)) and k not in ('epoch','train_iter')}
-        self.tune.report({**numbers, 'epoch':row['epoch'], 'step':step})
+        self.told.append({**numbers, 'epoch':row['epoch'], 'step':step})
+        self.tune.report(self.told[-1])
+
+    def after_load_checkpoint(self):
+        if rank_distrib(): return
+        for row in self.told: self.tune.report(row)

@@ -1,9 +1,9 @@
 "Searches with the real libraries: Optuna prunes, Ray Tune's schedulers end trials. What is not installed is skipped."
-import math, os, sys
+import math, os, signal, sys, warnings
 import pytest, torch
 
-from learnkit.all import OptunaPruning, RayTuneReport, ValidateEvery
-from toys import learner
+from learnkit.all import CheckpointCallback, OptunaPruning, RayTuneReport, ValidateEvery
+from toys import at, learner
 
 torch.set_num_threads(1)
 RATES = [.05, .04, .06, 1e-6, .05, 1e-7, .03, 1e-6]   # three of them learn nothing
@@ -71,23 +71,77 @@ def test_wrong_direction_is_refused(optuna):
     def two(trial): train(.05, OptunaPruning(trial)); return 0.,0.
     with pytest.raises(ValueError, match='several objectives'): optuna.create_study(directions=['minimize']*2).optimize(two, n_trials=1)
 
+class Died(BaseException): "As if the process was killed"
+def die(cb): raise Died
+
+def resumable(trial, folder, *cbs, **kw):
+    "A fit of four epochs of two batches, with a checkpoint after each third batch"
+    learn = learner(2, 2, lr=.05, path=folder, cbs=[CheckpointCallback('3ba'), OptunaPruning(trial), *cbs])
+    learn.remove_cb(learn.progress); learn.logger = lambda *args: None
+    learn.fit(4, **kw)
+
+def test_a_resumed_trial_has_the_values_of_before(optuna, tmp_path):
+    "Its values were those of after the kill, from step 2 on: a pruner that compares a trial's best value saw another one"
+    asked = optuna.create_study().ask
+    whole,killed,anew = asked(),asked(),asked()
+    values = lambda trial: trial.study.trials[trial.number].intermediate_values
+    resumable(whole, tmp_path/'whole')
+    with pytest.raises(Died): resumable(killed, tmp_path/'cut', at('after_batch', die, lambda cb: cb.training and cb.train_iter==7))
+    assert len(values(whole))==4 and values(killed)=={i:values(whole)[i] for i in range(3)}
+    resumable(anew, tmp_path/'cut', resume='auto')
+    assert values(anew)==values(whole)
+
+def test_a_trial_that_has_its_values_is_not_told_again(optuna, tmp_path):
+    "As when Optuna starts a failed trial again with `inherit_intermediate_values`: it would warn of each"
+    trial = optuna.create_study().ask()
+    with pytest.raises(Died): resumable(trial, tmp_path, at('after_batch', die, lambda cb: cb.training and cb.train_iter==6))
+    with warnings.catch_warnings():
+        warnings.filterwarnings('error', 'The reported value is ignored')
+        resumable(trial, tmp_path, resume='auto')
+    assert [*trial.study.trials[0].intermediate_values]==[0,1,2,3]
+
 def tune_one(config):
     torch.set_num_threads(1)
     train(config['lr'], RayTuneReport(), n_epoch=6)
 
-@pytest.mark.slow
-def test_asha_ends_trials(tmp_path):
-    "Half of the trials learn nothing: ASHA ends some of them after the first rung; each row has arrived once, in order"
-    ray = pytest.importorskip('ray'); tune = pytest.importorskip('ray.tune')
-    from ray.tune.schedulers import ASHAScheduler
+def tune_killed(config):
+    "The first process of the trial dies in its fourth epoch"
+    torch.set_num_threads(1)
+    died = os.path.join(config['folder'], 'died')
+    def kill(cb):
+        if os.path.exists(died): return
+        open(died, 'w').close()
+        os.kill(os.getpid(), signal.SIGKILL)
+    learn = learner(2, 2, lr=.05, path=config['folder'], cbs=[CheckpointCallback('3ba'), RayTuneReport(), at('after_batch', kill, lambda cb: cb.training and cb.train_iter==7)])
+    learn.remove_cb(learn.progress); learn.logger = lambda *args: None
+    learn.fit(6, resume='auto')
+
+@pytest.fixture(scope='module')
+def ray():
+    ray = pytest.importorskip('ray'); pytest.importorskip('ray.tune')
     ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False, configure_logging=False,
              runtime_env=dict(env_vars={'PYTHONPATH':os.pathsep.join(sys.path)}))   # where a trial's process finds this file
-    try:
-        asha = ASHAScheduler(metric='valid_loss', mode='min', max_t=6, grace_period=1, reduction_factor=2)
-        res = tune.Tuner(tune_one, param_space=dict(lr=tune.grid_search([.05, .04, 1e-7, 1e-7])), tune_config=tune.TuneConfig(scheduler=asha, max_concurrent_trials=1),
-                         run_config=tune.RunConfig(storage_path=str(tmp_path), verbose=0)).fit()
-        frames = {r.config['lr']:r.metrics_dataframe for r in res}
-    finally: ray.shutdown()
+    yield ray
+    ray.shutdown()
+
+@pytest.mark.slow
+def test_a_killed_trial_of_ray_goes_on(ray, tmp_path):
+    "Ray counts the rows of a trial that it starts again from one; the schedulers go by that. It had only the rows of after the checkpoint"
+    from ray import tune
+    res = tune.Tuner(tune_killed, param_space=dict(folder=str(tmp_path)), run_config=tune.RunConfig(storage_path=str(tmp_path), verbose=0, failure_config=tune.FailureConfig(max_failures=1))).fit()
+    assert not res.errors and (tmp_path/'died').exists()
+    rows = res[0].metrics_dataframe
+    assert [*rows.epoch]==[*rows.training_iteration-1] and [*rows.step]==[*2*(rows.epoch+1)] and [*rows.epoch][-6:]==[*range(6)]
+
+@pytest.mark.slow
+def test_asha_ends_trials(ray, tmp_path):
+    "Half of the trials learn nothing: ASHA ends some of them after the first rung; each row has arrived once, in order"
+    from ray import tune
+    from ray.tune.schedulers import ASHAScheduler
+    asha = ASHAScheduler(metric='valid_loss', mode='min', max_t=6, grace_period=1, reduction_factor=2)
+    res = tune.Tuner(tune_one, param_space=dict(lr=tune.grid_search([.05, .04, 1e-7, 1e-7])), tune_config=tune.TuneConfig(scheduler=asha, max_concurrent_trials=1),
+                     run_config=tune.RunConfig(storage_path=str(tmp_path), verbose=0)).fit()
+    frames = {r.config['lr']:r.metrics_dataframe for r in res}
     assert not res.errors and len(frames[.05])==6 and len(frames[1e-7])<6
     assert [*frames[.05]['epoch']]==[*range(6)] and [*frames[.05]['step']]==[8,16,24,32,40,48]
     assert {'train_loss','valid_loss'} <= {*frames[.05].columns}
