@@ -47,6 +47,13 @@ docs: $(READY)  ## build the documentation site, _docs/html/index.html: a minute
 	$(PY) -m sphinx -M html nbs _docs -c nbs/_site -j auto -q --fresh-env --fail-on-warning --keep-going
 	@echo 'The site is _docs/html/index.html'
 
+dist: $(READY)  ## build sdist and wheel, install each in a fresh environment, and run the code of the README there
+	@rm -rf dist; $(PY) -m build -q .
+	@$(PY) nbs/_build.py script > dist/readme.py
+	@for f in dist/*.whl dist/*.tar.gz; do echo "the README, run with $$f"; $(PY) -m venv --clear dist/venv \
+	  && dist/venv/bin/python $(PIP) install -q "$$f[plot,sklearn]" -c $(PINS) \
+	  && (cd dist && MPLBACKEND=Agg venv/bin/python readme.py) || exit 1; rm -rf dist/out dist/venv; done
+
 # The first of two equal names wins: what .venv has, then what was pinned before (.venv does not have all extras).
 # What only the CUDA build of PyTorch needs is left out: PyTorch pins it itself.
 lock: $(READY)  ## write the versions that .venv has back to tests/constraints.txt
@@ -104,4 +111,4 @@ find_python = py='$(PYTHON)'; [ -n "$$py" ] || py=$$(IFS=:; for d in $$PATH; do 
     echo "Install one (on Debian and Ubuntu: python3 and python3-venv), or say which: make PYTHON=/path/to/python3"; \
     exit 1; } >&2
 
-.PHONY: help demo test test-all check lib run readme docs bench lock compat
+.PHONY: help demo test test-all check lib run readme docs dist bench lock compat

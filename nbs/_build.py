@@ -3,6 +3,7 @@
     python nbs/_build.py run [notebook …]   run them in place (default: all), each in a fresh kernel, and clean them
     python nbs/_build.py build              write both, from the outputs that are stored in index.ipynb
     python nbs/_build.py readme             both of these, for index.ipynb
+    python nbs/_build.py script             print the code of README.md, as one script
 
 In index.ipynb, `#| hide` keeps a cell out of the README, `#| echo: false` its source, `#| output: false` its outputs;
 `#| alt: what the picture shows` says so to those who cannot see it.
@@ -122,6 +123,12 @@ def build(path=index):
             parts += [md_output(o, picture, f'{Path(path).name}, cell {i}') for o in streams]
     return '\n\n'.join(filter(None, parts)) + '\n', pngs
 
+def script(readme=nbs.parent/'README.md'):
+    "The code of the README in its order, without the loop, which the library has; what its last line says must be true"
+    blocks = re.findall(r'^```python\n(.*?)^```', readme.read_text(encoding='utf-8'), re.S | re.M)
+    text = ''.join(b for b in blocks if not b.startswith('class Loop('))
+    return re.sub(r'^(?=\S.*\n\Z)', 'assert ', text, flags=re.M)
+
 def merge_streams(outputs):
     "Text that was printed in several pieces in one piece"
     res = []
@@ -160,7 +167,8 @@ def write():
 
 if __name__ == '__main__':
     todo,*args = sys.argv[1:] or ['']
-    if todo not in ('run', 'build', 'readme') or args and todo != 'run': sys.exit(__doc__)
+    if todo not in ('run', 'build', 'readme', 'script') or args and todo != 'run': sys.exit(__doc__)
     if todo == 'run':    run([Path(a).resolve() for a in args] or notebooks())
+    if todo == 'script': print(script())
     if todo == 'readme': run([index])
-    if todo != 'run':    write()
+    if todo in ('build', 'readme'): write()
