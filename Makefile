@@ -30,7 +30,7 @@ check: $(READY)  ## what to run before a commit, in half a minute: export, stubs
 	.venv/bin/ruff check -q
 	$(PY) -m pytest -q -p no:cacheprovider -m check tests/structure
 
-lib: $(READY)  ## clean the notebooks, export them to learnkit/, and write the stubs for editors
+lib: $(READY)  ## clean the notebooks, export them to learnkit/, and write the stubs for editors and the docstrings
 	.venv/bin/nbdev_clean
 	.venv/bin/nbdev_clean --fname nbs/howto
 	.venv/bin/nbdev_clean --fname nbs/examples

@@ -21,6 +21,6 @@ setup(
                  'Programming Language :: Python :: 3'],
     python_requires=f">={cfg['min_python']}", install_requires=cfg['requirements'].split(), extras_require=extras,
     packages=find_packages(root, include=['learnkit', 'learnkit.*']), zip_safe=False,
-    package_data={'': ['*.pyi', 'py.typed']},         # what editors and type checkers read
+    package_data={'': ['*.pyi', 'py.typed', '_docs.json']},   # what editors and type checkers read, and `help`
     data_files=[('share/learnkit', ['settings.ini'])],  # this is what puts settings.ini into the sdist, too
     entry_points={'nbdev': ['learnkit=learnkit._modidx:d']})

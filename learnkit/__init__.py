@@ -23,6 +23,7 @@ from .control.plateau import ReduceLROnPlateau
 from .control.save_model import SaveModelCallback
 from .data import DataLoaders
 from .dispatcher import *
+from .docs import complete_docs as _complete_docs, doc
 from .events import *
 from .learner import Learner
 from .metric import *
@@ -37,6 +38,9 @@ from .recovery.export import load_learner
 from .seed import set_seed
 from .sklearn_metrics import *
 from .smooth_loss import AvgSmoothLoss
+
+# %% ../nbs/990_init.ipynb #19e88582
+_complete_docs()
 
 # %% ../nbs/990_init.ipynb #04ed261f
 __all__ = [k for k,v in list(vars().items()) if not (k.startswith('_') or _ismodule(v))]

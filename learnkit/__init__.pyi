@@ -30,6 +30,7 @@ from .control.early_stopping import EarlyStoppingCallback as EarlyStoppingCallba
 from .control.plateau import ReduceLROnPlateau as ReduceLROnPlateau
 from .control.save_model import SaveModelCallback as SaveModelCallback
 from .data import DataLoaders as DataLoaders
+from .docs import doc as doc
 from .learner import Learner as Learner
 from .metric_adapters import TorchMetric as TorchMetric
 from .metric_adapters import mk_metric as mk_metric

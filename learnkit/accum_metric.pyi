@@ -53,6 +53,9 @@ class AccumMetric(Metric):
             flatten: make predictions and targets one-dimensional?
             name: column in the history; None: the function's name
             kw: more arguments of `func`
+
+        Raises:
+            ValueError: `activation` must be one of …, not ….
         """
         ...
     def settle(self) -> None: ...
@@ -102,5 +105,8 @@ def best_class(pred: Tensor, axis: int) -> Tensor:
     Args:
         pred: one output for each class
         axis: the axis of the classes
+
+    Raises:
+        ValueError: Predictions … have one output along axis …, so the best class is always 0. For yes/no use a …
     """
     ...

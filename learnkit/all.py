@@ -101,6 +101,7 @@ from .training_loop import *
 from .layer_info import *
 from .summary import *
 from .trial import *
+from .docs import *
 from .feed.overfit import *
 from .feed.mapping import *
 from .feed.move_modules import *

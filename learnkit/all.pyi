@@ -123,6 +123,7 @@ from .weights import (
 from .save import write_state as write_state
 from .layer_info import count_params as count_params, layer_info as layer_info, layers as layers
 from .trial import unchanged as unchanged
+from .docs import Doc as Doc, doc as doc
 from .feed.overfit import OverfitBatches as OverfitBatches
 from .feed.mapping import MapInputs as MapInputs, MapOutputs as MapOutputs
 from .feed.move_modules import MoveModules as MoveModules, find_modules as find_modules

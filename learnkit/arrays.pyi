@@ -7,7 +7,13 @@ from typing import Any
 
 __all__ = ['tensor']
 def _as_tensor(a: Any, i: Any, targ: Any) -> Any:
-    """Array number `i` as a tensor; `targ`: is it a target?"""
+    """Array number `i` as a tensor; `targ`: is it a target?
+
+    Raises:
+        TypeError: Pass the arrays one by one: `DataLoaders.from_tensors(x, y)`.
+        TypeError: Array … must hold numbers, but its type is ….
+        ValueError: Array … must have a dimension for the items, but is a single number.
+    """
     ...
 class _TensorItems(Sequence[Any]):
     """The items of some tensors"""

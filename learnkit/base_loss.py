@@ -50,7 +50,9 @@ class BaseLoss(nn.Module):
         self._kind = loss_kind(self.func)
 
     @property
-    def reduction(self)->str: return self.func.reduction
+    def reduction(self)->str:
+        "How the losses of a batch become one: 'mean', 'sum' or 'none'"
+        return self.func.reduction
     @reduction.setter
     def reduction(self, v:str): self.func.reduction = v
 

@@ -13,6 +13,9 @@ def check_reduction(v: Any) -> str:
 
     Args:
         v: what should be the `reduction` of a loss
+
+    Raises:
+        ValueError: `reduction` must be … or
     """
     ...
 class BaseLoss(nn.Module):
@@ -44,10 +47,15 @@ class BaseLoss(nn.Module):
             floatify: Convert the targets to floats?
             is_2d: Keep the axis of the classes apart when flattening?
             kw: Keyword arguments of the class
+
+        Raises:
+            TypeError: `loss_cls` must be the class of a loss
         """
         ...
     @property
-    def reduction(self) -> str: ...
+    def reduction(self) -> str:
+        """How the losses of a batch become one: 'mean', 'sum' or 'none'"""
+        ...
     @reduction.setter
     def reduction(self, v: str) -> None: ...
     def forward(self, pred: Tensor, targ: Tensor, **kw: Any) -> Tensor:
@@ -79,6 +87,9 @@ class BaseLoss(nn.Module):
         Args:
             pred: Predictions
             targ: Targets
+
+        Raises:
+            TypeError: `…` wants a tensor of …, but got a `…`. Pick or join its parts, for instance in a callback's …
         """
         ...
     def prepare(self, pred: Tensor, targ: Tensor) -> tuple[Tensor, Tensor]:
@@ -125,6 +136,9 @@ def none_reduce(loss_func: Callable[..., Any]) -> Iterator[Callable[..., Any]]:
 
     Returns:
         The loss function to call within the block
+
+    Raises:
+        TypeError: `…` cannot give one loss for each item: it has no attribute and no argument `reduction`. Write `def …
     """
     ...
 NoneReduce = none_reduce

@@ -18,6 +18,9 @@ def find_bs(b: Any) -> int:
 
     Args:
         b: a batch
+
+    Raises:
+        ValueError: The size of a batch is the length of its first tensor, but this … holds none.
     """
     ...
 def find_device(b: Any) -> torch.device|None:
@@ -55,6 +58,9 @@ def flatten_check(inp: Tensor, targ: Tensor) -> tuple[Tensor, Tensor]:
     Args:
         inp: predictions
         targ: targets, with the same number of values
+
+    Raises:
+        ValueError: Predictions and targets must have the same number of values, not shapes … and ….
     """
     ...
 class OnlyInputs(tuple[Any, ...]):

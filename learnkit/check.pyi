@@ -16,6 +16,9 @@ def check_whole(name: str, v: Any, least: int = 1, what: str = 'a whole number',
 
     Returns:
         an int, or None
+
+    Raises:
+        ValueError: `…` must be …, … or more
     """
     ...
 def check_fraction(name: str, v: Any, zero: bool = False, one: bool = True, what: str = 'a fraction') -> float:
@@ -27,6 +30,9 @@ def check_fraction(name: str, v: Any, zero: bool = False, one: bool = True, what
         zero: allow 0 too?
         one: allow 1?
         what: what it is, for the message
+
+    Raises:
+        ValueError: `…` must be
     """
     ...
 def check_amount(name: str, v: Any) -> int|float|None:
@@ -35,6 +41,9 @@ def check_amount(name: str, v: Any) -> int|float|None:
     Args:
         name: the name of the argument, for the message
         v: its value: 5 batches, the fraction 0.1 of the batches, or `None` for all of them
+
+    Raises:
+        ValueError: `…` must be a number of batches, 1 or more, or a fraction of them such as 0.1
     """
     ...
 def check_choice(name: str, v: Any, choices: Iterable[Any]) -> Any:
@@ -44,6 +53,9 @@ def check_choice(name: str, v: Any, choices: Iterable[Any]) -> Any:
         name: the name of the argument, for the message
         v: its value
         choices: the values that are allowed
+
+    Raises:
+        ValueError: `…` must be … or
     """
     ...
 def check_path(name: str, v: Any) -> Any:
@@ -55,6 +67,9 @@ def check_path(name: str, v: Any) -> Any:
 
     Returns:
         a Path, or None
+
+    Raises:
+        TypeError: `…` must be a path
     """
     ...
 Made = TypeVar('Made')

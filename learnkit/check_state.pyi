@@ -19,6 +19,10 @@ def check_state(model: torch.nn.Module, state: dict[Any, Any], strict: bool = Tr
         model: the model whose weights are to be replaced
         state: the new weights by name
         strict: refuse a state that lacks weights, or has weights that the model does not have
+
+    Raises:
+        ValueError: expected weights by name
+        ValueError: these weights are of another model: ……
     """
     ...
 def _kind(o: Any) -> str:
@@ -33,5 +37,8 @@ def check_opt_state(opt: Any, state: dict[Any, Any]) -> None:
     Args:
         opt: the optimizer whose state is to be replaced
         state: the new state
+
+    Raises:
+        ValueError: this is not a state of the optimizer (…): …
     """
     ...

@@ -52,6 +52,10 @@ class DataLoaders:
             device: the device of the model and the batches; `None`: where the model is
             path: the folder for files
             vocab: the names of the classes; `None`: those of the training data set
+
+        Raises:
+            TypeError: There must be a loader for training, as in `DataLoaders(train, valid)`.
+            ValueError: `n_inp` must be a number of elements that go to the model, 1 or more
         """
         ...
     def __getitem__(self, i: int) -> Any: ...
@@ -82,7 +86,11 @@ class DataLoaders:
         """
         ...
     def one_batch(self) -> Any:
-        """Returns the first batch of the training loader, on `device`; raises ValueError if the loader is empty"""
+        """Returns the first batch of the training loader, on `device`; raises ValueError if the loader is empty
+
+        Raises:
+            ValueError: The training loader is empty. Are there fewer items than a batch has, with `drop_last=True`?
+        """
         ...
     @classmethod
     def from_tensors(
@@ -101,6 +109,15 @@ class DataLoaders:
             seed: the same seed gives the same split; `None`: follow `set_seed`
             n_inp: how many of the arrays are inputs; `None`: all but the last
             kwargs: passed to `DataLoaders.from_dsets`: `bs`, `val_bs`, `device`, …
+
+        Raises:
+            TypeError: There must be arrays to load, as in `DataLoaders.from_tensors(x, y)`.
+            ValueError: `valid_pct` must be the fraction of the items for validation
+            TypeError: Pass the arrays one by one: `DataLoaders.from_tensors(x, y)`.
+            TypeError: Array … must hold numbers, but its type is ….
+            ValueError: Array … must have a dimension for the items, but is a single number.
+            ValueError: Arrays must have the same length, not ….
+            ValueError: There must be 2 items or more, for training and validation, but there is ….
         """
         ...
     @classmethod
@@ -128,6 +145,12 @@ class DataLoaders:
             path: the folder for files
             vocab: the names of the classes; `None`: those of the training data set
             kwargs: passed to `torch.utils.data.DataLoader`
+
+        Raises:
+            TypeError: There must be a data set for training, as in `DataLoaders.from_dsets(train)`.
+            TypeError: The batch size is called `bs` here, not `batch_size`.
+            TypeError: The … must have items and a length (or be iterable), but is a …….
+            ValueError: The … is empty.
         """
         ...
     def show_batch(
@@ -146,8 +169,18 @@ class DataLoaders:
             decode: from a list of token numbers to text, such as `tokenizer.decode`
             stats: mean and standard deviation by which images were normalized; None: as transforms say
             kwargs: `ncols` and `figsize`, for images
+
+        Raises:
+            ValueError: there is no loader number …: these DataLoaders have …
         """
         ...
 def _make_loader(ds: Any, i: Any, bs: Any, shuffle: Any, kwargs: Any) -> Any:
-    """The `DataLoader` of the `i`-th data set"""
+    """The `DataLoader` of the `i`-th data set
+
+    Raises:
+        ValueError: `bs` must be a batch size, 1 or more
+        ValueError: `num_workers` must be a number of processes, 0 or more
+        TypeError: The … must have items and a length (or be iterable), but is a …….
+        ValueError: The … is empty.
+    """
     ...

@@ -9,6 +9,9 @@ def default_device(use: bool|None = None) -> torch.device:
 
     Args:
         use: None: the accelerator if there is one; True: the accelerator; False: the CPU
+
+    Raises:
+        RuntimeError: No accelerator was found. Write `default_device()` to use the CPU in this case.
     """
     ...
 def to_device(b: Any, device: torch.device|str|int|None = None, non_blocking: bool = False) -> Any:

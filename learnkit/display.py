@@ -68,11 +68,11 @@ class LineDisplay:
         return [c.ljust(w) for c,w in zip(row, self.widths)]
 
     def update_graph(self,
-        *args:Any,    # as for `master_bar.update_graph` of fastprogress, which fastai's callbacks call
-        **kwargs:Any
+        *args:Any,   # as for `master_bar.update_graph` of fastprogress, which fastai's callbacks call
+        **kwargs:Any # the same
     ) -> None: "Do nothing: only notebooks have graphs"
 
     def show_imgs(self,
-        *args:Any,    # as for `master_bar.show_imgs` of fastprogress
-        **kwargs:Any
+        *args:Any,   # as for `master_bar.show_imgs` of fastprogress
+        **kwargs:Any # the same
     ) -> None: "Do nothing: only notebooks have images"

@@ -73,6 +73,7 @@ class LineDisplay:
 
         Args:
             args: as for `master_bar.update_graph` of fastprogress, which fastai's callbacks call
+            kwargs: the same
         """
         ...
     def show_imgs(self, *args: Any, **kwargs: Any) -> None:
@@ -80,5 +81,6 @@ class LineDisplay:
 
         Args:
             args: as for `master_bar.show_imgs` of fastprogress
+            kwargs: the same
         """
         ...

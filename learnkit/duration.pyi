@@ -27,10 +27,20 @@ class Time:
         Args:
             value: text such as '500ba', another `Time`, or a number if there is a `unit`
             unit: of a number: 'ep', 'ba', 'sp', 'tok', 'dur', 's', 'm' or 'h'
+
+        Raises:
+            ValueError: … is no amount of training: ……
+            ValueError: … is no amount of '…': it must be finite
+            ValueError: …: '…' counts whole ones; '0.1dur' is a fraction of the run
         """
         ...
     def _value_of(self, o: Any) -> Any:
-        """The value of `o`, which must have the same unit"""
+        """The value of `o`, which must have the same unit
+
+        Raises:
+            TypeError: … has no unit: write for instance Time(…, '…')
+            TypeError: '…' and '…' cannot be compared or added: one is in '…', the other in '…'
+        """
         ...
     def __eq__(self, o: Any) -> bool: ...
     def __lt__(self, o: Any) -> bool: ...
@@ -57,6 +67,10 @@ class Time:
 
         Args:
             o: an amount of the same unit, or a number
+
+        Raises:
+            TypeError: … has no unit: write for instance Time(…, '…')
+            TypeError: '…' and '…' cannot be compared or added: one is in '…', the other in '…'
         """
         ...
 def find_tokens(b: Any, dls: Any = None) -> int:
@@ -65,5 +79,8 @@ def find_tokens(b: Any, dls: Any = None) -> int:
     Args:
         b: a batch
         dls: the data; if it has a function `n_tokens(batch)`, that is called instead
+
+    Raises:
+        ValueError: tokens cannot be counted, because the batch has no tensor of integers with rows and columns: put a …
     """
     ...

@@ -166,6 +166,9 @@ class Events:
             depth: its level in the loop; from 3 on it is part of a batch, so `run_train` and `run_valid` apply
             after: the event that it follows where events are listed; None: the last one
             by: the class of the callback that fires it; '': the Learner
+
+        Raises:
+            ValueError: an event's name must be a free Python identifier such as 'before_sanity'
         """
         ...
     def alias(self, name: str, of: str) -> None:
@@ -181,6 +184,9 @@ class Events:
 
         Args:
             name: an event, or not
+
+        Raises:
+            ValueError: there is no event `…`: … (`event.register` adds new ones)
         """
         ...
     def in_batch(self, name: str) -> bool:

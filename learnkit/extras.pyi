@@ -13,6 +13,9 @@ def optional_import(what: str, package: str, extra: str) -> Iterator[None]:
         what: what needs the package: the first words of the message
         package: the package that is imported in the block
         extra: the extra of learnkit that installs it, such as 'plot'
+
+    Raises:
+        ImportError: … needs …: pip install 'learnkit[…]'
     """
     ...
 def pyplot() -> Any:

@@ -27,6 +27,9 @@ class NestedBuffer:
 
         Args:
             b: tensors in nested containers, in the same structure as the batches before
+
+        Raises:
+            ValueError: The batches to gather differ in structure: the first is …, this one is ….
         """
         ...
     def _file(self, i: Any, single: Any) -> Any: ...

@@ -33,6 +33,11 @@ def set_generator(g: Any, state: Any) -> None:
     Args:
         g: a random number generator
         state: as `generator_state` returned it, or as a file made lists of its tuples
+
+    Raises:
+        ValueError: this is no state of a generator of PyTorch: its position is not among its numbers
+        ValueError: this is no state of a generator of NumPy: its position is not among its numbers
+        ValueError: this is no state of a …: …
     """
     ...
 def check_generator(g: Any, state: Any) -> None:

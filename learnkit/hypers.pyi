@@ -26,10 +26,18 @@ def is_number(v: Any) -> bool:
     ...
 def _number_places(pg: Any) -> dict[Any, Any]: ...
 def _num(v: Any, what: str = 'A hyper-parameter') -> float:
-    """Returns `v` as a plain Python number; raises TypeError if it is none"""
+    """Returns `v` as a plain Python number; raises TypeError if it is none
+
+    Raises:
+        TypeError: … is a number, not …: ….…
+    """
     ...
 def _find(pg: Any, name: Any) -> tuple[Any, ...]:
-    """Returns key and index of the hyper-parameter `name` in the torch group `pg`; raises KeyError if there is none"""
+    """Returns key and index of the hyper-parameter `name` in the torch group `pg`; raises KeyError if there is none
+
+    Raises:
+        KeyError: This optimizer has no hyper-parameter '…', it has ….…
+    """
     ...
 def _read(pg: Any, name: Any) -> Any: ...
 def _put(old: Any, v: Any) -> Any: ...
@@ -81,6 +89,9 @@ def even_mults(start: float, stop: float, n: int) -> list[Any]:
 
     Returns:
         `n` numbers, each the same multiple of the one before
+
+    Raises:
+        ValueError: No ratio leads from … to …: both ends of a slice must be above zero.
     """
     ...
 def spread(v: float|Tensor|slice|Iterable[Any], n: int) -> list[Any]:
@@ -92,6 +103,11 @@ def spread(v: float|Tensor|slice|Iterable[Any], n: int) -> list[Any]:
 
     Returns:
         Plain Python numbers
+
+    Raises:
+        ValueError: Write slice(first, last) or slice(last) for the groups' values, not ….
+        TypeError: A hyper-parameter is a number, not …: ….…
+        ValueError: … values for … parameter groups: give one number, or one for each group.
     """
     ...
 def write_hyper(opt: Optimizer, name: str, value: float|Tensor|slice|Iterable[Any]) -> None:
@@ -109,6 +125,10 @@ def check_rate(what: str, v: Any) -> None:
     Args:
         what: What it is, for the message: 'the learning rate `lr`'
         v: One number for all groups, one for each, or a slice; None: not given
+
+    Raises:
+        TypeError: … is a number, not …: ….…
+        ValueError: … must be 0 or more
     """
     ...
 def check_moms(moms: Any) -> None:
@@ -116,5 +136,8 @@ def check_moms(moms: Any) -> None:
 
     Args:
         moms: Should be three momentums, or None
+
+    Raises:
+        ValueError: moms are three numbers from 0 to less than 1: at the start, at the highest learning rate and at the …
     """
     ...

@@ -119,9 +119,9 @@ def uninterrupted(
     return critical(_uninterrupted)
 
 def interruptibly(
-    f:Callable, # a function
-    *args:Any,  # its arguments
-    **kwargs:Any
+    f:Callable,  # a function
+    *args:Any,   # its positional arguments
+    **kwargs:Any # its keyword arguments
 ) -> Any:
     "Call `f`, and handle signals at once meanwhile; for what takes long in an uninterrupted function"
     if waiting: _deliver()

@@ -60,6 +60,7 @@ def interruptibly(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
     Args:
         f: a function
-        args: its arguments
+        args: its positional arguments
+        kwargs: its keyword arguments
     """
     ...

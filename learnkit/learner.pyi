@@ -332,6 +332,13 @@ class Learner(OptSteps):
             train_bn: should norm layers of frozen groups be trained?
             moms: momentums for `fit_one_cycle`
             default_cbs: add the default callbacks?
+
+        Raises:
+            TypeError: the data come first, then the model: `Learner(DataLoaders(…), model)`
+            TypeError: model is the class …: pass an instance of it, `…(...)`
+            TypeError: model must be an nn.Module
+            TypeError: loss_func must be a function of (pred, *targets) such as `F.mse_loss`
+            TypeError: splitter must be a function of the model that returns its parameters, or a list of them for each …
         """
         ...
     def add_cb(self, cb: Callback|type[Callback]) -> Learner:
@@ -357,20 +364,32 @@ class Learner(OptSteps):
         ...
     @property
     def smooth_loss(self) -> torch.Tensor:
-        """The smoothed training loss so far"""
+        """The smoothed training loss so far
+
+        Raises:
+            AttributeError: there is no smoothed loss before the first batch
+        """
         ...
     @smooth_loss.setter
     def smooth_loss(self, v: torch.Tensor) -> None: ...
     @property
     def device(self) -> torch.device:
-        """The device to train on: that of `dls`; else the model's, or the accelerator if that is the CPU"""
+        """The device to train on: that of `dls`; else the model's, or the accelerator if that is the CPU
+
+        Raises:
+            RuntimeError: the data's device is '…', but … is not available here; `DataLoaders(..., device=None)` takes what …
+        """
         ...
     def __repr__(self) -> str: ...
     def __getstate__(self) -> dict[Any, Any]: ...
     def __setstate__(self, d: dict[Any, Any]) -> None: ...
     @property
     def time(self) -> Timestamp:
-        """How far the run is, as counted by a `Clock` among the callbacks. Raises AttributeError if there is none."""
+        """How far the run is, as counted by a `Clock` among the callbacks. Raises AttributeError if there is none.
+
+        Raises:
+            AttributeError: the time of this Learner is not counted: add the callback `Clock()`
+        """
         ...
     @classmethod
     def on(
@@ -384,12 +403,15 @@ class Learner(OptSteps):
         """Decorate a function of the Learner, to be called at event `name`. The conditions are those of `Filter`.
 
         Args:
-            to: the Learner, or its class
             name: the event, such as 'after_batch' or `event.after_batch`
             every: a number of calls, or an interval of training such as '500ba'
             once: call number `once` only, counted from 1; True is the first
             when: when `when(filter, learn)` is true
             marker: on the class: which Learners; None is the next one, 'all' is all of them
+
+        Raises:
+            TypeError: `on` takes the event first: `@learn.on("after_batch")`
+            TypeError: `marker` is for `Learner.on`: `learn.on` adds to this Learner
         """
         ...
     @classmethod
@@ -397,8 +419,10 @@ class Learner(OptSteps):
         """Remove what `on` added, and return the Learner. Raises ValueError if there is no such function.
 
         Args:
-            to: the Learner, or its class
             f: a function that `on` was given; None: all of them
+
+        Raises:
+            ValueError: … was not added here by `on`
         """
         ...
     @property
@@ -425,6 +449,10 @@ class Learner(OptSteps):
             reset_opt: begin with a fresh optimizer?
             start_epoch: the number of the first epoch, if those before it are done
             resume: a checkpoint to go on from; 'auto': the newest, if any
+
+        Raises:
+            ValueError: start_epoch must be from 0 to n_epoch (…), not …: n_epoch is the total
+            ValueError: resume=… needs a `CheckpointCallback` among the callbacks: it knows where the checkpoints are
         """
         ...
     def _train(
@@ -438,17 +466,40 @@ class Learner(OptSteps):
         start_epoch: Any = 0,
         resume: Any = None,
     ) -> None:
-        """A `fit`, or in mode 'lr_find' one without validation"""
+        """A `fit`, or in mode 'lr_find' one without validation
+
+        Raises:
+            TypeError: `learn.dls` must be a `DataLoaders`, not a …: write `learn.dls = DataLoaders(train, valid)`
+            TypeError: the data come first, then the model: `Learner(DataLoaders(…), model)`
+            TypeError: model is the class …: pass an instance of it, `…(...)`
+            TypeError: model must be an nn.Module
+            TypeError: loss_func must be a function of (pred, *targets) such as `F.mse_loss`
+            ValueError: `start_epoch` must be a whole number, 0 or more
+            ValueError: start_epoch must be from 0 to n_epoch (…), not …: n_epoch is the total
+            ValueError: the learning rate `lr` must be 0 or more
+            ValueError: the weight decay `wd` must be 0 or more
+            RuntimeError: a `fit` inside a running `…`… would overwrite its counters and its history: call it afterwards, or …
+            ValueError: resume=… needs a `CheckpointCallback` among the callbacks: it knows where the checkpoints are
+            ValueError: `learn.opt` has none of the model's parameters (…): build it from `learn.model.parameters()`, or …
+            TypeError: … makes a step by evaluating the model several times, which the loop does not: let a callback do …
+        """
         ...
     def freeze_to(self, n: int) -> None:
         """Freeze the parameter groups before number `n`, train the others
 
         Args:
             n: the first parameter group to be trained; negative counts from the end
+
+        Raises:
+            ValueError: `learn.opt` has none of the model's parameters (…): build it from `learn.model.parameters()`, or …
         """
         ...
     def freeze(self) -> None:
-        """Train the last parameter group only"""
+        """Train the last parameter group only
+
+        Raises:
+            ValueError: `learn.opt` has none of the model's parameters (…): build it from `learn.model.parameters()`, or …
+        """
         ...
     def unfreeze(self) -> None:
         """Train all parameter groups"""
@@ -475,7 +526,13 @@ class Learner(OptSteps):
         """Run the validation phase on `dl`, between the events `before` and `after` if it is not nested in another run"""
         ...
     def _loader(self, ds_idx: Any, dl: Any) -> Any:
-        """The loader `dl`, or number `ds_idx` of `dls`; raises ValueError if there is none"""
+        """The loader `dl`, or number `ds_idx` of `dls`; raises ValueError if there is none
+
+        Raises:
+            TypeError: `learn.dls` must be a `DataLoaders`, not a …: write `learn.dls = DataLoaders(train, valid)`
+            TypeError: ds_idx is the number of a loader in `dls`, not a …: pass a loader as `dl=`
+            ValueError: there is no loader number … (`ds_idx`): `dls` has …. Pass the data as `dl=`…
+        """
         ...
     def validate(self, ds_idx: int = 1, dl: Any = None, cbs: Any = None) -> L:
         """Evaluate the model: returns the loss and the metrics on a data set, `[loss, *metrics]`
@@ -484,14 +541,27 @@ class Learner(OptSteps):
             ds_idx: number of the loader in `dls`: 0 is the training set, 1 the validation set
             dl: the loader, any iterable of batches; None: the one of `ds_idx`
             cbs: callbacks for this run only
+
+        Raises:
+            TypeError: ds_idx is the number of a loader in `dls`, not a …: pass a loader as `dl=`
+            ValueError: there is no loader number … (`ds_idx`): `dls` has …. Pass the data as `dl=`…
+            RuntimeError: a `fit` inside a running `…`… would overwrite its counters and its history: call it afterwards, or …
         """
         ...
     @contextmanager
     def _opened(self) -> Iterator[Self]:
-        """A run whose phases are those of a `with` block"""
+        """A run whose phases are those of a `with` block
+
+        Raises:
+            RuntimeError: a `fit` inside a running `…`… would overwrite its counters and its history: call it afterwards, or …
+        """
         ...
     def __enter__(self) -> Self:
-        """Open a run: `before_fit` and `before_epoch`; raises RuntimeError inside another run"""
+        """Open a run: `before_fit` and `before_epoch`; raises RuntimeError inside another run
+
+        Raises:
+            RuntimeError: `with learn:` opens a run, but a `…` is running already…
+        """
         ...
     def __exit__(self, *exc: Any) -> None:
         """Close the run: `after_epoch` and `after_fit` if nothing was raised, and `cleanup` always"""
@@ -522,6 +592,9 @@ class Learner(OptSteps):
 
         Args:
             dls: loaders by name; none: the validation set as 'valid', and those of the `Evaluator`s
+
+        Raises:
+            ValueError: there is nothing to validate: pass loaders by name, as in `learn.validate_all(test=dl)`
         """
         ...
     def hparams(self, **more: Any) -> dict[str, Any]:
@@ -569,6 +642,10 @@ class Learner(OptSteps):
             fname: a file for the trace; None: no file
             max_slices: the number of slices (loop actions, callbacks, batches) to keep for the trace
             cbs: more callbacks for this run only
+
+        Raises:
+            ValueError: `n_batches` must be a whole number of batches, 1 or more
+            TypeError: `fname` must be a path
         """
         ...
     def show_results(
@@ -589,6 +666,10 @@ class Learner(OptSteps):
             decode: from a list of token numbers to text, such as `tokenizer.decode`
             stats: mean and standard deviation by which images were normalized; None: as transforms say
             kwargs: `ncols` and `figsize`, for images
+
+        Raises:
+            TypeError: ds_idx is the number of a loader in `dls`, not a …: pass a loader as `dl=`
+            ValueError: there is no loader number … (`ds_idx`): `dls` has …. Pass the data as `dl=`…
         """
         ...
     def tta(
@@ -613,6 +694,12 @@ class Learner(OptSteps):
             use_max: return the largest prediction of all passes instead of the mean
             act: function from outputs to predictions; None: the loss function's `activation`
             cbs: callbacks for these runs only
+
+        Raises:
+            ValueError: tta needs a function that augments the inputs: pass `aug=`, such as `aug=lambda x: x.flip(-1)`, or …
+            TypeError: tta reads the data …1 times, which a … cannot: pass a list of batches or a DataLoader
+            ValueError: `beta` must be a fraction
+            ValueError: the targets of two passes differ: the loader gives its items in another order each time, and …
         """
         ...
     @property
@@ -640,6 +727,10 @@ class Learner(OptSteps):
 
         Returns:
             a named tuple of suggested learning rates; None without `suggest_funcs`
+
+        Raises:
+            ValueError: start_epoch must be from 0 to n_epoch (…), not …: n_epoch is the total
+            ValueError: resume=… needs a `CheckpointCallback` among the callbacks: it knows where the checkpoints are
         """
         ...
     def fit_one_cycle(
@@ -671,6 +762,10 @@ class Learner(OptSteps):
             reset_opt: begin with a fresh optimizer?
             start_epoch: the number of the first epoch, if those before it are done
             resume: a checkpoint to go on from; 'auto': the newest, if any
+
+        Raises:
+            ValueError: learning rates must be 0 or more
+            TypeError: this policy has no `lr`: give the highest learning rate as `lr_max`
         """
         ...
     def fit_flat_cos(
@@ -698,6 +793,10 @@ class Learner(OptSteps):
             reset_opt: begin with a fresh optimizer?
             start_epoch: the number of the first epoch, if those before it are done
             resume: a checkpoint to go on from; 'auto': the newest, if any
+
+        Raises:
+            TypeError: this policy has no `lr`: give the highest learning rate as `lr_max`
+            ValueError: learning rates must be 0 or more
         """
         ...
     def fit_sgdr(
@@ -725,6 +824,13 @@ class Learner(OptSteps):
             reset_opt: begin with a fresh optimizer?
             start_epoch: the number of the first epoch, if those before it are done
             resume: a checkpoint to go on from; 'auto': the newest, if any
+
+        Raises:
+            ValueError: `n_cycles` must be a whole number, 1 or more
+            ValueError: `cycle_mult` must be a whole number, 1 or more
+            ValueError: `cycle_len` must be a whole number, 1 or more
+            TypeError: this policy has no `lr`: give the highest learning rate as `lr_max`
+            ValueError: learning rates must be 0 or more
         """
         ...
     def fine_tune(
@@ -760,6 +866,12 @@ class Learner(OptSteps):
             cbs: callbacks for this fit only
             reset_opt: begin with a fresh optimizer?
             resume: a checkpoint to go on from; 'auto': the newest, if any
+
+        Raises:
+            ValueError: `…` must be a number above 0
+            ValueError: `…` must be a whole number, 0 or more
+            ValueError: start_epoch counts the epochs of both parts, so it needs both of them in epochs, not as amounts
+            ValueError: start_epoch must be from 0 to the … frozen epochs and … more
         """
         ...
     def to_fp16(self, **kwargs: Any) -> Learner:
@@ -773,18 +885,10 @@ class Learner(OptSteps):
         """
         ...
     def to_bf16(self) -> Learner:
-        """Train and predict in mixed precision with bfloat16 from now on (fastai's name)
-
-        Args:
-            self: the Learner itself
-        """
+        """Train and predict in mixed precision with bfloat16 from now on (fastai's name)"""
         ...
     def to_fp32(self) -> Learner:
-        """Train and predict without mixed precision from now on (fastai's name)
-
-        Args:
-            self: the Learner itself
-        """
+        """Train and predict without mixed precision from now on (fastai's name)"""
         ...
     def get_preds(
         self,
@@ -814,6 +918,14 @@ class Learner(OptSteps):
             cbs: callbacks for this run only
             mmap: folder for memory-mapped results; `act` is then called batch by batch; None: in memory
             kwargs: arguments of `GatherPredsCallback`: `dtype`, `with_preds`, `with_targs`, `save_preds`, …
+
+        Raises:
+            TypeError: act must be a function of the outputs, such as `torch.sigmoid`
+            TypeError: `mmap` must be a path
+            TypeError: ds_idx is the number of a loader in `dls`, not a …: pass a loader as `dl=`
+            ValueError: there is no loader number … (`ds_idx`): `dls` has …. Pass the data as `dl=`…
+            ValueError: the predictions of several processes are joined in memory: leave out `mmap`, or pass …
+            RuntimeError: a `fit` inside a running `…`… would overwrite its counters and its history: call it afterwards, or …
         """
         ...
     def _batch_of(self, items: Any) -> Any:
@@ -825,6 +937,9 @@ class Learner(OptSteps):
         Args:
             items: inputs as the data set returns them, without target
             bs: items in a batch
+
+        Raises:
+            ValueError: `bs` must be a batch size, 1 or more
         """
         ...
     def class_names(self) -> Any:
@@ -834,7 +949,11 @@ class Learner(OptSteps):
         """A loader of one batch with one item, and what `decode_batch` the data has"""
         ...
     def _answer(self, preds: Any, decoded: Any, decode: Any, inp: Any = None) -> tuple[Any, ...]:
-        """Input, label, decoded and raw prediction of a batch of one item"""
+        """Input, label, decoded and raw prediction of a batch of one item
+
+        Raises:
+            RuntimeError: a callback has cancelled the batch of this item, so there is no prediction
+        """
         ...
     def predict(self, item: Any, with_input: bool = False) -> tuple[Any, ...]:
         """Predict one item: returns `(label, decoded, prediction)`, after the input if `with_input`; see also `Predictor`
@@ -842,18 +961,29 @@ class Learner(OptSteps):
         Args:
             item: one input as the data set returns it, without target; a tuple for several inputs
             with_input: return the input too: as a batch, or as `decode_batch` gives it
+
+        Raises:
+            RuntimeError: a callback has cancelled the batch of this item, so there is no prediction
         """
         ...
     @contextmanager
     def _kept_open(self, cbs: Any) -> Iterator[None]:
-        """A run to predict in, which holds the lock only when it begins and ends"""
+        """A run to predict in, which holds the lock only when it begins and ends
+
+        Raises:
+            RuntimeError: a `fit` inside a running `…`… would overwrite its counters and its history: call it afterwards, or …
+        """
         ...
     @property
     def closed(self) -> bool:
         """Whether `close` was called; then the Learner refuses every run"""
         ...
     def close(self) -> None:
-        """Let the callbacks release what they keep, and refuse further runs; raises RuntimeError in a run"""
+        """Let the callbacks release what they keep, and refuse further runs; raises RuntimeError in a run
+
+        Raises:
+            RuntimeError: a `…` is running…: close the Learner when it has ended
+        """
         ...
     def close_at_exit(self) -> Self:
         """Close this Learner when Python exits, if it still exists; returns it"""
@@ -865,6 +995,9 @@ class Learner(OptSteps):
             file: a name in `path/model_dir`, or a path
             inputs: what the inputs look like, a text for people; None: describe a batch of the training data
             about: what else the description contains: numbers, strings, lists and dicts of them
+
+        Raises:
+            TypeError: the description of an exported Learner is text, and cannot hold this: …
         """
         ...
     def identity(self) -> dict[str, str|None]:
@@ -877,6 +1010,10 @@ class Learner(OptSteps):
             folder: name of the folder, in `learn.path/learn.model_dir`, or a path
             others: what is kept beside the model: a tokenizer, an image processor
             kwargs: arguments of the model's `save_pretrained`
+
+        Raises:
+            TypeError: `folder` must be a path
+            TypeError: a … has no `save_pretrained`: write `learn.save(…)` for its weights
         """
         ...
     def run_state(self, epoch: int, done: int = 0, copy: bool = False) -> dict[str, Any]:
@@ -889,16 +1026,35 @@ class Learner(OptSteps):
         """
         ...
     def _check_run_state(self, state: Any) -> None:
-        """Check that `state` is from a run with this model and this kind of optimizer; raises ValueError if not"""
+        """Check that `state` is from a run with this model and this kind of optimizer; raises ValueError if not
+
+        Raises:
+            ValueError: this checkpoint has format …, and this learnkit reads up to …: it was written by a newer one
+            ValueError: this is not the checkpoint of a run: it lacks ……
+            ValueError: this is not the checkpoint of a run: …
+            ValueError: this checkpoint lacks random numbers: …
+            ValueError: expected weights by name
+            ValueError: these weights are of another model: ……
+            ValueError: this checkpoint is of another model: the gradient of … …
+            ValueError: this is not a state of the optimizer (…): …
+        """
         ...
     def _try_callbacks(self, state: Any) -> None:
-        """Load the states of callbacks and random numbers on trial; raises ValueError if that fails, with the old ones back"""
+        """Load the states of callbacks and random numbers on trial; raises ValueError if that fails, with the old ones back
+
+        Raises:
+            ValueError: this checkpoint does not fit: …: …
+        """
         ...
     def restore(self, state: dict[Any, Any]) -> None:
         """Restore the state of a run; raises ValueError if it does not fit this Learner, and then changes nothing
 
         Args:
             state: what `run_state` returned
+
+        Raises:
+            ValueError: this checkpoint is of another model: the gradient of … …
+            ValueError: this checkpoint does not fit: …: …
         """
         ...
     def _restore_cbs(self, states: Any) -> None: ...
@@ -907,6 +1063,9 @@ class Learner(OptSteps):
 
         Args:
             file: a name, or a path
+
+        Raises:
+            TypeError: file is a name such as 'best' or a path
         """
         ...
     def save(self, file: str|Path|BinaryIO, with_opt: bool = True, **kwargs: Any) -> Path:
@@ -916,6 +1075,9 @@ class Learner(OptSteps):
             file: a name, a path, or an open binary file
             with_opt: save the optimizer's state too (not in .safetensors); False: only the model's `state_dict`
             kwargs: arguments of `torch.save`, such as `pickle_protocol`
+
+        Raises:
+            ValueError: … is an open file: pass its path instead, which the .safetensors format needs
         """
         ...
     def load(
@@ -934,6 +1096,14 @@ class Learner(OptSteps):
             with_opt: load the optimizer's state too, if the file has it
             strict: refuse a file whose weights are not exactly those of the model
             weights_only: accepted because fastai's callbacks pass it; code from a file is never run
+
+        Raises:
+            ValueError: … is a checkpoint of a whole run: resume from it with `fit(..., resume=path)`
+            ValueError: … was written by `learn.export`: read it with `load_learner`
+            ValueError: expected weights by name
+            ValueError: these weights are of another model: ……
+            ValueError: `learn.opt` has none of the model's parameters (…): build it from `learn.model.parameters()`, or …
+            ValueError: this is not a state of the optimizer (…): …
         """
         ...
     def _take_weights(self, weights: Any, opt: Any, strict: Any) -> None: ...
@@ -970,7 +1140,11 @@ class Learner(OptSteps):
         """
         ...
     def _layer_info(self) -> tuple[Any, ...]:
-        """The model (a copy, if it is lazy), its `layer_info`, and the shapes of its input"""
+        """The model (a copy, if it is lazy), its `layer_info`, and the shapes of its input
+
+        Raises:
+            ValueError: weights of the model are on the device 'meta', where they have no values: write …
+        """
         ...
     def summary(self) -> Text:
         """Summarize the model: layers with output shapes and parameters, optimizer, loss function and callbacks"""
@@ -982,7 +1156,7 @@ class Learner(OptSteps):
     def unchanged(self) -> Iterator[Learner]:
         """Undo whatever is trained in the block, however it ends; raises RuntimeError in a run, ValueError for lazy layers
 
-        Args:
-            learn: the Learner; also as `learn.unchanged()`
+        Raises:
+            RuntimeError: a trial inside a running `…`… would overwrite its counters and its history: make it before or …
         """
         ...

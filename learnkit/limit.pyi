@@ -10,6 +10,9 @@ def n_batches(amount: int|float, n: int|None) -> int:
     Args:
         amount: 5 batches, or the fraction 0.1 of them
         n: how many there are; None: nobody knows
+
+    Raises:
+        ValueError: … is a fraction of the batches, but the loader has no `len`: give a number of batches, or end the …
     """
     ...
 def check_length(learn: Any, what: str) -> None:
@@ -18,6 +21,9 @@ def check_length(learn: Any, what: str) -> None:
     Args:
         learn: the Learner, in a training phase
         what: what goes by the fraction, for the message
+
+    Raises:
+        ValueError: … goes by the fraction of the run that is done, but the training loader has no `len`: say how many …
     """
     ...
 class LimitBatches(Callback):
@@ -31,6 +37,11 @@ class LimitBatches(Callback):
         Args:
             train: batches to train with in each epoch, or the fraction of them; None: all
             valid: the same for each validation
+
+        Raises:
+            ValueError: `train` must be a number of batches, 1 or more, or a fraction of them such as 0.1
+            ValueError: `valid` must be a number of batches, 1 or more, or a fraction of them such as 0.1
+            ValueError: LimitBatches() limits nothing: give `train`, `valid` or both
         """
         ...
     def before_fit(self) -> None: ...
@@ -46,8 +57,15 @@ class ShortEpochCallback(LimitBatches):
         Args:
             pct: the fraction of the batches to keep, more than 0 and at most 1 (at least one batch)
             short_valid: shorten the validation phases too?
+
+        Raises:
+            ValueError: `pct` must be the fraction of an epoch to keep
         """
         ...
 def limit_from_env() -> list[Any]:
-    """Return the callbacks that the environment variable `LEARNKIT_LIMIT_BATCHES` asks for: a `LimitBatches`, or none"""
+    """Return the callbacks that the environment variable `LEARNKIT_LIMIT_BATCHES` asks for: a `LimitBatches`, or none
+
+    Raises:
+        ValueError: `LEARNKIT_LIMIT_BATCHES` must be a number of batches, 1 or more, or a fraction of them such as 0.1
+    """
     ...

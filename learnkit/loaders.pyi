@@ -8,7 +8,11 @@ _of_items: set[Any]
 _of_others: list[Any]
 _of_workers: set[Any]
 def _items_args(dl: Any, changes: Any) -> Any:
-    """The arguments of `dl` that choose its items, less those that `changes` replace"""
+    """The arguments of `dl` that choose its items, less those that `changes` replace
+
+    Raises:
+        ValueError: The batches of this loader are chosen by a …: pass `batch_sampler`, or also `batch_size`.
+    """
     ...
 def _other_args(dl: Any, changes: Any) -> Any:
     """The arguments of `dl` that do not choose items; those for workers only if there are any"""
@@ -19,6 +23,9 @@ def copy_loader(dl: DataLoader[Any], **changes: Any) -> DataLoader[Any]:
     Args:
         dl: the loader to copy
         changes: arguments of `DataLoader` that differ in the copy
+
+    Raises:
+        ValueError: The batches of this loader are chosen by a …: pass `batch_sampler`, or also `batch_size`.
     """
     ...
 def _as_indices(idxs: Any) -> list[Any]|None:

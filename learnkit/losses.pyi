@@ -40,6 +40,9 @@ class LabelSmoothingCrossEntropy(_Classes, nn.CrossEntropyLoss):
             weight: Weight of each class
             reduction: 'mean', 'sum' or 'none'
             kw: What else `nn.CrossEntropyLoss` takes
+
+        Raises:
+            ValueError: `eps` must be a fraction
         """
         ...
 class LabelSmoothingCrossEntropyFlat(CrossEntropyLossFlat):
@@ -61,6 +64,9 @@ class FocalLoss(_Classes, nn.CrossEntropyLoss):
             weight: Weight of each class
             reduction: 'mean', 'sum' or 'none'
             ignore_index: Targets with this class number do not count
+
+        Raises:
+            ValueError: `gamma` must be 0 or more, not …: below 0 easy items would weigh more
         """
         ...
     def forward(self, pred: Tensor, targ: Tensor) -> Tensor:
@@ -85,13 +91,24 @@ class BCEWithLogitsLossFlat(BaseLoss):
             floatify: Convert the targets to floats?
             thresh: A probability above it is decoded as `True`
             kw: Keyword arguments of `nn.BCEWithLogitsLoss` and of `BaseLoss`
+
+        Raises:
+            ValueError: `thresh` must be a probability
         """
         ...
     def activation(self, x: Tensor) -> Tensor:
-        """Turns logits into probabilities"""
+        """Turns logits into probabilities
+
+        Args:
+            x: model outputs
+        """
         ...
     def decodes(self, x: Tensor) -> Tensor:
-        """Returns which probabilities are above `thresh`"""
+        """Returns which probabilities are above `thresh`
+
+        Args:
+            x: predictions
+        """
         ...
 class _FloatLoss(BaseLoss):
     """A loss that compares number by number"""

@@ -12,6 +12,9 @@ def create_memmap(path: str|Path, shape: tuple[Any, ...], dtype: torch.dtype) ->
         path: the file; `torch.load(path, mmap=True)` opens it later
         shape: the shape of the tensor
         dtype: the type of its elements
+
+    Raises:
+        OSError
     """
     ...
 def open_memmap(path: str|Path, write: bool = False) -> Tensor:

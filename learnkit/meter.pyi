@@ -43,6 +43,9 @@ class Meter:
 
         Args:
             state: what `state_dict` returned
+
+        Raises:
+            ValueError: the saved run computed … values in training, the loss included, but this one would compute …: give …
         """
         ...
 class MeterCallback(Callback):

@@ -20,11 +20,18 @@ class Metric:
 
         Args:
             learn: the Learner, after a batch
+
+        Raises:
+            NotImplementedError: The metric `…` should define `accumulate(self, learn)`.
         """
         ...
     @property
     def value(self) -> Any:
-        """The metric's value so far, `None` if there was no batch"""
+        """The metric's value so far, `None` if there was no batch
+
+        Raises:
+            NotImplementedError: The metric `…` should define the property `value`.
+        """
         ...
     @property
     def name(self) -> str:
@@ -100,6 +107,9 @@ class AvgMetric(Metric):
         Args:
             val: a number, or a tensor with one element: a mean over `n` targets or items
             n: its weight
+
+        Raises:
+            ValueError: The metric `…` should return one number for the batch, but it returned …. Perhaps a `.mean()` is …
         """
         ...
     def _pack(self) -> None: ...
@@ -158,7 +168,11 @@ class ValueMetric(Metric):
         """
         ...
     def accumulate(self, learn: Any) -> None:
-        """Nothing to do"""
+        """Nothing to do
+
+        Args:
+            learn: the Learner, after a batch
+        """
         ...
     @property
     def value(self) -> Any: ...

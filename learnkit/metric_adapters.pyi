@@ -20,6 +20,9 @@ class TorchMetric(Metric):
             metric: for instance `torchmetrics.Accuracy('multiclass', num_classes=10)`
             name: column in the history; None: the class in `snake_case`
             activation: function for the model's outputs, such as `torch.sigmoid`
+
+        Raises:
+            TypeError: A collection is several metrics: pass it to `Learner(metrics=)`, which takes them one by one.
         """
         ...
     def reset(self) -> None: ...
@@ -41,6 +44,11 @@ def mk_metric(m: Any) -> Any:
 
     Returns:
         a `Metric`, or an object with the same methods
+
+    Raises:
+        TypeError: the metric is the class …, without …: pass an instance of it, `…(...)`
+        TypeError: A metric must be a function of predictions and targets, a `Metric`, a metric of torchmetrics or a …
+        TypeError: scikit-learn's `…` may want classes or probabilities. For classes write `skm_to_learnkit(…)`, for …
     """
     ...
 class ColumnMetric(Metric):
@@ -83,7 +91,11 @@ class AvgColumns(AvgMetric):
     def reset(self) -> None: ...
     def add(self, val: Any, n: Any) -> None: ...
     def _in_order(self, val: Any) -> Any:
-        """The numbers as `keys` has them; raises ValueError if there are others"""
+        """The numbers as `keys` has them; raises ValueError if there are others
+
+        Raises:
+            ValueError: The metric `…` should return the numbers …, but it returned …: `columns(…, [...])` names each of …
+        """
         ...
     @property
     def value(self) -> list[Any]|None: ...

@@ -38,6 +38,9 @@ def top_k_accuracy(inp: Tensor, targ: Tensor, k: int = 5, axis: int = -1, ignore
         k: how many of the best classes count
         axis: the axis of the classes in `inp`
         ignore_index: targets of this class do not count; as a metric, that of the loss function
+
+    Raises:
+        ValueError: `k` must be from 1 to …, the number of classes
     """
     ...
 def accuracy_multi(inp: Tensor, targ: Tensor, thresh: float = 0.5, sigmoid: bool = True) -> Tensor:

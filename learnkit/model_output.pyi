@@ -52,6 +52,9 @@ class OwnOutput:
         Args:
             model: the model
             loss_func: the Learner's; None: the model's own
+
+        Raises:
+            ValueError: … predicts the next token, but `…` would compare each prediction with the token itself: leave out …
         """
         ...
     def split(self, b: Any, n_inp: int|None) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
@@ -95,6 +98,9 @@ def check_shift(own: OwnOutput, out: Any, yb: tuple[Any, ...], loss: Tensor|None
         out: the output of the model
         yb: its targets, as `own.split` gave them
         loss: its loss
+
+    Raises:
+        ValueError: … … its labels by one position, so metrics would be wrong: set `model.shifts_labels = …`
     """
     ...
 def each_loss(pred: Any, targ: Any) -> Iterator[tuple[Tensor, Tensor|int]]:
@@ -122,6 +128,10 @@ class OutputLoss:
         Args:
             pred: the predictions
             targs: their targets
+
+        Raises:
+            ValueError: the loss of each item needs a loss function: pass `loss_func=` to the Learner
+            ValueError: the loss of each item cannot be told from what the model gives: its loss is not the mean of cross …
         """
         ...
 _of_items: tuple[Any, ...]

@@ -77,5 +77,8 @@ def LossMetrics(attrs: str|list[Any], nms: str|list[Any]|None = None) -> list[Lo
     Args:
         attrs: attributes of the loss function: a list, or text with commas
         nms: their columns in the history; None: the attributes
+
+    Raises:
+        ValueError: … names for … attributes: give one for each
     """
     ...

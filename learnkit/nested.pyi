@@ -78,6 +78,9 @@ def to_concat(xs: list[Any], dim: int = 0) -> Any:
     Args:
         xs: one result per batch, all of the same structure
         dim: the dimension of the items
+
+    Raises:
+        ValueError: Batches must have the same keys, but one has … and another ….
     """
     ...
 def nested_reorder(t: Any, idxs: Any) -> Any:
@@ -86,5 +89,8 @@ def nested_reorder(t: Any, idxs: Any) -> Any:
     Args:
         t: tensors in nested containers, as `to_concat` returns them
         idxs: the indices of the items to select, in this order: a tensor or a list of integers
+
+    Raises:
+        TypeError: Only tensors, and tuples, lists and mappings of them, can be ordered, not a ….
     """
     ...

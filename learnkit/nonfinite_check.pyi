@@ -15,6 +15,9 @@ class NonFiniteCheck(Callback):
 
         Args:
             on_nan: when weights are NaN or infinite: 'raise' a `NonFiniteLoss`, or 'warn' and continue
+
+        Raises:
+            ValueError: `on_nan` must be 'raise' or 'warn'
         """
         ...
     def before_fit(self) -> None: ...

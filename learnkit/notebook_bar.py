@@ -81,15 +81,15 @@ class NotebookBar(LineDisplay):
         else: super().write(line, table)
 
     def update_graph(self,
-        *args:Any,    # as for `master_bar.update_graph` of fastprogress
-        **kwargs:Any
+        *args:Any,   # as for `master_bar.update_graph` of fastprogress
+        **kwargs:Any # the same
     ) -> None:
         "Draw a graph below the bars"
         self.master.update_graph(*args, **kwargs)
 
     def show_imgs(self,
-        *args:Any,    # as for `master_bar.show_imgs` of fastprogress
-        **kwargs:Any
+        *args:Any,   # as for `master_bar.show_imgs` of fastprogress
+        **kwargs:Any # the same
     ) -> None:
         "Show images below the bars"
         self.master.show_imgs(*args, **kwargs)

@@ -33,6 +33,7 @@ class NotebookBar(LineDisplay):
 
         Args:
             args: as for `master_bar.update_graph` of fastprogress
+            kwargs: the same
         """
         ...
     def show_imgs(self, *args: Any, **kwargs: Any) -> None:
@@ -40,5 +41,6 @@ class NotebookBar(LineDisplay):
 
         Args:
             args: as for `master_bar.show_imgs` of fastprogress
+            kwargs: the same
         """
         ...

@@ -6,23 +6,45 @@ from torch.optim import Optimizer
 from typing import Any
 
 def _check_entries(saved: Any, state: Any) -> None:
-    """Raises ValueError if some parameters have entries in `state` that others lack"""
+    """Raises ValueError if some parameters have entries in `state` that others lack
+
+    Raises:
+        ValueError: The saved optimizer has … for some of its parameters, and not for others: it is incomplete.
+    """
     ...
 def _check_numbers(saved: Any, state: Any) -> None:
-    """Raises ValueError if the groups have a parameter twice, or do not have one that has entries in `state`"""
+    """Raises ValueError if the groups have a parameter twice, or do not have one that has entries in `state`
+
+    Raises:
+        ValueError: The saved optimizer has a … where the number of a parameter was expected.
+        ValueError: The saved optimizer has parameter … more than once in its groups: it is damaged.
+        ValueError: The saved optimizer has entries for parameters …, which none of its groups has: it is damaged.
+    """
     ...
 def _keeps_entries(opt: Any, saved: Any) -> Any: ...
 def _check_all_there(opt: Any, sd: Any) -> None:
-    """Raises ValueError if `sd` has lost entries; warns if a parameter that is trained has none"""
+    """Raises ValueError if `sd` has lost entries; warns if a parameter that is trained has none
+
+    Raises:
+        ValueError: The saved optimizer has entries for … parameters, and had … when it was saved: it is incomplete.
+    """
     ...
 def _overlaps(t: Any) -> bool:
     """Do two elements of the tensor `t` share their memory?"""
     ...
 def _check_tensors(state: Any) -> None:
-    """Raises ValueError if an entry in `state` is a tensor that no step could update"""
+    """Raises ValueError if an entry in `state` is a tensor that no step could update
+
+    Raises:
+        ValueError: The saved optimizer has '…' for parameter … as a tensor that cannot be updated: it ….
+    """
     ...
 def _check_state_shapes(groups: Any, saved: Any, state: Any) -> None:
-    """Raises ValueError if an entry in `state` has not the shape of its parameter"""
+    """Raises ValueError if an entry in `state` has not the shape of its parameter
+
+    Raises:
+        ValueError: The saved optimizer has '…' … for parameter …, which is …: it is of another model.
+    """
     ...
 def check_opt_state(opt: Optimizer, sd: dict[Any, Any]) -> None:
     """Raises ValueError if `sd` cannot be a state of the torch optimizer `opt`
@@ -30,6 +52,18 @@ def check_opt_state(opt: Optimizer, sd: dict[Any, Any]) -> None:
     Args:
         opt: A torch optimizer
         sd: A state dict, from `state_dict` of a torch optimizer
+
+    Raises:
+        ValueError: An optimizer's state has 'state' and 'param_groups', not ….
+        ValueError: The saved optimizer is of another kind: it has no …, which … needs.
+        ValueError: The saved optimizer has groups of … parameters, this one of …: they need the same model, splitter …
+        ValueError: The saved optimizer has a … where the number of a parameter was expected.
+        ValueError: The saved optimizer has parameter … more than once in its groups: it is damaged.
+        ValueError: The saved optimizer has entries for parameters …, which none of its groups has: it is damaged.
+        ValueError: The saved optimizer has '…' for parameter … as a tensor that cannot be updated: it ….
+        ValueError: The saved optimizer has entries for … parameters, and had … when it was saved: it is incomplete.
+        ValueError: The saved optimizer has … for some of its parameters, and not for others: it is incomplete.
+        ValueError: The saved optimizer has '…' … for parameter …, which is …: it is of another model.
     """
     ...
 @contextmanager
@@ -38,6 +72,9 @@ def restore_on_error(opt: Optimizer) -> Iterator[None]:
 
     Args:
         opt: A torch optimizer
+
+    Raises:
+        ValueError: The saved optimizer has no …, which … needs.
     """
     ...
 def settle_opt_state(opt: Optimizer) -> None:

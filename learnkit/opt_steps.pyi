@@ -46,20 +46,36 @@ class OptSteps(Steps):
     def _take_over(self, lost: Any, running: Any) -> None: ...
     def _check_can_take(self, new: Any, lost: Any) -> None: ...
     def _ready_opt(self, reset: bool = False) -> None:
-        """Have an optimizer for the model as it is now; one that the user made stays"""
+        """Have an optimizer for the model as it is now; one that the user made stays
+
+        Raises:
+            ValueError: `learn.opt` has none of the model's parameters (…): build it from `learn.model.parameters()`, or …
+        """
         ...
     def _set_wd(self, wd: Any) -> None:
         """Set the weight decay of a fit; None: what it was before a fit was given one"""
         ...
     def _do_first_batch(self, do: Any) -> None:
-        """The first batch of a phase, with a look at the parameters before it and after it"""
+        """The first batch of a phase, with a look at the parameters before it and after it
+
+        Raises:
+            RuntimeError: … got gradients, but the optimizer does not have them, so they would never be trained: let …
+        """
         ...
     def _adopt_new_names(self) -> None:
         """After the first forward pass: has it made parameters?"""
         ...
     def _check_trained(self) -> None:
-        """Raise RuntimeError if parameters have got a gradient that no optimizer takes"""
+        """Raise RuntimeError if parameters have got a gradient that no optimizer takes
+
+        Raises:
+            RuntimeError: … got gradients, but the optimizer does not have them, so they would never be trained: let …
+        """
         ...
     def _check_closure(self) -> None:
-        """Raise TypeError if the optimizer's `step` needs a function that nobody would give it"""
+        """Raise TypeError if the optimizer's `step` needs a function that nobody would give it
+
+        Raises:
+            TypeError: … makes a step by evaluating the model several times, which the loop does not: let a callback do …
+        """
         ...

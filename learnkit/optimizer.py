@@ -74,7 +74,9 @@ def step(self:OptimWrapper,
     return fast_step(self.opt, closure)
 
 @patch
-def zero_grad(self:OptimWrapper, **kwargs)->None:
+def zero_grad(self:OptimWrapper,
+    **kwargs # arguments of the torch optimizer's `zero_grad`, such as `set_to_none`
+)->None:
     "Sets the gradients of all parameters to None; with `kwargs` as the torch optimizer's own `zero_grad` does"
     zero = self.opt.zero_grad
     if kwargs or getattr(zero, '__func__', None) is not Optimizer.zero_grad: return zero(**kwargs)
@@ -106,7 +108,9 @@ def set_hyper(self:OptimWrapper,
     write_hyper(self.opt, name, value)
 
 @patch
-def set_hypers(self:OptimWrapper, **kwargs)->None:
+def set_hypers(self:OptimWrapper,
+    **kwargs # values by name, such as `lr=.1, wd=0.`
+)->None:
     "Sets several hyper-parameters: each keyword is a name, with a value as for `set_hyper`"
     for k,v in kwargs.items(): self.set_hyper(k, v)
 

@@ -35,6 +35,9 @@ class OptimWrapper:
             no_decay: Parameters without weight decay, once `split_no_decay` is called
             train_always: Parameters that are trained in frozen groups too
             kw: Other arguments of `opt`
+
+        Raises:
+            TypeError: … needs no wrapper.
         """
         ...
     @property
@@ -55,11 +58,7 @@ class OptimWrapper:
     def hypers(self) -> L:
         """The hyper-parameters, a dictionary for each group"""
         ...
-    def __getstate__(self) -> dict[Any, Any]:
-        """Args:
-            self: a copy makes dicts of its own
-        """
-        ...
+    def __getstate__(self) -> dict[Any, Any]: ...
     def __repr__(self) -> str: ...
     def step(self, closure: Callable[..., Any]|None = None) -> Any:
         """Makes one step of the optimizer
@@ -72,7 +71,11 @@ class OptimWrapper:
         """
         ...
     def zero_grad(self, **kwargs: Any) -> None:
-        """Sets the gradients of all parameters to None; with `kwargs` as the torch optimizer's own `zero_grad` does"""
+        """Sets the gradients of all parameters to None; with `kwargs` as the torch optimizer's own `zero_grad` does
+
+        Args:
+            kwargs: arguments of the torch optimizer's `zero_grad`, such as `set_to_none`
+        """
         ...
     def clear_state(self) -> None:
         """Resets what the optimizer gathered over the steps: momentum, averages, counts"""
@@ -97,7 +100,11 @@ class OptimWrapper:
         """
         ...
     def set_hypers(self, **kwargs: Any) -> None:
-        """Sets several hyper-parameters: each keyword is a name, with a value as for `set_hyper`"""
+        """Sets several hyper-parameters: each keyword is a name, with a value as for `set_hyper`
+
+        Args:
+            kwargs: values by name, such as `lr=.1, wd=0.`
+        """
         ...
     def split_no_decay(self) -> None:
         """Moves the parameters of `no_decay` to torch groups of their own, without weight decay"""
@@ -110,6 +117,10 @@ class OptimWrapper:
 
         Args:
             n: Number of the first group to train; negative: counted from the end
+
+        Raises:
+            TypeError: freeze_to takes the number of the first group to be trained, such as -1 for the last one, not ….
+            ValueError: freeze_to(…): there are only … groups.
         """
         ...
     def freeze(self) -> None:
@@ -126,6 +137,11 @@ class OptimWrapper:
 
         Args:
             sd: From `state_dict`, of an `OptimWrapper` or of a torch optimizer
+
+        Raises:
+            ValueError: An optimizer's state has 'state' and 'param_groups', not ….
+            ValueError: The saved optimizer is of another kind: it has no …, which … needs.
+            ValueError: The saved optimizer has groups of … parameters, this one of …: they need the same model, splitter …
         """
         ...
     def take_params(self, new: OptimWrapper, model_ids: Iterable[Any]) -> None:
@@ -144,7 +160,12 @@ class OptimWrapper:
         """
         ...
     def _put_lists(self, groups: Any) -> None:
-        """Give each group other parameters; hyper-parameters stay, and the state of the parameters that stay"""
+        """Give each group other parameters; hyper-parameters stay, and the state of the parameters that stay
+
+        Raises:
+            ValueError: … lists of parameters for … parameter groups: give one list for each group
+            TypeError: … keeps a list of its parameters: make a new optimizer for others
+        """
         ...
 def create_optimizer(
     opt_func: Any,

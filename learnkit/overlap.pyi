@@ -77,6 +77,9 @@ class DiceLoss:
             smooth: added above and below the line: a class that does not occur has loss 0
             reduction: 'sum', 'mean' or 'none': over items and classes
             square_in_union: square the probabilities in the area? The gradients are steeper then
+
+        Raises:
+            ValueError: `reduction` must be one of
         """
         ...
     def __call__(self, pred: Tensor, targ: Tensor) -> Tensor:
@@ -85,6 +88,9 @@ class DiceLoss:
         Args:
             pred: logits
             targ: class numbers
+
+        Raises:
+            ValueError: predictions … and targets … do not match: without the classes (axis …), their shapes must be the …
         """
         ...
     def _one_hot(self, targ: Any, n: Any) -> Any: ...

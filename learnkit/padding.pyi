@@ -9,11 +9,7 @@ class DropPadding(Callback):
     own: Any
     left: Any
     def __init__(self) -> None:
-        """Leaves out of a validation the items that a `DistributedSampler` repeats
-
-        Args:
-            self: how many items of each stream of batches are still to come
-        """
+        """Leaves out of a validation the items that a `DistributedSampler` repeats"""
         ...
     def before_validate(self) -> None: ...
     def before_batch(self) -> None: ...

@@ -16,10 +16,20 @@ def param_dicts(params: Iterable[Any]) -> list[Any]:
 
     Returns:
         Dicts with 'params', as PyTorch's optimizers take them
+
+    Raises:
+        TypeError: A group has parameters, not a module: pass module.parameters().
+        TypeError: `splitter` returns the parameters, in a list or in a list for each group, but here is …: …
+        ValueError: … parameter… given more than once, in a group or in several (layers may share one): let `splitter` …
+        ValueError: There are no parameters to train: the model has none, or none that `splitter` lets through.
     """
     ...
 def _check_decoupling(cls: Any, v: Any) -> None:
-    """Raise TypeError if an optimizer without a switch for it does not decay as `decouple_wd` says"""
+    """Raise TypeError if an optimizer without a switch for it does not decay as `decouple_wd` says
+
+    Raises:
+        TypeError: PyTorch's … …: leave out `decouple_wd=…`, or take `Adam`, which decays in both ways
+    """
     ...
 def is_built(opt: Any) -> bool:
     """Is it an optimizer already, not something that makes one?
@@ -37,6 +47,10 @@ def torch_keywords(opt: Callable[..., Any], kw: dict[Any, Any]) -> tuple[Any, ..
 
     Returns:
         `opt` and `kw`
+
+    Raises:
+        TypeError: `…` and `…` are the same: give one of them
+        TypeError: PyTorch's … …: leave out `decouple_wd=…`, or take `Adam`, which decays in both ways
     """
     ...
 def _lr_parameter(f: Any) -> Any:
@@ -47,10 +61,21 @@ def check_opt_func(opt: Any) -> None:
 
     Args:
         opt: what the user gave as `opt_func`
+
+    Raises:
+        TypeError: An optimizer is a class such as torch.optim.AdamW, a partial of one, a function of parameter …
+        TypeError: `opt_func` is the class …, which is no optimizer: write one, such as `opt_func=torch.optim.AdamW`…
     """
     ...
 def _call(opt: Any, params: Any, lr: Any = None, **kw: Any) -> Any:
-    """Builds an optimizer over `params` with the class, `partial` or function `opt`"""
+    """Builds an optimizer over `params` with the class, `partial` or function `opt`
+
+    Raises:
+        TypeError: An optimizer is a class such as torch.optim.AdamW, a partial of one, a function of parameter …
+        TypeError: `opt_func` is the class …, which is no optimizer: write one, such as `opt_func=torch.optim.AdamW`…
+        TypeError: `opt_func` takes no `lr`, so the learning rate … does not reach it: write it as a function of the …
+        TypeError: … made …, not an optimizer: does it return one?
+    """
     ...
 def copy_tensors(v: Any) -> Any:
     """Returns the hyper-parameter `v`, copied if it is a tensor: writing in place must not reach another group
@@ -60,7 +85,11 @@ def copy_tensors(v: Any) -> Any:
     """
     ...
 def _check_same_params(opt: Any, params: Any) -> None:
-    """Raises ValueError if the built optimizer `opt` has none of the parameters `params`"""
+    """Raises ValueError if the built optimizer `opt` has none of the parameters `params`
+
+    Raises:
+        ValueError: The optimizer has none of the model's parameters: build it from the model that is trained, or give …
+    """
     ...
 def build_optimizer(
     opt: Callable[..., Any]|Optimizer,
@@ -78,6 +107,12 @@ def build_optimizer(
 
     Returns:
         A torch optimizer, or another one with `set_hyper`
+
+    Raises:
+        TypeError: The optimizer is built already: it cannot be given … any more.
+        TypeError: `opt_func` takes no `lr`, so the learning rate … does not reach it: write it as a function of the …
+        TypeError: … made …, not an optimizer: does it return one?
+        ValueError: The optimizer has none of the model's parameters: build it from the model that is trained, or give …
     """
     ...
 def default_lr(opt_func: Any, lr: float|Tensor|slice|list[Any]|None = None) -> float|Tensor|slice|list[Any]:
@@ -89,6 +124,10 @@ def default_lr(opt_func: Any, lr: float|Tensor|slice|list[Any]|None = None) -> f
 
     Returns:
         One learning rate, or one for each group
+
+    Raises:
+        ValueError: the learning rate `lr` must be 0 or more
+        ValueError: there are two learning rates, lr=… and the lr=… of `opt_func`: give one of them
     """
     ...
 def creation_lr(opt_func: Any, lr: float|Tensor|slice|list[Any]|None) -> float|Tensor|slice|list[Any]|None:

@@ -30,6 +30,9 @@ class Predictor:
         Args:
             learn: its model, callbacks and data predict; it cannot be trained until `close`
             cbs: callbacks for this run only
+
+        Raises:
+            TypeError: a `Predictor` is made from a Learner, such as `load_learner(file, model)`
         """
         ...
     def __call__(self, item: Any, with_input: bool = False) -> tuple[Any, ...]:
@@ -38,6 +41,9 @@ class Predictor:
         Args:
             item: one input as the data set returns it, without target; a tuple for several inputs
             with_input: return the input too
+
+        Raises:
+            RuntimeError: a `Predictor` needs a run of its own, but a `…` is running already…: call `learn.predict` in there
         """
         ...
     def close(self) -> None:

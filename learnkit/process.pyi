@@ -29,6 +29,9 @@ def maybe_gather(x: Tensor) -> Tensor:
 
     Args:
         x: the tensor of this process; the tensors may differ in their first dimension only
+
+    Raises:
+        ValueError: The tensors of the processes must agree after the first dimension, but are ….
     """
     ...
 def largest(x: float) -> float:

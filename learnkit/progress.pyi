@@ -20,6 +20,9 @@ class ProgressCallback(Callback):
         Args:
             kind: a name in `displays`: 'notebook', 'terminal', 'lines'; None: depends on the output
             every: seconds between two updates; None: 0.2, for lines 30
+
+        Raises:
+            ValueError: `kind` must be None or one of …, not …; `import learnkit.observe.bars` adds 'tqdm' and 'rich'
         """
         ...
     def before_fit(self) -> None: ...

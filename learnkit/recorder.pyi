@@ -91,6 +91,9 @@ class Recorder(RecorderPlots, Callback):
 
         Returns:
             the matplotlib axes
+
+        Raises:
+            ValueError: there is no curve to plot: call `learn.lr_find()` first
         """
         ...
     def plot_sched(self, keys: str|list[Any]|None = None, figsize: tuple[Any, ...]|None = None) -> list[Any]:
@@ -102,5 +105,9 @@ class Recorder(RecorderPlots, Callback):
 
         Returns:
             the matplotlib axes
+
+        Raises:
+            ValueError: no schedule is recorded: fit with one first, for instance by `learn.fit_one_cycle(n)`
+            ValueError: '…' was not scheduled: …
         """
         ...

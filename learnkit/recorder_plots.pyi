@@ -33,6 +33,9 @@ class RecorderPlots:
 
         Returns:
             the matplotlib axes
+
+        Raises:
+            ValueError: nothing is recorded yet: call `learn.fit(n)` first
         """
         ...
     def plot_metrics(self, ncols: int = 3, figsize: tuple[Any, ...]|None = None) -> list[Any]:
@@ -44,6 +47,9 @@ class RecorderPlots:
 
         Returns:
             of matplotlib axes
+
+        Raises:
+            ValueError: no epoch is recorded yet: call `learn.fit(n)` first
         """
         ...
 def group_columns(names: Iterable[str]) -> dict[Any, Any]:

@@ -15,5 +15,8 @@ def metric_number(v: Any, name: str) -> float:
     Args:
         v: what a metric returned, and what is no tensor
         name: the metric's name, for the message
+
+    Raises:
+        TypeError: The metric `…` should return one number for the batch, but it returned …: …
     """
     ...

@@ -15,5 +15,10 @@ def write_state(state: dict[Any, Any], path: Path, **kwargs: Any) -> None:
     ...
 _checkpoint_keys: set[Any]
 def _model_state(file: Any, state: Any) -> Any:
-    """`(weights, optimizer state or None)` of what `read_state` returned; raises ValueError for a file of another kind"""
+    """`(weights, optimizer state or None)` of what `read_state` returned; raises ValueError for a file of another kind
+
+    Raises:
+        ValueError: … is a checkpoint of a whole run: resume from it with `fit(..., resume=path)`
+        ValueError: … was written by `learn.export`: read it with `load_learner`
+    """
     ...

@@ -13,6 +13,9 @@ def set_seed(s: int, reproducible: bool = False) -> None:
     Args:
         s: the seed
         reproducible: also make cuDNN choose deterministic algorithms, which may be slower?
+
+    Raises:
+        TypeError: a seed is a whole number
     """
     ...
 def _device_rngs() -> dict[Any, Any]:
@@ -38,6 +41,9 @@ def check_numpy_state(state: Any) -> None:
 
     Args:
         state: what `get_state` of a generator returned, or the `state` of a bit generator
+
+    Raises:
+        ValueError: this is no state of a generator of NumPy: its position is not among its numbers
     """
     ...
 def check_torch_state(state: Any) -> None:
@@ -45,6 +51,9 @@ def check_torch_state(state: Any) -> None:
 
     Args:
         state: what `get_state` of a generator returned
+
+    Raises:
+        ValueError: this is no state of a generator of PyTorch: its position is not among its numbers
     """
     ...
 def set_random_states(
@@ -64,6 +73,10 @@ def set_random_states(
         torch_cuda_state: one state per CUDA device
         torch_xpu_state: one state per XPU device
         torch_mps_state: a list of one state
+
+    Raises:
+        ValueError: this is no state of a generator of NumPy: its position is not among its numbers
+        ValueError: this is no state of a generator of PyTorch: its position is not among its numbers
     """
     ...
 @contextmanager

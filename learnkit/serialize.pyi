@@ -9,8 +9,17 @@ def to_serializable(o: Any, at: str = '', copy: bool = False) -> Any:
         o: nested containers of tensors, numbers and strings
         at: the position of `o`, for the message of an error
         copy: copy tensors to the CPU, so that training can continue and change them
+
+    Raises:
+        TypeError: `…` is a ……, which a checkpoint cannot hold: replace it by a plain tensor (a `DTensor` has …
+        TypeError: `…` is …, which `torch.load` cannot read
+        TypeError: `…` is of type …, which a checkpoint cannot hold: use tensors, numbers, strings, and lists or dicts …
     """
     ...
 def _plain_tensor(t: Any, at: Any, copy: Any) -> Any:
-    """A tensor of no subclass, which does not share a larger storage: that would be written as a whole"""
+    """A tensor of no subclass, which does not share a larger storage: that would be written as a whole
+
+    Raises:
+        TypeError: `…` is a ……, which a checkpoint cannot hold: replace it by a plain tensor (a `DTensor` has …
+    """
     ...

@@ -24,6 +24,9 @@ def skm_to_learnkit(
         axis: axis of the classes in the predictions
         activation: as in `AccumMetric`; None: a sigmoid if there is a `thresh`
         kw: more arguments of `func`
+
+    Raises:
+        ValueError: `…` must be … or
     """
     ...
 skm_to_fastai = skm_to_learnkit

@@ -18,6 +18,9 @@ class AvgSmoothLoss(Metric):
 
         Args:
             beta: share of the old average that each batch keeps: at least 0, less than 1
+
+        Raises:
+            ValueError: `beta` must be a fraction
         """
         ...
     def reset(self) -> None: ...

@@ -15,5 +15,8 @@ class Stateful:
 
         Args:
             state: from `state_dict`
+
+        Raises:
+            ValueError: this is not the state of a …, which has …: … differs
         """
         ...

@@ -41,6 +41,9 @@ class BatchStream:
 
         Args:
             n: no batch from this number on
+
+        Raises:
+            RuntimeError: `batches.stop_at` comes too late, after the first batch: call it in `before_train` or …
         """
         ...
     def replace(self, loader: Iterable[Any]) -> None:
@@ -48,6 +51,9 @@ class BatchStream:
 
         Args:
             loader: any iterable of batches
+
+        Raises:
+            RuntimeError: `batches.replace` comes too late, after the first batch: call it in `before_train` or …
         """
         ...
     def wrap(self, f: Callable[..., Any]) -> None:
@@ -55,6 +61,9 @@ class BatchStream:
 
         Args:
             f: from an iterator of batches to another
+
+        Raises:
+            RuntimeError: `batches.wrap` comes too late, after the first batch: call it in `before_train` or `before_validate`
         """
         ...
     def _check_new(self, what: Any) -> None: ...

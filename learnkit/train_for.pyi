@@ -10,6 +10,11 @@ def as_duration(much: Any) -> Time:
 
     Args:
         much: a number of epochs, text such as '2000ba', or a `Time`
+
+    Raises:
+        ValueError: `n_epoch` must be a whole number, 0 or more
+        ValueError: n_epoch must be a whole number, or an amount of training: …
+        ValueError: a fit cannot be … long: write a number of epochs, or an amount such as '2000ba' or '30m'
     """
     ...
 def as_epochs(t: Time, dl: Any) -> int:
@@ -39,6 +44,9 @@ class TrainFor(Callback):
 
         Args:
             much: the amount: '2000ba', '1e6sp', '3e8tok' or '30m'
+
+        Raises:
+            ValueError: for … epochs write `learn.fit(…)`
         """
         ...
     @property
@@ -54,7 +62,11 @@ class TrainFor(Callback):
         ...
     def after_epoch(self) -> None: ...
     def _leave_out(self) -> None:
-        """Count the epochs before `start_epoch` as done"""
+        """Count the epochs before `start_epoch` as done
+
+        Raises:
+            ValueError: start_epoch=… leaves out epochs of a loader without a `len`, so nobody knows how many batches they …
+        """
         ...
     def _count_off(self) -> None:
         """End this epoch at the last batch of the fit, if that is in it"""

@@ -14,6 +14,9 @@ def snapshot_training(learn: Learner) -> Snapshot:
 
     Args:
         learn: the Learner
+
+    Raises:
+        ValueError: the model has lazy layers, whose shape the first batch sets for good: call the model once before …
     """
     ...
 @contextmanager
@@ -22,5 +25,8 @@ def unchanged(learn: Learner) -> Iterator[Learner]:
 
     Args:
         learn: the Learner; also as `learn.unchanged()`
+
+    Raises:
+        RuntimeError: a trial inside a running `…`… would overwrite its counters and its history: make it before or …
     """
     ...

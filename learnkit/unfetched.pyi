@@ -64,6 +64,10 @@ def check_unfetched(batches: BatchStream, i: int, training: bool, e: BaseExcepti
         i: the number of the batch that was cancelled before it was there
         training: is it a training phase?
         e: the `CancelBatch`
+
+    Raises:
+        RuntimeError: … batches in a row were cancelled before they were fetched: a `CancelBatch` in `before_fetch` …
+        RuntimeError: the data raised `CancelBatch` for … batches in a row, and would not end: leave such items out in …
     """
     ...
 def check_complete(batches: BatchStream, i: int) -> None:

@@ -18,6 +18,9 @@ def check_format(file: Any) -> None:
 
     Args:
         file: an open file
+
+    Raises:
+        ValueError: … is an open file: pass its path instead, which the .safetensors format needs
     """
     ...
 def _safetensors() -> ModuleType:
@@ -30,6 +33,9 @@ def write_safetensors(state: dict[Any, Any], path: Path, **metadata: str) -> Pat
         state: tensors by name
         path: the file to write; its folder is created
         metadata: texts to store beside the tensors
+
+    Raises:
+        TypeError: a .safetensors file holds dense tensors only, but … is a …: save as .pth
     """
     ...
 def read_safetensors(path: Path) -> tuple[dict[Any, Any], dict[Any, Any]]:
@@ -37,6 +43,9 @@ def read_safetensors(path: Path) -> tuple[dict[Any, Any], dict[Any, Any]]:
 
     Args:
         path: the file to read
+
+    Raises:
+        ValueError: … is damaged, or not a .safetensors file: …: …
     """
     ...
 def _check_member(o: ZipInfo) -> None:
@@ -44,6 +53,10 @@ def _check_member(o: ZipInfo) -> None:
 
     Args:
         o: a member of the archive
+
+    Raises:
+        ValueError: … in it is compressed, and could fill the memory when it is unpacked
+        ValueError: … in it points out of its folder
     """
     ...
 def check_zip(file: Path|BinaryIO) -> None:
@@ -51,18 +64,46 @@ def check_zip(file: Path|BinaryIO) -> None:
 
     Args:
         file: the archive: a path, or an open binary file
+
+    Raises:
+        ValueError: … in it is compressed, and could fill the memory when it is unpacked
+        ValueError: … in it points out of its folder
+        ValueError: two of its members have the same name
+        ValueError: its members claim to be larger than the file
+        ValueError: the checksum of … is wrong
     """
     ...
 def _check_path(path: Any) -> None:
-    """Raise an error if `path` is not a file, and name the most similar one"""
+    """Raise an error if `path` is not a file, and name the most similar one
+
+    Raises:
+        IsADirectoryError: … is a folder: pass the path of a file
+        FileNotFoundError: there is no file ……
+    """
     ...
 def _load(file: Any) -> Any:
-    """`torch.load` after the checks; every error that the content causes becomes a ValueError"""
+    """`torch.load` after the checks; every error that the content causes becomes a ValueError
+
+    Raises:
+        ValueError: two of its members have the same name
+        ValueError: its members claim to be larger than the file
+        ValueError: the checksum of … is wrong
+        ValueError: … is not a weight file, or it holds Python code, which is never run: ask its author to save a …
+        ValueError: … is damaged, incomplete, or not written by `torch.save`: …: …
+    """
     ...
 def read_state(file: Path|BinaryIO) -> dict[Any, Any]:
     """Read a state to the CPU without running code; raises FileNotFoundError, or ValueError if the file is refused
 
     Args:
         file: the file: a path, or an open binary file
+
+    Raises:
+        IsADirectoryError: … is a folder: pass the path of a file
+        FileNotFoundError: there is no file ……
+        ValueError: … is an open file: pass its path instead, which the .safetensors format needs
+        ValueError: … is not a weight file, or it holds Python code, which is never run: ask its author to save a …
+        ValueError: … is damaged, incomplete, or not written by `torch.save`: …: …
+        ValueError: … holds a …: expected a dictionary of weights
     """
     ...

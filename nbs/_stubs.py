@@ -1,5 +1,6 @@
 """Writes the stubs: a `.pyi` beside each module of the library, and `py.typed`. They tell editors and type checkers
-what these cannot see in the modules themselves.
+what these cannot see in the modules themselves. And writes `_docs.json`, with which docstrings are completed at import:
+what the comments beside parameters say, and what is raised.
 
     python nbs/_stubs.py             write them into learnkit/
     python nbs/_stubs.py FOLDER      write them into another folder, to compare
@@ -18,7 +19,7 @@ what these cannot see in the modules themselves.
 
 The modules are only read, never imported. `make lib` runs this.
 """
-import ast, builtins, copy, io, re, sys, textwrap, tokenize
+import ast, builtins, copy, io, json, re, sys, textwrap, tokenize
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -82,6 +83,7 @@ class RegressorMixin:
 def expr(s): return ast.parse(s, mode='eval').body
 def is_none(t): return ast.unparse(t)=='None'
 def is_attr(k, obj): return isinstance(k, ast.Attribute) and isinstance(k.value, ast.Name) and k.value.id==obj
+def source(t): return '' if t is None else ast.unparse(t).replace(' | ', '|')
 def parameters(a): return [p for p in (*a.posonlyargs, *a.args, a.vararg, *a.kwonlyargs, a.kwarg) if p is not None]
 def snake(s): return re.sub('([a-z0-9])([A-Z])', r'\1_\2', re.sub('(.)([A-Z][a-z]+)', r'\1_\2', s)).lower()
 
@@ -126,6 +128,7 @@ def patch_kw(f):
     "The flags of a function's `@patch(…)` that are set"
     d = decorators(f).get('patch')
     return {k.arg for k in d.keywords if ast.literal_eval(k.value)} if isinstance(d, ast.Call) else set()
+def is_static(f): return 'static_method' in patch_kw(f) or 'staticmethod' in decorators(f)
 def is_again(f): return any(re.search(r'\.(setter|deleter)$', d) for d in decorators(f)) or 'set_prop' in patch_kw(f)
 
 def own_nodes(f):
@@ -367,7 +370,7 @@ def expand(f, mod):
     else:
         home,name = (mod.name,name) if name in mod.defs else mod.imports[name]
         m = Method(modules[home].defs[name], modules[home])
-    g = expand(m.f, m.mod) if 'delegates' in decorators(m.f) else m.f
+    g = written_out(m.f, m.mod)
     kw = {k.arg:ast.literal_eval(k.value) for k in d.keywords}
     but = kw.get('but') or ()
     f = copy.deepcopy(f)
@@ -380,6 +383,8 @@ def expand(f, mod):
         f.args.kw_defaults.append(v)
     if not kw.get('keep'): f.args.kwarg = None
     return f
+
+def written_out(f, mod): return expand(f, mod) if 'delegates' in decorators(f) else f
 
 # -- the Learner, its callbacks, the events
 
@@ -481,13 +486,71 @@ def docments(f, mod):
     comments.update((p.arg, p.doc) for p in params if getattr(p, 'doc', None))
     return comments,'' if last in by_line else mod.comments.get(last, '')
 
-def describe(f, mod, doc=''):
-    "The docstring of a function, with the comments beside its parameters as editors show them: `Args:`, `Returns:`"
+def said(m, given):
+    "What an error says, with `…` in place of what is computed; `given` are texts by the names of parameters"
+    if isinstance(m, ast.JoinedStr): return ''.join(said(p, given) for p in m.values)
+    if isinstance(m, ast.FormattedValue): return said(m.value, {} if m.conversion>0 else given)
+    if isinstance(m, ast.BinOp) and isinstance(m.op, ast.Add): return said(m.left, given) + said(m.right, given)
+    return str(m.value) if isinstance(m, ast.Constant) else str(given.get(getattr(m, 'id', None), '…'))
+
+def texts_given(call, f, skip):
+    "The texts and numbers that a call gives to the parameters of a function"
+    named = with_defaults(f, skip)
+    given = {**{p.arg:d for p,d in named}, **{p.arg:v for (p,_),v in zip(named, call.args)},
+             **{k.arg:k.value for k in call.keywords}}
+    return {k:v.value for k,v in given.items() if isinstance(v, ast.Constant) and isinstance(v.value, (str,int,float))}
+
+def called(call, f, mod, cls):
+    "The function of a call in `f`, if its errors are those of `f`: a private one, or `check_…`; else None"
+    name = source(call.func).split('.')[-1]
+    if not re.match('_[a-z]|check_', name) or name==f.name: return None
+    if isinstance(call.func, ast.Attribute):
+        if not (cls and is_attr(call.func, 'self')): return None
+        m = next((c.methods[name][0] for c in cls.mro() if name in c.methods), None)
+        return m and (m.f, m.mod, cls, 1)
+    home,name = (mod.name,name) if name in mod.defs else mod.imports.get(name, ('',''))
+    g = modules[home].defs.get(name) if home in modules else None
+    return (g, modules[home], None, 0) if isinstance(g, ast.FunctionDef) else None
+
+def raises(f, mod, cls=None, given=None, depth=0):
+    "What a function raises, itself or in what it calls to check: pairs of an exception and what that says"
+    found = []
+    for n in own_nodes(f):
+        if isinstance(n, ast.Raise) and isinstance(n.exc, ast.Call) and source(n.exc.func)[0].isupper():
+            found.append((source(n.exc.func), said(n.exc.args[0], given or {}) if n.exc.args else ''))
+        elif isinstance(n, ast.Call) and not depth and (to := called(n, f, mod, cls)):
+            g,home,owner,skip = to
+            found += raises(g, home, owner, texts_given(n, g, skip), depth+1)
+    telling = {e for e,s in found if s.strip('… ')}
+    return [*dict.fromkeys((e,s) for e,s in found if s.strip('… ') or e not in telling)]
+
+def comments_above(f, cls):
+    "The comments beside the parameters of a method in the first base class that has any, for those of `f`"
+    above = (b.methods.get(f.name) for b in cls.mro()[1:])
+    found = next(filter(None, (docments(ms[0].f, ms[0].mod)[0] for ms in above if isinstance(ms, list))), {})
+    return {p.arg:found[p.arg] for p in parameters(f.args) if p.arg in found and f.name!='__init__'}
+
+def section(head, lines): return [head + ':\n' + '\n'.join('    '+l for l in lines)] if lines else []
+
+def shortened(s):
+    "What an error says, without what was given instead"
+    s = re.sub(r'[, …]*, not (an? |the )?…( \((an? |type )?…\))?$', '', ' '.join(s.split()))
+    return s if len(s)<=100 else s[:100].rsplit(' ', 1)[0] + ' …'
+
+def sections(f, mod, cls=None, args='Args'):
+    "What follows the docstring of a function: `Args:` from the comments beside its parameters, `Returns:`, `Raises:`"
     comments,returned = docments(f, mod)
-    parts = [ast.get_docstring(f) or doc]
-    if comments: parts.append('Args:\n' + '\n'.join(f'    {n}: {c}' for n,c in comments.items()))
-    if returned: parts.append(f'Returns:\n    {returned}')
-    return '\n\n'.join(filter(None, parts))
+    if cls and f.args.args and not is_static(f): comments.pop(f.args.args[0].arg, None)   # the object
+    if cls and not comments and ast.get_docstring(f): comments = comments_above(f, cls)
+    errors = [f'{e}: {shortened(s)}' if s.strip('… ') else e for e,s in raises(f, mod, cls)]
+    meanings = [f'{n}: {c}' for n,c in comments.items()]
+    return [*section(args, meanings), *section('Returns', [returned] if returned else []), *section('Raises', errors)]
+
+def describe(f, mod, doc='', cls=None):
+    "The docstring of a function, with the sections that editors show"
+    text,found = ast.get_docstring(f) or doc,sections(f, mod, cls)
+    if not text: return '\n\n'.join(s for s in found if not s.startswith('Raises'))   # else it hides that of a base
+    return '\n\n'.join([text, *found])
 
 def wrap_import(l):
     if len(l)<=width: return l
@@ -587,19 +650,18 @@ class Stub:
         res = self.type(f.returns if said else own, mod, result=True)
         return res if is_method else re.sub(r'\bSelf\b', 'Any', res)
 
-    def function(self, f, mod, indent='', kind='', doc=''):
+    def function(self, f, mod, indent='', kind='', doc='', cls=None):
         "The stub of a function (`kind` is 'function') or method"
-        if 'delegates' in decorators(f): f = expand(f, mod)
+        f = written_out(f, mod)
         is_method = kind!='function'
-        is_static = 'static_method' in patch_kw(f) or 'staticmethod' in decorators(f)
-        first = f.args.args[0].arg if is_method and not is_static and f.args.args else ''
+        first = f.args.args[0].arg if is_method and not is_static(f) and f.args.args else ''
         bare = dict(hybrid='cls', given='self').get(kind, first)   # a function of a module calls it otherwise
         params,ret = self.params(f, mod, bare),self.returns(f, mod, is_method)
         sig = f"def {f.name}({', '.join(params)}) -> {ret}:"
         if len(indent+sig)>width:
             sig = f'def {f.name}(\n' + ''.join(f'{indent}    {p},\n' for p in params) + f'{indent}) -> {ret}:'
         res = '\n'.join(indent+l for l in (*self.decorators(f, mod, kind), sig))
-        text = describe(f, mod, doc)
+        text = describe(f, mod, doc, cls)
         return f'{res}\n{docstring(text, indent+"    ")}\n{indent}    ...' if text else f'{res} ...'
 
     def kept_type(self, a): return self.type(expr('Any') if is_none(a.type) else a.type, a.mod, result=True)
@@ -644,8 +706,8 @@ class Stub:
         "The stubs of a method, or of a property and its setter"
         if isinstance(ms, str): return [f'    {name} = {ms}'] if ms in c.methods else []
         # Editors show the docstring of `__init__` or that of the class: the former begins with the latter
-        def class_doc(m): return doc if m.f.name=='__init__' and 'Args:' in describe(m.f, m.mod) else ''
-        return [self.function(m.f, m.mod, '    ', m.kind, class_doc(m)) for m in ms]
+        def class_doc(m): return doc if m.f.name=='__init__' and docments(m.f, m.mod)[0] else ''
+        return [self.function(m.f, m.mod, '    ', m.kind, class_doc(m), c) for m in ms]
 
     def klass(self, c):
         "The stub of a class"
@@ -738,12 +800,35 @@ def read(at=root):
     complete(*(next(c for c in classes.values() if c.name==k) for k in ('Learner','Callback','Events')))
     return modules,classes
 
+def constructor(c):
+    "The `__init__` of a class or of its bases, as a `Method`; None if the library has none"
+    return next((b.methods['__init__'][0] for b in c.mro() if '__init__' in b.methods), None)
+
+def completed(mod):
+    "What completes the docstrings of the public functions, classes and methods that a module defines: texts by name"
+    found = {}
+    for k in mod.all or ():
+        f,c = mod.defs.get(k),classes.get((mod.name, k))
+        if isinstance(f, ast.FunctionDef): found[k] = sections(written_out(f, mod), mod)
+        if not c: continue
+        init = constructor(c)
+        has_fields = 'dataclass' in decorators(c.node) or 'NamedTuple' in map(source, c.node.bases)
+        declared = [(n, a) for b in reversed(c.mro()) for n,a in b.attrs.items() if a.declared and a.doc]
+        fields = [f'{n}: {a.doc}' for n,a in declared if has_fields]
+        args = f'Args of {k}'   # a class without a docstring shows that of its base, whose parameters it may not have
+        found[k] = sections(written_out(init.f, init.mod), init.mod, c, args) if init else section(args, fields)
+        for n,ms in c.methods.items():
+            if (n[0]!='_' or n=='__call__') and not isinstance(ms, str):
+                found[f'{k}.{n}'] = sections(written_out(ms[0].f, ms[0].mod), ms[0].mod, c)
+    return {k:'\n\n'.join(ss) for k,ss in found.items() if ss}
+
 def build(at=root):
-    "The stubs of the library under `at`: texts by path"
+    "The stubs of the library under `at`, and what completes its docstrings when it runs: texts by path"
     read(at)
+    docs = json.dumps({m.name:d for m in modules.values() if (d := completed(m))}, ensure_ascii=False, indent=0)
     fastcore = head + '"""The classes of fastcore and scikit-learn that the library gives, with types"""' + typed_stub
     stubs = {m.path.with_suffix('.pyi'):Stub(m).text() for m in modules.values()}
-    return {**stubs, Path(lib)/'_fastcore.pyi':fastcore, Path(lib)/'py.typed':''}
+    return {**stubs, Path(lib)/'_fastcore.pyi':fastcore, Path(lib)/'py.typed':'', Path(lib)/'_docs.json':docs+'\n'}
 
 def write(to=root, at=root):
     "Write the stubs under `to`; those of modules that are gone go too"

@@ -19,6 +19,9 @@ def adapt(cb: Any) -> Any:
 
     Args:
         cb: a callback of this library or another one, or a class of them
+
+    Raises:
+        TypeError: … is no callback: …
     """
     ...
 def default_callbacks(own: Iterable[Any]) -> list[Any]:

@@ -22,6 +22,7 @@ from ..base_loss import loss_activation
 from ..batch import to_np
 from ..callback import Callback
 from ..data import DataLoaders
+from ..docs import complete_docs
 from ..duration import Time
 from ..explain import loss_kind
 from ..extras import optional_import
@@ -185,3 +186,5 @@ class LearnerRegressor(RegressorMixin, _Estimator):
         check_is_fitted(self)
         p = self._preds(X)
         return p.reshape(len(p), *self._shape)
+
+complete_docs(__name__)   # the package itself does not import this module

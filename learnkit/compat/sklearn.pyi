@@ -43,6 +43,11 @@ class _Parameters(BaseEstimator):
             random_state: a seed gives the same weights each time; None: a seed from NumPy's generator
             verbose: show the rows of the history?
             params: of `make`; the others have its defaults
+
+        Raises:
+            TypeError: `make` has no parameter `…`: name it there, `def make(dls, …=…)`
+            TypeError: `make` needs `…`: give it a default, or a value here
+            TypeError: estimators have a `…`: rename the parameter of `make`
         """
         ...
     def _make_params(self) -> dict[Any, Any]:
@@ -75,6 +80,13 @@ class _Estimator(_Parameters):
             X: the items: an array, a list, a data frame
             y: their targets
             sample_weight: how much the loss of each item counts; None: all the same
+
+        Raises:
+            TypeError: `…` must be a function
+            TypeError: `make` has no parameter `…`: name it there, `def make(dls, …=…)`
+            TypeError: `make` needs `…`: give it a default, or a value here
+            TypeError: estimators have a `…`: rename the parameter of `make`
+            TypeError: `make` must return a Learner
         """
         ...
     def _dls(self, *ts: Any) -> Any: ...
@@ -91,6 +103,10 @@ class LearnerClassifier(ClassifierMixin, _Estimator):
 
         Args:
             X: the items
+
+        Raises:
+            ValueError: the network returned … for … items of … classes: let it have `len(dls.vocab)` outputs
+            ValueError: what the network says is not probabilities, and its loss function has no `activation` that makes …
         """
         ...
     def predict(self, X: Any) -> np.ndarray:
@@ -98,6 +114,9 @@ class LearnerClassifier(ClassifierMixin, _Estimator):
 
         Args:
             X: the items
+
+        Raises:
+            ValueError: the network returned … for … items of … classes: let it have `len(dls.vocab)` outputs
         """
         ...
 class LearnerRegressor(RegressorMixin, _Estimator):

@@ -19,6 +19,9 @@ class Cycles(Callback):
 
         Args:
             every: the length of a cycle, as for `Every`: '500ba', '10000sp', '2ep', '0.25dur', …
+
+        Raises:
+            ValueError: a cycle must have a length, such as '500ba' or '2ep'
         """
         ...
     def before_fit(self) -> None: ...

@@ -27,5 +27,9 @@ def mk_comp(comp: str|Callable[..., Any]) -> tuple[Any, ...]:
 
     Args:
         comp: 'min', 'max', or comp(a,b) -> whether a is better than b
+
+    Raises:
+        ValueError: comp must be 'min', 'max' or a function such as `np.less` or `operator.gt`
+        ValueError: comp does not say which of two numbers is better: of 0 and 1 it prefers …; write 'min' or 'max'
     """
     ...

@@ -32,6 +32,9 @@ class EarlyStoppingCallback(TrackerCallback):
             patience: values without improvement after which it stops
             reset_on_fit: forget the best value when a fit begins?
             nan: a NaN is 'worse' than everything, or 'skip' it, or 'raise' an error
+
+        Raises:
+            ValueError: `patience` must be a number of epochs, 1 or more
         """
         ...
     def reset(self) -> None: ...
@@ -55,6 +58,10 @@ class ThresholdStopper(Callback):
             monitor: a column, metric or function of the Learner; None: valid_loss
             comp: 'min', 'max' or a function such as `np.less`; None: as the metric says
             every: how often to look, as for `Every`; within an epoch for functions only
+
+        Raises:
+            ValueError: the threshold must be a number, not nan, which nothing reaches
+            ValueError: within an epoch (every=…) there is no row with … yet: pass a function such as `lambda learn: …
         """
         ...
     def before_fit(self) -> None: ...

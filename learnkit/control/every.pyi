@@ -8,6 +8,12 @@ def parse_every(every: Any) -> tuple[Any, ...]:
 
     Args:
         every: as in the table above
+
+    Raises:
+        ValueError: every=…: a number of epochs is 1 or more, and 0 or None is never
+        TypeError: every=…: write an amount such as '2ep', '500ba' or '30m', a whole number of epochs, a function of …
+        ValueError: every=…: the number must be more than 0; None is for never
+        ValueError: every=…: 'dur' is a fraction of the run, so at most 1; for epochs write '…ep'
     """
     ...
 class Every:
@@ -55,6 +61,9 @@ class Every:
         Args:
             learn: the Learner, in a fit
             epoch: True at the end of an epoch, False at the end of a training batch
+
+        Raises:
+            ValueError: … goes by the fraction of the run that is done, but the training loader has no `len`: say how many …
         """
         ...
     def _multiples(self, amount: Any) -> Any:

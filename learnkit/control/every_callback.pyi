@@ -17,6 +17,9 @@ class EveryCallback(Callback):
         Args:
             f: function of the Learner
             every: how often, as for `Every`: text such as '500ba', a number of epochs, …
+
+        Raises:
+            TypeError: f must be a function of the Learner
         """
         ...
     def set_every(self, every: Any) -> None:

@@ -21,6 +21,12 @@ class Filter:
             every: a number of calls, or an interval of training as for `Every`: text such as '500ba'
             once: let through this call only, counted from 1; True is the first
             when: called with this filter and the Learner: let through the calls for which it is true
+
+        Raises:
+            ValueError: give one of `every`, `once` and `when`, not …: `when=lambda f,learn: ...` can express any …
+            TypeError: `when` must be a function of (filter, learn)
+            ValueError: `every` must be a whole number of calls, 1 or more
+            ValueError: `once` must be the whole number of a call, 1 or more
         """
         ...
     def passes(self, learn: Any) -> bool:
@@ -58,6 +64,9 @@ class Filter:
 
         Args:
             f: a method of a callback
+
+        Raises:
+            TypeError: over a method a Filter counts calls, so `every` is a number, not …: for intervals of training use …
         """
         ...
 class FilteredMethod:

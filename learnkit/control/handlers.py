@@ -8,6 +8,7 @@ __all__ = ['OnCallback', 'WaitingHandler', 'marked_handlers']
 # %% ../../nbs/560_control.handlers.ipynb #33603cdf
 from functools import partial
 from inspect import isclass, signature
+from types import MethodType
 from typing import Any, Callable
 from warnings import warn
 
@@ -95,7 +96,7 @@ class hybrid_method:
     def __init__(self,
         f:Callable # the method
     ): self.f,self.__doc__ = f,f.__doc__
-    def __get__(self, o, cls): return partial(self.f, cls if o is None else o)
+    def __get__(self, o, cls): return MethodType(self.f, cls if o is None else o)
 
 # %% ../../nbs/560_control.handlers.ipynb #c23a1305
 @hybrid_method

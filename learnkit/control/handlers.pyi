@@ -97,6 +97,10 @@ def on(
         once: call number `once` only, counted from 1; True is the first
         when: when `when(filter, learn)` is true
         marker: on the class: which Learners; None is the next one, 'all' is all of them
+
+    Raises:
+        TypeError: `on` takes the event first: `@learn.on("after_batch")`
+        TypeError: `marker` is for `Learner.on`: `learn.on` adds to this Learner
     """
     ...
 def off(to: Any, f: Callable[..., Any]|None = None) -> Any:
@@ -105,5 +109,8 @@ def off(to: Any, f: Callable[..., Any]|None = None) -> Any:
     Args:
         to: the Learner, or its class
         f: a function that `on` was given; None: all of them
+
+    Raises:
+        ValueError: … was not added here by `on`
     """
     ...

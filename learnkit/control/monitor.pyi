@@ -31,6 +31,11 @@ class Monitor:
             comp: 'min', 'max' or a function such as `np.less`; None: as the metric says
             min_delta: a value must be better by more than this to count
             nan: a NaN is 'worse' than everything, or 'skip' it, or 'raise' an error
+
+        Raises:
+            TypeError: monitor must be the name of a column such as 'valid_loss', a metric, a function of the Learner, or …
+            ValueError: min_delta is how much better a value must be: 0 or more
+            ValueError: nan must be 'worse', 'skip' or 'raise'
         """
         ...
     def start(self, learn: Any) -> None:
@@ -38,6 +43,11 @@ class Monitor:
 
         Args:
             learn: the Learner, in `before_fit`
+
+        Raises:
+            ValueError: there is no Recorder among the callbacks whose columns could be watched: add it, or pass a function …
+            ValueError: there is no column … to watch…: …
+            ValueError: is a lower or a higher `…` better? The name does not tell: write comp='min' or comp='max'…
         """
         ...
     def reset(self) -> None:
@@ -55,6 +65,9 @@ class Monitor:
 
         Args:
             v: a number, a tensor with one element, or None
+
+        Raises:
+            TypeError: `…` must be one number to be watched, but it is …
         """
         ...
     def better(self, value: float) -> bool:
@@ -69,6 +82,9 @@ class Monitor:
 
         Args:
             value: the new value; None if there is none
+
+        Raises:
+            ValueError: `…` is nan (`nan='worse'` would take that for no improvement, `nan='skip'` would ignore it)
         """
         ...
     def state_dict(self) -> dict[Any, Any]:
@@ -83,7 +99,12 @@ class Monitor:
         ...
     def __repr__(self) -> str: ...
     def _column(self, learn: Any) -> Any:
-        """The column to watch; None for a function of the Learner"""
+        """The column to watch; None for a function of the Learner
+
+        Raises:
+            ValueError: there is no Recorder among the callbacks whose columns could be watched: add it, or pass a function …
+            ValueError: there is no column … to watch…: …
+        """
         ...
     def _is_metric(self, metric: Any) -> Any:
         """Whether `monitor` is this metric, or the function that it was made of"""

@@ -35,6 +35,11 @@ class ReduceLROnPlateau(TrackerCallback):
             min_lr: the learning rate never gets lower than this
             reset_on_fit: forget the best value when a fit begins?
             nan: a NaN is 'worse' than everything, or 'skip' it, or 'raise' an error
+
+        Raises:
+            ValueError: the learning rate is divided by factor, so it must be more than 1, not ……
+            ValueError: min_lr must be 0 or more
+            ValueError: `patience` must be a number of epochs, 1 or more
         """
         ...
     def reset(self) -> None: ...

@@ -47,6 +47,10 @@ class SaveModelCallback(TrackerCallback):
             reset_on_fit: forget the best value when a fit begins?
             every: save every so often, however good it is: text such as '500ba' or '30m'
             nan: a NaN is 'worse' than everything, or 'skip' it, or 'raise' an error
+
+        Raises:
+            ValueError: of `every_epoch`, `every` and `at_end` choose one
+            ValueError: `every_epoch` must be a number of epochs, 1 or more
         """
         ...
     @property
@@ -65,7 +69,11 @@ class SaveModelCallback(TrackerCallback):
     def _path(self, name: Any) -> Any: ...
     def _written(self, path: Any) -> None: ...
     def _check_own(self, path: Any) -> None:
-        """Raise RuntimeError if the file is another one than this run wrote"""
+        """Raise RuntimeError if the file is another one than this run wrote
+
+        Raises:
+            RuntimeError: … is no longer what this run saved there…, so its best model is lost: if another run saves there …
+        """
         ...
     def _save(self, name: Any) -> None: ...
     def _failed(self, e: Any, hold: Any) -> None: ...

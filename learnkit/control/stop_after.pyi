@@ -17,6 +17,9 @@ class StopAfter(EveryCallback):
 
         Args:
             much: the budget: a number of training batches, text such as '30m', '1e6sp' or '3ep', or a `Time`
+
+        Raises:
+            ValueError: StopAfter(…) would never stop: give a budget such as 500 (batches) or '30m'
         """
         ...
     def act(self) -> None: ...

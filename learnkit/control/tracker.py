@@ -73,8 +73,9 @@ class OnBetter(TrackerCallback):
     "Calls `f(learn)` after each epoch, or validation within one, that is the best so far"
     order = TrackerCallback.order+4
     def __init__(self,
-        f:Callable,      # function of the Learner
-        *args, **kwargs  # as for `TrackerCallback`
+        f:Callable, # function of the Learner
+        *args,      # positional arguments of `TrackerCallback`
+        **kwargs    # its keyword arguments
     ):
         if not callable(f): raise TypeError(f'f must be a function of the Learner, not {f!r}')
         super().__init__(*args, **kwargs)

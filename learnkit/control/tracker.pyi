@@ -72,7 +72,11 @@ class OnBetter(TrackerCallback):
 
         Args:
             f: function of the Learner
-            kwargs: as for `TrackerCallback`
+            args: positional arguments of `TrackerCallback`
+            kwargs: its keyword arguments
+
+        Raises:
+            TypeError: f must be a function of the Learner
         """
         ...
     def act(self) -> None: ...

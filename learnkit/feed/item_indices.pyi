@@ -71,6 +71,9 @@ class ItemIndices(Callback):
 
         Args:
             show: how many indices a message shows at most
+
+        Raises:
+            ValueError: `show` must be a whole number, 1 or more
         """
         ...
     def before_epoch(self) -> None: ...

@@ -10,6 +10,10 @@ def check_mapping(f: Any) -> None:
 
     Args:
         f: the argument of a mapping callback
+
+    Raises:
+        TypeError: a mapping must be a function or a dictionary of names, such as {'words': 'input_ids'}
+        ValueError: two keys would become …
     """
     ...
 def rename_keys(d: Any, names: Mapping[Any, Any], what: str = 'batch') -> dict[Any, Any]:
@@ -19,6 +23,11 @@ def rename_keys(d: Any, names: Mapping[Any, Any], what: str = 'batch') -> dict[A
         d: a mapping, such as a batch or the output of a model
         names: old keys, and the new ones
         what: what `d` is, for messages
+
+    Raises:
+        TypeError: keys can be renamed in a dictionary only, but the … is a …: give a function instead
+        KeyError: the … has no …: …
+        ValueError: the … has a … already
     """
     ...
 class MapInputs(Callback):
@@ -31,6 +40,10 @@ class MapInputs(Callback):
             f: a function of the batch, or a dictionary of old keys and new ones
             train: for the batches of training?
             valid: for those of validation and prediction?
+
+        Raises:
+            TypeError: a mapping must be a function or a dictionary of names, such as {'words': 'input_ids'}
+            ValueError: two keys would become …
         """
         ...
     def after_fetch(self) -> None: ...
@@ -44,6 +57,10 @@ class MapOutputs(Callback):
             f: a function of the output, or a dictionary of old keys and new ones
             train: in training?
             valid: in validation and prediction?
+
+        Raises:
+            TypeError: a mapping must be a function or a dictionary of names, such as {'words': 'input_ids'}
+            ValueError: two keys would become …
         """
         ...
     def after_pred(self) -> None: ...

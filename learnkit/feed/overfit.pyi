@@ -13,6 +13,9 @@ class OverfitBatches(Callback):
 
         Args:
             n: how many batches
+
+        Raises:
+            ValueError: `n` must be a number of batches, 1 or more
         """
         ...
     def before_fit(self) -> None: ...

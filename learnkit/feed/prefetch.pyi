@@ -86,6 +86,10 @@ class Prefetch(Callback):
         Args:
             n: how many batches to fetch ahead
             thread: use a thread? True: also if this process makes the data; None: only if workers do
+
+        Raises:
+            ValueError: `n` must be a number of batches, 1 or more
+            ValueError: `thread` must be True, False or None
         """
         ...
     def before_train(self) -> None: ...

@@ -52,6 +52,10 @@ class RngStream:
 
         Args:
             state: as `state_dict` returned it, or as a file made lists of its tuples
+
+        Raises:
+            ValueError: this is no state of a generator of PyTorch: its position is not among its numbers
+            ValueError: this is no state of a generator of NumPy: its position is not among its numbers
         """
         ...
 class RngIterator:

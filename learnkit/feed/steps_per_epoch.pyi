@@ -23,6 +23,9 @@ class OngoingLoader(SeededLoader):
             dl: any iterable of batches
             seed: for shuffling and augmentation: a number, or several in a tuple
             n: how many batches an epoch has
+
+        Raises:
+            ValueError: `n` must be a number of batches, 1 or more
         """
         ...
     def __len__(self) -> int: ...
@@ -72,6 +75,9 @@ class StepsPerEpoch(Callback):
 
         Args:
             n: how many training batches an epoch has
+
+        Raises:
+            ValueError: `n` must be a number of batches, 1 or more
         """
         ...
     def before_fit(self) -> None: ...
@@ -85,6 +91,9 @@ class StepsPerEpoch(Callback):
 
         Args:
             state: what `state_dict` returned
+
+        Raises:
+            ValueError: this is not the state of a StepsPerEpoch: …
         """
         ...
     def cleanup(self) -> None: ...

@@ -63,6 +63,10 @@ class ActivationStats(HookCallback):
             bins: number of bins of the histogram
             hist_range: `(low, high)` edges of the histogram
             kwargs: further arguments of `HookCallback`
+
+        Raises:
+            ValueError: `hist_range` must be two numbers, the smaller one first
+            ValueError: `bins` must be a number of bins (`with_hist=False` records no histogram), 1 or more
         """
         ...
     def _reset(self) -> None:
@@ -123,7 +127,11 @@ class ActivationStats(HookCallback):
         """
         ...
     def table(self) -> torch.Tensor:
-        """Returns everything recorded: batch x layer x (mean, standard deviation, share near zero, *counts)"""
+        """Returns everything recorded: batch x layer x (mean, standard deviation, share near zero, *counts)
+
+        Raises:
+            ValueError: nothing is recorded yet: call `learn.fit(n)` first
+        """
         ...
     def layer_stats(self, idx: int) -> L:
         """Returns a layer's means, standard deviations and shares near zero, as lists with a value for each recorded batch
@@ -137,6 +145,9 @@ class ActivationStats(HookCallback):
 
         Args:
             idx: number of the layer, in the order of `modules`
+
+        Raises:
+            ValueError: no histograms were recorded: pass `with_hist=True` to ActivationStats
         """
         ...
     @property

@@ -45,6 +45,9 @@ class HookCallback(Callback):
             cpu: copy the results to the CPU when `stored` is read
             include_paramless: with `modules=None`: hook layers without parameters too
             kwargs: `hook=` a function of (module, input, output), or events as in `Callback`
+
+        Raises:
+            ValueError: `every` must be a number of batches, 1 or more
         """
         ...
     def before_fit(self) -> None: ...
@@ -55,7 +58,11 @@ class HookCallback(Callback):
         """Is this training batch to be recorded?"""
         ...
     def _layers(self, model: Any) -> Any:
-        """The layers to hook; raises ValueError if there are none"""
+        """The layers to hook; raises ValueError if there are none
+
+        Raises:
+            ValueError: … has nothing to hook, since no layer of … has parameters: pass `include_paramless=True`, or the …
+        """
         ...
     def _register(self) -> None:
         """Put the hooks on the model, and stop compiled code from running"""

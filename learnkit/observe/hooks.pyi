@@ -33,6 +33,9 @@ class Hook:
             detach: detach the tensors from the graph before `hook_func` gets them
             cpu: copy the result to the CPU when `stored` is read (only with `detach`)
             gather: gather the tensors of all processes first, and wait for them (only with `detach`)
+
+        Raises:
+            TypeError: a hook is for a module of the model
         """
         ...
     def hook_fn(self, module: nn.Module, input: Any, output: Any) -> None:
@@ -53,11 +56,7 @@ class Hook:
         ...
     def __enter__(self) -> Self: ...
     def __exit__(self, *args: Any) -> None: ...
-    def __getstate__(self) -> dict[Any, Any]:
-        """Args:
-            self: of a copy
-        """
-        ...
+    def __getstate__(self) -> dict[Any, Any]: ...
 class Hooks:
     """A `Hook` on each of several modules, all with the same `hook_func`"""
     hooks: list[Any]
@@ -79,6 +78,9 @@ class Hooks:
             detach: detach the tensors from the graph before `hook_func` gets them
             cpu: copy the results to the CPU when `stored` is read (only with `detach`)
             gather: gather the tensors of all processes first, and wait for them (only with `detach`)
+
+        Raises:
+            TypeError: hooks are for a list of modules, such as `[*model.children()]`
         """
         ...
     def __getitem__(self, i: Any) -> Hook: ...

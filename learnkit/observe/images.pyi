@@ -16,6 +16,9 @@ class ImageLogger(EveryCallback):
             every: how often: text such as '500ba', a `Time`, a number of epochs, a function of the Learner
             f: function of the Learner that returns images (n, channels, height, width) by name
             n: without `f`: the number of inputs of the batch to log
+
+        Raises:
+            ValueError: `n` must be a number of images, 1 or more
         """
         ...
     def before_fit(self) -> None: ...

@@ -120,6 +120,9 @@ class Interpretation:
             ncols: images in a row
             figsize: width and height in inches; None: by the number of images
             stats: mean and standard deviation by which images were normalized
+
+        Raises:
+            ValueError: the inputs were not kept, and this loader cannot read them again by number: pass `with_input=True` …
         """
         ...
 def _item(b: Any, i: Any) -> Any: ...

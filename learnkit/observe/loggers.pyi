@@ -15,6 +15,9 @@ class MetricsLogger(Callback):
         Args:
             metrics: numbers by name
             step: training batches so far, in all fits
+
+        Raises:
+            NotImplementedError: … needs a method `write(self, metrics, step)`
         """
         ...
     def write_row(self, row: dict[Any, Any], step: int) -> None:
@@ -56,6 +59,9 @@ class MetricsLogger(Callback):
 
         Args:
             step: training batches so far, in all fits
+
+        Raises:
+            ValueError: step … was logged after step …, but the steps of a log only grow: `learn.log_numbers(metrics)` …
         """
         ...
     def before_fit(self) -> None: ...
@@ -119,7 +125,11 @@ class FileLogger(MetricsLogger):
     def before_save_checkpoint(self) -> None: ...
     def cleanup(self) -> None: ...
     def check_exists(self) -> None:
-        """Raise FileNotFoundError if there is no file yet"""
+        """Raise FileNotFoundError if there is no file yet
+
+        Raises:
+            FileNotFoundError: there is no log at … yet: it is written by `learn.fit`
+        """
         ...
 class JsonLogger(FileLogger):
     """Writes each row of numbers as a line of JSON: `{"step": 10, "batch_loss": 0.5}`"""
@@ -144,8 +154,10 @@ class JsonLogger(FileLogger):
     def read_log(self) -> list[Any]:
         """Return the rows, without `hparams`; raises FileNotFoundError if there is no file, ValueError for a damaged one
 
-        Args:
-            self: dictionaries
+        Raises:
+            FileNotFoundError: there is no log at … yet: it is written by `learn.fit`
+            ValueError: … is no JSON: …
+            ValueError: … is no row of numbers such as {"step": 10}: …
         """
         ...
 _non_finite: tuple[Any, ...]

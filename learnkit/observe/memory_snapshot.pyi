@@ -33,6 +33,12 @@ class MemorySnapshot(Callback):
             on_oom: record the whole fit, and write a snapshot when memory runs out
             max_entries: the number of allocations to keep
             folder: folder of the files, relative to the Learner's `path`
+
+        Raises:
+            ValueError: `n` must be a whole number, 1 or more
+            ValueError: `skip` must be a whole number, 0 or more
+            ValueError: `max_entries` must be a whole number, 1 or more
+            ValueError: MemorySnapshot(n=None, on_oom=False) records nothing: give a number of batches, or on_oom=True
         """
         ...
     def before_fit(self) -> None: ...

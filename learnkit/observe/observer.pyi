@@ -18,8 +18,8 @@ class Observer(EveryCallback):
     def measure(self) -> dict[Any, Any]|None:
         """Return the numbers of now; raises NotImplementedError unless a subclass defines it
 
-        Args:
-            self: numbers by name: floats, or tensors of one element; None if there are none yet
+        Raises:
+            NotImplementedError: … needs a method `measure` that returns a dict of numbers
         """
         ...
     def before_fit(self) -> None: ...
@@ -47,10 +47,18 @@ class Observer(EveryCallback):
 class LossMonitor(Observer):
     """Logs the training loss of single batches, not smoothed, as `batch_loss`"""
     def measure(self) -> dict[Any, Any]:
-        """Return the loss, still on its device"""
+        """Return the loss, still on its device
+
+        Args:
+            self: numbers by name: floats, or tensors of one element; None if there are none yet
+        """
         ...
 class LRMonitor(Observer):
     """Logs the learning rate of each parameter group, and its momentum if it has one"""
     def measure(self) -> dict[Any, Any]:
-        """Return `lr` and `mom`; with several parameter groups `lr/0`, `lr/1`, …"""
+        """Return `lr` and `mom`; with several parameter groups `lr/0`, `lr/1`, …
+
+        Args:
+            self: numbers by name: floats, or tensors of one element; None if there are none yet
+        """
         ...

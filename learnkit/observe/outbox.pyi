@@ -32,6 +32,9 @@ class LogRow:
             metrics: floats, or tensors of one element, by name
             step: the training batches of all fits so far
             then: called with the numbers when they are read
+
+        Raises:
+            TypeError: `…` must be one number to be logged
         """
         ...
     def announce(self, learn: Callable[..., Any]) -> None:
@@ -49,6 +52,9 @@ def media_kind(v: Any) -> str:
 
     Returns:
         'texts', 'images', 'histograms' or 'tables'
+
+    Raises:
+        TypeError: a text, a tensor (n, channels, height, width) of images, a flat tensor for a histogram, a figure, …
     """
     ...
 def as_media(v: Any) -> Any:

@@ -10,11 +10,7 @@ __all__ = ['Profile']
 class TimeTable(History):
     """Rows of `calls`, total `seconds`, `mean` seconds of a call, and `share` of the run (0 to 1)"""
     def cells(self) -> list[Any]:
-        """Return the cells of the table, the column names first
-
-        Args:
-            self: lists of strings
-        """
+        """Return the cells of the table, the column names first"""
         ...
 class Profile(ActionTimer):
     """Shows where the time of a run went, as tables and as a trace; `learn.profile()` returns it"""

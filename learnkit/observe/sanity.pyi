@@ -15,6 +15,9 @@ class SanityCheck(Callback):
         Args:
             n: how many batches to validate
             ds_idx: the number of the loader in `dls`
+
+        Raises:
+            ValueError: `n` must be a number of batches, 1 or more
         """
         ...
     def before_fit(self) -> None: ...

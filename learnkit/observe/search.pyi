@@ -31,7 +31,12 @@ class RayTuneReport(MetricsLogger):
     told: list[Any]
     def __init__(self) -> None: ...
     def write(self, metrics: Any, step: Any) -> None:
-        """Gauges are no results of a trial"""
+        """Gauges are no results of a trial
+
+        Args:
+            metrics: numbers by name
+            step: training batches so far, in all fits
+        """
         ...
     def write_row(self, row: Any, step: Any) -> None: ...
     def after_load_checkpoint(self) -> None: ...

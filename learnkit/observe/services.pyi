@@ -17,6 +17,9 @@ class Service(MetricsLogger):
 
         Args:
             id: of the run to go on with; None: a new one
+
+        Raises:
+            NotImplementedError: … needs a method `open(self, id)` that returns the id of a run
         """
         ...
     def last_step(self, name: str) -> int:
@@ -99,11 +102,7 @@ class ServiceLogger(Service):
     @kept.setter
     def kept(self, rows: list[Any]) -> None: ...
     def load_state_dict(self, state: Any) -> None: ...
-    def __getstate__(self) -> dict[Any, Any]:
-        """Args:
-            self: it has a thread
-        """
-        ...
+    def __getstate__(self) -> dict[Any, Any]: ...
     def _collect(self, kind: Any, values: Any, step: Any) -> None: ...
     def _push(self) -> None:
         """Put the collected step into the thread"""
@@ -111,11 +110,7 @@ class ServiceLogger(Service):
     def _finish(self, status: Any) -> Any:
         """Send what is left and how it ended; what can't be sent is put into a file"""
         ...
-    def _ask(self) -> None:
-        """Args:
-            self: some of it may be there already
-        """
-        ...
+    def _ask(self) -> None: ...
     def _open(self) -> None:
         """Open the run at the service, unless it is open; in the thread, or before the first epoch"""
         ...

@@ -86,6 +86,9 @@ class Items:
             n: how many items, at most those of the batch
             vocab: names of the classes
             decode: from a list of token numbers to text
+
+        Raises:
+            ValueError: `n` must be a number of items, 1 or more
         """
         ...
     def __len__(self) -> int: ...
@@ -116,6 +119,9 @@ def first_batch(dl: Any) -> Any:
 
     Args:
         dl: a loader
+
+    Raises:
+        ValueError: the loader is empty, so there is nothing to show
     """
     ...
 def _stats(dl: Any) -> Any: ...

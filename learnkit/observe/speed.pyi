@@ -27,6 +27,10 @@ class SpeedMonitor(StopwatchCallback, Observer):
             window: the number of batches to average over
             flops: FLOPs of a training batch, forward and backward, or a function of the batch
             peak_flops: FLOPs that all devices together could do in a second, to log `mfu`
+
+        Raises:
+            ValueError: `peak_flops` is compared with the operations of a batch: give these as `flops`, or leave out …
+            ValueError: `window` must be a number of batches, 1 or more
         """
         ...
     def _reset(self) -> None: ...
@@ -36,7 +40,11 @@ class SpeedMonitor(StopwatchCallback, Observer):
     def _counts(self) -> tuple[Any, ...]: ...
     def _tokens(self, batch: Any) -> Any: ...
     def measure(self) -> dict[Any, Any]|None:
-        """Return the mean rates over the window; None before the first batch"""
+        """Return the mean rates over the window; None before the first batch
+
+        Args:
+            self: numbers by name: floats, or tensors of one element; None if there are none yet
+        """
         ...
 class RuntimeEstimator(StopwatchCallback, Observer):
     """Logs the estimated time until the end of the run, in seconds, as `remaining` (after Composer's `RuntimeEstimator`)"""
@@ -52,6 +60,9 @@ class RuntimeEstimator(StopwatchCallback, Observer):
         Args:
             every: how often; see `Observer`
             skip: the number of batches at the beginning to leave out of the estimate
+
+        Raises:
+            ValueError: `skip` must be a number of batches, 0 or more
         """
         ...
     def _reset(self) -> None: ...
@@ -66,5 +77,9 @@ class RuntimeEstimator(StopwatchCallback, Observer):
         """Seconds until the end of the run; None while it is too early to tell, or if the loader has no length"""
         ...
     def measure(self) -> dict[Any, Any]|None:
-        """Return the remaining seconds; None while it is too early to tell"""
+        """Return the remaining seconds; None while it is too early to tell
+
+        Args:
+            self: numbers by name: floats, or tensors of one element; None if there are none yet
+        """
         ...

@@ -15,7 +15,11 @@ class MemoryMonitor(Observer):
     process: Any
     def before_fit(self) -> None: ...
     def measure(self) -> dict[Any, Any]:
-        """Return `allocated`, `reserved`, their peaks since the last row, and `retries` (to allocate); on the CPU `rss`"""
+        """Return `allocated`, `reserved`, their peaks since the last row, and `retries` (to allocate); on the CPU `rss`
+
+        Args:
+            self: numbers by name: floats, or tensors of one element; None if there are none yet
+        """
         ...
 class SystemMetrics(Observer):
     """Logs the utilization of CPU, memory and GPU in percent, and disk and network traffic in MB/s (needs psutil)"""
@@ -32,6 +36,10 @@ class SystemMetrics(Observer):
     def before_fit(self) -> None: ...
     def _totals(self) -> Any: ...
     def measure(self) -> dict[Any, Any]:
-        """Return `cpu_percent`, `memory_percent`, `gpu_percent` (NVIDIA), and `disk_read_mb_per_sec` and its like"""
+        """Return `cpu_percent`, `memory_percent`, `gpu_percent` (NVIDIA), and `disk_read_mb_per_sec` and its like
+
+        Args:
+            self: numbers by name: floats, or tensors of one element; None if there are none yet
+        """
         ...
 def _gpu_percent(device: torch.device) -> Callable[..., Any]|None: ...

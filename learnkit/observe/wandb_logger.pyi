@@ -25,11 +25,7 @@ class WandbFile:
         """Read the records that are new"""
         ...
     def rows(self) -> list[Any]:
-        """Return the rows of the history that are new
-
-        Args:
-            self: of dictionaries
-        """
+        """Return the rows of the history that are new"""
         ...
 class WandbLogger(ServiceLogger):
     """Logs to Weights & Biases (needs the package `wandb`); `experiment` is the run of W&B"""
@@ -51,11 +47,7 @@ class WandbLogger(ServiceLogger):
     def _files(self, id: Any) -> list[Any]: ...
     def _last(self, id: Any) -> Any: ...
     def read_log(self) -> list[Any]:
-        """Return the rows of the run that are on this disk
-
-        Args:
-            self: of dictionaries
-        """
+        """Return the rows of the run that are on this disk"""
         ...
     def last_step(self, name: Any) -> Any: ...
     def is_safe(self, step: Any) -> Any: ...

@@ -32,6 +32,9 @@ class GradientAccumulation(Callback):
 
         Args:
             n_acc: number of items for each step; at least the batch size
+
+        Raises:
+            ValueError: `n_acc` must be a whole number of items, 1 or more
         """
         ...
     def before_fit(self) -> None: ...

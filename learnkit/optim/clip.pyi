@@ -17,6 +17,10 @@ class GradientClip(Callback):
             max_norm: the largest norm of all gradients together; None: `value` says how to clip
             norm_type: which norm: 2 is the Euclidean, `inf` the largest element
             value: the largest absolute value of an element; if given, it replaces `max_norm`
+
+        Raises:
+            ValueError: GradientClip: `…` must be a number above 0
+            ValueError: GradientClip: give `max_norm` or `value`
         """
         ...
     def before_step(self) -> None: ...

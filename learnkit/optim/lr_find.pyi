@@ -29,6 +29,11 @@ class LRFinder(Scheduler):
             end_lr: the learning rate that is approached by the last batch
             num_it: number of batches, at least 6
             stop_div: stop when the loss is above four times its minimum?
+
+        Raises:
+            ValueError: `num_it` must be a whole number of batches, 6 or more
+            TypeError: `…` must be a number, or a list with one for each parameter group
+            ValueError: the learning rate grows from start_lr to end_lr, so … must be below …
         """
         ...
     def before_fit(self) -> None: ...
@@ -60,6 +65,9 @@ class LRCurve:
             losses: the smoothed loss at each learning rate
             num_it: the number of batches that were planned
             funcs: one or several suggestion functions such as `valley`
+
+        Raises:
+            TypeError: suggest_funcs are functions such as `valley`
         """
         ...
     def _suggest(self, f: Any) -> Any: ...

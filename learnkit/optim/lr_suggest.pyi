@@ -4,7 +4,12 @@ from typing import Any
 
 __all__ = ['valley', 'slide', 'minimum', 'steep', 'SuggestionMethod']
 def _check_curve(lrs: Any, losses: Any, n: Any, what: Any) -> tuple[Any, ...]:
-    """Returns the curve as lists of floats, if it has at least `n` points"""
+    """Returns the curve as lists of floats, if it has at least `n` points
+
+    Raises:
+        ValueError: … learning rates and … losses are not a curve: give one loss for each learning rate
+        ValueError: `…` needs a curve of at least … points to suggest a learning rate from, not of …: use more batches …
+    """
     ...
 def valley(lrs: list[Any], losses: list[Any], num_it: int = 0) -> tuple[Any, ...]:
     """Valley: a third to a half down the longest descent of the loss; raises ValueError for less than 2 points
@@ -16,6 +21,10 @@ def valley(lrs: list[Any], losses: list[Any], num_it: int = 0) -> tuple[Any, ...
 
     Returns:
         the suggested learning rate, and the point (learning rate, loss) to mark in the plot
+
+    Raises:
+        ValueError: … learning rates and … losses are not a curve: give one loss for each learning rate
+        ValueError: `valley` needs a curve of at least 2 points to suggest a learning rate from, not of …: use more …
     """
     ...
 def slide(
@@ -38,6 +47,10 @@ def slide(
 
     Returns:
         the suggested learning rate, and the point (learning rate, loss) to mark in the plot
+
+    Raises:
+        ValueError: … learning rates and … losses are not a curve: give one loss for each learning rate
+        ValueError: `slide` needs a curve of at least … points to suggest a learning rate from, not of …: use more …
     """
     ...
 def _loss_at(lr: Any, lrs: Any, losses: Any) -> Any:
@@ -53,6 +66,10 @@ def minimum(lrs: list[Any], losses: list[Any], num_it: int = 0) -> tuple[Any, ..
 
     Returns:
         the suggested learning rate, and the point (learning rate, loss) to mark in the plot
+
+    Raises:
+        ValueError: … learning rates and … losses are not a curve: give one loss for each learning rate
+        ValueError: `minimum` needs a curve of at least 1 points to suggest a learning rate from, not of …: use more …
     """
     ...
 def steep(lrs: list[Any], losses: list[Any], num_it: int = 0) -> tuple[Any, ...]:
@@ -65,6 +82,10 @@ def steep(lrs: list[Any], losses: list[Any], num_it: int = 0) -> tuple[Any, ...]
 
     Returns:
         the suggested learning rate, and the point (learning rate, loss) to mark in the plot
+
+    Raises:
+        ValueError: … learning rates and … losses are not a curve: give one loss for each learning rate
+        ValueError: `steep` needs a curve of at least 2 points to suggest a learning rate from, not of …: use more …
     """
     ...
 class SuggestionMethod:

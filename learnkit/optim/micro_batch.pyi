@@ -41,6 +41,11 @@ class MicroBatch(Callback):
             size: number of items in a part; give this or `n`
             n: number of parts in a batch
             split: f((xb, yb), size) -> list of (xb, yb); None: along the first dimension
+
+        Raises:
+            ValueError: write MicroBatch(size) for parts of `size` items, or MicroBatch(n=4) for 4 parts of each batch
+            ValueError: `size` must be a whole number, 1 or more
+            ValueError: `n` must be a whole number, 1 or more
         """
         ...
     def before_train(self) -> None: ...

@@ -59,10 +59,18 @@ class MixHandler(Callback):
 
         Args:
             alpha: both parameters of the Beta distribution of `lam`: near 0 hardly any mixing, 1 is uniform
+
+        Raises:
+            ValueError: alpha, the parameter of a Beta distribution, must be a number above 0
         """
         ...
     def wrap(self) -> None:
-        """Wrap the Learner's loss function in a `MixedLoss`; raises ValueError if it cannot be mixed"""
+        """Wrap the Learner's loss function in a `MixedLoss`; raises ValueError if it cannot be mixed
+
+        Raises:
+            ValueError: … and … would mix the same batches: use one of them, or let `run` alternate them
+            ValueError: … can't mix a loss that the model computes itself: pass `loss_func=` to the Learner
+        """
         ...
     def unmix(self) -> None:
         """Forget how the current batch was mixed"""
@@ -107,6 +115,9 @@ class MixHandler(Callback):
 
         Returns:
             the loss of the batch
+
+        Raises:
+            ValueError: a loss for each of … items is needed, but with reduction='none' the loss function returns …
         """
         ...
 def _as_float(t: Any) -> Any: ...

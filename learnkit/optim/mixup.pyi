@@ -34,6 +34,9 @@ class CutMix(MixHandler):
 
         Returns:
             height and width in pixels
+
+        Raises:
+            ValueError: CutMix cuts the same box out of all inputs, which must be images (item, channel, row, column) of …
         """
         ...
     def rand_bbox(self, W: int, H: int, lam: torch.Tensor) -> tuple[Any, ...]:

@@ -9,11 +9,7 @@ class GroupValues(Sequence[Any]):
     """The values of the parameter groups, batch by batch: `values[i]` is the list of batch `i`"""
     columns: list[Any]
     def __init__(self) -> None:
-        """The values of the parameter groups, batch by batch: `values[i]` is the list of batch `i`
-
-        Args:
-            self: the values of each group
-        """
+        """The values of the parameter groups, batch by batch: `values[i]` is the list of batch `i`"""
         ...
     def append(self, row: list[Any]) -> None:
         """Add the values of a batch
@@ -47,6 +43,10 @@ class ParamScheduler(Scheduler):
 
         Args:
             scheds: name -> schedule: a function of the position 0…1 that returns a number, a list or a slice
+
+        Raises:
+            TypeError: schedules are given by name, as in `ParamScheduler({'lr': SchedCos(1e-2, 0)})`, not as …
+            TypeError: the schedule of '…' must be a function of the position, such as `SchedNo(…, …)`
         """
         ...
     def before_train(self) -> None: ...

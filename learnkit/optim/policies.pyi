@@ -21,11 +21,19 @@ def one_cycle(
 
     Returns:
         name of a hyper-parameter -> schedule
+
+    Raises:
+        ValueError: `…` must be a number above 0
+        ValueError: moms are three numbers from 0 to less than 1: at the start, at the highest learning rate and at the …
     """
     ...
 def _check_positive(**kwargs: Any) -> None: ...
 def _group_lrs(learn: Any, lr: Any) -> Any:
-    """Returns `lr`, or the Learner's learning rate, as the optimizer spreads it over its parameter groups"""
+    """Returns `lr`, or the Learner's learning rate, as the optimizer spreads it over its parameter groups
+
+    Raises:
+        ValueError: learning rates must be 0 or more
+    """
     ...
 def _fit_scheduled(learn: Any, n_epoch: Any, scheds: Any, cbs: Any = None, **kwargs: Any) -> None: ...
 def flat_cos(lr: float|list[Any], div_final: float = 100000.0, pct_start: float = 0.75) -> dict[Any, Any]:
@@ -38,6 +46,9 @@ def flat_cos(lr: float|list[Any], div_final: float = 100000.0, pct_start: float 
 
     Returns:
         name of a hyper-parameter -> schedule
+
+    Raises:
+        ValueError: `…` must be a number above 0
     """
     ...
 def sgdr(lens: list[Any], lr_max: float|list[Any]) -> dict[Any, Any]:

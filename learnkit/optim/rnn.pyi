@@ -30,6 +30,9 @@ class RNNRegularizer(Callback):
         Args:
             alpha: weight of AR: the mean square of the activations after dropout
             beta: weight of TAR: the mean square of their differences between time steps, before dropout
+
+        Raises:
+            ValueError: alpha and beta are weights of penalties, 0 or more, not … and …
         """
         ...
     def before_fit(self) -> None: ...

@@ -62,6 +62,9 @@ def group_values(v: float|Iterable[Any]) -> Any:
 
     Returns:
         the number itself, or the list as a tensor
+
+    Raises:
+        TypeError: a schedule goes from number to number, not …: give a list with a number for each parameter group, …
     """
     ...
 def annealer(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -86,6 +89,9 @@ def SchedExp(start: float|list[Any], end: float|list[Any]) -> Callable[..., Any]
 
     Returns:
         the schedule: a function of the position, 0 to 1
+
+    Raises:
+        ValueError: an exponential schedule cannot go from … to …: both must be on the same side of zero; `SchedLin` …
     """
     ...
 def SchedPoly(start: float|list[Any], end: float|list[Any], power: float) -> Callable[..., Any]:
@@ -110,6 +116,10 @@ def combine_scheds(pcts: Iterable[Any], scheds: Iterable[Any]) -> Callable[..., 
 
     Returns:
         one schedule: a function of the position, 0 to 1
+
+    Raises:
+        ValueError: … fractions for … schedules: give one fraction for each schedule
+        ValueError: the fractions of schedules must be from 0 to 1 and add up to 1, but … add up to ……
     """
     ...
 def _combined(ends: Any, scheds: Any, pos: Any) -> Any: ...
@@ -129,6 +139,9 @@ def combined_cos(
 
     Returns:
         the schedule: a function of the position, 0 to 1
+
+    Raises:
+        ValueError: `pct_start` must be the fraction of the training up to the middle value
     """
     ...
 def plot_hypers(
@@ -163,5 +176,8 @@ def plot_scheds(
 
     Returns:
         the matplotlib axes
+
+    Raises:
+        ValueError: `n` must be a whole number, 2 or more
     """
     ...

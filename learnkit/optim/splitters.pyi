@@ -11,6 +11,9 @@ def no_head(model: nn.Module, why: str) -> NoReturn:
     Args:
         model: the model
         why: what is the matter
+
+    Raises:
+        ValueError: …: …. Write the groups by hand, the head last, as in `splitter=lambda m: [params(m.body), …
     """
     ...
 def _of_timm(model: Any) -> Any: ...
@@ -63,6 +66,9 @@ def joined(groups: list[Any], n: int|None) -> list[Any]:
     Args:
         groups: the groups
         n: how many there are to be; None: as many as there are
+
+    Raises:
+        ValueError: n must be from 1 to …, the number of layers
     """
     ...
 def by_depth(model: nn.Module, n: int|None = None) -> list[list[nn.Parameter]]:
@@ -71,6 +77,9 @@ def by_depth(model: nn.Module, n: int|None = None) -> list[list[nn.Parameter]]:
     Args:
         model: any model
         n: number of groups; None: one for each layer or block
+
+    Raises:
+        ValueError: `n` must be a number of groups, 1 or more
     """
     ...
 def layer_decay(model: nn.Module, lr: float, decay: float = 0.75, n: int|None = None) -> list[float]:
@@ -81,5 +90,8 @@ def layer_decay(model: nn.Module, lr: float, decay: float = 0.75, n: int|None = 
         lr: the learning rate of the last group
         decay: that of each group, divided by that of the next one
         n: as for `by_depth`
+
+    Raises:
+        ValueError: decay must be above 0 and at most 1
     """
     ...

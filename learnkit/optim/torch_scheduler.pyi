@@ -28,6 +28,11 @@ class TorchScheduler(Scheduler):
             make: a scheduler class, a `partial` of it, a function of the optimizer, or a scheduler
             interval: 'step': after each step of the optimizer; 'epoch': after each epoch
             monitor: the column of the history that `ReduceLROnPlateau` monitors
+
+        Raises:
+            ValueError: interval must be 'step' or 'epoch'
+            TypeError: give the class of a scheduler, a `partial` of it or a function of the optimizer, such as …
+            TypeError: … needs … too: write `TorchScheduler(partial(…, …=...))`
         """
         ...
     def before_fit(self) -> None: ...
@@ -50,11 +55,21 @@ class TorchScheduler(Scheduler):
     def _step_with(self, row: Any) -> None: ...
     def cleanup(self) -> None: ...
     def _begin(self, opt: Any) -> Any:
-        """Use the given scheduler, or make one and load the state that came before it"""
+        """Use the given scheduler, or make one and load the state that came before it
+
+        Raises:
+            ValueError: this scheduler belongs to another optimizer than that of the Learner: give `…` or a `partial` of …
+            TypeError: … must make a scheduler of PyTorch
+            ValueError: ReduceLROnPlateau needs a recorded value, and there is one each epoch: write interval='epoch'
+        """
         ...
     def _write_lrs(self) -> None: ...
     def _catch_up(self) -> Any:
-        """Make the steps of the epochs before `start_epoch`"""
+        """Make the steps of the epochs before `start_epoch`
+
+        Raises:
+            ValueError: the loader has no length, so the number of steps in the … epochs before is unknown: resume from a …
+        """
         ...
 def _required(make: Any) -> list[Any]:
     """The arguments that must be given beside the optimizer"""

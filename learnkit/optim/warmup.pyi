@@ -21,6 +21,10 @@ class Warmup:
             warm: its length: a fraction of the training, 0 to 1, or an amount such as '500ba'
             top: the value at its end; a list has one for each parameter group
             then: function of the fraction of the warm-up: the schedule that follows
+
+        Raises:
+            ValueError: `warm` must be the warm-up
+            ValueError: `warm` must be a fraction
         """
         ...
     def _set(self, warm: Any) -> None: ...
@@ -30,6 +34,9 @@ class Warmup:
         Args:
             duration: how long the fit is
             n: batches of an epoch, None: unknown
+
+        Raises:
+            ValueError: a warm-up of … must be shorter than the fit, which is … long…
         """
         ...
     def __call__(self, pos: float) -> float|torch.Tensor:
@@ -37,6 +44,9 @@ class Warmup:
 
         Args:
             pos: the position in training, 0 to 1
+
+        Raises:
+            ValueError: a warm-up of … is known in a fit only: to plot it, give a fraction such as 0.05
         """
         ...
 def warmup_const(lr: float|list[Any], warm: float|str = 0.05) -> dict[Any, Any]:
@@ -97,6 +107,9 @@ def warmup_cos(
 
     Returns:
         name of a hyper-parameter -> schedule
+
+    Raises:
+        ValueError: `cycles` must be a whole number, 1 or more
     """
     ...
 def inv_sqrt(lr: float|list[Any], warm: float|str = 0.05) -> dict[Any, Any]:
@@ -108,6 +121,9 @@ def inv_sqrt(lr: float|list[Any], warm: float|str = 0.05) -> dict[Any, Any]:
 
     Returns:
         name of a hyper-parameter -> schedule
+
+    Raises:
+        ValueError: `warm` must be more than 0: the rate falls by the length of the warm-up
     """
     ...
 def wsd(
@@ -128,5 +144,8 @@ def wsd(
 
     Returns:
         name of a hyper-parameter -> schedule
+
+    Raises:
+        ValueError: `decay` must be the length of the decay
     """
     ...

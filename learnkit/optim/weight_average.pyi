@@ -38,11 +38,7 @@ class WeightAverages:
         """
         ...
     def swap_in(self) -> list[Any]:
-        """Put the averages into the model
-
-        Args:
-            self: the weights as they were, for `put`
-        """
+        """Put the averages into the model"""
         ...
     def put(self, values: list[Any]) -> None:
         """Put values into the model's weights

@@ -40,6 +40,12 @@ def checkpoint_info(path: Path) -> dict[str, Any]:
 
     Args:
         path: the checkpoint, ending in .pth
+
+    Raises:
+        ValueError: … is no checkpoint: …
+        ValueError: … is damaged: …
+        ValueError: … is not the manifest of a checkpoint
+        ValueError: … is damaged: its checksum is wrong
     """
     ...
 def read_checkpoint(path: Path) -> dict[str, Any]:
@@ -47,6 +53,11 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
 
     Args:
         path: the checkpoint, ending in .pth
+
+    Raises:
+        ValueError: … is missing, though ….json says that it was written
+        ValueError: … has … bytes, and … were written
+        ValueError: … is damaged: its SHA-256 is ……, and that of what was written is ……
     """
     ...
 def _age(path: Any) -> list[Any]: ...

@@ -21,6 +21,9 @@ class CheckpointWriter:
             retention: which checkpoints to keep
             background: write in a thread?
             on_error: 'warn' or 'raise'
+
+        Raises:
+            ValueError: `on_error` must be 'warn' or 'raise'
         """
         ...
     def restart(self) -> None:

@@ -23,6 +23,12 @@ def read_export(file: str|Path|BinaryIO) -> tuple[dict[Any, Any], dict[Any, Any]
 
     Args:
         file: what `Learner.export` wrote: a path, or an open binary file
+
+    Raises:
+        ValueError: … was not written by `learn.export`…
+        ValueError: … is incomplete
+        ValueError: the description in … is damaged: …
+        ValueError: … has format …, and this learnkit reads up to …: it was written by a newer one
     """
     ...
 def _check_note(file: Any, note: Any) -> None: ...
@@ -41,8 +47,18 @@ def load_learner(
         loss_func: needed if it was one of your own that determines what predictions mean
         dls: data to train further with; None: no data
         kwargs: of `Learner`
+
+    Raises:
+        ValueError: … has the weights of a …, and no code: pass the model they are for, as in `load_learner(file, …
+        ValueError: expected weights by name
+        ValueError: these weights are of another model: ……
+        ValueError: the predictions depend on …, which was not made by learnkit: pass it as `loss_func=`
     """
     ...
 def _load_loss(config: Any, tensors: Any) -> Any:
-    """The loss function in a file; None if predictions do not depend on it"""
+    """The loss function in a file; None if predictions do not depend on it
+
+    Raises:
+        ValueError: the predictions depend on …, which was not made by learnkit: pass it as `loss_func=`
+    """
     ...

@@ -17,10 +17,17 @@ class FolderLock:
 
         Args:
             folder: is created
+
+        Raises:
+            ValueError: … is in use by another run of this process: wait until that one has ended, or use another `folder`
         """
         ...
     def _lock(self, f: Any) -> bool:
-        """Lock the file, and write down who did; False if that is impossible here"""
+        """Lock the file, and write down who did; False if that is impossible here
+
+        Raises:
+            ValueError: … is in use by another run …: wait until that one has ended, or use another `folder`
+        """
         ...
     def _refuse(self, who: Any) -> None: ...
     def release(self) -> None:

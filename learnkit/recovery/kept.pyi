@@ -37,6 +37,10 @@ class KeptState:
 
         Args:
             state: what should be a result of `state_dict`
+
+        Raises:
+            ValueError: this is not the checkpoint of a run: `kept` is …
+            ValueError: this is not the checkpoint of a run: `…` is a …
         """
         ...
     def load_state_dict(self, state: dict[Any, Any]) -> None:

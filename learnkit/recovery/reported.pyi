@@ -41,6 +41,10 @@ class KeptData:
 
         Args:
             state: from `state_dict`
+
+        Raises:
+            ValueError: this is not the checkpoint of a run: the states of its data are …
+            ValueError: the checkpoint does not fit … of the training data, a …: …
         """
         ...
 _own: Any

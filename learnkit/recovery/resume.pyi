@@ -10,6 +10,9 @@ def clear_folder(folder: Path, overwrite: bool) -> None:
     Args:
         folder: for the checkpoints of a new run
         overwrite: delete those of an earlier run?
+
+    Raises:
+        ValueError: … has checkpoints of an earlier run (the newest is …): pass `resume='auto'` to `fit` to continue …
     """
     ...
 def later_checkpoints(folder: Path, path: Path, state: dict[Any, Any], overwrite: bool) -> list[Path]:
@@ -20,6 +23,9 @@ def later_checkpoints(folder: Path, path: Path, state: dict[Any, Any], overwrite
         path: the one from which the run resumes
         state: what it holds
         overwrite: may they be deleted?
+
+    Raises:
+        ValueError: … has later checkpoints than … (the newest is …): pass `resume='auto'` to resume from that one, or …
     """
     ...
 def find_checkpoint(folder: Path, resume: Any, overwrite: bool) -> tuple[Path|None, dict[Any, Any]|None, list[Path]]:
@@ -29,6 +35,9 @@ def find_checkpoint(folder: Path, resume: Any, overwrite: bool) -> tuple[Path|No
         folder: with the checkpoints of the run
         resume: 'auto' for the newest, or the path of a checkpoint
         overwrite: may later ones be deleted?
+
+    Raises:
+        TypeError: `resume` must be 'auto', or the path of a checkpoint
     """
     ...
 def _came_or_went(point: Any, then: Any, now: Any) -> Any:
@@ -42,6 +51,10 @@ def check_identity(path: Path, state: dict[Any, Any], now: dict[Any, Any], asked
         state: what it holds
         now: the identity of the run that begins
         asked: did somebody ask for this checkpoint?
+
+    Raises:
+        ValueError: … is not the checkpoint of a run: its `identity` is …
+        ValueError: … has checkpoints of another run, so this one does not resume: …. Give this run another `folder` in …
     """
     ...
 def is_longer(learn: Learner, state: dict[Any, Any]) -> bool:
@@ -50,6 +63,9 @@ def is_longer(learn: Learner, state: dict[Any, Any]) -> bool:
     Args:
         learn: the Learner, in a fit
         state: of the run that it resumes
+
+    Raises:
+        ValueError: the run of this checkpoint was to be … long, which cannot be compared with …: say how long in the …
     """
     ...
 def restore_changed(learn: Learner, state: dict[Any, Any], new: dict[Any, Any]) -> None:
@@ -88,5 +104,8 @@ def check_ended(folder: Path, seed: int) -> None:
     Args:
         folder: of a finished run
         seed: of the run that begins
+
+    Raises:
+        ValueError: the run in … has ended in this process, and this one begins with other random numbers, so it is …
     """
     ...

@@ -16,6 +16,10 @@ class Retention:
             keep: how many of the newest to keep; None: all
             n_best: how many of the best to keep
             monitor: says which value is better; None: keep the newest only
+
+        Raises:
+            ValueError: `keep` must be a whole number, 1 or more
+            ValueError: `n_best` must be a whole number, 1 or more
         """
         ...
     def best(self, folder: Path) -> list[tuple[float, Path]]:

@@ -26,6 +26,11 @@ class RollBackOnNaN(Callback):
             factor: the learning rate is multiplied by it each time
             at_most: how often to go back; then the fit ends, with good weights
             source: 'memory' for a copy there, or 'checkpoint' for the newest one whose weights are finite
+
+        Raises:
+            ValueError: `source` must be 'memory' or 'checkpoint'
+            ValueError: `factor` must be a factor for the learning rate
+            ValueError: `at_most` must be a whole number, 1 or more
         """
         ...
     def before_fit(self) -> None: ...
@@ -43,7 +48,11 @@ class RollBackOnNaN(Callback):
         """The callbacks that go back too; not the loggers, as it did happen"""
         ...
     def _back(self) -> None:
-        """Go back to good weights; ends the fit if there are none, or if it went back too often"""
+        """Go back to good weights; ends the fit if there are none, or if it went back too often
+
+        Raises:
+            CancelFit
+        """
         ...
     def _stop(self, why: Any) -> None: ...
     def _restore(self, good: Any) -> None: ...

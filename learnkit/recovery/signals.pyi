@@ -17,6 +17,9 @@ def to_signal(s: Any) -> signal.Signals:
 
     Args:
         s: `signal.SIGTERM`, its number, or its name 'SIGTERM'
+
+    Raises:
+        ValueError: … is no signal: write signal.SIGTERM or 'SIGTERM'
     """
     ...
 class StopOnSignal(Callback):
@@ -31,6 +34,9 @@ class StopOnSignal(Callback):
 
         Args:
             signals: one or several, as `signal.SIGTERM` or 'SIGTERM'
+
+        Raises:
+            ValueError: no process can handle …: use a signal such as SIGTERM
         """
         ...
     def before_fit(self) -> None: ...

@@ -22,6 +22,9 @@ class SkipNaN(Callback):
         Args:
             at_most: this number of such batches in a row ends the fit; None: go on for ever
             wait: read the values, which waits for the device? False: the device sets gradients to zero
+
+        Raises:
+            ValueError: `at_most` must be a number of batches, 1 or more
         """
         ...
     def before_fit(self) -> None: ...

@@ -32,6 +32,9 @@ class FusedStep(Callback):
         Args:
             max_shapes: the number of batch shapes to compile for; batches of other shapes run eagerly
             options: options of inductor; None: its C++ wrapper on the CPU, CUDA graphs on a GPU (untested)
+
+        Raises:
+            ValueError: `max_shapes` must be a number of batch shapes, 1 or more
         """
         ...
     def before_fit(self) -> None: ...

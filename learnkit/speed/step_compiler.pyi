@@ -53,6 +53,9 @@ class StepCompiler:
             xb: the inputs of the batch
             yb: its targets
             shape: the shapes of all these tensors
+
+        Raises:
+            CompileError
         """
         ...
     def _compile(self, step: Any, inputs: Any, args: Any, shape: Any) -> Any:

@@ -1,6 +1,7 @@
 """What the reference says of a function: its arguments, a table of its parameters, what it returns and raises"""
 import ast, re
 import _stubs
+from _stubs import source
 
 def text(s):
     "What a docstring or a comment says, as markdown: outside of code no character has a meaning"
@@ -15,13 +16,12 @@ def table(head, rows, kind=''):
     lines = map(line, [head, ['---']*len(head), *rows])
     return ['\n'.join([*([f'{{.{kind}}}'] if kind else []), *lines])] if rows else []
 
-def source(t): return '' if t is None else ast.unparse(t).replace(' | ', '|')
 def type_of(t): return '' if source(t)=='Any' else source(t)
 
 class Function:
     "A function of a module, or a method (of some `kind` that the stubs tell apart)"
-    def __init__(self, f, mod, kind='function'):
-        self.f = _stubs.expand(f, mod) if 'delegates' in _stubs.decorators(f) else f
+    def __init__(self, f, mod, kind='function', cls=None):
+        self.f = _stubs.written_out(f, mod)
         self.mod,self.doc = mod,text(ast.get_docstring(f) or '')
         flags = {*_stubs.decorators(f), *_stubs.patch_kw(f), kind}
         self.is_property = bool(flags & {'property','as_prop'})
@@ -29,6 +29,7 @@ class Function:
         self.is_static   = bool(flags & {'staticmethod','static_method'})
         self.n_bound     = int(kind!='function' and not self.is_static)   # arguments that the object or class is
         self.comments,self.comment = _stubs.docments(self.f, mod)
+        self.errors   = _stubs.raises(self.f, mod, cls)
         self.defaults = {p.arg:d for p,d in _stubs.with_defaults(self.f)}
 
     def arguments(self):
@@ -54,13 +55,5 @@ class Function:
         return [] if said in ([], ['`None`']) else ['**Returns** ' + ': '.join(said)]
 
     def raises(self):
-        "The table of what it raises itself, with `…` in place of what is computed in a message"
-        rows = {}
-        for n in _stubs.own_nodes(self.f):
-            call = n.exc if isinstance(n, ast.Raise) else None
-            if not isinstance(call, ast.Call) or not source(call.func)[0].isupper(): continue
-            message = call.args[0] if call.args else ast.Constant('')
-            parts = message.values if isinstance(message, ast.JoinedStr) else [message]
-            said = ''.join(str(p.value) if isinstance(p, ast.Constant) else '…' for p in parts)
-            rows[code(source(call.func)),text(said.replace('`', ''))] = None
-        return table(['raises', 'says'], [*rows])
+        "The table of what it raises, with `…` in place of what is computed in a message"
+        return table(['raises', 'says'], [[code(e), text(s.replace('`', ''))] for e,s in self.errors])

@@ -52,7 +52,7 @@ class Reference:
         "The entry of a method or property; `m` may be the name of the method that it is another name of"
         full = f'{cls.name}.{name}'
         if isinstance(m, str): return entry('method', full, cls.mod, [f'Another name of `{cls.name}.{m}`'])
-        f = Function(m.f, m.mod, m.kind or 'method')
+        f = Function(m.f, m.mod, m.kind or 'method', cls)
         end = self.end(full, f.f, m.mod)
         if f.is_property: return entry('property', full, cls.mod, [f.doc, *f.returns(), *end])
         options = dict(classmethod='') if f.is_class else dict(staticmethod='') if f.is_static else {}
@@ -61,8 +61,8 @@ class Reference:
 
     def klass(self, cls):
         "The entries of a class, its attributes and its methods"
-        init = next((ms[0] for c in cls.mro() for n,ms in c.methods.items() if n=='__init__'), None)
-        made = Function(init.f, init.mod, 'method') if init else None
+        init = _stubs.constructor(cls)
+        made = Function(init.f, init.mod, 'method', cls) if init else None
         bases = ', '.join(code(source(b)) for b in cls.node.bases if source(b)!='GetAttr')
         events = ', '.join(code(n) for n in cls.methods if handler.match(n))
         yield entry('class', cls.name + (f'({made.arguments()})' if made else ''), cls.mod, [

@@ -25,7 +25,7 @@ def stubs():
 def stale_stubs(at):
     "Stubs of the tree `at` that are not what `nbs/_stubs.py` makes of its modules"
     made = {p.as_posix(): text for p,text in stubs().build(at).items()}
-    have = {p.relative_to(at).as_posix(): p.read_text(encoding='utf-8') for p in (at/lib).rglob('*') if p.suffix == '.pyi' or p.name == 'py.typed'}
+    have = {p.relative_to(at).as_posix(): p.read_text(encoding='utf-8') for p in (at/lib).rglob('*') if p.suffix == '.pyi' or p.name in ('py.typed', '_docs.json')}
     return sorted(p for p in made.keys() | have.keys() if made.get(p) != have.get(p))
 
 @pytest.mark.check
@@ -50,7 +50,7 @@ def test_stubs_are_installed(tmp_path):
     shutil.copytree(root/lib, tmp_path/lib, ignore=shutil.ignore_patterns('__pycache__'))
     subprocess.run([sys.executable, 'setup.py', '-q', 'bdist_wheel', '-d', 'out', 'sdist', '-d', 'out'], cwd=tmp_path, check=True, capture_output=True)
     wheel,sdist = next((tmp_path/'out').glob('*.whl')),next((tmp_path/'out').glob('*.tar.gz'))
-    want = {p.relative_to(root).as_posix() for p in (root/lib).rglob('*') if p.suffix in ('.py', '.pyi', '.typed')}
+    want = {p.relative_to(root).as_posix() for p in (root/lib).rglob('*') if p.suffix in ('.py', '.pyi', '.typed', '.json')}
     assert want <= {*zipfile.ZipFile(wheel).namelist()}
     packed = shutil.unpack_archive(sdist, tmp_path/'src') or next((tmp_path/'src').iterdir())
     assert want <= {p.relative_to(packed).as_posix() for p in packed.rglob('*')}

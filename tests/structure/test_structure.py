@@ -81,7 +81,7 @@ def orphans(at):
     "Modules whose notebook is not there; and stubs whose module is not"
     res = []
     for p in modules(at):
-        if p.name in ('_modidx.py', 'py.typed', '_fastcore.pyi'): continue
+        if p.name in ('_modidx.py', 'py.typed', '_fastcore.pyi', '_docs.json'): continue
         if p.suffix == '.pyi':
             if not p.with_suffix('.py').is_file(): res.append(p.relative_to(at).as_posix())
             continue

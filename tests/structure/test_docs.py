@@ -1,0 +1,150 @@
+"""What is documented of each public name, where people look: its docstring, parameters, results, errors and an example.
+
+The names are those that the reference has an entry for. `python tests/structure/test_docs.py` prints the table; with the
+name of a column, what lacks it.
+"""
+import ast, html, inspect, pydoc, re, subprocess, sys
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+import pytest
+
+root = Path(__file__).resolve().parents[2]
+lib  = 'learnkit'
+sys.path[:0] = [str(root/'nbs'), str(root/'nbs/_site')]
+import _stubs, examples
+
+handler = re.compile(r'(before|after)_|cleanup$')   # a handler's event says what it is for
+
+@dataclass
+class Name:
+    "A public name: its module, what it is called there, the function of it (of a class `__init__`), and that function's module"
+    mod: object; name: str; f: object; home: object; cls: object = None
+    def __str__(self): return f'{self.mod.name}.{self.name}'
+    def params(self):
+        if self.f is None: return []
+        f = _stubs.written_out(self.f, self.home)
+        return [p.arg for p in _stubs.parameters(f.args)[int(self.cls is not None and not _stubs.is_static(f)):]]
+    def errors(self): return _stubs.raises(self.f, self.home, self.cls) if self.f else []
+    def returned(self):
+        "The type of the result of a function that has one"
+        if self.f is None or self.f.name=='__init__': return None
+        return None if ast.unparse(_stubs.return_type(self.f))=='None' else ast.unparse(self.f.returns) if self.f.returns else ''
+    def object(self):
+        "The function, class or method itself"
+        o = import_module(self.mod.name)
+        for k in self.name.split('.'): o = getattr(o, k)
+        return o
+    def shown(self): return inspect.getdoc(self.object()) or ''
+
+@cache
+def names():
+    "The public functions, classes and methods; a method that a base class documents is said there"
+    modules,classes = _stubs.read()
+    res = []
+    for mod in modules.values():
+        if mod.name=='learnkit.compat.sklearn': continue   # for who has scikit-learn
+        for k in mod.all or ():
+            c,f = classes.get((mod.name, k)),mod.defs.get(k)
+            if isinstance(f, ast.FunctionDef): res.append(Name(mod, k, f, mod))
+            if not c: continue
+            made  = _stubs.constructor(c)
+            above = {n for b in c.mro()[1:] for n in b.methods}
+            res.append(Name(mod, k, made and made.f, made and made.mod, c))
+            res += [Name(mod, f'{k}.{n}', ms[0].f, ms[0].mod, c) for n,ms in c.methods.items() if not isinstance(ms, str)
+                    and n[0]!='_' and not handler.match(n) and (n not in above or ast.get_docstring(ms[0].f))]
+    return res
+
+@cache
+def notebooks(): return examples.read_notebooks(root/'nbs')
+def example(n): return examples.find(n.name, (n.home if '.' in n.name else n.mod).name.removeprefix(lib+'.'), notebooks())
+
+def args(said): return {*re.findall(r'^    (\w+): ', ''.join(re.findall(r'^Args.*:\n((?: {4}.*\n?)+)', said, re.M)), re.M)}
+columns = dict(
+    docstring  = lambda n: bool(n.shown()),
+    parameters = lambda n: {*n.params()} <= args(n.shown()),
+    returns    = lambda n: n.returned()!='',
+    raises     = lambda n: 'Raises:' in n.shown() if n.errors() else True,
+    example    = lambda n: example(n) is not None)
+
+def lacking(column): return [str(n) for n in names() if not columns[column](n)]
+
+# -- the tests
+
+@pytest.mark.check
+@pytest.mark.parametrize('column', [k for k in columns if k!='example'])
+def test_each_public_name_has(column):
+    assert len(names())>700
+    assert lacking(column) == []
+
+def test_what_is_lacking_is_found(monkeypatch):
+    from learnkit.learner import Learner
+    for said in ('', 'Trains', 'Trains\n\nArgs:\n    n_epoch: epochs'):
+        monkeypatch.setattr(Learner.fit, '__doc__', said)
+        for column in ('docstring',)*(not said) + ('parameters','raises'): assert 'learnkit.learner.Learner.fit' in lacking(column)
+
+def inspected(**names):
+    "What IPython shows of `name?`, and a notebook on Shift-Tab"
+    InteractiveShell = pytest.importorskip('IPython.core.interactiveshell').InteractiveShell
+    shell = InteractiveShell.instance()
+    shell.push(names)
+    shell.colors = 'nocolor'
+    return [shell.object_inspect(n, 0)['docstring'] + '\n' + shell.object_inspect_text(n) for n in names]
+
+def test_people_see_it_where_they_look():
+    from learnkit import DataLoaders, EarlyStoppingCallback, Learner
+    from torch import nn
+    learn = Learner(DataLoaders([], []), nn.Linear(1, 1))
+    meaning = 'epochs, those before `start_epoch` included'
+    seen = inspected(fit=learn.fit, Fit=Learner.fit, on=learn.on, made=DataLoaders.from_tensors, cb=EarlyStoppingCallback)
+    wanted = meaning,meaning,"an interval of training such as '500ba'",'the fraction of the items for validation','values without improvement'
+    assert [w for w,s in zip(wanted, seen, strict=True) if w not in s] == []
+    assert meaning in pydoc.render_doc(learn.fit, renderer=pydoc.plaintext)
+
+def test_a_class_of_the_user_shows_no_parameters_of_another_as_its_own():
+    from learnkit import Callback, EarlyStoppingCallback, doc
+    class Silent(EarlyStoppingCallback):
+        def __init__(self, n): super().__init__(patience=n)
+    class Mine(Callback):
+        "Does something"
+        def __init__(self, n): super().__init__()
+    assert 'min_delta' not in pydoc.render_doc(Silent, renderer=pydoc.plaintext).partition('Methods inherited')[0]
+    assert 'Args:' not in inspected(Silent=Silent)[0] and 'Args of EarlyStoppingCallback:' in inspected(Silent=Silent)[0]
+    assert repr(doc(Silent)).startswith('Silent(n)') and 'min_delta' not in repr(doc(Silent))
+    assert inspect.getdoc(Mine) == 'Does something' and inspect.getdoc(Mine.__init__) in (None, object.__init__.__doc__)
+
+def test_doc_of_each_public_name():
+    "Each parameter with its meaning, in text and in the table"
+    from learnkit import doc
+    for n in names():
+        page,said = doc(n.object()),n.shown()
+        assert said.splitlines()[0].split('`')[0] in html.unescape(page._repr_html_()), n
+        assert not re.search('^(Args|Returns|Raises).*:$', page.about, re.M), n
+        assert [p for p,*_,meaning in page.params if p.lstrip('*') in n.params() and not meaning] == [], n
+        if isinstance(n.object(), type) or callable(n.object()): assert {*n.params()} <= {p.lstrip('*') for p,*_ in page.params}, n
+
+def test_objects_are_as_before():
+    "They are copied and pickled, and a second import adds nothing"
+    import copy, pickle
+    from learnkit import EarlyStoppingCallback, Learner
+    from learnkit.docs import complete_docs
+    said = Learner.fit.__doc__,Learner.__doc__
+    complete_docs()
+    assert (Learner.fit.__doc__, Learner.__doc__) == said and said[0].count('Args:') == 1
+    for o in (Learner, Learner.fit, EarlyStoppingCallback): assert pickle.loads(pickle.dumps(o)) is o is copy.deepcopy(o)
+    assert copy.deepcopy(EarlyStoppingCallback(patience=3)).patience == 3
+
+@pytest.mark.slow
+@pytest.mark.parametrize('options', [[], ['-OO']], ids=' '.join)
+def test_it_needs_neither_docstrings_nor_the_file(options, tmp_path):
+    import shutil
+    shutil.copytree(root/lib, tmp_path/lib, ignore=shutil.ignore_patterns('__pycache__', *([] if options else ['_docs.json'])))
+    code = 'from learnkit import Learner, doc; print(Learner.fit.__doc__); print(doc(Learner.fit))'
+    said,page = subprocess.run([sys.executable, *options, '-c', code], cwd=tmp_path, check=True, capture_output=True, encoding='utf-8').stdout.split('\n', 1)
+    assert said.startswith('None' if options else 'Train for') and 'Args' not in said and page.startswith('Learner.fit(n_epoch, lr=None')
+
+if __name__ == '__main__':
+    for k in columns:
+        print(f'{k:10} {len(names())-len(lacking(k))}/{len(names())}')
+        if k in sys.argv[1:]: print(*(f'    {n}' for n in lacking(k)), sep='\n')
