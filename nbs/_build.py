@@ -141,13 +141,10 @@ def merge_streams(outputs):
 def contents():
     "The list of all chapters, which GitHub shows below the folder nbs/"
     sys.path[:0] = [str(nbs), str(nbs/'_site')]
-    from chapters import group_of, groups, title
-    def table(page):
-        found = [p for p in sorted(nbs.glob('[0-9]*.ipynb')) if group_of(p.stem)==page]
-        rows = ['| [{}]({}) | {} |'.format(title(p)[0], p.name, title(p)[1]) for p in found]
-        return '\n'.join(['| chapter | what it is about |', '|---|---|', *rows])
-    parts = [f'## {name}\n\n{about}\n\n{table(page)}' for page,name,about in groups]
-    return '\n\n'.join([list_note, '# The chapters', about_chapters, *parts]) + '\n'
+    from chapters import chapters_of, groups, howtos, howtos_of, table
+    parts = [f'## {name}\n\n{about}\n\n{table(chapters_of(nbs, k), nbs)}' for k,name,about in groups]
+    tasks = [f'## {name}\n\n{about}\n\n{table(howtos_of(nbs, k), nbs, "how to")}' for k,name,about,_ in howtos]
+    return '\n\n'.join([list_note, '# The chapters', about_chapters, *parts, '# How to', *tasks]) + '\n'
 
 list_note = '<!-- Made by `make readme` of the first lines of the notebooks. -->'
 about_chapters = """The source is these notebooks. Each explains one idea, exports one module, and tests it beside the

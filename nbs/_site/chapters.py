@@ -23,6 +23,23 @@ groups = [
     ('compat', 'Compatibility', "Other libraries' callbacks and names."),
     ('speed', 'Speed and scale', 'Compiled steps, memory formats, several processes.'),
     ('package', 'The package', 'What `import learnkit` and `from learnkit.all import *` give.')]
+
+# The same of the how-tos, with their names in the order of the page; what stands in no group comes last
+howtos = [
+    ('data', 'Data', 'What goes into the model, and what is it measured on?',
+     'several_inputs train_on_a_stream several_validation_sets'),
+    ('training', 'Training', 'How long, how fast, from where, and when is it enough?',
+     'train_by_steps find_a_learning_rate schedule_the_learning_rate learning_rates_by_layer freeze_a_backbone '
+     'use_transformers clip_gradients mixup average_the_weights stop_early two_optimizers make_it_reproducible '
+     'search_hyper_parameters'),
+    ('saving', 'Saving, resuming, predicting', 'What is left of a run, and how it goes on.',
+     'save_and_load resume_after_a_crash stop_on_a_signal predict_new_items'),
+    ('looking', 'Looking and logging', 'What the data, the run and the mistakes look like.',
+     'look_at_the_mistakes log_to_a_file log_to_tensorboard log_to_wandb log_to_mlflow write_a_logger'),
+    ('own', 'Losses, metrics, callbacks', 'Parts of your own.',
+     'write_a_loss write_a_metric write_a_callback skip_or_stop test_a_callback'),
+    ('scale', 'Speed, memory, faults', 'Larger models, more devices, and what goes wrong.',
+     'mixed_precision accumulate_gradients out_of_memory several_processes find_what_is_slow debug_nan')]
 digits = {'0':'loop', '1':'parts', '2':'learner', '9':'package'}
 
 def group_of(name):
@@ -39,16 +56,31 @@ def toctree(entries, caption='', *options):
     lines = [f':caption: {caption}'] if caption else []
     return '\n'.join(['```{toctree}', ':hidden:', *lines, *options, '', *entries, '```'])
 
-def chapter_page(nbs, page, name, about):
-    "The page of a group: its chapters and what they are about"
-    found = [p for p in sorted(nbs.glob('[0-9]*.ipynb')) if group_of(p.stem)==page]
-    rows = ['| [{}](../{}) | {} |'.format(title(p)[0], p.name, title(p)[1]) for p in found]
-    return '\n'.join([f'# {name}', '', about, '', '| chapter | what it is about |', '|---|---|', *rows, '',
-                      toctree([f'/{p.stem}' for p in found])])
+def table(paths, nbs, head='chapter', above=''):
+    "A table of notebooks and what they are about, with links that begin with `above`"
+    rows = ['| [{}]({}) | {} |'.format(title(p)[0], above+p.relative_to(nbs).as_posix(), title(p)[1]) for p in paths]
+    return '\n'.join([f'| {head} | what it is about |', '|---|---|', *rows])
+
+def group_page(paths, nbs, name, about, head):
+    "The page of a group: its notebooks and what they are about"
+    entries = toctree(['/'+p.relative_to(nbs).with_suffix('').as_posix() for p in paths])
+    return '\n\n'.join([f'# {name}', about, table(paths, nbs, head, '../'), entries])
+
+def chapters_of(nbs, page):
+    "The chapters of a group"
+    return [p for p in sorted(nbs.glob('[0-9]*.ipynb')) if group_of(p.stem)==page]
+
+def howtos_of(nbs, page):
+    "The how-tos of a group"
+    named = {k:names.split() for k,_,_,names in howtos}
+    grouped = [n for names in named.values() for n in names]
+    rest = [p.stem for p in sorted((nbs/'howto').glob('*.ipynb')) if p.stem not in grouped]
+    return [nbs/'howto'/f'{n}.ipynb' for n in named[page] + rest*(page==howtos[-1][0])]
 
 def pages(nbs):
-    "The pages that are made of the chapters: texts by path"
-    return {f'chapters/{page}.md':chapter_page(nbs, page, name, about) for page,name,about in groups}
+    "The pages that are made of the chapters and the how-tos: texts by path"
+    res = {f'chapters/{k}.md':group_page(chapters_of(nbs, k), nbs, *of, 'chapter') for k,*of in groups}
+    return res | {f'chapters/howto-{k}.md':group_page(howtos_of(nbs, k), nbs, *of, 'how to') for k,*of,_ in howtos}
 
 def add_navigation(page, text):
     "The text of a page, with the part of the navigation that begins at it: of the home page, all sections"
@@ -57,7 +89,8 @@ def add_navigation(page, text):
     above = ['/examples/digits', '/examples/toolkit', '/examples/jobs', '/examples/events',
              '/examples/coming_from', '/examples/serving', '/examples/benchmarks']
     sections = {
-        'index': {'Start': above[:3], 'How to': notebooks('howto'), 'Chapters': [f'/chapters/{g[0]}' for g in groups],
+        'index': {'Start': above[:3], 'How to': [f'/chapters/howto-{h[0]}' for h in howtos],
+                  'Chapters': [f'/chapters/{g[0]}' for g in groups],
                   'Reference': [above[3], *(f'/reference/{g[0]}' for g in groups if g[0]!='package')],
                   'More': [*above[4:], '/changelog']},
         'examples/jobs': {'': [p for p in notebooks('examples') if p not in above]}}
