@@ -4,9 +4,10 @@ Nothing in the notebooks is made for this. Before their first cell each Learner 
 behind their last one all that their cells have named is written down, to the bit: weights, histories, scores, texts.
 """
 import json, os, pytest
+from importlib.util import find_spec
 from pathlib import Path
 import torch
-from test_notebooks import Server, jobs
+from test_notebooks import Server, jobs, needed
 
 root = Path(__file__).resolve().parents[2]
 
@@ -73,6 +74,7 @@ def go(start, job, folder, kill_at=0):
 @pytest.mark.parametrize('job', jobs)
 def test_killed_job(start, tmp_path, job):
     "What is trained beside the model (a discriminator and its optimizer, a teacher, games) must go on too"
+    if missing := [m for m in needed(root/f'nbs/examples/{job}.ipynb') if find_spec(m) is None]: pytest.skip(f'it needs {" and ".join(missing)}')
     status,_,whole = go(start, job, tmp_path/'whole')
     assert status==0 and whole['n']>30
     status,output,_ = go(start, job, tmp_path/'cut', kill_at=whole['n']*5//8+3)

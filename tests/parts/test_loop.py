@@ -39,6 +39,12 @@ def test_callbacks_wrap_the_work_on_a_batch():
     with learn.removed_cbs([a, b, off, other]): learn.fit(1)
     assert heard==['-'] and 'do_batch' not in vars(learn)
 
+def test_each_phase_is_wrapped_anew():
+    "A phase that went on with what the one before had wrapped would wrap it once more"
+    heard = []
+    learner(1, 1, cbs=[Wraps('a', heard), at('before_pred', lambda cb: heard.append('-'))]).fit(2)
+    assert heard==['a','-','A']*4
+
 def test_the_second_loader_is_validated():
     seen = []
     learn = learner(3, 2, cbs=at('before_validate', lambda cb: seen.append(cb.learn.dl)))

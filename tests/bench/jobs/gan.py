@@ -9,16 +9,20 @@ class GAN(L.LightningModule):
     def training_step(self, batch, i):
         opt_judge,opt_generator = self.optimizers()
         drawn = self.generator(batch[0])
-        loss = F.softplus(-self.judge(batch[0])).mean() + F.softplus(self.judge(drawn.detach())).mean()
+        judged = F.softplus(-self.judge(batch[0])).mean() + F.softplus(self.judge(drawn.detach())).mean()
         opt_judge.zero_grad()
-        self.manual_backward(loss)
+        self.manual_backward(judged)
         opt_judge.step()
         loss = F.softplus(-self.judge(drawn)).mean()
         opt_generator.zero_grad()
         self.manual_backward(loss)
         opt_generator.step()
-        self.log('loss', loss)
-gan = GAN()
-L.Trainer(max_epochs=12).fit(gan, dls.train)
+        self.log_dict(dict(generator=loss, discriminator=judged))
+gan,log = GAN(),L.pytorch.loggers.CSVLogger('out')
+L.Trainer(max_epochs=12, logger=log, log_every_n_steps=1).fit(gan, dls.train)
 # the result
 learn = SimpleNamespace(model=gan.generator)
+def read_log():
+    names,*rows = (l.split(',') for l in Path(log.log_dir, 'metrics.csv').read_text().splitlines())
+    return [{k:float(v) for k,v in zip(names, row)} for row in rows]
+log.read_log = read_log
