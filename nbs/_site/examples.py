@@ -3,13 +3,16 @@ import ast, json, re
 from dataclasses import dataclass, field
 from _build import directives, join
 
-longest = 14   # lines of an example
-not_shown = re.compile(r'test_fail|test_warns|ExceptionExpected|expect_fail')   # what goes wrong is no first example
+longest = 14,30   # lines of an example: of a good one, and of any
+goes_wrong = re.compile(r'test_fail|test_warns|ExceptionExpected|expect_fail')
 
 @dataclass
 class Cell:
     "A visible cell of code: its source, and the names and attributes in it"
     page: str; src: str; names: set; attrs: set
+    def faults(self):
+        "What speaks against it as an example: it is long, it shows what goes wrong"
+        return len(self.src.splitlines())>longest[0],bool(goes_wrong.search(self.src))
     def uses(self, name):
         "Does it use a name of a module; or, of `Class.method`, the method?"
         *owner,last = name.split('.')
@@ -31,7 +34,7 @@ def read_notebook(path, nbs):
         if kind!='code' or 'hide' in tag or 'default_exp' in tag or any(t.startswith('export') for t in tag): continue
         tree = [*ast.walk(ast.parse(re.sub(r'^[ \t]*[%!].*$', '', src, flags=re.M)))]
         src = re.sub(r'^#\|.*\n?', '', src, flags=re.M).strip('\n')
-        if len(src.splitlines())>longest or not_shown.search(src): continue
+        if len(src.splitlines())>longest[1]: continue
         nb.cells.append(Cell(nb.page, src, {n.id for n in tree if isinstance(n, ast.Name)},
                              {n.attr for n in tree if isinstance(n, ast.Attribute)}))
     return nb
@@ -42,7 +45,7 @@ def read_notebooks(nbs):
     return [read_notebook(p, nbs) for d in folders for p in sorted(d.glob('*.ipynb')) if p.stem!='index']
 
 def find(name, module, notebooks):
-    "The first cell that uses a name: in the chapter that defines it, or, of what is no method, in one after it"
+    "The best cell that uses a name: in the chapter that defines it, or, of what is no method, in one after it"
     own = [nb for nb in notebooks if nb.module==module]
     later = notebooks[notebooks.index(own[0]):] if own and '.' not in name else []
-    return next((c for nb in own+later for c in nb.cells if c.uses(name)), None)
+    return min((c for nb in own+later for c in nb.cells if c.uses(name)), key=Cell.faults, default=None)   # the first

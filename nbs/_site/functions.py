@@ -29,7 +29,8 @@ class Function:
         self.is_static   = bool(flags & {'staticmethod','static_method'})
         self.n_bound     = int(kind!='function' and not self.is_static)   # arguments that the object or class is
         self.comments,self.comment = _stubs.docments(self.f, mod)
-        self.errors   = _stubs.raises(self.f, mod, cls)
+        if cls and not self.comments: self.comments = _stubs.comments_above(self.f, cls)
+        self.errors = _stubs.raises(self.f, mod, cls)
         self.defaults = {p.arg:d for p,d in _stubs.with_defaults(self.f)}
 
     def arguments(self):
