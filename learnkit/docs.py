@@ -111,10 +111,11 @@ class Doc:
         return [f'Returns {result}' if result else '', self._chapter()]
 
     def __repr__(self):
-        def wrapped(s, indent=''): return textwrap.fill(s, 100, initial_indent=indent, subsequent_indent=indent+'    ')
+        def wrapped(s, first='', rest='    '):
+            return textwrap.fill(s, 100, initial_indent=first, subsequent_indent=rest)
         params = '\n'.join(f'{n}{t and ": "+t}{d and " = "+d}' + (f'\n{wrapped(m, "    ")}' if m else '')
                            for n,t,d,m in self.params)
-        raises = '\n'.join(wrapped(l, '    ') for l in self.raises)
+        raises = '\n'.join(wrapped(l, '    ', '        ') for l in self.raises)
         parts = [wrapped(self.name + self.call), self.about, params, *map(wrapped, self._end())]
         return '\n\n'.join(filter(None, [*parts[:-1], raises and f'Raises\n{raises}', parts[-1]]))
 
@@ -127,7 +128,7 @@ class Doc:
             return '<table>' + ''.join(f'<tr>{c}</tr>' for c in cells) + '</table>' if rows else ''
         params = [[*map(code, (n, t, d)), text(m)] for n,t,d,m in self.params]
         errors = [[code(e), text(m)] for e,_,m in (l.partition(': ') for l in self.raises)]
-        about  = ''.join(f'<p>{text(p)}</p>' for p in self.about.split('\n\n'))
+        about  = f'<p style="white-space:pre-wrap">{text(self.about)}</p>'
         result,chapter = (s and f'<p>{text(s)}</p>' for s in self._end())
         return ''.join([f'<p><b>{code(self.name + self.call)}</b></p>', about,
             table(['<b>parameter</b>','<b>type</b>','<b>default</b>',''], params), result,
