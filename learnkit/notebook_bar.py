@@ -40,8 +40,7 @@ class NotebookBar(LineDisplay):
     ):
         super().__init__(n_epoch)
         from fastprogress.fastprogress import master_bar
-        show_style()
-        if n_epoch: self.master = master_bar(range(n_epoch)); self.master.update(0)
+        if n_epoch: show_style(); self.master = master_bar(range(n_epoch)); self.master.update(0)
 
     def epoch(self, i):
         if not self.master or not i: return
@@ -52,6 +51,7 @@ class NotebookBar(LineDisplay):
     def begin(self, what, n):
         from fastprogress.fastprogress import progress_bar
         self.end()
+        if not self.master: show_style()
         self.bar = progress_bar(range(n or 0), total=n or 'noinfer', parent=self.master, leave=False)
         self.bar.update(0)
 

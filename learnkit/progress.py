@@ -78,7 +78,7 @@ class ProgressCallback(Callback):
 
     def after_exception(self):
         learn = self.learn
-        if not self.mbar or learn.mode!='fit': return
+        if not (self.mbar and self.begun) or learn.mode!='fit': return
         self.mbar.leave()
         what = 'interrupted' if isinstance(learn.exc, KeyboardInterrupt) else type(learn.exc).__name__
         if learn.logger==self._write: self.mbar.write(what + learn.position.replace(',', ':', 1))

@@ -247,3 +247,9 @@ def test_the_last_line_says_where_it_ended(kind, error, said):
     if kind=='terminal': assert bar.startswith('Epoch 2/2 train') and re.search(r'2/3 .*loss \d\.\d{4}, \d\d:\d\d left', bar)
     with screen() as s, pytest.raises(error): make(kind, at('before_batch', throw(error('boom')))).validate()
     assert said not in s.getvalue()
+
+def test_an_error_after_the_last_event_is_no_interruption():
+    "The display is closed by then; in `before_fit` there is no position to tell"
+    for ev in ('after_fit','before_fit'):
+        with screen() as s, pytest.raises(ValueError): make('lines', at(ev, throw(ValueError('boom')), order=99)).fit(1)
+        assert 'ValueError' not in s.getvalue()
