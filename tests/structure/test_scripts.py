@@ -192,7 +192,7 @@ for name,f in scenes.items():
 ROWS = dict(plain='01', fit='0', epoch='012', train='012', batch='012', valid='012', v_epoch='012', error='0',
             stop='01', nested='01', alone='', no_len='01', prints='01', parts='01', warns='01', no_bar='', no_log='',
             no_mbar='01', nothing='')
-SAID = dict(error=['caught ZeroDivisionError'], alone=['2'], prints=['a callback prints'], parts=['first second'])
+SAID = dict(error=['ZeroDivisionError: epoch 1, batch 3', 'caught ZeroDivisionError'], alone=['2'], prints=['a callback prints'], parts=['first second'])
 
 def scenes(lines):
     "The lines of each scene, by name"
@@ -202,7 +202,8 @@ def scenes(lines):
         else: now.append(l)
     return res
 
-def check_scenes(lines):
+def check_scenes(lines, bar=False):
+    "With a `bar`, that of an interrupted fit is left standing"
     got = scenes(lines)
     assert list(got)==list(ROWS), lines[-30:]
     for name,ls in got.items():
@@ -212,6 +213,7 @@ def check_scenes(lines):
         assert sum(l.startswith('epoch ') for l in ls)==(name not in ('alone','no_bar','no_log')), (name, ls)
         if name=='warns': assert len(said)==2 and 'beware' in said[0] and 'warnings.warn' in said[1], ls
         elif name=='no_bar': assert [l[:2] for l in said]==['[0','[1'], ls   # the Learner's own logger is `print`
+        elif name=='error' and bar: assert re.match(r'Epoch 2/3 train .*\b3/8 .*left\]$', said[0]) and said[1:]==SAID[name], (name, ls)
         else: assert said==SAID.get(name, []), (name, ls)
 
 @pytest.mark.slow
@@ -220,7 +222,7 @@ def test_scenes_on_a_terminal(tmp_path):
     term = Terminal([sys.executable, tmp_path/'scenes.py'])
     assert term.wait()==0, term.text[-3000:]
     assert '\x1b' not in term.text and term.screen[-1]==''
-    check_scenes(term.screen[:-1])
+    check_scenes(term.screen[:-1], bar=True)
     bars = scenes(re.sub('\r(?!\n)', '\n', term.text.replace('\r\n', '\n')).split('\n'))
     def drawn(name, pattern=r'(Epoch|validate|predict)\b.*\['): return any(re.match(pattern, l) for l in bars[name])
     assert {n for n in bars if drawn(n)}==ROWS.keys() - {'no_bar','nothing'}

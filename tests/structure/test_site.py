@@ -1,6 +1,6 @@
 """The documentation site, as `make docs` builds it: without a warning, with no link that leads nowhere, and with nothing that is
 fetched from elsewhere. It is built once for all tests here."""
-import importlib, inspect, json, pkgutil, re, shutil, socket, subprocess, sys, time, zlib
+import importlib, inspect, json, os, pkgutil, re, shutil, socket, subprocess, sys, time, zlib
 from html.parser import HTMLParser
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,11 +14,22 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(not find_spec('myst_nb'), rea
 
 @pytest.fixture(scope='module')
 def site(tmp_path_factory):
-    "The folder of a freshly built site"
-    to = tmp_path_factory.mktemp('docs')
+    "The folder of a freshly built site; processes that share the tests share one, as a build writes pages into nbs/"
+    to = tmp_path_factory.getbasetemp().parent/f"site-{os.environ.get('PYTEST_XDIST_TESTRUNUID', os.getpid())}"
+    status,result = to/'status',1
+    try: to.mkdir()
+    except FileExistsError:
+        for _ in range(900):
+            if status.exists(): break
+            time.sleep(1)
+        assert status.read_text()=='0', 'another process could not build it'
+        return to/'html'
     cmd = [sys.executable, '-m', 'sphinx', '-M', 'html', 'nbs', to, '-c', 'nbs/_site', '-q', '--fail-on-warning', '--keep-going']
-    res = subprocess.run(cmd, cwd=root, capture_output=True, encoding='utf-8', timeout=900)
-    assert res.returncode==0, (res.stdout+res.stderr)[-6000:]
+    try:
+        res = subprocess.run(cmd, cwd=root, capture_output=True, encoding='utf-8', timeout=900)
+        result = res.returncode
+    finally: (to/'part').write_text(str(result)); (to/'part').rename(status)
+    assert result==0, (res.stdout+res.stderr)[-6000:]
     return to/'html'
 
 class Page(HTMLParser):
