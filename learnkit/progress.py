@@ -69,7 +69,8 @@ class ProgressCallback(Callback):
     def _left(self, now):
         "How long the whole fit will take from here, if it has several epochs and begins to be known"
         learn = self.learn
-        done = learn.pct_train-self.begun[1] if learn.mode=='fit' and learn.n_epoch>1 else 0
+        known = learn.mode=='fit' and learn.n_epoch>1 and learn.n_iter   # else `pct_train` moves by whole epochs
+        done = learn.pct_train-self.begun[1] if known else 0
         return [f'{format_time((now-self.begun[0])*(1-learn.pct_train)/done)} left'] if done>0 else []
 
     def _end(self):

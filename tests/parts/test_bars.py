@@ -253,3 +253,13 @@ def test_an_error_after_the_last_event_is_no_interruption():
     for ev in ('after_fit','before_fit'):
         with screen() as s, pytest.raises(ValueError): make('lines', at(ev, throw(ValueError('boom')), order=99)).fit(1)
         assert 'ValueError' not in s.getvalue()
+
+def test_no_time_left_without_a_length():
+    "The part that is done moves by whole epochs then, so the time left would grow while an epoch runs"
+    for length in (True, False):
+        data = batches(3)
+        with screen() as s:
+            learn = make('lines')
+            if not length: learn.dls = DataLoaders(lambda: iter(data), lambda: iter(data))
+            learn.fit(3)
+        assert (' left' in s.getvalue())==length
