@@ -55,8 +55,8 @@ from .ownership import (
 from .batch_weight import (
     BatchWeight as BatchWeight, count_targets as count_targets, n_items as n_items, weight_rule as weight_rule)
 from .base_loss import (
-    BaseLoss as BaseLoss, NoneReduce as NoneReduce, check_reduction as check_reduction, loss_activation as
-    loss_activation, loss_decodes as loss_decodes, none_reduce as none_reduce)
+    BaseLoss as BaseLoss, NoneReduce as NoneReduce, loss_activation as loss_activation, loss_decodes as loss_decodes,
+    none_reduce as none_reduce)
 from .losses import (
     BCELossFlat as BCELossFlat, BCEWithLogitsLossFlat as BCEWithLogitsLossFlat, CrossEntropyLossFlat as
     CrossEntropyLossFlat, FocalLoss as FocalLoss, FocalLossFlat as FocalLossFlat, L1LossFlat as L1LossFlat,

@@ -7,7 +7,7 @@ from fastcore.basics import noop
 from torch import Tensor
 from typing import Any
 
-__all__ = ['NoneReduce', 'check_reduction', 'BaseLoss', 'loss_activation', 'loss_decodes', 'none_reduce']
+__all__ = ['NoneReduce', 'BaseLoss', 'loss_activation', 'loss_decodes', 'none_reduce']
 def check_reduction(v: Any) -> str:
     """Returns `v`; raises ValueError if it is no reduction that PyTorch's losses have
 
