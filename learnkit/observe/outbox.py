@@ -8,6 +8,7 @@ __all__ = ['LogRow', 'media_kind', 'as_media', 'MediaRow', 'Outbox']
 # %% ../../nbs/628_observe.outbox.ipynb #cea9e55c
 from collections import deque
 from copy import deepcopy
+from io import BytesIO
 from numbers import Real
 from time import monotonic
 from typing import Any, Callable
@@ -68,8 +69,9 @@ def as_media(
 ) -> Any:
     "Return a figure as an image, an array as a tensor, and anything else unchanged"
     if hasattr(v, 'canvas') and hasattr(v, 'savefig'):
-        v.canvas.draw()
-        return torch.tensor(v.canvas.buffer_rgba())[...,:3].permute(2,0,1)[None]
+        out,(w,h) = BytesIO(),map(int, v.bbox.size)
+        v.savefig(out, format='rgba', dpi=v.dpi, bbox_inches=v.bbox_inches)   # whatever the canvas is for
+        return torch.frombuffer(out.getbuffer(), dtype=torch.uint8).view(h, w, 4)[...,:3].permute(2,0,1)[None].clone()
     return torch.as_tensor(v) if type(v).__module__=='numpy' and getattr(v, 'ndim', 0) else v
 
 # %% ../../nbs/628_observe.outbox.ipynb #0a1d9bab

@@ -111,6 +111,21 @@ def test_what_cannot_be_logged_is_refused_where_it_is_given():
     for v in (1., None, [], torch.zeros(2,2), torch.zeros(0), [1]):
         with pytest.raises(TypeError, match='can be logged, not'): learn.log_objects(dict(a=v))
 
+def test_a_figure_is_an_image():
+    "It raised: could not determine the shape of object type 'memoryview'"
+    matplotlib = pytest.importorskip('matplotlib')
+    from matplotlib.figure import Figure
+    class Keeps(Wrote):
+        def write_media(self, kind, media, step): self.got.append((kind, media['f']))
+    learn = quiet(cbs=Keeps())
+    for size,dpi in (((2,1), 100), ((1.37,.92), 113.5)):
+        fig = Figure(figsize=size, dpi=dpi, facecolor='red')   # it has no canvas to draw on yet
+        fig.add_axes((.5,0,.5,1)).set(facecolor='blue')
+        with matplotlib.rc_context({'savefig.bbox':'tight', 'savefig.dpi':30}): learn.log_objects(dict(f=fig))
+        kind,image = learn.keeps.got[-1]
+        assert kind=='images' and image.shape==(1, 3, *(int(n*dpi) for n in size[::-1]))
+        assert image[0,:,5,5].tolist()==[255,0,0] and image[0,:,-5,-9].tolist()==[0,0,255]
+
 def test_what_changes_after_it_was_logged(tmp_path):
     w = torch.ones(3)
     class Keeps(Wrote):
