@@ -1,5 +1,5 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
-"""The function inside a `partial`, the name of a function for messages, and what it can be told"""
+"""The function inside a `partial`, the name of a function for messages, and which arguments it takes"""
 from collections.abc import Callable
 from typing import Any
 

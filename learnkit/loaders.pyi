@@ -1,5 +1,5 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
-"""The length of a loader, a copy of a `DataLoader` with changes, and a loader in the order of its data set"""
+"""A copy of a `DataLoader` with changes, and a loader in the order of its data set"""
 from torch.utils.data import DataLoader
 from typing import Any
 
