@@ -12,6 +12,8 @@ from threading import Condition, RLock, Thread
 from time import monotonic
 from typing import Any, Callable
 
+from ..interrupts import interruptibly, uninterrupted
+
 # %% ../../nbs/651_observe.sender.ipynb #5bbe627f
 class Sender:
     "Calls `send` with what is put into it, in a thread and in order, until that works; keeps what is not safe yet"
@@ -26,6 +28,7 @@ class Sender:
         self.sent,self.waiting = deque(),deque()   # what is kept: sent but not safe; not sent yet
         self.error,self.hurry,self.thread,self.changed,self.lock = None,False,None,Condition(),RLock()
 
+    @uninterrupted
     def put(self,
         *things:Any # what to send
     ) -> None:
@@ -37,6 +40,7 @@ class Sender:
             self.thread = Thread(target=self._run, daemon=True, name='learnkit-sender')
             self.thread.start()
 
+    @uninterrupted
     def replace(self,
         *things:Any # to send when `put` is called
     ) -> None:
@@ -46,10 +50,12 @@ class Sender:
             self.waiting.extend(things)
 
     @property
+    @uninterrupted
     def kept(self) -> list:
         "All that is not safe yet, in order"
         with self.changed: return [*self.sent, *self.waiting]
 
+    @uninterrupted
     def wait(self,
         seconds:float # at most
     ) -> bool:
@@ -58,7 +64,7 @@ class Sender:
         with self.changed:
             self.hurry = True
             self.changed.notify_all()
-            return self.changed.wait_for(lambda: not self.waiting, max(0., end-monotonic()))
+            return interruptibly(self.changed.wait_for, lambda: not self.waiting, max(0., end-monotonic()))
 
     def _run(self):
         delay = 1.

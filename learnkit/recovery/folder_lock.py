@@ -11,6 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 
+from ..interrupts import uninterrupted
+
 try: import fcntl
 except ImportError: fcntl = None   # Windows has no locks of this kind
 
@@ -23,6 +25,7 @@ def _number(path):
 class FolderLock:
     "Locks a folder, so that another run that wants it is refused"
     f,number = None,None
+    @uninterrupted
     def acquire(self,
         folder:Path # is created
     ) -> None:
@@ -49,6 +52,7 @@ class FolderLock:
     def _refuse(self, who): raise ValueError(
         f'{self.path.parent} is in use by another run {who}: wait until that one has ended, or use another `folder`')
 
+    @uninterrupted
     def release(self) -> None:
         "Give the folder free"
         if self.f is None: return

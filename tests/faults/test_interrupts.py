@@ -1,15 +1,17 @@
 """Ctrl-C at every line of the library, and once more while the first is cleaned up after; an exception from every call: afterwards the Learner
 is as it was, weights are those before or after a step, and `fit` works. `sweep.py` does it; LEARNKIT_SWEEP=1 is at every line."""
-import os, signal, sys, threading
+import itertools, os, signal, sys, threading
 
 import pytest, torch
 
 import learnkit.interrupts as interrupts
 from learnkit.events import CancelFit
+import learnkit.recovery.folder_lock as folder_lock
 from learnkit.interrupts import interruptibly, uninterrupted
+from learnkit.observe.sender import Sender
 from learnkit.predictor import Predictor
 from toys import at, few, learner as toy, throw, weights
-from sweep import Sweep, fail, interrupt, learner, reset, runs, sweep
+from sweep import Sweep, Tracer, fail, interrupt, learner, reset, runs, sweep
 
 
 pytestmark = [pytest.mark.skipif(os.name!='posix', reason='signals of POSIX'), pytest.mark.filterwarnings('ignore')]
@@ -121,6 +123,28 @@ def test_in_another_thread_nothing_is_touched():
     def work(): seen.append(signal.getsignal(signal.SIGINT))
     t = threading.Thread(target=work); t.start(); t.join()
     assert seen==[old]
+
+@uninterrupted
+def lock_folder(lock, folder):   # as a Learner does
+    try: interruptibly(lock.acquire, folder)
+    finally: lock.release()
+def send_all(sender, folder): sender.replace(1, 2); sender.put(3); sender.kept; sender.wait(9)
+LOCKS = dict(folder=(folder_lock.FolderLock, lock_folder, lambda lock: folder_lock._one.locked() or lock.f),
+             sender=(lambda: Sender(lambda o: None), send_all, lambda sender: sender.changed._is_owned()))
+
+@pytest.mark.parametrize('name', LOCKS)
+def test_a_lock_is_given_back(name, tmp_path):
+    "Interrupted where a `with lock` ends, Python does not call its `__exit__`: whoever wants the lock next would wait for ever"
+    make,use,held = LOCKS[name]
+    def at(i):
+        what = make()
+        with Tracer({i: ctrl_c}) as t:
+            try: use(what, tmp_path)
+            except KeyboardInterrupt: pass
+        assert not held(what), t.where
+        return t.where
+    n = next(i for i in itertools.count(1) if not at(i))
+    assert n>9
 
 def predictor(learn):
     with Predictor(learn) as predict: predict(torch.ones(4))
