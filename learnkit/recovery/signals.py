@@ -14,8 +14,10 @@ from warnings import warn
 from fastcore.basics import patch
 
 from ..callback import Callback
+from ..control.every import Every
 from ..interrupts import handle_or_wait, uninterrupted
 from ..nested import tuplify
+from ..process import largest, num_distrib
 
 # %% ../../nbs/730_recovery.signals.ipynb #a5b0c5e9
 def exit_exception(
@@ -44,12 +46,14 @@ class StopOnSignal(Callback):
         fatal = [s.name for s in self.signals if s.name in ('SIGKILL','SIGSTOP')]
         if fatal: raise ValueError(f'no process can handle {fatal[0]}: use a signal such as SIGTERM')
         self.received,self.fetching,self.old_handlers,self.pid = None,None,{},None
+        self.due = Every('1s')   # when several processes ask each other
 
     @uninterrupted
     def before_fit(self):
         if current_thread() is not main_thread(): raise RuntimeError(
             'Python handles signals only in its main thread: call `fit` there, or leave StopOnSignal out')
         self.received,self.fetching,self.pid = None,None,os.getpid()
+        self.due.start(self.learn)
         for s in self.signals:
             if signal.getsignal(s) is not signal.SIG_IGN: self.old_handlers[s] = signal.signal(s, self._receive)
 
@@ -57,13 +61,17 @@ class StopOnSignal(Callback):
     def after_fetch(self):  self.fetching = None
 
     def after_batch(self):
-        if self.received is None: return
         learn = self.learn
-        if learn.training: self._save(learn.iter+1)
-        raise exit_exception(self.received)
+        if num_distrib()==1 or learn.training and self.due(learn): self._end_if_asked()
 
-    def after_fit(self):
-        if self.received is not None: raise exit_exception(self.received)
+    def after_fit(self): self._end_if_asked(done=True)
+
+    def _end_if_asked(self, done=False):
+        learn,number = self.learn,int(largest(self.received or 0))   # that of any process
+        if not number: return
+        self.received = number
+        if learn.training and not done: self._save(learn.iter+1)
+        raise exit_exception(number)
 
     def cleanup(self):
         self._restore_handlers()

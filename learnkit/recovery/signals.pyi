@@ -2,6 +2,7 @@
 """On SIGTERM or SIGINT finish the batch, save a checkpoint, and end the process with the usual exit status"""
 import signal
 from ..callback import Callback
+from ..control.every import Every
 from typing import Any
 
 __all__ = ['StopOnSignal']
@@ -29,6 +30,7 @@ class StopOnSignal(Callback):
     fetching: Any
     old_handlers: dict[Any, Any]
     pid: Any
+    due: Every
     def __init__(self, signals: Any = ...) -> None:
         """Ends the fit after the current batch when a signal arrives, with a checkpoint if there is a `CheckpointCallback`
 
@@ -44,6 +46,7 @@ class StopOnSignal(Callback):
     def after_fetch(self) -> None: ...
     def after_batch(self) -> None: ...
     def after_fit(self) -> None: ...
+    def _end_if_asked(self, done: bool = False) -> None: ...
     def cleanup(self) -> None: ...
     def _receive(self, number: Any, frame: Any) -> Any: ...
     def _end_now(self, number: Any, frame: Any) -> None: ...

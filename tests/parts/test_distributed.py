@@ -1,5 +1,5 @@
 """Several processes: what each of them trains, measures and predicts is what one process would, and what a loop by hand gives."""
-import warnings
+import os, signal, warnings
 from datetime import timedelta
 
 import pytest, torch
@@ -9,9 +9,11 @@ from torch.utils.data import BatchSampler, DataLoader, IterableDataset, TensorDa
 from torch.utils.data.distributed import DistributedSampler
 
 from learnkit.all import (AccumMetric, Callback, CheckpointCallback, DataLoaders, EMACallback, GradientAccumulation, ItemIndices, JsonLogger, Learner, LimitBatches, LossMonitor, MicroBatch,
-                          ProgressCallback, Recorder, SaveModelCallback, ServiceLogger, StepsPerEpoch, StopAfter, ValidateEvery, accuracy, find_bs, mae, rmse)
+                          ProgressCallback, Recorder, SaveModelCallback, ServiceLogger, StepsPerEpoch, StopAfter, StopOnSignal, ValidateEvery, accuracy, find_bs, mae, rmse)
 from learnkit.control import every as every_module
+from learnkit.control.every import Every
 from learnkit.padding import DropPadding
+from learnkit.recovery.checkpoint_file import list_checkpoints
 from learnkit.speed.distributed import DistributedTrainer, shard_loader
 from learnkit.speed.sync_norms import sync_norms, unsync_norms
 from toys import slow
@@ -218,6 +220,34 @@ def _resumes(rank, world, path):
     assert torch.equal(run('b', resume='auto'), whole)
 
 def test_resume(processes, tmp_path): processes(2, _resumes, tmp_path)
+
+def _one_is_told(rank, world, path, epoch, training):
+    "A signal that one of them gets, ends all of them after the same batch; resumed, they end like those that nobody stopped"
+    ds = data(22)
+    def run(folder, *cbs, **kw):
+        torch.manual_seed(1)
+        stop = StopOnSignal()
+        stop.due = Every('0.001s')   # the data are few
+        learn = learner(DataLoader(ds, 4, shuffle=True), DataLoader(ds, 4), path=path/folder)
+        with learn.distrib_ctx(): learn.fit(3, cbs=[CheckpointCallback('1ep'), stop, *cbs], **kw)
+        return weights(learn.model)
+    whole = run('a')
+    def tell(cb):
+        learn = cb.learn
+        if at or learn.epoch<epoch or learn.training!=training: return
+        at.append(learn.train_iter)
+        if rank==1: os.kill(os.getpid(), signal.SIGTERM)
+    at = []
+    with pytest.raises(SystemExit) as e: run('b', PowerCut(after_pred=tell))
+    assert e.value.code==143 and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    dist.barrier()
+    n = int(list_checkpoints(path/'b'/'checkpoints'/'fit-1')[0].stem.split('-')[1])
+    assert at[0]<n<=min(at[0]+3, 9) or n==at[0]==9, (n, at)   # within some batches, or at the end
+    dist.barrier()
+    assert torch.equal(run('b', resume='auto'), whole)
+
+@pytest.mark.parametrize('epoch,training', [(1, True), *slow((1, False), (0, False), (2, True), (2, False))])
+def test_a_signal_to_one_of_them_ends_all(processes, tmp_path, epoch, training): processes(2, _one_is_told, tmp_path, epoch, training)
 
 # -- what can be divided, and what can not
 
