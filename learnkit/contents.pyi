@@ -1,5 +1,5 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
-"""Snapshots of whole objects: attributes, lists and dictionaries, tensors and generators, all that is found in them"""
+"""Note all that objects keep, and restore it: attributes, lists and dictionaries, tensors and generators"""
 import torch
 from collections.abc import Iterable, Iterator
 from functools import partial
