@@ -68,6 +68,7 @@ from .meter import *
 from .recorder_plots import *
 from .recorder import *
 from .nonfinite_check import *
+from .text_table import *
 from .display import *
 from .terminal_bar import *
 from .notebook_bar import *

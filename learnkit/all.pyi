@@ -94,6 +94,7 @@ from .meter import Meter as Meter, MeterCallback as MeterCallback
 from .recorder_plots import RecorderPlots as RecorderPlots
 from .recorder import Recorder as Recorder
 from .nonfinite_check import NonFiniteCheck as NonFiniteCheck, NonFiniteLoss as NonFiniteLoss
+from .text_table import TextTable as TextTable
 from .display import LineDisplay as LineDisplay
 from .terminal_bar import TerminalBar as TerminalBar
 from .notebook_bar import NotebookBar as NotebookBar, show_style as show_style, style as style

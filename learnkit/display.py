@@ -6,11 +6,12 @@
 __all__ = ['LineDisplay']
 
 # %% ../nbs/176_display.ipynb #9a38100e
-import os, sys, time
+import math, os, sys, time
 from typing import Any
 
 from .history import format_time
 from .output import write_out
+from .text_table import TextTable
 
 # %% ../nbs/176_display.ipynb #ed490e3d
 def display_kind() -> str:
@@ -26,7 +27,7 @@ class LineDisplay:
     pace = 30. # seconds between two updates
     def __init__(self,
         n_epoch:int=0 # epochs in the table; 0: there is no table
-    ): self.n_epoch,self.widths = n_epoch,None
+    ): self.n_epoch,self.table = n_epoch,None
 
     def epoch(self,
         i:int # number of the epoch, from 0
@@ -58,14 +59,19 @@ class LineDisplay:
         table:bool=False # is it a row of the table?
     ) -> None:
         "Write a line"
-        write_out(print, '  '.join(self.columns(line)).rstrip() if table else line, flush=True)
+        if table: line = '\n'.join(''.join(c for _,c in l).rstrip() for l in self.arranged(line))
+        write_out(print, line, flush=True)
 
-    def columns(self,
+    def arranged(self,
         row:list # the cells of a row
-    ) -> list:
-        "Pad the cells of a row to the widths of the column names"
-        if self.widths is None: self.widths = [len(row[0])] + [max(len(c), 9) for c in row[1:]]
-        return [c.ljust(w) for c,w in zip(row, self.widths)]
+    ) -> list: # of lines, each a list of pairs: number of a column, its padded text
+        "Return a row as lines that are not wider than the output"
+        if self.table is None: self.table = TextTable(row)
+        return self.table.write(row, self.room())
+
+    def room(self) -> float: # characters
+        "Return how long a line may be"
+        return math.inf
 
     def update_graph(self,
         *args:Any,   # as for `master_bar.update_graph` of fastprogress, which fastai's callbacks call

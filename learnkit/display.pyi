@@ -1,5 +1,6 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
 """Where progress is shown: in a notebook, in a terminal, or as plain lines in a log file"""
+from .text_table import TextTable
 from typing import Any
 
 __all__ = ['LineDisplay']
@@ -10,7 +11,7 @@ class LineDisplay:
     """Progress as plain lines of text: one for each row, and one every 30 seconds"""
     pace: float
     n_epoch: int
-    widths: Any
+    table: TextTable|None
     what: str
     n: int|None
     start: Any
@@ -61,12 +62,18 @@ class LineDisplay:
             table: is it a row of the table?
         """
         ...
-    def columns(self, row: list[Any]) -> list[Any]:
-        """Pad the cells of a row to the widths of the column names
+    def arranged(self, row: list[Any]) -> list[Any]:
+        """Return a row as lines that are not wider than the output
 
         Args:
             row: the cells of a row
+
+        Returns:
+            of lines, each a list of pairs: number of a column, its padded text
         """
+        ...
+    def room(self) -> float:
+        """Return how long a line may be"""
         ...
     def update_graph(self, *args: Any, **kwargs: Any) -> None:
         """Do nothing: only notebooks have graphs

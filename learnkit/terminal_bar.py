@@ -30,14 +30,12 @@ class StreamProxy:
 # %% ../nbs/177_terminal_bar.ipynb #6d079d27
 class TerminalBar(LineDisplay):
     "A progress bar on the last line of a terminal, the rows above it"
-    pace,active,midline,drawn,fill = .2,False,False,0,'█'
+    pace,active,midline,line,fill = .2,False,False,'','█'
     def begin(self, what, n):
         from fastprogress.fastprogress import ProgressBar
         self.end()
         super().begin(what, n)
         self.watch()
-        try: self.fill.encode(getattr(self.out, 'encoding', None) or 'utf-8')
-        except UnicodeEncodeError: self.fill = '#'
         self.bar = ProgressBar(None, total=n or 'noinfer')
         self.bar.on_update = self.draw
         self.bar.update(0)
@@ -46,6 +44,8 @@ class TerminalBar(LineDisplay):
         "Replace `sys.stdout` and `sys.stderr` by proxies, until `end`"
         self.out,self.active = sys.stdout,True
         if self.midline: self.out.write('\n'); self.midline = False
+        try: self.fill.encode(getattr(self.out, 'encoding', None) or 'utf-8')
+        except UnicodeEncodeError: self.fill = '#'
         for k in ('stdout','stderr'):
             if getattr(o := getattr(sys, k), 'isatty', bool)(): setattr(sys, k, StreamProxy(o, self))
 
@@ -59,24 +59,40 @@ class TerminalBar(LineDisplay):
     ) -> None:
         "Draw the bar over the previous one; not after an unfinished line of other text"
         if self.midline: return
-        width = min(shutil.get_terminal_size().columns, 120) - 3   # leaves room for the ^C of an interrupt
-        room = width - len(self.what) - len(text) - 4
-        done = room*min(i, self.n)//self.n if self.n and room>=5 else None
-        bar = '' if done is None else f"|{self.fill*done}{'-'*(room-done)}| "
-        line = f'{self.what} {bar}{text}'[:width]
-        self._put(line.ljust(min(self.drawn, width)))
-        self.drawn = len(line)
+        n,before = len(self.line),self._wipe()
+        self.line = self.fitting(i, text, min(self.room(), 120))
+        self._put(before + self.line.ljust(0 if before else n) + '\r')
+
+    def fitting(self,
+        i:int,     # number of batches so far
+        text:str,  # percentage and times
+        width:int  # characters in a line
+    ) -> str:
+        "Return the bar, or as much of it as fits"
+        what,note = self.what,self.bar.comment
+        room  = width - len(what) - len(text) - 4
+        done  = room*min(i, self.n)//self.n if self.n else 0
+        bar   = f"{what} |{self.fill*done}{'-'*(room-done)}| {text}" if self.n and room>=5 else ''
+        part  = f'{what.split()[-1]} {f"{100*i//self.n}%" if self.n else i}'
+        forms = [bar, f'{what} {text}', f"{what} {i}/{self.n or '?'} {note}", f'{part} {note}', part]
+        return next((f for f in forms if f and len(f)<=width), part[:width])
+
+    def room(self): return shutil.get_terminal_size().columns - 1
+
+    def _wipe(self):
+        "What erases a line that the terminal has broken since it was drawn, as it is narrower now"
+        return '\x1b[J' if len(self.line)>self.room() else ''
 
     def erase(self) -> None:
         "Leave an empty line"
-        if self.drawn: self._put(' '*(self.drawn + 2) + '\r')
-        self.drawn = 0
+        if self.line: self._put((self._wipe() or ' '*len(self.line)) + '\r')
+        self.line = ''
 
     def _put(self, s): write_out(print, '\r' + s, end='', file=self.out, flush=True)
 
     def leave(self):
-        if self.drawn and not self.midline: write_out(print, file=self.out, flush=True)
-        self.drawn = 0
+        if self.line and not self.midline: self._put(self._wipe() + self.line[:self.room()] + '\n')   # over the ^C
+        self.line = ''
 
     def end(self):
         self.erase()

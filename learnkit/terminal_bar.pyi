@@ -30,7 +30,7 @@ class TerminalBar(LineDisplay):
     """A progress bar on the last line of a terminal, the rows above it"""
     active: bool
     midline: bool
-    drawn: int
+    line: Any
     fill: str
     bar: Any
     out: Any
@@ -46,6 +46,19 @@ class TerminalBar(LineDisplay):
             i: number of batches so far
             text: percentage and times
         """
+        ...
+    def fitting(self, i: int, text: str, width: int) -> str:
+        """Return the bar, or as much of it as fits
+
+        Args:
+            i: number of batches so far
+            text: percentage and times
+            width: characters in a line
+        """
+        ...
+    def room(self) -> Any: ...
+    def _wipe(self) -> Any:
+        """What erases a line that the terminal has broken since it was drawn, as it is narrower now"""
         ...
     def erase(self) -> None:
         """Leave an empty line"""

@@ -6,6 +6,8 @@
 __all__ = ['TqdmBar', 'RichBar']
 
 # %% ../../nbs/660_observe.bars.ipynb #166704ca
+import io, math, warnings
+
 from ..control.direction import lower_better
 from ..display import LineDisplay
 from ..extras import optional_import
@@ -20,22 +22,37 @@ class TqdmBar(TerminalBar):
         n_epoch:int=0 # epochs in the table; 0: there is no table
     ):
         super().__init__(n_epoch)
-        with optional_import('this progress display', 'tqdm', 'progress'): from tqdm.auto import tqdm
+        with optional_import('this progress display', 'tqdm', 'progress'), warnings.catch_warnings():
+            warnings.filterwarnings('ignore', 'IProgress not found')
+            from tqdm.auto import tqdm
         self.tqdm = type('tqdm', (tqdm,), dict(monitor_interval=0))
 
     def begin(self, what, n):
         self.end()
         LineDisplay.begin(self, what, n)
         self.watch()
-        self.bar = self.tqdm(total=n, desc=what, leave=False, dynamic_ncols=True, mininterval=0, file=self.out)
+        self.text = getattr(self.out, 'isatty', bool)()   # is it drawn here, and not by tqdm?
+        self.bar = self.tqdm(total=n, desc=what, leave=False, dynamic_ncols=not self.text, mininterval=0,
+                             ascii=self.fill=='#', file=io.StringIO() if self.text else self.out)
+        if self.text: self.draw(0, '')
 
     def update(self, i, note=''):
         self.bar.set_postfix_str(note, refresh=False)
         self.bar.n = i
-        if not self.midline: self.bar.refresh()
+        if self.text: self.draw(i, '')
+        else: self.bar.refresh()
+
+    def fitting(self, i, text, width):
+        self.bar.ncols = width
+        return str(self.bar)
 
     def erase(self):
-        if self.bar is not None and not self.midline: self.bar.clear()
+        if self.bar is not None and not self.text: self.bar.clear()
+        super().erase()
+
+    def write(self, line, table=False):
+        self.erase()
+        super().write(line, table)
 
     def end(self):
         self.erase()
@@ -53,25 +70,37 @@ class RichBar(LineDisplay):
         n_epoch:int=0 # epochs in the table; 0: there is no table
     ):
         super().__init__(n_epoch)
-        with optional_import('this progress display', 'rich', 'progress'): import rich.console, rich.progress, rich.text
-        p,self.text = rich.progress,rich.text.Text
-        columns = ('{task.description}', p.BarColumn(), p.MofNCompleteColumn(), p.TimeElapsedColumn(), '<',
-                   p.TimeRemainingColumn(), '{task.fields[note]}')
-        self.bars = p.Progress(*columns, console=rich.console.Console(), auto_refresh=False, transient=True)
+        with optional_import('this progress display', 'rich', 'progress'):
+            import rich.console, rich.constrain, rich.progress, rich.text
+        p,self.text,console = rich.progress,rich.text.Text,rich.console.Console()
+        what,note = '{task.description}','{task.fields[note]}'
+        if console.width>=78: columns = (what, p.BarColumn(), p.MofNCompleteColumn(), p.TimeElapsedColumn(), '<',
+                                         p.TimeRemainingColumn(), note)
+        elif console.width>=50: columns = (what, p.MofNCompleteColumn(), note)
+        else: columns = ('{task.fields[phase]}', p.TaskProgressColumn(), note)
+        class Bars(p.Progress):   # they leave room for the ^C of an interrupt, which would begin a new line
+            def get_renderables(self):
+                yield rich.constrain.Constrain(self.make_tasks_table(self.tasks), console.width-3)
+        self.bars = Bars(*columns, console=console, auto_refresh=False, transient=True)
         self.head,self.best = None,{}
 
     def epoch(self, i):
         if not self.n_epoch: return
-        if self.epochs is None: self.epochs = self.bars.add_task('Epochs', total=self.n_epoch, note='')
+        if self.epochs is None:
+            self.epochs = self.bars.add_task('Epochs', total=self.n_epoch, note='', phase='epochs')
         self.bars.update(self.epochs, completed=i)
 
     def begin(self, what, n):
         self.end()
         self.bars.start()
-        self.batches = self.bars.add_task(what, total=n, note='')
+        self.batches = self.bars.add_task(what, total=n, note='', phase=what.split()[-1])
         self.bars.refresh()
 
     def update(self, i, note=''): self.bars.update(self.batches, completed=i, refresh=True, note=note)
+
+    def leave(self):
+        self.bars.live.transient,self.batches = False,None
+        self.bars.live.stop()
 
     def end(self):
         if self.batches is not None: self.bars.remove_task(self.batches)
@@ -82,15 +111,23 @@ class RichBar(LineDisplay):
         self.bars.live.stop()   # `bars.stop()` adds an empty line where there is no terminal
 
     def write(self, line, table=False):
-        line = self.text('  ').join(self._styled(line)) if table else self.text(line)
-        line.rstrip()
-        self.bars.console.print(line, soft_wrap=True)
+        for text in self._styled(line) if table else [self.text(line)]:
+            text.rstrip()
+            self.bars.console.print(text, soft_wrap=True)
+
+    def room(self): return self.bars.console.width-1 if self.bars.console.is_terminal else math.inf
 
     def _styled(self, row):
-        "The cells of a row as `Text`"
-        if self.head is None: self.head,styles = row,['bold']*len(row)
-        else: styles = ['green' if self._improves(*o) else '' for o in zip(self.head, row)]
-        return [self.text(c, style) for c,style in zip(self.columns(row), styles)]
+        "The lines of a row as `Text`"
+        lines,better = self.arranged(row),self._better(row)
+        n_head = len(lines) - (len(self.table.lines) if row!=self.head else 0)
+        def style(n, i): return 'bold' if n<n_head else 'green' if i in better else ''
+        return [self.text('').join(self.text(c, style(n, i)) for i,c in l) for n,l in enumerate(lines)]
+
+    def _better(self, row):
+        "The numbers of the columns whose values are the best so far"
+        if self.head is None: self.head = row
+        return {i for i,o in enumerate(zip(self.head, row)) if row!=self.head and self._improves(*o)}
 
     def _improves(self, name, cell):
         "Whether this is better than all values before in its column; the first has none to be compared with"

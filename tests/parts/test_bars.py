@@ -147,11 +147,11 @@ def test_cancels_leave_no_bar(kind, cancel, name):
 @given(st.lists(st.tuples(st.sampled_from((.5, .25, 1., 2., nan)), st.sampled_from((.5, .25, 1., nan))), min_size=1, max_size=8))
 def test_green_is_the_best_so_far(rows):
     bar = RichBar(len(rows))
-    bar._styled(['epoch','valid_loss','accuracy','odd','time'])
+    bar._better(['epoch','valid_loss','accuracy','odd','time'])
     for i,(loss,acc) in enumerate(rows):
-        got = [t.style=='green' for t in bar._styled([str(i), f'{loss:.6f}', f'{acc:.6f}', '0.1', '00:01'])]
+        got = bar._better([str(i), f'{loss:.6f}', f'{acc:.6f}', '0.1', '00:01'])
         losses,accs = ([v for r in rows[:i] if (v := r[j])==v] for j in (0, 1))
-        assert got==[False, bool(losses) and loss<min(losses), bool(accs) and acc>max(accs), False, False]
+        assert got=={i for i,better in ((1, losses and loss<min(losses)), (2, accs and acc>max(accs))) if better}
 
 # ------------------------------------------------------------------------------------------------ what is imported, and when
 @pytest.mark.parametrize('kind,module', (('tqdm','tqdm.auto'), ('rich','rich.progress')))
