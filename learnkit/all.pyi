@@ -108,8 +108,7 @@ from .steps import Steps as Steps
 from .padding import DropPadding as DropPadding
 from .opt_steps import OptSteps as OptSteps
 from .compat.fastai import (
-    CastToTensor as CastToTensor, adapt as adapt, cast_tensor as cast_tensor, default_callbacks as default_callbacks,
-    modes_of as modes_of)
+    CastToTensor as CastToTensor, adapt as adapt, cast_tensor as cast_tensor, default_callbacks as default_callbacks)
 from .duration import Time as Time
 from .limit import (
     LimitBatches as LimitBatches, ShortEpochCallback as ShortEpochCallback, check_length as check_length, limit_from_env

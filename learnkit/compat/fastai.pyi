@@ -4,15 +4,11 @@ from collections.abc import Iterable
 from ..callback import Callback
 from typing import Any
 
-__all__ = ['modes_of', 'adapt', 'default_callbacks', 'cast_tensor', 'CastToTensor']
+__all__ = ['adapt', 'default_callbacks', 'cast_tensor', 'CastToTensor']
 _declared: Any
 _methods: Any
-def modes_of(cls: type[Any]) -> tuple[Any, ...]|None:
-    """Return the modes of runs in which fastai would call it
-
-    Args:
-        cls: a class of callbacks of another library
-    """
+def _modes_of(cls: Any) -> Any:
+    """The modes of runs in which fastai would call callbacks of the class `cls`; None: all"""
     ...
 def adapt(cb: Any) -> Any:
     """Return the callback `cb` with all that `Callback` declares; raises TypeError if it is no callback
