@@ -1,11 +1,12 @@
 """The tables of `coming_from.ipynb`, and others of the kind: each piece of code in a column headed `learnkit` is executed, each row with a Learner of its own.
 Where a piece makes a callback, a fit has to work with it. An event's name stands for itself. A table of translations is wrong as soon as a name changes."""
-import ast, json, re, warnings
+import ast, json, os, re, warnings
 from pathlib import Path
 import pytest, torch
 from matplotlib import pyplot as plt
 import learnkit.all
 from learnkit.all import (AdamW, Callback, Cancel, CrossEntropyLossFlat, DataLoaders, Learner, ProgressCallback, accuracy, event, nn, noop, set_seed)
+from learnkit.compat.sklearn import LearnerClassifier
 from learnkit.control.batch_events import BatchEvents
 from learnkit.speed.distributed import DistributedTrainer
 
@@ -30,7 +31,7 @@ def names(folder):
     model = nn.Sequential(nn.Linear(4,4), nn.BatchNorm1d(4), nn.Dropout(.1), nn.Linear(4,2))
     learn = Learner(dls, model, CrossEntropyLossFlat(), AdamW, metrics=accuracy)
     learn.remove_cb(ProgressCallback).fit(1)
-    return dict(vars(learnkit.all), BatchEvents=BatchEvents, DistributedTrainer=DistributedTrainer, **{e:e for e in event}, learn=learn, dls=dls, model=model,
+    return dict(vars(learnkit.all), BatchEvents=BatchEvents, LearnerClassifier=LearnerClassifier, DistributedTrainer=DistributedTrainer, **{e:e for e in event}, learn=learn, dls=dls, model=model,
                 loss_func=learn.loss_func, train_dl=dls.train, valid_dl=dls.valid, test_dl=dls.valid, train_ds=dls.train_ds, valid_ds=dls.valid_ds,
                 bs=8, f=noop, item=dls.train_ds[0][0], x=x, y=y)
 
@@ -58,8 +59,70 @@ def test_row(system, theirs, ours, tmp_path, monkeypatch):
     plt.close('all')
 
 def test_the_tables_are_there():
-    assert len(ROWS)>150 and {s for s,*_ in ROWS}>={'fastai','fastNLP','Composer','pytorch-accelerated','Lightning','Trainer'}
+    assert len(ROWS)>150 and {s for s,*_ in ROWS}>={'fastai','fastNLP','Composer','pytorch-accelerated','Lightning','Trainer','Ignite','Accelerate','skorch','Keras'}
 
 @pytest.mark.parametrize('wrong', ['learn.fti(1)', 'GradientClip(max=1.)', 'LimitBatches(train=1.5)'])
 def test_what_is_wrong_is_noticed(wrong, tmp_path):
     with pytest.raises(Exception): attempt(wrong, names(tmp_path))
+
+# ------------------------------------------------------------------------------ the left-hand columns, where the library is installed
+def of_ignite():
+    engine,metrics,handlers,tqdm = map(pytest.importorskip, ('ignite.engine','ignite.metrics','ignite.handlers','ignite.handlers.tqdm_logger'))
+    from ignite.handlers.time_profilers import BasicTimeProfiler, HandlersTimeProfiler
+    known = learner_names()
+    trainer = engine.create_supervised_trainer(known['model'], known['opt'], known['loss_func'])
+    evaluator = engine.create_supervised_evaluator(known['model'])
+    return {**known, **vars(handlers), **vars(metrics), **vars(engine), 'BasicTimeProfiler':BasicTimeProfiler, 'HandlersTimeProfiler':HandlersTimeProfiler,
+            'ProgressBar':tqdm.ProgressBar, 'trainer':trainer, 'evaluator':evaluator, 'score':lambda e: 0.}
+
+def of_accelerate():
+    accelerate = pytest.importorskip('accelerate')
+    from accelerate.utils import find_executable_batch_size
+    accelerate.state.AcceleratorState._reset_state(True)
+    known = learner_names()
+    scheduler = torch.optim.lr_scheduler.StepLR(known['opt'], 1)
+    return {**known, **vars(accelerate), 'set_seed':accelerate.utils.set_seed, 'find_executable_batch_size':find_executable_batch_size,
+            'accelerator':accelerate.Accelerator(cpu=True), 'scheduler':scheduler}
+
+def of_skorch():
+    skorch,callbacks,helper = map(pytest.importorskip, ('skorch','skorch.callbacks','skorch.helper'))
+    from skorch.dataset import ValidSplit
+    class Net(nn.Module):
+        def __init__(self): super().__init__(); self.lin = nn.Linear(4,2)
+        def forward(self, X): return self.lin(X)
+    X,y = torch.randn(32,4).numpy(),torch.randint(2, (32,)).numpy()
+    net = skorch.NeuralNetClassifier(Net, max_epochs=1, criterion=nn.CrossEntropyLoss, verbose=0).fit(X, y)
+    return dict(vars(callbacks), nn=nn, NeuralNetClassifier=skorch.NeuralNetClassifier, ValidSplit=ValidSplit, predefined_split=helper.predefined_split,
+                valid_ds=skorch.dataset.Dataset(X, y), Net=Net, net=net, X=X, y=y)
+
+def of_keras():
+    os.environ['KERAS_BACKEND'] = 'torch'
+    keras = pytest.importorskip('keras')
+    x,y = torch.randn(32,4).numpy(),torch.randn(32,1).numpy()
+    model = keras.Sequential([keras.layers.Input((4,)), keras.layers.Dense(1)])
+    model.compile('adam', 'mse')
+    history = model.fit(x, y, validation_split=.25, verbose=0)
+    return dict(vars(keras.callbacks), Adam=keras.optimizers.Adam, CosineDecay=keras.optimizers.schedules.CosineDecay, model=model, history=history, x=x, y=y,
+                set_global_policy=keras.mixed_precision.set_global_policy, set_random_seed=keras.utils.set_random_seed)
+
+def learner_names():
+    known = names('.')
+    known['model'](known['x']).sum().backward()
+    return dict(known, opt=torch.optim.SGD(known['model'].parameters(), lr=.1))
+
+NOT_CODE = re.compile(r"@|'\w+'$|on_\w+(\(.*\))?$|\w+=|accelerate launch$|Checkpoint.load_objects$")   # names of events and of arguments
+NEED_MORE = {'TensorBoard','WandbLogger','MlflowLogger',"TensorBoard('out')"}   # others' packages
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings('ignore')
+@pytest.mark.parametrize('system,known', (('Ignite',of_ignite), ('Accelerate',of_accelerate), ('skorch',of_skorch), ('Keras',of_keras)))
+def test_what_is_written_there(system, known, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    wrong = []
+    for codes in [code_of(theirs) for s,theirs,_ in ROWS if s==system]:
+        names = known()
+        for code in codes:
+            if NOT_CODE.match(code) or code in NEED_MORE: continue
+            try: exec(code, names)
+            except Exception as e: wrong.append((code, repr(e)[:200]))
+    assert wrong==[]
