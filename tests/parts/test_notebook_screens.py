@@ -1,8 +1,9 @@
 """What a fit looks like in a notebook: its output, from a real kernel, in pages that have the colours of JupyterLab, VS Code and Colab.
 A browser says whether each text can be read."""
 import json
-import nbformat, pytest
-from test_site import browser   # the fixture
+import nbformat, pytest, test_site
+
+browser = test_site.browser   # the fixture
 pytest.importorskip('ipykernel')
 nbclient = pytest.importorskip('nbclient')
 pytestmark = pytest.mark.slow
