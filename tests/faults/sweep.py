@@ -4,6 +4,8 @@ import os, random, re, signal, sys, threading
 from contextlib import contextmanager
 from io import StringIO
 from pathlib import Path
+from types import SimpleNamespace
+from unittest.mock import patch
 
 import numpy as np, torch
 import learnkit
@@ -147,6 +149,22 @@ def averaged(learn):
     with learn.ema.averaged(): pass
 def accum(): return lk.Callback(after_batch=lambda self: self.learn.training and self.learn.validate())
 
+class Pruned(Exception): "As Optuna's"
+class Trial:
+    "One of Optuna's that is pruned after its second validation"
+    study,bad,n = None,False,0
+    def report(self, value, step): self.n += 1
+    def should_prune(self): return self.bad and self.n%2==0
+
+def pruning():
+    with patch.dict(sys.modules, optuna=SimpleNamespace(TrialPruned=Pruned)): return lk.OptunaPruning(Trial())
+def prune(learn):
+    trial = learn.optuna_pruning.trial
+    trial.bad,trial.n = True,0
+    try: learn.fit(4)
+    except Pruned: pass
+    finally: trial.bad = False
+
 class Run:
     "A kind of run: how to make its Learner, what to do with it, and whether that leaves a trace"
     def __init__(self, make, do, trace=False): self.make,self.do,self.trace = make,do,trace
@@ -180,6 +198,7 @@ runs = dict(
     summary    = Run(trained, lambda l: l.summary()),
     resume     = Run(crashed, lambda l: l.fit(2, resume='auto'), True),
     signals    = Run(lambda f: learner(f, lk.CheckpointCallback(overwrite=True), lk.StopOnSignal()), lambda l: l.fit(1), True),
+    pruned     = Run(lambda f: learner(f, pruning()), prune, True),
     freeze     = Run(trained, lambda l: (l.freeze_to(0), l.unfreeze()), True),
 )
 

@@ -199,6 +199,16 @@ def test_all_of_them_damaged(three, tmp_path):
     assert sum('The one before it is used' in str(o.message) for o in w)==3
     assert_same(end(fit(learner(tmp_path/'a'))), end(learn))
 
+def test_data_without_a_note_do_not_stay(three, tmp_path):
+    "Killed before the note of a checkpoint was written, a run left its data for ever: now the retention takes them too"
+    folder = tmp_path/'checkpoints'/'fit-1'
+    shutil.copytree(three, folder)
+    for p in folder.glob('*-final*'): p.unlink()
+    for n in 1,16: shutil.copy(max(folder.glob('*.pth')), folder/f'step-{n:08}.pth')
+    assert_same(end(fit(learner(tmp_path))), end(fit(learner(tmp_path/'a'))))
+    names = {p.suffix:{q.stem for q in folder.glob(f'*{p.suffix}')} for p in folder.iterdir()}
+    assert names['.pth']==names['.json'] and not any(n.endswith(('01','16')) for n in names['.pth']), names
+
 def parts(state):
     "The dicts in a state, and the required keys of each"
     yield state,[k for k in state if k not in ('stop_reason','duration')]   # older checkpoints lack these

@@ -24,7 +24,7 @@ from learnkit.base_loss import *
 from learnkit.losses import *
 import learnkit.predict
 from oracle import FIT
-from toys import few, slow
+from toys import at, few, slow
 
 class Quiet(Learner):
     def __init__(self, *args, **kw): super().__init__(*args, **kw); self.logger = lambda *a: None; self.remove_cb(self.progress)
@@ -374,3 +374,12 @@ def test_a_loss_that_cannot_is_refused_before_a_step():
 def test_reduce_loss():
     t = torch.tensor([1.,2.,6.])
     assert reduce_loss(t)==3 and reduce_loss(t, 'sum')==9 and reduce_loss(t, 'none') is t
+
+def test_a_mixed_batch_to_look_at():
+    "There was no way to see one without a fit: a fit of one batch that is ended there, and leaves no trace"
+    learn = learner(cbs=MixUp())
+    before,seen = params(learn.model),[]
+    def look(cb): seen.append(cb.learn.xb[0]); raise CancelFit
+    with learn.unchanged(): learn.fit(1, cbs=at('before_batch', look, order=MixUp.order+1))
+    x = next(iter(learn.dls.train))[0]
+    assert len(seen)==1 and seen[0].shape==x.shape and not torch.equal(seen[0], x) and torch.equal(params(learn.model), before)

@@ -356,6 +356,13 @@ def test_tensorboard(tmp_path):
     assert [o for o in got if o[0]=='batch_loss']==[('batch_loss', i, pytest.approx(l)) for l,i in zip(learn.loss_monitor.history['batch_loss'], (2,4,6))]
     assert {k:v for k,s,v in got if s==3}=={k:pytest.approx(v) for k,v in learn.recorder.history[0].items() if k.endswith('loss')}
 
+def test_tensorboard_shows_both_fits(tmp_path):
+    "A second fit with `resume='auto'` told TensorBoard to hide the points of the first, though nobody had killed it"
+    pytest.importorskip('tensorboard')
+    learn = learner(cbs=[CheckpointCallback(), TensorBoardLogger, LossMonitor('1ba')], path=tmp_path)
+    for n in 1,2: learn.fit(n, resume='auto')
+    assert [s for k,s,_ in points(tmp_path/'runs')[1] if k=='batch_loss']==[*range(1, 10)]
+
 def test_tensorboard_is_closed_after_an_error(tmp_path):
     pytest.importorskip('tensorboard')
     learn = learner(cbs=[TensorBoardLogger, LossMonitor('1ba'), at('after_batch', throw(ZeroDivisionError()), order=99)], path=tmp_path)

@@ -4,6 +4,7 @@ import pytest, torch
 from torch import nn
 from learnkit.callback import Callback
 from learnkit.events import CancelBackward, CancelStep
+import learnkit.run as run_module
 from learnkit.run import NullLogger, null_logger, runs_elsewhere
 from toys import at, learner, throw
 
@@ -129,3 +130,84 @@ def test_no_fit_runs_inside_of_another_run():
             with cb.learn._run(run): pass
         with pytest.raises(RuntimeError, match='a `fit` inside a running `validate`'): learner().validate(cbs=at('before_validate', inside))
     with pytest.raises(RuntimeError, match='inside a running `validate`'): learner().validate(cbs=at('before_validate', lambda cb: cb.learn.fit(1)))
+
+@pytest.mark.parametrize('run', ['fit','validate','predict'])
+def test_only_an_open_predictor_is_spoken_of(run):
+    def inside(cb): cb.learn.fit(1)
+    learn = learner(cbs=at('before_validate', inside))
+    with pytest.raises(RuntimeError, match=f'a `fit` inside a running `{run}`') as e: dict(fit=lambda: learn.fit(1), validate=learn.validate, predict=learn.get_preds)[run]()
+    assert ('Predictor' in str(e.value))==(run=='predict')
+
+def test_inference_gives_each_module_its_mode_back():
+    learn = learner(model=nn.Sequential(nn.Linear(4, 3), nn.Dropout(.5), nn.Linear(3, 1)))
+    learn.model.train(); learn.model[1].eval()
+    before = [m.training for m in learn.model.modules()]
+    learn.validate(); learn.get_preds()
+    assert [m.training for m in learn.model.modules()]==before==[True, True, False, True]
+
+@pytest.mark.parametrize('quiet', [False, True])
+@pytest.mark.parametrize('inner', ['validate','get_preds'])
+def test_a_run_inside_another_one_has_its_own_listeners(inner, quiet):
+    "Neither those of the other mode nor those that are for the outermost run only"
+    heard,done = [],[]
+    def look(cb):
+        if not done: done.append(1); getattr(cb.learn, inner)()
+    def hears(**kw): return at('before_validate', lambda cb: heard.append((cb.mode, kw)), **kw)
+    outer,everywhere = dict(modes=('fit',)),dict(nested=True)
+    learn = learner(cbs=[hears(**outer), hears(**everywhere), *[hears(nested=False)]*quiet, at('before_batch', look)], default_cbs=quiet)
+    learn.fit(1)
+    mode = dict(validate='validate', get_preds='predict')[inner]
+    assert [o for o in heard if o[0]==mode]==[(mode, everywhere)]
+    assert [o for o in heard if o[0]=='fit']==[('fit', outer), ('fit', everywhere), *[('fit', dict(nested=False))]*quiet]
+
+def test_an_error_leaves_autograd_as_it_was():
+    def off(cb): torch.set_grad_enabled(False); raise ArithmeticError
+    try:
+        for run in 'fit','validate':
+            with pytest.raises(ArithmeticError): getattr(learner(), run)(*[1]*(run=='fit'), cbs=at('after_pred', off))
+            assert torch.is_grad_enabled()
+    finally: torch.set_grad_enabled(True)
+
+@pytest.mark.parametrize('fails', [False, True])
+def test_what_began_last_is_cleaned_up_first(fails):
+    order = []
+    cbs = [at('cleanup', lambda cb, i=i: order.append(i), order=i) for i in (1,2,3)]
+    end = at('after_batch', lambda cb: throw(ArithmeticError())() if fails else None)
+    try: learner(cbs=cbs).fit(1, cbs=end)
+    except ArithmeticError: assert fails
+    assert order==[3,2,1]
+
+def test_only_what_is_around_the_old_one_is_taken_off():
+    "A part of the model that is put in its place, or another optimizer, stays after an error too"
+    learn = learner(model=nn.Sequential(nn.Linear(4, 1), nn.Identity()))
+    def take(cb): cb.learn.model = cb.learn.model[0]
+    part = learn.model[0]
+    with pytest.raises(ArithmeticError): learn.fit(1, cbs=[at('before_fit', take), at('after_batch', throw(ArithmeticError()))])
+    assert learn.model is part
+    class Wrapped:
+        def __init__(self, inner, other=None): self.inner,self.other = inner,other
+        def __getattr__(self, k): return getattr(self.inner, k)
+    for wraps in True,False:
+        learn = learner()
+        learn.create_opt()
+        old = learn.opt
+        inner = old if wraps else type(old).__new__(type(old))
+        if not wraps: vars(inner).update(vars(old))
+        def around(cb): cb.learn.opt = Wrapped(inner)
+        with pytest.raises(ArithmeticError): learn.fit(1, cbs=[at('before_train', around), at('after_batch', throw(ArithmeticError()))])
+        assert (learn.opt is old)==wraps
+
+def test_other_threads_are_told_from_this_one(monkeypatch):
+    "By their numbers, whichever is larger"
+    learn = learner()
+    monkeypatch.setattr(run_module, 'get_ident', lambda: 5)
+    monkeypatch.setattr(run_module, 'begun', run_module.Counter({5:3, 4:4}))
+    for thread,open_ in ((4, True), (5, False), (6, True)):
+        monkeypatch.setattr(run_module, 'thread_of', {learn:thread})
+        for mode in 'fit',None:
+            learn.mode = mode
+            assert runs_elsewhere()==(4, open_ and mode is not None)
+
+def test_a_null_logger_is_no_other_function():
+    def abc(): pass
+    assert null_logger!=abc and null_logger!=3
