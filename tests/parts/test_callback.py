@@ -5,7 +5,7 @@ import numpy as np, pytest, torch
 from learnkit.callback import Callback
 from learnkit.control.every import Every
 from learnkit.events import event
-from toys import learner
+from toys import at, learner
 
 LOOP = event.declared[:event.declared.index('after_fit')+1]
 
@@ -99,3 +99,29 @@ def test_modes(modes):
     for bad in ('train', ['fit','train'], {'train'}):
         with pytest.raises(ValueError, match="to be called in runs of mode 'train', and there is none: modes are 'fit', 'validate'"): type('Bad', (Callback,), dict(modes=bad))
         with pytest.raises(ValueError, match='Some is to be called'): Callback.__setattr__(type('Some', (Callback,), {})(), 'modes', bad)
+
+def test_switched_off_it_hears_the_cleanup_only():
+    "Not an event of one's own either, whatever its name"
+    cb = Callback()
+    cb.run = False
+    assert cb.hears('cleanup') and not any(map(cb.hears, ('zz_own_event', 'before_fit', 'after_batch')))
+
+def test_what_a_handler_has_in_it_is_told():
+    with pytest.raises(TypeError, match='`yield` in it'):
+        class Yields(Callback):
+            def before_fit(self): yield
+    with pytest.raises(TypeError, match='`await` in it'):
+        class Awaits(Callback):
+            async def before_fit(self): pass
+
+def test_a_name_of_the_learner_is_proposed():
+    with pytest.raises(AttributeError, match='train_iter'): learner(cbs=at('before_fit', lambda cb: cb.trian_iter)).fit(1)
+
+def test_a_handler_may_have_the_other_name_of_its_event():
+    class Named(Callback):
+        def after_cancel_valid(self): pass
+    given = Callback(after_cancel_valid=lambda self: None)
+    assert Named().handler('after_cancel_validate') and given.handler('after_cancel_validate')
+    with pytest.raises(TypeError, match='nothing else'):
+        class Wants(Callback):
+            def after_cancel_valid(self, what): pass

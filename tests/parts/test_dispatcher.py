@@ -134,3 +134,11 @@ def test_a_name_that_is_an_attribute_already_is_refused(there, new):
 def test_errors_of_an_isolated_event_say_where_they_were_raised():
     e = Dispatcher().add_cb(Callback(cleanup=lambda self: throw(OSError('full'))())).isolated('cleanup')
     assert e.__notes__==['Exception occurred in `Callback` when calling event `cleanup`']
+
+def test_who_has_left_in_the_middle_is_let_alone():
+    "Also if it belongs to another one by then"
+    a,b,cb = Dispatcher(),Dispatcher(),Callback()
+    with a.added_cbs(cb):
+        a.remove_cb(cb)
+        b.add_cb(cb)
+    assert cb.learn is b and b.callback is cb and not a.cbs and 'callback' not in vars(a)

@@ -211,3 +211,12 @@ def test_other_threads_are_told_from_this_one(monkeypatch):
 def test_a_null_logger_is_no_other_function():
     def abc(): pass
     assert null_logger!=abc and null_logger!=3
+
+def test_who_listens_is_asked_anew_in_each_run():
+    "Also in one that adds no callbacks"
+    heard = []
+    fit_only = at('after_row', lambda cb: heard.append(cb.mode), modes=('fit',))
+    def look(cb):
+        with cb.learn._run('validate'): cb.learn('after_row', row={}, epoch=True)
+    learner(cbs=[fit_only, at('after_epoch', look)], default_cbs=False).fit(2, cbs=at('before_epoch', lambda cb: cb.learn('after_row', row={}, epoch=True)))
+    assert heard==['fit']*2
