@@ -57,7 +57,8 @@ def tables(html):
 def table(rows):
     def line(r, tag): return '<tr>' + ''.join(f'<{tag}><p>{cell(v)}</p></{tag}>' for v in r) + '</tr>'
     head,body = line(rows[0], 'th'),''.join(line(r, 'td') for r in rows[1:])
-    return f'<table class="docutils"><thead>{head}</thead><tbody>{body}</tbody></table>'
+    kind = ' parameters' if rows[0][0]=='parameter' else ''   # what `doc` shows: on a phone as in the reference
+    return f'<table class="docutils{kind}"><thead>{head}</thead><tbody>{body}</tbody></table>'
 
 def cell(v): return v.replace(r'\|', '|').replace('&', '&amp;').replace('<', '&lt;')
 
