@@ -1,4 +1,5 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
+"""Write checkpoints, in a thread if wanted, read the first one back, and count those that could not be written"""
 from collections.abc import Callable
 from .retention import Retention
 from pathlib import Path
