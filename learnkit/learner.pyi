@@ -84,6 +84,7 @@ from .speed.distributed import DistributedTrainer
 from .speed.free_outputs import FreeOutputs
 from .speed.fused_step import FusedStep
 from .speed.memory_format import ChannelsLast
+from .speed.virtual_shards import VirtualShards
 from .train_eval import TrainEvalCallback
 from .train_for import TrainFor
 from .training_loop import Text
@@ -294,6 +295,8 @@ class Learner(OptSteps):
     """The `FusedStep`, if it is among the callbacks"""
     channels_last: ChannelsLast
     """The `ChannelsLast`, if it is among the callbacks"""
+    virtual_shards: VirtualShards
+    """The `VirtualShards`, if it is among the callbacks"""
     train_for: TrainFor
     """The `TrainFor`, if it is among the callbacks"""
     def __init__(

@@ -1,10 +1,11 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
 """Distributed training: the rank of this process, and tensors gathered from all processes"""
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from torch import Tensor
 from typing import Any
 
-__all__ = ['rank_distrib', 'num_distrib', 'rank0_first', 'maybe_gather', 'largest', 'to_detach']
+__all__ = ['rank_distrib', 'num_distrib', 'rank0_first', 'maybe_gather', 'largest', 'undivided', 'to_detach']
 def _in_group() -> Any: ...
 def rank_distrib() -> int:
     """Returns the rank of this process, 0 without distributed training"""
@@ -24,6 +25,7 @@ def rank0_first(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 def _all_gather(x: Any, sizes: Any) -> list[Any]:
     """The tensors of all processes, of which the one of rank i has length `sizes[i]`: padded, sent, and cut again"""
     ...
+_wholes: list[Any]
 def maybe_gather(x: Tensor) -> Tensor:
     """Concatenates the tensors of all processes, or averages scalars; raises ValueError if their shapes don't fit
 
@@ -34,12 +36,20 @@ def maybe_gather(x: Tensor) -> Tensor:
         ValueError: The tensors of the processes must agree after the first dimension, but are ….
     """
     ...
+def _gather(x: Any) -> Any: ...
 def largest(x: float) -> float:
     """Returns the largest `x` of all processes; every process must call it
 
     Args:
         x: a number
+
+    Raises:
+        ValueError: The tensors of the processes must agree after the first dimension, but are ….
     """
+    ...
+@contextmanager
+def undivided() -> Iterator[None]:
+    """In this block every process has all of the data, so that `maybe_gather` returns what it is given"""
     ...
 def to_detach(b: Any, cpu: bool = True, gather: bool = True) -> Any:
     """Detaches the tensors in `b`, gathers them from all processes, and moves them to the CPU

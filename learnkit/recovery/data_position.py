@@ -84,7 +84,7 @@ class DataPosition(Callback):
 def _seeded_loader(self:DataPosition, i, dl):
     "The loader `dl`, number `i` of `dls`, in an order that depends on the seed and the epoch alone"
     old = self.seeded[i]
-    if isinstance(dl, OngoingLoader): self.seeded[i] = dl
+    if isinstance(dl, SeededLoader): self.seeded[i] = dl
     elif old is None or old.dl is not dl: self.seeded[i] = SeededLoader(dl, (self.seed, i))
     self.seeded[i].seed = self.seed,i   # the checkpoint's, once it is restored
     return self.seeded[i]

@@ -22,7 +22,7 @@ class SkipNaN(Callback):
     "Leaves out a training batch whose loss or gradients are NaN or infinite"
     observes = True   # it changes nothing as long as nothing is NaN, and may come when something was
     order,modes,run_valid,saves = MixedPrecision.order+.5,('fit','lr_find'),False,('n','row')
-    name,snapshot,buffers,last,ok = 'skip_nan',None,(),None,None
+    name,snapshot,buffers,last = 'skip_nan',None,(),None
     def __init__(self,
         at_most:int|None=10, # this number of such batches in a row ends the fit; None: go on for ever
         wait:bool=True       # read the values, which waits for the device? False: the device sets gradients to zero
@@ -39,13 +39,12 @@ class SkipNaN(Callback):
     def after_loss(self):
         learn = self.learn
         if learn.loss_grad is None: return
-        self.ok = learn.loss.isfinite().all()
-        if self.wait and not self.ok: self._skip('loss', CancelBatch)
+        if self.wait and not learn.loss.isfinite().all(): self._skip('loss', CancelBatch)
 
     def before_step(self):
         grads = [p.grad for p in opt_params(self.learn.opt) if p.grad is not None]
-        finite = all_finite(grads)
-        if not self.wait: self._zero(grads, finite & self.ok)
+        finite = all_finite(grads) & self.learn.loss.isfinite().all()
+        if not self.wait: self._zero(grads, finite)
         elif not finite: self._skip('gradient', CancelStep)
         else: self.row = 0
 
@@ -67,4 +66,4 @@ class SkipNaN(Callback):
 
     def nonfinite_loss(self) -> None:
         "Handle the event, so that it is no error: such batches are left out in `after_loss` and `before_step`"
-    def cleanup(self): self.snapshot,self.buffers,self.last,self.ok = None,(),None,None
+    def cleanup(self): self.snapshot,self.buffers,self.last = None,(),None

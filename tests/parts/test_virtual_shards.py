@@ -1,0 +1,324 @@
+"""Virtual shards: the same bits in 1, 2 and 4 processes, as a loop by hand gives them, also over kills and restarts in another number of processes."""
+import os, random, signal, time, warnings
+from datetime import timedelta
+from functools import partial
+from hashlib import blake2b
+
+import numpy as np, pytest, torch
+from torch import distributed as dist, nn
+from torch.nn import functional as F
+from torch.utils.data import BatchSampler, DataLoader, Dataset, RandomSampler, TensorDataset, WeightedRandomSampler
+
+from learnkit.all import (AccumMetric, Callback, CancelBatch, CheckpointCallback, CutMix, DataLoaders, EarlyStoppingCallback, EMACallback, F1Score, GradientClip, ItemIndices, Learner,
+                          LimitBatches, MicroBatch, MixedPrecision, MixUp, ParamScheduler, Prefetch, ProgressCallback, ReduceLROnPlateau, SkipNaN, ValidateEvery, one_cycle)
+from learnkit.speed.virtual_shards import VirtualShards
+from toys import slow
+
+torch.set_num_threads(1)
+
+# -- what is trained
+
+def images(n, seed=0):
+    g = torch.Generator().manual_seed(seed)
+    x = torch.randn(n, 1, 8, 8, generator=g)
+    return TensorDataset(x, (x.mean((1,2,3))>0).long()+(x[:,0,0,0]>0).long())
+
+class CNN(nn.Sequential):
+    def __init__(self): super().__init__(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Dropout(.2), nn.Conv2d(4, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Flatten(), nn.Linear(128, 3))
+
+def texts(n, seed=0):
+    "Texts of which a part is padding, that does not count"
+    g = torch.Generator().manual_seed(seed)
+    x = torch.randint(1, 12, (n, 10), generator=g)
+    y = (x+x.roll(1, 1))%12
+    lengths = torch.randint(1, 11, (n, 1), generator=g)
+    return TensorDataset(x, y.masked_fill(torch.arange(10)>=lengths, -100))
+
+class Transformer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.emb,self.head = nn.Embedding(12, 16),nn.Linear(16, 12)
+        self.body = nn.TransformerEncoder(nn.TransformerEncoderLayer(16, 2, 32, dropout=.1, batch_first=True), 2, enable_nested_tensor=False)
+    def forward(self, x): return self.head(self.body(self.emb(x))).transpose(1, 2)
+
+def right(pred, y): return (pred.argmax(1)==y).float().mean()
+
+KINDS = dict(cnn=(CNN, images), transformer=(Transformer, texts))
+
+def made(kind, seed=1):
+    torch.manual_seed(seed)
+    return KINDS[kind][0]()
+
+def learner(kind, bs=4, n=45, seed=1, path='.', model=None, ds=None, dl=None, valid=None, **kw):
+    ds = KINDS[kind][1](n) if ds is None else ds
+    model = model or made(kind, seed)
+    if seed is not None: torch.manual_seed(seed)
+    learn = Learner(DataLoaders(dl or DataLoader(ds, bs, shuffle=True), valid or DataLoader(KINDS[kind][1](10, 1), 4)), model, kw.pop('loss_func', F.cross_entropy), partial(torch.optim.AdamW, weight_decay=.1), lr=.01, path=path, **{'metrics':right, **kw})
+    learn.logger = lambda row: None
+    return learn.remove_cb(ProgressCallback)
+
+def result(learn):
+    "All that must be equal, as one dictionary of tensors and numbers"
+    opt = {f'opt.{i}.{k}':torch.as_tensor(v) for i,s in learn.opt.state_dict()['state'].items() for k,v in s.items()}
+    rows = {f'{k}.{i}':v for i,r in enumerate(learn.recorder.history) for k,v in r.items() if k!='time'}
+    return {**{k:v.clone() for k,v in learn.model.state_dict().items()}, **opt, **rows, 'losses':learn.recorder.smooth_loss.raw, 'lrs':learn.recorder.lrs, 'random':torch.get_rng_state()}
+
+def same(a, b):
+    assert a.keys()==b.keys()
+    for k in a: assert torch.equal(a[k], b[k]) if isinstance(a[k], torch.Tensor) else a[k]==b[k], k
+
+# -- the processes
+
+def _starts(rank, world, path, f, args):
+    torch.set_num_threads(1)
+    if world>1: dist.init_process_group('gloo', init_method=f'file://{path}', rank=rank, world_size=world, timeout=timedelta(seconds=60))
+    try: torch.save(f(rank, world, *args), f'{path}.{rank}')
+    finally:
+        if world>1: dist.destroy_process_group()
+
+@pytest.fixture
+def processes(tmp_path):
+    runs = iter(range(100))
+    def run(world, f, *args):
+        path = tmp_path/f'store{next(runs)}'
+        torch.multiprocessing.start_processes(_starts, (world, path, f, args), nprocs=world, start_method='fork')
+        first,*others = [torch.load(f'{path}.{r}', weights_only=False) for r in range(world)]
+        for o in others:
+            for k in first: same(first[k], o[k])
+        return first
+    return run
+
+# -- the same, in plain PyTorch
+
+def hashed(*key): return int.from_bytes(blake2b(repr(key).encode(), digest_size=8).digest(), 'big') >> 1
+
+def tree(parts):
+    "Merge weighted means, neighbours first"
+    while len(parts)>1:
+        pairs = [parts[i:i+2] for i in range(0, len(parts), 2)]
+        parts = [p[0] if len(p)==1 else merged(*p) for p in pairs]
+    return parts[0]
+
+def merged(a, b):
+    (xs,v),(ys,w) = a,b
+    if v+w==0: return xs,v+w
+    return [x*(v/(v+w))+y*(w/(v+w)) for x,y in zip(xs, ys)],v+w
+
+def by_hand(kind, n, seed, bs=4, n_items=45, n_epoch=2):
+    "Two epochs of AdamW with `n` shards a batch"
+    ds,model = KINDS[kind][1](n_items),made(kind)
+    opt,losses = torch.optim.AdamW(model.parameters(), lr=.01, weight_decay=.1),[]
+    for epoch in range(n_epoch):
+        torch.manual_seed(hashed((seed,0), epoch))
+        shards = [*BatchSampler(RandomSampler(ds), bs, False)]
+        model.train()
+        for i in range(0, len(shards), n):
+            parts,start = [],{k:v.clone() for k,v in model.named_buffers()}
+            for s,idxs in enumerate(shards[i:i+n]):
+                x,y = ds[idxs]
+                for k,v in model.named_buffers(): v.copy_(start[k])
+                torch.manual_seed(hashed(seed, epoch, i//n, s))
+                loss = F.cross_entropy(model(x), y)
+                grads = torch.autograd.grad(loss, [*model.parameters()])
+                parts.append(([*grads, loss.detach(), *(b.clone() for b in model.buffers() if b.is_floating_point())], (y!=-100).sum().float()))
+            means,_ = tree(parts)
+            for p,g in zip(model.parameters(), means): p.grad = g
+            for b,v in zip([b for b in model.buffers() if b.is_floating_point()], means[len(grads)+1:]): b.copy_(v)
+            losses.append(means[len(grads)].item())
+            opt.step()
+    return model,losses
+
+def _fits(rank, world, kind, ns, hand=False):
+    res = {}
+    for n in ns:
+        if n%world: continue
+        learn = learner(kind)
+        learn.fit(2, cbs=(shards := VirtualShards(n)))
+        res[n] = result(learn)
+        if hand:
+            model,losses = by_hand(kind, n, shards.seed)
+            same(model.state_dict(), learn.model.state_dict())
+            assert losses==res[n]['losses']
+    return res
+
+@pytest.mark.parametrize('kind,ns', [('cnn', [4]), *slow(('cnn', [1,2,8]), ('transformer', [1,2,4,8]))])
+def test_the_same_bits_as_by_hand_in_any_number_of_processes(processes, kind, ns):
+    alone = _fits(0, 1, kind, ns, hand=True)
+    for world in (2, 4):
+        several = processes(world, _fits, kind, ns)
+        assert [*several]==[n for n in ns if n%world==0]
+        for n in several: same(alone[n], several[n])
+
+# -- with other callbacks, data and losses
+
+class Noisy(Dataset):
+    "Images with noise that is drawn for each item"
+    def __init__(self, n=45): self.ds = images(n)
+    def __len__(self): return len(self.ds)
+    def __getitem__(self, i):
+        x,y = self.ds[i]
+        return x+.1*torch.randn_like(x)+random.random()+.1*float(np.random.rand()),y
+
+class Spoiled(Callback):
+    "The loss of one shard is nan in some batches, in its gradients too"
+    order = 1
+    def after_loss(self):
+        if self.learn.training and self.learn.iter in (1, 2) and (self.learn.yb[0]==self.learn.epoch).sum()>1: self.learn.loss_grad = self.learn.loss_grad*float('nan'); self.learn.loss = self.learn.loss*float('nan')
+
+class Leaves(Callback):
+    "Cancels some shards of a batch, and all of another one"
+    run_valid = False
+    def __init__(self, event): self.event = event; setattr(self, event, self.cancel)
+    def cancel(self):
+        if self.learn.iter==1 or (self.learn.iter==2 and self.learn.batch[1][0]==1): raise CancelBatch
+
+class Draws(Callback):
+    "Adds noise to gradients before the step, and to inputs in the batch; draws elsewhere too"
+    def before_batch(self):
+        if self.learn.training: self.learn.xb = (self.learn.xb[0]+.1*torch.randn_like(self.learn.xb[0]),)
+    def before_step(self):
+        for p in self.learn.model.parameters(): p.grad.add_(.01*torch.randn_like(p))
+    def after_batch(self): torch.rand(1); random.random()
+    before_validate = after_batch
+
+class SometimesUnused(CNN):
+    "A layer that only some shards use"
+    def __init__(self): super().__init__(); self.extra,self.never = nn.Linear(3, 3),nn.Linear(3, 3)
+    def forward(self, x):
+        out = x
+        for m in [*self][:9]: out = m(out)
+        return out+self.extra(out) if x[0,0,0,0]>.8 else out
+
+class Counts(nn.Module):
+    "Buffers of other kinds: not saved, of whole numbers, of 16 bits"
+    def __init__(self):
+        super().__init__()
+        self.net = CNN()
+        self.register_buffer('most', torch.tensor(0), persistent=False)
+        self.register_buffer('seen', torch.zeros(3, dtype=torch.bool))
+        self.register_buffer('mean', torch.zeros(2, dtype=torch.bfloat16))
+    def forward(self, x):
+        if self.training: self.most.fill_(max(int(self.most), int(x.max()*100))); self.mean.lerp_(x.mean().to(torch.bfloat16).expand(2), .1); self.seen[int(x.sum())%3] = True
+        return self.net(x)
+
+def batches_of(n): return [(x[None].expand(4, -1, -1, -1), y.expand(4)) for x,y in images(n)]
+
+def stream():
+    for x,y in batches_of(13): yield x+torch.randn(1),y
+
+CASES = {
+    'clip':          lambda: dict(cbs=GradientClip(.1)),
+    'clip values':   lambda: dict(cbs=GradientClip(value=.01)),
+    'one cycle':     lambda: dict(cbs=ParamScheduler(one_cycle(.01))),
+    'EMA':           lambda: dict(cbs=EMACallback(.9)),
+    'bf16':          lambda: dict(cbs=MixedPrecision('bf16')),
+    'fp16':          lambda: dict(cbs=[MixedPrecision('fp16', init_scale=2.**20), GradientClip(.1)]),
+    'MixUp':         lambda: dict(cbs=MixUp()),
+    'CutMix':        lambda: dict(cbs=CutMix()),
+    'MicroBatch':    lambda: dict(cbs=MicroBatch(3)),
+    'SkipNaN':       lambda: dict(cbs=[SkipNaN(), Spoiled()]),
+    'SkipNaN, 2':    lambda: dict(cbs=[SkipNaN(at_most=2), Spoiled()]),
+    'SkipNaN, deaf': lambda: dict(cbs=[SkipNaN(wait=False), Spoiled()]),
+    'cancelled 1':   lambda: dict(cbs=Leaves('after_fetch')),
+    'cancelled 2':   lambda: dict(cbs=Leaves('before_batch')),
+    'cancelled 3':   lambda: dict(cbs=Leaves('after_pred')),
+    'cancelled 4':   lambda: dict(cbs=Leaves('after_loss')),
+    'draws':         lambda: dict(cbs=Draws()),
+    'early':         lambda: dict(cbs=[EarlyStoppingCallback('valid_loss', patience=1), ReduceLROnPlateau('train_loss', patience=1)]),
+    'limited':       lambda: dict(cbs=[LimitBatches(3, 2), ValidateEvery('2ba')]),
+    'indices':       lambda: dict(cbs=ItemIndices()),
+    'prefetch':      lambda: dict(cbs=Prefetch()),
+    'metrics':       lambda: dict(metrics=[AccumMetric(lambda p,y: float((p==y).double().var()), dim_argmax=-1), F1Score(average='macro'), right]),
+    'noisy':         lambda: dict(ds=Noisy()),
+    'workers':       lambda: dict(dl=DataLoader(Noisy(), 4, shuffle=True, num_workers=2)),
+    'weighted':      lambda: dict(dl=DataLoader(images(45), 4, sampler=WeightedRandomSampler([1.]*40+[5.]*5, 50))),
+    'batch sampler': lambda: dict(dl=DataLoader(images(45), batch_sampler=[[*range(i, min(45, i+1+i%5))] for i in range(0, 45, 3)])),
+    'drop_last':     lambda: dict(dl=DataLoader(images(45), 4, shuffle=True, drop_last=True)),
+    'one by one':    lambda: dict(dl=DataLoader(batches_of(10), batch_size=None, shuffle=True)),
+    'few':           lambda: dict(ds=images(3)),
+    'batches':       lambda: dict(dl=batches_of(10)),
+    'stream':        lambda: dict(dl=stream),
+    'class weights': lambda: dict(loss_func=nn.CrossEntropyLoss(torch.tensor([1.,2.,.5]))),
+    'sum':           lambda: dict(loss_func=nn.CrossEntropyLoss(reduction='sum')),
+    'ignored':       lambda: dict(loss_func=nn.CrossEntropyLoss(ignore_index=1), bs=1),
+    'unused':        lambda: dict(model=SometimesUnused),
+    'buffers':       lambda: dict(model=Counts),
+    'bfloat16':      lambda: dict(model=lambda: CNN().bfloat16(), ds=TensorDataset(images(45)[:][0].bfloat16(), images(45)[:][1]), valid=[(images(8)[:][0].bfloat16(), images(8)[:][1])]),
+    'double':        lambda: dict(model=lambda: CNN().double(), ds=TensorDataset(images(45)[:][0].double(), images(45)[:][1]), valid=[(images(8)[:][0].double(), images(8)[:][1])]),
+    'frozen':        lambda: dict(splitter=lambda m: [[*nn.ModuleList([*m][:5]).parameters()], [*nn.ModuleList([*m][5:]).parameters()]], frozen=True),
+}
+
+def _all_cases(rank, world, names, n=4):
+    res = {}
+    for name in names:
+        kw = CASES[name]()
+        random.seed(7+rank); np.random.seed(7+rank)   # which the first process decides
+        frozen,make = kw.pop('frozen', False),kw.pop('model', CNN)
+        torch.manual_seed(1+rank)
+        learn = learner('cnn', seed=None, model=make(), **kw)
+        if frozen: learn.freeze()
+        learn.fit(3, cbs=VirtualShards(n))
+        res[name] = result(learn) | {f'cb.{cb.key}':repr(cb.state_dict()) for cb in learn.cbs if cb.name in ('skip_nan',)}
+    return res
+
+@pytest.mark.parametrize('names', [['clip'], *slow([*CASES][1:])])
+def test_with_everything_else(processes, names):
+    if isinstance(names, str): names = [names]
+    alone = _all_cases(0, 1, names)
+    for world in (2, 4):
+        several = processes(world, _all_cases, names)
+        for k in names: same(alone[k], several[k])
+
+# -- goes on in another number of processes
+
+class PowerCut(Callback):
+    observes,run_valid = True,False   # without it, it is the same run
+    def __init__(self, at): self.at = at
+    def after_batch(self):
+        if self.learn.train_iter==self.at: raise KeyboardInterrupt
+
+def _leg(rank, world, path, stop, n=4, ds=None):
+    "Trains until batch `stop`, from where the last one ended"
+    random.seed(rank+world)
+    torch.manual_seed(1)   # the same script; what else is drawn before a fit may differ
+    learn = learner('cnn', n=62, path=path, ds=ds() if ds else None, cbs=[EMACallback(.9), MixUp(), ParamScheduler(one_cycle(.02, 3))])
+    cbs = [VirtualShards(n), CheckpointCallback('1ba', keep=2), *[PowerCut(stop)]*(stop is not None)]
+    try: learn.fit(3, cbs=cbs, resume='auto')
+    except KeyboardInterrupt: return {}
+    return {0: result(learn)}
+
+@pytest.mark.parametrize('worlds', [(2,1), *slow(*[(w,) for w in ((1,2), (2,1,2), (4,2,1,4), (1,4,1,4,2,1))])])
+@pytest.mark.parametrize('ds', [None, *slow(Noisy)])
+def test_goes_on_in_another_number_of_processes(processes, tmp_path, worlds, ds):
+    stops = [3, 4, 6, 8, 9][:len(worlds)-1]   # in an epoch of 4, or 3, batches and at its end
+    whole = _leg(0, 1, tmp_path/'whole', None, 4, ds)
+    for world,stop in zip(worlds, [*stops, None]): last = processes(world, _leg, tmp_path/'legs', stop, 4, ds) if world>1 else _leg(0, 1, tmp_path/'legs', stop, 4, ds)
+    same(whole[0], last[0])
+    assert len([*(tmp_path/'legs').rglob('*.pth')])
+
+def kill_one(world, path, victim, after):
+    "Start `world` processes, and kill one of them at that time; returns whether it was still running"
+    ctx = torch.multiprocessing.get_context('fork')
+    store = path.with_name(f'{path.name}-{time.monotonic_ns()}')
+    ps = [ctx.Process(target=_starts, args=(r, world, store, _leg, (path, None, 4, Noisy)), daemon=True) for r in range(world)]
+    for p in ps: p.start()
+    ps[victim].join(after)
+    ps[victim].kill()
+    for p in ps: p.join(2)   # they end by themselves, unless they are still waiting for the group
+    for p in ps: p.kill(); p.join()
+    return ps[victim].exitcode==-signal.SIGKILL
+
+def killed_at_random(processes, path, n_kills, seconds, seed=0):
+    "Kills one process at random moments, and goes on in the same or another number of them; returns how often"
+    rng,whole,begun,kills = random.Random(seed),_leg(0, 1, path/'whole', None, 4, Noisy),time.monotonic(),[]
+    while len(kills)<n_kills and time.monotonic()-begun<seconds:
+        folder = path/f'run{len(kills)}'
+        for _ in range(rng.randint(1, 4)):
+            world = rng.choice([1,2,4])
+            if kill_one(world, folder, rng.randrange(world), rng.uniform(.05, 1.2)): kills.append(world)
+        end = processes(world := rng.choice([1,2,4]), _leg, folder, None, 4, Noisy)
+        same(whole[0], end[0])
+    return kills
+
+@pytest.mark.slow
+def test_a_process_is_killed_at_random_moments(processes, tmp_path): assert len(killed_at_random(processes, tmp_path, 50, 15))>=3
