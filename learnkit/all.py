@@ -113,6 +113,7 @@ from .feed.stateful import *
 from .feed.seeded_loader import *
 from .feed.item_indices import *
 from .feed.steps_per_epoch import *
+from .feed.shard_loader import *
 from .feed.transfer import *
 from .feed.prefetch import *
 from .optim.schedule import *
@@ -216,7 +217,10 @@ from .speed.fused_step import *
 from .speed.memory_format import *
 from .speed.compile import *
 from .speed.sync_norms import *
+from .speed.fixed_order import *
 from .speed.distributed import *
+from .speed.shard_means import *
+from .speed.virtual_shards import *
 from .speed.free_outputs import *
 
 # %% ../nbs/980_all.ipynb #3450b9ff

@@ -34,7 +34,7 @@ from .batch import (
 from .device import default_device as default_device, to_cpu as to_cpu, to_device as to_device
 from .process import (
     largest as largest, maybe_gather as maybe_gather, num_distrib as num_distrib, rank0_first as rank0_first,
-    rank_distrib as rank_distrib, to_detach as to_detach)
+    rank_distrib as rank_distrib, to_detach as to_detach, undivided as undivided)
 from .modules import (
     ParameterModule as ParameterModule, flatten_model as flatten_model, get_model as get_model, has_params as
     has_params, norm_bias_params as norm_bias_params, one_param as one_param, params as params, trainable_params as
@@ -230,6 +230,7 @@ from .compat.names import (
 from .speed.fused_step import CancelEager as CancelEager, FusedStep as FusedStep
 from .speed.memory_format import ChannelsLast as ChannelsLast, set_memory_format as set_memory_format
 from .speed.distributed import DistributedTrainer as DistributedTrainer
+from .speed.virtual_shards import VirtualShards as VirtualShards
 from .speed.free_outputs import FreeOutputs as FreeOutputs
 from functools import partial as partial
 from pathlib import Path as Path

@@ -49,6 +49,7 @@ def _all_gather(x, sizes):
     dist.all_gather(parts, pad)
     return [p[:n] for p,n in zip(parts, sizes)]
 
+# %% ../nbs/120_process.ipynb #634098ad
 _wholes:list = []   # the open blocks of `undivided`
 
 def maybe_gather(

@@ -11,7 +11,6 @@ class SkipNaN(Callback):
     snapshot: Snapshot|None
     buffers: tuple[Any, ...]|list[Any]
     last: Any
-    ok: Any
     at_most: Any
     wait: bool
     n: Any
