@@ -34,7 +34,10 @@ from .functions import *
 from .batch import *
 from .device import *
 from .process import *
+from .launch import *
+from .watch import *
 from .modules import *
+from .sync_norms import *
 from .seed import *
 from .snapshot import *
 from .contents import *
@@ -76,6 +79,7 @@ from .progress import *
 from .memmap import *
 from .buffer import *
 from .gather import *
+from .agreement import *
 from .shard import *
 from .gather_preds import *
 from .model_output import *
@@ -88,8 +92,10 @@ from .compat.fastai import *
 from .duration import *
 from .limit import *
 from .train_for import *
+from .distributed import *
 from .learner import *
 from .fit import *
+from .several_processes import *
 from .inference import *
 from .predict import *
 from .predictor import *
@@ -216,9 +222,7 @@ from .speed.step_compiler import *
 from .speed.fused_step import *
 from .speed.memory_format import *
 from .speed.compile import *
-from .speed.sync_norms import *
 from .speed.fixed_order import *
-from .speed.distributed import *
 from .speed.shard_means import *
 from .speed.virtual_shards import *
 from .speed.free_outputs import *

@@ -35,6 +35,7 @@ from .device import default_device as default_device, to_cpu as to_cpu, to_devic
 from .process import (
     largest as largest, maybe_gather as maybe_gather, num_distrib as num_distrib, rank0_first as rank0_first,
     rank_distrib as rank_distrib, to_detach as to_detach, undivided as undivided)
+from .launch import Launch as Launch, join_group as join_group, launched as launched, leave_group as leave_group
 from .modules import (
     ParameterModule as ParameterModule, flatten_model as flatten_model, get_model as get_model, has_params as
     has_params, norm_bias_params as norm_bias_params, one_param as one_param, params as params, trainable_params as
@@ -101,6 +102,7 @@ from .notebook_bar import NotebookBar as NotebookBar, show_style as show_style, 
 from .progress import ProgressCallback as ProgressCallback, displays as displays
 from .buffer import TensorBuffer as TensorBuffer
 from .gather import NestedBuffer as NestedBuffer
+from .agreement import Agreement as Agreement
 from .gather_preds import FetchPredsCallback as FetchPredsCallback, GatherPredsCallback as GatherPredsCallback
 from .model_output import shifts_labels as shifts_labels
 from .train_eval import TrainEvalCallback as TrainEvalCallback
@@ -114,6 +116,7 @@ from .limit import (
     LimitBatches as LimitBatches, ShortEpochCallback as ShortEpochCallback, check_length as check_length, limit_from_env
     as limit_from_env, n_batches as n_batches)
 from .train_for import TrainFor as TrainFor, as_duration as as_duration, as_epochs as as_epochs, max_idle as max_idle
+from .distributed import DistributedTrainer as DistributedTrainer, GradientExchange as GradientExchange
 from .learner import Learner as Learner
 from .predictor import Predictor as Predictor
 from .files import AtomicFile as AtomicFile, atomic as atomic, sync_folder as sync_folder, write_atomic as write_atomic
@@ -229,7 +232,6 @@ from .compat.names import (
     total_params as total_params)
 from .speed.fused_step import CancelEager as CancelEager, FusedStep as FusedStep
 from .speed.memory_format import ChannelsLast as ChannelsLast, set_memory_format as set_memory_format
-from .speed.distributed import DistributedTrainer as DistributedTrainer
 from .speed.virtual_shards import VirtualShards as VirtualShards
 from .speed.free_outputs import FreeOutputs as FreeOutputs
 from functools import partial as partial

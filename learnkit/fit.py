@@ -13,6 +13,7 @@ from fastcore.basics import patch
 from fastcore.foundation import L
 
 from .check import check_whole
+from .distributed import trainers
 from .duration import Time
 from .hypers import check_rate
 from .interrupts import interruptibly, uninterrupted
@@ -53,7 +54,7 @@ def _train(self:Learner, mode, n_epoch, lr=None, wd=None, cbs=None, reset_opt=Fa
     wd = self.wd if wd is None else wd
     check_rate('the learning rate `lr`', self.lr if lr is None else lr)
     check_rate('the weight decay `wd`', wd)
-    with self._run(mode, [*L(cbs), *amount]):
+    with self._run(mode, [*L(cbs), *amount, *trainers(self, L(cbs))]):
         if resume is not None and not any(cb.resumes for cb in self.cbs): raise ValueError(
             f'resume={resume!r} needs a `CheckpointCallback` among the callbacks: it knows where the checkpoints are')
         self.resume,self.iter = resume,None

@@ -21,11 +21,13 @@ from .data import as_loader
 from .interrupts import critical, interruptibly, uninterrupted
 from .learner import Learner
 from .parts import check_dls
+from .process import num_distrib
 from .run import Guard, null_logger
 from .base_loss import none_reduce
 from .meter import MeterCallback
 from .model_output import OutputLoss
 from .seed import derived_seed, set_seed
+from .shard import shard_loader
 from .snapshot import Snapshot, snapshot_random
 
 # %% ../nbs/210_inference.ipynb #fd69719d
@@ -98,7 +100,12 @@ def _infer(self:Learner, before, after, nested, dl):
 
 @patch
 def _loader(self:Learner, ds_idx, dl):
-    "The loader `dl`, or number `ds_idx` of `dls`; raises ValueError if there is none"
+    "The loader `dl`, or number `ds_idx` of `dls`, or this process's part of it; raises ValueError if there is none"
+    dl = self._whole_loader(ds_idx, dl)
+    return dl if num_distrib()==1 or not self.distributed else shard_loader(dl, train=False) or dl
+
+@patch
+def _whole_loader(self:Learner, ds_idx, dl):
     if dl is not None: return dl if hasattr(dl, '__next__') else as_loader(dl, 'given')   # read once only
     check_dls(self.dls)
     if not isinstance(ds_idx, int): raise TypeError(

@@ -26,6 +26,7 @@ from .data import DataLoaders
 from .device import default_device
 from .dispatcher import outside
 from .events import event
+from .launch import join_group
 from .loop import run_attrs
 from .metric_adapters import mk_metrics
 from .modules import one_param, trainable_params
@@ -49,6 +50,7 @@ _moving = {*run_attrs, 'x', 'y', 'training', 'mode'} - {'loss_func', 'logger'}  
 class Learner(OptSteps):
     "Trains `model` on `dls`, calling the callbacks at every event"
     on_create:list[Callable] = []   # called with each new Learner; each returns callbacks for it: see `Learner.on`
+    distributed:bool = True         # train together with the other processes that a launcher started?
     def __init__(self,
         dls:Any,                        # the data: a `DataLoaders`, or a pair of iterables of batches
         model:nn.Module,                # the model to train
@@ -67,6 +69,7 @@ class Learner(OptSteps):
         default_cbs:bool=True           # add the default callbacks?
     ):
         super().__init__()
+        if self.distributed: join_group()
         check_parts(dls, model, loss_func)
         check_recipe(opt_func, splitter, wd, moms)
         self.dls = dls if hasattr(dls, 'train') else DataLoaders(*(dls if isinstance(dls, (tuple,list)) else [dls]))

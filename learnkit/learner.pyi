@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from fastcore.foundation import L as _L
 from ._fastcore import AttrDict, L
+from .agreement import Agreement
 from .callback import Callback
 from .compat.fastai import CastToTensor
 from .compat.names import CollectDataCallback
@@ -19,6 +20,7 @@ from .control.stop_after import StopAfter
 from .control.stopwatch import StopwatchCallback
 from .control.tracker import OnBetter, TrackerCallback
 from .control.validate_every import ValidateEvery
+from .distributed import DistributedTrainer, GradientExchange
 from .duration import Time
 from .feed.item_indices import ItemIndices
 from .feed.mapping import MapInputs, MapOutputs
@@ -80,7 +82,6 @@ from .recovery.signals import StopOnSignal
 from .recovery.skip_nan import SkipNaN
 from .recovery.torch_export import ExportAtEnd
 from .snapshot import Snapshot
-from .speed.distributed import DistributedTrainer
 from .speed.free_outputs import FreeOutputs
 from .speed.fused_step import FusedStep
 from .speed.memory_format import ChannelsLast
@@ -99,6 +100,8 @@ class Learner(OptSteps):
     """Trains `model` on `dls`, calling the callbacks at every event"""
     on_create: list[Callable[..., Any]]
     """called with each new Learner; each returns callbacks for it: see `Learner.on`"""
+    distributed: bool
+    """train together with the other processes that a launcher started?"""
     n_draws: int
     dl_name: Any
     state: AttrDict
@@ -123,6 +126,8 @@ class Learner(OptSteps):
     """The `Recorder`, if it is among the callbacks"""
     train_eval: TrainEvalCallback
     """The `TrainEvalCallback`, if it is among the callbacks"""
+    agreement: Agreement
+    """The `Agreement`, if it is among the callbacks"""
     cast_to_tensor: CastToTensor
     """The `CastToTensor`, if it is among the callbacks"""
     collect_data: CollectDataCallback
@@ -157,6 +162,10 @@ class Learner(OptSteps):
     """The `OnBetter`, if it is among the callbacks"""
     validate_every: ValidateEvery
     """The `ValidateEvery`, if it is among the callbacks"""
+    distributed_trainer: DistributedTrainer
+    """The `DistributedTrainer`, if it is among the callbacks"""
+    gradient_exchange: GradientExchange
+    """The `GradientExchange`, if it is among the callbacks"""
     item_indices: ItemIndices
     """The `ItemIndices`, if it is among the callbacks"""
     map_inputs: MapInputs
@@ -287,8 +296,6 @@ class Learner(OptSteps):
     """The `SkipNaN`, if it is among the callbacks"""
     export_at_end: ExportAtEnd
     """The `ExportAtEnd`, if it is among the callbacks"""
-    distributed_trainer: DistributedTrainer
-    """The `DistributedTrainer`, if it is among the callbacks"""
     free_outputs: FreeOutputs
     """The `FreeOutputs`, if it is among the callbacks"""
     fused_step: FusedStep
@@ -529,14 +536,14 @@ class Learner(OptSteps):
         """Run the validation phase on `dl`, between the events `before` and `after` if it is not nested in another run"""
         ...
     def _loader(self, ds_idx: Any, dl: Any) -> Any:
-        """The loader `dl`, or number `ds_idx` of `dls`; raises ValueError if there is none
+        """The loader `dl`, or number `ds_idx` of `dls`, or this process's part of it; raises ValueError if there is none
 
         Raises:
-            TypeError: `learn.dls` must be a `DataLoaders`, not a …: write `learn.dls = DataLoaders(train, valid)`
             TypeError: ds_idx is the number of a loader in `dls`, not a …: pass a loader as `dl=`
             ValueError: there is no loader number … (`ds_idx`): `dls` has …. Pass the data as `dl=`…
         """
         ...
+    def _whole_loader(self, ds_idx: Any, dl: Any) -> Any: ...
     def validate(self, ds_idx: int = 1, dl: Any = None, cbs: Any = None) -> L:
         """Evaluate the model: returns the loss and the metrics on a data set, `[loss, *metrics]`
 
@@ -546,8 +553,6 @@ class Learner(OptSteps):
             cbs: callbacks for this run only
 
         Raises:
-            TypeError: ds_idx is the number of a loader in `dls`, not a …: pass a loader as `dl=`
-            ValueError: there is no loader number … (`ds_idx`): `dls` has …. Pass the data as `dl=`…
             RuntimeError: a `fit` inside a running `…`… would overwrite its counters and its history: call it afterwards, or …
         """
         ...
@@ -669,10 +674,6 @@ class Learner(OptSteps):
             decode: from a list of token numbers to text, such as `tokenizer.decode`
             stats: mean and standard deviation by which images were normalized; None: as transforms say
             kwargs: `ncols` and `figsize`, for images
-
-        Raises:
-            TypeError: ds_idx is the number of a loader in `dls`, not a …: pass a loader as `dl=`
-            ValueError: there is no loader number … (`ds_idx`): `dls` has …. Pass the data as `dl=`…
         """
         ...
     def tta(
@@ -925,8 +926,6 @@ class Learner(OptSteps):
         Raises:
             TypeError: act must be a function of the outputs, such as `torch.sigmoid`
             TypeError: `mmap` must be a path
-            TypeError: ds_idx is the number of a loader in `dls`, not a …: pass a loader as `dl=`
-            ValueError: there is no loader number … (`ds_idx`): `dls` has …. Pass the data as `dl=`…
             ValueError: the predictions of several processes are joined in memory: leave out `mmap`, or pass …
             RuntimeError: a `fit` inside a running `…`… would overwrite its counters and its history: call it afterwards, or …
         """
@@ -1110,20 +1109,20 @@ class Learner(OptSteps):
         """
         ...
     def _take_weights(self, weights: Any, opt: Any, strict: Any) -> None: ...
+    @contextmanager
+    def distrib_ctx(self, sync_bn: bool = False, **kwargs: Any) -> Iterator[Self]:
+        """Train in this block with all processes that a launcher started; alone if there is only this one (fastai's name)
+
+        Args:
+            sync_bn: average batch norms over all processes? (not on the CPU)
+            kwargs: passed on to `DistributedTrainer`
+        """
+        ...
     def compile(self, **kwargs: Any) -> Self:
         """Compile the model with `torch.compile`, in place and at its next call, and return the Learner
 
         Args:
             kwargs: passed on to `torch.compile`: `mode`, `dynamic`, `backend`, …
-        """
-        ...
-    @contextmanager
-    def distrib_ctx(self, sync_bn: bool = False, **kwargs: Any) -> Iterator[Self]:
-        """Train in this block with all processes that `torchrun` started; alone if there is only this one (fastai's name)
-
-        Args:
-            sync_bn: average batch norms over all processes? (not on the CPU)
-            kwargs: passed on to `DistributedTrainer`
         """
         ...
     def to_channelslast(self, use_amp: bool = False, amp_mode: str = 'fp16', **kwargs: Any) -> Learner:

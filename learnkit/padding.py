@@ -20,7 +20,7 @@ from .train_eval import TrainEvalCallback
 # %% ../nbs/193_padding.ipynb #cf70edf0
 class DropPadding(Callback):
     "Leaves out of a validation the items that a `DistributedSampler` repeats"
-    order,run_train,run_valid,own = TrainEvalCallback.order+1,False,False,0
+    order,run_train,run_valid,together,own = TrainEvalCallback.order+1,False,False,True,0
     def __init__(self): self.left = WeakKeyDictionary()   # how many items of each stream of batches are still to come
 
     def before_validate(self):

@@ -6,6 +6,7 @@ from typing import Any
 __all__ = ['DropPadding']
 class DropPadding(Callback):
     """Leaves out of a validation the items that a `DistributedSampler` repeats"""
+    together: bool
     own: Any
     left: Any
     def __init__(self) -> None:

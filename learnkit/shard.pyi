@@ -1,5 +1,6 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
-"""Distributed prediction: each process's part of the data, and the results gathered from all processes"""
+"""Each process's part of the data in distributed training, and the results gathered from all processes"""
+from collections.abc import Iterator
 from torch.utils.data.distributed import DistributedSampler
 from typing import Any
 
@@ -15,6 +16,32 @@ def count_own_items(dl: Any) -> int|None:
 
     Args:
         dl: a loader
+    """
+    ...
+def _is_plain_sampler(s: Any) -> Any:
+    """Does `s` sample every item once, in order or shuffled?"""
+    ...
+class SharedDraws(DistributedSampler[Any]):
+    """Divides what another sampler draws in process 0"""
+    draws: Any
+    dataset: Any
+    num_samples: Any
+    total_size: Any
+    def __init__(self, sampler: Any) -> None:
+        """Divides what another sampler draws in process 0
+
+        Args:
+            sampler: of the items of a data set, or of batches of them; with a length
+        """
+        ...
+    def __iter__(self) -> Iterator[Any]: ...
+def shard_loader(dl: Any, seed: int = 0, train: bool = True) -> Any:
+    """Returns a loader of this process's part of `dl`; `dl` itself if it is sharded already; `None` if it cannot be
+
+    Args:
+        dl: a loader
+        seed: the seed for shuffling, the same in all processes
+        train: for training? For validation no batch is repeated
     """
     ...
 def merge_shards(shards: list[Any]) -> tuple[list[Any], list[Any]]:

@@ -6,6 +6,7 @@ from typing import Any
 __all__ = ['TrainEvalCallback']
 class TrainEvalCallback(Callback):
     """Moves the model to its device, switches between training and evaluation, counts batches (fastai's name)"""
+    together: bool
     n: Any
     def before_fit(self) -> None: ...
     def before_train(self) -> None: ...

@@ -22,6 +22,7 @@ class GradientAccumulation(Callback):
     last: bool
     skipped: bool
     steps: Any
+    accumulates: bool
     weigh: BatchWeight|None
     weight: Any
     unit: Any

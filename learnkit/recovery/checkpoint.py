@@ -26,7 +26,7 @@ import learnkit.recovery.identity   # noqa: F401  for `identity`
 from .resume import (check_ended, check_identity, clear_folder, find_checkpoint, fit_number, is_longer,
                                        note_fit, restore_changed)
 from .retention import Retention
-from .run_state import duration_of
+from .run_state import duration_of, random_states_of_all
 from ..serialize import to_serializable
 
 # %% ../../nbs/710_recovery.checkpoint.ipynb #6026709f
@@ -49,7 +49,7 @@ class CheckpointCallback(DataPosition):
         overwrite:bool=False           # delete an earlier run's checkpoints; with `resume=path`, those of later batches
     ):
         store_attr('keep,best,n_best,on_exception,background,on_error,overwrite')
-        self.every,self.root = Every(every),Path(folder)
+        self.every,self.root = Every(every, together=True),Path(folder)
         self.monitor = best if best is None or isinstance(best, Monitor) else Monitor(best)
         self.retention = Retention(keep, n_best, self.monitor)
         self.n_fit,self.begun,self.finished,self.who = 0,False,False,None   # of the present fit
@@ -161,13 +161,14 @@ def save(self:CheckpointCallback,
     learn('before_save_checkpoint', path=path)
     rows = getattr(getattr(learn, 'recorder', None), 'history', None)
     self.unkept.warn()
+    rngs = random_states_of_all() if prefix=='step-' else {}
     def collect():
         results = to_serializable(rows[-1], copy=True) if rows else {}
         state = learn.run_state(epoch, done, self.background)
         skipped = learn.batches.skipped if done and learn.training else 0
         beside = dict(place=self.data_position(done), skipped=skipped, parts=self.parts and self.parts.state_dict(done),
                       kept=to_serializable(self.kept.state_dict(), 'kept'))
-        return {**state, **beside, 'identity':self.who},dict(info, results=results)
+        return {**state, **beside, **to_serializable(rngs, copy=True), 'identity':self.who},dict(info, results=results)
     self.writer.write(collect, path)
     learn('after_save_checkpoint', path=path)
 

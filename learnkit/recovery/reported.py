@@ -14,7 +14,6 @@ from typing import Any
 from warnings import warn
 
 import torch
-import torch.distributed as dist
 from torch import nn
 from torch.utils.data import DataLoader, IterableDataset
 
@@ -24,7 +23,6 @@ from ..feed.seeded_loader import SeededLoader
 from ..feed.stateful import is_stateful
 from ..nested import leaves
 from ..optimizer import OptimWrapper
-from ..process import num_distrib
 from ..serialize import to_serializable
 from ..stateful import Stateful
 
@@ -169,13 +167,6 @@ class Unkept:
         warn(f'no checkpoint keeps {what}, so a resumed run begins with the old value; {"; ".join(how)}')
 
 # %% ../../nbs/700_recovery.reported.ipynb #bcf3e73d
-def _unequal_seeds():
-    "Do the processes have different random numbers?"
-    if num_distrib()==1: return False
-    seeds = [None]*num_distrib()
-    dist.all_gather_object(seeds, torch.get_rng_state()[:5000].sum().item())
-    return len({*seeds})>1
-
 def name_unkept(
     learn:Any # the Learner, in a fit that begins
 ) -> None:
@@ -191,5 +182,4 @@ def name_unkept(
         f'if the data set draws random numbers, the state of {type(dl).__name__} lacks those of its workers')
     inside = {type(o).__name__ for n,o in data_parts(dl).items() if is_stateful(o) and not n.startswith(_samplers)}
     if workers and inside: odd.append(f"the state of {', '.join(sorted(inside))} is kept in worker processes")
-    if _unequal_seeds(): odd.append('processes have different random numbers, and only those of the first are saved')
     if odd: warn(f"this run does not resume bit for bit: {'; '.join(odd)}")

@@ -82,9 +82,6 @@ class Unkept:
     def warn(self) -> None:
         """Warn of what has changed, the first time that something has"""
         ...
-def _unequal_seeds() -> Any:
-    """Do the processes have different random numbers?"""
-    ...
 def name_unkept(learn: Any) -> None:
     """Warn in one line of what is known not to resume bit for bit
 

@@ -10,6 +10,7 @@ from typing import Any
 from warnings import warn
 
 from fastcore.basics import patch
+from torch import distributed as dist
 
 from ..duration import Time
 from ..check_state import check_opt_state, check_state, mismatch
@@ -17,6 +18,7 @@ from ..interrupts import uninterrupted
 from ..learner import Learner
 from ..modules import get_model
 from ..serialize import to_serializable
+from ..process import num_distrib, rank_distrib
 from ..seed import get_random_states, set_random_states
 from ..snapshot import snapshot_grads, snapshot_random
 
@@ -88,11 +90,24 @@ def _try_callbacks(self:Learner, state):
     with snapshot_random(), snapshot_grads(self.model.parameters()):
         try:
             for cb in old: cb.load_state_dict(state['cbs'][cb.key])
-            set_random_states(**state['rng'])
-
+            for rng in (state['rng'], *state.get('rngs', ())): set_random_states(**rng)
         except Exception as e:
             for cb,s in old.items(): cb.load_state_dict(s)
             raise ValueError(f'this checkpoint does not fit: {type(e).__name__}: {e}') from e
+
+# %% ../../nbs/703_recovery.run_state.ipynb #526fb550
+def random_states_of_all() -> dict:
+    "Return the random states of all processes, as a part of a checkpoint; every process must call it"
+    if num_distrib()==1: return {}
+    states = [None]*num_distrib()
+    dist.all_gather_object(states, get_random_states())
+    return dict(rngs=states)
+
+def _restore_random(state):
+    rngs,n = state.get('rngs', [state['rng']]),num_distrib()
+    if len(rngs)!=n: warn(f'this checkpoint is of a run with {len(rngs)} processes, and this one has {n}: '
+                          'the data is divided differently, so it goes on, but not bit for bit')
+    if len(rngs)==n or not rank_distrib(): set_random_states(**rngs[rank_distrib()])
 
 # %% ../../nbs/703_recovery.run_state.ipynb #e1fb21d5
 @patch
@@ -112,7 +127,7 @@ def restore(self:Learner,
     then = duration_of(state)
     if self.duration and then!=self.duration: self.pct_train *= then/self.duration   # the run has become longer
     self.state.update(state['state'])
-    set_random_states(**state['rng'])
+    _restore_random(state)
 
 
 @patch

@@ -14,10 +14,9 @@ from warnings import warn
 from fastcore.basics import patch
 
 from ..callback import Callback
-from ..control.every import Every
 from ..interrupts import handle_or_wait, uninterrupted
 from ..nested import tuplify
-from ..process import largest, num_distrib
+from ..process import largest
 
 # %% ../../nbs/730_recovery.signals.ipynb #a5b0c5e9
 def exit_exception(
@@ -46,14 +45,12 @@ class StopOnSignal(Callback):
         fatal = [s.name for s in self.signals if s.name in ('SIGKILL','SIGSTOP')]
         if fatal: raise ValueError(f'no process can handle {fatal[0]}: use a signal such as SIGTERM')
         self.received,self.fetching,self.old_handlers,self.pid = None,None,{},None
-        self.due = Every('1s')   # when several processes ask each other
 
     @uninterrupted
     def before_fit(self):
         if current_thread() is not main_thread(): raise RuntimeError(
             'Python handles signals only in its main thread: call `fit` there, or leave StopOnSignal out')
         self.received,self.fetching,self.pid = None,None,os.getpid()
-        self.due.start(self.learn)
         for s in self.signals:
             if signal.getsignal(s) is not signal.SIG_IGN: self.old_handlers[s] = signal.signal(s, self._receive)
 
@@ -61,16 +58,19 @@ class StopOnSignal(Callback):
     def after_fetch(self):  self.fetching = None
 
     def after_batch(self):
-        learn = self.learn
-        if num_distrib()==1 or learn.training and self.due(learn): self._end_if_asked()
+        learn,number = self.learn,self.received
+        if self._agrees: number = learn.training and learn.agreement.signal
+        if number: self._end(number, save=learn.training)
 
-    def after_fit(self): self._end_if_asked(done=True)
+    def after_fit(self):
+        number = int(largest(self.received or 0)) if self._agrees else self.received
+        if number: self._end(number)
 
-    def _end_if_asked(self, done=False):
-        learn,number = self.learn,int(largest(self.received or 0))   # that of any process
-        if not number: return
+    @property
+    def _agrees(self): return 'agreement' in vars(self.learn)   # then all processes do what one of them was told
+    def _end(self, number, save=False):
         self.received = number
-        if learn.training and not done: self._save(learn.iter+1)
+        if save: self._save(self.learn.iter+1)
         raise exit_exception(number)
 
     def cleanup(self):

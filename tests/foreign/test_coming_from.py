@@ -8,7 +8,7 @@ import learnkit.all
 from learnkit.all import (AdamW, Callback, Cancel, CrossEntropyLossFlat, DataLoaders, Learner, ProgressCallback, accuracy, event, nn, noop, set_seed)
 from learnkit.compat.sklearn import LearnerClassifier
 from learnkit.control.batch_events import BatchEvents
-from learnkit.speed.distributed import DistributedTrainer
+from learnkit.distributed import DistributedTrainer
 
 page = Path(__file__).resolve().parents[2]/'nbs/examples/coming_from.ipynb'
 

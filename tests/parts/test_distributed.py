@@ -11,11 +11,11 @@ from torch.utils.data.distributed import DistributedSampler
 from learnkit.all import (AccumMetric, Callback, CheckpointCallback, DataLoaders, EMACallback, GradientAccumulation, ItemIndices, JsonLogger, Learner, LimitBatches, LossMonitor, MicroBatch,
                           ProgressCallback, Recorder, SaveModelCallback, ServiceLogger, StepsPerEpoch, StopAfter, StopOnSignal, ValidateEvery, accuracy, find_bs, mae, rmse)
 from learnkit.control import every as every_module
-from learnkit.control.every import Every
 from learnkit.padding import DropPadding
+from learnkit.distributed import DistributedTrainer
 from learnkit.recovery.checkpoint_file import list_checkpoints
-from learnkit.speed.distributed import DistributedTrainer, shard_loader
-from learnkit.speed.sync_norms import sync_norms, unsync_norms
+from learnkit.shard import shard_loader
+from learnkit.sync_norms import sync_norms, unsync_norms
 from toys import slow
 
 torch.set_num_threads(1)
@@ -171,7 +171,7 @@ def _shows(rank, world):
     assert learn.logger is log and shows.run and sum(predicted)==2*5   # 9 items, divided, and a repeated one
     predicted.clear()
     learn.get_preds(cbs=Predicts)
-    assert sum(predicted)==9
+    assert sum(predicted)==5
 
 def test_process_0_shows_what_happens(processes): processes(2, _shows)
 
@@ -226,10 +226,8 @@ def _one_is_told(rank, world, path, epoch, training):
     ds = data(22)
     def run(folder, *cbs, **kw):
         torch.manual_seed(1)
-        stop = StopOnSignal()
-        stop.due = Every('0.001s')   # the data are few
         learn = learner(DataLoader(ds, 4, shuffle=True), DataLoader(ds, 4), path=path/folder)
-        with learn.distrib_ctx(): learn.fit(3, cbs=[CheckpointCallback('1ep'), stop, *cbs], **kw)
+        with learn.distrib_ctx(): learn.fit(3, cbs=[CheckpointCallback('1ep'), StopOnSignal(), *cbs], **kw)
         return weights(learn.model)
     whole = run('a')
     def tell(cb):
@@ -242,7 +240,7 @@ def _one_is_told(rank, world, path, epoch, training):
     assert e.value.code==143 and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     dist.barrier()
     n = int(list_checkpoints(path/'b'/'checkpoints'/'fit-1')[0].stem.split('-')[1])
-    assert at[0]<n<=min(at[0]+3, 9) or n==at[0]==9, (n, at)   # within some batches, or at the end
+    assert at[0]<n<=min(at[0]+1, 9) or n==at[0]==9, (n, at)   # in that batch, or at the end
     dist.barrier()
     assert torch.equal(run('b', resume='auto'), whole)
 
@@ -256,8 +254,9 @@ def test_shard_loader():
     class Stream(IterableDataset):
         def __iter__(self): return iter(ds)
     def dl(**kw): return DataLoader(ds, **{'batch_size':4, **kw})
-    for bad in ([1,2], DataLoader(Stream(), 4), dl(batch_size=None), dl(sampler=WeightedRandomSampler([1.]*10, 10)),
-                DataLoader(ds, batch_sampler=[[1,2],[3]])): assert shard_loader(bad) is None
+    for bad in ([1,2], DataLoader(Stream(), 4), dl(batch_size=None)): assert shard_loader(bad) is None
+    for drawn in (dl(sampler=WeightedRandomSampler([1.]*10, 10)), DataLoader(ds, batch_sampler=[[1,2],[3]])):
+        assert shard_loader(drawn, train=False) is None and shard_loader(drawn) is not None
     given = dl(sampler=DistributedSampler(ds, 2, 0))
     assert shard_loader(given) is given
 
@@ -307,12 +306,12 @@ def _seeded(rank, world, path, apart):
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter('always')
         with learn.distrib_ctx(): learn.fit(1, cbs=CheckpointCallback('1ep'))
-    assert ['different random numbers' in str(w.message) for w in said if 'bit for bit' in str(w.message)]==[True]*apart, [str(w.message) for w in said]
+    assert [w for w in said if 'bit for bit' in str(w.message)]==[]
 
 @pytest.mark.slow
 @pytest.mark.parametrize('apart', [0, 1])
-def test_processes_seeded_differently_are_told(processes, tmp_path, apart):
-    "Only the random numbers of the first process are saved, so the others would draw others after resuming; nothing made the warning of it appear"
+def test_processes_seeded_differently_resume(processes, tmp_path, apart):
+    "The checkpoint has the random numbers of all of them"
     processes(2, _seeded, tmp_path, apart)
 
 class ToFile(ServiceLogger):
@@ -361,7 +360,8 @@ def _stops(rank, world, much, every):
         def forward(self, x): return self.emb(x).mean(1)
     class Sees(Callback):
         def before_validate(self): seen.append(self.learn.train_iter)
-    learn = learner(Texts(), [(torch.zeros(2, 3, dtype=torch.long), torch.zeros(2, 1))], Embeds(), cbs=[Ticks, StopAfter(much), ValidateEvery(every), Sees])
+    learn = learner(Texts(), [(torch.zeros(2, 3, dtype=torch.long), torch.zeros(2, 1))], Embeds(),
+                    cbs=[DistributedTrainer(shard=False), Ticks, StopAfter(much), ValidateEvery(every), Sees])
     learn.fit(1)
     n = everywhere(torch.tensor([learn.train_iter, len(seen), sum(seen)]))
     assert all(torch.equal(n[0], o) for o in n), n

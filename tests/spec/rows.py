@@ -32,8 +32,8 @@ from learnkit.recovery.signals import StopOnSignal
 from learnkit.recovery.replay_oom import ReplayOnOOM
 from learnkit.recovery.roll_back import RollBackOnNaN
 from learnkit.recovery.skip_nan import SkipNaN
-from learnkit.speed.distributed import DistributedTrainer
-from learnkit.speed.sync_norms import sync_norms, unsync_norms
+from learnkit.distributed import DistributedTrainer
+from learnkit.sync_norms import sync_norms, unsync_norms
 from learnkit.recovery.export import load_learner
 from toys import at, batches, learner, model, throw, weights
 

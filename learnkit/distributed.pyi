@@ -1,0 +1,84 @@
+# Made by nbs/_stubs.py from the modules: `make lib` writes it again.
+"""`DistributedTrainer`: data-parallel training, each process on its own part of the data"""
+from .callback import Callback
+from typing import Any
+
+__all__ = ['DistributedTrainer', 'GradientExchange']
+class DistributedTrainer(Callback):
+    """Trains one model with all processes of the group, each on its own part of the data (fastai's name)"""
+    together: bool
+    replaced: tuple[Any, ...]|None
+    silenced: tuple[Any, ...]|list[Any]
+    norms: Any
+    samplers: tuple[Any, ...]|list[Any]
+    seed: Any
+    added: tuple[Any, ...]|list[Any]
+    buffers: tuple[Any, ...]|list[Any]
+    equal: bool
+    apart: bool
+    sync_bn: bool
+    shard: bool
+    timeout: float
+    kwargs: Any
+    def __init__(self, sync_bn: bool = False, shard: bool = True, timeout: float = 600.0, **kwargs: Any) -> None:
+        """Trains one model with all processes of the group, each on its own part of the data (fastai's name)
+
+        Args:
+            sync_bn: average batch norms over all processes? (not on the CPU)
+            shard: divide the data? False: each process has its own part already
+            timeout: seconds that a process waits for the others before it says which one hangs
+            kwargs: passed on to `DistributedDataParallel`
+        """
+        ...
+    def before_fit(self) -> None: ...
+    def _shared_seed(self) -> Any:
+        """A seed, after all processes have taken the random numbers of process 0: callbacks may ask for seeds, too"""
+        ...
+    def after_load_checkpoint(self) -> None: ...
+    def before_epoch(self) -> None: ...
+    def _silence(self) -> None:
+        """No rows and no progress bar; the end of the run sets `learn.logger` back"""
+        ...
+    def before_train(self) -> None: ...
+    def before_validate(self) -> None: ...
+    def after_backward(self) -> None: ...
+    def after_batch(self) -> None: ...
+    def cleanup(self) -> None: ...
+    def _wrap(self, device: Any) -> None:
+        """Put the model into `DistributedDataParallel`; what that does not exchange is left to `GradientExchange`"""
+        ...
+    def _check_alike(self) -> None:
+        """Raise ValueError, in all processes, if they are about to do different things
+
+        Raises:
+            ValueError: the processes are to train differently: the … in process 0: …, in process …: …
+        """
+        ...
+    def _shard(self, dls: Any) -> Any:
+        """A copy of `dls` with sharded loaders; those that cannot be divided stay whole, except for the training loader
+
+        Raises:
+            ValueError: this training data cannot be divided among the processes: use a `DataLoader` of a data set that has …
+        """
+        ...
+_new: str
+_sync_buffers: Any
+class GradientExchange(Callback):
+    """Replaces gradients by their mean over all processes, before the step"""
+    params: list[Any]
+    def __init__(self, params: list[Any]) -> None:
+        """Replaces gradients by their mean over all processes, before the step
+
+        Args:
+            params: whose gradients
+        """
+        ...
+    def before_step(self) -> None: ...
+def trainers(learn: Any, cbs: Any) -> list[Any]:
+    """Return what trains with the other processes: a `DistributedTrainer`; nothing in one process, or if there is one
+
+    Args:
+        learn: a Learner
+        cbs: callbacks of its next fit
+    """
+    ...

@@ -1,0 +1,61 @@
+# Made by nbs/_stubs.py from the modules: `make lib` writes it again.
+"""Which launcher started this process (torchrun, srun, mpirun), and the group of processes that it belongs to"""
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ['Launch', 'launched', 'join_group', 'leave_group']
+@dataclass(frozen=True)
+class Launch:
+    """How a launcher started this process"""
+    by: str
+    """the launcher"""
+    rank: int
+    """the number of this process, from 0"""
+    world: int
+    """how many processes there are"""
+    local_rank: int
+    """its number on this machine: which of the machine's accelerators it takes"""
+    addr: str|None
+    """the machine of process 0; None: unknown"""
+    port: str
+    """the port on which process 0 waits for the others"""
+def _first_host(nodes: Any) -> Any:
+    """The first machine of a list in Slurm's form: 'gpu[003-004,7],cpu1' → 'gpu003'"""
+    ...
+def _port(env: Any, job: Any) -> Any: ...
+def _slurm(env: Any) -> Any: ...
+def _open_mpi(env: Any) -> Any: ...
+def _mpich(env: Any) -> Any: ...
+def _torchrun(env: Any) -> Any: ...
+_launchers: dict[Any, Any]
+def launched(env: Mapping[str, str]|None = None) -> Launch|None:
+    """Return how a launcher started this process; None if it runs alone
+
+    Args:
+        env: environment variables; None: those of this process
+    """
+    ...
+def _backend(device: Any) -> str: ...
+def _devices(launch: Any, device: Any) -> Any:
+    """Where the processes are, for people: '2 × cpu', or '8 × cuda on 2 machines'
+
+    Raises:
+        RuntimeError: … processes took accelerator … of …: the launcher should say LOCAL_RANK, which differs between the …
+    """
+    ...
+def join_group(timeout: float = 600.0) -> None:
+    """Make the group of the processes that a launcher started, if there is none; raises RuntimeError if it cannot be
+
+    Args:
+        timeout: seconds after which a process that waits for another one gives up
+
+    Raises:
+        RuntimeError: … started … processes on several machines, and does not say where they can meet: set MASTER_ADDR to …
+        RuntimeError: process … should take accelerator … of its machine, which has …: start as many processes on each …
+        RuntimeError: … processes took accelerator … of …: the launcher should say LOCAL_RANK, which differs between the …
+    """
+    ...
+def leave_group() -> None:
+    """Destroy the group of processes, if there is one"""
+    ...

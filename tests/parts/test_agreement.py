@@ -1,0 +1,151 @@
+"""What one process decides is decided for all of them, at the same batch; and none waits forever."""
+import os, signal, time
+from datetime import timedelta
+
+import pytest, torch
+from torch import distributed as dist, nn
+from torch.utils.data import DataLoader, IterableDataset
+
+from learnkit.agreement import ProcessFailed
+from learnkit.all import (Callback, CancelBackward, CancelBatch, CancelEpoch, CancelFit, CancelStep, CancelTrain, CancelValid, CancelZeroGrad, CheckpointCallback, DataLoaders,
+                          GradientAccumulation, Learner, SkipNaN, StopOnSignal, StopAfter)
+from learnkit.distributed import DistributedTrainer
+from learnkit.events import event
+from test_distributed import data, everywhere, net, weights
+from toys import slow
+
+torch.set_num_threads(1)
+
+def _inside(rank, world, path, f, args):
+    torch.set_num_threads(1)
+    dist.init_process_group('gloo', init_method=f'file://{path}', rank=rank, world_size=world, timeout=timedelta(seconds=30))
+    f(rank, world, *args)
+
+@pytest.fixture
+def processes(tmp_path):
+    def run(world, f, *args): torch.multiprocessing.start_processes(_inside, (world, tmp_path/'store', f, args), nprocs=world, start_method='fork')
+    return run
+
+def learner(train=None, **kw):
+    ds = data(24)
+    learn = Learner(DataLoaders(DataLoader(ds, 4, shuffle=True) if train is None else train, DataLoader(data(9), 3)), net(), nn.MSELoss(), torch.optim.SGD, lr=.1, **kw)
+    learn.logger = lambda row: None
+    return learn.remove_cb(learn.progress)
+
+# -- every Cancel at every event where it is allowed, in one process of two, against the same in both
+
+scopes = dict(batch=CancelBatch, backward=CancelBackward, step=CancelStep, zero_grad=CancelZeroGrad, train=CancelTrain, validate=CancelValid, epoch=CancelEpoch, fit=CancelFit)
+_within = dict(
+    backward  = ['before_backward'], step=['before_step'], zero_grad=['before_zero_grad'],
+    batch     = ['before_fetch','after_fetch','before_batch','before_pred','after_pred','before_loss','after_loss','before_backward','after_backward','before_step','after_step','before_zero_grad','after_zero_grad'],
+    train     = ['before_train','after_batch'], validate=['before_validate','after_exhaust'], epoch=['before_epoch','after_train','after_validate'], fit=['after_epoch'])
+_within['train'] += _within['batch']
+_within['epoch'] += _within['train'] + _within['validate']
+_within['fit']   += _within['epoch']
+cases = [(s, e) for s,events in _within.items() for e in events] + [('stop', e) for e in _within['fit']]
+
+class Decides(Callback):
+    "In the second epoch, in its second batch if the event is in one"
+    run_valid = False
+    def __init__(self, what, name):
+        super().__init__()
+        self.what,self.at = what,name
+        setattr(self, name, self.decide)
+    def decide(self):
+        learn = self.learn
+        if self.at=='after_exhaust' and learn.training: return
+        if learn.mode!='fit' or learn.epoch!=1 or (event.in_batch(self.at) and learn.iter!=1): return
+        if self.what=='stop': learn.stop('enough')
+        else: raise scopes[self.what]
+
+def _decide(rank, world, cases):
+    for what,name in cases:
+        def run(*who):
+            torch.manual_seed(1)
+            learn = learner()
+            learn.fit(3, cbs=[DistributedTrainer(timeout=6), *[Decides(what, name)]*(rank in who), *[Decides(what, 'after_create')]*(rank not in who)])
+            rows = [[r['train_loss'],r['valid_loss']] for r in learn.recorder.history]
+            return weights(learn.model),torch.tensor([learn.train_iter, learn.epoch, len(rows)*(name!='after_epoch'), learn.stop_reason=='enough']),str(rows)
+        alone,both = run(1),run(*range(world))
+        for a,b in zip(everywhere(alone[0]), everywhere(both[0])): assert torch.equal(a, b), (what, name, 'weights')
+        for a,b in zip(everywhere(alone[1]), everywhere(both[1])): assert torch.equal(a, b), (what, name, alone[1], both[1])
+        seen = name in ('after_batch','after_epoch') or event.in_batch(name) and [*event].index('before_fetch')<[*event].index(name)<[*event].index('after_loss')
+        assert alone[2]==both[2] or seen, (what, name)   # process 0 has done its forward pass by then, and seen the loss
+
+@pytest.mark.parametrize('cases', [cases[::16], *slow(*[cases[i::7] for i in range(7)])], ids=range(8))
+def test_what_one_process_cancels_is_cancelled_in_all(processes, cases): processes(2, _decide, cases)
+
+@pytest.mark.slow
+def test_with_three_processes(processes): processes(3, _decide, cases[4::11])
+
+# -- what ends one process ends all of them, within seconds, and says why
+
+def _ended(rank, world, path, how, at):
+    "The second of them fails, is killed, or hangs; writes what the others said, and when"
+    def ends(cb):
+        if rank!=1 or (cb.learn.epoch!=1 and at!='before_fit') or (event.in_batch(at) and cb.learn.iter!=1): return
+        if how=='killed': os.kill(os.getpid(), signal.SIGKILL)
+        if how=='hangs': time.sleep(40)
+        raise ArithmeticError('that is too much')
+    learn,t = learner(),time.monotonic()
+    try: learn.fit(3, cbs=[DistributedTrainer(timeout=3), Callback(**{at:ends if rank==1 else lambda cb: None})])
+    except BaseException as e:
+        (path/f'{rank}').write_text(f'{type(e).__name__}|{e}|{time.monotonic()-t}')
+        raise
+
+def _said(path, how, at, world=2):
+    ctx = torch.multiprocessing.get_context('fork')   # nobody ends the others, as torchrun would
+    ps = [ctx.Process(target=_inside, args=(r, world, path/'store', _ended, (path, how, at))) for r in range(world)]
+    for p in ps: p.start()
+    ps[0].join(30)
+    for p in ps: p.kill()
+    return [(path/f'{r}').read_text().split('|') if (path/f'{r}').exists() else None for r in range(world)]
+
+@pytest.mark.parametrize('at', ['before_batch', *slow('before_fit','before_epoch','before_train','after_loss','after_backward','after_step','after_batch','after_train','before_validate','after_validate','after_epoch')])
+def test_an_error_of_one_process_is_told_by_all(tmp_path, at):
+    (kind,said,took),own = _said(tmp_path, 'fails', at)
+    assert own[0]=='ArithmeticError' and float(took)<15
+    assert kind=='ProcessFailed' and 'process 1 failed: ArithmeticError: that is too much' in said, said
+
+@pytest.mark.slow
+@pytest.mark.parametrize('at', ['before_batch','after_backward','after_batch','before_validate'])
+def test_a_killed_process_ends_all(tmp_path, at):
+    (kind,said,took),own = _said(tmp_path, 'killed', at)
+    assert own is None and kind=='ProcessFailed' and 'process 1 has ended without a word, perhaps it was killed' in said and float(took)<20, said
+
+@pytest.mark.slow
+@pytest.mark.parametrize('at', ['before_batch','after_step','after_batch','before_validate'])
+def test_a_process_that_hangs_is_named(tmp_path, at):
+    (kind,said,took),_ = _said(tmp_path, 'hangs', at)
+    assert kind=='ProcessFailed' and f'process 1 is in `{at}` of `Callback`, epoch 1' in said and float(took)<20, said
+
+# -- processes that do different things
+
+def _refused(rank, world, what):
+    learn = learner(path='.')
+    if what=='epochs':
+        with pytest.raises(ValueError, match='the processes are to train differently: the length in process 0: 3ep, in process 1: 2ep'): learn.fit(3-rank)
+    if what=='callbacks':
+        with pytest.raises(ValueError, match='the callbacks in process 0'): learn.fit(3, cbs=[GradientAccumulation(8)]*rank)
+    if what=='inference':
+        cb = Callback(after_batch=lambda cb: learn.mode=='fit' and learn.training and rank==0 and learn.train_iter==2 and learn.get_preds())
+        with pytest.raises(ProcessFailed, match=r'the processes do different things: process 0 is at `before_validate`.*process 1 is at'): learn.fit(3, cbs=[DistributedTrainer(timeout=5), cb])
+
+@pytest.mark.parametrize('what', ['epochs', *slow('callbacks','inference')])
+def test_different_plans_are_refused(processes, what): processes(2, _refused, what)
+
+# -- data of different lengths
+
+def _uneven(rank, world, known):
+    class Stream(IterableDataset):
+        def __iter__(self): return iter([data(40)[i] for i in range(12+8*rank)])
+    dl = [(x, y) for x,y in DataLoader(data(12+8*rank), 4)] if known else DataLoader(Stream(), 4)
+    torch.manual_seed(1)
+    learn = learner(dl)
+    learn.fit(3, cbs=DistributedTrainer(shard=False, timeout=10))
+    n = everywhere(torch.tensor([learn.train_iter, len(learn.recorder.losses)]))
+    assert [o.tolist() for o in n]==[[9, 9]]*world, n
+    assert torch.equal(*everywhere(weights(learn.model)))
+
+@pytest.mark.parametrize('known', [True, *slow(False)])
+def test_the_shortest_data_ends_the_epoch(processes, known): processes(2, _uneven, known)
