@@ -34,6 +34,8 @@ from .functions import *
 from .batch import *
 from .device import *
 from .process import *
+from .sharded import *
+from .together import *
 from .launch import *
 from .watch import *
 from .modules import *
@@ -103,6 +105,7 @@ from .files import *
 from .weights import *
 from .serialize import *
 from .check_state import *
+from .shard_files import *
 from .save import *
 from .training_loop import *
 from .layer_info import *
@@ -222,9 +225,12 @@ from .speed.step_compiler import *
 from .speed.fused_step import *
 from .speed.memory_format import *
 from .speed.compile import *
+from .speed.recompute import *
 from .speed.fixed_order import *
 from .speed.shard_means import *
 from .speed.virtual_shards import *
+from .speed.shard_model import *
+from .speed.fully_shard import *
 from .speed.free_outputs import *
 
 # %% ../nbs/980_all.ipynb #3450b9ff

@@ -232,7 +232,9 @@ from .compat.names import (
     total_params as total_params)
 from .speed.fused_step import CancelEager as CancelEager, FusedStep as FusedStep
 from .speed.memory_format import ChannelsLast as ChannelsLast, set_memory_format as set_memory_format
+from .speed.recompute import RecomputeActivations as RecomputeActivations
 from .speed.virtual_shards import VirtualShards as VirtualShards
+from .speed.fully_shard import FullyShard as FullyShard
 from .speed.free_outputs import FreeOutputs as FreeOutputs
 from functools import partial as partial
 from pathlib import Path as Path

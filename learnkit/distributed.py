@@ -113,12 +113,18 @@ def _wrap(self:DistributedTrainer, device):
         self.buffers = [*learn.model.buffers()] if kwargs.get(_sync_buffers, True) else []
         ids = dict(device_ids=[device]) if device.type=='cuda' else {}
         learn.model = DistributedDataParallel(learn.model, **{**ids, **kwargs, _sync_buffers:False})
+    late = any(getattr(cb, 'accumulates', False) for cb in learn.cbs)
+    learn.model.require_backward_grad_sync = not late
+    self._exchange([*learn.model.parameters()] if late else [])
+
+@patch
+def _exchange(self:DistributedTrainer, params):
+    "Let the processes exchange the gradients of `params`, and of what is trained outside of the model; and agree"
+    learn = self.learn
     inside = {*map(id, learn.model.parameters())}
     own = [p for g in learn.opt.param_groups for p in g['params'] if id(p) not in inside]
     for p in own: dist.broadcast(p.detach(), 0)
-    late = any(getattr(cb, 'accumulates', False) for cb in learn.cbs)
-    learn.model.require_backward_grad_sync = not late
-    params = [*learn.model.parameters(), *own] if late else own
+    params = [*params, *own]
     self.added = [GradientExchange([p for p in params if p.requires_grad])] if params else []
     if not any(isinstance(cb, Agreement) for cb in learn.cbs): self.added += [Agreement(self.timeout), PhaseEnds()]
     learn.add_cbs(self.added)

@@ -47,6 +47,9 @@ class DistributedTrainer(Callback):
     def _wrap(self, device: Any) -> None:
         """Put the model into `DistributedDataParallel`; what that does not exchange is left to `GradientExchange`"""
         ...
+    def _exchange(self, params: Any) -> None:
+        """Let the processes exchange the gradients of `params`, and of what is trained outside of the model; and agree"""
+        ...
     def _check_alike(self) -> None:
         """Raise ValueError, in all processes, if they are about to do different things
 

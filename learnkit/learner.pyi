@@ -83,8 +83,10 @@ from .recovery.skip_nan import SkipNaN
 from .recovery.torch_export import ExportAtEnd
 from .snapshot import Snapshot
 from .speed.free_outputs import FreeOutputs
+from .speed.fully_shard import FullyShard
 from .speed.fused_step import FusedStep
 from .speed.memory_format import ChannelsLast
+from .speed.recompute import RecomputeActivations
 from .speed.virtual_shards import VirtualShards
 from .train_eval import TrainEvalCallback
 from .train_for import TrainFor
@@ -298,10 +300,14 @@ class Learner(OptSteps):
     """The `ExportAtEnd`, if it is among the callbacks"""
     free_outputs: FreeOutputs
     """The `FreeOutputs`, if it is among the callbacks"""
+    fully_shard: FullyShard
+    """The `FullyShard`, if it is among the callbacks"""
     fused_step: FusedStep
     """The `FusedStep`, if it is among the callbacks"""
     channels_last: ChannelsLast
     """The `ChannelsLast`, if it is among the callbacks"""
+    recompute_activations: RecomputeActivations
+    """The `RecomputeActivations`, if it is among the callbacks"""
     virtual_shards: VirtualShards
     """The `VirtualShards`, if it is among the callbacks"""
     train_for: TrainFor

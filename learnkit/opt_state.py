@@ -16,6 +16,7 @@ from torch.optim import LBFGS, SGD, Adafactor, Adagrad, Optimizer
 
 from .batch import shapes
 from .hypers import is_number
+from .sharded import is_sharded, lay_out
 
 # %% ../nbs/148_opt_state.ipynb #2474d76b
 def _check_entries(saved, state):
@@ -121,6 +122,18 @@ def restore_on_error(
         opt.state,opt.param_groups = state,pgs
         if not isinstance(e, KeyError): raise
         raise ValueError(f'The saved optimizer has no {e}, which {type(opt).__name__} needs.') from e
+
+# %% ../nbs/148_opt_state.ipynb #130b4118
+def lay_out_opt_state(
+    opt:Optimizer, # A torch optimizer
+    sd:dict        # A state dict that fits it
+)->dict:
+    "Returns `sd`, with each tensor of its parameter's shape laid out as the parameter is"
+    params = [p for pg in opt.param_groups for p in pg['params']]
+    of = dict(zip((i for pg in sd['param_groups'] for i in pg['params']), params))
+    if not any(is_sharded(o) for o in (*params, *(v for s in sd['state'].values() for v in s.values()))): return sd
+    def laid(v, own): return lay_out(v, own) if is_sharded(v) or isinstance(v, Tensor) and v.shape==own.shape else v
+    return {**sd, 'state':{i:{k:laid(v, of[i]) for k,v in s.items()} if i in of else s for i,s in sd['state'].items()}}
 
 # %% ../nbs/148_opt_state.ipynb #d3115f54
 def settle_opt_state(

@@ -77,6 +77,14 @@ def restore_on_error(opt: Optimizer) -> Iterator[None]:
         ValueError: The saved optimizer has no …, which … needs.
     """
     ...
+def lay_out_opt_state(opt: Optimizer, sd: dict[Any, Any]) -> dict[Any, Any]:
+    """Returns `sd`, with each tensor of its parameter's shape laid out as the parameter is
+
+    Args:
+        opt: A torch optimizer
+        sd: A state dict that fits it
+    """
+    ...
 def settle_opt_state(opt: Optimizer) -> None:
     """Drops the state of parameters that the optimizer has no more; new ones get the state that they begin with
 

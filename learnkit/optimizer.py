@@ -17,7 +17,7 @@ from torch.optim import Optimizer
 
 from .fast_step import fast_step
 from .hypers import Hypers, logical_groups, write_hyper
-from .opt_state import check_opt_state, clear_opt_state, restore_on_error
+from .opt_state import check_opt_state, clear_opt_state, lay_out_opt_state, restore_on_error
 from .param_groups import build_optimizer, param_dicts
 from .weight_decay import is_split, merge_groups, merged_params, split_groups
 
@@ -173,7 +173,8 @@ def load_state_dict(self:OptimWrapper,
         if was_split and not split: self.split_no_decay()
         if split and not was_split: self.merge_no_decay()
         check_opt_state(self.opt, sd)
-        self.opt.load_state_dict({k:v for k,v in sd.items() if k not in ('frozen_idx','n_states')})
+        own = {k:v for k,v in sd.items() if k not in ('frozen_idx','n_states')}
+        self.opt.load_state_dict(lay_out_opt_state(self.opt, own))
     if (n := sd.get('frozen_idx', self.frozen_idx))!=self.frozen_idx: self.freeze_to(n)
 
 # %% ../nbs/150_optimizer.ipynb #190637fe

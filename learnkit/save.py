@@ -21,6 +21,8 @@ from .learner import Learner
 from .modules import get_model
 from .process import rank_distrib
 from .serialize import to_serializable
+from .together import in_first, meet
+from .sharded import gathered, is_sharded, lay_out_state, whole
 from .weights import check_format, is_safetensors, read_state, write_safetensors
 
 # %% ../nbs/228_save.ipynb #0aaad0dc
@@ -46,10 +48,13 @@ def save(self:Learner,
     self('before_save_model')
     try:
         state = get_model(self.model).state_dict()
+        parts = any(map(is_sharded, state.values()))
+        if parts: meet('`learn.save` of a sharded model')
         if with_opt and self.opt is not None and not is_safetensors(path):
             state = dict(model=state, opt=self.opt.state_dict())
-        state = to_serializable(state)
+        state = to_serializable(state, sharded=gathered if path is not file else lambda t,copy: whole(t))
         if path is file: torch.save(state, file, **kwargs)
+        elif parts: in_first(lambda: write_state(state, path, **kwargs))   # it may be read at once, in all processes
         elif rank_distrib()==0: write_state(state, path, **kwargs)
     finally: self('after_save_model', path=path)   # averaged weights may stand in for the model's
     return path
@@ -99,5 +104,6 @@ def load(self:Learner,
 def _take_weights(self:Learner, weights, opt, strict):
     self('before_load_model')
     if opt is not None: self.opt.load_state_dict(opt)
-    get_model(self.model).load_state_dict(weights, strict=strict)
+    model = get_model(self.model)
+    model.load_state_dict(lay_out_state(weights, model), strict=strict)
     self('after_load_model')

@@ -7,30 +7,35 @@ __all__ = []
 
 # %% ../nbs/223_serialize.ipynb #d97bacf6
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
+
+from .sharded import is_sharded
 
 # %% ../nbs/223_serialize.ipynb #8d7f2884
 def to_serializable(
     o:Any,          # nested containers of tensors, numbers and strings
     at:str='',      # the position of `o`, for the message of an error
-    copy:bool=False # copy tensors to the CPU, so that training can continue and change them
+    copy:bool=False,# copy tensors to the CPU, so that training can continue and change them
+    sharded:Callable|None=None # what becomes of a sharded tensor: `gathered`, `own_part`; None: it is refused
 ) -> Any:
     "Return `o` as tensors, numbers, strings, lists, tuples and dicts; raises TypeError for anything else"
+    if sharded is not None and is_sharded(o): return sharded(o, copy)
     if isinstance(o, torch.Tensor): return _plain_tensor(o, at, copy)
     if isinstance(o, (int,bytes)) and (o==b'' or isinstance(o, int) and o.bit_length()>2000): raise TypeError(
         f'`{at}` is {"a number of more than 2000 bits" if o else "empty bytes"}, which `torch.load` cannot read')
     if o is None or type(o) in (bool, int, float, complex, str, bytes): return o
     if isinstance(o, Mapping):
-        res = {to_serializable(k, at):to_serializable(v, f'{at}.{k}' if at else str(k), copy) for k,v in o.items()}
+        res = {to_serializable(k, at):to_serializable(v, f'{at}.{k}' if at else str(k), copy, sharded)
+               for k,v in o.items()}
         if not hasattr(o, '_metadata'): return res
         res = OrderedDict(res)   # the weights of a model: modules find in here which version of them wrote the weights
         res._metadata = to_serializable(o._metadata, at)
         return res
     if isinstance(o, (tuple,list,set,frozenset)) or type(o).__name__=='L':
-        items = [to_serializable(v, f'{at}[{i}]', copy) for i,v in enumerate(o)]
+        items = [to_serializable(v, f'{at}[{i}]', copy, sharded) for i,v in enumerate(o)]
         return tuple(items) if isinstance(o, tuple) else items
     for t in (bool, int, float, str):
         if isinstance(o, t): return t(o)

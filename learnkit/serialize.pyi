@@ -1,14 +1,16 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
 """Convert nested state to tensors, numbers, strings and containers, which `torch.load(weights_only=True)` can read"""
+from collections.abc import Callable
 from typing import Any
 
-def to_serializable(o: Any, at: str = '', copy: bool = False) -> Any:
+def to_serializable(o: Any, at: str = '', copy: bool = False, sharded: Callable[..., Any]|None = None) -> Any:
     """Return `o` as tensors, numbers, strings, lists, tuples and dicts; raises TypeError for anything else
 
     Args:
         o: nested containers of tensors, numbers and strings
         at: the position of `o`, for the message of an error
         copy: copy tensors to the CPU, so that training can continue and change them
+        sharded: what becomes of a sharded tensor: `gathered`, `own_part`; None: it is refused
 
     Raises:
         TypeError: `…` is a ……, which a checkpoint cannot hold: replace it by a plain tensor (a `DTensor` has …

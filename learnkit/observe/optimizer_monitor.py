@@ -14,6 +14,7 @@ from ..check import check_args
 from ..modules import get_model
 from .observer import Observer
 from .outbox import stack_scalars
+from ..sharded import whole
 
 # %% ../../nbs/640_observe.optimizer_monitor.ipynb #f5c77999
 @check_args
@@ -63,4 +64,4 @@ class OptimizerMonitor(Observer):
             row.update({f'{k}/{n}':v for k,vs in norms.items() for n,v in zip(names, vs)})
         self.row = row
 
-def _norms(tensors): return torch._foreach_norm(tensors, 2, dtype=torch.float32)
+def _norms(tensors): return [*map(whole, torch._foreach_norm(tensors, 2, dtype=torch.float32))]   # over all processes

@@ -11,6 +11,7 @@ from torch import nn
 from ..callback import Callback
 from ..check import check_args
 from .accumulate import opt_params
+from ..sharded import whole
 
 # %% ../../nbs/435_optim.clip.ipynb #5028e4dd
 @check_args
@@ -31,4 +32,4 @@ class GradientClip(Callback):
     def before_step(self):
         params = opt_params(self.learn.opt)
         if self.value is not None: nn.utils.clip_grad_value_(params, self.value)
-        else: self.norm = nn.utils.clip_grad_norm_(params, self.max_norm, self.norm_type)
+        else: self.norm = whole(nn.utils.clip_grad_norm_(params, self.max_norm, self.norm_type))   # over all processes

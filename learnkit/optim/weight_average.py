@@ -14,6 +14,7 @@ from torch import nn
 
 from ..check import check_args
 from ..modules import get_model
+from ..sharded import lay_out, local_part
 
 # %% ../../nbs/445_optim.weight_average.ipynb #8b12623e
 def averageable(
@@ -40,11 +41,12 @@ class WeightAverages:
     ) -> None:
         "Average these tensors from now on; the average of a new one starts as a copy"
         def own(k, w):
-            if k in self.values: return self.values[k].to(w.device, _wide(w))
+            if k in self.values: return lay_out(self.values[k], w).to(w.device, _wide(w))
             return w.detach().to(_wide(w), copy=True)
         self.values = {k:own(k, w) for k,w in weights.items()}
         by = {}
-        for k,w in weights.items(): by.setdefault((w.device, w.dtype), []).append((w, self.values[k]))
+        for k,w in weights.items():
+            by.setdefault((w.device, w.dtype), []).append((local_part(w), local_part(self.values[k])))
         self.groups = [tuple(map(list, zip(*o))) for o in by.values()]
 
     @torch.no_grad()

@@ -17,6 +17,7 @@ from ..check import check_args
 from ..control.every import Every
 from ..control.monitor import Monitor
 from ..finite import weights_finite
+from ..modules import one_param
 from ..process import rank_distrib
 from .checkpoint_file import checkpoint_info, list_checkpoints, remove_checkpoint
 from .checkpoint_writer import CheckpointWriter
@@ -28,6 +29,8 @@ from .resume import (check_ended, check_identity, clear_folder, find_checkpoint,
 from .retention import Retention
 from .run_state import duration_of, random_states_of_all
 from ..serialize import to_serializable
+from ..sharded import is_sharded
+from ..together import in_all
 
 # %% ../../nbs/710_recovery.checkpoint.ipynb #6026709f
 @check_args
@@ -43,7 +46,7 @@ class CheckpointCallback(DataPosition):
         best:Any=None,                 # keep the best too, by this column of the history ('valid_loss'), or a `Monitor`
         n_best:int=1,                  # how many of the best to keep
         folder:str|Path='checkpoints', # where; in the Learner's `path` if relative
-        on_exception:bool=False,       # after an exception save once more, to inspect; no run resumes from that
+        on_exception:bool=False,       # after an exception save once more, to inspect (not if the model is sharded)
         background:bool=False,         # write in a thread while training continues, from a copy in memory
         on_error:str='warn',           # if a checkpoint cannot be written: 'warn' and continue, or 'raise'
         overwrite:bool=False           # delete an earlier run's checkpoints; with `resume=path`, those of later batches
@@ -101,7 +104,7 @@ class CheckpointCallback(DataPosition):
     def after_exception(self):
         self._add_note()
         learn = self.learn
-        if self.on_exception:
+        if self.on_exception and not is_sharded(one_param(learn.model)):   # it would wait for the other processes
             self.save(learn.epoch, learn.iter or 0, '-exception', prefix='exception-', error=repr(learn.exc))
 
     def cleanup(self):
@@ -153,8 +156,10 @@ def save(self:CheckpointCallback,
     **info              # what else the manifest contains; numbers and strings
 ) -> None:
     "Save a checkpoint; if it cannot be written, warns, or raises the error if `on_error` is 'raise'"
-    learn = self.learn
-    if prefix=='step-' and not weights_finite(learn.opt):
+    learn,sharded = self.learn,is_sharded(one_param(self.learn.model))
+    if sharded: self.writer.wait()
+    def finite(): return weights_finite(learn.opt)
+    if prefix=='step-' and not (all(in_all(finite)) if sharded else finite()):
         warn(f'weights are nan or infinite{learn.position}: no checkpoint is saved, since no run could resume from it')
         return
     path = self.folder/f'{prefix}{learn.train_iter:08}{suffix}.pth'
@@ -169,7 +174,7 @@ def save(self:CheckpointCallback,
         beside = dict(place=self.data_position(done), skipped=skipped, parts=self.parts and self.parts.state_dict(done),
                       kept=to_serializable(self.kept.state_dict(), 'kept'))
         return {**state, **beside, **to_serializable(rngs, copy=True), 'identity':self.who},dict(info, results=results)
-    self.writer.write(collect, path)
+    self.writer.write(collect, path, sharded)
     learn('after_save_checkpoint', path=path)
 
 # %% ../../nbs/710_recovery.checkpoint.ipynb #052d009a

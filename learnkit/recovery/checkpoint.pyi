@@ -50,7 +50,7 @@ class CheckpointCallback(DataPosition):
             best: keep the best too, by this column of the history ('valid_loss'), or a `Monitor`
             n_best: how many of the best to keep
             folder: where; in the Learner's `path` if relative
-            on_exception: after an exception save once more, to inspect; no run resumes from that
+            on_exception: after an exception save once more, to inspect (not if the model is sharded)
             background: write in a thread while training continues, from a copy in memory
             on_error: if a checkpoint cannot be written: 'warn' and continue, or 'raise'
             overwrite: delete an earlier run's checkpoints; with `resume=path`, those of later batches

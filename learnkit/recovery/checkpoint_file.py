@@ -17,7 +17,10 @@ import torch
 from ..files import atomic
 from ..interrupts import critical
 from .run_state import format_version
+from ..process import rank_distrib
 from ..serialize import to_serializable
+from ..shard_files import read_shards, remove_shards, split_shards, write_shards
+from ..together import in_first
 from ..weights import read_state
 
 # %% ../../nbs/706_recovery.checkpoint_file.ipynb #0ae0113b
@@ -31,7 +34,9 @@ class _HashingFile:
         self.size += len(b)
         return self.f.write(b)
 
+# %% ../../nbs/706_recovery.checkpoint_file.ipynb #f33ec296
 def _manifest(path): return path.with_suffix('.json')
+def _shards(path): return path.with_suffix('.shards')
 def _checksum(info): return hashlib.sha256(json.dumps(info, sort_keys=True).encode()).hexdigest()
 
 # %% ../../nbs/706_recovery.checkpoint_file.ipynb #27bef20f
@@ -41,16 +46,39 @@ def write_checkpoint(
     **info       # what else the manifest contains: numbers, strings, tensors, and lists and dicts of them
 ) -> Path:
     "Write a checkpoint, and its manifest when it is on the disk; returns its path, a new one if `path` is taken"
+    rest,parts = split_shards(state)
+    if parts: return _write_together(rest, parts, path, info)
+    path,old = _place(path)
+    _write_rest(state, path, info)
+    remove_checkpoint(old)
+    return path
+
+def _place(path):
+    "Where to write, with no manifest there, and the checkpoint that is to go then"
     twin = path.with_name(f'{path.stem}-again.pth')
     path,old = (twin,path) if _manifest(path).exists() else (path,twin)
+    _manifest(path).unlink(missing_ok=True)
+    return path,old
+
+def _write_rest(state, path, info):
     where = {k:state[k] for k in ('epoch','done','train_iter')}
     note = dict(version=format_version, **where, **_for_json(to_serializable(info)))
-    _manifest(path).unlink(missing_ok=True)
     try: _write_both(state, path, note)
     except Exception:
         if not _manifest(path).exists(): path.unlink(missing_ok=True)   # it would take its place on the disk for ever
         raise
-    remove_checkpoint(old)
+
+# %% ../../nbs/706_recovery.checkpoint_file.ipynb #3776aead
+def _write_together(rest, parts, path, info):
+    "All processes write their parts, then process 0 the rest, and the manifest last"
+    path,old = in_first(lambda: _place(path))
+    try:
+        files = write_shards(parts, _shards(path))
+        in_first(lambda: _write_rest(rest, path, {**info, 'shards':files}))
+    except Exception:
+        if rank_distrib()==0: remove_shards(_shards(path))
+        raise
+    in_first(lambda: remove_checkpoint(old))
     return path
 
 def _write_both(state, path, note):
@@ -74,6 +102,7 @@ def remove_checkpoint(
     "Delete a checkpoint: first the manifest, so that half a deletion does not look like a checkpoint"
     _manifest(path).unlink(missing_ok=True)
     path.unlink(missing_ok=True)
+    remove_shards(_shards(path))
 
 # %% ../../nbs/706_recovery.checkpoint_file.ipynb #226a56a2
 def checkpoint_info(
@@ -102,7 +131,8 @@ def read_checkpoint(
     with open(path, 'rb') as f: sha = hashlib.file_digest(f, 'sha256').hexdigest()
     if sha!=info['sha256']: raise ValueError(f'{path} is damaged: its SHA-256 is {sha[:12]}…, '
                                              f'and that of what was written is {str(info["sha256"])[:12]}…')
-    return read_state(path)
+    state = read_state(path)
+    return read_shards(state, _shards(path), info['shards']) if 'shards' in info else state
 
 # %% ../../nbs/706_recovery.checkpoint_file.ipynb #f50afaf6
 def _age(path): return [int(o) if o.isdigit() else o for o in re.split(r'(\d+)', path.stem)]
@@ -129,7 +159,7 @@ def newest_checkpoint(
 def _set_aside(path):
     "Rename a checkpoint that cannot be read; the manifest first, so that it is a checkpoint no more"
     aside = path.with_name(f'damaged-{path.name}')
-    for a,b in ((_manifest(path), _manifest(aside)), (path, aside)):
+    for a,b in ((f(path), f(aside)) for f in (_manifest, Path, _shards)):
         if a.exists(): a.replace(b)
     return aside
 

@@ -12,6 +12,7 @@ from typing import Callable
 from warnings import warn
 
 from ..process import rank_distrib
+from ..together import in_all, in_background, in_first
 from .checkpoint_file import read_checkpoint, remove_checkpoint, write_checkpoint
 from .retention import Retention
 
@@ -32,33 +33,39 @@ class CheckpointWriter:
         self.n_failed,self.read_back = 0,False
 
     def write(self,
-        collect:Callable, # returns the state and a dict for the manifest
-        path:Path         # the file, ending in .pth
+        collect:Callable,   # returns the state and a dict for the manifest
+        path:Path,          # the file, ending in .pth
+        sharded:bool=False  # do all processes write, each its part? Otherwise the first one does
     ) -> None:
-        "Write a checkpoint, when the one before it is written; only the first of several processes writes"
+        "Write a checkpoint, when the one before it is written; all processes call it"
         self.wait()
-        try: self._begin(path, *collect())
+        args = [path]
+        try:
+            if sharded: in_all(lambda: args.extend(collect()))   # if one process fails, none begins
+            else: args += collect()
+            self._begin(sharded, *args)
         except Exception as e: self.failed = e   # no memory for a copy, or a state that no file can hold
         if self.thread is None: self.wait()
 
-    def _begin(self, *args):
-        if rank_distrib(): return
-        if not self.background: return self._write(*args)
-        thread = Thread(target=self._write, args=args)
+    def _begin(self, sharded, *args):
+        if rank_distrib() and not sharded: return
+        if not self.background: return self._write(sharded, *args)
+        thread = Thread(target=in_background, args=(self._write, sharded, *args))
         thread.start()
         self.thread = thread
 
-    def _write(self, path, state, info):
+    def _write(self, sharded, path, state, info):
+        first = in_first if sharded else lambda f: f()
         try:
             path = write_checkpoint(state, path, **info)
-            if not self.read_back: self._read_back(path)
-            self.retention.prune(path.parent, path)
+            if not self.read_back: self._read_back(path, first)
+            first(lambda: self.retention.prune(path.parent, path))
         except Exception as e: self.failed = e   # in a thread nobody else would hear of it
 
-    def _read_back(self, path):
+    def _read_back(self, path, first):
         "Read a checkpoint; one that cannot be read is removed, because it would displace those that can"
         try: read_checkpoint(path)
-        except Exception: remove_checkpoint(path); raise
+        except Exception: first(lambda: remove_checkpoint(path)); raise
         self.read_back = True
 
     def wait(self) -> None:

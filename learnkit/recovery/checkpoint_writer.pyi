@@ -29,17 +29,18 @@ class CheckpointWriter:
     def restart(self) -> None:
         """Count from the beginning, for another fit"""
         ...
-    def write(self, collect: Callable[..., Any], path: Path) -> None:
-        """Write a checkpoint, when the one before it is written; only the first of several processes writes
+    def write(self, collect: Callable[..., Any], path: Path, sharded: bool = False) -> None:
+        """Write a checkpoint, when the one before it is written; all processes call it
 
         Args:
             collect: returns the state and a dict for the manifest
             path: the file, ending in .pth
+            sharded: do all processes write, each its part? Otherwise the first one does
         """
         ...
-    def _begin(self, *args: Any) -> Any: ...
-    def _write(self, path: Any, state: Any, info: Any) -> None: ...
-    def _read_back(self, path: Any) -> None:
+    def _begin(self, sharded: Any, *args: Any) -> Any: ...
+    def _write(self, sharded: Any, path: Any, state: Any, info: Any) -> None: ...
+    def _read_back(self, path: Any, first: Any) -> None:
         """Read a checkpoint; one that cannot be read is removed, because it would displace those that can"""
         ...
     def wait(self) -> None:

@@ -24,6 +24,8 @@ from ..modules import get_model
 from ..process import rank_distrib
 from .loss_config import loss_config, loss_from_config
 from ..serialize import to_serializable
+from ..together import in_first, meet
+from ..sharded import gathered, is_sharded, own_class
 from ..snapshot import snapshot_random
 from ..stream import loader_len
 from ..weights import is_safetensors, read_safetensors, read_state, write_safetensors
@@ -41,8 +43,8 @@ def _describe_inputs(learn):
 
 def _describe(learn, inputs, about):
     "The description of a Learner, for JSON"
-    model,vocab = get_model(learn.model),getattr(learn.dls, 'vocab', None)
-    return dict(version=_version, model=f'{type(model).__module__}.{type(model).__qualname__}',
+    cls,vocab = own_class(get_model(learn.model)),getattr(learn.dls, 'vocab', None)
+    return dict(version=_version, model=f'{cls.__module__}.{cls.__qualname__}',
                 loss=loss_config(learn.loss_func), n_inp=getattr(learn.dls, 'n_inp', None),
                 vocab=None if vocab is None else to_serializable(list(vocab), 'vocab'),
                 inputs=_describe_inputs(learn) if inputs is None else inputs, about=to_serializable(about, 'about'))
@@ -60,10 +62,15 @@ def export(self:Learner,
     except (TypeError, ValueError) as e: raise TypeError(
         f'the description of an exported Learner is text, and cannot hold this: {e}') from e
     has_tensors = isinstance(loss, nn.Module) and 'own' not in note['loss']
-    state = dict(format=_format, note=text, model=to_serializable(get_model(self.model).state_dict(), 'model'),
+    weights = get_model(self.model).state_dict()
+    parts = any(map(is_sharded, weights.values()))
+    if parts: meet('`learn.export` of a sharded model')
+    state = dict(format=_format, note=text, model=to_serializable(weights, 'model', sharded=gathered),
                  loss=dict(loss.state_dict()) if has_tensors else {})
     path = self.file_path(file)
-    if rank_distrib()==0: _write_safetensors(state, path) if is_safetensors(path) else write_atomic(state, path)
+    def write(): _write_safetensors(state, path) if is_safetensors(path) else write_atomic(state, path)
+    if parts: in_first(write)
+    elif rank_distrib()==0: write()
     return path
 
 def _write_safetensors(state, path):

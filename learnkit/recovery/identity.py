@@ -18,12 +18,15 @@ from typing import Any
 
 import torch
 from fastcore.basics import patch
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader, Dataset, RandomSampler, SequentialSampler
+from torch.utils.data.distributed import DistributedSampler
 
 from ..events import event
 from ..learner import Learner
 from ..modules import get_model
 from ..nested import is_listy, leaves
+from ..shard import distributed_sampler
+from ..sharded import own_class
 from ..stream import loader_len
 
 # %% ../../nbs/704_recovery.identity.ipynb #12238937
@@ -110,6 +113,9 @@ def _loader_identity(which, dl):
     sampler = batches if batches is not None and not hasattr(batches, 'sampler') else getattr(dl, 'sampler', None)
     if isinstance(dl, DataLoader): sizes = {k:getattr(batches, k, None) for k in ('batch_size','drop_last')}
     else: sizes = dict(batch_size=getattr(dl, 'bs', None), drop_last=getattr(dl, 'drop_last', None))
+    if (shard := distributed_sampler(dl)) is not None:   # what all processes do together, as one alone would
+        if sizes['batch_size'] and which=='training': sizes['batch_size'] *= shard.num_replicas
+        if type(shard) is DistributedSampler: sampler = (RandomSampler if shard.shuffle else SequentialSampler)(ds)
     parts = {'batch size':sizes['batch_size'], 'drop_last':sizes['drop_last'], 'items':loader_len(ds),
              'sampler':None if sampler is None else described(sampler), 'data set':_name(type(ds)),
              'data':' '.join(map(str, data_contents(ds)))}
@@ -122,7 +128,7 @@ def _optimizer_identity(opt):
     return {'optimizer':_name(type(inner)), **rates, **{f'optimizer.{k}':described(v) for k,v in defaults.items()}}
 
 def _model_identity(model):
-    def said(m): return f'{_name(type(m))}({re.sub(" at 0x[0-9a-f]+", "", m.extra_repr())})'
+    def said(m): return f'{_name(own_class(m))}({re.sub(" at 0x[0-9a-f]+", "", m.extra_repr())})'
     return {f'model.{n}'.rstrip('.'):said(m) for n,m in model.named_modules() if not n or m.extra_repr()}
 
 # %% ../../nbs/704_recovery.identity.ipynb #9791d73b

@@ -13,6 +13,7 @@ from ..check import check_whole
 from ..control.monitor import Monitor
 from .checkpoint_file import (
     checkpoint_info, list_checkpoints, remove_checkpoint, train_iter_of)
+from ..shard_files import remove_shards
 
 # %% ../../nbs/707_recovery.retention.ipynb #39d38840
 class Retention:
@@ -59,4 +60,6 @@ class Retention:
             if p not in kept: remove_checkpoint(p)
         for p in folder.glob('step-[0-9]*.pth'):   # killed before its manifest was written
             if p not in paths: p.unlink(missing_ok=True)
+        for p in folder.glob('step-[0-9]*.shards'):
+            if p.with_suffix('.pth') not in paths: remove_shards(p)
         for p in folder.glob('.*.tmp'): p.unlink(missing_ok=True)

@@ -18,6 +18,7 @@ from ..interrupts import uninterrupted
 from ..learner import Learner
 from ..modules import get_model
 from ..serialize import to_serializable
+from ..sharded import lay_out, lay_out_state, own_part
 from ..process import num_distrib, rank_distrib
 from ..seed import get_random_states, set_random_states
 from ..snapshot import snapshot_grads, snapshot_random
@@ -40,7 +41,7 @@ def run_state(self:Learner,
         version=format_version, epoch=epoch, done=done, n_epoch=self.n_epoch, train_iter=self.train_iter,
         pct_train=self.pct_train, model=model.state_dict(), opt=self.opt.state_dict(), grads=grads, cbs=cbs,
         state=self.state, rng=get_random_states(), stop_reason=self.stop_reason,
-        duration=str(self.duration or Time(self.n_epoch, 'ep'))), copy=copy)
+        duration=str(self.duration or Time(self.n_epoch, 'ep'))), copy=copy, sharded=own_part)
 
 # %% ../../nbs/703_recovery.run_state.ipynb #4059cae3
 def duration_of(
@@ -120,8 +121,9 @@ def restore(self:Learner,
     self._try_callbacks(state)
     model,grads = get_model(self.model),state['grads']
     self.opt.load_state_dict(state['opt'])
-    model.load_state_dict(state['model'])
-    for n,p in model.named_parameters(): p.grad = grads[n].to(p.device, copy=True) if n in grads else None
+    model.load_state_dict(lay_out_state(state['model'], model))
+    for n,p in model.named_parameters():
+        p.grad = lay_out(grads[n], p).to(p.device, copy=True) if n in grads else None
     self._restore_cbs(state['cbs'])
     self.train_iter,self.pct_train = state['train_iter'],state['pct_train']
     then = duration_of(state)
@@ -138,4 +140,5 @@ def _restore_cbs(self:Learner, states):
                   f"which {'is' if len(lost)==1 else 'are'} not among the callbacks now")
     if new:  warn(f"the checkpoint has no state for {', '.join(new)}, "
                   f"which start{'s' if len(new)==1 else ''} from the beginning")
-    for k in cbs.keys() & states.keys(): cbs[k].load_state_dict(states[k])
+    for k,cb in cbs.items():   # in the same order in all processes
+        if k in states: cb.load_state_dict(states[k])
