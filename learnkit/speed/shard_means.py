@@ -28,13 +28,13 @@ class ShardMeans:
         bufs = [*{id(b):b for m in modules for b in m.buffers()}.values()]
         self.buffers = [b for b in bufs if b.is_floating_point()]
         self.counts  = [b for b in bufs if not b.is_floating_point()]
-        self.n,self.device = sum(p.numel() for p in self.params),self.params[0].device
+        self.n,self.device,self.flags = sum(p.numel() for p in self.params),self.params[0].device,{}
         self.dtype = torch.float32   # at least: 16 bits are too few for sums
         for t in (*self.params, *self.buffers): self.dtype = torch.promote_types(self.dtype, t.dtype)
 
     def begin(self) -> None:
         "Begin a batch: note gradients and buffers as they are now"
-        self.tree,self.live = MergeTree(),False
+        self.tree,self.live,self.full = MergeTree(),False,False   # `full`: has a shard had all gradients?
         self.before,self.start = [p.grad for p in self.params],[b.clone() for b in (*self.buffers, *self.counts)]
         self.most = self.start[len(self.buffers):]
         self._clear()
@@ -62,10 +62,12 @@ def _message(self:ShardMeans, loss, weight):
     dense = [torch.zeros_like(p) if g is None else g for p,g in zip(self.params, grads)]
     parts = *dense,torch.zeros(()) if loss is None else loss,*self.buffers
     means = torch.cat([t.detach().reshape(-1).to(self.device, self.dtype) for t in parts])
-    sums = torch.tensor([*(g is not None for g in grads), loss is not None, 0], dtype=self.dtype).to(self.device)
-    sums[-1] = weight
+    flags = *(g is not None for g in grads),loss is not None
+    self.full = self.full or all(flags)
+    if flags not in self.flags: self.flags[flags] = torch.tensor(flags, dtype=self.dtype, device=self.device)
     if isinstance(weight, Tensor): means[:self.n+1].masked_fill_(weight<=0, 0)   # a mean over nothing may be nan
-    return means,sums
+    else: weight = torch.full((), float(weight), dtype=self.dtype, device=self.device)
+    return means,torch.cat([self.flags[flags], weight.reshape(1).to(self.device, self.dtype)])
 
 # %% ../../nbs/831_speed.shard_means.ipynb #57bdaa27
 @patch
@@ -77,7 +79,7 @@ def join(self:ShardMeans,
     if not self.live and not sums[-2]: raise CancelBatch('every shard of this batch was cancelled')
     if total: means[:self.n+1].mul_(sums[-1])
     grads,loss,bufs = means.split([self.n, 1, len(means)-self.n-1])
-    self._put_grads(grads, (sums[:-2]>0).tolist())
+    self._put_grads(grads, [True]*len(self.params) if self.full else (sums[:-2]>0).tolist())
     for b,v in zip(self.buffers, bufs.split([b.numel() for b in self.buffers])): b.copy_(v.view_as(b))
     self._put_counts()
     return loss[0]

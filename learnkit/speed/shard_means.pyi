@@ -12,9 +12,11 @@ class ShardMeans:
     counts: list[Any]
     n: Any
     device: Any
+    flags: dict[Any, Any]
     dtype: Any
     tree: MergeTree
     live: Any
+    full: Any
     before: list[Any]
     start: list[Any]
     most: Any

@@ -21,7 +21,8 @@ LONG = 'toolkit','checkpoint'   # what takes its time, and changes little
 def all_parts():
     "Name → function of the number of rounds, in the order of the run"
     res = dict(own.parts)
-    if importlib.util.find_spec('fused'): res['fused'] = importlib.import_module('fused').bench_fused
+    for n in ('fused','shards'):
+        if importlib.util.find_spec(n): res[n] = getattr(importlib.import_module(n), f'bench_{n}')
     return {**res, 'peers':peers.bench_peers, **(gpu.parts if torch.cuda.is_available() else {})}
 
 def main(argv=None):

@@ -1,5 +1,5 @@
 """Virtual shards: the same bits in 1, 2 and 4 processes, as a loop by hand gives them, also over kills and restarts in another number of processes."""
-import os, random, signal, time, warnings
+import random, signal, time
 from datetime import timedelta
 from functools import partial
 from hashlib import blake2b
@@ -9,10 +9,11 @@ from torch import distributed as dist, nn
 from torch.nn import functional as F
 from torch.utils.data import BatchSampler, DataLoader, Dataset, RandomSampler, TensorDataset, WeightedRandomSampler
 
-from learnkit.all import (AccumMetric, Callback, CancelBatch, CheckpointCallback, CutMix, DataLoaders, EarlyStoppingCallback, EMACallback, F1Score, GradientClip, ItemIndices, Learner,
-                          LimitBatches, MicroBatch, MixedPrecision, MixUp, ParamScheduler, Prefetch, ProgressCallback, ReduceLROnPlateau, SkipNaN, ValidateEvery, one_cycle)
+from learnkit.all import (AccumMetric, Callback, CancelBatch, CancelFit, CancelStep, CancelTrain, CancelZeroGrad, CheckpointCallback, CutMix, DataLoaders, DistributedTrainer, EarlyStoppingCallback, EMACallback, F1Score, FusedStep, GradientAccumulation,
+                          GradientClip, ItemIndices, JsonLogger, Learner, LimitBatches, MicroBatch, MixedPrecision, MixUp, OverfitBatches, ParamScheduler, Prefetch, ProgressCallback, Recorder, ReduceLROnPlateau, ReplayOnOOM,
+                          RollBackOnNaN, SaveModelCallback, SkipNaN, StepsPerEpoch, StopAfter, ValidateEvery, one_cycle)
 from learnkit.speed.virtual_shards import VirtualShards
-from toys import slow
+from toys import slow, weights
 
 torch.set_num_threads(1)
 
@@ -53,7 +54,7 @@ def learner(kind, bs=4, n=45, seed=1, path='.', model=None, ds=None, dl=None, va
     ds = KINDS[kind][1](n) if ds is None else ds
     model = model or made(kind, seed)
     if seed is not None: torch.manual_seed(seed)
-    learn = Learner(DataLoaders(dl or DataLoader(ds, bs, shuffle=True), valid or DataLoader(KINDS[kind][1](10, 1), 4)), model, kw.pop('loss_func', F.cross_entropy), partial(torch.optim.AdamW, weight_decay=.1), lr=.01, path=path, **{'metrics':right, **kw})
+    learn = Learner(DataLoaders(dl or DataLoader(ds, bs, shuffle=True), valid or DataLoader(KINDS[kind][1](10, 1), 4)), model, kw.pop('loss_func', F.cross_entropy), kw.pop('opt_func', partial(torch.optim.AdamW, weight_decay=.1)), lr=.01, path=path, **{'metrics':right, **kw})
     learn.logger = lambda row: None
     return learn.remove_cb(ProgressCallback)
 
@@ -63,9 +64,9 @@ def result(learn):
     rows = {f'{k}.{i}':v for i,r in enumerate(learn.recorder.history) for k,v in r.items() if k!='time'}
     return {**{k:v.clone() for k,v in learn.model.state_dict().items()}, **opt, **rows, 'losses':learn.recorder.smooth_loss.raw, 'lrs':learn.recorder.lrs, 'random':torch.get_rng_state()}
 
-def same(a, b):
+def same(a, b, where=''):
     assert a.keys()==b.keys()
-    for k in a: assert torch.equal(a[k], b[k]) if isinstance(a[k], torch.Tensor) else a[k]==b[k], k
+    for k in a: assert torch.equal(a[k], b[k]) if isinstance(a[k], torch.Tensor) else a[k]==b[k], where+k
 
 # -- the processes
 
@@ -141,7 +142,7 @@ def _fits(rank, world, kind, ns, hand=False):
             assert losses==res[n]['losses']
     return res
 
-@pytest.mark.parametrize('kind,ns', [('cnn', [4]), *slow(('cnn', [1,2,8]), ('transformer', [1,2,4,8]))])
+@pytest.mark.parametrize('kind,ns', [('cnn', [4]), *slow(('cnn', [1,8]), ('transformer', [2,8]))])
 def test_the_same_bits_as_by_hand_in_any_number_of_processes(processes, kind, ns):
     alone = _fits(0, 1, kind, ns, hand=True)
     for world in (2, 4):
@@ -201,6 +202,39 @@ class Counts(nn.Module):
         if self.training: self.most.fill_(max(int(self.most), int(x.max()*100))); self.mean.lerp_(x.mean().to(torch.bfloat16).expand(2), .1); self.seen[int(x.sum())%3] = True
         return self.net(x)
 
+class OwnLoss(nn.Module):
+    "Takes its inputs by name, and computes the loss itself"
+    def __init__(self): super().__init__(); self.net = CNN()
+    def forward(self, x, shift, labels=None):
+        logits = self.net(x+shift)
+        return dict(logits=logits) if labels is None else dict(loss=F.cross_entropy(logits, labels), logits=logits)
+
+def named(n): return [dict(x=x[None].expand(4, -1, -1, -1), shift=torch.tensor(.1), labels=y.expand(4)) for x,y in images(n)]
+
+class TwoInputs(CNN):
+    def forward(self, x, scale): return super().forward(x*scale)
+
+class Scaled(nn.Module):
+    "A loss with a weight that is trained, and an average of its own"
+    def __init__(self): super().__init__(); self.scale = nn.Parameter(torch.ones(())); self.register_buffer('mean', torch.zeros(()))
+    def forward(self, pred, y):
+        loss = F.cross_entropy(pred*self.scale, y)
+        if pred.requires_grad: self.mean.lerp_(loss.detach(), .1)
+        return loss
+
+class Asks(Callback):
+    "Validates and predicts within the fit"
+    def after_epoch(self):
+        if self.learn.mode=='fit': self.learn.recorder.row['asked'] = self.learn.validate()[0]+float(self.learn.get_preds()[0].sum())
+    def before_validate(self): torch.rand(1+self.learn.epoch)
+
+class KeepsGrads(Callback):
+    "Gradients of two batches add up"
+    def before_step(self):
+        if self.learn.iter%2==0: raise CancelStep
+    def before_zero_grad(self):
+        if self.learn.iter%2==0: raise CancelZeroGrad
+
 def batches_of(n): return [(x[None].expand(4, -1, -1, -1), y.expand(4)) for x,y in images(n)]
 
 def stream():
@@ -227,7 +261,7 @@ CASES = {
     'early':         lambda: dict(cbs=[EarlyStoppingCallback('valid_loss', patience=1), ReduceLROnPlateau('train_loss', patience=1)]),
     'limited':       lambda: dict(cbs=[LimitBatches(3, 2), ValidateEvery('2ba')]),
     'indices':       lambda: dict(cbs=ItemIndices()),
-    'prefetch':      lambda: dict(cbs=Prefetch()),
+    'prefetch':      lambda: dict(dl=DataLoader(images(45), 4, num_workers=1), cbs=Prefetch(thread=True)),
     'metrics':       lambda: dict(metrics=[AccumMetric(lambda p,y: float((p==y).double().var()), dim_argmax=-1), F1Score(average='macro'), right]),
     'noisy':         lambda: dict(ds=Noisy()),
     'workers':       lambda: dict(dl=DataLoader(Noisy(), 4, shuffle=True, num_workers=2)),
@@ -245,6 +279,12 @@ CASES = {
     'buffers':       lambda: dict(model=Counts),
     'bfloat16':      lambda: dict(model=lambda: CNN().bfloat16(), ds=TensorDataset(images(45)[:][0].bfloat16(), images(45)[:][1]), valid=[(images(8)[:][0].bfloat16(), images(8)[:][1])]),
     'double':        lambda: dict(model=lambda: CNN().double(), ds=TensorDataset(images(45)[:][0].double(), images(45)[:][1]), valid=[(images(8)[:][0].double(), images(8)[:][1])]),
+    'own loss':      lambda: dict(model=OwnLoss, dl=named(10), valid=named(3), loss_func=None, metrics=None),
+    'two inputs':    lambda: dict(model=TwoInputs, dl=[(x, torch.rand(4, 1, 1, 1, generator=torch.Generator().manual_seed(1)), y) for x,y in batches_of(10)], valid=[(x, torch.ones(1), y) for x,y in batches_of(2)]),
+    'loss weights':  lambda: (lambda loss: dict(loss_func=loss, splitter=lambda m: [*m.parameters(), *loss.parameters()]))(Scaled()),
+    'asks':          lambda: dict(cbs=Asks()),
+    'keeps grads':   lambda: dict(cbs=KeepsGrads()),
+    'twice':         lambda: dict(twice=True),
     'frozen':        lambda: dict(splitter=lambda m: [[*nn.ModuleList([*m][:5]).parameters()], [*nn.ModuleList([*m][5:]).parameters()]], frozen=True),
 }
 
@@ -253,21 +293,23 @@ def _all_cases(rank, world, names, n=4):
     for name in names:
         kw = CASES[name]()
         random.seed(7+rank); np.random.seed(7+rank)   # which the first process decides
-        frozen,make = kw.pop('frozen', False),kw.pop('model', CNN)
+        frozen,make,twice = kw.pop('frozen', False),kw.pop('model', CNN),kw.pop('twice', False)
         torch.manual_seed(1+rank)
         learn = learner('cnn', seed=None, model=make(), **kw)
         if frozen: learn.freeze()
+        if twice: learn.fit(1, cbs=VirtualShards(2*n))
         learn.fit(3, cbs=VirtualShards(n))
         res[name] = result(learn) | {f'cb.{cb.key}':repr(cb.state_dict()) for cb in learn.cbs if cb.name in ('skip_nan',)}
     return res
 
-@pytest.mark.parametrize('names', [['clip'], *slow([*CASES][1:])])
-def test_with_everything_else(processes, names):
-    if isinstance(names, str): names = [names]
+ALWAYS = ['clip', 'draws', 'metrics']
+
+@pytest.mark.parametrize('worlds,names', [((2,), ALWAYS), *slow(*[((4,2)[i%2:i%2+1], [*CASES][i::4]) for i in range(4)])])
+def test_with_everything_else(processes, worlds, names):
     alone = _all_cases(0, 1, names)
-    for world in (2, 4):
+    for world in worlds:
         several = processes(world, _all_cases, names)
-        for k in names: same(alone[k], several[k])
+        for k in names: same(alone[k], several[k], f'{k} in {world} processes: ')
 
 # -- goes on in another number of processes
 
@@ -280,15 +322,14 @@ class PowerCut(Callback):
 def _leg(rank, world, path, stop, n=4, ds=None):
     "Trains until batch `stop`, from where the last one ended"
     random.seed(rank+world)
-    torch.manual_seed(1)   # the same script; what else is drawn before a fit may differ
     learn = learner('cnn', n=62, path=path, ds=ds() if ds else None, cbs=[EMACallback(.9), MixUp(), ParamScheduler(one_cycle(.02, 3))])
+    if [*path.rglob('*.pth')]: torch.rand(3)   # what else is drawn before a fit that goes on may differ
     cbs = [VirtualShards(n), CheckpointCallback('1ba', keep=2), *[PowerCut(stop)]*(stop is not None)]
     try: learn.fit(3, cbs=cbs, resume='auto')
     except KeyboardInterrupt: return {}
     return {0: result(learn)}
 
-@pytest.mark.parametrize('worlds', [(2,1), *slow(*[(w,) for w in ((1,2), (2,1,2), (4,2,1,4), (1,4,1,4,2,1))])])
-@pytest.mark.parametrize('ds', [None, *slow(Noisy)])
+@pytest.mark.parametrize('worlds,ds', [((2,1), None), *slow(*[(w, Noisy) for w in ((1,2), (2,1,2), (4,2,1,4))])])
 def test_goes_on_in_another_number_of_processes(processes, tmp_path, worlds, ds):
     stops = [3, 4, 6, 8, 9][:len(worlds)-1]   # in an epoch of 4, or 3, batches and at its end
     whole = _leg(0, 1, tmp_path/'whole', None, 4, ds)
@@ -321,4 +362,98 @@ def killed_at_random(processes, path, n_kills, seconds, seed=0):
     return kills
 
 @pytest.mark.slow
-def test_a_process_is_killed_at_random_moments(processes, tmp_path): assert len(killed_at_random(processes, tmp_path, 50, 15))>=3
+def test_a_process_is_killed_at_random_moments(processes, tmp_path): assert len(killed_at_random(processes, tmp_path, 4, 30))>=1
+
+# -- what is refused, said and silent
+
+def refused(match, n=4, error=ValueError, cbs=(), fit=1, **kw):
+    if any(isinstance(cb, Recorder) for cb in cbs): kw['default_cbs'] = False
+    learn = learner('cnn', **kw)
+    before = weights(learn)
+    with pytest.raises(error, match=match): learn.fit(fit, cbs=[VirtualShards(n), *cbs])
+    assert torch.equal(weights(learn), before) and not learn.ordered_cbs('before_train').filter(lambda cb: isinstance(cb, VirtualShards))
+
+class Sparse(nn.Module):
+    def __init__(self): super().__init__(); self.emb = nn.Embedding(12, 3, sparse=True)
+    def forward(self, x): return self.emb(x[:,0,0,0].abs().long())
+
+def raises(e):
+    def f(cb): raise e
+    return Callback(after_loss=f)
+
+@pytest.mark.parametrize('match,kw', [
+    ('raise `n`', dict(cbs=[GradientAccumulation(8)])),
+    *slow(('LimitBatches', dict(cbs=[StepsPerEpoch(2)])), ('LimitBatches', dict(cbs=[OverfitBatches(1)])), ('SkipNaN', dict(cbs=[RollBackOnNaN()])), ('MicroBatch', dict(cbs=[ReplayOnOOM()])), ('leave it out', dict(cbs=[FusedStep()])),
+          ('leave out `DistributedTrainer`', dict(cbs=[DistributedTrainer()])), ('count batches', dict(cbs=[CheckpointCallback('100sp')])), ('count batches', dict(fit='100sp')), ('some shards of each batch', dict(cbs=[Recorder(train_metrics=True)])),
+          ('SyncBatchNorm', dict(model=nn.SyncBatchNorm.convert_sync_batchnorm(CNN()))), ('complex', dict(model=nn.Sequential(CNN(), nn.Linear(3, 3, dtype=torch.complex64)))), ('sparse=False', dict(model=Sparse(), opt_func=torch.optim.SGD)),
+          ('CancelTrain was raised for one of 4 shards', dict(cbs=[raises(CancelTrain)], error=RuntimeError)), ('CancelFit was raised', dict(cbs=[raises(CancelFit)], error=RuntimeError)))])
+def test_what_cannot_be_the_same_is_refused(match, kw):
+    refused(match, **kw)
+
+def test_arguments():
+    for n in (0, -1, 2.5, '4', None): 
+        with pytest.raises((ValueError, TypeError)): VirtualShards(n)
+
+def _cannot_share(rank, world):
+    with pytest.raises(ValueError, match=r'3 processes cannot share 4 shards.*write VirtualShards\(3\) or VirtualShards\(6\)'): learner('cnn').fit(1, cbs=VirtualShards(4))
+    return {0: result(fitted(6))}
+
+def fitted(n, *cbs, **kw):
+    learn = learner('cnn', **kw)
+    learn.fit(2, cbs=[VirtualShards(n), *cbs])
+    return learn
+
+@pytest.mark.slow
+def test_three_processes(processes): same(processes(3, _cannot_share)[0], result(fitted(6)))
+
+def test_one_shard_is_a_plain_fit():
+    "With one shard a batch, the same data and no random numbers, it is the loop without the callback, to the bit"
+    data = [*DataLoader(images(20), 4)]
+    def plain(*cbs):
+        learn = learner('cnn', dl=data, model=nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), made_linear()))
+        learn.fit(2, cbs=[*cbs])
+        return {k:v for k,v in result(learn).items() if k!='random'}
+    def made_linear(): return nn.Linear(144, 3)
+    torch.manual_seed(0); a = plain()
+    torch.manual_seed(0); b = plain(VirtualShards(1))
+    same(a, b)
+
+def test_threads_are_said(tmp_path):
+    "Sums over several threads are other sums"
+    fitted(2, CheckpointCallback('2ba'), PowerCut(-1), path=tmp_path)
+    torch.set_num_threads(2)
+    try:
+        learn = learner('cnn', path=tmp_path)
+        with pytest.warns(UserWarning, match=r'began with 1 threads and now has 2.*`torch.set_num_threads\(1\)`'): learn.fit(3, cbs=[VirtualShards(2), CheckpointCallback('2ba')], resume='auto')
+    finally: torch.set_num_threads(1)
+
+def _one_voice(rank, world, path):
+    rows,bar = [],[]
+    class Bar(Callback):
+        name = 'progress'
+        def after_epoch(self): bar.append(self.learn.epoch)
+    learn = learner('cnn', path=path)
+    learn.logger = log = rows.append
+    learn.fit(2, cbs=[VirtualShards(4), shows := Bar(), JsonLogger(path/'log.jsonl'), SaveModelCallback('valid_loss')])
+    assert bar==([] if rank else [0,1]) and len(rows)==(0 if rank else 2)
+    assert learn.logger is log and shows.run
+    preds,_ = learn.get_preds()
+    assert len(preds)==10
+    return {0: result(learn)}
+
+@pytest.mark.slow
+def test_process_0_speaks_and_writes(processes, tmp_path):
+    processes(2, _one_voice, tmp_path)
+    assert len(JsonLogger(tmp_path/'log.jsonl').read_log())>=2
+
+def _stops(rank, world):
+    "An interval that each process measures for itself, and a signal that one of them gets"
+    class Ticks(Callback):
+        run_valid = False
+        def after_batch(self): time.sleep(.01*(1+rank))
+    learn = learner('cnn', n=450)
+    learn.fit(20, cbs=[VirtualShards(4), Ticks(), StopAfter('0.3s')])
+    return {0: result(learn)}
+
+@pytest.mark.slow
+def test_processes_stop_at_the_same_batch(processes): processes(2, _stops)
