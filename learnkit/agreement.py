@@ -15,8 +15,10 @@ from fastcore.basics import patch
 from torch import distributed as dist
 
 from .callback import Callback
+from .check import check_args
 from .events import (CancelBackward, CancelBatch, CancelEpoch, CancelFit, CancelStep, CancelTrain, CancelValid,
                              CancelZeroGrad)
+from .launch import check_seconds
 from .loop import exhausted
 from .process import rank_distrib
 from .watch import Watch, shared_store
@@ -50,6 +52,7 @@ def _messages(timeout):
     return _groups[store]
 
 # %% ../nbs/186_agreement.ipynb #9c94884e
+@check_args
 class Agreement(Callback):
     "Makes all processes take the same decisions, at the same batch; raises `ProcessFailed` where they cannot"
     observes,order,modes,run_valid = True,100.5,('fit','lr_find','validate','predict'),False
@@ -57,7 +60,7 @@ class Agreement(Callback):
     group,watch,agreed,ended,signal = None,None,0,False,None
     def __init__(self,
         timeout:float=600. # seconds that a process waits for the others before it says which one hangs, and where
-    ): self.timeout = timeout
+    ): self.timeout = check_seconds(timeout)
 
     def before_fit(self):
         self.agreed,self.ended = 0,False

@@ -23,12 +23,15 @@ class Agreement(Callback):
     agreed: Any
     ended: bool
     signal: Any
-    timeout: float
+    timeout: Any
     def __init__(self, timeout: float = 600.0) -> None:
         """Makes all processes take the same decisions, at the same batch; raises `ProcessFailed` where they cannot
 
         Args:
             timeout: seconds that a process waits for the others before it says which one hangs, and where
+
+        Raises:
+            ValueError: `timeout` is the number of seconds that a process waits for the others, such as 600
         """
         ...
     def before_fit(self) -> None: ...

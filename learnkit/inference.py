@@ -21,7 +21,7 @@ from .data import as_loader
 from .interrupts import critical, interruptibly, uninterrupted
 from .learner import Learner
 from .parts import check_dls
-from .process import num_distrib
+from .process import in_group
 from .run import Guard, null_logger
 from .base_loss import none_reduce
 from .meter import MeterCallback
@@ -101,12 +101,12 @@ def _infer(self:Learner, before, after, nested, dl):
 @patch
 def _loader(self:Learner, ds_idx, dl):
     "The loader `dl`, or number `ds_idx` of `dls`, or this process's part of it; raises ValueError if there is none"
-    dl = self._whole_loader(ds_idx, dl)
-    return dl if num_distrib()==1 or not self.distributed else shard_loader(dl, train=False) or dl
+    if dl is None: dl = self._numbered_loader(ds_idx)
+    elif not hasattr(dl, '__next__'): dl = as_loader(dl, 'given')   # else it is read once only
+    return shard_loader(dl, train=False) or dl if self.distributed and in_group() else dl
 
 @patch
-def _whole_loader(self:Learner, ds_idx, dl):
-    if dl is not None: return dl if hasattr(dl, '__next__') else as_loader(dl, 'given')   # read once only
+def _numbered_loader(self:Learner, ds_idx):
     check_dls(self.dls)
     if not isinstance(ds_idx, int): raise TypeError(
         f'ds_idx is the number of a loader in `dls`, not a {type(ds_idx).__name__}: pass a loader as `dl=`')

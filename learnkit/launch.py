@@ -16,6 +16,7 @@ from platform import node
 import torch
 from torch import distributed as dist
 
+from .check import check_args
 from .device import default_device
 from .output import write_out
 
@@ -94,11 +95,21 @@ def _devices(launch, device):
     return ' and '.join(f'{n} × {kind}' for kind,n in kinds.items()) + where
 
 # %% ../nbs/122_launch.ipynb #c0de015b
+def check_seconds(
+    timeout:float # what should be a time
+) -> float:
+    "Return `timeout`; raises ValueError if no process could wait so long"
+    if not (isinstance(timeout, (int,float)) and 0<timeout<float('inf')): raise ValueError(
+        f'`timeout` is the number of seconds that a process waits for the others, such as 600, not {timeout!r:.60}')
+    return timeout
+
+# %% ../nbs/122_launch.ipynb #b0261e8d
+@check_args
 def join_group(
     timeout:float=600. # seconds after which a process that waits for another one gives up
 ) -> None:
     "Make the group of the processes that a launcher started, if there is none; raises RuntimeError if it cannot be"
-    launch = launched()
+    launch,timeout = launched(),check_seconds(timeout)
     if launch is None or not dist.is_available() or dist.is_initialized(): return
     if launch.addr is None: raise RuntimeError(
         f'{launch.by} started {launch.world} processes on several machines, and does not say where they can meet: '

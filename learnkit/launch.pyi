@@ -44,6 +44,16 @@ def _devices(launch: Any, device: Any) -> Any:
         RuntimeError: … processes took accelerator … of …: the launcher should say LOCAL_RANK, which differs between the …
     """
     ...
+def check_seconds(timeout: float) -> float:
+    """Return `timeout`; raises ValueError if no process could wait so long
+
+    Args:
+        timeout: what should be a time
+
+    Raises:
+        ValueError: `timeout` is the number of seconds that a process waits for the others, such as 600
+    """
+    ...
 def join_group(timeout: float = 600.0) -> None:
     """Make the group of the processes that a launcher started, if there is none; raises RuntimeError if it cannot be
 
@@ -51,6 +61,7 @@ def join_group(timeout: float = 600.0) -> None:
         timeout: seconds after which a process that waits for another one gives up
 
     Raises:
+        ValueError: `timeout` is the number of seconds that a process waits for the others, such as 600
         RuntimeError: … started … processes on several machines, and does not say where they can meet: set MASTER_ADDR to …
         RuntimeError: process … should take accelerator … of its machine, which has …: start as many processes on each …
         RuntimeError: … processes took accelerator … of …: the launcher should say LOCAL_RANK, which differs between the …

@@ -18,15 +18,16 @@ from .device import default_device
 from .nested import apply
 
 # %% ../nbs/120_process.ipynb #b66b8c12
-def _in_group(): return dist.is_available() and dist.is_initialized()
+in_group = getattr(dist, 'is_initialized', bool)   # without it: no group
 
+# %% ../nbs/120_process.ipynb #d81c2a68
 def rank_distrib() -> int:
     "Returns the rank of this process, 0 without distributed training"
-    return dist.get_rank() if _in_group() else 0
+    return dist.get_rank() if in_group() else 0
 
 def num_distrib() -> int:
     "Returns the world size: how many processes train together, 1 without distributed training"
-    return dist.get_world_size() if _in_group() else 1
+    return dist.get_world_size() if in_group() else 1
 
 # %% ../nbs/120_process.ipynb #1aa944c8
 def rank0_first(
@@ -38,7 +39,7 @@ def rank0_first(
     if rank_distrib(): dist.barrier()
     try: return func(*args, **kwargs)
     finally:
-        if _in_group() and rank_distrib()==0: dist.barrier()
+        if in_group() and rank_distrib()==0: dist.barrier()
 
 # %% ../nbs/120_process.ipynb #56c2bd1c
 def _all_gather(x, sizes):

@@ -6,7 +6,7 @@ from torch import Tensor
 from typing import Any
 
 __all__ = ['rank_distrib', 'num_distrib', 'rank0_first', 'maybe_gather', 'largest', 'undivided', 'to_detach']
-def _in_group() -> Any: ...
+in_group: Any
 def rank_distrib() -> int:
     """Returns the rank of this process, 0 without distributed training"""
     ...

@@ -69,6 +69,7 @@ def check_together(
 class VirtualShards(Callback):
     "Trains to the same weights in any number of processes, bit for bit: a batch has `n` shards, which they share"
     order,modes,run_valid,saves = TrainEvalCallback.order-2,('fit',),False,('seed','threads')
+    distributes = True   # so `fit` adds no DistributedTrainer
     seed,threads,loader,stack,silenced,inside,weigh = 0,0,None,None,(),False,None
     shards:Shards; means:ShardMeans   # own shards of the batch at hand; what is collected of all of them
     def __init__(self,
