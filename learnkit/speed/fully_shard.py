@@ -9,9 +9,11 @@ __all__ = ['FullyShard']
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
+from warnings import warn
 
 import torch
 from fastcore.basics import patch
+from torch import distributed as dist
 
 from ..check import check_args
 from ..distributed import DistributedTrainer
@@ -39,6 +41,13 @@ class FullyShard(DistributedTrainer):
 
     def after_create(self):
         if num_distrib()>1: self.shard_model()   # before the optimizer is made, and the model moved
+
+    def before_fit(self):
+        if dist.is_available() and dist.is_initialized(): super().before_fit()
+        elif self.mp is not None: warn(
+            f'FullyShard does nothing in one process, so this trains without {self.mp}: `MixedPrecision` works there')
+    def before_validate(self):
+        if self.replaced is not None: super().before_validate()
 
     def _wrap(self, device):
         self.shard_model()
