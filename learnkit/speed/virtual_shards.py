@@ -68,6 +68,7 @@ def check_together(
 @check_args
 class VirtualShards(Callback):
     "Trains to the same weights in any number of processes, bit for bit: a batch has `n` shards, which they share"
+    distributes = together = True   # no `DistributedTrainer` is added; all processes do alike
     order,modes,run_valid,saves = TrainEvalCallback.order-2,('fit',),False,('seed','threads')
     distributes = True   # so `fit` adds no DistributedTrainer
     seed,threads,loader,stack,silenced,inside,weigh = 0,0,None,None,(),False,None
@@ -85,6 +86,8 @@ class VirtualShards(Callback):
         check_together(self.learn)
         self.stack,self.loader = ExitStack(),None
         self.stack.enter_context(undivided())   # each process validates with all data
+        self.stack.callback(setattr, self.learn, 'distributed', self.learn.distributed)
+        self.learn.distributed = False
         if world>1: self._begin_alike()
         self.seed,self.threads = derived_seed(),torch.get_num_threads()
 

@@ -27,6 +27,7 @@ def check_together(learn: Any) -> None:
 class VirtualShards(Callback):
     """Trains to the same weights in any number of processes, bit for bit: a batch has `n` shards, which they share"""
     distributes: bool
+    together: bool
     seed: Any
     threads: Any
     loader: ShardLoader|None
