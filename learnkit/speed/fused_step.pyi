@@ -1,14 +1,12 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
 """FusedStep: train on a batch with one compiled program, as long as no callback needs to look inside"""
+from collections.abc import Callable
 from ..callback import Callback
-from ..events import CancelBatch
 from ..learner import Learner
 from .step_compiler import StepCompiler
 from typing import Any
 
-__all__ = ['CancelEager', 'FusedStep']
-class CancelEager(CancelBatch):
-    """Skips the eager part of a batch, which a compiled step has done already"""
+__all__ = ['FusedStep']
 class FusedStep(Callback):
     """Trains on a batch with one compiled call (`torch.compile`), as long as no callback has handlers inside the batch"""
     config: Any
@@ -38,7 +36,14 @@ class FusedStep(Callback):
         """
         ...
     def before_fit(self) -> None: ...
-    def before_batch(self) -> Any: ...
+    def wrap_batch(self, do: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a function that does a training batch with one compiled call if it can, else with `do`
+
+        Args:
+            do: does one batch, eagerly
+        """
+        ...
+    def _do_batch(self, do: Any) -> Any: ...
     def _step_eagerly(self, learn: Any, grads: Any) -> None: ...
     def after_fit(self) -> None: ...
     def cleanup(self) -> None: ...
@@ -46,7 +51,7 @@ class FusedStep(Callback):
     def _warn(self, why: Any, how: str = 'is not fused') -> None:
         """Once a fit"""
         ...
-    def _choose_part(self) -> None:
+    def _choose_part(self, do: Any) -> None:
         """Sets `part`, the part of a batch that can be compiled: 'whole', 'gradients' or None"""
         ...
     def _fusable_shape(self, learn: Any) -> Any:
@@ -54,7 +59,7 @@ class FusedStep(Callback):
         ...
     def _current_inputs(self, learn: Any) -> Any: ...
 _inside: list[Any]
-_early: list[Any]
+_early: Any
 _late: Any
 _steps: tuple[Any, ...]
 def is_bf16(cb: Callback) -> bool:

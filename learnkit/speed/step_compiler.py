@@ -9,6 +9,7 @@ __all__ = []
 import sys
 from contextlib import AbstractContextManager
 from inspect import signature
+from types import FunctionType
 from typing import Any
 
 import torch
@@ -52,13 +53,53 @@ def compile_config() -> AbstractContextManager|None:
 
 _default_options = dict(cpu=[{'cpp_wrapper':True}, {}], cuda=[{'triton.cudagraphs':True}])   # tried in this order
 
+# %% ../../nbs/810_speed.step_compiler.ipynb #5b0e7a31
+class Program:
+    "A compiled train step, with one piece of code for each shape of batches"
+    names = 'xb','yb','params','states','hypers'
+    def __init__(self,
+        train_step:FunctionType, # what is compiled
+        **kw:Any                 # how: arguments of `torch.compile`
+    ):
+        from torch._dynamo import eval_frame
+        self.f,self.compiled,self.codes,self.shapes = train_step,torch.compile(train_step, **kw),{},set()
+        self.dynamo = eval_frame
+        self.enclosed = {k:c.cell_contents for k,c in zip(train_step.__code__.co_freevars, train_step.__closure__)}
+
+    def __call__(self,
+        shape:tuple, # the shapes of the batch
+        *args:Any    # the arguments of the train step
+    ) -> tuple:
+        "Return what the train step returns; compiles what is not compiled yet"
+        guards,code = self.codes.get(shape, (None, None))
+        if (guards is not None and self.dynamo._stance.stance=='default'   # see `torch.compiler.set_stance`
+            and guards.check({**self.enclosed, **dict(zip(self.names, args))})): return code(*args)
+        before = {id(e.code) for e in self._entries()}
+        res = self.compiled(*args)
+        new = [e for e in self._entries() if id(e.code) not in before]
+        if len(new)==1: self.codes[shape] = new[0].guard_manager,self._function(new[0].code)
+        return res
+
+    def _entries(self):
+        "All that the compiler made of the code of train steps, those of other models included"
+        return self.dynamo._debug_get_cache_entry_list(self.f.__code__)
+
+    def _function(self, code):
+        "`code` as a function, which calls the program itself: the compiler is off, and need not be turned off for it"
+        names = {k:_unwrapped(v) for k,v in self.f.__globals__.items() if k in code.co_names}
+        return FunctionType(code, names, self.f.__name__, None, self.f.__closure__)
+
+def _unwrapped(f):
+    while hasattr(f, '_torchdynamo_disable') and hasattr(f, '_torchdynamo_orig_callable'): f = f._torchdynamo_orig_callable
+    return f
+
 # %% ../../nbs/810_speed.step_compiler.ipynb #b8d6cf8f
 class StepCompiler:
     "Compiles train steps, runs them, and keeps the programs"
     def __init__(self,
         max_shapes:int=1,      # the number of batch shapes to compile for
         options:dict|None=None # options of inductor for `torch.compile`; None: those for the device
-    ): self.max_shapes,self.options,self.programs = max_shapes,options,{}
+    ): self.max_shapes,self.options,self.programs,self.no_grad = max_shapes,options,{},torch.no_grad()
 
     def __call__(self,
         inputs:StepInputs, # what the step works on besides the batch
@@ -68,31 +109,34 @@ class StepCompiler:
     ) -> tuple:
         "Runs the compiled step on a batch, returns prediction, loss, and norms or gradients; raises CompileError"
         args = xb,yb,inputs.params,inputs.states,inputs.hypers
-        if inputs.program is None: inputs.program = self.programs.get(inputs.key, (None, ()))
-        step,shapes = inputs.program
+        if inputs.program is None: inputs.program = self.programs.get(inputs.key)
+        program = inputs.program
         try:
-            with torch.no_grad(): res = step(*args) if shape in shapes else self._compile(step, inputs, args, shape)
+            with self.no_grad:   # one object for all calls, as making it takes longer than its work
+                known = program is not None and shape in program.shapes
+                res = program(shape, *args) if known else self._compile(program, inputs, args, shape)
         except Exception as e:
             if not is_compile_error(e): raise
             raise CompileError(describe_compile_error(e)) from e
         return tree_map(_clone, res) if inputs.cuda else res   # a CUDA graph writes into the same place next time
 
-    def _compile(self, step, inputs, args, shape):
+    def _compile(self, program, inputs, args, shape):
         "The first call for a shape"
         from torch._dynamo.exc import BackendCompilerFailed
         rng = get_random_states()
         print(f"compiling {'the step' if inputs.optim else 'the gradients'} for batches of "
               f"{', '.join(map(str, map(list, shape)))}: this takes 2 to 30 seconds", file=sys.stderr, flush=True)
         error:Any = None
-        for f in [step] if step else self._candidates(inputs):
-            try: res = f(*args)
+        for f in [program] if program else self._candidates(inputs):
+            try: res = f(shape, *args)
             except Exception as e:
                 if not is_compile_error(e): raise
                 set_random_states(**rng)
                 error = e
                 if not isinstance(e, BackendCompilerFailed): break   # the model is the cause, not the options
             else:
-                inputs.program = self.programs[inputs.key] = f,{shape, *inputs.program[1]}
+                inputs.program = self.programs[inputs.key] = f
+                f.shapes.add(shape)
                 return res
         raise error
 
@@ -105,8 +149,8 @@ class StepCompiler:
         clips = inputs.key[-1]
         update = inputs.optim and make_update(inputs.optim, inputs.options, inputs.group_of, clips)
         train_step = make_train_step(inputs.model, inputs.loss_func, update, inputs.amp)
-        return torch.compile(train_step, fullgraph=True, isolate_recompiles=True, recompile_limit=self.max_shapes+3,
-                             options={'fallback_random':True, **options})
+        return Program(train_step, fullgraph=True, isolate_recompiles=True, recompile_limit=self.max_shapes+3,
+                       options={'fallback_random':True, **options})
 
     def forget_others(self,
         model:nn.Module # the model whose programs are kept

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from .step_inputs import StepInputs
 from torch import nn
+from types import FunctionType
 from typing import Any
 
 class CompileError(Exception):
@@ -26,11 +27,44 @@ def compile_config() -> AbstractContextManager[Any]|None:
     """Returns a context that lets backward passes be compiled, a program for each shape; `None` if PyTorch is too old"""
     ...
 _default_options: dict[Any, Any]
+class Program:
+    """A compiled train step, with one piece of code for each shape of batches"""
+    names: tuple[Any, ...]
+    f: FunctionType
+    compiled: Any
+    codes: dict[Any, Any]
+    shapes: set[Any]
+    dynamo: Any
+    enclosed: dict[Any, Any]
+    def __init__(self, train_step: FunctionType, **kw: Any) -> None:
+        """A compiled train step, with one piece of code for each shape of batches
+
+        Args:
+            train_step: what is compiled
+            kw: how: arguments of `torch.compile`
+        """
+        ...
+    def __call__(self, shape: tuple[Any, ...], *args: Any) -> tuple[Any, ...]:
+        """Return what the train step returns; compiles what is not compiled yet
+
+        Args:
+            shape: the shapes of the batch
+            args: the arguments of the train step
+        """
+        ...
+    def _entries(self) -> Any:
+        """All that the compiler made of the code of train steps, those of other models included"""
+        ...
+    def _function(self, code: Any) -> Any:
+        """`code` as a function, which calls the program itself: the compiler is off, and need not be turned off for it"""
+        ...
+def _unwrapped(f: Any) -> Any: ...
 class StepCompiler:
     """Compiles train steps, runs them, and keeps the programs"""
     max_shapes: int
     options: dict[Any, Any]|None
     programs: dict[Any, Any]
+    no_grad: Any
     def __init__(self, max_shapes: int = 1, options: dict[Any, Any]|None = None) -> None:
         """Compiles train steps, runs them, and keeps the programs
 
@@ -58,7 +92,7 @@ class StepCompiler:
             CompileError
         """
         ...
-    def _compile(self, step: Any, inputs: Any, args: Any, shape: Any) -> Any:
+    def _compile(self, program: Any, inputs: Any, args: Any, shape: Any) -> Any:
         """The first call for a shape"""
         ...
     def _candidates(self, inputs: Any) -> Iterator[Any]:

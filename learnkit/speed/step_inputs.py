@@ -6,6 +6,8 @@
 __all__ = []
 
 # %% ../../nbs/808_speed.step_inputs.ipynb #e39b8cf3
+from itertools import chain, repeat
+from operator import attrgetter, is_
 from typing import Any
 
 import torch
@@ -21,6 +23,13 @@ def step_modules(
 ) -> list:
     "Returns all modules of the model, and of the loss function if that is a module"
     return [m for o in (learn.model, learn.loss_func) if isinstance(o, torch.nn.Module) for m in o.modules()]
+
+_trained,_grad = attrgetter('requires_grad'),attrgetter('grad')
+_param_hooks   = [attrgetter(k) for k in ('_backward_hooks','_post_accumulate_grad_hooks')]
+_module_hooks  = [attrgetter(f'_{k}_hooks') for k in ('forward','forward_pre','backward','backward_pre')]
+
+def _same(a, b): return len(a)==len(b) and all(map(is_, a, b))
+def _entries(states): return [*chain.from_iterable(map(dict.values, states))]
 
 class StepInputs:
     "The inputs of a compiled train step besides the batch: parameters, optimizer state, hyper-parameters"
@@ -42,7 +51,7 @@ class StepInputs:
         self.optim:Any = optim
         self.cuda = any(p.is_cuda for p in self.params)
         self.program,self.values,self.hypers,self.options = None,None,None,()
-        self.missing_state,self.states,self.seen_state,self.moved = [],[],[],[]
+        self.missing_state,self.states,self.seen_state,self.seen_entries,self.moved = [],[],[],[],[]
         if optim and self.params: self.read_hypers()
         self.n_states = len(self.opt_state)
 
@@ -53,22 +62,19 @@ class StepInputs:
         if (learn.model is not self.model or learn.loss_func is not self.loss_func or learn.opt is not self.wrapper
             or self.opt.state is not self.opt_state or len(self.opt_state)!=self.n_states): return False
         now = opt_params(self.opt)
-        if len(now)!=len(self.all_params): return False
-        for p,q,trained in zip(now, self.all_params, self.trained):
-            if p is not q or p.requires_grad is not trained: return False
-        for s,(seen,entries) in zip(self.opt_state.values(), self.seen_state):
-            if s is not seen: return False
-            for k,v in entries.items():
-                if s.get(k) is not v: return False
-        return True
+        if not _same(now, self.all_params) or [*map(_trained, now)]!=self.trained: return False
+        if not self.seen_state: return True
+        states = [*self.opt_state.values()]
+        return _same(states, self.seen_state) and _same(_entries(states), self.seen_entries)
 
     def is_clean(self) -> bool:
         "Returns whether a program would skip nothing, such as hooks or gradients from before; False without parameters"
-        for p in self.params:
-            if p.grad is not None or p._backward_hooks or p._post_accumulate_grad_hooks: return False
-        for m in self.modules:
-            if m._forward_hooks or m._forward_pre_hooks or m._backward_hooks or m._backward_pre_hooks: return False
-        return bool(self.params)
+        if not self.params or not all(map(is_, map(_grad, self.params), repeat(None))): return False
+        for hooks in _param_hooks:
+            if any(map(hooks, self.params)): return False
+        for hooks in _module_hooks:
+            if any(map(hooks, self.modules)): return False
+        return True
 
     def read_hypers(self) -> None:
         "Creates a new tensor of the hyper-parameters if one of them has changed"
@@ -87,7 +93,8 @@ class StepInputs:
         for p in self.params: self._move_count(p)
         self.states = [{k:v for k,v in self.opt_state.get(p, {}).items() if isinstance(v, torch.Tensor)}
                        for p in self.params]
-        self.seen_state = [(s, dict(s)) for s in self.opt_state.values()]
+        self.seen_state = [*self.opt_state.values()]
+        self.seen_entries = _entries(self.seen_state)
         for t in (*self.params, *(v for s in self.states for v in s.values())):   # they stay where they are,
             if t.device.type=='cuda': torch._dynamo.mark_static_address(t)        # so a CUDA graph may write there
 

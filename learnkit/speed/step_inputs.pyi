@@ -11,6 +11,12 @@ def step_modules(learn: Learner) -> list[Any]:
         learn: the Learner
     """
     ...
+_trained: Any
+_grad: Any
+_param_hooks: list[Any]
+_module_hooks: list[Any]
+def _same(a: Any, b: Any) -> Any: ...
+def _entries(states: Any) -> list[Any]: ...
 class StepInputs:
     """The inputs of a compiled train step besides the batch: parameters, optimizer state, hyper-parameters"""
     model: Any
@@ -35,6 +41,7 @@ class StepInputs:
     missing_state: list[Any]
     states: list[Any]
     seen_state: list[Any]
+    seen_entries: Any
     moved: list[Any]
     n_states: int
     def __init__(

@@ -226,7 +226,11 @@ def test_falls_back_at_the_next_batch():
     b.fit(1)
     assert heard==[(4, True), (5, True)] and cb.n==5 and close(state(a), state(b))
 
-@pytest.mark.parametrize('cbs', [[partial(GradientAccumulation, 32)], [partial(Callback, after_cancel_batch=lambda self: None)], [partial(Callback, before_loss=lambda self: None)]])
+class Wraps(Callback):
+    "Does something around a batch"
+    def wrap_batch(self, do): return lambda: do()
+
+@pytest.mark.parametrize('cbs', [[partial(GradientAccumulation, 32)], [Wraps], [partial(Callback, before_loss=lambda self: None)]])
 def test_listeners_make_it_eager_to_the_bit(cbs):
     a,b,cb = learner(),learner(),Quick()
     with pytest.warns(UserWarning, match='is not fused'): a.fit(2, cbs=[cb, *(f() for f in cbs)])
@@ -236,8 +240,54 @@ def test_listeners_make_it_eager_to_the_bit(cbs):
 def test_who_hears_before_batch_later_is_heard():
     late,seen = Callback(before_batch=lambda self: seen.append(self.learn.iter)),[]
     late.order = 2000
-    with pytest.warns(UserWarning, match='has a handler for `before_batch`'): learner().fit(1, cbs=[late, Quick()])
-    assert seen==[*range(8), 0, 1]
+    learner().fit(1, cbs=[late, cb := Quick()])
+    assert seen==[*range(8), 0, 1] and cb.n==7
+
+def test_a_fused_batch_is_no_cancelled_one():
+    heard,cb = [],Quick()
+    learner().fit(1, cbs=[cb, Callback(after_cancel_batch=lambda self: heard.append(self.learn.iter))])
+    assert cb.n==7 and not heard
+
+class Factor(nn.Module):
+    "A number of its own, which is compiled into the program"
+    def __init__(self): super().__init__(); self.net,self.factor = net(),1
+    def forward(self, x): return self.net(x)*self.factor
+
+def test_what_the_model_has_besides_weights():
+    "The code is called without the function that `torch.compile` made, but not without its guards"
+    def run(*cbs):
+        learn = learner(data(12), Factor())
+        def act(cb): cb.learn.model.factor = 1 + (cb.learn.train_iter//4)%2
+        learn.fit(1, cbs=[at('after_batch', act, lambda cb: cb.learn.training), *cbs])
+        return learn
+    cb,before,a = Quick(),graphs(),run()
+    b = run(cb)
+    program, = cb.compiler.programs.values()
+    assert cb.n==11 and graphs()==before+2 and close(state(a), state(b)) and len(program.codes)==1
+
+def test_batch_norm_has_other_buffers():
+    "They are read where the model has them"
+    def run(*cbs):
+        learn = learner(model=rich())
+        def act(cb): cb.learn.model[1].running_mean = torch.zeros(8)
+        learn.fit(1, cbs=[at('after_batch', act, lambda cb: cb.learn.training and cb.learn.iter==4), *cbs])
+        return learn
+    torch.manual_seed(1); a = run()
+    torch.manual_seed(1); b = run(cb := Quick())
+    assert cb.n==7 and close(state(a), state(b))
+
+def test_no_compiled_code_where_none_is_wanted():
+    "`torch.compiler.set_stance` is heeded: the program runs as it is written"
+    def run(*cbs):
+        learn = learner()
+        learn.fit(1, cbs=cbs)
+        with torch.compiler.set_stance('force_eager'): learn.fit(1, cbs=cbs)
+        return learn
+    cb = Quick()
+    calls,b = [],None
+    def act(o): calls.append(o.learn.iter)
+    b = run(cb, at('after_batch', act, lambda o: o.learn.training))
+    assert cb.n==14 and len(calls)==16 and close(state(run()), state(b))
 
 def test_hooks_are_called():
     learn,cb,seen = learner(),Quick(),[]
@@ -393,7 +443,7 @@ def test_it_comes_in_the_middle():
     a,b,cb = learner(),learner(),Quick()
     a.fit(2, cbs=at('after_batch', lambda o: o.learn.add_cb(cb), lambda o: o.learn.training and o.learn.train_iter==4))
     b.fit(2)
-    assert cb.n==4+7 and cb.counts==dict(fused=11, other=0) and close(state(a), state(b)) and not config.trace_autograd_ops
+    assert cb.n==7 and cb.counts==dict(fused=7, other=0) and close(state(a), state(b)) and not config.trace_autograd_ops
 
 def test_it_goes_in_the_middle():
     from torch._dynamo import config
