@@ -40,8 +40,10 @@ class FusedStep(Callback):
         self.counts = dict(fused=0, other=0)   # batches that were fused; and those that were not because of their shape
 
     def before_fit(self):
-        self.counts = dict(fused=0, other=0)
+        self.counts,device = dict(fused=0, other=0),self.learn.device.type
         self.compiler.forget_others(self.learn.model)
+        if device!='cpu': self._warn(
+            f"compiled steps have not been tested on '{device}', so compare the losses", 'is fused on trial')
 
     def wrap_batch(self,
         do:Callable # does one batch, eagerly

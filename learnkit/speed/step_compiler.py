@@ -86,12 +86,9 @@ class Program:
 
     def _function(self, code):
         "`code` as a function, which calls the program itself: the compiler is off, and need not be turned off for it"
-        names = {k:_unwrapped(v) for k,v in self.f.__globals__.items() if k in code.co_names}
+        names = {k:v for k,v in self.f.__globals__.items() if k in code.co_names}
+        names = {k:getattr(v, '_torchdynamo_orig_callable', v) for k,v in names.items()}
         return FunctionType(code, names, self.f.__name__, None, self.f.__closure__)
-
-def _unwrapped(f):
-    while hasattr(f, '_torchdynamo_disable') and hasattr(f, '_torchdynamo_orig_callable'): f = f._torchdynamo_orig_callable
-    return f
 
 # %% ../../nbs/810_speed.step_compiler.ipynb #b8d6cf8f
 class StepCompiler:

@@ -58,7 +58,6 @@ class Program:
     def _function(self, code: Any) -> Any:
         """`code` as a function, which calls the program itself: the compiler is off, and need not be turned off for it"""
         ...
-def _unwrapped(f: Any) -> Any: ...
 class StepCompiler:
     """Compiles train steps, runs them, and keeps the programs"""
     max_shapes: int

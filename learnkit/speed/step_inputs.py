@@ -31,6 +31,7 @@ _module_hooks  = [attrgetter(f'_{k}_hooks') for k in ('forward','forward_pre','b
 def _same(a, b): return len(a)==len(b) and all(map(is_, a, b))
 def _entries(states): return [*chain.from_iterable(map(dict.values, states))]
 
+# %% ../../nbs/808_speed.step_inputs.ipynb #a35ce229
 class StepInputs:
     "The inputs of a compiled train step besides the batch: parameters, optimizer state, hyper-parameters"
     def __init__(self,

@@ -2,6 +2,7 @@
 import os, re, shutil, warnings
 from copy import deepcopy
 from functools import partial
+from types import SimpleNamespace
 import numpy as np, pytest, torch
 from torch import nn
 from torch.nn import functional as F
@@ -507,6 +508,11 @@ def test_nothing_is_left_behind():
         assert not config.trace_autograd_ops and cb.inputs is None and cb.shapes==[] and cb.learn is None
         assert all(p.grad is None for p in learn.model.parameters())
     deepcopy(cb)
+
+def test_it_says_that_it_is_untested_there():
+    cb = FusedStep()
+    cb.learn = SimpleNamespace(device=torch.device('cuda'), model=net())
+    with pytest.warns(UserWarning, match="is fused on trial: compiled steps have not been tested on 'cuda'"): cb.before_fit()
 
 def test_settings():
     for v in (0, -1, 1.5, 'all', True):
