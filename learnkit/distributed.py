@@ -18,6 +18,7 @@ from torch.nn.parallel import DistributedDataParallel
 from .agreement import Agreement, PhaseEnds
 from .callback import Callback
 from .check import check_args
+from .launch import introduce
 from .modules import one_param
 from .process import num_distrib, rank_distrib
 from .run import null_logger
@@ -51,6 +52,7 @@ class DistributedTrainer(Callback):
             'batch norms cannot be synchronized on the CPU: write sync_bn=False')
         self.replaced,self.apart = (learn.model, learn.dls),False
         self._check_alike()
+        introduce()
         self.seed = self._shared_seed()
         if self.shard: learn.dls = self._shard(learn.dls)
         if self.sync_bn: self.norms = sync_norms(learn.model)

@@ -55,7 +55,7 @@ class AvgSmoothLoss(Metric):
     def value(self) -> float|None:
         "The average now, `None` before the first batch"
         self.settle()
-        return self._values[-1] if self._values else None
+        return self.val/(1-self.beta**self.count) if self.count else None
 
     def state_dict(self) -> dict:
         "Return what was accumulated so far"

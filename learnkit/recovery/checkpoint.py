@@ -27,7 +27,7 @@ import learnkit.recovery.identity   # noqa: F401  for `identity`
 from .resume import (check_ended, check_identity, clear_folder, find_checkpoint, fit_number, is_longer,
                                        note_fit, restore_changed)
 from .retention import Retention
-from .run_state import duration_of, random_states_of_all
+from .run_state import duration_of, states_of_all
 from ..serialize import to_serializable
 from ..sharded import is_sharded
 from ..together import in_all
@@ -166,14 +166,14 @@ def save(self:CheckpointCallback,
     learn('before_save_checkpoint', path=path)
     rows = getattr(getattr(learn, 'recorder', None), 'history', None)
     self.unkept.warn()
-    rngs = random_states_of_all() if prefix=='step-' else {}
+    own = states_of_all(learn) if prefix=='step-' else {}
     def collect():
         results = to_serializable(rows[-1], copy=True) if rows else {}
         state = learn.run_state(epoch, done, self.background)
         skipped = learn.batches.skipped if done and learn.training else 0
         beside = dict(place=self.data_position(done), skipped=skipped, parts=self.parts and self.parts.state_dict(done),
                       kept=to_serializable(self.kept.state_dict(), 'kept'))
-        return {**state, **beside, **to_serializable(rngs, copy=True), 'identity':self.who},dict(info, results=results)
+        return {**state, **beside, **to_serializable(own, copy=True), 'identity':self.who},dict(info, results=results)
     self.writer.write(collect, path, sharded)
     learn('after_save_checkpoint', path=path)
 

@@ -97,18 +97,30 @@ def _try_callbacks(self:Learner, state):
             raise ValueError(f'this checkpoint does not fit: {type(e).__name__}: {e}') from e
 
 # %% ../../nbs/703_recovery.run_state.ipynb #526fb550
-def random_states_of_all() -> dict:
-    "Return the random states of all processes, as a part of a checkpoint; every process must call it"
+def states_of_all(
+    learn:Any # the Learner
+) -> dict:
+    "Return the random states and the running means of all processes, for a checkpoint; every process must call it"
     if num_distrib()==1: return {}
     states = [None]*num_distrib()
-    dist.all_gather_object(states, get_random_states())
-    return dict(rngs=states)
+    dist.all_gather_object(states, (get_random_states(), [_running(m) for m in _meter(learn)]))
+    rngs,meters = zip(*states)
+    return dict(rngs=[*rngs], meters=[*meters])
 
-def _restore_random(state):
-    rngs,n = state.get('rngs', [state['rng']]),num_distrib()
+def _meter(learn): return learn.recorder.train.metrics if hasattr(learn, 'recorder') else []
+def _running(metric):
+    "What a metric has accumulated in this process, without the loss of each batch"
+    s = metric.state_dict() if hasattr(metric, 'state_dict') else None
+    return s and {k:v for k,v in s.items() if k not in ('_raw','_values')}
+
+def _restore_own(learn, state):
+    "Restore what is this process's own"
+    rngs,rank,n = state.get('rngs', [state['rng']]),rank_distrib(),num_distrib()
     if len(rngs)!=n: warn(f'this checkpoint is of a run with {len(rngs)} processes, and this one has {n}: '
                           'the data is divided differently, so it goes on, but not bit for bit')
-    if len(rngs)==n or not rank_distrib(): set_random_states(**rngs[rank_distrib()])
+    if len(rngs)==n or not rank: set_random_states(**rngs[rank])
+    for m,own in zip(_meter(learn), state['meters'][rank] if rank and len(state.get('meters', ()))==n else ()):
+        if own: m.load_state_dict({**m.state_dict(), **own})
 
 # %% ../../nbs/703_recovery.run_state.ipynb #e1fb21d5
 @patch
@@ -129,7 +141,7 @@ def restore(self:Learner,
     then = duration_of(state)
     if self.duration and then!=self.duration: self.pct_train *= then/self.duration   # the run has become longer
     self.state.update(state['state'])
-    _restore_random(state)
+    _restore_own(self, state)
 
 
 @patch

@@ -1,0 +1,115 @@
+"""Kills one of two ranks that torchrun started, at random moments: torchrun starts both again, and they end as a run that nobody killed.
+
+    python tests/faults/killed_ranks.py 50          at least 50 kills, over random settings; prints a line for each run
+    python tests/faults/killed_ranks.py 10 --seed 3 other settings
+
+The script says nothing about processes or restarts: `fit(…, resume='auto')` and a `CheckpointCallback` are all that it has.
+"""
+import argparse, json, os, random, signal, subprocess, sys, tempfile, time
+from pathlib import Path
+
+root = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(root))
+
+def settings(seed):
+    "What a run trains with; all of it follows from `seed`"
+    r = random.Random(seed)
+    return dict(seed=seed, policy=r.choice(['fit', 'one_cycle']), every=r.choice(['1ba', '5ba', '5ba', '1ep']), background=r.random()<.5, ema=r.random()<.5,
+                accumulate=r.random()<.4, weighted=r.random()<.4, mixup=r.random()<.3, workers=2*(r.random()<.3), rng=r.random()<.5)
+
+# -- what is killed
+
+def train(cfg, folder):
+    "One attempt of one rank: the same lines whether it is the first or goes on"
+    import torch
+    from torch import nn
+    from torch.utils.data import DataLoader, TensorDataset, WeightedRandomSampler
+    from learnkit import all as lk
+    from learnkit.serialize import to_serializable
+    torch.set_num_threads(1)
+    g = torch.Generator().manual_seed(0)
+    x = torch.randn(203, 4, generator=g)
+    ds = TensorDataset(x, (x.sum(1)>0).long())
+    lk.set_seed(cfg['seed'] + (cfg['rng'] and int(os.environ['RANK'])))   # a user may seed each rank differently
+    order = dict(sampler=WeightedRandomSampler(torch.linspace(.1, 1, 203), 203)) if cfg['weighted'] else dict(shuffle=True)
+    dls = DataLoader(ds, 4, **order, num_workers=cfg['workers']),DataLoader(ds, 32)
+    model = nn.Sequential(nn.Linear(4, 32), nn.BatchNorm1d(32), nn.ReLU(), nn.Dropout(.3), nn.Linear(32, 2))
+    cbs = [lk.CheckpointCallback(cfg['every'], keep=2, background=cfg['background'])]
+    if cfg['ema']:        cbs.append(lk.EMACallback(.9))
+    if cfg['accumulate']: cbs.append(lk.GradientAccumulation(12))
+    if cfg['mixup']:      cbs.append(lk.MixUp())
+    learn = lk.Learner(dls, model, nn.CrossEntropyLoss(), lk.AdamW, lr=.01, path=folder, metrics=lk.accuracy, cbs=cbs)
+    rank = lk.rank_distrib()
+    (folder/f'pid{rank}.part').write_text(str(os.getpid()))
+    os.replace(folder/f'pid{rank}.part', folder/f'pid{rank}')
+    if cfg['policy']=='fit': learn.fit(6, resume='auto')
+    else:                    learn.fit_one_cycle(6, .02, resume='auto')
+    rec = learn.recorder
+    torch.save(to_serializable(dict(model=learn.model.state_dict(), opt=learn.opt.state_dict(), history=[{k:v for k,v in r.items() if k!='time'} for r in rec.history],
+                             losses=rec.smooth_loss.raw, lrs=rec.lrs, rng=lk.get_random_states(), cbs={cb.key:cb.state_dict() for cb in learn.cbs if cb.name not in ('recorder','checkpoint')})),
+               folder/f'end{rank}.pt')
+
+# -- who kills
+
+def pids(folder):
+    "The processes of the present attempt, once both train"
+    files = [folder/f'pid{r}' for r in range(2)]
+    return [int(f.read_text()) for f in files] if all(f.exists() for f in files) else None
+
+def run(cfg, folder, moments=(), r=random):
+    "Train in two processes; after each of the moments, in seconds of training, kill one of them. Returns the kills and how long the last attempt trained"
+    folder.mkdir()
+    with open(folder/'log', 'wb') as log:
+        p = subprocess.Popen([sys.executable, '-m', 'torch.distributed.run', '--nproc-per-node=2', '--max-restarts=3', '--monitor-interval=0.1', '--rdzv-backend=c10d',
+                              '--rdzv-endpoint=localhost:0', __file__, '--train', json.dumps(cfg), str(folder)], start_new_session=True, stdout=log, stderr=log)
+    kills,left,start = 0,list(moments),None
+    try:
+        while p.poll() is None:
+            time.sleep(.01)
+            now = pids(folder)
+            if now is None: continue
+            start = start or time.monotonic()
+            if left and time.monotonic()-start>left[0]:
+                victim = r.choice(now)
+                for f in folder.glob('pid?'): f.unlink()
+                try: os.kill(victim, signal.SIGKILL); kills += 1
+                except ProcessLookupError: pass   # it had come to its end
+                left,start = left[1:],None
+        if p.returncode: raise RuntimeError(f'torchrun failed with {cfg}:\n' + (folder/'log').read_text()[-4000:])
+    finally:
+        if p.poll() is None: os.killpg(p.pid, signal.SIGKILL)
+    return kills,time.monotonic()-(start or time.monotonic())
+
+def equal(a, b):
+    import torch
+    if isinstance(a, torch.Tensor): return torch.equal(a, b) or torch.allclose(a, b, rtol=0, atol=0, equal_nan=True)
+    if isinstance(a, dict): return a.keys()==b.keys() and all(equal(a[k], b[k]) for k in a)
+    if isinstance(a, (list,tuple)): return len(a)==len(b) and all(map(equal, a, b))
+    return a==b or (a!=a and b!=b)
+
+def compare(seed, most=3):
+    "Kill ranks of a run up to `most` times: `(kills, what differs in the end, settings)`"
+    import torch
+    cfg,r = settings(seed),random.Random(seed)
+    with tempfile.TemporaryDirectory() as tmp:
+        straight,killed = Path(tmp)/'straight',Path(tmp)/'killed'
+        _,long = run(cfg, straight)
+        kills,_ = run(cfg, killed, [r.uniform(0, long*.7) for _ in range(most)], r)
+        ends = [[torch.load(f/f'end{rank}.pt', weights_only=True) for rank in range(2)] for f in (straight, killed)]
+        differs = [f'{k} of rank {rank}' for rank,(a,b) in enumerate(zip(*ends)) for k in a if not equal(a[k], b[k])
+                   and not (rank and k=='losses')]   # of each batch a checkpoint has the loss in process 0
+        a,b = ends[0]
+        return kills,differs + [f'{k} between the ranks' for k in ('model','opt','history') if not equal(a[k], b[k])],cfg
+
+if __name__=='__main__':
+    if sys.argv[1:2]==['--train']: train(json.loads(sys.argv[2]), Path(sys.argv[3])); sys.exit()
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument('kills', type=int, nargs='?', default=50)
+    p.add_argument('--seed', type=int, default=0)
+    args = p.parse_args()
+    total,bad,seed = 0,0,args.seed
+    while total<args.kills:
+        kills,differs,cfg = compare(seed)
+        total,bad,seed = total+kills,bad+bool(differs),seed+1
+        print(f'{total:4} kills, {bad} of {seed-args.seed} runs differ{": "+", ".join(differs) if differs else ""}   {cfg}', flush=True)
+    sys.exit(bool(bad))

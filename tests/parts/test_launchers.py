@@ -1,0 +1,121 @@
+"""One script, with nothing in it about processes, under each launcher: the same weights, and one voice"""
+import json, os, re, runpy, subprocess, sys
+from pathlib import Path
+
+import pytest, torch
+import learnkit.all, sklearn.datasets   # noqa: F401  the forked processes have them then
+from toys import slow
+
+here = Path(__file__).resolve().parent
+script = here/'launched'/'train.py'
+together = '2 processes train together ({}): 2 × cpu'
+
+def env(**kw):
+    "What the processes have in their environment before a launcher starts them"
+    keep = {k:v for k,v in os.environ.items() if not re.match('RANK|WORLD_SIZE|LOCAL_|MASTER_|SLURM_|OMPI_|PMI|TORCHELASTIC', k)}
+    return {**keep, 'PYTHONPATH':str(here.parents[1]), 'OMP_NUM_THREADS':'1', **{k:str(v) for k,v in kw.items()}}
+
+# -- what each launcher sets: of two processes on one machine
+
+def open_mpi(rank, **kw):
+    return env(OMPI_COMM_WORLD_RANK=rank, OMPI_COMM_WORLD_SIZE=2, OMPI_COMM_WORLD_LOCAL_RANK=rank, OMPI_COMM_WORLD_LOCAL_SIZE=2, OMPI_COMM_WORLD_NODE_RANK=rank, OMPI_UNIVERSE_SIZE=2,
+               OMPI_APP_CTX_NUM_PROCS=2, PMIX_RANK=rank, PMIX_NAMESPACE=f'prterun-node-{os.getpid()}@1', **kw)
+def mpich(rank, **kw): return env(PMI_RANK=rank, PMI_SIZE=2, PMI_FD=6, MPI_LOCALRANKID=rank, MPI_LOCALNRANKS=2, **kw)
+def slurm_batch(**kw):
+    "What the script that `sbatch` runs has, once"
+    return env(SLURM_JOB_ID=os.getpid(), SLURM_JOBID=os.getpid(), SLURM_JOB_NODELIST='localhost', SLURM_NODELIST='localhost', SLURM_JOB_NUM_NODES=1, SLURM_NNODES=1, SLURM_NTASKS=2, SLURM_NPROCS=2,
+               SLURM_NTASKS_PER_NODE=2, SLURM_TASKS_PER_NODE=2, SLURM_PROCID=0, SLURM_LOCALID=0, SLURM_NODEID=0, SLURM_GTIDS=0, SLURM_SUBMIT_HOST='login', **kw)
+def srun(rank, **kw):
+    step = dict(SLURM_PROCID=rank, SLURM_LOCALID=rank, SLURM_GTIDS='0,1', SLURM_STEP_ID=0, SLURM_STEPID=0, SLURM_STEP_NODELIST='localhost', SLURM_STEP_NUM_NODES=1, SLURM_STEP_NUM_TASKS=2,
+                SLURM_STEP_TASKS_PER_NODE=2, SLURM_LAUNCH_NODE_IPADDR='127.0.0.1', SLURM_SRUN_COMM_HOST='127.0.0.1')
+    return {**slurm_batch(), **{k:str(v) for k,v in step.items()}, **kw}
+def pmi2(rank): return srun(rank, PMI_RANK=str(rank), PMI_SIZE='2', PMI_FD='6', PMI_JOBID='1.0')   # srun --mpi=pmi2
+def mpi_in_slurm(rank):
+    "On another machine of the job mpirun starts its helper by srun, as a step with one task"
+    return {**srun(0), 'SLURM_STEP_NUM_TASKS':'1', **{k:v for k,v in open_mpi(rank).items() if k[:4] in ('OMPI','PMIX')}}
+
+# -- the runs
+
+def _starts(rank, envs, folder, world):
+    os.environ.clear(); os.environ.update(envs[rank])
+    os.chdir(folder)
+    for fd,name in (1,'stdout'),(2,'stderr'):
+        f = os.open(f'{name}{rank}', os.O_WRONLY|os.O_CREAT|os.O_TRUNC)
+        os.dup2(f, fd)
+    sys.stdout,sys.stderr = (open(fd, 'w', buffering=1, closefd=False) for fd in (1, 2))
+    runpy.run_path(str(script), run_name='__main__')
+    sys.stdout.flush(); sys.stderr.flush()
+
+def fork(folder, *envs):
+    "Start the script as processes with these environments; forked, as an import of torch takes longer than the training"
+    torch.multiprocessing.start_processes(_starts, (envs, folder, len(envs)), nprocs=len(envs), start_method='fork')
+    return ''.join((folder/f'stdout{r}').read_text() for r in range(len(envs))),''.join((folder/f'stderr{r}').read_text() for r in range(len(envs)))
+
+def started(folder, *cmd, **kw):
+    "Start a command there: what it wrote"
+    res = subprocess.run([str(c) for c in cmd], cwd=folder, env=env(**kw), capture_output=True, text=True, timeout=180)
+    assert not res.returncode, res.stdout + res.stderr
+    return res.stdout,res.stderr
+
+def weights(folder): return torch.load(folder/'out'/'models'/'digits.pth', weights_only=True)['model']
+
+def check(folder, said, out, err='', same=None, world=2):
+    "One table, one log, one writer of checkpoints; the line about the processes; the weights"
+    lines = out.splitlines()
+    assert sum('train together' in o for o in lines)==(world>1) and sum(o.startswith('epoch ') for o in lines)==1, out
+    assert (together.format(said) if said else 'epoch') in out and sum(bool(re.match(r'\d +\d', o)) for o in lines)==3, out
+    assert 'Warning' not in err and 'Error' not in err, err
+    rows = [json.loads(o) for o in (folder/'out'/'log.jsonl').read_text().splitlines()]
+    n = 13 if world==1 else 7   # of 401 items in batches of 32
+    assert [r['step'] for r in rows]==[0, n, 2*n, 3*n]
+    saved = sorted(p.name for p in (folder/'out'/'checkpoints'/'fit-1').glob('*.pth'))
+    assert saved==[f'step-{i:08}{"-final"*(i==3*n)}.pth' for i in (*range(5, 3*n, 5), 3*n)][-3:]
+    if same is not None: assert all(torch.equal(v, same[k]) for k,v in weights(folder).items())
+
+@pytest.fixture(scope='module')
+def two(tmp_path_factory):
+    "The weights of two processes that torchrun's variables describe"
+    folder = tmp_path_factory.mktemp('two')
+    port = 20000 + os.getpid()%10000
+    both = [env(RANK=r, LOCAL_RANK=r, WORLD_SIZE=2, LOCAL_WORLD_SIZE=2, MASTER_ADDR='127.0.0.1', MASTER_PORT=port) for r in range(2)]
+    check(folder, 'RANK and WORLD_SIZE, gloo', *fork(folder, *both))
+    return weights(folder)
+
+@pytest.mark.parametrize('of,said', [(srun,'srun, gloo'), *slow((open_mpi,'mpirun, gloo'), (mpich,'mpiexec, gloo'), (pmi2,'srun, gloo'), (mpi_in_slurm,'mpirun, gloo'))])
+def test_variables(tmp_path, two, of, said): check(tmp_path, said, *fork(tmp_path, of(0), of(1)), two)
+
+@pytest.mark.slow
+def test_alone(tmp_path, two):
+    "In a terminal, and in the script of `sbatch` without `srun`, which has the variables of eight"
+    for name,e in dict(plain=env(), batch=slurm_batch()).items():
+        (tmp_path/name).mkdir()
+        check(tmp_path/name, '', *fork(tmp_path/name, e), world=1)
+    a,b = weights(tmp_path/'plain'),weights(tmp_path/'batch')
+    assert all(torch.equal(v, b[k]) for k,v in a.items()) and not any(torch.equal(v, two[k]) for k,v in a.items() if v.ndim==2)
+
+@pytest.mark.slow
+def test_torchrun(tmp_path, two):
+    out,err = started(tmp_path, sys.executable, '-m', 'torch.distributed.run', '--nproc-per-node=2', '--rdzv-backend=c10d', '--rdzv-endpoint=localhost:0', script)
+    check(tmp_path, 'torchrun, gloo', out, err, two)
+
+@pytest.mark.slow
+def test_accelerate(tmp_path, two):
+    "`--multi_gpu` is its word for several processes; `--cpu --num_processes=2` starts one"
+    pytest.importorskip('accelerate')
+    out,err = started(tmp_path, sys.executable, '-m', 'accelerate.commands.launch', '--multi_gpu', '--num_processes=2', '--main_process_port=0', '--mixed_precision=no', script)
+    check(tmp_path, 'torchrun, gloo', out, '', two)
+
+@pytest.mark.slow
+def test_notebook(tmp_path, two):
+    "Accelerate's `notebook_launcher` forks the notebook, so that functions of its cells are there"
+    pytest.importorskip('accelerate')
+    cells = f'import sys; sys.path.insert(0, {str(script.parent)!r})\nfrom accelerate import notebook_launcher\nfrom train import main\nnotebook_launcher(main, num_processes=2, use_port={21000 + os.getpid()%10000})'
+    check(tmp_path, 'torchrun, gloo', *started(tmp_path, sys.executable, '-c', cells), two)
+
+@pytest.mark.slow
+def test_ray(tmp_path, two):
+    "Ray makes the group itself; its workers say what they print to the driver, with their number"
+    pytest.importorskip('ray.train')
+    out,err = started(tmp_path, sys.executable, script.parent/'ray_train.py', 2, tmp_path, RAY_TRAIN_V2_ENABLED=1)
+    said = [re.sub(r'\x1b\[\d+m|\(RayTrainWorker pid=\d+\) ', '', o) for o in out.splitlines() if 'RayTrainWorker' in o]
+    check(tmp_path, 'in a group made before, gloo', '\n'.join(dict.fromkeys(said)), same=two)
