@@ -12,6 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from platform import node
+from time import monotonic, sleep
+from uuid import uuid4
+from zlib import crc32
 
 import torch
 from torch import distributed as dist
@@ -45,17 +48,20 @@ def _slurm(env):
                   _port(env, f"{env.get('SLURM_JOB_ID', 0)}{env.get('SLURM_STEP_ID', 0)}"))
 
 # %% ../nbs/122_launch.ipynb #6c044e4f
+def _mpi(by, env, job, rank, world, local, here):
+    known = env.get('MASTER_ADDR') and env.get('MASTER_PORT')
+    addr = env['MASTER_ADDR'] if known else '127.0.0.1' if here==world else None
+    return Launch(by, rank, world, local, addr, _port(env, job))
+
 def _open_mpi(env):
-    rank,world,local,here = (int(env[f'OMPI_COMM_WORLD_{k}']) for k in ('RANK','SIZE','LOCAL_RANK','LOCAL_SIZE'))
-    return Launch('mpirun', rank, world, local, env.get('MASTER_ADDR') or ('127.0.0.1' if here==world else None),
-                  _port(env, os.getppid()))
+    own = (int(env[f'OMPI_COMM_WORLD_{k}']) for k in ('RANK','SIZE','LOCAL_RANK','LOCAL_SIZE'))
+    return _mpi('mpirun', env, crc32(env.get('PMIX_NAMESPACE', str(os.getppid())).encode()), *own)
 
 def _mpich(env):
-    rank,world = int(env['PMI_RANK']),int(env['PMI_SIZE'])
-    here = int(env.get('MPI_LOCALNRANKS', 0))
-    return Launch('mpiexec', rank, world, int(env.get('MPI_LOCALRANKID', rank)),
-                  env.get('MASTER_ADDR') or ('127.0.0.1' if here==world else None), _port(env, os.getppid()))
+    own = (int(env[k]) for k in ('PMI_RANK','PMI_SIZE','MPI_LOCALRANKID','MPI_LOCALNRANKS'))
+    return _mpi('mpiexec', env, os.getppid(), *own)
 
+# %% ../nbs/122_launch.ipynb #6c044e50
 def _torchrun(env):
     by = 'torchrun' if 'TORCHELASTIC_RUN_ID' in env else 'RANK and WORLD_SIZE'
     rank = int(env['RANK'])
@@ -64,9 +70,9 @@ def _torchrun(env):
 
 _launchers = {   # what a launcher sets in each process that it starts, and how to read it
     ('RANK','WORLD_SIZE','MASTER_ADDR','MASTER_PORT'): _torchrun,
-    ('SLURM_PROCID','SLURM_STEP_NUM_TASKS','SLURM_LOCALID','SLURM_STEP_NODELIST'): _slurm,
     ('OMPI_COMM_WORLD_RANK','OMPI_COMM_WORLD_SIZE','OMPI_COMM_WORLD_LOCAL_RANK','OMPI_COMM_WORLD_LOCAL_SIZE'):_open_mpi,
-    ('PMI_RANK','PMI_SIZE'): _mpich}
+    ('PMI_RANK','PMI_SIZE','MPI_LOCALRANKID','MPI_LOCALNRANKS'): _mpich,
+    ('SLURM_PROCID','SLURM_STEP_NUM_TASKS','SLURM_LOCALID','SLURM_STEP_NODELIST'): _slurm}
 
 # %% ../nbs/122_launch.ipynb #8ba0ddd8
 def launched(
@@ -77,22 +83,61 @@ def launched(
     found = next((f(env) for keys,f in _launchers.items() if all(env.get(k) for k in keys)), None)
     return found if found is not None and found.world>1 else None
 
+# %% ../nbs/122_launch.ipynb #aa01b7c3
+def _devices_of(places):
+    "Where the processes are, for people: '2 × cpu', or '8 × cuda on 2 machines'"
+    kinds,machines = Counter(kind for _,kind,_ in places),len({name for name,*_ in places})
+    where = f' on {machines} machines' if machines>1 else ''
+    return ' and '.join(f'{n} × {kind}' for kind,n in kinds.items()) + where
+
+_introduced = []   # the store of the group whose processes have said that they train together
+
+def introduce(
+    own:bool=False # did `join_group` make the group?
+) -> None:
+    "Say in one line, once for each group, which processes train together; all of them call it"
+    store = dist.distributed_c10d._get_default_store()
+    if store in _introduced: return
+    _introduced[:] = [store]
+    launch,device,places = launched(),default_device(),[None]*dist.get_world_size()
+    local = launch.local_rank if own else device.index
+    dist.all_gather_object(places, (node(), device.type, local))
+    taken = Counter((name,i) for name,kind,i in places if kind!='cpu')
+    twice = [place for place,n in taken.items() if n>1]
+    if own and twice: raise RuntimeError(f'{taken[twice[0]]} processes took accelerator {local} of {twice[0][0]}: '
+        'the launcher should say LOCAL_RANK, which differs between the processes of a machine')
+    by = launch.by if own else 'in a group made before'
+    said = f'{len(places)} processes train together ({by}, {dist.get_backend()}): {_devices_of(places)}'
+    if dist.get_rank()==0: write_out(print, said)
+
+# %% ../nbs/122_launch.ipynb #7e3d5a90
+def _name_of_attempt(store, launch, timeout):
+    me = uuid4().hex
+    if launch.rank:
+        store.set(f'learnkit/hello/{launch.rank}', me)
+        name = store.get(f'learnkit/welcome/{me}').decode()   # it waits for it
+        store.add(f'learnkit/came/{name}', 1)
+        return name
+    since = monotonic()
+    while (n := store.add(f'learnkit/came/{me}', 0))<launch.world-1:
+        for r in range(1, launch.world):
+            if store.check([k := f'learnkit/hello/{r}']): store.set(f'learnkit/welcome/{store.get(k).decode()}', me)
+        if monotonic()-since>timeout: raise RuntimeError(
+            f'{launch.world-1-n} of {launch.world} processes did not come within {timeout:.0f} seconds')
+        sleep(.02)
+    return me
+
+def _meet(launch, timeout):
+    "Where the processes meet, as arguments of `init_process_group`"
+    if os.environ.get('TORCHELASTIC_USE_AGENT_STORE')!='True':
+        return dict(init_method='env://' if launch.by=='torchrun' else f'tcp://{launch.addr}:{launch.port}')
+    store = dist.TCPStore(launch.addr, int(launch.port), is_master=False, timeout=timedelta(seconds=timeout))
+    return dict(store=dist.PrefixStore(f'learnkit/{_name_of_attempt(store, launch, timeout)}', store))
+
 # %% ../nbs/122_launch.ipynb #1d6dd00a
 def _backend(device):
     if device.type=='cpu': return 'gloo'
     return f'cpu:gloo,{device.type}:{dist.get_default_backend_for_device(device)}'
-
-def _devices(launch, device):
-    "Where the processes are, for people: '2 × cpu', or '8 × cuda on 2 machines'"
-    places = [None]*launch.world
-    dist.all_gather_object(places, (node(), device.type, launch.local_rank))
-    kinds,machines = Counter(kind for _,kind,_ in places),len({name for name,*_ in places})
-    taken = Counter((name,i) for name,kind,i in places if kind!='cpu')
-    twice = [place for place,n in taken.items() if n>1]
-    if twice: raise RuntimeError(f'{taken[twice[0]]} processes took accelerator {twice[0][1]} of {twice[0][0]}: '
-                                 'the launcher should say LOCAL_RANK, which differs between the processes of a machine')
-    where = f' on {machines} machines' if machines>1 else ''
-    return ' and '.join(f'{n} × {kind}' for kind,n in kinds.items()) + where
 
 # %% ../nbs/122_launch.ipynb #c0de015b
 def check_seconds(
@@ -113,7 +158,8 @@ def join_group(
     if launch is None or not dist.is_available() or dist.is_initialized(): return
     if launch.addr is None: raise RuntimeError(
         f'{launch.by} started {launch.world} processes on several machines, and does not say where they can meet: '
-        'set MASTER_ADDR to the name of the machine of process 0, as in `mpirun -x MASTER_ADDR=node0 …`')
+        'set MASTER_ADDR to the name of the machine of process 0 and MASTER_PORT to a free port of it, '
+        'as in `mpirun -x MASTER_ADDR=node0 -x MASTER_PORT=29500 …`')
     device = default_device()
     if device.type!='cpu':
         n = torch.accelerator.device_count()
@@ -122,12 +168,10 @@ def join_group(
             'start as many processes on each machine as it has accelerators')
         torch.accelerator.set_device_index(launch.local_rank)
         device = default_device()
-    meet = 'env://' if launch.by=='torchrun' else f'tcp://{launch.addr}:{launch.port}'
-    dist.init_process_group(_backend(device), init_method=meet, rank=launch.rank, world_size=launch.world,
+    dist.init_process_group(_backend(device), **_meet(launch, timeout), rank=launch.rank, world_size=launch.world,
                             timeout=timedelta(seconds=timeout))
     atexit.register(leave_group)
-    said = f'{launch.world} processes train together ({launch.by}, {dist.get_backend()}): {_devices(launch, device)}'
-    if launch.rank==0: write_out(print, said)
+    introduce(own=True)
 
 def leave_group() -> None:
     "Destroy the group of processes, if there is one"

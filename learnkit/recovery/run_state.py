@@ -113,6 +113,7 @@ def _running(metric):
     s = metric.state_dict() if hasattr(metric, 'state_dict') else None
     return s and {k:v for k,v in s.items() if k not in ('_raw','_values')}
 
+# %% ../../nbs/703_recovery.run_state.ipynb #526fb551
 def _restore_own(learn, state):
     "Restore what is this process's own"
     rngs,rank,n = state.get('rngs', [state['rng']]),rank_distrib(),num_distrib()

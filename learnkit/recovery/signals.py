@@ -71,6 +71,7 @@ class StopOnSignal(Callback):
     def _end(self, number, save=False):
         self.received = number
         if save: self._save(self.learn.iter+1)
+        if save and self._agrees: largest(0)   # when one has ended, the launcher ends the others, who may be saving
         raise exit_exception(number)
 
     def cleanup(self):
@@ -106,7 +107,10 @@ def _save(self:StopOnSignal, done):
     "Save a checkpoint after `done` batches of this epoch"
     learn = self.learn
     for cb in learn.cbs:
-        if cb.resumes: return cb.save(learn.epoch, done)
+        if cb.resumes:
+            cb.save(learn.epoch, done)
+            if hasattr(cb, 'writer'): cb.writer.wait()
+            return
     warn(f'{signal.Signals(self.received).name} ends the fit{learn.position}, and nothing is saved: '
          'add a CheckpointCallback to resume from here')
 

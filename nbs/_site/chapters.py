@@ -39,7 +39,8 @@ howtos = [
     ('own', 'Losses, metrics, callbacks', 'Parts of your own.',
      'write_a_loss write_a_metric write_a_callback skip_or_stop test_a_callback'),
     ('scale', 'Speed, memory, faults', 'Larger models, more devices, and what goes wrong.',
-     'mixed_precision accumulate_gradients out_of_memory several_processes find_what_is_slow debug_nan')]
+     'mixed_precision accumulate_gradients out_of_memory several_processes train_on_slurm train_on_kubernetes '
+     'train_with_ray start_with_accelerate find_what_is_slow debug_nan')]
 digits = {'0':'loop', '1':'parts', '2':'learner', '9':'package'}
 
 def group_of(name):

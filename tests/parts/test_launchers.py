@@ -3,7 +3,7 @@ import json, os, re, runpy, subprocess, sys
 from pathlib import Path
 
 import pytest, torch
-import learnkit.all, sklearn.datasets   # noqa: F401  the forked processes have them then
+import learnkit.all, sklearn.datasets   # the forked processes have them then
 from toys import slow
 
 here = Path(__file__).resolve().parent
@@ -36,19 +36,19 @@ def mpi_in_slurm(rank):
 
 # -- the runs
 
-def _starts(rank, envs, folder, world):
+def _starts(rank, envs, folder, world, file):
     os.environ.clear(); os.environ.update(envs[rank])
     os.chdir(folder)
     for fd,name in (1,'stdout'),(2,'stderr'):
         f = os.open(f'{name}{rank}', os.O_WRONLY|os.O_CREAT|os.O_TRUNC)
         os.dup2(f, fd)
     sys.stdout,sys.stderr = (open(fd, 'w', buffering=1, closefd=False) for fd in (1, 2))
-    runpy.run_path(str(script), run_name='__main__')
+    runpy.run_path(str(file), run_name='__main__')
     sys.stdout.flush(); sys.stderr.flush()
 
-def fork(folder, *envs):
+def fork(folder, *envs, file=script):
     "Start the script as processes with these environments; forked, as an import of torch takes longer than the training"
-    torch.multiprocessing.start_processes(_starts, (envs, folder, len(envs)), nprocs=len(envs), start_method='fork')
+    torch.multiprocessing.start_processes(_starts, (envs, folder, len(envs), file), nprocs=len(envs), start_method='fork')
     return ''.join((folder/f'stdout{r}').read_text() for r in range(len(envs))),''.join((folder/f'stderr{r}').read_text() for r in range(len(envs)))
 
 def started(folder, *cmd, **kw):
@@ -119,3 +119,31 @@ def test_ray(tmp_path, two):
     out,err = started(tmp_path, sys.executable, script.parent/'ray_train.py', 2, tmp_path, RAY_TRAIN_V2_ENABLED=1)
     said = [re.sub(r'\x1b\[\d+m|\(RayTrainWorker pid=\d+\) ', '', o) for o in out.splitlines() if 'RayTrainWorker' in o]
     check(tmp_path, 'in a group made before, gloo', '\n'.join(dict.fromkeys(said)), same=two)
+
+# -- the files in the how-tos
+
+howto = here.parents[1]/'nbs'/'howto'
+def blocks(kind):
+    "The code blocks of this kind: page and text"
+    for p in sorted(howto.glob('*.ipynb')):
+        text = '\n'.join(''.join(c['source']) for c in json.loads(p.read_text())['cells'] if c['cell_type']=='markdown')
+        yield from ((p.stem, b) for b in re.findall(rf'^```{kind}\n(.*?)^```', text, re.M|re.S))
+
+def test_yaml():
+    "The YAML of the pages can be read, and says how many processes there are"
+    yaml = pytest.importorskip('yaml')
+    files = [yaml.safe_load(b) for _,b in blocks('yaml')]
+    assert [f.get('kind', 'Accelerate') for f in files]==['Accelerate', 'PyTorchJob', 'PersistentVolumeClaim']
+    accelerate,job,claim = files
+    spec,worker = job['spec'],job['spec']['pytorchReplicaSpecs']['Worker']
+    pod = worker['template']['spec']
+    mounted,volumes = {m['name'] for m in pod['containers'][0]['volumeMounts']},{v['name']:v for v in pod['volumes']}
+    assert mounted=={*volumes} and volumes['data']['persistentVolumeClaim']['claimName']==claim['metadata']['name']
+    assert int(spec['nprocPerNode'])==pod['containers'][0]['resources']['limits']['nvidia.com/gpu']==accelerate['num_processes']
+    assert worker['replicas']==spec['elasticPolicy']['minReplicas']==spec['elasticPolicy']['maxReplicas']
+
+def test_shell():
+    "So can bash read the sbatch file"
+    files = [b for page,b in blocks('bash') if page=='train_on_slurm']
+    assert len(files)==1 and files[0].startswith('#!/bin/bash\n#SBATCH')
+    subprocess.run(['bash', '-n'], input=files[0], text=True, check=True)

@@ -1,0 +1,10 @@
+"Ranks that are killed at random moments, and started again by torchrun, end as those that nobody killed. The long version: python tests/faults/killed_ranks.py 50"
+import os, pytest
+from killed_ranks import compare
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name!='posix', reason='kills processes')
+@pytest.mark.parametrize('seed', [1])
+def test_killed_ranks(seed):
+    kills,differs,cfg = compare(seed, most=3)
+    assert kills and not differs, f'{differs} differ after {kills} kills, with {cfg}'
