@@ -105,8 +105,16 @@ class Agreement(Callback):
         self.signal = self._meet('after_batch', more=[own or 0])[0] or None
     def after_epoch(self):      self._meet('after_epoch')
 
-def _alike(cb): return cb.observes or getattr(cb, 'together', False)   # does it do the same in all processes?
-def _somebody(learn, events): return any(not _alike(cb) for e in events for cb in learn.ordered_cbs(e) if cb.hears(e))
+def _alike(cb, name):
+    "Does it do the same in all processes? What a base class promised is not said of what a subclass handles"
+    if cb.observes: return True
+    for o in (cb, *type(cb).__mro__):
+        if 'together' in vars(o): return vars(o)['together']
+        if name in vars(o): return False
+    return False
+
+def _somebody(learn, events):
+    return any(not _alike(cb, e) for e in events for cb in learn.ordered_cbs(e) if cb.hears(e))
 
 # %% ../nbs/186_agreement.ipynb #a316696c
 @patch

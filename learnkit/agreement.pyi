@@ -63,10 +63,8 @@ class Agreement(Callback):
             ProcessFailed: the processes do different things: …. `validate`, `get_preds` and the like are for all of them
         """
         ...
-def _alike(cb: Any) -> Any:
-    """Args:
-        cb: does it do the same in all processes?
-    """
+def _alike(cb: Any, name: Any) -> Any:
+    """Does it do the same in all processes? What a base class promised is not said of what a subclass handles"""
     ...
 def _somebody(learn: Any, events: Any) -> Any: ...
 _largest: Any

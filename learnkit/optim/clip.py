@@ -18,6 +18,7 @@ from ..sharded import whole
 class GradientClip(Callback):
     "Clips gradients before each step: their norm to `max_norm`, or each element to ±`value` (fastai's name and order)"
     order,modes,run_valid,norm = 11,('fit','lr_find'),False,None
+    together = True   # the gradients are the same in all processes
     def __init__(self,
         max_norm:float|None=1.,# the largest norm of all gradients together; None: `value` says how to clip
         norm_type:float=2.,    # which norm: 2 is the Euclidean, `inf` the largest element

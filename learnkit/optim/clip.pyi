@@ -7,6 +7,7 @@ __all__ = ['GradientClip']
 class GradientClip(Callback):
     """Clips gradients before each step: their norm to `max_norm`, or each element to ±`value` (fastai's name and order)"""
     norm: Any
+    together: bool
     max_norm: float|None
     norm_type: float
     value: float|None

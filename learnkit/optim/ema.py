@@ -23,6 +23,7 @@ class EMACallback(Callback):
     "Keeps an exponential moving average of the weights; validates, saves, and by default ends the fit with it"
     order,modes,saves = 12,('fit','validate','predict'),('averages','n_avg','n_step')
     n_avg,n_step,cancelled,fitting,kept,depth = 0,0,False,False,None,0
+    together = True   # the weights are the same in all processes
     def __init__(self,
         decay:float=.999,         # the share of the average that stays in an update, 0 to 1
         every:int=1,              # the number of steps from one update to the next

@@ -15,6 +15,7 @@ class EMACallback(Callback):
     fitting: bool
     kept: Any
     depth: int
+    together: bool
     decay: Any
     every: Any
     start: int|float

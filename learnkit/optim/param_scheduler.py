@@ -73,6 +73,7 @@ class Scheduler(Callback):
 # %% ../../nbs/405_optim.param_scheduler.ipynb #7419e7f5
 class ParamScheduler(Scheduler):
     "Sets hyper-parameters by their schedules before each batch (fastai's name)"
+    together = True   # the position is the same in all processes
     def __init__(self,
         scheds:Mapping # name -> schedule: a function of the position 0…1 that returns a number, a list or a slice
     ):

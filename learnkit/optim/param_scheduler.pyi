@@ -36,6 +36,7 @@ class Scheduler(Callback):
     def cleanup(self) -> None: ...
 class ParamScheduler(Scheduler):
     """Sets hyper-parameters by their schedules before each batch (fastai's name)"""
+    together: bool
     scheds: dict[Any, Any]
     accumulates: Any
     def __init__(self, scheds: Mapping[Any, Any]) -> None:

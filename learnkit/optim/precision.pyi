@@ -15,6 +15,7 @@ class MixedPrecision(Callback):
     """Mixed precision: forward pass and loss in 16 bits where that is safe, by `torch.amp` (fastai's name and order)"""
     scaler: Any
     pending: bool
+    together: bool
     amp_mode: AMPMode
     kwargs: Any
     open: list[Any]

@@ -7,8 +7,8 @@ from torch import distributed as dist, nn
 from torch.utils.data import DataLoader, IterableDataset
 
 from learnkit.agreement import ProcessFailed
-from learnkit.all import (Callback, CancelBackward, CancelBatch, CancelEpoch, CancelFit, CancelStep, CancelTrain, CancelValid, CancelZeroGrad, CheckpointCallback, DataLoaders,
-                          GradientAccumulation, Learner, SkipNaN, StopOnSignal, StopAfter)
+from learnkit.all import (Callback, CancelBackward, CancelBatch, CancelEpoch, CancelFit, CancelStep, CancelTrain, CancelValid, CancelZeroGrad, CheckpointCallback, DataLoaders, EMACallback,
+                          GradientAccumulation, GradientClip, Learner, MixedPrecision, ParamScheduler, SkipNaN, StopOnSignal, StopAfter, one_cycle)
 from learnkit.distributed import DistributedTrainer
 from learnkit.events import event
 from test_distributed import data, everywhere, net, weights
@@ -149,3 +149,25 @@ def _uneven(rank, world, known):
 
 @pytest.mark.parametrize('known', [True, *slow(False)])
 def test_the_shortest_data_ends_the_epoch(processes, known): processes(2, _uneven, known)
+
+# -- points at which nobody decides anything are left out
+
+def _points(cbs):
+    "At which points of a batch the processes ask each other, with these callbacks"
+    from learnkit.agreement import _before, _somebody
+    learn = learner()
+    learn.mode,learn.training = 'fit',True
+    learn.add_cbs(cbs)
+    return [p for p,events in _before.items() if _somebody(learn, events)]
+
+class Clips(GradientClip):
+    def before_step(self): super().before_step()
+
+def test_a_fit_with_callbacks_that_do_the_same_everywhere_asks_once_a_batch():
+    def alike(): return [ParamScheduler(one_cycle(.1)), GradientClip(), EMACallback(), MixedPrecision('bf16')]
+    assert _points(alike())==[]
+    assert _points([*alike(), Callback(before_batch=lambda cb: None)])==['before_backward']
+    assert _points([Clips])==['before_step']   # what it does is its own
+    Clips.together = True
+    try: assert _points([Clips])==[]
+    finally: del Clips.together

@@ -7,7 +7,7 @@ import pytest, torch
 
 bench = Path(__file__).resolve().parents[1]/'bench'
 sys.path.insert(0, str(bench))
-import gpu, own, peers, plot, run, tools
+import gpu, own, peers, plot, processes, run, tools
 from toys import few
 
 @pytest.fixture(autouse=True)
@@ -212,3 +212,20 @@ def test_the_kept_results_are_whole():
     assert {*run.all_parts()} - {*gpu.parts} <= {e['part'] for e in res['results']}
     assert all({'what','first','base','unit','rows','part','rounds','date','machine'} <= e.keys() for e in res['results'])
     assert {n for e in plot.entries(res, 'peers') for n in e['rows']} <= res['versions'].keys()
+
+# ------------------------------------------------------------------------------------------------ several processes
+def test_the_clock_runs_from_a_batch_to_the_last_one(monkeypatch):
+    times = iter(range(100))
+    monkeypatch.setattr(processes, 'cpu', lambda: 10*next(times))
+    monkeypatch.setattr(processes.time, 'perf_counter', lambda: next(times))
+    clocked = processes.Clocked(range(processes.WARM+5))
+    assert [*clocked]==[*range(processes.WARM+5)] and clocked.spent==(20, 2)   # asked twice, whatever comes between
+
+@pytest.mark.slow
+def test_the_parts_of_several_processes_run(shown):
+    processes.bench_processes(1, dict(tiny=processes.WARM+4), (2,))   # it refuses who comes to other weights
+    processes.bench_compute(1, n=20)
+    processes.bench_written(1, (10,))
+    assert [e['clock'] for e in shown[:2]]==['cpu','wall'] and {'learnkit'} <= shown[0]['rows'].keys()
+    assert all(r[0]>0 for e in shown for r in e['rows'].values())
+    with pytest.raises(RuntimeError, match='steps in 2 processes failed'): processes.launched(2, 'steps', what='none', n=1, rounds=1)

@@ -1,0 +1,215 @@
+"""Several processes on this machine (gloo): a step beside `DistributedDataParallel` by hand, messages, and a checkpoint.
+
+A measurement starts its processes as `torchrun` would and tells each what to do. All that is compared runs in the same
+processes, in turn. The clock runs from the fetch of batch `WARM` to that of the last one, so that neither the start of a fit
+nor its end counts. Whatever a library trains must come out as by hand, or its time is not taken.
+"""
+import json, os, socket, subprocess, sys, tempfile, time, warnings
+from functools import partial
+from pathlib import Path
+import torch
+from torch import distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+from tools import F, convnet, cpu, nn, show, spread, tiny, unseen
+
+WARM = 10   # steps before the clock starts
+
+class Clocked:
+    "Batches that know what the steps with them took: `spent`, processor's time and the clock's"
+    def __init__(self, batches): self.batches = batches
+    def __len__(self): return len(self.batches)
+    def __iter__(self):
+        for i,b in enumerate(self.batches):
+            if i==WARM: start = cpu(),time.perf_counter()
+            if i==len(self)-1: self.spent = cpu()-start[0],time.perf_counter()-start[1]
+            yield b
+
+# -- who trains: each trains `net()` on the batches of its process, and gives the model
+
+SGD = partial(torch.optim.SGD, lr=.01)
+
+def by_hand(net, batches):
+    model = DistributedDataParallel(net())
+    opt = SGD(model.parameters())
+    for xb,yb in batches:
+        F.cross_entropy(model(xb), yb).backward()
+        opt.step()
+        opt.zero_grad()
+    return model.module
+
+def learnkit(net, batches, cbs=()):
+    from learnkit.all import DataLoaders, DistributedTrainer, Learner
+    learn = Learner(DataLoaders(batches), net(), F.cross_entropy, SGD, lr=.01)
+    learn.fit(1, cbs=[DistributedTrainer(shard=False), *cbs])   # each process has batches of its own
+    return learn.model
+
+def listening(*events):
+    "learnkit with a callback of the user's that handles these events, so that the processes ask each other about them"
+    from learnkit.all import Callback
+    return lambda net, batches: learnkit(net, batches, [Callback(**{e:lambda cb: None for e in events})])
+
+def lightning(net, batches):
+    import lightning
+    from lightning.pytorch.strategies import DDPStrategy
+    class Module(lightning.LightningModule):
+        def __init__(self): super().__init__(); self.model = net()
+        def configure_optimizers(self): return SGD(self.parameters())
+        def training_step(self, b, i): return F.cross_entropy(self.model(b[0]), b[1])
+    module = Module()
+    lightning.Trainer(accelerator='cpu', devices=dist.get_world_size(), strategy=DDPStrategy(process_group_backend='gloo'), max_epochs=1,
+                      logger=False, enable_checkpointing=False).fit(module, batches)
+    return module.model
+
+def accelerate(net, batches):
+    from accelerate import Accelerator
+    acc,model = Accelerator(cpu=True),net()
+    ddp,opt = acc.prepare(model, SGD(model.parameters()))
+    for xb,yb in batches:
+        acc.backward(F.cross_entropy(ddp(xb), yb))
+        opt.step()
+        opt.zero_grad()
+    return model
+
+ways = {'by hand': lambda: by_hand, 'learnkit': lambda: learnkit,
+        'learnkit, and a callback that hears before_batch': lambda: listening('before_batch'),
+        'learnkit, and callbacks that hear everything': lambda: listening('before_fetch', 'before_batch', 'before_step', 'after_step', 'after_zero_grad'),
+        'Lightning': lambda: lightning, 'Accelerate': lambda: accelerate}
+
+def there(name):
+    "The way of that name, None if what it needs is not installed"
+    from importlib.util import find_spec
+    return ways[name]() if name not in ('Lightning','Accelerate') or find_spec(name.lower()) else None
+
+# -- the jobs, as they run in each of the processes; what the first one returns is the result
+
+def data(what, n):
+    "The network, and batches that differ between the processes"
+    g = torch.Generator().manual_seed(dist.get_rank())
+    shape,net = dict(tiny=((32, 32), tiny), cnn=((64, 1, 8, 8), convnet))[what]
+    return net,[(torch.randn(shape, generator=g), torch.randint(0, 10, shape[:1], generator=g)) for _ in range(n)]
+
+def gathered(x):
+    all_ = [None]*dist.get_world_size()
+    dist.all_gather_object(all_, x)
+    return all_
+
+def job_steps(what, n, rounds):
+    "For each way, seconds of a step in each round: of the processors of all processes together, and of the clock"
+    net,batches = data(what, n)
+    def weights(m): return nn.utils.parameters_to_vector(m.parameters()).detach()
+    def once(f):
+        clocked = Clocked(batches)
+        dist.barrier()
+        with unseen(): model = f(net, clocked)
+        spent = gathered(clocked.spent)
+        steps = n-1-WARM
+        return [sum(c for c,_ in spent)/steps, max(w for _,w in spent)/steps],weights(model)
+    todo = {k:f for k in ways if (f := there(k))}
+    want = once(by_hand)[1]
+    for k,f in todo.items():
+        got = once(f)[1]   # the first time: check that the same comes out
+        if not torch.allclose(got, want, rtol=1e-4, atol=1e-5): raise ValueError(f'{k} comes to other weights than by hand')
+    res = {k:[] for k in todo}
+    for _ in range(rounds):
+        for k,f in todo.items(): res[k].append(once(f)[0])
+    return res
+
+def job_messages(sizes, rounds, n=30):
+    "For each number of bytes, microseconds of an all-reduce in each round"
+    res = {b:[] for b in sizes}
+    for _ in range(rounds+1):
+        for b in sizes:
+            t,k = torch.zeros(b//4),max(2, min(n, 2**26//b))
+            dist.barrier()
+            start = time.perf_counter()
+            for _ in range(k): dist.all_reduce(t)
+            res[b].append((time.perf_counter()-start)/k*1e6)
+    return {b:ts[1:] for b,ts in res.items()}   # the first round makes connections
+
+def job_checkpoint(numbers, rounds):
+    "For each number of weights, milliseconds of a checkpoint (of the weights, and of Adam's two averages) in each round"
+    from learnkit.all import Callback, CheckpointCallback, DataLoaders, Learner
+    res = {k:[] for k in numbers}
+    for k in numbers:
+        class Saves(Callback):
+            def after_fit(self):
+                for _ in range(rounds+1):
+                    start = time.perf_counter()
+                    self.learn.checkpoint.save(0, 1)
+                    res[k].append((time.perf_counter()-start)*1e3)
+        with tempfile.TemporaryDirectory() as path, unseen():
+            x = torch.randn(2, 1)
+            learn = Learner(DataLoaders([(x, torch.zeros(2, k))]), nn.Linear(1, k, bias=False), F.mse_loss, torch.optim.Adam, path=path)
+            learn.fit(1, cbs=[CheckpointCallback(keep=1), Saves()])
+    return {k:ts[1:] for k,ts in res.items()}
+
+def job_compute(what, n, rounds):
+    "The microseconds of each of `n` steps by hand, in one process"
+    net,batches = data(what, n+WARM)
+    model = net()
+    opt,at = SGD(model.parameters()),[]
+    for xb,yb in batches:
+        at.append(time.perf_counter())
+        F.cross_entropy(model(xb), yb).backward()
+        opt.step()
+        opt.zero_grad()
+    return [(b-a)*1e6 for a,b in zip(at[WARM:], at[WARM+1:])]
+
+jobs = dict(steps=job_steps, messages=job_messages, checkpoint=job_checkpoint, compute=job_compute)
+
+# -- the processes
+
+def launched(world, job, **kw):
+    "The result of `job` in `world` processes"
+    with socket.socket() as s, tempfile.TemporaryDirectory() as path:
+        s.bind(('127.0.0.1', 0))
+        env = dict(os.environ, WORLD_SIZE=str(world), LOCAL_WORLD_SIZE=str(world), MASTER_ADDR='127.0.0.1', MASTER_PORT=str(s.getsockname()[1]),
+                   TORCHELASTIC_RUN_ID='bench', GROUP_RANK='0', CUDA_VISIBLE_DEVICES='', OMP_NUM_THREADS='1', TERM='xterm', PYTHONWARNINGS='ignore')
+        def start(r): return subprocess.Popen([sys.executable, __file__, job, json.dumps(kw), f'{path}/store', f'{path}/result'], text=True, stdout=subprocess.DEVNULL,
+                                              stderr=subprocess.PIPE, env=dict(env, RANK=str(r), LOCAL_RANK=str(r)))
+        ps = [start(r) for r in range(world)]
+        said = [p.communicate()[1] for p in ps]
+        if any(p.returncode for p in ps): raise RuntimeError(f'{job} in {world} processes failed: {next(s for s,p in zip(said, ps) if p.returncode)[-2000:]}')
+        return json.loads(Path(path, 'result').read_text())
+
+def main(job, kw, store, result):
+    warnings.filterwarnings('ignore')
+    rank,world = int(os.environ['RANK']),int(os.environ['WORLD_SIZE'])
+    dist.init_process_group('gloo', init_method=f'file://{store}', rank=rank, world_size=world)
+    res = jobs[job](**json.loads(kw))
+    if rank==0: Path(result).write_text(json.dumps(res))
+    dist.destroy_process_group()
+
+# -- the parts
+
+nets = dict(tiny='a tiny network (32-64-10, batches of 32)', cnn='a small convolutional network (batches of 64)')
+
+def bench_processes(rounds, steps=dict(tiny=400, cnn=120), worlds=(2, 4)):
+    for world in worlds:
+        for what,n in steps.items():
+            times = launched(world, 'steps', what=what, n=n, rounds=rounds)
+            for i,clock in enumerate(("the processors' time", "the clock's time")):
+                hand = times['by hand']
+                rows = {k:spread([t[i]/h[i] for t,h in zip(ts, hand)]) for k,ts in times.items() if k!='by hand'}
+                base = f'{spread([h[i] for h in hand])[0]*1e6:.0f} µs a step'
+                show(f'A training step of {nets[what]} in {world} processes, {clock}', base, rows, first='DDP by hand', world=world, net=what, clock='cpu wall'.split()[i])
+
+sizes = [4, 80, 1024, 2**14, 2**17, 2**20, 2**22, 2**24, 2**26]
+
+def bench_compute(rounds, n=400):
+    def middle(ts): ts = sorted(ts); return [ts[int(len(ts)*q)] for q in (.5, .16, .84)]
+    us = {nets[k]:middle(launched(1, 'compute', what=k, n=n, rounds=rounds)) for k in nets}
+    show('Single steps by hand in one process: median, and from 16 % to 84 % of them', '', us, ' µs', first='')
+
+def bench_messages(rounds, worlds=(2, 4, 8)):
+    for world in worlds:
+        us = {int(b):spread(ts) for b,ts in launched(world, 'messages', sizes=sizes if world<8 else sizes[:1], rounds=rounds).items()}
+        show(f'An all-reduce of gloo in {world} processes on one machine', '', {f'{b:,} bytes':t for b,t in us.items()}, ' µs', first='', world=world)
+
+def bench_written(rounds, numbers=(10**4, 10**6, 10**7)):
+    ms = {int(k):spread(ts) for k,ts in launched(1, 'checkpoint', numbers=numbers, rounds=rounds).items()}
+    show('A checkpoint of a model and of Adam', '', {f'{12*k/1e6:,.2f} MB':t for k,t in ms.items()}, ' ms', first='')
+
+parts = dict(processes=bench_processes, compute=bench_compute, messages=bench_messages, written=bench_written)
+
+if __name__=='__main__': main(*sys.argv[1:])
