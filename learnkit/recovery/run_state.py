@@ -100,12 +100,13 @@ def _try_callbacks(self:Learner, state):
 def states_of_all(
     learn:Any # the Learner
 ) -> dict:
-    "Return the random states and the running means of all processes, for a checkpoint; every process must call it"
+    "Return what differs between the processes, of all of them, for a checkpoint; every process must call it"
     if num_distrib()==1: return {}
-    states = [None]*num_distrib()
-    dist.all_gather_object(states, (get_random_states(), [_running(m) for m in _meter(learn)]))
-    rngs,meters = zip(*states)
-    return dict(rngs=[*rngs], meters=[*meters])
+    states,apart = [None]*num_distrib(),not getattr(learn.model, 'require_backward_grad_sync', True)
+    params = get_model(learn.model).named_parameters() if apart else ()   # gradients that wait for the exchange
+    grads = {n:p.grad.cpu() for n,p in params if p.grad is not None}
+    dist.all_gather_object(states, (get_random_states(), [_running(m) for m in _meter(learn)], grads))
+    return {k:[*o] for k,o in zip(('rngs','meters','grads_of'), zip(*states)) if any(o)}
 
 def _meter(learn): return learn.recorder.train.metrics if hasattr(learn, 'recorder') else []
 def _running(metric):
@@ -122,6 +123,9 @@ def _restore_own(learn, state):
     if len(rngs)==n or not rank: set_random_states(**rngs[rank])
     for m,own in zip(_meter(learn), state['meters'][rank] if rank and len(state.get('meters', ()))==n else ()):
         if own: m.load_state_dict({**m.state_dict(), **own})
+    grads = state['grads_of'][rank] if len(state.get('grads_of', ()))==n else {}
+    for name,p in get_model(learn.model).named_parameters() if grads else ():
+        p.grad = grads[name].to(p.device, copy=True) if name in grads else None
 
 # %% ../../nbs/703_recovery.run_state.ipynb #e1fb21d5
 @patch

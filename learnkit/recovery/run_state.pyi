@@ -26,7 +26,7 @@ def check_parts(state: dict[Any, Any]) -> None:
     """
     ...
 def states_of_all(learn: Any) -> dict[Any, Any]:
-    """Return the random states and the running means of all processes, for a checkpoint; every process must call it
+    """Return what differs between the processes, of all of them, for a checkpoint; every process must call it
 
     Args:
         learn: the Learner

@@ -391,3 +391,22 @@ def _goes_on(rank, world):
 
 @pytest.mark.slow
 def test_steps_per_epoch_divides_each_pass(processes): processes(2, _goes_on)
+
+# -- resumed in the middle of an accumulation
+
+def _resumes(rank, world, folder):
+    def fit(name, *cbs):
+        learn = learner(DataLoader(data(24), 2, shuffle=True), DataLoader(data(9), 3), path=folder/name, cbs=[CheckpointCallback('1ba'), GradientAccumulation(6)])
+        torch.manual_seed(5)
+        learn.fit(2, cbs=cbs, resume='auto')
+        return learn
+    whole = fit('whole')
+    ends = Callback(after_batch=lambda cb: os.kill(os.getpid(), signal.SIGINT) if cb.learn.training and cb.learn.train_iter==4 else None)   # one batch of three after a step
+    ends.observes,ends.order = True,200
+    with pytest.raises(KeyboardInterrupt): fit('cut', ends)
+    cut = fit('cut')
+    assert torch.equal(weights(cut.model), weights(whole.model)) and all(torch.equal(first, o) for first,*others in [everywhere(weights(cut.model))] for o in others)
+    assert [r['train_loss'] for r in cut.recorder.history.epochs]==[r['train_loss'] for r in whole.recorder.history.epochs]
+
+@pytest.mark.slow
+def test_gradients_of_each_process_are_in_a_checkpoint(processes, tmp_path): processes(2, _resumes, tmp_path)
