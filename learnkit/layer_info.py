@@ -34,6 +34,9 @@ def layer_info(
     call:Callable    # a function without arguments that calls the model once
 ) -> list[tuple]:
     "Returns for each call of a layer: (name, type, output shape, parameters, trainable parameters, counted above?)"
+    if not callable(call): raise TypeError(
+        '`call` is a function that calls the model, as in `layer_info(model, lambda: model(x))`, '
+        f'not a {type(call).__name__}')
     rows,hooks,counted = [],[],set()
     def add_row(name, m, shape):
         own = list(m.parameters(recurse=False))

@@ -25,5 +25,8 @@ def layer_info(model: nn.Module, call: Callable[..., Any]) -> list[tuple[Any, ..
     Args:
         model: the model
         call: a function without arguments that calls the model once
+
+    Raises:
+        TypeError: `call` is a function that calls the model, as in `layer_info(model, lambda: model(x))`
     """
     ...

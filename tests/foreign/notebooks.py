@@ -3,8 +3,8 @@
     python tests/foreign/notebooks.py fastai.optimizer=12_optimizer.ipynb fastai.callback.schedule=14_callback.schedule.ipynb
 
 Each notebook goes with the module that it defines; `--helpers fastai.test_utils` names modules whose functions shall use learnkit's
-names too. Cells that define the module, show documentation or need a GPU are left out. Printed is what passes on the library alone and
-not here. The notebooks are not part of learnkit."""
+names too. Cells that define the module, show documentation or need a GPU are left out, and lines about nbdev. Printed is what
+passes on the library alone and not here. The notebooks are not part of learnkit."""
 import argparse, contextlib, importlib, io, json, re, tempfile, traceback, warnings
 from pathlib import Path
 
@@ -14,14 +14,15 @@ IMPORTS  = re.compile(r'(\s*(#.*|(from|import) .*))*\s*')
 def cells(path):
     "The code cells: `(source, is it only imports?)`"
     for c in json.loads(Path(path).read_text())['cells']:
-        src = ''.join(c['source'])
-        if c['cell_type']!='code' or not src.strip() or 'nbdev' in src: continue
+        src = ''.join(l for l in ''.join(c['source']).splitlines(True) if 'nbdev' not in l)
+        if c['cell_type']!='code' or not src.strip(): continue
         if IMPORTS.fullmatch(src): yield src,True
         elif not LEFT_OUT.search(src): yield src,False
 
 def run(path, module, helpers=(), ours=False):
     "What each cell raised, None if nothing: `[(source, error)]`"
     ns,res = {'__name__':'__main__'},[]
+    before = {h:dict(vars(importlib.import_module(h))) for h in helpers}
     def put(mod, private=False):
         names = vars(mod) if private else {k:getattr(mod, k) for k in getattr(mod, '__all__', None) or vars(mod) if k[:1]!='_'}
         ns.update({k:v for k,v in names.items() if k[:2]!='__'})
@@ -42,6 +43,7 @@ def run(path, module, helpers=(), ours=False):
         except Exception as e: error = traceback.format_exception_only(e)[0].strip()
         if imports: over()
         else: res.append((src, error))
+    for h,names in before.items(): vars(importlib.import_module(h)).update(names)
     return res
 
 def main():
