@@ -5,7 +5,8 @@ from contextlib import contextmanager
 from torch import Tensor
 from typing import Any
 
-__all__ = ['rank_distrib', 'num_distrib', 'rank0_first', 'maybe_gather', 'largest', 'undivided', 'to_detach']
+__all__ = ['rank_distrib', 'num_distrib', 'rank0_first', 'num_parts', 'maybe_gather', 'largest', 'undivided',
+           'to_detach']
 in_group: Any
 def rank_distrib() -> int:
     """Returns the rank of this process, 0 without distributed training"""
@@ -26,6 +27,9 @@ def _all_gather(x: Any, sizes: Any) -> list[Any]:
     """The tensors of all processes, of which the one of rank i has length `sizes[i]`: padded, sent, and cut again"""
     ...
 _wholes: list[Any]
+def num_parts() -> int:
+    """Returns among how many processes the work is divided: all of them, or 1 in a block of `undivided`"""
+    ...
 def maybe_gather(x: Tensor) -> Tensor:
     """Concatenates the tensors of all processes, or averages scalars; raises ValueError if their shapes don't fit
 

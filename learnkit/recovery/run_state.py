@@ -19,7 +19,7 @@ from ..learner import Learner
 from ..modules import get_model
 from ..serialize import to_serializable
 from ..sharded import lay_out, lay_out_state, own_part
-from ..process import num_distrib, rank_distrib
+from ..process import num_distrib, num_parts, rank_distrib
 from ..seed import get_random_states, set_random_states
 from ..snapshot import snapshot_grads, snapshot_random
 
@@ -101,7 +101,7 @@ def states_of_all(
     learn:Any # the Learner
 ) -> dict:
     "Return what differs between the processes, of all of them, for a checkpoint; every process must call it"
-    if num_distrib()==1: return {}
+    if num_parts()==1: return {}
     states,apart = [None]*num_distrib(),not getattr(learn.model, 'require_backward_grad_sync', True)
     params = get_model(learn.model).named_parameters() if apart else ()   # gradients that wait for the exchange
     grads = {n:p.grad.cpu() for n,p in params if p.grad is not None}
@@ -117,7 +117,8 @@ def _running(metric):
 # %% ../../nbs/703_recovery.run_state.ipynb #526fb551
 def _restore_own(learn, state):
     "Restore what is this process's own"
-    rngs,rank,n = state.get('rngs', [state['rng']]),rank_distrib(),num_distrib()
+    rngs,n = state.get('rngs', [state['rng']]),num_parts()
+    rank = rank_distrib() if n>1 else 0
     if len(rngs)!=n: warn(f'this checkpoint is of a run with {len(rngs)} processes, and this one has {n}: '
                           'the data is divided differently, so it goes on, but not bit for bit')
     if len(rngs)==n or not rank: set_random_states(**rngs[rank])

@@ -1,5 +1,5 @@
 """Virtual shards: the same bits in 1, 2 and 4 processes, as a loop by hand gives them, also over kills and restarts in another number of processes."""
-import random, signal, time
+import random, signal, time, warnings
 from datetime import timedelta
 from functools import partial
 from hashlib import blake2b
@@ -325,7 +325,10 @@ def _leg(rank, world, path, stop, n=4, ds=None):
     learn = learner('cnn', n=62, path=path, ds=ds() if ds else None, cbs=[EMACallback(.9), MixUp(), ParamScheduler(one_cycle(.02, 3))])
     if [*path.rglob('*.pth')]: torch.rand(3)   # what else is drawn before a fit that goes on may differ
     cbs = [VirtualShards(n), CheckpointCallback('1ba', keep=2), *[PowerCut(stop)]*(stop is not None)]
-    try: learn.fit(3, cbs=cbs, resume='auto')
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings('error', message='.*bit for bit')   # it does
+            learn.fit(3, cbs=cbs, resume='auto')
     except KeyboardInterrupt: return {}
     return {0: result(learn)}
 
