@@ -30,6 +30,7 @@ class TensorBuffer:
         file:str|Path|None=None       # write the result to this file, mapped into memory; `None`: keep it in memory
     ):
         self.n,self.dim,self.dtype,self.positions,self.file = (n if dim==0 else None),dim,dtype,positions,file
+        self.alike:torch.Size|None = None             # the shape of batches that are written as they come
         self.pending,self.max_pending = [],1          # batches held back, and how many are to be written at once
         self.filled,self.out,self.parts = 0,None,[]   # how many items are written, the tensor, and what does not fit in
         self.dirty = 0                                # bytes written to the file since it was mapped
@@ -40,6 +41,9 @@ class TensorBuffer:
         "Adds the results of a batch"
         if isinstance(t, Tensor):
             if t.requires_grad: t = t.detach()
+            if t.shape==self.alike and t.dtype is self.batch_dtype and t.is_cpu and t.layout is torch.strided:
+                i,j = self.filled,self.filled+t.shape[0]
+                if j<=self.n: self.out[i:j],self.filled = t,j; return
             if self.max_pending>1: t = t.clone()   # while it is held back, its memory may be written to
         self.pending.append(t)
         if len(self.pending)>=self.max_pending: self.flush()
@@ -90,9 +94,11 @@ def _write(self:TensorBuffer, ts):
     if self.positions is not None:     self.out[self.positions[i:self.filled]] = torch.cat(ts).to(self.out)
     elif len(ts)>1 and ts[0].is_cpu:   torch.cat(ts, out=self.out[i:self.filled])
     else:                              self.out[i:self.filled] = ts[0] if len(ts)==1 else torch.cat(ts)
-    if size := ts[-1].nbytes:
-        self.max_pending = max(1, min(64, 2**18//size) if ts[-1].is_cpu else 2**25//size)
     if self.file is not None: self._remap(self.filled - i)
+    if not (size := ts[-1].nbytes): return
+    at_once = self.positions is None and self.file is None and ts[-1].is_cpu   # is the next batch written when it comes?
+    self.alike = ts[-1].shape if at_once else None
+    self.max_pending = 1 if at_once else max(1, min(64, 2**18//size) if ts[-1].is_cpu else 2**25//size)
 
 @patch
 def _remap(self:TensorBuffer, n):
@@ -108,7 +114,7 @@ def _add_part(self:TensorBuffer, t):
     if self.out is not None:
         if self.file is not None: warn(f'a batch does not fit into {self.file}, which was made for '
             f'{list(self.out.shape)} of {self.out.dtype}: the result is kept in memory')
-        self.parts,self.out,self.max_pending = [self._written()],None,1
+        self.parts,self.out,self.alike,self.max_pending = [self._written()],None,None,1
     def to_cpu(o):
         if not isinstance(o, Tensor): return o
         dtype = self.dtype if self.dtype is not None and o.is_floating_point() else o.dtype

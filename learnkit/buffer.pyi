@@ -13,6 +13,7 @@ class TensorBuffer:
     dtype: torch.dtype|None
     positions: Tensor|None
     file: str|Path|None
+    alike: Any
     pending: list[Any]
     max_pending: Any
     filled: Any

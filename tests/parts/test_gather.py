@@ -89,13 +89,29 @@ def test_other_layouts():
     for i in range(2): r.append(torch.nested.nested_tensor([torch.ones(2), torch.ones(3)], layout=torch.jagged))
     assert [len(o) for o in r.value]==[2,3,2,3]
 
-def test_small_batches_wait_for_each_other():
-    r = TensorBuffer(1000)
-    for b in numbered([1]*1000): r.append(b)
-    assert r.max_pending>1 and same(r.value, torch.cat(numbered([1]*1000)))
-    big = TensorBuffer(100)
+def test_small_batches_wait_for_each_other(tmp_path):
+    for kw in dict(positions=torch.arange(1000)),dict(file=tmp_path/'a.pt'):
+        r = TensorBuffer(1000, **kw)
+        for b in numbered([1]*1000): r.append(b)
+        assert r.max_pending>1 and same(r.value, torch.cat(numbered([1]*1000)))
+    big = TensorBuffer(100, file=tmp_path/'b.pt')
     for b in numbered([10]*10, (2**17,)): big.append(b); assert not big.pending   # 5 MB each
     assert same(big.value[:,0], torch.arange(100.))
+
+@given(ns=st.lists(st.sampled_from([1,1,1,2,2,3,0]), max_size=300), lack=st.integers(-3, 3), kinds=st.lists(st.sampled_from(['plain','plain','double','grad']), min_size=1))
+@settings(max_examples=100, deadline=None)
+def test_a_batch_goes_to_its_place_at_once(ns, lack, kinds):
+    "Whatever comes among batches that are alike: nothing is held back, and all is as they were when they came"
+    bs = numbered(ns)
+    change = dict(plain=lambda b: b, double=lambda b: b.double(), grad=lambda b: b.requires_grad_())
+    r = TensorBuffer(max(0, sum(ns)+lack))
+    for b,k in zip(bs, kinds*len(bs)):
+        c = change[k](b.clone())
+        r.append(c)
+        assert not r.pending
+        c.detach().fill_(-1)   # its memory is used again
+    want = torch.cat(bs) if bs else None
+    assert (r.value is None) if want is None else not r.value.requires_grad and torch.equal(r.value.double(), want.double())
 
 def test_no_graph_is_kept():
     w,r = torch.ones(2, requires_grad=True),TensorBuffer(90)

@@ -95,7 +95,7 @@ def by_hand(watch=None):
     return dl.watch
 
 # What a step takes today, so that one more is seen; raise a number only if what is added is worth it
-CALLS = dict(training=63, validation=70, prediction=40)   # 7 of those in training stand in place of 20 of torch's around the step; 10 in validation count the targets that count
+CALLS = dict(training=63, validation=70, prediction=34)   # 7 of those in training stand in place of 20 of torch's around the step; 10 in validation count the targets that count
 ONE   = 2160   # `learn.predict` of an item, with a little room; 19 hide the bar, which drew itself for each
 OPEN  = 76     # the same by a `Predictor`: each call more is a hundredth of what a small model takes
 LINES = dict(training=142, validation=115)

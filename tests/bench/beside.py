@@ -1,0 +1,87 @@
+"""The toolkit's callbacks, each beside the loop by hand in which the same is written out"""
+import os, tempfile
+from functools import partial
+from pathlib import Path
+from tools import F, by_hand, in_turn, learner, nn, show, steps, timed, tiny, torch
+from torch.optim.lr_scheduler import ExponentialLR
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+
+exponential = partial(ExponentialLR, gamma=.999)
+
+def plain(batches, model, opt, before_step=lambda: None, after_step=lambda i: None, loss=lambda model, xb, yb: F.cross_entropy(model(xb), yb)):
+    "The loop, with what is to be done in it"
+    for i,(xb,yb) in enumerate(batches):
+        loss(model, xb, yb).backward()
+        before_step()
+        opt.step()
+        opt.zero_grad()
+        after_step(i)
+
+def scheduled(batches, model, opt):
+    sched = exponential(opt)
+    plain(batches, model, opt, after_step=lambda i: sched.step())
+
+def averaged(batches, model, opt):
+    ema = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(.999))
+    plain(batches, model, opt, after_step=lambda i: ema.update_parameters(model))
+
+def clipped(batches, model, opt):
+    plain(batches, model, opt, before_step=lambda: nn.utils.clip_grad_norm_(model.parameters(), 1.))
+
+def in_bf16(batches, model, opt):
+    def loss(model, xb, yb):
+        with torch.autocast('cpu', torch.bfloat16): pred = model(xb)
+        return F.cross_entropy(pred.float(), yb)
+    plain(batches, model, opt, loss=loss)
+
+def mixed(batches, model, opt):
+    beta = torch.distributions.Beta(torch.tensor(.4), torch.tensor(.4))
+    def loss(model, xb, yb):
+        lam,other = beta.sample((len(xb),)),torch.randperm(len(xb))
+        lam = torch.max(lam, 1-lam)
+        pred = model(torch.lerp(xb[other], xb, lam[:,None]))
+        return torch.lerp(F.cross_entropy(pred, yb[other], reduction='none'), F.cross_entropy(pred, yb, reduction='none'), lam).mean()
+    plain(batches, model, opt, loss=loss)
+
+def observed(batches, model, opt, every=1):
+    kept = []
+    def note(module, inp, out):
+        out = out.detach().flatten()
+        var,mean = torch.var_mean(out, correction=0)
+        kept.append((mean, var.sqrt(), (out<=.05).float().mean(), out.histc(40, 0, 10)))
+    for i,b in enumerate(batches):
+        hooks = [m.register_forward_hook(note) for m in model if isinstance(m, nn.Linear)] if i%every==0 else []
+        plain([b], model, opt)
+        for h in hooks: h.remove()
+
+def saved(batches, model, opt, path):
+    def save(i):
+        if i%100!=99: return
+        torch.save(dict(model=model.state_dict(), opt=opt.state_dict(), step=i, rng=torch.get_rng_state()), path/'new.pt')
+        os.replace(path/'new.pt', path/'last.pt')
+    plain(batches, model, opt, after_step=save)
+
+def beside(path):
+    "For each: by hand, and the callback"
+    import learnkit.all as lk
+    return {'TorchScheduler, each step':    (scheduled, lambda: lk.TorchScheduler(exponential, 'step')),
+            'EMACallback':                  (averaged, lk.EMACallback),
+            'GradientClip':                 (clipped, lk.GradientClip),
+            'MixedPrecision bf16':          (in_bf16, lambda: lk.MixedPrecision('bf16')),
+            'MixUp':                        (mixed, lk.MixUp),
+            'ActivationStats (every 10th)': (partial(observed, every=10), lambda: lk.ActivationStats(every=10)),
+            'ActivationStats (each batch)': (observed, lk.ActivationStats),
+            "CheckpointCallback '100ba'":   (partial(saved, path=path), lambda: lk.CheckpointCallback('100ba', overwrite=True))}
+
+def bench_beside(rounds, n=400):
+    batches = steps(n)
+    with tempfile.TemporaryDirectory() as path:
+        def hand(f): model = tiny(); return f(batches, model, torch.optim.SGD(model.parameters(), lr=.01))
+        def ours(make): learner(batches, cbs=make(), path=path).fit(1)
+        base,bare = in_turn(rounds, timed(lambda: by_hand(batches)), learnkit=timed(lambda: learner(batches).fit(1)))
+        dear,ratios = {},{'nothing':bare['learnkit']}
+        for k,(f,make) in beside(Path(path)).items():
+            alone,got = in_turn(rounds, timed(partial(hand, f)), learnkit=timed(partial(ours, make)))
+            dear[k],ratios[k] = alone/base,got['learnkit']
+    show('The toolkit: a step with the callback, against the same by hand', f'{base*1e6/n:.0f} µs a step without any', ratios)
+    show('What each costs by hand: a step with it, against one without', f'{base*1e6/n:.0f} µs a step', {k:(v, v, v) for k,v in dear.items()}, first='without')
