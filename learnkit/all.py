@@ -45,6 +45,7 @@ from .snapshot import *
 from .contents import *
 from .data import *
 from .arrays import *
+from .permutation import *
 from .loaders import *
 from .hypers import *
 from .param_groups import *

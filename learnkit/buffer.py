@@ -96,7 +96,7 @@ def _write(self:TensorBuffer, ts):
     else:                              self.out[i:self.filled] = ts[0] if len(ts)==1 else torch.cat(ts)
     if self.file is not None: self._remap(self.filled - i)
     if not (size := ts[-1].nbytes): return
-    at_once = self.positions is None and self.file is None and ts[-1].is_cpu   # is the next batch written when it comes?
+    at_once = self.positions is None and self.file is None and ts[-1].is_cpu   # is the next one written when it comes?
     self.alike = ts[-1].shape if at_once else None
     self.max_pending = 1 if at_once else max(1, min(64, 2**18//size) if ts[-1].is_cpu else 2**25//size)
 

@@ -38,13 +38,21 @@ class IndexedIterator:
     def __init__(self,
         it:Iterator,     # of batches
         queue:Collection # the indices of each batch, in the order of the batches; to a deque more may be added later
-    ): self.it,self.queue,self.indices = it,queue if isinstance(queue, deque) else deque(queue),None
+    ): self.it,self.queue,self.indices = it,queue if isinstance(queue, deque) else iter(queue),None
 
     def __iter__(self) -> Iterator: return self
     def __next__(self) -> Any:
         try: return next(self.it)
-        except StopIteration: self.queue.clear(); raise   # there is more in it if the phase was limited
-        finally: self.indices = self.queue.popleft() if self.queue else None
+        except StopIteration: self._forget(); raise
+        finally: self.indices = self._following()
+
+    def _following(self):
+        if not isinstance(self.queue, deque): return next(self.queue, None)
+        return self.queue.popleft() if self.queue else None
+
+    def _forget(self):   # there is more in it if the phase was limited
+        if isinstance(self.queue, deque): self.queue.clear()
+        else: self.queue = iter(())
 
 class RecordingLoader:
     "Stands in for a `DataLoader` in one phase, and records the indices of its batches"

@@ -12,7 +12,9 @@ from itertools import islice
 from typing import Any
 
 import torch
+from torch.utils.data import BatchSampler, RandomSampler
 
+from ..permutation import ComputedBatches, Permutation
 from .rng_stream import RngStream
 
 # %% ../../nbs/330_feed.sampler.ipynb #562bf491
@@ -31,14 +33,23 @@ def _begin_epoch(sampler, seed, epoch):
         if hasattr(o, 'set_epoch'): o.set_epoch(epoch)
         seed_generators(o, seed)
 
+computed_from = 2**24   # how many items have an order that is computed, rather than recorded
+
+def _is_long(s):
+    "Does `s` make batches of so many items, each once, in random order?"
+    if type(s) is not BatchSampler or type(s.sampler) is not RandomSampler or s.sampler.replacement: return False
+    return len(s.sampler)==len(s.sampler.data_source)>=computed_from
+
 def record_sampler(
     sampler:Any, # of indices, or of batches of them
     seed:int,    # to draw with
     epoch:int,   # for samplers that have `set_epoch`
     limit:int|None=None # how many entries are needed; None: all
-) -> list:
+) -> Sequence:
     "Returns what `sampler` yields in this epoch; the global generators are left as they were"
     _begin_epoch(sampler, seed, epoch)
+    if _is_long(sampler): return ComputedBatches(
+        Permutation(len(sampler.sampler), seed), sampler.batch_size, range(len(sampler))[:limit])
     with RngStream(seed): return list(islice(sampler, limit))
 
 # %% ../../nbs/330_feed.sampler.ipynb #55c7c783
