@@ -46,6 +46,7 @@ from .seed import (
     set_random_states, set_seed as set_seed)
 from .data import DataLoaders as DataLoaders, FuncLoader as FuncLoader, as_loader as as_loader
 from .arrays import tensor as tensor
+from .permutation import ComputedBatches as ComputedBatches, Permutation as Permutation
 from .loaders import copy_loader as copy_loader, sequential_loader as sequential_loader
 from .hypers import Hypers as Hypers, even_mults as even_mults, hyper_places as hyper_places
 from .optimizer import OptimWrapper as OptimWrapper, create_optimizer as create_optimizer

@@ -7,8 +7,8 @@ __all__ = ['NoneReduce', 'BaseLoss', 'loss_activation', 'loss_decodes', 'none_re
 
 # %% ../nbs/158_base_loss.ipynb #692e07da
 import inspect
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -144,18 +144,20 @@ def _takes_reduction(f):
 
 @uninterrupted
 @contextmanager
+def _set_to_none(f, loss_func):
+    old,f.reduction = f.reduction,'none'
+    try: yield loss_func
+    finally: f.reduction = old
+
 def none_reduce(
     loss_func:Callable # A loss with an attribute or an argument `reduction`
-)->Iterator[Callable]: # The loss function to call within the block
+)->AbstractContextManager[Callable]: # Gives the loss function to call within the block
     "Context manager in which `loss_func` returns one loss for each item; raises TypeError if it cannot"
     f = unwrap_partial(loss_func)   # a `partial` of a module: the attribute is the module's
-    if hasattr(f, 'reduction'):
-        old,f.reduction = f.reduction,'none'
-        try: yield loss_func
-        finally: f.reduction = old
-    elif getattr(loss_func, 'keywords', {}).get('reduction')=='none': yield loss_func   # it does so already
-    elif _takes_reduction(loss_func): yield partial(loss_func, reduction='none')
-    else: raise TypeError(f'`{func_name(loss_func)}` cannot give one loss for each item: it has no attribute and no '
+    if hasattr(f, 'reduction'): return _set_to_none(f, loss_func)
+    if getattr(loss_func, 'keywords', {}).get('reduction')=='none': return nullcontext(loss_func)   # it does so already
+    if _takes_reduction(loss_func): return nullcontext(partial(loss_func, reduction='none'))
+    raise TypeError(f'`{func_name(loss_func)}` cannot give one loss for each item: it has no attribute and no '
         "argument `reduction`. Write `def my_loss(pred, targ, reduction='mean')`, and return all losses for `'none'`.")
 
 NoneReduce = none_reduce

@@ -2,7 +2,7 @@
 """`BaseLoss`, and what the Learner asks of any loss: activation, decoded predictions, one loss for each item"""
 import torch.nn as nn
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from fastcore.basics import noop
 from torch import Tensor
 from typing import Any
@@ -128,14 +128,15 @@ def _takes_reduction(f: Any) -> Any:
     """Can `f` be called with `reduction='none'`?"""
     ...
 @contextmanager
-def none_reduce(loss_func: Callable[..., Any]) -> Iterator[Callable[..., Any]]:
+def _set_to_none(f: Any, loss_func: Any) -> Iterator[Any]: ...
+def none_reduce(loss_func: Callable[..., Any]) -> AbstractContextManager[Callable[..., Any]]:
     """Context manager in which `loss_func` returns one loss for each item; raises TypeError if it cannot
 
     Args:
         loss_func: A loss with an attribute or an argument `reduction`
 
     Returns:
-        The loss function to call within the block
+        Gives the loss function to call within the block
 
     Raises:
         TypeError: `…` cannot give one loss for each item: it has no attribute and no argument `reduction`. Write `def …

@@ -33,6 +33,7 @@ def _begin_epoch(sampler, seed, epoch):
         if hasattr(o, 'set_epoch'): o.set_epoch(epoch)
         seed_generators(o, seed)
 
+# %% ../../nbs/330_feed.sampler.ipynb #027477a3
 computed_from = 2**24   # how many items have an order that is computed, rather than recorded
 
 def _is_long(s):

@@ -12,7 +12,11 @@ def seed_generators(o: Any, seed: int) -> None:
     """
     ...
 def _begin_epoch(sampler: Any, seed: Any, epoch: Any) -> None: ...
-def record_sampler(sampler: Any, seed: int, epoch: int, limit: int|None = None) -> list[Any]:
+computed_from: Any
+def _is_long(s: Any) -> Any:
+    """Does `s` make batches of so many items, each once, in random order?"""
+    ...
+def record_sampler(sampler: Any, seed: int, epoch: int, limit: int|None = None) -> Sequence[Any]:
     """Returns what `sampler` yields in this epoch; the global generators are left as they were
 
     Args:

@@ -32,7 +32,8 @@ def activation_stats(
     var,mean = torch.var_mean(o, correction=0)
     stats = torch.stack([mean, var, (o<=near).float().mean()])
     if not bins: return stats
-    return torch.cat([stats, sum(part.histc(bins, lo, hi) for part in o.split(2**24))])
+    def counts(o): return o.histc(bins, lo, hi)
+    return torch.cat([stats, counts(o) if o.numel()<=2**24 else sum(map(counts, o.split(2**24)))])
 
 # %% ../../nbs/620_observe.activation_stats.ipynb #375dd48e
 def pool_stats(
@@ -67,7 +68,7 @@ class ActivationStats(HookCallback):
         lo,hi = hist_range
         if not lo<hi: raise ValueError(f'`hist_range` must be two numbers, the smaller one first, not {hist_range!r}')
         bins = check_whole('bins', bins, what='a number of bins (`with_hist=False` records no histogram)')
-        super().__init__(modules, every, **kwargs)
+        super().__init__(modules, every, **{'detach':False, **kwargs})   # `activation_stats` detaches what it needs
         store_attr('with_hist,bins,hist_range')
         self._reset()
 

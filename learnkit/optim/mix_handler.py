@@ -146,8 +146,10 @@ def lf(self:MixHandler,
     **kw           # passed on to the loss function
 ) -> torch.Tensor: # the loss of the batch
     "Returns `lam` of the loss for an item's own target plus `1-lam` of that for the other target (fastai's name)"
-    lam = self.lam[self.part] if len(self.lam)>1 else self.lam   # CutMix has one for all
-    yb1 = apply(lambda t: t[self.part] if isinstance(t, torch.Tensor) and t.ndim else t, self.yb1)
+    lam,yb1 = self.lam,self.yb1
+    if self.part!=slice(None):
+        if len(lam)>1: lam = lam[self.part]   # CutMix has one for all
+        yb1 = apply(lambda t: t[self.part] if isinstance(t, torch.Tensor) and t.ndim else t, yb1)
     with none_reduce(self.each) as self.each:   # kept, so a function is wrapped only once
         loss,loss1 = self.each(pred, *yb, **kw),self.each(pred, *yb1, **kw)
     n = len(lam)

@@ -66,7 +66,7 @@ class MixedPrecision(Callback):
 
     @uninterrupted
     def before_pred(self):
-        if self.trains: self._exit_to(0)   # a fit is never within another run: anything open is left from a failed one
+        if self.open and self.trains: self._exit_to(0)   # left from a failed one, as no fit is within another run
         ctx = torch.autocast(self.device_type, dtype=self.dtype)
         ctx.__enter__()
         self.open.append((vars(self.learn).get('batches'), ctx))
@@ -90,7 +90,7 @@ class MixedPrecision(Callback):
 # %% ../../nbs/455_optim.precision.ipynb #2a338f85
 @patch
 def before_backward(self:MixedPrecision):
-    self._exit_to(0)
+    if self.open: self._exit_to(0)
     if self.scaler.is_enabled(): self.learn.loss_grad = self.scaler.scale(self.learn.loss_grad)
 
 @patch
