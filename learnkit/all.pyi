@@ -33,8 +33,8 @@ from .batch import (
     to_np)
 from .device import default_device as default_device, to_cpu as to_cpu, to_device as to_device
 from .process import (
-    largest as largest, maybe_gather as maybe_gather, num_distrib as num_distrib, num_parts as num_parts, rank0_first as
-    rank0_first, rank_distrib as rank_distrib, to_detach as to_detach, undivided as undivided)
+    largest as largest, maybe_gather as maybe_gather, num_distrib as num_distrib, rank0_first as rank0_first,
+    rank_distrib as rank_distrib, to_detach as to_detach, undivided as undivided)
 from .launch import Launch as Launch, join_group as join_group, launched as launched, leave_group as leave_group
 from .modules import (
     ParameterModule as ParameterModule, flatten_model as flatten_model, get_model as get_model, has_params as

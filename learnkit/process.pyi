@@ -5,8 +5,7 @@ from contextlib import contextmanager
 from torch import Tensor
 from typing import Any
 
-__all__ = ['rank_distrib', 'num_distrib', 'rank0_first', 'num_parts', 'maybe_gather', 'largest', 'undivided',
-           'to_detach']
+__all__ = ['rank_distrib', 'num_distrib', 'rank0_first', 'maybe_gather', 'largest', 'undivided', 'to_detach']
 in_group: Any
 def rank_distrib() -> int:
     """Returns the rank of this process, 0 without distributed training"""

@@ -40,7 +40,7 @@ class FullyShard(DistributedTrainer):
         self.by,self.mesh,self.mp,self.kwargs = by,mesh,mp,kwargs
 
     def after_create(self):
-        if num_distrib()>1: self.shard_model()   # before the optimizer is made, and the model moved
+        if num_distrib()>1: self._shard_model()   # before the optimizer is made, and the model moved
 
     def before_fit(self):
         if dist.is_available() and dist.is_initialized(): super().before_fit()
@@ -50,11 +50,11 @@ class FullyShard(DistributedTrainer):
         if self.replaced is not None: super().before_validate()
 
     def _wrap(self, device):
-        self.shard_model()
+        self._shard_model()
         self.buffers = [*self.learn.model.buffers()]
         self._exchange([])
 
-    def shard_model(self) -> None:
+    def _shard_model(self) -> None:
         "Shard the model of the Learner, if it isn't yet, and let its optimizers know"
         learn = self.learn
         if self.mesh is None:

@@ -48,7 +48,6 @@ class FusedStep(Callback):
     def wrap_batch(self,
         do:Callable # does one batch, eagerly
     ) -> Callable:
-        "Return a function that does a training batch with one compiled call if it can, else with `do`"
         return partial(self._do_batch, do)
 
     def _do_batch(self, do):

@@ -37,9 +37,7 @@ class FusedStep(Callback):
         ...
     def before_fit(self) -> None: ...
     def wrap_batch(self, do: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a function that does a training batch with one compiled call if it can, else with `do`
-
-        Args:
+        """Args:
             do: does one batch, eagerly
         """
         ...

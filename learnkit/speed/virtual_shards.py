@@ -130,7 +130,6 @@ def wrap_handlers(self:VirtualShards,
     name:str,      # an event
     handlers:tuple # pairs of callback and function, in the order in which they are called
 ) -> tuple:
-    "Return `handlers` such that those of a batch's beginning are called for each of its shards"
     if self.stack is None or not (self.learn.training and self.hears(name)): return handlers
     if name=='before_step': return (self,self._end_shard),*handlers
     if name=='after_loss': return tuple([(cb,f) for cb,f in handlers if not isinstance(cb, SkipNaN)])   # see below
@@ -190,7 +189,6 @@ def _do_shard(self:VirtualShards, do, i):
 def wrap_batch(self:VirtualShards,
     do:Callable # does one batch
 ) -> Callable:
-    "Return a function that does the shards of a training batch one by one, then a step"
     return partial(self._do_batch, do)
 
 @patch

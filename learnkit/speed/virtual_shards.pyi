@@ -55,9 +55,7 @@ class VirtualShards(Callback):
     def before_train(self) -> None: ...
     def cleanup(self) -> None: ...
     def wrap_handlers(self, name: str, handlers: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Return `handlers` such that those of a batch's beginning are called for each of its shards
-
-        Args:
+        """Args:
             name: an event
             handlers: pairs of callback and function, in the order in which they are called
         """
@@ -76,9 +74,7 @@ class VirtualShards(Callback):
         """
         ...
     def wrap_batch(self, do: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a function that does the shards of a training batch one by one, then a step
-
-        Args:
+        """Args:
             do: does one batch
         """
         ...
