@@ -12,6 +12,7 @@ import pytest
 
 root = Path(__file__).resolve().parents[2]
 jobs = 'gan actor_critic distillation byol tabular_cv unet search char_gpt'.split()   # faults/test_jobs.py runs these, and kills them
+long = '834_speed.fully_shard','730_recovery.signals'   # these start processes that import PyTorch again
 nbs  = [p for d in ('nbs', 'nbs/howto', 'nbs/examples') for p in sorted((root/d).glob('*.ipynb')) if p.name[0] not in '._' and p.stem not in jobs]
 
 def skipped(src, flags):
@@ -100,7 +101,7 @@ def start(tmp_path_factory):
     yield server
     server.close()
 
-@pytest.mark.parametrize('path', nbs, ids=lambda p: p.relative_to(root/'nbs').as_posix())
+@pytest.mark.parametrize('path', [pytest.param(p, marks=[pytest.mark.slow]*(p.stem in long)) for p in nbs], ids=lambda p: p.relative_to(root/'nbs').as_posix())
 def test_notebook(start, path):
     if missing := [m for m in needed(path) if find_spec(m) is None]: pytest.skip(f'it needs {" and ".join(missing)}')
     status,output = start(path)
