@@ -8,6 +8,7 @@ __all__ = ['Agreement']
 # %% ../nbs/186_agreement.ipynb #aa9d367b
 from datetime import timedelta
 from threading import get_ident
+from typing import Any
 from warnings import warn
 
 import torch
@@ -57,7 +58,9 @@ class Agreement(Callback):
     "Makes all processes take the same decisions, at the same batch; raises `ProcessFailed` where they cannot"
     observes,order,modes,run_valid = True,100.5,('fit','lr_find','validate','predict'),False
     together = True
-    group,watch,agreed,ended,signal = None,None,0,False,None
+    group:Any = None   # for messages
+    watch:Any = None
+    agreed,ended,signal = 0,False,None
     def __init__(self,
         timeout:float=600. # seconds that a process waits for the others before it says which one hangs, and where
     ): self.timeout = check_seconds(timeout)
@@ -137,7 +140,7 @@ def _meet(self:Agreement, at, code=0, ended=False, more=None, timeout=None):
     if stops and not stop: learn.stop(store.get('stop').decode())
     return rest if more else over
 
-_largest = dist.AllreduceOptions()
+_largest:Any = dist.AllreduceOptions()
 _largest.reduceOp = dist.ReduceOp.MAX
 
 # %% ../nbs/186_agreement.ipynb #20ffd7c1

@@ -1,7 +1,6 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
 """Lets all processes of a training take the same decisions: a Cancel, a stop or an error of one is one of all"""
 from .callback import Callback
-from .watch import Watch
 from typing import Any
 
 __all__ = ['Agreement']
@@ -19,7 +18,8 @@ class Agreement(Callback):
     """Makes all processes take the same decisions, at the same batch; raises `ProcessFailed` where they cannot"""
     together: bool
     group: Any
-    watch: Watch|None
+    """for messages"""
+    watch: Any
     agreed: Any
     ended: bool
     signal: Any

@@ -33,7 +33,8 @@ class DistributedTrainer(Callback):
     "Trains one model with all processes of the group, each on its own part of the data (fastai's name)"
     observes = together = True
     order,modes,saves = TrainEvalCallback.order-2,('fit','lr_find'),('seed',)
-    replaced,silenced,norms,samplers,seed,added = None,(),{},(),0,()
+    replaced:Any = None   # model and data
+    silenced,norms,samplers,seed,added = (),{},(),0,()
     buffers,equal,apart = (),False,False   # the model's; equal in all processes? Do they draw different random numbers?
     def __init__(self,
         sync_bn:bool=False,  # average batch norms over all processes? (not on the CPU)
@@ -159,7 +160,7 @@ def _check_alike(self:DistributedTrainer):
     mine = {'length':str(learn.duration), 'first epoch':learn.start_epoch,
             'callbacks':[cb.key for cb in learn.ordered_cbs() if not cb.observes],
             'parameters':[tuple(p.shape) for p in learn.model.parameters()]}
-    all_ = [None]*num_distrib()
+    all_:list[Any] = [None]*num_distrib()
     dist.all_gather_object(all_, mine)
     for r,other in enumerate(all_):
         odd = next((k for k in mine if other[k]!=all_[0][k]), None)

@@ -7,7 +7,8 @@ __all__ = ['DistributedTrainer', 'GradientExchange']
 class DistributedTrainer(Callback):
     """Trains one model with all processes of the group, each on its own part of the data (fastai's name)"""
     together: bool
-    replaced: tuple[Any, ...]|None
+    replaced: Any
+    """model and data"""
     silenced: tuple[Any, ...]|list[Any]
     norms: Any
     samplers: tuple[Any, ...]|list[Any]

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from platform import node
+from typing import Any
 from time import monotonic, sleep
 from uuid import uuid4
 from zlib import crc32
@@ -37,7 +38,7 @@ class Launch:
 # %% ../nbs/122_launch.ipynb #1fcc5124
 def _first_host(nodes):
     "The first machine of a list in Slurm's form: 'gpu[003-004,7],cpu1' → 'gpu003'"
-    m = re.match(r'([^\[,]+)(?:\[(\d+)[^\]]*\]([^,]*))?', nodes)
+    m:Any = re.match(r'([^\[,]+)(?:\[(\d+)[^\]]*\]([^,]*))?', nodes)
     return m[1] + (m[2] or '') + (m[3] or '')
 
 def _port(env, job): return env.get('MASTER_PORT') or str(20000 + int(job or 0)%20000)
@@ -99,7 +100,8 @@ def introduce(
     store = dist.distributed_c10d._get_default_store()
     if store in _introduced: return
     _introduced[:] = [store]
-    launch,device,places = launched(),default_device(),[None]*dist.get_world_size()
+    launch:Any = launched()
+    device,places = default_device(),[None]*dist.get_world_size()
     local = launch.local_rank if own else device.index
     dist.all_gather_object(places, (node(), device.type, local))
     taken = Counter((name,i) for name,kind,i in places if kind!='cpu')
@@ -127,7 +129,7 @@ def _name_of_attempt(store, launch, timeout):
         sleep(.02)
     return me
 
-def _meet(launch, timeout):
+def _meet(launch, timeout) -> dict[str,Any]:
     "Where the processes meet, as arguments of `init_process_group`"
     if os.environ.get('TORCHELASTIC_USE_AGENT_STORE')!='True':
         return dict(init_method='env://' if launch.by=='torchrun' else f'tcp://{launch.addr}:{launch.port}')

@@ -52,7 +52,7 @@ def introduce(own: bool = False) -> None:
     """
     ...
 def _name_of_attempt(store: Any, launch: Any, timeout: Any) -> Any: ...
-def _meet(launch: Any, timeout: Any) -> Any:
+def _meet(launch: Any, timeout: Any) -> dict[str, Any]:
     """Where the processes meet, as arguments of `init_process_group`
 
     Raises:

@@ -66,7 +66,7 @@ def maybe_gather(
 
 def _gather(x):
     if x.dtype==torch.bool: return _gather(x.to(torch.uint8)).bool()
-    sends = {'gloo':torch.device('cpu'), 'nccl':default_device()}   # the device that the backend can send from
+    sends:dict[str,Any] = {'gloo':torch.device('cpu'), 'nccl':default_device()}   # from where it sends
     dev = sends.get(dist.get_backend(), x.device)
     if dev.type!=x.device.type: return _gather(x.to(dev)).to(x.device)
     parts = [torch.empty(max(x.ndim,1), dtype=torch.long, device=x.device) for _ in range(num_distrib())]

@@ -21,21 +21,21 @@ def is_sharded(
     return isinstance(t, Tensor) and hasattr(t, 'placements')
 
 def whole(
-    t:Tensor # of any kind
+    t:Any # a tensor of any kind
 ) -> Tensor:
     "Returns `t` as a plain tensor, put together from the parts of all processes; all must call it if it is sharded"
     return t.detach().full_tensor() if is_sharded(t) else t
 
 def local_part(
-    t:Tensor # of any kind
+    t:Any # a tensor of any kind
 ) -> Tensor:
     "Returns the part of `t` that this process holds, in the same memory and without its gradient; a plain `t` itself"
     return t.detach().to_local() if is_sharded(t) else t
 
 # %% ../nbs/127_sharded.ipynb #58467f92
 def lay_out(
-    t:Tensor,  # a tensor, whole or sharded
-    own:Tensor # one that says how
+    t:Any,  # a tensor, whole or sharded
+    own:Any # one that says how
 ) -> Tensor:
     "Returns `t` laid out as `own` is: over the same processes in the same way, or whole"
     if not is_sharded(own): return whole(t)
@@ -48,13 +48,13 @@ def lay_out(
 
 # %% ../nbs/127_sharded.ipynb #15aad96d
 def lay_out_state(
-    state:dict,     # weights by name, as from a file
+    state:Any,      # weights by name in a dictionary, as from a file
     model:nn.Module # the model that is to load them
 ) -> dict:
     "Returns `state` with each tensor laid out as the model's tensor of that name is"
     own = model.state_dict()
     if not any(map(is_sharded, [*own.values(), *state.values()])): return state
-    res = type(state)({k:lay_out(v, own[k]) if k in own and isinstance(v, Tensor) else v for k,v in state.items()})
+    res:Any = type(state)({k:lay_out(v, own[k]) if k in own and isinstance(v, Tensor) else v for k,v in state.items()})
     if hasattr(state, '_metadata'): res._metadata = state._metadata
     return res
 

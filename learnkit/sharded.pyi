@@ -10,21 +10,21 @@ def is_sharded(t: Any) -> bool:
         t: a tensor, or anything else
     """
     ...
-def whole(t: Tensor) -> Tensor:
+def whole(t: Any) -> Tensor:
     """Returns `t` as a plain tensor, put together from the parts of all processes; all must call it if it is sharded
 
     Args:
-        t: of any kind
+        t: a tensor of any kind
     """
     ...
-def local_part(t: Tensor) -> Tensor:
+def local_part(t: Any) -> Tensor:
     """Returns the part of `t` that this process holds, in the same memory and without its gradient; a plain `t` itself
 
     Args:
-        t: of any kind
+        t: a tensor of any kind
     """
     ...
-def lay_out(t: Tensor, own: Tensor) -> Tensor:
+def lay_out(t: Any, own: Any) -> Tensor:
     """Returns `t` laid out as `own` is: over the same processes in the same way, or whole
 
     Args:
@@ -32,11 +32,11 @@ def lay_out(t: Tensor, own: Tensor) -> Tensor:
         own: one that says how
     """
     ...
-def lay_out_state(state: dict[Any, Any], model: nn.Module) -> dict[Any, Any]:
+def lay_out_state(state: Any, model: nn.Module) -> dict[Any, Any]:
     """Returns `state` with each tensor laid out as the model's tensor of that name is
 
     Args:
-        state: weights by name, as from a file
+        state: weights by name in a dictionary, as from a file
         model: the model that is to load them
     """
     ...

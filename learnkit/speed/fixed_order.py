@@ -62,7 +62,8 @@ def merge_processes(
     n = num_distrib()
     if n==1: return means,sums
     if means.device.type!='cpu' and dist.get_backend()=='gloo':   # which sends from the CPU
-        return tuple(t.to(means.device) for t in merge_processes(means.cpu(), sums.cpu()))
+        means_,sums = merge_processes(means.cpu(), sums.cpu())
+        return means_.to(means.device),sums.to(means.device)
     size = -(-len(means)//n)
     sent = torch.cat([F.pad(means, (0, n*size-len(means))).view(n, size), sums.expand(n, -1)], 1)
     got = torch.empty_like(sent)

@@ -48,7 +48,7 @@ def compile_config() -> AbstractContextManager|None:
     "Returns a context that lets backward passes be compiled, a program for each shape; `None` if PyTorch is too old"
     from torch._dynamo import config
     can = hasattr(config, 'trace_autograd_ops') and 'isolate_recompiles' in signature(torch.compile).parameters
-    own_numpy = dict(trace_numpy=False)   # or what `np.random` draws would come from PyTorch's generator
+    own_numpy:dict[str,Any] = dict(trace_numpy=False)   # or what `np.random` draws would come from PyTorch's generator
     return config.patch(trace_autograd_ops=True, automatic_dynamic_shapes=False, **own_numpy) if can else None
 
 _default_options = dict(cpu=[{'cpp_wrapper':True}, {}], cuda=[{'triton.cudagraphs':True}])   # tried in this order
@@ -84,7 +84,7 @@ class Program:
         "All that the compiler made of the code of train steps, those of other models included"
         return self.dynamo._debug_get_cache_entry_list(self.f.__code__)
 
-    def _function(self, code):
+    def _function(self, code:Any):
         "`code` as a function, which calls the program itself: the compiler is off, and need not be turned off for it"
         names = {k:v for k,v in self.f.__globals__.items() if k in code.co_names}
         names = {k:getattr(v, '_torchdynamo_orig_callable', v) for k,v in names.items()}
