@@ -27,6 +27,23 @@ from .shard import distributed_sampler, shard_loader
 from .sync_norms import sync_norms, unsync_norms
 from .train_eval import TrainEvalCallback
 
+# %% ../nbs/199_distributed.ipynb #0c1e6a42
+def share_random_states() -> None:
+    "Gives every process the random states of process 0; all of them call it"
+    states = [None if rank_distrib() else get_random_states()]
+    dist.broadcast_object_list(states, 0)
+    if rank_distrib(): set_random_states(**states[0])
+
+def silence(
+    learn:Any # the Learner, in a fit that begins
+) -> list:
+    "Lets only process 0 print rows and draw a bar; returns the callbacks whose `run` is to be True again"
+    if not rank_distrib(): return []
+    learn.logger = null_logger   # the end of the run sets it back
+    bars = [cb for cb in learn.cbs if cb.name=='progress' and cb.run]
+    for cb in bars: cb.run = False
+    return bars
+
 # %% ../nbs/199_distributed.ipynb #dc909abd
 @check_args
 class DistributedTrainer(Callback):
@@ -54,29 +71,17 @@ class DistributedTrainer(Callback):
         self.replaced,self.apart = (learn.model, learn.dls),False
         self._check_alike()
         introduce()
-        self.seed = self._shared_seed()
+        share_random_states()   # callbacks may ask for seeds, too
+        self.seed = derived_seed(2**31)
         if self.shard: learn.dls = self._shard(learn.dls)
         if self.sync_bn: self.norms = sync_norms(learn.model)
         self._wrap(device)
-        if rank_distrib(): self._silence()
-
-    def _shared_seed(self):
-        "A seed, after all processes have taken the random numbers of process 0: callbacks may ask for seeds, too"
-        states = [get_random_states()]
-        dist.broadcast_object_list(states, 0)
-        if rank_distrib(): set_random_states(**states[0])
-        return derived_seed(2**31)
+        self.silenced = silence(learn)
 
     def after_load_checkpoint(self): self.apart = True   # each has its own random numbers again
     def before_epoch(self):
         if rank_distrib() and not self.apart: set_seed(self.seed + rank_distrib())
         self.apart = True
-
-    def _silence(self):
-        "No rows and no progress bar; the end of the run sets `learn.logger` back"
-        self.learn.logger = null_logger
-        self.silenced = [cb for cb in self.learn.cbs if cb.name=='progress' and cb.run]
-        for cb in self.silenced: cb.run = False
 
     def before_train(self):
         s = distributed_sampler(self.learn.dl)

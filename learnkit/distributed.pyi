@@ -4,12 +4,22 @@ from .callback import Callback
 from typing import Any
 
 __all__ = ['DistributedTrainer', 'GradientExchange']
+def share_random_states() -> None:
+    """Gives every process the random states of process 0; all of them call it"""
+    ...
+def silence(learn: Any) -> list[Any]:
+    """Lets only process 0 print rows and draw a bar; returns the callbacks whose `run` is to be True again
+
+    Args:
+        learn: the Learner, in a fit that begins
+    """
+    ...
 class DistributedTrainer(Callback):
     """Trains one model with all processes of the group, each on its own part of the data (fastai's name)"""
     together: bool
     replaced: Any
     """model and data"""
-    silenced: tuple[Any, ...]|list[Any]
+    silenced: Any
     norms: Any
     samplers: tuple[Any, ...]|list[Any]
     seed: Any
@@ -32,14 +42,8 @@ class DistributedTrainer(Callback):
         """
         ...
     def before_fit(self) -> None: ...
-    def _shared_seed(self) -> Any:
-        """A seed, after all processes have taken the random numbers of process 0: callbacks may ask for seeds, too"""
-        ...
     def after_load_checkpoint(self) -> None: ...
     def before_epoch(self) -> None: ...
-    def _silence(self) -> None:
-        """No rows and no progress bar; the end of the run sets `learn.logger` back"""
-        ...
     def before_train(self) -> None: ...
     def before_validate(self) -> None: ...
     def after_backward(self) -> None: ...

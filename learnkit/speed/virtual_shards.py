@@ -21,30 +21,34 @@ from torch.nn.parallel import DataParallel, DistributedDataParallel
 from ..batch_weight import BatchWeight
 from ..callback import Callback
 from ..check import check_args, check_whole
+from ..distributed import DistributedTrainer, share_random_states, silence
 from ..events import CancelBatch, cancel_types, cancelled
+from ..feed.overfit import OverfitBatches
 from ..feed.rng_stream import hash_seed, seed_cpu
 from ..feed.shard_loader import ShardLoader, Shards
-from ..optim.accumulate import opt_params
+from ..feed.steps_per_epoch import StepsPerEpoch
+from ..optim.accumulate import GradientAccumulation, opt_params
 from ..process import num_distrib, rank_distrib, undivided
+from ..recovery.replay_oom import ReplayOnOOM
+from ..recovery.roll_back import RollBackOnNaN
 from ..recovery.skip_nan import SkipNaN
-from ..run import null_logger
-from ..seed import derived_seed, get_random_states, set_random_states
+from ..seed import derived_seed
+from .fused_step import FusedStep
 from .shard_means import ShardMeans
 from ..train_eval import TrainEvalCallback
 
 # %% ../../nbs/832_speed.virtual_shards.ipynb #47896043
-_instead = dict(
-    DistributedTrainer='VirtualShards divides the data itself: leave out `DistributedTrainer` and `distrib_ctx`',
-    GradientAccumulation='a step has the gradient of `n` batches of the loader already: raise `n`',
-    ReplayOnOOM='it would change the shapes in one process only: write `MicroBatch`',
-    RollBackOnNaN='it looks at the losses of one process only: write `SkipNaN`',
-    FusedStep='it computes the step together with the gradients: leave it out',
-    StepsPerEpoch='it would read the data once more in each process: write `LimitBatches`',
-    OverfitBatches='its batches have no shards: write `LimitBatches`')
+_instead = {
+    DistributedTrainer:'VirtualShards divides the data itself: leave out `DistributedTrainer` and `distrib_ctx`',
+    GradientAccumulation:'a step has the gradient of `n` batches of the loader already: raise `n`',
+    ReplayOnOOM:'it would change the shapes in one process only: write `MicroBatch`',
+    RollBackOnNaN:'it looks at the losses of one process only: write `SkipNaN`',
+    FusedStep:'it computes the step together with the gradients: leave it out',
+    StepsPerEpoch:'it would read the data once more in each process: write `LimitBatches`',
+    OverfitBatches:'its batches have no shards: write `LimitBatches`'}
 
 def _obstacle(cb):
-    why = next((_instead[k.__name__] for k in type(cb).__mro__ if k.__name__ in _instead), None)
-    if why: return why
+    if why := next((why for kind,why in _instead.items() if isinstance(cb, kind)), None): return why
     if getattr(cb, 'train_metrics', False): return 'it would measure some shards of each batch only'
     unit = getattr(getattr(cb, 'every', None), 'unit', getattr(cb, 'unit', None))
     return "it counts the items of some shards only: count batches ('500ba')" if unit in ('sp','tok') else None
@@ -68,9 +72,8 @@ def check_together(
 @check_args
 class VirtualShards(Callback):
     "Trains to the same weights in any number of processes, bit for bit: a batch has `n` shards, which they share"
-    distributes = together = True   # no `DistributedTrainer` is added; all processes do alike
+    distributes = together = True   # so `fit` adds no DistributedTrainer; all processes do alike
     order,modes,run_valid,saves = TrainEvalCallback.order-2,('fit',),False,('seed','threads')
-    distributes = True   # so `fit` adds no DistributedTrainer
     seed,threads,loader,stack,silenced,inside,weigh = 0,0,None,None,(),False,None
     shards:Shards; means:ShardMeans   # own shards of the batch at hand; what is collected of all of them
     def __init__(self,
@@ -93,13 +96,10 @@ class VirtualShards(Callback):
 
     def _begin_alike(self):
         "Take over random numbers and weights from process 0, which alone shows what happens"
-        learn,states = self.learn,[None if rank_distrib() else get_random_states()]
-        dist.broadcast_object_list(states, 0)
-        set_random_states(**states[0])
-        for t in (*learn.model.parameters(), *learn.model.buffers()): dist.broadcast(t.data, 0)
-        if not rank_distrib(): return
-        learn.logger,self.silenced = null_logger,[cb for cb in learn.cbs if cb.name=='progress' and cb.run]
-        for cb in self.silenced: cb.run = False
+        model = self.learn.model
+        share_random_states()
+        for t in (*model.parameters(), *model.buffers()): dist.broadcast(t.data, 0)
+        self.silenced = silence(self.learn)
 
     def before_train(self):
         learn,dl = self.learn,self.learn.dl

@@ -32,7 +32,7 @@ class VirtualShards(Callback):
     threads: Any
     loader: ShardLoader|None
     stack: Any
-    silenced: tuple[Any, ...]|list[Any]
+    silenced: Any
     inside: bool
     weigh: BatchWeight|None
     shards: Shards
