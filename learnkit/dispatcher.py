@@ -8,7 +8,7 @@ __all__ = ['Dispatcher']
 # %% ../nbs/020_dispatcher.ipynb #dd4b3844
 import sys
 from collections.abc import Iterable
-from functools import partial
+from functools import cache, partial
 from inspect import isclass
 from operator import attrgetter
 from typing import Any
@@ -58,7 +58,7 @@ class Dispatcher:
         event.check(name)
         mode = self.mode
         handlers = tuple([(cb,f) for cb in self._in_order() if (f := _listener(cb, name, mode))])
-        for cb in self.cbs: handlers = cb.wrap_handlers(name, handlers)
+        for cb in self.cbs.items: handlers = cb.wrap_handlers(name, handlers)
         self._heard[name] = handlers
         return handlers
 
@@ -67,7 +67,7 @@ class Dispatcher:
     ) -> L:
         "Return the callbacks in the order in which they are called"
         return L(cb for cb in self._in_order() if name is None or cb.handler(name))
-    def _in_order(self): return sorted(self.cbs, key=_order)
+    def _in_order(self): return sorted(self.cbs.items, key=_order)
 
 _order = attrgetter('order')
 
@@ -148,11 +148,14 @@ def add_cb(self:Dispatcher,
     self.rebind()
     return self
 
+@cache
+def _declared(cls): return {k for c in cls.__mro__ for k in vars(c).get('__annotations__', ())}
+
 @patch
 def _check_name(self:Dispatcher, cb, namesakes):
     name = cb.name
-    declared = any(name in vars(c).get('__annotations__', ()) for c in type(self).__mro__)
-    if declared or hasattr(type(self), name) or (name in vars(self) and not namesakes): raise ValueError(
+    own = name in _declared(type(self)) or hasattr(type(self), name)
+    if own or (name in vars(self) and not namesakes): raise ValueError(
         f'{type(cb).__name__} would be reached as `learn.{name}`, which is an attribute of the Learner: '
         f'rename the class, for instance to My{type(cb).__name__}')
 

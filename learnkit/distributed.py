@@ -191,7 +191,7 @@ def trainers(
     cbs:Any    # callbacks of its next fit
 ) -> list:
     "Return what trains with the other processes: a `DistributedTrainer`; nothing in one process, or if there is one"
+    if not learn.distributed or num_distrib()==1: return []
     there = any(isinstance(cb, DistributedTrainer) or cb is DistributedTrainer or getattr(cb, 'distributes', False)
                 for cb in [*learn.cbs, *cbs])
-    if there or not learn.distributed or num_distrib()==1: return []
-    return [DistributedTrainer(shard=not isinstance(learn.model, DistributedDataParallel))]
+    return [] if there else [DistributedTrainer(shard=not isinstance(learn.model, DistributedDataParallel))]

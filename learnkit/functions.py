@@ -7,8 +7,8 @@ __all__ = []
 
 # %% ../nbs/107_functions.ipynb #43d53100
 import inspect
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Mapping
+from functools import cache, partial
 from typing import Any
 
 # %% ../nbs/107_functions.ipynb #136758f0
@@ -44,3 +44,11 @@ def takes_one(
     try: inspect.signature(getattr(f, 'forward', f)).bind(*args, **kw)
     except (TypeError,ValueError): return False
     return True
+
+# %% ../nbs/107_functions.ipynb #f8988ef9
+@cache
+def parameters_of(
+    f:Callable # a class, or a method as its class has it: it is kept
+) -> Mapping:
+    "Returns the parameters of `f` by name"
+    return inspect.signature(f).parameters

@@ -1,6 +1,6 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
 """The function inside a `partial`, the name of a function for messages, and which arguments it takes"""
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 def unwrap_partial(f: Any) -> Any:
@@ -30,5 +30,12 @@ def takes_one(f: Any) -> bool:
 
     Args:
         f: a function, a `partial` of one, or a module
+    """
+    ...
+def parameters_of(f: Callable[..., Any]) -> Mapping[Any, Any]:
+    """Returns the parameters of `f` by name
+
+    Args:
+        f: a class, or a method as its class has it: it is kept
     """
     ...

@@ -8,7 +8,7 @@ __all__ = ['OptSteps']
 # %% ../nbs/194_opt_steps.ipynb #89aa4ec3
 from collections.abc import Callable
 from functools import partial
-from inspect import Parameter, signature
+from inspect import Parameter
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,6 +16,7 @@ from fastcore.basics import patch
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
+from .functions import parameters_of
 from .modules import get_model, norm_bias_params
 from .optimizer import OptimWrapper, create_optimizer
 from .ownership import can_take_params, describe_params, optimizers_of, param_ids, unheld_params
@@ -98,10 +99,11 @@ def _unheld(self:OptSteps):
 # %% ../nbs/194_opt_steps.ipynb #f52ee30a
 @patch
 def _adopt(self:OptSteps, running=False):
-    "Let the optimizer take over the parameters that it does not have, and that the splitter gives now"
+    "Let the optimizer take over those parameters that the splitter gives now; returns the others that it does not have"
     made,lost = self._made,self._unheld()
-    if not lost or made.opt is not self.opt or made.recipe is None or is_built(self.opt_func): return
+    if not lost or made.opt is not self.opt or made.recipe is None or is_built(self.opt_func): return lost
     self._unfrozen(partial(self._take_over, lost, running))
+    return self._unheld()
 
 @patch
 def _take_over(self:OptSteps, lost, running):
@@ -137,8 +139,7 @@ def _ready_opt(self:OptSteps, reset=False):
         return
     if not hasattr(opt, 'set_hyper'): opt = OptimWrapper(opt=opt)
     if opt is not made.opt: self._note_opt(opt, None)
-    self._adopt()
-    if (lost := self._unheld()) and param_ids(self.opt).isdisjoint(map(id, self.model.parameters())): raise ValueError(
+    if (lost := self._adopt()) and param_ids(self.opt).isdisjoint(map(id, self.model.parameters())): raise ValueError(
         f'`learn.opt` has none of the model\'s parameters ({describe_params(lost)}): build it from '
         '`learn.model.parameters()`, or set `learn.opt = None`, and the next fit makes one from `opt_func`')
 
@@ -163,8 +164,7 @@ def _do_first_batch(self:OptSteps, do):
     "The first batch of a phase, with a look at the parameters before it and after it"
     self.do_batch = do
     if self.training:
-        self._adopt(running=True)
-        for p in self._unheld().values(): p.grad = None
+        for p in self._adopt(running=True).values(): p.grad = None
         self._names = frozenset(n for n,_ in self.model.named_parameters())
     do()
     if self.training: self._check_trained()
@@ -189,7 +189,7 @@ def _check_trained(self:OptSteps):
 def _check_closure(self:OptSteps):
     "Raise TypeError if the optimizer's `step` needs a function that nobody would give it"
     opt = getattr(self.opt, 'opt', self.opt)
-    closure = signature(type(opt).step).parameters.get('closure')
+    closure = parameters_of(type(opt).step).get('closure')
     if closure is None or closure.default is not Parameter.empty or self.ordered_cbs('before_step'): return
     raise TypeError(
         f'{type(opt).__name__} makes a step by evaluating the model several times, which the loop does not: let a '

@@ -14,7 +14,7 @@ from typing import Any
 from torch import Tensor, nn
 from torch.optim import AdamW, Optimizer
 
-from .functions import unwrap_partial
+from .functions import parameters_of, unwrap_partial
 from .hypers import check_rate, hyper_places, is_number, spread, write_hyper
 
 # %% ../nbs/146_param_groups.ipynb #7677cd2b
@@ -66,7 +66,7 @@ def torch_keywords(
     "Returns both with `mom`, `sqr_mom` and `wd` by the names that a torch optimizer has for them"
     func,kws = unwrap_partial(opt),{**getattr(opt, 'keywords', {}), **kw}
     if not (isinstance(func, type) and issubclass(func, Optimizer)): return opt,kw
-    known = signature(func).parameters
+    known = parameters_of(func)
     places = {k:o for k,o in hyper_places((*known,)).items() if k in kws and k not in known}
     for k,(name,i) in places.items():
         if i is None and name in kws: raise TypeError(f'`{k}` and `{name}` are the same: give one of them')

@@ -63,8 +63,9 @@ class ProgressCallback(Callback):
         learn,now = self.learn,time.perf_counter()
         if (now<self.due and learn.iter+1!=learn.n_iter) or self.mbar is None: return
         self.due = now + self.step
-        loss = [f'loss {learn.smooth_loss.item():.4f}'] if learn.training and hasattr(learn, 'smooth_loss') else []
-        self.mbar.update(learn.iter+1, ', '.join(loss + self._left(now)))
+        loss = getattr(learn, 'smooth_loss', None) if learn.training else None
+        said = [] if loss is None else [f'loss {loss.item():.4f}']
+        self.mbar.update(learn.iter+1, ', '.join(said + self._left(now)))
 
     def _left(self, now):
         "How long the whole fit will take from here, if it has several epochs and begins to be known"

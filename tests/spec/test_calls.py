@@ -98,6 +98,7 @@ def by_hand(watch=None):
 CALLS = dict(training=63, validation=70, prediction=34)   # 7 of those in training stand in place of 20 of torch's around the step; 10 in validation count the targets that count
 ONE   = 2160   # `learn.predict` of an item, with a little room; 19 hide the bar, which drew itself for each
 OPEN  = 76     # the same by a `Predictor`: each call more is a hundredth of what a small model takes
+START = 3020   # a Learner and its fit of one batch, with a little room: a sixth more until signatures were remembered, and what no optimizer has was asked less often
 LINES = dict(training=142, validation=115)
 OPS   = dict(detach=1, clone=1)            # the loss, kept without its graph
 
@@ -138,6 +139,12 @@ def test_to_predict_one_item_makes_few_calls(monkeypatch):
     monkeypatch.setattr('learnkit.run.begun', Counter())   # else all Learners of other tests are asked whether they run in another thread
     got = predict_one(Calls())
     assert got.ours<=ONE, f'{got.ours} calls, where {ONE} are allowed:\n' + '\n'.join(f'{n:5}  {k}' for k,n in got.names.most_common())
+
+def test_a_fit_begins_with_few_calls():
+    def start(): Learner(DataLoaders(Batches([(torch.zeros(2,32), torch.zeros(2).long())])), model(), F.cross_entropy, torch.optim.SGD).fit(1)
+    start()
+    with Calls() as got: start()
+    assert got.ours<=START, f'{got.ours} calls, where {START} are allowed:\n' + '\n'.join(f'{n:5}  {k}' for k,n in got.names.most_common())
 
 @one_python
 @pytest.mark.parametrize('phase', LINES)
