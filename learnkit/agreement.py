@@ -56,7 +56,7 @@ def _messages(timeout):
 @check_args
 class Agreement(Callback):
     "Makes all processes take the same decisions, at the same batch; raises `ProcessFailed` where they cannot"
-    observes,order,modes,run_valid = True,100.5,('fit','lr_find','validate','predict'),False
+    single,observes,order,modes,run_valid = True,True,100.5,('fit','lr_find','validate','predict'),False
     together = True
     group:Any = None   # for messages
     watch:Any = None

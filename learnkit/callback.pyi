@@ -48,6 +48,8 @@ class Callback(Stateful):
     """can it go on with an earlier run, as `fit(resume=...)` asks?"""
     observes: bool
     """does it only look on? Then a resumed run may do without it, or have others"""
+    single: bool
+    """may a Learner have only one of this class and its subclasses?"""
     extra_columns: Mapping[Any, Any]
     """what a `Monitor` can watch beside the history: functions of the Learner by name"""
     name: str

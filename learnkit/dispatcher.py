@@ -8,7 +8,7 @@ __all__ = ['Dispatcher']
 # %% ../nbs/020_dispatcher.ipynb #dd4b3844
 import sys
 from collections.abc import Iterable
-from functools import cache, partial
+from functools import partial
 from inspect import isclass
 from operator import attrgetter
 from typing import Any
@@ -17,6 +17,7 @@ from warnings import warn
 from fastcore.basics import patch
 from fastcore.foundation import L
 
+from .admit import check_callback, check_name, check_single
 from .callback import Callback, taken
 from .events import cancel_types, event
 
@@ -128,36 +129,20 @@ def add_cb(self:Dispatcher,
 ) -> Dispatcher:
     "Add a callback, taking it from another Learner; raises TypeError if it is none, ValueError if its name is taken"
     if isclass(cb) and issubclass(cb, Callback): cb = cb()
-    if not all(hasattr(cb, k) for k in ('order','name','hears')) or isclass(cb): raise TypeError(
-        f'{cb!r} is no callback: pass an instance of a subclass of `Callback`, the class itself, '
-        'or `Callback(before_fit=f)`')
-    if not isinstance(cb.order, (int,float)): raise TypeError(
-        f'`order` is a number, by which callbacks are sorted, but that of {cb!r} is {cb.order!r}')
-    if any(o is cb for o in self.cbs): raise ValueError(f'this {cb!r} was added already: add a new instance')
-    namesakes = [o for o in self.cbs if o.name==cb.name]
-    self._check_name(cb, namesakes)
+    check_callback(cb)
+    check_single(self, cb)
+    check_name(self, cb)
     if getattr(cb, 'learn', None) is not None:
         warn(f'this {cb!r} belonged to another Learner, which loses it: make a new instance for each',
              stacklevel=outside())
         cb.learn.remove_cb(cb)
-    keys = {o.key for o in namesakes}
+    keys = {o.key for o in self.cbs if o.name==cb.name}
     cb.key = next(k for k in (cb.name, *(f'{cb.name}_{i}' for i in range(2, len(keys)+3))) if k not in keys)
     cb.learn = self
     self.cbs.append(cb)
     setattr(self, cb.name, cb)
     self.rebind()
     return self
-
-@cache
-def _declared(cls): return {k for c in cls.__mro__ for k in vars(c).get('__annotations__', ())}
-
-@patch
-def _check_name(self:Dispatcher, cb, namesakes):
-    name = cb.name
-    own = name in _declared(type(self)) or hasattr(type(self), name)
-    if own or (name in vars(self) and not namesakes): raise ValueError(
-        f'{type(cb).__name__} would be reached as `learn.{name}`, which is an attribute of the Learner: '
-        f'rename the class, for instance to My{type(cb).__name__}')
 
 # %% ../nbs/020_dispatcher.ipynb #2bfaa099
 @patch

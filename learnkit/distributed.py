@@ -48,7 +48,7 @@ def silence(
 @check_args
 class DistributedTrainer(Callback):
     "Trains one model with all processes of the group, each on its own part of the data (fastai's name)"
-    observes = together = True
+    single = observes = together = True
     order,modes,saves = TrainEvalCallback.order-2,('fit','lr_find'),('seed',)
     replaced:Any = None   # model and data
     silenced,norms,samplers,seed,added = (),{},(),0,()

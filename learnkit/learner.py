@@ -58,7 +58,7 @@ class Learner(OptSteps):
         opt_func:Any=Adam,              # a torch optimizer: class, `partial` of one, instance, or function of groups
         lr:float|slice|list|None=None,  # learning rate; a slice spreads it over the groups; None: `opt_func`'s, or 1e-3
         splitter:Callable=trainable_params, # model -> parameters, or a list of lists of them: the parameter groups
-        cbs:Any=None,                   # callbacks, in addition to the default ones
+        cbs:Any=None,                   # callbacks; one of a default's class takes the place of the default
         metrics:Any=None,               # functions of (pred, *yb), `Metric`s, torchmetrics or scikit-learn metrics
         path:str|Path|None=None,        # where files go; None: the path of `dls`, or the current folder
         model_dir:str|Path='models',    # the folder in it for saved models
@@ -82,9 +82,8 @@ class Learner(OptSteps):
         store_attr('opt_func,splitter,model_dir,wd,wd_bn_bias,train_bn,moms', self)
         self.lr,self.metrics = default_lr(opt_func, lr),metrics
         self._made = SimpleNamespace(**vars(self._made)|dict(lr=self.lr, said=lr))
-        own = TrainEvalCallback,DropPadding,Recorder,NonFiniteCheck,ProgressCallback
-        if default_cbs: self.add_cbs(default_callbacks(own))
-        self.add_cbs(cbs)
+        own,cbs = (TrainEvalCallback,DropPadding,Recorder,NonFiniteCheck,ProgressCallback),L(cbs)
+        self.add_cbs([*(default_callbacks(own, cbs) if default_cbs else ()), *cbs])
         for f in [*self.on_create]: self.add_cbs(f(self))
         self('after_create')
 

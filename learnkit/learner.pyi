@@ -339,7 +339,7 @@ class Learner(OptSteps):
             opt_func: a torch optimizer: class, `partial` of one, instance, or function of groups
             lr: learning rate; a slice spreads it over the groups; None: `opt_func`'s, or 1e-3
             splitter: model -> parameters, or a list of lists of them: the parameter groups
-            cbs: callbacks, in addition to the default ones
+            cbs: callbacks; one of a default's class takes the place of the default
             metrics: functions of (pred, *yb), `Metric`s, torchmetrics or scikit-learn metrics
             path: where files go; None: the path of `dls`, or the current folder
             model_dir: the folder in it for saved models

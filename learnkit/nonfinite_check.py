@@ -25,7 +25,7 @@ class NonFiniteLoss(FloatingPointError):
 
 class NonFiniteCheck(Callback):
     "Ends the fit when the training loss and weights are NaN or infinite; warns if only the loss is"
-    observes = True
+    single = observes = True
     order,modes,saves = Recorder.order+1,('fit',),('warned',)
     def __init__(self,
         on_nan:str='raise' # when weights are NaN or infinite: 'raise' a `NonFiniteLoss`, or 'warn' and continue

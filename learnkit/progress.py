@@ -23,7 +23,8 @@ displays = dict(notebook=NotebookBar, terminal=TerminalBar, lines=LineDisplay)
 @check_args
 class ProgressCallback(Callback):
     "Shows a progress bar and a table of the Recorder's rows; plain lines where there is no terminal"
-    observes = True
+    single = observes = True
+    name = 'progress'   # of subclasses too
     order,nested,kind,mbar,due,begun = 60,False,None,None,0.,None
     def __init__(self,
         kind:str|None=None,    # a name in `displays`: 'notebook', 'terminal', 'lines'; None: depends on the output

@@ -7,6 +7,7 @@ __all__ = ['displays', 'ProgressCallback']
 displays: dict[Any, Any]
 class ProgressCallback(Callback):
     """Shows a progress bar and a table of the Recorder's rows; plain lines where there is no terminal"""
+    name: str
     kind: str|None
     mbar: Any
     due: Any

@@ -36,7 +36,8 @@ event.register('after_row', 'a validation gave `row`, for the history; if `epoch
 @check_args
 class Recorder(RecorderPlots, Callback):
     "Records the loss and learning rate of each batch, and the losses, metrics and time of each epoch"
-    observes = True
+    single = observes = True
+    name = 'recorder'   # of subclasses too
     order,modes,remove_on_fetch = 50,('fit','lr_find'),True
     def __init__(self,
         add_time:bool=True,       # a column for the time that an epoch took

@@ -10,6 +10,7 @@ from typing import Any
 __all__ = ['Recorder']
 class Recorder(RecorderPlots, Callback):
     """Records the loss and learning rate of each batch, and the losses, metrics and time of each epoch"""
+    name: str
     remove_on_fetch: bool
     train: Meter
     valid: Meter

@@ -14,7 +14,8 @@ from .modules import get_model, one_param
 # %% ../nbs/190_train_eval.ipynb #43b8c25b
 class TrainEvalCallback(Callback):
     "Moves the model to its device, switches between training and evaluation, counts batches (fastai's name)"
-    order,run_valid,together,n,saves = -10,False,True,None,('n',)
+    single = together = True
+    order,run_valid,n,saves = -10,False,None,('n',)
     def before_fit(self):
         learn,device = self.learn,getattr(self.dls, 'device', None)
         learn.epoch,learn.train_iter,learn.pct_train,learn.loss = 0,0,0.,torch.tensor(0.)

@@ -48,12 +48,17 @@ def adapt(
 
 # %% ../../nbs/195_compat.fastai.ipynb #bcef1ded
 def default_callbacks(
-    own:Iterable # the callbacks that a Learner has by default
-) -> list:       # those that it gets
-    "Return `own`, and what of learnkit's is in `defaults.callbacks`; only that, if nothing else is in it"
-    listed = L(getattr(defaults, 'callbacks', None))
-    ours = [cb for cb in listed if isinstance(cb, Callback) or isclass(cb) and issubclass(cb, Callback)]
-    return ours if ours and len(ours)==len(listed) else [*own, *(cb for cb in ours if cb not in own)]
+    own:Iterable, # the callbacks that a Learner has by default
+    cbs:Any=None  # those that it was given
+) -> list:        # those that it gets beside them
+    "Return `own`, and what of learnkit's is in `defaults.callbacks`, or only that; without what `cbs` have already"
+    listed,given = L(getattr(defaults, 'callbacks', None)),[_class(cb) for cb in L(cbs)]
+    ours = [cb for cb in listed if issubclass(_class(cb), Callback)]
+    if not ours or len(ours)<len(listed): ours = [*own, *(cb for cb in ours if cb not in own)]
+    def has(cls): return cls.single and any(issubclass(k, cls) for k in given)
+    return [cb for cb in ours if not has(_class(cb))] if given else ours
+
+def _class(cb): return cb if isclass(cb) else type(cb)
 
 # %% ../../nbs/195_compat.fastai.ipynb #fd0059aa
 def cast_tensor(

@@ -20,16 +20,18 @@ def adapt(cb: Any) -> Any:
         TypeError: … is no callback: …
     """
     ...
-def default_callbacks(own: Iterable[Any]) -> list[Any]:
-    """Return `own`, and what of learnkit's is in `defaults.callbacks`; only that, if nothing else is in it
+def default_callbacks(own: Iterable[Any], cbs: Any = None) -> list[Any]:
+    """Return `own`, and what of learnkit's is in `defaults.callbacks`, or only that; without what `cbs` have already
 
     Args:
         own: the callbacks that a Learner has by default
+        cbs: those that it was given
 
     Returns:
-        those that it gets
+        those that it gets beside them
     """
     ...
+def _class(cb: Any) -> Any: ...
 def cast_tensor(b: Any) -> Any:
     """Return `b` with plain tensors for those of subclasses
 

@@ -28,7 +28,7 @@ def opt_params(
 class GradientAccumulation(Callback):
     "Steps the optimizer every `n_acc` items, with the gradient of their mean loss (fastai's name and order)"
     order,modes,run_valid,saves = 6,('fit','lr_find'),False,('count','weight','unit')
-    count,bs,last,skipped,steps = 0,0,False,False,True
+    single,count,bs,last,skipped,steps = True,0,0,False,False,True
     accumulates = True   # so several processes exchange gradients only before a step
     weigh:BatchWeight|None = None
     weight,unit = 0,0   # what the `count` items weigh, and what `n_acc` items like those of the first batch would

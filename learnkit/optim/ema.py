@@ -21,7 +21,7 @@ from .weight_average import WeightAverages, averageable, ema_avg_fn
 @check_args
 class EMACallback(Callback):
     "Keeps an exponential moving average of the weights; validates, saves, and by default ends the fit with it"
-    order,modes,saves = 12,('fit','validate','predict'),('averages','n_avg','n_step')
+    single,order,modes,saves = True,12,('fit','validate','predict'),('averages','n_avg','n_step')
     n_avg,n_step,cancelled,fitting,kept,depth = 0,0,False,False,None,0
     together = True   # the weights are the same in all processes
     def __init__(self,

@@ -49,6 +49,7 @@ def split_items(
 class MicroBatch(Callback):
     "Runs each training batch in parts, with one optimizer step: less memory, the same gradient"
     order,modes,run_valid,whole = 99,('fit','lr_find'),False,None
+    single = True
     weigh:BatchWeight|None = None
     def __init__(self,
         size:int|None=None,       # number of items in a part; give this or `n`

@@ -29,6 +29,7 @@ _dtypes = {AMPMode.FP16:torch.float16, AMPMode.BF16:torch.bfloat16}
 class MixedPrecision(Callback):
     "Mixed precision: forward pass and loss in 16 bits where that is safe, by `torch.amp` (fastai's name and order)"
     order,saves,scaler,pending = 10,('scaler',),None,False
+    single = True
     together = True   # if gradients are infinite, then in all processes
     def __init__(self,
         amp_mode:str|AMPMode='fp16', # 'fp16' or 'bf16'

@@ -72,7 +72,7 @@ def check_together(
 @check_args
 class VirtualShards(Callback):
     "Trains to the same weights in any number of processes, bit for bit: a batch has `n` shards, which they share"
-    distributes = together = True   # so `fit` adds no DistributedTrainer; all processes do alike
+    single = distributes = together = True   # so `fit` adds no DistributedTrainer; all processes do alike
     order,modes,run_valid,saves = TrainEvalCallback.order-2,('fit',),False,('seed','threads')
     seed,threads,loader,stack,silenced,inside,weigh = 0,0,None,None,(),False,None
     shards:Shards; means:ShardMeans   # own shards of the batch at hand; what is collected of all of them

@@ -1,21 +1,27 @@
-"""On an accelerator: how often the host waits for it, how long it waits for the host, and what goes through it.
+"""On an accelerator: how often the host waits for it, how long it waits for the host, what goes through it, and what memory it takes.
+
+    make bench RUN='syncs idle throughput forms device_memory'
 
 The host prepares work faster than the device does it, as long as nothing makes it wait: reading a loss does, and so does a copy of
 a batch from memory that is not pinned. A loop shows in the device's idle time, not in the host's.
 """
-import time, warnings
-from tools import F, by_hand, in_turn, learner, nn, show, spread, timed, tiny, torch, unseen
+import tempfile, time, warnings
+from contextlib import nullcontext
+from functools import partial
+from tools import F, by_hand, in_turn, learner, nn, peak, show, spread, timed, tiny, torch, unseen
 from torch.profiler import ProfilerActivity, profile
 
 # -- what is trained
 
+def conv(ni, nf, ks, stride=1): return nn.Conv2d(ni, nf, ks, stride, ks//2, bias=False),nn.BatchNorm2d(nf)
+
 class Residual(nn.Module):
-    "Two convolutions beside a way around them"
-    def __init__(self, ni, nf, stride):
+    "Convolutions beside a way around them: two, or three of which the middle one is narrow"
+    def __init__(self, ni, nf, stride, narrow=None):
         super().__init__()
-        def conv(ni, ks, stride): return nn.Conv2d(ni, nf, ks, stride, ks//2, bias=False),nn.BatchNorm2d(nf)
-        self.convs = nn.Sequential(*conv(ni, 3, stride), nn.ReLU(), *conv(nf, 3, 1))
-        self.around = nn.Identity() if stride==1 and ni==nf else nn.Sequential(*conv(ni, 1, stride))
+        convs = (*conv(ni, nf, 3, stride), nn.ReLU(), *conv(nf, nf, 3)) if narrow is None else (
+            *conv(ni, narrow, 1), nn.ReLU(), *conv(narrow, narrow, 3, stride), nn.ReLU(), *conv(narrow, nf, 1))
+        self.convs,self.around = nn.Sequential(*convs),nn.Identity() if stride==1 and ni==nf else nn.Sequential(*conv(ni, nf, 1, stride))
     def forward(self, x): return F.relu(self.convs(x) + self.around(x))
 
 def resnet(nfs=(64,128,256)):
@@ -23,6 +29,35 @@ def resnet(nfs=(64,128,256)):
     torch.manual_seed(0)
     blocks = [Residual(i, o, s) for ni,nf,stride in zip(nfs[:1]+nfs, nfs, (1,2,2)) for i,o,s in ((ni,nf,stride), (nf,nf,1))]
     return nn.Sequential(nn.Conv2d(3, nfs[0], 3, 1, 1), *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(nfs[-1], 10))
+
+def resnet50(blocks=(3,4,6,3), width=64, classes=1000):
+    "ResNet-50 (He et al. 2015) for pictures of 224 by 224, with the stride in the convolution of 3 by 3"
+    torch.manual_seed(0)
+    ni,layers = width,[*conv(3, width, 7, 2), nn.ReLU(), nn.MaxPool2d(3, 2, 1)]
+    for i,n in enumerate(blocks):
+        for j in range(n): layers.append(Residual(ni, width*4*2**i, 2 if i and not j else 1, width*2**i)); ni = width*4*2**i
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(ni, classes))
+
+class Causal(nn.Module):
+    "A block of a transformer in which a token sees those before it"
+    def __init__(self, d, heads):
+        super().__init__()
+        self.heads,self.norm,self.qkv,self.out = heads,nn.LayerNorm(d),nn.Linear(d, 3*d),nn.Linear(d, d)
+        self.mlp = nn.Sequential(nn.LayerNorm(d), nn.Linear(d, 4*d), nn.GELU('tanh'), nn.Linear(4*d, d))
+    def forward(self, x):
+        q,k,v = (o.unflatten(-1, (self.heads, -1)).transpose(1, 2) for o in self.qkv(self.norm(x)).chunk(3, -1))
+        x = x + self.out(F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).flatten(2))
+        return x + self.mlp(x)
+
+class GPT(nn.Module):
+    "By default of the size of GPT-2 small (Radford et al. 2019)"
+    def __init__(self, d=768, layers=12, heads=12, vocab=50257, length=1024):
+        super().__init__()
+        self.emb,self.pos,self.norm,self.out = nn.Embedding(vocab, d),nn.Embedding(length, d),nn.LayerNorm(d),nn.Linear(d, vocab, bias=False)
+        self.blocks,self.out.weight = nn.Sequential(*[Causal(d, heads) for _ in range(layers)]),self.emb.weight
+    def forward(self, x): return self.out(self.norm(self.blocks(self.emb(x) + self.pos.weight[:x.shape[1]]))).flatten(0, 1)
+
+def gpt(**kw): torch.manual_seed(0); return GPT(**kw)
 
 class Transformer(nn.Module):
     "A small transformer that gives each token a class"
@@ -35,10 +70,12 @@ class Transformer(nn.Module):
 def transformer(**kw): torch.manual_seed(0); return Transformer(**kw)
 
 def numbers(n, bs=32): return [(torch.randn(bs, 32), torch.randint(10, (bs,))) for _ in range(n)]
-def pictures(n, bs=128, size=32): return [(torch.randn(bs, 3, size, size), torch.randint(10, (bs,))) for _ in range(n)]
-def texts(n, bs=32, length=128): return [(torch.randint(1000, (bs, length)), torch.randint(10, (bs*length,))) for _ in range(n)]
+def pictures(n, bs=128, size=32, classes=10): return [(torch.randn(bs, 3, size, size), torch.randint(classes, (bs,))) for _ in range(n)]
+def texts(n, bs=32, length=128, vocab=1000, classes=10): return [(torch.randint(vocab, (bs, length)), torch.randint(classes, (bs*length,))) for _ in range(n)]
 
 nets = {'the tiny network':(tiny, numbers), 'a small ResNet':(resnet, pictures), 'a small transformer':(transformer, texts)}
+large = {'ResNet-50':(resnet50, partial(pictures, bs=64, size=224, classes=1000)),
+         'a transformer of the size of GPT-2 small':(gpt, partial(texts, bs=8, length=512, vocab=50257, classes=50257))}
 
 # -- the two loops
 
@@ -52,12 +89,44 @@ class Moved:
 
 def hand(net, batches, device): return by_hand(batches, model=net().to(device))
 
-def ours(net, batches, device, cbs=None):
-    "By learnkit, with its default callbacks; the bar, which reads the loss when it is drawn, is drawn once"
-    learn = learner(batches, model=net().to(device), cbs=cbs)
-    learn.progress.pace = 1e9
+def ours(net, batches, device, cbs=None, change=None, **kw):
+    "By learnkit, with its default callbacks; the bar, which reads the loss when it is drawn, is drawn at the end only"
+    learn = learner(batches, model=net().to(device), cbs=cbs, **kw)
+    learn.progress.every = 1e9
+    if change is not None: change(learn)
     learn.fit(1)
     return learn.model
+
+def watched(net, batches, device):
+    "By learnkit with all that one watches: a metric of the training, the bar as it is drawn, loggers of each tenth batch"
+    import learnkit.all as lk
+    with tempfile.TemporaryDirectory() as d:
+        cbs = [lk.Recorder(train_metrics=True), lk.CSVLogger('history.csv'), lk.JsonLogger('log.jsonl'), lk.OptimizerMonitor(), lk.SpeedMonitor()]
+        learner(batches, model=net().to(device), cbs=cbs, metrics=lk.accuracy, path=d).fit(1)
+
+# -- the same in other forms: by hand as one would write it, and as arguments of `ours`
+
+def hand_in(net, batches, device, around=nullcontext, put=lambda model: model, put_x=lambda x: x, lr=.01):
+    "The loop by hand, with `around` the forward pass, the model and each input `put` into a form"
+    model = put(net().to(device))
+    opt = torch.optim.SGD(model.parameters(), lr=lr)
+    for xb,yb in batches:
+        with around(): loss = F.cross_entropy(model(put_x(xb)), yb)
+        loss.backward()
+        opt.step()
+        opt.zero_grad()
+    return model
+
+def last(t): return t.to(memory_format=torch.channels_last)
+
+def forms(device):
+    import learnkit.all as lk
+    bf16 = partial(torch.autocast, device, torch.bfloat16)
+    def images(x): return last(x) if x.ndim==4 else x
+    return {'bf16':(dict(around=bf16), dict(cbs=lambda: lk.MixedPrecision('bf16'))),
+            'bf16, channels last':(dict(around=bf16, put=last, put_x=images), dict(cbs=lambda: [lk.MixedPrecision('bf16'), lk.ChannelsLast()])),
+            'compiled':(dict(put=torch.compile), dict(change=lk.Learner.compile)),
+            'fused':(dict(), dict(cbs=lambda: lk.FusedStep()))}
 
 # -- steady steps: the first ones set things up, and the last ones end the epoch
 
@@ -110,7 +179,8 @@ def bench_syncs(rounds, device='cuda', n=20, nets=nets):
             return watch.count/n
         there,here = put(data(n+20), device),pinned(data(n+20))
         rows = {'learnkit':count(ours, there), 'by hand, batches from pinned memory':count(hand, Moved(here, device)),
-                'learnkit, batches from pinned memory':count(ours, here)}
+                'learnkit, batches from pinned memory':count(ours, here),
+                'learnkit, with metrics, bar and loggers':count(watched, there)}
         show(f'How often the host waits for the device in a step of {name}', f'{count(hand, there):.1f}', {k:(c,c,c) for k,c in rows.items()}, ' times')
 
 def bench_idle(rounds, device='cuda', n=20, nets=nets):
@@ -128,13 +198,16 @@ def bench_idle(rounds, device='cuda', n=20, nets=nets):
         show(f'Idle time of the device in a step of {name}', f'{spread([t for t,_ in got[hand]])[0]:.0f} µs ({part[hand]:.0%} of the time)',
              {f'learnkit ({part[ours]:.0%} of the time)':spread([t for t,_ in got[ours]])}, ' µs')
 
+def clock(device):
+    def _f(): wait(device); return time.perf_counter()
+    return _f
+
 def bench_throughput(rounds, device='cuda', n=200, nets=nets):
     import learnkit.all as lk
-    def clock(): wait(device); return time.perf_counter()
     for name,(net,data) in nets.items():
         host = data(n)
         there,here = put(host, device),pinned(host) if device=='cuda' else host
-        def run(loop, batches, **kw): return timed(lambda: loop(net, batches, device, **kw), clock)
+        def run(loop, batches, **kw): return timed(lambda: loop(net, batches, device, **kw), clock(device))
         others = {'learnkit':run(ours, there), 'by hand, batches from pinned memory':run(hand, Moved(here, device)),
                   'learnkit, batches from pinned memory':run(ours, here)}
         if hasattr(lk, 'Prefetch'): others['learnkit, batches from pinned memory, Prefetch'] = run(ours, here, cbs=lk.Prefetch())
@@ -142,4 +215,28 @@ def bench_throughput(rounds, device='cuda', n=200, nets=nets):
         show(f'Training {name}: time, beside that of the loop by hand, all batches on the device',
              f'{sum(len(xb) for xb,_ in host)/base:,.0f} items a second', ratios)
 
-parts = dict(syncs=bench_syncs, idle=bench_idle, throughput=bench_throughput)
+def bench_forms(rounds, device='cuda', n=50, nets=nets | large):
+    "Each form beside the same by hand; a fused step, which compiles the whole step, beside the plain loop"
+    for name,(net,data) in nets.items():
+        batches = put(data(4), device)*(n//4)
+        for form,(by,own) in forms(device).items():
+            if 'channels' in form and batches[0][0].ndim!=4: continue
+            def fit(**kw): return ours(net, batches, device, **{k:v() if k=='cbs' else v for k,v in kw.items()})
+            base,ratios = in_turn(rounds, timed(lambda: hand_in(net, batches, device, **by), clock(device)),
+                                  **{'learnkit':timed(lambda: fit(**own), clock(device))})
+            show(f'Training {name}, {form}', f'{sum(len(xb) for xb,_ in batches)/base:,.0f} items a second', ratios)
+
+def bench_memory(rounds, device='cuda', n=4, nets=nets | large):
+    "The peak of memory of a training, once: it does not vary"
+    def taken(f):
+        if device!='cuda': return peak(f)
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        f()
+        return (torch.cuda.max_memory_allocated()-before)/2**20
+    for name,(net,data) in nets.items():
+        batches = put(data(n), device)
+        with unseen(): used = [taken(lambda: loop(net, batches, device)) for loop in (hand, ours)]
+        show(f'Training {name}: peak of memory', f'{used[0]:.0f} MiB', {'learnkit':(used[1],)*3}, ' MiB')
+
+parts = dict(syncs=bench_syncs, idle=bench_idle, throughput=bench_throughput, forms=bench_forms, device_memory=bench_memory)

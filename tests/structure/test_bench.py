@@ -84,10 +84,37 @@ nets = {'the tiny network':(tools.tiny, partial(gpu.numbers, bs=2)), 'a small Re
         'a small transformer':(partial(gpu.transformer, d=8, layers=1), partial(gpu.texts, bs=2, length=4))}
 
 @few(1)
-@pytest.mark.parametrize('part', [gpu.bench_idle, gpu.bench_throughput])
+@pytest.mark.parametrize('part', [gpu.bench_idle, gpu.bench_throughput, gpu.bench_memory])
 def test_the_parts_for_a_device_run_on_the_cpu(part, shown):
     part(1, 'cpu', n=2, nets=nets)
-    assert len(shown)==len(nets)==len(gpu.nets) and all(r[0]>0 for e in shown for r in e['rows'].values())
+    assert len(shown)==len(nets)==len(gpu.nets) and all(r[0]>=0 for e in shown for r in e['rows'].values())
+
+large = {'ResNet-50':(partial(gpu.resnet50, (1,1), 2, 3), partial(gpu.pictures, bs=2, size=32, classes=3)),
+         'a transformer':(partial(gpu.gpt, d=8, layers=1, heads=2, vocab=9, length=8), partial(gpu.texts, bs=2, length=4, vocab=9, classes=9))}
+
+@pytest.mark.slow
+def test_the_forms_for_a_device_run_on_the_cpu(shown):
+    gpu.bench_forms(1, 'cpu', n=4, nets=large)
+    assert len(shown)==4+3 and all(r[0]>0 for e in shown for r in e['rows'].values())
+
+def test_the_sizes_are_those_of_the_papers():
+    with torch.device('meta'): sizes = [sum(p.numel() for p in net().parameters()) for net,_ in gpu.large.values()]
+    assert sizes==[25_557_032, 124_439_808]
+
+@pytest.mark.parametrize('form', ['bf16','bf16, channels last','compiled'])
+def test_a_form_trains_to_what_it_trains_to_by_hand(form, shown):
+    by,own = gpu.forms('cpu')[form]
+    if form=='compiled': by,own = dict(put=partial(torch.compile, backend='eager')),dict(change=lambda learn: learn.compile(backend='eager'))
+    net,data = large['ResNet-50']
+    batches = data(3)
+    with tools.unseen(): a,b = gpu.hand_in(net, batches, 'cpu', **by),gpu.ours(net, batches, 'cpu', **{k:v() if k=='cbs' else v for k,v in own.items()})
+    assert torch.equal(weights(a), weights(b))
+
+def test_everything_is_watched(tmp_path, monkeypatch):
+    seen = []
+    monkeypatch.setattr(gpu.tempfile.TemporaryDirectory, '__exit__', lambda self, *a: seen.extend(sorted(p.name for p in Path(self.name).iterdir())) or self.cleanup())
+    with tools.unseen(): gpu.watched(tools.tiny, gpu.numbers(3), 'cpu')
+    assert {'history.csv','log.jsonl'} <= {*seen}
 
 def test_steady_watches_the_steps_in_the_middle():
     seen,on = [],[]
