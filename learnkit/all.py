@@ -221,6 +221,7 @@ from .recovery.close import *
 from .compat.names import *
 from .speed.functional_optim import *
 from .speed.train_step import *
+from .speed.compile_settings import *
 from .speed.step_inputs import *
 from .speed.step_compiler import *
 from .speed.fused_step import *

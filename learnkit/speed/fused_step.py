@@ -21,8 +21,9 @@ from ..learner import Learner
 from ..modules import get_model
 from ..optim.clip import GradientClip
 from ..optim.precision import MixedPrecision
+from .compile_settings import compile_config
 from .functional_optim import functional_optim, torch_opt
-from .step_compiler import CompileError, StepCompiler, compile_config
+from .step_compiler import CompileError, StepCompiler
 from .step_inputs import StepInputs
 
 # %% ../../nbs/815_speed.fused_step.ipynb #257e5147

@@ -7,8 +7,6 @@ __all__ = []
 
 # %% ../../nbs/810_speed.step_compiler.ipynb #735fc4c9
 import sys
-from contextlib import AbstractContextManager
-from inspect import signature
 from types import FunctionType
 from typing import Any
 
@@ -17,6 +15,7 @@ from torch import nn
 from torch.utils._pytree import tree_map
 
 from ..seed import get_random_states, set_random_states
+from .compile_settings import compile_options
 from .step_inputs import StepInputs
 from .train_step import make_train_step, make_update
 
@@ -42,16 +41,6 @@ def describe_compile_error(
     if isinstance(e, FailOnRecompileLimitHit): return (
         'it was compiled again and again, as something it depends on keeps changing, such as a number in the model')
     return f'{type(e).__name__}: {next(iter(str(e).strip().splitlines()), "")}'
-
-# %% ../../nbs/810_speed.step_compiler.ipynb #9da40281
-def compile_config() -> AbstractContextManager|None:
-    "Returns a context that lets backward passes be compiled, a program for each shape; `None` if PyTorch is too old"
-    from torch._dynamo import config
-    can = hasattr(config, 'trace_autograd_ops') and 'isolate_recompiles' in signature(torch.compile).parameters
-    own_numpy:dict[str,Any] = dict(trace_numpy=False)   # or what `np.random` draws would come from PyTorch's generator
-    return config.patch(trace_autograd_ops=True, automatic_dynamic_shapes=False, **own_numpy) if can else None
-
-_default_options = dict(cpu=[{'cpp_wrapper':True}, {}], cuda=[{'triton.cudagraphs':True}])   # tried in this order
 
 # %% ../../nbs/810_speed.step_compiler.ipynb #5b0e7a31
 class Program:
@@ -122,7 +111,8 @@ class StepCompiler:
         from torch._dynamo.exc import BackendCompilerFailed
         rng = get_random_states()
         print(f"compiling {'the step' if inputs.optim else 'the gradients'} for batches of "
-              f"{', '.join(map(str, map(list, shape)))}: this takes 2 to 30 seconds", file=sys.stderr, flush=True)
+              f"{', '.join(map(str, map(list, shape)))}: this takes 2 to 30 seconds, one if it is kept on disk "
+              '(see `kept_programs`)', file=sys.stderr, flush=True)
         error:Any = None
         for f in [program] if program else self._candidates(inputs):
             try: res = f(shape, *args)
@@ -139,15 +129,15 @@ class StepCompiler:
 
     def _candidates(self, inputs):
         "Programs that are compiled when they are called, one for each set of options to try"
-        defaults = _default_options.get(inputs.params[0].device.type, [{}])
-        for options in defaults if self.options is None else [self.options]: yield self._program(inputs, options)
+        for options in compile_options(inputs.params[0].device.type, self.options):
+            yield self._program(inputs, options)
 
     def _program(self, inputs, options):
         clips = inputs.key[-1]
         update = inputs.optim and make_update(inputs.optim, inputs.options, inputs.group_of, clips)
         train_step = make_train_step(inputs.model, inputs.loss_func, update, inputs.amp)
         return Program(train_step, fullgraph=True, isolate_recompiles=True, recompile_limit=self.max_shapes+3,
-                       options={'fallback_random':True, **options})
+                       options=options)
 
     def forget_others(self,
         model:nn.Module # the model whose programs are kept

@@ -1,7 +1,6 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
 """Compile train steps with `torch.compile`, keep the programs, and recognize a compilation that failed"""
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
 from .step_inputs import StepInputs
 from torch import nn
 from types import FunctionType
@@ -23,10 +22,6 @@ def describe_compile_error(e: Exception) -> str:
         e: an exception for which `is_compile_error` is true
     """
     ...
-def compile_config() -> AbstractContextManager[Any]|None:
-    """Returns a context that lets backward passes be compiled, a program for each shape; `None` if PyTorch is too old"""
-    ...
-_default_options: dict[Any, Any]
 class Program:
     """A compiled train step, with one piece of code for each shape of batches"""
     names: tuple[Any, ...]

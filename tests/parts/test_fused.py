@@ -1,5 +1,5 @@
 """Fused steps: what is compiled gives the numbers of the loop, and whatever it can't do goes the long way, with nothing lost"""
-import os, re, shutil, warnings
+import os, re, shutil, subprocess, sys, warnings
 from copy import deepcopy
 from functools import partial
 from types import SimpleNamespace
@@ -575,6 +575,53 @@ def test_it_says_that_it_compiles(capfd):
     learn.fit(1, cbs=quick)
     learn.fit(1, cbs=quick)
     assert capfd.readouterr().err.count('compiling the step for batches of [16, 4], [16]: this takes 2 to 30 seconds')==1
+
+# ------------------------------------------------------------------------------------------------ what is kept on disk
+in_a_process = """
+from learnkit.all import *
+from torch._dynamo.utils import counters
+def fit(*cbs):
+    torch.manual_seed(0)
+    data = [(torch.randn(16, 40), torch.randint(0, 3, (16,))) for _ in range(6)]
+    learn = Learner([data], nn.Sequential(nn.Linear(40, 24), nn.ReLU(), nn.Linear(24, 3)), F.cross_entropy, partial(torch.optim.SGD, momentum=.9), lr=.1)
+    with learn.no_logging(), learn.no_bar(): learn.fit(2, cbs=cbs)
+    return learn
+a,b = fit(),fit(cb := FusedStep())
+assert cb.counts['fused']==10
+for p,q in zip(a.model.parameters(), b.model.parameters()): torch.testing.assert_close(p, q, rtol=1e-5, atol=1e-5)
+print(counters['aot_autograd']['autograd_cache_hit'], kept_programs().folder)
+"""
+
+def process(folder, **env):
+    "Was the program found on disk? Fails if the fused fit of another process comes to other weights than the eager one"
+    env = dict(os.environ, TORCHINDUCTOR_CACHE_DIR=str(folder), **env)
+    res = subprocess.run([sys.executable, '-c', in_a_process], env=env, capture_output=True, text=True)
+    assert res.returncode==0, res.stderr
+    hit,where = res.stdout.split()
+    assert where==str(folder)
+    return hit=='1'
+
+def test_later_processes_find_the_program(tmp_path):
+    "But not on a processor with other vectors: they used to compute nan there"
+    def programs(): return {p for p in tmp_path.rglob('*.so')}
+    assert not process(tmp_path) and (before := programs())
+    assert process(tmp_path) and programs()==before
+    if torch.backends.cpu.get_cpu_capability()=='AVX512': assert not process(tmp_path, ATEN_CPU_CAPABILITY='avx2')
+
+def test_what_is_damaged_is_made_anew(monkeypatch, tmp_path):
+    from torch._inductor.utils import clear_caches
+    monkeypatch.setenv('TORCHINDUCTOR_CACHE_DIR', str(tmp_path))
+    def run(*cbs):
+        clear_caches()   # those in memory: as in a later process
+        learn = learner()
+        learn.fit(1, cbs=cbs)
+        return state(learn)
+    eager,_ = run(),run(Count())
+    assert {p.suffix for p in tmp_path.rglob('*')} >= {'.so','.py',''}
+    for suffix in ('.so','.py',''):
+        for p in tmp_path.rglob('*'):
+            if p.is_file() and p.suffix==suffix: p.unlink(); p.touch()   # a new file, as the old one is in use
+    assert close(eager, run(cb := Count())) and cb.n==7
 
 @pytest.mark.parametrize('fit', [lambda l,cb: l.fit(1, cbs=cb), lambda l,cb: l.fit_one_cycle(1, cbs=cb),
                                  lambda l,cb: l.fit_flat_cos(1, cbs=cb), lambda l,cb: l.fit_sgdr(1, 1, cbs=cb)],
