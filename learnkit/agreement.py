@@ -8,6 +8,7 @@ __all__ = ['Agreement']
 # %% ../nbs/186_agreement.ipynb #aa9d367b
 from datetime import timedelta
 from threading import get_ident
+from time import perf_counter
 from typing import Any
 from warnings import warn
 
@@ -18,9 +19,10 @@ from torch import distributed as dist
 from .callback import Callback
 from .check import check_args
 from .events import (CancelBackward, CancelBatch, CancelEpoch, CancelFit, CancelStep, CancelTrain, CancelValid,
-                             CancelZeroGrad)
+                             CancelZeroGrad, event)
 from .launch import check_seconds
 from .loop import exhausted
+from .pause import Pause
 from .process import rank_distrib
 from .watch import Watch, shared_store
 
@@ -30,16 +32,18 @@ class ProcessFailed(RuntimeError):
 
 _cancels = (CancelBackward,CancelStep,CancelZeroGrad,CancelBatch,CancelTrain,CancelValid,CancelEpoch,CancelFit)
 _failed  = len(_cancels)+1   # what an error is announced by; a Cancel by its place from 1 on
-_before  = dict(   # each point, and the events since the one before
-    before_fetch    = ('before_fetch',),   # then none of them takes the batch out of its loader
-    after_fetch     = (),                  # if nobody knows how many batches there are
-    before_backward = ('after_fetch','before_batch','before_pred','after_pred','before_loss','after_loss',
-                       'before_backward'),
-    before_step     = ('after_backward','before_step'),
-    before_zero_grad= ('after_step','before_zero_grad'),
-    after_zero_grad = ('after_zero_grad',))   # before the batch is counted
-_points = (*_before, 'after_batch','before_train','after_exhaust','after_train','before_validate','after_validate',
+_in_batch = ('before_fetch',       # then none of them takes the batch out of its loader
+             'before_backward','before_step','before_zero_grad',
+             'after_zero_grad',    # before the batch is counted
+             'after_batch')
+_points = (*_in_batch,'after_fetch','before_train','after_exhaust','after_train','before_validate','after_validate',
            'after_epoch', *(f'after_cancel_{c.scope}' for c in _cancels), 'after_exception')
+
+def _before():
+    "Each point in a batch, and the events since the one before, those that callbacks fire included"
+    events = [*event][[*event].index('before_train')+1:[*event].index('after_exhaust')]
+    ends = [*(events.index(p)+1 for p in _in_batch[:-1]), len(events)]
+    return {p:events[start:end] for p,start,end in zip(_in_batch, [0,*ends], ends)}
 
 # %% ../nbs/186_agreement.ipynb #b4544061
 _groups = {}   # of each store, the group for messages
@@ -61,12 +65,15 @@ class Agreement(Callback):
     group:Any = None   # for messages
     watch:Any = None
     agreed,ended,signal = 0,False,None
+    wish = None   # why this process wants to stop, if the others do not know yet
+    asks = True   # at the end of each batch, as somebody could decide something there? Else after a pause
+    pause:Pause
     def __init__(self,
         timeout:float=600. # seconds that a process waits for the others before it says which one hangs, and where
     ): self.timeout = check_seconds(timeout)
 
     def before_fit(self):
-        self.agreed,self.ended = 0,False
+        self.agreed,self.ended,self.wish,self.pause = 0,False,None,Pause()
         self.group,self.watch = _messages(self.timeout),Watch(self.learn, get_ident(), self.timeout/20)
         self.watch.start()
 
@@ -77,9 +84,9 @@ class Agreement(Callback):
     def before_train(self):
         self.ended = False
         n = self.learn.batches.n
-        needed = [_somebody(self.learn, events) for events in _before.values()]
-        *needed,unknown,most,least = self._meet('before_train', more=[*needed, n is None, n or 0, -(n or 0)])
-        for point,on in {**dict(zip(_before, needed)), 'after_fetch':unknown}.items():
+        needed = [_somebody(self.learn, events) for events in _before().values()]
+        *needed,self.asks,unknown,most,least = self._meet('before_train', more=[*needed, n is None, n or 0, -(n or 0)])
+        for point,on in {**dict(zip(_in_batch, needed)), 'after_fetch':unknown}.items():
             if on: vars(self).pop(point, None)
             else: setattr(self, point, None)   # a handler that is None is not called
         self.learn.rebind()
@@ -103,17 +110,23 @@ class Agreement(Callback):
     def before_step(self):      self._meet('before_step')
     def before_zero_grad(self): self._meet('before_zero_grad')
     def after_zero_grad(self):  self._meet('after_zero_grad')
-    def after_batch(self):
-        own = getattr(vars(self.learn).get('stop_on_signal'), 'received', None)
-        self.signal = self._meet('after_batch', more=[own or 0])[0] or None
     def after_epoch(self):      self._meet('after_epoch')
+
+    def after_batch(self):
+        learn,start,self.signal = self.learn,perf_counter(),None
+        if self.pause.over() or self.asks:
+            own = getattr(vars(learn).get('stop_on_signal'), 'received', None)
+            signal,length = self._meet('after_batch', more=[own or 0, -self.pause.proposal()])[:2]
+            self.signal = signal or None
+            self.pause.begin(-length, perf_counter()-start)
+        elif learn.stop_reason: self.wish,learn.stop_reason = learn.stop_reason,None   # this process would stop alone
 
 def _alike(cb, name):
     "Does it do the same in all processes? What a base class promised is not said of what a subclass handles"
-    if cb.observes: return True
     for o in (cb, *type(cb).__mro__):
         if 'together' in vars(o): return vars(o)['together']
-        if name in vars(o): return False
+        if vars(o).get('observes'): return True
+        if name in vars(o) and not cb.observes: return False
     return False
 
 def _somebody(learn, events):
@@ -121,12 +134,12 @@ def _somebody(learn, events):
 
 # %% ../nbs/186_agreement.ipynb #a316696c
 @patch
-def _meet(self:Agreement, at, code=0, ended=False, more=None, timeout=None):
+def _meet(self:Agreement, at, code=0, ended=False, more=(), timeout=None):
     "Tell the others what this process wants, at point `at`, and do what all want; returns whether the data ended"
     learn = self.learn
-    store,self.agreed,stop,place = self.watch.store,0,learn.stop_reason,_points.index(at)
+    store,self.agreed,stop,place = self.watch.store,0,learn.stop_reason or self.wish,_points.index(at)
     if stop: store.set('stop', stop)
-    told = torch.tensor([code, place, -place, bool(stop), ended, *(more or ()), *[0]*(len(_before)+3-len(more or ()))])
+    told = torch.tensor([code, place, -place, bool(stop), ended, *more, *[0]*(len(_in_batch)+3-len(more))])
     try: self.group.allreduce([told], _largest).wait(timedelta(seconds=timeout or self.timeout))
     except RuntimeError as e:
         here = f'process {rank_distrib()} waited at `{at}`{learn.position}'
@@ -137,7 +150,10 @@ def _meet(self:Agreement, at, code=0, ended=False, more=None, timeout=None):
     if last!=-first and not code_of_all: raise ProcessFailed(
         f'the processes do different things: {self.watch.everywhere(at)}. '
         '`validate`, `get_preds` and the like are for all of them')
-    if stops and not stop: learn.stop(store.get('stop').decode())
+    if stops:
+        if not learn.stop_reason: learn.stop(self.wish or store.get('stop').decode())
+        self.wish = None
+        self.pause.end()   # so that no process takes it for a wish of its own
     return rest if more else over
 
 _largest:Any = dist.AllreduceOptions()
@@ -170,4 +186,6 @@ class PhaseEnds(Callback):
     "Lets the processes agree at the end of a phase, before its losses and metrics are gathered"
     observes,order,modes = True,49.5,Agreement.modes
     def after_train(self): self.learn.agreement._meet('after_train')
-    def after_validate(self): self.learn.agreement._meet('after_validate')
+    def after_validate(self):
+        self.learn.agreement._meet('after_validate')
+        self.learn.agreement.pause.end()   # who hears this event later may want to stop

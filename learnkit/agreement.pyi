@@ -1,6 +1,7 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
 """Lets all processes of a training take the same decisions: a Cancel, a stop or an error of one is one of all"""
 from .callback import Callback
+from .pause import Pause
 from typing import Any
 
 __all__ = ['Agreement']
@@ -8,8 +9,11 @@ class ProcessFailed(RuntimeError):
     """Another process of this training failed, or does something else than this one"""
 _cancels: tuple[Any, ...]
 _failed: Any
-_before: dict[Any, Any]
+_in_batch: tuple[Any, ...]
 _points: tuple[Any, ...]
+def _before() -> dict[Any, Any]:
+    """Each point in a batch, and the events since the one before, those that callbacks fire included"""
+    ...
 _groups: dict[Any, Any]
 def _messages(timeout: Any) -> Any:
     """A group for messages on the CPU"""
@@ -23,6 +27,9 @@ class Agreement(Callback):
     agreed: Any
     ended: bool
     signal: Any
+    wish: Any
+    asks: Any
+    pause: Pause
     timeout: Any
     def __init__(self, timeout: float = 600.0) -> None:
         """Makes all processes take the same decisions, at the same batch; raises `ProcessFailed` where they cannot
@@ -45,9 +52,9 @@ class Agreement(Callback):
     def before_step(self) -> None: ...
     def before_zero_grad(self) -> None: ...
     def after_zero_grad(self) -> None: ...
-    def after_batch(self) -> None: ...
     def after_epoch(self) -> None: ...
-    def _meet(self, at: Any, code: Any = 0, ended: bool = False, more: Any = None, timeout: Any = None) -> Any:
+    def after_batch(self) -> None: ...
+    def _meet(self, at: Any, code: Any = 0, ended: bool = False, more: Any = (), timeout: Any = None) -> Any:
         """Tell the others what this process wants, at point `at`, and do what all want; returns whether the data ended
 
         Raises:

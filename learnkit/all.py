@@ -34,6 +34,7 @@ from .functions import *
 from .batch import *
 from .device import *
 from .process import *
+from .pause import *
 from .sharded import *
 from .together import *
 from .launch import *

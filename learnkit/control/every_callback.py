@@ -17,7 +17,7 @@ from .every import Every
 class EveryCallback(Callback):
     "Calls `f(learn)` every so many epochs, batches, items or minutes of training"
     order,run_valid,modes,saves = 55,False,('fit',),('every',)
-    together = False   # must all processes act at the same batch?
+    due_together = False   # must all processes act at the same batch?
     def __init__(self,
         f:Callable,     # function of the Learner
         every:Any='1ep' # how often, as for `Every`: text such as '500ba', a number of epochs, …
@@ -30,7 +30,7 @@ class EveryCallback(Callback):
         every:Any # how often, as for `Every`
     ) -> None:
         "Set how often; for an interval of whole epochs the end of a batch is not listened to"
-        self.every = Every(every, self.together)
+        self.every = Every(every, self.due_together)
         self.run_train = self.every.in_batches
 
     def before_fit(self): self.every.start(self.learn)

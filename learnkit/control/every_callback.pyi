@@ -8,7 +8,7 @@ from typing import Any
 __all__ = ['EveryCallback']
 class EveryCallback(Callback):
     """Calls `f(learn)` every so many epochs, batches, items or minutes of training"""
-    together: bool
+    due_together: bool
     f: Callable[..., Any]
     every: Every
     def __init__(self, f: Callable[..., Any], every: Any = '1ep') -> None:

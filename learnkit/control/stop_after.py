@@ -16,7 +16,7 @@ class StopAfter(EveryCallback):
 
     Batches are not steps of the optimizer: with `GradientAccumulation` a step takes several of them."""
     observes = True   # how long a run is does not say which one it is
-    together = True   # else one process waits for the others' gradients
+    due_together,together = True,False   # all processes stop at the same batch, and hear of it at once
     def __init__(self,
         much:Any # the budget: a number of training batches, text such as '30m', '1e6sp' or '3ep', or a `Time`
     ):

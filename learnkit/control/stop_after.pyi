@@ -9,6 +9,7 @@ class StopAfter(EveryCallback):
 
     Batches are not steps of the optimizer: with `GradientAccumulation` a step takes several of them.
     """
+    together: bool
     much: Any
     def __init__(self, much: Any) -> None:
         """Ends the fit when a budget of batches, items, epochs or time is used up; ValueError for one that never is.

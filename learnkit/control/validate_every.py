@@ -21,7 +21,7 @@ from ..scalars import to_number
 @check_args
 class ValidateEvery(EveryCallback):
     "Validates within the fit every so many batches, items or minutes, and records a row"
-    observes = together = True
+    observes = due_together = True
     saves = 'every','history'
     def __init__(self,
         every:Any,    # how often: text such as '500ba' or '30m', a number of epochs, or a function of the Learner

@@ -28,7 +28,8 @@ class SkipNaN(Callback):
         wait:bool=True       # read the values, which waits for the device? False: the device sets gradients to zero
     ):
         self.at_most,self.wait = check_whole('at_most', at_most, what='a number of batches', none=True),wait
-        self.n,self.row = 0,0   # skipped batches, and those in a row
+        self.n,self.row = 0,0      # skipped batches, and those in a row
+        self.together = not wait   # of several processes one alone may have such a loss: all skip the batch
 
     def before_fit(self): self.n,self.row = 0,0
     def before_batch(self):

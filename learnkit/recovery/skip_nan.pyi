@@ -15,6 +15,7 @@ class SkipNaN(Callback):
     wait: bool
     n: Any
     row: Any
+    together: bool
     def __init__(self, at_most: int|None = 10, wait: bool = True) -> None:
         """Leaves out a training batch whose loss or gradients are NaN or infinite
 

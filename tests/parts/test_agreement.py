@@ -1,5 +1,5 @@
 """What one process decides is decided for all of them, at the same batch; and none waits forever."""
-import os, signal, time
+import os, signal, threading, time
 from datetime import timedelta
 
 import pytest, torch
@@ -8,7 +8,7 @@ from torch.utils.data import DataLoader, IterableDataset
 
 from learnkit.agreement import ProcessFailed
 from learnkit.all import (Callback, CancelBackward, CancelBatch, CancelEpoch, CancelFit, CancelStep, CancelTrain, CancelValid, CancelZeroGrad, CheckpointCallback, DataLoaders, EMACallback,
-                          GradientAccumulation, GradientClip, Learner, MixedPrecision, ParamScheduler, SkipNaN, StopOnSignal, StopAfter, one_cycle)
+                          GradientAccumulation, GradientClip, Learner, MixedPrecision, ParamScheduler, SkipNaN, StopOnSignal, StopAfter, ValidateEvery, one_cycle)
 from learnkit.distributed import DistributedTrainer
 from learnkit.events import event
 from test_distributed import data, everywhere, net, weights
@@ -158,16 +158,77 @@ def _points(cbs):
     learn = learner()
     learn.mode,learn.training = 'fit',True
     learn.add_cbs(cbs)
-    return [p for p,events in _before.items() if _somebody(learn, events)]
+    return [p for p,events in _before().items() if _somebody(learn, events)]
 
 class Clips(GradientClip):
     def before_step(self): super().before_step()
 
-def test_a_fit_with_callbacks_that_do_the_same_everywhere_asks_once_a_batch():
+def test_a_fit_with_callbacks_that_do_the_same_everywhere_does_not_ask_in_each_batch():
     def alike(): return [ParamScheduler(one_cycle(.1)), GradientClip(), EMACallback(), MixedPrecision('bf16')]
     assert _points(alike())==[]
     assert _points([*alike(), Callback(before_batch=lambda cb: None)])==['before_backward']
+    assert _points([SkipNaN(), StopAfter('30m')])==['before_backward','before_step','after_batch'] and _points([SkipNaN(wait=False)])==[]
+    for name in ('after_batch','after_cancel_batch','after_read_losses','nonfinite_loss'): assert _points([Callback(**{name:lambda cb: None})])==['after_batch']
     assert _points([Clips])==['before_step']   # what it does is its own
     Clips.together = True
     try: assert _points([Clips])==[]
     finally: del Clips.together
+
+# -- what comes from elsewhere than a callback is told in a later batch, the same one in all
+
+def _elsewhere(rank, world, how):
+    def stops(): rank==1 and learn.train_iter==4 and learn.stop('enough')
+    def loss(pred, y):
+        if how=='loss': stops()
+        if how=='thread' and rank==1 and learn.train_iter==4: threading.Timer(.02, lambda: learn.stop('enough')).start()
+        if how=='signal' and rank==1 and learn.train_iter==4: os.kill(os.getpid(), signal.SIGUSR1)
+        return nn.functional.mse_loss(pred, y)
+    signal.signal(signal.SIGUSR1, lambda *_: learn.stop('enough'))
+    learn = learner()
+    learn.loss_func = loss
+    learn.fit(2000, cbs=DistributedTrainer(timeout=10))
+    n = everywhere(torch.tensor([learn.train_iter, learn.epoch, len(learn.recorder.history)]))
+    assert torch.equal(*n) and 4<n[0][0]<6000, n
+    assert torch.equal(*everywhere(weights(learn.model))) and learn.stop_reason=='enough'
+
+@pytest.mark.slow
+@pytest.mark.parametrize('how', ['loss','thread','signal'])
+def test_a_stop_from_elsewhere_is_one_of_all(processes, how): processes(2, _elsewhere, how)
+
+def _messages_of(rank, world):
+    from learnkit.agreement import Agreement
+    asked,meet = [],Agreement._meet
+    def counted(self, at, *args, **kw): asked.append(at); return meet(self, at, *args, **kw)
+    Agreement._meet = counted
+    learn = learner(DataLoader(data(2400), 4))
+    learn.fit(1)
+    assert learn.train_iter==300 and asked.count('after_batch')<60 and {*asked}=={'before_train','after_batch','after_train','after_exhaust','after_validate','after_epoch'}, asked
+
+def test_they_ask_now_and_then(processes): processes(2, _messages_of)
+
+# -- what a validation within an epoch decides holds from that batch on; a NaN of one process is left out by all
+
+def _within_an_epoch(rank, world):
+    def run(who):
+        torch.manual_seed(1)
+        learn = learner(DataLoader(data(160), 4))
+        cb = Callback(after_validate=lambda cb: cb.learn.train_iter>=9 and rank in who and cb.learn.stop('enough'))
+        learn.fit(2, cbs=[ValidateEvery('3ba'), cb])
+        return torch.cat([weights(learn.model), torch.tensor([learn.train_iter])])
+    for a,b in zip(everywhere(run([1])), everywhere(run([0,1]))): assert torch.equal(a, b) and a[-1]==9, (a[-1], b[-1])
+
+def _nan(rank, world):
+    def run(who):
+        def loss(pred, y): return nn.functional.mse_loss(pred, y)*(float('nan') if rank in who and learn.training and learn.train_iter in (2, 5) else 1)
+        torch.manual_seed(1)
+        learn = learner()
+        learn.loss_func = loss
+        learn.fit(3, cbs=[DistributedTrainer(timeout=10), skip := SkipNaN()])
+        return torch.cat([weights(learn.model), torch.tensor([learn.train_iter])]),skip.n
+    (alone,n),(both,_) = run([1]),run([0,1])
+    for a,b in zip(everywhere(alone), everywhere(both)): assert torch.equal(a, b)
+    assert n==2*(rank==1)
+
+@pytest.mark.slow
+@pytest.mark.parametrize('f', [_within_an_epoch, _nan])
+def test_one_of_all(processes, f): processes(2, f)
