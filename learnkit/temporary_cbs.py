@@ -44,5 +44,9 @@ def removed_cbs(self:Dispatcher,
     try: yield self
     finally:
         if gone:
-            self.add_cbs(gone)
+            fault = None   # if another one of its class was added, which may have only one
+            for o in gone:
+                try: self.add_cb(o)
+                except ValueError as e: fault = e
             self.cbs = L([o for o in before if o in self.cbs] + [o for o in self.cbs if o not in before])
+            if fault is not None: raise fault
