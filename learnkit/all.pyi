@@ -64,7 +64,7 @@ from .losses import (
     CrossEntropyLossFlat, FocalLoss as FocalLoss, FocalLossFlat as FocalLossFlat, L1LossFlat as L1LossFlat,
     LabelSmoothingCrossEntropy as LabelSmoothingCrossEntropy, LabelSmoothingCrossEntropyFlat as
     LabelSmoothingCrossEntropyFlat, MSELossFlat as MSELossFlat)
-from .scalars import ScalarBuffer as ScalarBuffer
+from .scalars import GroupSeries as GroupSeries, ScalarBuffer as ScalarBuffer, Series as Series
 from .metric import (
     AvgLoss as AvgLoss, AvgMetric as AvgMetric, LossMetric as LossMetric, MeanMetric as MeanMetric, Metric as Metric,
     ValueMetric as ValueMetric)
@@ -143,7 +143,7 @@ from .optim.schedule import (
 from .optim.warmup import (
     Warmup as Warmup, inv_sqrt as inv_sqrt, warmup_const as warmup_const, warmup_cos as warmup_cos, warmup_lin as
     warmup_lin, warmup_poly as warmup_poly, wsd as wsd)
-from .optim.param_scheduler import GroupValues as GroupValues, ParamScheduler as ParamScheduler, Scheduler as Scheduler
+from .optim.param_scheduler import ParamScheduler as ParamScheduler, Scheduler as Scheduler
 from .optim.policies import flat_cos as flat_cos, one_cycle as one_cycle, sgdr as sgdr
 from .optim.splitters import (
     body_and_head as body_and_head, by_depth as by_depth, head_params as head_params, layer_decay as layer_decay)

@@ -25,6 +25,7 @@ from .metric import AvgLoss
 from .output import write_out
 from .process import maybe_gather, num_distrib
 from .recorder_plots import RecorderPlots
+from .scalars import GroupSeries, Series
 from .smooth_loss import AvgSmoothLoss
 
 # %% ../nbs/173_recorder.ipynb #cf96346a
@@ -52,8 +53,8 @@ class Recorder(RecorderPlots, Callback):
         self._clear()
 
     def _clear(self):
-        self.history,self.row,self.lrs,self.iters = History(),{},[],[]
-        self.n_read = 0                 # how many losses were announced by `after_read_losses`
+        self.history,self.row,self.lrs,self.iters = History(),{},Series(),[]
+        self.smooth_loss.unseen = []    # losses that `after_read_losses` has not announced yet
         self.hps,self.group_hps = {},{} # schedulers record hyper-parameters here: of the last group, and of all groups
 
     def before_fit(self):
@@ -91,13 +92,13 @@ class Recorder(RecorderPlots, Callback):
         learn = self.learn
         if not learn.training: self.valid.accumulate(learn)
         elif self.train.accumulate(learn):
-            self.lrs.append(self.lr)
-            if self.smooth_loss.count>self.n_read or not learn.train_iter%1024: self._announce_losses()
+            self.lrs.new.append(self.lr)   # settled when it is read, or with the losses
+            if self.smooth_loss.unseen or not learn.train_iter%1024: self._announce_losses()
 
     def _announce_losses(self):
-        if not self.learn.train_iter%1024: self.smooth_loss.settle()   # else only those that somebody has read
-        start,self.n_read = self.n_read,self.smooth_loss.count
-        self.learn('after_read_losses', losses=self.smooth_loss._raw[start:].tolist(), start=start)
+        if not self.learn.train_iter%1024: self.smooth_loss.settle(); self.lrs.settle()   # else only what somebody read
+        losses,self.smooth_loss.unseen = self.smooth_loss.unseen,[]
+        self.learn('after_read_losses', losses=losses, start=self.smooth_loss.count-len(losses))
 
     def after_cancel_train(self):    self.cancelled.add('train')
     def after_cancel_validate(self): self.cancelled.add('valid')
@@ -123,16 +124,16 @@ class Recorder(RecorderPlots, Callback):
         if self.row.get('epoch')!=self.learn.epoch: self.before_epoch()   # cancelled before the Recorder heard of it
         if self.add_time: self.row['time'] = format_time(time.perf_counter() - self.start)
         self.history.append(self.row)
-        self.iters.append(len(self.lrs))
+        self.iters.append(self.lrs.total)
         self.learn.final_record = L([*self.values[-1]])
         write_out(self.learn.logger, self.log)
 
     def state_dict(self) -> dict:
         "Return all that is recorded, also in the middle of an epoch"
-        return dict(history=self.history.state_dict(), row=dict(self.row), lrs=[*self.lrs], iters=[*self.iters],
-                    n_read=self.n_read, hps=self.hps, cancelled=[*self.cancelled],
-                    group_hps={k:[*v] for k,v in self.group_hps.items()},
-                    elapsed=time.perf_counter() - self.start, train=self.train.state_dict())
+        return dict(history=self.history.state_dict(), row=dict(self.row), lrs=_state(self.lrs), iters=[*self.iters],
+                    hps=_state(self.hps), group_hps=_state(self.group_hps), cancelled=[*self.cancelled],
+                    elapsed=time.perf_counter() - self.start, train=self.train.state_dict(),
+                    unseen=[*self.smooth_loss.unseen])   # last, as it is complete when the losses were read
 
     def load_state_dict(self,
         state:dict # what `state_dict` returned
@@ -143,8 +144,14 @@ class Recorder(RecorderPlots, Callback):
         self.history.load_state_dict(state.pop('history'))
         self.cancelled = set(state.pop('cancelled'))
         self.start = time.perf_counter() - state.pop('elapsed')
-        for own,old in ((self.hps, state.pop('hps')), (self.group_hps, state.pop('group_hps'))):
-            for k,v in old.items(): own.setdefault(k, [])[:] = v   # in place: schedulers append to these lists
+        self.lrs.load_state_dict(state.pop('lrs'))
+        n_read = state.pop('n_read', 0)   # of older checkpoints, which have all losses
+        self.smooth_loss.unseen = state.pop('unseen') if 'unseen' in state else self.smooth_loss.raw[n_read:]
+        for name,cls in (('hps',Series), ('group_hps',GroupSeries)):
+            for k,v in state.pop(name).items():   # in place: schedulers append to these
+                own = getattr(self, name)
+                if not isinstance(own.get(k), cls): own[k] = cls()
+                own[k].load_state_dict(v)
         vars(self).update(state)
 
     @property
@@ -166,3 +173,8 @@ class Recorder(RecorderPlots, Callback):
     def losses(self) -> L:
         "The smoothed training loss after each batch, as tensors"
         return L(torch.tensor(self.smooth_loss.values).unbind())
+
+def _state(o):
+    "The state of a `Series`, or of all in a dict; what a foreign callback has put there as it is"
+    if isinstance(o, dict): return {k:_state(v) for k,v in o.items()}
+    return o.state_dict() if hasattr(o, 'state_dict') else o

@@ -21,7 +21,6 @@ class Recorder(RecorderPlots, Callback):
     valid_metrics: bool
     beta: float
     row: dict[Any, Any]
-    n_read: Any
     hps: dict[Any, Any]
     group_hps: dict[Any, Any]
     train_names: list[Any]
@@ -115,3 +114,6 @@ class Recorder(RecorderPlots, Callback):
             ValueError: '…' was not scheduled: …
         """
         ...
+def _state(o: Any) -> Any:
+    """The state of a `Series`, or of all in a dict; what a foreign callback has put there as it is"""
+    ...

@@ -13,12 +13,13 @@ from fastcore.foundation import L
 
 from .extras import pyplot
 from .history import History
+from .scalars import Series
 from .smooth_loss import AvgSmoothLoss
 
 # %% ../nbs/172_recorder_plots.ipynb #67958fc1
 class RecorderPlots:
     "The plotting methods of the `Recorder`, which has the attributes that they read"
-    history:History; metric_names:L; smooth_loss:AvgSmoothLoss; lrs:list; iters:list
+    history:History; metric_names:L; smooth_loss:AvgSmoothLoss; lrs:Series; iters:list
     def plot_loss(self,
         skip_start:int=5,       # batches to leave out at the beginning
         with_valid:bool=True,   # draw the validation losses too?
@@ -29,10 +30,10 @@ class RecorderPlots:
         "Plot the loss curve: training and validation loss; raises ValueError before the first batch"
         if not self.lrs: raise ValueError('nothing is recorded yet: call `learn.fit(n)` first')
         if ax is None: ax = pyplot().subplots()[1]
-        skip_start = min(skip_start, len(self.lrs)-1)
-        per = self.iters[0] if show_epochs and self.iters else 1
-        losses = self.smooth_loss.values
-        ax.plot([(i+1)/per for i in range(skip_start, len(losses))], losses[skip_start:], label='train')
+        losses,every = self.smooth_loss.values,self.smooth_loss.every
+        skip_start = min(skip_start, every*(len(losses)-1))
+        per,first = self.iters[0] if show_epochs and self.iters else 1,-(-skip_start//every)
+        ax.plot([(i*every+1)/per for i in range(first, len(losses))], losses[first:], label='train')
         if with_valid and self.history and 'valid_loss' in self.history[0]:
             ends = zip(self.iters, self.history.epochs['valid_loss'])
             within = [(r['train_iter'], r.get('valid_loss')) for r in self.history if 'train_iter' in r]

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from ._fastcore import L
 from .history import History
+from .scalars import Series
 from .smooth_loss import AvgSmoothLoss
 from typing import Any
 
@@ -12,7 +13,7 @@ class RecorderPlots:
     history: History
     metric_names: L
     smooth_loss: AvgSmoothLoss
-    lrs: list[Any]
+    lrs: Series
     iters: list[Any]
     def plot_loss(
         self,

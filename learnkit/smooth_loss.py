@@ -6,11 +6,9 @@
 __all__ = ['AvgSmoothLoss']
 
 # %% ../nbs/162_smooth_loss.ipynb #41a2829b
-from array import array
-
 from .check import check_args, check_fraction
 from .metric import Metric
-from .scalars import ScalarBuffer
+from .scalars import ScalarBuffer, Series
 
 # %% ../nbs/162_smooth_loss.ipynb #6bf5322e
 @check_args
@@ -20,11 +18,10 @@ class AvgSmoothLoss(Metric):
     def __init__(self,
         beta:float=.98 # share of the old average that each batch keeps: at least 0, less than 1
     ):
-        self.beta = check_fraction('beta', beta, zero=True, one=False)
+        self.beta,self.unseen = check_fraction('beta', beta, zero=True, one=False),None
         self.reset()
 
-    def reset(self):
-        self.waiting,self.count,self.val,self._raw,self._values = ScalarBuffer(),0,0.,array('d'),array('d')
+    def reset(self): self.waiting,self.count,self.val,self._raw,self._values = ScalarBuffer(),0,0.,Series(),Series()
 
     def accumulate(self, learn):
         loss,waiting = learn.loss,self.waiting
@@ -35,22 +32,30 @@ class AvgSmoothLoss(Metric):
         if len(waiting.new)>=waiting.every: waiting.pack()
 
     def settle(self):
-        for x in self.waiting.drain():
+        losses,values = self.waiting.drain(),[]
+        for x in losses:
             self.count += 1
             self.val = x + self.beta*(self.val-x)
-            self._raw.append(x)
-            self._values.append(self.val/(1-self.beta**self.count))
+            values.append(self.val/(1-self.beta**self.count))
+        self._raw.extend(losses)
+        self._values.extend(values)
+        if self.unseen is not None: self.unseen += losses
 
+    @property
+    def every(self) -> int:
+        "How many batches a number in `values` and `raw` stands for"
+        self.settle()
+        return self._values.every
     @property
     def values(self) -> list:
         "The average after each batch"
         self.settle()
-        return self._values.tolist()
+        return self._values[:]
     @property
     def raw(self) -> list:
         "The loss of each batch"
         self.settle()
-        return self._raw.tolist()
+        return self._raw[:]
     @property
     def value(self) -> float|None:
         "The average now, `None` before the first batch"
@@ -59,9 +64,11 @@ class AvgSmoothLoss(Metric):
 
     def state_dict(self) -> dict:
         "Return what was accumulated so far"
-        return super().state_dict() | {'_raw':self._raw.tolist(), '_values':self._values.tolist()}
+        return super().state_dict() | {'_raw':self._raw.state_dict(), '_values':self._values.state_dict()}
     def load_state_dict(self,
         state:dict # what `state_dict` returned
     ) -> None:
         "Continue from `state`"
-        super().load_state_dict(state | {k:array('d', state[k]) for k in ('_raw','_values')})
+        series = {k:Series() for k in ('_raw','_values')}
+        for k,s in series.items(): s.load_state_dict(state[k])
+        super().load_state_dict(state | series)

@@ -1,18 +1,19 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
 """The exponential moving average of the training loss"""
 from .metric import Metric
-from .scalars import ScalarBuffer
+from .scalars import ScalarBuffer, Series
 from typing import Any
 
 __all__ = ['AvgSmoothLoss']
 class AvgSmoothLoss(Metric):
     """Exponential moving average of the training losses, without the bias towards 0 at the beginning"""
     beta: Any
+    unseen: Any
     waiting: ScalarBuffer
     count: int
     val: Any
-    _raw: Any
-    _values: Any
+    _raw: Series
+    _values: Series
     def __init__(self, beta: float = 0.98) -> None:
         """Exponential moving average of the training losses, without the bias towards 0 at the beginning
 
@@ -26,6 +27,10 @@ class AvgSmoothLoss(Metric):
     def reset(self) -> None: ...
     def accumulate(self, learn: Any) -> None: ...
     def settle(self) -> None: ...
+    @property
+    def every(self) -> int:
+        """How many batches a number in `values` and `raw` stands for"""
+        ...
     @property
     def values(self) -> list[Any]:
         """The average after each batch"""

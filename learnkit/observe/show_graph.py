@@ -49,7 +49,7 @@ class ShowGraphCallback(Callback):
         rec,ax = learn.recorder,fig.subplots()
         rec.plot_loss(self.skip_start, log=self.log, ax=ax)
         left = learn.n_epoch - learn.epoch - 1
-        ax.set_xlim(0, len(rec.lrs)*(1 + left/max(len(rec.iters), 1)))
+        ax.set_xlim(0, rec.lrs.total*(1 + left/max(len(rec.iters), 1)))
         fig.savefig(png, format='png', bbox_inches='tight')
         return png.getvalue()
 

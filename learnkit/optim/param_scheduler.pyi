@@ -1,29 +1,10 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
 """ParamScheduler: sets the learning rate and other hyper-parameters before each batch, and records them for plots"""
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from ..callback import Callback
 from typing import Any
 
-__all__ = ['GroupValues', 'Scheduler', 'ParamScheduler']
-class GroupValues(Sequence[Any]):
-    """The values of the parameter groups, batch by batch: `values[i]` is the list of batch `i`"""
-    columns: list[Any]
-    def __init__(self) -> None:
-        """The values of the parameter groups, batch by batch: `values[i]` is the list of batch `i`"""
-        ...
-    def append(self, row: list[Any]) -> None:
-        """Add the values of a batch
-
-        Args:
-            row: the value of each group
-        """
-        ...
-    def __len__(self) -> int: ...
-    def __getitem__(self, i: int|slice) -> list[Any]: ...
-    def __iter__(self) -> Iterator[list[Any]]: ...
-    def __setitem__(self, i: slice, rows: list[Any]) -> None: ...
-    def __eq__(self, o: object) -> bool: ...
-    def __repr__(self) -> str: ...
+__all__ = ['Scheduler', 'ParamScheduler']
 class Scheduler(Callback):
     """Base class of schedulers: records the hyper-parameters `names` of each batch, and restores them after the run"""
     names: tuple[Any, ...]

@@ -6,7 +6,7 @@
 import io, json, subprocess, sys, time
 from pathlib import Path
 
-sizes = dict(steps=(10_000, 100_000, 400_000), rows=(100_000, 1_000_000, 10_000_000), tensors=(100, 1000, 10_000), columns=(10, 100, 1000))
+sizes = dict(steps=(10_000, 100_000, 1_000_000, 10_000_000), rows=(100_000, 1_000_000, 10_000_000), tensors=(100, 1000, 10_000), columns=(10, 100, 1000))
 units = dict(steps=('µs a step', 'bytes a step', 'bytes a step in a checkpoint'), rows=('s to the first batch', 'bytes a row'),
              tensors=('µs a tensor and step', 'µs of the loop by hand'), columns=('µs a column and batch', 'µs by hand'))
 
