@@ -24,6 +24,7 @@ from .launch import check_seconds
 from .loop import exhausted
 from .pause import Pause
 from .process import rank_distrib
+from .relay import Relay
 from .watch import Watch, shared_store
 
 # %% ../nbs/186_agreement.ipynb #adaf2f75
@@ -64,6 +65,7 @@ class Agreement(Callback):
     together = True
     group:Any = None   # for messages
     watch:Any = None
+    relay:Any = None   # of warnings
     agreed,ended,signal = 0,False,None
     wish = None   # why this process wants to stop, if the others do not know yet
     asks = True   # at the end of each batch, as somebody could decide something there? Else after a pause
@@ -76,10 +78,12 @@ class Agreement(Callback):
         self.agreed,self.ended,self.wish,self.pause = 0,False,None,Pause()
         self.group,self.watch = _messages(self.timeout),Watch(self.learn, get_ident(), self.timeout/20)
         self.watch.start()
+        self.relay = Relay(self.watch.store, rank_distrib())
 
     def cleanup(self):
+        if self.relay is not None: self.relay.end(self.learn.exc is not None)
         if self.watch is not None: self.watch.end()
-        self.group = self.watch = None
+        self.group = self.watch = self.relay = None
 
     def before_train(self):
         self.ended = False
@@ -185,7 +189,11 @@ def _because(new, old): new.__cause__ = old; return new
 class PhaseEnds(Callback):
     "Lets the processes agree at the end of a phase, before its losses and metrics are gathered"
     observes,order,modes = True,49.5,Agreement.modes
-    def after_train(self): self.learn.agreement._meet('after_train')
+    def after_train(self): self._ask('after_train')
     def after_validate(self):
-        self.learn.agreement._meet('after_validate')
+        self._ask('after_validate')
         self.learn.agreement.pause.end()   # who hears this event later may want to stop
+
+    def _ask(self, at):
+        self.learn.agreement._meet(at)
+        self.learn.agreement.relay.show()

@@ -24,6 +24,8 @@ class Agreement(Callback):
     group: Any
     """for messages"""
     watch: Any
+    relay: Any
+    """of warnings"""
     agreed: Any
     ended: bool
     signal: Any
@@ -81,3 +83,4 @@ class PhaseEnds(Callback):
     """Lets the processes agree at the end of a phase, before its losses and metrics are gathered"""
     def after_train(self) -> None: ...
     def after_validate(self) -> None: ...
+    def _ask(self, at: Any) -> None: ...

@@ -39,6 +39,7 @@ from .sharded import *
 from .together import *
 from .launch import *
 from .watch import *
+from .relay import *
 from .modules import *
 from .sync_norms import *
 from .seed import *
