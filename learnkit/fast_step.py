@@ -12,7 +12,8 @@ from typing import Any
 
 import torch
 from torch.autograd import profiler
-from torch.optim import Optimizer, optimizer
+from torch.optim import Optimizer
+from torch.optim.optimizer import _global_optimizer_post_hooks as after_any, _global_optimizer_pre_hooks as before_any
 
 # %% ../nbs/149_fast_step.ipynb #30dd9456
 @lru_cache
@@ -29,9 +30,17 @@ def fast_step(
 )->Any: # What the optimizer's `step` returns: the loss of `closure`, or None
     "Makes an optimizer step, without PyTorch's wrappers around it if nothing uses them"
     if closure is not None: return opt.step(closure)
-    # torch's schedulers put a `step` into the optimizer
-    update = None if 'step' in vars(opt) or opt.defaults.get('differentiable') else unwrapped_step(type(opt).step)
-    if (not update or opt._optimizer_step_pre_hooks or opt._optimizer_step_post_hooks or profiler._is_profiler_enabled
-        or optimizer._global_optimizer_pre_hooks or optimizer._global_optimizer_post_hooks):
-        return opt.step()   # a hook, an option or a profiler is there, which the wrappers serve
+    # a hook, an option or a profiler may be there, which the wrappers serve
+    if (not (update := unwrapped_step(type(opt).step)) or opt.defaults.get('differentiable') or before_any or after_any
+        or opt._optimizer_step_pre_hooks or profiler._is_profiler_enabled): return opt.step()
+    if opt._optimizer_step_post_hooks or 'step' in vars(opt): return _noticed_step(opt, update)
     with torch.no_grad(): return update(opt)
+
+def _noticed_step(opt, update):
+    "A step that is followed by hooks, or that a scheduler of PyTorch notes"
+    if (own := vars(opt).get('step')) is not None:
+        if not (getattr(own, '_wrapped_by_lr_sched', False) and own.__wrapped__ is type(opt).step): return opt.step()
+        opt._opt_called = True   # all that this `step` does besides
+    with torch.no_grad(): res = update(opt)
+    for f in [*opt._optimizer_step_post_hooks.values()]: f(opt, (opt,), {})
+    return res

@@ -25,3 +25,6 @@ def fast_step(opt: Optimizer, closure: Callable[..., Any]|None = None) -> Any:
         What the optimizer's `step` returns: the loss of `closure`, or None
     """
     ...
+def _noticed_step(opt: Any, update: Any) -> Any:
+    """A step that is followed by hooks, or that a scheduler of PyTorch notes"""
+    ...

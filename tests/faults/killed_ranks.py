@@ -46,7 +46,7 @@ def train(cfg, folder):
     else:                    learn.fit_one_cycle(6, .02, resume='auto')
     rec = learn.recorder
     torch.save(to_serializable(dict(model=learn.model.state_dict(), opt=learn.opt.state_dict(), history=[{k:v for k,v in r.items() if k!='time'} for r in rec.history],
-                             losses=rec.smooth_loss.raw, lrs=rec.lrs, rng=lk.get_random_states(), cbs={cb.key:cb.state_dict() for cb in learn.cbs if cb.name not in ('recorder','checkpoint')})),
+                             losses=rec.smooth_loss.raw, lrs=[*rec.lrs], rng=lk.get_random_states(), cbs={cb.key:cb.state_dict() for cb in learn.cbs if cb.name not in ('recorder','checkpoint')})),
                folder/f'end{rank}.pt')
 
 # -- who kills

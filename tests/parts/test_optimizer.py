@@ -890,6 +890,25 @@ def test_step_calls_hooks_where_there_are_some():
         opt.step()
     assert heard == ['hook']*4
 
+@pytest.mark.parametrize('bare', (False, True))
+def test_hooks_and_schedulers_notice_a_bare_step(bare):
+    "The update without wrappers, followed by what the wrappers would have done"
+    heard,m = [],model()
+    opt = OptimWrapper(m.parameters(), partial(SGD, lr=.1))
+    sched = torch.optim.lr_scheduler.StepLR(opt.opt, 1, .5)
+    def hook(o, args, kwargs): heard.append((o, args, kwargs, torch.is_grad_enabled(), m[0].weight.detach().clone()))
+    handles = [opt.register_step_post_hook(hook), opt.register_step_post_hook(lambda *a: handles[1].remove())]   # one removes itself
+    for p in m.parameters(): p.grad = torch.ones_like(p)
+    before = m[0].weight.detach().clone()
+    if bare: opt.step()
+    else:    opt.opt.step()
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')   # torch warns when the scheduler steps and has not seen the optimizer do so
+        sched.step()
+    (o,args,kwargs,grad,after), = heard
+    assert o is opt.opt and args==(opt.opt,) and kwargs=={} and grad and torch.equal(after, before-.1) and torch.equal(after, m[0].weight)
+    assert opt.param_groups[0]['lr']==.05 and len(opt.opt._optimizer_step_post_hooks)==1
+
 def test_step_is_seen_by_the_profiler():
     _,opt = _stepped(Adam, OptimWrapper.step)
     with torch.profiler.profile() as prof: opt.step()

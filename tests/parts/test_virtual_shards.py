@@ -62,7 +62,7 @@ def result(learn):
     "All that must be equal, as one dictionary of tensors and numbers"
     opt = {f'opt.{i}.{k}':torch.as_tensor(v) for i,s in learn.opt.state_dict()['state'].items() for k,v in s.items()}
     rows = {f'{k}.{i}':v for i,r in enumerate(learn.recorder.history) for k,v in r.items() if k!='time'}
-    return {**{k:v.clone() for k,v in learn.model.state_dict().items()}, **opt, **rows, 'losses':learn.recorder.smooth_loss.raw, 'lrs':learn.recorder.lrs, 'random':torch.get_rng_state()}
+    return {**{k:v.clone() for k,v in learn.model.state_dict().items()}, **opt, **rows, 'losses':learn.recorder.smooth_loss.raw, 'lrs':[*learn.recorder.lrs], 'random':torch.get_rng_state()}
 
 def same(a, b, where=''):
     assert a.keys()==b.keys()
