@@ -24,8 +24,8 @@ from .checkpoint_writer import CheckpointWriter
 from .data_position import DataPosition
 from .folder_lock import FolderLock
 import learnkit.recovery.identity   # noqa: F401  for `identity`
-from .resume import (check_ended, check_identity, clear_folder, find_checkpoint, fit_number, is_longer,
-                                       note_fit, restore_changed)
+from .resume import (check_ended, check_identity, clear_folder, divide_anew, find_checkpoint,
+                                       fit_number, is_longer, note_fit, restore_changed)
 from .retention import Retention
 from .run_state import duration_of, states_of_all
 from ..serialize import to_serializable
@@ -123,6 +123,7 @@ def _resume(self:CheckpointCallback, resume):
     longer = is_longer(learn, state)
     self.finished = bool(checkpoint_info(path).get('finished')) and not longer
     if self.finished and resume=='auto': check_ended(self.folder, self.seed)
+    divide_anew(learn, state, self.who)
     self.resume_data(path, state)
     learn('before_load_checkpoint', path=path)
     restore_changed(learn, state, new)

@@ -6,17 +6,19 @@
 __all__ = []
 
 # %% ../../nbs/708_recovery.resume.ipynb #b4f67ce9
+from math import inf
 from pathlib import Path
 from typing import Any
 from warnings import warn
 from weakref import WeakKeyDictionary
 
 from ..learner import Learner
-from ..process import rank_distrib
+from ..process import num_parts, rank_distrib
 from .checkpoint_file import (
     list_checkpoints, newest_checkpoint, read_checkpoint, remove_checkpoint, train_iter_of)
 from .identity import differences
-from .run_state import duration_of
+from .run_state import duration_of, parts_of
+from ..stream import loader_len
 
 # %% ../../nbs/708_recovery.resume.ipynb #4b86d4e7
 def clear_folder(
@@ -78,11 +80,39 @@ def check_identity(
     if not (isinstance(then, dict) and all(isinstance(v, str|None) for v in then.values())): raise ValueError(
         f'{path} is not the checkpoint of a run: its `identity` is {then!r:.40}')
     odd = differences(then, now)
+    was,size = _batch_sizes(then, now)
+    if was*num_parts()==size*parts_of(state): odd.pop(_size, None)   # that of each process is as it was
     if any(not _came_or_went(k, then.get(k), now.get(k)) for k in odd) and not asked: raise ValueError(
         f"{path.parent} has checkpoints of another run, so this one does not resume: {'; '.join(odd.values())}. Give "
         "this run another `folder` in CheckpointCallback, or `overwrite=True` and no `resume`. To continue the other "
         f"one with what is new in this one, write `resume={str(path)!r}`")
     return odd
+
+# %% ../../nbs/708_recovery.resume.ipynb #b3643fe6
+_size = 'training batch size'   # of all processes together
+
+def _batch_sizes(then, now):
+    "The batch sizes of two identities; 0 where it is not known"
+    return [int(v) if (v := i.get(_size) or '').isdigit() else 0 for i in (then, now)]
+
+def divide_anew(
+    learn:Learner, # the Learner, in a fit
+    state:dict,    # of the run, which changes if the run has another number of processes now
+    now:dict       # the identity of the run that begins
+) -> None:
+    "Convert the position in the epoch at hand to batches of this number of processes, and warn, if it is another one"
+    n,then = num_parts(),parts_of(state)
+    if n==then: return
+    was,size = _batch_sizes(state.get('identity', now), now)
+    old,new = (was,size) if was and size else (then,n)
+    cbs,n_iter,before = state['cbs'],loader_len(learn.dls.train),state['done']
+    for k in ('done','skipped'):
+        if k in state: state[k] = min(state[k]*old//new, inf if n_iter is None else n_iter)
+    if 'train_for' in cbs: cbs['train_for']['before'] += before-state['done']   # what was done stays done
+    if n_iter and 'train_eval' in cbs: cbs['train_eval']['n'] = n_iter
+    what = f'a step has {size} items instead of {was}' if was!=size else 'the data is divided differently'
+    warn(f'this run had {then} process{"es"*(then>1)} and goes on with {n}: {what}, with the same learning rate, '
+         'so its weights will be others than with the number before; those of `VirtualShards` would not')
 
 # %% ../../nbs/708_recovery.resume.ipynb #b3643fe7
 def is_longer(

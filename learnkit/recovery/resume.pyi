@@ -57,6 +57,19 @@ def check_identity(path: Path, state: dict[Any, Any], now: dict[Any, Any], asked
         ValueError: … has checkpoints of another run, so this one does not resume: …. Give this run another `folder` in …
     """
     ...
+_size: str
+def _batch_sizes(then: Any, now: Any) -> list[Any]:
+    """The batch sizes of two identities; 0 where it is not known"""
+    ...
+def divide_anew(learn: Learner, state: dict[Any, Any], now: dict[Any, Any]) -> None:
+    """Convert the position in the epoch at hand to batches of this number of processes, and warn, if it is another one
+
+    Args:
+        learn: the Learner, in a fit
+        state: of the run, which changes if the run has another number of processes now
+        now: the identity of the run that begins
+    """
+    ...
 def is_longer(learn: Learner, state: dict[Any, Any]) -> bool:
     """Return whether the fit is to be longer than that run; raises ValueError if their units differ
 

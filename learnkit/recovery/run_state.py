@@ -115,16 +115,19 @@ def _running(metric):
     return s and {k:v for k,v in s.items() if k not in ('_raw','_values')}
 
 # %% ../../nbs/703_recovery.run_state.ipynb #526fb551
+def parts_of(
+    state:dict # of a run
+) -> int:
+    "Return how many processes divided the work of the run, as `num_parts` does for this one"
+    return len(state.get('rngs', [None]))
+
 def _restore_own(learn, state):
-    "Restore what is this process's own"
-    rngs,n = state.get('rngs', [state['rng']]),num_parts()
-    rank = rank_distrib() if n>1 else 0
-    if len(rngs)!=n: warn(f'this checkpoint is of a run with {len(rngs)} processes, and this one has {n}: '
-                          'the data is divided differently, so it goes on, but not bit for bit')
-    if len(rngs)==n or not rank: set_random_states(**rngs[rank])
-    for m,own in zip(_meter(learn), state['meters'][rank] if rank and len(state.get('meters', ()))==n else ()):
+    "Restore what is this process's own; in another number of processes only what is process 0's"
+    rank,same = rank_distrib() if num_parts()>1 else 0,parts_of(state)==num_parts()
+    if same or not rank: set_random_states(**state.get('rngs', [state['rng']])[rank])
+    for m,own in zip(_meter(learn), state['meters'][rank] if rank and same and 'meters' in state else ()):
         if own: m.load_state_dict({**m.state_dict(), **own})
-    grads = state['grads_of'][rank] if len(state.get('grads_of', ()))==n else {}
+    grads = state['grads_of'][rank] if same and 'grads_of' in state else {}
     for name,p in get_model(learn.model).named_parameters() if grads else ():
         p.grad = grads[name].to(p.device, copy=True) if name in grads else None
 

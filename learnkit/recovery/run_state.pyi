@@ -36,6 +36,13 @@ def _meter(learn: Any) -> Any: ...
 def _running(metric: Any) -> Any:
     """What a metric has accumulated in this process, without the loss of each batch"""
     ...
+def parts_of(state: dict[Any, Any]) -> int:
+    """Return how many processes divided the work of the run, as `num_parts` does for this one
+
+    Args:
+        state: of a run
+    """
+    ...
 def _restore_own(learn: Any, state: Any) -> None:
-    """Restore what is this process's own"""
+    """Restore what is this process's own; in another number of processes only what is process 0's"""
     ...

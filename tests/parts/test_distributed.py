@@ -410,3 +410,51 @@ def _resumes(rank, world, folder):
 
 @pytest.mark.slow
 def test_gradients_of_each_process_are_in_a_checkpoint(processes, tmp_path): processes(2, _resumes, tmp_path)
+
+# -- a run goes on in another number of processes
+
+class Cut(PowerCut):
+    "Notes the items that are trained, and breaks off after batch `n` of the run"
+    order = 200
+    def __init__(self, n, seen): super().__init__(); self.n,self.seen = n,seen
+    def after_batch(self):
+        if self.learn.training: self.seen.append((self.learn.epoch, self.learn.xb[0][:,0].tolist(), self.learn.pct_train))
+        if self.learn.training and self.learn.train_iter==self.n: raise KeyboardInterrupt
+
+def _goes_on(rank, world, path, n, much, bs):
+    "Trains up to batch `n`, None: to the end; notes the items in a file"
+    torch.manual_seed(1)
+    ds = TensorDataset(torch.arange(96.)[:,None].expand(96, 4)/96, torch.zeros(96, 1))
+    learn,seen = learner(DataLoader(ds, bs, shuffle=True), DataLoader(ds, 8), path=path),[]
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter('always')
+        try: learn.fit(much, resume='auto', cbs=[CheckpointCallback('1ba'), Cut(n, seen)])
+        except KeyboardInterrupt: assert n
+    torch.save((seen, [str(w.message) for w in said], learn.train_iter), path/f'seen{world}-{rank}')
+
+@pytest.mark.slow
+@pytest.mark.parametrize('first,then,much', [(2, 1, 2), (1, 2, 2), (2, 4, 2), (4, 2, '10ba'), (2, 1, '20ba')])
+def test_goes_on_in_another_number(processes, tmp_path, first, then, much):
+    "Each process has batches of 4 of 96 items: a break in the second epoch, when half of it is done"
+    half = 96//4//first//2
+    def run(world, n):
+        if world>1: processes(world, _goes_on, tmp_path, n, much, 4)
+        else: _goes_on(0, 1, tmp_path, n, much, 4)
+        (tmp_path/'store').unlink(missing_ok=True)
+        return [torch.load(tmp_path/f'seen{world}-{r}', weights_only=False) for r in range(world)]
+    before,after = run(first, 3*half),run(then, None)
+    warned = [w for w in after[0][1] if 'this run had' in w]
+    assert len(warned)==1 and f'this run had {first} process' in warned[0] and f'goes on with {then}: a step has {4*then} items instead of {4*first}' in warned[0], after[0][1]
+    if type(much) is str: assert [o[2] for o in after]==[int(much[:-2])]*then
+    else:
+        items = sorted(round(96*x) for seen,*_ in (*before, *after) for e,xs,_ in seen if e==1 for x in xs)
+        assert len(items)==96 and (1 in (first, then) or items==[*range(96)])   # one process has an order of its own
+        assert after[0][0][0][2]==pytest.approx(.75 + 2*then/96)   # half of the second epoch, and one batch more
+
+@pytest.mark.slow
+def test_the_same_batches_in_another_number(processes, tmp_path):
+    "Each step has 8 items as before, so the position stays"
+    processes(2, _goes_on, tmp_path, 18, 2, 4)
+    _goes_on(0, 1, tmp_path, None, 2, 8)
+    seen,said,n = torch.load(tmp_path/'seen1-0', weights_only=False)
+    assert len(seen)==6 and n==24 and any('had 2 processes and goes on with 1: the data is divided differently' in w for w in said)
