@@ -34,6 +34,7 @@ def to_serializable(
         res = OrderedDict(res)   # the weights of a model: modules find in here which version of them wrote the weights
         res._metadata = to_serializable(o._metadata, at)
         return res
+    if type(o) in (tuple,list) and are_small(o): return o[:]
     if isinstance(o, (tuple,list,set,frozenset)) or type(o).__name__=='L':
         items = [to_serializable(v, f'{at}[{i}]', copy, sharded) for i,v in enumerate(o)]
         return tuple(items) if isinstance(o, tuple) else items
@@ -43,6 +44,12 @@ def to_serializable(
     if getattr(getattr(o, 'dtype', None), 'kind', 'O') in 'biufc': return torch.as_tensor(o.copy())   # of NumPy
     raise TypeError(f'`{at}` is of type {type(o).__name__}, which a checkpoint cannot hold: '
                     'use tensors, numbers, strings, and lists or dicts of them')
+
+def are_small(
+    o:list|tuple # of anything
+) -> bool:
+    "Are all of `o` whole numbers of at most 2000 bits? A state of random number generators has 625, twice"
+    return {*map(type, o)}=={int} and max(o).bit_length()<=2000 and min(o).bit_length()<=2000
 
 def _plain_tensor(t, at, copy):
     "A tensor of no subclass, which does not share a larger storage: that would be written as a whole"

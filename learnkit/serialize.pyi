@@ -18,6 +18,13 @@ def to_serializable(o: Any, at: str = '', copy: bool = False, sharded: Callable[
         TypeError: `…` is of type …, which a checkpoint cannot hold: use tensors, numbers, strings, and lists or dicts …
     """
     ...
+def are_small(o: list[Any]|tuple[Any, ...]) -> bool:
+    """Are all of `o` whole numbers of at most 2000 bits? A state of random number generators has 625, twice
+
+    Args:
+        o: of anything
+    """
+    ...
 def _plain_tensor(t: Any, at: Any, copy: Any) -> Any:
     """A tensor of no subclass, which does not share a larger storage: that would be written as a whole
 

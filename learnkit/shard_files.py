@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 from .process import num_distrib, rank_distrib
+from .serialize import are_small
 from .sharded import is_sharded
 from .together import file_group, in_all, in_first
 
@@ -30,7 +31,8 @@ def split_shards(
             res = type(o)((k,split(v, (*at,str(k)))) for k,v in o.items())
             if hasattr(o, '_metadata'): res._metadata = o._metadata
             return res
-        if isinstance(o, (list,tuple)): return type(o)(split(v, (*at,str(i))) for i,v in enumerate(o))
+        if isinstance(o, (list,tuple)) and not are_small(o):
+            return type(o)(split(v, (*at,str(i))) for i,v in enumerate(o))
         if not take(o): return o
         name = '.'.join(at)
         while name in parts: name += "'"   # 'a.b' may be `b` in `a`, or a name

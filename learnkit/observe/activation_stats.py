@@ -83,13 +83,14 @@ class ActivationStats(HookCallback):
         self.names  = [f'{type(m).__name__} ({names[m]})' if names.get(m) else type(m).__name__ for m in self.modules]
         self.number = {m:i for i,m in enumerate(self.modules)}
 
-    def before_pred(self) -> None: self.calls = [] if self._due() else None
+    def before_pred(self) -> None:
+        if self._due(): self.calls = []
     def after_pred(self) -> None:
         if self.is_forward: self._end_batch()
     def after_backward(self) -> None:
         if not self.is_forward: self._end_batch()
     def after_batch(self) -> None:
-        self.calls = None
+        if self.calls is not None: self.calls = None   # the batch was cancelled
         super().after_batch()
     def after_train(self) -> None: self._read()
     def cleanup(self) -> None:
@@ -110,6 +111,7 @@ class ActivationStats(HookCallback):
 
     def _end_batch(self):
         "Keep the statistics of the batch, as one tensor on the device"
+        if self.calls is None: return
         calls,self.calls = self.calls,None
         if not calls: return
         layers,ns,stats = zip(*calls)

@@ -48,6 +48,7 @@ class HookCallback(Callback):
         one = isinstance(modules, nn.Module) and not hasattr(modules, '__iter__')
         self.asked_modules = [modules] if one else modules
         self.modules,self.hooks,self.stance,self.compiled = self.asked_modules,None,None,False
+        self.hooked = False   # are the `hooks` on the modules?
 
     def before_fit(self) -> None:
         model = self.learn.model
@@ -61,7 +62,7 @@ class HookCallback(Callback):
     def before_batch(self) -> None:
         if self.every is not None and self._due(): self._register()
     def after_batch(self) -> None:
-        if self.every is not None: self._remove()
+        if self.every is not None and self.hooked: self._remove()
 
     def cleanup(self) -> None:
         if self.remove_end or self.learn.exc is not None: self._remove()
@@ -84,7 +85,7 @@ class HookCallback(Callback):
     def _register(self):
         "Put the hooks on the model, and stop compiled code from running"
         self._remove()
-        self.hooks = Hooks(self.modules, self.hook, self.is_forward, self.detach, self.cpu)
+        self.hooks,self.hooked = Hooks(self.modules, self.hook, self.is_forward, self.detach, self.cpu),True
         if self.compiled and not any(vars(cb).get('stance') for cb in self.learn.cbs):
             self.stance = torch.compiler.set_stance('force_eager')
 
@@ -92,6 +93,7 @@ class HookCallback(Callback):
     def _remove(self):
         "Remove the hooks"
         if self.hooks is not None: self.hooks.remove()
+        self.hooked = False
         self._restore_stance()
 
     def _restore_stance(self):

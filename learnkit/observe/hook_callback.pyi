@@ -17,6 +17,7 @@ class HookCallback(Callback):
     hooks: Hooks|None
     stance: Any
     compiled: Any
+    hooked: bool
     every: int|None
     remove_end: bool
     is_forward: bool

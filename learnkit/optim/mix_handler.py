@@ -68,6 +68,7 @@ class MixHandler(Callback):
             f'alpha, the parameter of a Beta distribution, must be a number above 0, not {alpha!r}')
         self.alpha = float(alpha)
         self.distrib = Beta(torch.tensor(self.alpha), torch.tensor(self.alpha))
+        self.drawn_on = self.distrib.mean.device
 
     def wrap(self) -> None:
         "Wrap the Learner's loss function in a `MixedLoss`; raises ValueError if it cannot be mixed"
@@ -121,8 +122,8 @@ def sample(self:MixHandler,
     device:torch.device|None # the device to draw them on; None: PyTorch's default
 ) -> torch.Tensor:           # numbers from 0 to 1
     "Sample mixing shares from the Beta distribution"
-    if self.distrib.concentration1.device!=device:
-        alpha = torch.tensor(self.alpha, device=device)
+    if device!=self.drawn_on:
+        alpha,self.drawn_on = torch.tensor(self.alpha, device=device),device
         self.distrib = Beta(alpha, alpha, validate_args=False)   # validating would read from the device
     return self.distrib.sample((n,))
 
@@ -155,5 +156,6 @@ def lf(self:MixHandler,
     n = len(lam)
     if loss.numel()%n: raise ValueError(
         f"a loss for each of {n} items is needed, but with reduction='none' the loss function returns {shapes(loss)}")
-    loss = torch.lerp(loss1.reshape(n, -1), loss.reshape(n, -1), lam.to(loss.dtype)[:,None])
+    if loss.shape!=lam.shape: loss,loss1,lam = loss.reshape(n, -1),loss1.reshape(n, -1),lam[:,None]
+    loss = torch.lerp(loss1, loss, lam.to(loss.dtype))
     return reduce_loss(loss, loss_setting(self.old_lf, 'reduction', 'mean'))

@@ -53,6 +53,7 @@ class MixHandler(Callback):
     each: Any
     alpha: float
     distrib: Any
+    drawn_on: Any
     y_int: Any
     def __init__(self, alpha: float = 0.5) -> None:
         """Base class of MixUp and CutMix: mixes the targets, or the losses, of training batches (fastai's name)

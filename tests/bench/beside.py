@@ -1,7 +1,8 @@
 """The toolkit's callbacks, each beside the loop by hand in which the same is written out"""
-import os, tempfile
+import hashlib, io, json, os, random, tempfile
 from functools import partial
 from pathlib import Path
+import numpy as np
 from tools import F, by_hand, in_turn, learner, nn, show, steps, timed, tiny, torch
 from torch.optim.lr_scheduler import ExponentialLR
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
@@ -54,12 +55,29 @@ def observed(batches, model, opt, every=1):
         plain([b], model, opt)
         for h in hooks: h.remove()
 
+def on_disk(path, data):
+    "Complete and on the disk, or not there"
+    with open(path/'new', 'wb') as f: f.write(data); f.flush(); os.fsync(f.fileno())
+    os.replace(path/'new', path/'last')
+    fd = os.open(path, os.O_RDONLY)
+    os.fsync(fd)
+    os.close(fd)
+
 def saved(batches, model, opt, path):
+    "All that a run needs to go on, on the disk before the next step, with a checksum in a file of its own"
+    losses,sums = [],path/'sums'
+    sums.mkdir(exist_ok=True)
+    def loss(model, xb, yb):
+        res = F.cross_entropy(model(xb), yb)
+        losses.append(res.detach())
+        return res
     def save(i):
         if i%100!=99: return
-        torch.save(dict(model=model.state_dict(), opt=opt.state_dict(), step=i, rng=torch.get_rng_state()), path/'new.pt')
-        os.replace(path/'new.pt', path/'last.pt')
-    plain(batches, model, opt, after_step=save)
+        rng,data = dict(torch=torch.get_rng_state(), python=random.getstate(), numpy=np.random.get_state(legacy=False)),io.BytesIO()
+        torch.save(dict(model=model.state_dict(), opt=opt.state_dict(), step=i, rng=rng, losses=torch.stack(losses)), data)
+        on_disk(path, data.getvalue())
+        on_disk(sums, json.dumps(dict(step=i, sha256=hashlib.sha256(data.getvalue()).hexdigest())).encode())
+    plain(batches, model, opt, after_step=save, loss=loss)
 
 def beside(path):
     "For each: by hand, and the callback"
