@@ -15,7 +15,7 @@ from . import all as _all   # each module after `learner` adds methods to the Le
 from .accum_metric import AccumMetric
 from .train_eval import *
 from .gather_preds import *
-from .padding import *
+from .share_batches import *
 from .predictor import Predictor
 from .callback import *
 from .control.early_stopping import EarlyStoppingCallback

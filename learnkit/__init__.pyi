@@ -3,7 +3,7 @@
 
 from .train_eval import TrainEvalCallback as TrainEvalCallback
 from .gather_preds import FetchPredsCallback as FetchPredsCallback, GatherPredsCallback as GatherPredsCallback
-from .padding import DropPadding as DropPadding
+from .share_batches import ShareBatches as ShareBatches
 from .callback import Callback as Callback, taken as taken
 from .dispatcher import Dispatcher as Dispatcher
 from .events import (

@@ -18,7 +18,7 @@ from .check import check_args
 from .batch import flatten_check, shapes, to_np
 from .batch_weight import ignored_class, loss_setting
 from .metric import Metric, add_metric_note, snake_name
-from .process import maybe_gather, to_detach
+from .process import gather_objects, join_turns, num_parts, to_detach
 
 # %% ../nbs/163_accum_metric.ipynb #e03fe80c
 class ActivationType:
@@ -61,9 +61,14 @@ class AccumMetric(Metric):
     @property
     def value(self) -> Any:
         self.settle()
-        if not self.preds: return None
-        preds,targs = self._counting(*(maybe_gather(torch.cat(o)) for o in (self.preds, self.targs)))
+        preds,targs = (join_turns(torch.cat(o) if o else None, [len(t) for t in o]) for o in (self.preds, self.targs))
+        if num_parts()>1: self.ignore_index = self._of_others()
+        if preds is None: return None
+        preds,targs = self._counting(preds, targs)
         return self._result(preds, targs) if len(targs) else None
+    def _of_others(self):
+        "The `ignore_index` of a process that has seen a batch"
+        return next((i for there,i in gather_objects((bool(self.preds), self.ignore_index)) if there), None)
 
     def _ignored(self, loss_func):
         "The class that does not count; None if the targets may be numbers, for which -100 is as good as any"

@@ -106,8 +106,7 @@ class Agreement(Callback):
         learn = self.learn
         if not learn.training: self._meet('after_exhaust')
         elif not self.ended and vars(self).get('after_fetch', 1): self._meet('after_fetch', ended=True)
-    def before_validate(self):
-        if self.learn.mode not in ('fit','lr_find'): self._meet('before_validate')   # a run inside of the fit
+    def before_validate(self): self._meet('before_validate')   # before they tell each other about its data
 
     def before_fetch(self):     self._meet('before_fetch')
     def before_backward(self):  self._meet('before_backward')

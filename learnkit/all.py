@@ -82,6 +82,8 @@ from .terminal_bar import *
 from .notebook_bar import *
 from .progress import *
 from .memmap import *
+from .join import *
+from .metric_states import *
 from .buffer import *
 from .gather import *
 from .agreement import *
@@ -91,7 +93,7 @@ from .model_output import *
 from .train_eval import *
 from .unfetched import *
 from .steps import *
-from .padding import *
+from .share_batches import *
 from .opt_steps import *
 from .compat.fastai import *
 from .duration import *

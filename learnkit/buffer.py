@@ -16,8 +16,8 @@ import torch
 from fastcore.basics import patch
 from torch import Tensor
 
-from .memmap import create_memmap, open_memmap
-from .nested import apply, nested_reorder, to_concat
+from .memmap import create_memmap, open_memmap, shared_memmap
+from .nested import apply, is_listy, nested_reorder, to_concat
 
 # %% ../nbs/183_buffer.ipynb #69c6b140
 class TensorBuffer:
@@ -27,9 +27,12 @@ class TensorBuffer:
         dim:int=0,                    # the dimension of the items, along which batches are concatenated
         dtype:torch.dtype|None=None,  # the type for floating-point numbers; `None`: as they come
         positions:Tensor|None=None,   # for each item, as they come, its position in the result; `None`: in sequence
-        file:str|Path|None=None       # write the result to this file, mapped into memory; `None`: keep it in memory
+        file:str|Path|None=None,      # write the result to this file, mapped into memory; `None`: keep it in memory
+        key:str|None=None             # what processes that share the batches call the file; `None`: they don't
     ):
         self.n,self.dim,self.dtype,self.positions,self.file = (n if dim==0 else None),dim,dtype,positions,file
+        self.key = key
+        self.sizes = None if key is None else []      # how many items each batch had
         self.alike:torch.Size|None = None             # the shape of batches that are written as they come
         self.pending,self.max_pending = [],1          # batches held back, and how many are to be written at once
         self.filled,self.out,self.parts = 0,None,[]   # how many items are written, the tensor, and what does not fit in
@@ -39,6 +42,7 @@ class TensorBuffer:
         t:Any # the results of a batch: a tensor, or a list with one entry per item
     ) -> None:
         "Adds the results of a batch"
+        if self.sizes is not None: self.sizes.append(_n_items(t, self.dim))
         if isinstance(t, Tensor):
             if t.requires_grad: t = t.detach()
             if t.shape==self.alike and t.dtype is self.batch_dtype and t.is_cpu and t.layout is torch.strided:
@@ -58,13 +62,22 @@ class TensorBuffer:
     def value(self) -> Any:
         "The results so far: a tensor, or a list if they don't fit into one"
         self.flush()
-        if self.out is not None and self.filled==self.n:
+        if self.out is not None and (self.filled==self.n or self._is_shared):
             return self.out if self.file is None else open_memmap(self.file)
         parts = self.parts if self.out is None else [self._written()]
         if all(o is None for o in parts): return None
         scalars = all(isinstance(o, Tensor) and o.dim()==0 for o in parts)
         res = torch.stack(parts) if scalars else to_concat(parts, dim=self.dim)
-        return res if self.positions is None else self._reordered(res)
+        return res if self.positions is None or self.key is not None else self._reordered(res)
+
+    @property
+    def _is_shared(self) -> bool:
+        "Do other processes write their items into the same file?"
+        return self.key is not None and self.out is not None and self.file is not None
+
+def _n_items(t, dim):
+    if isinstance(t, Tensor): return t.shape[dim] if t.ndim else 1
+    return len(t) if is_listy(t) or getattr(t, 'ndim', 0) else 1
 
 # %% ../nbs/183_buffer.ipynb #0c40d74f
 @patch
@@ -83,7 +96,9 @@ def _allocate(self:TensorBuffer, t):
     self.item_shape,self.batch_dtype = t.shape[1:],t.dtype
     shape,dtype = (self.n, *self.item_shape),self.dtype if self.dtype is not None and t.is_floating_point() else t.dtype
     if not prod(shape): self.file = None   # there is nothing to write
-    self.out = torch.empty(shape, dtype=dtype) if self.file is None else create_memmap(self.file, shape, dtype)
+    if self.file is None: self.out = torch.empty(shape, dtype=dtype)
+    elif self.key is None: self.out = create_memmap(self.file, shape, dtype)
+    else: self.out = shared_memmap(self.file, shape, dtype, self.key)
     return True
 
 # %% ../nbs/183_buffer.ipynb #8667ce49
@@ -112,6 +127,8 @@ def _remap(self:TensorBuffer, n):
 def _add_part(self:TensorBuffer, t):
     "Keeps a copy of `t` on the CPU as a part of its own"
     if self.out is not None:
+        if self._is_shared: raise ValueError(f'a batch does not fit into {self.file}, which all processes write to: it '
+            f'was made for {list(self.out.shape)} of {self.out.dtype}; leave out `mmap`')
         if self.file is not None: warn(f'a batch does not fit into {self.file}, which was made for '
             f'{list(self.out.shape)} of {self.out.dtype}: the result is kept in memory')
         self.parts,self.out,self.alike,self.max_pending = [self._written()],None,None,1

@@ -13,6 +13,8 @@ class TensorBuffer:
     dtype: torch.dtype|None
     positions: Tensor|None
     file: str|Path|None
+    key: str|None
+    sizes: list[Any]|None
     alike: Any
     pending: list[Any]
     max_pending: Any
@@ -29,6 +31,7 @@ class TensorBuffer:
         dtype: torch.dtype|None = None,
         positions: Tensor|None = None,
         file: str|Path|None = None,
+        key: str|None = None,
     ) -> None:
         """A tensor that is filled batch by batch; a list of parts where its size cannot be known
 
@@ -38,6 +41,7 @@ class TensorBuffer:
             dtype: the type for floating-point numbers; `None`: as they come
             positions: for each item, as they come, its position in the result; `None`: in sequence
             file: write the result to this file, mapped into memory; `None`: keep it in memory
+            key: what processes that share the batches call the file; `None`: they don't
         """
         ...
     def append(self, t: Any) -> None:
@@ -48,11 +52,19 @@ class TensorBuffer:
         """
         ...
     def flush(self) -> None:
-        """Writes the batches that are held back"""
+        """Writes the batches that are held back
+
+        Raises:
+            ValueError: a batch does not fit into …, which all processes write to: it was made for … of …; leave out `mmap`
+        """
         ...
     @property
     def value(self) -> Any:
         """The results so far: a tensor, or a list if they don't fit into one"""
+        ...
+    @property
+    def _is_shared(self) -> bool:
+        """Do other processes write their items into the same file?"""
         ...
     def _fits(self, ts: Any) -> Any:
         """Do the batches `ts` fit into the tensor? Allocates it if this is the first batch"""
@@ -67,7 +79,11 @@ class TensorBuffer:
         """Maps the file anew if, with the `n` items just written, many of its pages are in memory"""
         ...
     def _add_part(self, t: Any) -> None:
-        """Keeps a copy of `t` on the CPU as a part of its own"""
+        """Keeps a copy of `t` on the CPU as a part of its own
+
+        Raises:
+            ValueError: a batch does not fit into …, which all processes write to: it was made for … of …; leave out `mmap`
+        """
         ...
     def _written(self) -> Any:
         """The items that are written, in the order in which they came"""
@@ -75,3 +91,4 @@ class TensorBuffer:
     def _reordered(self, res: Any) -> Any:
         """`res`, whose items are in the order in which they came, in the order of their positions"""
         ...
+def _n_items(t: Any, dim: Any) -> Any: ...

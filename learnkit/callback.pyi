@@ -7,9 +7,9 @@ from .control.clock import Timestamp
 from .learner import Learner
 from .nonfinite_check import NonFiniteCheck
 from .observe.outbox import Outbox
-from .padding import DropPadding
 from .progress import ProgressCallback
 from .recorder import Recorder
+from .share_batches import ShareBatches
 from .stateful import Stateful
 from .stream import BatchStream
 from .train_eval import TrainEvalCallback
@@ -189,16 +189,16 @@ class Callback(Stateful):
         """The `NonFiniteCheck`, if it is among the callbacks"""
         ...
     @property
-    def drop_padding(self) -> DropPadding:
-        """The `DropPadding`, if it is among the callbacks"""
-        ...
-    @property
     def progress(self) -> ProgressCallback:
         """The `ProgressCallback`, if it is among the callbacks"""
         ...
     @property
     def recorder(self) -> Recorder:
         """The `Recorder`, if it is among the callbacks"""
+        ...
+    @property
+    def share_batches(self) -> ShareBatches:
+        """The `ShareBatches`, if it is among the callbacks"""
         ...
     @property
     def train_eval(self) -> TrainEvalCallback:

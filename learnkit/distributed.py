@@ -65,6 +65,8 @@ class DistributedTrainer(Callback):
         if not (dist.is_available() and dist.is_initialized()): raise RuntimeError(
             'there is no group of processes to train with: start the script by `torchrun`, '
             'and write `with learn.distrib_ctx(): learn.fit(...)`')
+        if not learn.distributed: raise ValueError(
+            f'`learn.distributed` is False, so the Learner trains alone: set it to True, or leave out {self.name}')
         device = getattr(one_param(learn.model), 'device', torch.device('cpu'))
         if self.sync_bn and device.type=='cpu': raise ValueError(
             'batch norms cannot be synchronized on the CPU: write sync_bn=False')
@@ -88,10 +90,6 @@ class DistributedTrainer(Callback):
         if s is None: return
         if s in self.samplers: s.seed = self.seed   # a resumed run uses the seed of its beginning
         s.set_epoch(self.learn.epoch)
-
-    def before_validate(self):
-        learn = self.learn   # the fit had its validation loader before `before_fit`
-        if learn.dl is self.replaced[1].valid: learn.batches.replace(learn.dls.valid)
 
     def after_backward(self):
         if self.buffers: dist._broadcast_coalesced(dist.group.WORLD, self.buffers, 2**28, 0)
@@ -175,14 +173,15 @@ def _check_alike(self:DistributedTrainer):
 
 @patch
 def _shard(self:DistributedTrainer, dls):
-    "A copy of `dls` with sharded loaders; those that cannot be divided stay whole, except for the training loader"
-    new = [None if dl is None else shard_loader(dl, self.seed, train=not i) for i,dl in enumerate(dls.loaders)]
-    if new[0] is None: raise ValueError(
+    "A copy of `dls` with a part of the training data; raises ValueError if it cannot be divided"
+    train,*others = dls.loaders
+    new = shard_loader(train, self.seed)
+    if new is None: raise ValueError(
         'this training data cannot be divided among the processes: use a `DataLoader` of a data set that has a length, '
         'or `DistributedTrainer(shard=False)` where each process has its own part already')
-    self.samplers = [distributed_sampler(dl) for dl,old in zip(new, dls.loaders) if dl is not None and dl is not old]
+    self.samplers = [distributed_sampler(new)] if new is not train else []
     dls = copy(dls)
-    dls.loaders = [old if dl is None else dl for dl,old in zip(new, dls.loaders)]
+    dls.loaders = [new, *others]
     return dls
 
 # %% ../nbs/199_distributed.ipynb #22caae8f

@@ -11,12 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from fastcore.basics import patch
 from torch import Tensor
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from .batch import find_bs
 from .buffer import TensorBuffer
+from .join import join_items, places
+from .memmap import open_memmap
 from .nested import is_item_list
+from .process import gather_objects
 
 # %% ../nbs/185_gather.ipynb #2802a580
 _tensor_spec = tree_flatten(0)[1]   # the structure of a batch that is one tensor
@@ -27,8 +31,11 @@ class NestedBuffer:
         n:int|None=None,         # how many items are expected; `None`: unknown
         dim:int=0,               # the dimension of the items
         file:str|Path|None=None, # write the result to `{file}.pt`, of a nested batch to `{file}_0.pt` and so on
+        key:str|None=None,       # what processes that share the batches call the files; `None`: they don't
         **kwargs:Any             # passed to `TensorBuffer`: `dtype`, `positions`
-    ): self.new_buffer,self.file,self.spec = partial(TensorBuffer, n, dim, **kwargs),file,None
+    ):
+        self.new_buffer,self.file,self.key,self.spec = partial(TensorBuffer, n, dim, **kwargs),file,key,None
+        self.n,self.dim,self.buffers = n,dim,[]
 
     def append(self,
         b:Any # tensors in nested containers, in the same structure as the batches before
@@ -38,18 +45,46 @@ class NestedBuffer:
         if single and self.spec is _tensor_spec: return self.buffers[0].append(b)
         leaves,spec = ((b,),_tensor_spec) if single else tree_flatten(b, is_leaf=is_item_list)
         if self.spec is None:
-            self.spec,self.buffers = spec,[self.new_buffer(file=self._file(i, single)) for i in range(len(leaves))]
+            self.spec,self.buffers = spec,[self._new(i, single) for i in range(len(leaves))]
         if spec is not self.spec and spec!=self.spec: raise ValueError(
             f'The batches to gather differ in structure: the first is {self.spec}, this one is {spec}.')
         for r,o in zip(self.buffers, leaves): r.append(o)
 
     def _file(self, i, single):
         return self.file if self.file is None else f'{self.file}.pt' if single else f'{self.file}_{i}.pt'
+    def _new(self, i, single):
+        file = self._file(i, single)
+        return self.new_buffer(file=file, key=None if self.key is None else f'{self.key}/{file}')
 
     @property
     def value(self) -> Any:
         "The results so far, in the structure of a batch; `None` if there are none"
         return None if self.spec is None else tree_unflatten([r.value for r in self.buffers], self.spec)
+
+# %% ../nbs/185_gather.ipynb #b4c870b5
+@patch
+def join(self:NestedBuffer,
+    turns:list,              # the number of the turn of each batch
+    order:Tensor|None=None   # for each item, as one process would have them, its position in the result; None: the same
+) -> Any:
+    "Returns the results of all processes, in each; raises ValueError if they differ in structure or are incomplete"
+    for b in self.buffers: b.flush()
+    own = None if self.spec is None else dict(turns=turns, like=tree_unflatten([0 for _ in self.buffers], self.spec),
+        sizes=[b.sizes for b in self.buffers], files=[b.file if b._is_shared else None for b in self.buffers])
+    told = gather_objects(own)
+    first = next((o for o in told if o is not None), None)
+    if first is None: return None
+    spec,*others = [tree_flatten(o['like'])[1] for o in told if o is not None]
+    if odd := [s for s in others if s!=spec]: raise ValueError(
+        f'the processes have results that differ in structure: {spec} and {odd[0]}')
+    def leaf(i, file):
+        counts = [[] if o is None else [*zip(o['turns'], o['sizes'][i])] for o in told]
+        if file is None: return join_items(self.buffers[i].value if own else None, places(counts, order), self.dim)
+        came = sum(n for o in counts for _,n in o)
+        if came!=self.n: raise ValueError(
+            f'{came} of {self.n} items came, so {file} has gaps in it: leave out `mmap` where batches are cancelled')
+        return open_memmap(file)
+    return tree_unflatten([leaf(i, file) for i,file in enumerate(first['files'])], spec)
 
 # %% ../nbs/185_gather.ipynb #b7440f92
 def count_items(

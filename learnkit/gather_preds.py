@@ -7,11 +7,13 @@ __all__ = ['GatherPredsCallback', 'FetchPredsCallback']
 
 # %% ../nbs/188_gather_preds.ipynb #53b0aba2
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import torch
-from fastcore.basics import store_attr
+from fastcore.basics import patch, store_attr
 from fastcore.foundation import L
 
 from .batch import Inputs, find_bs, shapes
@@ -20,13 +22,16 @@ from .callback import Callback
 from .check import check_args
 from .gather import NestedBuffer, count_items, item_positions
 from .interrupts import uninterrupted
+from .join import places
 from .nested import detuplify
+from .process import gather_objects, num_distrib, rank_distrib
 
 # %% ../nbs/188_gather_preds.ipynb #d560d54b
 class GatherPredsCallback(Callback):
     "Keeps the predictions of a validation phase, with inputs, targets and losses as asked for, on the CPU"
     run_train,nested = False,False
     inputs,preds,targets,decoded,losses,skip = None,None,None,None,None,False
+    turns,taken = None,()   # how the processes share the batches, and which turns of this one have results
     def __init__(self,
         with_input:bool=False,         # keep the inputs too
         with_loss:bool=False,          # keep the loss of each item; the loss function must not reduce
@@ -46,16 +51,22 @@ class GatherPredsCallback(Callback):
         if not with_input: self.before_batch = None   # there is nothing to do there
 
     def before_validate(self):
-        n = count_items(self.learn.dl) if self.idxs is None else len(self.idxs)
+        learn = self.learn
+        self.turns,self.taken = None,[]
+        n = count_items(learn.batches.whole) if self.idxs is None else len(self.idxs)
         if self.mmap is not None and (n is None or self.concat_dim): raise ValueError(
             '`mmap` needs to know the number of items: pass a list of batches, or a data set with a length'
             if n is None else '`mmap` puts items one after the other, so `concat_dim` must be 0')
         for p in (self.save_preds, self.save_targs, self.mmap):
             if p is not None: Path(p).mkdir(parents=True, exist_ok=True)
         to = None if self.idxs is None else item_positions(self.idxs)
+        if learn.batches.turns is None: self._begin(n, to)
+        else: learn.batches.wrap(partial(self._begin_own, n, to))   # when they know whether they have the same data
+
+    def _begin(self, n, to=None, key=None):
         def gather(name, dim=self.concat_dim, **kwargs):
             file = None if self.mmap is None else Path(self.mmap)/name
-            return NestedBuffer(n, dim, file, positions=to, **kwargs)
+            return NestedBuffer(n, dim, file, key, positions=to, **kwargs)
         self.inputs,self.targets,self.decoded = map(gather, ('inputs','targs','decoded'))
         self.preds,self.losses,self.skip = gather('preds', dtype=self.dtype),gather('losses', 0),False
 
@@ -77,6 +88,7 @@ class GatherPredsCallback(Callback):
         if self.with_targs: self.targets.append(targs)
         if self.decodes is not None: self.decoded.append(self.decodes(pred))
         if self.with_loss: self.losses.append(self._losses(learn.loss, yb))
+        if self.turns is not None: self.taken.append(learn.iter)
 
     def _losses(self, loss, yb):
         "The loss of each item: the mean over its targets that count"
@@ -94,12 +106,15 @@ class GatherPredsCallback(Callback):
         return (loss*counts).sum(1)/counts.sum(1).clamp(min=1)
 
     def _save(self, folder, b):
-        learn = self.learn
-        torch.save(learn.to_detach(b), Path(folder)/str(learn.iter), pickle_protocol=self.pickle_protocol)
+        learn,own = self.learn,self.turns is not None
+        i = learn.iter*num_distrib() + rank_distrib() if own else learn.iter   # as one process numbers the batches
+        torch.save(learn.to_detach(b, gather=not own), Path(folder)/str(i), pickle_protocol=self.pickle_protocol)
 
     def after_validate(self):
+        order = None if self.turns is None else self._order()
         for k in ('inputs','preds','targets','decoded','losses'):
-            setattr(self, k, getattr(getattr(self, k), 'value', None))
+            b = getattr(self, k)
+            setattr(self, k, getattr(b, 'value', None) if self.turns is None else b.join(self.taken, order))
         self.inp = None
 
     def all_tensors(self) -> list:
@@ -108,6 +123,31 @@ class GatherPredsCallback(Callback):
         inputs = [self.inputs] if self.with_input else []
         losses = [self.losses] if self.with_loss else []
         return [*inputs, self.preds, self.targets, *losses]
+
+# %% ../nbs/188_gather_preds.ipynb #ce9310ed
+@patch
+def _begin_own(self:GatherPredsCallback, n, to, it):
+    "Prepare for this process's part of `n` items, in one process at the positions `to`, when `it` is to begin"
+    turns,files = self.learn.batches.turns,self.mmap is not None
+    if files and not turns.alike: raise ValueError('the processes have different data, so their results are not one '
+        'file: write `learn.distributed = False` before, and give each process a folder of its own as `mmap`')
+    self.turns = turns if turns.alike else None
+    if files:
+        sizes,to,key = gather_objects((turns.sizes(), to, uuid4().hex))[0]
+        world = num_distrib()
+        at = places([list(enumerate(sizes[r::world])) for r in range(world)], to)
+        self._begin(sum(sizes), at[rank_distrib()], f'learnkit/{key}')
+    elif turns.alike:
+        bs = getattr(turns.whole, 'batch_size', None)
+        self._begin(n and bs and len(turns)*bs, key='')   # about so many: they are put in order when they are joined
+    else: self._begin(n, to)
+    return it
+
+@patch
+def _order(self:GatherPredsCallback):
+    "The position of each item in the order of the data set, as process 0 knows it"
+    idxs = gather_objects(self.idxs if rank_distrib()==0 else None)[0]
+    return None if idxs is None else item_positions(idxs)
 
 # %% ../nbs/188_gather_preds.ipynb #4ef3704d
 @check_args

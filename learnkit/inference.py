@@ -21,13 +21,11 @@ from .data import as_loader
 from .interrupts import critical, interruptibly, uninterrupted
 from .learner import Learner
 from .parts import check_dls
-from .process import in_group
 from .run import Guard, null_logger
 from .base_loss import none_reduce
 from .meter import MeterCallback
 from .model_output import OutputLoss
 from .seed import derived_seed, set_seed
-from .shard import shard_loader
 from .snapshot import Snapshot, snapshot_random
 
 # %% ../nbs/210_inference.ipynb #fd69719d
@@ -100,10 +98,10 @@ def _infer(self:Learner, before, after, nested, dl):
 
 @patch
 def _loader(self:Learner, ds_idx, dl):
-    "The loader `dl`, or number `ds_idx` of `dls`, or this process's part of it; raises ValueError if there is none"
-    if dl is None: dl = self._numbered_loader(ds_idx)
-    elif not hasattr(dl, '__next__'): dl = as_loader(dl, 'given')   # else it is read once only
-    return shard_loader(dl, train=False) or dl if self.distributed and in_group() else dl
+    "The loader `dl`, or number `ds_idx` of `dls`; raises ValueError if there is none"
+    if dl is None: return self._numbered_loader(ds_idx)
+    if dl is self.dl: return self.batches.whole
+    return dl if hasattr(dl, '__next__') else as_loader(dl, 'given')   # it is read once only
 
 @patch
 def _numbered_loader(self:Learner, ds_idx):
@@ -130,8 +128,9 @@ def validate(self:Learner,
         meter = MeterCallback(self.metrics, nested)
         with self._look(dl, cbs), self._run('validate', L(meter)+L(cbs)):
             self._infer('before_evaluate', 'after_evaluate', nested, dl)
-        if not nested: self.final_record = meter.values
-    return meter.values
+            values = meter.values
+        if not nested: self.final_record = values
+    return values
 
 # %% ../nbs/210_inference.ipynb #c9018b41
 def _not_here(cb): raise RuntimeError(

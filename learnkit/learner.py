@@ -7,6 +7,7 @@ __all__ = ['Learner']
 
 # %% ../nbs/200_learner.ipynb #83f6b987
 from collections.abc import Callable
+from contextlib import contextmanager
 from pathlib import Path
 from threading import RLock
 from types import SimpleNamespace
@@ -27,7 +28,7 @@ from .device import default_device
 from .dispatcher import outside
 from .events import event
 from .launch import join_group
-from .loop import run_attrs
+from .loop import Loop, run_attrs
 from .metric_adapters import mk_metrics
 from .modules import one_param, trainable_params
 from .nested import detuplify
@@ -35,8 +36,8 @@ from .nonfinite_check import NonFiniteCheck
 from .opt_steps import OptSteps
 from .param_groups import default_lr
 from .parts import check_parts, check_recipe
-from .padding import DropPadding
-from .process import to_detach as _to_detach
+from .share_batches import ShareBatches
+from .process import alone, to_detach as _to_detach
 from .progress import ProgressCallback
 from .recorder import Recorder
 from .settings import plain
@@ -82,7 +83,7 @@ class Learner(OptSteps):
         store_attr('opt_func,splitter,model_dir,wd,wd_bn_bias,train_bn,moms', self)
         self.lr,self.metrics = default_lr(opt_func, lr),metrics
         self._made = SimpleNamespace(**vars(self._made)|dict(lr=self.lr, said=lr))
-        own,cbs = (TrainEvalCallback,DropPadding,Recorder,NonFiniteCheck,ProgressCallback),L(cbs)
+        own,cbs = (TrainEvalCallback,ShareBatches,Recorder,NonFiniteCheck,ProgressCallback),L(cbs)
         self.add_cbs([*(default_callbacks(own, cbs) if default_cbs else ()), *cbs])
         for f in [*self.on_create]: self.add_cbs(f(self))
         self('after_create')
@@ -157,3 +158,13 @@ def to_detach(self:Learner,
 ) -> Any:
     "Return the batch `b` without gradients, on the CPU, gathered from all processes"
     return getattr(self.dl, 'to_detach', _to_detach)(b, cpu, gather)
+
+@contextmanager
+def _apart(run):
+    with alone(), run: yield
+
+@patch
+def _run(self:Learner, mode, cbs=None):
+    "A run, in which a Learner that is not `distributed` does not know of other processes"
+    run = Loop._run(self, mode, cbs)
+    return run if self.distributed else _apart(run)

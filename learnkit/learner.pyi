@@ -71,7 +71,6 @@ from .optim.param_scheduler import ParamScheduler, Scheduler
 from .optim.precision import MixedPrecision
 from .optim.rnn import ModelResetter, RNNCallback, RNNRegularizer
 from .optim.torch_scheduler import TorchScheduler
-from .padding import DropPadding
 from .progress import ProgressCallback
 from .recorder import Recorder
 from .recovery.checkpoint import CheckpointCallback
@@ -81,6 +80,7 @@ from .recovery.roll_back import RollBackOnNaN
 from .recovery.signals import StopOnSignal
 from .recovery.skip_nan import SkipNaN
 from .recovery.torch_export import ExportAtEnd
+from .share_batches import ShareBatches
 from .snapshot import Snapshot
 from .speed.free_outputs import FreeOutputs
 from .speed.fully_shard import FullyShard
@@ -120,12 +120,12 @@ class Learner(OptSteps):
     cycle: Any
     non_finite_check: NonFiniteCheck
     """The `NonFiniteCheck`, if it is among the callbacks"""
-    drop_padding: DropPadding
-    """The `DropPadding`, if it is among the callbacks"""
     progress: ProgressCallback
     """The `ProgressCallback`, if it is among the callbacks"""
     recorder: Recorder
     """The `Recorder`, if it is among the callbacks"""
+    share_batches: ShareBatches
+    """The `ShareBatches`, if it is among the callbacks"""
     train_eval: TrainEvalCallback
     """The `TrainEvalCallback`, if it is among the callbacks"""
     agreement: Agreement
@@ -494,7 +494,6 @@ class Learner(OptSteps):
             ValueError: start_epoch must be from 0 to n_epoch (…), not …: n_epoch is the total
             ValueError: the learning rate `lr` must be 0 or more
             ValueError: the weight decay `wd` must be 0 or more
-            RuntimeError: a `fit` inside a running `…`… would overwrite its counters and its history: call it afterwards, or …
             ValueError: resume=… needs a `CheckpointCallback` among the callbacks: it knows where the checkpoints are
             ValueError: `learn.opt` has none of the model's parameters (…): build it from `learn.model.parameters()`, or …
             TypeError: … makes a step by evaluating the model several times, which the loop does not: let a callback do …
@@ -542,7 +541,7 @@ class Learner(OptSteps):
         """Run the validation phase on `dl`, between the events `before` and `after` if it is not nested in another run"""
         ...
     def _loader(self, ds_idx: Any, dl: Any) -> Any:
-        """The loader `dl`, or number `ds_idx` of `dls`, or this process's part of it; raises ValueError if there is none
+        """The loader `dl`, or number `ds_idx` of `dls`; raises ValueError if there is none
 
         Raises:
             TypeError: ds_idx is the number of a loader in `dls`, not a …: pass a loader as `dl=`
@@ -557,18 +556,11 @@ class Learner(OptSteps):
             ds_idx: number of the loader in `dls`: 0 is the training set, 1 the validation set
             dl: the loader, any iterable of batches; None: the one of `ds_idx`
             cbs: callbacks for this run only
-
-        Raises:
-            RuntimeError: a `fit` inside a running `…`… would overwrite its counters and its history: call it afterwards, or …
         """
         ...
     @contextmanager
     def _opened(self) -> Iterator[Self]:
-        """A run whose phases are those of a `with` block
-
-        Raises:
-            RuntimeError: a `fit` inside a running `…`… would overwrite its counters and its history: call it afterwards, or …
-        """
+        """A run whose phases are those of a `with` block"""
         ...
     def __enter__(self) -> Self:
         """Open a run: `before_fit` and `before_epoch`; raises RuntimeError inside another run
@@ -587,6 +579,14 @@ class Learner(OptSteps):
             b: nested tensors
             cpu: bring them to the CPU?
             gather: join the parts of all processes?
+        """
+        ...
+    def _run(self, mode: Any, cbs: Any = None) -> Any:
+        """A run, in which a Learner that is not `distributed` does not know of other processes
+
+        Args:
+            mode: 'fit', 'validate', 'predict', 'lr_find' or 'sanity'
+            cbs: callbacks for this run only
         """
         ...
     @contextmanager
@@ -932,8 +932,7 @@ class Learner(OptSteps):
         Raises:
             TypeError: act must be a function of the outputs, such as `torch.sigmoid`
             TypeError: `mmap` must be a path
-            ValueError: the predictions of several processes are joined in memory: leave out `mmap`, or pass …
-            RuntimeError: a `fit` inside a running `…`… would overwrite its counters and its history: call it afterwards, or …
+            ValueError: the predictions of the parts of a `DistributedSampler` are joined in memory: leave out `mmap`, or …
         """
         ...
     def _batch_of(self, items: Any) -> Any:
@@ -976,11 +975,7 @@ class Learner(OptSteps):
         ...
     @contextmanager
     def _kept_open(self, cbs: Any) -> Iterator[None]:
-        """A run to predict in, which holds the lock only when it begins and ends
-
-        Raises:
-            RuntimeError: a `fit` inside a running `…`… would overwrite its counters and its history: call it afterwards, or …
-        """
+        """A run to predict in, which holds the lock only when it begins and ends"""
         ...
     @property
     def closed(self) -> bool:
@@ -1168,3 +1163,5 @@ class Learner(OptSteps):
             RuntimeError: a trial inside a running `…`… would overwrite its counters and its history: make it before or …
         """
         ...
+@contextmanager
+def _apart(run: Any) -> Iterator[None]: ...

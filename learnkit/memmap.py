@@ -14,6 +14,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from .watch import shared_store
+
 # %% ../nbs/182_memmap.ipynb #b6e97fa2
 def create_memmap(
     path:str|Path,    # the file; `torch.load(path, mmap=True)` opens it later
@@ -42,3 +44,24 @@ def open_memmap(
     "Opens the tensor in a file as a memory-mapped tensor: only what is looked at is read"
     flags = mmap.MAP_SHARED if write else mmap.MAP_PRIVATE
     with torch.serialization.set_default_mmap_options(flags): return torch.load(path, mmap=True, weights_only=True)
+
+# %% ../nbs/182_memmap.ipynb #50cd4ec4
+def shared_memmap(
+    path:str|Path,     # the file, in a folder that all processes see
+    shape:tuple,       # the shape of the tensor
+    dtype:torch.dtype, # the type of its elements
+    key:str            # a name that was not used before, the same in all processes
+) -> Tensor:
+    "Creates or opens a memory-mapped tensor that several processes write to; raises OSError if none of them can"
+    store = shared_store()
+    if store.add(f'{key}/asked', 1)>1:
+        told = store.get(f'{key}/made').decode()
+        if told: raise OSError(told)
+        t = open_memmap(path, write=True)
+        if (tuple(t.shape),t.dtype)==(tuple(shape),dtype): return t
+        raise ValueError(f'the processes have results that do not fit together: {list(t.shape)} of {t.dtype}, and '
+                         f'{list(shape)} of {dtype}')
+    try: t = create_memmap(path, shape, dtype)
+    except OSError as e: store.set(f'{key}/made', str(e)); raise
+    store.set(f'{key}/made', '')
+    return t

@@ -25,3 +25,17 @@ def open_memmap(path: str|Path, write: bool = False) -> Tensor:
         write: write changes of the tensor to the file? otherwise they stay in memory
     """
     ...
+def shared_memmap(path: str|Path, shape: tuple[Any, ...], dtype: torch.dtype, key: str) -> Tensor:
+    """Creates or opens a memory-mapped tensor that several processes write to; raises OSError if none of them can
+
+    Args:
+        path: the file, in a folder that all processes see
+        shape: the shape of the tensor
+        dtype: the type of its elements
+        key: a name that was not used before, the same in all processes
+
+    Raises:
+        OSError
+        ValueError: the processes have results that do not fit together: … of …, and … of …
+    """
+    ...

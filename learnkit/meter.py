@@ -8,13 +8,15 @@ __all__ = ['Meter', 'MeterCallback']
 # %% ../nbs/171_meter.ipynb #461e98f8
 from copy import deepcopy
 from collections.abc import Mapping
+from math import isclose, isnan
 from typing import Any
 from warnings import warn
 
 from fastcore.foundation import L
 
 from .callback import Callback
-from .metric import AvgLoss
+from .metric import AvgLoss, ValueMetric
+from .process import gather_objects, num_parts
 from .scalars import to_number
 
 # %% ../nbs/171_meter.ipynb #267dfa01
@@ -50,6 +52,19 @@ class Meter:
             '`columns(metric, [...])` with their keys makes a column of each, for loggers, trackers and plots')
         return v
 
+    def shared(self,
+        skip:int=0 # how many of the first metrics each process has for itself
+    ) -> list:
+        "The value of each metric, that of process 0 in all; raises ValueError if a metric does not join its parts"
+        values = self.values
+        first,*others = gather_objects(values[skip:]) if num_parts()>1 else [values[skip:]]
+        for r,other in enumerate(others):
+            for m,a,b in zip(self.metrics[skip:], first, other):
+                if not (_same(a, b) or isinstance(m, ValueMetric)): raise ValueError(
+                    f'the metric `{m.name}` is {a} in process 0 and {b} in process {r+1}: its `value` should join what '
+                    'they have, as by `maybe_gather`')
+        return [*values[:skip], *first]
+
     def state_dict(self) -> list:
         "Return what each metric has accumulated"
         return [m.state_dict() if hasattr(m, 'state_dict') else None for m in self.metrics]
@@ -62,6 +77,13 @@ class Meter:
             f'{len(self.metrics)}: give the Learner the same metrics')
         for m,s in zip(self.metrics, state):
             if s is not None: m.load_state_dict(s)
+
+# %% ../nbs/171_meter.ipynb #fa1e7dac
+def _same(a, b):
+    "Are two values equal but for rounding? Only numbers are compared"
+    if a is None or b is None: return a is b
+    if not (isinstance(a, (int,float)) and isinstance(b, (int,float))): return True
+    return isclose(a, b, rel_tol=1e-6, abs_tol=1e-9) or isnan(a) and isnan(b)
 
 # %% ../nbs/171_meter.ipynb #43686cdd
 class MeterCallback(Callback):
@@ -81,4 +103,4 @@ class MeterCallback(Callback):
     @property
     def values(self) -> L:
         "The loss, then the metrics"
-        return L(self.meter.values)
+        return L(self.meter.shared())

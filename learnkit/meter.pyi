@@ -35,6 +35,16 @@ class Meter:
         """The value of each metric"""
         ...
     def _told(self, metric: Any, v: Any) -> Any: ...
+    def shared(self, skip: int = 0) -> list[Any]:
+        """The value of each metric, that of process 0 in all; raises ValueError if a metric does not join its parts
+
+        Args:
+            skip: how many of the first metrics each process has for itself
+
+        Raises:
+            ValueError: the metric `…` is … in process 0 and … in process …1: its `value` should join what they have, as by …
+        """
+        ...
     def state_dict(self) -> list[Any]:
         """Return what each metric has accumulated"""
         ...
@@ -48,6 +58,9 @@ class Meter:
             ValueError: the saved run computed … values in training, the loss included, but this one would compute …: give …
         """
         ...
+def _same(a: Any, b: Any) -> Any:
+    """Are two values equal but for rounding? Only numbers are compared"""
+    ...
 class MeterCallback(Callback):
     """Computes the loss and the metrics of a validation phase"""
     name: str

@@ -18,7 +18,7 @@ from .batch_weight import BatchWeight, ignored_class, loss_setting, weight_rule
 from .check import check_args
 from .device import default_device
 from .functions import takes_argument, unwrap_partial
-from .process import maybe_gather, num_distrib
+from .process import maybe_gather, num_parts
 from .returned import metric_number
 from .scalars import ScalarBuffer
 
@@ -81,7 +81,7 @@ def _settled(k):
 
 class AvgMetric(Metric):
     "The mean of `func(pred, *yb)` over the targets of an epoch that count"
-    saves = '_total','_count'
+    saves,sums = ('_total','_count'),False   # is it a sum, not a mean?
     def __init__(self,
         func:Callable|None, # returns one number for the batch: a mean over its targets
         name:str|None=None  # column in the history; None: the function's name
@@ -132,7 +132,11 @@ class AvgMetric(Metric):
     @property
     def value(self) -> float|None:
         self.settle()
-        total,count = _sum_over_processes(self._total, self._count, self.vals.device)
+        total,count,sums = self._total,self._count,self.sums
+        if num_parts()>1:
+            own = torch.tensor([[total,count,sums]], dtype=torch.float64, device=self.vals.device or default_device())
+            total,count,sums = maybe_gather(own).sum(0).tolist()
+        self.sums = sums>0   # without a batch, a process does not know
         return self.of_sums(total, count) if count else None
     def of_sums(self,
         total:float, # the sum of the numbers, each times its weight
@@ -146,16 +150,10 @@ class AvgMetric(Metric):
     @property
     def name(self) -> str: return self._name or (super().name if self.func is None else snake_name(self.func))
 
-
-def _sum_over_processes(total, count, device):
-    if num_distrib()==1: return total,count
-    sums = torch.tensor([[total,count]], dtype=torch.float64, device=device or default_device())
-    return maybe_gather(sums).sum(0).tolist()
-
 # %% ../nbs/161_metric.ipynb #f16ff423
 class AvgLoss(AvgMetric):
     "The loss of an epoch: what the loss function would return for all its items as one batch"
-    saves,sums = ('_total','_count','sums'),False
+    saves = '_total','_count','sums'
     def __init__(self,
         name:str='loss' # column in the history
     ): super().__init__(None, name)

@@ -73,6 +73,7 @@ def _settled(k: Any) -> Any:
     ...
 class AvgMetric(Metric):
     """The mean of `func(pred, *yb)` over the targets of an epoch that count"""
+    sums: Any
     total: Any
     count: Any
     func: Callable[..., Any]|None
@@ -126,10 +127,8 @@ class AvgMetric(Metric):
         ...
     @property
     def name(self) -> str: ...
-def _sum_over_processes(total: Any, count: Any, device: Any) -> Any: ...
 class AvgLoss(AvgMetric):
     """The loss of an epoch: what the loss function would return for all its items as one batch"""
-    sums: Any
     def __init__(self, name: str = 'loss') -> None:
         """The loss of an epoch: what the loss function would return for all its items as one batch
 

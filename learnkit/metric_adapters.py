@@ -10,15 +10,17 @@ import inspect
 from collections.abc import Iterable, Mapping
 from typing import Any, Callable
 
-from fastcore.basics import noop
+from fastcore.basics import noop, patch
 from fastcore.foundation import L
+from torch import Tensor
 
 # %% ../nbs/167_metric_adapters.ipynb #c6443c11
 from .batch import find_device, shapes
 from .functions import unwrap_partial
+from .metric_states import joined_state, unsynced
 from .metric import AvgMetric, Metric, add_metric_note, snake_name
-from .nested import is_listy
-from .process import to_detach
+from .nested import apply, is_listy
+from .process import gather_objects, num_parts, to_detach
 from .sklearn_metrics import skm_to_learnkit
 
 # %% ../nbs/167_metric_adapters.ipynb #c8c14637
@@ -53,9 +55,38 @@ class TorchMetric(Metric):
         except Exception as e: add_metric_note(e, self, learn.pred, *learn.yb); raise
 
     @property
-    def value(self) -> Any: return self.metric.compute() if self.n else None
+    def value(self) -> Any:
+        if num_parts()>1: return self._of_all()
+        with unsynced(self.metric): return self.metric.compute() if self.n else None
     @property
     def name(self) -> str: return self._name or snake_name(self.metric)
+
+# %% ../nbs/167_metric_adapters.ipynb #b200a0fc
+@patch
+def _of_all(self:TorchMetric):
+    "The value for the batches of all processes"
+    parts = [m for m in getattr(self.metric, 'modules', lambda: ())() if hasattr(m, '_reductions')]
+    if not parts: return self._merged()
+    own = [{k:getattr(m, k) for k in m._reductions} for m in parts]
+    told = [states for n,states in gather_objects((self.n, to_detach(own, gather=False))) if n]
+    if not told: return None
+    counts = [m._update_count for m in parts]
+    def put(m, states, count): vars(m).update(states, _update_count=count, _computed=None)
+    try:
+        for m,*states in zip(parts, *told):
+            all_ = {k:joined_state(reduce, [s[k] for s in states]) for k,reduce in m._reductions.items()}
+            put(m, apply(lambda o, m=m: o.to(m.device) if isinstance(o, Tensor) else o, all_), 1)
+        with unsynced(self.metric): return self.metric.compute()
+    finally:
+        for m,states,count in zip(parts, own, counts): put(m, states, count)
+
+@patch
+def _merged(self:TorchMetric):
+    if not hasattr(self.metric, 'merge_state'): raise TypeError(
+        f'the metric `{self.name}` cannot be joined over {num_parts()} processes: give {type(self.metric).__name__} '
+        'a method `merge_state(others)`, as metrics of torcheval have it')
+    some = [m for n,m in gather_objects((self.n, self.metric)) if n]
+    return some[0].merge_state(some[1:]).compute() if some else None
 
 # %% ../nbs/167_metric_adapters.ipynb #46ec6df0
 def _mk_sklearn(m, f):

@@ -37,9 +37,11 @@ class Overlap(Metric):
             self.counts = new if self.counts is None else self.counts+new
         except Exception as e: add_metric_note(e, self, learn.pred, *learn.yb); raise
 
-    def areas(self) -> tuple[Tensor,Tensor]:
+    def areas(self) -> tuple[Tensor,Tensor]|None:
         "Return for each class in how many pixels it is right, and the sum of its predicted and its true area"
-        counts = maybe_gather(self.counts[None]).sum(0).cpu()[:-1]
+        counts = maybe_gather(None if self.counts is None else self.counts[None])
+        if counts is None: return None
+        counts = counts.sum(0).cpu()[:-1]
         table = counts.view(2*[round(len(counts)**.5)]).double()
         return table.diag(), table.sum(0)+table.sum(1)
 
@@ -61,8 +63,8 @@ class Dice(Overlap):
 
     @property
     def value(self) -> float|None:
-        if self.counts is None: return None
-        inter,total = (o[1] for o in self.areas())
+        if (areas := self.areas()) is None: return None
+        inter,total = (o[1] for o in areas)
         return self.score(inter, total).item() if total>0 else None
 
 class JaccardCoeff(Dice):
@@ -75,7 +77,7 @@ class DiceMulti(Dice):
     def accumulate(self, learn): Overlap.accumulate(self, learn)
     @property
     def value(self) -> float|None:
-        return None if self.counts is None else self.score(*self.areas()).nanmean().item()
+        return None if (areas := self.areas()) is None else self.score(*areas).nanmean().item()
 
 class JaccardCoeffMulti(DiceMulti):
     "Mean Jaccard coefficient (IoU) of the classes that occur"

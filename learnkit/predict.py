@@ -27,7 +27,8 @@ from .loaders import sequential_loader
 from .base_loss import loss_activation, loss_decodes
 from .model_output import output_decodes, output_vocab
 from .nested import detuplify, is_item_list, is_listy, map_container, tuplify
-from .process import num_distrib
+from .share_batches import ShareBatches
+from .process import alone, num_parts
 
 # %% ../nbs/215_predict.ipynb #64d289ce
 def _activation(loss_func):
@@ -55,10 +56,9 @@ def get_preds(self:Learner,
         f'act must be a function of the outputs, such as `torch.sigmoid`, not {act!r} (a {type(act).__name__})')
     if mmap is not None: check_path('mmap', mmap)
     dl,idxs = self._loader(ds_idx, dl),None
-    shared = reorder and num_distrib()>1 and distributed_sampler(dl) is not None
+    shared = self.distributed and reorder and num_parts()>1 and distributed_sampler(dl) is not None
     if shared and mmap is not None: raise ValueError(
-        'the predictions of several processes are joined in memory: leave out `mmap`, '
-        'or pass `reorder=False` and a folder of its own for each process')
+        'the predictions of the parts of a `DistributedSampler` are joined in memory: leave out `mmap`, or the sampler')
     loss_func = self.loss_func
     at_once = act if mmap is None and kwargs.get('with_preds', True) else None   # gets all predictions
     if act is None: act = _activation(loss_func)
@@ -69,8 +69,8 @@ def get_preds(self:Learner,
         if reorder: dl,idxs = sequential_loader(dl)
         gather = GatherPredsCallback(with_input=with_input, with_loss=with_loss, mmap=mmap,
                                      idxs=None if shared else idxs, **by_batch, **kwargs)
-        nested = self.mode is not None
-        with self._run('predict', [gather, *L(cbs)]):
+        nested,divides = self.mode is not None,[cb for cb in self.cbs if shared and isinstance(cb, ShareBatches)]
+        with self.removed_cbs(divides), self._run('predict', [gather, *L(cbs)]):
             self.skip_loss = not with_loss
             self._infer('before_predict', 'after_predict', nested, dl)
     *res,decoded = *gather.all_tensors(),gather.decoded
@@ -160,5 +160,5 @@ def predict(self:Learner,
     "Predict one item: returns `(label, decoded, prediction)`, after the input if `with_input`; see also `Predictor`"
     dl,decode = self._item_loader(item)
     asked = dict(with_input=with_input or decode is not None, with_decoded=True, with_targs=False)
-    with self._lock, self.no_bar(): *inp,preds,_,decoded = self.get_preds(dl=dl, reorder=False, **asked)
+    with self._lock, self.no_bar(), alone(): *inp,preds,_,decoded = self.get_preds(dl=dl, reorder=False, **asked)
     return self._answer(preds, decoded, decode, *inp)[0 if with_input else 1:]

@@ -5,8 +5,13 @@ from contextlib import contextmanager
 from torch import Tensor
 from typing import Any
 
-__all__ = ['rank_distrib', 'num_distrib', 'rank0_first', 'maybe_gather', 'largest', 'undivided', 'to_detach']
-in_group: Any
+__all__ = ['rank_distrib', 'num_distrib', 'rank0_first', 'maybe_gather', 'gather_objects', 'largest', 'join_turns',
+           'undivided', 'alone', 'to_detach']
+_alone: Any
+_initialized: Any
+def in_group() -> bool:
+    """Is this process one of several, and does it know of the others?"""
+    ...
 def rank_distrib() -> int:
     """Returns the rank of this process, 0 without distributed training"""
     ...
@@ -29,14 +34,21 @@ _wholes: list[Any]
 def num_parts() -> int:
     """Returns among how many processes the work is divided: all of them, or 1 in a block of `undivided`"""
     ...
-def maybe_gather(x: Tensor) -> Tensor:
+def maybe_gather(x: Tensor|None) -> Tensor|None:
     """Concatenates the tensors of all processes, or averages scalars; raises ValueError if their shapes don't fit
 
     Args:
-        x: the tensor of this process; the tensors may differ in their first dimension only
+        x: the tensor of this process; they may differ in their first dimension only; None: it has none
 
     Raises:
-        ValueError: The tensors of the processes must agree after the first dimension, but are ….
+        ValueError: The tensors of the processes must agree after the first dimension, and in their dtypes, but are … …
+    """
+    ...
+def gather_objects(x: Any) -> list[Any]:
+    """Returns what all processes have, by rank; every process must call it
+
+    Args:
+        x: what this process has; it is pickled
     """
     ...
 def _gather(x: Any) -> Any: ...
@@ -47,12 +59,27 @@ def largest(x: float) -> float:
         x: a number
 
     Raises:
-        ValueError: The tensors of the processes must agree after the first dimension, but are ….
+        ValueError: The tensors of the processes must agree after the first dimension, and in their dtypes, but are … …
+    """
+    ...
+def join_turns(x: Tensor|None, sizes: list[int]) -> Tensor|None:
+    """Concatenates the tensors of all processes in the order of their batches: the first of each, the second of each, …
+
+    Args:
+        x: what this process has, one part after the other; None: nothing
+        sizes: of its parts, one for each of its batches
+
+    Raises:
+        ValueError: The tensors of the processes must agree after the first dimension, and in their dtypes, but are … …
     """
     ...
 @contextmanager
 def undivided() -> Iterator[None]:
     """In this block every process has all of the data, so that `maybe_gather` returns what it is given"""
+    ...
+@contextmanager
+def alone() -> Iterator[None]:
+    """In this block the process does not know of others: it waits for none of them"""
     ...
 def to_detach(b: Any, cpu: bool = True, gather: bool = True) -> Any:
     """Detaches the tensors in `b`, gathers them from all processes, and moves them to the CPU

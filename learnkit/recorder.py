@@ -23,7 +23,7 @@ from .history import Cells, History, format_time
 from .meter import Meter
 from .metric import AvgLoss
 from .output import write_out
-from .process import maybe_gather, num_distrib
+from .process import maybe_gather, num_parts
 from .recorder_plots import RecorderPlots
 from .scalars import GroupSeries, Series
 from .smooth_loss import AvgSmoothLoss
@@ -106,15 +106,17 @@ class Recorder(RecorderPlots, Callback):
     def after_train(self):
         self.smooth_loss.settle()
         self._announce_losses()
-        if 'train' not in self.cancelled: self.row.update(zip(self.train_names, self._of_all(self.train.values)))
+        if 'train' not in self.cancelled:
+            self.row.update(zip(self.train_names, self._of_all(self.train.shared(skip=1))))
     def after_validate(self):
-        if 'valid' not in self.cancelled: self.row.update(zip(self.valid_names, self.valid.values))
+        if 'valid' not in self.cancelled: self.row.update(zip(self.valid_names, self.valid.shared()))
 
     def _of_all(self, values):
         "The smoothed loss as the mean over processes that train together; metrics are so already"
         loss,*metrics = values
-        alone = num_distrib()==1 or not getattr(self.learn, 'distributed', False) or loss is None
-        return values if alone else [maybe_gather(torch.tensor(loss, dtype=torch.float64)).item(), *metrics]
+        if num_parts()==1: return values
+        loss = maybe_gather(None if loss is None else torch.tensor(loss, dtype=torch.float64))
+        return [None if loss is None else loss.item(), *metrics]
 
     def after_row(self, row, epoch):
         if epoch: self.row.update({k:v for k,v in row.items() if k not in self.row and k!='train_iter'})

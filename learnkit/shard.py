@@ -7,15 +7,23 @@ __all__ = []
 
 # %% ../nbs/187_shard.ipynb #dccb4fe2
 from collections.abc import Iterator
+from itertools import chain, islice
+from math import ceil, inf
 from typing import Any
+from zlib import crc32
 
-from torch import distributed as dist
-from torch.utils.data import BatchSampler, DataLoader, RandomSampler, SequentialSampler
+import torch
+from torch import Tensor, distributed as dist
+from torch.utils.data import (BatchSampler, DataLoader, IterableDataset, RandomSampler, SequentialSampler,
+                              TensorDataset)
 from torch.utils.data.distributed import DistributedSampler
 
+from .batch import find_bs
 from .loaders import copy_loader
-from .nested import nested_reorder, to_concat
-from .process import num_distrib, rank_distrib
+from .nested import leaves, nested_reorder, to_concat
+from .process import gather_objects, num_distrib, rank_distrib
+from .seed import get_random_states, set_random_states
+from .snapshot import snapshot_random
 
 # %% ../nbs/187_shard.ipynb #6eb362e9
 def distributed_sampler(
@@ -58,22 +66,120 @@ class SharedDraws(DistributedSampler):
         return (self.dataset[i%n] for i in range(self.rank, self.total_size, self.num_replicas)) if n else iter(())
 
 def shard_loader(
-    dl:Any,          # a loader
-    seed:int=0,      # the seed for shuffling, the same in all processes
-    train:bool=True  # for training? For validation no batch is repeated
+    dl:Any,     # a loader
+    seed:int=0  # the seed for shuffling, the same in all processes
 ) -> Any:
     "Returns a loader of this process's part of `dl`; `dl` itself if it is sharded already; `None` if it cannot be"
     if distributed_sampler(dl) is not None: return dl
     batches = getattr(dl, 'batch_sampler', None)
     if not isinstance(dl, DataLoader) or batches is None: return None
     if type(batches) is not BatchSampler:
-        if not train or not hasattr(type(batches), '__len__'): return None
-        return copy_loader(dl, batch_sampler=SharedDraws(batches))
+        return copy_loader(dl, batch_sampler=SharedDraws(batches)) if hasattr(type(batches), '__len__') else None
     s = batches.sampler
     if not hasattr(type(s), '__len__') or not hasattr(type(dl.dataset), '__len__'): return None
-    if not _is_plain_sampler(s): return copy_loader(dl, sampler=SharedDraws(s)) if train else None
+    if not _is_plain_sampler(s): return copy_loader(dl, sampler=SharedDraws(s))
     shuffle = type(s) is RandomSampler
     return copy_loader(dl, sampler=DistributedSampler(dl.dataset, num_distrib(), rank_distrib(), shuffle, seed))
+
+# %% ../nbs/187_shard.ipynb #59d2eec3
+def _seen(x):
+    "What is in `x`, nested tensors and other objects, as far as two processes can compare it"
+    def look(o):
+        if isinstance(o, Tensor): o = o.detach().cpu()
+        if isinstance(o, Tensor) and o.layout is torch.strided and not o.is_quantized:
+            return tuple(o.shape),str(o.dtype),crc32(o.contiguous().reshape(-1).view(torch.uint8).numpy())
+        if hasattr(o, 'tobytes'): return crc32(o.tobytes())
+        return o if type(o) in (str,int,float,bool) else type(o).__name__
+    return [look(o) for o in leaves(x)]
+
+def _equal(seen): return all(o==seen for o in gather_objects(seen))
+
+def _same_dataset(dl):
+    "Is it the same in all processes? Its items are looked at if no worker reads them: a file may be opened for good"
+    ds,n = dl.dataset,len(dl.dataset) if hasattr(type(dl.dataset), '__len__') else None
+    counts = dl.num_workers==0 and _is_plain_sampler(getattr(dl.batch_sampler, 'sampler', dl.sampler))
+    looks = bool(n) and (counts or isinstance(ds, TensorDataset))
+    if not _equal((type(ds).__name__, n, looks)): return False
+    if not looks: return True
+    with snapshot_random():
+        set_random_states(**gather_objects(get_random_states())[0])   # for augmentations
+        return _equal(_seen([ds[i] for i in (0, n//2, n-1)]))
+
+# %% ../nbs/187_shard.ipynb #d5136a45
+class Turns:
+    "Every n-th of the batches for each of n processes, and as many for all of them: some are repeated at the end"
+    n_own,alike,limit,ready = inf,None,None,None   # own batches (inf: not known yet); is the data alike everywhere?
+    def __init__(self,
+        whole:Any,       # the loader that is divided
+        batches:Any=None # its sampler, of batches; None: the batches themselves are taken
+    ): self.whole,self.batches = whole,whole if batches is None else batches
+
+    @property
+    def indexed(self) -> bool:
+        "Are they indices of items, not items?"
+        return self.batches is not self.whole
+
+    def stop_at(self,
+        n:int # no batch of all processes from this number on
+    ) -> int:
+        "End before batch number `n`; returns how many batches that are for each process"
+        self.limit = n if self.limit is None else min(n, self.limit)
+        return ceil(self.limit/num_distrib())
+
+    def begin(self) -> None:
+        "Begin a phase: the processes compare their data, and process 0 tells what is drawn; all of them call it"
+        self.n_own,it = inf,iter(self.batches)
+        if self.indexed: self.alike = _same_dataset(self.whole)
+        else:
+            first = [*islice(it, 1)]
+            self.alike,it = _equal(_seen(first)),chain(first, it)
+        self.ready = self._in_turn(self._drawn(islice(it, self.limit))) if self.alike else it
+
+    def __len__(self) -> int:
+        n = len(self.batches)
+        return n if self.alike is False else ceil(n/num_distrib())
+    def __iter__(self) -> Iterator:
+        if self.ready is None: self.begin()
+        it,self.ready = self.ready,None
+        return it
+
+    def _drawn(self, it):
+        "What process 0 draws, unless the order is that of the data set"
+        s = self.batches.sampler if type(self.batches) is BatchSampler else self.batches
+        if not self.indexed or type(s) is SequentialSampler: return it
+        drawn = [[*it] if rank_distrib()==0 else None]
+        dist.broadcast_object_list(drawn, 0)
+        return iter(drawn[0])
+
+    def _in_turn(self, it):
+        rank,world = rank_distrib(),num_distrib()
+        for i,first in enumerate(it):   # of each round
+            own = [b for r,b in enumerate(chain([first], islice(it, world-1))) if r==rank]
+            if not own: self.n_own = i
+            yield own[0] if own else first
+
+    def sizes(self) -> list[int]:
+        "Returns how many items each batch has, also those of other processes"
+        b = self.batches
+        if not self.indexed: return [find_bs(o) for o in b]
+        if type(b) is not BatchSampler: return [len(o) for o in b]
+        n,rest = divmod(len(b.sampler), b.batch_size)
+        return [b.batch_size]*n + [rest]*bool(rest and not b.drop_last)
+
+    def __getattr__(self, k:str) -> Any:
+        if k in ('batches','whole'): raise AttributeError(k)
+        return getattr(self.batches, k)
+
+# %% ../nbs/187_shard.ipynb #b7e852ff
+def take_turns(
+    dl:Any # any iterable of batches
+) -> tuple[Any,Turns]:
+    "Returns a loader of every n-th batch of `dl` for each of n processes, and its `Turns`"
+    known = isinstance(dl, DataLoader) and type(dl).__iter__ is DataLoader.__iter__
+    if not known or isinstance(dl.dataset, IterableDataset): return (turns := Turns(dl)),turns
+    unbatched = dl.batch_sampler is None
+    turns = Turns(dl, dl.sampler if unbatched else dl.batch_sampler)
+    return copy_loader(dl, **dict(sampler=turns, batch_size=None) if unbatched else dict(batch_sampler=turns)),turns
 
 # %% ../nbs/187_shard.ipynb #b24f0d79
 def merge_shards(

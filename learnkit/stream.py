@@ -27,6 +27,7 @@ class BatchStream:
     "The batches of a loader, for one phase"
     skipped = 0   # batches that were cancelled before they were fetched: the loader still has them
     unfetched:tuple[int,int]; ended:tuple[int,str|None]   # the last of them, and how: see `check_unfetched`
+    turns:Any = None   # how several processes share the batches, if they do
     def __init__(self,
         loader:Iterable,            # any iterable of batches
         counted:Callable|None=None  # called with the number of batches, or None, whenever that changes
@@ -50,8 +51,24 @@ class BatchStream:
     ) -> None:
         "End before batch number `n`. Raises RuntimeError if the first batch was fetched already."
         self._check_new('stop_at')
+        if self.turns is not None: n = self.turns.stop_at(n)
         self.limit = n if self.limit is None else min(n, self.limit)
         self._count()
+
+    @property
+    def whole(self) -> Iterable:
+        "The loader of all batches, also of those that other processes do"
+        return self.loader if self.turns is None else self.turns.whole
+
+    def share(self,
+        loader:Iterable, # of the batches of this process
+        turns:Any        # a `Turns`, which says how they share the batches of `self.loader`
+    ) -> None:
+        "Take the batches from `loader`, and count those of all processes where the stream is to end"
+        limit,self.limit = self.limit,None
+        self.replace(loader)
+        self.turns = turns
+        if limit is not None: self.stop_at(limit)
 
     def replace(self,
         loader:Iterable # any iterable of batches
@@ -75,6 +92,9 @@ class BatchStream:
     def open(self) -> None:
         "Begin the stream; `next` then returns the batches"
         it = iter(self.loader)
+        if self.turns is not None:
+            if self.turns.alike is None: self.turns.begin()   # an iterator may ask for them later
+            self._count()
         if self.limit is not None: it = Limited(it, self.limit-self.start+self.skipped)
         for f in self.wrappers: it = f(it)
         self.it = it

@@ -16,6 +16,8 @@ class BatchStream:
     skipped: int
     unfetched: tuple[int, int]
     ended: tuple[int, str|None]
+    turns: Any
+    """how several processes share the batches, if they do"""
     loader: Iterable[Any]
     start: int
     limit: Any
@@ -44,6 +46,18 @@ class BatchStream:
 
         Raises:
             RuntimeError: `batches.stop_at` comes too late, after the first batch: call it in `before_train` or …
+        """
+        ...
+    @property
+    def whole(self) -> Iterable[Any]:
+        """The loader of all batches, also of those that other processes do"""
+        ...
+    def share(self, loader: Iterable[Any], turns: Any) -> None:
+        """Take the batches from `loader`, and count those of all processes where the stream is to end
+
+        Args:
+            loader: of the batches of this process
+            turns: a `Turns`, which says how they share the batches of `self.loader`
         """
         ...
     def replace(self, loader: Iterable[Any]) -> None:

@@ -136,7 +136,7 @@ class SaveModelCallback(TrackerCallback):
         elif self.held: self._write_held()
 
     def after_fit(self):
-        if dist.is_available() and dist.is_initialized(): dist.barrier()   # wait for the process that writes
+        if num_distrib()>1: dist.barrier()   # wait for the process that writes
         self._finish()
 
     def _finish(self):

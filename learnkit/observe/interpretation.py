@@ -20,6 +20,7 @@ from ..learner import Learner
 from ..loaders import copy_loader, sequential_loader
 from ..nested import apply, is_listy, nested_reorder
 from ..history import History
+from ..process import alone
 
 # %% ../../nbs/680_observe.interpretation.ipynb #f7c82a0b
 def _some_items(dl):
@@ -73,7 +74,9 @@ class Interpretation:
         if vocab is None: vocab = learn.class_names()
         res = cls(preds, targs, decoded, losses, inputs, vocab_of(learn.dls, vocab), ignored_class(learn.loss_func))
         some = None if with_input else _some_items(dl)
-        if some: res.read = lambda idxs: learn.get_preds(dl=some(idxs), with_input=True, reorder=False)[0]
+        def read(idxs):
+            with alone(): return learn.get_preds(dl=some(idxs), with_input=True, reorder=False)[0]
+        if some: res.read = read
         return res
 
     def __getstate__(self) -> dict: return {k:v for k,v in vars(self).items() if k!='read'}

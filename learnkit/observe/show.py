@@ -22,6 +22,7 @@ from ..history import History
 from ..learner import Learner
 from ..nested import apply, detuplify, is_listy
 from .interpretation import inputs_by_name, value_text, vocab_of
+from ..process import alone
 from ..snapshot import Snapshot, snapshot_random
 
 # %% ../../nbs/682_observe.show.ipynb #2777fc43
@@ -203,6 +204,6 @@ def show_results(self:Learner,
 ) -> Any:
     "Show the items of the first batch with targets and predictions: images are drawn, other items listed in a table"
     dl = self._loader(ds_idx, dl)
-    inputs,_,targs,decoded = self.get_preds(dl=[first_batch(dl)], with_input=True, with_decoded=True)
+    with alone(): inputs,_,targs,decoded = self.get_preds(dl=[first_batch(dl)], with_input=True, with_decoded=True)
     columns = {k:t for k,t in (('prediction', decoded), ('target', targs)) if t is not None}
     return Items(inputs, columns, n, vocab_of(self.dls), decode).show(stats or _stats(dl), **kwargs)

@@ -30,6 +30,7 @@ from .schedule import SchedExp
 from ..run import null_logger
 from ..recorder import Recorder
 from ..snapshot import Snapshot, snapshot_random
+from ..process import gather_objects, num_parts
 from ..trial import unchanged
 
 # %% ../../nbs/425_optim.lr_find.ipynb #45420c93
@@ -37,6 +38,7 @@ from ..trial import unchanged
 class LRFinder(Scheduler):
     "Trains with an exponentially growing learning rate, then puts back what it trained; used by `learn.lr_find`"
     modes,names,rec,before = ('lr_find',),('lr',),None,Snapshot()   # a fit with it is of this mode
+    joint = None   # the losses, if there are several processes
     restores = True   # `learn.lr_find` puts back more, itself
     def __init__(self,
         start_lr:float|list=1e-7, # the learning rate of the first batch; a list has one for each parameter group
@@ -56,7 +58,7 @@ class LRFinder(Scheduler):
     def before_fit(self):
         learn = self.learn
         super().before_fit()
-        self.rec = learn.recorder
+        self.rec,self.joint = learn.recorder,None
         if self.restores: self.before = Snapshot(
             snapshot_random(), snapshot_contents(learn.model, learn.loss_func, learn.opt, loaders=[learn.dls.train]))
 
@@ -65,21 +67,32 @@ class LRFinder(Scheduler):
     def after_batch(self):
         super().after_batch()
         done = self.learn.train_iter
+        if not done%10: self._join()
         exploded = self.stop_div and done%10==0 and self.end is not None
         if done>=self.num_it or exploded: raise CancelFit('lr_find is done')
 
     def after_fit(self):
-        if self.rec is not None: self.rec.lr_curve = LRCurve(*self.curve, self.num_it)
+        if self.rec is not None: self._join(); self.rec.lr_curve = LRCurve(*self.curve, self.num_it)
     def cleanup(self):
         super().cleanup()
         self.before,before = Snapshot(),self.before
         before.restore()
 
+    def _join(self):
+        "The losses of all processes, as the curve is one for all"
+        if num_parts()==1: return
+        told = gather_objects(self.rec.smooth_loss.values)
+        self.joint = [sum(vs)/len(vs) for vs in zip(*told)]
+    @property
+    def _losses(self) -> list:
+        "The smoothed loss after each batch; of several processes their mean"
+        return self.rec.smooth_loss.values if self.joint is None else self.joint
+
     @property
     def end(self) -> int|None:
         "The number of batches until the loss was above four times its minimum, or NaN; None if it never was"
         best = float('inf')
-        for i,l in enumerate(self.rec.smooth_loss.values):
+        for i,l in enumerate(self._losses):
             best = min(best, l)
             if not l<=best+3*abs(best): return i+1   # true for NaN, and false for a loss below zero that stays there
 
@@ -88,7 +101,7 @@ class LRFinder(Scheduler):
         "The learning rates, and the smoothed loss after the batch of each"
         if self.rec is None: return [],[]   # it was cancelled before it began
         n = self.end if self.stop_div else None
-        return [float(lr) for lr in self.rec.lrs[:n]], list(self.rec.smooth_loss.values[:n])
+        return [float(lr) for lr in self.rec.lrs[:n]], list(self._losses[:n])
 
 # %% ../../nbs/425_optim.lr_find.ipynb #a8b5651c
 class LRCurve:

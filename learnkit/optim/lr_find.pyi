@@ -9,6 +9,7 @@ class LRFinder(Scheduler):
     """Trains with an exponentially growing learning rate, then puts back what it trained; used by `learn.lr_find`"""
     rec: Any
     before: Snapshot
+    joint: list[Any]|None
     restores: bool
     num_it: Any
     sched: Any
@@ -41,6 +42,13 @@ class LRFinder(Scheduler):
     def after_batch(self) -> None: ...
     def after_fit(self) -> None: ...
     def cleanup(self) -> None: ...
+    def _join(self) -> None:
+        """The losses of all processes, as the curve is one for all"""
+        ...
+    @property
+    def _losses(self) -> list[Any]:
+        """The smoothed loss after each batch; of several processes their mean"""
+        ...
     @property
     def end(self) -> int|None:
         """The number of batches until the loss was above four times its minimum, or NaN; None if it never was"""

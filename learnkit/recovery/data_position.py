@@ -76,7 +76,7 @@ class DataPosition(Callback):
     def before_validate(self):
         learn = self.learn
         batches = learn.batches
-        if learn.dl is not learn.dls.valid: return
+        if batches.whole is not learn.dls.valid: return
         batches.replace(self._seeded_loader(1, learn.dl).seek(learn.epoch, limit=batches.limit))
 
 # %% ../../nbs/702_recovery.data_position.ipynb #2695c19a

@@ -46,8 +46,6 @@ class FullyShard(DistributedTrainer):
         if dist.is_available() and dist.is_initialized(): super().before_fit()
         elif self.mp is not None: warn(
             f'FullyShard does nothing in one process, so this trains without {self.mp}: `MixedPrecision` works there')
-    def before_validate(self):
-        if self.replaced is not None: super().before_validate()
 
     def _wrap(self, device):
         self._shard_model()

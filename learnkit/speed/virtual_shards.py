@@ -89,8 +89,6 @@ class VirtualShards(Callback):
         check_together(self.learn)
         self.stack,self.loader = ExitStack(),None
         self.stack.enter_context(undivided())   # each process validates with all data
-        self.stack.callback(setattr, self.learn, 'distributed', self.learn.distributed)
-        self.learn.distributed = False
         if world>1: self._begin_alike()
         self.seed,self.threads = derived_seed(),torch.get_num_threads()
 

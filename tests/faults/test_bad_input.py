@@ -15,7 +15,7 @@ from learnkit.dispatcher import *
 from learnkit.gather import *
 from learnkit.train_eval import *
 from learnkit.gather_preds import *
-from learnkit.padding import *
+from learnkit.share_batches import *
 from learnkit.control.every import Every
 from learnkit.observe.csv_logger import CSVLogger
 from learnkit.optim.clip import GradientClip

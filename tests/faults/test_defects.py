@@ -17,7 +17,7 @@ from learnkit.dispatcher import *
 from learnkit.gather import *
 from learnkit.train_eval import *
 from learnkit.gather_preds import *
-from learnkit.padding import *
+from learnkit.share_batches import *
 from learnkit.observe.csv_logger import CSVLogger
 from learnkit.progress import ProgressCallback
 from learnkit.nested import to_concat

@@ -11,7 +11,7 @@ from torch.utils.data.distributed import DistributedSampler
 from learnkit.all import (AccumMetric, Callback, CheckpointCallback, DataLoaders, EMACallback, GradientAccumulation, ItemIndices, JsonLogger, Learner, LimitBatches, LossMonitor, MicroBatch,
                           ProgressCallback, Recorder, SaveModelCallback, ServiceLogger, StepsPerEpoch, StopAfter, StopOnSignal, ValidateEvery, accuracy, find_bs, mae, rmse)
 from learnkit.control import every as every_module
-from learnkit.padding import DropPadding
+from learnkit.share_batches import ShareBatches
 from learnkit.distributed import DistributedTrainer
 from learnkit.recovery.checkpoint_file import list_checkpoints
 from learnkit.shard import shard_loader
@@ -74,7 +74,7 @@ def _validates(rank, world, sizes):
             assert len(own[0])==len(range(rank, n, world))
             if not shuffle: assert torch.equal(own[1], ds[rank::world][1])
         assert torch.allclose(torch.tensor(learn.validate(dl=DataLoader(ds, bs))), torch.tensor(alone.validate()), rtol=1e-5, atol=1e-6)   # each one all of it
-        assert sum(isinstance(cb, DropPadding) for cb in learn.cbs)==1
+        assert sum(isinstance(cb, ShareBatches) for cb in learn.cbs)==1
 
 @pytest.mark.parametrize('world,sizes', [(2, [(9,4), (9,1), (10,3), (8,4), (3,2)]), (3, [(9,2), (10,2), (4,1)])])
 def test_means_and_predictions_of_all_rows_once(processes, world, sizes):
@@ -94,7 +94,9 @@ def _wrapped(rank, world):
     assert all(torch.equal(first, o) for o in others) and not torch.equal(first, weights(net()))
     for own in everywhere(torch.tensor(learn.recorder.history['valid_loss'], dtype=torch.float64)): assert own.tolist()==learn.recorder.history['valid_loss']
     assert len(learn.get_preds()[0])==9
-    with pytest.raises(ValueError, match='2 processes are to validate 1 items'): learn.validate(dl=shards(data(1), 1, rank, world))
+    one = data(1)   # of which the second process has none
+    alone.model.load_state_dict(learn.model.module.state_dict())
+    assert learn.validate(dl=shards(one, 1, rank, world))[0]==pytest.approx(nn.functional.mse_loss(alone.model.eval()(one.tensors[0]), one.tensors[1]).item(), rel=1e-5)
 
 def test_a_model_that_is_wrapped_already(processes): processes(2, _wrapped)
 
@@ -109,7 +111,7 @@ def test_whatever_a_batch_is(make, bs):
     dl = DataLoader(ds, bs, sampler=DistributedSampler(ds, 2, 1, shuffle=False), collate_fn=lambda rows: make(*map(torch.stack, zip(*rows))))
     learn = Learner(DataLoaders(dl, dl), Model(), nn.MSELoss(), metrics=mae)
     learn.model.register_forward_hook(lambda *args: calls.append(1))
-    loss,_ = learn.validate(cbs=[DropPadding(), Callback(after_loss=lambda cb: seen.append(cb.learn.yb[0]))])
+    loss,_ = learn.validate(cbs=[ShareBatches(), Callback(after_loss=lambda cb: seen.append(cb.learn.yb[0]))])
     want = torch.cat([ds[i][1][None] for i in (1,3,5,7)])
     assert torch.equal(torch.cat(seen), want) and len(calls)==-(-5//bs)   # it's called for each batch
     assert loss==pytest.approx(nn.functional.mse_loss(learn.model.a(ds[1::2][0]), want).item(), rel=1e-5)
@@ -140,7 +142,7 @@ def _trains(rank, world):
     assert torch.equal(weights(hand), weights(model)) and (rank or torch.equal(state(hand), state(model)))
     assert all(torch.equal(state(model), o) for o in everywhere(state(model)))   # averages too, as a validation follows: it's that of process 0
     assert learn.model is model and learn.dls is dls and dls.loaders==loaders and learn.opt is not None and 'run' not in vars(trainer)
-    assert see.seen==[('DistributedDataParallel','DistributedSampler')]*4
+    assert see.seen==[('DistributedDataParallel','DistributedSampler'), ('DistributedDataParallel','SequentialSampler')]*2
     # over all processes, each row once; batch norms have the averages of process 0, as PyTorch's wrapper has it
     parts = torch.stack(everywhere(torch.tensor([r[k] for r in learn.recorder.history for k in ('valid_loss','mae','rmse')])))
     assert torch.equal(parts, parts[:1].expand_as(parts))
@@ -168,10 +170,10 @@ def _shows(rank, world):
     learn.logger = log = rows.append
     learn.fit(2, cbs=[DistributedTrainer(), shows := Bar(), Predicts()])
     assert bar==([] if rank else [0,1]) and len(rows)==(0 if rank else 2)
-    assert learn.logger is log and shows.run and sum(predicted)==2*5   # 9 items, divided, and a repeated one
+    assert learn.logger is log and shows.run and sum(predicted)==2*(6-3*rank)   # three batches of three, of which one is the second process's
     predicted.clear()
     learn.get_preds(cbs=Predicts)
-    assert sum(predicted)==5
+    assert sum(predicted)==6-3*rank
 
 def test_process_0_shows_what_happens(processes): processes(2, _shows)
 
@@ -255,8 +257,7 @@ def test_shard_loader():
         def __iter__(self): return iter(ds)
     def dl(**kw): return DataLoader(ds, **{'batch_size':4, **kw})
     for bad in ([1,2], DataLoader(Stream(), 4), dl(batch_size=None)): assert shard_loader(bad) is None
-    for drawn in (dl(sampler=WeightedRandomSampler([1.]*10, 10)), DataLoader(ds, batch_sampler=[[1,2],[3]])):
-        assert shard_loader(drawn, train=False) is None and shard_loader(drawn) is not None
+    for drawn in (dl(sampler=WeightedRandomSampler([1.]*10, 10)), DataLoader(ds, batch_sampler=[[1,2],[3]])): assert shard_loader(drawn) is not None
     given = dl(sampler=DistributedSampler(ds, 2, 0))
     assert shard_loader(given) is given
 

@@ -14,7 +14,7 @@ from learnkit.dispatcher import *
 from learnkit.gather import *
 from learnkit.train_eval import *
 from learnkit.gather_preds import *
-from learnkit.padding import *
+from learnkit.share_batches import *
 from learnkit.optim.micro_batch import MicroBatch
 from learnkit.optim.mixup import *
 from learnkit.optim.mix_handler import reduce_loss

@@ -18,7 +18,7 @@ from learnkit.dispatcher import *
 from learnkit.gather import *
 from learnkit.train_eval import *
 from learnkit.gather_preds import *
-from learnkit.padding import *
+from learnkit.share_batches import *
 from learnkit.speed.memory_format import ChannelsLast, set_memory_format
 from learnkit.optim.precision import AMPMode, MixedPrecision
 from learnkit.data import DataLoaders

@@ -20,7 +20,7 @@ from learnkit.dispatcher import *
 from learnkit.gather import *
 from learnkit.train_eval import *
 from learnkit.gather_preds import *
-from learnkit.padding import *
+from learnkit.share_batches import *
 from learnkit.optim.ema import EMACallback
 from learnkit.optim.weight_average import averageable
 from learnkit.speed.memory_format import ChannelsLast

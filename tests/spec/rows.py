@@ -23,7 +23,7 @@ from learnkit.all import (ActivationStats, Callback, CancelBackward, CancelBatch
     SaveModelCallback, SchedCos, SchedLin, SpeedMonitor, StopAfter, SystemMetrics, TerminateOnNaNCallback, ThresholdStopper, Time,
     TimerCallback, TorchScheduler, TrainEvalCallback, ValidateEvery, displays, checkpoint_info, combine_scheds, event,
     get_random_states, maybe_gather, num_distrib, parse_every, rank0_first, rank_distrib, read_checkpoint, set_seed)
-from learnkit.padding import DropPadding
+from learnkit.share_batches import ShareBatches
 from learnkit.control.batch_events import BatchEvents
 from learnkit.control.handlers import marked_handlers
 from learnkit.observe.memory_snapshot import MemorySnapshot
@@ -1189,7 +1189,7 @@ def missing_attribute():
 
 @works('1D.19 default callbacks, and a Learner without them')
 def default_callbacks():
-    assert [type(cb) for cb in learner().cbs]==[TrainEvalCallback, DropPadding, Recorder, NonFiniteCheck, ProgressCallback] and not learner(default_cbs=False).cbs
+    assert [type(cb) for cb in learner().cbs]==[TrainEvalCallback, ShareBatches, Recorder, NonFiniteCheck, ProgressCallback] and not learner(default_cbs=False).cbs
 
 @works('1D.25 modules besides the model move to its device')
 def move_modules():
@@ -1301,7 +1301,7 @@ def no_padding():
     seen = []
     for rank in (0,1):
         dl = DataLoader(ds, 4, sampler=DistributedSampler(ds, 2, rank, shuffle=False))
-        learner().validate(dl=dl, cbs=[DropPadding, at('after_loss', lambda cb: seen.extend(cb.learn.x[:,0].tolist()))])
+        learner().validate(dl=dl, cbs=[ShareBatches, at('after_loss', lambda cb: seen.extend(cb.learn.x[:,0].tolist()))])
     assert sorted(seen)==[*range(9)]
 
 @works('1D.27 batch norms over all processes')

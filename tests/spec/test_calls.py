@@ -12,7 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import learnkit
 import learnkit.all as lk
-from learnkit.all import Callback, DataLoaders, DropPadding, Learner, NonFiniteCheck, ProgressCallback, Recorder, TrainEvalCallback, accuracy
+from learnkit.all import Callback, DataLoaders, ShareBatches, Learner, NonFiniteCheck, ProgressCallback, Recorder, TrainEvalCallback, accuracy
 from learnkit.loop import Loop
 
 OURS  = tuple(str(Path(o.__file__).parent) for o in (learnkit, fastcore))
@@ -124,7 +124,7 @@ def test_a_step_makes_few_calls(phase): few_calls(phase)
 
 def predict_one(watch, by=lambda learn: learn.predict):
     "`learn.predict` of an item under `watch`, not for the first time"
-    learn,x = Learner(DataLoaders(batches(2), batches(2)), model(), F.cross_entropy, default_cbs=False, cbs=[TrainEvalCallback, DropPadding, Recorder, NonFiniteCheck, ProgressCallback('lines', every=1e9)]),torch.randn(32)
+    learn,x = Learner(DataLoaders(batches(2), batches(2)), model(), F.cross_entropy, default_cbs=False, cbs=[TrainEvalCallback, ShareBatches, Recorder, NonFiniteCheck, ProgressCallback('lines', every=1e9)]),torch.randn(32)
     predict = by(learn)
     predict(x)
     with watch: predict(x)
