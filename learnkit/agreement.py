@@ -71,8 +71,9 @@ class Agreement(Callback):
     asks = True   # at the end of each batch, as somebody could decide something there? Else after a pause
     pause:Pause
     def __init__(self,
-        timeout:float=600. # seconds that a process waits for the others before it says which one hangs, and where
-    ): self.timeout = check_seconds(timeout)
+        timeout:float=600., # seconds that a process waits for the others before it says which one hangs, and where
+        parts:bool=False    # does a process do parts of a batch that the others do not hear of, up to the step?
+    ): self.timeout,self.parts = check_seconds(timeout),parts
 
     def before_fit(self):
         self.agreed,self.ended,self.wish,self.pause = 0,False,None,Pause()
@@ -89,9 +90,12 @@ class Agreement(Callback):
         self.ended = False
         n = self.learn.batches.n
         needed = [_somebody(self.learn, events) for events in _before().values()]
-        *needed,self.asks,unknown,most,least = self._meet('before_train', more=[*needed, n is None, n or 0, -(n or 0)])
-        for point,on in {**dict(zip(_in_batch, needed)), 'after_fetch':unknown}.items():
-            if on: vars(self).pop(point, None)
+        *needed,unknown,most,least = self._meet('before_train', more=[*needed, n is None, n or 0, -(n or 0)])
+        on = {**dict(zip(_in_batch, needed)), 'after_fetch':unknown}
+        self.asks = on.pop('after_batch')
+        if self.parts: self.asks |= on['before_backward']; on['before_backward'] = False
+        for point,needed in on.items():
+            if needed: vars(self).pop(point, None)
             else: setattr(self, point, None)   # a handler that is None is not called
         self.learn.rebind()
         if unknown or most==-least: return

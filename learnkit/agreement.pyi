@@ -33,11 +33,13 @@ class Agreement(Callback):
     asks: Any
     pause: Pause
     timeout: Any
-    def __init__(self, timeout: float = 600.0) -> None:
+    parts: bool
+    def __init__(self, timeout: float = 600.0, parts: bool = False) -> None:
         """Makes all processes take the same decisions, at the same batch; raises `ProcessFailed` where they cannot
 
         Args:
             timeout: seconds that a process waits for the others before it says which one hangs, and where
+            parts: does a process do parts of a batch that the others do not hear of, up to the step?
 
         Raises:
             ValueError: `timeout` is the number of seconds that a process waits for the others, such as 600

@@ -18,6 +18,7 @@ from torch import nn
 from torch import distributed as dist
 from torch.nn.parallel import DataParallel, DistributedDataParallel
 
+from ..agreement import Agreement, PhaseEnds
 from ..batch_weight import BatchWeight
 from ..callback import Callback
 from ..check import check_args, check_whole
@@ -74,7 +75,7 @@ class VirtualShards(Callback):
     "Trains to the same weights in any number of processes, bit for bit: a batch has `n` shards, which they share"
     single = distributes = together = True   # so `fit` adds no DistributedTrainer; all processes do alike
     order,modes,run_valid,saves = TrainEvalCallback.order-2,('fit',),False,('seed','threads')
-    seed,threads,loader,stack,silenced,inside,weigh = 0,0,None,None,(),False,None
+    seed,threads,loader,stack,silenced,added,inside,weigh = 0,0,None,None,(),(),False,None
     shards:Shards; means:ShardMeans   # own shards of the batch at hand; what is collected of all of them
     def __init__(self,
         n:int=8 # how many batches of the loader, the shards, make the batch of an optimizer step
@@ -97,7 +98,9 @@ class VirtualShards(Callback):
         model = self.learn.model
         share_random_states()
         for t in (*model.parameters(), *model.buffers()): dist.broadcast(t.data, 0)
-        self.silenced = silence(self.learn)
+        self.silenced,self.added = silence(self.learn),[Agreement(parts=True), PhaseEnds()]
+        self.learn.add_cbs(self.added)
+        self.added[0].before_fit()
 
     def before_train(self):
         learn,dl = self.learn,self.learn.dl
@@ -116,7 +119,8 @@ class VirtualShards(Callback):
         if self.stack is None: return
         self.stack.close()
         for cb in self.silenced: cb.run = True
-        self.stack,self.silenced,self.loader,self.inside = None,(),None,False
+        self.learn.remove_cbs(self.added)
+        self.stack,self.silenced,self.added,self.loader,self.inside = None,(),(),None,False
 
 # %% ../../nbs/832_speed.virtual_shards.ipynb #e69b0010
 class ShardDone(CancelBatch):
@@ -129,15 +133,17 @@ def wrap_handlers(self:VirtualShards,
     handlers:tuple # pairs of callback and function, in the order in which they are called
 ) -> tuple:
     if self.stack is None or not (self.learn.training and self.hears(name)): return handlers
+    def outside(cb, f): return cb,partial(self._if_inside, f, False) if isinstance(cb, Agreement) else f
+    handlers = tuple([outside(*o) for o in handlers])
     if name=='before_step': return (self,self._end_shard),*handlers
     if name=='after_loss': return tuple([(cb,f) for cb,f in handlers if not isinstance(cb, SkipNaN)])   # see below
     if name not in ('after_fetch','before_batch'): return handlers
     first = [(self,self._take_shards)]*(name=='after_fetch')
-    return *first,*[(cb, partial(self._if_inside, f)) for cb,f in handlers]
+    return *first,*[(cb, f if isinstance(cb, Agreement) else partial(self._if_inside, f)) for cb,f in handlers]
 
 @patch
-def _if_inside(self:VirtualShards, f):
-    if self.inside: f()
+def _if_inside(self:VirtualShards, f, inside=True):
+    if self.inside==inside: f()
 
 @patch
 def _end_shard(self:VirtualShards):

@@ -33,6 +33,7 @@ class VirtualShards(Callback):
     loader: ShardLoader|None
     stack: Any
     silenced: Any
+    added: tuple[Any, ...]|list[Any]
     inside: bool
     weigh: BatchWeight|None
     shards: Shards
@@ -60,7 +61,7 @@ class VirtualShards(Callback):
             handlers: pairs of callback and function, in the order in which they are called
         """
         ...
-    def _if_inside(self, f: Any) -> None: ...
+    def _if_inside(self, f: Any, inside: bool = True) -> None: ...
     def _end_shard(self) -> None: ...
     def _take_shards(self) -> None: ...
     def _seed(self, shard: Any) -> None:

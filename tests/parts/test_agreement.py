@@ -8,7 +8,7 @@ from torch.utils.data import DataLoader, IterableDataset
 
 from learnkit.agreement import ProcessFailed
 from learnkit.all import (Callback, CancelBackward, CancelBatch, CancelEpoch, CancelFit, CancelStep, CancelTrain, CancelValid, CancelZeroGrad, CheckpointCallback, DataLoaders, EMACallback,
-                          GradientAccumulation, GradientClip, Learner, MixedPrecision, ParamScheduler, SkipNaN, StopOnSignal, StopAfter, ValidateEvery, one_cycle)
+                          GradientAccumulation, GradientClip, Learner, MixedPrecision, ParamScheduler, SkipNaN, StopOnSignal, StopAfter, ValidateEvery, VirtualShards, one_cycle)
 from learnkit.distributed import DistributedTrainer
 from learnkit.events import event
 from test_distributed import data, everywhere, net, weights
@@ -58,12 +58,12 @@ class Decides(Callback):
         if self.what=='stop': learn.stop('enough')
         else: raise scopes[self.what]
 
-def _decide(rank, world, cases):
+def _decide(rank, world, cases, trainer=DistributedTrainer, **kw):
     for what,name in cases:
         def run(*who):
             torch.manual_seed(1)
             learn = learner()
-            learn.fit(3, cbs=[DistributedTrainer(timeout=6), *[Decides(what, name)]*(rank in who), *[Decides(what, 'after_create')]*(rank not in who)])
+            learn.fit(3, cbs=[trainer(**kw or dict(timeout=6)), *[Decides(what, name)]*(rank in who), *[Decides(what, 'after_create')]*(rank not in who)])
             rows = [[r['train_loss'],r['valid_loss']] for r in learn.recorder.history]
             return weights(learn.model),torch.tensor([learn.train_iter, learn.epoch, len(rows)*(name!='after_epoch'), learn.stop_reason=='enough']),str(rows)
         alone,both = run(1),run(*range(world))
@@ -78,9 +78,18 @@ def test_what_one_process_cancels_is_cancelled_in_all(processes, cases): process
 @pytest.mark.slow
 def test_with_three_processes(processes): processes(3, _decide, cases[4::11])
 
+def _under_shards(rank, world, cases): _decide(rank, world, cases, VirtualShards, n=2)
+
+@pytest.mark.slow
+def test_under_virtual_shards(processes):
+    "A stop in a shard, and what is decided from the step on: the same as in all"
+    outside = ['before_fetch','before_step','after_step','before_zero_grad','after_zero_grad','after_batch','after_train','before_validate','after_validate','after_epoch']
+    cases = [('stop', e) for e in ('before_batch','after_loss','after_step','after_validate')] + [(s, e) for s,events in _within.items() for e in events if e in outside]
+    processes(2, _under_shards, cases[::3])
+
 # -- what ends one process ends all of them, within seconds, and says why
 
-def _ended(rank, world, path, how, at):
+def _ended(rank, world, path, how, at, trainer=None):
     "The second of them fails, is killed, or hangs; writes what the others said, and when"
     def ends(cb):
         if rank!=1 or (cb.learn.epoch!=1 and at!='before_fit') or (event.in_batch(at) and cb.learn.iter!=1): return
@@ -88,14 +97,14 @@ def _ended(rank, world, path, how, at):
         if how=='hangs': time.sleep(40)
         raise ArithmeticError('that is too much')
     learn,t = learner(),time.monotonic()
-    try: learn.fit(3, cbs=[DistributedTrainer(timeout=3), Callback(**{at:ends if rank==1 else lambda cb: None})])
+    try: learn.fit(3, cbs=[trainer or DistributedTrainer(timeout=3), Callback(**{at:ends if rank==1 else lambda cb: None})])
     except BaseException as e:
         (path/f'{rank}').write_text(f'{type(e).__name__}|{e}|{time.monotonic()-t}')
         raise
 
-def _said(path, how, at, world=2):
+def _said(path, how, at, world=2, trainer=None):
     ctx = torch.multiprocessing.get_context('fork')   # nobody ends the others, as torchrun would
-    ps = [ctx.Process(target=_inside, args=(r, world, path/'store', _ended, (path, how, at))) for r in range(world)]
+    ps = [ctx.Process(target=_inside, args=(r, world, path/'store', _ended, (path, how, at, trainer))) for r in range(world)]
     for p in ps: p.start()
     ps[0].join(30)
     for p in ps: p.kill()
@@ -104,6 +113,12 @@ def _said(path, how, at, world=2):
 @pytest.mark.parametrize('at', ['before_batch', *slow('before_fit','before_epoch','before_train','after_loss','after_backward','after_step','after_batch','after_train','before_validate','after_validate','after_epoch')])
 def test_an_error_of_one_process_is_told_by_all(tmp_path, at):
     (kind,said,took),own = _said(tmp_path, 'fails', at)
+    assert own[0]=='ArithmeticError' and float(took)<15
+    assert kind=='ProcessFailed' and 'process 1 failed: ArithmeticError: that is too much' in said, said
+
+@pytest.mark.slow
+def test_an_error_under_virtual_shards_is_told_by_all(tmp_path):
+    (kind,said,took),own = _said(tmp_path, 'fails', 'after_step', trainer=VirtualShards(2))
     assert own[0]=='ArithmeticError' and float(took)<15
     assert kind=='ProcessFailed' and 'process 1 failed: ArithmeticError: that is too much' in said, said
 
