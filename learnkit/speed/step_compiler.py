@@ -45,7 +45,6 @@ def describe_compile_error(
 # %% ../../nbs/810_speed.step_compiler.ipynb #5b0e7a31
 class Program:
     "A compiled train step, with one piece of code for each shape of batches"
-    names = 'xb','yb','params','states','hypers'
     def __init__(self,
         train_step:FunctionType, # what is compiled
         **kw:Any                 # how: arguments of `torch.compile`
@@ -56,15 +55,20 @@ class Program:
         self.enclosed = {k:c.cell_contents for k,c in zip(train_step.__code__.co_freevars, train_step.__closure__)}
 
     def __call__(self,
-        shape:tuple, # the shapes of the batch
-        *args:Any    # the arguments of the train step
+        shape:tuple,        # the shapes of the batch
+        xb:tuple,           # the arguments of the train step: inputs,
+        yb:tuple,           # targets,
+        params:list,        # what is trained,
+        states:list,        # the optimizer's state of each,
+        hypers:torch.Tensor # the hyper-parameters
     ) -> tuple:
         "Return what the train step returns; compiles what is not compiled yet"
-        guards,code = self.codes.get(shape, (None, None))
-        if (guards is not None and self.dynamo._stance.stance=='default'   # see `torch.compiler.set_stance`
-            and guards.check({**self.enclosed, **dict(zip(self.names, args))})): return code(*args)
+        known = self.codes.get(shape)
+        if known and self.dynamo._stance.stance=='default':   # see `torch.compiler.set_stance`
+            scope = {**self.enclosed, 'xb':xb, 'yb':yb, 'params':params, 'states':states, 'hypers':hypers}
+            if known[0].check(scope): return known[1](xb, yb, params, states, hypers)
         before = {id(e.code) for e in self._entries()}
-        res = self.compiled(*args)
+        res = self.compiled(xb, yb, params, states, hypers)
         new = [e for e in self._entries() if id(e.code) not in before]
         if len(new)==1: self.codes[shape] = new[0].guard_manager,self._function(new[0].code)
         return res

@@ -1,5 +1,6 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
 """Compile train steps with `torch.compile`, keep the programs, and recognize a compilation that failed"""
+import torch
 from collections.abc import Iterator
 from .step_inputs import StepInputs
 from torch import nn
@@ -24,7 +25,6 @@ def describe_compile_error(e: Exception) -> str:
     ...
 class Program:
     """A compiled train step, with one piece of code for each shape of batches"""
-    names: tuple[Any, ...]
     f: FunctionType
     compiled: Any
     codes: dict[Any, Any]
@@ -39,12 +39,24 @@ class Program:
             kw: how: arguments of `torch.compile`
         """
         ...
-    def __call__(self, shape: tuple[Any, ...], *args: Any) -> tuple[Any, ...]:
+    def __call__(
+        self,
+        shape: tuple[Any, ...],
+        xb: tuple[Any, ...],
+        yb: tuple[Any, ...],
+        params: list[Any],
+        states: list[Any],
+        hypers: torch.Tensor,
+    ) -> tuple[Any, ...]:
         """Return what the train step returns; compiles what is not compiled yet
 
         Args:
             shape: the shapes of the batch
-            args: the arguments of the train step
+            xb: the arguments of the train step: inputs,
+            yb: targets,
+            params: what is trained,
+            states: the optimizer's state of each,
+            hypers: the hyper-parameters
         """
         ...
     def _entries(self) -> Any:

@@ -26,7 +26,7 @@ def step_modules(
 
 _trained,_grad = attrgetter('requires_grad'),attrgetter('grad')
 _param_hooks   = [attrgetter(k) for k in ('_backward_hooks','_post_accumulate_grad_hooks')]
-_module_hooks  = [attrgetter(f'_{k}_hooks') for k in ('forward','forward_pre','backward','backward_pre')]
+_module_hooks  = attrgetter(*(f'_{k}_hooks' for k in ('forward','forward_pre','backward','backward_pre')))
 
 def _same(a, b): return len(a)==len(b) and all(map(is_, a, b))
 def _entries(states): return [*chain.from_iterable(map(dict.values, states))]
@@ -41,10 +41,11 @@ class StepInputs:
         amp:tuple|None              # device type and 16-bit type of its `MixedPrecision`
     ):
         self.model,self.loss_func,self.wrapper = learn.model,learn.loss_func,learn.opt
-        self.opt,self.modules = torch_opt(learn.opt),step_modules(learn)
+        self.opt,modules = torch_opt(learn.opt),step_modules(learn)
+        self.hooks = [hooks for m in modules for hooks in _module_hooks(m)]   # dictionaries, mostly empty
         self.all_params,self.opt_state = opt_params(self.opt),self.opt.state
         self.trained,own = [p.requires_grad for p in self.all_params],{id(p) for p in self.all_params}
-        self.foreign_params = [p for m in self.modules for p in m.parameters(recurse=False) if id(p) not in own]
+        self.foreign_params = [p for m in modules for p in m.parameters(recurse=False) if id(p) not in own]
         groups = [i for i,pg in enumerate(self.opt.param_groups) for _ in pg['params']]
         self.params = [p for p in self.all_params if p.requires_grad]
         self.group_of = tuple(i for i,t in zip(groups, self.trained) if t)
@@ -70,12 +71,13 @@ class StepInputs:
 
     def is_clean(self) -> bool:
         "Returns whether a program would skip nothing, such as hooks or gradients from before; False without parameters"
-        if not self.params or not all(map(is_, map(_grad, self.params), repeat(None))): return False
-        for hooks in _param_hooks:
-            if any(map(hooks, self.params)): return False
-        for hooks in _module_hooks:
-            if any(map(hooks, self.modules)): return False
-        return True
+        params = self.params
+        if not params or any(self.hooks) or not all(map(is_, map(_grad, params), repeat(None))): return False
+        return not (any(map(_param_hooks[0], params)) or any(map(_param_hooks[1], params)))
+
+    def has_foreign(self) -> bool:
+        "Returns whether weights would get gradients that are not in the optimizer"
+        return any(map(_trained, self.foreign_params))
 
     def read_hypers(self) -> None:
         "Creates a new tensor of the hyper-parameters if one of them has changed"

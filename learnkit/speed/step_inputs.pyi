@@ -14,7 +14,7 @@ def step_modules(learn: Learner) -> list[Any]:
 _trained: Any
 _grad: Any
 _param_hooks: list[Any]
-_module_hooks: list[Any]
+_module_hooks: Any
 def _same(a: Any, b: Any) -> Any: ...
 def _entries(states: Any) -> list[Any]: ...
 class StepInputs:
@@ -23,7 +23,7 @@ class StepInputs:
     loss_func: Any
     wrapper: Any
     opt: Any
-    modules: Any
+    hooks: list[Any]
     all_params: Any
     opt_state: Any
     trained: list[Any]
@@ -69,6 +69,9 @@ class StepInputs:
         ...
     def is_clean(self) -> bool:
         """Returns whether a program would skip nothing, such as hooks or gradients from before; False without parameters"""
+        ...
+    def has_foreign(self) -> bool:
+        """Returns whether weights would get gradients that are not in the optimizer"""
         ...
     def read_hypers(self) -> None:
         """Creates a new tensor of the hyper-parameters if one of them has changed"""
