@@ -149,8 +149,7 @@ def _fusable_shape(self:FusedStep, learn):
     if inputs.missing_state!=self.missing_state:
         new,self.missing_state = set(inputs.missing_state).difference(self.missing_state),inputs.missing_state
         if new: return
-    if any(p.requires_grad for p in inputs.foreign_params):
-        return self._warn('there are weights with gradients that are not in the optimizer')
+    if inputs.has_foreign(): return self._warn('there are weights with gradients that are not in the optimizer')
     if not inputs.is_clean():
         hooked = inputs.params and all(p.grad is None for p in inputs.params)
         return self._warn('a hook would not be called') if hooked else None

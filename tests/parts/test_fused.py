@@ -623,6 +623,22 @@ def test_what_is_damaged_is_made_anew(monkeypatch, tmp_path):
             if p.is_file() and p.suffix==suffix: p.unlink(); p.touch()   # a new file, as the old one is in use
     assert close(eager, run(cb := Count())) and cb.n==7
 
+# ------------------------------------------------------------------------------------------------ is it worth it?
+def test_profile_of_both_ways():
+    "It leaves the Learner as it was, also one that fuses already, and says what is not fused"
+    learn = learner(data(24), rich(), cbs=FusedStep())
+    before,rng = state(learn),torch.get_rng_state()
+    res = learn.profile_fused()
+    assert same(before, state(learn)) and torch.equal(rng, torch.get_rng_state()) and type(learn.fused_step) is FusedStep and len(learn.cbs.filter(lambda o: isinstance(o, FusedStep)))==1
+    assert res.fused>0 and res.compiling>res.fused and res.why==''
+    res = learner(data(12), cbs=Last()).profile_fused()
+    assert res.fused>0 and res.why=='is fused up to the gradients: Last has a handler for `after_step`'
+    assert learner(data(6, last=5), Branches()).profile_fused(n_epoch=3).why.startswith('is not fused: it could not be compiled')
+    with pytest.raises(ValueError, match='too few batches to compare'): learner(data(2)).profile_fused()
+    learn = learner(cbs=at('after_batch', throw(ZeroDivisionError), lambda cb: cb.learn.training and cb.learn.iter==3))
+    with pytest.raises(ZeroDivisionError): learn.profile_fused()
+    assert same(state(learn), state(learner())) and len(learn.cbs)==len(learner().cbs)+1
+
 @pytest.mark.parametrize('fit', [lambda l,cb: l.fit(1, cbs=cb), lambda l,cb: l.fit_one_cycle(1, cbs=cb),
                                  lambda l,cb: l.fit_flat_cos(1, cbs=cb), lambda l,cb: l.fit_sgdr(1, 1, cbs=cb)],
                          ids=['fit','fit_one_cycle','fit_flat_cos','fit_sgdr'])
