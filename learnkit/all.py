@@ -224,11 +224,13 @@ from .recovery.torch_export import *
 from .recovery.close import *
 from .compat.names import *
 from .speed.functional_optim import *
+from .speed.more_optims import *
 from .speed.train_step import *
 from .speed.compile_settings import *
 from .speed.step_inputs import *
 from .speed.step_compiler import *
 from .speed.fused_step import *
+from .speed.profile_fused import *
 from .speed.memory_format import *
 from .speed.compile import *
 from .speed.recompute import *

@@ -232,7 +232,7 @@ from .recovery.close import RefuseRuns as RefuseRuns, close_all as close_all
 from .compat.names import (
     CollectDataCallback as CollectDataCallback, before_batch_cb as before_batch_cb, replacing_yield as replacing_yield,
     total_params as total_params)
-from .speed.compile_settings import KeptPrograms as KeptPrograms, kept_programs as kept_programs
+from .speed.compile_settings import kept_programs as kept_programs
 from .speed.fused_step import FusedStep as FusedStep
 from .speed.memory_format import ChannelsLast as ChannelsLast, set_memory_format as set_memory_format
 from .speed.recompute import RecomputeActivations as RecomputeActivations

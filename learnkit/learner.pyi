@@ -86,6 +86,7 @@ from .speed.free_outputs import FreeOutputs
 from .speed.fully_shard import FullyShard
 from .speed.fused_step import FusedStep
 from .speed.memory_format import ChannelsLast
+from .speed.profile_fused import FusedProfile
 from .speed.recompute import RecomputeActivations
 from .speed.virtual_shards import VirtualShards
 from .train_eval import TrainEvalCallback
@@ -1140,6 +1141,25 @@ class Learner(OptSteps):
 
         Args:
             to_fp32: remove mixed precision too?
+        """
+        ...
+    def profile_fused(
+        self,
+        n_batches: int = 200,
+        n_epoch: int = 1,
+        options: dict[Any, Any]|None = None,
+        cbs: Any = None,
+    ) -> FusedProfile:
+        """Measure whether `FusedStep` is faster; the Learner stays as it was. Raises ValueError for less than 10 batches
+
+        Args:
+            n_batches: how many batches to train on in each epoch, at most
+            n_epoch: epochs to train
+            options: options of inductor, as of `FusedStep`
+            cbs: more callbacks for this run only
+
+        Raises:
+            ValueError: `n_batches` must be a number of batches, 10 or more
         """
         ...
     def _layer_info(self) -> tuple[Any, ...]:

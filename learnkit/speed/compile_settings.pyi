@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-__all__ = ['KeptPrograms', 'kept_programs']
+__all__ = ['kept_programs']
 def instruction_sets() -> str:
     """Returns the instruction sets that compiled code may use on this processor"""
     ...

@@ -23,12 +23,12 @@ def sgd_step(
     grad:torch.Tensor, # its gradient
     state:dict,        # the optimizer's state of `p`, updated in place
     hypers:tuple,      # learning rate, momentum, dampening and weight decay, as 0-dimensional float64 tensors
-    options:dict       # `has_wd`, `has_state` and `nesterov`
+    options:dict       # `has_wd`, `has_mom` and `nesterov`
 ) -> None:
     "Updates one parameter as `torch.optim.SGD` does"
     lr,mom,damp,wd = hypers
     if options['has_wd']: grad = grad + wd*p
-    if options['has_state']:
+    if options['has_mom']:
         buf = state['momentum_buffer'].mul_(mom).add_(grad*(1 - damp))
         grad = grad + mom*buf if options['nesterov'] else buf
     p.sub_(lr*grad)
@@ -54,8 +54,9 @@ class FunctionalOptim:
     "An optimizer in functional form: how it updates one parameter, and which settings that takes"
     def __init__(self,
         step:Callable,        # updates one parameter: `step(p, grad, state, hypers, options)`
-        hyper_names:tuple,    # the hyper-parameters of a parameter group: numbers, or tuples of numbers
-        option_names:tuple=() # the settings that select another formula, such as 'nesterov'
+        hyper_names:tuple,     # the hyper-parameters of a parameter group: numbers, or tuples of numbers
+        option_names:tuple=(), # the settings that select another formula, such as 'nesterov'
+        has_state:bool=True    # does it keep a state also without momentum?
     ):
         store_attr()
         self.n_hypers = len(hyper_names) + ('betas' in hyper_names)   # numbers in a parameter group
@@ -70,14 +71,15 @@ class FunctionalOptim:
         opt:Optimizer # the optimizer
     ) -> tuple:
         "Returns the options of each parameter group, as pairs of name and value; a compiled program depends on them"
-        def has_state(pg): return 'betas' in pg or pg['momentum']!=0
-        return tuple((('has_wd', pg['weight_decay']!=0), ('has_state', has_state(pg)),
+        def has_mom(pg): return pg.get('momentum', 0)!=0
+        return tuple((('has_wd', pg['weight_decay']!=0), ('has_mom', has_mom(pg)),
+                      ('has_state', self.has_state or has_mom(pg)),
                       *((k, pg.get(k, False)) for k in self.option_names)) for pg in opt.param_groups)
 
 # %% ../../nbs/800_speed.functional_optim.ipynb #0eb69cb9
 _adam = FunctionalOptim(adam_step, ('lr','betas','eps','weight_decay'), ('decoupled_weight_decay',))
-_sgd  = FunctionalOptim(sgd_step, ('lr','momentum','dampening','weight_decay'), ('nesterov',))
-_functional = {SGD:_sgd, Adam:_adam, AdamW:_adam}
+_sgd  = FunctionalOptim(sgd_step, ('lr','momentum','dampening','weight_decay'), ('nesterov',), has_state=False)
+functional_optims = {SGD:_sgd, Adam:_adam, AdamW:_adam}
 
 def torch_opt(
     opt:Any # an optimizer, such as `learn.opt`
@@ -90,12 +92,12 @@ def functional_optim(
 ) -> FunctionalOptim|None:
     "Returns the functional form of an optimizer; `None` if there is none that does all that the optimizer does"
     wrapped,opt = 'step' in vars(opt),torch_opt(opt)
-    if wrapped or type(opt) not in _functional or _has_odd_options(opt): return None
+    if wrapped or type(opt) not in functional_optims or _has_odd_options(opt): return None
     # the schedulers of PyTorch replace `step` to count its calls, which is no obstacle
     replaced = 'step' in vars(opt) and not hasattr(opt.step, '_wrapped_by_lr_sched')
     hooks = (opt._optimizer_step_pre_hooks, opt._optimizer_step_post_hooks,
              optimizer._global_optimizer_pre_hooks, optimizer._global_optimizer_post_hooks)
-    return None if replaced or any(hooks) else _functional[type(opt)]
+    return None if replaced or any(hooks) else functional_optims[type(opt)]
 
 def _has_odd_options(opt):
     groups = opt.param_groups

@@ -19,7 +19,7 @@ def sgd_step(
         grad: its gradient
         state: the optimizer's state of `p`, updated in place
         hypers: learning rate, momentum, dampening and weight decay, as 0-dimensional float64 tensors
-        options: `has_wd`, `has_state` and `nesterov`
+        options: `has_wd`, `has_mom` and `nesterov`
     """
     ...
 def adam_step(
@@ -45,11 +45,13 @@ class FunctionalOptim:
     step: Callable[..., Any]
     hyper_names: tuple[Any, ...]
     option_names: tuple[Any, ...]
+    has_state: bool
     def __init__(
         self,
         step: Callable[..., Any],
         hyper_names: tuple[Any, ...],
         option_names: tuple[Any, ...] = (),
+        has_state: bool = True,
     ) -> None:
         """An optimizer in functional form: how it updates one parameter, and which settings that takes
 
@@ -57,6 +59,7 @@ class FunctionalOptim:
             step: updates one parameter: `step(p, grad, state, hypers, options)`
             hyper_names: the hyper-parameters of a parameter group: numbers, or tuples of numbers
             option_names: the settings that select another formula, such as 'nesterov'
+            has_state: does it keep a state also without momentum?
         """
         ...
     def hypers(self, opt: Optimizer) -> list[tuple[Any, ...]]:
@@ -75,7 +78,7 @@ class FunctionalOptim:
         ...
 _adam: FunctionalOptim
 _sgd: FunctionalOptim
-_functional: dict[Any, Any]
+functional_optims: dict[Any, Any]
 def torch_opt(opt: Any) -> Any:
     """Returns the torch optimizer inside an `OptimWrapper`; any other optimizer as it is
 

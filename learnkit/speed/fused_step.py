@@ -14,6 +14,7 @@ from warnings import warn
 import torch
 from fastcore.basics import patch
 
+import learnkit.speed.more_optims   # noqa: F401  into the table of `functional_optim`
 from ..callback import Callback
 from ..check import check_whole
 from ..events import event

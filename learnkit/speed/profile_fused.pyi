@@ -3,9 +3,8 @@
 from .fused_step import FusedStep
 from typing import Any, NamedTuple
 
-__all__ = ['FusedProfile']
 class FusedProfile(NamedTuple):
-    """What a training step costs eagerly and fused, in seconds, and what compiling it costs"""
+    """The seconds that a training step takes eagerly and fused, and those of compiling it"""
     eager: float
     fused: float|None
     """None: no batch was fused"""
@@ -33,7 +32,7 @@ class EveryOther(FusedStep):
     def _warn(self, why: Any, how: str = 'is not fused') -> None: ...
     @property
     def result(self) -> FusedProfile:
-        """The medians; the first fused batch is the one that was compiled. Raises ValueError if there were too few batches.
+        """The medians; the first fused batch was compiled. Raises ValueError if there were too few batches.
 
         Raises:
             ValueError: there are too few batches to compare: an epoch must have 10 or more, or make more epochs (`n_epoch`)

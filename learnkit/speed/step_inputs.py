@@ -93,7 +93,7 @@ class StepInputs:
         def has_state(group): return dict(self.options[group])['has_state']
         self.missing_state = [i for i,(p,j) in enumerate(zip(self.params, self.group_of))
                               if has_state(j) and not self.opt_state.get(p)]
-        for p in self.params: self._move_count(p)
+        for p in self.params: self._move_counts(p)
         self.states = [{k:v for k,v in self.opt_state.get(p, {}).items() if isinstance(v, torch.Tensor)}
                        for p in self.params]
         self.seen_state = [*self.opt_state.values()]
@@ -101,16 +101,16 @@ class StepInputs:
         for t in (*self.params, *(v for s in self.states for v in s.values())):   # they stay where they are,
             if t.device.type=='cuda': torch._dynamo.mark_static_address(t)        # so a CUDA graph may write there
 
-    def _move_count(self, p):
+    def _move_counts(self, p):
         "A CUDA graph takes nothing from the CPU, where optimizers keep their step counts"
-        s = self.opt_state.get(p, {})
-        if 'step' not in s or s['step'].device==p.device: return
-        self.moved.append(s)
-        s['step'] = s['step'].to(p.device)
+        state = self.opt_state.get(p, {})
+        for k in [k for k,v in state.items() if isinstance(v, torch.Tensor) and v.device!=p.device]:
+            self.moved.append((state, k))
+            state[k] = state[k].to(p.device)
 
     def restore_counts(self) -> None:
         "Moves the optimizer's step counts back to the device where the optimizer had them"
-        for s in self.moved: s['step'] = s['step'].cpu()
+        for state,k in self.moved: state[k] = state[k].cpu()
         self.moved = []
 
     @property

@@ -79,7 +79,7 @@ class StepInputs:
     def read_state(self) -> None:
         """Collects the optimizer's state of each parameter, and the numbers of the parameters whose state is missing"""
         ...
-    def _move_count(self, p: Any) -> None:
+    def _move_counts(self, p: Any) -> None:
         """A CUDA graph takes nothing from the CPU, where optimizers keep their step counts"""
         ...
     def restore_counts(self) -> None:

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np, pytest, torch
 from torch import nn
 from torch.nn import functional as F
-from torch.optim import SGD, Adam, AdamW, RMSprop
+from torch.optim import SGD, Adagrad, Adam, Adamax, AdamW, NAdam, RMSprop, Rprop
 from learnkit.optim.accumulate import GradientAccumulation
 from learnkit.optim.clip import GradientClip
 from learnkit.recovery.checkpoint import CheckpointCallback
@@ -14,7 +14,7 @@ from learnkit.callback import Callback
 from learnkit.events import CancelBatch, CancelFit, CancelStep
 from learnkit.nested import leaves
 from learnkit.speed.fused_step import FusedStep
-from learnkit.speed.functional_optim import functional_optim
+from learnkit.speed.functional_optim import FunctionalOptim, functional_optim, functional_optims
 from learnkit.speed.step_compiler import StepCompiler
 from learnkit.speed.train_step import make_train_step, make_update
 from learnkit.optim.precision import MixedPrecision
@@ -150,10 +150,40 @@ def test_equals_by_hand():
         opt.zero_grad()
     assert close(state(learn), model.state_dict(), 1e-6)
 
+more_optims = [RMSprop, partial(RMSprop, centered=True, weight_decay=.1), partial(RMSprop, momentum=.9), Adagrad, partial(Adagrad, lr_decay=.1, weight_decay=.1),
+               NAdam, partial(NAdam, weight_decay=.1), partial(NAdam, weight_decay=.1, decoupled_weight_decay=True), Adamax, partial(Adamax, weight_decay=.1)]
+
+@pytest.mark.parametrize('opt_func, make', [(o, 'Quick') for o in more_optims] + [(partial(RMSprop, momentum=.9, centered=True), 'Count'), (NAdam, 'Count')])
+def test_more_optimizers(opt_func, make):
+    "The whole step is one program, with a schedule, and state and numbers are those of the optimizer"
+    def run(*cbs):
+        learn = learner(opt_func=opt_func, lr=.01)
+        learn.fit_one_cycle(2, .01, cbs=cbs)
+        return learn
+    cb,a = globals()[make](),run()
+    b = run(cb)
+    assert cb.n==14 and cb.n_compiled==1 and cb.part=='whole' and close(state(a), state(b), 1e-5)
+    for s,t in zip(a.opt.opt.state.values(), b.opt.opt.state.values()): assert close(s, t, 1e-5)
+
+def test_an_optimizer_of_ones_own(monkeypatch):
+    "What is put into the table is what a fused batch does"
+    class Signs(SGD):
+        @torch.no_grad()
+        def step(self, closure=None):
+            for pg in self.param_groups:
+                for p in pg['params']: p.sub_(pg['lr']*p.grad.sign())
+    def signs(p, grad, state, hypers, options): p.sub_(hypers[0]*grad.sign())
+    def run(*cbs):
+        learn = learner(opt_func=Signs, lr=.01)
+        learn.fit(1, cbs=cbs)
+        return state(learn)
+    monkeypatch.setitem(functional_optims, Signs, FunctionalOptim(signs, ('lr','weight_decay'), has_state=False))
+    assert close(run(), run(cb := Quick())) and cb.n==7 and cb.part=='whole'
+
 def test_functional_optimizers():
     "Uncompiled, in double precision: the optimizers' own numbers"
     for opt_func in (SGD, partial(SGD, momentum=.9), partial(SGD, momentum=.9, nesterov=True, weight_decay=.1), partial(SGD, momentum=.8, dampening=.3),
-                     Adam, partial(Adam, weight_decay=.1), AdamW, partial(AdamW, betas=(.8,.9), eps=1e-3)):
+                     Adam, partial(Adam, weight_decay=.1), AdamW, partial(AdamW, betas=(.8,.9), eps=1e-3), *more_optims):
         a,b = net().double(),net().double()
         oa,ob = opt_func(a.parameters(), lr=.1),opt_func(b.parameters(), lr=.1)
         for i,(xb,yb) in enumerate(data()):
@@ -201,8 +231,8 @@ def test_cancels_of_the_step_are_honoured():
 
 def test_odd_optimizer_steps_itself():
     cb = Quick()
-    with pytest.warns(UserWarning, match='RMSprop has no functional form here'): a = learner(opt_func=RMSprop, lr=.01); a.fit(1, cbs=cb)
-    b = learner(opt_func=RMSprop, lr=.01)
+    with pytest.warns(UserWarning, match='Rprop has no functional form here'): a = learner(opt_func=Rprop, lr=.01); a.fit(1, cbs=cb)
+    b = learner(opt_func=Rprop, lr=.01)
     b.fit(1)
     assert cb.n==7 and close(state(a), state(b), 1e-5)
 
