@@ -127,7 +127,7 @@ class Recorder(RecorderPlots, Callback):
         if self.add_time: self.row['time'] = format_time(time.perf_counter() - self.start)
         self.history.append(self.row)
         self.iters.append(self.lrs.total)
-        self.learn.final_record = L([*self.values[-1]])
+        self.learn.final_record = L([*_by_position(self.row)])
         write_out(self.learn.logger, self.log)
 
     def state_dict(self) -> dict:
@@ -170,11 +170,13 @@ class Recorder(RecorderPlots, Callback):
     @property
     def values(self) -> L:
         "The rows of the epochs by position, without epoch and time; nan for None, as fastai's trackers compare them"
-        return L(Cells(r, [k for k in r if k not in ('epoch','time')], nan) for r in self.history.epochs)
+        return L(map(_by_position, self.history.epochs))
     @property
     def losses(self) -> L:
         "The smoothed training loss after each batch, as tensors"
         return L(torch.tensor(self.smooth_loss.values).unbind())
+
+def _by_position(row): return Cells(row, [k for k in row if k not in ('epoch','time')], nan)
 
 def _state(o):
     "The state of a `Series`, or of all in a dict; what a foreign callback has put there as it is"
