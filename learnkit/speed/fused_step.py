@@ -21,6 +21,7 @@ from ..events import event
 from ..learner import Learner
 from ..modules import get_model
 from ..optim.clip import GradientClip
+from ..optim.ema import EMACallback
 from ..optim.precision import MixedPrecision
 from .compile_settings import compile_config
 from .functional_optim import functional_optim, torch_opt
@@ -32,7 +33,8 @@ class FusedStep(Callback):
     "Trains on a batch with one compiled call (`torch.compile`), as long as no callback has handlers inside the batch"
     order,modes,run_valid,saves = 1000,('fit','lr_find'),False,('shapes','missing_state')
     config,handlers_seen,part,failure = None,None,None,None
-    inputs:Any = None   # the `StepInputs` of the batches at hand
+    inputs:Any = None       # the `StepInputs` of the batches at hand
+    afterwards:Any = ()     # what is called after a step that was done as a whole
     def __init__(self,
         max_shapes:int=1,      # the number of batch shapes to compile for; batches of other shapes run eagerly
         options:dict|None=None # options of inductor; None: its C++ wrapper on the CPU, CUDA graphs on a GPU (untested)
@@ -65,9 +67,9 @@ class FusedStep(Callback):
             return do()
         self.counts['fused'] += 1
         learn.loss_grad = learn.loss
-        if self.part=='whole':
-            for cb,norm in zip(self.inputs.clips, rest): cb.norm = norm
-        else: self._step_eagerly(learn, rest)
+        if self.part!='whole': return self._step_eagerly(learn, rest)
+        for cb,norm in zip(self.inputs.clips, rest): cb.norm = norm
+        for f in self.afterwards: f()
 
     def _step_eagerly(self, learn, grads):
         for p,g in zip(self.inputs.params, grads): p.grad = g
@@ -83,10 +85,11 @@ class FusedStep(Callback):
     def cleanup(self):
         if self.inputs is not None: self.inputs.restore_counts()
         if self.config is not None: self.config.__exit__(None, None, None)
-        self.config,self.handlers_seen,self.inputs,self.failure = None,None,None,None
+        self.config,self.handlers_seen,self.inputs,self.failure,self.afterwards = None,None,None,None,()
         self.shapes,self.missing_state,self.warned = [],[],set()
 
-    def __getstate__(self): return {**vars(self), 'config':None, 'handlers_seen':None, 'inputs':None}
+    def __getstate__(self):
+        return {**vars(self), 'config':None, 'handlers_seen':None, 'inputs':None, 'afterwards':()}
 
     def _warn(self, why, how='is not fused'):
         "Once a fit"
@@ -97,6 +100,7 @@ _inside = [e for e in event.declared if event.depth[e]>=4]
 _early  = _inside[:_inside.index('after_backward')]
 _late   = _inside[_inside.index('after_backward'):]
 _steps  = '_do_one_batch','_pred','_loss','_backward','_do_step','_step','_zero_grad'
+_known  = GradientClip,EMACallback   # done in the program, or right after it
 
 def is_bf16(
     cb:Callback # a callback
@@ -110,11 +114,12 @@ def _choose_part(self:FusedStep, do):
     learn,others = self.learn,getattr(do, '__func__', None) is not Learner._do_one_batch
     if self.inputs is not None: self.inputs.restore_counts()
     if self.config is None and (config := compile_config()) is not None: self.config = config; config.__enter__()
-    def handlers(es): return [(cb,e) for e in es for cb,_ in learn._heard.get(e) or learn._bind(e)]
-    def unknown(heard): return [(cb,e) for cb,e in heard if type(cb) is not GradientClip and not is_bf16(cb)]
+    def handlers(es): return [(cb,e,f) for e in es for cb,f in learn._heard.get(e) or learn._bind(e)]
+    def unknown(heard): return [(cb,e) for cb,e,_ in heard if type(cb) not in _known and not is_bf16(cb)]
     early,late = handlers(_early),handlers(_late)
-    self.clips = [cb for cb,_ in late if type(cb) is GradientClip]
-    self.amp = next(((cb.device_type,cb.dtype) for cb,_ in early if is_bf16(cb)), None)
+    self.clips = [cb for cb,_,_ in late if type(cb) is GradientClip]
+    self.afterwards = [f for cb,e,f in late if type(cb) is EMACallback and e=='after_step']
+    self.amp = next(((cb.device_type,cb.dtype) for cb,_,_ in early if is_bf16(cb)), None)
     early,late = unknown(early),unknown(late)
     self.handlers_seen,self.inputs,self.optim = learn._heard,None,functional_optim(learn.opt)
     can = compile_obstacle(learn) if self.config else f'PyTorch {torch.__version__} cannot, 2.13 can'

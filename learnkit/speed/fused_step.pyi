@@ -15,6 +15,8 @@ class FusedStep(Callback):
     failure: str|None
     inputs: Any
     """the `StepInputs` of the batches at hand"""
+    afterwards: Any
+    """what is called after a step that was done as a whole"""
     max_shapes: Any
     compiler: StepCompiler
     shapes: list[Any]
@@ -60,6 +62,7 @@ _inside: list[Any]
 _early: Any
 _late: Any
 _steps: tuple[Any, ...]
+_known: tuple[Any, ...]
 def is_bf16(cb: Callback) -> bool:
     """Returns whether `cb` is a `MixedPrecision` without loss scaling, so that all it does is to choose the types
 

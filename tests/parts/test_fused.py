@@ -7,7 +7,9 @@ import numpy as np, pytest, torch
 from torch import nn
 from torch.nn import functional as F
 from torch.optim import SGD, Adagrad, Adam, Adamax, AdamW, NAdam, RMSprop, Rprop
+from learnkit.control.validate_every import ValidateEvery
 from learnkit.optim.accumulate import GradientAccumulation
+from learnkit.optim.ema import EMACallback
 from learnkit.optim.clip import GradientClip
 from learnkit.recovery.checkpoint import CheckpointCallback
 from learnkit.callback import Callback
@@ -199,6 +201,31 @@ def test_functional_optimizers():
             train_step = make_train_step(b, F.cross_entropy, make_update(optim, optim.options(ob), (0,)*len(ps)))
             train_step((xb,), (yb,), ps, [dict(ob.state.get(p, {})) for p in ps], hypers)
         assert all(torch.allclose(p, q, rtol=1e-12, atol=1e-14) for p,q in zip(a.parameters(), b.parameters()))
+
+@pytest.mark.parametrize('kw', [{}, dict(every=2, start=3, at_end=False), dict(decay=.5, warmup=False, buffers=False)])
+def test_averaged_weights(kw):
+    "The averages are those of eager steps, also where a validation within the epoch looks at them, and in a run that goes on"
+    def run(*cbs, **more):
+        torch.manual_seed(3)
+        learn,ema = learner(model=rich()),EMACallback(**kw)
+        learn.fit(3, cbs=[ema, ValidateEvery('5ba'), *cbs], **more)
+        return learn,ema
+    cb = Quick()
+    (a,x),(b,y) = run(),run(cb)
+    assert cb.n==21 and cb.part=='whole' and (x.n_avg, x.n_step)==(y.n_avg, y.n_step) and x.n_avg>0
+    assert close(state(a), state(b), 1e-5) and close(x.averages, y.averages, 1e-5)
+    assert not close(x.averages, {k:v for k,v in state(learner(model=rich())).items() if k in x.averages})
+    for r,s in zip(a.recorder.history, b.recorder.history): assert r.get('valid_loss')==pytest.approx(s.get('valid_loss'), rel=1e-4)
+
+def test_averages_and_gradients():
+    "With a callback that looks at the gradients the loop makes the step, and updates the averages once"
+    def run(*cbs):
+        learn,ema = learner(),EMACallback(decay=.5)
+        learn.fit(1, cbs=[ema, Last(), *cbs])
+        return learn,ema
+    with pytest.warns(UserWarning, match='up to the gradients: Last has'): b,y = run(cb := Quick())
+    a,x = run()
+    assert cb.n==7 and x.n_avg==y.n_avg==8 and close(x.averages, y.averages) and close(state(a), state(b))
 
 # ------------------------------------------------------------------------------------------------ who listens
 class Last(Callback):
