@@ -5,11 +5,12 @@
 
 Each run is a process group of its own, loader workers included, and is killed by SIGKILL: in a batch, in a validation, in a save.
 """
-import argparse, json, os, random, signal, subprocess, sys, tempfile, time
+import json, os, random, signal, subprocess, sys, tempfile, time
 from pathlib import Path
 
 root = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(root))
+sys.path[:0] = [str(root), str(root/'tests'/'faults')]
+from kills import equal, main, save_end
 
 def settings(seed):
     "What a run trains with; all of it follows from `seed`"
@@ -26,7 +27,6 @@ def train(cfg, folder, workers):
     from torch import nn
     from torch.utils.data import DataLoader, Dataset
     from learnkit import all as lk
-    from learnkit.serialize import to_serializable
     torch.set_num_threads(1)
 
     class Noisy(Dataset):
@@ -51,10 +51,7 @@ def train(cfg, folder, workers):
             case 'fit':       learn.fit(5, resume='auto')
             case 'one_cycle': learn.fit_one_cycle(5, .02, resume='auto')
             case 'flat_cos':  learn.fit_flat_cos(5, .02, resume='auto')
-    rec = learn.recorder
-    torch.save(to_serializable(dict(model=learn.model.state_dict(), opt=learn.opt.state_dict(), history=[{k:v for k,v in r.items() if k!='time'} for r in rec.history],
-                             losses=rec.smooth_loss.raw, lrs=[*rec.lrs], rng=lk.get_random_states(), cbs={cb.key:cb.state_dict() for cb in learn.cbs if cb.name not in ('recorder','checkpoint')})),
-               folder/'end.part')
+    save_end(learn, folder/'end.part')
     os.replace(folder/'end.part', folder/'end.pt')
 
 # -- who kills
@@ -69,13 +66,6 @@ def attempt(cfg, folder, workers, after=None):
     except subprocess.TimeoutExpired: os.killpg(p.pid, signal.SIGKILL); p.wait(); return True
     if p.returncode: raise RuntimeError(f'the run failed with {cfg}:\n' + (folder/'log').read_text()[-3000:])
     return False
-
-def equal(a, b):
-    import torch
-    if isinstance(a, torch.Tensor): return torch.equal(a, b) or torch.allclose(a, b, rtol=0, atol=0, equal_nan=True)
-    if isinstance(a, dict): return a.keys()==b.keys() and all(equal(a[k], b[k]) for k in a)
-    if isinstance(a, (list,tuple)): return len(a)==len(b) and all(map(equal, a, b))
-    return a==b or (a!=a and b!=b)
 
 def compare(seed, most=8):
     "Kill a run up to `most` times: `(kills, what differs in the end)`"
@@ -95,13 +85,4 @@ def compare(seed, most=8):
 
 if __name__=='__main__':
     if sys.argv[1:2]==['--train']: train(json.loads(sys.argv[2]), Path(sys.argv[3]), int(sys.argv[4])); sys.exit()
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument('kills', type=int, nargs='?', default=100)
-    p.add_argument('--seed', type=int, default=0)
-    args = p.parse_args()
-    total,bad,seed = 0,0,args.seed
-    while total<args.kills:
-        kills,differs,cfg = compare(seed)
-        total,bad,seed = total+kills,bad+bool(differs),seed+1
-        print(f'{total:4} kills, {bad} of {seed-args.seed} runs differ{": "+", ".join(differs) if differs else ""}   {cfg}', flush=True)
-    sys.exit(bool(bad))
+    main(__doc__, compare, kills=100)

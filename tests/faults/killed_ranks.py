@@ -5,11 +5,12 @@
 
 The script says nothing about processes or restarts: `fit(…, resume='auto')` and a `CheckpointCallback` are all that it has.
 """
-import argparse, json, os, random, signal, subprocess, sys, tempfile, time
+import json, os, random, signal, subprocess, sys, tempfile, time
 from pathlib import Path
 
 root = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(root))
+sys.path[:0] = [str(root), str(root/'tests'/'faults')]
+from kills import equal, main, save_end
 
 def settings(seed):
     "What a run trains with; all of it follows from `seed`"
@@ -25,7 +26,6 @@ def train(cfg, folder):
     from torch import nn
     from torch.utils.data import DataLoader, TensorDataset, WeightedRandomSampler
     from learnkit import all as lk
-    from learnkit.serialize import to_serializable
     torch.set_num_threads(1)
     g = torch.Generator().manual_seed(0)
     x = torch.randn(203, 4, generator=g)
@@ -44,10 +44,7 @@ def train(cfg, folder):
     os.replace(folder/f'pid{rank}.part', folder/f'pid{rank}')
     if cfg['policy']=='fit': learn.fit(6, resume='auto')
     else:                    learn.fit_one_cycle(6, .02, resume='auto')
-    rec = learn.recorder
-    torch.save(to_serializable(dict(model=learn.model.state_dict(), opt=learn.opt.state_dict(), history=[{k:v for k,v in r.items() if k!='time'} for r in rec.history],
-                             losses=rec.smooth_loss.raw, lrs=[*rec.lrs], rng=lk.get_random_states(), cbs={cb.key:cb.state_dict() for cb in learn.cbs if cb.name not in ('recorder','checkpoint')})),
-               folder/f'end{rank}.pt')
+    save_end(learn, folder/f'end{rank}.pt')
 
 # -- who kills
 
@@ -80,13 +77,6 @@ def run(cfg, folder, moments=(), r=random):
         if p.poll() is None: os.killpg(p.pid, signal.SIGKILL)
     return kills,time.monotonic()-(start or time.monotonic())
 
-def equal(a, b):
-    import torch
-    if isinstance(a, torch.Tensor): return torch.equal(a, b) or torch.allclose(a, b, rtol=0, atol=0, equal_nan=True)
-    if isinstance(a, dict): return a.keys()==b.keys() and all(equal(a[k], b[k]) for k in a)
-    if isinstance(a, (list,tuple)): return len(a)==len(b) and all(map(equal, a, b))
-    return a==b or (a!=a and b!=b)
-
 def compare(seed, most=3):
     "Kill ranks of a run up to `most` times: `(kills, what differs in the end, settings)`"
     import torch
@@ -103,13 +93,4 @@ def compare(seed, most=3):
 
 if __name__=='__main__':
     if sys.argv[1:2]==['--train']: train(json.loads(sys.argv[2]), Path(sys.argv[3])); sys.exit()
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument('kills', type=int, nargs='?', default=50)
-    p.add_argument('--seed', type=int, default=0)
-    args = p.parse_args()
-    total,bad,seed = 0,0,args.seed
-    while total<args.kills:
-        kills,differs,cfg = compare(seed)
-        total,bad,seed = total+kills,bad+bool(differs),seed+1
-        print(f'{total:4} kills, {bad} of {seed-args.seed} runs differ{": "+", ".join(differs) if differs else ""}   {cfg}', flush=True)
-    sys.exit(bool(bad))
+    main(__doc__, compare, kills=50)
