@@ -30,7 +30,7 @@ from .train_eval import TrainEvalCallback
 # %% ../nbs/199_distributed.ipynb #0c1e6a42
 def share_random_states() -> None:
     "Gives every process the random states of process 0; all of them call it"
-    states = [None if rank_distrib() else get_random_states()]
+    states:list[Any] = [None if rank_distrib() else get_random_states()]
     dist.broadcast_object_list(states, 0)
     if rank_distrib(): set_random_states(**states[0])
 
@@ -52,7 +52,8 @@ class DistributedTrainer(Callback):
     order,modes,saves = TrainEvalCallback.order-2,('fit','lr_find'),('seed',)
     replaced:Any = None   # model and data
     silenced,norms,samplers,seed,added = (),{},(),0,()
-    buffers,equal,apart = (),False,False   # the model's; equal in all processes? Do they draw different random numbers?
+    buffers:Any = ()                # the model's
+    equal,apart = False,False       # are they equal in all processes? Do these draw different random numbers?
     def __init__(self,
         sync_bn:bool=False,  # average batch norms over all processes? (not on the CPU)
         shard:bool=True,     # divide the data? False: each process has its own part already

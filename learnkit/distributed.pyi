@@ -24,7 +24,8 @@ class DistributedTrainer(Callback):
     samplers: tuple[Any, ...]|list[Any]
     seed: Any
     added: tuple[Any, ...]|list[Any]
-    buffers: tuple[Any, ...]|list[Any]
+    buffers: Any
+    """the model's"""
     equal: bool
     apart: bool
     sync_bn: bool

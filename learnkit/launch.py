@@ -45,8 +45,9 @@ def _port(env, job): return env.get('MASTER_PORT') or str(20000 + int(job or 0)%
 
 def _slurm(env):
     addr = env.get('MASTER_ADDR') or env.get('SLURM_LAUNCH_NODE_IPADDR') or _first_host(env['SLURM_STEP_NODELIST'])
-    return Launch('srun', *(int(env[f'SLURM_{k}']) for k in ('PROCID','STEP_NUM_TASKS','LOCALID')), addr,
-                  _port(env, f"{env.get('SLURM_JOB_ID', 0)}{env.get('SLURM_STEP_ID', 0)}"))
+    rank,world,local_rank = (int(env[f'SLURM_{k}']) for k in ('PROCID','STEP_NUM_TASKS','LOCALID'))
+    job = f"{env.get('SLURM_JOB_ID', 0)}{env.get('SLURM_STEP_ID', 0)}"
+    return Launch('srun', rank, world, local_rank, addr, _port(env, job))
 
 # %% ../nbs/122_launch.ipynb #6c044e4f
 def _mpi(by, env, job, rank, world, local, here):

@@ -82,7 +82,7 @@ def gather_objects(
     dist.all_gather_object(objects, x)
     return objects
 
-def _gather(x):
+def _gather(x) -> Any:
     told = gather_objects(None if x is None else (tuple(x.shape), x.dtype, x.device.type))
     some = [o for o in told if o is not None]
     if not some: return None

@@ -24,16 +24,13 @@ def to_serializable(
     "Return `o` as tensors, numbers, strings, lists, tuples and dicts; raises TypeError for anything else"
     if sharded is not None and is_sharded(o): return sharded(o, copy)
     if isinstance(o, torch.Tensor): return _plain_tensor(o, at, copy)
-    if isinstance(o, (int,bytes)) and (o==b'' or isinstance(o, int) and o.bit_length()>2000): raise TypeError(
-        f'`{at}` is {"a number of more than 2000 bits" if o else "empty bytes"}, which `torch.load` cannot read')
+    _check_readable(o, at)
     if o is None or type(o) in (bool, int, float, complex, str, bytes): return o
     if isinstance(o, Mapping):
         res = {to_serializable(k, at):to_serializable(v, f'{at}.{k}' if at else str(k), copy, sharded)
                for k,v in o.items()}
-        if not hasattr(o, '_metadata'): return res
-        res = OrderedDict(res)   # the weights of a model: modules find in here which version of them wrote the weights
-        res._metadata = to_serializable(o._metadata, at)
-        return res
+        metadata = getattr(o, '_metadata', None)   # of a model's weights: which version of each module wrote them
+        return res if metadata is None else with_metadata(OrderedDict(res), to_serializable(metadata, at))
     if type(o) in (tuple,list) and are_small(o): return o[:]
     if isinstance(o, (tuple,list,set,frozenset)) or type(o).__name__=='L':
         items = [to_serializable(v, f'{at}[{i}]', copy, sharded) for i,v in enumerate(o)]
@@ -62,3 +59,16 @@ def _plain_tensor(t, at, copy):
     if copy: return t.to('cpu', copy=True)
     part = t.layout is torch.strided and not t.is_nested and t.untyped_storage().nbytes()!=t.numel()*t.element_size()
     return t.clone() if part else t
+
+# %% ../nbs/223_serialize.ipynb #8d7f2885
+def with_metadata(
+    weights:Any, # a dict
+    metadata:Any # what modules find in it: which version of them wrote the weights; None: nothing
+) -> Any:
+    "Returns `weights` with `metadata` attached, as `state_dict` does"
+    if metadata is not None: weights._metadata = metadata
+    return weights
+
+def _check_readable(o, at):
+    if isinstance(o, (int,bytes)) and (o==b'' or isinstance(o, int) and o.bit_length()>2000): raise TypeError(
+        f'`{at}` is {"a number of more than 2000 bits" if o else "empty bytes"}, which `torch.load` cannot read')

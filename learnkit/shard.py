@@ -96,7 +96,8 @@ def _equal(seen): return all(o==seen for o in gather_objects(seen))
 
 def _same_dataset(dl):
     "Is it the same in all processes? Its items are looked at if no worker reads them: a file may be opened for good"
-    ds,n = dl.dataset,len(dl.dataset) if hasattr(type(dl.dataset), '__len__') else None
+    ds:Any = dl.dataset
+    n:Any = len(ds) if hasattr(type(ds), '__len__') else None
     counts = dl.num_workers==0 and _is_plain_sampler(getattr(dl.batch_sampler, 'sampler', dl.sampler))
     looks = bool(n) and (counts or isinstance(ds, TensorDataset))
     if not _equal((type(ds).__name__, n, looks)): return False
@@ -108,7 +109,8 @@ def _same_dataset(dl):
 # %% ../nbs/187_shard.ipynb #d5136a45
 class Turns:
     "Every n-th of the batches for each of n processes, and as many for all of them: some are repeated at the end"
-    n_own,alike,limit,ready = inf,None,None,None   # own batches (inf: not known yet); is the data alike everywhere?
+    n_own,alike,limit = inf,None,None   # own batches (inf: not known yet); is the data alike everywhere?
+    ready:Any = None                    # the batches of the phase that begins
     def __init__(self,
         whole:Any,       # the loader that is divided
         batches:Any=None # its sampler, of batches; None: the batches themselves are taken
@@ -140,14 +142,13 @@ class Turns:
         return n if self.alike is False else ceil(n/num_distrib())
     def __iter__(self) -> Iterator:
         if self.ready is None: self.begin()
-        it,self.ready = self.ready,None
-        return it
+        return vars(self).pop('ready')
 
     def _drawn(self, it):
         "What process 0 draws, unless the order is that of the data set"
         s = self.batches.sampler if type(self.batches) is BatchSampler else self.batches
         if not self.indexed or type(s) is SequentialSampler: return it
-        drawn = [[*it] if rank_distrib()==0 else None]
+        drawn:list[Any] = [[*it] if rank_distrib()==0 else None]
         dist.broadcast_object_list(drawn, 0)
         return iter(drawn[0])
 

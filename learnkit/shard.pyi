@@ -56,6 +56,7 @@ class Turns:
     alike: Any
     limit: Any
     ready: Any
+    """the batches of the phase that begins"""
     whole: Any
     batches: Any
     def __init__(self, whole: Any, batches: Any = None) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from .process import num_distrib, rank_distrib
-from .serialize import are_small
+from .serialize import are_small, with_metadata
 from .sharded import is_sharded
 from .together import file_group, in_all, in_first
 
@@ -28,12 +28,11 @@ def split_shards(
     parts = {}
     def split(o, at):
         if isinstance(o, dict):
-            res = type(o)((k,split(v, (*at,str(k)))) for k,v in o.items())
-            if hasattr(o, '_metadata'): res._metadata = o._metadata
-            return res
+            items = ((k,split(v, (*at,str(k)))) for k,v in o.items())
+            return with_metadata(type(o)(items), getattr(o, '_metadata', None))
         if isinstance(o, (list,tuple)) and not are_small(o):
             return type(o)(split(v, (*at,str(i))) for i,v in enumerate(o))
-        if not take(o): return o
+        if not (isinstance(o, torch.Tensor) and take(o)): return o
         name = '.'.join(at)
         while name in parts: name += "'"   # 'a.b' may be `b` in `a`, or a name
         parts[name] = o
@@ -48,9 +47,7 @@ def join_shards(
     found = iter(parts.values())
     def join(o):
         if isinstance(o, dict):
-            res = type(o)((k,join(v)) for k,v in o.items())
-            if hasattr(o, '_metadata'): res._metadata = o._metadata
-            return res
+            return with_metadata(type(o)((k,join(v)) for k,v in o.items()), getattr(o, '_metadata', None))
         if isinstance(o, (list,tuple)): return type(o)(map(join, o))
         return next(found) if isinstance(o, torch.Tensor) and o.is_meta else o
     return join(state)

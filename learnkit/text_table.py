@@ -28,7 +28,8 @@ def arranged(
     for limit,gap in [*((i, 2) for i in range(max(widest), 7, -1)), (8, 1)]:
         if sum(res := widths(limit, gap)) - gap <= room: return gap,[[*enumerate(res)]]
     first,*others = widths(9, 2)
-    lines,used = [[(0, first)]],first
+    lines:list[list[tuple[int|None,int]]] = [[(0, first)]]
+    used = first
     for i,w in enumerate(others, 1):
         if used+w-2>room and len(lines[-1])>1: lines.append([(None, first)]); used = first
         lines[-1].append((i, w)); used += w

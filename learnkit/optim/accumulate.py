@@ -30,7 +30,7 @@ class GradientAccumulation(Callback):
     order,modes,run_valid,saves = 6,('fit','lr_find'),False,('count','weight','unit')
     single,count,bs,last,skipped,steps = True,0,0,False,False,True
     accumulates = True   # so several processes exchange gradients only before a step
-    weigh:BatchWeight|None = None
+    weigh:Any = None   # a `BatchWeight`, from the first batch of a phase on
     weight,unit = 0,0   # what the `count` items weigh, and what `n_acc` items like those of the first batch would
     def __init__(self,
         n_acc:int=32 # number of items for each step; at least the batch size

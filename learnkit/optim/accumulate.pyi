@@ -1,6 +1,5 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
 """GradientAccumulation: one optimizer step for several batches, for batch sizes that do not fit in memory"""
-from ..batch_weight import BatchWeight
 from ..callback import Callback
 from typing import Any
 
@@ -23,7 +22,8 @@ class GradientAccumulation(Callback):
     skipped: bool
     steps: Any
     accumulates: bool
-    weigh: BatchWeight|None
+    weigh: Any
+    """a `BatchWeight`, from the first batch of a phase on"""
     weight: Any
     unit: Any
     n_acc: Any

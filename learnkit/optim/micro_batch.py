@@ -50,7 +50,7 @@ class MicroBatch(Callback):
     "Runs each training batch in parts, with one optimizer step: less memory, the same gradient"
     order,modes,run_valid,whole = 99,('fit','lr_find'),False,None
     single = True
-    weigh:BatchWeight|None = None
+    weigh:Any = None   # a `BatchWeight`, from the first batch of a phase on
     def __init__(self,
         size:int|None=None,       # number of items in a part; give this or `n`
         n:int|None=None,          # number of parts in a batch

@@ -1,7 +1,6 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
 """MicroBatch: runs each training batch in parts that fit in memory, with one optimizer step for the whole batch"""
 from collections.abc import Callable
-from ..batch_weight import BatchWeight
 from ..callback import Callback
 from ..events import CancelBatch
 from typing import Any
@@ -24,7 +23,8 @@ def split_items(b: Any, size: int, bs: int) -> list[Any]:
 class MicroBatch(Callback):
     """Runs each training batch in parts, with one optimizer step: less memory, the same gradient"""
     whole: tuple[Any, ...]|None
-    weigh: BatchWeight|None
+    weigh: Any
+    """a `BatchWeight`, from the first batch of a phase on"""
     size: Any
     n: Any
     split: Callable[..., Any]|None

@@ -117,7 +117,7 @@ def _resume(self:CheckpointCallback, resume):
     "Restore the newest checkpoint, or the one at the path `resume`; without one, start from the beginning"
     learn = self.learn
     path,state,later = find_checkpoint(self.folder, resume, self.overwrite)
-    if state is None: return
+    if path is None or state is None: return
     new = check_identity(path, state, self.who, asked=resume!='auto')
     learn._check_run_state(state)
     longer = is_longer(learn, state)

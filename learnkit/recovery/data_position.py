@@ -7,6 +7,7 @@ __all__ = []
 
 # %% ../../nbs/702_recovery.data_position.ipynb #7238f966
 from pathlib import Path
+from typing import Any
 from warnings import warn
 
 from fastcore.basics import patch
@@ -25,9 +26,11 @@ _old_keys = dict(keeper='data', over='ended', stream='rng')   # of a data set's 
 class DataPosition(Callback):
     "Gives the data of a fit in an order that depends on a seed and the epoch alone, and finds a position in it again"
     seeded:list   # the loaders of the training and the validation data in this order, once they were needed
-    seed,resume_state,data_state,kept = None,None,None,None
+    seed,data_state = None,None
+    resume_state:Any = None; kept:Any = None
     asks_data = False   # save the position that the data itself reports? Not if it cannot be saved
-    parts,parts_state,unkept = None,None,None   # what samplers, data sets and transforms report, and what nobody keeps
+    parts:Any = None; unkept:Any = None   # what samplers, data sets and transforms report, and what nobody keeps
+    parts_state = None
 
     def begin_data(self) -> None:
         "Begin at the beginning; to be called when a fit begins"
@@ -68,7 +71,7 @@ class DataPosition(Callback):
         if data.rereads: learn.say(
             f'this data cannot be indexed: its first {data.rereads} batches are read again, without training '
             '(a loader with a `state_dict` could resume)')
-        if not in_epoch: return
+        if state is None or not in_epoch: return
         learn.batches.start,learn.iter,self.resume_state = done,done-1,None
         learn.restore(state)   # once more, because the callbacks have begun a new epoch since
         self.kept.load_state_dict(state.get('kept', {}))

@@ -1,8 +1,6 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
 """The same batches again in the same order, from any batch of an epoch on"""
 from ..callback import Callback
-from .kept import KeptState
-from .reported import KeptData, Unkept
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +10,13 @@ class DataPosition(Callback):
     seeded: list[Any]
     """the loaders of the training and the validation data in this order, once they were needed"""
     seed: Any
-    resume_state: dict[Any, Any]|None
     data_state: Any
-    kept: KeptState|None
+    resume_state: Any
+    kept: Any
     asks_data: bool
-    parts: KeptData|None
+    parts: Any
+    unkept: Any
     parts_state: Any
-    unkept: Unkept|None
     def begin_data(self) -> None:
         """Begin at the beginning; to be called when a fit begins"""
         ...

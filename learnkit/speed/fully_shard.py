@@ -27,7 +27,7 @@ from .shard_model import shard_model
 @check_args
 class FullyShard(DistributedTrainer):
     "Trains one model with all processes, of which each holds a part of the parameters, gradients and optimizer state"
-    called = None   # has the sharded model been called? Before, the hook that will note it
+    called:Any = None   # has the sharded model been called? Before, the hook that will note it
     def __init__(self,
         by:int|type|tuple|Callable=10_000_000, # fetched together: modules of a class, or of so many parameters, or f(m)
         mesh:Any=None,          # a `DeviceMesh` over all processes, of one dimension, or two: (replicate, shard)
@@ -66,7 +66,8 @@ class FullyShard(DistributedTrainer):
     def _note_call(self, *args): self.called.remove(); self.called = True
 
     def after_exception(self):
-        if self.called is True: get_model(self.learn.model).reset_iter_state()   # a batch was not finished
+        model:Any = get_model(self.learn.model)
+        if self.called is True: model.reset_iter_state()   # a batch was not finished
 
 # %% ../../nbs/834_speed.fully_shard.ipynb #77f5ebcb
 @patch

@@ -8,6 +8,7 @@ __all__ = ['FullyShard']
 class FullyShard(DistributedTrainer):
     """Trains one model with all processes, of which each holds a part of the parameters, gradients and optimizer state"""
     called: Any
+    """has the sharded model been called? Before, the hook that will note it"""
     by: int|type[Any]|tuple[Any, ...]|Callable[..., Any]
     mesh: Any
     mp: Any

@@ -50,9 +50,10 @@ class Program:
         **kw:Any                 # how: arguments of `torch.compile`
     ):
         from torch._dynamo import eval_frame
-        self.f,self.compiled,self.codes,self.shapes = train_step,torch.compile(train_step, **kw),{},set()
+        self.f:Any = train_step
+        self.compiled,self.codes,self.shapes = torch.compile(train_step, **kw),{},set()
         self.dynamo = eval_frame
-        self.enclosed = {k:c.cell_contents for k,c in zip(train_step.__code__.co_freevars, train_step.__closure__)}
+        self.enclosed = {k:c.cell_contents for k,c in zip(self.f.__code__.co_freevars, self.f.__closure__ or ())}
 
     def __call__(self,
         shape:tuple,        # the shapes of the batch
@@ -103,8 +104,8 @@ class StepCompiler:
         program = inputs.program
         try:
             with self.no_grad:   # one object for all calls, as making it takes longer than its work
-                known = program is not None and shape in program.shapes
-                res = program(shape, *args) if known else self._compile(program, inputs, args, shape)
+                if program is not None and shape in program.shapes: res = program(shape, *args)
+                else: res = self._compile(program, inputs, args, shape)
         except Exception as e:
             if not is_compile_error(e): raise
             raise CompileError(describe_compile_error(e)) from e

@@ -25,7 +25,7 @@ def describe_compile_error(e: Exception) -> str:
     ...
 class Program:
     """A compiled train step, with one piece of code for each shape of batches"""
-    f: FunctionType
+    f: Any
     compiled: Any
     codes: dict[Any, Any]
     shapes: set[Any]

@@ -75,7 +75,8 @@ class VirtualShards(Callback):
     "Trains to the same weights in any number of processes, bit for bit: a batch has `n` shards, which they share"
     single = distributes = together = True   # so `fit` adds no DistributedTrainer; all processes do alike
     order,modes,run_valid,saves = TrainEvalCallback.order-2,('fit',),False,('seed','threads')
-    seed,threads,loader,stack,silenced,added,inside,weigh = 0,0,None,None,(),(),False,None
+    seed,threads,stack,silenced,added,inside,weigh = 0,0,None,(),(),False,None
+    loader:Any = None
     shards:Shards; means:ShardMeans   # own shards of the batch at hand; what is collected of all of them
     def __init__(self,
         n:int=8 # how many batches of the loader, the shards, make the batch of an optimizer step

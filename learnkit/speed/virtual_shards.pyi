@@ -4,7 +4,7 @@ from collections.abc import Callable
 from ..batch_weight import BatchWeight
 from ..callback import Callback
 from ..events import CancelBatch
-from ..feed.shard_loader import ShardLoader, Shards
+from ..feed.shard_loader import Shards
 from .shard_means import ShardMeans
 from typing import Any
 
@@ -30,12 +30,12 @@ class VirtualShards(Callback):
     together: bool
     seed: Any
     threads: Any
-    loader: ShardLoader|None
     stack: Any
     silenced: Any
     added: tuple[Any, ...]|list[Any]
     inside: bool
     weigh: BatchWeight|None
+    loader: Any
     shards: Shards
     means: ShardMeans
     n: Any
