@@ -23,9 +23,11 @@ def instruction_sets() -> str:
 @contextmanager
 def _compile_config() -> Iterator[None]:
     from torch._dynamo import config
-    own_numpy:dict[str,Any] = dict(trace_numpy=False)   # or what `np.random` draws would come from PyTorch's generator
+    more:dict[str,Any] = dict(
+        trace_numpy=False,              # or what `np.random` draws would come from PyTorch's generator
+        record_runtime_overhead=False)  # two calls before each program, for a profiler
     keys = torch.compiler.config
-    with (config.patch(trace_autograd_ops=True, automatic_dynamic_shapes=False, **own_numpy),
+    with (config.patch(trace_autograd_ops=True, automatic_dynamic_shapes=False, **more),
           keys.patch(cache_key_tag=f'{keys.cache_key_tag} {instruction_sets()}')): yield
 
 def compile_config() -> AbstractContextManager|None:

@@ -202,6 +202,25 @@ def test_functional_optimizers():
             train_step((xb,), (yb,), ps, [dict(ob.state.get(p, {})) for p in ps], hypers)
         assert all(torch.allclose(p, q, rtol=1e-12, atol=1e-14) for p,q in zip(a.parameters(), b.parameters()))
 
+on_device = [pytest.param('cpu'), pytest.param('cuda', marks=pytest.mark.skipif(not torch.cuda.is_available(), reason='there is no CUDA device'))]
+
+@pytest.mark.filterwarnings('ignore:this fit is fused on trial')
+@pytest.mark.parametrize('device', on_device)
+@pytest.mark.parametrize('opt_func', [partial(SGD, momentum=.9), NAdam])
+def test_on_a_device(device, opt_func):
+    "With what could go wrong there: dropout, a schedule, averages, a batch of another size, results that are kept, and counts that the optimizer has on the CPU"
+    def run(*cbs):
+        torch.manual_seed(3)
+        learn,preds = learner(data(last=5), net(nn.Dropout(.3)), opt_func, lr=.01),[]
+        learn.dls.device = torch.device(device)
+        learn.fit_one_cycle(3, .01, cbs=[EMACallback(decay=.5, at_end=False), GradientClip(.5), at('after_batch', lambda cb: preds.append(cb.learn.pred.detach())), *cbs])
+        return learn,preds
+    cb = Count()
+    (a,p),(b,q) = run(),run(cb)
+    assert next(b.model.parameters()).device.type==device and cb.n==18 and cb.part=='whole'
+    assert close(state(a), state(b), 1e-4) and all(torch.allclose(x, y, atol=1e-3) for x,y in zip(p, q)) and len({float(x.sum()) for x in q})>20
+    for s,t in zip(a.opt.opt.state.values(), b.opt.opt.state.values()): assert close(s, t, 1e-3) and {k:v.device for k,v in s.items()}=={k:v.device for k,v in t.items()}
+
 @pytest.mark.parametrize('kw', [{}, dict(every=2, start=3, at_end=False), dict(decay=.5, warmup=False, buffers=False)])
 def test_averaged_weights(kw):
     "The averages are those of eager steps, also where a validation within the epoch looks at them, and in a run that goes on"
