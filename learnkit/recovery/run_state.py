@@ -6,20 +6,22 @@
 __all__ = []
 
 # %% ../../nbs/703_recovery.run_state.ipynb #9faa3ab6
+import pickle
+from hashlib import blake2b
 from typing import Any
 from warnings import warn
 
 from fastcore.basics import patch
-from torch import distributed as dist
 
 from ..duration import Time
 from ..check_state import check_opt_state, check_state, mismatch
 from ..interrupts import uninterrupted
 from ..learner import Learner
 from ..modules import get_model
+from ..nested import leaves
 from ..serialize import to_serializable
-from ..sharded import lay_out, lay_out_state, own_part
-from ..process import num_distrib, num_parts, rank_distrib
+from ..sharded import is_sharded, lay_out, lay_out_state, own_part
+from ..process import gather_objects, num_parts, rank_distrib
 from ..seed import get_random_states, set_random_states
 from ..snapshot import snapshot_grads, snapshot_random
 
@@ -102,11 +104,21 @@ def states_of_all(
 ) -> dict:
     "Return what differs between the processes, of all of them, for a checkpoint; every process must call it"
     if num_parts()==1: return {}
-    states,apart = [None]*num_distrib(),not getattr(learn.model, 'require_backward_grad_sync', True)
+    apart = not getattr(learn.model, 'require_backward_grad_sync', True)
     params = get_model(learn.model).named_parameters() if apart else ()   # gradients that wait for the exchange
     grads = {n:p.grad.cpu() for n,p in params if p.grad is not None}
-    dist.all_gather_object(states, (get_random_states(), [_running(m) for m in _meter(learn)], grads))
-    return {k:[*o] for k,o in zip(('rngs','meters','grads_of'), zip(*states)) if any(o)}
+    meters = [_running(m) for m in _meter(learn)]
+    states = gather_objects((get_random_states(), meters, grads, _states_of_cbs(learn)))
+    return {k:[*o] for k,o in zip(('rngs','meters','grads_of','cbs_of'), zip(*states)) if any(o)}
+
+# %% ../../nbs/703_recovery.run_state.ipynb #526fb54f
+def _states_of_cbs(learn):
+    "The states of callbacks that differ from those of process 0"
+    states = {cb.key:cb.state_dict() for cb in learn.cbs if not getattr(cb, 'together', cb.observes)}
+    states = {k:to_serializable(s, copy=True) for k,s in states.items() if not any(map(is_sharded, leaves(s)))}
+    marks = {k:blake2b(pickle.dumps(s)).digest() for k,s in states.items()}
+    first = gather_objects(marks)[0]
+    return {k:s for k,s in states.items() if marks[k]!=first.get(k)}
 
 def _meter(learn): return learn.recorder.train.metrics if hasattr(learn, 'recorder') else []
 def _running(metric):
@@ -127,6 +139,9 @@ def _restore_own(learn, state):
     if same or not rank: set_random_states(**state.get('rngs', [state['rng']])[rank])
     for m,own in zip(_meter(learn), state['meters'][rank] if rank and same and 'meters' in state else ()):
         if own: m.load_state_dict({**m.state_dict(), **own})
+    cbs = state['cbs_of'][rank] if same and 'cbs_of' in state else {}
+    for cb in learn.cbs:
+        if cb.key in cbs: cb.load_state_dict(cbs[cb.key])
     grads = state['grads_of'][rank] if same and 'grads_of' in state else {}
     for name,p in get_model(learn.model).named_parameters() if grads else ():
         p.grad = grads[name].to(p.device, copy=True) if name in grads else None

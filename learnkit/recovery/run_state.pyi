@@ -32,6 +32,9 @@ def states_of_all(learn: Any) -> dict[Any, Any]:
         learn: the Learner
     """
     ...
+def _states_of_cbs(learn: Any) -> dict[Any, Any]:
+    """The states of callbacks that differ from those of process 0"""
+    ...
 def _meter(learn: Any) -> Any: ...
 def _running(metric: Any) -> Any:
     """What a metric has accumulated in this process, without the loss of each batch"""

@@ -9,7 +9,7 @@ from torch.utils.data import BatchSampler, DataLoader, IterableDataset, TensorDa
 from torch.utils.data.distributed import DistributedSampler
 
 from learnkit.all import (AccumMetric, Callback, CheckpointCallback, DataLoaders, EMACallback, GradientAccumulation, ItemIndices, JsonLogger, Learner, LimitBatches, LossMonitor, MicroBatch,
-                          ProgressCallback, Recorder, SaveModelCallback, ServiceLogger, StepsPerEpoch, StopAfter, StopOnSignal, ValidateEvery, accuracy, find_bs, mae, rmse)
+                          ProgressCallback, Recorder, SaveModelCallback, ServiceLogger, StepsPerEpoch, StopAfter, StopOnSignal, ValidateEvery, accuracy, find_bs, mae, rank_distrib, rmse)
 from learnkit.control import every as every_module
 from learnkit.share_batches import ShareBatches
 from learnkit.distributed import DistributedTrainer
@@ -204,24 +204,37 @@ def test_with_other_callbacks(processes, tmp_path): processes(2, _with_others, t
 
 class PowerCut(Callback): observes = True   # without it, it is the same run
 
-def _resumes(rank, world, path):
+def _resumes(rank, world, path, *cbs):
     "From a checkpoint in the middle of the second epoch to what the run without a break gives"
     ds = data(22)
     def run(folder, **kw):
         torch.manual_seed(1)
         learn = learner(DataLoader(ds, 4, shuffle=True), DataLoader(ds, 4), path=path/folder)
-        with learn.distrib_ctx(): learn.fit(3, cbs=[CheckpointCallback('2ba')], **kw)
+        with learn.distrib_ctx(): learn.fit(3, cbs=[CheckpointCallback('2ba'), *cbs], **kw)
         return weights(learn.model)
     whole = run('a')
     def stop(cb):
         if cb.learn.train_iter==5: raise KeyboardInterrupt
     torch.manual_seed(1)
     learn = learner(DataLoader(ds, 4, shuffle=True), DataLoader(ds, 4), path=path/'b')
-    with pytest.raises(KeyboardInterrupt), learn.distrib_ctx(): learn.fit(3, cbs=[CheckpointCallback('2ba'), PowerCut(after_step=stop)])
+    with pytest.raises(KeyboardInterrupt), learn.distrib_ctx(): learn.fit(3, cbs=[CheckpointCallback('2ba'), PowerCut(after_step=stop), *cbs])
     dist.barrier()
     assert torch.equal(run('b', resume='auto'), whole)
 
 def test_resume(processes, tmp_path): processes(2, _resumes, tmp_path)
+
+class Counts(Callback):
+    "Has counted something else in each process, and weighs the loss with it"
+    saves = 'n','seen'
+    n,seen = 0,None
+    def after_loss(self):
+        if not self.learn.training: return
+        self.n += 1 + rank_distrib()
+        self.seen = torch.full((2,), 1.*self.n)
+        self.learn.loss_grad = self.learn.loss_grad*self.seen.mean()/8
+
+@pytest.mark.slow
+def test_resume_with_callbacks_that_differ(processes, tmp_path): processes(2, _resumes, tmp_path, Counts)
 
 def _one_is_told(rank, world, path, epoch, training):
     "A signal that one of them gets, ends all of them after the same batch; resumed, they end like those that nobody stopped"
@@ -395,7 +408,7 @@ def test_steps_per_epoch_divides_each_pass(processes): processes(2, _goes_on)
 
 # -- resumed in the middle of an accumulation
 
-def _resumes(rank, world, folder):
+def _resumes_accumulating(rank, world, folder):
     def fit(name, *cbs):
         learn = learner(DataLoader(data(24), 2, shuffle=True), DataLoader(data(9), 3), path=folder/name, cbs=[CheckpointCallback('1ba'), GradientAccumulation(6)])
         torch.manual_seed(5)
@@ -410,7 +423,7 @@ def _resumes(rank, world, folder):
     assert [r['train_loss'] for r in cut.recorder.history.epochs]==[r['train_loss'] for r in whole.recorder.history.epochs]
 
 @pytest.mark.slow
-def test_gradients_of_each_process_are_in_a_checkpoint(processes, tmp_path): processes(2, _resumes, tmp_path)
+def test_gradients_of_each_process_are_in_a_checkpoint(processes, tmp_path): processes(2, _resumes_accumulating, tmp_path)
 
 # -- a run goes on in another number of processes
 
