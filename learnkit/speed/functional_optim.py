@@ -7,6 +7,7 @@ __all__ = []
 
 # %% ../../nbs/800_speed.functional_optim.ipynb #11912c7b
 from collections.abc import Callable
+from functools import partial
 from operator import itemgetter
 from typing import Any
 
@@ -15,6 +16,7 @@ from fastcore.basics import store_attr
 from torch.optim import SGD, Adam, AdamW, Optimizer, optimizer
 
 from ..nested import leaves
+from ..optim.torch_scheduler import TorchScheduler
 from ..optimizer import OptimWrapper
 
 # %% ../../nbs/800_speed.functional_optim.ipynb #8ba8e496
@@ -87,6 +89,21 @@ def torch_opt(
     "Returns the torch optimizer inside an `OptimWrapper`; any other optimizer as it is"
     return opt.opt if type(opt) is OptimWrapper else opt
 
+# %% ../../nbs/800_speed.functional_optim.ipynb #baf6202c
+def step_hooks(
+    opt:Optimizer # a torch optimizer
+) -> list[dict]:
+    "Returns the tables of functions that PyTorch calls before and after a step"
+    return [opt._optimizer_step_pre_hooks, optimizer._global_optimizer_pre_hooks,
+            opt._optimizer_step_post_hooks, optimizer._global_optimizer_post_hooks]
+
+def step_notices(
+    opt:Optimizer # a torch optimizer
+) -> list[Callable]:
+    "Returns calls of the hooks that only want to know that there was a step"
+    return [partial(f, opt, (opt,), {}) for f in opt._optimizer_step_post_hooks.values()
+            if getattr(f, '__func__', None) is TorchScheduler._optimizer_stepped]
+
 def functional_optim(
     opt:Any # an optimizer, such as `learn.opt`
 ) -> FunctionalOptim|None:
@@ -95,10 +112,10 @@ def functional_optim(
     if wrapped or type(opt) not in functional_optims or _has_odd_options(opt): return None
     # the schedulers of PyTorch replace `step` to count its calls, which is no obstacle
     replaced = 'step' in vars(opt) and not hasattr(opt.step, '_wrapped_by_lr_sched')
-    hooks = (opt._optimizer_step_pre_hooks, opt._optimizer_step_post_hooks,
-             optimizer._global_optimizer_pre_hooks, optimizer._global_optimizer_post_hooks)
-    return None if replaced or any(hooks) else functional_optims[type(opt)]
+    hooked = sum(map(len, step_hooks(opt)))>len(step_notices(opt))
+    return None if replaced or hooked else functional_optims[type(opt)]
 
+# %% ../../nbs/800_speed.functional_optim.ipynb #f04ef740
 def _has_odd_options(opt):
     groups = opt.param_groups
     return (any(p.is_complex() for pg in groups for p in pg['params'])   # torch updates real and imaginary parts apart

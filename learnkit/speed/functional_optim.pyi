@@ -86,6 +86,20 @@ def torch_opt(opt: Any) -> Any:
         opt: an optimizer, such as `learn.opt`
     """
     ...
+def step_hooks(opt: Optimizer) -> list[dict[Any, Any]]:
+    """Returns the tables of functions that PyTorch calls before and after a step
+
+    Args:
+        opt: a torch optimizer
+    """
+    ...
+def step_notices(opt: Optimizer) -> list[Callable[..., Any]]:
+    """Returns calls of the hooks that only want to know that there was a step
+
+    Args:
+        opt: a torch optimizer
+    """
+    ...
 def functional_optim(opt: Any) -> FunctionalOptim|None:
     """Returns the functional form of an optimizer; `None` if there is none that does all that the optimizer does
 

@@ -24,7 +24,7 @@ from ..optim.clip import GradientClip
 from ..optim.ema import EMACallback
 from ..optim.precision import MixedPrecision
 from .compile_settings import compile_config
-from .functional_optim import functional_optim, torch_opt
+from .functional_optim import functional_optim, step_notices, torch_opt
 from .step_compiler import CompileError, StepCompiler
 from .step_inputs import StepInputs
 
@@ -122,6 +122,7 @@ def _choose_part(self:FusedStep, do):
     self.amp = next(((cb.device_type,cb.dtype) for cb,_,_ in early if is_bf16(cb)), None)
     early,late = unknown(early),unknown(late)
     self.handlers_seen,self.inputs,self.optim = learn._heard,None,functional_optim(learn.opt)
+    if self.optim: self.afterwards += step_notices(torch_opt(learn.opt))
     can = compile_obstacle(learn) if self.config else f'PyTorch {torch.__version__} cannot, 2.13 can'
     why = self.failure or can or ('another callback wraps the batch' if others else None)
     self.part = None if why or early else 'gradients' if late or self.optim is None else 'whole'

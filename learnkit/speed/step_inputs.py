@@ -15,7 +15,7 @@ import torch
 from ..learner import Learner
 from ..nested import leaves
 from ..optim.accumulate import opt_params
-from .functional_optim import FunctionalOptim, torch_opt
+from .functional_optim import FunctionalOptim, step_hooks, step_notices, torch_opt
 
 # %% ../../nbs/808_speed.step_inputs.ipynb #a35ce228
 def step_modules(
@@ -43,6 +43,8 @@ class StepInputs:
         self.model,self.loss_func,self.wrapper = learn.model,learn.loss_func,learn.opt
         self.opt,modules = torch_opt(learn.opt),step_modules(learn)
         self.hooks = [hooks for m in modules for hooks in _module_hooks(m)]   # dictionaries, mostly empty
+        heard = self.opt._optimizer_step_post_hooks if optim and step_notices(self.opt) else None   # after a program
+        if optim: self.hooks += [hooks for hooks in step_hooks(self.opt) if hooks is not heard]
         self.all_params,self.opt_state = opt_params(self.opt),self.opt.state
         self.trained,own = [p.requires_grad for p in self.all_params],{id(p) for p in self.all_params}
         self.foreign_params = [p for m in modules for p in m.parameters(recurse=False) if id(p) not in own]

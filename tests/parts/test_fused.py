@@ -22,6 +22,7 @@ from learnkit.speed.train_step import make_train_step, make_update
 from learnkit.optim.precision import MixedPrecision
 from learnkit.optim.param_scheduler import ParamScheduler
 from learnkit.optim.policies import one_cycle
+from learnkit.optim.torch_scheduler import TorchScheduler
 from learnkit.data import DataLoaders
 from learnkit.learner import Learner
 from learnkit.optimizer import OptimWrapper
@@ -201,6 +202,24 @@ def test_functional_optimizers():
             train_step = make_train_step(b, F.cross_entropy, make_update(optim, optim.options(ob), (0,)*len(ps)))
             train_step((xb,), (yb,), ps, [dict(ob.state.get(p, {})) for p in ps], hypers)
         assert all(torch.allclose(p, q, rtol=1e-12, atol=1e-14) for p,q in zip(a.parameters(), b.parameters()))
+
+def test_a_scheduler_of_pytorch():
+    "It hears of each step, and of no more"
+    def run(*cbs):
+        learn = learner(data(last=5))
+        learn.fit(2, cbs=[TorchScheduler(partial(torch.optim.lr_scheduler.ExponentialLR, gamma=.9), 'step'), *cbs])
+        return learn
+    a,b = run(),run(cb := Quick())
+    assert cb.n==12 and cb.part=='whole' and close(state(a), state(b)) and a.recorder.lrs==b.recorder.lrs and a.recorder.lrs[-1]<.03
+
+def test_a_hook_of_the_optimizer_that_comes_in_the_middle():
+    "It is called, also after something that makes the step anew"
+    learn,seen = learner(),[]
+    def add(cb): cb.learn.opt.opt.register_step_post_hook(lambda *args: seen.append(cb.learn.iter))
+    def freeze(cb): cb.learn.model[0].weight.requires_grad_(False)
+    with pytest.warns(UserWarning, match='a hook would not be called'):
+        learn.fit(1, cbs=[cb := Quick(), *(at('after_batch', f, lambda cb, i=i: cb.learn.training and cb.learn.iter==i) for f,i in ((add, 3), (freeze, 5)))])
+    assert cb.n==3 and seen==[4, 5, 6, 7]
 
 on_device = [pytest.param('cpu'), pytest.param('cuda', marks=pytest.mark.skipif(not torch.cuda.is_available(), reason='there is no CUDA device'))]
 
