@@ -95,6 +95,8 @@ class Series(Sequence):
         return self.kept[i].tolist() if isinstance(i, slice) else self.kept[i]
     def __iter__(self) -> Iterator[float]: return iter(self[:])
     def __eq__(self, o:object) -> bool: return self[:]==[*o] if isinstance(o, (list,Series)) else NotImplemented
+    def __add__(self, o:Sequence) -> list: return self[:] + [*o]
+    def __radd__(self, o:Sequence) -> list: return [*o] + self[:]
     def __repr__(self) -> str: return repr(self[:])
 
     def state_dict(self) -> dict:

@@ -5,8 +5,9 @@
 """
 import io, json, subprocess, sys, time
 from pathlib import Path
+from tools import shown
 
-sizes = dict(steps=(10_000, 100_000, 1_000_000, 10_000_000), rows=(100_000, 1_000_000, 10_000_000), tensors=(100, 1000, 10_000), columns=(10, 100, 1000))
+sizes = dict(steps=(10_000, 100_000, 1_000_000, 10_000_000), rows=(100_000, 1_000_000, 10_000_000, 100_000_000), tensors=(100, 1000, 10_000), columns=(10, 100, 1000))
 units = dict(steps=('µs a step', 'bytes a step', 'bytes a step in a checkpoint'), rows=('s to the first batch', 'bytes a row'),
              tensors=('µs a tensor and step', 'µs of the loop by hand'), columns=('µs a column and batch', 'µs by hand'))
 
@@ -95,9 +96,19 @@ def measured(what, n):
     if out.returncode: sys.exit(out.stderr)
     return json.loads(out.stdout.splitlines()[-1])
 
+nouns = dict(steps='training steps', rows='rows of the data set', tensors='tensors of parameters', columns='columns of metrics')
+
 def main(parts):
+    "Measure each once and print; returns the results"
+    found = []
     for what in parts or sizes:
+        found.append(dict(what=f'How costs grow with {nouns[what]}', first=nouns[what], base='', unit='', columns=units[what], rows={}, rounds=1))
         print(f"\n{what:>12}  " + '  '.join(f'{u:>28}' for u in units[what]))
-        for n in sizes[what]: print(f'{n:12,}  ' + '  '.join(f'{v:28.3f}' for v in measured(what, n)), flush=True)
+        for n in sizes[what]:
+            found[-1]['rows'][f'{n:,}'] = got = measured(what, n)
+            print(f'{n:12,}  ' + '  '.join(f'{v:28.3f}' for v in got), flush=True)
+    return found
+
+def bench_growth(rounds): shown.extend(main([]))   # 10 million steps take some minutes
 
 if __name__=='__main__': main(sys.argv[1:])

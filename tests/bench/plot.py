@@ -34,6 +34,12 @@ def part_table(
     unit = e['unit'] or '×'
     return [[e['what'], 'median (least–most)'], [e['first'], e['base']], *([k, cell(r, unit)] for k,r in e['rows'].items())]
 
+def growth_table(
+    e # one of the results of growth.py
+) -> list: # rows of texts, the first one the head
+    "Sizes down, costs across"
+    return [[e['first'], *e['columns']], *([n, *map(text, vs)] for n,vs in e['rows'].items())]
+
 def markdown(rows):
     "`rows`, the first one the head, as a table in markdown"
     rows = [[c.replace('|', r'\|') for c in r] for r in rows]

@@ -7,7 +7,7 @@ import pytest, torch
 
 bench = Path(__file__).resolve().parents[1]/'bench'
 sys.path.insert(0, str(bench))
-import gpu, own, peers, plot, processes, run, tools
+import gpu, growth, own, peers, plot, processes, run, tools
 from toys import few
 
 @pytest.fixture(autouse=True)
@@ -74,6 +74,15 @@ def test_a_part_runs(part, shown, capsys):
     assert all(e['what'] in out and all(k in out for k in e['rows']) for e in shown)
 
 def test_all_parts_are_tried(): assert {*small, 'import'}==own.parts.keys()
+
+@pytest.mark.slow
+def test_how_costs_grow(shown, monkeypatch):
+    monkeypatch.setattr(growth, 'sizes', dict(steps=(1000,), rows=(2000,), tensors=(3,), columns=(2,)))
+    monkeypatch.setattr(growth, 'measured', lambda what, n: [*getattr(growth, f'of_{what}')(n)])
+    growth.bench_growth(1)
+    assert [e['first'] for e in shown]==[*growth.nouns.values()] and all(len(v)==len(e['columns']) for e in shown for v in e['rows'].values())
+    head,*rows = plot.growth_table(shown[0])
+    assert head==['training steps', *growth.units['steps']] and rows[0][0]=='1,000' and float(rows[0][1])>0
 
 def test_optimizers_say_what_differs(shown):
     own.bench_optimizers(1, n=2)
