@@ -5,6 +5,7 @@ processes, in turn. The clock runs from the fetch of batch `WARM` to that of the
 nor its end counts. Whatever a library trains must come out as by hand, or its time is not taken.
 """
 import json, os, socket, subprocess, sys, tempfile, time, warnings
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 import torch
@@ -159,23 +160,23 @@ jobs = dict(steps=job_steps, messages=job_messages, checkpoint=job_checkpoint, c
 
 # -- the processes
 
-def launched(world, job, **kw):
-    "The result of `job` in `world` processes"
+def launched(world, job, script=__file__, seconds=1800, **kw):
+    "The result of `job` in `world` processes, of which none waits longer than so many seconds for another one"
     with socket.socket() as s, tempfile.TemporaryDirectory() as path:
         s.bind(('127.0.0.1', 0))
         env = dict(os.environ, WORLD_SIZE=str(world), LOCAL_WORLD_SIZE=str(world), MASTER_ADDR='127.0.0.1', MASTER_PORT=str(s.getsockname()[1]),
                    TORCHELASTIC_RUN_ID='bench', GROUP_RANK='0', CUDA_VISIBLE_DEVICES='', OMP_NUM_THREADS='1', TERM='xterm', PYTHONWARNINGS='ignore')
-        def start(r): return subprocess.Popen([sys.executable, __file__, job, json.dumps(kw), f'{path}/store', f'{path}/result'], text=True, stdout=subprocess.DEVNULL,
+        def start(r): return subprocess.Popen([sys.executable, script, job, json.dumps(kw), f'{path}/store', f'{path}/result', str(seconds)], text=True, stdout=subprocess.DEVNULL,
                                               stderr=subprocess.PIPE, env=dict(env, RANK=str(r), LOCAL_RANK=str(r)))
         ps = [start(r) for r in range(world)]
         said = [p.communicate()[1] for p in ps]
         if any(p.returncode for p in ps): raise RuntimeError(f'{job} in {world} processes failed: {next(s for s,p in zip(said, ps) if p.returncode)[-2000:]}')
         return json.loads(Path(path, 'result').read_text())
 
-def main(job, kw, store, result):
+def main(job, kw, store, result, seconds, jobs=jobs):
     warnings.filterwarnings('ignore')
     rank,world = int(os.environ['RANK']),int(os.environ['WORLD_SIZE'])
-    dist.init_process_group('gloo', init_method=f'file://{store}', rank=rank, world_size=world)
+    dist.init_process_group('gloo', init_method=f'file://{store}', rank=rank, world_size=world, timeout=timedelta(seconds=float(seconds)))
     res = jobs[job](**json.loads(kw))
     if rank==0: Path(result).write_text(json.dumps(res))
     dist.destroy_process_group()

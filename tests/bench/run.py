@@ -13,17 +13,17 @@ from pathlib import Path
 
 here = Path(__file__).resolve().parent
 sys.path.insert(0, str(here))
-import gpu, own, peers, plot, processes, tools
+import exactness, gpu, own, peers, plot, processes, tools
 from tools import by_hand, in_turn, learner, show, shown, steps, timed, tiny, torch   # for parts in files of their own
 
-LONG = 'toolkit','beside','growth','checkpoint','processes','messages'   # what takes its time, and changes little
+LONG = 'toolkit','beside','growth','checkpoint','processes','messages','exactness'   # what takes its time, and changes little
 
 def all_parts():
     "Name → function of the number of rounds, in the order of the run"
     res = dict(own.parts)
     for n in ('fused','shards','beside','growth'):
         if importlib.util.find_spec(n): res[n] = getattr(importlib.import_module(n), f'bench_{n}')
-    return {**res, 'peers':peers.bench_peers, **processes.parts, **(gpu.parts if torch.cuda.is_available() else {})}
+    return {**res, 'peers':peers.bench_peers, **processes.parts, **exactness.parts, **(gpu.parts if torch.cuda.is_available() else {})}
 
 def main(argv=None):
     parts = all_parts()

@@ -7,7 +7,7 @@ import pytest, torch
 
 bench = Path(__file__).resolve().parents[1]/'bench'
 sys.path.insert(0, str(bench))
-import gpu, growth, own, peers, plot, processes, run, tools
+import exactness, gpu, growth, own, peers, plot, processes, run, tools
 from toys import few
 
 @pytest.fixture(autouse=True)
@@ -265,3 +265,9 @@ def test_the_parts_of_several_processes_run(shown):
     assert [e['clock'] for e in shown[:2]]==['cpu','wall'] and {'learnkit'} <= shown[0]['rows'].keys()
     assert all(r[0]>0 for e in shown for r in e['rows'].values())
     with pytest.raises(RuntimeError, match='steps in 2 processes failed'): processes.launched(2, 'steps', what='none', n=1, rounds=1)
+
+@pytest.mark.slow
+def test_what_several_processes_find_is_compared(shown):
+    exactness.bench_exactness(1, (2,), (1,6))
+    *values,twice,never = shown
+    assert len(values)==3 and all(e['right']['learnkit']==2 and e['rows']['learnkit'][2]<1e-6 for e in shown) and twice['failed']['learnkit']==0
