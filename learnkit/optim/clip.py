@@ -6,12 +6,13 @@
 __all__ = ['GradientClip']
 
 # %% ../../nbs/435_optim.clip.ipynb #80b3bd3b
+import torch
 from torch import nn
 
 from ..callback import Callback
 from ..check import check_args
 from .accumulate import opt_params
-from ..sharded import whole
+from ..sharded import is_sharded, whole
 
 # %% ../../nbs/435_optim.clip.ipynb #5028e4dd
 @check_args
@@ -31,6 +32,14 @@ class GradientClip(Callback):
         self.max_norm,self.norm_type,self.value = max_norm,norm_type,value
 
     def before_step(self):
-        params = opt_params(self.learn.opt)
-        if self.value is not None: nn.utils.clip_grad_value_(params, self.value)
-        else: self.norm = whole(nn.utils.clip_grad_norm_(params, self.max_norm, self.norm_type))   # over all processes
+        kinds = {}   # sharded parameters, and those of a loss function, which are whole in each process
+        for p in opt_params(self.learn.opt):
+            if p.grad is not None: kinds.setdefault(is_sharded(p), []).append(p)
+        if self.value is None: self._clip_norm([*kinds.values()] or [[]])
+        else:
+            for ps in kinds.values(): nn.utils.clip_grad_value_(ps, self.value)
+
+    def _clip_norm(self, kinds):
+        norms = [whole(nn.utils.get_total_norm([p.grad for p in ps], self.norm_type)) for ps in kinds]
+        self.norm = norms[0] if len(norms)==1 else torch.linalg.vector_norm(torch.stack(norms), self.norm_type)
+        for ps in kinds: nn.utils.clip_grads_with_norm_(ps, self.max_norm, self.norm)

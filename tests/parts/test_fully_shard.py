@@ -11,7 +11,7 @@ from torch.nn.parallel import DistributedDataParallel as DDP
 from torch.utils.data import DataLoader, TensorDataset
 
 from learnkit import together
-from learnkit.all import (Callback, CheckpointCallback, DataLoaders, EMACallback, GradientAccumulation, GradientClip, Learner, MicroBatch, OptimizerMonitor, ProgressCallback, accuracy,
+from learnkit.all import (Callback, CheckpointCallback, DataLoaders, DistributedTrainer, EMACallback, GradientAccumulation, GradientClip, Learner, MicroBatch, OptimizerMonitor, ProgressCallback, accuracy,
                           load_learner)
 from learnkit.recovery.checkpoint_file import list_checkpoints, newest_checkpoint, read_checkpoint
 from learnkit.together import in_all, in_first
@@ -460,3 +460,23 @@ def _faults(rank, world, path):
 
 @pytest.mark.slow
 def test_faults_in_one_process(processes, tmp_path): processes(2, _faults, tmp_path)
+
+# -- parameters of a loss function are whole in each process, those of the model are not: both are clipped
+
+class Weighted(nn.Module):
+    def __init__(self): super().__init__(); self.w = nn.Parameter(torch.ones(3))
+    def forward(self, pred, y): return loss(pred, y)*self.w.exp().sum()
+
+def _clips(rank, world):
+    def run(trainer, clip):
+        model,own = Net(0),Weighted()
+        torch.manual_seed(7)
+        learn = learner(model, [trainer, clip], world, splitter=lambda m: [[*m.parameters()], [*own.parameters()]])
+        learn.loss_func = own
+        learn.fit(1)
+        return [*full(learn.model).values(), own.w.detach()]
+    for kw in (dict(max_norm=.1), dict(max_norm=.05, norm_type=float('inf')), dict(max_norm=.1, norm_type=1.), dict(value=.01)):
+        for a,b in zip(run(DistributedTrainer(), GradientClip(**kw)), run(FullyShard(Block), GradientClip(**kw)), strict=True): torch.testing.assert_close(a, b, rtol=0, atol=2e-6)
+
+@pytest.mark.slow
+def test_clipped_with_parameters_of_the_loss(processes): processes(2, _clips)
