@@ -219,6 +219,7 @@ def _messages_of(rank, world):
     learn.fit(1)
     assert learn.train_iter==300 and asked.count('after_batch')<60 and {*asked}=={'before_train','after_batch','after_train','after_exhaust','before_validate','after_validate','after_epoch'}, asked
 
+@pytest.mark.slow
 def test_they_ask_now_and_then(processes): processes(2, _messages_of)
 
 # -- what a validation within an epoch decides holds from that batch on; a NaN of one process is left out by all
