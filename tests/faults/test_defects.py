@@ -186,8 +186,8 @@ def test_D16_metrics():
 def test_D17_means_of_processes_are_weighted(monkeypatch):
     "fastai: gathers each process's mean, and weights their mean by its own batch size; gathers the smoothed loss every training batch"
     calls = []
-    def gather(x): calls.append(1); return torch.cat([x, torch.tensor([[10.,2.]], dtype=x.dtype)])   # another one: 2 items, sum 10
-    monkeypatch.setattr(learnkit.metric, 'num_distrib', lambda: 2); monkeypatch.setattr(learnkit.metric, 'maybe_gather', gather)
+    def gather(x): calls.append(1); return torch.cat([x, torch.tensor([[10.,2.,0.]], dtype=x.dtype)])   # another one: 2 items, sum 10, and a mean
+    monkeypatch.setattr(learnkit.metric, 'num_parts', lambda: 2); monkeypatch.setattr(learnkit.metric, 'maybe_gather', gather)
     learn = learner(n=20, nv=2)
     loss = AvgLoss()
     for x,y in batches(2):
