@@ -86,7 +86,6 @@ from .speed.free_outputs import FreeOutputs
 from .speed.fully_shard import FullyShard
 from .speed.fused_step import FusedStep
 from .speed.memory_format import ChannelsLast
-from .speed.profile_fused import FusedProfile
 from .speed.recompute import RecomputeActivations
 from .speed.virtual_shards import VirtualShards
 from .train_eval import TrainEvalCallback
@@ -648,7 +647,8 @@ class Learner(OptSteps):
         fname: str|Path|None = None,
         max_slices: int = 100000,
         cbs: Any = None,
-    ) -> Profile:
+        fused: bool = False,
+    ) -> Profile|Any:
         """Measure where the time of a fit goes; the Learner stays as it was. Raises ValueError for a bad `n_batches`
 
         Args:
@@ -657,6 +657,10 @@ class Learner(OptSteps):
             fname: a file for the trace; None: no file
             max_slices: the number of slices (loop actions, callbacks, batches) to keep for the trace
             cbs: more callbacks for this run only
+            fused: compare eager steps with fused ones instead, of 200 batches if not said: no trace
+
+        Returns:
+            with `fused` a `FusedProfile`
 
         Raises:
             ValueError: `n_batches` must be a whole number of batches, 1 or more
@@ -1143,25 +1147,7 @@ class Learner(OptSteps):
             to_fp32: remove mixed precision too?
         """
         ...
-    def profile_fused(
-        self,
-        n_batches: int = 200,
-        n_epoch: int = 1,
-        options: dict[Any, Any]|None = None,
-        cbs: Any = None,
-    ) -> FusedProfile:
-        """Measure whether `FusedStep` is faster; the Learner stays as it was. Raises ValueError for less than 10 batches
-
-        Args:
-            n_batches: how many batches to train on in each epoch, at most
-            n_epoch: epochs to train
-            options: options of inductor, as of `FusedStep`
-            cbs: more callbacks for this run only
-
-        Raises:
-            ValueError: `n_batches` must be a number of batches, 10 or more
-        """
-        ...
+    def _profile_fused(self, n_epoch: Any, n_batches: Any, cbs: Any) -> Any: ...
     def _layer_info(self) -> tuple[Any, ...]:
         """The model (a copy, if it is lazy), its `layer_info`, and the shapes of its input
 

@@ -85,9 +85,11 @@ def profile(self:Learner,
     n_batches:int|None=None,   # batches per epoch to train on, and to validate on; None: all
     fname:str|Path|None=None,  # a file for the trace; None: no file
     max_slices:int=100_000,    # the number of slices (loop actions, callbacks, batches) to keep for the trace
-    cbs:Any=None               # more callbacks for this run only
-) -> Profile:
+    cbs:Any=None,              # more callbacks for this run only
+    fused:bool=False           # compare eager steps with fused ones instead, of 200 batches if not said: no trace
+) -> Profile|Any:              # with `fused` a `FusedProfile`
     "Measure where the time of a fit goes; the Learner stays as it was. Raises ValueError for a bad `n_batches`"
+    if fused: return self._profile_fused(n_epoch, n_batches, cbs)
     check_whole('n_batches', n_batches, what='a whole number of batches', none=True)
     fname,profiler = check_path('fname', fname),ProfileCallback(max_slices)
     cbs = [profiler, *L(cbs), *([] if n_batches is None else [LimitBatches(n_batches, n_batches)])]

@@ -9,14 +9,13 @@ __all__ = []
 from math import ceil
 from statistics import median
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from fastcore.basics import patch
 from fastcore.foundation import L
 
 from ..check import check_whole
-from ..interrupts import uninterrupted
 from ..learner import Learner
 from ..limit import LimitBatches
 from .fused_step import FusedStep
@@ -75,16 +74,9 @@ class EveryOther(FusedStep):
 
 # %% ../../nbs/817_speed.profile_fused.ipynb #043f6c3a
 @patch
-@uninterrupted
-def profile_fused(self:Learner,
-    n_batches:int=200,      # how many batches to train on in each epoch, at most
-    n_epoch:int=1,          # epochs to train
-    options:dict|None=None, # options of inductor, as of `FusedStep`
-    cbs:Any=None            # more callbacks for this run only
-) -> FusedProfile:
-    "Measure whether `FusedStep` is faster; the Learner stays as it was. Raises ValueError for less than 10 batches"
-    check_whole('n_batches', n_batches, 10, what='a number of batches')
-    both = EveryOther(options)
+def _profile_fused(self:Learner, n_epoch, n_batches, cbs):
+    n_batches = check_whole('n_batches', 200 if n_batches is None else n_batches, 10, what='a number of batches')
+    both = EveryOther(next((cb.compiler.options for cb in self.cbs if isinstance(cb, FusedStep)), None))
     cbs = [both, *L(cbs), LimitBatches(n_batches, 1)]
     with unchanged(self), self.removed_cbs(FusedStep), self.no_bar(), self.no_logging(): self.fit(n_epoch, cbs=cbs)
     return both.result
