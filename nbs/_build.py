@@ -23,7 +23,7 @@ def directives(src):
     "The `#| name: value` lines of a cell, as a dict"
     return {k: v.lower() if v.lower() in ('true', 'false') else v for k,v in _directive.findall(src)}
 
-# -- running
+# running
 
 def run(paths):
     "Run the notebooks at `paths` in place, skipping cells tagged `#| eval: false`, and clean them"
@@ -48,7 +48,7 @@ def notebooks():
     "All notebooks: chapters in the order of their numbers, then index, how-tos and examples"
     return [p for d in (nbs, nbs/'howto', nbs/'examples') for p in sorted(d.glob('*.ipynb')) if p.name[0] not in '._']
 
-# -- the README
+# the README
 
 class Tables(HTMLParser):
     "Collects the rows of the tables in a piece of html"

@@ -78,7 +78,7 @@ class RegressorMixin:
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float: ...
 '''
 
-# -- small parts of syntax trees
+# small parts of syntax trees
 
 def expr(s): return ast.parse(s, mode='eval').body
 def is_none(t): return ast.unparse(t)=='None'
@@ -139,7 +139,7 @@ def own_nodes(f):
         yield n
         if not isinstance(n, (ast.FunctionDef,ast.Lambda,ast.ClassDef)): todo = [*ast.iter_child_nodes(n), *todo]
 
-# -- reading modules
+# reading modules
 
 class Module:
     "A module: what it defines, and where the names that it uses come from"
@@ -205,7 +205,7 @@ def find_class(mod, name):
     while home and home not in classes and home[0] in modules: home = modules[home[0]].imports.get(home[1])
     return classes.get(home)
 
-# -- types for what has no annotation
+# types for what has no annotation
 
 displays = {ast.Tuple:'tuple', ast.List:'list', ast.ListComp:'list', ast.Dict:'dict', ast.DictComp:'dict',
             ast.Set:'set', ast.SetComp:'set', ast.JoinedStr:'str'}
@@ -261,7 +261,7 @@ def gives_self(v):
     f = v.func.value if isinstance(v.func, ast.Attribute) and v.func.attr.startswith('from_') else v.func
     return isinstance(f, ast.Name) and f.id=='cls'
 
-# -- classes, as the whole library makes them
+# classes, as the whole library makes them
 
 @dataclass
 class Class:
@@ -386,7 +386,7 @@ def expand(f, mod):
 
 def written_out(f, mod): return expand(f, mod) if 'delegates' in decorators(f) else f
 
-# -- the Learner, its callbacks, the events
+# the Learner, its callbacks, the events
 
 # Attributes of the Learner that are None outside of a run only: handlers are called in one, and need not ask
 in_run = 'iter','batches','loss','loss_grad'
@@ -461,7 +461,7 @@ def complete(learner, callback, table):
     table.events = find_events()
     callback.events = {k:d for k,d in table.events.items() if not callback.has(k)}
 
-# -- writing
+# writing
 
 def docstring(text, indent):
     "A docstring as source"
@@ -786,7 +786,7 @@ class Stub:
         start = [docstring(doc, '')] if doc else []
         return head + '\n'.join([*start, *self.import_lines(), '', *parts, *self.body]).rstrip() + '\n'
 
-# -- all together
+# all together
 
 def read(at=root):
     "Read the library under `at`: its modules and classes by name, with all that becomes of them"

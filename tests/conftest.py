@@ -24,7 +24,7 @@ def seed():
     "The same random numbers for each test, whichever ran before it"
     random.seed(42); np.random.seed(42); torch.manual_seed(42)
 
-# ------------------------------------------------------------- what `make test` leaves to `make test-all`, and says so
+# what `make test` leaves to `make test-all`, and says so
 MARKS = ['check: one of the fast checks of `make check`', 'slow: only `make test-all` runs it',
          'few(n, m): `make test` runs `n` of its cases, `make test-all` `m` more, or all others']
 

@@ -32,7 +32,7 @@ def right(): from torchmetrics import Accuracy; return Accuracy('multiclass', nu
 
 def loader(n): return torch.utils.data.DataLoader(torch.utils.data.TensorDataset(*rows(n)), BS)
 
-# -- who validates: each gives the three values, and the rows of its predictions, in the order in which they come
+# who validates: each gives the three values, and the rows of its predictions, in the order in which they come
 
 def learnkit():
     from learnkit.all import DataLoaders, Learner, TorchMetric
@@ -100,7 +100,7 @@ def job_rows(lengths, names):
         res[k] = [[len(s)-len({*s}), n-len({*s})] for n,s in zip(lengths, seen)]
     return res
 
-# -- the part
+# the part
 
 def bench_exactness(rounds, worlds=(2, 3, 4), lengths=range(1, 41)):
     "Nothing is timed, so there are no rounds"

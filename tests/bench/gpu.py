@@ -11,7 +11,7 @@ from functools import partial
 from tools import F, by_hand, in_turn, learner, nn, peak, show, spread, timed, tiny, torch, unseen
 from torch.profiler import ProfilerActivity, profile
 
-# -- what is trained
+# what is trained
 
 def conv(ni, nf, ks, stride=1): return nn.Conv2d(ni, nf, ks, stride, ks//2, bias=False),nn.BatchNorm2d(nf)
 
@@ -77,7 +77,7 @@ nets = {'the tiny network':(tiny, numbers), 'a small ResNet':(resnet, pictures),
 large = {'ResNet-50':(resnet50, partial(pictures, bs=64, size=224, classes=1000)),
          'a transformer of the size of GPT-2 small':(gpt, partial(texts, bs=8, length=512, vocab=50257, classes=50257))}
 
-# -- the two loops
+# the two loops
 
 def put(batches, device): return [(xb.to(device), yb.to(device)) for xb,yb in batches]
 def pinned(batches): return [(xb.pin_memory(), yb.pin_memory()) for xb,yb in batches]
@@ -104,7 +104,7 @@ def watched(net, batches, device):
         cbs = [lk.Recorder(train_metrics=True), lk.CSVLogger('history.csv'), lk.JsonLogger('log.jsonl'), lk.OptimizerMonitor(), lk.SpeedMonitor()]
         learner(batches, model=net().to(device), cbs=cbs, metrics=lk.accuracy, path=d).fit(1)
 
-# -- the same in other forms: by hand as one would write it, and as arguments of `ours`
+# the same in other forms: by hand as one would write it, and as arguments of `ours`
 
 def hand_in(net, batches, device, around=nullcontext, put=lambda model: model, put_x=lambda x: x, lr=.01):
     "The loop by hand, with `around` the forward pass, the model and each input `put` into a form"
@@ -128,7 +128,7 @@ def forms(device):
             'compiled':(dict(put=torch.compile), dict(change=lk.Learner.compile)),
             'fused':(dict(), dict(cbs=lambda: lk.FusedStep()))}
 
-# -- steady steps: the first ones set things up, and the last ones end the epoch
+# steady steps: the first ones set things up, and the last ones end the epoch
 
 class Steady:
     "Batches that watch `n` steps from number `first` on"
@@ -167,7 +167,7 @@ def work(prof, device):
     kind = torch.autograd.DeviceType.CUDA if device=='cuda' else torch.autograd.DeviceType.CPU
     return [(e.time_range.start, e.time_range.end) for e in prof.events() if e.device_type==kind and not e.is_user_annotation]
 
-# -- the parts
+# the parts
 
 def bench_syncs(rounds, device='cuda', n=20, nets=nets):
     "Counted, so once is enough"

@@ -46,7 +46,7 @@ def count(src):
         if t.type not in (tokenize.COMMENT,tokenize.NL): before = t.type
     return len(lines),n
 
-# -- one of them
+# one of them
 
 def lightning(names, folder=None):
     "A Trainer on the CPU that writes no logs, and no checkpoints unless it is told to; in a `folder` it resumes what was killed"
@@ -110,7 +110,7 @@ def main(job, who, folder=None, kill_at=0):
     exec(after, names)
     print(job, who, f'{seconds:.2f} s', count(training))
 
-# -- all of them
+# all of them
 
 def run(*args):
     "One of them in a process of its own: the exit status and the output"

@@ -7,7 +7,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 def us(base, n): return f'{base*1e6/n:.0f} µs a step'
 
-# -- a step of a tiny network, and the callbacks around it
+# a step of a tiny network, and the callbacks around it
 
 def bench_step(rounds, n=1000):
     from learnkit import TrainEvalCallback
@@ -65,7 +65,7 @@ def bench_toolkit(rounds, n=400):
         base,ratios = in_turn(min(rounds, 5), fit(None), **{k:fit(f) for k,f in toolkit().items()})
     show('The toolkit: a step with one more callback, against the default ones alone', us(base, n), ratios, first='the default ones')
 
-# -- optimizers: how much of a step is theirs, and whether another way to compute them gives the same bits
+# optimizers: how much of a step is theirs, and whether another way to compute them gives the same bits
 
 def weights(model): return nn.utils.parameters_to_vector(model.parameters()).detach()
 
@@ -84,7 +84,7 @@ def bench_optimizers(rounds, n=500):
         notes = {plain:'', **{k:': ' + note(after(opts[k]), after(opts[plain])) for k in others}}
         show(f'A step with {cls.__name__}, ratio to SGD as it comes', us(base, n), {k+notes[k]:r for k,r in ratios.items()}, first='SGD')
 
-# -- the digits: a whole job, and what it costs to be able to go on
+# the digits: a whole job, and what it costs to be able to go on
 
 def loaders():
     x,y = images()
@@ -111,7 +111,7 @@ def bench_checkpoint(rounds, epochs=9):
     base,ratios = in_turn(min(rounds, 5), fit(), **{"'100ba'": fit(keep=3), "'100ba', in the background": fit(keep=3, background=True)})
     show('A checkpoint every 100 batches: nine epochs of the digits', f'{base:.2f} s', ratios, first='without')
 
-# -- predictions: time, and memory of a process of its own
+# predictions: time, and memory of a process of its own
 
 def preds_setup(who, rows=200_000):
     "A function that predicts, by hand or with a Learner"
@@ -146,7 +146,7 @@ def bench_preds(rounds, rows=200_000, memory=True):
     hand,ours = (spread([in_child(who) for _ in range(min(rounds, 5))]) for who in ('hand','learnkit'))
     show('Its peak of memory above the start', f'{hand[0]:.0f} MiB', {'learn.get_preds()':ours}, unit=' MiB')
 
-# -- one item
+# one item
 
 def wider(d=1024):
     "A network of a thousand inputs and three layers of a thousand"
@@ -175,7 +175,7 @@ def bench_predict(rounds, n=500):
         ratios |= in_turn(rounds, many(bare), **{'learn.predict':many(lambda: learn.predict(item))})[1]
         show(f'One item through {what}', us(base, n).replace('a step', 'an item'), ratios, first='the model alone')
 
-# -- importing
+# importing
 
 def bench_import(rounds):
     def importing(what): return timed(lambda: subprocess.run([sys.executable, '-c', f'import {what}'], check=True, cwd=root))

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from tools import F, as_is, convnet, fit_by_hand, images, loader, many, nn, peak, predict_by_hand, root, show, spread, timed, tiny, torch, unseen
 
-# -- each library: `fit` trains the model in place, `predict` gives a function that predicts
+# each library: `fit` trains the model in place, `predict` gives a function that predicts
 
 class Learnkit:
     package,module = 'learnkit','learnkit'
@@ -170,7 +170,7 @@ def version(name):
     try: return importlib.metadata.version(lib.package)
     except importlib.metadata.PackageNotFoundError: return None
 
-# -- the jobs: each gives two functions, by hand and with the library, that do the same work and give the same tensor
+# the jobs: each gives two functions, by hand and with the library, that do the same work and give the same tensor
 
 def weights(model): return nn.utils.parameters_to_vector(model.parameters()).detach()
 
@@ -198,7 +198,7 @@ def job_preds(lib, rows=200_000):
 
 jobs = dict(step=job_step, digits=job_digits, preds=job_preds, start=job_start)
 
-# -- a process for each library
+# a process for each library
 
 def work(name, reply):
     "Do what is asked for, line by line, and `reply`: whether the results are those of the work by hand, then the seconds of both"
@@ -235,7 +235,7 @@ class Child:
     def __enter__(self): return self
     def __exit__(self, *args): self.p.stdin.close(); self.p.wait(); self.p.stdout.close()
 
-# -- all of them in turn
+# all of them in turn
 
 what = dict(step='A training step of a tiny network (32-64-10, batches of 32, SGD), with the defaults of each library',
             digits='The digits: two epochs of a small convolutional network, with loss and accuracy of a validation',

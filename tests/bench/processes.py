@@ -25,7 +25,7 @@ class Clocked:
             if i==len(self)-1: self.spent = cpu()-start[0],time.perf_counter()-start[1]
             yield b
 
-# -- who trains: each trains `net()` on the batches of its process, and gives the model
+# who trains: each trains `net()` on the batches of its process, and gives the model
 
 SGD = partial(torch.optim.SGD, lr=.01)
 
@@ -81,7 +81,7 @@ def there(name):
     from importlib.util import find_spec
     return ways[name]() if name not in ('Lightning','Accelerate') or find_spec(name.lower()) else None
 
-# -- the jobs, as they run in each of the processes; what the first one returns is the result
+# the jobs, as they run in each of the processes; what the first one returns is the result
 
 def data(what, n):
     "The network, and batches that differ between the processes"
@@ -158,7 +158,7 @@ def job_compute(what, n, rounds):
 
 jobs = dict(steps=job_steps, messages=job_messages, checkpoint=job_checkpoint, compute=job_compute)
 
-# -- the processes
+# the processes
 
 def launched(world, job, script=__file__, seconds=1800, **kw):
     "The result of `job` in `world` processes, of which none waits longer than so many seconds for another one"
@@ -181,7 +181,7 @@ def main(job, kw, store, result, seconds, jobs=jobs):
     if rank==0: Path(result).write_text(json.dumps(res))
     dist.destroy_process_group()
 
-# -- the parts
+# the parts
 
 nets = dict(tiny='a tiny network (32-64-10, batches of 32)', cnn='a small convolutional network (batches of 64)')
 

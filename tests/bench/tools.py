@@ -10,7 +10,7 @@ from torch import nn
 from torch.nn import functional as F
 torch.set_num_threads(1)
 
-# -- time
+# time
 
 class Screen(io.StringIO):
     "A terminal that nobody looks at: the progress bar draws on it"
@@ -42,7 +42,7 @@ def in_turn(rounds, first, **others):
     times = [(first(), *(f() for f in others.values())) for _ in range(rounds)]
     return statistics.median(t[0] for t in times),{k:spread([t[i]/t[0] for t in times]) for i,k in enumerate(others, 1)}
 
-# -- results
+# results
 
 shown = []   # what `show` has shown, as it goes into results.json
 
@@ -64,7 +64,7 @@ def save(path, entries, versions):
     kept = [e for e in old['results'] if e['part'] not in parts]
     path.write_text(json.dumps(dict(versions=old['versions'] | versions, results=kept + entries), indent=1, ensure_ascii=False) + '\n')
 
-# -- what is trained
+# what is trained
 
 def tiny():
     "A network so small that all but the loop hardly counts"
@@ -146,7 +146,7 @@ def predict_by_hand(model, batches):
     preds,targs = zip(*[(model(xb), yb) for xb,yb in batches])
     return torch.cat(preds),torch.cat(targs)
 
-# -- memory
+# memory
 
 def peak(f):
     "By how many MiB `f` raises the peak of this process's memory; its result is held, as whoever asked for it would"

@@ -19,7 +19,7 @@ from learnkit.recovery.export import load_learner
 from learnkit.weights import read_state
 from test_safety import everything, learner, net, rezip, same, saved, with_note
 
-# -- damage
+# damage
 
 def cut(r, d):     return d[:r.randrange(len(d))]
 def flip(r, d):
@@ -57,7 +57,7 @@ def damaged(r, files):
             data = rezip(data, change)
     return kind,data
 
-# -- what is tried
+# what is tried
 
 class Try:
     "Loads one damaged file after the other into one Learner"

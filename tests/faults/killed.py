@@ -19,7 +19,7 @@ def settings(seed):
                 background=r.random()<.5, accumulate=r.random()<.4, amp=r.choice([None, None, 'bf16', 'fp16']), ema=r.random()<.5, mixup=r.random()<.4, clip=r.random()<.4,
                 stop=r.random()<.4, best=r.random()<.3, workers=r.random()<.5)
 
-# -- what is killed
+# what is killed
 
 def train(cfg, folder, workers):
     "One attempt: the same lines whether it is the first or goes on"
@@ -54,7 +54,7 @@ def train(cfg, folder, workers):
     save_end(learn, folder/'end.part')
     os.replace(folder/'end.part', folder/'end.pt')
 
-# -- who kills
+# who kills
 
 def attempt(cfg, folder, workers, after=None):
     "Start a run; kill it `after` that many seconds of training, or let it come to its end. Says whether it was killed."

@@ -18,7 +18,7 @@ def settings(seed):
     return dict(seed=seed, policy=r.choice(['fit', 'one_cycle']), every=r.choice(['1ba', '5ba', '5ba', '1ep']), background=r.random()<.5, ema=r.random()<.5,
                 accumulate=r.random()<.4, weighted=r.random()<.4, mixup=r.random()<.3, workers=2*(r.random()<.3), rng=r.random()<.5)
 
-# -- what is killed
+# what is killed
 
 def train(cfg, folder):
     "One attempt of one rank: the same lines whether it is the first or goes on"
@@ -46,7 +46,7 @@ def train(cfg, folder):
     else:                    learn.fit_one_cycle(6, .02, resume='auto')
     save_end(learn, folder/f'end{rank}.pt')
 
-# -- who kills
+# who kills
 
 def pids(folder):
     "The processes of the present attempt, once both train"

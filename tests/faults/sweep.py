@@ -98,7 +98,7 @@ def differs(a, b):
 
 def weights(learn): return torch.cat([p.detach().flatten().double() for p in learn.model.parameters()])
 
-# ------------------------------------------------------------------------------------------------ the runs
+# the runs
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 import learnkit.all as lk

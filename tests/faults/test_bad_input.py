@@ -52,7 +52,7 @@ def fixed(c, learn, **attrs):
     return learn
 good_dls = lambda: DataLoaders(batches(2), batches(1))
 
-# ------------------------------------------------------------------------------------------------ making a Learner
+# making a Learner
 @bad(TypeError, 'MSELoss', 'instance', 'MSELoss()')
 def loss_is_a_class(c): learner(loss_func=nn.MSELoss)
 @bad(TypeError, 'loss_func', 'str', 'function')
@@ -131,7 +131,7 @@ def device_is_not_here(c):
     if torch.cuda.is_available(): raise ValueError('cuda is available')
     learner(dls=DataLoaders(batches(2), device='cuda')).fit(1)
 
-# --------------------------------------------------------------------------------------------------------- data sets
+# data sets
 @bad(ValueError, 'data set is empty')
 def dataset_is_empty(c): DataLoaders.from_dsets([])
 @bad(TypeError, 'data set', 'str')
@@ -153,7 +153,7 @@ def arrays_of_text(c): DataLoaders.from_tensors(x, np.array(['a','b']*4))
 @bad(TypeError, 'batch_size', '`bs')
 def batch_size_under_torchs_name(c): DataLoaders.from_tensors(x, y, batch_size=4)
 
-# ----------------------------------------------------------------------------------------------------------- batches
+# batches
 @bad(ValueError, 'training', 'no batch', 'empty')
 def loader_is_empty(c): learner(dls=DataLoaders([])).fit(1)
 @bad(ValueError, 'validation', 'no batch', 'empty')
@@ -202,7 +202,7 @@ def dataset_that_fails(c):
         def __getitem__(self, i): return 1/0
     fixed(c, learner(dls=DataLoaders(DataLoader(Fails(), batch_size=4))), dls=good_dls()).fit(1)
 
-# ------------------------------------------------------------------------------------------------- targets and losses
+# targets and losses
 @bad(ValueError, 'MSELoss', 'float32[8, 1]', 'float32[8]', 'y[:,None]')
 def mse_would_broadcast(c): fixed(c, on(x, y[:,0], nn.MSELoss(), Reg()), dls=good_dls()).fit(1)
 @bad(ValueError, 'mse_loss', 'y[:,None]')
@@ -261,7 +261,7 @@ def model_on_two_devices(c): on(x, y, F.mse_loss, Weighted()).fit(1)
 @bad(RuntimeError, 'device', 'meta', 'cpu')
 def loss_on_another_device(c): w = torch.ones(3, device='meta'); on(x, labels, lambda p,t: F.cross_entropy(p, t, weight=w)).fit(1)
 
-# ----------------------------------------------------------------------------------------------------------- fitting
+# fitting
 @bad(ValueError, 'n_epoch', 'whole number', '1.5')
 def n_epoch_is_a_fraction(c): fixed(c, learner()).fit(1.5)
 @bad(ValueError, 'n_epoch', '0 or more', '-1')
@@ -310,7 +310,7 @@ def with_in_with(c):
     with l:
         with l: pass
 
-# --------------------------------------------------------------------------------------------- callbacks and events
+# callbacks and events
 @bad(ValueError, 'no event `after_bacth`', '`after_batch`')
 def event_is_unknown(c): fixed(c, learner())('after_bacth')
 @bad(AttributeError, 'no event `before_epcoh`', '`before_epoch`')
@@ -349,7 +349,7 @@ def plot_before_fit(c): fixed(c, learner()).recorder.plot_loss()
 @bad(KeyError, 'vaild_loss', 'valid_loss')
 def column_is_unknown(c): l = fixed(c, learner()); l.fit(1); l.recorder.history['vaild_loss']
 
-# ----------------------------------------------------------------------------------------------------------- metrics
+# metrics
 @bad(ValueError, '[4, 1] and [3, 1]', 'metric `far`', 'float32[4, 1]')
 def metric_of_other_shapes(c):
     def far(p, t): return mae(p, t[:3])
@@ -373,7 +373,7 @@ def accuracy_of_numbers(c): fixed(c, learner(metrics=accuracy, dls=DataLoaders(b
 @bad(ValueError, 'k', '1 to 3')
 def top_5_of_3(c): fixed(c, on(x, labels, nn.CrossEntropyLoss(), metrics=top_k_accuracy), metrics=[]).fit(1)
 
-# --------------------------------------------------------------------------------------------------------- inference
+# inference
 @bad(ValueError, 'loader number 1', 'dl=', 'validation')
 def no_validation_set(c): fixed(c, learner(nv=0)).get_preds()
 @bad(ValueError, 'loader number 1', 'dl=', 'validation')
@@ -407,7 +407,7 @@ def predict_text(c): fixed(c, learner()).predict('cat')
 @bad(RuntimeError, 'float32[1, 5]')
 def predict_another_size(c): fixed(c, learner()).predict(torch.randn(5))
 
-# ------------------------------------------------------------------------------------------------------------- files
+# files
 def saved(c, **kw):
     "A Learner whose weights are in `model.pth`, then changed"
     l = c.learn = learner(path=c.path, opt_func=partial(SGD, momentum=.9), **kw)
@@ -478,12 +478,12 @@ def pickle_with_code(c): l = saved(c); c.file.write_bytes(pickle.dumps(Evil(c.pa
 def old_format_with_code(c):
     l = saved(c); torch.save(dict(weight=Evil(c.path/'evil')), c.file, _use_new_zipfile_serialization=False); c.never = c.path/'evil'; l.load('model')
 
-# ---------------------------------------------------------------------------------------------------------- the tests
+# the tests
 def found(word, text):
     "Is it there? `a|b` is either"
     return any(o in text for o in word.split('|'))
 
-# ------------------------------------------------------------------------------------------------ the wrong thing in the right place
+# the wrong thing in the right place
 @bad(TypeError, 'dl=', 'number of a loader')
 def loader_for_its_number(c): learner().get_preds(batches(2))
 @bad(TypeError, 'dl=', 'DataLoader')
@@ -513,7 +513,7 @@ def save_without_a_name(c): learner(path=c.path).save(None)
 @bad(TypeError, 'mapping', 'collate_fn', 'n_inp')
 def two_targets_by_name(c): learner(dls=DataLoaders([dict(input=x, label=y, target=y)]*2)).fit(1)
 
-# ---------------------------------------------------------------------- the optimizer, its parameters and what sets them
+# the optimizer, its parameters and what sets them
 @bad(TypeError, 'optimizer', "'adam'", 'torch.optim')
 def optimizer_name_at_creation(c): learner(opt_func='adam')
 @bad(TypeError, 'optimizer', 'None', 'torch.optim')
@@ -567,7 +567,7 @@ def moms_is_one_from_the_start(c): learner(moms=.9)
 @bad(ValueError, "'mom'", 'lr')
 def moms_are_not_of_this_optimizer(c): fixed(c, learner(opt_func=torch.optim.Adagrad)).fit_one_cycle(1, moms=(.9,.8,.9))
 
-# --------------------------------------------------------------------------------------- what losses and metrics return
+# what losses and metrics return
 def returns(c, v): fixed(c, learner(loss_func=lambda p,t: v(F.mse_loss(p, t))), loss_func=F.mse_loss).fit(1)
 @bad(TypeError, 'loss function', 'tuple', 'batch 0', 'return loss1 + loss2', 'LossMetric')
 def loss_gives_a_tuple(c): returns(c, lambda l: (l, l))
@@ -609,7 +609,7 @@ def valid_dataset_without_target(c): fixed(c, learner(dls=DataLoaders(batches(2)
 @bad(UserWarning, 'validation batch has no target', 'n_inp')
 def validate_without_target(c): fixed(c, learner()).validate(dl=[x])
 
-# ------------------------------------------------------------------------------- names and handlers of other libraries
+# names and handlers of other libraries
 @bad(AttributeError, '`fti`', 'did you mean `fit`?')
 def method_is_misspelled(c): fixed(c, learner()).fti(1)
 @bad(AttributeError, '`evaluate`', 'did you mean `validate`?')
@@ -669,7 +669,7 @@ def metrics_by_name(c): learner(metrics=['accuracy'])
 @bad(TypeError, 'metric', 'tensor(')
 def metric_was_called(c): learner(metrics=mae(y, y))
 
-# ---------------------------------------------------------------------------------------------- values out of range
+# values out of range
 @bad(ValueError, 'BCEWithLogitsLoss', 'targets from 0 to 1', '0 to 10', 'CrossEntropyLossFlat()')
 def classes_for_yes_and_no(c): on(x, 5.*labels[:,None], nn.BCEWithLogitsLoss(), cls(1)).fit(1)
 @bad(ValueError, 'BCELoss', 'predictions from 0 to 1', 'BCEWithLogitsLossFlat()')
@@ -703,7 +703,7 @@ def interval_in_unknown_units(c): Every('3 foo')
 @bad(ValueError, 'every=-1', '1 or more')
 def interval_is_negative(c): Every(-1)
 
-# -------------------------------------------------------------------------------- arguments of callbacks and policies
+# arguments of callbacks and policies
 import learnkit.all as lk   # every public name: these are misuses of plug-ins
 def misuse(name, do, exc, *words): ROWS.append(pytest.param(do, exc, words, id=name))
 def fitted(c, cbs, **kw): fixed(c, learner(path=c.path, **kw), cbs=()).fit(1, cbs=cbs)

@@ -44,7 +44,7 @@ def limited(f, seconds=20):
     if res[0][1] is not None: raise res[0][1]
     return res[0][0]
 
-# ---------------------------------------------------------------------------------------- A. there is always a cleanup
+# A. there is always a cleanup
 @pytest.mark.parametrize('e', ERRORS, ids=repr)
 def test_D01_cleanup_after_errors(e, tmp_path):
     "fastai: nothing runs after an ordinary exception: the logger, the loss function, the file and `run=False` stay as they were then"
@@ -85,7 +85,7 @@ def test_D03_one_failing_cleanup_does_not_starve_the_rest(ev):
     assert done==['last','first'] and learn.mode is None
     if ev=='after_exception': assert any('ZeroDivisionError' in n for n in e.value.__notes__)
 
-# ------------------------------------------------------------------------- B. validate and get_preds are not half a fit
+# B. validate and get_preds are not half a fit
 class Tracker(Callback):
     "Saves the best model, as users write it"
     order,modes = 60,('fit',)
@@ -136,7 +136,7 @@ def test_D08_a_fit_inside_a_run_is_refused():
     with pytest.raises(RuntimeError, match='`fit` inside a running `fit`'): learn.fit(3)
     assert learn.n_epoch==3 and learn.epoch==1 and len(learn.recorder.values)==2
 
-# ------------------------------------------------------------------------------------------------- C. record and metrics
+# C. record and metrics
 def test_D09_start_epoch(tmp_path):
     "fastai: skipped epochs leave empty rows, on which every tracker fails"
     seen = []
@@ -196,7 +196,7 @@ def test_D17_means_of_processes_are_weighted(monkeypatch):
     assert loss.value==pytest.approx((8*1+10)/(8+2))
     calls.clear(); learn.fit(1); assert len(calls)<=2
 
-# ------------------------------------------------------------------------------------------------ D. callback machinery
+# D. callback machinery
 class Odd(Exception):
     def __init__(self, a, b): super().__init__(a, b); self.a,self.b = a,b
 @pytest.mark.parametrize('e', [ValueError(), AssertionError(), Odd(1, 2), OSError(2, 'gone', 'x.txt'), KeyError('k'), UnicodeDecodeError('utf8', b'x', 0, 1, 'bad')], ids=repr)
@@ -269,7 +269,7 @@ def test_D22_typos_and_own_events():
     learner(cbs=A).fit(2)
     assert heard==[0,1]
 
-# -------------------------------------------------------------------------------------------------- E. data and models
+# E. data and models
 class Named(nn.Module):
     def __init__(self): super().__init__(); self.lin = nn.Linear(4,1)
     def forward(self, x, scale=1, **kw): return dict(out=self.lin(x)*scale)
@@ -326,7 +326,7 @@ def test_D29_models_and_optimizers():
     learn.opt.step()
     assert [torch.equal(a, b) for a,b in zip(before, learn.model.parameters())]==[False,True,True,True]
 
-# ------------------------------------------------------------------------------------------------------------- F. state
+# F. state
 def test_D30_a_fit_goes_on_where_it_stopped(tmp_path):
     "fastai: weights resume exactly at an epoch's end if the optimizer's state is kept. (Whole checkpoints are of a later part.)"
     opt = partial(torch.optim.Adam, betas=(.8,.9))
@@ -367,7 +367,7 @@ def test_D33_rank_in_the_environment(tmp_path, monkeypatch):
     learn = learner(path=tmp_path); learn.fit(1)
     assert learn.save('m').is_file()
 
-# -------------------------------------------------------------------------------------------------------------- G. speed
+# G. speed
 def test_D36_pct_train_does_not_drift():
     "fastai: adds up 1/n a thousand times, and schedules are asked for more than the end"
     got = []

@@ -40,7 +40,7 @@ class Faulty(Failing):
 
 faults = dict(no_space=errno.ENOSPC, error=errno.EIO, invalid=errno.EINVAL, quota=errno.EDQUOT, read_only=errno.EROFS, memory=MemoryError)
 
-# -- each call of a run
+# each call of a run
 
 def run(folder, *args, **kwargs):
     "A run of two saves in which calls fail; returns it, the calls and the warnings"
@@ -128,7 +128,7 @@ def test_the_first_checkpoint_is_read_back(tmp_path, monkeypatch):
     fit(learner(tmp_path/'c', every='2ba'), 1)
     assert read==['step-00000002.pth']   # once in a fit
 
-# -- metrics and notes
+# metrics and notes
 
 class Several(Metric):
     "A metric of several numbers"
@@ -169,7 +169,7 @@ def test_values_that_are_no_numbers_are_not_among_the_best(tmp_path):
     r.prune(tmp_path)
     assert [(v,p.name[-5]) for v,p in r.best(tmp_path)]==[(.2,'3'), (.4,'4')]
 
-# -- what stays
+# what stays
 
 def positions(learn): return [p.stem for p in list_checkpoints(learn.checkpoint.folder)]
 
@@ -209,7 +209,7 @@ def test_a_link_stays_a_link(tmp_path):
         write_atomic(dict(a=2), link)
         assert link.is_symlink() and torch.load(target, weights_only=True)=={'a':2} and [p.name for p in (tmp_path/'far').iterdir()]==['real.pth']
 
-# -- the best model
+# the best model
 
 class Losses(nn.MSELoss):
     "In validation, the prescribed losses one after the other"
@@ -293,7 +293,7 @@ def test_another_folder_in_the_middle(tmp_path, monkeypatch):
     resumed = fit(make())   # there is nothing left to do
     assert equal(moved.model.state_dict(), resumed.model.state_dict())
 
-# -- two runs
+# two runs
 
 script = '''
 import sys, time, os
@@ -350,7 +350,7 @@ def test_many_threads_want_one_folder(tmp_path):
     for t in threads: t.join()
     assert set(most)=={1} and len(got)>5 and not list((tmp_path/'x').iterdir())
 
-# -- the power fails
+# the power fails
 
 class Power(Failing):
     "Call number `at` and all later ones do not happen; knows what was not flushed by then: contents of files, and changes of the folder's names"

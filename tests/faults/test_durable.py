@@ -13,7 +13,7 @@ from toys import few, slow
 pytestmark = pytest.mark.skipif(os.name!='posix', reason='calls of POSIX')
 torch.set_num_threads(1)
 
-# -- a system that fails
+# a system that fails
 
 class Killed(BaseException): pass
 
@@ -139,7 +139,7 @@ def test_no_room_in_a_run(room, background, tmp_path):
     folder = tmp_path/'checkpoints'/'fit-1'
     assert read_checkpoint(list_checkpoints(folder)[0])['train_iter']==21 and not list(folder.glob('.*'))
 
-# -- files that are damaged
+# files that are damaged
 
 @pytest.fixture(scope='module')
 def three(tmp_path_factory):
@@ -237,7 +237,7 @@ def test_what_a_callback_had_is_missed(tmp_path):
     for k in [k for k,cb in ((cb.key,cb) for cb in learn.cbs) if k in state['cbs']]:
         with pytest.warns(UserWarning, match=f'no state for {k}, which starts from the beginning'): learn.restore({**state, 'cbs':{n:s for n,s in state['cbs'].items() if n!=k}})
 
-# -- written while training continues
+# written while training continues
 
 def test_in_the_background_it_is_as_it_was_at_the_save(tmp_path, monkeypatch):
     "The writer is delayed by three batches"

@@ -71,7 +71,7 @@ class Poison(Callback):
     def after_backward(self):
         if self.where=='gradient' and self._now(): next(self.learn.model.parameters()).grad[0,0] = self.value
 
-# -- a batch is left out
+# a batch is left out
 
 @pytest.mark.parametrize('where', ['input', 'loss', 'gradient'])
 @pytest.mark.parametrize('value', [nan, inf, -inf])
@@ -176,7 +176,7 @@ def test_skip_leaves_nothing_behind(at):
     with pytest.raises(KeyError): learn.fit(1, cbs=Callback(**{at:fail}))
     assert learn.skip_nan.snapshot is None and not learn.skip_nan.buffers and learn.skip_nan.last is None
 
-# -- back to the last good weights
+# back to the last good weights
 
 class Keep(Callback):
     "Remembers the weights as they are when a copy of them is kept"
@@ -240,7 +240,7 @@ def test_a_resumed_run_remembers(tmp_path):
     with pytest.warns(UserWarning): learn.fit(2, resume='auto')
     assert learn.roll_back_on_nan.n==2 and learn.opt.hypers[0]['lr']==.0025
 
-# -- and if nobody asked for anything
+# and if nobody asked for anything
 
 @pytest.mark.parametrize('where', ['input', 'loss', 'gradient', 'weight'])
 @pytest.mark.parametrize('value', [nan, inf])
@@ -438,7 +438,7 @@ def test_a_batch_norm_that_is_lost_is_named():
     learn.fit(1)
     assert np.isfinite(learn.recorder.history['valid_loss'][0])
 
-# -- no memory
+# no memory
 
 class Short(nn.Module):
     "A model that runs out of memory with more than `fits` items in some batches, before or after it drew and moved its buffers, or in its backward pass"
@@ -582,7 +582,7 @@ def test_the_size_survives_a_resume(tmp_path):
 def test_bad_settings(make, words):
     with pytest.raises(ValueError, match=words): make()
 
-# -- loaders and callbacks that fail
+# loaders and callbacks that fail
 
 class Dies(Dataset):
     "One item ends the process that makes it"

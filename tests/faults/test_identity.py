@@ -45,7 +45,7 @@ def crashed(learn, n=3, at=7, **kwargs):
     return learn
 def weights(learn): return [p.detach().clone() for p in learn.model.parameters()]
 
-# -- another run in the same folder
+# another run in the same folder
 
 class Scaled(nn.MSELoss):
     def __init__(self, scale): super().__init__(); self.scale = scale
@@ -116,7 +116,7 @@ def test_checkpoints_without_an_identity_are_resumed(tmp_path):
     learn = learner(tmp_path/'b'); learn.fit(3, resume='auto')
     assert equal(weights(straight), weights(learn))
 
-# -- data whose contents are known
+# data whose contents are known
 
 def files(n, start): return type('Files', (Dataset,), dict(__init__=lambda self: setattr(self, 'files', [f'{i}.jpg' for i in range(start, start+n)]), __len__=lambda self: n,
                                                           __getitem__=lambda self, i: (torch.full((4,), float(self.files[i][:-4])/99), torch.ones(1))))()
@@ -148,7 +148,7 @@ def test_a_random_split_that_is_not_the_same(tmp_path):
     crashed(make())
     with pytest.raises(ValueError, match='training data.*validation data'): make().fit(3, resume='auto')
 
-# -- which fit it is
+# which fit it is
 
 def test_two_fits_with_a_callback_each(tmp_path):
     "The second one was taken for the first, which was finished, and did nothing"

@@ -61,7 +61,7 @@ def test_the_sweep_finds_what_breaks(tmp_path, monkeypatch):
     reset()
     assert any(found.values())
 
-# ------------------------------------------------------------------------------------------------ the parts
+# the parts
 
 def ctrl_c(): signal.raise_signal(signal.SIGINT)
 

@@ -25,7 +25,7 @@ def quiet(**kw):
     learn.logger = null_logger
     return learn.remove_cb(learn.progress)
 
-# -- the order of rows
+# the order of rows
 
 kinds = dict(loss=lambda n: LossMonitor(f'{n}ba'), lr=lambda n: LRMonitor(f'{n}ba'), opt=lambda n: OptimizerMonitor(f'{n}ba', per_layer=False), mid=lambda n: ValidateEvery(f'{n}ba'),
              test=lambda n: Evaluator('test', batches(1), every=f'{n}ba'), own=lambda n: at('after_batch', lambda cb: cb.learn.log_numbers(dict(own=1) if cb.learn.iter%2 else dict(own=cb.learn.loss)),
@@ -145,7 +145,7 @@ def test_hyper_parameters_begin_each_log_once(tmp_path):
     assert first['hparams']['dropout']==.1 and first['hparams']['epochs']==2 and first['step']==0 and [r['step'] for r in rows]==[3,6,9,12]
     assert rows==learn.json_logger.read_log()
 
-# -- several fits
+# several fits
 
 @pytest.mark.parametrize('make', [CSVLogger, JsonLogger, lambda: CSVLogger, lambda: JsonLogger])
 def test_fine_tune_is_one_log(make, tmp_path):
@@ -172,7 +172,7 @@ def test_append_and_resume_are_refused(make, tmp_path):
     with pytest.raises(ValueError, match='leave out `append`'): learn.fit(1, resume='auto')
     assert not (tmp_path/'log.jsonl').exists()
 
-# -- what a validation within an epoch finds counts
+# what a validation within an epoch finds counts
 
 class Falls(nn.MSELoss):
     "The losses of validations are prescribed, one batch each"
@@ -242,7 +242,7 @@ def test_a_finished_fit_leaves_no_counts_to_the_next(tmp_path):
         return learn.loss_monitor.history['train_iter']
     assert fit(1)==[2,4] and fit(2)==[2,4]
 
-# -- what fastai's callbacks do
+# what fastai's callbacks do
 
 def test_what_is_written_to_a_row_by_position_is_kept():
     "Writing to `recorder.values[-1]` and to `recorder.log` was lost silently"
@@ -277,7 +277,7 @@ def test_silence_holds_for_all_that_is_said(tmp_path, capsys):
     with learn.no_bar(): learn.fit(1)
     assert 'Better model found at epoch 0' in capsys.readouterr().out
 
-# -- a full disk
+# a full disk
 
 class Fails:
     "A file or stream on a disk that is full for a while: it takes `room` bytes more"
@@ -323,7 +323,7 @@ def test_a_full_disk_behind_the_output(capsys, monkeypatch):
         learn.fit(3)
     assert len(learn.recorder.history)==3 and [str(w.message)[:11] for w in said]==['the output ']*2
 
-# -- the readers
+# the readers
 
 @settings(max_examples=100)
 @given(st.data())

@@ -36,7 +36,7 @@ def through_a_file(o):
     assert equal(to_serializable(o), to_serializable(o, copy=True))
     return read_state(io.BytesIO(f.getvalue()))['o'],to_serializable(o),len(f.getvalue())
 
-# -- plain values
+# plain values
 
 plain = st.none() | st.booleans() | st.integers() | st.floats() | st.complex_numbers() | st.text() | st.binary() | st.sampled_from([2**1999, -2**2040, 10**4000]) | \
     st.sampled_from([np.float32(1.5), np.int8(3), np.bool_(True), np.str_('x'), np.arange(3), np.ones((2,0)), np.array(2.), np.array([1+2j])])
@@ -52,7 +52,7 @@ def test_every_value_that_is_accepted_comes_back(o):
     got,wanted,_ = through_a_file(o)
     assert equal(got, wanted)
 
-# -- tensors
+# tensors
 
 class Sub(torch.Tensor): pass
 def big(): return torch.randn(200_000)
@@ -79,7 +79,7 @@ def test_every_tensor_comes_back(name):
 def test_tensors_without_values_of_their_own_are_refused(t):
     with pytest.raises(TypeError, match='`a.b` is .* which a checkpoint cannot hold'): to_serializable({'a':{'b':t}})
 
-# -- weights
+# weights
 
 class Odd(nn.Linear):
     "A model with a weight of its own kind, and a version, as modules of PyTorch have"
@@ -131,7 +131,7 @@ def test_what_cannot_be_loaded_is_refused_when_it_is_saved(tmp_path):
         with pytest.raises(TypeError, match='extra_state` is of type object, which a checkpoint cannot hold'): f('x')
     assert not list(tmp_path.rglob('*.*'))
 
-# -- random numbers
+# random numbers
 
 def torch_state(left, after, state=None):
     s = torch.get_rng_state() if state is None else state.clone()
@@ -194,7 +194,7 @@ def test_random_damage_to_states(seed):
     p = subprocess.run([sys.executable, '-c', draw.format(root=str(root), seed=seed)], capture_output=True, text=True)
     assert p.returncode==0, (p.returncode, p.stderr[-2000:])
 
-# -- checkpoints of strangers
+# checkpoints of strangers
 
 _strange = dict(place_list=dict(place=[1]), place_number=dict(place=3), place_lacks=dict(place=dict(data=1)), place_more=dict(place=dict(data=1, ended=2, rng=3, x=4)),
                 no_epochs=dict(n_epoch=None), epoch=dict(epoch='x'), rng=dict(rng=[]))

@@ -236,7 +236,7 @@ def test_a_finished_run_does_nothing(tmp_path):
     learn = fit(learner(tmp_path), cbs=Crash(0, 'before_epoch'))
     assert {p:p.stat().st_mtime_ns for p in tmp_path.rglob("*") if p.is_file()}==before and len(learn.recorder.history)==EPOCHS
 
-# -- files
+# files
 
 @few(3)
 @pytest.mark.parametrize('fault', ['truncated', 'flipped', 'missing', 'empty', 'no note', 'note damaged', 'swapped', 'note foreign'])
@@ -434,7 +434,7 @@ def test_late_in_a_long_epoch(workers, tmp_path):
     resumed = fit(make(), 1)
     assert Long.made==N - done*BS and resumed.train_iter==N//BS
 
-# -- interrupted, and fitted again in the same process
+# interrupted, and fitted again in the same process
 
 fits = [e for e in ('before_fit before_epoch before_train before_fetch after_fetch before_batch before_pred after_pred before_loss after_loss before_backward after_backward before_step '
                     'after_step before_zero_grad after_zero_grad after_batch after_train before_validate after_validate after_epoch after_fit').split()]

@@ -15,7 +15,7 @@ from toys import slow
 
 root = Path(__file__).resolve().parents[2]
 
-# -- files
+# files
 
 class Payload:
     "Writes a file when it is unpickled"
@@ -148,7 +148,7 @@ def test_load_learner(name, tmp_path):
     with pytest.raises(ValueError, match=words): load_learner(tmp_path/'x.pth', model)
     assert same(before, to_serializable(model.state_dict())) and not (tmp_path/'ran').exists()
 
-# -- states that do not fit
+# states that do not fit
 
 def _weights(m): return {k:v.clone() for k,v in m.state_dict().items()}
 def _weight(v): return lambda s: s.update({'2.weight':v})
@@ -289,7 +289,7 @@ def test_random_damage_to_safetensors(tmp_path):
             model.load_state_dict(own)
     assert 400<refused<800
 
-# -- nothing is run
+# nothing is run
 
 script = '''
 import sys, io, pathlib, warnings
@@ -345,7 +345,7 @@ def test_nothing_is_run_while_a_file_is_read():
     p = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True)
     assert p.returncode==0, p.stderr[-3000:]
 
-# -- the source
+# the source
 
 _loads = set("""pickle.load pickle.loads pickle.Unpickler cPickle.load dill.load joblib.load marshal.loads shelve.open
     torch.export.load torch.jit.load torch.hub.load yaml.load np.load numpy.load""".split())

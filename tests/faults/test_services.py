@@ -191,7 +191,7 @@ def test_a_file_waits_for_the_steps_before_it(tmp_path):
     quiet(n=3, path=tmp_path, cbs=[Files(server), LossMonitor('1ba'), SaveModelCallback()]).fit(2)
     assert said==[*range(1, 7), '.pth', 'finished']
 
-# -- the real packages
+# the real packages
 
 def make_wandb(path, **kw):
     pytest.importorskip('wandb')

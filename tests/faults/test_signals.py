@@ -179,7 +179,7 @@ def test_a_second_signal_ends_the_run_at_once(number, status, tmp_path):
     assert 'not reached' not in finish(p, tmp_path, status)
     assert newest(tmp_path)==(1,0)
 
-# -- in this process
+# in this process
 
 @pytest.fixture
 def at_a_keyboard():

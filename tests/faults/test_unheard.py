@@ -127,7 +127,7 @@ def test_a_stop_before_the_first_batch_trains_none(ev, n):
     learn.fit(1)
     assert learn.train_iter==3
 
-# -- callbacks that nothing would call
+# callbacks that nothing would call
 
 def test_a_handler_that_yields_is_refused():
     "It never ran: a call of it only makes a generator"

@@ -65,7 +65,7 @@ def test_the_tables_are_there():
 def test_what_is_wrong_is_noticed(wrong, tmp_path):
     with pytest.raises(Exception): attempt(wrong, names(tmp_path))
 
-# ------------------------------------------------------------------------------ the left-hand columns, where the library is installed
+# the left-hand columns, where the library is installed
 def of_ignite():
     engine,metrics,handlers,tqdm = map(pytest.importorskip, ('ignite.engine','ignite.metrics','ignite.handlers','ignite.handlers.tqdm_logger'))
     from ignite.handlers.time_profilers import BasicTimeProfiler, HandlersTimeProfiler

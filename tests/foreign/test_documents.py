@@ -25,7 +25,7 @@ from toys import model
 
 mk_class('StandIn', 'a')   # an object with one attribute, and nothing else of a Learner
 
-# ------------------------------------------------------------------------------------------ fastai
+# fastai
 def test_events_complete_and_are_checked(): eq(event.before_step, 'before_step')
 
 def test_any_method_can_be_called():
@@ -119,7 +119,7 @@ def test_a_batch_as_a_callback_changes_it():
     assert not hasattr(learn.loss_func, 'mixer')
     with pytest.raises(RuntimeError, match='for training'), learn: learn('before_train')   # there, MixUp would not hear it
 
-# ------------------------------------------------------------------------------------------ Composer
+# Composer
 def test_an_event_on_a_fresh_learner():
     "Both ways of the page: a method for the event, or one method for all events"
     class Own(Callback):
@@ -132,7 +132,7 @@ def test_an_event_on_a_fresh_learner():
         prints(lambda: learn(event.before_epoch), 'Epoch: 0')
         eq([learn.epoch, learn.n_epoch, learn.iter, learn.n_iter, learn.train_iter, learn.pct_train], [0, 1, None, None, 0, 0.])
 
-# ------------------------------------------------------------------------------------------ fastNLP
+# fastNLP
 def test_progress_in_words(capsys):
     class Words(Callback):
         run_valid = False
@@ -174,7 +174,7 @@ def test_functions_on_events(conditions, at):
     fit(mk(), 2); fit(mk(), 2)
     eq(seen, at)
 
-# ------------------------------------------------------------------------------------------ pytorch-accelerated
+# pytorch-accelerated
 def test_metrics_by_a_callback():
     tm = pytest.importorskip('torchmetrics.classification')
     class ClassMetrics(Callback):

@@ -26,7 +26,7 @@ from learnkit.seed import get_random_states, set_random_states, set_seed
 pytestmark = pytest.mark.filterwarnings('ignore')   # AMP for CUDA says that it is off; fastai uses what torch is to drop
 KINDS = 'theirs','ours'   # on learnkit's Learner: fastai's base callbacks (Recorder, …), or learnkit's
 
-# ------------------------------------------------------------------------------------------------ what is trained
+# what is trained
 def items(*ts): return list(zip(*ts))
 def loaders(x, y, shuffle=False, n=40):
     def dl(s, **kw): return FastDataLoader(items(x[s], y[s]), bs=8, num_workers=0, **kw)
@@ -63,7 +63,7 @@ def halves(m):
 def sgd(lib): return partial(fopt.OptimWrapper, opt=partial(torch.optim.SGD, momentum=.9)) if lib=='fastai' else partial(torch.optim.SGD, momentum=.9)
 def their_sgd(lib): return partial(fopt.SGD, mom=.9)
 
-# ------------------------------------------------------------------------------------------------------ scenarios
+# scenarios
 @dataclass
 class Case:
     "The callbacks, how they are used, and what of them is compared"
@@ -194,7 +194,7 @@ CASES = dict(
     validate         = Case(act=lambda l: [l.fit(1), setattr(l, 'got', l.validate())], task='classes', out=lambda l,cbs: [round(float(o), 5) for o in l.got], kw=dict(metrics=True), record=''),
 )
 
-# ------------------------------------------------------------------------------------------- running and comparing
+# running and comparing
 class Theirs(FastLearner):
     "fastai's Learner, whose predictions within a fit draw no random numbers from it: here they never do"
     def get_preds(self, *args, inner=False, **kwargs):
@@ -267,7 +267,7 @@ def test_mixtures(seed, tmp_path, capsys):
     if {'early','metric'} <= {*names}: names.remove('metric')   # two of a class: in fastai one of them hides the other
     compare(Case(lambda: [POOL[n]() for n in names], 'classes', fits(3), kw=dict(metrics=True, shuffle=seed%2==0)), KINDS[seed%2], tmp_path, capsys)
 
-# ----------------------------------------------------------------------------------- the events, and every Cancel
+# the events, and every Cancel
 EVENTS = [e for e in vars(fast_event) if not e.startswith('_') and e!='after_create']
 CANCELS = [getattr(fc, f'Cancel{n}Exception') for n in 'Batch Backward Step Train Valid Epoch Fit'.split()]
 
@@ -306,7 +306,7 @@ def test_verbose(kind, tmp_path, capsys):
         return [o for o in re.findall('[a-z_]+', capsys.readouterr().out) if o in EVENTS+['after_create']]
     assert heard(kind)==heard('fastai')!=[]
 
-# ------------------------------------------------------------------------------------- where learnkit does better
+# where learnkit does better
 def test_plateau_lowers_torchs_rate(tmp_path, capsys):
     "fastai's OptimWrapper hands out copies of the hyper-parameters, so ReduceLROnPlateau does nothing there (D14)"
     learn,_ = build('ours', Case(lambda: [fc.ReduceLROnPlateau(min_delta=9., min_lr=1e-4)]), tmp_path/'a')

@@ -9,7 +9,7 @@ import learnkit as core
 from learnkit.events import event
 from toys import Reg, SGD, batches, learner, model
 
-# ------------------------------------------------------------------------------------------ what fastai's are like
+# what fastai's are like
 NAMES = 'Batch Backward Step Train Valid Epoch Fit'.split()
 Theirs = {n: type(f'Cancel{n}Exception', (Exception,), {}) for n in NAMES}
 IN_BATCH = '''before_batch after_pred after_loss before_backward after_cancel_backward after_backward before_step after_step
@@ -85,7 +85,7 @@ STEP = 'before_backward after_backward before_step after_step'.split()
 def one(train): return ['before_batch','after_pred','after_loss',*(STEP if train else []),'after_batch']
 EPOCH = ['before_epoch','before_train',*one(True)*2,'after_train','before_validate',*one(False),'after_validate','after_epoch']
 
-# ---------------------------------------------------------------------------------------------------------- tests
+# tests
 def test_the_events_of_a_fit():
     log = Log()
     learner(n=2, nv=1, cbs=log).fit(2)

@@ -136,7 +136,7 @@ def test_adapters_are_split_by_what_is_trained():
     for n,p in model.named_parameters(): p.requires_grad_('norm' in n or 'head' in n)
     assert names(model, sum(by_depth(model), []))=={n for n,p in model.named_parameters() if p.requires_grad}
 
-# ------------------------------------------------------------------------------------------------ what always runs
+# what always runs
 
 class Net(nn.Module):
     def __init__(self): super().__init__(); self.body,self.head = nn.Sequential(*(nn.Linear(4,4) for _ in range(3))),nn.Linear(4,2)

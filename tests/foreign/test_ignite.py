@@ -27,7 +27,7 @@ def from_list(scores):
     it = iter(scores)
     return lambda learn: next(it)
 
-# ---------------------------------------------------------------------------------------------------- early stopping
+# early stopping
 @pytest.mark.parametrize('scores,comp,delta,patience,stops', [
     ([1., .8, .88], 'max', 0, 2, True),                      # two epochs without improvement
     ([1., .8, 1.2], 'max', 0, 2, False),
@@ -62,7 +62,7 @@ def test_the_state_of_early_stopping():
 def test_early_stopping_refuses(kw):
     with pytest.raises((ValueError, TypeError)): learner().fit(1, cbs=EarlyStoppingCallback(**kw))
 
-# ----------------------------------------------------------------------------------------------------------- the ends
+# the ends
 @pytest.mark.parametrize('bad', [nan, inf, -inf])
 def test_terminate_on_nan(bad):
     it = iter([1., .8, 1., bad, 1.])
@@ -106,7 +106,7 @@ def test_timer(monkeypatch):
     learner(n=4, nv=2).fit(2, cbs=[Callback(before_pred=wait), timer])
     assert timer.watch.seconds==8 and now[0]==48
 
-# ------------------------------------------------------------------------------------------------------------ averages
+# averages
 class Counts(nn.Module):
     "A weight and buffers, to which the training adds 1 in each step"
     def __init__(self):
@@ -160,7 +160,7 @@ def test_the_average_warms_up():
 def test_the_average_refuses(decay):
     with pytest.raises((ValueError, TypeError)): EMACallback(decay=decay)
 
-# ----------------------------------------------------------------------------------------------------------- schedules
+# schedules
 DOWN_UP = [1., .8, .6, .4, .2, 0., .2, .4, .6, .8]
 RISE    = [(1-torch.cos(torch.tensor(torch.pi*i/10)).item())/2 for i in range(10)]
 def rates(f, n=10, epochs=2, name='lr', **kw):
@@ -230,7 +230,7 @@ def test_plateau():
     learn.fit(10, cbs=[ReduceLROnPlateau(from_list(accs), 'max', min_delta=1.99, factor=2., patience=2, min_lr=1e-7), last])
     assert got==[[v,v] for v in [1]*7+[.5,.5,.25]]
 
-# ------------------------------------------------------------------------------------------------------------ lr_find
+# lr_find
 def test_rates_of_the_range_test():
     learn = learner(n=100, nv=0)
     seen = []
@@ -263,7 +263,7 @@ def test_suggestions():
     res = learn.lr_find(suggest_funcs=(minimum, steep), show_plot=False)
     assert res._fields==('minimum','steep') and all(1e-7<=v<=10 for v in res)
 
-# ---------------------------------------------------------------------------------------------------------- checkpoints
+# checkpoints
 @pytest.mark.parametrize('keep', [1, 2, 3])
 def test_the_last_few(tmp_path, keep):
     learn = learner(path=tmp_path)

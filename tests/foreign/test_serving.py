@@ -47,7 +47,7 @@ def test_every_section_is_run():
     assert [*parts][:3]==[*ALWAYS] and [*parts][-1]=='Before you deploy' and {*AFTER} | {o for v in AFTER.values() for o in v} <= {*parts} and len(parts)==9
     assert {*needed(page)}=={'fastapi','uvicorn','httpx','pydantic','litserve','onnx','onnxscript','onnxruntime','executorch'}
 
-# ------------------------------------------------------------------------------------------- a FastAPI server in this process
+# a FastAPI server in this process
 class Two(nn.Module):
     def __init__(self): super().__init__(); torch.manual_seed(0); self.net = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Dropout(.5), nn.Linear(8, 3))
     def forward(self, a, b): return self.net(a) + b

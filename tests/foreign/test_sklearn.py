@@ -41,7 +41,7 @@ def clf(epochs=5, lr=1e-2, make=classes, **kw): return LearnerClassifier(make, e
 def reg(epochs=5, lr=1e-2, **kw): return LearnerRegressor(numbers, epochs, lr, **{'bs':32, 'random_state':0, **kw})
 def weights(est): return torch.cat([p.detach().flatten() for p in est.learn_.model.parameters()])
 
-# -- scikit-learn's own checks
+# scikit-learn's own checks
 
 KNOWN = dict(
     check_no_attributes_set_in_init='the parameters of `make` are attributes too, so that `set_params` and a grid reach them',
@@ -58,7 +58,7 @@ def without_address(o): return re.sub('at0x[0-9a-f]+', '', CHECKS.kwargs['ids'](
 @pytest.mark.parametrize(*CHECKS.args, ids=without_address)
 def test_checks_of_scikit_learn(estimator, check): check(estimator)
 
-# -- searches, pipelines
+# searches, pipelines
 
 @pytest.mark.slow
 def test_grid_in_two_processes_is_the_grid_in_one():
@@ -88,7 +88,7 @@ def test_what_else_takes_a_classifier():
         assert est.fit(X, y).score(X, y)>.8, est
     assert MultiOutputClassifier(clf()).fit(X, np.stack([y,y==1], 1)).predict(X).shape==(90,2)
 
-# -- parameters
+# parameters
 
 def test_parameters_of_the_factory():
     est = clf(hidden=8)
@@ -121,7 +121,7 @@ def test_parameter_that_both_have():
 def test_what_cannot_be_is_refused(f, words):
     with pytest.raises((TypeError, ValueError, NotFittedError), match=words): f()
 
-# -- arrays
+# arrays
 
 def test_any_array_gives_the_same():
     "`float32` is what the network sees"
@@ -151,7 +151,7 @@ def test_numbers_have_the_shape_of_the_target(shape):
     assert est.predict(X).shape==shape and est.score(X, t)>.9
     assert np.array_equal(reg().fit(X, y).predict(X), reg().fit(X, y.astype(float)).predict(X))   # whole numbers are numbers
 
-# -- probabilities
+# probabilities
 
 def hinge(pred, targ): return F.multi_margin_loss(pred, targ)
 @pytest.mark.parametrize('make,k', [(partial(classes, loss_func=nn.CrossEntropyLoss()), 3), (classes, 3), (partial(classes, loss_func=F.cross_entropy), 3),
@@ -167,7 +167,7 @@ def test_scores_that_are_no_probabilities():
     assert est.score(X, y)>.9
     with pytest.raises(ValueError, match='CrossEntropyLossFlat'): est.predict_proba(X)
 
-# -- fits
+# fits
 
 def test_the_learner_by_hand():
     "An estimator adds nothing to what the Learner does"
@@ -239,7 +239,7 @@ def test_is_quiet_unless_asked(capsys):
     clf(1, verbose=True).fit(X, y)
     assert 'train_loss' in capsys.readouterr().out
 
-# -- weights
+# weights
 
 @pytest.mark.parametrize('E,make,t', [(LearnerClassifier, classes, y), (LearnerRegressor, numbers, X[:,:2])])
 def test_weight_of_two_is_an_item_twice(E, make, t):
@@ -263,7 +263,7 @@ def test_loss_of_an_epoch_is_the_weighted_mean():
     est.learn_.fit(2)   # with the weights, too
     assert est.learn_.validate()[0]<row[0] and est.learn_.get_preds()[0].shape==(18,3)
 
-# -- files
+# files
 
 @pytest.mark.parametrize('kw', [{}, dict(valid_pct=.2, train=Learner.fit_one_cycle)])
 def test_files(tmp_path, kw):

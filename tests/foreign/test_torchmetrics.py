@@ -69,7 +69,7 @@ def test_validation_in_the_midst_of_training():
         return [list(r) for r in learn.recorder.values]
     assert row(Callback(after_batch=lambda self: self.learn.validate() if self.training and self.iter==0 else None))==row()
 
-# ------------------------------------------------------------------------------------------------------- kinds of metric
+# kinds of metric
 def test_functions():
     "A function of torchmetrics is a mean over the batch: averaged over the items, as any other"
     learn,said = fit(partial(tmf.accuracy, task='multiclass', num_classes=N))
@@ -116,7 +116,7 @@ def test_a_metric_that_wants_something_else_says_so():
     with pytest.raises(Exception) as e: fit(tm.MeanSquaredError())
     assert any('mean_squared_error' in n for n in e.value.__notes__)
 
-# ------------------------------------------------------------------------------------------------------ files and states
+# files and states
 def test_pickling():
     learn,_ = fit(acc())
     m = pickle.loads(pickle.dumps(learn.metrics[0]))

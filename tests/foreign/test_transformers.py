@@ -199,7 +199,7 @@ def test_the_wrong_shift_is_seen_in_the_first_batch():
     model.shifts_labels = False
     with pytest.raises(ValueError, match=r'model\.shifts_labels = True'): learner('causal', model=model).fit(1)
 
-# ------------------------------------------------------------------------------------------------ what a Learner can do, with these models
+# what a Learner can do, with these models
 
 def by_hand(task, model, bs, epochs=1, lr=1e-3, group=1):
     "A loop over batches, with the mean loss of the targets that count in `group` of them for each step"

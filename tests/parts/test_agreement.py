@@ -32,7 +32,7 @@ def learner(train=None, **kw):
     learn.logger = lambda row: None
     return learn.remove_cb(learn.progress)
 
-# -- every Cancel at every event where it is allowed, in one process of two, against the same in both
+# every Cancel at every event where it is allowed, in one process of two, against the same in both
 
 scopes = dict(batch=CancelBatch, backward=CancelBackward, step=CancelStep, zero_grad=CancelZeroGrad, train=CancelTrain, validate=CancelValid, epoch=CancelEpoch, fit=CancelFit)
 _within = dict(
@@ -87,7 +87,7 @@ def test_under_virtual_shards(processes):
     cases = [('stop', e) for e in ('before_batch','after_loss','after_step','after_validate')] + [(s, e) for s,events in _within.items() for e in events if e in outside]
     processes(2, _under_shards, cases[::3])
 
-# -- what ends one process ends all of them, within seconds, and says why
+# what ends one process ends all of them, within seconds, and says why
 
 def _ended(rank, world, path, how, at, trainer=None):
     "The second of them fails, is killed, or hangs; writes what the others said, and when"
@@ -134,7 +134,7 @@ def test_a_process_that_hangs_is_named(tmp_path, at):
     (kind,said,took),_ = _said(tmp_path, 'hangs', at)
     assert kind=='ProcessFailed' and f'process 1 is in `{at}` of `Callback`, epoch 1' in said and float(took)<20, said
 
-# -- processes that do different things
+# processes that do different things
 
 def _refused(rank, world, what):
     learn = learner(path='.')
@@ -149,7 +149,7 @@ def _refused(rank, world, what):
 @pytest.mark.parametrize('what', ['epochs', *slow('callbacks','inference')])
 def test_different_plans_are_refused(processes, what): processes(2, _refused, what)
 
-# -- data of different lengths
+# data of different lengths
 
 def _uneven(rank, world, known):
     class Stream(IterableDataset):
@@ -165,7 +165,7 @@ def _uneven(rank, world, known):
 @pytest.mark.parametrize('known', [True, *slow(False)])
 def test_the_shortest_data_ends_the_epoch(processes, known): processes(2, _uneven, known)
 
-# -- points at which nobody decides anything are left out
+# points at which nobody decides anything are left out
 
 def _points(cbs):
     "At which points of a batch the processes ask each other, with these callbacks"
@@ -189,7 +189,7 @@ def test_a_fit_with_callbacks_that_do_the_same_everywhere_does_not_ask_in_each_b
     try: assert _points([Clips])==[]
     finally: del Clips.together
 
-# -- what comes from elsewhere than a callback is told in a later batch, the same one in all
+# what comes from elsewhere than a callback is told in a later batch, the same one in all
 
 def _elsewhere(rank, world, how):
     def stops(): rank==1 and learn.train_iter==4 and learn.stop('enough')
@@ -222,7 +222,7 @@ def _messages_of(rank, world):
 @pytest.mark.slow
 def test_they_ask_now_and_then(processes): processes(2, _messages_of)
 
-# -- what a validation within an epoch decides holds from that batch on; a NaN of one process is left out by all
+# what a validation within an epoch decides holds from that batch on; a NaN of one process is left out by all
 
 def _within_an_epoch(rank, world):
     def run(who):

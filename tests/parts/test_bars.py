@@ -55,7 +55,7 @@ def table(kind, **kw):
     with screen() as s: make(kind, **kw).fit(2)
     return [re.sub(r'\d\d:\d\d$', '', l).split() for l in lines(s.getvalue())]
 
-# ------------------------------------------------------------------------------------------------ rows and bars
+# rows and bars
 @pytest.mark.parametrize('kind', KINDS)
 def test_the_same_rows_as_lines(kind):
     with contextlib.redirect_stdout(io.StringIO()) as s: make('lines', every=30).fit(2)
@@ -117,7 +117,7 @@ def test_into_a_file_rich_writes_rows_only():
     with screen(io.StringIO()) as s: make('rich').fit(2)
     assert [l.split()[0] for l in s.getvalue().split('\n')[:-1]]==['epoch','0','1'] and not re.search('[\x1b\r]', s.getvalue())
 
-# ------------------------------------------------------------------------------------------------ whatever is raised where
+# whatever is raised where
 FIT = '''before_fit before_epoch before_train before_fetch after_fetch before_batch after_pred after_backward before_step after_batch after_train
          before_validate after_validate after_epoch after_fit cleanup'''.split()
 
@@ -142,7 +142,7 @@ def test_cancels_leave_no_bar(kind, cancel, name):
     with screen() as s: make(kind, at(name, throw(cancel()), when=lambda cb: cb.learn.training or 'batch' not in name)).fit(2)
     assert all(l.split()[0] in ('epoch','0','1') for l in lines(s.getvalue()))
 
-# ------------------------------------------------------------------------------------------------ what is better is green
+# what is better is green
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from((.5, .25, 1., 2., nan)), st.sampled_from((.5, .25, 1., nan))), min_size=1, max_size=8))
 def test_green_is_the_best_so_far(rows):
@@ -153,7 +153,7 @@ def test_green_is_the_best_so_far(rows):
         losses,accs = ([v for r in rows[:i] if (v := r[j])==v] for j in (0, 1))
         assert got=={i for i,better in ((1, losses and loss<min(losses)), (2, accs and acc>max(accs))) if better}
 
-# ------------------------------------------------------------------------------------------------ what is imported, and when
+# what is imported, and when
 @pytest.mark.parametrize('kind,module', (('tqdm','tqdm.auto'), ('rich','rich.progress')))
 def test_a_missing_package_is_named(kind, module):
     learn = make(kind)
@@ -172,7 +172,7 @@ def test_a_kind_of_ones_own():
     with mock.patch.dict(displays, mine=Mine): make('mine', n=2, nv=1).fit(1)
     assert got==['epoch', ('Epoch 1/1 train',1), ('Epoch 1/1 train',2), ('Epoch 1/1 valid',1), '0']
 
-# ------------------------------------------------------------------------------------------------ the graph
+# the graph
 class Shown(list):
     "Stands in for IPython's `display`"
     def __call__(self, image, display_id): self.append([image]); return mock.Mock(update=self[-1].append)
@@ -234,7 +234,7 @@ def test_only_a_fit_is_drawn():
         learn.validate(); learn.get_preds()
     assert not shown
 
-# ------------------------------------------------------------------------------------------------ an interrupted fit
+# an interrupted fit
 @pytest.mark.parametrize('kind', ('lines','terminal',*KINDS))
 @pytest.mark.parametrize('error,said', ((KeyboardInterrupt,'interrupted'), (ValueError,'ValueError')))
 def test_the_last_line_says_where_it_ended(kind, error, said):

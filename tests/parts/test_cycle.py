@@ -107,7 +107,7 @@ def test_checkpoint_events_do_not_change_the_training():
 def test_bad_cycles(bad):
     with pytest.raises((ValueError,TypeError)): Cycles(bad)
 
-# ------------------------------------------------------------------------------------------------ the end
+# the end
 class Keeps(Callback):
     def __init__(self, log, name, fails=()): self.log,self.label,self.fails = log,name,fails
     def _hear(self, ev):

@@ -42,7 +42,7 @@ def everywhere(t):
     dist.all_gather(parts, t)
     return parts
 
-# -- the processes: forked, as a second import of torch takes longer than all the rest
+# the processes: forked, as a second import of torch takes longer than all the rest
 
 def _inside(rank, world, path, f, args):
     torch.set_num_threads(1)
@@ -56,7 +56,7 @@ def processes(tmp_path):
     return run
 def _starts(rank, world, path, f, args): _inside(rank, world, path, f, args)
 
-# -- validation and prediction
+# validation and prediction
 
 def shards(ds, bs, rank, world, shuffle=False): return DataLoader(ds, bs, sampler=DistributedSampler(ds, world, rank, shuffle=shuffle))
 
@@ -116,7 +116,7 @@ def test_whatever_a_batch_is(make, bs):
     assert torch.equal(torch.cat(seen), want) and len(calls)==-(-5//bs)   # it's called for each batch
     assert loss==pytest.approx(nn.functional.mse_loss(learn.model.a(ds[1::2][0]), want).item(), rel=1e-5)
 
-# -- training
+# training
 
 def by_hand(rank, world, ds, bs, n_epoch, seed, n_acc=1):
     "What a tutorial shows"
@@ -262,7 +262,7 @@ def _one_is_told(rank, world, path, epoch, training):
 @pytest.mark.parametrize('epoch,training', [(1, True), *slow((1, False), (0, False), (2, True), (2, False))])
 def test_a_signal_to_one_of_them_ends_all(processes, tmp_path, epoch, training): processes(2, _one_is_told, tmp_path, epoch, training)
 
-# -- what can be divided, and what can not
+# what can be divided, and what can not
 
 def test_shard_loader():
     ds = data(10)
@@ -284,7 +284,7 @@ def test_alone():
     with pytest.raises(RuntimeError, match='torchrun'): a.fit(1, cbs=DistributedTrainer)
     a.fit(1)
 
-# -- batch norms over all processes
+# batch norms over all processes
 
 def test_norms_are_converted_and_put_back():
     model = nn.Sequential(nn.Linear(4,3), nn.Sequential(nn.BatchNorm1d(3, affine=False), nn.ReLU()), nn.BatchNorm1d(3))
@@ -356,7 +356,7 @@ def test_only_the_main_process_writes(processes, tmp_path):
     said = (tmp_path/'service0').read_text().splitlines()
     assert said==['open id1', 'step 1', 'step 2', 'close finished', 'open id1', 'step 3', 'step 4', 'close finished', 'open id1', 'step 4', 'close finished']
 
-# -- intervals that each process measures for itself
+# intervals that each process measures for itself
 
 def _stops(rank, world, much, every):
     "The clock of one process is faster, and its texts differ"
@@ -387,7 +387,7 @@ def test_processes_stop_and_validate_at_the_same_batch(processes, much, every):
     "By the clock of the fastest, or by its tokens: each for itself would wait for the others forever"
     processes(2, _stops, much, every)
 
-# -- epochs that go on in the data
+# epochs that go on in the data
 
 def _goes_on(rank, world):
     ds,seen = data(14),[]
@@ -406,7 +406,7 @@ def _goes_on(rank, world):
 @pytest.mark.slow
 def test_steps_per_epoch_divides_each_pass(processes): processes(2, _goes_on)
 
-# -- resumed in the middle of an accumulation
+# resumed in the middle of an accumulation
 
 def _resumes_accumulating(rank, world, folder):
     def fit(name, *cbs):
@@ -425,7 +425,7 @@ def _resumes_accumulating(rank, world, folder):
 @pytest.mark.slow
 def test_gradients_of_each_process_are_in_a_checkpoint(processes, tmp_path): processes(2, _resumes_accumulating, tmp_path)
 
-# -- a run goes on in another number of processes
+# a run goes on in another number of processes
 
 class Cut(PowerCut):
     "Notes the items that are trained, and breaks off after batch `n` of the run"

@@ -39,7 +39,7 @@ def shuffled(cbs=None, **kw):
 
 def record(learn): return [{k:r[k] for k in learn.recorder.metric_names if k!='time'} for r in learn.recorder.history.epochs]
 
-# -- training is not changed
+# training is not changed
 
 @pytest.mark.parametrize('every', ['1ba', '5ba', '20sp', '1ep', '2ep', '0.3dur',
                                    lambda learn: learn.train_iter in (2,7)])
@@ -139,7 +139,7 @@ def test_without_recorder():
     learn.fit(2)
     assert len(learn.evaluate_a.history['a_mae'])==2
 
-# -- monitored columns
+# monitored columns
 
 def test_monitored_by_name_or_by_evaluator(tmp_path):
     e = Evaluator('hard', batches(2, seed=5), metrics=mae, every='2ep')
@@ -191,7 +191,7 @@ def test_wrong_columns():
     with pytest.raises(ValueError, match="'x' has no column 'x_mea'.*did you mean `x_mae`"): learn.fit(1)
     assert not train
 
-# ------------------------------------------------------------------------------------------------ when it is worth it
+# when it is worth it
 def test_when_better():
     e = Evaluator('x', batches(1), when_better=Monitor('valid_loss', min_delta=1.))
     learn = learner(cbs=e, lr=.02)
@@ -222,7 +222,7 @@ def test_two_columns_of_one_name():
         with pytest.raises(ValueError, match=f"two columns '{name}_loss'"): learner(cbs=[*cbs, note]).fit(1)
     assert not train
 
-# -- exceptions, resume
+# exceptions, resume
 
 @pytest.mark.parametrize('ev', ['before_validate_all', 'before_validate', 'before_fetch', 'after_fetch', 'before_batch',
                                 'before_pred', 'after_pred', 'before_loss', 'after_loss', 'after_batch',
@@ -257,7 +257,7 @@ def test_resume(tmp_path, stop):
     assert rows(whole.evaluate_a)==rows(again.evaluate_a) and rows(whole.evaluate_b)==rows(again.evaluate_b)
     assert type(again.evaluate_a.history['a_loss']) is list
 
-# -- validate_all
+# validate_all
 
 def test_validate_all():
     log = []

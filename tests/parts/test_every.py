@@ -23,7 +23,7 @@ from toys import at, batches, learner, throw, weights
 pytestmark = pytest.mark.filterwarnings('ignore:the batch has no target')
 quick = settings(max_examples=40, deadline=None)
 
-# ------------------------------------------------------------------------------------------------ spelling
+# spelling
 @given(st.sampled_from(['ep','ba','sp']), st.integers(1, 10**9))
 def test_whole_numbers(unit, n): assert parse_every(f'{n}{unit}')==(n, unit)
 
@@ -87,7 +87,7 @@ def test_true_is_every_epoch(): assert parse_every(True)==parse_every('1ep')==pa
 def test_what_is_called_must_be_a_function():
     with pytest.raises(TypeError, match='function of the Learner'): EveryCallback('2ep')
 
-# ------------------------------------------------------------------------------------------------ when it is due
+# when it is due
 class Ragged:
     "A loader of unknown length, with batches of the given sizes: one list of sizes for each epoch, in turn"
     def __init__(self, sizes): self.sizes,self.i = sizes,0
@@ -279,7 +279,7 @@ def test_an_error_in_f_is_seen():
     with pytest.raises(KeyError) as e: learn.fit(1)
     assert any('EveryCallback' in n for n in e.value.__notes__)
 
-# ------------------------------------------------------------------------------------------------ validation in a fit
+# validation in a fit
 def net():
     torch.manual_seed(0)
     return nn.Sequential(nn.Linear(4,8), nn.BatchNorm1d(8), nn.Dropout(.5), nn.Linear(8,1))

@@ -19,7 +19,7 @@ from toys import slow
 
 torch.set_num_threads(1)
 
-# -- one spawn of processes runs many cases
+# one spawn of processes runs many cases
 
 def _inside(rank, world, path, f, args):
     torch.set_num_threads(1)
@@ -33,7 +33,7 @@ def processes(tmp_path):
     def run(world, f, *args): torch.multiprocessing.start_processes(_inside, (world, tmp_path/'store', f, args), nprocs=world, start_method='fork')
     return run
 
-# -- data of n rows in every kind of loader: what makes it, the rows of each batch, and whether the data set has an order
+# data of n rows in every kind of loader: what makes it, the rows of each batch, and whether the data set has an order
 
 def data(n):
     g = torch.Generator().manual_seed(n)
@@ -155,7 +155,7 @@ def spread(lengths, bs, shift=0):
 @pytest.mark.parametrize('world,cases', [(2, spread([7,3,1,4,5,9,2,6,3], lambda n: 1 + n%3)), *slow(*((w, spread(range(*r), lambda n: 1 + n%4, 3*w)) for w,r in ((2, (41,)), (3, (2, 41, 2)), (4, (1, 41, 2)))), (3, [(0, 2, kind) for kind in names]))])
 def test_as_one_process(processes, world, cases): processes(world, _measures, cases)
 
-# -- within a fit
+# within a fit
 
 def _fits(rank, world, cases, path):
     "The validation phase, callbacks that predict in it, and what is called within it, with checkpoints and a limit beside it"
@@ -188,7 +188,7 @@ undrawn = [kind for kind in names if kind not in ('weighted','shuffled','droppin
 @pytest.mark.parametrize('world,cases', [(2, [(3, 2, 'plain')]), *slow((2, [(5, 2, kind) for kind in undrawn]), (3, [(1, 2, 'stream'), (9, 2, 'uneven')]), (4, [(3, 1, 'list'), (7, 3, 'function')]))])
 def test_in_a_fit(processes, tmp_path, world, cases): processes(world, _fits, cases, tmp_path)
 
-# -- files, streams that are read once or never end, what is this process's own, and what cannot be right
+# files, streams that are read once or never end, what is this process's own, and what cannot be right
 
 def _files(rank, world, path):
     for n,bs in ((1,2), (7,2), (10,3)):
@@ -280,7 +280,7 @@ def _odd(rank, world, path):
 @pytest.mark.parametrize('world', slow(2, 3))
 def test_odd_data_and_metrics(processes, tmp_path, world): processes(world, _odd, tmp_path)
 
-# -- what belongs to one process, and what is for all
+# what belongs to one process, and what is for all
 
 def _interprets(rank, world):
     x,y = data(9)

@@ -150,7 +150,7 @@ def test_without_the_model(tmp_path):
     with pytest.raises(ValueError, match='Two, and no code: pass the model'): load_learner(path)
     with pytest.raises(ValueError, match='Two, and no code'): load_learner(path, Two)
 
-# -- in the format of safetensors
+# in the format of safetensors
 
 def test_others_find_the_weights(tmp_path):
     from safetensors.torch import load_file
@@ -175,7 +175,7 @@ def test_plain_weights_are_no_export(tmp_path):
     with pytest.raises(ValueError, match='was not written by `learn.export`'): load_learner(learn.save('m.safetensors'), classes())
     with pytest.raises(FileNotFoundError, match='did you mean `m.safetensors`'): load_learner(tmp_path/'models'/'n.safetensors', classes())
 
-# -- torch.export: what `ExportAtEnd` writes takes batches of any size
+# torch.export: what `ExportAtEnd` writes takes batches of any size
 
 class Named(nn.Module):
     def __init__(self): super().__init__(); self.l = nn.Linear(4, 3)

@@ -89,7 +89,7 @@ def start(path, world, f, *args, join=True):
 @pytest.fixture
 def processes(tmp_path): return partial(start, tmp_path)
 
-# -- training, and everything after it
+# training, and everything after it
 
 def _trains(rank, world, path):
     learn = learner(Net(rank), FullyShard(Block), world, path=path)   # process 0's weights count
@@ -124,7 +124,7 @@ def _trains(rank, world, path):
 @pytest.mark.parametrize('world', [pytest.param(2, marks=()), pytest.param(4, marks=pytest.mark.slow)])
 def test_as_one_process(processes, tmp_path, world): processes(world, _trains, tmp_path)
 
-# -- with other callbacks, and in other ways
+# with other callbacks, and in other ways
 
 def _options(rank, world):
     "Each beside the plain loop, with the same arithmetic"
@@ -263,7 +263,7 @@ def _hybrid(rank, world):
 @pytest.mark.slow
 def test_a_mesh_of_two_dimensions(processes): processes(4, _hybrid)
 
-# -- refused
+# refused
 
 def _refused(rank, world):
     with torch.device('meta'): empty = Net()
@@ -289,7 +289,7 @@ def _saves_alone(rank, world, path):
 @pytest.mark.slow
 def test_one_process_saves(processes, tmp_path): processes(2, _saves_alone, tmp_path)
 
-# -- checkpoints
+# checkpoints
 
 adam = partial(torch.optim.Adam, eps=1e-3)   # with a larger eps, rounding is not magnified
 
@@ -461,7 +461,7 @@ def _faults(rank, world, path):
 @pytest.mark.slow
 def test_faults_in_one_process(processes, tmp_path): processes(2, _faults, tmp_path)
 
-# -- parameters of a loss function are whole in each process, those of the model are not: both are clipped
+# parameters of a loss function are whole in each process, those of the model are not: both are clipped
 
 class Weighted(nn.Module):
     def __init__(self): super().__init__(); self.w = nn.Parameter(torch.ones(3))

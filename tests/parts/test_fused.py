@@ -87,7 +87,7 @@ class Quick(Count): make = EagerCompiler
 
 def graphs(): return dynamo.utils.counters['stats']['unique_graphs']
 
-# ------------------------------------------------------------------------------------------------ the numbers
+# the numbers
 def one(p): return {'params':list(p)}
 def two(m): return [list(m[0].parameters()), list(m[1:].parameters())]
 def trained(m): return [p for p in m.parameters() if p.requires_grad]
@@ -265,7 +265,7 @@ def test_averages_and_gradients():
     a,x = run()
     assert cb.n==7 and x.n_avg==y.n_avg==8 and close(x.averages, y.averages) and close(state(a), state(b))
 
-# ------------------------------------------------------------------------------------------------ who listens
+# who listens
 class Last(Callback):
     def __init__(self): self.seen = []
     def after_step(self): self.seen.append([p.grad.clone() for p in self.learn.model.parameters()])
@@ -394,7 +394,7 @@ def test_hooks_are_called():
     learn.fit(1, cbs=cb)
     assert cb.n==7 and len(seen)==10
 
-# ------------------------------------------------------------------------------------------------ batches, modes, runs
+# batches, modes, runs
 def test_ragged_batch_is_eager():
     cb,a,b = Quick(),learner(data(last=5)),learner(data(last=5))
     a.fit(3, cbs=cb)
@@ -454,7 +454,7 @@ def test_a_program_is_used_again():
         l.unfreeze(); l.fit(1, **kw)
     assert graphs()==before+2 and close(state(learn), state(other), 1e-5) and not [cb for cb in learn.cbs if isinstance(cb, FusedStep)]
 
-# ------------------------------------------------------------------------------------------------ what changes under its feet
+# what changes under its feet
 class Scaled(nn.Module):
     "With a weight that is not for the Learner's optimizer"
     def __init__(self): super().__init__(); self.net,self.scale = net(),nn.Parameter(torch.ones(3))
@@ -613,7 +613,7 @@ def test_settings():
     for v in (0, -1, 1.5, 'all', True):
         with pytest.raises(ValueError, match='`max_shapes` must be a number of batch shapes, 1 or more'): FusedStep(max_shapes=v)
 
-# ------------------------------------------------------------------------------------------------ what can't be compiled
+# what can't be compiled
 class Branches(nn.Module):
     "Decides by looking at the numbers, which no compiler can foresee"
     def __init__(self): super().__init__(); self.net = rich()
@@ -671,7 +671,7 @@ def test_it_says_that_it_compiles(capfd):
     learn.fit(1, cbs=quick)
     assert capfd.readouterr().err.count('compiling the step for batches of [16, 4], [16]: this takes 2 to 30 seconds')==1
 
-# ------------------------------------------------------------------------------------------------ what is kept on disk
+# what is kept on disk
 in_a_process = """
 from learnkit.all import *
 from torch._dynamo.utils import counters
@@ -718,7 +718,7 @@ def test_what_is_damaged_is_made_anew(monkeypatch, tmp_path):
             if p.is_file() and p.suffix==suffix: p.unlink(); p.touch()   # a new file, as the old one is in use
     assert close(eager, run(cb := Count())) and cb.n==7
 
-# ------------------------------------------------------------------------------------------------ is it worth it?
+# is it worth it?
 def test_profile_of_both_ways():
     "It leaves the Learner as it was, also one that fuses already, and says what is not fused"
     learn = learner(data(24), rich(), cbs=FusedStep())

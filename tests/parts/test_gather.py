@@ -27,7 +27,7 @@ def numbered(ns, shape=(2,), dtype=torch.float32):
 
 def same(a, b): return a.dtype==b.dtype and a.shape==b.shape and torch.equal(a, b)
 
-# -- buffers
+# buffers
 
 @given(ns=sizes, shape=st.sampled_from([(), (1,), (2,), (2,3), (0,)]), dtype=dtypes, extra=st.sampled_from([None,0,0,0,-2,5,100]), disk=st.booleans())
 @settings(max_examples=150, deadline=None)
@@ -144,7 +144,7 @@ def test_lists_by_item():
     x,n,boxes = g.value
     assert x.shape==(5,) and list(n)==list('abcde') and [len(o['box']) for o in boxes]==[0,1,0,1,0]
 
-# -- the number of items, and their positions
+# the number of items, and their positions
 
 @pytest.mark.parametrize('kw,want', [(dict(batch_size=4), 22), (dict(batch_size=4, drop_last=True), 20), (dict(batch_size=None), None),
                                      (dict(batch_size=4, sampler=[1,2,3]), 3), (dict(batch_sampler=[[1,2],[3]]), None)])
@@ -160,7 +160,7 @@ def test_item_positions(idxs):
     want = sorted(range(len(idxs)), key=idxs.__getitem__)
     assert want==(list(range(len(idxs))) if p is None else p.argsort().tolist()) and ((p is None)==(idxs==sorted(idxs)))
 
-# -- memory-mapped tensors
+# memory-mapped tensors
 
 def test_a_memmap_is_a_file(tmp_path):
     t = create_memmap(tmp_path/'t.pt', (5,2), torch.bfloat16)
@@ -173,7 +173,7 @@ def test_disk_that_is_too_small(tmp_path):
     with pytest.raises(OSError, match='GiB are free'): create_memmap(tmp_path/'t.pt', (2**50,), torch.float32)
     assert not [*tmp_path.iterdir()]
 
-# -- get_preds
+# get_preds
 
 class Model(nn.Module):
     def __init__(self, kind='one'): super().__init__(); self.lin,self.kind = nn.Linear(3,4),kind
@@ -286,7 +286,7 @@ def test_inputs_by_name_are_files_too(tmp_path):
     inp,preds,targs = Learner(DataLoaders(dl), Named(), lambda p,y: 0., default_cbs=False, cbs=TrainEvalCallback).get_preds(dl=dl, with_input=True, mmap=tmp_path)
     assert {*inp}=={'a','b'} and same(inp['a'], a) and same(torch.load(tmp_path/'inputs_1.pt'), b) and targs.tolist()==[0,1,2,3]*2+[0,1]
 
-# -- half precision, compiled
+# half precision, compiled
 
 def test_half_precision():
     "Computed in 16 bits, kept in 32, or in 16 if asked for"
@@ -308,7 +308,7 @@ def test_compiled(backend):
     plain,fast = classifier(x),classifier(x).compile(backend=backend)
     torch.testing.assert_close(fast.get_preds(), plain.get_preds(), rtol=1e-5, atol=1e-6)
 
-# -- memory
+# memory
 
 def test_parts_of_large_outputs():
     "What waits keeps no more than itself alive"

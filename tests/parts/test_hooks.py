@@ -34,7 +34,7 @@ class Seen(HookCallback):
     def before_fit(self): super().before_fit(); self.got = []
     def hook(self, m, i, o): self.got.append(self.train_iter if self.training else 'valid')
 
-# -- hooks are always removed
+# hooks are always removed
 
 errors  = [RuntimeError('x'), KeyboardInterrupt()]
 cancels = [CancelBackward(), CancelBatch(), CancelEpoch(), CancelFit(), CancelStep(), CancelTrain(), CancelValid(),
@@ -100,7 +100,7 @@ def test_hooks_are_all_or_none():
     h = hook_output(m[0]); h.remove(); h.remove()
     assert n_hooks(m)==0
 
-# -- which batches are recorded
+# which batches are recorded
 
 @settings(max_examples=25, deadline=None)
 @given(every=st.integers(1, 7), n=st.integers(1, 6), epochs=st.integers(1, 3),
@@ -139,7 +139,7 @@ def test_bad_settings():
     fit(learn := quiet(cbs=ActivationStats(with_hist=False)))
     with pytest.raises(ValueError, match='with_hist=True'): learn.activation_stats.hist(0)
 
-# -- training is not changed
+# training is not changed
 
 @pytest.mark.parametrize('make', (*makers, lambda: ActivationStats(include_paramless=True, detach=False),
                                   lambda: HookCallback(hook=lambda m,i,o: o, detach=False, cpu=False)))
@@ -182,7 +182,7 @@ def test_a_copy_made_in_a_fit_records_nothing(copied):
     fit(learn := quiet(cbs=[Seen(), at('after_pred', other, order=100, run_valid=False)]))
     assert learn.seen.got==[i for i in range(3) for _ in range(3)] + ['valid']*6
 
-# -- what is recorded
+# what is recorded
 
 class Odd(nn.Module):
     "A layer that is called twice, one that returns a tuple, one that returns a dictionary, one that is never called"
@@ -280,7 +280,7 @@ def test_nested_outputs_are_detached():
     assert not any(t.requires_grad for t in flat(list(hs.stored))) and h.stored.requires_grad
     assert set(hs[0].stored)=={'a','b','c'} and isinstance(hs[1].stored[1], tuple)
 
-# -- compiled models
+# compiled models
 
 def compiled(m, runs):
     def backend(gm, inputs):
@@ -309,7 +309,7 @@ def test_the_model_is_compiled_again_after_a_failure():
         assert not runs
         learn.model(torch.rand(4,4)); assert runs
 
-# -- plots
+# plots
 
 def test_plots():
     learn = quiet(cbs=ActivationStats(include_paramless=True))
@@ -322,7 +322,7 @@ def test_plots():
     assert [len(a.lines) for a in cb.plot_layer_stats(1).axes]==[1,1,1]
     assert list(cb.plot_layer_stats(1).axes[0].lines[0].get_ydata())==pytest.approx(list(cb.layer_stats(1)[0]))
 
-# -- fastai
+# fastai
 
 def test_statistics_are_those_of_fastai():
     fast = pytest.importorskip('fastai.callback.hook')

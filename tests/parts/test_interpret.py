@@ -25,7 +25,7 @@ def case(n=50, c=4, seed=0, absent=0):
     g = torch.Generator().manual_seed(seed)
     return torch.randn(n, c, generator=g),torch.randint(0, c-absent, (n,), generator=g)
 
-# -- against scikit-learn
+# against scikit-learn
 
 @settings(deadline=None, max_examples=25)
 @given(n=st.integers(1, 40), c=st.integers(2, 6), seed=st.integers(0, 999), absent=st.integers(0, 1))
@@ -61,7 +61,7 @@ def test_print_report():
     assert [l.split()[0] for l in lines]==['class','a','b','c','d','accuracy','macro','weighted']
     assert lines[0].split()[1:]==['precision','recall','f1','support']
 
-# -- one pass
+# one pass
 
 @pytest.mark.parametrize('cls', [Interpretation, ClassificationInterpretation])
 def test_one_pass_over_the_data(cls):
@@ -127,7 +127,7 @@ def test_inputs_are_read_again_when_they_are_wanted():
         assert [r['input'] for r in read.rows([3,1])]==[r['input'] for r in kept.rows([3,1])]
     assert pickle.loads(pickle.dumps(read)).read is None
 
-# -- kinds of targets
+# kinds of targets
 
 def test_binary_classification():
     x,y = torch.randn(30,1),(torch.rand(30,1)>.5).float()
@@ -155,7 +155,7 @@ def test_vocab():
     cm = ClassificationInterpretation.from_learner(learner(x, y)).confusion_matrix()
     assert cm.shape==(4,4)   # the model has four outputs
 
-# -- images and tables
+# images and tables
 
 @pytest.mark.parametrize('shape,kind', [((1,8,8),'image'), ((3,8,8),'image'), ((8,8),'image'), ((5,),'table'),
                                         ((7,8,8),'table')])
@@ -200,7 +200,7 @@ def test_regression_and_several_inputs_and_outputs():
     rows = Interpretation.from_learner(learn, with_input=True).plot_top_losses(3)
     assert list(rows[0])==['item','loss','target','prediction','input 0','input 1']
 
-# -- mistakes
+# mistakes
 
 def no_loss():
     learn = learner(*case())

@@ -15,7 +15,7 @@ def env(**kw):
     keep = {k:v for k,v in os.environ.items() if not re.match('RANK|WORLD_SIZE|LOCAL_|MASTER_|SLURM_|OMPI_|PMI|TORCHELASTIC', k)}
     return {**keep, 'PYTHONPATH':str(here.parents[1]), 'OMP_NUM_THREADS':'1', **{k:str(v) for k,v in kw.items()}}
 
-# -- what each launcher sets: of two processes on one machine
+# what each launcher sets: of two processes on one machine
 
 def open_mpi(rank, **kw):
     return env(OMPI_COMM_WORLD_RANK=rank, OMPI_COMM_WORLD_SIZE=2, OMPI_COMM_WORLD_LOCAL_RANK=rank, OMPI_COMM_WORLD_LOCAL_SIZE=2, OMPI_COMM_WORLD_NODE_RANK=rank, OMPI_UNIVERSE_SIZE=2,
@@ -34,7 +34,7 @@ def mpi_in_slurm(rank):
     "On another machine of the job mpirun starts its helper by srun, as a step with one task"
     return {**srun(0), 'SLURM_STEP_NUM_TASKS':'1', **{k:v for k,v in open_mpi(rank).items() if k[:4] in ('OMPI','PMIX')}}
 
-# -- the runs
+# the runs
 
 def _starts(rank, envs, folder, world, file):
     os.environ.clear(); os.environ.update(envs[rank])
@@ -120,7 +120,7 @@ def test_ray(tmp_path, two):
     said = [re.sub(r'\(RayTrainWorker pid=\d+\) ', '', re.sub(r'\x1b\[\d+m', '', o)) for o in out.splitlines() if 'RayTrainWorker' in o]
     check(tmp_path, 'in a group made before, gloo', '\n'.join(said), same=two)
 
-# -- the files in the how-tos
+# the files in the how-tos
 
 howto = here.parents[1]/'nbs'/'howto'
 def blocks(kind):

@@ -46,7 +46,7 @@ def fit(dls, cbs, n_epoch=2, **kw):
     learn.fit(n_epoch)
     return learn
 
-# ------------------------------------------------------------------------------------------------ limits
+# limits
 @quick
 @given(st.integers(1, 9), st.integers(1, 9), amounts, amounts, st.integers(1, 3))
 def test_exactly_so_many(n, nv, train, valid, n_epoch):
@@ -178,7 +178,7 @@ def test_resume(tmp_path, cbs, stop):
     assert torch.equal(weights(whole), weights(again))
     for c in ('train_loss','valid_loss'): assert whole.recorder.history[c]==again.recorder.history[c]
 
-# ------------------------------------------------------------------------------------------------ the environment
+# the environment
 @pytest.mark.parametrize('text,k', [('2',2), ('0.5',2), ('1.0',4)])
 def test_rehearsal(monkeypatch, capsys, text, k):
     learn = learner(n=4, nv=4)
@@ -211,7 +211,7 @@ def test_a_limit_of_ones_own_stays(monkeypatch):
     learn.fit(1)
     assert learn.train_iter==3
 
-# ------------------------------------------------------------------------------------------------ overfitting
+# overfitting
 @pytest.mark.parametrize('workers', [0,2])
 @pytest.mark.parametrize('n', [1,2,6,99])
 def test_the_same_batches_in_training_and_validation(n, workers):
@@ -244,7 +244,7 @@ def test_overfitting_freezes_augmentation():
 def test_nothing_to_overfit():
     with pytest.raises(ValueError, match='no batch to overfit'): fit(DataLoaders([]), OverfitBatches())
 
-# ------------------------------------------------------------------------------------------------ sanity checks
+# sanity checks
 class Counting(nn.Module):
     "Counts its calls, in evaluation mode too"
     def __init__(self): super().__init__(); self.register_buffer('n', torch.zeros(())); self.l = nn.Linear(4,1)

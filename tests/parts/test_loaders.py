@@ -32,7 +32,7 @@ def test_loader_len():
                DataLoader(ChainDataset([Stream(2)])), DataLoader(Items(3), batch_sampler=Custom([[1]]))): assert loader_len(dl) is None
     for dl,e in ((Bug(),TypeError), (Bug2(),AttributeError), (Bug3(),TypeError)): pytest.raises(e, loader_len, dl)
 
-# ---------------------------------------------------------------- copy_loader
+# copy_loader
 def first(b): return b
 def start(i): pass
 

@@ -12,7 +12,7 @@ from learnkit.explain import check_loss, loss_hint
 class_losses = CrossEntropyLossFlat, LabelSmoothingCrossEntropyFlat, FocalLossFlat
 few = settings(deadline=None, max_examples=60)
 
-# -- equality with torch
+# equality with torch
 
 @st.composite
 def class_batch(draw, dtype=torch.float32):
@@ -112,7 +112,7 @@ def test_focal_ignores_impossible_classes():
     FocalLoss()(pred, torch.tensor([0])).backward()
     assert pred.grad.isfinite().all()
 
-# -- types and devices
+# types and devices
 
 @pytest.mark.parametrize('dtype', [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.bool])
 def test_any_integer_is_a_class_number(dtype):
@@ -170,7 +170,7 @@ def test_one_pos_weight_may_be_flattened():
     got = BCEWithLogitsLossFlat(pos_weight=w)(pred, targ)
     assert torch.equal(got, F.binary_cross_entropy_with_logits(pred[:,0], targ.float(), pos_weight=w))
 
-# -- the protocol
+# the protocol
 
 @few
 @given(b=class_batch())
@@ -230,7 +230,7 @@ def test_any_object_with_the_methods_counts():
         def decodes(self, x): return x*2
     assert loss_activation(partial(Own()))(1)==2 and loss_decodes(Own())(loss_activation(Own())(1))==4
 
-# -- one loss per item
+# one loss per item
 
 def no_way(p, t): return ((p-t)**2).mean()
 def by_arg(p, t, reduction='mean'): return F.mse_loss(p, t, reduction=reduction)
@@ -260,7 +260,7 @@ def test_none_reduce_says_that_there_is_no_way(f):
     with pytest.raises(TypeError, match="Write `def my_loss"):
         with none_reduce(f): raise AssertionError('not reached')
 
-# -- mistakes: what is wrong, and what to write
+# mistakes: what is wrong, and what to write
 
 p3,c3 = torch.randn(8,3),torch.arange(8)%3   # all classes, whatever the seed
 flat,strict = CrossEntropyLossFlat(),partial(check_loss, F.cross_entropy)

@@ -94,7 +94,7 @@ def run(find=None, first=0, **kw):
 
 quick = partial(Learner.lr_find, num_it=12, show_plot=False)
 
-# ------------------------------------------------------------------------------------------------ no trace
+# no trace
 @pytest.mark.parametrize('kind', ['shuffle','generator','sampler','own'])
 @pytest.mark.parametrize('first', [0,1])
 def test_fit_after_lr_find(kind, first): assert run(quick, first, kind=kind)==run(None, first, kind=kind)
@@ -235,7 +235,7 @@ def test_unchanged_keeps_callbacks():
     with learn.unchanged(): learn.add_cb(Callback()); learn.remove_cb(learn.progress)
     assert [cb.name for cb in learn.cbs]==names and learn.progress in learn.cbs and not hasattr(learn, 'callback')
 
-# ------------------------------------------------------------------------------------------------ the run
+# the run
 def test_rates_and_losses():
     "As a loop by hand: the rate of a batch beside the smoothed loss after it"
     learn = learner(n=5, opt_func=SGD)
@@ -319,7 +319,7 @@ def test_pictures():
     assert len(learn.recorder.plot_lr_find(skip_end=0).lines[0].get_xdata())==len(learn.recorder.lr_curve.lrs)
     plt.close('all')
 
-# ------------------------------------------------------------------------------------------------ suggestions
+# suggestions
 curves = st.lists(st.floats(0, 100, width=32), min_size=20, max_size=60)
 
 @given(curves)

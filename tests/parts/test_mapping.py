@@ -24,7 +24,7 @@ from toys import at, batches, few, learner, throw, weights
 
 quick = settings(max_examples=40, deadline=None)
 
-# ------------------------------------------------------------------------------------------------ mapping
+# mapping
 @quick
 @given(st.dictionaries(st.sampled_from('abcdef'), st.integers()), st.dictionaries(st.sampled_from('abcdef'), st.sampled_from('abcdefgh')))
 def test_renamed(d, names):
@@ -81,7 +81,7 @@ def test_wrong_names_at_the_first_batch():
     with pytest.raises(TypeError, match='the batch is a tuple: give a function'): learner(cbs=MapInputs(dict(a='b'))).fit(1)
     with pytest.raises(TypeError, match='the output is a Tensor'): learner(cbs=MapOutputs(dict(a='b'))).fit(1)
 
-# ------------------------------------------------------------------------------------------------ auxiliary modules
+# auxiliary modules
 class Has(Callback):
     def __init__(self): self.own = nn.Linear(1,1)
 class Loss:
@@ -104,7 +104,7 @@ def test_modules_are_moved(how):
     except (NotImplementedError, RuntimeError, ValueError): pass
     assert c.own.weight.device.type=='cpu'
 
-# ------------------------------------------------------------------------------------------------ indices
+# indices
 N = 22
 X = torch.arange(N*4.).view(N,4)/100
 class Odd(BatchSampler):
@@ -263,7 +263,7 @@ def test_nothing_is_kept_alive():
     learn.fit(1)
     assert learn.item_indices.loaders=={} and learn.item_indices.streams==[] and learn.dls.train is learn.dls.loaders[0] and type(learn.dls.train) is DataLoader
 
-# ------------------------------------------------------------------------------------------------ a loop that forgets
+# a loop that forgets
 forgettable = 'before_pred after_pred before_loss after_loss'.split()
 
 def forgetful(*gone, cbs=()):

@@ -46,7 +46,7 @@ def data(draw, kind='classes', min_items=1):
 
 def own(p, t): return (p-t).mean()
 
-# -- plain metrics
+# plain metrics
 
 def best(f, **kw):
     "scikit-learn's `f` on the best classes"
@@ -156,7 +156,7 @@ def test_nothing_is_shared():
         a,b = mk_metric(m),mk_metric(m)
         assert a is not b and type(a)==type(b)
 
-# -- averages
+# averages
 
 @few
 @given(b=data('numbers'), dtype=st.sampled_from([torch.float32, torch.float64, torch.bfloat16]))
@@ -248,7 +248,7 @@ def test_value_metric():
     met = ValueMetric(lambda: 3, 'three')
     assert run(met, torch.ones(2), torch.ones(2), [2])==3 and met.name=='three' and ValueMetric(math.sqrt).name=='sqrt'
 
-# -- the smoothed loss
+# the smoothed loss
 
 def smooth(losses, beta=.98):
     met = AvgSmoothLoss(beta)
@@ -310,7 +310,7 @@ def test_scalars_of_several_devices():
     for i in range(2): s.append(torch.zeros((), device='meta'))
     assert [type(o) for o in s.packed]==[list,torch.Tensor] and s.packed[0]==[0.,1.,2.]
 
-# -- waiting
+# waiting
 
 p3,c3 = torch.randn(4,3, device='meta'),torch.zeros(4, dtype=torch.long, device='meta')
 @pytest.mark.parametrize('m,t', [(m, c3) for m in (
@@ -337,7 +337,7 @@ def test_accumulated_predictions_go_to_the_cpu_in_time():
     met.accumulate(batch(torch.zeros(10), torch.zeros(10))); assert len(met.waiting)==0 and len(met.preds)==2
     assert met.value==20
 
-# -- whole-epoch metrics
+# whole-epoch metrics
 
 @pytest.mark.parametrize('kw,want', [
     (dict(), lambda p: p), (dict(dim_argmax=0), lambda p: p.argmax(0)), (dict(dim_argmax=1), lambda p: p.argmax(1)),
@@ -370,7 +370,7 @@ def test_calling_leaves_what_was_accumulated():
     y = torch.tensor([0,1,1,0])
     assert F1Score()(torch.tensor([0,1,0,0]), y)==skm.f1_score(y, [0,1,0,0])
 
-# -- everything of scikit-learn
+# everything of scikit-learn
 
 @pytest.mark.parametrize('name', [n for n in skm.__all__ if inspect.isfunction(getattr(skm, n))])
 def test_scikit_learn_directly(name):
@@ -397,7 +397,7 @@ def test_without_scikit_learn(monkeypatch):
     monkeypatch.setitem(__import__('sys').modules, 'sklearn', None)
     with pytest.raises(ImportError, match=r"pip install 'learnkit\[sklearn\]'"): F1Score()
 
-# -- other libraries, other metrics
+# other libraries, other metrics
 
 def test_torchmetrics_in_detail():
     p,t = torch.randn(11,4, requires_grad=True),torch.randint(0, 4, (11,))
@@ -466,7 +466,7 @@ def test_not_a_metric(m):
 def test_collections_are_refused():
     with pytest.raises(TypeError, match='one by one'): mk_metric(tm.MetricCollection([tm.MeanAbsoluteError()]))
 
-# -- mistakes
+# mistakes
 
 def noted(metric, *args, exc=Exception, **kw):
     with pytest.raises(exc) as e: metric.accumulate(batch(*args, **kw))
@@ -501,7 +501,7 @@ def test_error_at_the_end_names_the_metric():
     with pytest.raises(ValueError) as e: run(met, torch.randn(8,3), torch.arange(8)%3, [8])
     assert '`f1_score`' in e.value.__notes__[0] and 'int64[8]' in e.value.__notes__[0]
 
-# -- copies
+# copies
 
 every = dict(accuracy=accuracy, rmse=rmse, loss=AvgLoss, perplexity=perplexity, smooth=AvgSmoothLoss,
              f1=F1Score(average='macro'), accum=AccumMetric(lambda p,t: p.float().sum(), dim_argmax=-1),
@@ -527,7 +527,7 @@ def test_pickle(m):
     met = mk_metric(m)
     assert pickle.loads(pickle.dumps(met)).name==met.name
 
-# -- several processes
+# several processes
 
 def worker(rank, path, out):
     import torch.distributed as dist

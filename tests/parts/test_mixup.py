@@ -48,7 +48,7 @@ def learner(kind='ints', loss_func=None, cbs=None, **kw):
 
 def params(m): return torch.cat([p.detach().flatten() for p in m.parameters()])
 
-# -- by hand
+# by hand
 
 def hand_mixup(x, y, alpha):
     lam = Beta(torch.tensor(alpha), torch.tensor(alpha)).sample((len(x),))
@@ -127,7 +127,7 @@ def test_mixed_in_micro_batches(cls, reduction):
     torch.testing.assert_close(params(parts.model), params(whole.model))
     torch.testing.assert_close(parts.recorder.losses, whole.recorder.losses)
 
-# -- fastai's numbers
+# fastai's numbers
 
 @pytest.mark.parametrize('name,case', [(n,c) for n in ('MixUp','CutMix') for c in ('flat','smooth','mse')])
 def test_same_numbers_as_fastai(name, case):
@@ -140,7 +140,7 @@ def test_same_numbers_as_fastai(name, case):
         return params(fit(Quiet(DataLoaders(lambda: [(x.clone(),y) for x,y in data(kind)]), m, loss_func, SGD, lr=.1, cbs=cls(.6))).model)
     assert torch.equal(weights(globals()[name]), weights(theirs))
 
-# -- nothing stays behind
+# nothing stays behind
 
 events = [e for e in FIT if 'cancel' not in e]
 def raiser(ev, exc, when=1):
@@ -185,7 +185,7 @@ def test_cancelled_epoch_does_not_mix_the_mixed():
     learn.fit(3)
     assert inner==[loss_func]*3
 
-# -- in company
+# in company
 
 class Clip(Callback):
     order = 11
@@ -271,7 +271,7 @@ def test_a_subclass_that_mixes_now_and_then():
     fit(learner(cbs=[Sometimes(2.), cb, raiser('after_loss', CancelTrain, 2)]), 2)
     for i,a,b in plain: assert (a==pytest.approx(b, rel=1e-6)) == (i%2==0)
 
-# -- shapes of batches
+# shapes of batches
 
 def test_several_inputs_and_names():
     class Two(nn.Module):
@@ -320,7 +320,7 @@ def test_mixup_mixes_inputs_and_targets_alike(n, alpha, seed):
     assert torch.equal(a, b) and (a.diagonal()>=.5).all()
     torch.testing.assert_close(a.sum(1), torch.ones(n))
 
-# -- nothing is read from the device
+# nothing is read from the device
 
 class Reads(TorchDispatchMode):
     "Counts what makes the program wait for the device: reading a number, or a size that depends on numbers"
@@ -341,7 +341,7 @@ def test_no_batch_reads_from_the_device(kind):
     assert per_batch(MixUp())==per_batch(CutMix())==plain
     assert per_batch(Callback(after_batch=lambda self: self.learn.loss.item()))==plain+1   # so it would be seen
 
-# -- mistakes
+# mistakes
 
 class Own(nn.Module):
     "Computes its loss itself"

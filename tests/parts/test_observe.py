@@ -43,7 +43,7 @@ class Hear(Callback):
 
 def net(): torch.manual_seed(0); return nn.Sequential(nn.Linear(4,8), nn.BatchNorm1d(8), nn.Dropout(.3), nn.Linear(8,1))
 
-# ------------------------------------------------------------------------------------------------ observing changes nothing
+# observing changes nothing
 @pytest.mark.parametrize('every', ['1ba', '3ba', '1ep', '7sp', lambda learn: learn.train_iter in (2,5)])
 def test_the_same_weights(every, tmp_path):
     runs = []
@@ -90,7 +90,7 @@ def test_an_exception_or_cancel_at_any_event(ev, exc, tmp_path):
     assert loss.history==fresh.loss_monitor.history and obs[2].history==fresh.optimizer_monitor.history
     assert len([r for r in json_logger.read_log() if list(r)==['step','batch_loss']])==3
 
-# ------------------------------------------------------------------------------------------------ rows and the event
+# rows and the event
 @quick
 @given(st.integers(1, 5), st.integers(1, 7), st.integers(1, 3), st.integers(1, 6))
 def test_rows_are_announced_once_in_order(every, n, n_epoch, max_pending):
@@ -140,7 +140,7 @@ def test_state_of_a_resumed_run(first, tmp_path):
 def test_without_measure():
     with pytest.raises(NotImplementedError, match='needs a method `measure`'): learner(cbs=Observer('1ba')).fit(1)
 
-# ------------------------------------------------------------------------------------------------ gradients
+# gradients
 @pytest.mark.parametrize('opt', [SGD, Adam])
 def test_norms(opt):
     learn = learner(n=4, model=net(), opt_func=opt, cbs=OptimizerMonitor('1ba'))
@@ -186,7 +186,7 @@ def test_frozen_parameters_have_no_norm():
     learn.fit(1)
     assert not any('/0.' in k for k in learn.optimizer_monitor.history[0]) and 'grad_norm/3.weight' in learn.optimizer_monitor.history[0]
 
-# ------------------------------------------------------------------------------------------------ speed and remaining time
+# speed and remaining time
 @quick
 @given(st.lists(st.tuples(st.integers(1, 5), st.integers(1, 9)), min_size=1, max_size=9), st.integers(1, 12), st.integers(1, 3))
 def test_speed(data, window, n_epoch):
@@ -247,7 +247,7 @@ def test_unknown_length_gives_no_estimate_at_first():
 def test_bad_settings(make, words):
     with pytest.raises(ValueError, match=words): make()
 
-# ------------------------------------------------------------------------------------------------ memory and the machine
+# memory and the machine
 def test_process_memory():
     psutil = pytest.importorskip('psutil')
     learn = learner(cbs=MemoryMonitor('1ep'))
@@ -286,7 +286,7 @@ def test_a_missing_package_is_named(make, module, monkeypatch):
     with pytest.raises(ImportError, match=r"learnkit\[logging\]") as e: learner(cbs=[make(), at('before_batch', lambda cb: seen.append(1))]).fit(1)
     assert not seen and not any('cleanup' in n for n in e.value.__notes__)   # said once
 
-# ------------------------------------------------------------------------------------------------ trace
+# trace
 def test_every_event_through_one_method():
     "`__call__` gets exactly the events that the loop fires"
     class All(Callback):
@@ -303,7 +303,7 @@ def test_every_event_through_one_method():
             'after_exhaust','after_validate','after_epoch','after_fit','cleanup']
     assert [n for n,*_ in learn.all.heard if n not in ('log_metrics','after_read_losses')]==want   # these two are fired by callbacks
 
-# ------------------------------------------------------------------------------------------------ predictions released early
+# predictions released early
 def test_free_outputs():
     held = []
     learn = learner(metrics=mae, cbs=[FreeOutputs, at('before_backward', lambda cb: held.append(cb.learn.pred)), at('after_loss', lambda cb: held.append(cb.learn.pred is None), order=98)])
@@ -315,7 +315,7 @@ def test_free_outputs_and_train_metrics():
     learn.recorder.train_metrics = True
     with pytest.raises(ValueError, match='use one of'): learn.fit(1)
 
-# ------------------------------------------------------------------------------------------------ loggers
+# loggers
 def test_json_lines_are_json(tmp_path):
     class Odd(Observer):
         def measure(self): return dict(a=math.nan, b=torch.tensor(math.inf), c=-math.inf, d=1, e=.1)
@@ -378,7 +378,7 @@ def test_no_logging_of_inference(tmp_path):
     learn.validate(); learn.get_preds()
     assert not hear.got and not (tmp_path/'log.jsonl').exists()
 
-# ------------------------------------------------------------------------------------------------ export
+# export
 def test_export(tmp_path):
     m,modes = net(),[]
     def export(model, xb, path): modes.append((model.training, torch.is_grad_enabled(), model is m, path))

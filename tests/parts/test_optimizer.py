@@ -65,7 +65,7 @@ def with_decay(m, n=2, wd=.1, **kw):
     opt.set_hyper('wd', wd)
     return opt
 
-# --- Equal to torch's own
+# Equal to torch's own
 
 unit = st.floats(0, .99)
 lrs  = st.floats(1e-4, .5)
@@ -239,7 +239,7 @@ def test_grad_scaler_with_a_fused_optimizer():
     run(OptimWrapper(params(m2), SGD, lr=.1, fused=True), m2)
     for a,b in zip(m1.parameters(), m2.parameters()): assert torch.allclose(a, b, atol=1e-6)
 
-# --- hypers
+# hypers
 
 @given(kinds, st.sampled_from([1,2,3]), st.booleans())
 def test_names_read_and_write_through(kind, n, split):
@@ -396,7 +396,7 @@ def test_added_group():
     assert len(opt.param_groups)==4 and len(opt.hypers)==2 and not any(p.requires_grad for p in a)
     assert ids(opt.param_lists[0])==ids(a) and sorted(ids(opt.param_lists[1]))==sorted(ids(b))
 
-# --- weight decay
+# weight decay
 
 def two_groups(m, cls, wd, **kw):
     "What one writes by hand"
@@ -511,7 +511,7 @@ def test_a_learner_with_wd(all_decay):
     with learn.no_bar(), learn.no_logging(): learn.fit(1)
     assert same(m1, m2)
 
-# --- torch's schedulers
+# torch's schedulers
 
 scheds = dict(one_cycle=lambda o: OneCycleLR(o, .5, total_steps=12), cosine=lambda o: CosineAnnealingLR(o, 12), exp=lambda o: ExponentialLR(o, .9),
               lam=lambda o: LambdaLR(o, lambda e: 1/(1+e)))
@@ -546,7 +546,7 @@ def test_plateau_scheduler():
     for _ in range(3): sched.step(1.)
     assert list(opt.hypers.itemgot('lr'))==pytest.approx([.001]*2)
 
-# --- freezing
+# freezing
 
 @given(st.lists(st.integers(-3,3), min_size=1, max_size=6), st.sets(st.integers(0,7)), st.booleans(), st.booleans())
 def test_freezing(ns, off, norms, split):
@@ -608,7 +608,7 @@ def test_a_parameter_thawed_by_the_user():
     opt.freeze()
     assert not m[0].weight.requires_grad
 
-# --- state
+# state
 
 @pytest.mark.parametrize('saved_split', [False,True])
 @pytest.mark.parametrize('new_split', [False,True])
@@ -732,7 +732,7 @@ def test_resume_equals_one_run():
     steps(last, m3, 4, start=4)
     assert same(m1, m3)
 
-# --- the rest
+# the rest
 
 def test_zero_grad():
     m = model()
@@ -856,7 +856,7 @@ def test_capturable_on_cuda():
     graph.replay()
     for p,b in zip(m.parameters(), before): assert not torch.equal(p, b)
 
-# -- the bare step: faster, and nothing that torch wraps around it is lost to those who use it
+# the bare step: faster, and nothing that torch wraps around it is lost to those who use it
 
 def _stepped(make, step, n=3):
     torch.manual_seed(0)

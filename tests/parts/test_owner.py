@@ -18,7 +18,7 @@ def net(seed=0):
 
 def same(a, b): return all(torch.equal(x, y) for x,y in zip(a.state_dict().values(), b.state_dict().values(), strict=True))
 
-# -- what was put in place of a part stays
+# what was put in place of a part stays
 
 @pytest.mark.parametrize('ev', ['before_fit', 'before_epoch', 'before_train', 'after_train'])
 def test_new_data_are_new_for_both_phases(ev):
@@ -89,7 +89,7 @@ def test_a_model_around_the_old_one_with_weights_of_its_own_stays():
     with pytest.raises(KeyboardInterrupt): learn.fit(1)
     assert learn.model is new
 
-# -- what is trained is what the optimizer has: against loops by hand, where each parameter has an optimizer of its own
+# what is trained is what the optimizer has: against loops by hand, where each parameter has an optimizer of its own
 
 class Lazy(nn.Module):
     "Makes its last layer when it is first called"
@@ -249,7 +249,7 @@ def test_groups_frozen_groups_and_weight_decay_survive_a_new_layer():
     learn.unfreeze(); learn.fit(1)
     assert not torch.equal(body, learn.model[0].weight)
 
-# -- learning rates and weight decay: what was said for a group, an optimizer or a fit
+# learning rates and weight decay: what was said for a group, an optimizer or a fit
 
 def head_own(m): return [dict(params=m[0].parameters()), dict(params=m[2].parameters(), lr=.5)]
 def lrs(learn): return [h['lr'] for h in learn.opt.hypers]
@@ -320,7 +320,7 @@ def test_weight_decay_that_was_set_since_stays():
     learn.fit(1)
     assert learn.opt.hypers[0]['wd']==.3
 
-# -- the names of hyper-parameters
+# the names of hyper-parameters
 
 def numbers(opt_func, **kw):
     learn = learner(model=net(), opt_func=opt_func, lr=None, **kw)
@@ -348,7 +348,7 @@ def test_names_that_an_optimizer_does_not_have():
     for opt_func,words in ((partial(SGD, sqr_mom=.9), 'sqr_mom'), (partial(SGD, mom=.9, momentum=.8), '`mom` and `momentum` are the same')):
         with pytest.raises(TypeError, match=words): learner(opt_func=opt_func).fit(1)
 
-# -- optimizers that evaluate the model themselves
+# optimizers that evaluate the model themselves
 
 def test_lbfgs_is_refused_or_a_callback_makes_its_step():
     "LBFGS ended the first step with 'missing 1 required positional argument: closure'"

@@ -43,7 +43,7 @@ def groups(m): return [g for g in ([p for p in ps if p.requires_grad] for ps in 
 def all_groups(m): return parts(m)   # frozen ones too
 splitters = dict(all=None, groups=groups, all_groups=all_groups)
 
-# -- what a user does to a model; each is done to the Learner's and to that of the loop by hand
+# what a user does to a model; each is done to the Learner's and to that of the loop by hand
 def replace(m, k, seed):
     old = getattr(m, k)
     old = getattr(old, 'base', old)

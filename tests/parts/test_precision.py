@@ -47,7 +47,7 @@ def ws(m): return [p.detach().clone() for p in getattr(m, 'model', m).state_dict
 def same(a, b): return len(a)==len(b) and all(map(torch.equal, a, b))
 def auto(): return torch.is_autocast_enabled('cpu')
 
-# ------------------------------------------------------------------------------------------------ beside torch.amp by hand
+# beside torch.amp by hand
 def by_hand(mode, epochs=2, clip=None, acc=1, opt_func=SGD, parts=1, **kw):
     model = conv()
     opt,scaler = opt_func(model.parameters(), lr=.1),torch.amp.GradScaler('cpu', enabled=mode=='fp16', **kw)
@@ -97,7 +97,7 @@ def test_scale_stays_over_fits_and_resumes():
     bf = fit(mk().to_bf16())
     bf.mixed_precision.load_state_dict(bf.mixed_precision.state_dict())
 
-# ------------------------------------------------------------------------------------------------ where it is on
+# where it is on
 @pytest.mark.parametrize('mode', ['fp16','bf16'])
 def test_on_for_model_and_loss_only(mode):
     seen = {}
@@ -165,7 +165,7 @@ def test_no_gradient_at_all():
     start = conv()[0].weight
     assert torch.equal(fit(mk(Callback(before_backward=throw(CancelBackward))).to_fp16(), 1).model[0].weight, start)
 
-# ------------------------------------------------------------------------------------------------ settings
+# settings
 def test_one_at_a_time():
     learn = mk().to_fp16().to_bf16()
     assert [cb.amp_mode for cb in learn.cbs if isinstance(cb, MixedPrecision)]==['bf16']
@@ -178,7 +178,7 @@ def test_what_is_wrong_is_said():
     with pytest.raises(TypeError, match='scale'): MixedPrecision(scale=2)
     with pytest.raises(ValueError, match='model.float'): fit(mk(model=conv().half()).to_fp16())
 
-# ------------------------------------------------------------------------------------------------ layout
+# layout
 def test_layout_is_for_the_run():
     seen = []
     cb = at('after_pred', lambda cb: seen.append(cb.learn.model[0].weight.stride()))
@@ -202,7 +202,7 @@ def test_layout_of_volumes():
     set_memory_format(m)
     assert m[0].weight.is_contiguous(memory_format=torch.channels_last_3d) and m[1].weight.is_contiguous()
 
-# ------------------------------------------------------------------------------------------------ compilation
+# compilation
 def counting():
     calls = []
     def backend(gm, inputs): calls.append(gm); return gm
@@ -244,7 +244,7 @@ def test_compiled_for_real():
     fit(a.compile(), 1); fit(b, 1)
     assert all(torch.allclose(x, y, atol=1e-5) for x,y in zip(ws(a), ws(b)))
 
-# ------------------------------------------------------------------------------------------------ looking and trying
+# looking and trying
 @pytest.mark.parametrize('how', [lambda l: l.to_fp16(), lambda l: l.to_bf16(), lambda l: l.to_channelslast(use_amp=True)],
                          ids=['fp16','bf16','channelslast'])
 @pytest.mark.parametrize('first', [0, 1])

@@ -66,7 +66,7 @@ def test_the_data_may_decode_the_prediction():
     inp,again,*_ = learn.predict(torch.ones(2), with_input=True)
     assert again==label and torch.equal(inp, torch.ones(2))
 
-# -- the loss of each item
+# the loss of each item
 
 def losses(loss, pred, targ, **kw):
     class Const(nn.Module):
@@ -103,7 +103,7 @@ def test_a_loss_that_cannot_tell_items_apart_is_refused():
     "segmentation_models_pytorch's `DiceLoss` raised an error about shapes"
     with pytest.raises(ValueError, match='batch of 4 items the loss function returned .* cannot tell the items apart'): losses(Dice(), torch.rand(4,3), torch.ones(4,3))
 
-# -- tensors with classes of their own
+# tensors with classes of their own
 
 class TensorImage(torch.Tensor): pass
 class TensorCategory(torch.Tensor): pass

@@ -103,7 +103,7 @@ def test_answers_are_the_callers_own():
     got = [predict(o)[2] for o in x]
     assert torch.equal(torch.stack(got), x) and not got[0].requires_grad
 
-# -- what it leaves, and what callbacks hear
+# what it leaves, and what callbacks hear
 
 def seen(learn):
     "What inference must not touch"
@@ -162,7 +162,7 @@ def test_random_draws_go_on():
     with Predictor(classes(), cbs=MCDropoutCallback) as predict: got = [predict(x[0])[2] for _ in range(6)]
     assert len({tuple(o.tolist()) for o in got})>1
 
-# -- errors
+# errors
 
 def test_the_item_after_an_error_is_right():
     log = Hears()
@@ -233,7 +233,7 @@ def test_interrupted_anywhere():
     predict.close()
     assert hits>400 and learn.mode is None and [o.name for o in learn.cbs]==cbs
 
-# -- a Learner that changes
+# a Learner that changes
 
 def test_another_model():
     learn = classes()
@@ -302,7 +302,7 @@ def test_a_compiled_model():
     learn.model = torch.compile(learn.model)
     with Predictor(learn) as predict: torch.testing.assert_close([predict(o) for o in x], want)
 
-# -- threads
+# threads
 
 def test_threads_beside_each_other():
     "Items, failing items, whole data sets: each result is what one thread alone gets"
@@ -356,7 +356,7 @@ def test_two_learners_of_one_model():
         for got in pool.map(lambda p: [p(o) for o in x], others): same(got, want)
     for p in others: p.close()
 
-# -- in the end
+# in the end
 
 CODE = """
 import torch
@@ -390,7 +390,7 @@ def test_a_forgotten_learner_is_freed():
     gc.collect()
     assert ref() is None
 
-# -- what others notice
+# what others notice
 
 def test_no_bar_is_drawn(capsys):
     learn = classes(); learn.progress.asked,learn.progress.pace = 'lines',0.

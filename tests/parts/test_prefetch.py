@@ -124,7 +124,7 @@ def test_a_loader_with_a_state_is_not_run_ahead_of():
         def load_state_dict(self, d): pass
     assert not made_by_workers(Stateful(Quiet(), BS, num_workers=1))
 
-# ------------------------------------------------------------------------------------------------ how far ahead
+# how far ahead
 @settings(max_examples=30, deadline=None)
 @given(st.integers(1, 5), st.integers(0, 9), st.data())
 def test_no_further_ahead_than_asked(n, size, data):
@@ -161,7 +161,7 @@ def test_a_slow_loop_finds_its_batch_ready():
     assert next(it)==1
     it.close()
 
-# ------------------------------------------------------------------------------------------------ ends
+# ends
 @pytest.mark.parametrize('cancel,ev', [(CancelBatch,'before_batch'), (CancelBatch,'after_fetch'), (CancelTrain,'after_batch'), (CancelTrain,'before_fetch'), (CancelEpoch,'after_pred'), (CancelFit,'after_batch'),
                                        (CancelTrain,'after_fetch')])
 @pytest.mark.parametrize('thread', [True, False])
@@ -248,7 +248,7 @@ def test_an_iterator_that_is_forgotten():
     del it
     assert not prefetching()
 
-# ------------------------------------------------------------------------------------------------ with others
+# with others
 @pytest.mark.parametrize('cb', [lambda: ValidateEvery('2ba'), lambda: ShortEpochCallback(.5), lambda: LimitBatches(3, 2), ItemIndices,
                                 lambda: at('after_batch', lambda c: c.learn.validate() if c.learn.mode=='fit' and c.learn.training else None),
                                 lambda: at('after_fetch', lambda c: setattr(c.learn, 'batch', [o+1 for o in c.learn.batch]))],
@@ -275,7 +275,7 @@ def test_grad_mode_is_that_of_the_loop():
     learner(Prefetch(2, True), lambda: data).fit(1)
     assert seen==[True]*3+[False]*3
 
-# ------------------------------------------------------------------------------------------------ an accelerator
+# an accelerator
 class Copy(torch.Tensor):
     "A tensor on an accelerator: it has its values when somebody has waited for them"
     def record_stream(self, s): self.users.append(s.name)
@@ -415,7 +415,7 @@ def test_pinned_once():
     with mock.patch.object(torch, 'Tensor', Host): stream._copy(Host(True)); stream._copy(Host(False)); assert stream._copy('text')=='text'
     assert calls==[('cuda:0', True, True), 'pin', ('cuda:0', True, True)]
 
-# ------------------------------------------------------------------------------------------------ going on after a crash
+# going on after a crash
 @pytest.mark.filterwarnings('ignore:Prefetch')
 @pytest.mark.parametrize('workers,ks', [*slow((0, range(1, 2*PER+1))), (2, (2, 9))])
 def test_resume(workers, ks, tmp_path, monkeypatch):

@@ -44,7 +44,7 @@ def test_these_are_the_events_of_a_fit():
     learner(cbs=Callback(**{e: lambda self, e=e: heard.append(e) for e in event})).fit(1)
     assert {*heard}-{'after_read_losses'}=={*FIT, 'after_create'}   # that one is fired by the Recorder
 
-# ------------------------------------------------------------------------------------------------ every moment once
+# every moment once
 @pytest.mark.parametrize('run', (lambda l: l.fit(2), lambda l: l.validate(), lambda l: l.get_preds(), lambda l: l.fit(0)))
 def test_times_add_up_to_the_run(run):
     learn,clock = profiled()
@@ -151,7 +151,7 @@ def test_nor_does_one_whose_handler_fails():
     learn.fit(1)
     assert learn.profiler.result.totals[Action('train', 'loop', 'forward')][1]>=2*300
 
-# ------------------------------------------------------------------------------------------------ exceptions and Cancels
+# exceptions and Cancels
 def rows_of(learn): return {r:tuple(v) for r,v in learn.profiler.result.totals.items()}
 
 @pytest.fixture(scope='module')
@@ -256,7 +256,7 @@ def test_two_at_once():
     assert total(learn.profiler.result)==whole(learn.profiler.result, clock)
     assert total(learn.timer.result)==whole(learn.timer.result, other)
 
-# ------------------------------------------------------------------------------------------------ nothing is changed, nothing is left behind
+# nothing is changed, nothing is left behind
 def test_the_weights_are_the_same():
     def go(cbs):
         torch.manual_seed(1)
@@ -320,7 +320,7 @@ def test_bad_n_batches(n):
 def test_no_profile_within_a_fit():
     with pytest.raises(RuntimeError, match='inside a running `fit`'): learner(cbs=at('after_epoch', lambda cb: cb.learn.profile())).fit(1)
 
-# ------------------------------------------------------------------------------------------------ wrap_handlers
+# wrap_handlers
 def test_wrapped_handlers_get_the_arguments_of_the_event():
     event.register('tells')
     got = []
@@ -343,7 +343,7 @@ def test_wrapping_is_asked_once_for_each_table():
     d.rebind(); d('before_fit')
     assert asked==['before_fit']*2
 
-# ------------------------------------------------------------------------------------------------ the trace
+# the trace
 def check_trace(t):
     "Check the fields of complete events in the Trace Event Format, and that slices of a thread are nested"
     assert set(t)>={'traceEvents'} and t['displayTimeUnit'] in ('ms','ns')
@@ -378,7 +378,7 @@ def test_the_trace_is_limited():
     check_trace(p.trace())
     assert p.trace()['otherData']=={'dropped': p.dropped}
 
-# ------------------------------------------------------------------------------------------------ views, timer, device
+# views, timer, device
 @pytest.mark.parametrize('share,told', [(0, False), (.05, False), (.3, True), (.9, True)])
 def test_waiting_for_data(share, told):
     "The waiting time is measured in training and validation; a hint is given if it is large"

@@ -20,7 +20,7 @@ def learner(path, width=3, **kw):
 
 def same(a, b): return all(torch.equal(i, j) for i,j in zip(a, b, strict=True))
 
-# -- atomic files
+# atomic files
 
 class Full(io.RawIOBase):
     "A disk that is full after some bytes"
@@ -53,7 +53,7 @@ def test_the_file_appears_when_it_is_complete(tmp_path):
         f.write(b'two')
     assert (tmp_path/'m.txt').read_bytes()==b'onetwo'
 
-# -- names, open files, parts
+# names, open files, parts
 
 def test_file_path(tmp_path):
     learn = learner(tmp_path)
@@ -93,7 +93,7 @@ def test_another_model(strict, tmp_path):
     with pytest.raises(ValueError, match='it lacks 0.weight'): check_state(learn.model, {'w':torch.ones(1)}, strict)
     assert torch.equal(weights(learn), before)
 
-# -- safetensors
+# safetensors
 
 class Tied(nn.Module):
     "Two layers that share a weight, and a buffer of whole numbers"

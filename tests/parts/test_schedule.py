@@ -44,7 +44,7 @@ def up_down(pct, a, b, c, pos):
     a,b,pos = (a,b,pos/pct) if pos<pct else (b,c,(pos-pct)/(1-pct))
     return a + (1+cos(pi*(1-pos)))*(b-a)/2
 
-# ------------------------------------------------------------------------------------------------ the same bits
+# the same bits
 @pytest.mark.parametrize('opt_func', [mom_sgd, partial(Adam, betas=(.9,.99))])
 @pytest.mark.parametrize('lr_max,lrs', [(.05,[.05,.05]), (slice(.001,.05),[.001,.05]), ([.01,.02],[.01,.02]), (slice(.05),[.005,.05])])
 def test_one_cycle_by_hand(opt_func, lr_max, lrs):
@@ -85,7 +85,7 @@ def test_weight_decay_spares_and_is_scheduled():
     opt = mom_sgd([{'params':[p]} for p in m.parameters()], lr=.02)
     assert torch.equal(weights(learn), by_hand(opt, m, 2, lambda p: [dict(weight_decay=.1+p*(0.-.1)), dict(weight_decay=0.)]*2))
 
-# ------------------------------------------------------------------------------------------------ the policies
+# the policies
 FITS = dict(one_cycle=lambda l,**kw: l.fit_one_cycle(3, slice(.001,.05), **kw), flat_cos=lambda l,**kw: l.fit_flat_cos(3, slice(.001,.05), **kw),
             sgdr=lambda l,**kw: l.fit_sgdr(2, 1, slice(.001,.05), **kw))
 
@@ -171,7 +171,7 @@ def test_tensor_lr():
     plain.fit_one_cycle(2)
     assert torch.equal(torch.as_tensor(learn.recorder.lrs), torch.tensor(plain.recorder.lrs))
 
-# ------------------------------------------------------------------------------------------------ ParamScheduler
+# ParamScheduler
 def test_values_by_group():
     learn = two(opt_func=mom_sgd)
     learn.fit(1, cbs=ParamScheduler({'lr': lambda p: slice(.01,.1), 'mom': lambda p: [.1,.2]}))
@@ -226,7 +226,7 @@ def test_bad_scheds(make, err, words):
 def test_bad_settings(call, words):
     with pytest.raises(ValueError, match=words): call(two(opt_func=mom_sgd))
 
-# ------------------------------------------------------------------------------------------------ schedules
+# schedules
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12).filter(lambda v: sum(v)>.1), st.floats(0, 1))
 @settings(deadline=None, max_examples=200)
 def test_combined_schedules_share_the_way(raw, pos):
@@ -267,7 +267,7 @@ def test_exponential_needs_ratios(a, b):
     with pytest.raises(ValueError, match='cannot go from'): SchedExp(a, b)
 def test_exponential_below_zero(): assert SchedExp(-1., -100.)(.5)==pytest.approx(-10)
 
-# ------------------------------------------------------------------------------------------------ pictures
+# pictures
 def test_pictures():
     plt = pytest.importorskip('matplotlib.pyplot')
     learn = two(opt_func=mom_sgd, metrics=[F.mse_loss, F.l1_loss])
@@ -294,7 +294,7 @@ def test_metrics_of_both_phases_share_a_picture():
     assert valid[0]!=valid[0] and valid[1]==learn.recorder.history[1]['valid_loss']
     plt.close('all')
 
-# ------------------------------------------------------------------------------------------------ torch's schedulers
+# torch's schedulers
 def sequential(opt): return tls.SequentialLR(opt, [tls.LinearLR(opt, .1, total_iters=4), tls.CosineAnnealingLR(opt, 11)], milestones=[4])
 def chained(opt): return tls.ChainedScheduler([tls.ConstantLR(opt, .5, 3), tls.ExponentialLR(opt, .9)])
 SCHEDS = dict(step=partial(tls.StepLR, step_size=2), exponential=partial(tls.ExponentialLR, gamma=.9), sequential=sequential, chained=chained,
@@ -391,7 +391,7 @@ def test_bad_torch_schedulers(make, err, words):
     with pytest.raises(err, match=words): learn.fit(1, cbs=make())
     learn.fit(1)
 
-# ------------------------------------------------------------------------------------------------ fastai
+# fastai
 def test_fastai_values():
     fs = pytest.importorskip('fastai.callback.schedule')
     xs = [i/97 for i in range(98)]

@@ -29,7 +29,7 @@ ints  = st.integers(-10**12, 10**12)
 def times(unit): return st.builds(Time, ints if unit in ('ep','ba','sp','tok') else st.integers(-2**40, 2**40).map(lambda i: i/1024), st.just(unit))
 three = units.flatmap(lambda u: st.tuples(times(u), times(u), times(u)))
 
-# ------------------------------------------------------------------------------------------------ arithmetic
+# arithmetic
 @given(three)
 def test_addition_and_order(abc):
     "Sums and comparisons are those of the values (binary fractions here, so that they are exact)"
@@ -94,7 +94,7 @@ def test_a_time_is_an_interval(unit, n):
     every = Every(Time(n, unit))
     assert (every.value,every.unit)==(n,unit)
 
-# ------------------------------------------------------------------------------------------------ where a run is
+# where a run is
 class Tick:
     "A clock that is moved by hand"
     def __init__(self): self.now = 100.
@@ -212,7 +212,7 @@ def test_a_stopwatch(tick):
     again = Stopwatch(); again.load_state_dict(w.state_dict()); again.start(); tick.forward(1)
     assert again.seconds==4
 
-# ------------------------------------------------------------------------------------------------ a budget
+# a budget
 @pytest.mark.parametrize('n', [1, 3, 4, 7])
 def test_a_budget_of_batches(n):
     learn = learner(cbs=StopAfter(f'{n}ba'))
@@ -237,7 +237,7 @@ def test_budgets_in_other_units(spec, n):
 def test_bad_budgets(spec):
     with pytest.raises(ValueError, match='never|500ba'): StopAfter(spec)
 
-# ------------------------------------------------------------------------------------------------ undone from the inside
+# undone from the inside
 class InsideOut(Callback):
     "At `after_…`, calls those with `undo` in reverse order, in each other's places; all others keep theirs"
     def wrap_handlers(self, name, handlers):

@@ -42,7 +42,7 @@ numbers = st.one_of(st.floats(-5, 5).map(lambda x: round(x, 1)), st.sampled_from
 series = st.lists(numbers, min_size=1, max_size=14)
 deltas = st.sampled_from([0., .1, .5, 1.])
 
-# ------------------------------------------------------------------------------------------------ Monitor
+# Monitor
 @pytest.mark.parametrize('name', '''train_loss valid_loss loss mse_loss dice_loss accuracy_loss error_rate rmse mse mae msle exp_rmspe perplexity wer nll
     mean_squared_error MeanSquaredError mean_absolute_percentage_error hamming_loss brier_score_loss log_loss fid'''.split())
 def test_lower(name): assert lower_better(name) is True
@@ -185,7 +185,7 @@ def test_reset_on_fit(reset):
     learn.fit(2)
     assert learn.tracker.best==(2. if reset else 1.)
 
-# ------------------------------------------------------------------------------------------------ early stopping, plateau
+# early stopping, plateau
 def epochs_of_early_stopping(values, patience, delta, lower):
     "How many epochs are trained, computed without a Monitor"
     best,wait = inf,0
@@ -294,7 +294,7 @@ def test_all_callbacks_see_the_last_epoch():
     track([1.]*4, EarlyStoppingCallback('x', 'min'), at('after_epoch', lambda cb: seen.append(cb.learn.epoch), order=99))
     assert seen==[0,1]
 
-# ------------------------------------------------------------------------------------------------ cancelled, nested and resumed runs
+# cancelled, nested and resumed runs
 @pytest.mark.parametrize('exc,ev', [(CancelTrain,'before_train'), (CancelValid,'before_validate'), (CancelEpoch,'before_epoch'),
                                     (CancelEpoch,'before_validate'), (CancelTrain,'after_pred')])
 def test_cancelled_phases(exc, ev):
@@ -373,7 +373,7 @@ def test_two_of_a_class(tmp_path):
     learn = track([1.,3.,2.], s, t, path=tmp_path)
     assert sorted(o.name for o in tmp_path.rglob('*.pth'))==['high.pth','low.pth']
 
-# ------------------------------------------------------------------------------------------------ saving
+# saving
 class Kept(Callback):
     "The weights at the end of each epoch"
     order = 52
@@ -505,7 +505,7 @@ def test_a_write_that_fails_keeps_the_old_file(tmp_path, monkeypatch):
     assert [o.name for o in tmp_path.rglob('*.*')]==['model.pth']
     assert torch.equal(weights(learn.load('model', with_opt=False)), learn.kept.all[0])
 
-# ------------------------------------------------------------------------------------------------ NaN
+# NaN
 def bad_data(i, value, n=5):
     data = batches(n)
     data[i] = (data[i][0], data[i][1]+value)

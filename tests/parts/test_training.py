@@ -34,7 +34,7 @@ from learnkit.learner import Learner
 from learnkit.save import *
 from toys import at, few, throw
 
-# ------------------------------------------------------------------------------------------------ what is trained
+# what is trained
 def items(n, seed=0, dtype=torch.double):
     g = torch.Generator().manual_seed(seed)
     x = torch.randn(n, 4, generator=g, dtype=dtype)
@@ -59,7 +59,7 @@ def same(a, b): return len(a)==len(b) and all(map(torch.equal, a, b))
 def close(a, b, tol=1e-12): return all(torch.allclose(x, y, rtol=0, atol=tol) for x,y in zip(a, b))
 def no_grads(learn): return all(p.grad is None for p in learn.model.parameters())
 
-# ------------------------------------------------------------------------------------------------ accumulation
+# accumulation
 def mean_steps(sizes, n_acc, epochs, lr=.05, data=None):
     "The definition: after n_acc or more items, and at the end of an epoch, a step with the gradient of their mean loss"
     model = mlp()
@@ -159,7 +159,7 @@ def test_accumulation_says_what_is_wrong():
     assert not seen
     with pytest.raises(ValueError, match='whole number'): GradientAccumulation(0)
 
-# ------------------------------------------------------------------------------------------------ clipping
+# clipping
 @pytest.mark.parametrize('kw', [dict(max_norm=.1), dict(max_norm=.1, norm_type=1.), dict(max_norm=.05, norm_type=float('inf')), dict(value=.02)])
 def test_clip_is_torchs(kw):
     data,model = ragged([4,4,2], dtype=torch.float),mlp(torch.float)
@@ -179,7 +179,7 @@ def test_clip_sees_the_sum_only():
     for kw in (dict(max_norm=0), dict(max_norm=-1), dict(value=0.), dict(norm_type=0)):
         with pytest.raises(ValueError, match='above 0'): GradientClip(**kw)
 
-# ------------------------------------------------------------------------------------------------ micro-batches
+# micro-batches
 def run_micro(cbs, sizes, seen, **kw):
     see = at('after_batch', lambda cb: seen.append((cb.learn.loss.clone(), cb.learn.pred.detach().clone(), cb.learn.xb[0], cb.learn.yb[0])), lambda cb: cb.learn.training)
     return fit(mk(ragged(sizes), [*cbs, see], **kw))
@@ -271,7 +271,7 @@ def test_micro_batch_says_what_is_wrong():
         with pytest.raises(ValueError, match='write MicroBatch'): MicroBatch(**kw)
     with pytest.raises(ValueError, match='whole number'): MicroBatch(.5)
 
-# ------------------------------------------------------------------------------------------------ averages
+# averages
 def bn(dtype=torch.float, seed=0):
     with torch.random.fork_rng():
         torch.manual_seed(seed)
@@ -432,7 +432,7 @@ def test_average_says_what_is_wrong():
     for kw,m in ((dict(decay=1.1), 'from 0 to 1'), (dict(every=0), 'whole number'), (dict(start=-1), 'start is'), (dict(start=1.5), 'start is')):
         with pytest.raises(ValueError, match=m): EMACallback(**kw)
 
-# ------------------------------------------------------------------------------------------------ short runs
+# short runs
 @settings(max_examples=30, deadline=None)
 @given(st.integers(1,12), st.floats(.01, 1.), st.booleans())
 def test_short_epochs(n, pct, short_valid):
@@ -469,7 +469,7 @@ def test_frozen_batch_norms():
     set_bn_eval(single)
     assert not single.training
 
-# ------------------------------------------------------------------------------------------------ all together
+# all together
 def conv(seed=0):
     with torch.random.fork_rng():
         torch.manual_seed(seed)

@@ -21,7 +21,7 @@ class Quiet(Learner):
 
 def params(m): return torch.cat([p.detach().flatten() for p in m.parameters()])
 
-# -- Monte Carlo dropout
+# Monte Carlo dropout
 
 def dropper(p=.5): return nn.Sequential(nn.Linear(4,16), nn.ReLU(), nn.Dropout(p), nn.BatchNorm1d(16), nn.Linear(16,3))
 def rows(n=24, seed=0):
@@ -82,7 +82,7 @@ def test_mc_dropout_without_dropout():
     learn = classifier(model=nn.Linear(4,3))
     with pytest.warns(UserWarning, match='no dropout'): learn.get_preds(cbs=MCDropoutCallback())
 
-# -- test-time augmentation
+# test-time augmentation
 
 flips = [lambda x: x.flip(-1), lambda x: -x, lambda x: x+1]
 def trained():

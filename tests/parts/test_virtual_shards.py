@@ -17,7 +17,7 @@ from toys import slow, weights
 
 torch.set_num_threads(1)
 
-# -- what is trained
+# what is trained
 
 def images(n, seed=0):
     g = torch.Generator().manual_seed(seed)
@@ -68,7 +68,7 @@ def same(a, b, where=''):
     assert a.keys()==b.keys()
     for k in a: assert torch.equal(a[k], b[k]) if isinstance(a[k], torch.Tensor) else a[k]==b[k], where+k
 
-# -- the processes
+# the processes
 
 def _starts(rank, world, path, f, args):
     torch.set_num_threads(1)
@@ -89,7 +89,7 @@ def processes(tmp_path):
         return first
     return run
 
-# -- the same, in plain PyTorch
+# the same, in plain PyTorch
 
 def hashed(*key): return int.from_bytes(blake2b(repr(key).encode(), digest_size=8).digest(), 'big') >> 1
 
@@ -150,7 +150,7 @@ def test_the_same_bits_as_by_hand_in_any_number_of_processes(processes, kind, ns
         assert [*several]==[n for n in ns if n%world==0]
         for n in several: same(alone[n], several[n])
 
-# -- with other callbacks, data and losses
+# with other callbacks, data and losses
 
 class Noisy(Dataset):
     "Images with noise that is drawn for each item"
@@ -309,7 +309,7 @@ def test_with_everything_else(processes, worlds, names):
         several = processes(world, _all_cases, names)
         for k in names: same(alone[k], several[k], f'{k} in {world} processes: ')
 
-# -- goes on in another number of processes
+# goes on in another number of processes
 
 class PowerCut(Callback):
     observes,run_valid = True,False   # without it, it is the same run
@@ -365,7 +365,7 @@ def killed_at_random(processes, path, n_kills, seconds, seed=0):
 @pytest.mark.slow
 def test_a_process_is_killed_at_random_moments(processes, tmp_path): assert len(killed_at_random(processes, tmp_path, 2, 30))>=1
 
-# -- what is refused, said and silent
+# what is refused, said and silent
 
 def refused(match, n=4, error=ValueError, cbs=(), fit=1, **kw):
     if any(isinstance(cb, Recorder) for cb in cbs): kw['default_cbs'] = False

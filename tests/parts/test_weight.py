@@ -29,7 +29,7 @@ class Net(nn.Module):
         with torch.random.fork_rng(): torch.manual_seed(1); self.lin = nn.Linear(3,5).double()
     def forward(self, x): return self.lin(x).movedim(-1, self.axis)
 
-# -- the losses: what a whole batch gives, by PyTorch alone
+# the losses: what a whole batch gives, by PyTorch alone
 
 W = torch.tensor([1.,2.,.5,3.,.1], dtype=torch.double)
 def classes(loss, to=-1, **kw): return loss,to,dict(kind='classes', **kw)
@@ -223,7 +223,7 @@ def test_a_learner_counts_boxes_once_an_image():
     loss = learner(batches, lambda pred,ts: pred*0 + sum(len(t['boxes']) for t in ts)/len(ts), Detector()).validate()[0]
     assert loss==pytest.approx((1.5*2 + 4)/3)
 
-# -- what has a loss, and what has none
+# what has a loss, and what has none
 
 class Output(dict):
     "The output of a model that computes its loss itself, as those of transformers"
@@ -287,7 +287,7 @@ def test_metrics_are_computed_without_a_loss():
     loss,acc = learner(batches, None, Net(), metrics=accuracy).validate()
     close(acc, accuracy(Net()(x), y)); assert loss is None
 
-# -- metrics that give several numbers
+# metrics that give several numbers
 
 def means(pred, targ): return {'nll':F.cross_entropy(pred, targ), 'acc':accuracy(pred, targ)}
 

@@ -55,7 +55,7 @@ def predict(watch, **kw):
     learn.get_preds(**kw)
     return watch
 
-# ------------------------------------------------------------------------------------------------ calls
+# calls
 class Calls:
     "Counts calls, of C functions too: `total`, and `ours` are those from or into learnkit and fastcore"
     def __enter__(self): self.names,self.total,self.ours = Counter(),0,0; sys.setprofile(self.see); return self
@@ -191,7 +191,7 @@ def test_callbacks_that_hear_no_batch_cost_nothing(valid):
 def test_a_callback_that_hears_costs_its_own_call_only():   # which is not counted, as it leads into this file
     assert fit(Calls(), *(Hears() for _ in range(100))).names==fit(Calls()).names
 
-# ------------------------------------------------------------------------------------------------ waits for the device
+# waits for the device
 READS = {'item','tolist','cpu','numpy','__float__','__int__','__bool__','__index__','__array__','__repr__','__format__','is_nonzero'}
 
 class Reads(TorchDispatchMode):

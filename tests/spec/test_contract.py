@@ -35,7 +35,7 @@ class Log(Callback):
     @property
     def fastais(self): return [o for o in self.heard if o not in ADDED]
 
-# --------------------------------------------------------------------------------------------- 2.1 order and control
+# 2.1 order and control
 def test_events_of_a_fit():
     log = Log()
     learner(1, 1, cbs=log).fit(1)
@@ -191,7 +191,7 @@ def test_a_skipped_step_still_fires_after_step():
     learn.fit(1)
     assert len(n)==3 and torch.equal(before, weights(learn))
 
-# --------------------------------------------------------------------------------------------------------- 2.2 callbacks
+# 2.2 callbacks
 @pytest.mark.parametrize('flag,phase', [('run_train',True), ('run_valid',False)])
 def test_phases(flag, phase):
     "They gate what happens within a batch, and nothing else. (In fastai `after_cancel_step` escapes them.)"
@@ -295,7 +295,7 @@ def test_call_may_be_overridden():
     learner(cbs=Verbose).fit(0)
     assert Verbose.heard==['after_create','before_fit','mine','after_fit','cleanup']
 
-# ----------------------------------------------------------------------------------------------------------- 2.3 Learner
+# 2.3 Learner
 def test_adding_and_removing():
     learn = learner()
     class A(Callback): pass
@@ -386,7 +386,7 @@ def test_load_makes_the_optimizer(tmp_path):
     with pytest.warns(UserWarning, match='no optimizer state'): b.load('w')
     assert torch.load(tmp_path/'models/w.pth', weights_only=True).keys()==a.model.state_dict().keys()
 
-# ---------------------------------------------------------------------------------------------------------- 2.4 counters
+# 2.4 counters
 def test_counters():
     "Advanced at order -10: in `after_batch` others see the new value, in `before_batch` the old one; also for cancelled batches"
     got = []
@@ -404,7 +404,7 @@ def test_pct_train_starts_each_epoch_at_its_share():
     got.clear(); learner(cbs=at('before_train', lambda s: got.append((s.epoch, s.pct_train)), order=1)).fit(4, start_epoch=2)
     assert got==[(2,.5),(3,.75)]
 
-# ---------------------------------------------------------------------------------------------------------- 2.5 Recorder
+# 2.5 Recorder
 def f(pred, targ): return (pred-targ).abs().mean()
 
 @pytest.mark.parametrize('kw,names', [
@@ -469,7 +469,7 @@ def test_validate_keeps_the_record():
     learn.validate(); learn.get_preds()
     assert before==([list(r) for r in rec.values],list(rec.lrs),rec.losses,list(rec.iters),rec.history)
 
-# ------------------------------------------------------------------------------------------------------- 2.6 predictions
+# 2.6 predictions
 x,y = torch.randn(22, 4),torch.arange(22)%3
 def classes(**kw):
     dl = DataLoader(TensorDataset(x, y), batch_size=4, **kw)
@@ -549,7 +549,7 @@ def test_fetch_preds():
     learn.fit(1)
     assert len(cb.preds)==3 and torch.equal(cb.preds[1], y); torch.testing.assert_close(cb.preds[0], learn.get_preds()[0])
 
-# ------------------------------------------------------------------------------------- 5.1 what every callback relies on
+# 5.1 what every callback relies on
 def test_no_attribute_is_named_like_an_event():
     "fastai's callbacks look for handlers by delegation: they would call it"
     class Model(Reg): pass
@@ -596,7 +596,7 @@ def test_metric_protocol():
     assert learn.metrics[0] is m and learn.recorder.values[0][2]==8 and isinstance(learn.metrics[1], AvgMetric)
     learn.metrics = M; assert type(learn.metrics[0]) is M and isinstance(learn.metrics, L)
 
-# -- what is given back, and when
+# what is given back, and when
 
 class Borrows(Callback):
     "Counts what it has taken and not given back"

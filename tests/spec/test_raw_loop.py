@@ -74,7 +74,7 @@ def test_as_by_hand(opt, sched, n, bs, drop_last, acc, clip, bf16, valid, epochs
     assert all(torch.equal(v, weights2[k]) for k,v in weights.items())
     assert rng['random_state']==rng2['random_state'] and torch.equal(rng['torch_state'], rng2['torch_state'])
 
-# -- again, elsewhere
+# again, elsewhere
 
 script = '''
 import sys
@@ -105,7 +105,7 @@ def test_in_another_process(tmp_path):
 @pytest.mark.slow
 def test_a_hundred_times(): assert len({one_hash() for _ in range(100)})==1
 
-# -- and nothing is left
+# and nothing is left
 
 def rss(): return int(Path('/proc/self/statm').read_text().split()[1])*os.sysconf('SC_PAGE_SIZE')
 

@@ -22,7 +22,7 @@ def say_how_many(request):
     with request.config.pluginmanager.get_plugin('capturemanager').global_and_fixture_disabled():
         print(f'\nspecification: {sum(CASES.values())} plays compared with the oracle: {dict(CASES)}')
 
-# ---------------------------------------------------------------------------------------------- what can be raised
+# what can be raised
 CANCELS = {scope: getattr(core, name) for name,scope in SCOPES.items()}
 def foreign(name, base=Exception): return type(name, (base,), {})
 def variants(name, ours):
@@ -35,7 +35,7 @@ BOTH = type('Both', (CANCELS['batch'], CANCELS['epoch']), {})   # ends whichever
 # Loops are easily fooled by StopIteration and GeneratorExit: these are errors like any other
 ERRORS = [ValueError, KeyboardInterrupt, StopIteration, GeneratorExit]
 
-# ------------------------------------------------------------------------------------------------ the real thing
+# the real thing
 class Endless(BaseException): "Stops a loop that would not end"
 
 class Actor(Callback):
@@ -238,7 +238,7 @@ def story(play):
     acts = [repr(p) for p in play.parts] + [f'{s} call {k}: {e.__name__}' for (s,k),e in play.faults.items()]
     return f'{play.runs} on {play.n_train}+{play.n_valid} batches, {", ".join(acts)}'
 
-# -------------------------------------------------------------------------------- plain runs, written out by hand
+# plain runs, written out by hand
 TRAIN = '''before_fetch after_fetch before_batch before_pred after_pred before_loss after_loss
     before_backward after_backward before_step after_step before_zero_grad after_zero_grad after_batch'''.split()
 VALID = 'before_fetch after_fetch before_batch before_pred after_pred before_loss after_loss after_batch'.split()
@@ -292,7 +292,7 @@ def test_fit_inside_a_run_is_refused():
             i = PLAIN[run].index(ev)+1
             golden(run, PLAIN[run][:i] + ['after_exception', 'cleanup'], {(ev,0): ('fit',)})
 
-# ------------------------------------------------------------------ everything that can be raised, at every event
+# everything that can be raised, at every event
 RUNS = {'fit': ('fit',2), 'validate': ('validate',), 'predict': ('predict',)}
 BELOW,EQUAL,ABOVE = -99,70,99
 
@@ -374,7 +374,7 @@ def test_each_raised_inside_an_inner_run(kind, caught, turn):
              for j,at in enumerate(itertools.islice(inner(call), len(VALID)+3)) for e in EACH[(i+j)%3::3])
     sweep('inner runs', plays, turn)
 
-# ------------------------------------------------------- from anywhere: the data, the model, the loss, a metric …
+# from anywhere: the data, the model, the loss, a metric …
 @few(0, 6)
 @pytest.mark.parametrize('kind', RUNS)
 @pytest.mark.parametrize('turn', TURNS)
@@ -413,7 +413,7 @@ def test_a_generator_that_cancels_has_ended():
     assert heard == ['before_fit', 'before_epoch', 'before_train', *TRAIN, *cancelled, *END,
                      'after_train', 'after_epoch', 'after_fit', 'cleanup']
 
-# ------------------------------------------------------------------------------------ errors while cleaning up
+# errors while cleaning up
 CAUSES = [{}, {('after_batch',1): ('raise', ValueError)}, {('before_fit',0): ('raise', KeyboardInterrupt)},
           {('after_pred',1): ('raise', CANCELS['fit'])}, {('after_epoch',0): ('raise', CANCELS['batch'])}]
 FAILURES = [ZeroDivisionError, CANCELS['fit'], KeyboardInterrupt, CANCELS['batch'], StopIteration, VARIANTS[4][2]]
@@ -431,7 +431,7 @@ def test_errors_while_cleaning_up(kind, turn):
         return Play((RUNS[kind][:1] + (1,)*(kind=='fit'),), parts, (('fit',1),('validate',)), n_train=1, n_valid=2)
     sweep(f'{kind} cleanup', (play(*p) for p in itertools.product(CAUSES, subsets, subsets) if p[0] or not p[1]), turn)
 
-# ------------------------------------------------------------------------------------------------ random plays
+# random plays
 EVENTS = st.sampled_from(HEARD) | st.sampled_from(FIT) | st.sampled_from(sorted({*FIT} - {*IN_BATCH}))
 RAISED = st.sampled_from([*CANCELS.values(), *CANCELS.values(), BOTH, *ERRORS, *itertools.chain(*VARIANTS)])
 ORDERS = st.sampled_from([BELOW, -10, 0, 0, 50, ABOVE])
@@ -474,7 +474,7 @@ def test_random_plays(play):
 
 test_many_random_plays = pytest.mark.slow(random_plays(800)(given(plays())(test_random_plays.hypothesis.inner_test)))
 
-# ------------------------------------------------------------------------------------------- who hears an event
+# who hears an event
 def listen(runs=(('fit',1),), n=1, **kw):
     "What a single part hears in a small play, as the oracle says too"
     play = Play(runs, [Part('A', **kw)], n_train=n, n_valid=n)
@@ -562,7 +562,7 @@ def test_after_create_is_for_those_who_are_there():
     s.perform(Play((('fit',1),), []))
     assert heard == ['early']
 
-# ------------------------------------------------------------------------------------------------- what it says
+# what it says
 def test_the_names():
     assert set(HEARD+IDLE) <= set(event)
     for name,scope in SCOPES.items():

@@ -55,7 +55,7 @@ def state(learn):
                 **{k: vars(learn).get(k) for k in 'mode epoch n_epoch iter n_iter train_iter pct_train dl batches xb yb pred loss loss_grad create_mbar exc stop_reason skip_loss'.split()},
                 training=learn.training, weights=weights(learn).tolist(), grad=torch.is_grad_enabled(), names=sorted(vars(learn)))
 
-# --------------------------------------------------------------------------------------------------------- threads
+# threads
 def test_threads_on_one_learner():
     "validate and get_preds, of several kinds, at once and many times: each result is what one thread alone gets"
     learn = classes(); learn.fit(1)
@@ -102,7 +102,7 @@ def test_no_grad_is_the_threads_own():
     limited([lambda: a.fit(2), *[b.get_preds]*3])
     assert a.train_iter==40 and torch.is_grad_enabled()
 
-# ------------------------------------------------------------------------------------------------- inside other runs
+# inside other runs
 RUNS = dict(validate=lambda l: l.validate(), get_preds=lambda l: l.get_preds(with_loss=True), predict=lambda l: l.predict(torch.ones(4)),
             validate_train=lambda l: l.validate(0))
 FIRED = inspect.getsource(loop)+inspect.getsource(learner_module)   # others may have been registered, by callbacks that fire them
@@ -201,7 +201,7 @@ def test_random_numbers_are_not_spent():
         l.fit(1)
     assert torch.equal(weights(a), weights(b))
 
-# ------------------------------------------------------------------------------------------- copies, pickles, memory
+# copies, pickles, memory
 class Counts(Callback):
     def __init__(self): self.n = 0
     def after_batch(self): self.n += 1

@@ -18,7 +18,7 @@ from learnkit.observe.mc_dropout import MCDropoutCallback
 from toys import at, few, slow, weights
 from trace import changes, record
 
-# ------------------------------------------------------------------------------------------------ what can keep something
+# what can keep something
 def gen(s=3): return torch.Generator().manual_seed(s)
 N = 12
 X = torch.randn(N, 4, generator=gen(0))
@@ -142,7 +142,7 @@ def learner(dls, cbs=None, opt_func=partial(SGD, momentum=.9), net=Net, loss=nn.
     learn.logger = lambda row: None
     return learn.remove_cb(learn.progress)
 
-# ------------------------------------------------------------------------------------------------ the recording itself
+# the recording itself
 def items(learn): return learn.dls.train.dataset
 TOUCHES = dict(
     parameter=lambda l: l.model.head.weight.data.add_(1), buffer=lambda l: l.model.seen.add_(1), mode=lambda l: l.model.body[2].train(),
@@ -162,7 +162,7 @@ def test_the_recording_sees(touch):
     try: assert trace(learn, lambda l: None)==[] and trace(learn, TOUCHES[touch])
     finally: torch.set_autocast_cache_enabled(True)
 
-# ------------------------------------------------------------------------------------------------ looking
+# looking
 GRID = [(X[:4], X[:4].sum(1, keepdim=True))]
 LOOKS = dict(
     validate=lambda l: l.validate(), validate_train=lambda l: l.validate(0), get_preds=lambda l: l.get_preds(with_loss=True, with_input=True),
@@ -219,7 +219,7 @@ def check(name, make, look, ev, **kw):
     assert n and not found, found[:6]
     assert torch.equal(w, plain_fit(name, make)), f'{ev}: the fit went another way'
 
-# -- loaders
+# loaders
 
 @few(3, 60)
 @pytest.mark.parametrize('look', ['preds_train', *slow(*(k for k in LOOKS if k!='preds_train'))])
@@ -267,7 +267,7 @@ def test_muted_callbacks_stay_muted():
     assert learn.stop_reason=='enough'
     assert trace(learn, lambda l: l.validate(), allow=alone)==[]
 
-# -- callbacks
+# callbacks
 
 def rates(learn): return lk.ParamScheduler({'lr':lk.SchedCos(.05, .001)})
 CALLBACKS = dict(
@@ -299,7 +299,7 @@ def test_with_callbacks(cb, look, tmp_path, monkeypatch):
 
 def hash_of(s): return sum(map(ord, s))
 
-# ------------------------------------------------------------------------------------------------ trying
+# trying
 class Collects(Callback):
     "Has no `saves`"
     def __init__(self): self.n,self.seen,self.by = 0,[],{}
@@ -333,7 +333,7 @@ def test_trials(kind, way, opt):
         return weights(learn)
     assert torch.equal(run(TRIALS[way]), run(None))
 
-# ------------------------------------------------------------------------------------------------ what cannot be kept
+# what cannot be kept
 class Tape(IterableDataset):
     "Items from one generator, which nobody can turn back"
     def __init__(self): self.items,self.n = iter(zip(X, X.sum(1, keepdim=True))),0

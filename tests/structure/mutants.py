@@ -15,7 +15,7 @@ core = 'events stateful callback dispatcher temporary_cbs stream loop run train_
 rooms = ['tests/spec/test_contract.py', 'tests/spec/test_spec.py', 'tests/spec/test_raw_loop.py', 'tests/foreign/test_documents.py',
          'tests/parts/test_nested.py', 'tests/faults/test_bad_input.py', 'tests/foreign/test_foreign.py', 'tests/spec/test_event_order.py']
 
-# ------------------------------------------------------------------------------------------ making mutants
+# making mutants
 def left_out(src):
     "Statements left out: each that is no definition, import, docstring or sole statement becomes `pass`"
     for node in ast.walk(ast.parse(src)):
@@ -55,7 +55,7 @@ def mutants(module):
         except SyntaxError: continue
         if key not in seen: seen.add(key); yield line,what,new
 
-# ------------------------------------------------------------------------------------------ trying them
+# trying them
 class Finder(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
     "Imports one module from the source of a mutant"
     def __init__(self, module, src): self.name,self.src = f'learnkit.{module}',src

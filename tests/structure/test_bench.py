@@ -18,7 +18,7 @@ def shown(monkeypatch, tmp_path):
     yield tools.shown
     tools.shown.clear()
 
-# ------------------------------------------------------------------------------------------------ arithmetic
+# arithmetic
 def clock(*times):
     "A function to time that takes `times`, the first one (to warm up) does not count"
     it = iter((1e9, *times))
@@ -51,7 +51,7 @@ def test_peak():
     if not Path('/proc/self/clear_refs').exists(): pytest.skip('Linux only')
     assert 99<tools.peak(lambda: torch.ones(25*2**20))<120   # 100 MiB
 
-# ------------------------------------------------------------------------------------------------ learnkit's own parts
+# learnkit's own parts
 def weights(model): return torch.cat([p.detach().flatten() for p in model.parameters()])
 
 def test_both_do_the_same_work():
@@ -154,7 +154,7 @@ def test_waiting_needs_a_device(shown, capsys):
     gpu.bench_syncs(1, 'cpu')
     assert not shown and 'CUDA device only' in capsys.readouterr().out
 
-# ------------------------------------------------------------------------------------------------ others
+# others
 with_peers = [pytest.param(n, marks=pytest.mark.skipif(peers.version(n) is None, reason=f'{n} is not installed')) for n in peers.libraries]
 
 @pytest.mark.slow
@@ -194,7 +194,7 @@ def test_pins_are_pins_and_none_of_them_is_bad():
     assert {lib.package for n,lib in peers.libraries.items() if n!='learnkit'} <= pins.keys()
     assert pins['lightning'] not in ('2.6.2','2.6.3')   # malicious releases
 
-# ------------------------------------------------------------------------------------------------ tables
+# tables
 def entry(job, rows, unit='', base='1 s'): return dict(part='peers', job=job, what=job, first='by hand', base=base, unit=unit, rows=rows)
 
 RES = dict(versions=dict(learnkit='0.1.0', A='1.2'), results=[
@@ -249,7 +249,7 @@ def test_the_kept_results_are_whole():
     assert all({'what','first','base','unit','rows','part','rounds','date','machine'} <= e.keys() for e in res['results'])
     assert {n for e in plot.entries(res, 'peers') for n in e['rows']} <= res['versions'].keys()
 
-# ------------------------------------------------------------------------------------------------ several processes
+# several processes
 def test_the_clock_runs_from_a_batch_to_the_last_one(monkeypatch):
     times = iter(range(100))
     monkeypatch.setattr(processes, 'cpu', lambda: 10*next(times))

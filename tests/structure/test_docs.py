@@ -70,7 +70,7 @@ columns = dict(
 
 def lacking(column): return [str(n) for n in names() if not columns[column](n)]
 
-# -- the tests
+# the tests
 
 @pytest.mark.check
 @pytest.mark.parametrize('column', [*columns])

@@ -20,7 +20,7 @@ def stubs():
     spec.loader.exec_module(mod)
     return mod
 
-# -- the stubs are there, are current, and are installed
+# the stubs are there, are current, and are installed
 
 def stale_stubs(at):
     "Stubs of the tree `at` that are not what `nbs/_stubs.py` makes of its modules"
@@ -55,7 +55,7 @@ def test_stubs_are_installed(tmp_path):
     packed = shutil.unpack_archive(sdist, tmp_path/'src') or next((tmp_path/'src').iterdir())
     assert want <= {p.relative_to(packed).as_posix() for p in packed.rglob('*')}
 
-# -- what Pyright makes of a user's script
+# what Pyright makes of a user's script
 
 def pyright(folder, **config):
     "What Pyright says of a folder: dicts with `file`, `line`, `severity`, `rule` and `message`"
@@ -194,7 +194,7 @@ def test_everything_public_can_be_imported(tmp_path):
     _,errors = said(tmp_path, src + ''.join(f'{n}\n' for n in own), 'basic')
     assert [e for e in errors if 'reportUnusedExpression' not in e] == [] and len(own) > 200
 
-# -- completion and documentation
+# completion and documentation
 
 session = '''
 from learnkit import Callback, DataLoaders, Learner, event
@@ -302,7 +302,7 @@ def test_pyright_completes_and_documents(tmp_path):
         assert 'n_epoch: int' in hover and 'one-cycle' in hover
     finally: server.close()
 
-# -- the package itself
+# the package itself
 
 def checkable(at, to):
     """Copies of the modules under `at` in which a type checker sees what `@patch` and `store_attr` do, line by line as they were.

@@ -35,7 +35,7 @@ def imports(p, at):
                 is_module = (at/Path(*full.split('.'), a.name)).with_suffix('.py').is_file()
                 yield (f'{full}.{a.name}' if is_module else full).removeprefix(lib).strip('.'),None if is_module else a.name
 
-# -- imports
+# imports
 
 def upward(at):
     "Modules that import from a folder which comes after their own"
@@ -67,7 +67,7 @@ def borrowed(at):
         yield from ((me, f'imports {n} from {m}, which does not define it') for m,n in imports(p, at) if n and m in own and n not in own[m])
         yield from ((me, f'exports {n} and does not define it') for n in exported(p) if n not in own[me])
 
-# -- size
+# size
 
 def code_lines(p):
     "How many lines of code a module has: without blank ones, the comments of the export, the docstring, `__all__` and imports"
@@ -103,7 +103,7 @@ def full_cells(at):
             n = sum(isinstance(o, (ast.FunctionDef, ast.ClassDef)) for o in ast.parse(re.sub(r'^\s*[%!].*$', 'pass', src, flags=re.M)).body)
             if n > max_defs: yield nb.name,f'cell {cid} has {n} definitions'
 
-# -- documentation
+# documentation
 
 hidden = re.compile(r'_|(before|after)_|cleanup$')   # private, or a handler, whose event says what it is for
 
@@ -166,7 +166,7 @@ def undescribed(at):
 checks = dict(upward=upward, borrowed=borrowed, long_modules=long_modules, long_lines=long_lines, full_cells=full_cells,
               undocumented=undocumented, undescribed=undescribed)
 
-# -- the tests
+# the tests
 
 @pytest.mark.check
 @pytest.mark.parametrize('name', checks)

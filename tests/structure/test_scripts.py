@@ -22,7 +22,7 @@ def copy(tmp_path):
 
 def control_characters(text): return sorted(set(re.findall(r'[\x00-\x09\x0b-\x1f\x7f-\x9f]', text)))
 
-# ------------------------------------------------------------------------------------------------- into a file
+# into a file
 @pytest.mark.slow
 def test_the_main_job(copy, tmp_path):
     "Trains, saves, loads in a fresh process, reads at least 98.5 % of the held-out digits, draws; the log is clean"
@@ -53,7 +53,7 @@ def test_what_is_missing_is_named(copy, tmp_path, name):
     assert res.returncode==1 and not res.stdout
     assert res.stderr==f"This example needs {name}: pip install 'learnkit[plot,sklearn]'\n"
 
-# ---------------------------------------------------------------------------------------------- on a terminal
+# on a terminal
 class Terminal:
     "Runs a command on a terminal of its own, and sits at the keys: `see` waits for a text, `press` types"
     def __init__(self, cmd, cols=80, **env):
@@ -123,7 +123,7 @@ def test_a_bar_and_a_table(copy, cols):
     assert is_table(table, 3), table
     assert (empty,last)==('','') and model.startswith('model:') and curve.startswith('learning curve:')
 
-# ---------------------------------------------------------------- all that may happen while something is shown
+# all that may happen while something is shown
 SCENES = r'''
 import sys, time, warnings, torch
 from torch import nn

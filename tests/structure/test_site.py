@@ -103,7 +103,7 @@ def test_every_notebook_is_a_page(site):
     nbs = [p.relative_to(root/'nbs') for d in ('nbs', 'nbs/howto', 'nbs/examples') for p in (root/d).glob('*.ipynb')]
     assert [p for p in nbs if not (site/p.with_suffix('.html')).is_file()] == []
 
-# -- in a browser
+# in a browser
 
 class Browser:
     "A headless Chromium, steered through chromedriver: `open` a page, ask it with `js`"

@@ -28,7 +28,7 @@ def planted(tmp_path):
     for f in {'settings.ini', 'README.md'} & set(os.listdir(root)): shutil.copy(root/f, tmp_path/f)
     return tmp_path
 
-# -- learnkit/ and nbs/ are what `make lib` would leave
+# learnkit/ and nbs/ are what `make lib` would leave
 
 @pytest.fixture(scope='module')
 def fresh(tmp_path_factory):
@@ -99,7 +99,7 @@ def test_every_module_has_its_notebook(planted):
     (planted/lib/'left.pyi').write_text('x: int\n')
     assert orphans(planted) == [f'{lib}/gone.py', f'{lib}/hand.py', f'{lib}/left.pyi']
 
-# -- numbers are the import order
+# numbers are the import order
 
 def default_exp(nb): return next((m[1] for c in cells(nb) if (m := re.match(r'#\|\s*default_exp\s+(\S+)', c))), None)
 
@@ -145,7 +145,7 @@ def test_notebooks_stand_in_import_order(planted):
         assert any(f.startswith(s) for f in faults), (s, faults)
     assert len(faults) == 6, faults   # the sixth: the notebook whose number the twin takes
 
-# -- a module has every name that it uses
+# a module has every name that it uses
 
 def unknown_names(code, known):
     "Names that `code`, or a function or class in it, looks up in the module or the builtins and that are in neither"
@@ -182,7 +182,7 @@ def test_imports_are_explicit():
     assert found.keys() <= {f'{lib}.all', lib}
     assert star_imports('from x import *\nimport y\ndef f(): from z import a') == [1]
 
-# -- the README
+# the README
 
 def builder():
     spec = importlib.util.spec_from_file_location('_build', root/'nbs'/'_build.py')
@@ -263,7 +263,7 @@ def test_readme_builder(tmp_path):
     with pytest.raises(ValueError, match='cell 0 ends in KeyError: 3'):
         built(code('d[3]', dict(output_type='error', ename='KeyError', evalue='3')))
 
-# -- nothing belongs to one machine; the pins are pins
+# nothing belongs to one machine; the pins are pins
 
 def kept():
     "The files that git has or would take; without git, those that .gitignore lets through and no hidden folder holds"
@@ -315,7 +315,7 @@ def test_pins_are_pins():
     wanted = {re.match(r'[\w-]+', r)[0].lower() for k,v in cfg.items() if k.endswith('requirements') for r in v.split()}
     assert wanted - {lib} <= set(names)
 
-# -- importing is cheap
+# importing is cheap
 
 # The classes of compat.sklearn are scikit-learn's, so it is imported by name, by who has scikit-learn
 eager = [p for p in py_modules if p.relative_to(root/lib).as_posix() != 'compat/sklearn.py']
@@ -342,7 +342,7 @@ def test_extras_named_in_errors_exist():
     named  = {e for p in py_modules for s in re.findall(rf'\b{lib}\[([\w,]+)\]', p.read_text(encoding='utf-8')) for e in s.split(',')}
     assert named <= extras
 
-# -- what the two short imports give
+# what the two short imports give
 
 def test_all_gives_all():
     ns = {}
