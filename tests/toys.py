@@ -52,3 +52,10 @@ def slow(*cases):
     "Cases for `parametrize` that only `make test-all` runs; a tuple has a value for each parameter"
     import pytest
     return [pytest.param(*(c if isinstance(c, tuple) else (c,)), marks=pytest.mark.slow) for c in cases]
+
+def equal(a, b):
+    "Are two states the same, tensors and nan included?"
+    if isinstance(a, torch.Tensor): return torch.equal(a, b) or torch.allclose(a, b, rtol=0, atol=0, equal_nan=True)
+    if isinstance(a, dict): return a.keys()==b.keys() and all(equal(a[k], b[k]) for k in a)
+    if isinstance(a, (list,tuple)): return len(a)==len(b) and all(map(equal, a, b))
+    return a==b or (a!=a and b!=b)

@@ -19,6 +19,7 @@ from ..sharded import is_sharded, whole
 class GradientClip(Callback):
     "Clips gradients before each step: their norm to `max_norm`, or each element to ±`value` (fastai's name and order)"
     order,modes,run_valid,norm = 11,('fit','lr_find'),False,None
+    mixed = False     # are some parameters sharded, and others not, such as those of a loss function?
     together = True   # the gradients are the same in all processes
     def __init__(self,
         max_norm:float|None=1.,# the largest norm of all gradients together; None: `value` says how to clip
@@ -31,15 +32,22 @@ class GradientClip(Callback):
         if max_norm is None and value is None: raise ValueError('GradientClip: give `max_norm` or `value`')
         self.max_norm,self.norm_type,self.value = max_norm,norm_type,value
 
+    def before_train(self): self.mixed = len({*map(is_sharded, opt_params(self.learn.opt))})==2
+
     def before_step(self):
-        kinds = {}   # sharded parameters, and those of a loss function, which are whole in each process
-        for p in opt_params(self.learn.opt):
-            if p.grad is not None: kinds.setdefault(is_sharded(p), []).append(p)
-        if self.value is None: self._clip_norm([*kinds.values()] or [[]])
+        params = opt_params(self.learn.opt)
+        kinds = self._kinds(params) if self.mixed else [params]
+        if self.value is None: self._clip_norm(kinds)
         else:
-            for ps in kinds.values(): nn.utils.clip_grad_value_(ps, self.value)
+            for ps in kinds: nn.utils.clip_grad_value_(ps, self.value)
+
+    def _kinds(self, params):
+        "Sharded parameters, and those that are whole in each process: PyTorch does not clip them together"
+        kinds = [[p for p in params if p.grad is not None and is_sharded(p)==k] for k in (True, False)]
+        return [ps for ps in kinds if ps] or [[]]
 
     def _clip_norm(self, kinds):
-        norms = [whole(nn.utils.get_total_norm([p.grad for p in ps], self.norm_type)) for ps in kinds]
+        norms = [whole(nn.utils.get_total_norm([p.grad for p in ps if p.grad is not None], self.norm_type))
+                 for ps in kinds]
         self.norm = norms[0] if len(norms)==1 else torch.linalg.vector_norm(torch.stack(norms), self.norm_type)
         for ps in kinds: nn.utils.clip_grads_with_norm_(ps, self.max_norm, self.norm)

@@ -7,6 +7,7 @@ __all__ = ['GradientClip']
 class GradientClip(Callback):
     """Clips gradients before each step: their norm to `max_norm`, or each element to ±`value` (fastai's name and order)"""
     norm: Any
+    mixed: Any
     together: bool
     max_norm: float|None
     norm_type: float
@@ -24,5 +25,9 @@ class GradientClip(Callback):
             ValueError: GradientClip: give `max_norm` or `value`
         """
         ...
+    def before_train(self) -> None: ...
     def before_step(self) -> None: ...
+    def _kinds(self, params: Any) -> Any:
+        """Sharded parameters, and those that are whole in each process: PyTorch does not clip them together"""
+        ...
     def _clip_norm(self, kinds: Any) -> None: ...

@@ -34,10 +34,6 @@ class ReplayOnOOM(MicroBatch):
         super().__init__(1 if size is None else size, split=split)
         self.size = size
 
-    def before_fit(self):
-        if any(isinstance(cb, MicroBatch) and cb is not self for cb in self.learn.cbs): raise ValueError(
-            'ReplayOnOOM takes batches apart itself, so MicroBatch cannot do it too: write ReplayOnOOM(size=...)')
-
     def before_batch(self): self.attempt,self.stepping = 0,False
     def after_loss(self):
         if self.whole is not None: super().after_loss()

@@ -27,7 +27,7 @@ from learnkit.control.plateau import ReduceLROnPlateau
 from learnkit.control.save_model import SaveModelCallback
 from learnkit.recovery.checkpoint_file import checkpoint_info, list_checkpoints, newest_checkpoint, read_checkpoint, write_checkpoint
 from learnkit.serialize import to_serializable
-from toys import few, slow
+from toys import equal, few, slow
 
 torch.set_num_threads(1)
 N,BS,EPOCHS = 26,4,3   # 7 batches an epoch, the last one is short
@@ -75,12 +75,6 @@ def end(learn):
     return dict(model={k:v.clone() for k,v in learn.model.state_dict().items()}, opt=learn.opt.state_dict(), history=[{k:v for k,v in r.items() if k!='time'} for r in rec.history],
                 lrs=rec.lrs, hps=rec.hps, group_hps=rec.group_hps, losses=rec.smooth_loss.raw, iters=rec.iters, train_iter=learn.train_iter, rng=get_random_states(), state=dict(learn.state),
                 cbs={cb.key:cb.state_dict() for cb in learn.cbs if cb.name not in ('recorder','checkpoint')})
-
-def equal(a, b):
-    if isinstance(a, torch.Tensor): return torch.equal(a, b) or torch.allclose(a, b, rtol=0, atol=0, equal_nan=True)
-    if isinstance(a, dict): return a.keys()==b.keys() and all(equal(a[k], b[k]) for k in a)
-    if isinstance(a, (list,tuple)): return len(a)==len(b) and all(map(equal, a, b))
-    return a==b or (a!=a and b!=b)
 
 def assert_same(a, b):
     for k in a: assert equal(a[k], b[k]), f'{k} differs: {a[k]}\n{b[k]}'
