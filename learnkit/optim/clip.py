@@ -6,7 +6,6 @@
 __all__ = ['GradientClip']
 
 # %% ../../nbs/435_optim.clip.ipynb #80b3bd3b
-import torch
 from torch import nn
 
 from ..callback import Callback
@@ -36,18 +35,16 @@ class GradientClip(Callback):
 
     def before_step(self):
         params = opt_params(self.learn.opt)
-        kinds = self._kinds(params) if self.mixed else [params]
-        if self.value is None: self._clip_norm(kinds)
-        else:
+        if self.mixed: self._clip_mixed([p for p in params if p.grad is not None])
+        elif self.value is not None: nn.utils.clip_grad_value_(params, self.value)
+        else: self.norm = whole(nn.utils.clip_grad_norm_(params, self.max_norm, self.norm_type))   # over all processes
+
+    def _clip_mixed(self, params):
+        "Clip sharded parameters, and those that are whole in each process: PyTorch does not take them together"
+        kinds = [ps for k in (True, False) if (ps := [p for p in params if is_sharded(p)==k])]
+        if self.value is not None:
             for ps in kinds: nn.utils.clip_grad_value_(ps, self.value)
-
-    def _kinds(self, params):
-        "Sharded parameters, and those that are whole in each process: PyTorch does not clip them together"
-        kinds = [[p for p in params if p.grad is not None and is_sharded(p)==k] for k in (True, False)]
-        return [ps for ps in kinds if ps] or [[]]
-
-    def _clip_norm(self, kinds):
-        norms = [whole(nn.utils.get_total_norm([p.grad for p in ps if p.grad is not None], self.norm_type))
-                 for ps in kinds]
-        self.norm = norms[0] if len(norms)==1 else torch.linalg.vector_norm(torch.stack(norms), self.norm_type)
+            return
+        norms = [whole(nn.utils.get_total_norm([p.grad for p in ps], self.norm_type)) for ps in kinds]
+        self.norm = nn.utils.get_total_norm(norms, self.norm_type)
         for ps in kinds: nn.utils.clip_grads_with_norm_(ps, self.max_norm, self.norm)
