@@ -38,7 +38,7 @@ def check_name(
 
 # %% ../nbs/015_admit.ipynb #5d0e1513
 @cache
-def _kind(cls): return next((k for k in cls.__mro__ if vars(k).get('single')), None)
+def _kind(cls) -> Any: return next((k for k in cls.__mro__ if vars(k).get('single')), None)
 
 def check_single(
     learn:Any, # the Learner

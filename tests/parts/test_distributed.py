@@ -389,7 +389,7 @@ def test_processes_stop_and_validate_at_the_same_batch(processes, much, every):
 
 # epochs that go on in the data
 
-def _goes_on(rank, world):
+def _steps_go_on(rank, world):
     ds,seen = data(14),[]
     learn = learner(DataLoader(ds, 2, shuffle=True), DataLoader(ds, 7), nn.Linear(4, 1), cbs=[StepsPerEpoch(5), DistributedTrainer()])
     class Sees(Callback):
@@ -404,7 +404,7 @@ def _goes_on(rank, world):
     assert torch.equal(*everywhere(weights(learn.model)))
 
 @pytest.mark.slow
-def test_steps_per_epoch_divides_each_pass(processes): processes(2, _goes_on)
+def test_steps_per_epoch_divides_each_pass(processes): processes(2, _steps_go_on)
 
 # resumed in the middle of an accumulation
 

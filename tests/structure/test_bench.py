@@ -103,8 +103,8 @@ large = {'ResNet-50':(partial(gpu.resnet50, (1,1), 2, 3), partial(gpu.pictures, 
 
 @pytest.mark.slow
 def test_the_forms_for_a_device_run_on_the_cpu(shown):
-    gpu.bench_forms(1, 'cpu', n=4, nets=large)
-    assert len(shown)==4+3 and all(r[0]>0 for e in shown for r in e['rows'].values())
+    gpu.bench_forms(1, 'cpu', n=4, nets={k:v for k,v in large.items() if 'transformer' in k})
+    assert len(shown)==3 and all(r[0]>0 for e in shown for r in e['rows'].values())
 
 def test_the_sizes_are_those_of_the_papers():
     with torch.device('meta'): sizes = [sum(p.numel() for p in net().parameters()) for net,_ in gpu.large.values()]

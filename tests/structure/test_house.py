@@ -5,6 +5,7 @@ Each check lists the faults of the tree as pairs: where, and what. Its test want
 are: `python tests/structure/test_house.py`; with the name of a check or part of a path, it lists these.
 """
 import ast, json, re, subprocess, sys
+from collections import Counter
 from pathlib import Path
 import pytest
 
@@ -163,7 +164,14 @@ def undescribed(at):
             if shared or not comment: yield me,f'{name}: {q.arg} has no comment beside it'
         if f.returns is None and f.name != '__init__': yield me,f'{name}: its result has no type'
 
-checks = dict(upward=upward, borrowed=borrowed, long_modules=long_modules, long_lines=long_lines, full_cells=full_cells,
+def twice(at):
+    "Functions and classes of one name in one file: the first is lost, and who calls it gets the second"
+    for p in [*modules(at), *sorted((at/'tests').rglob('*.py'))]:
+        names = Counter(n.name for n in tree_of(p).body if isinstance(n, (ast.FunctionDef, ast.ClassDef)) and not is_patched(n))
+        for name,n in names.items():
+            if n > 1: yield p.relative_to(at).as_posix(),f'{name} is defined {n} times'
+
+checks = dict(upward=upward, borrowed=borrowed, long_modules=long_modules, long_lines=long_lines, full_cells=full_cells, twice=twice,
               undocumented=undocumented, undescribed=undescribed)
 
 # the tests
@@ -196,6 +204,7 @@ def test_faults_are_found(tmp_path):
     write('nbs/1.ipynb', json.dumps(dict(cells=[
         cell('code', '#| export', *[f'def f{i}(): pass' for i in range(4)]), cell('code', *['def f(): pass']*9), cell('code', 'x'*121),
         cell('markdown', 'a'*200, '```python', 'b'*121, '```', '`'+'c'*130+'`')])))
+    write('tests/a.py', 'def f(): pass\nclass g: pass\n@mark\ndef f(): pass\n@patch\ndef h(): pass\n@patch\ndef h(): pass\n')
     found = {k:[f'{w}: {what}' for w,what in f(tmp_path)] for k,f in checks.items()}
     assert found['upward'] == ['feed.bad: imports control.late']
     assert found['borrowed'] == [f'feed.bad: {s} and does not define it' if 'exports' in s else f'feed.bad: {s}, which does not define it'
@@ -203,6 +212,7 @@ def test_faults_are_found(tmp_path):
     assert found['long_modules'] == ['control.late: has 162 lines']*2
     assert [w.split(':')[0] for w in found['long_lines']] == [f'{lib}/control/late.py', 'nbs/1.ipynb', 'nbs/1.ipynb']
     assert found['full_cells'] == ['1.ipynb: cell c has 4 definitions']
+    assert found['twice'] == ['tests/a.py: f is defined 2 times']
     assert found['undocumented'] == ["feed.bad: C: ''", "feed.bad: C.first: ''", "feed.bad: C.y: 'the y'", "feed.bad: C.second: 'Those of it'"]
     assert found['undescribed'] == [f'feed.bad: {s}' for s in (
         'C.first: a has no type', 'C.first: a has no comment beside it', 'C.first: b has no comment beside it', 'C.first: its result has no type',
