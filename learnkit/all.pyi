@@ -33,9 +33,9 @@ from .batch import (
     to_np)
 from .device import default_device as default_device, to_cpu as to_cpu, to_device as to_device
 from .process import (
-    alone as alone, gather_objects as gather_objects, join_turns as join_turns, largest as largest, maybe_gather as
-    maybe_gather, num_distrib as num_distrib, rank0_first as rank0_first, rank_distrib as rank_distrib, to_detach as
-    to_detach, undivided as undivided)
+    alone as alone, from_first as from_first, gather_objects as gather_objects, join_turns as join_turns, largest as
+    largest, maybe_gather as maybe_gather, num_distrib as num_distrib, rank0_first as rank0_first, rank_distrib as
+    rank_distrib, to_detach as to_detach, undivided as undivided)
 from .launch import Launch as Launch, join_group as join_group, launched as launched, leave_group as leave_group
 from .modules import (
     ParameterModule as ParameterModule, flatten_model as flatten_model, get_model as get_model, has_params as

@@ -20,7 +20,7 @@ from .callback import Callback
 from .check import check_args
 from .launch import introduce
 from .modules import one_param
-from .process import num_distrib, rank_distrib
+from .process import from_first, gather_objects, num_distrib, rank_distrib
 from .run import null_logger
 from .seed import derived_seed, get_random_states, set_random_states, set_seed
 from .shard import distributed_sampler, shard_loader
@@ -30,9 +30,8 @@ from .train_eval import TrainEvalCallback
 # %% ../nbs/199_distributed.ipynb #0c1e6a42
 def share_random_states() -> None:
     "Gives every process the random states of process 0; all of them call it"
-    states:list[Any] = [None if rank_distrib() else get_random_states()]
-    dist.broadcast_object_list(states, 0)
-    if rank_distrib(): set_random_states(**states[0])
+    states = from_first(None if rank_distrib() else get_random_states())
+    if rank_distrib(): set_random_states(**states)
 
 def silence(
     learn:Any # the Learner, in a fit that begins
@@ -164,8 +163,7 @@ def _check_alike(self:DistributedTrainer):
     mine = {'length':str(learn.duration), 'first epoch':learn.start_epoch,
             'callbacks':[cb.key for cb in learn.ordered_cbs() if not cb.observes],
             'parameters':[tuple(p.shape) for p in learn.model.parameters()]}
-    all_:list[Any] = [None]*num_distrib()
-    dist.all_gather_object(all_, mine)
+    all_ = gather_objects(mine)
     for r,other in enumerate(all_):
         odd = next((k for k in mine if other[k]!=all_[0][k]), None)
         if odd: raise ValueError(

@@ -24,7 +24,7 @@ from .gather import NestedBuffer, count_items, item_positions
 from .interrupts import uninterrupted
 from .join import places
 from .nested import detuplify
-from .process import gather_objects, num_distrib, rank_distrib
+from .process import from_first, num_distrib, rank_distrib
 
 # %% ../nbs/188_gather_preds.ipynb #d560d54b
 class GatherPredsCallback(Callback):
@@ -133,7 +133,7 @@ def _begin_own(self:GatherPredsCallback, n, to, it):
         'file: write `learn.distributed = False` before, and give each process a folder of its own as `mmap`')
     self.turns = turns if turns.alike else None
     if files:
-        sizes,to,key = gather_objects((turns.sizes(), to, uuid4().hex))[0]
+        sizes,to,key = from_first((turns.sizes(), to, uuid4().hex))
         world = num_distrib()
         at = places([list(enumerate(sizes[r::world])) for r in range(world)], to)
         self._begin(sum(sizes), at[rank_distrib()], f'learnkit/{key}')
@@ -146,7 +146,7 @@ def _begin_own(self:GatherPredsCallback, n, to, it):
 @patch
 def _order(self:GatherPredsCallback):
     "The position of each item in the order of the data set, as process 0 knows it"
-    idxs = gather_objects(self.idxs if rank_distrib()==0 else None)[0]
+    idxs = from_first(self.idxs)
     return None if idxs is None else item_positions(idxs)
 
 # %% ../nbs/188_gather_preds.ipynb #4ef3704d

@@ -5,8 +5,8 @@ from contextlib import contextmanager
 from torch import Tensor
 from typing import Any
 
-__all__ = ['rank_distrib', 'num_distrib', 'rank0_first', 'maybe_gather', 'gather_objects', 'largest', 'join_turns',
-           'undivided', 'alone', 'to_detach']
+__all__ = ['rank_distrib', 'num_distrib', 'rank0_first', 'maybe_gather', 'gather_objects', 'from_first', 'largest',
+           'join_turns', 'undivided', 'alone', 'to_detach']
 _alone: Any
 _initialized: Any
 def in_group() -> bool:
@@ -49,6 +49,13 @@ def gather_objects(x: Any) -> list[Any]:
 
     Args:
         x: what this process has; it is pickled
+    """
+    ...
+def from_first(x: Any) -> Any:
+    """Returns what process 0 has; every process must call it
+
+    Args:
+        x: what process 0 has; it is pickled, what others have is not used
     """
     ...
 def _gather(x: Any) -> Any: ...

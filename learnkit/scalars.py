@@ -126,7 +126,8 @@ class GroupSeries(Sequence):
         "How many batches a list stands for, as in a `Series`"
         return self.columns[0].every if self.columns else 1
     def __len__(self) -> int: return len(self.columns[0]) if self.columns else 0
-    def __getitem__(self, i:int|slice) -> list: return [*self][i]
+    def __getitem__(self, i:int|slice) -> list:
+        return [*self][i] if isinstance(i, slice) or not self.columns else [c[i] for c in self.columns]
     def __iter__(self) -> Iterator[list]: return map(list, zip(*self.columns))
     def __eq__(self, o:object) -> bool: return [*self]==[*o] if isinstance(o, (list,GroupSeries)) else NotImplemented
     def __repr__(self) -> str: return repr([*self])

@@ -13,7 +13,7 @@ from typing import Any
 from zlib import crc32
 
 import torch
-from torch import Tensor, distributed as dist
+from torch import Tensor
 from torch.utils.data import (BatchSampler, DataLoader, IterableDataset, RandomSampler, SequentialSampler,
                               TensorDataset)
 from torch.utils.data.distributed import DistributedSampler
@@ -21,7 +21,7 @@ from torch.utils.data.distributed import DistributedSampler
 from .batch import find_bs
 from .loaders import copy_loader
 from .nested import leaves, nested_reorder, to_concat
-from .process import gather_objects, num_distrib, rank_distrib
+from .process import from_first, gather_objects, num_distrib, rank_distrib
 from .seed import get_random_states, set_random_states
 from .snapshot import snapshot_random
 
@@ -57,9 +57,7 @@ class SharedDraws(DistributedSampler):
         self.draws = sampler
 
     def __iter__(self) -> Iterator:
-        drawn = [[*self.draws] if self.rank==0 else None]
-        dist.broadcast_object_list(drawn, 0)
-        self.dataset = drawn[0]   # of which some samplers draw now more, now less
+        self.dataset = from_first([*self.draws] if self.rank==0 else None)   # now more, now less with some samplers
         n = len(self.dataset)
         self.num_samples = -(-n//self.num_replicas)
         self.total_size = self.num_samples*self.num_replicas
@@ -103,7 +101,7 @@ def _same_dataset(dl):
     if not _equal((type(ds).__name__, n, looks)): return False
     if not looks: return True
     with snapshot_random():
-        set_random_states(**gather_objects(get_random_states())[0])   # for augmentations
+        set_random_states(**from_first(get_random_states()))   # for augmentations
         return _equal(_seen([ds[i] for i in (0, n//2, n-1)]))
 
 # %% ../nbs/187_shard.ipynb #d5136a45
@@ -148,9 +146,7 @@ class Turns:
         "What process 0 draws, unless the order is that of the data set"
         s = self.batches.sampler if type(self.batches) is BatchSampler else self.batches
         if not self.indexed or type(s) is SequentialSampler: return it
-        drawn:list[Any] = [[*it] if rank_distrib()==0 else None]
-        dist.broadcast_object_list(drawn, 0)
-        return iter(drawn[0])
+        return iter(from_first([*it] if rank_distrib()==0 else None))
 
     def _in_turn(self, it):
         rank,world = rank_distrib(),num_distrib()
@@ -198,6 +194,4 @@ def gather_shards(
     res:list   # nested results for these items
 ) -> tuple[list,list]:
     "Gathers the results of all processes, in each of them: returns all indices in order, and the results for them"
-    shards = [None]*num_distrib()
-    dist.all_gather_object(shards, (idxs, res))
-    return merge_shards(shards)
+    return merge_shards(gather_objects((idxs, res)))
