@@ -28,10 +28,13 @@ def opt_params(
 class GradientAccumulation(Callback):
     "Steps the optimizer every `n_acc` items, with the gradient of their mean loss (fastai's name and order)"
     order,modes,run_valid,saves = 6,('fit','lr_find'),False,('count','weight','unit')
-    single,count,bs,last,skipped,steps = True,0,0,False,False,True
+    single,count,last,skipped,steps = True,0,False,False,True
     accumulates = True   # so several processes exchange gradients only before a step
     weigh:Any = None   # a `BatchWeight`, from the first batch of a phase on
     weight,unit = 0,0   # what the `count` items weigh, and what `n_acc` items like those of the first batch would
+    factor:Any = 1.     # what the loss of this batch is multiplied by for its gradients
+    seen:Any = None,None    # the inputs and targets that were weighed last,
+    bs,share = 0,0      # their number of items, and their weight
     def __init__(self,
         n_acc:int=32 # number of items for each step; at least the batch size
     ): self.n_acc = check_whole('n_acc', n_acc, what='a whole number of items')
@@ -40,24 +43,30 @@ class GradientAccumulation(Callback):
         self.count,self.weight,self.skipped = 0,0,False
         self._check(getattr(self.learn.dls.train, 'batch_size', None))
 
-    def before_train(self): self.weigh = None
+    def before_train(self): self.weigh,self.seen = None,(None,None)
     def before_batch(self):
         if self.weigh is None: self.weigh = BatchWeight(self.learn)
-        self.bs,self.share = n_items(self.learn),self.weigh(self.learn)
+        self._weigh_batch()
         if not self.learn.iter: self._check(self.bs)
         if not self.count: self.unit = _at_least_one(self.share)/self.bs*self.n_acc
+        self.factor = 1. if self.weigh.sums else self.share/self.unit
         self.steps = self.count+self.bs>=self.n_acc
+
+    def _weigh_batch(self):
+        learn = self.learn
+        if learn.xb is self.seen[0] and learn.yb is self.seen[1]: return
+        self.seen,self.bs,self.share = (learn.xb,learn.yb),n_items(learn),self.weigh(learn)
 
     def after_loss(self):
         learn = self.learn
-        if learn.loss_grad is not None and not self.weigh.sums:
-            learn.loss_grad = learn.loss_grad*(self.share/self.unit)
+        if learn.loss_grad is not None and not self.weigh.sums: learn.loss_grad = learn.loss_grad*self.factor
 
     def after_cancel_backward(self): self.skipped = True
     def after_backward(self):
         if self.skipped: self.skipped = False; return   # these items left no gradient
-        self.count += n_items(self.learn)
-        self.weight = self.weight + self.weigh(self.learn)
+        self._weigh_batch()   # a part of it, with `MicroBatch`
+        self.count += self.bs
+        self.weight = self.weight + self.share
 
     def before_step(self):
         self.steps = self.last or self.count>=self.n_acc
@@ -83,7 +92,7 @@ class GradientAccumulation(Callback):
 
     def cleanup(self):
         if self.count: self.learn.opt.zero_grad()
-        self.count,self.weight,self.weigh = 0,0,None
+        self.count,self.weight,self.weigh,self.seen = 0,0,None,(None,None)
     after_cancel_epoch = cleanup
 
     def _check(self, bs):

@@ -17,7 +17,6 @@ def opt_params(opt: Any) -> list[Any]:
 class GradientAccumulation(Callback):
     """Steps the optimizer every `n_acc` items, with the gradient of their mean loss (fastai's name and order)"""
     count: int
-    bs: Any
     last: bool
     skipped: bool
     steps: Any
@@ -26,8 +25,13 @@ class GradientAccumulation(Callback):
     """a `BatchWeight`, from the first batch of a phase on"""
     weight: Any
     unit: Any
-    n_acc: Any
+    factor: Any
+    """what the loss of this batch is multiplied by for its gradients"""
+    seen: Any
+    """the inputs and targets that were weighed last,"""
+    bs: Any
     share: Any
+    n_acc: Any
     def __init__(self, n_acc: int = 32) -> None:
         """Steps the optimizer every `n_acc` items, with the gradient of their mean loss (fastai's name and order)
 
@@ -41,6 +45,7 @@ class GradientAccumulation(Callback):
     def before_fit(self) -> None: ...
     def before_train(self) -> None: ...
     def before_batch(self) -> None: ...
+    def _weigh_batch(self) -> None: ...
     def after_loss(self) -> None: ...
     def after_cancel_backward(self) -> None: ...
     def after_backward(self) -> None: ...

@@ -20,6 +20,7 @@ from ..check import check_whole
 from ..events import event
 from ..learner import Learner
 from ..modules import get_model
+from ..optim.accumulate import GradientAccumulation
 from ..optim.clip import GradientClip
 from ..optim.ema import EMACallback
 from ..optim.precision import MixedPrecision
@@ -27,12 +28,13 @@ from .compile_settings import compile_config
 from .functional_optim import functional_optim, step_notices, torch_opt
 from .step_compiler import CompileError, StepCompiler
 from .step_inputs import StepInputs
+from .train_step import add_grads
 
 # %% ../../nbs/815_speed.fused_step.ipynb #257e5147
 class FusedStep(Callback):
     "Trains on a batch with one compiled call (`torch.compile`), as long as no callback has handlers inside the batch"
     order,modes,run_valid,saves = 1000,('fit','lr_find'),False,('shapes','missing_state')
-    config,handlers_seen,part,failure = None,None,None,None
+    config,handlers_seen,part,failure,accumulation = None,None,None,None,None
     inputs:Any = None       # the `StepInputs` of the batches at hand
     afterwards:Any = ()     # what is called after a step that was done as a whole
     def __init__(self,
@@ -60,6 +62,7 @@ class FusedStep(Callback):
         if self.handlers_seen is not learn._heard: self._choose_part(do)
         shape = self._fusable_shape(learn) if self.part and learn.iter else None
         if shape is None: return do()
+        if self.accumulation: self.inputs.read_factor()
         try: learn.pred,learn.loss,rest = self.compiler(self.inputs, learn.xb, learn.yb, shape)
         except CompileError as e:
             self.part,self.failure = None,f'it could not be compiled ({e})'
@@ -72,7 +75,8 @@ class FusedStep(Callback):
         for f in self.afterwards: f()
 
     def _step_eagerly(self, learn, grads):
-        for p,g in zip(self.inputs.params, grads): p.grad = g
+        if self.accumulation: self.accumulation.after_loss()
+        add_grads(self.inputs.params, grads)
         learn('after_backward')
         learn._do_step()
 
@@ -85,11 +89,12 @@ class FusedStep(Callback):
     def cleanup(self):
         if self.inputs is not None: self.inputs.restore_counts()
         if self.config is not None: self.config.__exit__(None, None, None)
-        self.config,self.handlers_seen,self.inputs,self.failure,self.afterwards = None,None,None,None,()
+        self.config,self.handlers_seen,self.inputs,self.failure = None,None,None,None
+        self.accumulation,self.afterwards = None,()
         self.shapes,self.missing_state,self.warned = [],[],set()
 
     def __getstate__(self):
-        return {**vars(self), 'config':None, 'handlers_seen':None, 'inputs':None, 'afterwards':()}
+        return {**vars(self), 'config':None, 'handlers_seen':None, 'inputs':None, 'accumulation':None, 'afterwards':()}
 
     def _warn(self, why, how='is not fused'):
         "Once a fit"
@@ -100,7 +105,7 @@ _inside = [e for e in event.declared if event.depth[e]>=4]
 _early  = _inside[:_inside.index('after_backward')]
 _late   = _inside[_inside.index('after_backward'):]
 _steps  = '_do_one_batch','_pred','_loss','_backward','_do_step','_step','_zero_grad'
-_known  = GradientClip,EMACallback   # done in the program, or right after it
+_known  = GradientClip,EMACallback,GradientAccumulation   # done in the program, or right after it
 
 def is_bf16(
     cb:Callback # a callback
@@ -120,12 +125,14 @@ def _choose_part(self:FusedStep, do):
     self.clips = [cb for cb,_,_ in late if type(cb) is GradientClip]
     self.afterwards = [f for cb,e,f in late if type(cb) is EMACallback and e=='after_step']
     self.amp = next(((cb.device_type,cb.dtype) for cb,_,_ in early if is_bf16(cb)), None)
+    self.accumulation = next((cb for cb,_,_ in early if type(cb) is GradientAccumulation), None)
     early,late = unknown(early),unknown(late)
     self.handlers_seen,self.inputs,self.optim = learn._heard,None,functional_optim(learn.opt)
     if self.optim: self.afterwards += step_notices(torch_opt(learn.opt))
     can = compile_obstacle(learn) if self.config else f'PyTorch {torch.__version__} cannot, 2.13 can'
     why = self.failure or can or ('another callback wraps the batch' if others else None)
-    self.part = None if why or early else 'gradients' if late or self.optim is None else 'whole'
+    whole = not (late or self.accumulation or self.optim is None)
+    self.part = None if why or early else 'whole' if whole else 'gradients'
     if why: self._warn(why)
     elif early: self._warn('{!r} has a handler for `{}`'.format(*early[0]))
     elif late: self._warn('{!r} has a handler for `{}`'.format(*late[0]), 'is fused up to the gradients')
@@ -157,9 +164,8 @@ def _fusable_shape(self:FusedStep, learn):
         new,self.missing_state = set(inputs.missing_state).difference(self.missing_state),inputs.missing_state
         if new: return
     if inputs.has_foreign(): return self._warn('there are weights with gradients that are not in the optimizer')
-    if not inputs.is_clean():
-        hooked = inputs.params and all(p.grad is None for p in inputs.params)
-        return self._warn('a hook would not be called') if hooked else None
+    if not inputs.params or inputs.optim and inputs.has_grads(): return
+    if inputs.has_hooks(): return self._warn('a hook would not be called')
     batch = *learn.xb,*learn.yb
     for t in batch:
         if type(t) is not torch.Tensor: return self._warn('the batches are not plain tensors')
@@ -177,6 +183,6 @@ def _current_inputs(self:FusedStep, learn):
         if inputs.optim: inputs.read_hypers()
         return inputs
     if inputs is not None: inputs.restore_counts()
-    whole = self.part=='whole'
-    self.inputs = StepInputs(learn, self.optim if whole else None, self.clips if whole else [], self.amp)
+    own = (self.optim,self.clips) if self.part=='whole' else (None,[])
+    self.inputs = StepInputs(learn, *own, self.amp, self.accumulation)
     return self.inputs

@@ -13,6 +13,7 @@ class FusedStep(Callback):
     handlers_seen: Any
     part: str|None
     failure: str|None
+    accumulation: Any
     inputs: Any
     """the `StepInputs` of the batches at hand"""
     afterwards: Any

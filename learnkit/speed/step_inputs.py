@@ -38,7 +38,8 @@ class StepInputs:
         learn:Learner,              # the Learner
         optim:FunctionalOptim|None, # how its optimizer updates a parameter; None: the step returns the gradients
         clips:list,                 # the `GradientClip`s among its callbacks
-        amp:tuple|None              # device type and 16-bit type of its `MixedPrecision`
+        amp:tuple|None,             # device type and 16-bit type of its `MixedPrecision`
+        accumulation:Any=None       # its `GradientAccumulation`: the gradients are multiplied by the batch's share
     ):
         self.model,self.loss_func,self.wrapper = learn.model,learn.loss_func,learn.opt
         self.opt,modules = torch_opt(learn.opt),step_modules(learn)
@@ -51,7 +52,7 @@ class StepInputs:
         groups = [i for i,pg in enumerate(self.opt.param_groups) for _ in pg['params']]
         self.params = [p for p in self.all_params if p.requires_grad]
         self.group_of = tuple(i for i,t in zip(groups, self.trained) if t)
-        self.clips,self.amp = clips,amp
+        self.clips,self.amp,self.accumulation = clips,amp,accumulation
         self.optim:Any = optim
         self.cuda = any(p.is_cuda for p in self.params)
         self.program,self.values,self.hypers,self.options = None,None,None,()
@@ -71,15 +72,24 @@ class StepInputs:
         states = [*self.opt_state.values()]
         return _same(states, self.seen_state) and _same(_entries(states), self.seen_entries)
 
-    def is_clean(self) -> bool:
-        "Returns whether a program would skip nothing, such as hooks or gradients from before; False without parameters"
+    def has_hooks(self) -> bool:
+        "Returns whether there are hooks, which a program would not call"
         params = self.params
-        if not params or any(self.hooks) or not all(map(is_, map(_grad, params), repeat(None))): return False
-        return not (any(map(_param_hooks[0], params)) or any(map(_param_hooks[1], params)))
+        return any(self.hooks) or any(map(_param_hooks[0], params)) or any(map(_param_hooks[1], params))
+
+    def has_grads(self) -> bool:
+        "Returns whether there are gradients from before, which are a part of the step"
+        return not all(map(is_, map(_grad, self.params), repeat(None)))
 
     def has_foreign(self) -> bool:
         "Returns whether weights would get gradients that are not in the optimizer"
         return any(map(_trained, self.foreign_params))
+
+    def read_factor(self) -> None:
+        "Reads what the gradients of the batch at hand are multiplied by"
+        factor = self.accumulation.factor
+        if not isinstance(factor, torch.Tensor): factor = torch.full((), factor, device=self.params[0].device)
+        self.hypers = factor
 
     def read_hypers(self) -> None:
         "Creates a new tensor of the hyper-parameters if one of them has changed"
@@ -119,4 +129,5 @@ class StepInputs:
     def key(self) -> tuple:
         "The key of the program: all that the compiled code depends on"
         clips = tuple((c.norm_type, c.value is not None) for c in self.clips)
-        return id(self.model),id(self.loss_func),self.amp,self.optim,self.options,self.group_of,clips
+        return (id(self.model),id(self.loss_func),self.amp,self.accumulation is not None,
+                self.optim,self.options,self.group_of,clips)

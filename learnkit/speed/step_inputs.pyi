@@ -32,6 +32,7 @@ class StepInputs:
     group_of: tuple[Any, ...]
     clips: list[Any]
     amp: tuple[Any, ...]|None
+    accumulation: Any
     optim: Any
     cuda: Any
     program: Any
@@ -50,6 +51,7 @@ class StepInputs:
         optim: FunctionalOptim|None,
         clips: list[Any],
         amp: tuple[Any, ...]|None,
+        accumulation: Any = None,
     ) -> None:
         """The inputs of a compiled train step besides the batch: parameters, optimizer state, hyper-parameters
 
@@ -58,6 +60,7 @@ class StepInputs:
             optim: how its optimizer updates a parameter; None: the step returns the gradients
             clips: the `GradientClip`s among its callbacks
             amp: device type and 16-bit type of its `MixedPrecision`
+            accumulation: its `GradientAccumulation`: the gradients are multiplied by the batch's share
         """
         ...
     def is_current(self, learn: Learner) -> bool:
@@ -67,11 +70,17 @@ class StepInputs:
             learn: the Learner
         """
         ...
-    def is_clean(self) -> bool:
-        """Returns whether a program would skip nothing, such as hooks or gradients from before; False without parameters"""
+    def has_hooks(self) -> bool:
+        """Returns whether there are hooks, which a program would not call"""
+        ...
+    def has_grads(self) -> bool:
+        """Returns whether there are gradients from before, which are a part of the step"""
         ...
     def has_foreign(self) -> bool:
         """Returns whether weights would get gradients that are not in the optimizer"""
+        ...
+    def read_factor(self) -> None:
+        """Reads what the gradients of the batch at hand are multiplied by"""
         ...
     def read_hypers(self) -> None:
         """Creates a new tensor of the hyper-parameters if one of them has changed"""

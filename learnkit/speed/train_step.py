@@ -38,6 +38,20 @@ def make_update(
         return norms
     return update
 
+# %% ../../nbs/805_speed.train_step.ipynb #2f5250eb
+def add_grads(
+    params:list, # parameters
+    grads:list   # the gradient of each that a train step returned; None where the loss does not depend on it
+) -> None:
+    "Adds gradients to those that the parameters have, as `backward` does"
+    both = [(p.grad, g) for p,g in zip(params, grads) if p.grad is not None and g is not None]
+    for p,g in zip(params, grads):
+        if p.grad is None: p.grad = g
+    if both: torch._foreach_add_(*map(list, zip(*both)))
+
+def _own_memory(p, g): return None if g is None else torch.empty_like(p).copy_(g)
+def _detach(o): return o.detach() if isinstance(o, torch.Tensor) else o
+
 # %% ../../nbs/805_speed.train_step.ipynb #2f5250ec
 def make_train_step(
     model:Callable,            # called with the inputs
@@ -53,9 +67,8 @@ def make_train_step(
     def train_step(xb, yb, params, states, hypers):
         with torch.enable_grad():
             with torch.autocast(amp[0], amp[1]) if amp else nullcontext(): pred,loss = forward(xb, yb)
-            grads = torch.autograd.grad(loss, params, allow_unused=True)
-        rest = grads if update is None else update(params, grads, states, hypers)
+            factor = None if update or hypers is None else hypers.to(loss.dtype).reshape(loss.shape)
+            grads = torch.autograd.grad(loss, params, factor, allow_unused=True)
+        rest = update(params, grads, states, hypers) if update else [*map(_own_memory, params, grads)]
         return tree_map(_detach, pred),loss.detach(),rest
     return train_step
-
-def _detach(o): return o.detach() if isinstance(o, torch.Tensor) else o

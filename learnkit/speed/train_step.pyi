@@ -19,6 +19,16 @@ def make_update(
         clips: for each clipping: which norm, and whether by value
     """
     ...
+def add_grads(params: list[Any], grads: list[Any]) -> None:
+    """Adds gradients to those that the parameters have, as `backward` does
+
+    Args:
+        params: parameters
+        grads: the gradient of each that a train step returned; None where the loss does not depend on it
+    """
+    ...
+def _own_memory(p: Any, g: Any) -> Any: ...
+def _detach(o: Any) -> Any: ...
 def make_train_step(
     model: Callable[..., Any],
     loss_func: Callable[..., Any],
@@ -34,4 +44,3 @@ def make_train_step(
         amp: device type and 16-bit type for mixed precision, as in `MixedPrecision`
     """
     ...
-def _detach(o: Any) -> Any: ...
