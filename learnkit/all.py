@@ -33,6 +33,7 @@ from .extras import *
 from .functions import *
 from .batch import *
 from .device import *
+from .transfer import *
 from .process import *
 from .pause import *
 from .sharded import *
@@ -128,7 +129,6 @@ from .feed.seeded_loader import *
 from .feed.item_indices import *
 from .feed.steps_per_epoch import *
 from .feed.shard_loader import *
-from .feed.transfer import *
 from .feed.prefetch import *
 from .optim.schedule import *
 from .optim.warmup import *

@@ -78,7 +78,7 @@ class Learner(OptSteps):
         self.model,self.loss_func = model,loss_func
         self.opt,self.loss,self.exc,self.stop_reason = None,None,None,None
         self.state,self.logger,self.create_mbar,self.skip_loss = AttrDict(),print,True,False
-        self.batch_device,self._lock = None,RLock()
+        self.transfer,self._lock = None,RLock()
         self.path = Path(path if path is not None else getattr(self.dls, 'path', '.'))
         store_attr('opt_func,splitter,model_dir,wd,wd_bn_bias,train_bn,moms', self)
         self.lr,self.metrics = default_lr(opt_func, lr),metrics

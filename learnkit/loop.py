@@ -25,7 +25,7 @@ class RunState(Dispatcher):
     dls:Any; model:nn.Module; loss_func:Any; opt:Any
     epoch:int = 0; n_epoch:int = 1; start_epoch:int = 0; duration:Any = None   # where the run is, and how long it is
     iter:int|None = None; n_iter:int|None = None; train_iter:int = 0; pct_train:float = 0.
-    batches:BatchStream|None = None; batch:Any; batch_device:torch.device|None   # its data
+    batches:BatchStream|None = None; batch:Any; transfer:Any   # its data, and what brings it to the device
     xb:tuple; yb:tuple; pred:Any; loss:torch.Tensor|None; loss_grad:torch.Tensor|None   # its batch
     own_output:Any = None; output:Any = None; output_loss:torch.Tensor|None = None   # of a model with its own loss
     logger:Any; create_mbar:bool; skip_loss:bool; _training:bool   # its settings

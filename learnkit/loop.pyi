@@ -25,7 +25,7 @@ class RunState(Dispatcher):
     pct_train: float
     batches: BatchStream
     batch: Any
-    batch_device: torch.device|None
+    transfer: Any
     xb: tuple[Any, ...]
     yb: tuple[Any, ...]
     pred: Any

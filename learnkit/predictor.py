@@ -132,7 +132,7 @@ def _predict(self:Predictor, b):
         if learn.pred is None: return None,None
         pred = self.act(_own(learn.pred))
         res = pred,self.decodes(pred)
-    return res if learn.batch_device is None else to_cpu(res)
+    return res if learn.transfer is None else to_cpu(res)
 
 def _own(o):
     "A copy of what the model returned, which it may overwrite when it is called again"

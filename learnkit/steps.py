@@ -7,16 +7,18 @@ __all__ = ['Steps']
 
 # %% ../nbs/192_steps.ipynb #13451158
 import sys
+from functools import partial
 
 import torch
 
 from .batch import Inputs, shapes
-from .device import default_device, to_device
+from .device import default_device
 from .explain import check_loss, loss_hint, model_hint, output_loss, subclass_hint
 from .functions import takes_one
 from .loop import Loop
 from .model_output import check_shift, just_split, own_output
 from .returned import loss_value_hint
+from .transfer import Borrowed, Transfer
 from .unfetched import check_ahead, check_complete, check_unfetched, no_batch, warn_no_target
 
 # %% ../nbs/192_steps.ipynb #f5dae795
@@ -25,6 +27,7 @@ class Steps(Loop):
     def _use(self, dl):
         super()._use(dl)
         self._use_device()
+        if self.transfer is not None: self.batches.wrap(partial(Borrowed, transfer=self.transfer))
         self.own_output = own_output(self.model, self.loss_func)
 
     def _open_batches(self):
@@ -38,9 +41,9 @@ class Steps(Loop):
             "`model.to_empty(device='cpu')` and load them, before the Learner uses the model")
         device = ps[0].device if ps else getattr(self.dls, 'device', None)
         only_cpu = str(device)==str(default_device())=='cpu'   # then batches are there already: none need be looked at
-        self.batch_device = None if only_cpu else device
+        self.transfer = None if only_cpu or device is None else Transfer(torch.device(device))
 
-    def _set_device(self, b): return b if self.batch_device is None else to_device(b, self.batch_device)
+    def _set_device(self, b): return b if self.transfer is None else self.transfer(b)
     def _split(self, b): self.xb,self.yb = (self.own_output or just_split).split(b, getattr(self.dls, 'n_inp', None))
 
     def _pred(self):

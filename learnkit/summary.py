@@ -32,7 +32,7 @@ def _shaped(model):
 def _layer_info(self:Learner):
     "The model (a copy, if it is lazy), its `layer_info`, and the shapes of its input"
     model  = _shaped(get_model(self.model))
-    before = snapshot_forward(model, self.dls.train),snapshot_attributes(self, 'model', 'xb', 'yb', 'batch_device')
+    before = snapshot_forward(model, self.dls.train),snapshot_attributes(self, 'model', 'xb', 'yb', 'transfer')
     with Snapshot(*before), torch.no_grad(), torch.compiler.set_stance('force_eager'):
         self.model = model.eval()
         self._use_device()
