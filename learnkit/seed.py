@@ -34,7 +34,9 @@ def set_seed(
 # %% ../nbs/130_seed.ipynb #75e03d73
 def _device_rngs():
     "Name and module of each kind of accelerator that can be used here (CUDA cannot in a forked process)"
-    mods = {n:getattr(torch, n) for n in ('cuda','xpu','mps')}
+    acc = torch.accelerator.current_accelerator()
+    names = dict.fromkeys(['cuda', 'xpu', 'mps', *([] if acc is None else [acc.type])])
+    mods = {n:getattr(torch, n) for n in names}
     return {n:m for n,m in mods.items() if m.is_available() and not getattr(m, '_is_in_bad_fork', bool)()}
 
 def plain_state(
@@ -49,7 +51,7 @@ def get_random_states() -> dict:
     res = dict(random_state=random.getstate(), torch_state=torch.get_rng_state())
     if 'numpy' in sys.modules: res['numpy_state'] = plain_state(sys.modules['numpy'].random.get_state(legacy=False))
     for n,m in _device_rngs().items():
-        res[f'torch_{n}_state'] = [m.get_rng_state()] if n=='mps' else m.get_rng_state_all()
+        res[f'torch_{n}_state'] = [m.get_rng_state(*([] if n=='mps' else [i])) for i in range(m.device_count())]
     return res
 
 # %% ../nbs/130_seed.ipynb #29bfe1fd
@@ -84,7 +86,8 @@ def set_random_states(
     torch_state:Tensor|None=None,     # of PyTorch's generator on the CPU
     torch_cuda_state:list|None=None,  # one state per CUDA device
     torch_xpu_state:list|None=None,   # one state per XPU device
-    torch_mps_state:list|None=None    # a list of one state
+    torch_mps_state:list|None=None,   # a list of one state
+    **others:list|None                # `torch_<type>_state` of other accelerators
 ) -> None:
     "Restores the states of the random number generators that `get_random_states` returned; raises ValueError"
     if numpy_state is not None: check_numpy_state(numpy_state)
@@ -94,9 +97,10 @@ def set_random_states(
         import numpy as np
         np.random.set_state(numpy_state)
     if torch_state is not None: torch.set_rng_state(torch_state.cpu())
-    states = dict(cuda=torch_cuda_state, xpu=torch_xpu_state, mps=torch_mps_state)
+    states = dict(torch_cuda_state=torch_cuda_state, torch_xpu_state=torch_xpu_state, torch_mps_state=torch_mps_state)
+    states.update(others)
     for n,m in _device_rngs().items() if any(states.values()) else ():
-        for i,s in zip(range(m.device_count()), states[n] or []):
+        for i,s in zip(range(m.device_count()), states.get(f'torch_{n}_state') or []):
             m.set_rng_state(s.cpu(), *([] if n=='mps' else [i]))
 
 # %% ../nbs/130_seed.ipynb #1b226032

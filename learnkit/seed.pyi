@@ -63,6 +63,7 @@ def set_random_states(
     torch_cuda_state: list[Any]|None = None,
     torch_xpu_state: list[Any]|None = None,
     torch_mps_state: list[Any]|None = None,
+    **others: list[Any]|None,
 ) -> None:
     """Restores the states of the random number generators that `get_random_states` returned; raises ValueError
 
@@ -73,6 +74,7 @@ def set_random_states(
         torch_cuda_state: one state per CUDA device
         torch_xpu_state: one state per XPU device
         torch_mps_state: a list of one state
+        others: `torch_<type>_state` of other accelerators
 
     Raises:
         ValueError: this is no state of a generator of NumPy: its position is not among its numbers

@@ -74,22 +74,33 @@ def test_no_random_bad_seed():
 class FakeRNG:
     def __init__(self, n, one=False): self.s,self.one = [tensor([i], dtype=torch.uint8) for i in range(n)],one
     def device_count(self): return len(self.s)
-    def get_rng_state_all(self): return [o.clone() for o in self.s]
-    def get_rng_state(self): return self.s[0].clone()
+    def get_rng_state(self, *i):
+        assert len(i)==(0 if self.one else 1)
+        return self.s[i[0] if i else 0].clone()
     def set_rng_state(self, o, *i):
         assert len(i)==(0 if self.one else 1)
         self.s[i[0] if i else 0] = o
 
 def test_devices(monkeypatch):
     "Every kind of device; a checkpoint of more devices than there are, or of other kinds, can be read"
-    devs = dict(cuda=FakeRNG(2), xpu=FakeRNG(1), mps=FakeRNG(1, one=True))
+    devs = dict(cuda=FakeRNG(2), xpu=FakeRNG(1), mps=FakeRNG(1, one=True), npu=FakeRNG(2))
     monkeypatch.setattr(seed_module, '_device_rngs', lambda: devs)
     s = get_random_states()
-    assert [len(s[f'torch_{n}_state']) for n in devs]==[2,1,1]
+    assert [len(s[f'torch_{n}_state']) for n in devs]==[2,1,1,2]
     for d in devs.values(): d.s = [o+7 for o in d.s]
     set_random_states(**s)
-    assert [int(o) for d in devs.values() for o in d.s]==[0,1,0,0]
+    assert [int(o) for d in devs.values() for o in d.s]==[0,1,0,0,0,1]
     devs.clear(); devs['cuda'] = FakeRNG(1)
     set_random_states(**{**s, 'torch_cuda_state':[tensor([5]), tensor([6])]})
     assert [int(o) for o in devs['cuda'].s]==[5]
     devs.clear(); set_random_states(**s)
+
+def test_any_accelerator(monkeypatch):
+    "… that PyTorch knows has generators"
+    npu = FakeRNG(1); npu.is_available = lambda: True
+    monkeypatch.setattr(torch, 'npu', npu, raising=False)
+    monkeypatch.setattr(torch.accelerator, 'current_accelerator', lambda: type('Device', (), {'type':'npu'})())
+    s = get_random_states()
+    npu.s = [tensor([9])]
+    set_random_states(**s)
+    assert int(npu.s[0])==0
