@@ -18,6 +18,7 @@ from torch import Tensor
 
 from .memmap import create_memmap, open_memmap, shared_memmap
 from .nested import apply, is_listy, nested_reorder, to_concat
+from .transfer import Arrival
 
 # %% ../nbs/183_buffer.ipynb #69c6b140
 class TensorBuffer:
@@ -35,6 +36,7 @@ class TensorBuffer:
         self.sizes = None if key is None else []      # how many items each batch had
         self.alike:torch.Size|None = None             # the shape of batches that are written as they come
         self.pending,self.max_pending = [],1          # batches held back, and how many are to be written at once
+        self.coming:tuple[int,Arrival]|None = None    # items on their way from an accelerator, from which number on
         self.filled,self.out,self.parts = 0,None,[]   # how many items are written, the tensor, and what does not fit in
         self.dirty = 0                                # bytes written to the file since it was mapped
 
@@ -50,13 +52,17 @@ class TensorBuffer:
                 if j<=self.n: self.out[i:j],self.filled = t,j; return
             if self.max_pending>1: t = t.clone()   # while it is held back, its memory may be written to
         self.pending.append(t)
-        if len(self.pending)>=self.max_pending: self.flush()
+        if len(self.pending)>=self.max_pending: self._send()
 
-    def flush(self) -> None:
-        "Writes the batches that are held back"
+    def _send(self):
         ts,self.pending = self.pending,[]
         if len(ts)>1 and self._fits(ts): return self._write(ts)
         for o in ts: self._write([o]) if self._fits([o]) else self._add_part(o)
+
+    def flush(self) -> None:
+        "Writes the batches that are held back, or on their way"
+        self._send()
+        self._settle()
 
     @property
     def value(self) -> Any:
@@ -104,17 +110,33 @@ def _allocate(self:TensorBuffer, t):
 # %% ../nbs/183_buffer.ipynb #8667ce49
 @patch
 def _write(self:TensorBuffer, ts):
-    "Writes the batches `ts` to their positions"
+    "Writes the batches `ts` to their positions; from an accelerator, sends them on their way"
     i,self.filled = self.filled,self.filled + sum(o.shape[0] for o in ts)
-    if self.positions is not None:     self.out[self.positions[i:self.filled]] = torch.cat(ts).to(self.out)
-    elif len(ts)>1 and ts[0].is_cpu:   torch.cat(ts, out=self.out[i:self.filled])
-    else:                              self.out[i:self.filled] = ts[0] if len(ts)==1 else torch.cat(ts)
-    if self.file is not None: self._remap(self.filled - i)
+    self._settle()
+    if ts[0].is_cpu: self._put(i, ts)
+    else: self.coming = i,Arrival(ts[0] if len(ts)==1 else torch.cat(ts))
     if not (size := ts[-1].nbytes): return
     at_once = self.positions is None and self.file is None and ts[-1].is_cpu   # is the next one written when it comes?
     self.alike = ts[-1].shape if at_once else None
     self.max_pending = 1 if at_once else max(1, min(64, 2**18//size) if ts[-1].is_cpu else 2**25//size)
 
+@patch
+def _settle(self:TensorBuffer):
+    "Writes what is on its way, when it is there"
+    if self.coming is None: return
+    (i,arrival),self.coming = self.coming,None
+    self._put(i, [arrival.get()])
+
+@patch
+def _put(self:TensorBuffer, i, ts):
+    "Writes the batches `ts`, which are on the CPU, from item number `i` on"
+    j = i + sum(o.shape[0] for o in ts)
+    if self.positions is not None: self.out[self.positions[i:j]] = torch.cat(ts).to(self.out.dtype)
+    elif len(ts)>1:                torch.cat(ts, out=self.out[i:j])
+    else:                          self.out[i:j] = ts[0]
+    if self.file is not None: self._remap(j-i)
+
+# %% ../nbs/183_buffer.ipynb #d1224c30
 @patch
 def _remap(self:TensorBuffer, n):
     "Maps the file anew if, with the `n` items just written, many of its pages are in memory"
@@ -126,6 +148,7 @@ def _remap(self:TensorBuffer, n):
 @patch
 def _add_part(self:TensorBuffer, t):
     "Keeps a copy of `t` on the CPU as a part of its own"
+    self._settle()
     if self.out is not None:
         if self._is_shared: raise ValueError(f'a batch does not fit into {self.file}, which all processes write to: it '
             f'was made for {list(self.out.shape)} of {self.out.dtype}; leave out `mmap`')
@@ -137,6 +160,7 @@ def _add_part(self:TensorBuffer, t):
         dtype = self.dtype if self.dtype is not None and o.is_floating_point() else o.dtype
         return o.detach().to('cpu', dtype, copy=True)
     self.parts.append(apply(to_cpu, t))
+    if isinstance(t, Tensor) and not t.is_cpu: self.max_pending = max(1, 2**25//max(1, t.nbytes))
 
 @patch
 def _written(self:TensorBuffer):

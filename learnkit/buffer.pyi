@@ -1,6 +1,7 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
 """Preallocated tensors, in memory or on disk, that collect the results of an epoch batch by batch"""
 import torch
+from .transfer import Arrival
 from pathlib import Path
 from torch import Tensor
 from typing import Any
@@ -18,6 +19,7 @@ class TensorBuffer:
     alike: Any
     pending: list[Any]
     max_pending: Any
+    coming: tuple[int, Arrival]|tuple[Any, ...]|None
     filled: Any
     out: Any
     parts: list[Any]
@@ -51,12 +53,9 @@ class TensorBuffer:
             t: the results of a batch: a tensor, or a list with one entry per item
         """
         ...
+    def _send(self) -> Any: ...
     def flush(self) -> None:
-        """Writes the batches that are held back
-
-        Raises:
-            ValueError: a batch does not fit into …, which all processes write to: it was made for … of …; leave out `mmap`
-        """
+        """Writes the batches that are held back, or on their way"""
         ...
     @property
     def value(self) -> Any:
@@ -73,7 +72,13 @@ class TensorBuffer:
         """Allocates the tensor for items like those of `t`; False if their number is unknown"""
         ...
     def _write(self, ts: Any) -> None:
-        """Writes the batches `ts` to their positions"""
+        """Writes the batches `ts` to their positions; from an accelerator, sends them on their way"""
+        ...
+    def _settle(self) -> None:
+        """Writes what is on its way, when it is there"""
+        ...
+    def _put(self, i: Any, ts: Any) -> None:
+        """Writes the batches `ts`, which are on the CPU, from item number `i` on"""
         ...
     def _remap(self, n: Any) -> None:
         """Maps the file anew if, with the `n` items just written, many of its pages are in memory"""

@@ -84,3 +84,18 @@ class Borrowed:
     def __getattr__(self, k:str) -> Any:
         if k=='it': raise AttributeError(k)
         return getattr(self.it, k)
+
+# %% ../nbs/116_transfer.ipynb #4057b133
+class Arrival:
+    "A tensor on its way to the CPU"
+    def __init__(self,
+        t:Tensor # of any device
+    ):
+        self.event,later = None,copy_stream(t.device) is not None
+        self.copy = t.to('cpu', non_blocking=later)   # which is pinned then
+        if later: self.event = torch.accelerator.current_stream(t.device).record_event()
+
+    def get(self) -> Tensor:
+        "Returns the tensor, when it is there"
+        if self.event is not None: self.event.synchronize()
+        return self.copy

@@ -2,6 +2,7 @@
 """Copies batches from the CPU to an accelerator on a stream of their own, while the accelerator computes"""
 import torch
 from collections.abc import Iterator
+from torch import Tensor
 from typing import Any
 
 def is_plain_batch(b: Any) -> bool:
@@ -59,3 +60,17 @@ class Borrowed:
         ...
     def __iter__(self) -> Iterator[Any]: ...
     def __next__(self) -> Any: ...
+class Arrival:
+    """A tensor on its way to the CPU"""
+    event: Any
+    copy: Any
+    def __init__(self, t: Tensor) -> None:
+        """A tensor on its way to the CPU
+
+        Args:
+            t: of any device
+        """
+        ...
+    def get(self) -> Tensor:
+        """Returns the tensor, when it is there"""
+        ...

@@ -1,12 +1,12 @@
 """Batches go to an accelerator on a stream of their own, and the loop computes with what it would have had. The accelerator here is one in name only:
 its copies are made as late as they may. tests/device has one that does more."""
-import threading
 from collections import UserDict, namedtuple
 
 import pytest, torch
 from torch import nn
 from torch.nn.utils.rnn import pack_sequence
 
+from learnkit.buffer import TensorBuffer
 from learnkit.callback import Callback
 from learnkit.data import DataLoaders
 from learnkit.events import CancelBatch
@@ -170,3 +170,36 @@ def test_one_stream_for_each_device(kind, has, monkeypatch):
     assert copy_stream(torch.device('cpu')) is copy_stream(torch.device('meta')) is None
     copy_stream.cache_clear()
     assert streams[0] is streams[2] and (streams[1] is not streams[0])==has and (streams[0] is not None)==has
+
+class Far(torch.Tensor):
+    "A tensor on the accelerator; its copy has the values when somebody has waited for the event"
+    is_cpu = False
+    def to(self, where, non_blocking):
+        assert non_blocking
+        late = torch.full_like(self.as_subclass(torch.Tensor), 77)
+        Far.due.append((late, self.as_subclass(torch.Tensor).clone()))
+        return late
+
+class Event:
+    def __init__(self): self.due,Far.due = Far.due,[]
+    def synchronize(self):
+        Far.waits += 1
+        for late,t in self.due: late.copy_(t)
+
+@pytest.mark.parametrize('kw', [{}, dict(positions=torch.randperm(24, generator=torch.Generator().manual_seed(0))), dict(dtype=torch.float16), dict(file='preds.pt')], ids=['plain','positions','dtype','file'])
+@pytest.mark.parametrize('held,blocks', [(1, 12), (3, 5), (99, 2)])   # the first batch goes alone
+def test_results_come_back_behind_the_computation(kw, held, blocks, monkeypatch, tmp_path):
+    "Each block is waited for when the next one leaves, and the last one at the end; what the model then writes there does not matter"
+    Far.due,Far.waits = [],0
+    monkeypatch.setattr('learnkit.transfer.copy_stream', lambda device: 'copies')
+    monkeypatch.setattr(torch.accelerator, 'current_stream', lambda device: type('S', (), {'record_event': lambda self: Event()})())
+    def buffer(name): return TensorBuffer(n=24, **({**kw, 'file':tmp_path/name} if 'file' in kw else kw))
+    near,far,x = buffer('near.pt'),buffer('far.pt'),torch.rand(24, 3)
+    for i,t in enumerate(x.split(2)):
+        near.append(t)
+        t = t.clone().as_subclass(Far)
+        far.append(t)
+        far.max_pending = held
+        t.fill_(5)
+        assert Far.waits<=i//held   # the computation goes on
+    assert torch.equal(far.value, near.value) and far.value.dtype==near.value.dtype and Far.waits==blocks
