@@ -7,8 +7,7 @@ __all__ = ['Agreement']
 
 # %% ../nbs/186_agreement.ipynb #aa9d367b
 from datetime import timedelta
-from threading import get_ident
-from time import perf_counter
+from time import monotonic, perf_counter
 from typing import Any
 from warnings import warn
 
@@ -23,9 +22,9 @@ from .events import (CancelBackward, CancelBatch, CancelEpoch, CancelFit, Cancel
 from .launch import check_seconds
 from .loop import exhausted
 from .pause import Pause
-from .process import rank_distrib
+from .process import num_distrib, rank_distrib, shared_store
 from .relay import Relay
-from .watch import Watch, shared_store
+from .watch import watching
 
 # %% ../nbs/186_agreement.ipynb #adaf2f75
 class ProcessFailed(RuntimeError):
@@ -38,7 +37,7 @@ _in_batch = ('before_fetch',       # then none of them takes the batch out of it
              'after_zero_grad',    # before the batch is counted
              'after_batch')
 _points = (*_in_batch,'after_fetch','before_train','after_exhaust','after_train','before_validate','after_validate',
-           'after_epoch', *(f'after_cancel_{c.scope}' for c in _cancels), 'after_exception')
+           'after_epoch','before_save_checkpoint', *(f'after_cancel_{c.scope}' for c in _cancels), 'after_exception')
 
 def _before():
     "Each point in a batch, and the events since the one before, those that callbacks fire included"
@@ -77,13 +76,12 @@ class Agreement(Callback):
 
     def before_fit(self):
         self.agreed,self.ended,self.wish,self.pause = 0,False,None,Pause()
-        self.group,self.watch = _messages(self.timeout),Watch(self.learn, get_ident(), self.timeout/20)
-        self.watch.start()
+        self.group,self.watch = _messages(self.timeout),watching()
+        self.watch.begin_fit()
         self.relay = Relay(self.watch.store, rank_distrib())
 
     def cleanup(self):
         if self.relay is not None: self.relay.end(self.learn.exc is not None)
-        if self.watch is not None: self.watch.end()
         self.group = self.watch = self.relay = None
 
     def before_train(self):
@@ -118,6 +116,8 @@ class Agreement(Callback):
     def before_zero_grad(self): self._meet('before_zero_grad')
     def after_zero_grad(self):  self._meet('after_zero_grad')
     def after_epoch(self):      self._meet('after_epoch')
+    def before_save_checkpoint(self):   # they put it together; of an exception it is that of one process
+        if self.learn.exc is None: self._meet('before_save_checkpoint')
 
     def after_batch(self):
         learn,start,self.signal = self.learn,perf_counter(),None
@@ -147,7 +147,7 @@ def _meet(self:Agreement, at, code=0, ended=False, more=(), timeout=None):
     store,self.agreed,stop,place = self.watch.store,0,learn.stop_reason or self.wish,_points.index(at)
     if stop: store.set('stop', stop)
     told = torch.tensor([code, place, -place, bool(stop), ended, *more, *[0]*(len(_in_batch)+3-len(more))])
-    try: self.group.allreduce([told], _largest).wait(timedelta(seconds=timeout or self.timeout))
+    try: self._wait(self.group.allreduce([told], _largest), timeout or self.timeout)
     except RuntimeError as e:
         here = f'process {rank_distrib()} waited at `{at}`{learn.position}'
         raise ProcessFailed(f'{here}, and {self.watch.blame()}') from e
@@ -155,13 +155,25 @@ def _meet(self:Agreement, at, code=0, ended=False, more=(), timeout=None):
     if code_of_all==_failed and code!=_failed: raise ProcessFailed(self.watch.failures())
     if code_of_all>code: self.agreed = code_of_all; raise _cancels[code_of_all-1](f'as another process did at `{at}`')
     if last!=-first and not code_of_all: raise ProcessFailed(
-        f'the processes do different things: {self.watch.everywhere(at)}. '
+        f'the processes do different things: {self.watch.everywhere(f"`{at}`{learn.position}")}. '
         '`validate`, `get_preds` and the like are for all of them')
     if stops:
         if not learn.stop_reason: learn.stop(self.wish or store.get('stop').decode())
         self.wish = None
         self.pause.end()   # so that no process takes it for a wish of its own
     return rest if more else over
+
+@patch
+def _wait(self:Agreement, work, timeout):
+    "Wait until a message is there; raises RuntimeError if it will not come, as others wait elsewhere for this process"
+    end = monotonic()+timeout
+    while True:
+        try: return work.wait(timedelta(seconds=timeout/20))
+        except RuntimeError:
+            if work.is_completed(): return work.wait()
+            self.watch.listen()
+            here = (rank_distrib()+1)%num_distrib()   # each looks at the next: one before who is stuck is not
+            if monotonic()>end or here in self.watch.stuck(timeout/10): raise
 
 _largest:Any = dist.AllreduceOptions()
 _largest.reduceOp = dist.ReduceOp.MAX
@@ -182,7 +194,7 @@ def after_exception(self:Agreement):
     if self.group is None or isinstance(learn.exc, ProcessFailed): return
     waited = isinstance(learn.exc, dist.DistError) or 'gloo' in str(learn.exc)   # for the others, outside of a point
     if waited: learn.exc = _because(ProcessFailed(self.watch.blame()), learn.exc); return
-    self.watch.fail(learn.exc)
+    self.watch.fail(learn.exc, learn.position)
     try: self._meet('after_exception', _failed, timeout=min(5, self.timeout))
     except ProcessFailed as e: learn.exc.add_note(f'The other processes could not be told: {e}')
 

@@ -122,6 +122,7 @@ def validate(self:Learner,
     cbs:Any=None  # callbacks for this run only
 ) -> L:
     "Evaluate the model: returns the loss and the metrics on a data set, `[loss, *metrics]`"
+    self._meet(f"`learn.validate({f'ds_idx={ds_idx}' if dl is None else 'dl=…'})`")
     dl = self._loader(ds_idx, dl)
     with self._lock:
         nested = self.mode is not None
@@ -155,6 +156,7 @@ def __enter__(self:Learner) -> Learner:
     "Open a run: `before_fit` and `before_epoch`; raises RuntimeError inside another run"
     if self.mode is not None: raise RuntimeError(
         f'`with learn:` opens a run, but a `{self.mode}` is running already{self.position}')
+    self._meet('`with learn:`')
     block = self._opened()
     block.__enter__()
     self._open = block

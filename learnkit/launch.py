@@ -23,6 +23,7 @@ from torch import distributed as dist
 from .check import check_args
 from .device import default_device
 from .output import write_out
+from .process import shared_store
 
 # %% ../nbs/122_launch.ipynb #68773ece
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ def introduce(
     own:bool=False # did `join_group` make the group?
 ) -> None:
     "Say in one line, once for each group, which processes train together; all of them call it"
-    store = dist.distributed_c10d._get_default_store()
+    store = shared_store()
     if store in _introduced: return
     _introduced[:] = [store]
     launch:Any = launched()

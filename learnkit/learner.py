@@ -27,6 +27,7 @@ from .data import DataLoaders
 from .device import default_device
 from .dispatcher import outside
 from .events import event
+from .interrupts import interruptibly
 from .launch import join_group
 from .loop import Loop, run_attrs
 from .metric_adapters import mk_metrics
@@ -37,11 +38,13 @@ from .opt_steps import OptSteps
 from .param_groups import default_lr
 from .parts import check_parts, check_recipe
 from .share_batches import ShareBatches
-from .process import alone, to_detach as _to_detach
+from .process import alone, num_parts, to_detach as _to_detach
 from .progress import ProgressCallback
 from .recorder import Recorder
 from .settings import plain
+from .together import meet
 from .train_eval import TrainEvalCallback
+from .watch import watching
 
 # %% ../nbs/200_learner.ipynb #ad6b1ef8
 _moving = {*run_attrs, 'x', 'y', 'training', 'mode'} - {'loss_func', 'logger'}   # what a run changes
@@ -70,7 +73,7 @@ class Learner(OptSteps):
         default_cbs:bool=True           # add the default callbacks?
     ):
         super().__init__()
-        if self.distributed: join_group()
+        if self.distributed: join_group(); watching()
         check_parts(dls, model, loss_func)
         check_recipe(opt_func, splitter, wd, moms)
         self.dls = dls if hasattr(dls, 'train') else DataLoaders(*(dls if isinstance(dls, (tuple,list)) else [dls]))
@@ -168,3 +171,10 @@ def _run(self:Learner, mode, cbs=None):
     "A run, in which a Learner that is not `distributed` does not know of other processes"
     run = Loop._run(self, mode, cbs)
     return run if self.distributed else _apart(run)
+
+# %% ../nbs/200_learner.ipynb #f1a3f7be
+@patch
+def _meet(self:Learner, what):
+    "Wait for the other processes, which all do `what`; in a fit they agree at its points"
+    if self.distributed and num_parts()>1 and self.mode not in ('fit','lr_find'):
+        interruptibly(meet, what, 'or in one of them inside of `with alone():`')

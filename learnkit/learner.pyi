@@ -589,6 +589,9 @@ class Learner(OptSteps):
             cbs: callbacks for this run only
         """
         ...
+    def _meet(self, what: Any) -> None:
+        """Wait for the other processes, which all do `what`; in a fit they agree at its points"""
+        ...
     @contextmanager
     def named(self, name: str, metrics: L|_L|None = None) -> Iterator[Self]:
         """Set `learn.dl_name`, and metrics for one loader, for a `with` block

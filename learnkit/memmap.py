@@ -14,7 +14,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from .watch import shared_store
+from .process import shared_store
 
 # %% ../nbs/182_memmap.ipynb #b6e97fa2
 def create_memmap(

@@ -55,6 +55,7 @@ def get_preds(self:Learner,
     if not (act is None or callable(act) and not isinstance(act, type)): raise TypeError(
         f'act must be a function of the outputs, such as `torch.sigmoid`, not {act!r} (a {type(act).__name__})')
     if mmap is not None: check_path('mmap', mmap)
+    self._meet(f"`learn.get_preds({f'ds_idx={ds_idx}' if dl is None else 'dl=…'})`")
     dl,idxs = self._loader(ds_idx, dl),None
     shared = self.distributed and reorder and num_parts()>1 and distributed_sampler(dl) is not None
     if shared and mmap is not None: raise ValueError(

@@ -28,6 +28,10 @@ def in_group() -> bool:
     "Is this process one of several, and does it know of the others?"
     return _initialized() and not _alone.get()
 
+def shared_store() -> Any:
+    "Return the store by which the processes of the group found each other"
+    return dist.distributed_c10d._get_default_store()
+
 # %% ../nbs/120_process.ipynb #d81c2a68
 def rank_distrib() -> int:
     "Returns the rank of this process, 0 without distributed training"

@@ -12,6 +12,9 @@ _initialized: Any
 def in_group() -> bool:
     """Is this process one of several, and does it know of the others?"""
     ...
+def shared_store() -> Any:
+    """Return the store by which the processes of the group found each other"""
+    ...
 def rank_distrib() -> int:
     """Returns the rank of this process, 0 without distributed training"""
     ...

@@ -1,5 +1,5 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
-"""Let one process do what is to be done once, and all of them know whether it worked; wait for all, but not for ever"""
+"""Meet before what all processes do together; let one do what is to be done once, and all know whether it worked"""
 from collections.abc import Callable
 from typing import Any
 
@@ -33,14 +33,47 @@ def in_first(f: Callable[..., Any]) -> Any:
         f: of no arguments
     """
     ...
-def meet(what: str, seconds: float = 60) -> None:
-    """Waits for all processes; raises RuntimeError if one does not come
+_numbers: Any
+_all_came: str
+def meet(what: str, advice: str = 'not in process 0 alone') -> None:
+    """Waits for all processes; raises RuntimeError, in all, if one does not come, or comes for something else
 
     Args:
         what: what they meet for, for the message
-        seconds: how long to wait for the others
+        advice: what to write instead of calling it in one of them
 
     Raises:
-        RuntimeError: … puts together the parts of all … processes, so each of them must call it, and within … seconds …
+        RuntimeError: … waited for the others, and …
     """
+    ...
+class _Meeting:
+    warned: bool
+    n: Any
+    watch: Any
+    what: Any
+    advice: Any
+    limit: Any
+    came: Any
+    store: Any
+    before: Any
+    def __init__(self, n: Any, watch: Any, what: Any, advice: Any) -> None: ...
+    def settle(self, outcome: Any) -> None:
+        """Args:
+            outcome: the first one is that of all
+        """
+        ...
+    def outcome(self, seconds: Any) -> Any:
+        """What became of it, '' if that is not known after so many seconds"""
+        ...
+    def attend(self) -> Any:
+        """Come, and wait until the outcome is known; returns it"""
+        ...
+    def there(self) -> dict[Any, Any]:
+        """What those who have come came for"""
+        ...
+    def _look(self, waited: Any) -> None:
+        """Say where the others are, once, and end it if one of them will not come"""
+        ...
+def _differences(said: Any) -> str:
+    """Who says what, in words; '' if all say the same"""
     ...

@@ -6,9 +6,12 @@
 __all__ = []
 
 # %% ../nbs/123_watch.ipynb #5ae8cba3
-import sys
-from threading import Event, Thread
+import atexit, json, sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from threading import Event, Thread, get_ident
 from time import monotonic, sleep
+from types import FrameType
 from typing import Any
 
 from fastcore.basics import patch
@@ -16,95 +19,172 @@ from torch import distributed as dist
 
 from .dispatcher import Dispatcher
 from .loop import LoopSteps, Loop
-from .process import num_distrib, rank_distrib
+from .process import in_group, num_distrib, rank_distrib, shared_store
 
 # %% ../nbs/123_watch.ipynb #93ef2024
 _steps = {f.__code__:k for c in (LoopSteps,Loop) for k,f in vars(c).items() if hasattr(f, '__code__')}
+_libraries = {*sys.stdlib_module_names, 'learnkit', 'torch'}
 
-def whereabouts(
-    learn:Any,  # a Learner, in a run
-    thread:int  # the thread that runs it
-) -> str:
-    "Return where in the loop a thread is: the handler that it is in, or the step of the loop"
+def frames_of(
+    thread:int # its `get_ident()`
+) -> Iterator[FrameType]:
+    "The frames of a thread, the innermost first"
     frame = sys._current_frames().get(thread)
     while frame is not None:
-        code,local = frame.f_code,frame.f_locals
-        if code is Dispatcher.__call__.__code__ and 'cb' in local:
-            return f'in `{local["name"]}` of `{type(local["cb"]).__name__}`{learn.position}'
-        if code in _steps: return f'in `{_steps[code]}`{learn.position}'
+        yield frame
         frame = frame.f_back
-    return f'outside of the loop{learn.position}'
+
+def module_of(
+    frame:FrameType # of a call
+) -> str:
+    "The name of the module in which a frame's code is"
+    return frame.f_globals.get('__name__', '')
+
+def whereabouts(
+    frames:list # those of a thread
+) -> str:
+    "Return where a thread is: the handler that it is in, the step of the loop, or the line of a script"
+    if not frames: return 'in a thread that has ended'
+    for f in frames:
+        local = f.f_locals
+        if f.f_code is Dispatcher.__call__.__code__ and 'cb' in local:
+            return f'in `{local["name"]}` of `{type(local["cb"]).__name__}`{local["self"].position}'
+        if f.f_code in _steps and 'self' in local: return f'in `{_steps[f.f_code]}`{local["self"].position}'
+    own = next((f for f in frames if module_of(f).partition('.')[0] not in _libraries), frames[-1])
+    called = f', in `{frames[0].f_code.co_name}`' if frames[0] is not own else ''
+    return f'at line {own.f_lineno} of {Path(own.f_code.co_filename).name}{called}'
 
 # %% ../nbs/123_watch.ipynb #11a1751f
-def shared_store() -> Any:
-    "Return the store by which the processes found each other"
-    return dist.distributed_c10d._get_default_store()
+_waiting = 'torch.distributed','torch.autograd','learnkit.agreement','learnkit.together'   # where it waits for others
 
 class Watch(Thread):
-    "Says where this process is, for the others to read"
-    n = 0   # how many there were: the processes begin their fits together
-    def __init__(self,
-        learn:Any,      # the Learner
-        thread:int,     # the thread that runs it
-        interval:float  # how often, in seconds
-    ):
+    "Says where this process is, for the others to read, as long as it is in this group"
+    interval,silence = 1.,5.   # seconds between two words; after so many without one a process has ended
+    n,store = 0,None           # how many fits there were, which the processes begin together; for words of this fit
+    def __init__(self):
         super().__init__(daemon=True, name='learnkit-watch')
-        self.learn,self.thread,self.interval,self.over = learn,thread,min(2., interval),Event()
+        self.thread,self.over,self.group,self.rank = get_ident(),Event(),dist.group.WORLD,rank_distrib()
+        self.places = dist.PrefixStore('learnkit/at', shared_store().clone())   # who waits by a store keeps it busy
+        self.heard:dict = {}   # what each process said last, and since when it has said nothing else
+
+    def begin_fit(self) -> None:
+        "Watch this thread, in a fit that begins"
         Watch.n += 1
-        self.store = dist.PrefixStore(f'learnkit/{Watch.n}', shared_store())
+        self.thread,self.store = get_ident(),dist.PrefixStore(f'learnkit/{Watch.n}', shared_store())
 
     def run(self) -> None:
-        "Write where the process is, until the end of the fit"
+        "Write where the process is, until it leaves the group"
         seen,since,beats = None,monotonic(),0
-        while not self.over.wait(self.interval):
-            here,beats = whereabouts(self.learn, self.thread),beats+1
+        while dist.group.WORLD is self.group:
+            frames,beats = [*frames_of(self.thread)],beats+1
+            here,waits = whereabouts(frames),any(module_of(f).startswith(_waiting) for f in frames)
             if here!=seen: seen,since = here,monotonic()
-            try: self.store.set(f'at/{rank_distrib()}', f'{beats}|{here}, for {monotonic()-since:.0f} s')
-            except RuntimeError: return   # the process that keeps the store has ended; the one that trains says so
+            if not self._say(beats, here, monotonic()-since, waits): return
+            if self.over.wait(self.interval): break
+        self._say(None, 'has ended' if self.over.is_set() else 'has left the group', 0, False)
+
+    def _say(self, *what):
+        try: self.places.set(str(self.rank), json.dumps(what))
+        except RuntimeError: return False   # the process that keeps the store has ended: who waits for it says so
+        return True
 
     def end(self) -> None:
-        "Stop watching"
+        "Stop, and say that this process ends"
         self.over.set()
+        self.join()
 
-    def read(self,
-        what:str # what was written, such as 'at'
-    ) -> dict[int,str]:
-        "Return what each process wrote, those left out that wrote nothing"
-        return {r:self.store.get(k).decode() for r in range(num_distrib()) if self.store.check([k := f'{what}/{r}'])}
+# %% ../nbs/123_watch.ipynb #11a17520
+_watches:list[Watch] = []   # that of the present group
 
-    def fail(self,
-        e:BaseException # what was raised
-    ) -> None:
-        "Tell the others what happened here"
-        self.store.set(f'failed/{rank_distrib()}', f'{type(e).__name__}: {e}{self.learn.position}')
+def watching() -> Watch|None:
+    "Return the `Watch` of this process, which begins now if there is none; None if it is in no group"
+    if not in_group(): return None
+    if not _watches or _watches[0].group is not dist.group.WORLD:
+        _watches[:] = [Watch()]
+        _watches[0].start()
+        atexit.register(_watches[0].end)
+    return _watches[0]
 
-    def failures(self) -> str:
-        "Return what failed in other processes, in words; empty if nothing did, or nobody can say"
-        try: found = self.read('failed')
-        except RuntimeError: return ''   # so is the process that keeps the store
-        return '; '.join(f'process {r} failed: {said}' for r,said in found.items() if r!=rank_distrib())
+# %% ../nbs/123_watch.ipynb #e84f3cdf
+def told(
+    store:Any # that all processes share
+) -> dict[int,str]:
+    "Return what each process wrote under its number, those left out that wrote nothing"
+    return {r:store.get(str(r)).decode() for r in range(num_distrib()) if store.check([str(r)])}
+
+@patch
+def listen(self:Watch) -> None:
+    "Hear where the processes are"
+    for r,said in told(self.places).items():
+        if self.heard.get(r, (None,))[0]!=said: self.heard[r] = said,monotonic()
+
+# %% ../nbs/123_watch.ipynb #e84f3ce1
+@patch
+def gone(self:Watch,
+    silence:float # seconds without a word, since this process has listened
+) -> list[int]:
+    "Return which processes have ended, as far as this one has heard"
+    return [r for r,(said,when) in self.heard.items() if json.loads(said)[0] is None or monotonic()-when>silence]
+
+@patch
+def stuck(self:Watch,
+    seconds:float # that they have waited elsewhere
+) -> list[int]:
+    "Return which processes wait for others, as far as this one has heard"
+    found = {r:json.loads(said) for r,(said,_) in self.heard.items()}
+    return [r for r,(_,_,since,waits) in found.items() if waits and since>seconds]
 
 # %% ../nbs/123_watch.ipynb #1a30707b
+no_store = 'the process that keeps their store has ended without a word: perhaps it was killed'
+
+@patch
+def describe(self:Watch,
+    ranks:Iterable # numbers of processes
+) -> str:
+    "Return where these processes are, in words"
+    def say(r):
+        if r not in self.heard: return f'process {r} has not come to its Learner'
+        beats,here,since,_ = json.loads(self.heard[r][0])
+        if beats is None: return f'process {r} {here}'
+        if r not in self.gone(self.silence): return f'process {r} is {here}, for {since:.0f} s'
+        return f'process {r} has ended without a word, perhaps it was killed: it was last {here}'
+    return '; '.join(map(say, ranks))
+
 @patch
 def blame(self:Watch) -> str:
-    "Return which process did not come, in words"
-    if said := self.failures(): return said
+    "Return which process did not come to a point of a fit, in words"
+    others = {*range(num_distrib())} - {self.rank}
     try:
-        before = self.read('at')
-        sleep(3*self.interval)
-        now = self.read('at')
-    except RuntimeError: return 'the process that keeps their store has ended without a word: perhaps it was killed'
-    me = rank_distrib()
-    gone = [r for r in range(num_distrib()) if r!=me and now.get(r)==before.get(r)]
-    if gone: return '; '.join(f'process {r} has ended without a word, perhaps it was killed: it was last '
-                              + now.get(r, '|at the beginning').partition('|')[2] for r in gone)
-    if said := self.failures(): return said
-    return '; '.join(f"process {r} is {said.partition('|')[2]}" for r,said in now.items() if r!=me)
+        self.listen()
+        first,there,end = {**self.heard},self.describe(others),monotonic()+self.silence+self.interval
+        while not (said := self.failures()) and monotonic()<end:
+            if all(self.heard.get(r)!=first.get(r) for r in others): break   # all are alive
+            sleep(self.interval/4)
+            self.listen()
+    except RuntimeError: return no_store
+    lost = others & {*self.gone(self.silence)}
+    return said or (self.describe(lost) if lost else there)
+
+# %% ../nbs/123_watch.ipynb #1a30707c
+@patch
+def fail(self:Watch,
+    e:BaseException, # what was raised
+    where:str        # the position of the run
+) -> None:
+    "Tell the others what happened here"
+    self.store.set(f'failed/{self.rank}', f'{type(e).__name__}: {e}{where}')
+
+@patch
+def failures(self:Watch) -> str:
+    "Return what failed in other processes, in words; empty if nothing did"
+    try: found = told(dist.PrefixStore('failed', self.store))
+    except RuntimeError: return no_store
+    return '; '.join(f'process {r} failed: {said}' for r,said in found.items() if r!=self.rank)
 
 @patch
 def everywhere(self:Watch,
-    at:str # the point of the loop at which this process is
+    at:str # the point of the loop at which this process is, in words
 ) -> str:
     "Return at which point each process is; all of them ask"
-    self.store.set(f'point/{rank_distrib()}', f'`{at}`{self.learn.position}')
+    self.store.set(f'point/{self.rank}', at)
     return ', '.join(f"process {r} is at {self.store.get(f'point/{r}').decode()}" for r in range(num_distrib()))

@@ -1,67 +1,111 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
 """A thread that tells the other processes where this one is, for the message when one of them hangs"""
+from collections.abc import Iterable, Iterator
 from threading import Thread
+from types import FrameType
 from typing import Any
 
 _steps: dict[Any, Any]
-def whereabouts(learn: Any, thread: int) -> str:
-    """Return where in the loop a thread is: the handler that it is in, or the step of the loop
+_libraries: set[Any]
+def frames_of(thread: int) -> Iterator[FrameType]:
+    """The frames of a thread, the innermost first
 
     Args:
-        learn: a Learner, in a run
-        thread: the thread that runs it
+        thread: its `get_ident()`
     """
     ...
-def shared_store() -> Any:
-    """Return the store by which the processes found each other"""
-    ...
-class Watch(Thread):
-    """Says where this process is, for the others to read"""
-    n: int
-    learn: Any
-    thread: int
-    interval: Any
-    over: Any
-    store: Any
-    def __init__(self, learn: Any, thread: int, interval: float) -> None:
-        """Says where this process is, for the others to read
+def module_of(frame: FrameType) -> str:
+    """The name of the module in which a frame's code is
 
-        Args:
-            learn: the Learner
-            thread: the thread that runs it
-            interval: how often, in seconds
-        """
+    Args:
+        frame: of a call
+    """
+    ...
+def whereabouts(frames: list[Any]) -> str:
+    """Return where a thread is: the handler that it is in, the step of the loop, or the line of a script
+
+    Args:
+        frames: those of a thread
+    """
+    ...
+_waiting: tuple[Any, ...]
+class Watch(Thread):
+    """Says where this process is, for the others to read, as long as it is in this group"""
+    interval: float
+    silence: float
+    n: int
+    store: Any
+    thread: Any
+    over: Any
+    group: Any
+    rank: Any
+    places: Any
+    heard: dict[Any, Any]
+    def __init__(self) -> None: ...
+    def begin_fit(self) -> None:
+        """Watch this thread, in a fit that begins"""
         ...
     def run(self) -> None:
-        """Write where the process is, until the end of the fit"""
+        """Write where the process is, until it leaves the group"""
         ...
+    def _say(self, *what: Any) -> bool: ...
     def end(self) -> None:
-        """Stop watching"""
+        """Stop, and say that this process ends"""
         ...
-    def read(self, what: str) -> dict[int, str]:
-        """Return what each process wrote, those left out that wrote nothing
+    def listen(self) -> None:
+        """Hear where the processes are"""
+        ...
+    def gone(self, silence: float) -> list[int]:
+        """Return which processes have ended, as far as this one has heard
 
         Args:
-            what: what was written, such as 'at'
+            silence: seconds without a word, since this process has listened
         """
         ...
-    def fail(self, e: BaseException) -> None:
+    def stuck(self, seconds: float) -> list[int]:
+        """Return which processes wait for others, as far as this one has heard
+
+        Args:
+            seconds: that they have waited elsewhere
+        """
+        ...
+    def describe(self, ranks: Iterable[Any]) -> str:
+        """Return where these processes are, in words
+
+        Args:
+            ranks: numbers of processes
+        """
+        ...
+    def blame(self) -> str:
+        """Return which process did not come to a point of a fit, in words"""
+        ...
+    def fail(self, e: BaseException, where: str) -> None:
         """Tell the others what happened here
 
         Args:
             e: what was raised
+            where: the position of the run
         """
         ...
     def failures(self) -> str:
-        """Return what failed in other processes, in words; empty if nothing did, or nobody can say"""
-        ...
-    def blame(self) -> str:
-        """Return which process did not come, in words"""
+        """Return what failed in other processes, in words; empty if nothing did"""
         ...
     def everywhere(self, at: str) -> str:
         """Return at which point each process is; all of them ask
 
         Args:
-            at: the point of the loop at which this process is
+            at: the point of the loop at which this process is, in words
         """
         ...
+_watches: list[Watch]
+def watching() -> Watch|None:
+    """Return the `Watch` of this process, which begins now if there is none; None if it is in no group"""
+    ...
+def told(store: Any) -> dict[int, str]:
+    """Return what each process wrote under its number, those left out that wrote nothing
+
+    Args:
+        store: that all processes share
+    """
+    ...
+no_store: str

@@ -1,0 +1,120 @@
+"""What all processes are to do together, and one of them does alone or not: none waits for long, and all say what was wrong."""
+import time, warnings
+from datetime import timedelta
+
+import pytest, torch
+from torch import distributed as dist, nn
+from torch.utils.data import DataLoader
+
+from learnkit.all import Callback, CheckpointCallback, DataLoaders, Learner, alone, undivided
+from learnkit.distributed import DistributedTrainer
+from test_distributed import data, net
+from toys import slow
+
+torch.set_num_threads(1)
+
+def _inside(rank, world, path, f, args):
+    torch.set_num_threads(1)
+    dist.init_process_group('gloo', init_method=f'file://{path/"store"}', rank=rank, world_size=world, timeout=timedelta(seconds=20))
+    t,said = time.monotonic(),'nothing'
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter('always')
+        try: f(rank, *args)
+        except Exception as e: said = f'{type(e).__name__}: {e}'
+    took = time.monotonic()-t
+    (path/f'{rank}').write_text('|'.join([said, str(took), *(str(w.message) for w in warned)]))
+
+@pytest.fixture
+def said(tmp_path):
+    "What each process says in the end, what it warned of, and how long the longest took"
+    def run(world, f, *args):
+        ctx = torch.multiprocessing.get_context('fork')
+        ps = [ctx.Process(target=_inside, args=(r, world, tmp_path, f, args)) for r in range(world)]
+        for p in ps: p.start()
+        for p in ps: p.join(50)
+        hang = [r for r,p in enumerate(ps) if p.is_alive()]
+        for p in ps: p.kill()
+        assert not hang
+        parts = [(tmp_path/f'{r}').read_text().split('|') for r in range(world)]
+        return [p[0] for p in parts],[p[2:] for p in parts],max(float(p[1]) for p in parts)
+    return run
+
+def learner(**kw):
+    learn = Learner(DataLoaders(DataLoader(data(24), 4), DataLoader(data(9), 3)), net(), nn.MSELoss(), torch.optim.SGD, lr=.1, **kw)
+    learn.logger = lambda row: None
+    return learn.remove_cb(learn.progress)
+
+def _does(rank, calls):
+    learn = learner()
+    calls[min(rank, len(calls)-1)](learn)
+
+def _waits(learn): dist.barrier()
+def _validates(learn): learn.validate()
+
+@pytest.mark.parametrize('first,second,names', [
+    (_validates, lambda learn: learn.get_preds(), ('validate(ds_idx=1)','get_preds(ds_idx=1)')),
+    *slow((lambda learn: learn.fit(1), _validates, ('fit','validate(ds_idx=1)')),
+    (lambda learn: learn.validate(ds_idx=0), _validates, ('validate(ds_idx=0)','validate(ds_idx=1)')),
+    (lambda learn: learn.lr_find(), lambda learn: learn.fit(1), ('lr_find','fit')))])
+def test_processes_that_do_different_things_say_so_at_once(said, first, second, names):
+    texts,_,took = said(2, _does, (first, second))
+    assert texts==[f'RuntimeError: the processes do different things: `learn.{names[0]}` in process 0; `learn.{names[1]}` in process 1']*2 and took<5
+
+@pytest.mark.parametrize('call', [_validates, *slow(lambda learn: learn.get_preds(), lambda learn: learn.fit(1), lambda learn: learn.lr_find(), lambda learn: learn.__enter__())])
+def test_a_call_in_one_process_while_the_other_waits_elsewhere(said, call):
+    (text,_),(warned,_),took = said(2, _does, (call, _waits))
+    assert 'is for all 2 processes, and process 0 waited in vain: process 1 is at line' in text and 'of test_meet.py, in `barrier`' in text, text
+    assert 'call it in every process, or in one of them inside of `with alone():`' in text and took<8
+    assert len(warned)==1 and 'waits in `' in warned[0], warned
+
+@pytest.mark.slow
+def test_a_call_after_the_others_have_ended(said):
+    (text,_),_,took = said(2, _does, (_validates, lambda learn: time.sleep(2)))
+    assert 'process 1 has ended without a word' in text and took<12
+
+@pytest.mark.slow
+def test_one_that_comes_late_is_waited_for(said):
+    def late(learn): time.sleep(4); learn.validate()
+    texts,(warned,_),took = said(2, _does, (_validates, late))
+    assert texts==['nothing']*2 and len(warned)==1 and 'process 1 is at line' in warned[0] and 'in `late`' not in warned[0] and 4<took<8
+
+@pytest.mark.slow
+def test_one_that_is_interrupted_while_it_waits_tells_the_others(said):
+    def interrupted(learn):
+        import _thread, threading
+        threading.Timer(1, _thread.interrupt_main).start()
+        try: learn.validate()
+        except KeyboardInterrupt: pass
+    texts,_,took = said(2, _does, (interrupted, lambda learn: (time.sleep(3), learn.validate())))
+    assert texts==['nothing', 'RuntimeError: process 0 has left `learn.validate(ds_idx=1)`: KeyboardInterrupt'] and took<8
+
+def _in_a_fit(rank, what, path, at='after_batch', promises=False):
+    learn = learner(path=path)
+    def alone_there(cb):
+        if learn.mode=='fit' and learn.training and learn.train_iter==3 and rank==0: what(learn)
+    cb = Callback(**{at:alone_there})
+    cb.together = promises
+    learn.fit(3, cbs=[cb, CheckpointCallback(), DistributedTrainer(timeout=20)])
+
+@pytest.mark.parametrize('what', [_validates, *slow(lambda learn: learn.get_preds(), lambda learn: learn.checkpoint.save(0, 3), lambda learn: dist.barrier())])
+def test_a_call_of_one_process_in_a_fit_of_all(said, tmp_path, what):
+    texts,_,took = said(2, _in_a_fit, what, tmp_path)
+    assert all(t.startswith('ProcessFailed') for t in texts) and took<20, texts
+
+@pytest.mark.slow
+def test_a_call_of_one_process_while_the_other_goes_on_to_its_next_batch(said, tmp_path):
+    "As it was said that the callback does the same everywhere, nobody asked after it"
+    texts,_,took = said(2, _in_a_fit, _validates, tmp_path, 'after_pred', True)
+    assert texts[0].startswith('ProcessFailed: process 0 waited at `before_validate`, epoch 1, and process 1 is in `_'), texts
+    assert texts[1].startswith('ProcessFailed') and took<20
+
+def _by_itself(rank):
+    learn = learner()
+    if rank: return time.sleep(2)
+    with alone(): a = learn.validate()
+    with undivided(): b = learn.validate()
+    learn.distributed = False
+    assert a==b==learn.validate()
+
+@pytest.mark.slow
+def test_one_process_may_validate_by_itself(said): assert said(2, _by_itself)[0]==['nothing']*2
