@@ -228,6 +228,7 @@ from .speed.more_optims import *
 from .speed.train_step import *
 from .speed.compile_settings import *
 from .speed.step_inputs import *
+from .speed.batch_shapes import *
 from .speed.step_compiler import *
 from .speed.fused_step import *
 from .speed.profile_fused import *

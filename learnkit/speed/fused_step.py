@@ -16,7 +16,7 @@ from fastcore.basics import patch
 
 import learnkit.speed.more_optims   # noqa: F401  into the table of `functional_optim`
 from ..callback import Callback
-from ..check import check_whole
+from ..check import check_args, check_whole
 from ..events import event
 from ..learner import Learner
 from ..modules import get_model
@@ -24,6 +24,7 @@ from ..optim.accumulate import GradientAccumulation
 from ..optim.clip import GradientClip
 from ..optim.ema import EMACallback
 from ..optim.precision import MixedPrecision
+from .batch_shapes import batch_shapes, find_shapes, told_shapes
 from .compile_settings import compile_config
 from .functional_optim import functional_optim, step_notices, torch_opt
 from .step_compiler import CompileError, StepCompiler
@@ -31,6 +32,7 @@ from .step_inputs import StepInputs
 from .train_step import add_grads
 
 # %% ../../nbs/815_speed.fused_step.ipynb #257e5147
+@check_args
 class FusedStep(Callback):
     "Trains on a batch with one compiled call (`torch.compile`), as long as no callback has handlers inside the batch"
     order,modes,run_valid,saves = 1000,('fit','lr_find'),False,('shapes','missing_state')
@@ -39,10 +41,12 @@ class FusedStep(Callback):
     afterwards:Any = ()     # what is called after a step that was done as a whole
     def __init__(self,
         max_shapes:int=1,      # the number of batch shapes to compile for; batches of other shapes run eagerly
-        options:dict|None=None # options of inductor; None: its C++ wrapper on the CPU, CUDA graphs on a GPU (untested)
+        options:dict|None=None,# options of inductor; None: its C++ wrapper on the CPU, CUDA graphs on a GPU (untested)
+        dynamic:bool=False     # compile sizes that vary as variables, so one program takes batches of any such shape?
     ):
         self.max_shapes = check_whole('max_shapes', max_shapes, what='a number of batch shapes')
-        self.compiler,self.shapes,self.missing_state,self.warned = StepCompiler(max_shapes, options),[],[],set()
+        self.dynamic,self.compiler = dynamic,StepCompiler(max_shapes + (8 if dynamic else 3), options)
+        self.shapes,self.missing_state,self.warned = [],[],set()
         self.counts = dict(fused=0, other=0)   # batches that were fused; and those that were not because of their shape
 
     def before_fit(self):
@@ -60,6 +64,7 @@ class FusedStep(Callback):
         learn = self.learn
         if learn is None or not (learn.training and self.run): return do()   # removed in the middle, or validation
         if self.handlers_seen is not learn._heard: self._choose_part(do)
+        if self.part and self.dynamic and not learn.iter: self._known_shapes(batch_shapes((*learn.xb, *learn.yb)))
         shape = self._fusable_shape(learn) if self.part and learn.iter else None
         if shape is None: return do()
         if self.accumulation: self.inputs.read_factor()
@@ -82,9 +87,9 @@ class FusedStep(Callback):
 
     def after_fit(self):
         if self.counts['other']<=self.counts['fused']: return
-        shapes = ' or '.join(str([*map(list, s)]) for s in self.shapes)
-        self._warn(f"{self.counts['other']} batches were of other shapes than {shapes}: "
-                   'write FusedStep(max_shapes=...) for more programs', 'is mostly not fused')
+        shapes = ' or '.join(map(told_shapes, self.shapes))
+        self._warn(f"{self.counts['other']} batches were of other shapes than {shapes}: write FusedStep(dynamic=True) "
+                   'for one program for all, or max_shapes=... for more programs', 'is mostly not fused')
 
     def cleanup(self):
         if self.inputs is not None: self.inputs.restore_counts()
@@ -167,14 +172,16 @@ def _fusable_shape(self:FusedStep, learn):
     if not inputs.params or inputs.optim and inputs.has_grads(): return
     if inputs.has_hooks(): return self._warn('a hook would not be called')
     batch = *learn.xb,*learn.yb
-    for t in batch:
-        if type(t) is not torch.Tensor: return self._warn('the batches are not plain tensors')
-        if t.requires_grad: return self._warn('the batches require gradients of their own')
+    shapes = batch_shapes(batch)
+    if shapes is None: return self._warn('the batches are not plain tensors')
+    if any([t.requires_grad for t in batch]): return self._warn('the batches require gradients of their own')
     if not learn.yb: return self._warn('the batches have no target')
-    shape = tuple([t.shape for t in batch])
-    if shape in self.shapes: return shape
-    if len(self.shapes)<self.max_shapes: self.shapes.append(shape); return shape
-    self.counts['other'] += 1
+    known = self._known_shapes(shapes)
+    if known is None: self.counts['other'] += 1
+    return known
+
+@patch
+def _known_shapes(self:FusedStep, shapes): return find_shapes(self.shapes, shapes, self.max_shapes, self.dynamic)
 
 @patch
 def _current_inputs(self:FusedStep, learn):

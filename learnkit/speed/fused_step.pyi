@@ -19,6 +19,7 @@ class FusedStep(Callback):
     afterwards: Any
     """what is called after a step that was done as a whole"""
     max_shapes: Any
+    dynamic: bool
     compiler: StepCompiler
     shapes: list[Any]
     missing_state: Any
@@ -27,12 +28,13 @@ class FusedStep(Callback):
     clips: list[Any]
     amp: Any
     optim: Any
-    def __init__(self, max_shapes: int = 1, options: dict[Any, Any]|None = None) -> None:
+    def __init__(self, max_shapes: int = 1, options: dict[Any, Any]|None = None, dynamic: bool = False) -> None:
         """Trains on a batch with one compiled call (`torch.compile`), as long as no callback has handlers inside the batch
 
         Args:
             max_shapes: the number of batch shapes to compile for; batches of other shapes run eagerly
             options: options of inductor; None: its C++ wrapper on the CPU, CUDA graphs on a GPU (untested)
+            dynamic: compile sizes that vary as variables, so one program takes batches of any such shape?
 
         Raises:
             ValueError: `max_shapes` must be a number of batch shapes, 1 or more
@@ -58,6 +60,7 @@ class FusedStep(Callback):
     def _fusable_shape(self, learn: Any) -> Any:
         """The shape of this batch if it can be fused, else None"""
         ...
+    def _known_shapes(self, shapes: Any) -> Any: ...
     def _current_inputs(self, learn: Any) -> Any: ...
 _inside: list[Any]
 _early: Any

@@ -43,9 +43,9 @@ class FusedProfile(NamedTuple):
 class EveryOther(FusedStep):
     "Fuses every other batch, and measures all"
     def __init__(self,
-        options:dict|None=None # options of inductor, as of `FusedStep`
+        **kw # the arguments of `FusedStep`
     ):
-        super().__init__(options=options)
+        super().__init__(**kw)
         self.times,self.why = dict(eager=[], fused=[]),''
 
     def _do_batch(self, do):
@@ -76,7 +76,8 @@ class EveryOther(FusedStep):
 @patch
 def _profile_fused(self:Learner, n_epoch, n_batches, cbs):
     n_batches = check_whole('n_batches', 200 if n_batches is None else n_batches, 10, what='a number of batches')
-    both = EveryOther(next((cb.compiler.options for cb in self.cbs if isinstance(cb, FusedStep)), None))
+    own = next((cb for cb in self.cbs if isinstance(cb, FusedStep)), FusedStep())
+    both = EveryOther(options=own.compiler.options, dynamic=own.dynamic)
     cbs = [both, *L(cbs), LimitBatches(n_batches, 1)]
     with unchanged(self), self.removed_cbs(FusedStep), self.no_bar(), self.no_logging(): self.fit(n_epoch, cbs=cbs)
     return both.result

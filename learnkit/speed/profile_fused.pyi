@@ -20,11 +20,11 @@ class EveryOther(FusedStep):
     """Fuses every other batch, and measures all"""
     times: dict[Any, Any]
     why: Any
-    def __init__(self, options: dict[Any, Any]|None = None) -> None:
+    def __init__(self, **kw: Any) -> None:
         """Fuses every other batch, and measures all
 
         Args:
-            options: options of inductor, as of `FusedStep`
+            kw: the arguments of `FusedStep`
         """
         ...
     def _do_batch(self, do: Any) -> Any: ...

@@ -15,6 +15,7 @@ from torch import nn
 from torch.utils._pytree import tree_map
 
 from ..seed import get_random_states, set_random_states
+from .batch_shapes import told_shapes, with_varying_sizes
 from .compile_settings import compile_options
 from .step_inputs import StepInputs
 from .train_step import make_train_step, make_update
@@ -44,7 +45,7 @@ def describe_compile_error(
 
 # %% ../../nbs/810_speed.step_compiler.ipynb #5b0e7a31
 class Program:
-    "A compiled train step, with one piece of code for each shape of batches"
+    "A compiled train step, with pieces of code for each shape of batches"
     def __init__(self,
         train_step:FunctionType, # what is compiled
         **kw:Any                 # how: arguments of `torch.compile`
@@ -56,7 +57,7 @@ class Program:
         self.enclosed = {k:c.cell_contents for k,c in zip(self.f.__code__.co_freevars, self.f.__closure__ or ())}
 
     def __call__(self,
-        shape:tuple,        # the shapes of the batch
+        shape:tuple,        # the shapes of the batch, with None for each size that varies
         xb:tuple,           # the arguments of the train step: inputs,
         yb:tuple,           # targets,
         params:list,        # what is trained,
@@ -67,11 +68,14 @@ class Program:
         known = self.codes.get(shape)
         if known and self.dynamo._stance.stance=='default':   # see `torch.compiler.set_stance`
             scope = {**self.enclosed, 'xb':xb, 'yb':yb, 'params':params, 'states':states, 'hypers':hypers}
-            if known[0].check(scope): return known[1](xb, yb, params, states, hypers)
-        before = {id(e.code) for e in self._entries()}
+            for guards,f in known:
+                if guards.check(scope): return f(xb, yb, params, states, hypers)
+        before,n = {id(e.code) for e in self._entries()},len(xb)
+        if any([None in s for s in shape]):
+            xb,yb = with_varying_sizes(xb, shape[:n]),with_varying_sizes(yb, shape[n:])
         res = self.compiled(xb, yb, params, states, hypers)
         new = [e for e in self._entries() if id(e.code) not in before]
-        if len(new)==1: self.codes[shape] = new[0].guard_manager,self._function(new[0].code)
+        if len(new)==1: self.codes.setdefault(shape, []).append((new[0].guard_manager, self._function(new[0].code)))
         return res
 
     def _entries(self):
@@ -88,15 +92,15 @@ class Program:
 class StepCompiler:
     "Compiles train steps, runs them, and keeps the programs"
     def __init__(self,
-        max_shapes:int=1,      # the number of batch shapes to compile for
+        limit:int=4,           # how often a program may be compiled anew, as something that it depends on has changed
         options:dict|None=None # options of inductor for `torch.compile`; None: those for the device
-    ): self.max_shapes,self.options,self.programs,self.no_grad = max_shapes,options,{},torch.no_grad()
+    ): self.limit,self.options,self.programs,self.no_grad = limit,options,{},torch.no_grad()
 
     def __call__(self,
         inputs:StepInputs, # what the step works on besides the batch
         xb:tuple,          # the inputs of the batch
         yb:tuple,          # its targets
-        shape:tuple        # the shapes of all these tensors
+        shape:tuple        # the shapes of all these tensors, with None for each size that varies
     ) -> tuple:
         "Runs the compiled step on a batch, returns prediction, loss, and norms or gradients; raises CompileError"
         args = xb,yb,inputs.params,inputs.states,inputs.hypers
@@ -115,9 +119,9 @@ class StepCompiler:
         "The first call for a shape"
         from torch._dynamo.exc import BackendCompilerFailed
         rng = get_random_states()
-        print(f"compiling {'the step' if inputs.optim else 'the gradients'} for batches of "
-              f"{', '.join(map(str, map(list, shape)))}: this takes 2 to 30 seconds, one if it is kept on disk "
-              '(see `kept_programs`)', file=sys.stderr, flush=True)
+        what = f"{'the step' if inputs.optim else 'the gradients'} for batches of {told_shapes(shape)}"
+        print(f'compiling {what}: this takes 2 to 30 seconds, one if it is kept on disk (see `kept_programs`)',
+              file=sys.stderr, flush=True)
         error:Any = None
         for f in [program] if program else self._candidates(inputs):
             try: res = f(shape, *args)
@@ -141,8 +145,7 @@ class StepCompiler:
         clips = inputs.key[-1]
         update = inputs.optim and make_update(inputs.optim, inputs.options, inputs.group_of, clips)
         train_step = make_train_step(inputs.model, inputs.loss_func, update, inputs.amp)
-        return Program(train_step, fullgraph=True, isolate_recompiles=True, recompile_limit=self.max_shapes+3,
-                       options=options)
+        return Program(train_step, fullgraph=True, isolate_recompiles=True, recompile_limit=self.limit, options=options)
 
     def forget_others(self,
         model:nn.Module # the model whose programs are kept

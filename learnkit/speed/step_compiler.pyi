@@ -24,7 +24,7 @@ def describe_compile_error(e: Exception) -> str:
     """
     ...
 class Program:
-    """A compiled train step, with one piece of code for each shape of batches"""
+    """A compiled train step, with pieces of code for each shape of batches"""
     f: Any
     compiled: Any
     codes: dict[Any, Any]
@@ -32,7 +32,7 @@ class Program:
     dynamo: Any
     enclosed: dict[Any, Any]
     def __init__(self, train_step: FunctionType, **kw: Any) -> None:
-        """A compiled train step, with one piece of code for each shape of batches
+        """A compiled train step, with pieces of code for each shape of batches
 
         Args:
             train_step: what is compiled
@@ -51,7 +51,7 @@ class Program:
         """Return what the train step returns; compiles what is not compiled yet
 
         Args:
-            shape: the shapes of the batch
+            shape: the shapes of the batch, with None for each size that varies
             xb: the arguments of the train step: inputs,
             yb: targets,
             params: what is trained,
@@ -67,15 +67,15 @@ class Program:
         ...
 class StepCompiler:
     """Compiles train steps, runs them, and keeps the programs"""
-    max_shapes: int
+    limit: int
     options: dict[Any, Any]|None
     programs: dict[Any, Any]
     no_grad: Any
-    def __init__(self, max_shapes: int = 1, options: dict[Any, Any]|None = None) -> None:
+    def __init__(self, limit: int = 4, options: dict[Any, Any]|None = None) -> None:
         """Compiles train steps, runs them, and keeps the programs
 
         Args:
-            max_shapes: the number of batch shapes to compile for
+            limit: how often a program may be compiled anew, as something that it depends on has changed
             options: options of inductor for `torch.compile`; None: those for the device
         """
         ...
@@ -92,7 +92,7 @@ class StepCompiler:
             inputs: what the step works on besides the batch
             xb: the inputs of the batch
             yb: its targets
-            shape: the shapes of all these tensors
+            shape: the shapes of all these tensors, with None for each size that varies
 
         Raises:
             CompileError

@@ -79,7 +79,7 @@ class EagerCompiler(CountingCompiler):
 class Count(FusedStep):
     "A `FusedStep` that counts"
     name,make = 'fused_step',CountingCompiler
-    def __init__(self, max_shapes=1): super().__init__(max_shapes); self.compiler = self.make(max_shapes)
+    def __init__(self, *args, **kw): super().__init__(*args, **kw); self.compiler = self.make(self.compiler.limit)
     n = property(lambda self: self.compiler.n)
     n_compiled = property(lambda self: self.compiler.n_compiled)
 
@@ -486,8 +486,88 @@ def test_many_shapes():
     "It does not go on compiling, and says so"
     batches = [b for i in range(2, 8) for b in data(1, i)]
     cb = Quick()
-    with pytest.warns(UserWarning, match=re.escape('4 batches were of other shapes than [[3, 4], [3]]: write FusedStep(max_shapes=...)')): learner(batches).fit(1, cbs=cb)
+    with pytest.warns(UserWarning, match=re.escape('4 batches were of other shapes than [3, 4], [3]: write FusedStep(dynamic=True)')): learner(batches).fit(1, cbs=cb)
     assert (cb.counts, cb.n_compiled)==(dict(fused=1, other=4), 1)
+
+@pytest.mark.parametrize('more', [[], [partial(EMACallback, decay=.5)], [lambda: MixedPrecision('bf16')]])
+def test_beside_a_compiled_model(more):
+    "`learn.compile()` is for validation and predictions, of all loaders and sizes; a batch is still one program, and the numbers are the same"
+    def run(comp, *cbs):
+        torch.manual_seed(3)
+        learn,calls = Learner(DataLoaders(data(last=5), data(2, last=7, seed=1), data(3, 8, seed=2)), rich(), F.cross_entropy, SGD, lr=.01, cbs=[f() for f in more]),[]
+        def backend(gm, inputs): calls.append(gm); return gm
+        dynamo.reset()   # or the limit of recompilations, which all models share, is reached
+        if comp: learn.compile(backend=backend)
+        learn.fit(2, cbs=cbs)
+        assert bool(calls)==comp
+        return learn,[learn.recorder.history['valid_loss'], *learn.validate(), *learn.validate(2), learn.get_preds()[0], learn.get_preds(2)[0]]
+    (a,x),(b,y) = run(False),run(True, cb := Quick())
+    tol = 2e-2 if 'lambda' in str(more) else 1e-5
+    assert cb.n==12 and cb.part=='whole' and cb.n_compiled==1 and close(state(a), state(b), tol)
+    assert all(torch.allclose(torch.as_tensor(p), torch.as_tensor(q), atol=tol) for p,q in zip(x, y, strict=True))
+
+class Words(nn.Module):
+    "Sentences of any length"
+    def __init__(self):
+        super().__init__()
+        with torch.random.fork_rng(): torch.manual_seed(0); self.emb,self.norm,self.out = nn.Embedding(20, 8),nn.LayerNorm(8),nn.Linear(8, 3)
+    def forward(self, x): return self.out(F.dropout(self.norm(self.emb(x)), .2, self.training).mean(1))
+
+def sentences(n=12, last=3):
+    g = torch.Generator().manual_seed(0)
+    return [(torch.randint(0, 20, (bs, 3+i*7%11), generator=g), torch.randint(0, 3, (bs,), generator=g)) for i,bs in enumerate([16]*(n-1) + [last])]
+
+@pytest.mark.parametrize('make, opt_func, more', [('Quick', Adam, []), ('Quick', SGD, [partial(GradientAccumulation, 32)]), *slow(('Count', Adam, [partial(GradientClip, .5)]))])
+def test_batches_of_any_length(make, opt_func, more):
+    "One program for sentences of all lengths, another one for all numbers of sentences; and what a run that goes on does is the same"
+    def run(*cbs):
+        torch.manual_seed(3)
+        learn = learner(sentences(), Words(), opt_func, lr=.01)
+        learn.dls.loaders[1:] = [sentences(3, 5)]
+        learn.fit(3, cbs=[*(f() for f in more), *cbs])
+        return learn
+    a,b = run(),run(cb := globals()[make](dynamic=True))
+    assert cb.n==3*11 and cb.n_compiled==2 and cb.counts['other']==0 and close(state(a), state(b), 1e-5)
+    for r,s in zip(a.recorder.history, b.recorder.history): assert r['valid_loss']==pytest.approx(s['valid_loss'], rel=1e-4)
+
+def test_a_ragged_batch_is_fused():
+    "The full batches keep their program; a batch of one item is eager, and so is one of other dimensions"
+    batches = data(6, last=5) + data(2, 1) + data(2, 9)
+    cb,a,b = Quick(dynamic=True),learner(batches),learner(batches)
+    before = graphs()
+    a.fit(2, cbs=cb)
+    b.fit(2)
+    assert cb.n==2*7 and cb.counts['other']==4 and cb.n_compiled==2 and graphs()==before+2 and close(state(a), state(b))
+    assert not any(k.startswith('_dynamo') for xb,yb in batches for t in (xb, yb) for k in vars(t))
+
+class Sevens(nn.Module):
+    "Knows one size"
+    def __init__(self): super().__init__(); self.net = net()
+    def forward(self, x): return self.net(x)*(2 if len(x)==7 else 1)
+
+def test_a_model_for_one_size():
+    "What varies is a constant in it: that is said, and the rest is eager"
+    batches = data(2) + data(2, 7) + data(2, 9)
+    a,b = (learner(batches, Sevens()) for _ in range(2))
+    with pytest.warns(UserWarning, match='it could not be compiled'): a.fit(1, cbs=(cb := Quick(dynamic=True)))
+    b.fit(1)
+    assert cb.n==1 and close(state(a), state(b))
+
+def test_resumed_with_other_lengths(tmp_path):
+    def run(path, resume=None, die=None):
+        torch.manual_seed(5)
+        learn = learner(sentences(), Words(), Adam, lr=.01, path=path)
+        learn.dls.loaders[1:] = []
+        cbs = [CheckpointCallback('1ba', keep=100), cb := Quick(dynamic=True)]
+        if die: cbs.append(at('after_batch', throw(KeyboardInterrupt), lambda cb: cb.learn.train_iter==die))
+        try: learn.fit(2, cbs=cbs, resume=resume)
+        except KeyboardInterrupt: pass
+        return learn,cb
+    whole,cb = run(tmp_path/'a')
+    for die in (2, 7, 14):
+        run(tmp_path/f'b{die}', die=die)
+        again,c = run(tmp_path/f'b{die}', resume='auto')
+        assert 0<c.n<=cb.n==22 and same(state(whole), state(again)), die
 
 class Two(nn.Module):
     def __init__(self): super().__init__(); self.net = net()
