@@ -26,6 +26,9 @@ test: $(READY)  ## run the notebooks and the tests, but not what is slow: 6 minu
 test-all: test  ## run `make test`, then the slow and exhaustive tests, as continuous integration does: 20 minutes on two cores
 	$(PY) $(TESTS) -m slow
 
+device: $(READY)  ## train on a simulated accelerator, which finds races and counts each wait; the first time it is compiled: a minute
+	$(PY) -m pytest -q tests/device/on_device.py
+
 check: $(READY)  ## what to run before a commit, in half a minute: export, stubs, links, rules of the house, ruff
 	.venv/bin/ruff check -q
 	$(PY) -m pytest -q -p no:cacheprovider -m check tests/structure
@@ -111,4 +114,4 @@ find_python = py='$(PYTHON)'; [ -n "$$py" ] || py=$$(IFS=:; for d in $$PATH; do 
     echo "Install one (on Debian and Ubuntu: python3 and python3-venv), or say which: make PYTHON=/path/to/python3"; \
     exit 1; } >&2
 
-.PHONY: help demo test test-all check lib run readme docs dist bench lock compat
+.PHONY: help demo test test-all device check lib run readme docs dist bench lock compat

@@ -1,0 +1,219 @@
+"""learnkit on an accelerator, simulated (sim.cpp): the bits are those of the CPU, no step waits, and no stream overtakes another. `make device` runs this,
+in a process of its own, as the accelerator is that of the whole process. What can be seen here and not there: how fast it is; kernels of a device; compiled steps."""
+import sim   # first, before anything asks what accelerator there is
+from collections import Counter
+
+import learnkit.all as lk, pytest, torch
+from learnkit.buffer import TensorBuffer
+from learnkit.nested import leaves
+from learnkit.run import null_logger
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+# the simulation itself: it must be able to find faults
+
+@pytest.fixture(autouse=True)
+def no_races():
+    sim.take_races(); sim.take_syncs()
+    yield
+    assert sim.take_races()==[]
+
+def test_it_is_the_accelerator():
+    assert torch.accelerator.current_accelerator()==torch.device('sim') and lk.default_device()==torch.device('sim', 0)
+    with pytest.raises(RuntimeError, match='same device'): torch.ones(2, device='sim') + torch.ones(2)
+
+def test_fresh_memory_is_nan(): assert torch.empty(3, device='sim').isnan().all()
+
+def test_waiting_is_counted():
+    x = torch.ones(3).to('sim'); assert sim.take_syncs()==['copy to the device']
+    y = (x*2).relu().sum(); assert sim.take_syncs()==[]
+    y.item(); assert sim.take_syncs()==['item']
+    x.cpu(); assert sim.take_syncs()==['copy to the host']
+    x.nonzero(); assert sim.take_syncs()==['aten::nonzero']
+    x[torch.tensor([0, 1])]; assert 'copy to the device' in sim.take_syncs()
+
+def copied(x, stream):
+    with stream: return x.pin_memory().to('sim', non_blocking=True)
+
+def test_a_race_is_found():
+    side = torch.Stream('sim')
+    y = copied(torch.ones(3), side)
+    with pytest.raises(RuntimeError, match='race'): y+1
+    torch.accelerator.current_stream().wait_stream(side)
+    assert (y+1).tolist()==[2]*3
+
+def test_memory_that_is_freed_too_early_is_found():
+    side = torch.Stream('sim')
+    y = copied(torch.ones(3), side)
+    torch.accelerator.current_stream().wait_stream(side)
+    y+1
+    del y
+    assert 'record_stream' in sim.take_races()[0]
+
+def test_copies_are_late():
+    x = torch.ones(3).pin_memory()
+    y = x.to('sim', non_blocking=True)
+    x.fill_(5)
+    assert y.tolist()==[5]*3   # who writes to pinned memory too early
+    z = (y+1).to('cpu', non_blocking=True)
+    assert z.isnan().all()
+    torch.accelerator.synchronize()
+    assert z.tolist()==[6]*3
+
+# learnkit on it
+
+def net(): torch.manual_seed(0); return nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 3))
+def data(device, n=64, **kw):
+    torch.manual_seed(1)
+    ds = TensorDataset(torch.randn(n, 4), torch.randint(3, (n,)))
+    return lk.DataLoaders(DataLoader(ds, 8, shuffle=True, **kw), DataLoader(ds, 8, **kw), device=device)
+
+class Waits(lk.Callback):
+    "Counts for what the program waited in a step, from asking for the batch to the end of it; the first ones set things up"
+    order = 9999
+    def before_fit(self): self.of_step = Counter()
+    def before_fetch(self): sim.take_syncs()
+    def after_batch(self):
+        if self.learn.training and self.learn.train_iter>3: self.of_step.update(sim.take_syncs())
+
+def learner(device='sim', cbs=(), dls=None, model=net, opt_func=torch.optim.AdamW, **kw):
+    torch.manual_seed(3)
+    learn = lk.Learner(dls or data(device), model(), nn.CrossEntropyLoss(), opt_func, lr=.01, **kw)
+    learn.remove_cb(lk.ProgressCallback)
+    learn.add_cbs([Waits(), *([c() for c in cbs])])
+    learn.logger = null_logger
+    return learn
+
+def bits(o): return [x.detach().cpu() if isinstance(x, torch.Tensor) else x for x in leaves(o)]
+def result(learn): return [*bits(dict(learn.model.state_dict())), *[str([*r][:-1]) for r in learn.recorder.values]]
+def same(a, b): assert len(a)==len(b) and all(torch.equal(x, y) if isinstance(x, torch.Tensor) else x==y for x,y in zip(a, b))
+
+KINDS = dict(
+    default={}, sgd=dict(opt_func=torch.optim.SGD), metrics=dict(metrics=[lk.accuracy, lk.error_rate]), clip=dict(cbs=[lambda: lk.GradientClip(.1)]), ema=dict(cbs=[lk.EMACallback]),
+    accumulate=dict(cbs=[lambda: lk.GradientAccumulation(16)]), bf16=dict(cbs=[lambda: lk.MixedPrecision('bf16')]), stats=dict(cbs=[lk.ActivationStats]), prefetch=dict(cbs=[lambda: lk.Prefetch(thread=True)]),
+    monitors=dict(cbs=[lk.OptimizerMonitor, lk.SpeedMonitor]), micro=dict(cbs=[lambda: lk.MicroBatch(4)]), steps=dict(cbs=[lambda: lk.StepsPerEpoch(5)]),
+    scheduler=dict(cbs=[lambda: lk.TorchScheduler(lambda o: torch.optim.lr_scheduler.ExponentialLR(o, .9))]), channels=dict(cbs=[lk.ChannelsLast]))
+
+@pytest.mark.parametrize('kind', KINDS)
+def test_training(kind):
+    "The bits of the CPU, and nothing waits"
+    res = {}
+    for device in ('cpu','sim'):
+        learn = learner(device, **KINDS[kind])
+        learn.fit(2)
+        res[device] = result(learn)
+        assert next(learn.model.parameters()).device.type==device
+    same(res['cpu'], res['sim'])
+    assert set(learn.waits.of_step)<=({'stream'} if kind=='prefetch' else set()), learn.waits.of_step   # its thread waits for a copy
+
+def test_all_that_one_watches(tmp_path):
+    "Metrics of the training, the bar, loggers: nothing waits but the bar, when it is drawn"
+    learn = learner(cbs=[lambda: lk.CSVLogger('history.csv'), lambda: lk.JsonLogger('log.jsonl'), lk.OptimizerMonitor, lk.SpeedMonitor], metrics=lk.accuracy, path=tmp_path)
+    bar = lk.ProgressCallback(every=1e9)
+    learn.add_cb(bar)
+    learn.recorder.train_metrics = True
+    learn.fit(2)
+    assert sum(learn.waits.of_step.values())<=2, learn.waits.of_step   # at the end of each epoch
+
+def test_a_loader_that_pins_is_waited_for_only_where_it_copies():
+    learn = learner(dls=data('sim', pin_memory=True)); learn.fit(2)
+    assert set(learn.waits.of_step)<={'stream'}
+    plain = learner(); plain.fit(2)
+    same(result(learn), result(plain))
+
+class OneMemory:
+    "Writes each batch into the same pinned memory"
+    def __init__(self, device): self.x,self.y = torch.zeros(8, 4),torch.zeros(8, dtype=torch.long); self.pinned = self.x.pin_memory() if device=='sim' else self.x
+    def __len__(self): return 6
+    def __iter__(self):
+        for i in range(6): self.pinned.copy_(torch.sin(torch.arange(32.).view(8, 4)*(i+1))); yield self.pinned,self.y+i%3
+
+def test_a_loader_that_writes_to_its_memory_again():
+    learns = [learner(d, dls=lk.DataLoaders(OneMemory(d), OneMemory(d), device=d)) for d in ('cpu','sim')]
+    for learn in learns: learn.fit(3)
+    same(*map(result, learns))
+
+def test_batches_that_are_there():
+    batches = [(torch.randn(8, 4, device='sim'), torch.randint(3, (8,), device='sim')) for _ in range(6)]
+    learn = learner(dls=lk.DataLoaders(batches, batches)); learn.fit(2)
+    assert not learn.waits.of_step
+
+def test_workers():
+    res = []
+    for cbs in ((), [lk.Prefetch]):
+        learn = learner(dls=data('sim', num_workers=1), cbs=cbs)
+        learn.fit(1)
+        res.append(result(learn))
+    same(*res)
+
+CALLS = dict(validate=lambda l: l.validate(), get_preds=lambda l: l.get_preds(), everything=lambda l: l.get_preds(with_input=True, with_loss=True, with_decoded=True), training=lambda l: l.get_preds(0),
+             predict=lambda l: l.predict(torch.ones(4)), predictor=lambda l: lk.Predictor(l)(torch.ones(4)), evaluate=lambda l: l.get_preds(dl=[torch.ones(3, 4)]*3))
+
+@pytest.mark.filterwarnings('ignore:the .*batch has no target')
+@pytest.mark.parametrize('call', CALLS)
+def test_inference(call):
+    res = []
+    for device in ('cpu','sim'):
+        learn = learner(device, metrics=lk.accuracy)
+        learn.fit(1)
+        out = [*leaves(CALLS[call](learn))]
+        assert all(o.is_cpu for o in out if isinstance(o, torch.Tensor))
+        res.append(bits(out))
+    same(*res)
+
+@pytest.mark.parametrize('bs', [7, 400_000])
+@pytest.mark.parametrize('kw', [{}, dict(positions=True), dict(file='x.pt'), dict(dtype=torch.float16)], ids=['plain','positions','file','dtype'])
+def test_results_come_back_late(kw, bs, tmp_path):
+    "… and what the model writes to its outputs afterwards does not matter"
+    n = 100 if bs==7 else 4*bs+3
+    x = torch.randn(n, 3)
+    kw = {**kw, **(dict(positions=torch.randperm(n)) if 'positions' in kw else {})}
+    def filled(where, n=n, **kw):
+        b = TensorBuffer(n=n, **kw)
+        for t in x.split(bs): t = t.to(where); b.append(t); where=='sim' and t.fill_(5)
+        return b.value
+    def named(i): return {**kw, **(dict(file=tmp_path/f'{i}.pt') if 'file' in kw else {})}
+    near = filled('cpu', **named(0))
+    assert torch.equal(filled('sim', **named(1)), near)
+    assert torch.equal(filled('sim', None, **{k:v for k,v in kw.items() if k!='file'}), near)
+    if not kw: assert torch.equal(filled('sim', n-1), near)
+
+def dropout(): torch.manual_seed(0); return nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Dropout(.4), nn.Linear(8, 3))
+
+@pytest.mark.parametrize('k', [3, 8, 11])
+def test_a_killed_run_goes_on(k, tmp_path):
+    "… with the random numbers of the device"
+    def make(path, *cbs): return learner(model=lambda: dropout().to('sim'), cbs=[lambda: lk.CheckpointCallback('1ba'), lk.EMACallback, lk.MixUp, *cbs], path=tmp_path/path)
+    def end(learn): learn.fit(2, resume='auto'); return [*result(learn), *bits(sim.generator().get_state())]
+    class Killed(lk.Callback):
+        order = 999
+        def after_batch(self):
+            if self.learn.training and self.learn.train_iter==k: raise SystemError
+    whole = end(make('whole'))
+    with pytest.raises(SystemError): make('killed', Killed).fit(2, resume='auto')
+    torch.manual_seed(9); torch.rand(3, device='sim')
+    same(end(make('killed')), whole)
+
+def test_random_states():
+    states = lk.get_random_states(); a = torch.rand(3, device='sim:1')
+    with lk.no_random(): torch.rand(9, device='sim')
+    lk.set_random_states(**states)
+    assert torch.equal(torch.rand(3, device='sim:1'), a)
+
+def test_from_device_to_device(tmp_path):
+    learn = learner('sim:1', path=tmp_path)
+    learn.fit(1)
+    assert next(learn.model.parameters()).device==torch.device('sim:1')
+    kept = result(learn)
+    learn.save('a')
+    for device in ('cpu','sim:0'):
+        other = learner(device, path=tmp_path)
+        other.load('a')
+        same(bits(dict(other.model.state_dict())), kept[:len(learn.model.state_dict())])
+        other.fit(1)
+        assert {p.device for p in other.model.parameters()}=={torch.device(device)}
+    learn.dls.device = torch.device('cpu')
+    learn.fit(1)   # the optimizer's state moves too
+    assert {p.device.type for p in learn.model.parameters()}=={'cpu'}
+
+def test_lr_find(): assert learner('cpu').lr_find(num_it=30)==learner('sim').lr_find(num_it=30)
