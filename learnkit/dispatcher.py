@@ -74,9 +74,10 @@ _order = attrgetter('order')
 
 def _listener(cb, name, mode):
     "What to call for event `name` of `cb`, if anything"
-    if type(cb).__call__ is not Callback.__call__: return partial(cb, name) if cb.runs_in(mode) else None
-    f = cb.handler(name)
-    return f if f is not None and cb.hears(name) else None   # in this order, as most have no handler
+    cls = type(cb)
+    if cls.__call__ is not Callback.__call__: return partial(cb, name) if cb.runs_in(mode) else None
+    has = name in cb.__dict__ or hasattr(cls, name)   # as `handler` finds it; most callbacks have none
+    return getattr(cb, name) if has and cb.hears(name) else None
 
 # %% ../nbs/020_dispatcher.ipynb #b09b31b5
 @patch

@@ -81,7 +81,7 @@ class TerminalBar(LineDisplay):
 
     def _wipe(self):
         "What erases a line that the terminal has broken since it was drawn, as it is narrower now"
-        return '\x1b[J' if len(self.line)>self.room() else ''
+        return '\x1b[J' if self.line and len(self.line)>self.room() else ''
 
     def erase(self) -> None:
         "Leave an empty line"

@@ -86,7 +86,7 @@ class CheckpointCallback(DataPosition):
     def after_batch(self):
         learn,value,self.value = self.learn,self.value,None
         if self.writer.failed is not None or value is not None: self.writer.wait()
-        if self.every(learn) | self.retention.is_best(self.folder, value):
+        if self.every(learn) | (value is not None and self.retention.is_best(self.folder, value)):
             self.save(learn.epoch, learn.iter+1, **{} if value is None else dict(value=value))
 
     def after_epoch(self):

@@ -97,9 +97,9 @@ def by_hand(watch=None):
 
 # What a step takes today, so that one more is seen; raise a number only if what is added is worth it
 CALLS = dict(training=63, validation=70, prediction=34)   # 7 of those in training stand in place of 20 of torch's around the step; 10 in validation count the targets that count
-ONE   = 2160   # `learn.predict` of an item, with a little room; 19 hide the bar, which drew itself for each
+ONE   = 1920   # `learn.predict` of an item, with a little room; 19 hide the bar, which drew itself for each
 OPEN  = 76     # the same by a `Predictor`: each call more is a hundredth of what a small model takes
-START = 3020   # a Learner and its fit of one batch, with a little room: a sixth more until signatures were remembered, and what no optimizer has was asked less often
+START = 2890   # a Learner and its fit of one batch, with a little room: a fifth more until signatures were remembered, and what no optimizer has was asked less often
 FUSED = 60     # a fused step, where the program is one of them; 65 while each module's hooks were looked at one by one, and the program told a profiler of itself
 LINES = dict(training=142, validation=115)
 OPS   = dict(detach=1, clone=1)            # the loss, kept without its graph
@@ -270,6 +270,20 @@ def test_a_late_epoch_makes_as_many_calls_as_an_early_one():
         with learn.no_bar(), learn.no_logging(): learn.fit(82)
         return watch.total
     assert 0<calls(80)<=calls(8)
+
+def test_a_checkpoint_that_is_not_due_makes_few_calls(tmp_path):
+    "Each batch made the path of the folder, to look among the best ones where there was nothing to compare: a tenth of a small step"
+    def calls(*cbs):
+        class See(Callback):
+            order = -1000
+            def before_fetch(self):
+                if self.iter==FIRST: watch.__enter__()
+                if self.iter==FIRST+N: watch.__exit__()
+        watch = Calls()
+        learn = Learner(DataLoaders([(torch.randn(2,32), torch.zeros(2).long())]*90), model(), F.cross_entropy, torch.optim.SGD, lr=.01, cbs=[See, *cbs], path=tmp_path)
+        with learn.no_bar(), learn.no_logging(): learn.fit(1)
+        return watch.ours
+    assert 0<calls(lk.CheckpointCallback('1000ba'))-calls()<=10*N
 
 class OnDevice(lk.TerminateOnNaNCallback):
     "As on an accelerator, where to look is to wait"
