@@ -24,7 +24,7 @@ from .loop import exhausted
 from .pause import Pause
 from .process import num_distrib, rank_distrib, shared_store
 from .relay import Relay
-from .watch import watching
+from .watch import by_others, watching
 
 # %% ../nbs/186_agreement.ipynb #adaf2f75
 class ProcessFailed(RuntimeError):
@@ -192,8 +192,7 @@ def after_exception(self:Agreement):
     "Tell the others that this process failed, or find out which one did"
     learn = self.learn
     if self.group is None or isinstance(learn.exc, ProcessFailed): return
-    waited = isinstance(learn.exc, dist.DistError) or 'gloo' in str(learn.exc)   # for the others, outside of a point
-    if waited: learn.exc = _because(ProcessFailed(self.watch.blame()), learn.exc); return
+    if by_others(learn.exc): learn.exc = _because(ProcessFailed(self.watch.blame()), learn.exc); return
     self.watch.fail(learn.exc, learn.position)
     try: self._meet('after_exception', _failed, timeout=min(5, self.timeout))
     except ProcessFailed as e: learn.exc.add_note(f'The other processes could not be told: {e}')

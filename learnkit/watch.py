@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from threading import Event, Thread, get_ident
 from time import monotonic, sleep
+from traceback import walk_tb
 from types import FrameType
 from typing import Any
 
@@ -164,6 +165,16 @@ def blame(self:Watch) -> str:
     except RuntimeError: return no_store
     lost = others & {*self.gone(self.silence)}
     return said or (self.describe(lost) if lost else there)
+
+# %% ../nbs/123_watch.ipynb #e84f3ce3
+def by_others(
+    e:BaseException # what was raised
+) -> bool:
+    "Is it because of another process?"
+    if isinstance(e, dist.DistError): return True
+    frames = [f for f,_ in walk_tb(e.__traceback__)]
+    collective = bool(frames) and module_of(frames[-1]).startswith('torch.distributed')
+    return type(e) is RuntimeError and (collective or any(o in str(e) for o in ('/gloo/','pair closure')))
 
 # %% ../nbs/123_watch.ipynb #1a30707c
 @patch

@@ -109,3 +109,10 @@ def told(store: Any) -> dict[int, str]:
     """
     ...
 no_store: str
+def by_others(e: BaseException) -> bool:
+    """Is it because of another process?
+
+    Args:
+        e: what was raised
+    """
+    ...

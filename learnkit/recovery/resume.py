@@ -12,6 +12,7 @@ from typing import Any
 from warnings import warn
 from weakref import WeakKeyDictionary
 
+from ..distributed import DistributedTrainer
 from ..learner import Learner
 from ..process import num_parts, rank_distrib
 from .checkpoint_file import (
@@ -110,6 +111,9 @@ def divide_anew(
         if k in state: state[k] = min(state[k]*old//new, inf if n_iter is None else n_iter)
     if 'train_for' in cbs: cbs['train_for']['before'] += before-state['done']   # what was done stays done
     if n_iter and 'train_eval' in cbs: cbs['train_eval']['n'] = n_iter
+    if n==1: cbs.pop('distributed_trainer', None)   # nobody to train with
+    for cb in learn.cbs:
+        if isinstance(cb, DistributedTrainer): cbs.setdefault(cb.key, cb.state_dict())
     what = f'a step has {size} items instead of {was}' if was!=size else 'the data is divided differently'
     warn(f'this run had {then} process{"es"*(then>1)} and goes on with {n}: {what}, with the same learning rate, '
          'so its weights will be others than with the number before; those of `VirtualShards` would not')

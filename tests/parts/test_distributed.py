@@ -459,6 +459,7 @@ def test_goes_on_in_another_number(processes, tmp_path, first, then, much):
     before,after = run(first, 3*half),run(then, None)
     warned = [w for w in after[0][1] if 'this run had' in w]
     assert len(warned)==1 and f'this run had {first} process' in warned[0] and f'goes on with {then}: a step has {4*then} items instead of {4*first}' in warned[0], after[0][1]
+    assert not any('distributed_trainer' in w for _,said,_ in after for w in said), after
     if type(much) is str: assert [o[2] for o in after]==[int(much[:-2])]*then
     else:
         items = sorted(round(96*x) for seen,*_ in (*before, *after) for e,xs,_ in seen if e==1 for x in xs)

@@ -13,9 +13,9 @@ from toys import slow
 
 torch.set_num_threads(1)
 
-def _inside(rank, world, path, f, args):
+def _inside(rank, world, path, seconds, f, args):
     torch.set_num_threads(1)
-    dist.init_process_group('gloo', init_method=f'file://{path/"store"}', rank=rank, world_size=world, timeout=timedelta(seconds=20))
+    dist.init_process_group('gloo', init_method=f'file://{path/"store"}', rank=rank, world_size=world, timeout=timedelta(seconds=seconds))
     t,said = time.monotonic(),'nothing'
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter('always')
@@ -27,9 +27,9 @@ def _inside(rank, world, path, f, args):
 @pytest.fixture
 def said(tmp_path):
     "What each process says in the end, what it warned of, and how long the longest took"
-    def run(world, f, *args):
+    def run(world, f, *args, seconds=20):
         ctx = torch.multiprocessing.get_context('fork')
-        ps = [ctx.Process(target=_inside, args=(r, world, tmp_path, f, args)) for r in range(world)]
+        ps = [ctx.Process(target=_inside, args=(r, world, tmp_path, seconds, f, args)) for r in range(world)]
         for p in ps: p.start()
         for p in ps: p.join(50)
         hang = [r for r,p in enumerate(ps) if p.is_alive()]
@@ -118,3 +118,19 @@ def _by_itself(rank):
 
 @pytest.mark.slow
 def test_one_process_may_validate_by_itself(said): assert said(2, _by_itself)[0]==['nothing']*2
+
+def _too_slow(rank, how):
+    "Longer than PyTorch waits in a collective: that of the backward pass, of a callback's own, or of what learnkit does"
+    def slowly(cb):
+        if cb.learn.mode!='fit' or not cb.learn.training or cb.learn.train_iter!=3: return
+        if rank: time.sleep(10)
+        elif how=='collective': dist.barrier()
+    cb = Callback(after_pred=slowly)
+    cb.together = True
+    learner().fit(3, cbs=[cb, DistributedTrainer(timeout=60)])
+
+@pytest.mark.slow
+@pytest.mark.parametrize('how', ['backward','collective'])
+def test_a_timeout_of_pytorch_says_who_was_late(said, how):
+    (text,_),_,took = said(2, _too_slow, how, seconds=4)
+    assert text.startswith('ProcessFailed: process 1 is in `after_pred` of `Callback`, epoch 1, batch 0'), text
