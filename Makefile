@@ -89,6 +89,9 @@ bench:  ## measure speed: a hand-written loop, learnkit, and seven other librari
 	@$(BENCH)/bin/python -c 'import torchvision' 2>/dev/null || $(BENCH)/bin/python $(PIP) uninstall -q -y torchvision
 	$(BENCH)/bin/python tests/bench/run.py --save $(RUN)
 
+bench-gpu:  ## measure on a CUDA device: how often a step waits, idle time, throughput, memory, and steps beside other libraries
+	$(MAKE) bench RUN='syncs idle throughput forms device_memory device_peers'
+
 # A .venv that was moved or copied with its folder still points to the old place: set it up anew.
 ifneq ($(shell cat $(READY) 2>/dev/null),$(CURDIR))
 .PHONY: $(READY)
@@ -114,4 +117,4 @@ find_python = py='$(PYTHON)'; [ -n "$$py" ] || py=$$(IFS=:; for d in $$PATH; do 
     echo "Install one (on Debian and Ubuntu: python3 and python3-venv), or say which: make PYTHON=/path/to/python3"; \
     exit 1; } >&2
 
-.PHONY: help demo test test-all device check lib run readme docs dist bench lock compat
+.PHONY: help demo test test-all device check lib run readme docs dist bench bench-gpu lock compat

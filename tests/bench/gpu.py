@@ -1,6 +1,6 @@
 """On an accelerator: how often the host waits for it, how long it waits for the host, what goes through it, and what memory it takes.
 
-    make bench RUN='syncs idle throughput forms device_memory'
+    make bench-gpu
 
 The host prepares work faster than the device does it, as long as nothing makes it wait: reading a loss does, and so does a copy of
 a batch from memory that is not pinned. A loop shows in the device's idle time, not in the host's.
@@ -76,6 +76,14 @@ def texts(n, bs=32, length=128, vocab=1000, classes=10): return [(torch.randint(
 nets = {'the tiny network':(tiny, numbers), 'a small ResNet':(resnet, pictures), 'a small transformer':(transformer, texts)}
 large = {'ResNet-50':(resnet50, partial(pictures, bs=64, size=224, classes=1000)),
          'a transformer of the size of GPT-2 small':(gpt, partial(texts, bs=8, length=512, vocab=50257, classes=50257))}
+
+# what is trained beside other libraries; and small, to try whether it works
+
+beside = {'the tiny network':nets['the tiny network'], **large}
+small = {'the tiny network':beside['the tiny network'], 'ResNet-50':(partial(resnet50, (1,1), 2, 3), partial(pictures, bs=2, size=32, classes=3)),
+         'a transformer of the size of GPT-2 small':(partial(gpt, d=8, layers=1, heads=2, vocab=9, length=8), partial(texts, bs=2, length=4, vocab=9, classes=9))}
+
+def steps_of(net, is_small=False): return (small if is_small else beside)[net]
 
 # the two loops
 

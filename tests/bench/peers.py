@@ -7,7 +7,8 @@ and with the library one after the other. So the rounds of all libraries alterna
 import gc, importlib.metadata, json, os, subprocess, sys, tempfile, warnings
 from functools import partial
 from pathlib import Path
-from tools import F, as_is, convnet, fit_by_hand, images, loader, many, nn, peak, predict_by_hand, root, show, spread, timed, tiny, torch, unseen
+import gpu
+from tools import F, as_is, convnet, cpu, fit_by_hand, images, loader, many, nn, peak, place, predict_by_hand, root, show, spread, timed, tiny, torch, unseen
 
 # each library: `fit` trains the model in place, `predict` gives a function that predicts
 
@@ -27,7 +28,7 @@ class Fastai:
         from fastai.basics import DataLoaders, Learner, OptimWrapper, accuracy
         from fastai.callback.progress import ProgressCallback   # as with `fastai.vision.all`
         one = [next(iter(train))]   # it does not fit without a validation, so that gets one batch
-        dls = DataLoaders(train, valid or one, device='cpu')
+        dls = DataLoaders(train, valid or one, device=place(model))
         Learner(dls, model, F.cross_entropy, partial(OptimWrapper, opt=opt.func), lr=opt.keywords['lr'], metrics=accuracy if valid else None).fit(epochs)
     def predict(model, dl):
         from fastai.basics import DataLoaders, Learner
@@ -48,7 +49,7 @@ class Lightning:
                 self.log('valid_loss', F.cross_entropy(pred, b[1]), prog_bar=True)
                 self.log('accuracy', (pred.argmax(1)==b[1]).float().mean(), prog_bar=True)
             def predict_step(self, b, i): return self.model(b[0]),b[1]
-        return lightning.Trainer(accelerator='cpu', max_epochs=epochs, logger=False, enable_checkpointing=False),Module()
+        return lightning.Trainer(accelerator=place(model), devices=1, max_epochs=epochs, logger=False, enable_checkpointing=False),Module()
     def fit(model, opt, train, valid=None, epochs=1):
         trainer,module = Lightning._parts(model, opt, epochs)
         trainer.fit(module, train, valid)
@@ -64,7 +65,7 @@ class Ignite:
     def fit(model, opt, train, valid=None, epochs=1):
         from ignite.engine import Events, create_supervised_evaluator, create_supervised_trainer
         from ignite.metrics import Accuracy, Loss
-        trainer = create_supervised_trainer(model, opt(model.parameters()), F.cross_entropy)
+        trainer = create_supervised_trainer(model, opt(model.parameters()), F.cross_entropy, place(model))
         if valid:
             evaluator = create_supervised_evaluator(model, dict(loss=Loss(F.cross_entropy), accuracy=Accuracy()))
             trainer.on(Events.EPOCH_COMPLETED)(lambda: evaluator.run(valid))
@@ -84,7 +85,7 @@ class Accelerate:
     package,module = 'accelerate','accelerate'
     def fit(model, opt, train, valid=None, epochs=1):
         from accelerate import Accelerator
-        acc = Accelerator(cpu=True)
+        acc = Accelerator(cpu=place(model)=='cpu')
         model,opt,train,valid = acc.prepare(model, opt(model.parameters()), train, valid)
         for _ in range(epochs):
             model.train()
@@ -134,7 +135,7 @@ class Skorch:
         from skorch import NeuralNet, NeuralNetClassifier
         from skorch.helper import predefined_split
         cls = partial(NeuralNetClassifier, classes=[*range(10)], train_split=predefined_split(valid.dataset)) if valid else partial(NeuralNet, train_split=None)
-        cls(model, criterion=nn.CrossEntropyLoss, optimizer=opt.func, lr=opt.keywords['lr'], max_epochs=epochs, batch_size=train.batch_size,
+        cls(model, criterion=nn.CrossEntropyLoss, device=place(model), optimizer=opt.func, lr=opt.keywords['lr'], max_epochs=epochs, batch_size=train.batch_size,
             iterator_train__collate_fn=train.collate_fn, iterator_valid__collate_fn=train.collate_fn).fit(train.dataset, None)
     def predict(model, dl):
         from skorch import NeuralNet
@@ -149,7 +150,7 @@ class HFTrainer:
             def __init__(self): super().__init__(); self.model = model
             def forward(self, x, labels): pred = self.model(x); return dict(loss=F.cross_entropy(pred, labels), logits=pred)
         args = TrainingArguments(tempfile.gettempdir(), num_train_epochs=epochs, per_device_train_batch_size=bs, per_device_eval_batch_size=bs,
-                                 use_cpu=True, report_to='none', save_strategy='no', eval_strategy='epoch' if valid else 'no', lr_scheduler_type='constant', max_grad_norm=0,
+                                 use_cpu=place(model)=='cpu', report_to='none', save_strategy='no', eval_strategy='epoch' if valid else 'no', lr_scheduler_type='constant', max_grad_norm=0,
                                  train_sampling_strategy='sequential', dataloader_pin_memory=False)
         def accuracy(p): return dict(accuracy=float((p.predictions.argmax(1)==p.label_ids).mean()))
         def collate(b): return dict(x=b[0], labels=b[1])
@@ -172,12 +173,12 @@ def version(name):
 
 # the jobs: each gives two functions, by hand and with the library, that do the same work and give the same tensor
 
-def weights(model): return nn.utils.parameters_to_vector(model.parameters()).detach()
+def weights(model): return nn.utils.parameters_to_vector(model.parameters()).detach().cpu()
 
-def fits(lib, net, opt, *args, times=1):
+def fits(lib, net, opt, *args, times=1, device='cpu'):
     "To train a fresh network, `times` times"
     def run(fit):
-        for _ in range(times): model = net(); fit(model, opt, *args)
+        for _ in range(times): model = net().to(device); fit(model, opt, *args)
         return weights(model)
     return partial(run, fit_by_hand),partial(run, lib.fit)
 
@@ -198,6 +199,14 @@ def job_preds(lib, rows=200_000):
 
 jobs = dict(step=job_step, digits=job_digits, preds=job_preds, start=job_start)
 
+def job_device(lib, net, n, device, small=False):
+    "Steps on an accelerator, of batches from a loader in the memory of the CPU"
+    make,data = gpu.steps_of(net, small)
+    x,y = zip(*data(n))
+    return fits(lib, make, partial(torch.optim.SGD, lr=.01), loader(torch.cat(x), torch.stack(y).view(n*len(x[0]), -1).squeeze(1), len(x[0])), device=device)
+
+on_device = {net:partial(job_device, net=net) for net in gpu.beside}
+
 # a process for each library
 
 def work(name, reply):
@@ -212,11 +221,13 @@ def do(lib, ready, job, kw):
     if job=='memory':
         with unseen(): return dict(peak=peak(job_preds(lib, **kw)[1]))
     if job not in ready:   # the first time: check that the same comes out
-        hand,own = jobs[job](lib, **kw)
+        hand,own = (jobs | on_device)[job](lib, **kw)
         with unseen(): a,b = hand(),own()
-        if not torch.allclose(a, b, rtol=1e-4, atol=1e-5):
+        near = dict(rtol=1e-2, atol=1e-3) if job in on_device else dict(rtol=1e-4, atol=1e-5)   # a device may add in another order
+        if not torch.allclose(a, b, **near):
             raise ValueError(f'it comes to another result than by hand (by up to {(a-b).abs().max():.1e})')
-        ready[job] = timed(hand),timed(own)
+        clock = gpu.clock(kw['device']) if job in on_device else cpu
+        ready[job] = timed(hand, clock),timed(own, clock)
         return dict(equal=torch.equal(a, b))
     hand,own = ready[job]
     gc.collect()
@@ -225,8 +236,9 @@ def do(lib, ready, job, kw):
 
 class Child:
     "The other end of such a process"
-    def __init__(self, name):
-        env = dict(os.environ, CUDA_VISIBLE_DEVICES='', OMP_NUM_THREADS='1', TERM='xterm', HF_HUB_OFFLINE='1', PYTHONWARNINGS='ignore')
+    def __init__(self, name, device='cpu'):
+        hidden = dict(CUDA_VISIBLE_DEVICES='') if device=='cpu' else {}
+        env = dict(os.environ, **hidden, OMP_NUM_THREADS='1', TERM='xterm', HF_HUB_OFFLINE='1', PYTHONWARNINGS='ignore')
         self.p = subprocess.Popen([sys.executable, __file__, name], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=env)
     def ask(self, job, **kw):
         print(json.dumps([job, kw]), file=self.p.stdin, flush=True)
@@ -255,6 +267,15 @@ def bench_peers(rounds, names=None, **kws):
     bench_memory(names, few)
     bench_imports(names, few)
 
+def bench_device(rounds, device='cuda', names=None, n=None, small=False):
+    "The steps of `gpu.beside` with the libraries that are installed, on a device: enough of them that the start hardly counts"
+    names = [n for n in names or libraries if n not in ('skorch','pytorch-accelerated') and there(n)]
+    children = {n:Child(n, device) for n in names}
+    try:
+        for net in on_device: bench_job(net, children, rounds, dict(n=n or (100 if net in gpu.large else 3000), device=device, small=small))
+    finally:
+        for c in children.values(): c.__exit__()
+
 def there(name):
     if v := version(name): print(f'  {name} {v}'); return True
     print(f'  {name} is not installed, so it does not take part')
@@ -277,7 +298,8 @@ def show_job(job, equal, times, kw):
     if job=='start': rows,unit,base = {n:spread([1e3*t['own']/n_fits for t in ts]) for n,ts in times.items()},' ms',f'{1e3*hand/n_fits:.1f} ms'
     else:            rows,unit,base = {n:spread([t['own']/t['hand'] for t in ts]) for n,ts in times.items()},'',f'{hand:.2f} s'
     if job=='step': base = f'{hand*1e6/kw.get("n", 1000):.0f} µs'
-    show(what[job], base, rows, unit, job=job, equal=[n for n in equal if equal[n]])
+    if job in on_device: base = f'{hand*1e3/kw["n"]:.2f} ms'
+    show(what.get(job, f'A step of {job} on a device, batches from a loader on the CPU'), base, rows, unit, job=job, equal=[n for n in equal if equal[n]])
 
 def bench_memory(names, times=3):
     "The peak of memory, each time in a fresh process"

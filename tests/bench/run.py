@@ -18,21 +18,24 @@ from tools import by_hand, in_turn, learner, show, shown, steps, timed, tiny, to
 
 LONG = 'toolkit','beside','growth','checkpoint','processes','messages','exactness'   # what takes its time, and changes little
 
+on_device = {**gpu.parts, 'device_peers':peers.bench_device}   # `make bench-gpu`
+
 def all_parts():
     "Name → function of the number of rounds, in the order of the run"
     res = dict(own.parts)
     for n in ('fused','shards','beside','growth'):
         if importlib.util.find_spec(n): res[n] = getattr(importlib.import_module(n), f'bench_{n}')
-    return {**res, 'peers':peers.bench_peers, **processes.parts, **exactness.parts, **(gpu.parts if torch.cuda.is_available() else {})}
+    return {**res, 'peers':peers.bench_peers, **processes.parts, **exactness.parts, **(on_device if torch.cuda.is_available() else {})}
 
 def main(argv=None):
     parts = all_parts()
-    args = argparse.ArgumentParser(description=__doc__.replace('{parts}', ', '.join(parts)), formatter_class=argparse.RawDescriptionHelpFormatter)
-    args.add_argument('part', nargs='*', choices=[[], *parts], help='what to measure; everything if not given')
-    args.add_argument('--quick', action='store_true', help=f"3 rounds instead of 7, and without {' and '.join(LONG)}")
-    args.add_argument('--rounds', type=int, help='so many rounds')
-    args.add_argument('--save', action='store_true', help='keep the results')
-    args = args.parse_args(argv)
+    ask = argparse.ArgumentParser(description=__doc__.replace('{parts}', ', '.join(parts | on_device)), formatter_class=argparse.RawDescriptionHelpFormatter)
+    ask.add_argument('part', nargs='*', choices=[[], *(parts | on_device)], help='what to measure; everything if not given')
+    ask.add_argument('--quick', action='store_true', help=f"3 rounds instead of 7, and without {' and '.join(LONG)}")
+    ask.add_argument('--rounds', type=int, help='so many rounds')
+    ask.add_argument('--save', action='store_true', help='keep the results')
+    args = ask.parse_args(argv)
+    if missing := [p for p in args.part if p not in parts]: ask.error(f"PyTorch finds no CUDA device here, which {', '.join(missing)} are measured on")
     rounds = args.rounds or (3 if args.quick else 7)
     print(tools.machine())
     for p in args.part or [p for p in parts if not (args.quick and p in LONG)]:

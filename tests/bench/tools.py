@@ -97,7 +97,7 @@ class Rows(torch.utils.data.Dataset):
     def __init__(self, x, y): self.x,self.y = x,y
     def __len__(self): return len(self.x)
     def __getitem__(self, i): return self.x[i],self.y[i]
-    def __getitems__(self, idxs): i = slice(idxs[0], idxs[-1]+1); return self.x[i],self.y[i]
+    def __getitems__(self, idxs): i = slice(idxs[0], idxs[-1]+1); return self.x[i],self.y[i].flatten()   # of texts: a target for each token
 
 def as_is(batch): return batch
 
@@ -120,13 +120,17 @@ def convnet():
     torch.manual_seed(0)
     return nn.Sequential(nn.Conv2d(1, 32, 3, padding=1), nn.ReLU(), nn.Conv2d(32, 64, 3, 2, 1), nn.ReLU(), nn.Flatten(), nn.Linear(1024, 10))
 
+def place(model):
+    "Where a model is, and where it is to be trained"
+    return next(model.parameters()).device.type
+
 def fit_by_hand(model, opt, train, valid=None, epochs=1):
     "The whole job by hand: epochs of training, each with the loss and the accuracy of a validation"
-    opt = opt(model.parameters())
+    opt,device = opt(model.parameters()),place(model)
     for _ in range(epochs):
         model.train()
         for xb,yb in train:
-            F.cross_entropy(model(xb), yb).backward()
+            F.cross_entropy(model(xb.to(device)), yb.to(device)).backward()
             opt.step()
             opt.zero_grad()
         if valid is not None: validate_by_hand(model, valid)

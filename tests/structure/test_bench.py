@@ -98,12 +98,9 @@ def test_the_parts_for_a_device_run_on_the_cpu(part, shown):
     part(1, 'cpu', n=2, nets=nets)
     assert len(shown)==len(nets)==len(gpu.nets) and all(r[0]>=0 for e in shown for r in e['rows'].values())
 
-large = {'ResNet-50':(partial(gpu.resnet50, (1,1), 2, 3), partial(gpu.pictures, bs=2, size=32, classes=3)),
-         'a transformer':(partial(gpu.gpt, d=8, layers=1, heads=2, vocab=9, length=8), partial(gpu.texts, bs=2, length=4, vocab=9, classes=9))}
-
 @pytest.mark.slow
 def test_the_forms_for_a_device_run_on_the_cpu(shown):
-    gpu.bench_forms(1, 'cpu', n=4, nets={k:v for k,v in large.items() if 'transformer' in k})
+    gpu.bench_forms(1, 'cpu', n=4, nets={k:v for k,v in gpu.small.items() if 'transformer' in k})
     assert len(shown)==3 and all(r[0]>0 for e in shown for r in e['rows'].values())
 
 def test_the_sizes_are_those_of_the_papers():
@@ -114,7 +111,7 @@ def test_the_sizes_are_those_of_the_papers():
 def test_a_form_trains_to_what_it_trains_to_by_hand(form, shown):
     by,own = gpu.forms('cpu')[form]
     if form=='compiled': by,own = dict(put=partial(torch.compile, backend='eager')),dict(change=lambda learn: learn.compile(backend='eager'))
-    net,data = large['ResNet-50']
+    net,data = gpu.small['ResNet-50']
     batches = data(3)
     with tools.unseen(): a,b = gpu.hand_in(net, batches, 'cpu', **by),gpu.ours(net, batches, 'cpu', **{k:v() if k=='cbs' else v for k,v in own.items()})
     assert torch.equal(weights(a), weights(b))
@@ -166,6 +163,19 @@ def test_a_library_computes_the_same(name):
             assert child.ask(job, **kw)=={'equal':True}
             got = child.ask(job, own_first=True)
             assert got['hand']>0 and got['own']>0
+
+@pytest.mark.parametrize('net', gpu.small)
+def test_steps_on_a_device_are_those_by_hand(net):
+    "… here on the CPU, in small"
+    ready,kw = {},dict(n=3, device='cpu', small=True)
+    assert peers.do(peers.Learnkit, ready, net, kw)=={'equal':True}
+    got = peers.do(peers.Learnkit, ready, net, dict(own_first=True))
+    assert got['hand']>0 and got['own']>0
+
+@pytest.mark.slow
+@pytest.mark.parametrize('name', with_peers)
+def test_libraries_on_a_device(name, shown):
+    if name not in ('skorch','pytorch-accelerated'): peers.bench_device(1, 'cpu', [name], n=2, small=True); assert len(shown)==3
 
 class Wrong(peers.Learnkit):
     "Trains with another learning rate"
