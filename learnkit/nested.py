@@ -24,6 +24,9 @@ def is_listy(
     "Returns whether `x` is a tuple, a list or an `L`"
     return isinstance(x, (tuple, list, L))
 
+def _is_mapping(x):   # what an abstract class answers takes ten times as long, and most are tensors, tuples and lists
+    return not isinstance(x, (Tensor, tuple, list)) and isinstance(x, Mapping)
+
 # %% ../nbs/100_nested.ipynb #a662903b
 def tuplify(
     o:Any # an object, a list or generator of objects, or `None`
@@ -42,7 +45,7 @@ def detuplify(
 # %% ../nbs/100_nested.ipynb #b7e644ef
 def _rebuild(x, items):
     "A container of the type of `x` that holds `items`: a dict if `x` is a mapping, otherwise a list"
-    if isinstance(x, Mapping):
+    if type(items) is dict:
         if type(x) is dict or not isinstance(x, (dict, UserDict)): return items
         res = copy(x)
         for k,v in items.items(): res[k] = v
@@ -54,7 +57,7 @@ def map_container(
     x:Any          # a tuple, list or mapping
 ) -> Any:
     "Applies `func` to the items of the container `x`, one level deep, and returns a container of the same type"
-    return _rebuild(x, {k:func(v) for k,v in x.items()} if isinstance(x, Mapping) else [func(o) for o in x])
+    return _rebuild(x, {k:func(v) for k,v in x.items()} if _is_mapping(x) else [func(o) for o in x])
 
 def apply(
     func:Callable, # called as `func(leaf, *args, **kwargs)`
@@ -63,7 +66,7 @@ def apply(
     **kwargs:Any   # passed to `func`
 ) -> Any:
     "Applies `func` to every leaf of `x` and returns the results in the same nested structure"
-    if is_listy(x) or isinstance(x, Mapping): return map_container(lambda o: apply(func, o, *args, **kwargs), x)
+    if is_listy(x) or _is_mapping(x): return map_container(lambda o: apply(func, o, *args, **kwargs), x)
     return func(x, *args, **kwargs)
 
 # %% ../nbs/100_nested.ipynb #0c29b687
@@ -71,7 +74,7 @@ def leaves(
     x:Any # tuples, lists and mappings, nested to any depth
 ) -> Iterator:
     "Iterates over the leaves of `x`, from left to right"
-    if isinstance(x, Mapping): x = x.values()
+    if _is_mapping(x): x = x.values()
     elif not is_listy(x): return (yield x)
     for o in x: yield from leaves(o)
 

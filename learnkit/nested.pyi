@@ -12,6 +12,11 @@ def is_listy(x: Any) -> bool:
         x: any object
     """
     ...
+def _is_mapping(x: Any) -> Any:
+    """Args:
+        x: what an abstract class answers takes ten times as long, and most are tensors, tuples and lists
+    """
+    ...
 def tuplify(o: Any) -> tuple[Any, ...]:
     """Converts `o` to a tuple: `()` for `None`, the items of a list or a generator, otherwise `(o,)`
 

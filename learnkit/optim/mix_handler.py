@@ -12,14 +12,13 @@ from typing import Any
 import torch
 from fastcore.basics import patch
 from torch.distributions import Beta
-from torch.utils._pytree import tree_leaves
 
 import learnkit.optim.micro_batch   # noqa: F401  for its event `before_micro_batch`
 from ..base_loss import none_reduce
 from ..batch import find_bs, shapes
 from ..callback import Callback
 from ..check import check_args
-from ..nested import apply
+from ..nested import apply, leaves
 from ..batch_weight import loss_setting, weight_rule
 
 # %% ../../nbs/475_optim.mix_handler.ipynb #79b12ff0
@@ -87,7 +86,7 @@ class MixHandler(Callback):
 
     def unmix(self) -> None:
         "Forget how the current batch was mixed"
-        self.lam,self.yb1,self.part = None,None,slice(None)
+        vars(self).update(lam=None, yb1=None, part=slice(None))   # after each batch: past what checks an attribute
     after_batch = unmix
 
     def before_micro_batch(self, items):
@@ -108,12 +107,12 @@ class MixHandler(Callback):
     def stack_y(self) -> bool:
         "Whether the losses are mixed, rather than the targets (fastai's name)"
         if self.y_int is not None: return self.y_int
-        return not all(t.is_floating_point() for t in tree_leaves(self.learn.yb) if isinstance(t, torch.Tensor))
+        return not all(t.is_floating_point() for t in leaves(self.learn.yb) if isinstance(t, torch.Tensor))
 
     @property
     def is_mixed(self) -> bool:
         "Whether the current batch needs a mixed loss"
-        return self.lam is not None and self.learn is not None and self.hears('before_loss') and self.stack_y
+        return self.yb1 is not None and self.learn is not None and self.hears('before_loss')
 
 # %% ../../nbs/475_optim.mix_handler.ipynb #d6378537
 @patch

@@ -7,15 +7,14 @@ __all__ = ['MixUp', 'CutMix']
 
 # %% ../../nbs/480_optim.mixup.ipynb #785af03e
 import torch
-from torch.utils._pytree import tree_leaves
 
 from ..batch import find_bs, find_device, shapes
-from ..nested import apply
+from ..nested import apply, leaves
 from .mix_handler import MixHandler, blend
 
 # %% ../../nbs/480_optim.mixup.ipynb #5b617042
 def _need_floats(xb, who):
-    ints = [t for t in tree_leaves(xb) if isinstance(t, torch.Tensor) and not t.is_floating_point()]
+    ints = [t for t in leaves(xb) if isinstance(t, torch.Tensor) and not t.is_floating_point()]
     if ints: raise TypeError(
         f'{who} blends inputs, and whole numbers cannot be blended: it got {shapes(xb)}. '
         'For images write `x.float()`; for text blend the embeddings, not the token numbers')
@@ -60,7 +59,7 @@ class CutMix(MixHandler):
         xb:tuple # the inputs of the batch
     ) -> tuple:  # height and width in pixels
         "Returns the size of the images; raises ValueError if the inputs are not images of one size"
-        sizes = {tuple(t.shape[-2:]) if isinstance(t, torch.Tensor) and t.ndim>2 else None for t in tree_leaves(xb)}
+        sizes = {tuple(t.shape[-2:]) if isinstance(t, torch.Tensor) and t.ndim>2 else None for t in leaves(xb)}
         if len(sizes)>1 or None in sizes: raise ValueError(
             'CutMix cuts the same box out of all inputs, which must be images (item, channel, row, column) '
             f'of one size, not {shapes(xb)}')
