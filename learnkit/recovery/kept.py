@@ -66,15 +66,16 @@ class KeptState:
     "Notes what the model and the loss of `learn` change outside of the model's `state_dict`, from now on"
     def __init__(self,
         learn:Learner # the Learner, in a fit
-    ): self.learn = learn; self.begin = self._now()
+    ): self.learn,self.loss = learn,learn.loss_func; self.begin = self._now()
 
     def _owners(self):
-        roots,seen = dict(model=get_model(self.learn.model), loss=self.learn.loss_func),set()
+        learn,seen = self.learn,set()
+        roots = dict(model=get_model(learn.model), loss=self.loss, new_loss=learn.loss_func)
         return {name:o for at,root in roots.items() for name,o in _owners(root, at, seen)}
 
     def _now(self):
         return {f'{name}.{k}':_read(v) for name,o in self._owners().items()
-                for k,v in _values(o, name.startswith('loss')).items()}
+                for k,v in _values(o, not name.startswith('model')).items()}
 
     def state_dict(self) -> dict:
         "Return what has changed since the fit began, by name"

@@ -19,6 +19,7 @@ def _put(o: Any, k: Any, v: Any) -> None:
 class KeptState:
     """Notes what the model and the loss of `learn` change outside of the model's `state_dict`, from now on"""
     learn: Learner
+    loss: Any
     begin: Any
     def __init__(self, learn: Learner) -> None:
         """Notes what the model and the loss of `learn` change outside of the model's `state_dict`, from now on

@@ -1,13 +1,14 @@
 """What influences a run and is in no `state_dict` of its model: a loss with weights or buffers, buffers that are not persistent, counters, and
 generators of the model, the data, the transforms and the function that makes batches. A run that is killed and resumed ends as if it had not been."""
 import random
+from functools import partial
 
 import numpy as np, pytest, torch
 from torch import nn
 from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 
 from toys import few
-from learnkit.all import Adam, Learner, Recorder, TrainEvalCallback, set_seed
+from learnkit.all import Adam, Callback, Learner, MixUp, Recorder, TrainEvalCallback, set_seed
 from learnkit.recovery.checkpoint import CheckpointCallback
 from test_resume import Crash, equal
 
@@ -67,13 +68,28 @@ class Collate:
     def __init__(self): self.g = torch.Generator()
     def __call__(self, items): x,y = map(torch.stack, zip(*items)); return x+torch.rand((), generator=self.g), y
 
-def ended(path, crashes=(), model=None, loss=nn.MSELoss, data=None):
+class Each(Centred):
+    "… with a loss for each item, which MixUp asks for"
+    reduction = 'mean'
+    def forward(self, pred, y):
+        with torch.no_grad(): self.mean += .1*(y.mean()-self.mean)
+        loss = (pred-y-self.mean).pow(2)
+        return loss if self.reduction=='none' else loss.mean()
+
+class Around(Callback):
+    "Puts something around the loss while it trains"
+    def before_train(self): self.own = self.learn.loss_func; self.learn.loss_func = partial(self._scaled, self.own, by=.5)
+    def after_train(self): self.learn.loss_func = self.own
+    @staticmethod
+    def _scaled(f, pred, y, by): return by*f(pred, y)
+
+def ended(path, crashes=(), model=None, loss=nn.MSELoss, data=None, cbs=()):
     "The weights after three epochs, killed after each of `crashes`"
     for k in [*crashes, None]:
         set_seed(42)
         dl = data() if data else DataLoader(tensors(), BS, shuffle=True)
         learn = Learner((dl, DataLoader(tensors(), BS)), model() if model else nn.Linear(4, 1), loss(), Adam, lr=.01, path=path, default_cbs=False,
-                        cbs=[TrainEvalCallback, Recorder, CheckpointCallback('1ba', keep=2)])
+                        cbs=[TrainEvalCallback, Recorder, CheckpointCallback('1ba', keep=2), *cbs])
         learn.logger = lambda row: None
         if k is None: learn.fit(3, resume='auto')
         else:
@@ -87,6 +103,12 @@ def check(path, **kw): assert equal(ended(path/'a', **kw), ended(path/'b', (2, 6
 def test_the_loss(loss, tmp_path):
     "The weights and buffers of a loss began anew after a resume, without a word"
     check(tmp_path, loss=loss)
+
+@pytest.mark.filterwarnings('error:the checkpoint has a state')
+@pytest.mark.parametrize('cb', [MixUp, Around])
+def test_the_loss_with_something_around_it(cb, tmp_path):
+    "Its state was kept under a name that it did not have yet when the run went on, and was left out"
+    check(tmp_path, loss=Each, cbs=[cb])
 
 @few(3)
 @pytest.mark.parametrize('kind', ['buffer', 'counter', 'tensor', 'torch', 'numpy', 'python'])
