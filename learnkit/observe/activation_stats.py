@@ -84,7 +84,7 @@ class ActivationStats(HookCallback):
         self.number = {m:i for i,m in enumerate(self.modules)}
 
     def before_pred(self) -> None:
-        if self._due(): self.calls = []
+        if self.hooked and self.learn.training: self.calls = []
     def after_pred(self) -> None:
         if self.is_forward: self._end_batch()
     def after_backward(self) -> None:

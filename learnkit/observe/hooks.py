@@ -9,7 +9,6 @@ __all__ = ['Hook', 'Hooks', 'hook_output', 'hook_outputs']
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from fastcore.basics import store_attr
 from fastcore.foundation import L
 from torch import nn
 
@@ -29,7 +28,7 @@ class Hook:
         gather:bool=False      # gather the tensors of all processes first, and wait for them (only with `detach`)
     ):
         if not isinstance(m, nn.Module): raise TypeError(f'a hook is for a module of the model, not {m!r:.60}')
-        store_attr('hook_func,detach,cpu,gather')
+        self.hook_func,self.detach,self.cpu,self.gather = hook_func,detach,cpu,gather
         self.removed,self._stored = False,None
         self.hook = (m.register_forward_hook if is_forward else m.register_full_backward_hook)(self.hook_fn)
 

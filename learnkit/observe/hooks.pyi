@@ -8,13 +8,13 @@ from typing import Any, Self
 __all__ = ['Hook', 'Hooks', 'hook_output', 'hook_outputs']
 class Hook:
     """Calls `hook_func(module, input, output)` after each call of the module `m`, and keeps its result in `stored`"""
-    removed: bool
-    _stored: Any
-    hook: Any
     hook_func: Callable[..., Any]
     detach: bool
     cpu: bool
     gather: bool
+    removed: bool
+    _stored: Any
+    hook: Any
     def __init__(
         self,
         m: nn.Module,

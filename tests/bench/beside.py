@@ -19,8 +19,13 @@ def plain(batches, model, opt, before_step=lambda: None, after_step=lambda i: No
         after_step(i)
 
 def scheduled(batches, model, opt):
-    sched = exponential(opt)
-    plain(batches, model, opt, after_step=lambda i: sched.step())
+    "The rates are kept, of each group and of the last, as the curves to plot"
+    sched,rates,last = exponential(opt),[],[]
+    def step(i):
+        rates.append([g['lr'] for g in opt.param_groups])
+        last.append(rates[-1][-1])
+        sched.step()
+    plain(batches, model, opt, after_step=step)
 
 def averaged(batches, model, opt):
     ema = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(.999))
@@ -64,7 +69,7 @@ def on_disk(path, data):
     os.close(fd)
 
 def saved(batches, model, opt, path):
-    "All that a run needs to go on, on the disk before the next step, with a checksum in a file of its own"
+    "All that a run needs to go on, on the disk before the next step, with a checksum in a file of its own; the first is read back, and one is written at the end"
     losses,sums = [],path/'sums'
     sums.mkdir(exist_ok=True)
     def loss(model, xb, yb):
@@ -72,12 +77,14 @@ def saved(batches, model, opt, path):
         losses.append(res.detach())
         return res
     def save(i):
-        if i%100!=99: return
         rng,data = dict(torch=torch.get_rng_state(), python=random.getstate(), numpy=np.random.get_state(legacy=False)),io.BytesIO()
         torch.save(dict(model=model.state_dict(), opt=opt.state_dict(), step=i, rng=rng, losses=torch.stack(losses)), data)
         on_disk(path, data.getvalue())
-        on_disk(sums, json.dumps(dict(step=i, sha256=hashlib.sha256(data.getvalue()).hexdigest())).encode())
-    plain(batches, model, opt, after_step=save, loss=loss)
+        sha = hashlib.sha256(data.getvalue()).hexdigest()
+        on_disk(sums, json.dumps(dict(step=i, sha256=sha)).encode())
+        if i==99: assert hashlib.sha256((path/'last').read_bytes()).hexdigest()==sha and torch.load(path/'last', weights_only=False)['step']==i
+    plain(batches, model, opt, after_step=lambda i: save(i) if i%100==99 else None, loss=loss)
+    save(len(batches))
 
 def beside(path):
     "For each: by hand, and the callback"
