@@ -193,6 +193,7 @@ from .observe.mlflow_logger import *
 from .observe.bars import *
 from .observe.show_graph import *
 from .observe.action_timer import *
+from .observe.waiting import *
 from .observe.trace import *
 from .observe.profile import *
 from .observe.profiler import *

@@ -78,6 +78,7 @@ class ActionTimer:
         self.device = None if device is None or device.type=='cpu' else DeviceTimer(device)
         self.totals,self.slices,self.scopes,self.dropped = {},[],[],0   # `totals`: Action -> [calls, nanoseconds]
         self.phase,self.action,self.loop_action,self.start_time,self.since = '',None,None,None,None
+        self.workers:dict[str,int|None] = {}   # how many the loader of each phase has; None: it is no DataLoader
 
     def switch(self,
         action:Action|None, # counted from now on; None: nothing is

@@ -68,6 +68,7 @@ class ActionTimer:
     loop_action: Any
     start_time: Any
     since: Any
+    workers: dict[str, int|None]
     def __init__(
         self,
         max_slices: int = 100000,

@@ -14,6 +14,7 @@ from fastcore.basics import patch
 
 from .action_timer import ActionTimer, loop_actions
 from .trace import chrome_trace
+from .waiting import waiting_hint
 from ..history import History
 
 # %% ../../nbs/673_observe.profile.ipynb #c414135a
@@ -87,10 +88,20 @@ def wait_fraction(self:Profile) -> float:
 
 @patch(as_prop=True)
 def summary(self:Profile) -> str:
-    "How long the run took, how much of that was waiting for data, and what may help"
-    hint = '; more workers may help (`num_workers` of the DataLoader), or `Prefetch`' if self.wait_fraction>=.1 else ''
+    "How long the run took, how much of that was waiting for data, and what helps where it is a tenth or more"
+    hint = f': {self._hint()}' if self.wait_fraction>=.1 else ''
     return f'total: {self.seconds:.3f} s; waiting for data: {self.wait_fraction:.0%} of it{hint}'
 
+@patch
+def _hint(self:Profile):
+    "What helps in the phase that waits longest"
+    def seconds(phase):
+        rows = {r['action']:r['seconds'] for r in self.actions() if r['phase']==phase}
+        return rows.pop('loader start', 0.),rows.pop('loader wait', 0.),sum(rows.values())
+    phase = max(('train','valid'), key=lambda p: sum(seconds(p)[:2]))
+    return waiting_hint(self.workers.get(phase), *seconds(phase))
+
+# %% ../../nbs/673_observe.profile.ipynb #a7fb54ed
 _groups = {'loader start':'loader', 'loader wait':'loader', 'loss':'forward', 'zero_grad':'step'}
 
 @patch

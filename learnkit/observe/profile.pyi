@@ -46,7 +46,10 @@ class Profile(ActionTimer):
         ...
     @property
     def summary(self) -> str:
-        """How long the run took, how much of that was waiting for data, and what may help"""
+        """How long the run took, how much of that was waiting for data, and what helps where it is a tenth or more"""
+        ...
+    def _hint(self) -> Any:
+        """What helps in the phase that waits longest"""
         ...
     def one_line(self) -> str:
         """Return the totals in one line: loader, forward, backward, step, validation, callbacks, rest"""

@@ -54,6 +54,7 @@ class ProfileCallback(Callback):
         if removed or not self.active:
             self.active,self.result = True,Profile(self.max_slices, self.clock, self.learn.device)
         self.result.start(name)
+        if name=='before_fetch': self.result.workers[self.result.phase] = getattr(self.learn.dl, 'num_workers', None)
 
     def _end(self, name):
         if self.in_handler: return

@@ -11,6 +11,7 @@ from learnkit.dispatcher import Dispatcher
 from learnkit.events import CancelBatch, CancelEpoch, CancelFit, CancelTrain, CancelValid, event
 from learnkit.control.validate_every import ValidateEvery
 from learnkit.feed.prefetch import Prefetch
+from learnkit.observe.waiting import waiting_hint
 from learnkit.progress import ProgressCallback
 from learnkit.run import null_logger
 from learnkit.observe.action_timer import Action
@@ -394,6 +395,32 @@ def test_waiting_for_data(share, told):
     assert p.wait_fraction==pytest.approx(share, abs=.001)
     assert f'waiting for data: {share:.0%} of it' in repr(p) and f'waiting for data: {share:.0%} of it' in p._repr_html_()
     assert ('num_workers' in p.summary and 'Prefetch' in p.summary)==told
+
+@pytest.mark.parametrize('workers', [0, 2])
+def test_the_hint_fits_the_loader(workers):
+    "… the present one: how many workers would keep up follows from the times"
+    class Loader(list):
+        num_workers = workers
+        def __iter__(self):
+            for b in super().__iter__(): clock.sleep(600_000); yield b
+    class Model(Reg):
+        def forward(self, x): clock.sleep(400_000); return super().forward(x)
+    clock = Clock()
+    learn,_ = profiled(clock=clock, model=Model(), dls=(Loader(batches(3)), Loader(batches(2))))
+    learn.fit(1)
+    p = learn.profiler.result
+    assert p.workers==dict(train=workers, valid=workers) and p.summary.endswith(': ' + waiting_hint(workers, 0, .6, .4))
+
+TIMES = st.floats(1e-3, 1e3)
+@given(st.integers(0, 64), TIMES, TIMES, st.integers(1, 64))
+def test_so_many_workers_keep_up(workers, wait, rest, cores):
+    "… if they share the work evenly, and one fewer does not; no more are proposed than there are cores"
+    said = waiting_hint(workers, 0, wait, rest, cores)
+    made = (wait+rest)*workers if workers else wait   # how long one takes
+    if 'keep up' in said:
+        n = int(said.split()[0])
+        assert workers<n<=max(cores, workers+1) and made/n<=rest*1.001 and (n==workers+1 or made/(n-1)>rest*.999)
+    else: assert 'items that cost less' in said and made/max(cores, workers)>rest*.999
 
 def test_an_empty_profile(): assert Profile().wait_fraction==0 and 'waiting for data: 0%' in repr(Profile())
 
