@@ -50,6 +50,8 @@ class Transfer:
         self.device,self.stream = device,copy_stream(device)
         self.borrows = False   # does a copy read memory of the loader?
 
+    def __reduce__(self) -> tuple: return Transfer,(self.device,)   # a stream belongs to its process
+
     def __call__(self,
         b:Any # a batch
     ) -> Any:

@@ -38,6 +38,7 @@ class Transfer:
             device: where batches go
         """
         ...
+    def __reduce__(self) -> tuple[Any, ...]: ...
     def __call__(self, b: Any) -> Any:
         """Returns `b` on the device, for use on the current stream, which waits for the copy
 

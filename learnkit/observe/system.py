@@ -26,14 +26,14 @@ class MemoryMonitor(Observer):
     def before_fit(self):
         super().before_fit()
         self.where = self.learn.device
-        self.allocator = getattr(torch, self.where.type) if self.where.type in ('cuda','xpu') else None
-        self.process = None if self.allocator else _psutil('MemoryMonitor on the CPU').Process()
+        self.allocates = self.where.type not in ('cpu','mps')   # has the device memory that PyTorch hands out?
+        self.process = None if self.allocates else _psutil('MemoryMonitor on the CPU').Process()
 
     def measure(self) -> dict:
         "Return `allocated`, `reserved`, their peaks since the last row, and `retries` (to allocate); on the CPU `rss`"
-        if not self.allocator: return dict(rss=self.process.memory_info().rss/1e9)
-        stats = self.allocator.memory_stats(self.where)
-        self.allocator.reset_peak_memory_stats(self.where)
+        if not self.allocates: return dict(rss=self.process.memory_info().rss/1e9)
+        stats = torch.accelerator.memory_stats(self.where)
+        torch.accelerator.reset_peak_memory_stats(self.where)
         row = {}
         for k in ('allocated','reserved'):
             row[k]           = stats.get(f'{k}_bytes.all.current', 0)/1e9

@@ -11,7 +11,7 @@ def _psutil(what: str) -> ModuleType: ...
 class MemoryMonitor(Observer):
     """Logs the memory in use, in GB (10^9 bytes): of the accelerator, or without one of the process (needs psutil)"""
     where: Any
-    allocator: Any
+    allocates: bool
     process: Any
     def before_fit(self) -> None: ...
     def measure(self) -> dict[Any, Any]:

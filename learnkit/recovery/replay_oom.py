@@ -102,6 +102,6 @@ def _rewind(self:ReplayOnOOM):
     learn = self.learn
     self.whole,self.preds,self.losses,learn.pred,learn.loss_grad = None,[],[],None,None
     self.snapshot.restore()
-    if torch.cuda.is_available(): torch.cuda.empty_cache()
+    if torch.accelerator.is_available(): torch.accelerator.empty_cache()
     self.attempt += 1
     learn('before_replay')

@@ -1,6 +1,7 @@
 """learnkit on an accelerator, simulated (sim.cpp): the bits are those of the CPU, no step waits, and no stream overtakes another. `make device` runs this,
 in a process of its own, as the accelerator is that of the whole process. What can be seen here and not there: how fast it is; kernels of a device; compiled steps."""
 import sim   # first, before anything asks what accelerator there is
+import copy, pickle
 from collections import Counter
 
 import learnkit.all as lk, pytest, torch
@@ -217,3 +218,30 @@ def test_from_device_to_device(tmp_path):
     assert {p.device.type for p in learn.model.parameters()}=={'cpu'}
 
 def test_lr_find(): assert learner('cpu').lr_find(num_it=30)==learner('sim').lr_find(num_it=30)
+
+@pytest.mark.parametrize('copied', [copy.deepcopy, lambda l: pickle.loads(pickle.dumps(l))], ids=['deepcopy','pickle'])
+def test_copies_of_a_learner(copied):
+    "… after a fit, which used a stream"
+    learn = learner(model=lambda: nn.Linear(4, 3))
+    learn.logger = null_logger
+    learn.fit(1)
+    other = copied(learn)
+    same(bits(dict(other.model.state_dict())), bits(dict(learn.model.state_dict())))
+    other.fit(1)
+
+def test_memory_of_the_device():
+    "MemoryMonitor reads what the allocator counts"
+    learn = learner(cbs=[lambda: lk.MemoryMonitor('1ba')], opt_func=torch.optim.SGD)
+    learn.fit(1)
+    h = learn.memory_monitor.history
+    assert all(0<a<=p for a,p in zip(h['allocated'], h['peak_allocated'])) and learn.memory_monitor.where.type=='sim'
+
+def test_out_of_memory_is_replayed():
+    full = iter([True])
+    class Large(nn.Linear):
+        def forward(self, x):
+            if len(x)==8 and next(full, False): raise torch.OutOfMemoryError('no memory')
+            return super().forward(x)
+    learn = learner(model=lambda: Large(4, 3), cbs=[lk.ReplayOnOOM])
+    with pytest.warns(UserWarning, match='parts of 4'): learn.fit(1)
+    assert learn.train_iter==8

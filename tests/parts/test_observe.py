@@ -258,7 +258,8 @@ def test_device_memory(monkeypatch):
     "The allocator of an accelerator is replaced by fixed numbers"
     mm,resets = MemoryMonitor('1ba'),[]
     stats = {'allocated_bytes.all.current':1e9, 'allocated_bytes.all.peak':2e9, 'reserved_bytes.all.current':3e9, 'reserved_bytes.all.peak':4e9, 'num_alloc_retries':1}
-    mm.where,mm.allocator = 'cuda:0',SimpleNamespace(memory_stats=lambda d: stats, reset_peak_memory_stats=resets.append)
+    mm.where,mm.allocates = 'cuda:0',True
+    monkeypatch.setattr(torch, 'accelerator', SimpleNamespace(memory_stats=lambda d: stats, reset_peak_memory_stats=resets.append))
     assert mm.measure()==dict(allocated=1, peak_allocated=2, reserved=3, peak_reserved=4, retries=1) and resets==['cuda:0']
 
 def test_system_metrics(tick, monkeypatch):
