@@ -11,9 +11,10 @@ import torch
 # %% ../../nbs/809_speed.batch_shapes.ipynb #71c0a007
 def batch_shapes(
     batch:tuple # the inputs and targets of a batch
-) -> tuple|None: # None if they are not plain tensors
+) -> tuple|None: # None if they are not plain tensors, or require gradients of their own
     "Returns the shapes of all tensors of a batch"
-    return tuple([t.shape for t in batch]) if all([type(t) is torch.Tensor for t in batch]) else None
+    shapes = tuple([t.shape for t in batch if type(t) is torch.Tensor and not t.requires_grad])
+    return shapes if len(shapes)==len(batch) else None
 
 def takes(
     known:tuple, # shapes, with None for each size that varies

@@ -9,7 +9,7 @@ def batch_shapes(batch: tuple[Any, ...]) -> tuple[Any, ...]|None:
         batch: the inputs and targets of a batch
 
     Returns:
-        None if they are not plain tensors
+        None if they are not plain tensors, or require gradients of their own
     """
     ...
 def takes(known: tuple[Any, ...], shapes: tuple[Any, ...]) -> bool:

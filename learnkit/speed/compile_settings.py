@@ -36,6 +36,16 @@ def compile_config() -> AbstractContextManager|None:
     can = hasattr(config, 'trace_autograd_ops') and 'isolate_recompiles' in signature(torch.compile).parameters
     return _compile_config() if can else None
 
+# %% ../../nbs/807_speed.compile_settings.ipynb #d49ffbb5
+_names = 'torch tree_map nullcontext _detach _own_memory'.split()   # the globals of a train step
+_own   = 'update','amp',"G['__builtins_dict",*[f"G['{n}']" for n in _names]
+
+def foreign_guards(
+    guards:list # the guards of a program, for `torch.compile`
+) -> list[bool]:
+    "Returns for each guard whether it is about something else than the parts of a train step"
+    return [not g.name.startswith(_own) for g in guards]
+
 # %% ../../nbs/807_speed.compile_settings.ipynb #d49ffbb6
 def compile_options(
     device:str,            # the type of the device
@@ -44,7 +54,7 @@ def compile_options(
     "Returns the options of inductor for a program, in the order in which they are tried"
     by_device = dict(cpu=[{'cpp_wrapper':True, 'cpp.vec_isa_ok':True}, {}], cuda=[{'triton.cudagraphs':True}])
     tried = by_device.get(device, [{}]) if options is None else [options]
-    return [{'fallback_random':True, 'cpp.march':'', **o} for o in tried]
+    return [{'fallback_random':True, 'cpp.march':'', 'guard_filter_fn':foreign_guards, **o} for o in tried]
 
 # %% ../../nbs/807_speed.compile_settings.ipynb #8b019f8b
 class KeptPrograms(NamedTuple):

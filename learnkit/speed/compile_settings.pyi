@@ -14,6 +14,15 @@ def _compile_config() -> Iterator[None]: ...
 def compile_config() -> AbstractContextManager[Any]|None:
     """Returns a context that lets backward passes be compiled, a program for each shape; `None` if PyTorch is too old"""
     ...
+_names: Any
+_own: tuple[Any, ...]
+def foreign_guards(guards: list[Any]) -> list[bool]:
+    """Returns for each guard whether it is about something else than the parts of a train step
+
+    Args:
+        guards: the guards of a program, for `torch.compile`
+    """
+    ...
 def compile_options(device: str, options: dict[Any, Any]|None = None) -> list[dict[Any, Any]]:
     """Returns the options of inductor for a program, in the order in which they are tried
 

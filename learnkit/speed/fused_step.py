@@ -171,10 +171,8 @@ def _fusable_shape(self:FusedStep, learn):
     if inputs.has_foreign(): return self._warn('there are weights with gradients that are not in the optimizer')
     if not inputs.params or inputs.optim and inputs.has_grads(): return
     if inputs.has_hooks(): return self._warn('a hook would not be called')
-    batch = *learn.xb,*learn.yb
-    shapes = batch_shapes(batch)
-    if shapes is None: return self._warn('the batches are not plain tensors')
-    if any([t.requires_grad for t in batch]): return self._warn('the batches require gradients of their own')
+    shapes = batch_shapes((*learn.xb, *learn.yb))
+    if shapes is None: return self._warn('the batches are not plain tensors, or require gradients of their own')
     if not learn.yb: return self._warn('the batches have no target')
     known = self._known_shapes(shapes)
     if known is None: self.counts['other'] += 1

@@ -79,7 +79,7 @@ class EagerCompiler(CountingCompiler):
 class Count(FusedStep):
     "A `FusedStep` that counts"
     name,make = 'fused_step',CountingCompiler
-    def __init__(self, *args, **kw): super().__init__(*args, **kw); self.compiler = self.make(self.compiler.limit)
+    def __init__(self, *args, **kw): super().__init__(*args, **kw); self.compiler = self.make(self.compiler.limit, self.compiler.options)
     n = property(lambda self: self.compiler.n)
     n_compiled = property(lambda self: self.compiler.n_compiled)
 
@@ -164,6 +164,23 @@ def test_more_optimizers(opt_func, make):
         learn.fit_one_cycle(2, .01, cbs=cbs)
         return learn
     cb,a = globals()[make](),run()
+    b = run(cb)
+    assert cb.n==14 and cb.n_compiled==1 and cb.part=='whole' and close(state(a), state(b), 1e-5)
+    for s,t in zip(a.opt.opt.state.values(), b.opt.opt.state.values()): assert close(s, t, 1e-5)
+
+@pytest.mark.skipif(not hasattr(torch.optim, 'Muon'), reason='this PyTorch has no Muon')
+@pytest.mark.parametrize('kw', [{}, dict(nesterov=False, adjust_lr_fn='match_rms_adamw', weight_decay=.2, ns_steps=3)])
+@pytest.mark.parametrize('make', ['Quick', *slow('Count')])
+def test_muon(make, kw):
+    "It computes in 16 bits. A compiled step keeps more of them, and inputs that differ by 1e-6 give as other weights; it is the same one if told to round as PyTorch"
+    class Matrices(nn.Sequential):
+        def __init__(self):
+            with torch.random.fork_rng(): torch.manual_seed(0); super().__init__(nn.Linear(4, 24, bias=False), nn.ReLU(), nn.Linear(24, 3, bias=False))
+    def run(*cbs):
+        learn = learner(model=Matrices(), opt_func=partial(torch.optim.Muon, **kw), lr=.02)
+        learn.fit_one_cycle(2, .02, cbs=cbs)
+        return learn
+    cb,a = globals()[make](options={'cpp_wrapper':True, 'emulate_precision_casts':True}),run()
     b = run(cb)
     assert cb.n==14 and cb.n_compiled==1 and cb.part=='whole' and close(state(a), state(b), 1e-5)
     for s,t in zip(a.opt.opt.state.values(), b.opt.opt.state.values()): assert close(s, t, 1e-5)
@@ -657,6 +674,19 @@ def test_changes_in_the_middle(change):
     cb,a = Quick(),run()
     b = run(cb)
     assert close(state(a), state(b), 1e-5) and cb.n>=10
+
+def test_a_loss_with_numbers_of_its_own():
+    "What is compiled in, in the loss as in the model, is looked at before each batch"
+    class Scaled(nn.Module):
+        factor = 1.
+        def forward(self, pred, y): return F.cross_entropy(pred, y)*self.factor
+    def run(*cbs):
+        learn = Learner(DataLoaders(data(), data(2, seed=1)), net(), Scaled(), SGD, lr=.1)
+        def act(cb): cb.learn.loss_func.factor = 3.
+        learn.fit(1, cbs=[at('after_batch', act, lambda cb: cb.learn.training and cb.learn.iter==4), *cbs])
+        return learn
+    cb,before = Quick(),graphs()
+    assert close(state(run()), state(run(cb))) and cb.n==7 and graphs()==before+2
 
 def test_gradients_of_inputs():
     def run(*cbs):
