@@ -27,7 +27,9 @@ test-all: test  ## run `make test`, then the slow and exhaustive tests, as conti
 	$(PY) $(TESTS) -m slow
 
 device: $(READY)  ## train on a simulated accelerator, which finds races and counts each wait; the first time it is compiled: a minute
-	$(PY) -m pytest -q tests/device/on_device.py
+	@include=$$($(PY) -c 'import sysconfig; print(sysconfig.get_path("include"))'); \
+	if command -v "$${CXX:-c++}" >/dev/null && [ -f "$$include/Python.h" ]; then $(PY) -m pytest -q tests/device/on_device.py; \
+	else echo "The simulated accelerator is left out: it needs a C++ compiler and Python's headers (on Debian and Ubuntu: g++ and python3-dev)."; fi
 
 check: $(READY)  ## what to run before a commit, in half a minute: export, stubs, links, rules of the house, ruff
 	.venv/bin/ruff check -q

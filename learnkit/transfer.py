@@ -47,7 +47,10 @@ class Transfer:
     def __init__(self,
         device:torch.device # where batches go
     ):
-        self.device,self.stream = device,copy_stream(device)
+        self.device,self.stream,shared = device,None,copy_stream(device)
+        if shared is not None:   # an object of its own, in which `with` keeps what this thread goes back to
+            self.stream = torch.Stream(stream_id=shared.stream_id, device_index=shared.device_index,
+                                       device_type=shared.device_type)
         self.borrows = False   # does a copy read memory of the loader?
 
     def __reduce__(self) -> tuple: return Transfer,(self.device,)   # a stream belongs to its process

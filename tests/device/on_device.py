@@ -1,13 +1,14 @@
 """learnkit on an accelerator, simulated (sim.cpp): the bits are those of the CPU, no step waits, and no stream overtakes another. `make device` runs this,
 in a process of its own, as the accelerator is that of the whole process. What can be seen here and not there: how fast it is; kernels of a device; compiled steps."""
 import sim   # first, before anything asks what accelerator there is
-import copy, pickle
+import copy, pickle, threading, time
 from collections import Counter
 
 import learnkit.all as lk, pytest, torch
 from learnkit.buffer import TensorBuffer
 from learnkit.nested import leaves
 from learnkit.run import null_logger
+from learnkit.transfer import Transfer
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
@@ -133,6 +134,22 @@ def test_a_loader_that_writes_to_its_memory_again():
     learns = [learner(d, dls=lk.DataLoaders(OneMemory(d), OneMemory(d), device=d)) for d in ('cpu','sim')]
     for learn in learns: learn.fit(3)
     same(*map(result, learns))
+
+def test_threads_keep_their_streams():
+    "… although they copy on the same one at the same time"
+    meet,after = threading.Barrier(2),[None]*2
+    def copy(i):
+        own,transfer = torch.Stream('sim'),Transfer(torch.device('sim', 0))
+        torch.accelerator.set_stream(own)
+        time.sleep(.05*i)   # who comes first leaves first
+        inside = transfer._copy
+        transfer._copy = lambda o: (meet.wait(), inside(o), time.sleep(.05*i))[1]
+        x = transfer(torch.ones(3))
+        after[i] = torch.accelerator.current_stream()==own and x.tolist()==[1]*3
+    threads = [threading.Thread(target=copy, args=(i,)) for i in range(2)]
+    for t in threads: t.start()
+    for t in threads: t.join()
+    assert after==[True]*2
 
 def test_batches_that_are_there():
     batches = [(torch.randn(8, 4, device='sim'), torch.randint(3, (8,), device='sim')) for _ in range(6)]
