@@ -26,10 +26,11 @@ test: $(READY)  ## run the notebooks and the tests, but not what is slow: 6 minu
 test-all: test  ## run `make test`, then the slow and exhaustive tests, as continuous integration does: 20 minutes on two cores
 	$(PY) $(TESTS) -m slow
 
-device: $(READY)  ## train on a simulated accelerator, which finds races and counts each wait; the first time it is compiled: a minute
+device: $(READY)  ## train on a simulated accelerator, which finds races and counts each wait (it is compiled once: a minute), and on a GPU if there is one
 	@include=$$($(PY) -c 'import sysconfig; print(sysconfig.get_path("include"))'); \
 	if command -v "$${CXX:-c++}" >/dev/null && [ -f "$$include/Python.h" ]; then $(PY) -m pytest -q tests/device/on_device.py; \
 	else echo "The simulated accelerator is left out: it needs a C++ compiler and Python's headers (on Debian and Ubuntu: g++ and python3-dev)."; fi
+	CUDA_VISIBLE_DEVICES=$${CUDA_VISIBLE_DEVICES:-0} $(PY) -m pytest -q tests/parts/test_device.py tests/parts/test_optimizer.py tests/parts/test_fused.py -k cuda
 
 check: $(READY)  ## what to run before a commit, in half a minute: export, stubs, links, rules of the house, ruff
 	.venv/bin/ruff check -q

@@ -35,6 +35,7 @@ def run(paths):
             if directives(cell.source).get('eval') == 'false': return cell
             return await super().async_execute_cell(cell, *args, **kwargs)
     os.environ['PYTHONPATH'] = os.pathsep.join(filter(None, [str(nbs.parent), os.environ.get('PYTHONPATH')]))
+    os.environ.setdefault('CUDA_VISIBLE_DEVICES', '')   # they show what the CPU computes, on every machine
     for p in paths:
         print('running', p.relative_to(nbs.parent), flush=True)
         nb = nbformat.read(p, as_version=4)

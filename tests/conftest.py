@@ -6,6 +6,8 @@ import hypothesis, numpy as np, pytest, torch
 here = Path(__file__).resolve().parent
 sys.path[:0] = [str(here.parent), *(str(p) for p in sorted(here.iterdir()) if p.is_dir() and p.name[0] not in '_.' and p.name!='bench')]
 os.environ.setdefault('MPLBACKEND', 'Agg')
+# Tests and notebooks compare with loops by hand on the CPU, so a GPU is hidden from them; `make device` shows it to those that need one
+os.environ.setdefault('CUDA_VISIBLE_DEVICES', '')
 # A shell lets what it starts in the background ignore Ctrl-C, which some tests send
 if signal.getsignal(signal.SIGINT)==signal.SIG_IGN: signal.signal(signal.SIGINT, signal.default_int_handler)
 torch.set_num_threads(1)
