@@ -7,7 +7,7 @@ __all__ = ['Agreement']
 
 # %% ../nbs/186_agreement.ipynb #aa9d367b
 from datetime import timedelta
-from time import monotonic, perf_counter
+from time import perf_counter
 from typing import Any
 from warnings import warn
 
@@ -22,8 +22,9 @@ from .events import (CancelBackward, CancelBatch, CancelEpoch, CancelFit, Cancel
 from .launch import check_seconds
 from .loop import exhausted
 from .pause import Pause
-from .process import num_distrib, rank_distrib, shared_store
+from .process import rank_distrib, shared_store
 from .relay import Relay
+from .run import null_logger
 from .watch import by_others, watching
 
 # %% ../nbs/186_agreement.ipynb #adaf2f75
@@ -147,7 +148,7 @@ def _meet(self:Agreement, at, code=0, ended=False, more=(), timeout=None):
     store,self.agreed,stop,place = self.watch.store,0,learn.stop_reason or self.wish,_points.index(at)
     if stop: store.set('stop', stop)
     told = torch.tensor([code, place, -place, bool(stop), ended, *more, *[0]*(len(_in_batch)+3-len(more))])
-    try: self._wait(self.group.allreduce([told], _largest), timeout or self.timeout)
+    try: self.watch.wait(self.group.allreduce([told], _largest), timeout or self.timeout)
     except RuntimeError as e:
         here = f'process {rank_distrib()} waited at `{at}`{learn.position}'
         raise ProcessFailed(f'{here}, and {self.watch.blame()}') from e
@@ -162,18 +163,6 @@ def _meet(self:Agreement, at, code=0, ended=False, more=(), timeout=None):
         self.wish = None
         self.pause.end()   # so that no process takes it for a wish of its own
     return rest if more else over
-
-@patch
-def _wait(self:Agreement, work, timeout):
-    "Wait until a message is there; raises RuntimeError if it will not come, as others wait elsewhere for this process"
-    end = monotonic()+timeout
-    while True:
-        try: return work.wait(timedelta(seconds=timeout/20))
-        except RuntimeError:
-            if work.is_completed(): return work.wait()
-            self.watch.listen()
-            here = (rank_distrib()+1)%num_distrib()   # each looks at the next: one before who is stuck is not
-            if monotonic()>end or here in self.watch.stuck(timeout/10): raise
 
 _largest:Any = dist.AllreduceOptions()
 _largest.reduceOp = dist.ReduceOp.MAX
@@ -203,6 +192,12 @@ def _because(new, old): new.__cause__ = old; return new
 class PhaseEnds(Callback):
     "Lets the processes agree at the end of a phase, before its losses and metrics are gathered"
     observes,order,modes = True,49.5,Agreement.modes
+    def before_fit(self):
+        if not rank_distrib(): return
+        self.learn.logger = null_logger   # the end of the run sets both back
+        for cb in self.learn.cbs:
+            if cb.name=='progress': cb.run = False
+
     def after_train(self): self._ask('after_train')
     def after_validate(self):
         self._ask('after_validate')

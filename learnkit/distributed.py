@@ -21,7 +21,6 @@ from .check import check_args
 from .launch import introduce
 from .modules import one_param
 from .process import from_first, gather_objects, num_distrib, rank_distrib
-from .run import null_logger
 from .seed import derived_seed, get_random_states, set_random_states, set_seed
 from .shard import distributed_sampler, shard_loader
 from .sync_norms import sync_norms, unsync_norms
@@ -33,16 +32,6 @@ def share_random_states() -> None:
     states = from_first(None if rank_distrib() else get_random_states())
     if rank_distrib(): set_random_states(**states)
 
-def silence(
-    learn:Any # the Learner, in a fit that begins
-) -> list:
-    "Lets only process 0 print rows and draw a bar; returns the callbacks whose `run` is to be True again"
-    if not rank_distrib(): return []
-    learn.logger = null_logger   # the end of the run sets it back
-    bars = [cb for cb in learn.cbs if cb.name=='progress' and cb.run]
-    for cb in bars: cb.run = False
-    return bars
-
 # %% ../nbs/199_distributed.ipynb #dc909abd
 @check_args
 class DistributedTrainer(Callback):
@@ -50,7 +39,7 @@ class DistributedTrainer(Callback):
     single = observes = together = True
     order,modes,saves = TrainEvalCallback.order-2,('fit','lr_find'),('seed',)
     replaced:Any = None   # model and data
-    silenced,norms,samplers,seed,added = (),{},(),0,()
+    norms,samplers,seed,added = {},(),0,()
     buffers:Any = ()                # the model's
     equal,apart = False,False       # are they equal in all processes? Do these draw different random numbers?
     def __init__(self,
@@ -78,7 +67,6 @@ class DistributedTrainer(Callback):
         if self.shard: learn.dls = self._shard(learn.dls)
         if self.sync_bn: self.norms = sync_norms(learn.model)
         self._wrap(device)
-        self.silenced = silence(learn)
 
     def after_load_checkpoint(self): self.apart = True   # each has its own random numbers again
     def before_epoch(self):
@@ -102,9 +90,8 @@ class DistributedTrainer(Callback):
         if self.replaced is None: return
         (self.learn.model,self.learn.dls),self.replaced = self.replaced,None
         unsync_norms(self.learn.model, self.norms)
-        for cb in self.silenced: cb.run = True
         self.learn.remove_cbs(self.added)
-        self.silenced,self.norms,self.samplers,self.added,self.buffers = (),{},(),(),()
+        self.norms,self.samplers,self.added,self.buffers = {},(),(),()
 
 # %% ../nbs/199_distributed.ipynb #505ccd3a
 _new = 'forward_sync_buffers'   # since PyTorch 2.12

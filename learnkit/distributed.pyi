@@ -7,19 +7,11 @@ __all__ = ['DistributedTrainer', 'GradientExchange']
 def share_random_states() -> None:
     """Gives every process the random states of process 0; all of them call it"""
     ...
-def silence(learn: Any) -> list[Any]:
-    """Lets only process 0 print rows and draw a bar; returns the callbacks whose `run` is to be True again
-
-    Args:
-        learn: the Learner, in a fit that begins
-    """
-    ...
 class DistributedTrainer(Callback):
     """Trains one model with all processes of the group, each on its own part of the data (fastai's name)"""
     together: bool
     replaced: Any
     """model and data"""
-    silenced: Any
     norms: Any
     samplers: tuple[Any, ...]|list[Any]
     seed: Any

@@ -122,12 +122,12 @@ def validate(self:Learner,
     cbs:Any=None  # callbacks for this run only
 ) -> L:
     "Evaluate the model: returns the loss and the metrics on a data set, `[loss, *metrics]`"
-    self._meet(f"`learn.validate({f'ds_idx={ds_idx}' if dl is None else 'dl=…'})`")
+    agree = self._meet(f"`learn.validate({f'ds_idx={ds_idx}' if dl is None else 'dl=…'})`")
     dl = self._loader(ds_idx, dl)
     with self._lock:
         nested = self.mode is not None
         meter = MeterCallback(self.metrics, nested)
-        with self._look(dl, cbs), self._run('validate', L(meter)+L(cbs)):
+        with self._look(dl, cbs), self._run('validate', [meter, *L(cbs), *agree]):
             self._infer('before_evaluate', 'after_evaluate', nested, dl)
             values = meter.values
         if not nested: self.final_record = values
@@ -141,9 +141,9 @@ def _not_here(cb): raise RuntimeError(
 @patch
 @uninterrupted
 @contextmanager
-def _opened(self:Learner):
+def _opened(self:Learner, agree):
     "A run whose phases are those of a `with` block"
-    with snapshot_random(), self._run('validate', Callback(before_train=_not_here)), Guard(self):
+    with snapshot_random(), self._run('validate', [Callback(before_train=_not_here), *agree]), Guard(self):
         self.n_epoch = 1
         self(['before_fit', 'before_epoch'])
         yield self
@@ -156,8 +156,7 @@ def __enter__(self:Learner) -> Learner:
     "Open a run: `before_fit` and `before_epoch`; raises RuntimeError inside another run"
     if self.mode is not None: raise RuntimeError(
         f'`with learn:` opens a run, but a `{self.mode}` is running already{self.position}')
-    self._meet('`with learn:`')
-    block = self._opened()
+    block = self._opened(self._meet('`with learn:`'))
     block.__enter__()
     self._open = block
     return self

@@ -20,6 +20,7 @@ from fastcore.foundation import L
 from torch import nn
 from torch.optim import Adam
 
+from .agreement import Agreement, PhaseEnds
 from .callback import Callback, MissingAttribute
 from .check import check_args
 from .compat.fastai import adapt, default_callbacks
@@ -175,6 +176,7 @@ def _run(self:Learner, mode, cbs=None):
 # %% ../nbs/200_learner.ipynb #f1a3f7be
 @patch
 def _meet(self:Learner, what):
-    "Wait for the other processes, which all do `what`; in a fit they agree at its points"
-    if self.distributed and num_parts()>1 and self.mode not in ('fit','lr_find'):
-        interruptibly(meet, what, 'or in one of them inside of `with alone():`')
+    "Wait for the other processes, which all do `what`; returns callbacks by which they agree in it, if they do not yet"
+    if not self.distributed or num_parts()==1 or any(isinstance(cb, Agreement) for cb in self.cbs): return []
+    interruptibly(meet, what, 'or in one of them inside of `with alone():`')
+    return [Agreement(), PhaseEnds()]

@@ -559,7 +559,7 @@ class Learner(OptSteps):
         """
         ...
     @contextmanager
-    def _opened(self) -> Iterator[Self]:
+    def _opened(self, agree: Any) -> Iterator[Self]:
         """A run whose phases are those of a `with` block"""
         ...
     def __enter__(self) -> Self:
@@ -589,8 +589,8 @@ class Learner(OptSteps):
             cbs: callbacks for this run only
         """
         ...
-    def _meet(self, what: Any) -> None:
-        """Wait for the other processes, which all do `what`; in a fit they agree at its points"""
+    def _meet(self, what: Any) -> list[Any]:
+        """Wait for the other processes, which all do `what`; returns callbacks by which they agree in it, if they do not yet"""
         ...
     @contextmanager
     def named(self, name: str, metrics: L|_L|None = None) -> Iterator[Self]:

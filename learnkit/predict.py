@@ -55,7 +55,7 @@ def get_preds(self:Learner,
     if not (act is None or callable(act) and not isinstance(act, type)): raise TypeError(
         f'act must be a function of the outputs, such as `torch.sigmoid`, not {act!r} (a {type(act).__name__})')
     if mmap is not None: check_path('mmap', mmap)
-    self._meet(f"`learn.get_preds({f'ds_idx={ds_idx}' if dl is None else 'dl=…'})`")
+    agree = self._meet(f"`learn.get_preds({f'ds_idx={ds_idx}' if dl is None else 'dl=…'})`")
     dl,idxs = self._loader(ds_idx, dl),None
     shared = self.distributed and reorder and num_parts()>1 and distributed_sampler(dl) is not None
     if shared and mmap is not None: raise ValueError(
@@ -71,7 +71,7 @@ def get_preds(self:Learner,
         gather = GatherPredsCallback(with_input=with_input, with_loss=with_loss, mmap=mmap,
                                      idxs=None if shared else idxs, **by_batch, **kwargs)
         nested,divides = self.mode is not None,[cb for cb in self.cbs if shared and isinstance(cb, ShareBatches)]
-        with self.removed_cbs(divides), self._run('predict', [gather, *L(cbs)]):
+        with self.removed_cbs(divides), self._run('predict', [gather, *L(cbs), *agree]):
             self.skip_loss = not with_loss
             self._infer('before_predict', 'after_predict', nested, dl)
     *res,decoded = *gather.all_tensors(),gather.decoded

@@ -53,24 +53,26 @@ def _run(self:Loop,
             f'a `fit` inside a running `{outer}`{self.position} would overwrite its counters and its history: '
             'call it afterwards, or use a second Learner' + '; `close()` an open `Predictor`'*(outer=='predict'))
         before = {k:vars(self)[k] for k in (('logger','loss_func') if trains else run_attrs) if k in vars(self)}
-        modules,muted = [],[]
-        if not trains:
-            modules,muted = [(m,m.training) for m in self.model.modules()],[cb for cb in self.cbs if not cb.run]
-            if outer is None: before['stop_reason'] = self.stop_reason
+        modules = [] if trains else [(m,m.training) for m in self.model.modules()]
+        if not trains and outer is None: before['stop_reason'] = self.stop_reason
         quiet = [cb for cb in self.cbs if outer is not None and not cb.nested]
         try:
             with self.removed_cbs(quiet), self.added_cbs(cbs):
+                muted = [] if trains else [cb for cb in self.cbs if not cb.run]
                 self.mode = mode
                 if outer is None:
                     self.stop_reason,thread_of[self] = None,get_ident()
                     begun[get_ident()] += 1
                 if not trains: self.logger,self.create_mbar,self.skip_loss = null_logger,False,False
                 self.rebind()
-                yield
-        finally: self._end_run(trains, outer, before, modules, muted)
+                try: yield
+                finally:   # also those that are for this run only
+                    for cb in self.cbs if outer is None else ():
+                        if not cb.run and not any(cb is o for o in muted): cb.run = True
+        finally: self._end_run(trains, outer, before, modules)
 
 @patch
-def _end_run(self:Loop, trains, outer, before, modules, muted):
+def _end_run(self:Loop, trains, outer, before, modules):
     own = vars(self)
     for k in ('do_batch',) if trains else run_attrs:
         if k not in before: own.pop(k, None)   # the others stay all the time: another thread may read them
@@ -79,10 +81,7 @@ def _end_run(self:Loop, trains, outer, before, modules, muted):
         own.update(last, xb=(None,), yb=(None,), _training=False)
     own.update(before, mode=outer, _heard={})
     for m,t in modules: vars(m)['training'] = t
-    if outer is not None: return
-    self.exc = None
-    for cb in self.cbs:
-        if not cb.run and not any(cb is o for o in muted): cb.run = True
+    if outer is None: self.exc = None
 
 # %% ../nbs/040_run.ipynb #369fa912
 class Guard:

@@ -8,6 +8,7 @@ __all__ = []
 # %% ../nbs/123_watch.ipynb #5ae8cba3
 import atexit, json, sys
 from collections.abc import Iterable, Iterator
+from datetime import timedelta
 from pathlib import Path
 from threading import Event, Thread, get_ident
 from time import monotonic, sleep
@@ -134,6 +135,21 @@ def stuck(self:Watch,
     "Return which processes wait for others, as far as this one has heard"
     found = {r:json.loads(said) for r,(said,_) in self.heard.items()}
     return [r for r,(_,_,since,waits) in found.items() if waits and since>seconds]
+
+# %% ../nbs/123_watch.ipynb #e84f3ce5
+@patch
+def wait(self:Watch,
+    work:Any,     # a collective that has begun
+    timeout:float # seconds
+) -> None:
+    "Wait for the others in a collective; raises RuntimeError if that takes too long, or if they are stuck elsewhere"
+    end,following = monotonic()+timeout,(self.rank+1)%num_distrib()
+    while True:
+        try: return work.wait(timedelta(seconds=timeout/20))
+        except RuntimeError:
+            if work.is_completed(): return work.wait()
+            self.listen()
+            if monotonic()>end or following in self.stuck(timeout/10): raise
 
 # %% ../nbs/123_watch.ipynb #1a30707b
 no_store = 'the process that keeps their store has ended without a word: perhaps it was killed'

@@ -69,6 +69,14 @@ class Watch(Thread):
             seconds: that they have waited elsewhere
         """
         ...
+    def wait(self, work: Any, timeout: float) -> None:
+        """Wait for the others in a collective; raises RuntimeError if that takes too long, or if they are stuck elsewhere
+
+        Args:
+            work: a collective that has begun
+            timeout: seconds
+        """
+        ...
     def describe(self, ranks: Iterable[Any]) -> str:
         """Return where these processes are, in words
 

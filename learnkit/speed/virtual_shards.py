@@ -22,7 +22,7 @@ from ..agreement import Agreement, PhaseEnds
 from ..batch_weight import BatchWeight
 from ..callback import Callback
 from ..check import check_args, check_whole
-from ..distributed import DistributedTrainer, share_random_states, silence
+from ..distributed import DistributedTrainer, share_random_states
 from ..events import CancelBatch, cancel_types, cancelled
 from ..feed.overfit import OverfitBatches
 from ..feed.rng_stream import hash_seed, seed_cpu
@@ -75,7 +75,7 @@ class VirtualShards(Callback):
     "Trains to the same weights in any number of processes, bit for bit: a batch has `n` shards, which they share"
     single = distributes = together = True   # so `fit` adds no DistributedTrainer; all processes do alike
     order,modes,run_valid,saves = TrainEvalCallback.order-2,('fit',),False,('seed','threads')
-    seed,threads,stack,silenced,added,inside,weigh = 0,0,None,(),(),False,None
+    seed,threads,stack,added,inside,weigh = 0,0,None,(),False,None
     loader:Any = None
     shards:Shards; means:ShardMeans   # own shards of the batch at hand; what is collected of all of them
     def __init__(self,
@@ -99,9 +99,9 @@ class VirtualShards(Callback):
         model = self.learn.model
         share_random_states()
         for t in (*model.parameters(), *model.buffers()): dist.broadcast(t.data, 0)
-        self.silenced,self.added = silence(self.learn),[Agreement(parts=True), PhaseEnds()]
+        self.added = [Agreement(parts=True), PhaseEnds()]
         self.learn.add_cbs(self.added)
-        self.added[0].before_fit()
+        for cb in self.added: cb.before_fit()
 
     def before_train(self):
         learn,dl = self.learn,self.learn.dl
@@ -119,9 +119,8 @@ class VirtualShards(Callback):
     def cleanup(self):
         if self.stack is None: return
         self.stack.close()
-        for cb in self.silenced: cb.run = True
         self.learn.remove_cbs(self.added)
-        self.stack,self.silenced,self.added,self.loader,self.inside = None,(),(),None,False
+        self.stack,self.added,self.loader,self.inside = None,(),None,False
 
 # %% ../../nbs/832_speed.virtual_shards.ipynb #e69b0010
 class ShardDone(CancelBatch):

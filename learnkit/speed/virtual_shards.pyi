@@ -31,7 +31,6 @@ class VirtualShards(Callback):
     seed: Any
     threads: Any
     stack: Any
-    silenced: Any
     added: tuple[Any, ...]|list[Any]
     inside: bool
     weigh: BatchWeight|None

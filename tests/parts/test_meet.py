@@ -1,12 +1,12 @@
 """What all processes are to do together, and one of them does alone or not: none waits for long, and all say what was wrong."""
-import time, warnings
+import contextlib, io, time, warnings
 from datetime import timedelta
 
 import pytest, torch
 from torch import distributed as dist, nn
 from torch.utils.data import DataLoader
 
-from learnkit.all import Callback, CheckpointCallback, DataLoaders, Learner, alone, undivided
+from learnkit.all import Callback, CancelValid, CheckpointCallback, DataLoaders, Learner, ProgressCallback, alone, undivided
 from learnkit.distributed import DistributedTrainer
 from test_distributed import data, net
 from toys import slow
@@ -42,7 +42,7 @@ def said(tmp_path):
 def learner(**kw):
     learn = Learner(DataLoaders(DataLoader(data(24), 4), DataLoader(data(9), 3)), net(), nn.MSELoss(), torch.optim.SGD, lr=.1, **kw)
     learn.logger = lambda row: None
-    return learn.remove_cb(learn.progress)
+    return learn if 'cbs' in kw else learn.remove_cb(learn.progress)
 
 def _does(rank, calls):
     learn = learner()
@@ -134,3 +134,39 @@ def _too_slow(rank, how):
 def test_a_timeout_of_pytorch_says_who_was_late(said, how):
     (text,_),_,took = said(2, _too_slow, how, seconds=4)
     assert text.startswith('ProcessFailed: process 1 is in `after_pred` of `Callback`, epoch 1, batch 0'), text
+
+def _fails(rank, call, at):
+    def fail(cb):
+        if rank: raise ArithmeticError('that is too much')
+    call(learner().add_cb(Callback(**{at:fail})))
+
+@pytest.mark.parametrize('call,at', [(_validates, 'after_loss'), *slow((_validates, 'after_validate'), (_validates, 'before_validate'), (lambda learn: learn.get_preds(), 'after_pred'), (lambda learn: learn.get_preds(), 'after_epoch'))])
+def test_an_error_in_one_process_outside_of_a_fit_is_told_by_all(said, call, at):
+    texts,_,took = said(2, _fails, call, at)
+    assert texts[0].startswith('ProcessFailed: process 1 failed: ArithmeticError: that is too much') and texts[1]=='ArithmeticError: that is too much' and took<8, texts
+
+def _cancels(rank, who):
+    def cancel(cb):
+        if rank in who and cb.learn.iter==0: raise CancelValid
+    learn = learner().add_cb(Callback(after_batch=cancel))
+    told = learn.validate()
+    assert [*told]!=[*learner().validate()], told
+    raise ValueError(str(told))
+
+@pytest.mark.slow
+def test_a_cancel_in_one_process_outside_of_a_fit_is_one_of_all(said):
+    alone,_,_ = said(2, _cancels, [1])
+    assert alone[0]==alone[1]
+
+def _shows(rank):
+    learn,out = learner(cbs=ProgressCallback('lines', every=0)),io.StringIO()
+    with contextlib.redirect_stdout(out):
+        learn.validate()
+        learn.get_preds()
+        learn.fit(1)
+    assert learn.progress.run
+    raise ValueError(out.getvalue())
+
+def test_only_process_0_draws_bars(said):
+    (first,second),_,_ = said(2, _shows)
+    assert 'validate' in first and 'predict' in first and 'train' in first and second=='ValueError: '
