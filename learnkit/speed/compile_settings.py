@@ -54,7 +54,8 @@ def compile_options(
     "Returns the options of inductor for a program, in the order in which they are tried"
     by_device = dict(cpu=[{'cpp_wrapper':True, 'cpp.vec_isa_ok':True}, {}], cuda=[{'triton.cudagraphs':True}])
     tried = by_device.get(device, [{}]) if options is None else [options]
-    return [{'fallback_random':True, 'cpp.march':'', 'guard_filter_fn':foreign_guards, **o} for o in tried]
+    always = {'fallback_random':True, 'cpp.march':'', 'cpp_cache_precompile_headers':False}
+    return [{**always, 'guard_filter_fn':foreign_guards, **o} for o in tried]
 
 # %% ../../nbs/807_speed.compile_settings.ipynb #8b019f8b
 class KeptPrograms(NamedTuple):
