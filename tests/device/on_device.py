@@ -8,7 +8,7 @@ import learnkit.all as lk, pytest, torch
 from learnkit.buffer import TensorBuffer
 from learnkit.nested import leaves
 from learnkit.run import null_logger
-from learnkit.transfer import Transfer
+from learnkit.transfer import Borrowed, Transfer
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
@@ -134,6 +134,12 @@ def test_a_loader_that_writes_to_its_memory_again():
     learns = [learner(d, dls=lk.DataLoaders(OneMemory(d), OneMemory(d), device=d)) for d in ('cpu','sim')]
     for learn in learns: learn.fit(3)
     same(*map(result, learns))
+
+def test_a_batch_is_read_before_the_next_one_is_written():
+    "… also if nothing was computed with it yet"
+    transfer = Transfer(torch.device('sim', 0))
+    kept = [transfer(b)[0] for b in Borrowed(iter(OneMemory('sim')), transfer)]
+    same(bits(kept), [x.clone() for x,_ in OneMemory('cpu')])
 
 def test_threads_keep_their_streams():
     "… although they copy on the same one at the same time"

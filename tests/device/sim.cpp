@@ -73,10 +73,10 @@ void run(const Clock& clock) {
   for (auto& c : due) c.run();
 }
 
-uint64_t begin(int s) {   // an operation on stream `s`
+uint64_t begin(int s, bool late=false) {   // an operation on stream `s`; unless it is a late one, what comes before is done
   uint64_t tick;
   { Lock l(mutex); clocks[s].join(host); tick = ++clocks[s][s]; }
-  run(clocks[s]);
+  if (!late) run(clocks[s]);
   return tick;
 }
 
@@ -278,16 +278,16 @@ Tensor copy_from(const Tensor& from, const Tensor& to, bool non_blocking) {
   if (!from.numel()) return to;
   int s = current((to.is_privateuseone() ? to : from).device().index());
   if (inside) { touch(to, s, true, "copy"); plain_copy(from, to); return to; }
-  auto tick = begin(s);
-  bool both = from.is_privateuseone() && to.is_privateuseone();
+  bool both = from.is_privateuseone() && to.is_privateuseone(), pins = to.is_cpu() || is_pinned(from.data_ptr());
+  bool late = !both && non_blocking && from.scalar_type()==to.scalar_type() && pins;
+  auto tick = begin(s, late);
   if (both && from.device()!=to.device()) {   // the streams of both devices wait for each other
     Lock l(mutex);
     auto& other = clocks[current(from.device().index())];
     clocks[s].join(other); other.join(clocks[s]);
   }
   touch(from, s, false, "copy"); touch(to, s, true, "copy");
-  bool late = non_blocking && from.scalar_type()==to.scalar_type() && (to.is_cpu() || is_pinned(from.data_ptr()));
-  if (!both && late) {
+  if (late) {
     Lock l(mutex);
     pending.push_back({s, tick, [from=from.detach(), to=to.detach()] { plain_copy(from, to); }});
     return to;
