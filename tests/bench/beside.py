@@ -69,7 +69,7 @@ def on_disk(path, data):
     os.close(fd)
 
 def saved(batches, model, opt, path):
-    "All that a run needs to go on, on the disk before the next step, with a checksum in a file of its own; the first is read back, and one is written at the end"
+    "All that a run needs to go on, on the disk before the next step, with a checksum in a file of its own; the first is read back; one at the end"
     losses,sums = [],path/'sums'
     sums.mkdir(exist_ok=True)
     def loss(model, xb, yb):
@@ -98,6 +98,14 @@ def beside(path):
             'ActivationStats (each batch)': (observed, lk.ActivationStats),
             "CheckpointCallback '100ba'":   (partial(saved, path=path), lambda: lk.CheckpointCallback('100ba', overwrite=True))}
 
+# What takes longer than by hand is there for this
+more = {'TorchScheduler, each step':    'it steps when the optimizer did, not when a step was skipped or is accumulated',
+        'MixUp':                        'any loss with a reduction, several inputs and targets, MicroBatch; whole numbers are refused',
+        'ActivationStats (every 10th)': 'of all modules with parameters, nested outputs too; joined in one table',
+        'MixedPrecision bf16':          'predictions of any structure become 32-bit numbers',
+        "CheckpointCallback '100ba'":   'at the start the data are hashed and the folder is locked; each time weights are checked to be '
+                                        'finite, with the states of all callbacks and metrics, and the place in the data'}
+
 def bench_beside(rounds, n=400):
     batches = steps(n)
     with tempfile.TemporaryDirectory() as path:
@@ -108,5 +116,6 @@ def bench_beside(rounds, n=400):
         for k,(f,make) in beside(Path(path)).items():
             alone,got = in_turn(rounds, timed(partial(hand, f)), learnkit=timed(partial(ours, make)))
             dear[k],ratios[k] = alone/base,got['learnkit']
-    show('The toolkit: a step with the callback, against the same by hand', f'{base*1e6/n:.0f} µs a step without any', ratios)
+    show('The toolkit: a step with the callback, against the same by hand', f'{base*1e6/n:.0f} µs a step without any', ratios, more=more)
+    for k,v in more.items(): print(f'  {k}: {v}')
     show('What each costs by hand: a step with it, against one without', f'{base*1e6/n:.0f} µs a step', {k:(v, v, v) for k,v in dear.items()}, first='without')
