@@ -185,9 +185,10 @@ def bench_syncs(rounds, device='cuda', n=20, nets=nets):
             watch = Syncs()
             with unseen(): loop(net, Steady(batches, watch, n=n), device)
             return watch.count/n
-        there,here = put(data(n+20), device),pinned(data(n+20))
+        host = data(n+20)
+        there,here = put(host, device),pinned(host)
         rows = {'learnkit':count(ours, there), 'by hand, batches from pinned memory':count(hand, Moved(here, device)),
-                'learnkit, batches from pinned memory':count(ours, here),
+                'learnkit, batches from pinned memory':count(ours, here), 'learnkit, batches from ordinary memory':count(ours, host),
                 'learnkit, with metrics, bar and loggers':count(watched, there)}
         show(f'How often the host waits for the device in a step of {name}', f'{count(hand, there):.1f}', {k:(c,c,c) for k,c in rows.items()}, ' times')
 
@@ -211,14 +212,12 @@ def clock(device):
     return _f
 
 def bench_throughput(rounds, device='cuda', n=200, nets=nets):
-    import learnkit.all as lk
     for name,(net,data) in nets.items():
         host = data(n)
         there,here = put(host, device),pinned(host) if device=='cuda' else host
         def run(loop, batches, **kw): return timed(lambda: loop(net, batches, device, **kw), clock(device))
         others = {'learnkit':run(ours, there), 'by hand, batches from pinned memory':run(hand, Moved(here, device)),
-                  'learnkit, batches from pinned memory':run(ours, here)}
-        if hasattr(lk, 'Prefetch'): others['learnkit, batches from pinned memory, Prefetch'] = run(ours, here, cbs=lk.Prefetch())
+                  'learnkit, batches from pinned memory':run(ours, here), 'learnkit, batches from ordinary memory':run(ours, host)}
         base,ratios = in_turn(rounds, run(hand, there), **others)
         show(f'Training {name}: time, beside that of the loop by hand, all batches on the device',
              f'{sum(len(xb) for xb,_ in host)/base:,.0f} items a second', ratios)
