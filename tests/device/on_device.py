@@ -70,6 +70,8 @@ def data(device, n=64, **kw):
     ds = TensorDataset(torch.randn(n, 4), torch.randint(3, (n,)))
     return lk.DataLoaders(DataLoader(ds, 8, shuffle=True, **kw), DataLoader(ds, 8, **kw), device=device)
 
+def cnn(): torch.manual_seed(0); return nn.Sequential(nn.Unflatten(1, (1, 2, 2)), nn.Conv2d(1, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(16, 3))
+
 class Waits(lk.Callback):
     "Counts for what the program waited in a step, from asking for the batch to the end of it; the first ones set things up"
     order = 9999
@@ -94,7 +96,9 @@ KINDS = dict(
     default={}, sgd=dict(opt_func=torch.optim.SGD), metrics=dict(metrics=[lk.accuracy, lk.error_rate]), clip=dict(cbs=[lambda: lk.GradientClip(.1)]), ema=dict(cbs=[lk.EMACallback]),
     accumulate=dict(cbs=[lambda: lk.GradientAccumulation(16)]), bf16=dict(cbs=[lambda: lk.MixedPrecision('bf16')]), stats=dict(cbs=[lk.ActivationStats]), prefetch=dict(cbs=[lambda: lk.Prefetch(thread=True)]),
     monitors=dict(cbs=[lk.OptimizerMonitor, lk.SpeedMonitor]), micro=dict(cbs=[lambda: lk.MicroBatch(4)]), steps=dict(cbs=[lambda: lk.StepsPerEpoch(5)]),
-    scheduler=dict(cbs=[lambda: lk.TorchScheduler(lambda o: torch.optim.lr_scheduler.ExponentialLR(o, .9))]), channels=dict(cbs=[lk.ChannelsLast]))
+    scheduler=dict(cbs=[lambda: lk.TorchScheduler(lambda o: torch.optim.lr_scheduler.ExponentialLR(o, .9))]), channels=dict(cbs=[lk.ChannelsLast]),
+    early=dict(cbs=[lk.EarlyStoppingCallback]), decay=dict(wd=.1), stop=dict(cbs=[lambda: lk.StopAfter('20ba')]), freeze=dict(cbs=[lk.BnFreeze]), overfit=dict(cbs=[lambda: lk.OverfitBatches(2)]),
+    images=dict(model=lambda: cnn()))
 
 @pytest.mark.parametrize('kind', KINDS)
 def test_training(kind):
@@ -107,6 +111,15 @@ def test_training(kind):
         assert next(learn.model.parameters()).device.type==device
     same(res['cpu'], res['sim'])
     assert set(learn.waits.of_step)<=({'stream'} if kind=='prefetch' else set()), learn.waits.of_step   # its thread waits for a copy
+
+def test_mixed_items_wait_for_nothing():
+    learn = learner(cbs=[lk.MixUp]); learn.fit(2)
+    assert not learn.waits.of_step
+
+def test_half_precision_waits_as_by_hand():
+    "PyTorch's GradScaler asks once a step whether a gradient is infinite"
+    learn = learner(cbs=[lambda: lk.MixedPrecision('fp16')]); learn.fit(2)
+    assert learn.waits.of_step==dict(item=16-3)
 
 def test_all_that_one_watches(tmp_path):
     "Metrics of the training, the bar, loggers: nothing waits but the bar, when it is drawn"
