@@ -37,7 +37,48 @@ def bench_fused(rounds):
             'learnkit, with EMA':                       fits(opt_func, False, more=[EMACallback]),
             'learnkit, with EMA, fused':                fits(opt_func, True, more=[EMACallback])})
         show(f'A training step of a tiny network (32-64-10, batches of 32, {opt_func.__name__})', f'{base*1e6/len(batches):.0f} µs', ratios)
+    bench_accumulating(rounds, batches)
+    bench_sentences(rounds)
     bench_compiling(min(rounds, 3))
+
+def bench_accumulating(rounds, batches, n=4):
+    "A batch of the tiny network, of which four make a step"
+    from learnkit import DataLoaders, Learner
+    from learnkit.optim.accumulate import GradientAccumulation
+    from learnkit.speed.fused_step import FusedStep
+    model = tiny()
+    opt = torch.optim.SGD(model.parameters(), lr=.001)
+    def accumulate():
+        for i,(xb,yb) in enumerate(batches):
+            (F.cross_entropy(model(xb), yb)/n).backward()
+            if i%n==n-1: opt.step(); opt.zero_grad()
+    def fits(*cbs):
+        learn = Learner(DataLoaders(batches), tiny(), F.cross_entropy, torch.optim.SGD, lr=.001)
+        return timed(lambda: learn.fit(1, cbs=[GradientAccumulation(n*len(batches[0][1])), *cbs]))
+    base,ratios = in_turn(rounds, timed(accumulate), **{'learnkit':fits(), 'learnkit, fused':fits(FusedStep())})
+    show('A batch of a tiny network, a step every four batches (SGD)', f'{base*1e6/len(batches):.0f} µs', ratios)
+
+class Words(torch.nn.Module):
+    "The mean of the words of a sentence, and two layers"
+    def __init__(self):
+        super().__init__()
+        self.emb,self.net = torch.nn.Embedding(50, 32),torch.nn.Sequential(torch.nn.Linear(32, 64), torch.nn.ReLU(), torch.nn.Linear(64, 10))
+    def forward(self, x): return self.net(self.emb(x).mean(1))
+
+def bench_sentences(rounds):
+    "Batches of 16 sentences of 5 to 44 words: nearly each has a shape of its own"
+    from learnkit import DataLoaders, Learner
+    from learnkit.speed.fused_step import FusedStep
+    g = torch.Generator().manual_seed(0)
+    batches = [(torch.randint(0, 50, (16, n), generator=g), torch.randint(0, 10, (16,), generator=g)) for n in torch.randint(5, 45, (600,), generator=g).tolist()]
+    model = Words()
+    opt = torch.optim.AdamW(model.parameters(), lr=.001)
+    def fits(*cbs):
+        learn = Learner(DataLoaders(batches), Words(), F.cross_entropy, torch.optim.AdamW, lr=.001)
+        return timed(lambda: learn.fit(1, cbs=cbs))
+    base,ratios = in_turn(rounds, timed(lambda: by_hand(model, opt, batches)), **{
+        'learnkit':fits(), 'learnkit, fused, dynamic':fits(FusedStep(dynamic=True)), 'learnkit, fused':fits(FusedStep())})
+    show('A step of sentences of 5 to 44 words (AdamW)', f'{base*1e6/len(batches):.0f} µs', ratios)
 
 compiling = """
 import sys, time
