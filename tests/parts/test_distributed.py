@@ -473,3 +473,18 @@ def test_the_same_batches_in_another_number(processes, tmp_path):
     _goes_on(0, 1, tmp_path, None, 2, 8)
     seen,said,n = torch.load(tmp_path/'seen1-0', weights_only=False)
     assert len(seen)==6 and n==24 and any('had 2 processes and goes on with 1: the data is divided differently' in w for w in said)
+
+def _four_go_on(rank, world, path):
+    "DistributedDataParallel forms its buckets anew after the first batch, unless it is to look for unused parameters: then more than two processes sum in another order"
+    def run(where, n=None):
+        torch.manual_seed(1)
+        learn = learner(DataLoader(data(96), 4, shuffle=True), DataLoader(data(9), 3), path=path/where)
+        try: learn.fit(2, resume='auto', cbs=[CheckpointCallback('1ba'), DistributedTrainer(find_unused_parameters=True), *[Cut(n, [])]*(n is not None)])
+        except KeyboardInterrupt: assert n
+        return state(learn.model)
+    whole = run('whole')
+    run('cut', 7)
+    assert torch.equal(run('cut'), whole)
+
+@pytest.mark.slow
+def test_four_processes_go_on_bit_for_bit(processes, tmp_path): processes(4, _four_go_on, tmp_path)
