@@ -6,15 +6,20 @@
 __all__ = []
 
 # %% ../../nbs/809_speed.batch_shapes.ipynb #71c0a004
+from operator import attrgetter
+
 import torch
 
 # %% ../../nbs/809_speed.batch_shapes.ipynb #71c0a007
+_shape = attrgetter('shape')
+
 def batch_shapes(
     batch:tuple # the inputs and targets of a batch
 ) -> tuple|None: # None if they are not plain tensors, or require gradients of their own
     "Returns the shapes of all tensors of a batch"
-    shapes = tuple([t.shape for t in batch if type(t) is torch.Tensor and not t.requires_grad])
-    return shapes if len(shapes)==len(batch) else None
+    for t in batch:
+        if type(t) is not torch.Tensor or t.requires_grad: return None
+    return tuple(map(_shape, batch))
 
 def takes(
     known:tuple, # shapes, with None for each size that varies

@@ -64,7 +64,8 @@ class FusedStep(Callback):
         learn = self.learn
         if learn is None or not (learn.training and self.run): return do()   # removed in the middle, or validation
         if self.handlers_seen is not learn._heard: self._choose_part(do)
-        if self.part and self.dynamic and not learn.iter: self._known_shapes(batch_shapes((*learn.xb, *learn.yb)))
+        if self.part and self.dynamic and not learn.iter:
+            find_shapes(self.shapes, batch_shapes((*learn.xb, *learn.yb)), self.max_shapes, True)
         shape = self._fusable_shape(learn) if self.part and learn.iter else None
         if shape is None: return do()
         if self.accumulation: self.inputs.read_factor()
@@ -174,12 +175,9 @@ def _fusable_shape(self:FusedStep, learn):
     shapes = batch_shapes((*learn.xb, *learn.yb))
     if shapes is None: return self._warn('the batches are not plain tensors, or require gradients of their own')
     if not learn.yb: return self._warn('the batches have no target')
-    known = self._known_shapes(shapes)
+    known = find_shapes(self.shapes, shapes, self.max_shapes, self.dynamic)
     if known is None: self.counts['other'] += 1
     return known
-
-@patch
-def _known_shapes(self:FusedStep, shapes): return find_shapes(self.shapes, shapes, self.max_shapes, self.dynamic)
 
 @patch
 def _current_inputs(self:FusedStep, learn):

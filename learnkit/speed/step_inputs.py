@@ -83,7 +83,7 @@ class StepInputs:
 
     def has_foreign(self) -> bool:
         "Returns whether weights would get gradients that are not in the optimizer"
-        return any(map(_trained, self.foreign_params))
+        return bool(self.foreign_params) and any(map(_trained, self.foreign_params))
 
     def read_factor(self) -> None:
         "Reads what the gradients of the batch at hand are multiplied by"
@@ -93,7 +93,8 @@ class StepInputs:
 
     def read_hypers(self) -> None:
         "Creates a new tensor of the hyper-parameters if one of them has changed"
-        values = [*self.optim.hypers(self.opt), *(c.value or c.max_norm for c in self.clips)]
+        values = [*self.optim.hypers(self.opt)]
+        if self.clips: values += [c.value or c.max_norm for c in self.clips]
         if values==self.values: return
         self.values,options = values,self.optim.options(self.opt)
         hypers = torch.tensor(list(leaves(values)), dtype=torch.float64)
