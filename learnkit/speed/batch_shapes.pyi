@@ -2,6 +2,7 @@
 """Which shapes of batches a compiled program takes: one, or all that differ in some sizes"""
 from typing import Any
 
+_shape: Any
 def batch_shapes(batch: tuple[Any, ...]) -> tuple[Any, ...]|None:
     """Returns the shapes of all tensors of a batch
 
