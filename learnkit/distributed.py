@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 from fastcore.basics import patch, store_attr
-from torch import distributed as dist
+from torch import distributed as dist, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from .agreement import Agreement, PhaseEnds
@@ -97,16 +97,37 @@ class DistributedTrainer(Callback):
 _new = 'forward_sync_buffers'   # since PyTorch 2.12
 _sync_buffers = _new if _new in signature(DistributedDataParallel.__init__).parameters else 'broadcast_buffers'
 
+# %% ../nbs/199_distributed.ipynb #cf764ffe
+def form_buckets(
+    ddp:DistributedDataParallel # around a model
+) -> None:
+    "Let `ddp` form its buckets of gradients now, not after the first batch; all processes call it"
+    model,params = ddp.module,[p for p in ddp.module.parameters() if p.requires_grad]
+    if ddp.find_unused_parameters or ddp.static_graph or ddp.mixed_precision is not None: return
+    if any(p._backward_hooks or p._post_accumulate_grad_hooks for p in params): return
+    if any(getattr(m, 'sparse', False) for m in model.modules()): return
+    grads,sums = [p.grad for p in params],nn.Module()
+    sums.forward = lambda: [p.sum() for p in params]
+    try:
+        for p in params: p.grad = None
+        ddp.module = sums
+        with torch.enable_grad(): out = ddp()
+        torch.autograd.backward(out, [torch.zeros_like(o) for o in out])
+    finally:
+        ddp.module = model
+        for p,g in zip(params, grads): p.grad = g
+
 # %% ../nbs/199_distributed.ipynb #cf764fff
 @patch
 def _wrap(self:DistributedTrainer, device):
     "Put the model into `DistributedDataParallel`; what that does not exchange is left to `GradientExchange`"
     learn,kwargs = self.learn,self.kwargs
+    late = any(getattr(cb, 'accumulates', False) for cb in learn.cbs)
     if not isinstance(learn.model, DistributedDataParallel):
         self.buffers = [*learn.model.buffers()] if kwargs.get(_sync_buffers, True) else []
         ids = dict(device_ids=[device]) if device.type=='cuda' else {}
         learn.model = DistributedDataParallel(learn.model, **{**ids, **kwargs, _sync_buffers:False})
-    late = any(getattr(cb, 'accumulates', False) for cb in learn.cbs)
+        if not late: form_buckets(learn.model)
     learn.model.require_backward_grad_sync = not late
     self._exchange([*learn.model.parameters()] if late else [])
 

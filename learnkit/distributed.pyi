@@ -1,6 +1,7 @@
 # Made by nbs/_stubs.py from the modules: `make lib` writes it again.
 """`DistributedTrainer`: data-parallel training, each process on its own part of the data"""
 from .callback import Callback
+from torch.nn.parallel import DistributedDataParallel
 from typing import Any
 
 __all__ = ['DistributedTrainer', 'GradientExchange']
@@ -63,6 +64,13 @@ class DistributedTrainer(Callback):
         ...
 _new: str
 _sync_buffers: Any
+def form_buckets(ddp: DistributedDataParallel) -> None:
+    """Let `ddp` form its buckets of gradients now, not after the first batch; all processes call it
+
+    Args:
+        ddp: around a model
+    """
+    ...
 class GradientExchange(Callback):
     """Replaces gradients by their mean over all processes, before the step"""
     params: list[Any]

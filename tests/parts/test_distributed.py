@@ -1,5 +1,5 @@
 """Several processes: what each of them trains, measures and predicts is what one process would, and what a loop by hand gives."""
-import os, signal, warnings
+import copy, os, signal, warnings
 from datetime import timedelta
 
 import pytest, torch
@@ -12,7 +12,7 @@ from learnkit.all import (AccumMetric, Callback, CheckpointCallback, DataLoaders
                           ProgressCallback, Recorder, SaveModelCallback, ServiceLogger, StepsPerEpoch, StopAfter, StopOnSignal, ValidateEvery, accuracy, find_bs, mae, rank_distrib, rmse)
 from learnkit.control import every as every_module
 from learnkit.share_batches import ShareBatches
-from learnkit.distributed import DistributedTrainer
+from learnkit.distributed import DistributedTrainer, _sync_buffers, form_buckets
 from learnkit.recovery.checkpoint_file import list_checkpoints
 from learnkit.shard import shard_loader
 from learnkit.sync_norms import sync_norms, unsync_norms
@@ -475,11 +475,11 @@ def test_the_same_batches_in_another_number(processes, tmp_path):
     assert len(seen)==6 and n==24 and any('had 2 processes and goes on with 1: the data is divided differently' in w for w in said)
 
 def _four_go_on(rank, world, path):
-    "DistributedDataParallel forms its buckets anew after the first batch, unless it is to look for unused parameters: then more than two processes sum in another order"
+    "DistributedDataParallel formed its buckets anew after the first batch: then more than two processes sum in another order"
     def run(where, n=None):
         torch.manual_seed(1)
         learn = learner(DataLoader(data(96), 4, shuffle=True), DataLoader(data(9), 3), path=path/where)
-        try: learn.fit(2, resume='auto', cbs=[CheckpointCallback('1ba'), DistributedTrainer(find_unused_parameters=True), *[Cut(n, [])]*(n is not None)])
+        try: learn.fit(2, resume='auto', cbs=[CheckpointCallback('1ba'), *[Cut(n, [])]*(n is not None)])
         except KeyboardInterrupt: assert n
         return state(learn.model)
     whole = run('whole')
@@ -488,3 +488,28 @@ def _four_go_on(rank, world, path):
 
 @pytest.mark.slow
 def test_four_processes_go_on_bit_for_bit(processes, tmp_path): processes(4, _four_go_on, tmp_path)
+
+def _forms_buckets(rank, world):
+    "… by gradients of zero, of which nobody else knows"
+    def wrapped(change=lambda m: None):
+        torch.manual_seed(0)
+        model = nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3), nn.Linear(3, 1))
+        change(model)
+        return model,DDP(model, **{_sync_buffers:False})
+    called,mark = [],torch.full((3, 4), 7.)
+    def watch(m): m.register_forward_hook(lambda *args: called.append('forward')); m[0].weight.grad = mark; m[2].weight.requires_grad_(False)
+    model,ddp = wrapped(watch)
+    before = copy.deepcopy(model.state_dict())
+    form_buckets(ddp)
+    assert not called and ddp.module is model and model[0].weight.grad is mark and all(p.grad is None for p in [*model.parameters()][1:])
+    assert all(torch.equal(v, before[k]) for k,v in model.state_dict().items()) and model.training
+    model[0].weight.grad = None
+    x = torch.randn(8, 4, generator=torch.Generator().manual_seed(rank))
+    for _ in range(3): ddp(x).sum().backward()   # every parameter that is trained gets its gradient, and nothing else is waited for
+    called.clear()
+    for hook in (nn.Parameter.register_hook, nn.Parameter.register_post_accumulate_grad_hook):   # such as an optimizer in the backward pass
+        model,ddp = wrapped(lambda m: hook(m[2].bias, lambda g: called.append('hook')))
+        form_buckets(ddp)
+        assert not called
+
+def test_buckets_are_formed_before_the_first_batch(processes): processes(2, _forms_buckets)
