@@ -9,7 +9,7 @@ from torch.utils.data import DataLoader
 from learnkit.all import Callback, CancelValid, CheckpointCallback, DataLoaders, Learner, ProgressCallback, alone, undivided
 from learnkit.distributed import DistributedTrainer
 from test_distributed import data, net
-from toys import slow
+from toys import few, slow
 
 torch.set_num_threads(1)
 
@@ -60,7 +60,8 @@ def test_processes_that_do_different_things_say_so_at_once(said, first, second, 
     texts,_,took = said(2, _does, (first, second))
     assert texts==[f'RuntimeError: the processes do different things: `learn.{names[0]}` in process 0; `learn.{names[1]}` in process 1']*2 and took<5
 
-@pytest.mark.parametrize('call', [_validates, *slow(lambda learn: learn.get_preds(), lambda learn: learn.fit(1), lambda learn: learn.lr_find(), lambda learn: learn.__enter__())])
+@few(1, 1)
+@pytest.mark.parametrize('call', [_validates, lambda learn: learn.get_preds(), lambda learn: learn.fit(1), lambda learn: learn.lr_find(), lambda learn: learn.__enter__()])
 def test_a_call_in_one_process_while_the_other_waits_elsewhere(said, call):
     (text,_),(warned,_),took = said(2, _does, (call, _waits))
     assert 'is for all 2 processes, and process 0 waited in vain: process 1 is at line' in text and 'of test_meet.py, in `barrier`' in text, text
@@ -96,7 +97,8 @@ def _in_a_fit(rank, what, path, at='after_batch', promises=False):
     cb.together = promises
     learn.fit(3, cbs=[cb, CheckpointCallback(), DistributedTrainer(timeout=20)])
 
-@pytest.mark.parametrize('what', [_validates, *slow(lambda learn: learn.get_preds(), lambda learn: learn.checkpoint.save(0, 3), lambda learn: dist.barrier())])
+@few(1, 1)
+@pytest.mark.parametrize('what', [_validates, lambda learn: learn.get_preds(), lambda learn: learn.checkpoint.save(0, 3), lambda learn: dist.barrier()])
 def test_a_call_of_one_process_in_a_fit_of_all(said, tmp_path, what):
     texts,_,took = said(2, _in_a_fit, what, tmp_path)
     assert all(t.startswith('ProcessFailed') for t in texts) and took<20, texts
@@ -129,7 +131,7 @@ def _too_slow(rank, how):
     cb.together = True
     learner().fit(3, cbs=[cb, DistributedTrainer(timeout=60)])
 
-@pytest.mark.slow
+@few(0, 1)
 @pytest.mark.parametrize('how', ['backward','collective'])
 def test_a_timeout_of_pytorch_says_who_was_late(said, how):
     (text,_),_,took = said(2, _too_slow, how, seconds=4)

@@ -221,7 +221,7 @@ def check(name, make, look, ev, **kw):
 
 # loaders
 
-@few(3, 60)
+@few(3, 30)
 @pytest.mark.parametrize('look', ['preds_train', *slow(*(k for k in LOOKS if k!='preds_train'))])
 @pytest.mark.parametrize('kind', LOADERS)
 def test_in_a_fit(kind, look):
@@ -231,7 +231,7 @@ def test_in_a_fit(kind, look):
         check(kind, lambda: learner(LOADERS[kind]()), look_at(kind, look), ev)
     check(kind, lambda: learner(LOADERS[kind]()), look_at(kind, look), 'after_batch', training=False)
 
-@few(0, 6)
+@few(0, 2)
 @pytest.mark.parametrize('look', ['validate', *slow('preds_train','unordered','validate_train','tta','mc')])
 @pytest.mark.parametrize('kind', ['one_persistent', *slow(*(k for k in WORKERS if k!='one_persistent'))])
 def test_workers_in_use(kind, look):
@@ -245,7 +245,7 @@ def test_workers_in_use(kind, look):
         check(kind, make, look_at(kind, look), 'after_batch', training=training)
         assert seen==straight
 
-@few(6, 60)
+@few(6, 30)
 @pytest.mark.parametrize('look', LOOKS)
 @pytest.mark.parametrize('kind', ['own_sampler', *slow(*(k for k in {**LOADERS, **WORKERS} if k!='own_sampler'))])
 def test_alone(kind, look):
