@@ -12,7 +12,7 @@ from learnkit.all import (Callback, CancelBackward, CancelBatch, CancelEpoch, Ca
 from learnkit.distributed import DistributedTrainer
 from learnkit.events import event
 from test_distributed import data, everywhere, net, weights
-from toys import slow
+from toys import few, slow
 
 torch.set_num_threads(1)
 
@@ -72,6 +72,7 @@ def _decide(rank, world, cases, trainer=DistributedTrainer, **kw):
         seen = name in ('after_batch','after_epoch') or event.in_batch(name) and [*event].index('before_fetch')<[*event].index(name)<[*event].index('after_loss')
         assert alone[2]==both[2] or seen, (what, name)   # process 0 has done its forward pass by then, and seen the loss
 
+@few(1, 3)
 @pytest.mark.parametrize('cases', [cases[::16], *slow(*[cases[i::7] for i in range(7)])], ids=range(8))
 def test_what_one_process_cancels_is_cancelled_in_all(processes, cases): processes(2, _decide, cases)
 
@@ -110,6 +111,7 @@ def _said(path, how, at, world=2, trainer=None):
     for p in ps: p.kill()
     return [(path/f'{r}').read_text().split('|') if (path/f'{r}').exists() else None for r in range(world)]
 
+@few(1, 5)
 @pytest.mark.parametrize('at', ['before_batch', *slow('before_fit','before_epoch','before_train','after_loss','after_backward','after_step','after_batch','after_train','before_validate','after_validate','after_epoch')])
 def test_an_error_of_one_process_is_told_by_all(tmp_path, at):
     (kind,said,took),own = _said(tmp_path, 'fails', at)
@@ -122,13 +124,13 @@ def test_an_error_under_virtual_shards_is_told_by_all(tmp_path):
     assert own[0]=='ArithmeticError' and float(took)<15
     assert kind=='ProcessFailed' and 'process 1 failed: ArithmeticError: that is too much' in said, said
 
-@pytest.mark.slow
+@few(0, 2)
 @pytest.mark.parametrize('at', ['before_batch','after_backward','after_batch','before_validate'])
 def test_a_killed_process_ends_all(tmp_path, at):
     (kind,said,took),own = _said(tmp_path, 'killed', at)
     assert own is None and kind=='ProcessFailed' and 'process 1 has ended without a word, perhaps it was killed' in said and float(took)<20, said
 
-@pytest.mark.slow
+@few(0, 2)
 @pytest.mark.parametrize('at', ['before_batch','after_step','after_batch','before_validate'])
 def test_a_process_that_hangs_is_named(tmp_path, at):
     (kind,said,took),_ = _said(tmp_path, 'hangs', at)

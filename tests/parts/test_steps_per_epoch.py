@@ -22,7 +22,7 @@ from learnkit.optim.policies import *
 from learnkit.optim.warmup import warmup_lin
 from learnkit.recovery.checkpoint import CheckpointCallback
 from learnkit.stream import Limited
-from toys import at, slow, throw
+from toys import at, few, slow, throw
 
 torch.set_num_threads(1)
 N,BS,L = 14,2,7   # 7 batches a pass
@@ -127,7 +127,7 @@ def killed(kind, n, ks, path, epochs=3):
 @pytest.mark.parametrize('kind,k', [('shuffled',9), ('placed',9), *slow(('stream',6), ('turning',9), ('endless',9))])
 def test_resumes_within(kind, k, tmp_path): killed(kind, 5, [k], tmp_path)
 
-@pytest.mark.slow
+@few(0, 14)
 @pytest.mark.parametrize('n', [3, 5, 7, 10])
 @pytest.mark.parametrize('kind', KINDS)
 def test_resumes_at_any_batch(kind, n, tmp_path):
