@@ -73,7 +73,7 @@ def panel(ax, e, names):
     for y,n in enumerate(names):
         color = 'C1' if n=='learnkit' else '#46627f'
         if n not in e['rows']: ax.text(.97, y, 'has none', transform=ax.get_yaxis_transform(), ha='right', va='center', size=7, color='#888'); continue
-        mid,least,most = (max(v, 1e-3) for v in e['rows'][n])   # a difference of two times may come out below 0
+        mid,least,most = (max(v, 1e-2) for v in e['rows'][n])   # a difference of two times may come out below 0
         ax.plot([least, most], [y, y], color=color, lw=2, alpha=.5)
         ax.plot(mid, y, 'o', color=color, ms=6)
         ax.annotate(text(mid), (max(mid, most), y), (6, 0), textcoords='offset points', va='center', size=8)
@@ -81,7 +81,7 @@ def panel(ax, e, names):
     if not e['unit']: ax.axvline(1, color='k', lw=.8, ls='--')
     low,high = ax.get_xlim()
     ax.set_xlim(low/1.1, high*(high/low)**.15)
-    ax.xaxis.set_major_locator(LogLocator(subs=(1,2,5)))
+    ax.xaxis.set_major_locator(LogLocator(subs=(1,2,5) if high<100*low else (1,)))
     ax.xaxis.set_major_formatter(FuncFormatter(lambda v,_: f'{v:g}'))
     ax.xaxis.set_minor_formatter(NullFormatter())
     ax.set_yticks(range(len(names)), names, size=8)
