@@ -34,12 +34,13 @@ def bench_fused(rounds):
             'learnkit, fused':                          fits(opt_func, True),
             'learnkit, fused, without guards':          fits(opt_func, True, unguarded),
             'learnkit, fused, TrainEvalCallback only':  fits(opt_func, True, default_cbs=False, cbs=TrainEvalCallback),
-            'learnkit, with EMA':                       fits(opt_func, False, more=[EMACallback]),
-            'learnkit, with EMA, fused':                fits(opt_func, True, more=[EMACallback])})
+            'learnkit, with EMA (by hand without)':        fits(opt_func, False, more=[EMACallback]),
+            'learnkit, with EMA (by hand without), fused': fits(opt_func, True, more=[EMACallback])})
         show(f'A training step of a tiny network (32-64-10, batches of 32, {opt_func.__name__})', f'{base*1e6/len(batches):.0f} µs', ratios)
     bench_accumulating(rounds, batches)
     bench_sentences(rounds)
     bench_compiling(min(rounds, 3))
+    bench_digits(min(rounds, 3))
 
 def bench_accumulating(rounds, batches, n=4):
     "A batch of the tiny network, of which four make a step"
@@ -96,6 +97,11 @@ fit()   # of what the first fit costs
 print(*(fit(FusedStep()) - fit() for _ in range(2)))
 """
 
+def in_process(code, folder):
+    "What `code` prints in a process that keeps its programs in `folder`"
+    env = dict(os.environ, TORCHINDUCTOR_CACHE_DIR=folder)
+    return subprocess.run([sys.executable, '-c', code], env=env, capture_output=True, text=True, check=True).stdout.split()
+
 def bench_compiling(rounds):
     "Seconds by which a fit of 100 batches is longer for compiling: by the clock, since the C++ compiler is another process"
     for opt in ('SGD','AdamW'):
@@ -103,9 +109,7 @@ def bench_compiling(rounds):
         for _ in range(rounds):
             with tempfile.TemporaryDirectory() as d:
                 code = compiling.format(here=str(Path(__file__).parent), model='tiny', opt=opt)
-                def process():
-                    env = dict(os.environ, TORCHINDUCTOR_CACHE_DIR=d)
-                    return map(float, subprocess.run([sys.executable, '-c', code], env=env, capture_output=True, text=True, check=True).stdout.split()[-2:])
+                def process(): return map(float, in_process(code, d)[-2:])
                 times['first'].append(next(iter(process())))
                 later,again = process()
                 times['later'].append(later); times['again'].append(again)
@@ -114,6 +118,45 @@ def bench_compiling(rounds):
         show(f'Compiling the step of a tiny network ({opt}), the import of the compiler excluded', f'{base:.1f} s',
              {n:[x/base for x in (mid[k], min(times[k]), max(times[k]))] for k,n in (('later','in a later process'),('again','in a later fit of one process'))},
              first='in the first process')
+
+job = """
+import sys, time
+from functools import partial
+sys.path.insert(0, {here!r})
+import torch
+from torch import nn
+from torch.nn import functional as F
+from learnkit import DataLoaders, Learner, accuracy
+from learnkit.speed.fused_step import FusedStep
+from tools import convnet, fit_by_hand, images
+torch.set_num_threads(1)
+def linear(): return nn.Sequential(nn.Flatten(), nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10))
+x,y = images()
+train,valid = ([*zip(a.split(n), b.split(n))] for a,b,n in ((x[:1500], y[:1500], {bs}), (x[1500:], y[1500:], 64)))
+def by_hand(): fit_by_hand({model}(), partial(torch.optim.Adam, lr=1e-3), train, valid, {epochs})
+def fused(): Learner(DataLoaders(train, valid), {model}(), F.cross_entropy, torch.optim.Adam, lr=1e-3, metrics=accuracy).fit({epochs}, cbs=FusedStep())
+times = []
+for f in (by_hand, fused)*2:
+    start = time.perf_counter()
+    f()
+    times.append(time.perf_counter() - start)
+print(*times)
+"""
+
+def bench_digits(rounds):
+    "Whole jobs of some seconds with all that compiling takes, by the clock: beside the loop by hand in the same process, just before"
+    for name,kw in {'64-32-10, batches of 16':dict(model='linear', bs=16, epochs=200), 'convolutional, batches of 64':dict(model='convnet', bs=64, epochs=100)}.items():
+        code,first,later,again,base = job.format(here=str(Path(__file__).parent), **kw),[],[],[],[]
+        for _ in range(rounds):
+            with tempfile.TemporaryDirectory() as d:
+                for ratios in (first, later):
+                    hand,fused,*second = map(float, in_process(code, d)[-4:])
+                    base.append(hand)
+                    ratios.append(fused/hand)
+                again.append(second[1]/second[0])
+        mid = lambda v: sorted(v)[len(v)//2]
+        show(f"The digits ({name}): {kw['epochs']} epochs with validation, compiling included", f'{mid(base):.1f} s', {n:[mid(v), min(v), max(v)] for n,v in
+             {'fused, in the first process':first, 'fused, in a later process':later, 'fused, in a later fit of one process':again}.items()})
 
 if __name__=='__main__':
     args = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)

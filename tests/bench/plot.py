@@ -53,11 +53,20 @@ def as_csv(rows):
     csv.writer(out, lineterminator='\n').writerows(rows)
     return out.getvalue()
 
+alone = 'step','digits','preds','fused','beside'   # parts in which learnkit is alone beside the loop by hand
+
+def ratios(
+    res,  # from `load`
+    parts # names of parts
+) -> list:
+    "The tables of `parts` that are ratios to the loop by hand"
+    return [e for p in parts for e in entries(res, p) if e['first']=='by hand' and not e['unit']]
+
 def slower(
     res, # from `load`
     by=.02 # how much is called slower
 ) -> list: # texts
-    "Where a peer was faster than learnkit, or learnkit slower than by hand, by more than `by`"
+    "Where a peer was faster than learnkit by more than `by`, or learnkit slower than by hand"
     found = []
     for e in entries(res, 'peers'):
         if 'learnkit' not in e['rows']: continue
@@ -65,13 +74,16 @@ def slower(
         if not e['unit'] and own>1+by: found.append(f'{name}: by hand (learnkit takes {text(own)} times as long)')
         found += [f'{name}: {n} ({cell(r, units[e["job"]])}; learnkit {cell(e["rows"]["learnkit"], units[e["job"]])})'
                   for n,r in e['rows'].items() if n!='learnkit' and r[0]<own*(1-by)]
+    found += [f"{e['what']}: {n} takes {text(r[0])} times as long as {e['first']}" for e in ratios(res, alone)
+              for n,r in e['rows'].items() if r[0]>1+by and not n.startswith('by hand')]
     return found
 
 def panel(ax, e, names):
     "The libraries `names`, from below, in one of the results, on axes whose scale is that of ratios"
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
     for y,n in enumerate(names):
-        color = 'C1' if n=='learnkit' else '#46627f'
+        other = e['part']=='peers' and n!='learnkit' or n.startswith('by hand')
+        color = '#46627f' if other else 'C1'
         if n not in e['rows']: ax.text(.97, y, 'has none', transform=ax.get_yaxis_transform(), ha='right', va='center', size=7, color='#888'); continue
         mid,least,most = (max(v, 1e-2) for v in e['rows'][n])   # a difference of two times may come out below 0
         ax.plot([least, most], [y, y], color=color, lw=2, alpha=.5)
@@ -107,4 +119,20 @@ def plot(
         ax.set_title(columns[j] + (f' ({units[j].strip()})' if jobs[j]['unit'] else ' (ratio to by hand)'), size=9)
         if i%3: ax.set_yticklabels([])
     if path: fig.savefig(path, dpi=110); plt.close(fig)
+    return fig
+
+def ratio_plot(
+    res,        # from `load`
+    parts=alone # names of parts
+):
+    "A panel for each table of ratios to the loop by hand, which is dashed"
+    from matplotlib import pyplot as plt
+    es = ratios(res, parts)
+    fig,axs = plt.subplots(len(es), figsize=(8, sum(.7+.25*len(e['rows']) for e in es)), height_ratios=[1+len(e['rows']) for e in es],
+                           layout='constrained', squeeze=False)
+    for e,ax in zip(es, axs[:,0]):
+        panel(ax, e, [*e['rows']][::-1])
+        ax.set_title(e['what'], size=9, loc='left')
+    ends = [ax.get_xlim() for ax in fig.axes]
+    for ax in fig.axes: ax.set_xlim(min(a for a,_ in ends), max(b for _,b in ends))
     return fig

@@ -225,11 +225,18 @@ def test_texts():
 def test_what_is_slower_is_said():
     assert plot.slower(RES)==['get_preds: by hand (learnkit takes 1.10 times as long)',
                               'start of fit: A (2.00 ms (2.00–2.00); learnkit 4.00 ms (3.50–5.00))']
+    own = dict(RES['results'][-1], rows={'learnkit':[1.03, 1., 2.], 'learnkit, fused':[1.01, 1., 2.], 'by hand, otherwise':[3., 3., 3.]})
+    assert plot.slower(dict(results=[own, dict(own, first='SGD'), dict(own, unit=' ms'), dict(own, part='toolkit')]))==['S: learnkit takes 1.03 times as long as by hand']
 
 def test_plot(tmp_path):
     fig = plot.plot(RES, tmp_path/'p.png')
     assert (tmp_path/'p.png').read_bytes().startswith(b'\x89PNG') and len(fig.axes)==3
     assert [[t.get_text() for t in ax.texts] for ax in fig.axes]==[['2.50','1.00'], ['has none','1.10'], ['2.00','4.00']]
+
+def test_plot_of_ratios():
+    fig = plot.ratio_plot(dict(results=[RES['results'][-1], dict(RES['results'][-1], part='beside', rows={'x':[.5, .4, .6], 'by hand, otherwise':[3., 3., 3.]})]))
+    assert [[t.get_text() for t in ax.texts] for ax in fig.axes]==[['0.50'], ['3.00','0.50']]   # from below
+    assert len({ax.get_xlim() for ax in fig.axes})==1
 
 def test_saving_replaces_what_was_measured_again(tmp_path):
     p = tmp_path/'r.json'
