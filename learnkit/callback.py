@@ -106,7 +106,8 @@ class Callback(Stateful, GetAttr):
         if k=='modes': _check_modes(type(self).__name__, v)
         learn = self.__dict__.get('learn')
         if learn is not None and k!='learn':
-            if k in _gates or k in event.docs: getattr(learn, 'rebind', lambda: None)()   # who handles what has changed
+            if k in _gates or k in event.docs:   # does it change who handles what?
+                if getattr(self, k, None) is not v: getattr(learn, 'rebind', lambda: None)()
             elif k in getattr(learn, '__dict__', ()) or hasattr(type(learn), k): warn(
                 f'You are shadowing an attribute ({k}) that exists in the learner. '
                 f'Use `self.learn.{k}` to avoid this', stacklevel=2)

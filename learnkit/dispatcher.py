@@ -25,18 +25,22 @@ from .events import cancel_types, event
 class Dispatcher:
     "Keeps callbacks and calls their handlers of an event, in order"
     mode:str|None = None   # the kind of run: 'fit', 'validate', 'predict', 'lr_find', 'sanity'; None: no run
-    def __init__(self): self.cbs,self._heard,self._training = L(),{},False
+    def __init__(self):
+        self.cbs,self._training = L(),False
+        self.rebind()
 
     @property
     def training(self) -> bool:
         "Whether the batches are for training, as `TrainEvalCallback` sets it"
         return self._training
     @training.setter
-    def training(self, v:bool): self._training = v; self.rebind()
+    def training(self, v:bool):
+        if bool(v)!=bool(self._training): self._heard,self._heard_else = self._heard_else,self._heard
+        self._training = v
 
     def rebind(self) -> None:
-        "Forget the table of handlers; it is made anew at the next event"
-        self._heard = {}
+        "Forget the tables of handlers; they are made anew, event by event"
+        self._heard,self._heard_else = {},{}
 
     def __call__(self,
         name:str|list, # an event, or a list of them

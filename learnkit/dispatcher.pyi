@@ -12,8 +12,9 @@ class Dispatcher:
     mode: str|None
     """the kind of run: 'fit', 'validate', 'predict', 'lr_find', 'sanity'; None: no run"""
     cbs: Any
-    _heard: dict[Any, Any]
     _training: bool
+    _heard: Any
+    _heard_else: Any
     def __init__(self) -> None: ...
     @property
     def training(self) -> bool:
@@ -22,7 +23,7 @@ class Dispatcher:
     @training.setter
     def training(self, v: bool) -> None: ...
     def rebind(self) -> None:
-        """Forget the table of handlers; it is made anew at the next event"""
+        """Forget the tables of handlers; they are made anew, event by event"""
         ...
     def __call__(self, name: str|list[Any], **kwargs: Any) -> None:
         """Call the handlers of event `name`; raises ValueError if there is no such event

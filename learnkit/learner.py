@@ -150,8 +150,8 @@ class Learner(OptSteps):
                 + ', '.join(f'{k}={plain(v)}' for k,v in parts.items() if v is not None) + ')')
     def __dir__(self) -> list[str]: return sorted({*super().__dir__(), *(k for k in dir(self.model) if k[:1]!='_')})
     def __getstate__(self) -> dict:
-        return {k:v for k,v in vars(self).items() if k not in ('_lock','_heard','batches','do_batch')}
-    def __setstate__(self, d:dict) -> None: vars(self).update(d, _lock=RLock(), _heard={})
+        return {k:v for k,v in vars(self).items() if k not in ('_lock','_heard','_heard_else','batches','do_batch')}
+    def __setstate__(self, d:dict) -> None: vars(self).update(d, _lock=RLock()); self.rebind()
 
 # %% ../nbs/200_learner.ipynb #f1a3f7bd
 @patch

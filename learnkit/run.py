@@ -79,7 +79,7 @@ def _end_run(self:Loop, trains, outer, before, modules):
     if trains:   # let go of the last batch
         last = dict.fromkeys('batches batch pred loss loss_grad output output_loss'.split())
         own.update(last, xb=(None,), yb=(None,), _training=False)
-    own.update(before, mode=outer, _heard={})
+    own.update(before, mode=outer, _heard={}, _heard_else={})
     for m,t in modules: vars(m)['training'] = t
     if outer is None: self.exc = None
 

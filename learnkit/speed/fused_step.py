@@ -58,6 +58,7 @@ class FusedStep(Callback):
     def wrap_batch(self,
         do:Callable # does one batch, eagerly
     ) -> Callable:
+        self.handlers_seen = None   # a phase begins: look at all once more
         return partial(self._do_batch, do)
 
     def _do_batch(self, do):

@@ -1,4 +1,5 @@
 """Callbacks that come and go, also while an event is called: names, keys, order, who still hears, and which error is raised"""
+import random
 import pytest
 from learnkit.callback import Callback
 from learnkit.dispatcher import Dispatcher
@@ -142,3 +143,41 @@ def test_who_has_left_in_the_middle_is_let_alone():
         a.remove_cb(cb)
         b.add_cb(cb)
     assert cb.learn is b and b.callback is cb and not a.cbs and 'callback' not in vars(a)
+
+@pytest.mark.parametrize('seed', range(20))
+def test_kept_tables_say_what_new_ones_would(seed):
+    "Whatever is switched, in whichever order, between training and validation"
+    rng,d,heard = random.Random(seed),Dispatcher(),[]
+    def new():
+        cb = Callback(before_fit=lambda self: heard.append(self), before_batch=lambda self: heard.append(self))
+        cb.order,cb.run_train,cb.run_valid = rng.randrange(3),rng.random()<.7,rng.random()<.7
+        return cb
+    def switch(cb, k): setattr(cb, k, rng.random()<.5)
+    def deafen(cb): cb.before_batch = None if rng.random()<.5 else lambda: heard.append(cb)
+    d.add_cbs(new() for _ in range(3))
+    for _ in range(300):
+        cb = rng.choice(d.cbs)
+        match rng.randrange(8):
+            case 0: d.add_cb(new())
+            case 1: len(d.cbs)>1 and d.remove_cb(cb)
+            case 2: cb.order = rng.randrange(3)
+            case 3: switch(cb, rng.choice(('run','run_train','run_valid')))
+            case 4: cb.modes = rng.choice((None, 'fit', ('validate',)))
+            case 5: deafen(cb)
+            case 6: d.mode = rng.choice((None, 'fit', 'validate')); d.rebind()   # as a run does
+            case 7: d.training = not d.training
+        name = rng.choice(('before_fit','before_batch'))
+        heard.clear()
+        d(name)
+        assert heard==[o for o in d.ordered_cbs(name) if o.hears(name)]
+
+def test_tables_are_kept_over_the_epochs(monkeypatch):
+    "As long as nothing changes: one is for training, one for validation"
+    asked,bind = [],Dispatcher._bind
+    monkeypatch.setattr(Dispatcher, '_bind', lambda self, name: asked.append((self.epoch, self.training, name)) or bind(self, name))
+    class Sets(Callback):
+        def before_epoch(self): self.run_valid = self.epoch!=3
+    learn = learner(cbs=Sets())
+    learn.fit(7)
+    first = [a[1:] for a in asked if a[0]<3]
+    assert {e for e,*_ in asked}=={0,3,4,5,6} and len({*first})==len(first) and {n for e,_,n in asked if e==5}=={'before_epoch'} and {n for e,_,n in asked if e==6}=={'after_fit','cleanup'}

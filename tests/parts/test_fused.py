@@ -430,6 +430,16 @@ def test_who_hears_before_batch_later_is_heard():
     learner().fit(1, cbs=[late, cb := Quick()])
     assert seen==[*range(8), 0, 1] and cb.n==7
 
+def test_what_is_replaced_as_an_epoch_begins():
+    "Nobody hears of it, and the table of handlers is that of the epoch before"
+    def adam(learn): learn.opt = OptimWrapper(learn.model.parameters(), Adam, lr=.01)
+    def run(*cbs):
+        learn = learner()
+        learn.fit(3, cbs=[at('before_epoch', lambda cb: adam(cb.learn), lambda cb: cb.learn.epoch==1), *cbs])
+        return learn
+    a,b = run(),run(cb := Quick())
+    assert cb.n==21 and cb.part=='whole' and close(state(a), state(b))
+
 def test_a_fused_batch_is_no_cancelled_one():
     heard,cb = [],Quick()
     learner().fit(1, cbs=[cb, Callback(after_cancel_batch=lambda self: heard.append(self.learn.iter))])
