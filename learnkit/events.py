@@ -12,6 +12,7 @@ __all__ = ['event', 'CancelBatchException', 'CancelBackwardException', 'CancelSt
 import sys
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
+from functools import lru_cache
 from typing import Any
 
 # %% ../nbs/000_events.ipynb #038896a7
@@ -186,11 +187,14 @@ CancelEpochException,CancelFitException = CancelEpoch,CancelFit
 # %% ../nbs/000_events.ipynb #8814e453
 _cancels = {n:c for c in Cancel.__subclasses__() for n in (c.__name__, f'{c.__name__}Exception')}
 
+@lru_cache   # asked where a Cancel is raised, and by each scope that it leaves
+def _cancels_in(cls): return [_cancels[k.__name__] for k in cls.__mro__ if k.__name__ in _cancels]
+
 def cancel_types(
     e:BaseException # an exception of any library
 ) -> list[type[Cancel]]:
     "Returns the Cancels that `e` is, by the names of its class and of its bases: mostly one, or none"
-    return [_cancels[k.__name__] for k in type(e).__mro__ if k.__name__ in _cancels]
+    return [*_cancels_in(type(e))]
 
 def cancelled(
     cancel:type[Cancel] # the Cancel of the scope at hand

@@ -235,6 +235,7 @@ CancelValidException = CancelValid
 CancelEpochException = CancelEpoch
 CancelFitException = CancelFit
 _cancels: dict[Any, Any]
+def _cancels_in(cls: Any) -> list[Any]: ...
 def cancel_types(e: BaseException) -> list[type[Cancel]]:
     """Returns the Cancels that `e` is, by the names of its class and of its bases: mostly one, or none
 
