@@ -19,18 +19,18 @@ class GradientAccumulation(Callback):
     count: int
     last: bool
     skipped: bool
-    steps: Any
+    steps: bool
     accumulates: bool
     weigh: Any
     """a `BatchWeight`, from the first batch of a phase on"""
-    weight: Any
-    unit: Any
+    weight: int
+    unit: int
     factor: Any
     """what the loss of this batch is multiplied by for its gradients"""
     seen: Any
     """the inputs and targets that were weighed last,"""
-    bs: Any
-    share: Any
+    bs: int
+    share: int
     n_acc: Any
     def __init__(self, n_acc: int = 32) -> None:
         """Steps the optimizer every `n_acc` items, with the gradient of their mean loss (fastai's name and order)
@@ -46,6 +46,16 @@ class GradientAccumulation(Callback):
     def before_train(self) -> None: ...
     def before_batch(self) -> None: ...
     def _weigh_batch(self) -> None: ...
+    def _waits(self, t: Any) -> bool:
+        """Args:
+            t: to read a number
+        """
+        ...
+    def _note(self, **values: Any) -> None:
+        """Args:
+            values: in each batch: past what checks an attribute
+        """
+        ...
     def after_loss(self) -> None: ...
     def after_cancel_backward(self) -> None: ...
     def after_backward(self) -> None: ...

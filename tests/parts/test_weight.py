@@ -16,7 +16,7 @@ from learnkit.process import to_detach
 from learnkit.all import (AccumMetric, BCEWithLogitsLossFlat, Callback, CrossEntropyLossFlat, DataLoaders, Evaluator, FocalLoss, FocalLossFlat, GradientAccumulation, LabelSmoothingCrossEntropy,
                           LabelSmoothingCrossEntropyFlat, Learner, MapOutputs, MicroBatch, MSELossFlat, Perplexity, accuracy, error_rate, find_bs, top_k_accuracy)
 
-from toys import at
+from toys import UnreadAccumulation, at
 
 pytestmark = pytest.mark.filterwarnings('ignore:the training loss')   # is nan, where no target of a batch counts
 
@@ -130,6 +130,8 @@ def check_loss(case, split, time_major=False, how='tuple'):
     if got is None: assert want.isnan() or want==0   # no target counts
     else: close(got, want.item())
 
+accumulations = st.sampled_from([GradientAccumulation, UnreadAccumulation])
+
 def check_gradients(case, split, cbs, together):
     "Of a step for all batches that `together` makes one of"
     loss,to,kw = case
@@ -158,15 +160,26 @@ def test_the_loss_of_an_epoch_of_sentences(name, time_major, split):
     if not (time_major and of_words[name][1]==1): check_loss(of_words[name], split, time_major)
 
 @few
-@given(name=st.sampled_from([*of_items]), split=splits())
-def test_accumulated_gradients_are_those_of_all_items_as_one_batch(name, split):
+@given(name=st.sampled_from([*of_items]), split=splits(), cls=accumulations)
+def test_accumulated_gradients_are_those_of_all_items_as_one_batch(name, split, cls):
     "They were weighed by items: with padding the step was off by more than half"
-    check_gradients(of_items[name], split, lambda n: [GradientAccumulation(n)], lambda bs: bs)
+    check_gradients(of_items[name], split, lambda n: [cls(n)], lambda bs: bs)
 
 @few
-@given(name=st.sampled_from([*of_words]), split=splits(words=True))
-def test_accumulated_gradients_of_sentences(name, split):
-    check_gradients(of_words[name], split, lambda n: [GradientAccumulation(n)], lambda bs: bs)
+@given(name=st.sampled_from([*of_words]), split=splits(words=True), cls=accumulations)
+def test_accumulated_gradients_of_sentences(name, split, cls):
+    check_gradients(of_words[name], split, lambda n: [cls(n)], lambda bs: bs)
+
+@pytest.mark.parametrize('bs', (6, 7, 16))
+def test_the_number_of_targets_may_be_read_or_not(bs):
+    "Where all targets count, the weights are the same to the last bit"
+    g = mk()
+    dl = [(torch.randn(bs, 3, generator=g), torch.randint(5, (bs,), generator=g)) for _ in range(7)]
+    def fitted(cls):
+        net = Net().float()
+        Learner(DataLoaders(dl), net, F.cross_entropy, lr=.1, cbs=cls(3*bs-1)).fit(2)
+        return net.lin.weight
+    assert torch.equal(fitted(GradientAccumulation), fitted(UnreadAccumulation))
 
 @few
 @given(name=st.sampled_from([*of_items]), split=splits(), n=st.integers(1,4), acc=st.booleans())
