@@ -200,8 +200,8 @@ from .observe.log_file import LogFile as LogFile
 from .observe.loggers import FileLogger as FileLogger, JsonLogger as JsonLogger, MetricsLogger as MetricsLogger
 from .observe.sender import Sender as Sender
 from .observe.tensorboard import TensorBoardLogger as TensorBoardLogger, event_record as event_record
-from .observe.services import Service as Service, ServiceLogger as ServiceLogger, as_columns as as_columns
-from .observe.images import ImageLogger as ImageLogger, pictures as pictures
+from .observe.services import Service as Service, ServiceLogger as ServiceLogger
+from .observe.images import ImageLogger as ImageLogger, as_columns as as_columns, pictures as pictures
 from .observe.csv_logger import CSVFile as CSVFile, CSVLogger as CSVLogger, parse_csv as parse_csv
 from .observe.wandb_logger import WandbFile as WandbFile, WandbLogger as WandbLogger
 from .observe.mlflow_logger import MLflowLogger as MLflowLogger

@@ -5,7 +5,7 @@ from ..control.every_callback import EveryCallback
 from torch import Tensor
 from typing import Any
 
-__all__ = ['ImageLogger', 'pictures']
+__all__ = ['ImageLogger', 'pictures', 'as_columns']
 class ImageLogger(EveryCallback):
     """Logs images at intervals, for TensorBoard and other loggers"""
     n: Any
@@ -33,5 +33,15 @@ def pictures(images: Tensor) -> list[Any]:
 
     Returns:
         of arrays (height, width, channels) of bytes
+    """
+    ...
+def as_columns(rows: list[Any]) -> dict[Any, Any]:
+    """Return a table as services take it
+
+    Args:
+        rows: of dictionaries
+
+    Returns:
+        `columns`, a list of names, and `data`, a list of lists
     """
     ...

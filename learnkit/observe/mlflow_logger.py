@@ -13,8 +13,8 @@ from typing import Any
 
 from ..check import check_args
 from ..extras import optional_import
-from .images import pictures
-from .services import ServiceLogger, as_columns
+from .images import as_columns, pictures
+from .services import ServiceLogger
 
 # %% ../../nbs/657_observe.mlflow_logger.ipynb #c2a7cfa9
 def _name(k): return re.sub(r'[^\w\-. :/]', '_', k)

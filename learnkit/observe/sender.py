@@ -11,13 +11,14 @@ from itertools import islice
 from threading import Condition, RLock, Thread
 from time import monotonic
 from typing import Any, Callable
+from weakref import WeakValueDictionary
 
 from ..interrupts import interruptibly, uninterrupted
 
 # %% ../../nbs/651_observe.sender.ipynb #5bbe627f
 class Sender:
     "Calls `send` with what is put into it, in a thread and in order, until that works; keeps what is not safe yet"
-    max_wait = 60.   # seconds between two attempts, at most
+    max_wait,idle = 60.,1.   # seconds: between two attempts, at most; until the thread ends that has nothing to send
     def __init__(self,
         send:Callable,              # called with the first things; returns how many it sent (None: all), or raises
         safe:Callable|None=None,    # returns whether a thing that was sent needs not be kept; None: all need not
@@ -36,9 +37,9 @@ class Sender:
         with self.changed:
             self.waiting.extend(things)
             self.changed.notify_all()
-        if self.waiting and (self.thread is None or not self.thread.is_alive()):
-            self.thread = Thread(target=self._run, daemon=True, name='learnkit-sender')
-            self.thread.start()
+            if self.waiting and (self.thread is None or not self.thread.is_alive()):
+                self.thread = Thread(target=self._run, daemon=True, name='learnkit-sender')
+                self.thread.start()
 
     @uninterrupted
     def replace(self,
@@ -49,6 +50,19 @@ class Sender:
             self.sent.clear(); self.waiting.clear()
             self.waiting.extend(things)
 
+    def take(self,
+        key:Any,      # what is sent to
+        last:Any,     # what another sender of this process still sends there
+        seconds:float # it is waited for, at most
+    ) -> None:
+        "Be the one sender of this process to `key`: another one sends `last` instead of all that waits, and no more"
+        other,_senders[key] = _senders.get(key, self),self
+        if other is self: return
+        other.replace(last)
+        other.put()
+        other.wait(seconds)
+        other.replace()
+
     @property
     @uninterrupted
     def kept(self) -> list:
@@ -57,10 +71,10 @@ class Sender:
 
     @uninterrupted
     def wait(self,
-        seconds:float # at most
+        seconds:float # at most; no longer than 5 if the last attempt failed
     ) -> bool:
         "Wait until all is sent, and try at once what has failed; returns whether it is"
-        end = monotonic()+seconds
+        end = monotonic()+(seconds if self.error is None else min(seconds, 5.))
         with self.changed:
             self.hurry = True
             self.changed.notify_all()
@@ -68,14 +82,16 @@ class Sender:
 
     def _run(self):
         delay = 1.
-        while True:
-            with self.changed:
-                self.changed.wait_for(lambda: self.waiting)
-                things = [*islice(self.waiting, self.most)]
+        while things := self._next():
             try: n = self.send(*things)
             except Exception as e:   # whatever the package of a service raises
                 delay = self._failed(e, delay)
             else: delay = self._done(things[:n])
+
+    def _next(self):
+        with self.changed:
+            if not self.changed.wait_for(lambda: self.waiting, self.idle): self.thread = None
+            return [*islice(self.waiting, self.most)]
 
     def _done(self, things):
         with self.changed:
@@ -93,3 +109,5 @@ class Sender:
             self.hurry = False
         self.failed()
         return min(2*delay, self.max_wait)
+
+_senders = WeakValueDictionary()   # what `take` was called with

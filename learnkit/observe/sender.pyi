@@ -7,6 +7,7 @@ __all__ = ['Sender']
 class Sender:
     """Calls `send` with what is put into it, in a thread and in order, until that works; keeps what is not safe yet"""
     max_wait: float
+    idle: float
     send: Callable[..., Any]
     safe: Any
     failed: Any
@@ -48,6 +49,15 @@ class Sender:
             things: to send when `put` is called
         """
         ...
+    def take(self, key: Any, last: Any, seconds: float) -> None:
+        """Be the one sender of this process to `key`: another one sends `last` instead of all that waits, and no more
+
+        Args:
+            key: what is sent to
+            last: what another sender of this process still sends there
+            seconds: it is waited for, at most
+        """
+        ...
     @property
     def kept(self) -> list[Any]:
         """All that is not safe yet, in order"""
@@ -56,9 +66,11 @@ class Sender:
         """Wait until all is sent, and try at once what has failed; returns whether it is
 
         Args:
-            seconds: at most
+            seconds: at most; no longer than 5 if the last attempt failed
         """
         ...
     def _run(self) -> None: ...
+    def _next(self) -> list[Any]: ...
     def _done(self, things: Any) -> float: ...
     def _failed(self, e: Any, delay: Any) -> Any: ...
+_senders: Any

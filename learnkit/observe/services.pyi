@@ -5,7 +5,7 @@ from .sender import Sender
 from pathlib import Path
 from typing import Any
 
-__all__ = ['Service', 'ServiceLogger', 'as_columns']
+__all__ = ['Service', 'ServiceLogger']
 class Service(MetricsLogger):
     """Describes a service to `ServiceLogger`: `open` and `write` are needed, the rest has defaults"""
     id: str|None
@@ -51,7 +51,7 @@ class Service(MetricsLogger):
         """
         ...
     def close(self, status: str) -> None:
-        """Tell the service how the fit ended; does nothing unless a subclass defines it
+        """Tell the service how the fit ended, 'killed' if another Learner goes on; does nothing unless defined
 
         Args:
             status: 'finished', 'failed' or 'killed'
@@ -102,6 +102,7 @@ class ServiceLogger(Service):
     @kept.setter
     def kept(self, rows: list[Any]) -> None: ...
     def load_state_dict(self, state: Any) -> None: ...
+    def after_load_checkpoint(self, path: Any) -> None: ...
     def __getstate__(self) -> dict[Any, Any]: ...
     def _collect(self, kind: Any, values: Any, step: Any) -> None: ...
     def _push(self) -> None:
@@ -114,20 +115,11 @@ class ServiceLogger(Service):
     def _open(self) -> None:
         """Open the run at the service, unless it is open; in the thread, or before the first epoch"""
         ...
+    def _take(self) -> None: ...
     def _send(self, *things: Any) -> Any:
         """Send the first of `things`, or all steps before the next file or end; returns how many"""
         ...
     def _lacking(self, step: Any, row: Any) -> dict[Any, Any]:
         """What of `row` the service does not have"""
         ...
-def as_columns(rows: list[Any]) -> dict[Any, Any]:
-    """Return a table as services take it
-
-    Args:
-        rows: of dictionaries
-
-    Returns:
-        `columns`, a list of names, and `data`, a list of lists
-    """
-    ...
 def _line(step: Any, row: Any) -> Any: ...

@@ -14,8 +14,8 @@ from typing import Any, Iterator
 
 from ..check import check_args
 from ..extras import optional_import
-from .images import pictures
-from .services import ServiceLogger, as_columns
+from .images import as_columns, pictures
+from .services import ServiceLogger
 
 # %% ../../nbs/656_observe.wandb_logger.ipynb #8480480e
 class WandbFile:
@@ -66,6 +66,7 @@ class WandbLogger(ServiceLogger):
 
     def open(self, id):
         with optional_import('WandbLogger', 'wandb', 'wandb'): import wandb
+        if self.experiment is not None and self.experiment.id!=id: self.close('killed')   # a new run begins
         if self.experiment is None:
             last = self._last(id)
             args = dict(project=self.project, dir=str(self.learn.path), reinit='create_new', resume='allow')
@@ -76,7 +77,8 @@ class WandbLogger(ServiceLogger):
         return self.experiment.id
 
     def _files(self, id):
-        return [*map(WandbFile, sorted((Path(self.learn.path)/'wandb').glob(f'*run-*-{id}/run-{id}.wandb')))]
+        folder = Path(self.learn.path)/'wandb'   # with `-1` at the end for a second process in the same second
+        return [*map(WandbFile, sorted(folder.glob(f'*run-*-{id}*/run-{id}.wandb')))]
     def _last(self, id): return max([r['step'] for f in self._files(id) for r in f.rows()], default=-1)
     def read_log(self) -> list: # of dictionaries
         "Return the rows of the run that are on this disk"

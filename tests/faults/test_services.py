@@ -1,6 +1,6 @@
 """Loggers for services: each step once, whatever the service does; training goes on. With a service that is a list, and with the real packages where they are
 installed (Weights & Biases offline, MLflow in a local store), read back by their own readers. Killed runs are in test_killed_logs.py."""
-import json, os, socket, sys, time, warnings, zipfile
+import gc, json, os, socket, sys, threading, time, warnings, weakref, zipfile
 
 import pytest, torch
 from hypothesis import given, settings, strategies as st
@@ -105,6 +105,51 @@ def test_what_waits_is_in_the_checkpoint(tmp_path):
     fit()   # a finished run
     assert steps(server)==[*range(1, 9)] and len(server.runs)==1
 
+def interrupted(server, path, every='4ba'):
+    "A Learner whose fit was interrupted after 6 of 8 steps; the service took two of them at most, and is gone since"
+    learn = quiet(n=4, path=path, cbs=[Listed(server), LossMonitor('1ba'), CheckpointCallback(every)])
+    learn.listed.wait = .05
+    def stop(cb):
+        if cb.train_iter==2: server.down = ['down']*10**6
+        if cb.train_iter==6: raise KeyboardInterrupt
+    with pytest.warns(UserWarning, match='could not be sent'), pytest.raises(KeyboardInterrupt):
+        learn.fit(2, resume='auto', cbs=at('after_batch', stop, lambda cb: cb.training, order=200))
+    assert steps(server) in ([], [1], [1,2]) and learn.listed.sender.waiting[-1][0]=='end'
+    return learn
+
+def test_a_learner_that_resumes_its_own_run(tmp_path):
+    "What waits in it is in the checkpoint, or is trained again: steps 5 and 6 were sent twice, and the run ended in between"
+    server = Server()
+    learn = interrupted(server, tmp_path)
+    learn.listed.wait = 5
+    learn.fit(2, resume='auto', cbs=at('after_batch', lambda cb: server.down.clear(), lambda cb: cb.train_iter==7))
+    assert steps(server)==[*range(1, 9)] and len(server.runs)==1 and server.runs['run0']['status']=='finished'
+
+def test_a_new_learner_takes_over(tmp_path):
+    "In a notebook the cell is run again: the old Learner's thread sends no more, and what it is sending then is waited for"
+    server = Server()
+    old,sending,go_on = interrupted(server, tmp_path),threading.Event(),threading.Event()
+    def write(metrics, step): sending.set(); go_on.wait(5); Listed.write(old.listed, metrics, step)
+    old.listed.write = write
+    sending.wait(5)
+    server.down = []
+    threading.Timer(.2, go_on.set).start()
+    new = quiet(n=4, path=tmp_path, cbs=[Listed(server), LossMonitor('1ba'), CheckpointCallback('4ba')])
+    new.fit(2, resume='auto')
+    assert steps(server)==[*range(1, 9)] and len(server.runs)==1 and server.runs['run0']['status']=='finished'
+    assert old.listed.sender.wait(0) and not old.listed.sender.kept
+
+def test_a_learner_is_let_go():
+    "The thread held it, and so the model, as long as the process lived"
+    learn = quiet(cbs=[Listed(Server()), LossMonitor('1ba')])
+    learn.listed.sender.idle = .01
+    learn.fit(1); learn.fit(1)
+    assert steps(learn.listed.server)==[*range(1, 7)]
+    ref,end = weakref.ref(learn.model),time.monotonic()+5
+    del learn
+    while gc.collect() is not None and ref() is not None and time.monotonic()<end: time.sleep(.01)
+    assert ref() is None
+
 def test_a_checkpoint_by_name_begins_a_new_run(tmp_path):
     "It may go back and train differently, which the old run could not take; step 2 was not complete when it was saved"
     server = Server()
@@ -196,6 +241,12 @@ def test_a_file_waits_for_the_steps_before_it(tmp_path):
 def make_wandb(path, **kw):
     pytest.importorskip('wandb')
     return WandbLogger(mode='offline', settings=dict(silent=True, console='off'), **kw)
+def written(log, id=None): return [r['step'] for f in log._files(id or log.id) for r in f.rows()]
+def soon(f, want):
+    "W&B's process writes a little later"
+    end = time.monotonic()+10
+    while f()!=want and time.monotonic()<end: time.sleep(.1)
+    assert f()==want
 def make_mlflow(path, **kw):
     pytest.importorskip('mlflow'); pytest.importorskip('alembic')
     return MLflowLogger(uri=f'sqlite:///{path}/mlflow.db', **kw)
@@ -219,18 +270,33 @@ def test_wandb(tmp_path):
     assert [*(tmp_path/'wandb').glob('offline-run-*/files/media/images/pic*.png')] and len([*(tmp_path/'wandb').glob('offline-run-*')])==1
 
 @pytest.mark.slow
+def test_wandb_in_a_notebook(tmp_path):
+    "A cell that is run again makes a new Learner: the id was in use, and its rows were not sent. A checkpoint by name begins a new run"
+    def fit(n, resume='auto', learn=None):
+        learn = learn or quiet(n=4, path=tmp_path, cbs=[make_wandb(tmp_path), LossMonitor('1ba'), CheckpointCallback('1ba', keep=None, overwrite=True)])
+        with warnings.catch_warnings(action='error'): learn.fit(n, resume=resume)
+        return learn
+    first,second = fit(1),fit(2)
+    log = second.wandb_logger
+    old = log.id
+    assert old==first.wandb_logger.id and first.wandb_logger.experiment is None
+    path = [*second.checkpoint.folder.glob('step-00000002*.pth')][0]
+    with second.no_logging(): fit(1, path, second)
+    assert log.id!=old
+    log.experiment.finish()
+    soon(lambda: [written(log, id) for id in (old, log.id)], [[*range(1, 9)], [2,3,4]])
+
+@pytest.mark.slow
 def test_wandb_failed(tmp_path):
     log = make_wandb(tmp_path)
     learn = quiet(path=tmp_path, cbs=[log, LossMonitor('1ba')])
     with pytest.raises(ZeroDivisionError): learn.fit(1, cbs=at('after_batch', throw(ZeroDivisionError()), lambda cb: cb.training and cb.train_iter==2, order=99))
     from wandb.proto.wandb_internal_pb2 import Record
-    def codes(): return [r.exit.exit_code for f in log._files(log.id) for r in map(Record.FromString, f.records()) if r.WhichOneof('record_type')=='exit']
-    end = time.monotonic()+10
-    while not codes() and time.monotonic()<end: time.sleep(.1)   # W&B's process writes it a little later
-    assert codes()==[1]
+    soon(lambda: [r.exit.exit_code for f in log._files(log.id) for r in map(Record.FromString, f.records()) if r.WhichOneof('record_type')=='exit'], [1])
     learn.fit(1)
     log.experiment.finish()
-    assert [r['step'] for r in log.read_log()]==[1,2,*range(3, 6)] and len({f.path.stem for f in log._files(log.id)})==1
+    soon(lambda: written(log), [1,2,3,4,5])
+    assert len({f.path.stem for f in log._files(log.id)})==1
 
 @pytest.mark.slow
 def test_mlflow(tmp_path, monkeypatch):
