@@ -51,22 +51,23 @@ def find_device(
     b:Any # a batch
 ) -> torch.device|None:
     "Returns the device of the first tensor in `b`, `None` if there is no tensor"
-    return next((o.device for o in leaves(b) if isinstance(o, Tensor)), None)
+    t = b[0] if type(b) in (tuple,list) and b else b
+    return t.device if isinstance(t, Tensor) else next((o.device for o in leaves(b) if isinstance(o, Tensor)), None)
 
 # %% ../nbs/110_batch.ipynb #654c10a2
-def _cast(b, dtype): return apply(lambda x: x.to(dtype) if isinstance(x, Tensor) and x.is_floating_point() else x, b)
+def _cast(b, to): return apply(lambda x: to(x) if isinstance(x, Tensor) and x.is_floating_point() else x, b)
 
 def to_float(
     b:Any # tensors in nested containers
 ) -> Any:
     "Converts the floating-point tensors in `b` to `float32`"
-    return _cast(b, torch.float32)
+    return _cast(b, Tensor.float)
 
 def to_half(
     b:Any # tensors in nested containers
 ) -> Any:
     "Converts the floating-point tensors in `b` to `float16`"
-    return _cast(b, torch.float16)
+    return _cast(b, Tensor.half)
 
 # %% ../nbs/110_batch.ipynb #052109b3
 def to_np(

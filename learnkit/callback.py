@@ -113,6 +113,8 @@ class Callback(Stateful, GetAttr):
                 f'Use `self.learn.{k}` to avoid this', stacklevel=2)
         super().__setattr__(k, v)
 
+    def _assign(self, **values): vars(self).update(values)   # in each batch: past what is checked when one is assigned
+
     def __repr__(self) -> str: return told(self)
     def __str__(self) -> str: return type(self).__name__
 

@@ -91,8 +91,8 @@ def _still_hears(self:Dispatcher, cb, name): return any(o is cb for o in self.cb
 def _settled(self:Dispatcher, e, cb, name):
     "Is `e` a Cancel of the scope that just ended? If not, note where `e` came from."
     cancels = cancel_types(e)
-    def ends(scope): return name in (f'after_{scope}', f'after_cancel_{scope}')
-    if name.startswith('after_') and any(ends(c.scope) for c in cancels): return True
+    if name.startswith('after_') and any(
+        name in (f'after_{c.scope}', f'after_cancel_{c.scope}') for c in cancels): return True
     if cancels: e.raised_in = getattr(e, 'raised_in', None) or f'`{name}` of `{type(cb).__name__}`'
     else: e.add_note(f'Exception occurred in `{type(cb).__name__}` when calling event `{name}`{self.position}')
     return False

@@ -74,6 +74,7 @@ def leaves(
     x:Any # tuples, lists and mappings, nested to any depth
 ) -> Iterator:
     "Iterates over the leaves of `x`, from left to right"
+    if isinstance(x, Tensor): return (yield x)   # known soonest, as most leaves are
     if _is_mapping(x): x = x.values()
     elif not is_listy(x): return (yield x)
     for o in x: yield from leaves(o)

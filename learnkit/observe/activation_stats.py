@@ -84,7 +84,7 @@ class ActivationStats(HookCallback):
         self.number = {m:i for i,m in enumerate(self.modules)}
 
     def before_pred(self) -> None:
-        if self.hooked and self.learn.training: self.calls = []
+        if self.hooked and self.learn.training: self._assign(calls=[])
     def after_pred(self) -> None:
         if self.is_forward: self._end_batch()
     def after_backward(self) -> None:
@@ -111,11 +111,13 @@ class ActivationStats(HookCallback):
 
     def _end_batch(self):
         "Keep the statistics of the batch, as one tensor on the device"
-        if self.calls is None: return
-        calls,self.calls = self.calls,None
+        calls = self.calls
+        self._assign(calls=None)
         if not calls: return
         layers,ns,stats = zip(*calls)
-        self.waiting.append((layers, ns, torch.stack([s.to(stats[0].device, non_blocking=True) for s in stats])))
+        device = stats[0].device
+        stats = [s if s.device==device else s.to(device, non_blocking=True) for s in stats]
+        self.waiting.append((layers, ns, torch.stack(stats)))
         self.iters.append(self.learn.train_iter)
 
     def _read(self):

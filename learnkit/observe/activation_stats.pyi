@@ -41,7 +41,7 @@ class ActivationStats(HookCallback):
     hist_range: tuple[Any, ...]
     kept: list[Any]
     waiting: list[Any]
-    calls: list[Any]|None
+    calls: Any
     iters: list[Any]
     names: list[Any]
     number: dict[Any, Any]

@@ -49,17 +49,16 @@ class GradientAccumulation(Callback):
         self._weigh_batch()
         if not self.learn.iter: self._check(self.bs)
         unit = self.unit if self.count else _at_least_one(self.share)/self.bs*self.n_acc
-        self._note(unit=unit, factor=1. if self.weigh.sums else self.share/unit, steps=self.count+self.bs>=self.n_acc)
+        self._assign(unit=unit, factor=1. if self.weigh.sums else self.share/unit, steps=self.count+self.bs>=self.n_acc)
 
     def _weigh_batch(self):
         learn,(xb,yb) = self.learn,self.seen
         if learn.xb is xb and learn.yb is yb: return
         share = self.weigh(learn)
         if isinstance(share, torch.Tensor) and not self._waits(share): share = share.item()
-        self._note(seen=(learn.xb,learn.yb), bs=n_items(learn), share=share)
+        self._assign(seen=(learn.xb,learn.yb), bs=n_items(learn), share=share)
 
     def _waits(self, t): return not t.is_cpu   # to read a number
-    def _note(self, **values): vars(self).update(values)   # in each batch: past what checks an attribute
 
     def after_loss(self):
         learn = self.learn
@@ -69,10 +68,10 @@ class GradientAccumulation(Callback):
     def after_backward(self):
         if self.skipped: self.skipped = False; return   # these items left no gradient
         self._weigh_batch()   # a part of it, with `MicroBatch`
-        self._note(count=self.count+self.bs, weight=self.weight+self.share)
+        self._assign(count=self.count+self.bs, weight=self.weight+self.share)
 
     def before_step(self):
-        self._note(steps=self.last or self.count>=self.n_acc)
+        self._assign(steps=self.last or self.count>=self.n_acc)
         if not self.steps: raise CancelBatch
         weigh = self.weigh or BatchWeight(self.learn)   # a resumed run has no batch before the last step of its epoch
         if not weigh.sums: self._rescale()
@@ -83,7 +82,7 @@ class GradientAccumulation(Callback):
         if isinstance(scale, torch.Tensor) or scale!=1:
             torch._foreach_mul_([p.grad for p in opt_params(self.learn.opt) if p.grad is not None], scale)
 
-    def before_zero_grad(self): self._note(count=0, weight=0)
+    def before_zero_grad(self): self._assign(count=0, weight=0)
 
     def after_train(self):
         "Step with the items that are left at the end of the training phase"

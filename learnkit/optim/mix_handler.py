@@ -29,7 +29,7 @@ def blend(
 ) -> Any:               # the mixed items
     "Returns `lam` of each item plus `1-lam` of its partner"
     if not isinstance(t, torch.Tensor): return t
-    return torch.lerp(t[other], t, lam.to(t.dtype).view(-1, *[1]*(t.ndim-1)))
+    return torch.lerp(t[other], t, lam.type_as(t).view(-1, *[1]*(t.ndim-1)))
 
 # %% ../../nbs/475_optim.mix_handler.ipynb #7ac75b44
 def reduce_loss(
@@ -86,7 +86,7 @@ class MixHandler(Callback):
 
     def unmix(self) -> None:
         "Forget how the current batch was mixed"
-        vars(self).update(lam=None, yb1=None, part=slice(None))   # after each batch: past what checks an attribute
+        self._assign(lam=None, yb1=None, part=slice(None))
     after_batch = unmix
 
     def before_micro_batch(self, items):
@@ -135,7 +135,7 @@ def mix_y(self:MixHandler,
     "Mix the targets, or keep the targets of the other items to mix the losses"
     learn = self.learn
     self.wrap()   # the callback may have been switched on after `before_train`
-    if self.stack_y: self.yb1 = apply(lambda t: t[other] if isinstance(t, torch.Tensor) else t, learn.yb)
+    if self.stack_y: self._assign(yb1=apply(lambda t: t[other] if isinstance(t, torch.Tensor) else t, learn.yb))
     else: learn.yb = apply(lambda t: blend(_as_float(t), other, self.lam), learn.yb)
 
 # %% ../../nbs/475_optim.mix_handler.ipynb #ca9d00e2
@@ -150,11 +150,11 @@ def lf(self:MixHandler,
     if self.part!=slice(None):
         if len(lam)>1: lam = lam[self.part]   # CutMix has one for all
         yb1 = apply(lambda t: t[self.part] if isinstance(t, torch.Tensor) and t.ndim else t, yb1)
-    with none_reduce(self.each) as self.each:   # kept, so a function is wrapped only once
-        loss,loss1 = self.each(pred, *yb, **kw),self.each(pred, *yb1, **kw)
-    n = len(lam)
+    with none_reduce(self.each) as each: loss,loss1 = each(pred, *yb, **kw),each(pred, *yb1, **kw)
+    self._assign(each=each)   # so a function is wrapped only once
+    n = lam.numel()
     if loss.numel()%n: raise ValueError(
         f"a loss for each of {n} items is needed, but with reduction='none' the loss function returns {shapes(loss)}")
     if loss.shape!=lam.shape: loss,loss1,lam = loss.reshape(n, -1),loss1.reshape(n, -1),lam[:,None]
-    loss = torch.lerp(loss1, loss, lam.to(loss.dtype))
+    loss = torch.lerp(loss1, loss, lam.type_as(loss))
     return reduce_loss(loss, loss_setting(self.old_lf, 'reduction', 'mean'))

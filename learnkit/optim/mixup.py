@@ -30,7 +30,7 @@ class MixUp(MixHandler):
         _need_floats(learn.xb, type(self).__name__)
         n,device = find_bs(learn.xb),find_device(learn.xb)
         lam = self.sample(n, device)
-        self.lam = torch.max(lam, 1-lam)
+        self._assign(lam=torch.max(lam, 1-lam))
         other = torch.randperm(n, device=device)
         learn.xb = apply(blend, learn.xb, other, self.lam)
         self.mix_y(other)

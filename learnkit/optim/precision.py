@@ -121,7 +121,8 @@ def step(self:MixedPrecision,
 
 @patch
 def _update(self:MixedPrecision):
-    if self.pending: self.scaler.update()
+    if not self.pending: return
+    self.scaler.update()
     self.pending = False
 
 # %% ../../nbs/455_optim.precision.ipynb #9ef67e3a

@@ -59,7 +59,7 @@ class TorchScheduler(Scheduler):
         self.behind = False
         if isinstance(self.sched, LRScheduler): self._write_lrs()
 
-    def _optimizer_stepped(self, *args): self.due = True
+    def _optimizer_stepped(self, *args): self._assign(due=True)
 
     def before_train(self):
         if self.behind: self._catch_up()
@@ -67,7 +67,7 @@ class TorchScheduler(Scheduler):
     def after_batch(self):
         super().after_batch()
         if self.due and self.interval=='step': self.sched.step()
-        self.due = False
+        self._assign(due=False)
 
     def after_epoch(self):
         if self.interval!='epoch': return
