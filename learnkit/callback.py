@@ -14,6 +14,7 @@ from inspect import iscoroutinefunction, isfunction, isgeneratorfunction, signat
 from types import MethodType
 from typing import Any
 from warnings import warn
+from weakref import WeakKeyDictionary
 
 from fastcore.basics import GetAttr, camel2snake, patch
 
@@ -22,15 +23,20 @@ from .settings import told
 from .stateful import Stateful
 
 # %% ../nbs/010_callback.ipynb #16926608
+_parameters:WeakKeyDictionary = WeakKeyDictionary()   # of functions: their names; None: it takes any
+
 def taken(
     f:Callable, # a handler
     kwargs:dict # the arguments of an event, by name
 ) -> dict:
     "Returns those of `kwargs` that `f` has parameters for"
     if not kwargs: return kwargs
-    params = signature(f).parameters.values()
-    if any(p.kind==p.VAR_KEYWORD for p in params): return kwargs
-    return {p.name:kwargs[p.name] for p in params if p.name in kwargs}
+    f = getattr(f, '__func__', f)   # a method is another object each time
+    if f not in _parameters:
+        ps = signature(f).parameters.values()
+        _parameters[f] = None if any(p.kind==p.VAR_KEYWORD for p in ps) else {p.name for p in ps}
+    names = _parameters[f]
+    return kwargs if names is None else {k:v for k,v in kwargs.items() if k in names}
 
 # %% ../nbs/010_callback.ipynb #085d28b4
 class MissingAttribute(AttributeError):

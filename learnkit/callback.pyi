@@ -16,8 +16,10 @@ from .train_eval import TrainEvalCallback
 from pathlib import Path
 from torch import nn
 from typing import Any
+from weakref import WeakKeyDictionary
 
 __all__ = ['taken', 'Callback']
+_parameters: WeakKeyDictionary
 def taken(f: Callable[..., Any], kwargs: dict[Any, Any]) -> dict[Any, Any]:
     """Returns those of `kwargs` that `f` has parameters for
 
@@ -171,13 +173,13 @@ class Callback(Stateful):
     @model_dir.setter
     def model_dir(self, v: Any) -> None: ...
     @property
-    def wd(self) -> float|None: ...
-    @wd.setter
-    def wd(self, v: Any) -> None: ...
-    @property
     def moms(self) -> tuple[Any, ...]: ...
     @moms.setter
     def moms(self, v: Any) -> None: ...
+    @property
+    def wd(self) -> float|None: ...
+    @wd.setter
+    def wd(self, v: Any) -> None: ...
     @property
     def resume(self) -> Any: ...
     @property

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterable
 from functools import partial
 from inspect import isclass
+from itertools import count
 from operator import attrgetter
 from typing import Any
 from warnings import warn
@@ -142,11 +143,11 @@ def add_cb(self:Dispatcher,
         warn(f'this {cb!r} belonged to another Learner, which loses it: make a new instance for each',
              stacklevel=outside())
         cb.learn.remove_cb(cb)
-    keys = {o.key for o in self.cbs if o.name==cb.name}
-    cb.key = next(k for k in (cb.name, *(f'{cb.name}_{i}' for i in range(2, len(keys)+3))) if k not in keys)
+    name,keys = cb.name,[o.key for o in self.cbs.items if o.name==cb.name]
+    cb.key = name if name not in keys else next(k for i in count(2) if (k := f'{name}_{i}') not in keys)
     cb.learn = self
     self.cbs.append(cb)
-    setattr(self, cb.name, cb)
+    setattr(self, name, cb)
     self.rebind()
     return self
 

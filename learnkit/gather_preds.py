@@ -47,7 +47,9 @@ class GatherPredsCallback(Callback):
         dtype:torch.dtype|None=None,   # the dtype of floating-point predictions; None: unchanged
         mmap:str|Path|None=None        # a folder for memory-mapped files, for results larger than memory
     ):
-        store_attr()
+        self.with_input,self.with_preds,self.with_targs,self.with_loss = with_input,with_preds,with_targs,with_loss
+        self.save_preds,self.save_targs,self.pickle_protocol,self.mmap = save_preds,save_targs,pickle_protocol,mmap
+        self.concat_dim,self.act,self.decodes,self.idxs,self.dtype = concat_dim,act,decodes,idxs,dtype
         if not with_input: self.before_batch = None   # there is nothing to do there
 
     def before_validate(self):

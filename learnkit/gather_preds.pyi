@@ -19,18 +19,18 @@ class GatherPredsCallback(Callback):
     turns: Any
     taken: tuple[Any, ...]|list[Any]
     with_input: bool
+    with_preds: bool
+    with_targs: bool
     with_loss: bool
     save_preds: str|Path|None
     save_targs: str|Path|None
-    with_preds: bool
-    with_targs: bool
-    concat_dim: int
     pickle_protocol: int
+    mmap: str|Path|None
+    concat_dim: int
     act: Callable[..., Any]|None
     decodes: Callable[..., Any]|None
     idxs: Any
     dtype: torch.dtype|None
-    mmap: str|Path|None
     inp: Any
     def __init__(
         self,

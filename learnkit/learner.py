@@ -15,7 +15,7 @@ from typing import Any
 from warnings import warn
 
 import torch
-from fastcore.basics import AttrDict, patch, store_attr
+from fastcore.basics import AttrDict, patch
 from fastcore.foundation import L
 from torch import nn
 from torch.optim import Adam
@@ -84,7 +84,8 @@ class Learner(OptSteps):
         self.state,self.logger,self.create_mbar,self.skip_loss = AttrDict(),print,True,False
         self.transfer,self._lock = None,RLock()
         self.path = Path(path if path is not None else getattr(self.dls, 'path', '.'))
-        store_attr('opt_func,splitter,model_dir,wd,wd_bn_bias,train_bn,moms', self)
+        self.opt_func,self.splitter,self.model_dir,self.moms = opt_func,splitter,model_dir,moms
+        self.wd,self.wd_bn_bias,self.train_bn = wd,wd_bn_bias,train_bn
         self.lr,self.metrics = default_lr(opt_func, lr),metrics
         self._made = SimpleNamespace(**vars(self._made)|dict(lr=self.lr, said=lr))
         own,cbs = (TrainEvalCallback,ShareBatches,Recorder,NonFiniteCheck,ProgressCallback),L(cbs)

@@ -110,8 +110,8 @@ class Learner(OptSteps):
     _lock: Any
     path: Path
     model_dir: str|Path
-    wd: float|None
     moms: tuple[Any, ...]
+    wd: float|None
     _metrics: Any
     _smooth_loss: torch.Tensor
     resume: Any

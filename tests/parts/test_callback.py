@@ -1,5 +1,6 @@
 """What a callback is before anybody has set something, and what it says of names and handlers that cannot be meant"""
-import copy, pickle, warnings
+import copy, gc, pickle, warnings, weakref
+from functools import wraps
 from types import SimpleNamespace
 import numpy as np, pytest, torch
 from learnkit.callback import Callback
@@ -122,3 +123,28 @@ def test_a_handler_may_have_the_other_name_of_its_event():
         def after_cancel_valid(self): pass
     given = Callback(after_cancel_valid=lambda self: None)
     assert Named().handler('after_cancel_validate') and given.handler('after_cancel_validate')
+
+def test_each_handler_takes_its_arguments():
+    "A method, one of a single callback, a decorated one, one that takes any; and no function outlives its callback"
+    event.register('zz_told')
+    def logged(f): return wraps(f)(lambda *args, **kwargs: f(*args, **kwargs))
+    class Takes(Callback):
+        def zz_told(self, b, a=0): heard.append((a, b))
+    class Wrapped(Callback):
+        @logged
+        def zz_told(self, b): heard.append(b)
+    class Any(Callback):
+        def zz_told(self, **kw): heard.append(kw)
+    class Hears(Callback):
+        def __call__(self, name, **kw): heard.append((name, kw))
+    learn,told = learner(),dict(a=1, b=2, c=3)
+    for cb,want in ((Takes(), [(1, 2), (0, 2)]), (Wrapped(), [2, 2]), (Any(), [told, dict(b=2)]), (Hears(), [('zz_told', told), ('zz_told', dict(b=2))]),
+                    (Callback(zz_told=lambda self, c=5: heard.append(c)), [3, 5]), (Callback(zz_told=lambda self: heard.append(None)), [None, None])):
+        heard = []
+        with learn.added_cbs(cb): learn('zz_told', **told); learn('zz_told', b=2)
+        assert heard==want, cb
+    ref = weakref.ref((f := lambda self, a: None))
+    with learn.added_cbs(Callback(zz_told=f)): learn('zz_told', **told)
+    del f, cb
+    gc.collect()
+    assert ref() is None

@@ -97,9 +97,10 @@ def by_hand(watch=None):
 
 # What a step takes today, so that one more is seen; raise a number only if what is added is worth it
 CALLS = dict(training=63, validation=70, prediction=34)   # 7 of those in training stand in place of 20 of torch's around the step; 10 in validation count the targets that count
-ONE   = 1920   # `learn.predict` of an item, with a little room; 19 hide the bar, which drew itself for each
+ONE   = 1830   # `learn.predict` of an item, with a little room; 19 hide the bar, which drew itself for each
 OPEN  = 76     # the same by a `Predictor`: each call more is a hundredth of what a small model takes
-START = 2890   # a Learner and its fit of one batch, with a little room: a fifth more until signatures were remembered, and what no optimizer has was asked less often
+START = 2780   # a Learner and its fit of one batch, with a little room: a fifth more until signatures were remembered, and what no optimizer has was asked less often
+EPOCH = 1070   # an epoch of a fit, of a batch and a validation of one batch; 1,920 while each event was bound anew in each phase
 FUSED = 60     # a fused step, where the program is one of them; 65 while each module's hooks were looked at one by one, and the program told a profiler of itself
 LINES = dict(training=142, validation=115)
 OPS   = dict(detach=1, clone=1)            # the loss, kept without its graph
@@ -147,6 +148,16 @@ def test_a_fit_begins_with_few_calls():
     start()
     with Calls() as got: start()
     assert got.ours<=START, f'{got.ours} calls, where {START} are allowed:\n' + '\n'.join(f'{n:5}  {k}' for k,n in got.names.most_common())
+
+def test_an_epoch_makes_few_calls():
+    def fit(n):
+        dl = [(torch.zeros(2,32), torch.zeros(2).long())]
+        learn = Learner(DataLoaders(dl, dl), model(), F.cross_entropy, torch.optim.SGD)
+        with Calls() as got: learn.fit(n)
+        return got
+    fit(1)
+    many,few = fit(7),fit(2)
+    assert many.ours-few.ours<=EPOCH*5, f'{(many.ours-few.ours)/5} calls in an epoch, where {EPOCH} are allowed:\n{listed(many.names-few.names)}'
 
 @one_python
 @pytest.mark.parametrize('phase', LINES)
