@@ -150,8 +150,8 @@ def _check_handler(f, name, what):
     if isgeneratorfunction(f) or iscoroutinefunction(f): raise TypeError(
         f'{what} has a `{"yield" if isgeneratorfunction(f) else "await"}` in it, so nothing of it would run when it is '
         'called: write a plain function')
-    if not isfunction(f) or name not in event.declared[:event.declared.index('after_fit')+1]: return
-    try: signature(f).bind(None)   # the events of the loop have no arguments
+    if not isfunction(f) or event.also.get(name, name) not in event.declared[:event.declared.index('cleanup')+1]: return
+    try: signature(f).bind(None)   # the events of a run have no arguments
     except TypeError as e: raise TypeError(
         f'{what} is called with the callback and nothing else, but {e}: write `def {name}(self)` '
         '(or `lambda self: …`); the Learner is `self.learn`, and its attributes are those of `self`') from None

@@ -42,6 +42,7 @@ class TerminalBar(LineDisplay):
 
     def watch(self) -> None:
         "Replace `sys.stdout` and `sys.stderr` by proxies, until `end`"
+        if self.active: return
         self.out,self.active = sys.stdout,True
         if self.midline: self.out.write('\n'); self.midline = False
         try: self.fill.encode(getattr(self.out, 'encoding', None) or 'utf-8')

@@ -37,7 +37,7 @@ def warn_no_target(
     how = ('name the target `y`, `target`, `targets`, `label` or `labels`' if isinstance(b, dict)
            else '`DataLoaders(..., n_inp=)` says how many of its elements are inputs')
     lost = 'nothing is learned from it' if training else 'it has no loss'
-    warn(f"the {'' if training else 'validation '}batch has no target ({shapes(b)}), so {lost}; {how}; "
+    warn(f"the {'' if training else 'validation '}batch has no target, so {lost}: it is {shapes(b)}; {how}; "
          'a loss function that needs none takes the predictions alone')
 
 def in_memory(

@@ -19,6 +19,7 @@ from ..stateful import Stateful
 class LogFile(Stateful):
     "A file to which rows are appended; knows which part of it counts, and holds what the disk has no room for"
     saves = 'pos','held'
+    begun = False   # have the hyper-parameters been written, as far as there are any to write?
     def __init__(self,
         path:Path,         # the file
         head:bytes=b'',    # what it begins with

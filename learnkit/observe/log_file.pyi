@@ -7,6 +7,7 @@ from typing import Any
 __all__ = ['LogFile']
 class LogFile(Stateful):
     """A file to which rows are appended; knows which part of it counts, and holds what the disk has no room for"""
+    begun: bool
     path: Any
     head: bytes
     append: bool

@@ -133,8 +133,8 @@ class FileLogger(MetricsLogger):
         if not rank_distrib(): self.log_file.open()   # if that is impossible it fails now, not after an epoch
     def before_epoch(self): self._begin()
     def _begin(self):
-        file = self.log_file
-        if not (rank_distrib() or file.pos or file.held): self.write_hparams(self.learn.hparams(), self.start)
+        new = not (rank_distrib() or (file := self.log_file).pos or file.held or file.begun)
+        if new: file.begun = True; self.write_hparams(self.learn.hparams(), self.start)
     def write_hparams(self,
         hparams:dict, # numbers and short texts by name
         step:int      # the training batches of earlier fits

@@ -104,6 +104,12 @@ class LRFinder(Scheduler):
         return [float(lr) for lr in self.rec.lrs[:n]], list(self._losses[:n])
 
 # %% ../../nbs/425_optim.lr_find.ipynb #a8b5651c
+def _suggested(values):
+    "A named tuple of `values`; it can be pickled, though its class is found nowhere: it is made again"
+    fields = namedtuple('SuggestedLRs', values)
+    kind = type('SuggestedLRs', (fields,), dict(__slots__=(), __reduce__=lambda self: (_suggested, (self._asdict(),))))
+    return kind(**values)
+
 class LRCurve:
     "The result of `lr_find`: learning rates, smoothed losses, and the suggestions of the functions `funcs`"
     def __init__(self,
@@ -128,7 +134,7 @@ class LRCurve:
     @property
     def suggested(self) -> tuple:
         "The suggestions, as a named tuple"
-        return namedtuple('SuggestedLRs', self.values)(**self.values)
+        return _suggested(self.values)
 
     def plot(self,
         skip_end:int=5,       # number of points to leave out at the end

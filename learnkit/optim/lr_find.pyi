@@ -57,6 +57,9 @@ class LRFinder(Scheduler):
     def curve(self) -> tuple[Any, ...]:
         """The learning rates, and the smoothed loss after the batch of each"""
         ...
+def _suggested(values: Any) -> Any:
+    """A named tuple of `values`; it can be pickled, though its class is found nowhere: it is made again"""
+    ...
 class LRCurve:
     """The result of `lr_find`: learning rates, smoothed losses, and the suggestions of the functions `funcs`"""
     lrs: list[Any]

@@ -602,7 +602,7 @@ def metric_gives_an_array(c):
 def metric_returns_none(c):
     def none(p, t): (p-t).abs().mean()
     measures(c, none)
-@bad(UserWarning, 'validation batch has no target', 'n_inp', 'it has no loss')
+@bad(UserWarning, 'validation batch has no target', 'n_inp', 'it has no loss: it is (float32[8, 4]);')
 def valid_batch_without_target(c): fixed(c, learner(dls=DataLoaders(batches(2), [(x,)])), dls=good_dls()).fit(1)
 @bad(UserWarning, 'validation batch has no target', 'n_inp')
 def valid_dataset_without_target(c): fixed(c, learner(dls=DataLoaders(batches(2), DataLoader(TensorDataset(x)))), dls=good_dls()).fit(1)

@@ -147,6 +147,16 @@ def test_hyper_parameters_begin_each_log_once(tmp_path):
 
 # several fits
 
+def test_hyper_parameters_are_written_once_if_there_is_nothing_to_write(tmp_path):
+    "It was called in each epoch, and for each row, until the file had something in it"
+    class Quiet(JsonLogger):
+        calls = 0
+        def write_hparams(self, hparams, step): self.calls += 1
+        def write(self, metrics, step): pass
+    learn = quiet(path=tmp_path, cbs=[Quiet, LossMonitor('1ba')])
+    learn.fit(2); learn.fit(1)
+    assert learn.quiet.calls==1
+
 @pytest.mark.parametrize('make', [CSVLogger, JsonLogger, lambda: CSVLogger, lambda: JsonLogger])
 def test_fine_tune_is_one_log(make, tmp_path):
     "`fine_tune` is two fits; the second one replaced the log of the first: 3 of 5 rows were lost"

@@ -13,6 +13,7 @@ from learnkit.events import CancelBatch, CancelEpoch, CancelFit, CancelTrain, Ca
 from learnkit.control.validate_every import ValidateEvery
 from learnkit.display import LineDisplay
 from learnkit.progress import ProgressCallback, displays
+from learnkit.terminal_bar import TerminalBar
 from learnkit.data import DataLoaders
 from test_calls import FIRST, N, Batches, Reads
 from toys import at, batches, few, learner, throw
@@ -89,6 +90,16 @@ def test_an_unfinished_line_is_not_drawn_over():
     def say(cb): print(f'part {cb.learn.iter}, ', end='')
     with screen() as s: make('tqdm', at('after_batch', say, when=lambda cb: cb.learn.training), n=4, valid=False).fit(1)
     assert 'part 0, part 1, part 2, part 3,' in lines(s.getvalue())
+
+def test_a_bar_that_watches_already():
+    "Each write went through its own proxy, which erased the bar, by a write"
+    with screen() as s:
+        bar = TerminalBar()
+        bar.begin('train', 4)
+        bar.watch()
+        print('hello')
+        bar.end()
+    assert lines(s.getvalue())==['hello']
 
 @pytest.mark.parametrize('kind', KINDS)
 def test_no_thread_is_started(kind):

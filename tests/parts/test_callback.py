@@ -8,7 +8,7 @@ from learnkit.control.every import Every
 from learnkit.events import event
 from toys import at, learner
 
-LOOP = event.declared[:event.declared.index('after_fit')+1]
+RUN = [*event.declared[:event.declared.index('cleanup')+1], *event.also]   # by their other names too
 
 def test_defaults():
     "In the middle of the order, called everywhere, there for nothing special: each is asked for by inference or by a resumed run"
@@ -17,9 +17,9 @@ def test_defaults():
     assert (cb.run, cb.run_train, cb.run_valid, cb.nested)==(True,)*4
     assert (cb.draws, cb.resumes, cb.observes)==(False,)*3
 
-@pytest.mark.parametrize('name', LOOP)
+@pytest.mark.parametrize('name', RUN)
 def test_a_handler_with_an_argument_is_refused_where_it_is_defined(name):
-    "At each event of the loop, the last too; other events may have arguments"
+    "At each event of a run, the last too; other events may have arguments"
     with pytest.raises(TypeError, match='is called with the callback and nothing else'): type('Two', (Callback,), {name: lambda self, learn: None})
     with pytest.raises(TypeError, match='is called with the callback and nothing else'): Callback(**{name: lambda: None})
     type('One', (Callback,), {name: lambda self, more=None: None})

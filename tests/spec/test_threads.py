@@ -1,10 +1,10 @@
 """One Learner and several threads; inference inside of runs, at every event and after errors; copies, pickles and what is freed.
 Whatever may wait for ever runs in a thread with a time limit."""
-import copy, gc, inspect, pickle, threading, weakref
+import copy, gc, inspect, pickle, re, threading, weakref
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
-import pytest, torch
+import learnkit.all as lk, pytest, torch
 from torch import nn
 from torch.nn import functional as F
 from torch.utils.data import DataLoader, TensorDataset
@@ -19,6 +19,7 @@ from learnkit.share_batches import *
 from learnkit.observe.csv_logger import CSVLogger
 from learnkit.data import DataLoaders
 from learnkit.learner import Learner
+from learnkit.nested import leaves
 from learnkit.losses import CrossEntropyLossFlat
 from learnkit.metrics import accuracy, mae
 from toys import Reg, SGD, at, few, learner, model, slow, throw, weights
@@ -222,6 +223,25 @@ def test_copies(dup, fits):
     a.fit(2); assert torch.equal(weights(a), weights(b)) and rows(a)==rows(b) and b.counts.n==a.counts.n
     assert list(a.validate())==list(b.validate())
     limited([a.validate, b.validate, a.get_preds, b.get_preds])
+
+results = dict(suggestions=lambda o: o.lr_find(num_it=12, show_plot=False), history=lambda o: o.recorder.history, row=lambda o: o.recorder.history[-1], values=lambda o: o.validate(),
+    sets=lambda o: o.validate_all(), predictions=lambda o: o.get_preds(), prediction=lambda o: o.predict(torch.ones(4)), summary=lambda o: o.summary(), curve=lambda o: lk.LRCurve([.1]*30, [1.]*30),
+    interpretation=lk.Interpretation.from_learner, top_losses=lambda o: lk.Interpretation.from_learner(o).top_losses(2), profile=lambda o: o.profile(), hparams=lambda o: o.hparams(),
+    predictor=lk.Predictor, state=lambda o: o.state, hypers=lambda o: o.opt.hypers, run=lambda o: o.run_state(1), duration=lambda o: lk.Time('3ep'), cancel=lambda o: lk.CancelFit('enough'))
+
+@pytest.mark.parametrize('name', results)
+def test_what_calls_return_can_be_copied_and_pickled(name):
+    "What `lr_find` suggests was of a class that is found nowhere"
+    learn = learner(n=4, metrics=mae)
+    with learn.no_bar(), learn.no_logging():
+        learn.fit(1)
+        res = results[name](learn)
+    for got in (copy.deepcopy(res), pickle.loads(pickle.dumps(res))):
+        assert type(got).__name__==type(res).__name__ and content(got)==content(res)
+
+def content(o):
+    "All in it, as bytes"
+    return re.sub(r' at 0x\w+', '', repr(o)),[v.numpy(force=True).tobytes() for v in leaves(vars(o) if hasattr(o, '__dict__') else o) if isinstance(v, torch.Tensor)]
 
 def test_a_copy_within_a_fit():
     "deepcopy in a callback, as for keeping the best: it is at rest, though the original runs"
