@@ -40,6 +40,13 @@ def in_bf16(batches, model, opt):
         return F.cross_entropy(pred.float(), yb)
     plain(batches, model, opt, loss=loss)
 
+def accumulated(batches, model, opt, n=4):
+    for i,(xb,yb) in enumerate(batches):
+        (F.cross_entropy(model(xb), yb)/n).backward()
+        if i%n==n-1:
+            opt.step()
+            opt.zero_grad()
+
 def mixed(batches, model, opt):
     beta = torch.distributions.Beta(torch.tensor(.4), torch.tensor(.4))
     def loss(model, xb, yb):
@@ -93,6 +100,7 @@ def beside(path):
             'EMACallback':                  (averaged, lk.EMACallback),
             'GradientClip':                 (clipped, lk.GradientClip),
             'MixedPrecision bf16':          (in_bf16, lambda: lk.MixedPrecision('bf16')),
+            'GradientAccumulation, 4':      (accumulated, lambda: lk.GradientAccumulation(4*32)),
             'MixUp':                        (mixed, lk.MixUp),
             'ActivationStats (every 10th)': (partial(observed, every=10), lambda: lk.ActivationStats(every=10)),
             'ActivationStats (each batch)': (observed, lk.ActivationStats),
@@ -100,6 +108,8 @@ def beside(path):
 
 # What takes longer than by hand is there for this
 more = {'TorchScheduler, each step':    'it steps when the optimizer did, not when a step was skipped or is accumulated',
+        'GradientAccumulation, 4':      'the targets that count are counted, so padding, class weights, smaller batches and what is left '
+                                        'at the end weigh as in one large batch',
         'MixUp':                        'any loss with a reduction, several inputs and targets, MicroBatch; whole numbers are refused',
         'ActivationStats (every 10th)': 'of all modules with parameters, nested outputs too; joined in one table',
         'MixedPrecision bf16':          'predictions of any structure become 32-bit numbers',
