@@ -162,7 +162,9 @@ def _seed(self:VirtualShards, shard):
     learn,device = self.learn,self.means.device.type
     seed = hash_seed(self.seed, learn.epoch, learn.iter, shard)
     seed_cpu(seed)
-    if device!='cpu': getattr(torch, device).manual_seed(seed)
+    if device!='cpu':   # MPS has the first of these, and PyTorch asks others for the second only
+        of = torch.get_device_module(device)
+        (getattr(of, 'manual_seed', None) or of.manual_seed_all)(seed)
 
 # %% ../../nbs/832_speed.virtual_shards.ipynb #fe581942
 @patch

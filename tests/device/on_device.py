@@ -253,6 +253,17 @@ def test_from_device_to_device(tmp_path):
     learn.fit(1)   # the optimizer's state moves too
     assert {p.device.type for p in learn.model.parameters()}=={'cpu'}
 
+def test_virtual_shards():
+    "Each shard has random numbers of its own, on a device whose module has no more than PyTorch asks for"
+    def trained(device, model, drawn=0):
+        learn = learner(device, [lambda: lk.VirtualShards(2)], model=model)
+        with lk.no_random(3):
+            torch.randn(drawn, device=device)   # on the accelerator: what was drawn there before does not matter
+            learn.fit(2)
+        return result(learn)
+    same(trained('cpu', net), trained('sim', net))
+    same(trained('sim', dropout), trained('sim', dropout, drawn=3))
+
 def test_lr_find(): assert learner('cpu').lr_find(num_it=30)==learner('sim').lr_find(num_it=30)
 
 @pytest.mark.parametrize('copied', [copy.deepcopy, lambda l: pickle.loads(pickle.dumps(l))], ids=['deepcopy','pickle'])
