@@ -6,6 +6,7 @@
 __all__ = []
 
 # %% ../../nbs/825_speed.compile.ipynb #c74d93f5
+from inspect import signature
 from typing import Any
 
 import torch
@@ -24,5 +25,6 @@ def compile(self:Learner,
     model = get_model(self.model)
     def call(*args, **kw): return model._call_impl(*args, **kw)
     config.skip_nnmodule_hook_guards = False
-    model._compiled_call_impl = torch.compile(call, **kwargs)
+    own = {'isolate_recompiles':True} if 'isolate_recompiles' in signature(torch.compile).parameters else {}
+    model._compiled_call_impl = torch.compile(call, **(own | kwargs))
     return self
