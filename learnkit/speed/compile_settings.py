@@ -52,7 +52,8 @@ def compile_options(
     options:dict|None=None # options of inductor that the user gave
 ) -> list[dict]:
     "Returns the options of inductor for a program, in the order in which they are tried"
-    by_device = dict(cpu=[{'cpp_wrapper':True, 'cpp.vec_isa_ok':True}, {}], cuda=[{'triton.cudagraphs':True}])
+    cpu = {'cpp_wrapper':True, 'cpp.vec_isa_ok':True, 'size_asserts':False}
+    by_device = dict(cpu=[cpu, {}], cuda=[{'triton.cudagraphs':True}])
     tried = by_device.get(device, [{}]) if options is None else [options]
     always = {'fallback_random':True, 'cpp.march':'', 'cpp_cache_precompile_headers':False}
     return [{**always, 'guard_filter_fn':foreign_guards, **o} for o in tried]

@@ -62,12 +62,13 @@ class FunctionalOptim:
     ):
         store_attr()
         self.n_hypers = len(hyper_names) + ('betas' in hyper_names)   # numbers in a parameter group
+        self.look = itemgetter(*hyper_names)
 
     def hypers(self,
         opt:Optimizer # the optimizer
     ) -> list[tuple]:
         "Returns the current hyper-parameters of each parameter group"
-        return [itemgetter(*self.hyper_names)(pg) for pg in opt.param_groups]
+        return [*map(self.look, opt.param_groups)]
 
     def options(self,
         opt:Optimizer # the optimizer

@@ -42,6 +42,7 @@ def adam_step(
 class FunctionalOptim:
     """An optimizer in functional form: how it updates one parameter, and which settings that takes"""
     n_hypers: Any
+    look: Any
     step: Callable[..., Any]
     hyper_names: tuple[Any, ...]
     option_names: tuple[Any, ...]

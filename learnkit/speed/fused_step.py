@@ -62,15 +62,17 @@ class FusedStep(Callback):
         return partial(self._do_batch, do)
 
     def _do_batch(self, do):
-        learn = self.learn
-        if learn is None or not (learn.training and self.run): return do()   # removed in the middle, or validation
-        if self.handlers_seen is not learn._heard: self._choose_part(do)
-        if self.part and self.dynamic and not learn.iter:
-            find_shapes(self.shapes, batch_shapes((*learn.xb, *learn.yb)), self.max_shapes, True)
-        shape = self._fusable_shape(learn) if self.part and learn.iter else None
+        learn,inputs = self.learn,self.inputs
+        if learn is None: return do()   # removed in the middle
+        if self.handlers_seen is not learn._heard:
+            if not (learn.training and self.run): return do()
+            self._choose_part(do)
+        elif inputs is not None and not inputs.is_current(learn): self._drop_inputs(do)
+        shape = self._fusable_shape(learn) if self.part else None
         if shape is None: return do()
-        if self.accumulation: self.inputs.read_factor()
-        try: learn.pred,learn.loss,rest = self.compiler(self.inputs, learn.xb, learn.yb, shape)
+        inputs = self.inputs
+        if self.accumulation: inputs.read_factor()
+        try: learn.pred,learn.loss,rest = self.compiler(inputs, learn.xb, learn.yb, shape)
         except CompileError as e:
             self.part,self.failure = None,f'it could not be compiled ({e})'
             self._warn(self.failure)
@@ -78,7 +80,7 @@ class FusedStep(Callback):
         self.counts['fused'] += 1
         learn.loss_grad = learn.loss
         if self.part!='whole': return self._step_eagerly(learn, rest)
-        for cb,norm in zip(self.inputs.clips, rest): cb.norm = norm
+        for cb,norm in zip(inputs.clips, rest): cb.norm = norm
         for f in self.afterwards: f()
 
     def _step_eagerly(self, learn, grads):
@@ -166,14 +168,20 @@ def compile_obstacle(
 @patch
 def _fusable_shape(self:FusedStep, learn):
     "The shape of this batch if it can be fused, else None"
-    inputs = self._current_inputs(learn)
+    shapes = batch_shapes((*learn.xb, *learn.yb))
+    if not learn.iter:
+        if self.dynamic: find_shapes(self.shapes, shapes, self.max_shapes, True)
+        return
+    inputs = self.inputs or self._new_inputs(learn)
+    if not inputs.params: return
+    if inputs.optim: inputs.read_hypers()
     if inputs.missing_state!=self.missing_state:
         new,self.missing_state = set(inputs.missing_state).difference(self.missing_state),inputs.missing_state
         if new: return
-    if inputs.has_foreign(): return self._warn('there are weights with gradients that are not in the optimizer')
-    if not inputs.params or inputs.optim and inputs.has_grads(): return
-    if inputs.has_hooks(): return self._warn('a hook would not be called')
-    shapes = batch_shapes((*learn.xb, *learn.yb))
+    if not inputs.is_plain():
+        if inputs.has_foreign(): return self._warn('there are weights with gradients that are not in the optimizer')
+        if inputs.optim and inputs.has_grads(): return
+        if inputs.has_hooks(): return self._warn('a hook would not be called')
     if shapes is None: return self._warn('the batches are not plain tensors, or require gradients of their own')
     if not learn.yb: return self._warn('the batches have no target')
     known = find_shapes(self.shapes, shapes, self.max_shapes, self.dynamic)
@@ -181,12 +189,14 @@ def _fusable_shape(self:FusedStep, learn):
     return known
 
 @patch
-def _current_inputs(self:FusedStep, learn):
-    inputs = self.inputs
-    if inputs is not None and inputs.is_current(learn):
-        if inputs.optim: inputs.read_hypers()
-        return inputs
-    if inputs is not None: inputs.restore_counts()
+def _drop_inputs(self:FusedStep, do):
+    "Something was replaced since the last batch; with another model, loss or optimizer the answer may be another, too"
+    if not self.inputs.belongs_to(self.learn): return self._choose_part(do)
+    self.inputs.restore_counts()
+    self.inputs = None
+
+@patch
+def _new_inputs(self:FusedStep, learn):
     own = (self.optim,self.clips) if self.part=='whole' else (None,[])
     self.inputs = StepInputs(learn, *own, self.amp, self.accumulation)
     return self.inputs

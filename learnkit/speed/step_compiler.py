@@ -15,6 +15,7 @@ from torch import nn
 from torch.utils._pytree import tree_map
 
 from ..seed import get_random_states, set_random_states
+from ..stateful import Stateful
 from .batch_shapes import told_shapes, with_varying_sizes
 from .compile_settings import compile_options
 from .step_inputs import StepInputs
@@ -89,7 +90,7 @@ class Program:
         return FunctionType(code, names, self.f.__name__, None, self.f.__closure__)
 
 # %% ../../nbs/810_speed.step_compiler.ipynb #b8d6cf8f
-class StepCompiler:
+class StepCompiler(Stateful):   # of which `saves` names nothing: what is compiled in a trial, it keeps afterwards
     "Compiles train steps, runs them, and keeps the programs"
     def __init__(self,
         limit:int=4,           # how often a program may be compiled anew, as something that it depends on has changed

@@ -3,6 +3,7 @@
 import torch
 from collections.abc import Iterator
 from .step_inputs import StepInputs
+from ..stateful import Stateful
 from torch import nn
 from types import FunctionType
 from typing import Any
@@ -65,7 +66,7 @@ class Program:
     def _function(self, code: Any) -> Any:
         """`code` as a function, which calls the program itself: the compiler is off, and need not be turned off for it"""
         ...
-class StepCompiler:
+class StepCompiler(Stateful):
     """Compiles train steps, runs them, and keeps the programs"""
     limit: int
     options: dict[Any, Any]|None

@@ -6,7 +6,6 @@
 __all__ = []
 
 # %% ../../nbs/808_speed.step_inputs.ipynb #e39b8cf3
-from itertools import chain, repeat
 from operator import attrgetter, is_
 from typing import Any
 
@@ -25,11 +24,10 @@ def step_modules(
     return [m for o in (learn.model, learn.loss_func) if isinstance(o, torch.nn.Module) for m in o.modules()]
 
 _trained,_grad = attrgetter('requires_grad'),attrgetter('grad')
-_param_hooks   = [attrgetter(k) for k in ('_backward_hooks','_post_accumulate_grad_hooks')]
-_module_hooks  = attrgetter(*(f'_{k}_hooks' for k in ('forward','forward_pre','backward','backward_pre')))
-
-def _same(a, b): return len(a)==len(b) and all(map(is_, a, b))
-def _entries(states): return [*chain.from_iterable(map(dict.values, states))]
+_param_hooks   = '_backward_hooks','_post_accumulate_grad_hooks'
+_kinds         = 'forward','forward_pre','backward','backward_pre'
+_module_hooks  = attrgetter(*(f'_{k}_hooks' for k in _kinds))
+_global_hooks  = attrgetter(*(f'_global_{k}_hooks' for k in _kinds))(torch.nn.modules.module)
 
 # %% ../../nbs/808_speed.step_inputs.ipynb #a35ce229
 class StepInputs:
@@ -41,12 +39,12 @@ class StepInputs:
         amp:tuple|None,             # device type and 16-bit type of its `MixedPrecision`
         accumulation:Any=None       # its `GradientAccumulation`: the gradients are multiplied by the batch's share
     ):
-        self.model,self.loss_func,self.wrapper = learn.model,learn.loss_func,learn.opt
-        self.opt,modules = torch_opt(learn.opt),step_modules(learn)
-        self.hooks = [hooks for m in modules for hooks in _module_hooks(m)]   # dictionaries, mostly empty
+        self.model,self.loss_func,self.opt = learn.model,learn.loss_func,torch_opt(learn.opt)
+        modules = step_modules(learn)
+        self.hooks = [*_global_hooks, *(hooks for m in modules for hooks in _module_hooks(m))]   # mostly empty
         heard = self.opt._optimizer_step_post_hooks if optim and step_notices(self.opt) else None   # after a program
         if optim: self.hooks += [hooks for hooks in step_hooks(self.opt) if hooks is not heard]
-        self.all_params,self.opt_state = opt_params(self.opt),self.opt.state
+        self.all_params = opt_params(self.opt)
         self.trained,own = [p.requires_grad for p in self.all_params],{id(p) for p in self.all_params}
         self.foreign_params = [p for m in modules for p in m.parameters(recurse=False) if id(p) not in own]
         groups = [i for i,pg in enumerate(self.opt.param_groups) for _ in pg['params']]
@@ -55,35 +53,52 @@ class StepInputs:
         self.clips,self.amp,self.accumulation = clips,amp,accumulation
         self.optim:Any = optim
         self.cuda = any(p.is_cuda for p in self.params)
+        kept = ('grad',) if optim else ()   # without an optimizer in it, a program adds to gradients from before
+        self.look = attrgetter(*_param_hooks, *kept)
+        self.plain = [(None,)*(len(kept)+2)]*len(self.params)
         self.program,self.values,self.hypers,self.options = None,None,None,()
-        self.missing_state,self.states,self.seen_state,self.seen_entries,self.moved = [],[],[],[],[]
+        self.missing_state,self.states,self.moved = [],[],[]
         if optim and self.params: self.read_hypers()
-        self.n_states = len(self.opt_state)
+        self.seen = self._objects(learn)
+
+    def _objects(self, learn):
+        "All that must stay the same objects"
+        opt = torch_opt(learn.opt)
+        res = [learn.model, learn.loss_func, learn.opt, opt, opt.state]
+        for pg in opt.param_groups: res += pg['params']   # faster than one expression
+        if self.optim:
+            for state in opt.state.values(): res.append(state); res += state.values()
+        return res
 
     def is_current(self,
         learn:Learner # the Learner
     ) -> bool:
         "Returns whether these are still the parameters and states of the Learner's model and optimizer"
-        if (learn.model is not self.model or learn.loss_func is not self.loss_func or learn.opt is not self.wrapper
-            or self.opt.state is not self.opt_state or len(self.opt_state)!=self.n_states): return False
-        now = opt_params(self.opt)
-        if not _same(now, self.all_params) or [*map(_trained, now)]!=self.trained: return False
-        if not self.seen_state: return True
-        states = [*self.opt_state.values()]
-        return _same(states, self.seen_state) and _same(_entries(states), self.seen_entries)
+        now,seen = self._objects(learn),self.seen
+        return len(now)==len(seen) and all(map(is_, now, seen)) and [*map(_trained, self.all_params)]==self.trained
+
+    def belongs_to(self,
+        learn:Learner # the Learner
+    ) -> bool:
+        "Returns whether the Learner still has this model, loss function and optimizer"
+        return all(map(is_, self._objects(learn)[:4], self.seen))
+
+    def is_plain(self) -> bool:
+        "Returns whether there is none of what the following look for; one pass over all parameters, in C"
+        return ([*map(self.look, self.params)]==self.plain and not any(self.hooks)
+                and not any(map(_trained, self.foreign_params)))
 
     def has_hooks(self) -> bool:
         "Returns whether there are hooks, which a program would not call"
-        params = self.params
-        return any(self.hooks) or any(map(_param_hooks[0], params)) or any(map(_param_hooks[1], params))
+        return any(self.hooks) or any(getattr(p, k) for p in self.params for k in _param_hooks)
 
     def has_grads(self) -> bool:
         "Returns whether there are gradients from before, which are a part of the step"
-        return not all(map(is_, map(_grad, self.params), repeat(None)))
+        return any(p.grad is not None for p in self.params)
 
     def has_foreign(self) -> bool:
         "Returns whether weights would get gradients that are not in the optimizer"
-        return bool(self.foreign_params) and any(map(_trained, self.foreign_params))
+        return any(map(_trained, self.foreign_params))
 
     def read_factor(self) -> None:
         "Reads what the gradients of the batch at hand are multiplied by"
@@ -93,7 +108,7 @@ class StepInputs:
 
     def read_hypers(self) -> None:
         "Creates a new tensor of the hyper-parameters if one of them has changed"
-        values = [*self.optim.hypers(self.opt)]
+        values = self.optim.hypers(self.opt)
         if self.clips: values += [c.value or c.max_norm for c in self.clips]
         if values==self.values: return
         self.values,options = values,self.optim.options(self.opt)
@@ -105,18 +120,16 @@ class StepInputs:
         "Collects the optimizer's state of each parameter, and the numbers of the parameters whose state is missing"
         def has_state(group): return dict(self.options[group])['has_state']
         self.missing_state = [i for i,(p,j) in enumerate(zip(self.params, self.group_of))
-                              if has_state(j) and not self.opt_state.get(p)]
+                              if has_state(j) and not self.opt.state.get(p)]
         for p in self.params: self._move_counts(p)
-        self.states = [{k:v for k,v in self.opt_state.get(p, {}).items() if isinstance(v, torch.Tensor)}
+        self.states = [{k:v for k,v in self.opt.state.get(p, {}).items() if isinstance(v, torch.Tensor)}
                        for p in self.params]
-        self.seen_state = [*self.opt_state.values()]
-        self.seen_entries = _entries(self.seen_state)
         for t in (*self.params, *(v for s in self.states for v in s.values())):   # they stay where they are,
             if t.device.type=='cuda': torch._dynamo.mark_static_address(t)        # so a CUDA graph may write there
 
     def _move_counts(self, p):
         "A CUDA graph takes nothing from the CPU, where optimizers keep their step counts"
-        state = self.opt_state.get(p, {})
+        state = self.opt.state.get(p, {})
         for k in [k for k,v in state.items() if isinstance(v, torch.Tensor) and v.device!=p.device]:
             self.moved.append((state, k))
             state[k] = state[k].to(p.device)

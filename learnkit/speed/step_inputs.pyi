@@ -13,19 +13,17 @@ def step_modules(learn: Learner) -> list[Any]:
     ...
 _trained: Any
 _grad: Any
-_param_hooks: list[Any]
+_param_hooks: tuple[Any, ...]
+_kinds: tuple[Any, ...]
 _module_hooks: Any
-def _same(a: Any, b: Any) -> Any: ...
-def _entries(states: Any) -> list[Any]: ...
+_global_hooks: Any
 class StepInputs:
     """The inputs of a compiled train step besides the batch: parameters, optimizer state, hyper-parameters"""
     model: Any
     loss_func: Any
-    wrapper: Any
     opt: Any
     hooks: list[Any]
     all_params: Any
-    opt_state: Any
     trained: list[Any]
     foreign_params: list[Any]
     params: list[Any]
@@ -35,16 +33,16 @@ class StepInputs:
     accumulation: Any
     optim: Any
     cuda: Any
+    look: Any
+    plain: Any
     program: Any
     values: Any
     hypers: Any
     options: Any
     missing_state: list[Any]
     states: list[Any]
-    seen_state: list[Any]
-    seen_entries: Any
     moved: list[Any]
-    n_states: int
+    seen: Any
     def __init__(
         self,
         learn: Learner,
@@ -63,12 +61,25 @@ class StepInputs:
             accumulation: its `GradientAccumulation`: the gradients are multiplied by the batch's share
         """
         ...
+    def _objects(self, learn: Any) -> Any:
+        """All that must stay the same objects"""
+        ...
     def is_current(self, learn: Learner) -> bool:
         """Returns whether these are still the parameters and states of the Learner's model and optimizer
 
         Args:
             learn: the Learner
         """
+        ...
+    def belongs_to(self, learn: Learner) -> bool:
+        """Returns whether the Learner still has this model, loss function and optimizer
+
+        Args:
+            learn: the Learner
+        """
+        ...
+    def is_plain(self) -> bool:
+        """Returns whether there is none of what the following look for; one pass over all parameters, in C"""
         ...
     def has_hooks(self) -> bool:
         """Returns whether there are hooks, which a program would not call"""

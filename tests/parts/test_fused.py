@@ -523,7 +523,6 @@ def test_beside_a_compiled_model(more):
         torch.manual_seed(3)
         learn,calls = Learner(DataLoaders(data(last=5), data(2, last=7, seed=1), data(3, 8, seed=2)), rich(), F.cross_entropy, SGD, lr=.01, cbs=[f() for f in more]),[]
         def backend(gm, inputs): calls.append(gm); return gm
-        dynamo.reset()   # or the limit of recompilations, which all models share, is reached
         if comp: learn.compile(backend=backend)
         learn.fit(2, cbs=cbs)
         assert bool(calls)==comp
@@ -635,6 +634,14 @@ def test_a_program_is_used_again():
         l.unfreeze(); l.fit(1, **kw)
     assert graphs()==before+2 and close(state(learn), state(other), 1e-5) and not [cb for cb in learn.cbs if isinstance(cb, FusedStep)]
 
+def test_what_a_trial_compiled_is_used_afterwards():
+    "`lr_find` put back its programs, too, and the next fit traced the model again"
+    learn,before = learner(data(40), cbs=Quick()),graphs()
+    learn.lr_find(num_it=30)
+    with learn.unchanged(): learn.fit(1)
+    learn.fit(1)
+    assert graphs()==before+1 and learn.fused_step.counts['fused']==39
+
 # what changes under its feet
 class Scaled(nn.Module):
     "With a weight that is not for the Learner's optimizer"
@@ -684,6 +691,71 @@ def test_changes_in_the_middle(change):
     cb,a = Quick(),run()
     b = run(cb)
     assert close(state(a), state(b), 1e-5) and cb.n>=10
+
+# whatever changes between two batches, from inside the loader
+def grads(l):
+    for p in l.model.parameters(): p.grad = torch.ones_like(p)
+def hook(l): l.model[1].register_forward_hook(lambda m, args, out: out*1.5)
+def global_hook(l): l.handle = nn.modules.module.register_module_forward_hook(lambda m, args, out: out*1.5 if isinstance(m, nn.ReLU) else None)
+def param_hook(l): l.model[0].weight.register_hook(lambda g: g*2)
+def double_grad(p): p.grad.mul_(2)
+def grad_hook(l): l.model[0].weight.register_post_accumulate_grad_hook(double_grad)
+def step_hook(l): l.opt.opt.register_step_pre_hook(lambda opt, *args: [pg.update(lr=.2) for pg in opt.param_groups] and None)
+def frozen(l): l.model[0].weight.requires_grad_(False)
+def weight(l): l.model[0].weight = l.opt.opt.param_groups[0]['params'][0] = nn.Parameter(torch.full((8,4), .1))
+def values(l):
+    with torch.no_grad(): l.model[0].weight.mul_(2)
+def other_state(l): s,p = l.opt.opt.state,l.model[0].weight; s[p] = {k:torch.zeros_like(v) for k,v in s[p].items()}
+def entry(l): p = l.model[0].weight; l.opt.opt.state[p]['momentum_buffer'] = torch.ones_like(p)
+def no_state(l): l.opt.clear_state()
+def rate(l): l.opt.set_hyper('lr', .01)
+def momentum(l): l.opt.opt.param_groups[0]['momentum'] = .5
+def no_momentum(l): l.opt.opt.param_groups[0]['momentum'] = 0
+def other_model(l): l.model = net(nn.Tanh()); l.create_opt()
+def other_loss(l): l.loss_func = nn.CrossEntropyLoss(label_smoothing=.3)
+def other_opt(l): l.opt = OptimWrapper(l.model.parameters(), partial(Adam, eps=1.), lr=.01)
+def inner_opt(l): l.opt.opt = SGD(l.model.parameters(), lr=.02)
+def mode(l): l.model[1].eval()
+def number(l): l.model[2].p = .9
+def buffer(l): l.model[1].running_mean.fill_(3.)
+def new_buffer(l): l.model[1].running_var = torch.full((8,), 2.)
+def forward(l): l.model[3].forward = lambda x: torch.tanh(x)
+def layer(l): l.model[3] = nn.Tanh()
+def listener(l): l.add_cb(Callback(after_pred=lambda cb: setattr(cb.learn, 'pred', cb.learn.pred*2)))
+def clip(l): l.add_cb(GradientClip(.01))
+def moved(l): l.model[0].weight.data = torch.full((4, 8), .1).t()
+def double(b): return b[0].double().float()[:, :4],b[1].int().long()
+def fewer(b): return b[0][:7],b[1][:7]
+def strided(b): return b[0].t().contiguous().t(),b[1]
+def wants_grad(b): return b[0].clone().requires_grad_(),b[1]
+def as_parameter(b): return nn.Parameter(b[0], requires_grad=False),b[1]
+
+class Changing(list):
+    "Changes something of the Learner, or the batch, before batch 4"
+    learn = None
+    def __init__(self, change): super().__init__(data(9)); self.change = change
+    def __iter__(self):
+        for i,b in enumerate(super().__iter__()):
+            if i==4 and self.learn.training and not self.learn.epoch: b = self.change(b) if self.change.__code__.co_varnames[0]=='b' else self.change(self.learn) or b
+            yield b
+
+everything = [grads, hook, global_hook, param_hook, grad_hook, step_hook, frozen, weight, values, other_state, entry, no_state, rate, momentum,
+              no_momentum, other_model, other_loss, other_opt, inner_opt, mode, number, buffer, new_buffer, forward, layer, listener, clip, moved, double, fewer, strided, wants_grad, as_parameter]
+
+@few(6)
+@pytest.mark.parametrize('change', everything, ids=lambda f: f.__name__)
+def test_what_changes_between_two_batches(change):
+    "The very next batch knows, whatever it is: weights, predictions and losses are those of the eager run"
+    def run(*cbs):
+        torch.manual_seed(3)
+        dl,seen = Changing(change),[]
+        learn = dl.learn = Learner(DataLoaders(dl), rich(), F.cross_entropy, partial(SGD, momentum=.9), lr=.05)
+        try: learn.fit(2, cbs=[at('after_batch', lambda cb: seen.append((cb.learn.pred.detach().clone(), cb.learn.loss.clone()))), *cbs])
+        finally: getattr(learn, 'handle', SimpleNamespace(remove=lambda: None)).remove()
+        return learn,seen
+    with warnings.catch_warnings(): warnings.simplefilter('ignore'); (a,x),(b,y) = run(),run(cb := Quick())
+    assert cb.n>=3 and close(state(a), state(b), 1e-5) and len(x)==len(y)==18
+    for (p,l),(q,m) in zip(x, y): assert torch.allclose(p, q, atol=1e-5) and torch.allclose(l, m, atol=1e-5)
 
 def test_a_loss_with_numbers_of_its_own():
     "What is compiled in, in the loss as in the model, is looked at before each batch"
