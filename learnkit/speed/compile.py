@@ -25,6 +25,6 @@ def compile(self:Learner,
     model = get_model(self.model)
     def call(*args, **kw): return model._call_impl(*args, **kw)
     config.skip_nnmodule_hook_guards = False
-    own = {'isolate_recompiles':True} if 'isolate_recompiles' in signature(torch.compile).parameters else {}
-    model._compiled_call_impl = torch.compile(call, **(own | kwargs))
+    if 'isolate_recompiles' in signature(torch.compile).parameters: kwargs = {'isolate_recompiles':True} | kwargs
+    model._compiled_call_impl = torch.compile(call, **kwargs)
     return self
