@@ -48,13 +48,10 @@ def foreign_guards(
 
 # %% ../../nbs/807_speed.compile_settings.ipynb #d49ffbb6
 def compile_options(
-    device:str,            # the type of the device
-    options:dict|None=None # options of inductor that the user gave
+    options:dict|None=None # options of inductor that the user gave; None: those for the CPU
 ) -> list[dict]:
     "Returns the options of inductor for a program, in the order in which they are tried"
-    cpu = {'cpp_wrapper':True, 'cpp.vec_isa_ok':True, 'size_asserts':False}
-    by_device = dict(cpu=[cpu, {}], cuda=[{'triton.cudagraphs':True}])
-    tried = by_device.get(device, [{}]) if options is None else [options]
+    tried = [{'cpp_wrapper':True, 'cpp.vec_isa_ok':True}, {}] if options is None else [options]
     always = {'fallback_random':True, 'cpp.march':'', 'cpp_cache_precompile_headers':False}
     return [{**always, 'guard_filter_fn':foreign_guards, **o} for o in tried]
 

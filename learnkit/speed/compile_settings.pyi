@@ -23,12 +23,11 @@ def foreign_guards(guards: list[Any]) -> list[bool]:
         guards: the guards of a program, for `torch.compile`
     """
     ...
-def compile_options(device: str, options: dict[Any, Any]|None = None) -> list[dict[Any, Any]]:
+def compile_options(options: dict[Any, Any]|None = None) -> list[dict[Any, Any]]:
     """Returns the options of inductor for a program, in the order in which they are tried
 
     Args:
-        device: the type of the device
-        options: options of inductor that the user gave
+        options: options of inductor that the user gave; None: those for the CPU
     """
     ...
 class KeptPrograms(NamedTuple):

@@ -41,7 +41,7 @@ class FusedStep(Callback):
     afterwards:Any = ()     # what is called after a step that was done as a whole
     def __init__(self,
         max_shapes:int=1,      # the number of batch shapes to compile for; batches of other shapes run eagerly
-        options:dict|None=None,# options of inductor; None: its C++ wrapper on the CPU, CUDA graphs on a GPU (untested)
+        options:dict|None=None,# options of inductor; None: its C++ wrapper. A GPU, where this is untested, needs them
         dynamic:bool=False     # compile sizes that vary as variables, so one program takes batches of any such shape?
     ):
         self.max_shapes = check_whole('max_shapes', max_shapes, what='a number of batch shapes')
@@ -50,10 +50,8 @@ class FusedStep(Callback):
         self.counts = dict(fused=0, other=0)   # batches that were fused; and those that were not because of their shape
 
     def before_fit(self):
-        self.counts,device = dict(fused=0, other=0),self.learn.device.type
+        self.counts = dict(fused=0, other=0)
         self.compiler.forget_others(self.learn.model)
-        if device!='cpu': self._warn(
-            f"compiled steps have not been tested on '{device}', so compare the losses", 'is fused on trial')
 
     def wrap_batch(self,
         do:Callable # does one batch, eagerly
@@ -139,7 +137,7 @@ def _choose_part(self:FusedStep, do):
     self.handlers_seen,self.inputs,self.optim = learn._heard,None,functional_optim(learn.opt)
     if self.optim: self.afterwards += step_notices(torch_opt(learn.opt))
     can = compile_obstacle(learn) if self.config else f'PyTorch {torch.__version__} cannot, 2.13 can'
-    why = self.failure or can or ('another callback wraps the batch' if others else None)
+    why = self.failure or self._untested() or can or ('another callback wraps the batch' if others else None)
     whole = not (late or self.accumulation or self.optim is None)
     self.part = None if why or early else 'whole' if whole else 'gradients'
     if why: self._warn(why)
@@ -149,6 +147,13 @@ def _choose_part(self:FusedStep, do):
         self._warn(f'{type(torch_opt(learn.opt)).__name__} has no functional form here', 'is fused up to the gradients')
 
 # %% ../../nbs/815_speed.fused_step.ipynb #23d19fde
+@patch
+def _untested(self:FusedStep):
+    device = self.learn.device.type
+    if device!='cpu' and self.compiler.options is None: return (
+        f"compiled steps have not been tested on '{device}'. To try them, write "
+        "FusedStep(options={'triton.cudagraphs':True}), and compare the losses")
+
 def compile_obstacle(
     learn:Learner # the Learner
 ) -> str|None:

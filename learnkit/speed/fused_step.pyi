@@ -33,7 +33,7 @@ class FusedStep(Callback):
 
         Args:
             max_shapes: the number of batch shapes to compile for; batches of other shapes run eagerly
-            options: options of inductor; None: its C++ wrapper on the CPU, CUDA graphs on a GPU (untested)
+            options: options of inductor; None: its C++ wrapper. A GPU, where this is untested, needs them
             dynamic: compile sizes that vary as variables, so one program takes batches of any such shape?
 
         Raises:
@@ -57,6 +57,7 @@ class FusedStep(Callback):
     def _choose_part(self, do: Any) -> None:
         """Sets `part`, the part of a batch that can be compiled: 'whole', 'gradients' or None"""
         ...
+    def _untested(self) -> str: ...
     def _fusable_shape(self, learn: Any) -> Any:
         """The shape of this batch if it can be fused, else None"""
         ...

@@ -139,7 +139,7 @@ class StepCompiler(Stateful):   # of which `saves` names nothing: what is compil
 
     def _candidates(self, inputs):
         "Programs that are compiled when they are called, one for each set of options to try"
-        for options in compile_options(inputs.params[0].device.type, self.options):
+        for options in compile_options(self.options):
             yield self._program(inputs, options)
 
     def _program(self, inputs, options):

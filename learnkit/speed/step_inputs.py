@@ -6,7 +6,7 @@
 __all__ = []
 
 # %% ../../nbs/808_speed.step_inputs.ipynb #e39b8cf3
-from operator import attrgetter, is_
+from operator import attrgetter, is_, itemgetter
 from typing import Any
 
 import torch
@@ -56,15 +56,21 @@ class StepInputs:
         kept = ('grad',) if optim else ()   # without an optimizer in it, a program adds to gradients from before
         self.look = attrgetter(*_param_hooks, *kept)
         self.plain = [(None,)*(len(kept)+2)]*len(self.params)
+        switches = [k for k,v in self.opt.defaults.items() if v is None or isinstance(v, bool)] if optim else []
+        self.switches = itemgetter(*switches) if switches else None   # such as 'nesterov', which other code is for
         self.program,self.values,self.hypers,self.options = None,None,None,()
         self.missing_state,self.states,self.moved = [],[],[]
         if optim and self.params: self.read_hypers()
         self.seen = self._objects(learn)
 
-    def _objects(self, learn):
-        "All that must stay the same objects"
+    def _objects(self, learn, own=False):
+        "All that must stay the same objects; with `own` only what decides how a step can be compiled"
         opt = torch_opt(learn.opt)
-        res = [learn.model, learn.loss_func, learn.opt, opt, opt.state]
+        res = [learn.model, learn.loss_func, learn.opt, opt]
+        if self.switches and opt is self.opt:
+            for pg in opt.param_groups: res += self.switches(pg)
+        if own: return res
+        res += opt.state,
         for pg in opt.param_groups: res += pg['params']   # faster than one expression
         if self.optim:
             for state in opt.state.values(): res.append(state); res += state.values()
@@ -80,8 +86,8 @@ class StepInputs:
     def belongs_to(self,
         learn:Learner # the Learner
     ) -> bool:
-        "Returns whether the Learner still has this model, loss function and optimizer"
-        return all(map(is_, self._objects(learn)[:4], self.seen))
+        "Returns whether the Learner still has this model, loss function and optimizer, with the same switches"
+        return all(map(is_, self._objects(learn, own=True), self.seen))
 
     def is_plain(self) -> bool:
         "Returns whether there is none of what the following look for; one pass over all parameters, in C"

@@ -35,6 +35,7 @@ class StepInputs:
     cuda: Any
     look: Any
     plain: Any
+    switches: Any
     program: Any
     values: Any
     hypers: Any
@@ -61,8 +62,8 @@ class StepInputs:
             accumulation: its `GradientAccumulation`: the gradients are multiplied by the batch's share
         """
         ...
-    def _objects(self, learn: Any) -> Any:
-        """All that must stay the same objects"""
+    def _objects(self, learn: Any, own: bool = False) -> Any:
+        """All that must stay the same objects; with `own` only what decides how a step can be compiled"""
         ...
     def is_current(self, learn: Learner) -> bool:
         """Returns whether these are still the parameters and states of the Learner's model and optimizer
@@ -72,7 +73,7 @@ class StepInputs:
         """
         ...
     def belongs_to(self, learn: Learner) -> bool:
-        """Returns whether the Learner still has this model, loss function and optimizer
+        """Returns whether the Learner still has this model, loss function and optimizer, with the same switches
 
         Args:
             learn: the Learner

@@ -134,7 +134,7 @@ def forms(device):
     return {'bf16':(dict(around=bf16), dict(cbs=lambda: lk.MixedPrecision('bf16'))),
             'bf16, channels last':(dict(around=bf16, put=last, put_x=images), dict(cbs=lambda: [lk.MixedPrecision('bf16'), lk.ChannelsLast()])),
             'compiled':(dict(put=torch.compile), dict(change=lk.Learner.compile)),
-            'fused':(dict(), dict(cbs=lambda: lk.FusedStep()))}
+            'fused':(dict(), dict(cbs=lambda: lk.FusedStep(options=None if device=='cpu' else {'triton.cudagraphs':True})))}
 
 # steady steps: the first ones set things up, and the last ones end the epoch
 

@@ -240,7 +240,6 @@ def test_a_hook_of_the_optimizer_that_comes_in_the_middle():
 
 on_device = [pytest.param('cpu'), pytest.param('cuda', marks=pytest.mark.skipif(not torch.cuda.is_available(), reason='there is no CUDA device'))]
 
-@pytest.mark.filterwarnings('ignore:this fit is fused on trial')
 @pytest.mark.parametrize('device', on_device)
 @pytest.mark.parametrize('opt_func', [partial(SGD, momentum=.9), NAdam])
 def test_on_a_device(device, opt_func):
@@ -251,7 +250,7 @@ def test_on_a_device(device, opt_func):
         learn.dls.device = torch.device(device)
         learn.fit_one_cycle(3, .01, cbs=[EMACallback(decay=.5, at_end=False), GradientClip(.5), at('after_batch', lambda cb: preds.append(cb.learn.pred.detach())), *cbs])
         return learn,preds
-    cb = Count()
+    cb = Count(options=None if device=='cpu' else {'triton.cudagraphs':True})
     (a,p),(b,q) = run(),run(cb)
     assert next(b.model.parameters()).device.type==device and cb.n==18 and cb.part=='whole'
     assert close(state(a), state(b), 1e-4) and all(torch.allclose(x, y, atol=1e-3) for x,y in zip(p, q)) and len({float(x.sum()) for x in q})>20
@@ -711,6 +710,8 @@ def no_state(l): l.opt.clear_state()
 def rate(l): l.opt.set_hyper('lr', .01)
 def momentum(l): l.opt.opt.param_groups[0]['momentum'] = .5
 def no_momentum(l): l.opt.opt.param_groups[0]['momentum'] = 0
+def nesterov(l): l.opt.opt.param_groups[0]['nesterov'] = True
+def uphill(l): l.opt.opt.param_groups[0]['maximize'] = True
 def other_model(l): l.model = net(nn.Tanh()); l.create_opt()
 def other_loss(l): l.loss_func = nn.CrossEntropyLoss(label_smoothing=.3)
 def other_opt(l): l.opt = OptimWrapper(l.model.parameters(), partial(Adam, eps=1.), lr=.01)
@@ -740,7 +741,7 @@ class Changing(list):
             yield b
 
 everything = [grads, hook, global_hook, param_hook, grad_hook, step_hook, frozen, weight, values, other_state, entry, no_state, rate, momentum,
-              no_momentum, other_model, other_loss, other_opt, inner_opt, mode, number, buffer, new_buffer, forward, layer, listener, clip, moved, double, fewer, strided, wants_grad, as_parameter]
+              no_momentum, nesterov, uphill, other_model, other_loss, other_opt, inner_opt, mode, number, buffer, new_buffer, forward, layer, listener, clip, moved, double, fewer, strided, wants_grad, as_parameter]
 
 @few(6)
 @pytest.mark.parametrize('change', everything, ids=lambda f: f.__name__)
@@ -870,10 +871,17 @@ def test_nothing_is_left_behind():
         assert all(p.grad is None for p in learn.model.parameters())
     deepcopy(cb)
 
-def test_it_says_that_it_is_untested_there():
-    cb = FusedStep()
-    cb.learn = SimpleNamespace(device=torch.device('cuda'), model=net())
-    with pytest.warns(UserWarning, match="is fused on trial: compiled steps have not been tested on 'cuda'"): cb.before_fit()
+def test_what_is_untested_is_asked_for(monkeypatch):
+    "Elsewhere than on the CPU, the options of inductor say that one wants to try"
+    (learn := learner()).create_opt()
+    monkeypatch.setattr(Learner, 'device', torch.device('cuda'))
+    def run(options):
+        (cb := Quick(options=options)).learn = learn
+        cb._choose_part(learn._do_one_batch)
+        cb.cleanup()
+        return cb.part
+    with pytest.warns(UserWarning, match=r"is not fused: compiled steps have not been tested on 'cuda'. To try them, write FusedStep\(options="): assert run(None) is None
+    assert run({'triton.cudagraphs':True})=='whole'
 
 def test_settings():
     for v in (0, -1, 1.5, 'all', True):
