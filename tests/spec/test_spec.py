@@ -624,6 +624,6 @@ def test_without_targets():
 
 @pytest.mark.slow
 def test_enough_cases():
-    "Only the whole file compares so many; where several processes share it, each turn counts its own (`LEAST`)"
+    "Only the whole file compares so many, and more where none of its cases are left out; where several processes share it, each turn counts its own (`LEAST`)"
     if len(CASES) < 15 or 'PYTEST_XDIST_WORKER' in os.environ: pytest.skip('not all tests ran in this process')
-    assert sum(CASES.values()) > 10_000
+    assert sum(CASES.values()) > (10_000 if os.environ.get('LEARNKIT_SWEEP') else 7_000)
