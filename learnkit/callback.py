@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from functools import lru_cache
 from inspect import iscoroutinefunction, isfunction, isgeneratorfunction, signature
-from types import MethodType
+from types import FunctionType, MethodType
 from typing import Any
 from warnings import warn
 from weakref import WeakKeyDictionary
@@ -25,6 +25,10 @@ from .stateful import Stateful
 # %% ../nbs/010_callback.ipynb #16926608
 _parameters:WeakKeyDictionary = WeakKeyDictionary()   # of functions: their names; None: it takes any
 
+def _names(f):
+    ps = signature(f).parameters.values()
+    return None if any(p.kind==p.VAR_KEYWORD for p in ps) else {p.name for p in ps}
+
 def taken(
     f:Callable, # a handler
     kwargs:dict # the arguments of an event, by name
@@ -32,10 +36,10 @@ def taken(
     "Returns those of `kwargs` that `f` has parameters for"
     if not kwargs: return kwargs
     f = getattr(f, '__func__', f)   # a method is another object each time
-    if f not in _parameters:
-        ps = signature(f).parameters.values()
-        _parameters[f] = None if any(p.kind==p.VAR_KEYWORD for p in ps) else {p.name for p in ps}
-    names = _parameters[f]
+    if type(f) is not FunctionType: names = _names(f)   # an object that can be called may not be hashable
+    else:
+        if f not in _parameters: _parameters[f] = _names(f)
+        names = _parameters[f]
     return kwargs if names is None else {k:v for k,v in kwargs.items() if k in names}
 
 # %% ../nbs/010_callback.ipynb #085d28b4

@@ -20,6 +20,7 @@ from weakref import WeakKeyDictionary
 
 __all__ = ['taken', 'Callback']
 _parameters: WeakKeyDictionary
+def _names(f: Any) -> Any: ...
 def taken(f: Callable[..., Any], kwargs: dict[Any, Any]) -> dict[Any, Any]:
     """Returns those of `kwargs` that `f` has parameters for
 

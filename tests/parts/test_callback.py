@@ -137,9 +137,12 @@ def test_each_handler_takes_its_arguments():
         def zz_told(self, **kw): heard.append(kw)
     class Hears(Callback):
         def __call__(self, name, **kw): heard.append((name, kw))
+    class Odd:
+        __slots__,__hash__ = (),None   # neither a key nor weakly referenced
+        def __call__(self, cb, b): heard.append(b)
     learn,told = learner(),dict(a=1, b=2, c=3)
     for cb,want in ((Takes(), [(1, 2), (0, 2)]), (Wrapped(), [2, 2]), (Any(), [told, dict(b=2)]), (Hears(), [('zz_told', told), ('zz_told', dict(b=2))]),
-                    (Callback(zz_told=lambda self, c=5: heard.append(c)), [3, 5]), (Callback(zz_told=lambda self: heard.append(None)), [None, None])):
+                    (Callback(zz_told=lambda self, c=5: heard.append(c)), [3, 5]), (Callback(zz_told=Odd()), [2, 2]), (Callback(zz_told=lambda self: heard.append(None)), [None, None])):
         heard = []
         with learn.added_cbs(cb): learn('zz_told', **told); learn('zz_told', b=2)
         assert heard==want, cb
