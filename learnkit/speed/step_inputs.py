@@ -6,7 +6,7 @@
 __all__ = []
 
 # %% ../../nbs/808_speed.step_inputs.ipynb #e39b8cf3
-from operator import attrgetter, is_, itemgetter
+from operator import attrgetter, is_
 from typing import Any
 
 import torch
@@ -56,8 +56,8 @@ class StepInputs:
         kept = ('grad',) if optim else ()   # without an optimizer in it, a program adds to gradients from before
         self.look = attrgetter(*_param_hooks, *kept)
         self.plain = [(None,)*(len(kept)+2)]*len(self.params)
-        switches = [k for k,v in self.opt.defaults.items() if v is None or isinstance(v, bool)] if optim else []
-        self.switches = itemgetter(*switches) if switches else None   # such as 'nesterov', which other code is for
+        switch = type(None),bool,str   # such as 'nesterov': for each value there is other code
+        self.switches = [k for k,v in self.opt.defaults.items() if isinstance(v, switch)] if optim else []
         self.program,self.values,self.hypers,self.options = None,None,None,()
         self.missing_state,self.states,self.moved = [],[],[]
         if optim and self.params: self.read_hypers()
@@ -67,8 +67,8 @@ class StepInputs:
         "All that must stay the same objects; with `own` only what decides how a step can be compiled"
         opt = torch_opt(learn.opt)
         res = [learn.model, learn.loss_func, learn.opt, opt]
-        if self.switches and opt is self.opt:
-            for pg in opt.param_groups: res += self.switches(pg)
+        if opt is self.opt:
+            for pg in opt.param_groups: res += map(pg.get, self.switches)
         if own: return res
         res += opt.state,
         for pg in opt.param_groups: res += pg['params']   # faster than one expression

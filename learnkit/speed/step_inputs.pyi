@@ -35,7 +35,7 @@ class StepInputs:
     cuda: Any
     look: Any
     plain: Any
-    switches: Any
+    switches: list[Any]
     program: Any
     values: Any
     hypers: Any
