@@ -3,10 +3,10 @@ from functools import partial
 import torch
 from torch import nn
 from torch.optim import SGD
-from learnkit.callback import Callback
-from learnkit.data import DataLoaders
-from learnkit.learner import Learner
-from learnkit.optim.accumulate import GradientAccumulation
+from learnkit.loop.callback import Callback
+from learnkit.data.loaders import DataLoaders
+from learnkit.learner.learner import Learner
+from learnkit.callbacks.accumulate import GradientAccumulation
 
 class Reg(nn.Linear):
     "Four numbers to one"

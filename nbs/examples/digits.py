@@ -4,7 +4,7 @@ from pathlib import Path
 
 import torch
 from learnkit import Callback, DataLoaders, Learner, accuracy, set_seed
-from learnkit.losses import LabelSmoothingCrossEntropy
+from learnkit.measure.losses import LabelSmoothingCrossEntropy
 from torch import nn
 from torch.nn import functional as F
 

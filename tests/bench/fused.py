@@ -19,8 +19,8 @@ def by_hand(model, opt, batches):
 def bench_fused(rounds):
     "A step of the tiny network: eager and fused. What is compiled is kept, so compiling is in none of the rounds."
     from learnkit import DataLoaders, Learner, TrainEvalCallback
-    from learnkit.optim.ema import EMACallback
-    from learnkit.speed.fused_step import FusedStep
+    from learnkit.callbacks.averages import EMACallback
+    from learnkit.speed.fused import FusedStep
     batches = steps(1000)
     unguarded = dict(cpp_wrapper=True, guard_filter_fn=torch.compiler.skip_all_guards_unsafe)
     def fits(opt_func, fused, options=None, more=(), **kw):
@@ -45,8 +45,8 @@ def bench_fused(rounds):
 def bench_accumulating(rounds, batches, n=4):
     "A batch of the tiny network, of which four make a step"
     from learnkit import DataLoaders, Learner
-    from learnkit.optim.accumulate import GradientAccumulation
-    from learnkit.speed.fused_step import FusedStep
+    from learnkit.callbacks.accumulate import GradientAccumulation
+    from learnkit.speed.fused import FusedStep
     model = tiny()
     opt = torch.optim.SGD(model.parameters(), lr=.001)
     def accumulate():
@@ -69,7 +69,7 @@ class Words(torch.nn.Module):
 def bench_sentences(rounds):
     "Batches of 16 sentences of 5 to 44 words: nearly each has a shape of its own"
     from learnkit import DataLoaders, Learner
-    from learnkit.speed.fused_step import FusedStep
+    from learnkit.speed.fused import FusedStep
     g = torch.Generator().manual_seed(0)
     batches = [(torch.randint(0, 50, (16, n), generator=g), torch.randint(0, 10, (16,), generator=g)) for n in torch.randint(5, 45, (600,), generator=g).tolist()]
     model = Words()
@@ -86,7 +86,7 @@ import sys, time
 sys.path.insert(0, {here!r})
 from run import *
 from learnkit import DataLoaders, Learner
-from learnkit.speed.fused_step import FusedStep
+from learnkit.speed.fused import FusedStep
 import torch._dynamo, torch._inductor.compile_fx   # of importing these
 def fit(*cbs):
     learn = Learner(DataLoaders(steps(100)), {model}(), torch.nn.functional.cross_entropy, torch.optim.{opt}, lr=.001)
@@ -127,7 +127,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 from learnkit import DataLoaders, Learner, accuracy
-from learnkit.speed.fused_step import FusedStep
+from learnkit.speed.fused import FusedStep
 from tools import convnet, fit_by_hand, images
 torch.set_num_threads(1)
 def linear(): return nn.Sequential(nn.Flatten(), nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10))

@@ -46,7 +46,7 @@ class Numbers:
 
 def of_rows(n):
     import torch
-    from learnkit.feed.seeded_loader import SeededLoader
+    from learnkit.data.seeded import SeededLoader
     from torch.utils.data import DataLoader
     dl = SeededLoader(DataLoader(Numbers(n), 1000, shuffle=True, collate_fn=lambda b: b[0]), 0)
     before,start = memory(),time.process_time()

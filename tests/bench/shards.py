@@ -48,7 +48,7 @@ def fit(model, data, cbs=()):
 
 def runs(kind, n):
     "Of each way to train: how many processes, and what each of them does"
-    from learnkit.speed.virtual_shards import VirtualShards
+    from learnkit.speed.virtual import VirtualShards
     def shards(v): return lambda: fit(kind(), batches(kind, 64//v, n*v), VirtualShards(v))
     return {'by hand':        (1, lambda: by_hand(kind(), batches(kind, 64, n))),
             'learnkit':       (1, lambda: fit(kind(), batches(kind, 64, n))),
@@ -72,7 +72,7 @@ def timed(world, f):
     return _f
 
 def bench_shards(rounds, n=30):
-    import learnkit.speed.virtual_shards   # here, and not in each process
+    import learnkit.speed.virtual   # here, and not in each process
     for what,kind in {'a convolutional network':convnet, 'a transformer':Encoder}.items():
         ways = {k:timed(*r) for k,r in runs(kind, n).items()}
         base,ratios = in_turn(rounds, ways.pop('by hand'), **ways)

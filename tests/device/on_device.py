@@ -5,10 +5,10 @@ import copy, pickle, threading, time
 from collections import Counter
 
 import learnkit.all as lk, pytest, torch
-from learnkit.buffer import TensorBuffer
-from learnkit.nested import leaves
-from learnkit.run import null_logger
-from learnkit.transfer import Borrowed, Transfer
+from learnkit.learner.buffer import TensorBuffer
+from learnkit.data.nested import leaves
+from learnkit.loop.run import null_logger
+from learnkit.data.device import Borrowed, Transfer
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 

@@ -14,9 +14,9 @@ from pathlib import Path
 root = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(root), str(root/'tests'), str(root/'tests/faults')]
 import torch, torch.nested._internal.ops, torch._subclasses.schema_check_mode   # these PyTorch imports late, when a tensor claims to be nested
-from learnkit.recovery.checkpoint_file import read_checkpoint
+from learnkit.recovery.file import read_checkpoint
 from learnkit.recovery.export import load_learner
-from learnkit.weights import read_state
+from learnkit.data.files import read_state
 from test_safety import everything, learner, net, rezip, same, saved, with_note
 
 # damage

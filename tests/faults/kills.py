@@ -5,7 +5,7 @@ def save_end(learn, path):
     "Write all that a run ends with, but for times"
     import torch
     from learnkit import all as lk
-    from learnkit.serialize import to_serializable
+    from learnkit.data.files import to_serializable
     rec = learn.recorder
     torch.save(to_serializable(dict(model=learn.model.state_dict(), opt=learn.opt.state_dict(), history=[{k:v for k,v in r.items() if k!='time'} for r in rec.history],
                                     losses=rec.smooth_loss.raw, lrs=[*rec.lrs], rng=lk.get_random_states(),

@@ -9,7 +9,7 @@ import pytest, torch
 from torch import nn
 
 import learnkit.all as lk
-from learnkit.learner import Learner
+from learnkit.learner.learner import Learner
 from toys import batches, learner
 
 class Odd:

@@ -8,30 +8,30 @@ import numpy as np, pytest, torch
 from torch import nn
 from torch.nn import functional as F
 from torch.utils.data import DataLoader, Dataset, TensorDataset
-from learnkit.nonfinite_check import NonFiniteLoss
-from learnkit.events import *
-from learnkit.callback import *
-from learnkit.dispatcher import *
-from learnkit.gather import *
-from learnkit.train_eval import *
-from learnkit.gather_preds import *
-from learnkit.share_batches import *
-from learnkit.control.every import Every
-from learnkit.observe.csv_logger import CSVLogger
-from learnkit.optim.clip import GradientClip
-from learnkit.optim.lr_find import *
-from learnkit.optim.torch_scheduler import TorchScheduler
-import learnkit.control.handlers, learnkit.predict, learnkit.save
-from learnkit.progress import ProgressCallback
-from learnkit.data import DataLoaders
-from learnkit.learner import Learner
-from learnkit.losses import *
-from learnkit.metric import *
-from learnkit.smooth_loss import *
-from learnkit.accum_metric import *
-from learnkit.metrics import *
-from learnkit.sklearn_metrics import *
-from learnkit.metric_adapters import *
+from learnkit.measure.finite import NonFiniteLoss
+from learnkit.loop.events import *
+from learnkit.loop.callback import *
+from learnkit.loop.dispatcher import *
+from learnkit.learner.results import *
+from learnkit.learner.train_eval import *
+from learnkit.learner.predict import *
+from learnkit.processes.shard import *
+from learnkit.callbacks.intervals import Every
+from learnkit.observe.files import CSVLogger
+from learnkit.callbacks.gradients import GradientClip
+from learnkit.callbacks.lr_find import *
+from learnkit.callbacks.schedules import TorchScheduler
+import learnkit.callbacks.handlers, learnkit.learner.predict, learnkit.learner.save
+from learnkit.learner.bars import ProgressCallback
+from learnkit.data.loaders import DataLoaders
+from learnkit.learner.learner import Learner
+from learnkit.measure.losses import *
+from learnkit.measure.metric import *
+from learnkit.measure.meter import *
+from learnkit.measure.accum import *
+from learnkit.measure.metrics import *
+from learnkit.measure.accum import *
+from learnkit.measure.adapters import *
 from toys import Reg, SGD, at, batches, learner, model, throw, weights
 
 ROWS = []

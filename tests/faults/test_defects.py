@@ -10,25 +10,25 @@ from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 import learnkit
-import learnkit.metric
-from learnkit.events import *
-from learnkit.callback import *
-from learnkit.dispatcher import *
-from learnkit.gather import *
-from learnkit.train_eval import *
-from learnkit.gather_preds import *
-from learnkit.share_batches import *
-from learnkit.observe.csv_logger import CSVLogger
-from learnkit.progress import ProgressCallback
-from learnkit.nested import to_concat
-from learnkit.data import DataLoaders
-from learnkit.learner import Learner
-from learnkit.metric import *
-from learnkit.smooth_loss import *
-from learnkit.accum_metric import *
-from learnkit.metrics import *
-from learnkit.sklearn_metrics import *
-from learnkit.metric_adapters import *
+import learnkit.measure.metric
+from learnkit.loop.events import *
+from learnkit.loop.callback import *
+from learnkit.loop.dispatcher import *
+from learnkit.learner.results import *
+from learnkit.learner.train_eval import *
+from learnkit.learner.predict import *
+from learnkit.processes.shard import *
+from learnkit.observe.files import CSVLogger
+from learnkit.learner.bars import ProgressCallback
+from learnkit.data.nested import to_concat
+from learnkit.data.loaders import DataLoaders
+from learnkit.learner.learner import Learner
+from learnkit.measure.metric import *
+from learnkit.measure.meter import *
+from learnkit.measure.accum import *
+from learnkit.measure.metrics import *
+from learnkit.measure.accum import *
+from learnkit.measure.adapters import *
 from toys import Reg, SGD, at, batches, learner, model, throw, weights
 
 ERRORS = [ValueError('x'), KeyboardInterrupt(), StopIteration()]
@@ -187,7 +187,7 @@ def test_D17_means_of_processes_are_weighted(monkeypatch):
     "fastai: gathers each process's mean, and weights their mean by its own batch size; gathers the smoothed loss every training batch"
     calls = []
     def gather(x): calls.append(1); return torch.cat([x, torch.tensor([[10.,2.,0.]], dtype=x.dtype)])   # another one: 2 items, sum 10, and a mean
-    monkeypatch.setattr(learnkit.metric, 'num_parts', lambda: 2); monkeypatch.setattr(learnkit.metric, 'maybe_gather', gather)
+    monkeypatch.setattr(learnkit.measure.metric, 'num_parts', lambda: 2); monkeypatch.setattr(learnkit.measure.metric, 'maybe_gather', gather)
     learn = learner(n=20, nv=2)
     loss = AvgLoss()
     for x,y in batches(2):

@@ -8,14 +8,14 @@ import pytest, torch
 from torch import nn
 
 from learnkit.all import CSVLogger, Callback, ExportAtEnd, JsonLogger, Metric
-from learnkit.files import write_atomic
-from learnkit.recovery.checkpoint_file import checkpoint_info, list_checkpoints, newest_checkpoint, read_checkpoint, write_checkpoint
+from learnkit.data.files import write_atomic
+from learnkit.recovery.file import checkpoint_info, list_checkpoints, newest_checkpoint, read_checkpoint, write_checkpoint
 from learnkit.recovery.checkpoint import CheckpointCallback
-from learnkit.recovery.folder_lock import FolderLock
-from learnkit.recovery.retention import Retention
-from learnkit.control.monitor import Monitor
-from learnkit.control.save_model import SaveModelCallback
-from learnkit.weights import read_state
+from learnkit.recovery.file import FolderLock
+from learnkit.recovery.resume import Retention
+from learnkit.callbacks.monitor import Monitor
+from learnkit.callbacks.trackers import SaveModelCallback
+from learnkit.data.files import read_state
 from test_durable import Failing
 from test_resume import Crash, assert_same, end, equal, fit, learner
 from toys import few, slow
@@ -89,7 +89,7 @@ def test_a_folder_that_cannot_be_flushed(tmp_path, monkeypatch):
 @pytest.mark.parametrize('background', [False, True])
 def test_no_memory_for_a_copy(background, tmp_path, monkeypatch):
     "A MemoryError ended the run, or was lost in the thread; 'a warning each time' came once"
-    import learnkit.recovery.run_state as m
+    import learnkit.recovery.state as m
     def full(*args, **kwargs): raise MemoryError('cannot allocate')
     def start(self): monkeypatch.setattr(m, 'to_serializable', full)
     with warnings.catch_warnings(record=True) as w:
@@ -99,7 +99,7 @@ def test_no_memory_for_a_copy(background, tmp_path, monkeypatch):
     assert learn.train_iter==7 and len(said)==4 and said[-1].startswith('4 checkpoints of this fit, the last one now, could not be written: MemoryError: cannot allocate')
 
 def test_no_thread_can_be_started(tmp_path, monkeypatch):
-    import learnkit.recovery.checkpoint_writer as m
+    import learnkit.recovery.checkpoint as m
     class Full(m.Thread):
         def start(self): raise RuntimeError("can't start new thread")
     monkeypatch.setattr(m, 'Thread', Full)
@@ -116,14 +116,14 @@ def test_a_state_that_no_file_can_hold_any_more(tmp_path):
 
 def test_the_first_checkpoint_is_read_back(tmp_path, monkeypatch):
     "If what this run writes cannot be read, for whatever reason, it is known at the first save"
-    import learnkit.recovery.checkpoint_file as m
+    import learnkit.recovery.file as m
     save,read = torch.save,[]
     monkeypatch.setattr(m.torch, 'save', lambda state, f: save(dict(state, more=Crash(1)), f))
     with pytest.warns(UserWarning, match='could not be written: ValueError: .*holds Python code'): learn = fit(learner(tmp_path), 1)
     assert not list(learn.checkpoint.folder.glob('step*'))
     with pytest.raises(ValueError, match='holds Python code'): fit(learner(tmp_path/'b', on_error='raise'), 1)
     monkeypatch.undo()
-    import learnkit.recovery.checkpoint_writer as m
+    import learnkit.recovery.checkpoint as m
     monkeypatch.setattr(m, 'read_checkpoint', lambda p: read.append(p.name))
     fit(learner(tmp_path/'c', every='2ba'), 1)
     assert read==['step-00000002.pth']   # once in a fit

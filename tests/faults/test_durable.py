@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest, torch
 
 from learnkit.all import Callback
-from learnkit.recovery.checkpoint_file import list_checkpoints, newest_checkpoint, read_checkpoint, write_checkpoint
+from learnkit.recovery.file import list_checkpoints, newest_checkpoint, read_checkpoint, write_checkpoint
 from test_resume import assert_same, end, equal, fit, learner
 from toys import few, slow
 
@@ -243,7 +243,7 @@ def test_in_the_background_it_is_as_it_was_at_the_save(tmp_path, monkeypatch):
     "The writer is delayed by three batches"
     held,states = threading.Event(),{}
     def late(state, path, **info): assert held.wait(30); return write_checkpoint(state, path, **info)
-    monkeypatch.setattr('learnkit.recovery.checkpoint_writer.write_checkpoint', late)
+    monkeypatch.setattr('learnkit.recovery.checkpoint.write_checkpoint', late)
     def look(self):
         learn = self.learn
         if learn.train_iter==4: states[4] = learn.run_state(0, 4, copy=True)
@@ -257,7 +257,7 @@ def test_in_the_background_it_is_as_it_was_at_the_save(tmp_path, monkeypatch):
 
 def test_a_writer_that_fails_is_heard_of_at_the_next_batch(tmp_path, monkeypatch):
     def fails(*args, **kwargs): raise OSError(28, 'No space left on device')
-    monkeypatch.setattr('learnkit.recovery.checkpoint_writer.write_checkpoint', fails)
+    monkeypatch.setattr('learnkit.recovery.checkpoint.write_checkpoint', fails)
     def wait(self):
         if self.learn.checkpoint.writer.thread: self.learn.checkpoint.writer.thread.join()
     learn = learner(tmp_path, every='4ba', background=True, on_error='raise')
@@ -266,7 +266,7 @@ def test_a_writer_that_fails_is_heard_of_at_the_next_batch(tmp_path, monkeypatch
 
 def test_a_writer_that_fails_at_the_end(tmp_path, monkeypatch):
     def fails(*args, **kwargs): raise OSError(28, 'No space left on device')
-    monkeypatch.setattr('learnkit.recovery.checkpoint_writer.write_checkpoint', fails)
+    monkeypatch.setattr('learnkit.recovery.checkpoint.write_checkpoint', fails)
     with pytest.raises(OSError, match='No space left'): fit(learner(tmp_path, every='1h', background=True, on_error='raise'))
 
 def test_killed_while_it_is_written_in_the_background(tmp_path):

@@ -7,19 +7,19 @@ from torch import nn
 from torch.utils.data import DataLoader, Dataset
 
 from learnkit.all import Adam, Callback, CancelBatch, CancelFit, DataLoaders, Learner, Recorder, TrainEvalCallback, event, get_random_states, set_seed
-from learnkit.optim.accumulate import GradientAccumulation
-from learnkit.optim.clip import GradientClip
-from learnkit.optim.micro_batch import MicroBatch
+from learnkit.callbacks.accumulate import GradientAccumulation
+from learnkit.callbacks.gradients import GradientClip
+from learnkit.callbacks.accumulate import MicroBatch
 from learnkit.recovery.checkpoint import CheckpointCallback
-from learnkit.optim.ema import EMACallback
-from learnkit.optim.precision import MixedPrecision
-from learnkit.finite import all_finite, weights_finite
-from learnkit.nonfinite_check import NonFiniteCheck, NonFiniteLoss
-from learnkit.control.early_stopping import TerminateOnNaNCallback
-from learnkit.recovery.replay_oom import ReplayOnOOM
-from learnkit.recovery.roll_back import RollBackOnNaN
-from learnkit.recovery.skip_nan import SkipNaN
-from learnkit.recovery.checkpoint_file import list_checkpoints, read_checkpoint
+from learnkit.callbacks.averages import EMACallback
+from learnkit.callbacks.precision import MixedPrecision
+from learnkit.measure.finite import all_finite, weights_finite
+from learnkit.measure.finite import NonFiniteCheck, NonFiniteLoss
+from learnkit.callbacks.trackers import TerminateOnNaNCallback
+from learnkit.recovery.nan import ReplayOnOOM
+from learnkit.recovery.nan import RollBackOnNaN
+from learnkit.recovery.nan import SkipNaN
+from learnkit.recovery.file import list_checkpoints, read_checkpoint
 from toys import slow, throw
 
 nan,inf = float('nan'),float('inf')
@@ -315,7 +315,7 @@ def test_without_the_check_nothing_is_raised():
 
 def test_no_device_is_asked_while_losses_are_finite(monkeypatch):
     def asked(opt): raise AssertionError('waits for the device')
-    monkeypatch.setattr('learnkit.nonfinite_check.weights_finite', asked)
+    monkeypatch.setattr('learnkit.measure.finite.weights_finite', asked)
     learner(data(), valid=True).fit(2)
 
 def test_stop_at_the_first_with_the_weights_as_they_were():

@@ -13,11 +13,11 @@ import pytest, torch
 from torch import nn
 from learnkit import __version__
 from learnkit.all import Adam, Callback, DataLoaders, Learner
-from learnkit.control.save_model import SaveModelCallback
-from learnkit.observe.csv_logger import CSVLogger
-from learnkit.observe.loggers import JsonLogger
+from learnkit.callbacks.trackers import SaveModelCallback
+from learnkit.observe.files import CSVLogger
+from learnkit.observe.files import JsonLogger
 from learnkit.recovery.checkpoint import CheckpointCallback
-from learnkit.recovery.checkpoint_file import checkpoint_info, list_checkpoints, read_checkpoint
+from learnkit.recovery.file import checkpoint_info, list_checkpoints, read_checkpoint
 from learnkit.recovery.export import load_learner, read_export
 
 golden = here/'golden'

@@ -9,15 +9,15 @@ from torch.utils.data import DataLoader, Dataset, Subset, TensorDataset
 
 from toys import few
 from learnkit.all import Adam, AdamW, Callback, Learner, SGD, TrainEvalCallback, Recorder, set_seed
-from learnkit.control.early_stopping import EarlyStoppingCallback
-from learnkit.control.save_model import SaveModelCallback
-from learnkit.control.stop_after import StopAfter
-from learnkit.limit import LimitBatches, ShortEpochCallback
-from learnkit.optim.clip import GradientClip
-from learnkit.optim.mixup import MixUp
+from learnkit.callbacks.trackers import EarlyStoppingCallback
+from learnkit.callbacks.trackers import SaveModelCallback
+from learnkit.callbacks.clock import StopAfter
+from learnkit.learner.fit import LimitBatches, ShortEpochCallback
+from learnkit.callbacks.gradients import GradientClip
+from learnkit.callbacks.mixup import MixUp
 from learnkit.observe.observer import LRMonitor
 from learnkit.recovery.checkpoint import CheckpointCallback
-from learnkit.recovery.checkpoint_file import checkpoint_info, list_checkpoints
+from learnkit.recovery.file import checkpoint_info, list_checkpoints
 from learnkit.recovery.identity import described, differences
 from test_resume import Crash, assert_same, end, equal
 
@@ -106,7 +106,7 @@ def test_a_rate_that_a_callback_had_lowered_goes_on(tmp_path):
 
 def test_checkpoints_without_an_identity_are_resumed(tmp_path):
     "Those of an older version"
-    from learnkit.recovery.checkpoint_file import read_checkpoint, write_checkpoint
+    from learnkit.recovery.file import read_checkpoint, write_checkpoint
     straight = learner(tmp_path/'a'); straight.fit(3, resume='auto')
     crashed(learner(tmp_path/'b'))
     for p in list_checkpoints(tmp_path/'b'/'checkpoints'/'fit-1'):

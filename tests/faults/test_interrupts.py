@@ -4,12 +4,12 @@ import itertools, os, signal, sys, threading
 
 import pytest, torch
 
-import learnkit.interrupts as interrupts
-from learnkit.events import CancelFit
-import learnkit.recovery.folder_lock as folder_lock
-from learnkit.interrupts import interruptibly, uninterrupted
-from learnkit.observe.sender import Sender
-from learnkit.predictor import Predictor
+import learnkit.loop.signals as interrupts
+from learnkit.loop.events import CancelFit
+import learnkit.recovery.file as folder_lock
+from learnkit.loop.signals import interruptibly, uninterrupted
+from learnkit.observe.services import Sender
+from learnkit.learner.predictor import Predictor
 from toys import at, few, learner as toy, throw, weights
 from sweep import Sweep, Tracer, fail, interrupt, learner, reset, runs, sweep
 

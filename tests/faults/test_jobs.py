@@ -15,7 +15,7 @@ BEFORE = '''
 import os as _os, signal as _signal
 from pathlib import Path as _Path
 import learnkit.all as _lk
-from learnkit.learner import Learner as _Learner
+from learnkit.learner.learner import Learner as _Learner
 
 class _Watch(_lk.Callback):
     "Counts the batches of all fits, and kills at number `kill_at`, with some of them after the last checkpoint"

@@ -5,11 +5,11 @@ from types import SimpleNamespace
 
 import pytest, torch
 from learnkit.all import (Callback, CheckpointCallback, CSVLogger, Evaluator, JsonLogger, LossMonitor, LRMonitor, OptimizerMonitor, ValidateEvery, mae)
-from learnkit.observe.log_file import LogFile
-from learnkit.observe.mlflow_logger import MLflowLogger
-from learnkit.observe.tensorboard import TensorBoardLogger
-from learnkit.observe.wandb_logger import WandbLogger
-from learnkit.run import null_logger
+from learnkit.observe.files import LogFile
+from learnkit.contrib.mlflow import MLflowLogger
+from learnkit.contrib.tensorboard import TensorBoardLogger
+from learnkit.contrib.wandb import WandbLogger
+from learnkit.loop.run import null_logger
 from toys import batches, learner, slow
 
 pytestmark = pytest.mark.skipif(os.name!='posix', reason='forks and kills')

@@ -9,9 +9,9 @@ from torch import nn
 
 from learnkit.all import (Callback, CheckpointCallback, CSVLogger, EarlyStoppingCallback, Evaluator, ImageLogger, JsonLogger, LossMonitor, LRMonitor, MetricsLogger,
                           OptimizerMonitor, ReduceLROnPlateau, SaveModelCallback, ThresholdStopper, ValidateEvery, checkpoint_info, list_checkpoints, mae)
-from learnkit.observe import log_file
-from learnkit.observe.log_file import LogFile
-from learnkit.run import null_logger
+from learnkit.observe import files as log_file
+from learnkit.observe.files import LogFile
+from learnkit.loop.run import null_logger
 from test_calls import Reads
 from toys import at, batches, learner, throw
 

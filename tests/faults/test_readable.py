@@ -7,12 +7,12 @@ from hypothesis import given, settings, strategies as st
 from torch import nn
 
 from learnkit.all import DataLoaders, Learner, get_random_states, set_random_states
-from learnkit.feed.rng_stream import RngStream
+from learnkit.data.stateful import RngStream
 from learnkit.recovery.checkpoint import CheckpointCallback
-from learnkit.recovery.checkpoint_file import list_checkpoints, read_checkpoint, write_checkpoint
+from learnkit.recovery.file import list_checkpoints, read_checkpoint, write_checkpoint
 from learnkit.recovery.export import load_learner
-from learnkit.serialize import to_serializable
-from learnkit.weights import read_state
+from learnkit.data.files import to_serializable
+from learnkit.data.files import read_state
 from toys import few, slow
 
 root = Path(__file__).resolve().parents[2]

@@ -10,23 +10,23 @@ from torch.utils.data import BatchSampler, DataLoader, Dataset, IterableDataset,
 
 from learnkit.all import Adam, AvgMetric, Callback, L, Learner, NonFiniteCheck, Recorder, TrainEvalCallback, get_random_states, set_random_states, set_seed
 from learnkit.recovery.checkpoint import CheckpointCallback
-from learnkit.control.every import Every
-from learnkit.control.validate_every import ValidateEvery
-from learnkit.optim.accumulate import GradientAccumulation
-from learnkit.optim.clip import GradientClip
-from learnkit.optim.micro_batch import MicroBatch
-from learnkit.optim.ema import EMACallback
-from learnkit.optim.mixup import MixUp
-from learnkit.control.filter import Filter
-from learnkit.control.handlers import OnCallback
-from learnkit.optim.precision import MixedPrecision
-from learnkit.optim.torch_scheduler import TorchScheduler
-from learnkit.limit import ShortEpochCallback
-from learnkit.control.early_stopping import EarlyStoppingCallback, TerminateOnNaNCallback
-from learnkit.control.plateau import ReduceLROnPlateau
-from learnkit.control.save_model import SaveModelCallback
-from learnkit.recovery.checkpoint_file import checkpoint_info, list_checkpoints, newest_checkpoint, read_checkpoint, write_checkpoint
-from learnkit.serialize import to_serializable
+from learnkit.callbacks.intervals import Every
+from learnkit.callbacks.cycles import ValidateEvery
+from learnkit.callbacks.accumulate import GradientAccumulation
+from learnkit.callbacks.gradients import GradientClip
+from learnkit.callbacks.accumulate import MicroBatch
+from learnkit.callbacks.averages import EMACallback
+from learnkit.callbacks.mixup import MixUp
+from learnkit.callbacks.handlers import Filter
+from learnkit.callbacks.handlers import OnCallback
+from learnkit.callbacks.precision import MixedPrecision
+from learnkit.callbacks.schedules import TorchScheduler
+from learnkit.learner.fit import ShortEpochCallback
+from learnkit.callbacks.trackers import EarlyStoppingCallback, TerminateOnNaNCallback
+from learnkit.callbacks.trackers import ReduceLROnPlateau
+from learnkit.callbacks.trackers import SaveModelCallback
+from learnkit.recovery.file import checkpoint_info, list_checkpoints, newest_checkpoint, read_checkpoint, write_checkpoint
+from learnkit.data.files import to_serializable
 from toys import equal, few, slow
 
 torch.set_num_threads(1)
@@ -468,7 +468,7 @@ def test_no_room_says_the_system(tmp_path):
     script = f"""
 import resource, signal, sys, torch
 from pathlib import Path
-from learnkit.save import write_atomic
+from learnkit.learner.save import write_atomic
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 for room in (5000, 150_000, 399_000):
     resource.setrlimit(resource.RLIMIT_FSIZE, (room, resource.RLIM_INFINITY))

@@ -5,10 +5,10 @@ import pytest
 from torch.utils.data import DataLoader, get_worker_info
 
 from learnkit.all import Callback
-from learnkit.control.early_stopping import EarlyStoppingCallback
-from learnkit.control.stop_after import StopAfter
-from learnkit.events import CancelBatch
-from learnkit.limit import LimitBatches, ShortEpochCallback
+from learnkit.callbacks.trackers import EarlyStoppingCallback
+from learnkit.callbacks.clock import StopAfter
+from learnkit.loop.events import CancelBatch
+from learnkit.learner.fit import LimitBatches, ShortEpochCallback
 from test_resume import BS, Crash, Noisy, Stream, assert_same, end, fit, learner, stopped
 from toys import slow
 

@@ -7,10 +7,10 @@ import pytest, torch
 from torch import nn
 
 from learnkit.all import Adam, DataLoaders, Learner, get_random_states
-from learnkit.recovery.checkpoint_file import read_checkpoint
-from learnkit.serialize import to_serializable
+from learnkit.recovery.file import read_checkpoint
+from learnkit.data.files import to_serializable
 from learnkit.recovery.export import load_learner
-from learnkit.weights import read_state
+from learnkit.data.files import read_state
 from toys import slow
 
 root = Path(__file__).resolve().parents[2]

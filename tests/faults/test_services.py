@@ -5,9 +5,9 @@ import gc, json, os, socket, sys, threading, time, warnings, weakref, zipfile
 import pytest, torch
 from hypothesis import given, settings, strategies as st
 from learnkit.all import (CheckpointCallback, Evaluator, GradientAccumulation, ImageLogger, JsonLogger, LossMonitor, LRMonitor, SaveModelCallback, ServiceLogger, ValidateEvery, mae)
-from learnkit.observe.mlflow_logger import MLflowLogger
-from learnkit.observe.wandb_logger import WandbLogger
-from learnkit.run import null_logger
+from learnkit.contrib.mlflow import MLflowLogger
+from learnkit.contrib.wandb import WandbLogger
+from learnkit.loop.run import null_logger
 from toys import at, batches, learner, throw
 
 class Server:
@@ -45,7 +45,7 @@ def quiet(**kw):
 def steps(server, run='run0'): return [s for s,_ in server.runs[run]['rows']]
 
 @pytest.fixture(autouse=True)
-def impatient(monkeypatch): monkeypatch.setattr('learnkit.observe.sender.Sender.max_wait', .01)
+def impatient(monkeypatch): monkeypatch.setattr('learnkit.observe.services.Sender.max_wait', .01)
 
 @settings(max_examples=6, deadline=None)
 @given(st.lists(st.sampled_from([None,'down','lost']), max_size=12), st.lists(st.integers(1, 3), min_size=1, max_size=3), st.integers(1, 5))

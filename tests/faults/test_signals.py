@@ -8,7 +8,7 @@ import pytest, torch
 from learnkit.all import Adam, Callback, CancelFit
 from learnkit.recovery.checkpoint import CheckpointCallback
 from learnkit.recovery.signals import StopOnSignal, exit_exception, to_signal
-from learnkit.recovery.checkpoint_file import checkpoint_info, list_checkpoints
+from learnkit.recovery.file import checkpoint_info, list_checkpoints
 from toys import few, learner, slow
 
 pytestmark = pytest.mark.skipif(os.name!='posix', reason='signals of POSIX')
@@ -23,7 +23,7 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, Dataset
 from learnkit.all import Adam, Callback, Learner, Recorder, TrainEvalCallback, get_random_states, set_seed
-from learnkit.serialize import to_serializable
+from learnkit.data.files import to_serializable
 from learnkit.recovery.checkpoint import CheckpointCallback
 from learnkit.recovery.signals import StopOnSignal
 torch.set_num_threads(1)

@@ -7,13 +7,13 @@ from torch import nn
 from torch.utils.data import DataLoader, Dataset, IterableDataset, Sampler, get_worker_info
 
 from learnkit.recovery.checkpoint import CheckpointCallback
-from learnkit.callback import Callback
-from learnkit.events import CancelBatch, CancelTrain
-from learnkit.limit import LimitBatches
-from learnkit.recovery.checkpoint_file import list_checkpoints, read_checkpoint, write_checkpoint
-from learnkit.data import DataLoaders
-from learnkit.feed.seeded_loader import SeededLoader
-from learnkit.feed.stateful import is_stateful
+from learnkit.loop.callback import Callback
+from learnkit.loop.events import CancelBatch, CancelTrain
+from learnkit.learner.fit import LimitBatches
+from learnkit.recovery.file import list_checkpoints, read_checkpoint, write_checkpoint
+from learnkit.data.loaders import DataLoaders
+from learnkit.data.seeded import SeededLoader
+from learnkit.data.stateful import is_stateful
 from test_resume import Crash, assert_same, end, fit
 from test_resume import learner as _learner
 from toys import few, slow

@@ -6,9 +6,9 @@ import pytest, torch
 from matplotlib import pyplot as plt
 import learnkit.all
 from learnkit.all import (AdamW, Callback, Cancel, CrossEntropyLossFlat, DataLoaders, Learner, ProgressCallback, accuracy, event, nn, noop, set_seed)
-from learnkit.compat.sklearn import LearnerClassifier
-from learnkit.control.batch_events import BatchEvents
-from learnkit.distributed import DistributedTrainer
+from learnkit.contrib.sklearn import LearnerClassifier
+from learnkit.callbacks.cycles import BatchEvents
+from learnkit.processes.distributed import DistributedTrainer
 
 page = Path(__file__).resolve().parents[2]/'nbs/examples/coming_from.ipynb'
 

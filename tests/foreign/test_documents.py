@@ -9,18 +9,18 @@ from fastcore.test import test_eq as eq, test_stdout as prints
 from torch import nn
 from torch.optim import Adam
 
-from learnkit.callback import Callback
-from learnkit.control.handlers import *
-from learnkit.control.monitor import Monitor
-from learnkit.data import DataLoaders
-from learnkit.events import CancelFit, event
-from learnkit.feed.item_indices import ItemIndices
-from learnkit.gather_preds import FetchPredsCallback, GatherPredsCallback
-from learnkit.learner import Learner
-from learnkit.metrics import accuracy
-from learnkit.optim.mixup import MixUp
-from learnkit.predict import *
-from learnkit.train_eval import TrainEvalCallback
+from learnkit.loop.callback import Callback
+from learnkit.callbacks.handlers import *
+from learnkit.callbacks.monitor import Monitor
+from learnkit.data.loaders import DataLoaders
+from learnkit.loop.events import CancelFit, event
+from learnkit.callbacks.batches import ItemIndices
+from learnkit.learner.predict import FetchPredsCallback, GatherPredsCallback
+from learnkit.learner.learner import Learner
+from learnkit.measure.metrics import accuracy
+from learnkit.callbacks.mixup import MixUp
+from learnkit.learner.predict import *
+from learnkit.learner.train_eval import TrainEvalCallback
 from toys import model
 
 mk_class('StandIn', 'a')   # an object with one attribute, and nothing else of a Learner

@@ -20,8 +20,8 @@ from fastai.test_utils import VerboseCallback
 from fastai.callback.core import event as fast_event
 from fastcore.basics import defaults
 from fastcore.foundation import L
-from learnkit.learner import Learner
-from learnkit.seed import get_random_states, set_random_states, set_seed
+from learnkit.learner.learner import Learner
+from learnkit.data.random import get_random_states, set_random_states, set_seed
 
 pytestmark = pytest.mark.filterwarnings('ignore')   # AMP for CUDA says that it is off; fastai uses what torch is to drop
 KINDS = 'theirs','ours'   # on learnkit's Learner: fastai's base callbacks (Recorder, …), or learnkit's

@@ -6,7 +6,7 @@ import pytest, torch
 from fastcore.basics import GetAttr, camel2snake
 from torch import nn
 import learnkit as core
-from learnkit.events import event
+from learnkit.loop.events import event
 from toys import Reg, SGD, batches, learner, model
 
 # what fastai's are like

@@ -10,8 +10,8 @@ from torch.optim.lr_scheduler import ExponentialLR, MultiStepLR, StepLR
 from learnkit.all import (Callback, CheckpointCallback, DataLoaders, EMACallback, EarlyStoppingCallback, Learner, ParamScheduler, ProgressCallback,
                           ReduceLROnPlateau, SaveModelCallback, SchedCos, SchedLin, SchedNo, StopAfter, TerminateOnNaNCallback, TorchScheduler,
                           combine_scheds, list_checkpoints, minimum, steep)
-from learnkit.control import every
-from learnkit.control.stopwatch import Stopwatch, StopwatchCallback
+from learnkit.callbacks import intervals as every
+from learnkit.callbacks.clock import Stopwatch, StopwatchCallback
 from toys import learner, weights
 
 @pytest.fixture(autouse=True)
@@ -97,7 +97,7 @@ def test_stop_after_counts_batches():
 
 def test_timer(monkeypatch):
     "Without validation: a second for each batch of training, and ten for one of validation"
-    from learnkit.control import stopwatch
+    from learnkit.callbacks import clock as stopwatch
     now = [0.]
     monkeypatch.setattr(stopwatch, 'perf_counter', lambda: now[0])
     def wait(self): now[0] += 1 if self.training else 10

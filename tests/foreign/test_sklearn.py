@@ -21,8 +21,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from learnkit.all import (BCEWithLogitsLossFlat, Callback, CheckpointCallback, CrossEntropyLossFlat, DataLoaders, Learner, MSELossFlat, ParamScheduler, accuracy,
                           no_random, one_cycle, set_seed)
-from learnkit.arrays import BatchTensorDataset, collate_tensors
-from learnkit.compat.sklearn import LearnerClassifier, LearnerRegressor
+from learnkit.data.arrays import BatchTensorDataset, collate_tensors
+from learnkit.contrib.sklearn import LearnerClassifier, LearnerRegressor
 
 def mlp(dls, n_out, hidden): return nn.Sequential(nn.Flatten(), nn.Linear(dls.train_ds.tensors[0][0].numel(), hidden), nn.ReLU(), nn.Linear(hidden, n_out))
 def classes(dls, hidden=16, loss_func=CrossEntropyLossFlat(), cbs=None): return Learner(dls, mlp(dls, len(dls.vocab), hidden), loss_func, cbs=cbs)
@@ -275,7 +275,7 @@ def test_files(tmp_path, kw):
 
 def test_without_scikit_learn():
     with mock.patch.dict(sys.modules, {'sklearn.base':None}):
-        module = sys.modules.pop('learnkit.compat.sklearn')
+        module = sys.modules.pop('learnkit.contrib.sklearn')
         try:
-            with pytest.raises(ImportError, match=r"needs scikit-learn: pip install 'learnkit\[sklearn\]'"): import learnkit.compat.sklearn
-        finally: sys.modules['learnkit.compat.sklearn'] = module
+            with pytest.raises(ImportError, match=r"needs scikit-learn: pip install 'learnkit\[sklearn\]'"): import learnkit.contrib.sklearn
+        finally: sys.modules['learnkit.contrib.sklearn'] = module

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import torch
 from hypothesis import settings, strategies as st
 
-from learnkit.nested import apply
+from learnkit.data.nested import apply
 
 fast = settings(max_examples=60, deadline=None)
 Pair = namedtuple('Pair', 'a b')

@@ -6,11 +6,11 @@ import pytest, torch
 from torch import distributed as dist, nn
 from torch.utils.data import DataLoader, IterableDataset
 
-from learnkit.agreement import ProcessFailed
+from learnkit.processes.agreement import ProcessFailed
 from learnkit.all import (Callback, CancelBackward, CancelBatch, CancelEpoch, CancelFit, CancelStep, CancelTrain, CancelValid, CancelZeroGrad, CheckpointCallback, DataLoaders, EMACallback,
                           GradientAccumulation, GradientClip, Learner, MixedPrecision, ParamScheduler, SkipNaN, StopOnSignal, StopAfter, ValidateEvery, VirtualShards, one_cycle)
-from learnkit.distributed import DistributedTrainer
-from learnkit.events import event
+from learnkit.processes.distributed import DistributedTrainer
+from learnkit.loop.events import event
 from test_distributed import data, everywhere, net, weights
 from toys import few, slow
 
@@ -171,7 +171,7 @@ def test_the_shortest_data_ends_the_epoch(processes, known): processes(2, _uneve
 
 def _points(cbs):
     "At which points of a batch the processes ask each other, with these callbacks"
-    from learnkit.agreement import _before, _somebody
+    from learnkit.processes.agreement import _before, _somebody
     learn = learner()
     learn.mode,learn.training = 'fit',True
     learn.add_cbs(cbs)
@@ -213,7 +213,7 @@ def _elsewhere(rank, world, how):
 def test_a_stop_from_elsewhere_is_one_of_all(processes, how): processes(2, _elsewhere, how)
 
 def _messages_of(rank, world):
-    from learnkit.agreement import Agreement
+    from learnkit.processes.agreement import Agreement
     asked,meet = [],Agreement._meet
     def counted(self, at, *args, **kw): asked.append(at); return meet(self, at, *args, **kw)
     Agreement._meet = counted

@@ -6,15 +6,15 @@ from unittest import mock
 import pytest
 from hypothesis import given, settings, strategies as st
 
-import learnkit.observe.show_graph as show_graph
-from learnkit.observe.bars import RichBar
-from learnkit.observe.show_graph import ShowGraphCallback
-from learnkit.events import CancelBatch, CancelEpoch, CancelFit, CancelTrain, CancelValid
-from learnkit.control.validate_every import ValidateEvery
-from learnkit.display import LineDisplay
-from learnkit.progress import ProgressCallback, displays
-from learnkit.terminal_bar import TerminalBar
-from learnkit.data import DataLoaders
+import learnkit.observe.graph as show_graph
+from learnkit.contrib.bars import RichBar
+from learnkit.observe.graph import ShowGraphCallback
+from learnkit.loop.events import CancelBatch, CancelEpoch, CancelFit, CancelTrain, CancelValid
+from learnkit.callbacks.cycles import ValidateEvery
+from learnkit.learner.display import LineDisplay
+from learnkit.learner.bars import ProgressCallback, displays
+from learnkit.learner.bars import TerminalBar
+from learnkit.data.loaders import DataLoaders
 from test_calls import FIRST, N, Batches, Reads
 from toys import at, batches, few, learner, throw
 
@@ -172,7 +172,7 @@ def test_a_missing_package_is_named(kind, module):
     with screen(): learn.fit(1)
 
 def test_an_unknown_kind_is_told_what_there_is():
-    with pytest.raises(ValueError, match="'notebook', 'terminal', 'lines'.*learnkit.observe.bars"): ProgressCallback('neon')
+    with pytest.raises(ValueError, match="'notebook', 'terminal', 'lines'.*learnkit.contrib.bars"): ProgressCallback('neon')
 
 def test_a_kind_of_ones_own():
     got = []

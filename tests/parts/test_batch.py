@@ -6,9 +6,9 @@ from fastcore.foundation import L
 from hypothesis import given, settings, strategies as st
 from torch import nn, tensor
 
-from learnkit.batch import *
-from learnkit.device import to_device
-from learnkit.nested import item_find
+from learnkit.data.batch import *
+from learnkit.data.device import to_device
+from learnkit.data.nested import item_find
 
 fast = settings(max_examples=100, deadline=None)
 

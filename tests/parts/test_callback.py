@@ -3,9 +3,9 @@ import copy, gc, pickle, warnings, weakref
 from functools import wraps
 from types import SimpleNamespace
 import numpy as np, pytest, torch
-from learnkit.callback import Callback
-from learnkit.control.every import Every
-from learnkit.events import event
+from learnkit.loop.callback import Callback
+from learnkit.callbacks.intervals import Every
+from learnkit.loop.events import event
 from toys import at, learner
 
 RUN = [*event.declared[:event.declared.index('cleanup')+1], *event.also]   # by their other names too

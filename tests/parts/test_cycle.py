@@ -3,15 +3,15 @@ import gc, subprocess, sys, tempfile, weakref
 from pathlib import Path
 import pytest, torch
 from hypothesis import given, settings, strategies as st
-import learnkit.predict
+import learnkit.learner.predict
 from learnkit.recovery.checkpoint import CheckpointCallback
-from learnkit.callback import Callback
-from learnkit.events import CancelBatch, CancelFit, CancelTrain
-from learnkit.control.cycle import CheckpointEvents, Cycles
-from learnkit.run import null_logger
-from learnkit.observe.evaluator import Evaluator
-from learnkit.control.tracker import TrackerCallback
-from learnkit.recovery.close import close_all
+from learnkit.loop.callback import Callback
+from learnkit.loop.events import CancelBatch, CancelFit, CancelTrain
+from learnkit.callbacks.cycles import CheckpointEvents, Cycles
+from learnkit.loop.run import null_logger
+from learnkit.observe.evaluate import Evaluator
+from learnkit.callbacks.monitor import TrackerCallback
+from learnkit.recovery.signals import close_all
 from toys import at, batches, learner, slow, throw, weights
 
 quick = settings(max_examples=30, deadline=None)
@@ -149,7 +149,7 @@ def test_at_exit_errors_are_printed_and_others_closed():
     script = '''
 from torch import nn
 from learnkit import Learner, Callback
-import learnkit.recovery.close
+import learnkit.recovery.signals
 class A(Callback):
     def before_close(self): raise OSError('gone')
 class B(Callback):

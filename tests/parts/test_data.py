@@ -5,11 +5,11 @@ from hypothesis import given, settings, strategies as st
 from torch import tensor
 from torch.utils.data import *
 
-from learnkit.batch import split_batch
-from learnkit.data import *
-from learnkit.arrays import BatchTensorDataset, collate_tensors
-from learnkit.loaders import sequential_loader
-from learnkit.seed import set_seed
+from learnkit.data.batch import split_batch
+from learnkit.data.loaders import *
+from learnkit.data.arrays import BatchTensorDataset, collate_tensors
+from learnkit.data.loaders import sequential_loader
+from learnkit.data.random import set_seed
 from loader_cases import Custom, Items, NewStyle, Stream
 
 fast = settings(max_examples=100, deadline=None)

@@ -1,10 +1,10 @@
 """`defaults.callbacks`: fastai's list of default callbacks was ignored without a word. What is learnkit's in it counts."""
 import pytest
 from fastcore.basics import defaults
-from learnkit.callback import Callback
-from learnkit.progress import ProgressCallback
-from learnkit.recorder import Recorder
-from learnkit.train_eval import TrainEvalCallback
+from learnkit.loop.callback import Callback
+from learnkit.learner.bars import ProgressCallback
+from learnkit.measure.recorder import Recorder
+from learnkit.learner.train_eval import TrainEvalCallback
 from toys import learner
 
 class Mine(Callback): pass

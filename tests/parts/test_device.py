@@ -3,9 +3,9 @@ import pytest, torch
 from hypothesis import given
 from torch import nn
 
-from learnkit.device import *
-from learnkit.process import to_detach
-from learnkit.seed import *
+from learnkit.data.device import *
+from learnkit.data.process import to_detach
+from learnkit.data.random import *
 from nested_cases import Enc, fast, nested, paths, same
 
 @fast

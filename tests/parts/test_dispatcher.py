@@ -1,9 +1,9 @@
 """Callbacks that come and go, also while an event is called: names, keys, order, who still hears, and which error is raised"""
 import random
 import pytest
-from learnkit.callback import Callback
-from learnkit.dispatcher import Dispatcher
-from learnkit.events import CancelBatch
+from learnkit.loop.callback import Callback
+from learnkit.loop.dispatcher import Dispatcher
+from learnkit.loop.events import CancelBatch
 import toys
 from toys import at, learner, throw
 

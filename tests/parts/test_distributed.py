@@ -10,12 +10,12 @@ from torch.utils.data.distributed import DistributedSampler
 
 from learnkit.all import (AccumMetric, Callback, CheckpointCallback, DataLoaders, EMACallback, GradientAccumulation, ItemIndices, JsonLogger, Learner, LimitBatches, LossMonitor, MicroBatch,
                           ProgressCallback, Recorder, SaveModelCallback, ServiceLogger, StepsPerEpoch, StopAfter, StopOnSignal, ValidateEvery, accuracy, find_bs, mae, rank_distrib, rmse)
-from learnkit.control import every as every_module
-from learnkit.share_batches import ShareBatches
-from learnkit.distributed import DistributedTrainer, _sync_buffers, form_buckets
-from learnkit.recovery.checkpoint_file import list_checkpoints
-from learnkit.shard import shard_loader
-from learnkit.sync_norms import sync_norms, unsync_norms
+from learnkit.callbacks import intervals as every_module
+from learnkit.processes.shard import ShareBatches
+from learnkit.processes.distributed import DistributedTrainer, _sync_buffers, form_buckets
+from learnkit.recovery.file import list_checkpoints
+from learnkit.processes.shard import shard_loader
+from learnkit.processes.distributed import sync_norms, unsync_norms
 from toys import slow
 
 torch.set_num_threads(1)

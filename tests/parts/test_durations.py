@@ -3,19 +3,19 @@ import time, warnings
 import pytest, torch
 from hypothesis import given, settings, strategies as st
 from torch import nn
-from learnkit.callback import Callback
-from learnkit.duration import Time
-from learnkit.control.every_callback import EveryCallback
-from learnkit.control.stop_after import StopAfter
-from learnkit.data import DataLoaders
-from learnkit.events import CancelEpoch, CancelTrain
-from learnkit.limit import LimitBatches
-from learnkit.optim.accumulate import GradientAccumulation
-from learnkit.optim.param_scheduler import ParamScheduler
+from learnkit.loop.callback import Callback
+from learnkit.loop.duration import Time
+from learnkit.callbacks.intervals import EveryCallback
+from learnkit.callbacks.clock import StopAfter
+from learnkit.data.loaders import DataLoaders
+from learnkit.loop.events import CancelEpoch, CancelTrain
+from learnkit.learner.fit import LimitBatches
+from learnkit.callbacks.accumulate import GradientAccumulation
+from learnkit.callbacks.schedules import ParamScheduler
 from learnkit.optim.schedule import SchedLin
-import learnkit.optim.policies
+import learnkit.callbacks.schedules
 from learnkit.recovery.checkpoint import CheckpointCallback
-from learnkit.train_for import TrainFor
+from learnkit.learner.fit import TrainFor
 from toys import at, batches, learner, throw, weights
 
 torch.set_num_threads(1)

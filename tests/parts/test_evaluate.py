@@ -5,20 +5,20 @@ from hypothesis import given, settings, strategies as st
 from torch import nn
 from torch.optim import SGD
 from torch.utils.data import DataLoader, TensorDataset
-import learnkit.predict
+import learnkit.learner.predict
 from learnkit.recovery.checkpoint import CheckpointCallback
-from learnkit.train_eval import TrainEvalCallback
-from learnkit.callback import Callback
-from learnkit.events import CancelFit
-from learnkit.observe.evaluator import Evaluator, EvaluatorColumn
-from learnkit.control.monitor import Monitor
-from learnkit.run import null_logger
-from learnkit.control.early_stopping import EarlyStoppingCallback
-from learnkit.control.save_model import SaveModelCallback
-from learnkit.control.tracker import TrackerCallback
-from learnkit.learner import Learner
-from learnkit.metric import AvgMetric
-from learnkit.metrics import mae, rmse
+from learnkit.learner.train_eval import TrainEvalCallback
+from learnkit.loop.callback import Callback
+from learnkit.loop.events import CancelFit
+from learnkit.observe.evaluate import Evaluator, EvaluatorColumn
+from learnkit.callbacks.monitor import Monitor
+from learnkit.loop.run import null_logger
+from learnkit.callbacks.trackers import EarlyStoppingCallback
+from learnkit.callbacks.trackers import SaveModelCallback
+from learnkit.callbacks.monitor import TrackerCallback
+from learnkit.learner.learner import Learner
+from learnkit.measure.metric import AvgMetric
+from learnkit.measure.metrics import mae, rmse
 from toys import at, batches, learner, throw, weights
 
 quick = settings(max_examples=25, deadline=None)

@@ -1,7 +1,7 @@
 """The words about unknown names, the levels of the events, and which exceptions are Cancels"""
 import pytest
-from learnkit.callback import taken
-from learnkit.events import Cancel, CancelBatch, CancelFit, CancelStep, Events, cancel_types, cancelled, event, nearest
+from learnkit.loop.callback import taken
+from learnkit.loop.events import Cancel, CancelBatch, CancelFit, CancelStep, Events, cancel_types, cancelled, event, nearest
 
 @pytest.mark.parametrize('n,end', [(1, 'name_0'), (40, ', name_39'), (41, ', name_39 and 1 more'), (45, ', name_39 and 5 more')])
 def test_what_is_known_if_nothing_is_near(n, end):

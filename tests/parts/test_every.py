@@ -6,18 +6,18 @@ from hypothesis import given, settings, strategies as st
 from torch import nn
 from torch.optim import SGD
 from torch.utils.data import DataLoader, TensorDataset
-import learnkit.control.every as module
-import learnkit.predict
-from learnkit.callback import Callback
-from learnkit.events import CancelBatch, CancelEpoch, CancelTrain, CancelFit
-from learnkit.control.every import Every, parse_every
-from learnkit.control.every_callback import EveryCallback
-from learnkit.control.validate_every import ValidateEvery
-from learnkit.progress import ProgressCallback
-from learnkit.run import null_logger
-from learnkit.data import DataLoaders
-from learnkit.learner import Learner
-from learnkit.metrics import mae
+import learnkit.callbacks.intervals as module
+import learnkit.learner.predict
+from learnkit.loop.callback import Callback
+from learnkit.loop.events import CancelBatch, CancelEpoch, CancelTrain, CancelFit
+from learnkit.callbacks.intervals import Every, parse_every
+from learnkit.callbacks.intervals import EveryCallback
+from learnkit.callbacks.cycles import ValidateEvery
+from learnkit.learner.bars import ProgressCallback
+from learnkit.loop.run import null_logger
+from learnkit.data.loaders import DataLoaders
+from learnkit.learner.learner import Learner
+from learnkit.measure.metrics import mae
 from toys import at, batches, learner, throw, weights
 
 pytestmark = pytest.mark.filterwarnings('ignore:the batch has no target')
@@ -330,8 +330,8 @@ def test_rows_in_the_table(every, label, capsys):
 @pytest.mark.parametrize('kw', [dict(default_cbs=False), dict()])
 def test_logger(kw):
     "It works without a Recorder; with metrics of the training data, those of the validation have a prefix"
-    from learnkit.train_eval import TrainEvalCallback
-    from learnkit.recorder import Recorder
+    from learnkit.learner.train_eval import TrainEvalCallback
+    from learnkit.measure.recorder import Recorder
     rows = []
     learn = learner(metrics=mae, default_cbs=False, cbs=[TrainEvalCallback, ValidateEvery('2ba')] + ([] if kw else [Recorder(train_metrics=True)]))
     learn.logger = rows.append

@@ -13,7 +13,7 @@ from torch.utils.data.distributed import DistributedSampler
 
 from learnkit.all import (AccumMetric, Callback, CheckpointCallback, DataLoaders, DiceMulti, F1Score, FetchPredsCallback, GatherPredsCallback, Interpretation, Learner, ItemIndices, LimitBatches, Metric, Perplexity,
                           ProgressCallback, SaveModelCallback, ValueMetric, accuracy, skm_to_learnkit)
-from learnkit.distributed import DistributedTrainer
+from learnkit.processes.distributed import DistributedTrainer
 from test_distributed import everywhere, weights
 from toys import slow
 

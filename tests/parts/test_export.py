@@ -4,11 +4,11 @@ import io, json
 import pytest, torch, torch.nn.functional as F
 from torch import nn
 
-from learnkit import losses as L
+from learnkit.measure import losses as L
 from learnkit.all import DataLoaders, ExportAtEnd, Inputs, Learner, MixedPrecision, get_random_states
 from learnkit.recovery.export import load_learner, read_export
 from learnkit.recovery.torch_export import torch_export
-from learnkit.recovery.loss_config import known_losses, loss_config, loss_from_config
+from learnkit.recovery.export import known_losses, loss_config, loss_from_config
 from toys import few
 
 def classes(n_out=3):

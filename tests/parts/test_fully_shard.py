@@ -12,11 +12,11 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from learnkit.all import (Callback, CheckpointCallback, DataLoaders, DistributedTrainer, EMACallback, GradientAccumulation, GradientClip, Learner, MicroBatch, OptimizerMonitor, ProgressCallback, accuracy,
                           load_learner)
-from learnkit.recovery.checkpoint_file import list_checkpoints, newest_checkpoint, read_checkpoint
-from learnkit.together import in_all, in_first
-from learnkit.sharded import is_sharded, whole
+from learnkit.recovery.file import list_checkpoints, newest_checkpoint, read_checkpoint
+from learnkit.processes.launch import in_all, in_first
+from learnkit.data.process import is_sharded, whole
 from learnkit.speed.fully_shard import FullyShard
-from learnkit.speed.recompute import RecomputeActivations
+from learnkit.speed.memory import RecomputeActivations
 
 torch.set_num_threads(1)
 
@@ -409,7 +409,7 @@ def test_written_while_training_goes_on(processes, tmp_path): processes(2, _in_b
 def _faults(rank, world, path):
     "A full disk in one process, at the parts or at the rest; damage that one process finds; weights that one process knows to be broken"
     from torch.distributed import checkpoint as dcp
-    from learnkit.recovery import checkpoint_file
+    from learnkit.recovery import file as checkpoint_file
     def fit(folder, **kw):
         learn,fit = run(path/folder, world, rank, n=1, on_error='warn', **kw)
         with warnings.catch_warnings(record=True) as w:

@@ -7,25 +7,25 @@ import numpy as np, pytest, torch
 from torch import nn
 from torch.nn import functional as F
 from torch.optim import SGD, Adagrad, Adam, Adamax, AdamW, NAdam, RMSprop, Rprop
-from learnkit.control.validate_every import ValidateEvery
-from learnkit.optim.accumulate import GradientAccumulation
-from learnkit.optim.ema import EMACallback
-from learnkit.optim.clip import GradientClip
+from learnkit.callbacks.cycles import ValidateEvery
+from learnkit.callbacks.accumulate import GradientAccumulation
+from learnkit.callbacks.averages import EMACallback
+from learnkit.callbacks.gradients import GradientClip
 from learnkit.recovery.checkpoint import CheckpointCallback
-from learnkit.callback import Callback
-from learnkit.events import CancelBatch, CancelFit, CancelStep
-from learnkit.nested import leaves
-from learnkit.speed.fused_step import FusedStep
-from learnkit.speed.functional_optim import FunctionalOptim, functional_optim, functional_optims
-from learnkit.speed.step_compiler import StepCompiler
+from learnkit.loop.callback import Callback
+from learnkit.loop.events import CancelBatch, CancelFit, CancelStep
+from learnkit.data.nested import leaves
+from learnkit.speed.fused import FusedStep
+from learnkit.speed.updates import FunctionalOptim, functional_optim, functional_optims
+from learnkit.speed.train_step import StepCompiler
 from learnkit.speed.train_step import make_train_step, make_update
-from learnkit.optim.precision import MixedPrecision
-from learnkit.optim.param_scheduler import ParamScheduler
-from learnkit.optim.policies import one_cycle
-from learnkit.optim.torch_scheduler import TorchScheduler
-from learnkit.data import DataLoaders
-from learnkit.learner import Learner
-from learnkit.optimizer import OptimWrapper
+from learnkit.callbacks.precision import MixedPrecision
+from learnkit.callbacks.schedules import ParamScheduler
+from learnkit.callbacks.schedules import one_cycle
+from learnkit.callbacks.schedules import TorchScheduler
+from learnkit.data.loaders import DataLoaders
+from learnkit.learner.learner import Learner
+from learnkit.optim.optimizer import OptimWrapper
 from toys import at, few, slow, throw
 
 dynamo = pytest.importorskip('torch._dynamo')

@@ -9,9 +9,9 @@ from torch.utils._pytree import tree_flatten, tree_map
 from torch.utils.data import BatchSampler, DataLoader, SubsetRandomSampler, TensorDataset
 from learnkit.all import (Callback, CancelBatch, CancelEpoch, CancelFit, CancelValid, CrossEntropyLossFlat, DataLoaders, Learner, MixedPrecision,
                           TrainEvalCallback, noop)
-from learnkit.buffer import TensorBuffer
-from learnkit.gather import NestedBuffer, count_items, item_positions
-from learnkit.memmap import create_memmap, open_memmap
+from learnkit.learner.buffer import TensorBuffer
+from learnkit.learner.results import NestedBuffer, count_items, item_positions
+from learnkit.learner.buffer import create_memmap, open_memmap
 from toys import slow
 
 torch.set_num_threads(1)

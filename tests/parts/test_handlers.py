@@ -1,10 +1,10 @@
 """Functions as handlers: which calls go through, and intervals of training at any event"""
 import pytest, torch
 from hypothesis import given, settings, strategies as st
-from learnkit.callback import Callback
-from learnkit.control.every_callback import EveryCallback
-from learnkit.control.filter import Filter
-from learnkit.control.handlers import OnCallback
+from learnkit.loop.callback import Callback
+from learnkit.callbacks.intervals import EveryCallback
+from learnkit.callbacks.handlers import Filter
+from learnkit.callbacks.handlers import OnCallback
 from toys import at, learner
 
 quick = settings(max_examples=30, deadline=None)

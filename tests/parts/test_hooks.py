@@ -9,12 +9,12 @@ from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
 from learnkit.all import Callback, DataLoaders, Learner, TrainEvalCallback
-from learnkit.events import (CancelBackward, CancelBatch, CancelEpoch, CancelFit, CancelStep, CancelTrain, CancelValid,
+from learnkit.loop.events import (CancelBackward, CancelBatch, CancelEpoch, CancelFit, CancelStep, CancelTrain, CancelValid,
                              CancelZeroGrad, event)
-from learnkit.observe.hook_callback import HookCallback
+from learnkit.observe.hooks import HookCallback
 from learnkit.observe.hooks import Hook, Hooks, hook_output, hook_outputs
-from learnkit.observe.activation_stats import ActivationStats, activation_stats
-from learnkit.layer_info import layers
+from learnkit.observe.activations import ActivationStats, activation_stats
+from learnkit.learner.summary import layers
 from test_calls import Reads, batches as watched_batches, fit as watched_fit
 from toys import at, few, learner, throw, weights
 

@@ -5,12 +5,12 @@ import numpy as np, pytest, torch
 from hypothesis import given, settings, strategies as st
 from torch import nn
 from torch.nn import functional as F
-from learnkit.callback import Callback
-from learnkit.data import DataLoaders
-from learnkit.observe.classification import ClassificationInterpretation
-from learnkit.observe.interpretation import Interpretation
-from learnkit.learner import Learner
-from learnkit.losses import *
+from learnkit.loop.callback import Callback
+from learnkit.data.loaders import DataLoaders
+from learnkit.observe.mistakes import ClassificationInterpretation
+from learnkit.observe.interpret import Interpretation
+from learnkit.learner.learner import Learner
+from learnkit.measure.losses import *
 
 def learner(x, y, loss_func=None, model=None, bs=7, vocab=None):
     "A Learner whose predictions are `x`"

@@ -6,19 +6,19 @@ from torch import nn
 from torch.optim import SGD
 from torch.utils.data import DataLoader, TensorDataset
 from learnkit.recovery.checkpoint import CheckpointCallback
-from learnkit.callback import Callback
-from learnkit.events import CancelBatch, CancelFit, CancelValid
-from learnkit.control.every_callback import EveryCallback
-from learnkit.control.validate_every import ValidateEvery
-from learnkit.feed.overfit import OverfitBatches
-from learnkit.observe.sanity import SanityCheck
-from learnkit.limit import LimitBatches, n_batches
-from learnkit.run import null_logger
-from learnkit.control.save_model import SaveModelCallback
-from learnkit.data import DataLoaders
-from learnkit.learner import Learner
-from learnkit.metric import AvgMetric
-from learnkit.metrics import mae
+from learnkit.loop.callback import Callback
+from learnkit.loop.events import CancelBatch, CancelFit, CancelValid
+from learnkit.callbacks.intervals import EveryCallback
+from learnkit.callbacks.cycles import ValidateEvery
+from learnkit.callbacks.data import OverfitBatches
+from learnkit.observe.evaluate import SanityCheck
+from learnkit.learner.fit import LimitBatches, n_batches
+from learnkit.loop.run import null_logger
+from learnkit.callbacks.trackers import SaveModelCallback
+from learnkit.data.loaders import DataLoaders
+from learnkit.learner.learner import Learner
+from learnkit.measure.metric import AvgMetric
+from learnkit.measure.metrics import mae
 from toys import at, batches, few, learner, throw, weights
 
 pytestmark = pytest.mark.filterwarnings('ignore:the batch has no target')

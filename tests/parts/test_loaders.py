@@ -6,10 +6,10 @@ from torch import tensor
 from torch.utils.data import *
 
 from toys import few
-from learnkit.data import FuncLoader
-from learnkit.stream import loader_len
-from learnkit.loaders import *
-from learnkit.nested import nested_reorder
+from learnkit.data.loaders import FuncLoader
+from learnkit.loop.stream import loader_len
+from learnkit.data.loaders import *
+from learnkit.data.nested import nested_reorder
 from loader_cases import Custom, Items, NewStyle, SizedStream, Stream
 
 fast = settings(max_examples=100, deadline=None)

@@ -1,9 +1,9 @@
 """What the loop works on before anything has run, and how callbacks wrap the work on a batch"""
 import os, signal
 import pytest, torch
-from learnkit.callback import Callback
-from learnkit.events import CancelBatch
-from learnkit.loop import run_attrs
+from learnkit.loop.callback import Callback
+from learnkit.loop.events import CancelBatch
+from learnkit.loop.loop import run_attrs
 from toys import at, learner, throw
 
 def test_before_the_first_run():

@@ -5,9 +5,9 @@ from functools import partial
 import pytest, torch, torch.nn.functional as F
 from hypothesis import given, settings, strategies as st
 from torch import nn
-from learnkit.base_loss import *
-from learnkit.losses import *
-from learnkit.explain import check_loss, loss_hint
+from learnkit.measure.losses import *
+from learnkit.measure.losses import *
+from learnkit.data.explain import check_loss, loss_hint
 
 class_losses = CrossEntropyLossFlat, LabelSmoothingCrossEntropyFlat, FocalLossFlat
 few = settings(deadline=None, max_examples=60)

@@ -10,17 +10,17 @@ from torch.nn import functional as F
 from torch.optim import SGD, Adam, AdamW
 from torch.utils.data import DataLoader, RandomSampler, TensorDataset
 
-from learnkit.callback import Callback
-from learnkit.events import CancelBatch, CancelEpoch, CancelFit, CancelStep, CancelTrain, event
-from learnkit.optim.lr_find import LRCurve, LRFinder
-from learnkit.optim.lr_suggest import SuggestionMethod, minimum, slide, steep, valley
-from learnkit.control.save_model import SaveModelCallback
-from learnkit.observe.csv_logger import CSVLogger
-from learnkit.optim.param_scheduler import ParamScheduler
+from learnkit.loop.callback import Callback
+from learnkit.loop.events import CancelBatch, CancelEpoch, CancelFit, CancelStep, CancelTrain, event
+from learnkit.callbacks.lr_find import LRCurve, LRFinder
+from learnkit.callbacks.lr_find import SuggestionMethod, minimum, slide, steep, valley
+from learnkit.callbacks.trackers import SaveModelCallback
+from learnkit.observe.files import CSVLogger
+from learnkit.callbacks.schedules import ParamScheduler
 from learnkit.optim.schedule import SchedLin
-from learnkit.seed import get_random_states
-from learnkit.data import DataLoaders
-from learnkit.learner import Learner
+from learnkit.data.random import get_random_states
+from learnkit.data.loaders import DataLoaders
+from learnkit.learner.learner import Learner
 from toys import at, batches, learner, throw, weights
 
 pytestmark = pytest.mark.filterwarnings('ignore:no learning rate is suggested')

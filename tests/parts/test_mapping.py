@@ -7,19 +7,19 @@ from torch import nn
 from torch.nn import functional as F
 from torch.optim import SGD
 from torch.utils.data import BatchSampler, DataLoader, IterableDataset, RandomSampler, Sampler, SequentialSampler, TensorDataset, WeightedRandomSampler
-import learnkit.predict
+import learnkit.learner.predict
 from learnkit.recovery.checkpoint import CheckpointCallback
-from learnkit.callback import Callback
-from learnkit.events import CancelBatch, CancelEpoch, CancelTrain
-from learnkit.control.validate_every import ValidateEvery
-from learnkit.limit import LimitBatches
-from learnkit.feed.item_indices import ItemIndices, knows_indices
-from learnkit.feed.mapping import MapInputs, MapOutputs, rename_keys
-from learnkit.feed.move_modules import MoveModules
-from learnkit.observe.check_events import CheckEvents
-from learnkit.run import null_logger
-from learnkit.data import DataLoaders
-from learnkit.learner import Learner
+from learnkit.loop.callback import Callback
+from learnkit.loop.events import CancelBatch, CancelEpoch, CancelTrain
+from learnkit.callbacks.cycles import ValidateEvery
+from learnkit.learner.fit import LimitBatches
+from learnkit.callbacks.batches import ItemIndices, knows_indices
+from learnkit.callbacks.data import MapInputs, MapOutputs, rename_keys
+from learnkit.callbacks.data import MoveModules
+from learnkit.observe.trace import CheckEvents
+from learnkit.loop.run import null_logger
+from learnkit.data.loaders import DataLoaders
+from learnkit.learner.learner import Learner
 from toys import at, batches, few, learner, throw, weights
 
 quick = settings(max_examples=40, deadline=None)

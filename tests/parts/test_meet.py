@@ -7,7 +7,7 @@ from torch import distributed as dist, nn
 from torch.utils.data import DataLoader
 
 from learnkit.all import Callback, CancelValid, CheckpointCallback, DataLoaders, Learner, ProgressCallback, alone, undivided
-from learnkit.distributed import DistributedTrainer
+from learnkit.processes.distributed import DistributedTrainer
 from test_distributed import data, net
 from toys import few, slow
 

@@ -3,7 +3,7 @@ import warnings
 from pathlib import Path
 
 import pytest, torch
-from learnkit.observe.memory_snapshot import MemorySnapshot
+from learnkit.observe.memory import MemorySnapshot
 from toys import at, learner, throw
 
 torch.set_num_threads(1)

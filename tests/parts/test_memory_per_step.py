@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np, pytest, torch
 from torch import nn
 from learnkit.all import Callback, CheckpointCallback, DataLoaders, Learner, NonFiniteCheck, ParamScheduler, Recorder, SchedCos, TrainEvalCallback, one_cycle
-from learnkit.scalars import GroupSeries, Series
+from learnkit.measure.scalars import GroupSeries, Series
 from toys import slow
 
 torch.set_num_threads(1)

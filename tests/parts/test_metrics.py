@@ -7,14 +7,14 @@ import numpy as np, pytest, sklearn.metrics as skm, torch, torch.nn.functional a
 from hypothesis import given, settings, strategies as st
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
-from learnkit.process import to_detach
-from learnkit.metric import *
-from learnkit.scalars import ScalarBuffer
-from learnkit.smooth_loss import *
-from learnkit.accum_metric import *
-from learnkit.metrics import *
-from learnkit.sklearn_metrics import *
-from learnkit.metric_adapters import *
+from learnkit.data.process import to_detach
+from learnkit.measure.metric import *
+from learnkit.measure.scalars import ScalarBuffer
+from learnkit.measure.meter import *
+from learnkit.measure.accum import *
+from learnkit.measure.metrics import *
+from learnkit.measure.accum import *
+from learnkit.measure.adapters import *
 
 few   = settings(deadline=None, max_examples=40)
 close = partial(torch.testing.assert_close, check_dtype=False)
@@ -574,7 +574,7 @@ def test_a_target_that_is_a_tensor_and_no_tuple():
 
 def test_a_target_of_minus_100_may_be_a_number():
     "An integer target of -100 was taken for PyTorch's `ignore_index` and dropped, where the metric compares numbers"
-    from learnkit.more_metrics import R2Score, SpearmanCorrCoef
+    from learnkit.measure.metrics import R2Score, SpearmanCorrCoef
     from scipy.stats import spearmanr
     y = torch.tensor([-300,-100,50,0,7,-100,90,12])
     pred = y + torch.tensor([5,300,-40,9,1,-60,3,2])

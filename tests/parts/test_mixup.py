@@ -8,21 +8,21 @@ from torch.distributions import Beta
 from torch.nn import functional as F
 from torch.optim import SGD
 from torch.utils._python_dispatch import TorchDispatchMode
-from learnkit.events import *
-from learnkit.callback import *
-from learnkit.dispatcher import *
-from learnkit.gather import *
-from learnkit.train_eval import *
-from learnkit.gather_preds import *
-from learnkit.share_batches import *
-from learnkit.optim.micro_batch import MicroBatch
-from learnkit.optim.mixup import *
-from learnkit.optim.mix_handler import reduce_loss
-from learnkit.data import DataLoaders
-from learnkit.learner import Learner
-from learnkit.base_loss import *
-from learnkit.losses import *
-import learnkit.predict
+from learnkit.loop.events import *
+from learnkit.loop.callback import *
+from learnkit.loop.dispatcher import *
+from learnkit.learner.results import *
+from learnkit.learner.train_eval import *
+from learnkit.learner.predict import *
+from learnkit.processes.shard import *
+from learnkit.callbacks.accumulate import MicroBatch
+from learnkit.callbacks.mixup import *
+from learnkit.callbacks.mixup import reduce_loss
+from learnkit.data.loaders import DataLoaders
+from learnkit.learner.learner import Learner
+from learnkit.measure.losses import *
+from learnkit.measure.losses import *
+import learnkit.learner.predict
 from oracle import FIT
 from toys import at, few, slow
 

@@ -2,7 +2,7 @@
 import torch
 from torch import nn
 
-from learnkit.modules import *
+from learnkit.data.modules import *
 
 def test_get_model():
     m = nn.Linear(2,2)

@@ -2,10 +2,10 @@
 import pytest, torch
 from learnkit.all import (Callback, CancelBatch, CancelTrain, GradientAccumulation, GradientClip, L, LimitBatches, MicroBatch, MixedPrecision, OverfitBatches,
                           SanityCheck, ValidateEvery, event)
-from learnkit.control.cycle import CheckpointEvents, Cycles
-from learnkit.control.batch_events import BatchEvents
-from learnkit.recovery.replay_oom import ReplayOnOOM
-from learnkit.recovery.skip_nan import SkipNaN
+from learnkit.callbacks.cycles import CheckpointEvents, Cycles
+from learnkit.callbacks.cycles import BatchEvents
+from learnkit.recovery.nan import ReplayOnOOM
+from learnkit.recovery.nan import SkipNaN
 from toys import at, batches, learner, throw, weights
 
 torch.set_num_threads(1)

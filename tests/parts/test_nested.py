@@ -7,8 +7,8 @@ from fastcore.foundation import L
 from hypothesis import given, strategies as st
 from torch import nn, tensor
 
-from learnkit.nested import *
-from learnkit.process import to_detach
+from learnkit.data.nested import *
+from learnkit.data.process import to_detach
 from nested_cases import Enc, N, Pair, cuts, fast, nested, paths, rows, same
 
 @fast

@@ -12,7 +12,7 @@ SETUP = '''
 import torch
 from torch import nn
 from learnkit.all import *
-from learnkit.notebook_bar import NotebookBar
+from learnkit.learner.bars import NotebookBar
 x = torch.linspace(-1, 1, 24)[:,None]
 dls = DataLoaders.from_dsets(*[torch.utils.data.TensorDataset(x, x)]*2, bs=2)
 def fit(*cbs): Learner(dls, nn.Linear(1,1), nn.MSELoss(), torch.optim.SGD, metrics=mae, cbs=cbs).fit(3)

@@ -5,24 +5,24 @@ import pytest, torch
 from hypothesis import given, settings, strategies as st
 from torch import nn
 from torch.optim import SGD, Adam
-import learnkit.observe.system as system, learnkit.observe.speed as speed_module, learnkit.control.stopwatch as timing
+import learnkit.observe.observer as system, learnkit.observe.speed as speed_module, learnkit.callbacks.clock as timing
 from learnkit.recovery.checkpoint import CheckpointCallback
-from learnkit.callback import Callback
-from learnkit.events import CancelBatch, CancelEpoch, CancelFit, CancelStep, event
-from learnkit.control.validate_every import ValidateEvery
-from learnkit.observe.optimizer_monitor import OptimizerMonitor
-from learnkit.observe.system import MemoryMonitor, SystemMetrics
-from learnkit.speed.free_outputs import FreeOutputs
-from learnkit.observe.images import ImageLogger
-from learnkit.observe.loggers import JsonLogger, MetricsLogger
-from learnkit.observe.tensorboard import TensorBoardLogger
+from learnkit.loop.callback import Callback
+from learnkit.loop.events import CancelBatch, CancelEpoch, CancelFit, CancelStep, event
+from learnkit.callbacks.cycles import ValidateEvery
+from learnkit.observe.observer import OptimizerMonitor
+from learnkit.observe.observer import MemoryMonitor, SystemMetrics
+from learnkit.speed.memory import FreeOutputs
+from learnkit.observe.services import ImageLogger
+from learnkit.observe.files import JsonLogger, MetricsLogger
+from learnkit.contrib.tensorboard import TensorBoardLogger
 from learnkit.recovery.torch_export import ExportAtEnd
 from learnkit.observe.observer import LossMonitor, LRMonitor, Observer
 from learnkit.observe.speed import RuntimeEstimator, SpeedMonitor
-from learnkit.run import null_logger
-from learnkit.recorder import Recorder
-from learnkit.learner import Learner
-from learnkit.metrics import mae
+from learnkit.loop.run import null_logger
+from learnkit.measure.recorder import Recorder
+from learnkit.learner.learner import Learner
+from learnkit.measure.metrics import mae
 from test_calls import Calls, Reads, fit as watched, N
 from test_time import Tick
 from toys import at, batches, few, learner, model, slow, throw, weights

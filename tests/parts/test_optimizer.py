@@ -11,11 +11,11 @@ from torch.optim import SGD, Adam, AdamW, RMSprop
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from torch.optim.lr_scheduler import CosineAnnealingLR, ExponentialLR, LambdaLR, OneCycleLR, ReduceLROnPlateau
 
-from learnkit.fast_step import unwrapped_step
-from learnkit.hypers import even_mults, logical_groups, spread
-from learnkit.modules import norm_bias_params, params, trainable_params
-from learnkit.optimizer import *
-from learnkit.param_groups import param_dicts
+from learnkit.optim.optimizer import unwrapped_step
+from learnkit.optim.groups import even_mults, logical_groups, spread
+from learnkit.data.modules import norm_bias_params, params, trainable_params
+from learnkit.optim.optimizer import *
+from learnkit.optim.groups import param_dicts
 
 torch.set_num_threads(1)
 settings.register_profile('optimizer', max_examples=30, deadline=None)
@@ -499,7 +499,7 @@ def test_named_parameters_keep_their_names():
 @pytest.mark.parametrize('all_decay', [False,True])
 def test_a_learner_with_wd(all_decay):
     "A Learner with `wd` trains as two groups by hand do, or as one group if norms and biases decay too"
-    from learnkit.learner import Learner
+    from learnkit.learner.learner import Learner
     x,y = torch.randn(16,3),torch.randn(16,2)
     m1,m2 = model(),model()
     by_hand = AdamW(m1.parameters(), lr=.1, weight_decay=.2) if all_decay else two_groups(m1, AdamW, .2, lr=.1)

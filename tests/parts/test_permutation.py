@@ -2,11 +2,11 @@
 import pytest, torch
 from hypothesis import given, settings, strategies as st
 from torch.utils.data import BatchSampler, DataLoader, RandomSampler, SequentialSampler, TensorDataset
-import learnkit.feed.sampler as sampler
+import learnkit.data.stateful as sampler
 from learnkit.all import CheckpointCallback, DataLoaders, EveryCallback, Learner
-from learnkit.feed.sampler import record_sampler
-from learnkit.feed.seeded_loader import SeededLoader
-from learnkit.permutation import ComputedBatches, Permutation
+from learnkit.data.stateful import record_sampler
+from learnkit.data.seeded import SeededLoader
+from learnkit.data.arrays import ComputedBatches, Permutation
 
 torch.set_num_threads(1)
 

@@ -9,23 +9,23 @@ from torch import nn
 from torch.nn import functional as F
 from torch.optim import SGD, Adam
 
-from learnkit.optim.accumulate import GradientAccumulation
-from learnkit.optim.clip import GradientClip
-from learnkit.optim.ema import EMACallback
-from learnkit.optim.micro_batch import MicroBatch
-from learnkit.events import *
-from learnkit.callback import *
-from learnkit.dispatcher import *
-from learnkit.gather import *
-from learnkit.train_eval import *
-from learnkit.gather_preds import *
-from learnkit.share_batches import *
-from learnkit.speed.memory_format import ChannelsLast, set_memory_format
-from learnkit.optim.precision import AMPMode, MixedPrecision
-from learnkit.data import DataLoaders
-import learnkit.predict
-from learnkit.learner import Learner
-from learnkit.save import *
+from learnkit.callbacks.accumulate import GradientAccumulation
+from learnkit.callbacks.gradients import GradientClip
+from learnkit.callbacks.averages import EMACallback
+from learnkit.callbacks.accumulate import MicroBatch
+from learnkit.loop.events import *
+from learnkit.loop.callback import *
+from learnkit.loop.dispatcher import *
+from learnkit.learner.results import *
+from learnkit.learner.train_eval import *
+from learnkit.learner.predict import *
+from learnkit.processes.shard import *
+from learnkit.speed.memory import ChannelsLast, set_memory_format
+from learnkit.callbacks.precision import AMPMode, MixedPrecision
+from learnkit.data.loaders import DataLoaders
+import learnkit.learner.predict
+from learnkit.learner.learner import Learner
+from learnkit.learner.save import *
 from toys import at, few, slow, throw
 
 pytestmark = pytest.mark.filterwarnings('error::UserWarning')

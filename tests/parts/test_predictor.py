@@ -10,7 +10,7 @@ from torch.utils.data import DataLoader
 
 from learnkit.all import (Callback, CancelBatch, CancelFit, CrossEntropyLossFlat, DataLoaders, EMACallback, Learner, MCDropoutCallback, MixedPrecision,
                           MSELossFlat, Predictor, event, load_learner)
-from learnkit.run import runs_elsewhere
+from learnkit.loop.run import runs_elsewhere
 from toys import at, throw
 
 g = torch.Generator().manual_seed(0)
@@ -401,8 +401,8 @@ def test_no_bar_is_drawn(capsys):
 def test_answers_come_to_the_cpu(monkeypatch):
     "Where there is an accelerator they are fetched"
     fetched = []
-    monkeypatch.setattr('learnkit.steps.default_device', lambda: torch.device('meta'))
-    monkeypatch.setattr('learnkit.predictor.to_cpu', lambda o: fetched.append(o) or o)
+    monkeypatch.setattr('learnkit.learner.steps.default_device', lambda: torch.device('meta'))
+    monkeypatch.setattr('learnkit.learner.predictor.to_cpu', lambda o: fetched.append(o) or o)
     with Predictor(classes()) as predict: got = predict(x[0])
     assert len(fetched)==1 and torch.equal(fetched[0][0][0], got[2])
 

@@ -7,21 +7,21 @@ from hypothesis import given, settings, strategies as st
 from torch import nn
 from torch.utils.data import BatchSampler, DataLoader, Dataset, IterableDataset, RandomSampler, Sampler, TensorDataset, WeightedRandomSampler
 
-from learnkit.callback import Callback
-from learnkit.feed import prefetch
+from learnkit.loop.callback import Callback
+from learnkit.callbacks import batches as prefetch
 from learnkit.recovery.checkpoint import CheckpointCallback
-from learnkit.events import CancelBatch, CancelEpoch, CancelFit, CancelTrain, CancelValid
-from learnkit.control.validate_every import ValidateEvery
-from learnkit.limit import LimitBatches, ShortEpochCallback
-from learnkit.feed.item_indices import ItemIndices
-from learnkit.feed.prefetch import Prefetch, PrefetchIterator, made_by_workers
-from learnkit.progress import ProgressCallback
-from learnkit.run import null_logger
-from learnkit.data import DataLoaders
-from learnkit.learner import Learner
-from learnkit.transfer import Transfer
-from learnkit.nested import leaves
-from learnkit.feed.seeded_loader import SeededLoader
+from learnkit.loop.events import CancelBatch, CancelEpoch, CancelFit, CancelTrain, CancelValid
+from learnkit.callbacks.cycles import ValidateEvery
+from learnkit.learner.fit import LimitBatches, ShortEpochCallback
+from learnkit.callbacks.batches import ItemIndices
+from learnkit.callbacks.batches import Prefetch, PrefetchIterator, made_by_workers
+from learnkit.learner.bars import ProgressCallback
+from learnkit.loop.run import null_logger
+from learnkit.data.loaders import DataLoaders
+from learnkit.learner.learner import Learner
+from learnkit.data.device import Transfer
+from learnkit.data.nested import leaves
+from learnkit.data.seeded import SeededLoader
 from toys import at, few, slow, throw, weights
 
 N,BS,PER = 22,4,6

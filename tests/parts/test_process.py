@@ -4,7 +4,7 @@ import time
 import pytest, torch
 from torch import tensor
 
-from learnkit.process import *
+from learnkit.data.process import *
 
 def test_to_detach():
     w = torch.ones(2, requires_grad=True)

@@ -6,18 +6,18 @@ import pytest, torch
 from hypothesis import given, settings, strategies as st
 from torch import nn
 
-from learnkit.callback import Callback
-from learnkit.dispatcher import Dispatcher
-from learnkit.events import CancelBatch, CancelEpoch, CancelFit, CancelTrain, CancelValid, event
-from learnkit.control.validate_every import ValidateEvery
-from learnkit.feed.prefetch import Prefetch
-from learnkit.observe.waiting import waiting_hint
-from learnkit.progress import ProgressCallback
-from learnkit.run import null_logger
-from learnkit.observe.action_timer import Action
+from learnkit.loop.callback import Callback
+from learnkit.loop.dispatcher import Dispatcher
+from learnkit.loop.events import CancelBatch, CancelEpoch, CancelFit, CancelTrain, CancelValid, event
+from learnkit.callbacks.cycles import ValidateEvery
+from learnkit.callbacks.batches import Prefetch
+from learnkit.observe.speed import waiting_hint
+from learnkit.learner.bars import ProgressCallback
+from learnkit.loop.run import null_logger
+from learnkit.observe.trace import Action
 from learnkit.observe.profile import Profile
-from learnkit.observe.profiler import ProfileCallback
-from learnkit.observe.timer import TimerCallback
+from learnkit.observe.profile import ProfileCallback
+from learnkit.observe.profile import TimerCallback
 from toys import Reg, at, batches, learner, throw, weights
 
 class Clock:

@@ -4,7 +4,7 @@ import os, random, re, signal, sys, threading, warnings
 import pytest, torch
 
 from learnkit.all import Callback, ValidateEvery
-from learnkit.distributed import DistributedTrainer
+from learnkit.processes.distributed import DistributedTrainer
 from test_agreement import _inside, learner
 from toys import few
 

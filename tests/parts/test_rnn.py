@@ -3,11 +3,11 @@ import pytest, torch
 from torch import nn
 from torch.nn import functional as F
 from torch.optim import SGD
-from learnkit.data import DataLoaders
-from learnkit.events import CancelEpoch, CancelFit
-from learnkit.learner import Learner
-from learnkit.losses import MSELossFlat
-from learnkit.optim.rnn import ModelResetter, RNNCallback, RNNRegularizer, rnn_cbs
+from learnkit.data.loaders import DataLoaders
+from learnkit.loop.events import CancelEpoch, CancelFit
+from learnkit.learner.learner import Learner
+from learnkit.measure.losses import MSELossFlat
+from learnkit.callbacks.gradients import ModelResetter, RNNCallback, RNNRegularizer, rnn_cbs
 from toys import at, throw
 
 class Quiet(Learner):

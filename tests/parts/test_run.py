@@ -2,10 +2,10 @@
 import gc, threading, weakref
 import pytest, torch
 from torch import nn
-from learnkit.callback import Callback
-from learnkit.events import CancelBackward, CancelStep
-import learnkit.run as run_module
-from learnkit.run import NullLogger, null_logger, runs_elsewhere
+from learnkit.loop.callback import Callback
+from learnkit.loop.events import CancelBackward, CancelStep
+import learnkit.loop.run as run_module
+from learnkit.loop.run import NullLogger, null_logger, runs_elsewhere
 from toys import at, learner, throw
 
 def test_a_cancel_that_ends_nothing_is_the_cause_of_its_error():

@@ -4,10 +4,10 @@ import io
 import pytest, torch
 from torch import nn
 
-from learnkit.check_state import check_state
-from learnkit.files import atomic, write_atomic
-from learnkit.learner import Learner
-from learnkit.weights import read_state
+from learnkit.learner.save import check_state
+from learnkit.data.files import atomic, write_atomic
+from learnkit.learner.learner import Learner
+from learnkit.data.files import read_state
 from toys import weights
 
 def learner(path, width=3, **kw):

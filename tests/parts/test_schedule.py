@@ -13,13 +13,13 @@ from torch.nn import functional as F
 from torch.optim import SGD, Adam, AdamW
 from torch.optim import lr_scheduler as tls
 
-from learnkit.callback import Callback
-from learnkit.events import CancelBatch, CancelEpoch, CancelFit, CancelStep, CancelValid
-from learnkit.learner import Learner
-from learnkit.optim.param_scheduler import *
-from learnkit.optim.policies import *
+from learnkit.loop.callback import Callback
+from learnkit.loop.events import CancelBatch, CancelEpoch, CancelFit, CancelStep, CancelValid
+from learnkit.learner.learner import Learner
+from learnkit.callbacks.schedules import *
+from learnkit.callbacks.schedules import *
 from learnkit.optim.schedule import *
-from learnkit.optim.torch_scheduler import TorchScheduler
+from learnkit.callbacks.schedules import TorchScheduler
 from toys import Reg, at, batches, learner, model, throw, weights
 
 class Two(nn.Sequential):
@@ -187,7 +187,7 @@ def test_two_schedulers_and_the_record():
     assert learn.recorder.hps=={} and learn.recorder.group_hps=={}
 
 def test_without_recorder():
-    from learnkit.train_eval import TrainEvalCallback
+    from learnkit.learner.train_eval import TrainEvalCallback
     learn = two(default_cbs=False, cbs=TrainEvalCallback)
     cb = ParamScheduler({'lr': SchedLin(.1, 0.)})
     learn.fit(1, cbs=cb)

@@ -12,7 +12,7 @@ SCRIPT = r'''
 import json, sys, time, torch
 from torch import nn
 from learnkit.all import *
-import learnkit.observe.bars
+import learnkit.contrib.bars
 torch.set_num_threads(1)
 x = torch.linspace(-1, 1, 24)[:,None]
 

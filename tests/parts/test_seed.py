@@ -5,8 +5,8 @@ import numpy as np, pytest, torch
 from hypothesis import given, strategies as st
 from torch import tensor
 
-from learnkit import seed as seed_module
-from learnkit.seed import *
+from learnkit.data import random as seed_module
+from learnkit.data.random import *
 from nested_cases import fast
 
 def draw(): return random.random(), random.gauss(0,1), float(np.random.rand()), float(np.random.randn()), torch.rand(1).item()

@@ -7,9 +7,9 @@ import numpy as np, pytest, torch
 from torch import nn
 from torch.utils.data import BatchSampler, DataLoader, RandomSampler, TensorDataset
 
-from learnkit.seed import get_random_states
-from learnkit.contents import snapshot_contents, snapshot_forward, snapshot_loader
-from learnkit.snapshot import (Snapshot, snapshot_attributes, snapshot_buffers, snapshot_generator, snapshot_grads, snapshot_random,
+from learnkit.data.random import get_random_states
+from learnkit.data.snapshot import snapshot_contents, snapshot_forward, snapshot_loader
+from learnkit.data.snapshot import (Snapshot, snapshot_attributes, snapshot_buffers, snapshot_generator, snapshot_grads, snapshot_random,
                                snapshot_tensors)
 from toys import at, batches, learner
 

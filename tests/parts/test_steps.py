@@ -4,18 +4,18 @@ import pytest, torch
 from functools import partial
 from hypothesis import given, settings, strategies as st
 from torch.optim.lr_scheduler import ReduceLROnPlateau as TorchPlateau
-from learnkit.callback import Callback
-from learnkit.control.early_stopping import EarlyStoppingCallback, ThresholdStopper
-from learnkit.control.plateau import ReduceLROnPlateau
-from learnkit.control.save_model import SaveModelCallback
-from learnkit.control.tracker import OnBetter, TrackerCallback
-from learnkit.control.validate_every import ValidateEvery
-from learnkit.data import DataLoaders
-from learnkit.metric import Metric
-from learnkit.observe.evaluator import Evaluator
-from learnkit.optim.torch_scheduler import TorchScheduler
+from learnkit.loop.callback import Callback
+from learnkit.callbacks.trackers import EarlyStoppingCallback, ThresholdStopper
+from learnkit.callbacks.trackers import ReduceLROnPlateau
+from learnkit.callbacks.trackers import SaveModelCallback
+from learnkit.callbacks.monitor import OnBetter, TrackerCallback
+from learnkit.callbacks.cycles import ValidateEvery
+from learnkit.data.loaders import DataLoaders
+from learnkit.measure.metric import Metric
+from learnkit.observe.evaluate import Evaluator
+from learnkit.callbacks.schedules import TorchScheduler
 from learnkit.recovery.checkpoint import CheckpointCallback
-from learnkit.run import null_logger
+from learnkit.loop.run import null_logger
 from toys import at, batches, learner, weights
 
 torch.set_num_threads(1)

@@ -7,21 +7,21 @@ from torch import nn
 from torch.optim import SGD
 from torch.utils.data import BatchSampler, DataLoader, Dataset, IterableDataset, RandomSampler
 
-from learnkit.callback import Callback
-from learnkit.control.every_callback import EveryCallback
-from learnkit.data import DataLoaders
-from learnkit.events import CancelBatch, CancelEpoch, CancelTrain
-from learnkit.feed.item_indices import ItemIndices
-from learnkit.feed.prefetch import Prefetch
-from learnkit.feed.seeded_loader import SeededLoader
-from learnkit.feed.steps_per_epoch import OngoingLoader, StepsPerEpoch
-from learnkit.learner import Learner
-from learnkit.limit import LimitBatches
-from learnkit.optim.param_scheduler import ParamScheduler
-from learnkit.optim.policies import *
-from learnkit.optim.warmup import warmup_lin
+from learnkit.loop.callback import Callback
+from learnkit.callbacks.intervals import EveryCallback
+from learnkit.data.loaders import DataLoaders
+from learnkit.loop.events import CancelBatch, CancelEpoch, CancelTrain
+from learnkit.callbacks.batches import ItemIndices
+from learnkit.callbacks.batches import Prefetch
+from learnkit.data.seeded import SeededLoader
+from learnkit.callbacks.batches import OngoingLoader, StepsPerEpoch
+from learnkit.learner.learner import Learner
+from learnkit.learner.fit import LimitBatches
+from learnkit.callbacks.schedules import ParamScheduler
+from learnkit.callbacks.schedules import *
+from learnkit.optim.schedule import warmup_lin
 from learnkit.recovery.checkpoint import CheckpointCallback
-from learnkit.stream import Limited
+from learnkit.loop.stream import Limited
 from toys import at, few, slow, throw
 
 torch.set_num_threads(1)

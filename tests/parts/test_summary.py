@@ -6,7 +6,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from learnkit.all import DataLoaders
-from learnkit.layer_info import layer_info
+from learnkit.learner.summary import layer_info
 from toys import learner
 
 def n_hooks(m): return sum(len(o._forward_hooks) for o in m.modules())

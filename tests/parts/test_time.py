@@ -4,21 +4,21 @@ import pytest, torch
 from hypothesis import given, settings, strategies as st
 from torch import nn
 from torch.optim import SGD
-import learnkit.control.stopwatch as module
-from learnkit.callback import Callback
-from learnkit.compat.fastai import adapt
-from learnkit.dispatcher import Dispatcher
-from learnkit.events import CancelEpoch, CancelFit, event
-from learnkit.control.every import Every
-from learnkit.control.validate_every import ValidateEvery
-import learnkit.inference
-from learnkit.run import null_logger
-from learnkit.data import DataLoaders
-from learnkit.learner import Learner
-from learnkit.control.stop_after import StopAfter
-from learnkit.control.clock import Clock, Timestamp
-from learnkit.duration import Time
-from learnkit.control.stopwatch import Stopwatch
+import learnkit.callbacks.clock as module
+from learnkit.loop.callback import Callback
+from learnkit.learner.learner import adapt
+from learnkit.loop.dispatcher import Dispatcher
+from learnkit.loop.events import CancelEpoch, CancelFit, event
+from learnkit.callbacks.intervals import Every
+from learnkit.callbacks.cycles import ValidateEvery
+import learnkit.learner.predict
+from learnkit.loop.run import null_logger
+from learnkit.data.loaders import DataLoaders
+from learnkit.learner.learner import Learner
+from learnkit.callbacks.clock import StopAfter
+from learnkit.callbacks.clock import Clock, Timestamp
+from learnkit.loop.duration import Time
+from learnkit.callbacks.clock import Stopwatch
 from toys import at, batches, learner, model, throw, weights
 
 quick = settings(max_examples=50, deadline=None)

@@ -4,21 +4,21 @@ import numpy as np, pytest, torch
 from hypothesis import given, settings, strategies as st
 from torch import nn
 from torch.optim import SGD, Adam
-from learnkit.callback import Callback
-from learnkit.events import CancelEpoch, CancelFit, CancelTrain, CancelValid, event
-from learnkit.control.validate_every import ValidateEvery
-from learnkit.control.direction import lower_better, mk_comp, says_lower
-from learnkit.control.monitor import Monitor
-from learnkit.run import null_logger
-from learnkit.control.early_stopping import EarlyStoppingCallback, TerminateOnNaNCallback, ThresholdStopper
-from learnkit.control.plateau import ReduceLROnPlateau
-from learnkit.control.save_model import SaveModelCallback
+from learnkit.loop.callback import Callback
+from learnkit.loop.events import CancelEpoch, CancelFit, CancelTrain, CancelValid, event
+from learnkit.callbacks.cycles import ValidateEvery
+from learnkit.callbacks.monitor import lower_better, mk_comp, says_lower
+from learnkit.callbacks.monitor import Monitor
+from learnkit.loop.run import null_logger
+from learnkit.callbacks.trackers import EarlyStoppingCallback, TerminateOnNaNCallback, ThresholdStopper
+from learnkit.callbacks.trackers import ReduceLROnPlateau
+from learnkit.callbacks.trackers import SaveModelCallback
 from learnkit.recovery.checkpoint import CheckpointCallback
-from learnkit.control.tracker import OnBetter, TrackerCallback
-from learnkit.learner import Learner
-from learnkit.metric import AvgMetric
-from learnkit.metrics import Perplexity, accuracy, error_rate, mae, mse, rmse
-from learnkit.sklearn_metrics import F1Score, RocAuc
+from learnkit.callbacks.monitor import OnBetter, TrackerCallback
+from learnkit.learner.learner import Learner
+from learnkit.measure.metric import AvgMetric
+from learnkit.measure.metrics import Perplexity, accuracy, error_rate, mae, mse, rmse
+from learnkit.measure.accum import F1Score, RocAuc
 from toys import at, batches, equal, few, learner, throw, weights
 
 quick = settings(max_examples=40, deadline=None)
@@ -88,7 +88,7 @@ def test_a_metric_stands_for_its_column(metric):
     assert tracker.best==(max if out==2 else min)(column)
 
 def test_the_prefix_of_a_column_is_ignored():
-    from learnkit.recorder import Recorder
+    from learnkit.measure.recorder import Recorder
     tracker = TrackerCallback('valid_my_accuracy')
     learn = learner(metrics=my_accuracy, cbs=tracker)
     learn.recorder.train_metrics = True
@@ -156,7 +156,7 @@ def test_unclear_direction():
     with pytest.raises(ValueError, match="comp='min' or comp='max'"): learn.fit(1)
 
 def test_no_recorder():
-    from learnkit.train_eval import TrainEvalCallback
+    from learnkit.learner.train_eval import TrainEvalCallback
     learn = learner(default_cbs=False, cbs=[TrainEvalCallback, TrackerCallback()])
     with pytest.raises(ValueError, match='no Recorder'): learn.fit(1)
     best = TrackerCallback(lambda learn: -learn.train_iter, 'min')

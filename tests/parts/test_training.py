@@ -11,27 +11,27 @@ from torch.nn import functional as F
 from torch.optim import SGD, Adam
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn, get_swa_multi_avg_fn
 
-from learnkit.optim.accumulate import GradientAccumulation, opt_params
-from learnkit.optim.clip import GradientClip
-from learnkit.optim.micro_batch import MicroBatch
-from learnkit.events import *
-from learnkit.callback import *
-from learnkit.dispatcher import *
-from learnkit.gather import *
-from learnkit.train_eval import *
-from learnkit.gather_preds import *
-from learnkit.share_batches import *
-from learnkit.optim.ema import EMACallback
-from learnkit.optim.weight_average import averageable
-from learnkit.speed.memory_format import ChannelsLast
-from learnkit.optim.precision import MixedPrecision
-from learnkit.control.stop_after import StopAfter
-from learnkit.limit import ShortEpochCallback
-from learnkit.optim.bn_freeze import BnFreeze, set_bn_eval
-from learnkit.data import DataLoaders
-import learnkit.predict
-from learnkit.learner import Learner
-from learnkit.save import *
+from learnkit.callbacks.accumulate import GradientAccumulation, opt_params
+from learnkit.callbacks.gradients import GradientClip
+from learnkit.callbacks.accumulate import MicroBatch
+from learnkit.loop.events import *
+from learnkit.loop.callback import *
+from learnkit.loop.dispatcher import *
+from learnkit.learner.results import *
+from learnkit.learner.train_eval import *
+from learnkit.learner.predict import *
+from learnkit.processes.shard import *
+from learnkit.callbacks.averages import EMACallback
+from learnkit.callbacks.averages import averageable
+from learnkit.speed.memory import ChannelsLast
+from learnkit.callbacks.precision import MixedPrecision
+from learnkit.callbacks.clock import StopAfter
+from learnkit.learner.fit import ShortEpochCallback
+from learnkit.callbacks.gradients import BnFreeze, set_bn_eval
+from learnkit.data.loaders import DataLoaders
+import learnkit.learner.predict
+from learnkit.learner.learner import Learner
+from learnkit.learner.save import *
 from toys import at, few, throw
 
 # what is trained

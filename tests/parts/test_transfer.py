@@ -6,16 +6,16 @@ import pytest, torch
 from torch import nn
 from torch.nn.utils.rnn import pack_sequence
 
-from learnkit.buffer import TensorBuffer
-from learnkit.callback import Callback
-from learnkit.data import DataLoaders
-from learnkit.events import CancelBatch
-from learnkit.learner import Learner
-from learnkit.nested import leaves
-from learnkit.progress import ProgressCallback
-from learnkit.run import null_logger
-from learnkit.steps import Steps
-from learnkit.transfer import Transfer, copy_stream, is_plain_batch
+from learnkit.learner.buffer import TensorBuffer
+from learnkit.loop.callback import Callback
+from learnkit.data.loaders import DataLoaders
+from learnkit.loop.events import CancelBatch
+from learnkit.learner.learner import Learner
+from learnkit.data.nested import leaves
+from learnkit.learner.bars import ProgressCallback
+from learnkit.loop.run import null_logger
+from learnkit.learner.steps import Steps
+from learnkit.data.device import Transfer, copy_stream, is_plain_batch
 from toys import at, throw, weights
 
 BS,PER = 4,6
@@ -191,7 +191,7 @@ class Event:
 def test_results_come_back_behind_the_computation(kw, held, blocks, monkeypatch, tmp_path):
     "Each block is waited for when the next one leaves, and the last one at the end; what the model then writes there does not matter"
     Far.due,Far.waits = [],0
-    monkeypatch.setattr('learnkit.transfer.copy_stream', lambda device: 'copies')
+    monkeypatch.setattr('learnkit.data.device.copy_stream', lambda device: 'copies')
     monkeypatch.setattr(torch.accelerator, 'current_stream', lambda device: type('S', (), {'record_event': lambda self: Event()})())
     def buffer(name): return TensorBuffer(n=24, **({**kw, 'file':tmp_path/name} if 'file' in kw else kw))
     near,far,x = buffer('near.pt'),buffer('far.pt'),torch.rand(24, 3)

@@ -3,12 +3,12 @@ import pytest, torch
 from fastcore.basics import noop
 from torch import nn
 from torch.optim import SGD
-from learnkit.data import DataLoaders
-from learnkit.events import CancelBatch, CancelEpoch, CancelFit, CancelValid
-from learnkit.learner import Learner
-from learnkit.losses import CrossEntropyLossFlat
-from learnkit.metrics import accuracy
-from learnkit.observe.mc_dropout import MCDropoutCallback
+from learnkit.data.loaders import DataLoaders
+from learnkit.loop.events import CancelBatch, CancelEpoch, CancelFit, CancelValid
+from learnkit.learner.learner import Learner
+from learnkit.measure.losses import CrossEntropyLossFlat
+from learnkit.measure.metrics import accuracy
+from learnkit.observe.tta import MCDropoutCallback
 from learnkit.observe.tta import AugmentCallback
 from toys import at, throw
 

@@ -3,16 +3,16 @@ import pytest, torch
 from torch import nn
 from torch.optim import SGD
 
-from learnkit.control.every_callback import EveryCallback
-from learnkit.control.stop_after import StopAfter
-from learnkit.data import DataLoaders
-from learnkit.learner import Learner
-from learnkit.limit import LimitBatches
-from learnkit.optim.ema import EMACallback
-from learnkit.optim.param_scheduler import ParamScheduler
-from learnkit.optim.policies import *
+from learnkit.callbacks.intervals import EveryCallback
+from learnkit.callbacks.clock import StopAfter
+from learnkit.data.loaders import DataLoaders
+from learnkit.learner.learner import Learner
+from learnkit.learner.fit import LimitBatches
+from learnkit.callbacks.averages import EMACallback
+from learnkit.callbacks.schedules import ParamScheduler
+from learnkit.callbacks.schedules import *
 from learnkit.optim.schedule import SchedLin
-from learnkit.optim.torch_scheduler import TorchScheduler
+from learnkit.callbacks.schedules import TorchScheduler
 from toys import at
 
 batches = [(x, x.sum(1, keepdim=True)) for x in torch.randn(8, 4, 3, generator=torch.Generator().manual_seed(0))]

@@ -12,7 +12,7 @@ from torch.utils.data import BatchSampler, DataLoader, Dataset, RandomSampler, T
 from learnkit.all import (AccumMetric, Callback, CancelBatch, CancelFit, CancelStep, CancelTrain, CancelZeroGrad, CheckpointCallback, CutMix, DataLoaders, DistributedTrainer, EarlyStoppingCallback, EMACallback, F1Score, FusedStep, GradientAccumulation,
                           GradientClip, ItemIndices, JsonLogger, Learner, LimitBatches, MicroBatch, MixedPrecision, MixUp, OverfitBatches, ParamScheduler, Prefetch, ProgressCallback, Recorder, ReduceLROnPlateau, ReplayOnOOM,
                           RollBackOnNaN, SaveModelCallback, SkipNaN, StepsPerEpoch, StopAfter, ValidateEvery, one_cycle)
-from learnkit.speed.virtual_shards import VirtualShards
+from learnkit.speed.virtual import VirtualShards
 from toys import slow, weights
 
 torch.set_num_threads(1)

@@ -1,9 +1,9 @@
 """The schedules of `transformers`, by their formulas, as a function of the batch in a fit that is told in batches"""
 from math import cos, pi, sqrt
 import pytest
-from learnkit.optim.param_scheduler import ParamScheduler
+from learnkit.callbacks.schedules import ParamScheduler
 from learnkit.optim.schedule import SchedLin
-from learnkit.optim.warmup import inv_sqrt, warmup_const, warmup_cos, warmup_lin, warmup_poly, wsd
+from learnkit.optim.schedule import inv_sqrt, warmup_const, warmup_cos, warmup_lin, warmup_poly, wsd
 from learnkit.recovery.checkpoint import CheckpointCallback
 from toys import learner
 

@@ -9,10 +9,10 @@ from torch.nn import functional as F
 from torch.optim import SGD
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from learnkit.batch_weight import ignored_class, weight_rule
-from learnkit.meter import Meter
-from learnkit.metric_adapters import columns, mk_metrics
-from learnkit.process import to_detach
+from learnkit.measure.batch_weight import ignored_class, weight_rule
+from learnkit.measure.meter import Meter
+from learnkit.measure.adapters import columns, mk_metrics
+from learnkit.data.process import to_detach
 from learnkit.all import (AccumMetric, BCEWithLogitsLossFlat, Callback, CrossEntropyLossFlat, DataLoaders, Evaluator, FocalLoss, FocalLossFlat, GradientAccumulation, LabelSmoothingCrossEntropy,
                           LabelSmoothingCrossEntropyFlat, Learner, MapOutputs, MicroBatch, MSELossFlat, Perplexity, accuracy, error_rate, find_bs, top_k_accuracy)
 

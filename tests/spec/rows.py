@@ -23,17 +23,17 @@ from learnkit.all import (ActivationStats, Callback, CancelBackward, CancelBatch
     SaveModelCallback, SchedCos, SchedLin, SpeedMonitor, StopAfter, SystemMetrics, TerminateOnNaNCallback, ThresholdStopper, Time,
     TimerCallback, TorchScheduler, TrainEvalCallback, ValidateEvery, displays, checkpoint_info, combine_scheds, event,
     get_random_states, maybe_gather, num_distrib, parse_every, rank0_first, rank_distrib, read_checkpoint, set_seed)
-from learnkit.share_batches import ShareBatches
-from learnkit.control.batch_events import BatchEvents
-from learnkit.control.handlers import marked_handlers
-from learnkit.observe.memory_snapshot import MemorySnapshot
-from learnkit.recovery.checkpoint_file import list_checkpoints
+from learnkit.processes.shard import ShareBatches
+from learnkit.callbacks.cycles import BatchEvents
+from learnkit.callbacks.handlers import marked_handlers
+from learnkit.observe.memory import MemorySnapshot
+from learnkit.recovery.file import list_checkpoints
 from learnkit.recovery.signals import StopOnSignal
-from learnkit.recovery.replay_oom import ReplayOnOOM
-from learnkit.recovery.roll_back import RollBackOnNaN
-from learnkit.recovery.skip_nan import SkipNaN
-from learnkit.distributed import DistributedTrainer
-from learnkit.sync_norms import sync_norms, unsync_norms
+from learnkit.recovery.nan import ReplayOnOOM
+from learnkit.recovery.nan import RollBackOnNaN
+from learnkit.recovery.nan import SkipNaN
+from learnkit.processes.distributed import DistributedTrainer
+from learnkit.processes.distributed import sync_norms, unsync_norms
 from learnkit.recovery.export import load_learner
 from toys import at, batches, learner, model, throw, weights
 
@@ -697,7 +697,7 @@ def checkpointing(tmp_path):
 
 @works('1B.64 the k best are kept: the new one is written before the loser goes')
 def best_of_k(tmp_path, monkeypatch):
-    import learnkit.recovery.retention as module
+    import learnkit.recovery.resume as module
     learn,n = resumable(tmp_path, every=None, keep=1, best=Monitor(lambda learn: [3,1,2,5][learn.epoch], 'min'), n_best=2),[]
     remove = module.remove_checkpoint
     monkeypatch.setattr(module, 'remove_checkpoint', lambda p: (n.append(len(names(learn.checkpoint))), remove(p)))

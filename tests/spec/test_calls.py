@@ -13,7 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import learnkit
 import learnkit.all as lk
 from learnkit.all import Callback, DataLoaders, ShareBatches, Learner, NonFiniteCheck, ProgressCallback, Recorder, TrainEvalCallback, accuracy
-from learnkit.loop import Loop
+from learnkit.loop.loop import Loop
 from toys import UnreadAccumulation, few
 
 OURS  = tuple(str(Path(o.__file__).parent) for o in (learnkit, fastcore))
@@ -139,7 +139,7 @@ def test_a_predictor_makes_few_calls():
 
 def test_to_predict_one_item_makes_few_calls(monkeypatch):
     "It took half as long again when what inference puts back was first looked for: whole models were walked through, and each event's handlers sought among all callbacks"
-    monkeypatch.setattr('learnkit.run.begun', Counter())   # else all Learners of other tests are asked whether they run in another thread
+    monkeypatch.setattr('learnkit.loop.run.begun', Counter())   # else all Learners of other tests are asked whether they run in another thread
     got = predict_one(Calls())
     assert got.ours<=ONE, f'{got.ours} calls, where {ONE} are allowed:\n' + '\n'.join(f'{n:5}  {k}' for k,n in got.names.most_common())
 
@@ -173,7 +173,7 @@ added = {'len(self.xb)':few_calls, "self('before_step')":few_calls, 'self.model.
 @pytest.mark.parametrize('line', added)
 def test_added_work_is_seen(line, monkeypatch):
     ns = {}
-    exec(compile(f'def _step(self):\n    {line}\n    self.opt.step()\n    if waiting: settle()', f'{OURS[0]}/planted.py', 'exec'), vars(learnkit.loop), ns)
+    exec(compile(f'def _step(self):\n    {line}\n    self.opt.step()\n    if waiting: settle()', f'{OURS[0]}/planted.py', 'exec'), vars(learnkit.loop.loop), ns)
     monkeypatch.setattr(Loop, '_step', ns['_step'])
     with pytest.raises(AssertionError, match='calls for each batch|lines for each batch|more than one by hand'): added[line]()
 

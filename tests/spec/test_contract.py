@@ -10,20 +10,20 @@ from torch import nn
 from torch.nn import functional as F
 from torch.utils.data import DataLoader, TensorDataset
 import learnkit as core
-from learnkit.events import *
-from learnkit.callback import *
-from learnkit.dispatcher import *
-from learnkit.gather import *
-from learnkit.train_eval import *
-from learnkit.gather_preds import *
-from learnkit.share_batches import *
-from learnkit.observe.csv_logger import CSVLogger
-from learnkit.recorder import Recorder
-from learnkit.data import DataLoaders
-from learnkit.learner import Learner
-from learnkit.losses import CrossEntropyLossFlat
-from learnkit.metric import AvgMetric
-from learnkit.metrics import mae
+from learnkit.loop.events import *
+from learnkit.loop.callback import *
+from learnkit.loop.dispatcher import *
+from learnkit.learner.results import *
+from learnkit.learner.train_eval import *
+from learnkit.learner.predict import *
+from learnkit.processes.shard import *
+from learnkit.observe.files import CSVLogger
+from learnkit.measure.recorder import Recorder
+from learnkit.data.loaders import DataLoaders
+from learnkit.learner.learner import Learner
+from learnkit.measure.losses import CrossEntropyLossFlat
+from learnkit.measure.metric import AvgMetric
+from learnkit.measure.metrics import mae
 from toys import Reg, SGD, at, batches, learner, model, throw, weights
 
 ADDED = {'before_fetch','after_fetch','after_exhaust','before_pred','before_loss','before_zero_grad','after_zero_grad','after_cancel_zero_grad','cleanup',

@@ -8,10 +8,10 @@ from itertools import chain, combinations
 
 import pytest, torch
 from learnkit.all import Callback, CheckpointCallback, MicroBatch, ProgressCallback, ValidateEvery
-from learnkit.control.cycle import CheckpointEvents, Cycles
-from learnkit.observe.evaluator import Evaluator
-from learnkit.control.batch_events import BatchEvents
-from learnkit.observe.sanity import SanityCheck
+from learnkit.callbacks.cycles import CheckpointEvents, Cycles
+from learnkit.observe.evaluate import Evaluator
+from learnkit.callbacks.cycles import BatchEvents
+from learnkit.observe.evaluate import SanityCheck
 from toys import batches, learner, slow
 
 torch.set_num_threads(1)

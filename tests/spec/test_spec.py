@@ -6,11 +6,11 @@ import pytest, torch
 from torch import nn
 from hypothesis import HealthCheck, given, settings, strategies as st
 import learnkit as core
-from learnkit.callback import Callback
-from learnkit.events import event
-from learnkit.progress import ProgressCallback
-from learnkit.data import DataLoaders
-from learnkit.learner import Learner
+from learnkit.loop.callback import Callback
+from learnkit.loop.events import event
+from learnkit.learner.bars import ProgressCallback
+from learnkit.data.loaders import DataLoaders
+from learnkit.learner.learner import Learner
 from oracle import FIT, HEARD, IDLE, IN_BATCH, SCOPES, Part, Play, Oracle, predict, scopes
 from toys import few, slow
 

@@ -8,20 +8,21 @@ import learnkit.all as lk, pytest, torch
 from torch import nn
 from torch.nn import functional as F
 from torch.utils.data import DataLoader, TensorDataset
-from learnkit import learner as learner_module, loop
-from learnkit.events import *
-from learnkit.callback import *
-from learnkit.dispatcher import *
-from learnkit.gather import *
-from learnkit.train_eval import *
-from learnkit.gather_preds import *
-from learnkit.share_batches import *
-from learnkit.observe.csv_logger import CSVLogger
-from learnkit.data import DataLoaders
-from learnkit.learner import Learner
-from learnkit.nested import leaves
-from learnkit.losses import CrossEntropyLossFlat
-from learnkit.metrics import accuracy, mae
+from learnkit.learner import learner as learner_module
+from learnkit.loop import loop
+from learnkit.loop.events import *
+from learnkit.loop.callback import *
+from learnkit.loop.dispatcher import *
+from learnkit.learner.results import *
+from learnkit.learner.train_eval import *
+from learnkit.learner.predict import *
+from learnkit.processes.shard import *
+from learnkit.observe.files import CSVLogger
+from learnkit.data.loaders import DataLoaders
+from learnkit.learner.learner import Learner
+from learnkit.data.nested import leaves
+from learnkit.measure.losses import CrossEntropyLossFlat
+from learnkit.measure.metrics import accuracy, mae
 from toys import Reg, SGD, at, few, learner, model, slow, throw, weights
 
 def limited(fs, seconds=30):

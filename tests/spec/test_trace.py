@@ -9,12 +9,12 @@ from torch.utils.data import (BatchSampler, ConcatDataset, DataLoader, Dataset, 
                               TensorDataset, WeightedRandomSampler, get_worker_info)
 
 import learnkit.all as lk
-from learnkit.callback import Callback
-from learnkit.data import DataLoaders
-from learnkit.events import event
-from learnkit.learner import Learner
-from learnkit.observe.interpretation import Interpretation
-from learnkit.observe.mc_dropout import MCDropoutCallback
+from learnkit.loop.callback import Callback
+from learnkit.data.loaders import DataLoaders
+from learnkit.loop.events import event
+from learnkit.learner.learner import Learner
+from learnkit.observe.interpret import Interpretation
+from learnkit.observe.tta import MCDropoutCallback
 from toys import at, few, slow, weights
 from trace import changes, record
 

@@ -44,7 +44,7 @@ def names():
     modules,classes = _stubs.read()
     res = []
     for mod in modules.values():
-        if mod.name=='learnkit.compat.sklearn': continue   # for who has scikit-learn
+        if mod.name=='learnkit.contrib.sklearn': continue   # for who has scikit-learn
         for k in mod.all or ():
             c,f = classes.get((mod.name, k)),mod.defs.get(k)
             if isinstance(f, ast.FunctionDef): res.append(Name(mod, k, f, mod))
@@ -79,10 +79,10 @@ def test_each_public_name_has(column):
     assert lacking(column) == []
 
 def test_what_is_lacking_is_found(monkeypatch):
-    from learnkit.learner import Learner
+    from learnkit.learner.learner import Learner
     for said in ('', 'Trains', 'Trains\n\nArgs:\n    n_epoch: epochs'):
         monkeypatch.setattr(Learner.fit, '__doc__', said)
-        for column in ('docstring',)*(not said) + ('parameters','raises'): assert 'learnkit.learner.Learner.fit' in lacking(column)
+        for column in ('docstring',)*(not said) + ('parameters','raises'): assert 'learnkit.learner.learner.Learner.fit' in lacking(column)
 
 def inspected(**names):
     "What IPython shows of `name?`, and a notebook on Shift-Tab"
@@ -128,7 +128,7 @@ def test_objects_are_as_before():
     "They are copied and pickled, and a second import adds nothing"
     import copy, pickle
     from learnkit import EarlyStoppingCallback, Learner
-    from learnkit.docs import complete_docs
+    from learnkit.learner.docs import complete_docs
     said = Learner.fit.__doc__,Learner.__doc__
     complete_docs()
     assert (Learner.fit.__doc__, Learner.__doc__) == said and said[0].count('Args:') == 1

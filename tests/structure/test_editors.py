@@ -351,8 +351,8 @@ def of_extra(d):
 def test_package_passes_type_checking(tmp_path):
     checkable(root, tmp_path)
     (tmp_path/'checked/planted.py').write_text(dedent("""
-        from learnkit.learner import Learner
-        from learnkit.callback import Callback
+        from learnkit.learner.learner import Learner
+        from learnkit.loop.callback import Callback
         class Own(Callback):
             def after_batch(self): self.learn.no_such_attribute = self.nor_this + 1
         def patched(self:Learner): return self.validate(ds_idx='valid')

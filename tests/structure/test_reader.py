@@ -4,7 +4,7 @@ exported code defines it, and the first click is on a link whose text, or the li
 import ast, inspect, json, os, re, subprocess, sys
 from pathlib import Path
 import pytest
-from learnkit.loop import Loop
+from learnkit.loop.loop import Loop
 
 root = Path(__file__).resolve().parents[2]
 

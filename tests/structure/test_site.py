@@ -75,17 +75,17 @@ def entries(site):
     return {m[1]:m[2].replace('$', m[1]) for m in rows if m}
 
 def test_every_public_name_has_an_entry(site):
-    from learnkit.learner import Learner
+    from learnkit.learner.learner import Learner
     found,missing = entries(site),[]
     modules = [m.name for m in pkgutil.walk_packages(learnkit.__path__, 'learnkit.') if not m.ispkg and m.name not in ('learnkit.all','learnkit._modidx')]
     for m in modules:
         missing += [full for n in importlib.import_module(m).__all__ if (full := f'{m}.{n}') not in found]
     methods = [n for n in dir(Learner) if not re.match('_|(before|after)_|cleanup', n) and inspect.isfunction(getattr(Learner, n))]
-    missing += [n for n in methods if f'learnkit.learner.Learner.{n}' not in found]
+    missing += [n for n in methods if f'learnkit.learner.learner.Learner.{n}' not in found]
     assert missing == [] and len(methods)>50
 
 def test_an_entry_says_what_the_source_says(site):
-    page,anchor = entries(site)['learnkit.learner.Learner.fit'].split('#')
+    page,anchor = entries(site)['learnkit.learner.learner.Learner.fit'].split('#')
     html = (site/page).read_text(encoding='utf-8')
     entry = re.search(rf'id="{re.escape(anchor)}"(.*?)<dt class="sig', html, re.S)[1]
     signature = inspect.signature(learnkit.Learner.fit)
@@ -96,8 +96,8 @@ def test_an_entry_says_what_the_source_says(site):
 def test_names_in_prose_are_links(site):
     html = (site/'425_optim.lr_find.html').read_text(encoding='utf-8')
     links = re.findall(r'<a class="reference internal" href="([^"]+)"[^>]*><code[^>]*><span class="pre">(\w+)</span>', html)
-    assert ('reference/learnkit.optim.lr_find.html#learnkit.optim.lr_find.LRFinder','LRFinder') in links
-    assert ('reference/learnkit.learner.html#learnkit.learner.Learner.lr_find','lr_find') in links
+    assert ('reference/learnkit.callbacks.lr_find.html#learnkit.callbacks.lr_find.LRFinder','LRFinder') in links
+    assert ('reference/learnkit.learner.learner.html#learnkit.learner.learner.Learner.lr_find','lr_find') in links
 
 def test_every_notebook_is_a_page(site):
     nbs = [p.relative_to(root/'nbs') for d in ('nbs', 'nbs/howto', 'nbs/examples') for p in (root/d).glob('*.ipynb')]
@@ -156,7 +156,7 @@ contrast = '''
 scrolls = '''return [...document.querySelectorAll('div.output:has(.table-wrapper), .table-wrapper:has(th:nth-child(2):last-child), .table-wrapper:has(.parameters)')]
     .filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.outerHTML.slice(0, 200))'''
 
-PAGES = ['index', '250_docs', '425_optim.lr_find', '159_losses', 'reference/learnkit.learner', 'reference/observe', 'howto/freeze_a_backbone',
+PAGES = ['index', '250_docs', '425_optim.lr_find', '159_losses', 'reference/learnkit.learner.learner', 'reference/observe', 'howto/freeze_a_backbone',
          'examples/coming_from', 'examples/benchmarks', 'changelog']
 
 @pytest.mark.parametrize('dark', [False, True])
@@ -176,7 +176,7 @@ def test_a_browser_sees_faults(browser, tmp_path):
     assert browser.js(contrast)<2 and any(s.startswith('<b') for s in browser.js(too_wide))
     assert not browser.js('return document.documentElement.scrollWidth <= innerWidth')
 
-@pytest.mark.parametrize('word,page', [('resume', 'howto/resume_after_a_crash'), ('CancelBatch', 'reference/learnkit.events'), ('freeze', 'howto/freeze_a_backbone')])
+@pytest.mark.parametrize('word,page', [('resume', 'howto/resume_after_a_crash'), ('CancelBatch', 'reference/learnkit.loop.events'), ('freeze', 'howto/freeze_a_backbone')])
 def test_the_search_finds(site, browser, word, page):
     browser.open(f'file://{site}/search.html?q={word}', 390, False)
     for _ in range(100):

@@ -247,7 +247,7 @@ def test_readme_builder(tmp_path):
         nb.write_text(json.dumps(dict(cells=cells)))
         return builder().build(nb)
     md,pngs = built(
-        dict(cell_type='markdown', source='# T\n[a](100_nested.ipynb) [b](../LICENSE) [c](https://x.org/) [d](#e) ![](images/f.png)'),
+        dict(cell_type='markdown', source='# T\n[a](data/00_nested.ipynb) [b](../LICENSE) [c](https://x.org/) [d](#e) ![](images/f.png)'),
         code('#| hide\nimport x', text('secret')),
         code('#| echo: false\nplot()', data(text_plain='<Figure>', image_png='AAEC')),
         code(['#| alt: Two Lines\n', 'f(1)'], text('a\x1b[1mb\x1b[0m\n 10%\r 20%\r'), text('done  \n')),
@@ -326,7 +326,7 @@ def test_import_is_light_and_changes_nothing():
     state = 'display_kind(), ProgressCallback().kind, *map(signal.getsignal, signal.valid_signals())'
     def loaded(*mods):
         code = f"""import signal, sys
-from learnkit.progress import ProgressCallback, display_kind
+from learnkit.learner.bars import ProgressCallback, display_kind
 from learnkit.recovery.signals import StopOnSignal
 before = [{state}]
 import {', '.join(mods)}

@@ -1,2 +1,0 @@
-# Made by nbs/_stubs.py from the modules: `make lib` writes it again.
-
