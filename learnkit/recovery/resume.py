@@ -70,6 +70,7 @@ from weakref import WeakKeyDictionary
 
 from ..data.process import num_parts, rank_distrib
 from ..learner.learner import Learner
+from ..loop.callback import Callback
 from ..loop.stream import loader_len
 from ..processes.distributed import DistributedTrainer
 from .file import newest_checkpoint, read_checkpoint
@@ -122,7 +123,7 @@ def find_checkpoint(
 def _came_or_went(point, then, now):
     "Is this difference a callback of the user's that appeared, or disappeared?"
     what,lib = f'{then or now}',__name__.partition('.')[0]
-    own = not what.startswith(f'{lib}.') or what.startswith(f'{lib}.callback.')   # `Callback(before_fit=f)`
+    own = not what.startswith(f'{lib}.') or what.startswith(f'{Callback.__module__}.')   # `Callback(before_fit=f)`
     return point.startswith('callback ') and None in (then, now) and own
 
 def check_identity(

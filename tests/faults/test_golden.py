@@ -59,6 +59,10 @@ def close(a, b):
     if isinstance(a, (list,tuple)): return len(a)==len(b) and all(map(close, a, b))
     return abs(a-b)<1e-4*(1+abs(b)) if isinstance(a, float) else a==b
 
+def counting(state):
+    "Without the bias before the norm layer: its gradient is 0 but for rounding, which differs between processors, and Adam makes steps of it"
+    return {k:v for k,v in state.items() if str(k) not in ('0.bias','1')}
+
 versions = [pytest.param(p, id=p.name) for p in sorted(golden.iterdir()) if p.is_dir()] if golden.exists() else []
 def expected(folder): return json.loads((folder/'expected.json').read_text())
 
@@ -80,7 +84,8 @@ def test_a_checkpoint(folder, tmp_path):
         seen = []
         with warnings.catch_warnings(): warnings.simplefilter('ignore'); learn.fit(2, resume='auto', cbs=Callback(after_step=lambda cb: seen.append(1)))
         assert len(seen)==(2 if len(names)==1 else 0)
-        assert close(weights(learn), want['weights']) and close(rows(learn.recorder.history), want['history']) and close(plain(learn.opt.state_dict()['state']), want['opt'])
+        assert close(counting(weights(learn)), counting(want['weights'])) and close(rows(learn.recorder.history), want['history'])
+        assert close(counting(plain(learn.opt.state_dict()['state'])), counting(want['opt']))
 
 @pytest.mark.parametrize('name', ['model.pth', 'model.safetensors'])
 @pytest.mark.parametrize('folder', versions)
