@@ -158,17 +158,34 @@ from functools import lru_cache
 from typing import Any
 
 import torch
+import torch.optim.optimizer as torch_optimizer
 from torch.autograd import profiler
 from torch.optim.optimizer import _global_optimizer_post_hooks as after_any, _global_optimizer_pre_hooks as before_any
 
 # %% ../../nbs/optim/05b_fast_step.ipynb #30dd9456
+def _code(f): return getattr(f, '__code__', None)
+def _of_wrapper(*wrap): return {_code(w(lambda self: None)) for w in wrap}   # that of the functions which it returns
+
+_hook_code = _of_wrapper(Optimizer.profile_hook_step)
+_grad_code = _of_wrapper(torch_optimizer._use_grad_for_differentiable, torch.no_grad())
+
 @lru_cache
 def unwrapped_step(
     step:Callable # The `step` of an optimizer class
 )->Callable|None: # None if it is not wrapped as PyTorch 2 wraps its own optimizers
-    "Returns the update inside PyTorch's wrappers around an optimizer's `step`"
-    inner = getattr(getattr(step, '__wrapped__', None), '__wrapped__', None)
-    return inner if getattr(step, 'hooked', False) and step.__module__.startswith('torch.optim.') else None
+    "Returns the update inside PyTorch's wrappers around an optimizer's `step`, if all three functions are PyTorch's own"
+    grad_mode = getattr(step, '__wrapped__', None)
+    update = getattr(grad_mode, '__wrapped__', None)
+    if _code(step) not in _hook_code or _code(grad_mode) not in _grad_code: return None
+    return update if update.__globals__['__name__'].startswith('torch.optim.') else None
+
+# %% ../../nbs/optim/05b_fast_step.ipynb #30dd9457
+def is_own_step(
+    opt:Optimizer # A torch optimizer
+)->bool:
+    "Is its `step` that of its class, or PyTorch's schedulers' note that it was called?"
+    own = vars(opt).get('step')
+    return own is None or getattr(own, '_wrapped_by_lr_sched', False) and own.__wrapped__ is type(opt).step
 
 def fast_step(
     opt:Optimizer,             # A torch optimizer
@@ -184,9 +201,8 @@ def fast_step(
 
 def _noticed_step(opt, update):
     "A step that is followed by hooks, or that a scheduler of PyTorch notes"
-    if (own := vars(opt).get('step')) is not None:
-        if not (getattr(own, '_wrapped_by_lr_sched', False) and own.__wrapped__ is type(opt).step): return opt.step()
-        opt._opt_called = True   # all that this `step` does besides
+    if not is_own_step(opt): return opt.step()
+    if 'step' in vars(opt): opt._opt_called = True   # all that a scheduler's `step` does besides
     with torch.no_grad(): res = update(opt)
     for f in [*opt._optimizer_step_post_hooks.values()]: f(opt, (opt,), {})
     return res

@@ -17,7 +17,7 @@ from torch.optim import SGD, Adam, AdamW, Optimizer, optimizer
 
 from ..callbacks.schedules import TorchScheduler
 from ..data.nested import leaves
-from ..optim.optimizer import OptimWrapper
+from ..optim.optimizer import OptimWrapper, is_own_step, unwrapped_step
 
 # %% ../../nbs/speed/00a_functional_optim.ipynb #8ba8e496
 def sgd_step(
@@ -111,8 +111,8 @@ def functional_optim(
     "Returns the functional form of an optimizer; `None` if there is none that does all that the optimizer does"
     wrapped,opt = 'step' in vars(opt),torch_opt(opt)
     if wrapped or type(opt) not in functional_optims or _has_odd_options(opt): return None
-    # the schedulers of PyTorch replace `step` to count its calls, which is no obstacle
-    replaced = 'step' in vars(opt) and not hasattr(opt.step, '_wrapped_by_lr_sched')
+    patched = type(opt).__module__.startswith('torch.optim') and unwrapped_step(type(opt).step) is None
+    replaced = patched or not is_own_step(opt)
     hooked = sum(map(len, step_hooks(opt)))>len(step_notices(opt))
     return None if replaced or hooked else functional_optims[type(opt)]
 

@@ -1,5 +1,5 @@
 "The optimizer wrapper against torch optimizers built by hand: to the last bit, and back through files"
-import copy, io, pickle, warnings
+import copy, functools, io, pickle, warnings
 from functools import partial
 
 import numpy as np, pytest, torch
@@ -877,6 +877,55 @@ def test_bare_step_is_the_step(make):
     assert unwrapped_step(type(opt.opt).step) is not None, 'torch wraps steps in a new way: the fast path is not taken any more'
     torchs,_ = _stepped(make, lambda o: o.opt.step())
     assert all(torch.equal(a, b) for a,b in zip(ours, torchs)) and all(p.requires_grad and p.is_leaf for p in ours)
+
+def _signs(wrap):
+    "An optimizer that takes the signs of the gradients; its `step` claims to be PyTorch's"
+    class Signs(SGD):
+        @wrap
+        def step(self, closure=None):
+            for p in self.param_groups[0]['params']: p.grad.sign_()
+            return super().step(closure)
+    return Signs
+
+@pytest.mark.parametrize('wrap', [functools.wraps(SGD.step), functools.wraps(torch.optim.Optimizer.step), torch.no_grad(),
+                                  torch.optim.Optimizer.profile_hook_step, torch.optim.optimizer._use_grad_for_differentiable])
+@pytest.mark.parametrize('scheduled', (False, True))
+def test_a_step_of_the_users_is_called(wrap, scheduled):
+    "Whatever its name, module and marks say"
+    cls = _signs(wrap)
+    def opt_of(params):
+        opt = cls(params, lr=.1)
+        if scheduled: torch.optim.lr_scheduler.StepLR(opt, 100)
+        return opt
+    ours,_ = _stepped(opt_of, OptimWrapper.step)
+    plain,_ = _stepped(opt_of, lambda o: o.opt.step())
+    unlike,_ = _stepped(lambda p: SGD(p, lr=.1), OptimWrapper.step)
+    assert all(torch.equal(a, b) for a,b in zip(ours, plain)) and not torch.equal(ours[0], unlike[0])
+
+@pytest.mark.parametrize('opt', (SGD, AdamW))
+def test_a_patched_class_is_called(opt, monkeypatch):
+    "As profilers do it, and mocks; also one object's `step`"
+    from unittest import mock
+    opt([torch.zeros(1)])   # PyTorch wraps `step` now
+    calls,step = [],opt.step
+    @functools.wraps(step)
+    def timed(*args, **kwargs): calls.append(1); return step(*args, **kwargs)
+    monkeypatch.setattr(opt, 'step', timed)
+    _stepped(opt, OptimWrapper.step)
+    assert len(calls)==3
+    monkeypatch.setattr(opt, 'step', step)
+    with mock.patch.object(opt, 'step', autospec=True, side_effect=step) as m: _stepped(opt, OptimWrapper.step)
+    assert m.call_count==3
+    def patched(params):
+        res = opt(params)
+        torch.optim.lr_scheduler.StepLR(res, 100)
+        own = res.step
+        @functools.wraps(own)
+        def step(*args): calls.append(1); return own(*args)
+        res.step = step
+        return res
+    calls.clear(); _stepped(patched, OptimWrapper.step)
+    assert len(calls)==3
 
 def test_step_calls_hooks_where_there_are_some():
     heard = []
