@@ -8,7 +8,7 @@ from hypothesis import given, settings, strategies as st
 from torch import nn, tensor
 from torch.nn import functional as F
 from torch.optim import SGD, Adam, AdamW, RMSprop
-from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+from torch.optim.optimizer import _use_grad_for_differentiable, register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from torch.optim.lr_scheduler import CosineAnnealingLR, ExponentialLR, LambdaLR, OneCycleLR, ReduceLROnPlateau
 
 from learnkit.optim.optimizer import unwrapped_step
@@ -888,7 +888,7 @@ def _signs(wrap):
     return Signs
 
 @pytest.mark.parametrize('wrap', [functools.wraps(SGD.step), functools.wraps(torch.optim.Optimizer.step), torch.no_grad(),
-                                  torch.optim.Optimizer.profile_hook_step, torch.optim.optimizer._use_grad_for_differentiable])
+                                  torch.optim.Optimizer.profile_hook_step, _use_grad_for_differentiable])
 @pytest.mark.parametrize('scheduled', (False, True))
 def test_a_step_of_the_users_is_called(wrap, scheduled):
     "Whatever its name, module and marks say"
