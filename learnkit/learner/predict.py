@@ -102,8 +102,9 @@ class GatherPredsCallback(Callback):
             "though asked for `reduction='none'`: it cannot tell the items apart")
         loss = loss.reshape(n, -1)
         if loss.shape[1]==1: return loss[:,0]
-        if not each or t.is_floating_point(): return loss.mean(1)
-        counts = (t!=ignored_class(self.learn.loss_func)).reshape(n, -1)
+        ignored = ignored_class(self.learn.loss_func)
+        if not each or ignored is None or t.is_floating_point(): return loss.mean(1)
+        counts = (t!=ignored).reshape(n, -1)
         return (loss*counts).sum(1)/counts.sum(1).clamp(min=1)
 
     def _save(self, folder, b):

@@ -17,7 +17,7 @@ from ..loop.check import check_args
 # %% ../../nbs/measure/25a_accum_metric.ipynb #10661c17
 from ..data.batch import flatten_check, shapes, to_np
 from ..data.process import gather_objects, join_turns, num_parts, to_detach
-from .batch_weight import ignored_class, loss_setting
+from .batch_weight import ignored_class
 from .metric import Metric, add_metric_note, snake_name
 
 # %% ../../nbs/measure/25a_accum_metric.ipynb #e03fe80c
@@ -71,9 +71,10 @@ class AccumMetric(Metric):
         return next((i for there,i in gather_objects((bool(self.preds), self.ignore_index)) if there), None)
 
     def _ignored(self, loss_func):
-        "The class that does not count; None if the targets may be numbers, for which -100 is as good as any"
+        "The class that does not count: that of the loss function, or -100 where classes are compared; else None"
         classes = self.activation!='no' or self.dim_argmax is not None or self.thresh is not None
-        return ignored_class(loss_func) if classes or loss_setting(loss_func, 'ignore_index') is not None else None
+        ignored = ignored_class(loss_func)
+        return -100 if ignored is None and classes else ignored   # no class has that number
 
     def _counting(self, preds, targs):
         "Without the targets that the loss function ignores"

@@ -6,6 +6,7 @@
 __all__ = ['count_targets', 'weight_rule', 'BatchWeight', 'n_items']
 
 # %% ../../nbs/measure/00_batch_weight.ipynb #fc0a0b5f
+import inspect
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -15,8 +16,16 @@ from torch import Tensor
 
 from ..data.batch import find_bs
 from ..data.modules import get_model
+from ..loop.settings import parameters_of
 
 # %% ../../nbs/measure/00_batch_weight.ipynb #6ade9bf1
+def loss_inside(
+    f:Any # a loss function, a `partial` of one, or a module with the loss in its attribute `func`
+) -> Any:
+    "Returns the loss function inside of others"
+    while isinstance(f, (partial, nn.Module)) and hasattr(f, 'func'): f = f.func
+    return f
+
 def loss_setting(
     f:Any,           # a loss function, a `partial` of one, or a module with the loss in its attribute `func`
     name:str,        # the attribute or argument, such as 'reduction'
@@ -28,6 +37,7 @@ def loss_setting(
     inside = isinstance(f, (partial, nn.Module)) and getattr(f, 'func', None)
     return loss_setting(inside, name, default) if inside else default
 
+# %% ../../nbs/measure/00_batch_weight.ipynb #6ade9bf2
 def is_sum(
     loss_func:Any # a loss function
 ) -> bool:        # True for a sum, False for a mean
@@ -35,29 +45,32 @@ def is_sum(
     return loss_setting(loss_func, 'reduction')=='sum'
 
 def ignored_class(
-    loss_func:Any # a loss function
-) -> int:
-    "Returns the class number that the loss function ignores; -100, PyTorch's default, if it does not say"
+    loss_func:Any # a loss function, or a model that computes its loss itself
+) -> int|None:
+    "Returns the class number that the loss function says it ignores: its `ignore_index`; None if each target counts"
     i = loss_setting(loss_func, 'ignore_index')
-    return -100 if i is None else i
+    return _ignored_by_default(loss_inside(loss_func)) if i is None else i
+
+def _ignored_by_default(f):
+    "What the function or module `f` ignores by the default of its argument `ignore_index`"
+    if hasattr(f, 'loss_function'): return -100   # a model of transformers, whose losses all leave out such labels
+    f = f.forward if isinstance(f, nn.Module) else f
+    arg = parameters_of(f).get('ignore_index') if inspect.isfunction(f) or inspect.ismethod(f) else None
+    return arg.default if arg is not None and arg.default is not arg.empty else None
 
 # %% ../../nbs/measure/00_batch_weight.ipynb #be979ca5
 def count_targets(
-    yb:Any,                # the targets of a batch
-    ignore_index:int=-100  # the class number that does not count
+    yb:Any,                    # the targets of a batch
+    ignore_index:int|None=None # the class number that does not count; None: all count
 ) -> int|Tensor:
     "Returns how many targets count, without waiting for the device; how many items, if that is not known"
     t = yb[0] if type(yb) is tuple and len(yb)==1 else yb
     if not isinstance(t, Tensor) or not t.ndim: return find_bs(yb)
-    if t.dtype.is_floating_point or t.dtype is torch.bool: return t.numel()
+    if ignore_index is None or t.dtype.is_floating_point or t.dtype is torch.bool: return t.numel()
     return (t!=ignore_index).sum()
 
 # %% ../../nbs/measure/00_batch_weight.ipynb #3eaa8485
 _by_class = nn.CrossEntropyLoss, nn.NLLLoss
-
-def _loss_inside(f):
-    while isinstance(f, (partial, nn.Module)) and hasattr(f, 'func'): f = f.func
-    return f
 
 def _sum_of_class_weights(yb, weight, ignore_index):
     t = yb if isinstance(yb, Tensor) else yb[0]
@@ -76,7 +89,7 @@ def weight_rule(
     "Returns a function from the targets of a batch to its weight: the number that the batch's loss was divided by"
     own = loss_setting(loss_func, 'batch_weight')
     if own is not None: return partial(_own, own)
-    f,ignore = _loss_inside(loss_func),ignored_class(loss_func) if ignore_index is None else ignore_index
+    f,ignore = loss_inside(loss_func),ignored_class(loss_func) if ignore_index is None else ignore_index
     if isinstance(f, nn.CTCLoss) or f is F.ctc_loss: return _number_of_lengths
     if loss_setting(loss_func, 'reduction')=='batchmean': return find_bs
     by_class = isinstance(f, _by_class) or f is F.cross_entropy or f is F.nll_loss

@@ -131,7 +131,8 @@ class AvgMetric(Metric):
     ) -> BatchWeight:
         "Ask the loss function once what counts; returns what weighs the batches"
         self.weigh,ignore = BatchWeight(learn),ignored_class(getattr(learn, 'loss_func', None))
-        self.kwargs = {'ignore_index':ignore} if self.func and takes_argument(self.func, 'ignore_index') else {}
+        asked = ignore is not None and self.func and takes_argument(self.func, 'ignore_index')
+        self.kwargs = {'ignore_index':ignore} if asked else {}
         if self.func: self.weigh.rule = weight_rule(self.func, loss_setting(self.func, 'ignore_index', ignore))
         return self.weigh
 

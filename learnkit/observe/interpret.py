@@ -71,7 +71,9 @@ class Interpretation:
         res = learn.get_preds(dl=dl, with_input=with_input, with_decoded=True, with_loss=True, act=act)
         inputs,(preds,targs,decoded,losses) = res[0] if with_input else None,res[-4:]
         if vocab is None: vocab = learn.class_names()
-        res = cls(preds, targs, decoded, losses, inputs, vocab_of(learn.dls, vocab), ignored_class(learn.loss_func))
+        ignored = ignored_class(learn.loss_func)
+        of_loss = {} if ignored is None else {'ignore_index':ignored}
+        res = cls(preds, targs, decoded, losses, inputs, vocab_of(learn.dls, vocab), **of_loss)
         some = None if with_input else _some_items(dl)
         def read(idxs):
             with alone(): return learn.get_preds(dl=some(idxs), with_input=True, reorder=False)[0]

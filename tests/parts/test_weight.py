@@ -35,6 +35,8 @@ W = torch.tensor([1.,2.,.5,3.,.1], dtype=torch.double)
 def classes(loss, to=-1, **kw): return loss,to,dict(kind='classes', **kw)
 def numbers(loss, **kw):        return loss,-1,dict(kind='numbers', **kw)
 def seq_ce(pred, y, **kw): return F.cross_entropy(pred.flatten(0,1), y.flatten(), **kw)   # a function of one's own, as many have it
+seq_ce.ignore_index = -100
+def seq_ce_of_all(pred, y): return F.cross_entropy(pred.flatten(0,1), y.flatten())   # says nothing, so each target counts
 def seq_ce0(pred, y): return seq_ce(pred, y, ignore_index=0)
 seq_ce0.batch_weight,seq_ce0.ignore_index = lambda y: (y!=0).sum(),0
 def positives(pred, y): return ((pred-y)**2*(y>0)).sum()/(y>0).sum().clamp_min(1)
@@ -72,6 +74,7 @@ of_words = dict(
     function  = classes(F.cross_entropy, to=1),
     own       = classes(seq_ce),
     says      = classes(seq_ce0),
+    silent    = classes(seq_ce_of_all),
     summed    = classes(partial(seq_ce, reduction='sum')),
     mse       = numbers(MSELossFlat()),
     probs     = numbers(CrossEntropyLossFlat(weight=W), probs=True))
@@ -91,7 +94,7 @@ def data(split, loss, kind, probs=False, time_major=False):
         shape = ((l,n) if time_major else (n,l)) if lens else (n,)
         x = torch.randn(*shape, 3, generator=g, dtype=torch.double)
         if kind=='numbers': y = torch.randn(*shape, 5, generator=g, dtype=torch.double)
-        else: y = torch.randint(5, shape, generator=g).masked_fill(torch.rand(shape, generator=g)<share, ignore)
+        else: y = torch.randint(5, shape, generator=g).masked_fill((torch.rand(shape, generator=g)<share) & (ignore is not None), ignore or 0)
         batches.append((x, y.softmax(-1) if probs else y))
     return batches
 
@@ -101,7 +104,7 @@ def whole(batches, loss, net):
     else:   # sentences, one after the other
         pred = net.lin(torch.cat([x.reshape(-1,3) for x,_ in batches]))
         y = torch.cat([y.reshape(-1, *y.shape[3:] if y.ndim<3 else (5,)) for _,y in batches])
-        if loss in (seq_ce, seq_ce0) or isinstance(loss, partial): pred,y = pred[None],y[None]
+        if loss in (seq_ce, seq_ce0, seq_ce_of_all) or isinstance(loss, partial): pred,y = pred[None],y[None]
     value = loss(pred, y)
     return value,torch.autograd.grad(value, list(net.parameters()))
 
@@ -242,6 +245,7 @@ class Output(dict):
     "The output of a model that computes its loss itself, as those of transformers"
     __getattr__ = dict.__getitem__
 class OwnLoss(nn.Module):
+    ignore_index = -100   # of its labels
     def __init__(self): super().__init__(); self.net = Net()
     def forward(self, x, labels=None):
         out = Output(logits=self.net(x))
@@ -345,3 +349,42 @@ def test_columns_go_on_in_the_middle_of_an_epoch():
 def learner_at(x, y):
     pred = Net()(x).detach()
     return SimpleNamespace(pred=pred, yb=(y,), xb=(x,), loss=F.cross_entropy(pred, y), to_detach=to_detach)
+
+# whole numbers that are no classes
+
+def mse_of_whole(pred, y, reduction='mean'): return F.mse_loss(pred, y.to(pred.dtype), reduction=reduction)
+class WholeMSE(nn.MSELoss):
+    def forward(self, pred, y): return super().forward(pred, y.to(pred.dtype))
+numbers_of = dict(function=mse_of_whole, module=WholeMSE(), partial=partial(mse_of_whole),
+                  huber=lambda p,y,reduction='mean': F.huber_loss(p, y.to(p.dtype), reduction=reduction))
+
+@pytest.mark.parametrize('dtype', [torch.long, torch.int32, torch.int16, torch.int8, torch.double])
+@pytest.mark.parametrize('loss', numbers_of.values(), ids=numbers_of)
+@pytest.mark.parametrize('cbs', [None, lambda: MicroBatch(2), lambda: GradientAccumulation(8)])
+def test_minus_100_is_a_number_for_a_loss_that_ignores_none(loss, dtype, cbs):
+    "Degrees, dBm, offsets: each target counts in the step, in the loss of an epoch, in a metric and in the loss of an item"
+    x,y = torch.randn(8,3, generator=mk(), dtype=torch.double),torch.randint(-103, -97, (8,5), generator=mk()).to(dtype)
+    y[:3] = -100
+    net = Net()
+    want = loss(net(x), y)
+    grads = torch.autograd.grad(want, list(net.parameters()))
+    parts = [(x,y)] if cbs and isinstance(cbs(), MicroBatch) else [(x[i:i+4],y[i:i+4]) for i in (0,4)]
+    def mae(pred, y): return (pred-y).abs().mean()
+    learn = learner(parts, loss, net, metrics=[mae])
+    res = learn.validate()
+    close([res[0], res[1]], [want.item(), mae(net(x), y).item()])
+    close(learn.get_preds(with_loss=True)[2], torch.stack([loss(net(x[i:i+1]), y[i:i+1]).detach() for i in range(8)]))
+    if cbs:
+        before = [p.detach().clone() for p in net.parameters()]
+        learner(parts, loss, net, cbs()).fit(1)
+        for g,w in zip(gradients(net, before), grads): close(g, w)
+
+def test_what_a_loss_ignores_is_what_it_says():
+    def own(pred, y, ignore_index=7): return pred.sum()
+    class Module(nn.Module):
+        def forward(self, pred, y, ignore_index=3): return pred.sum()
+    class OfTransformers(nn.Module):
+        def loss_function(self, logits, labels): pass
+    said = {F.cross_entropy:-100, F.nll_loss:-100, nn.CrossEntropyLoss(ignore_index=2):2, partial(F.cross_entropy, ignore_index=4):4, own:7, partial(own):7, Module():3,
+            partial(Module()):3, OfTransformers():-100, F.mse_loss:None, nn.MSELoss():None, MSELossFlat():None, (lambda p,y: p.sum()):None, CrossEntropyLossFlat(ignore_index=1):1, max:None, None:None}
+    assert {f:ignored_class(f) for f in said}==said
