@@ -315,6 +315,16 @@ def test_pins_are_pins():
     wanted = {re.match(r'[\w-]+', r)[0].lower() for k,v in cfg.items() if k.endswith('requirements') for r in v.split()}
     assert wanted - {lib} <= set(names)
 
+def test_pins_suit_each_python_that_is_promised():
+    "Each installed package says for which Pythons it is: one pin was for 3.11.5 and later, and Debian 12 has 3.11.2"
+    from importlib.metadata import distributions
+    from packaging.specifiers import SpecifierSet
+    pins = dict(l.lower().split('==') for l in (root/'tests/constraints.txt').read_text().splitlines())
+    said = {(d.metadata['Name'].lower(), d.version.partition('+')[0]): d.metadata.get('Requires-Python') or '' for d in distributions()}
+    least = cfg['min_python'] + '.0'
+    assert len(pins.items() & said.keys()) > 100
+    assert [f'{n} {v}: Python {said[n, v]}' for n,v in pins.items() & said.keys() if not SpecifierSet(said[n, v]).contains(least)] == []
+
 # importing is cheap
 
 # The classes of compat.sklearn are scikit-learn's, so it is imported by name, by who has scikit-learn
