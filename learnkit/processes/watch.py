@@ -47,10 +47,11 @@ def whereabouts(
     "Return where a thread is: the handler that it is in, the step of the loop, or the line of a script"
     if not frames: return 'in a thread that has ended'
     for f in frames:
-        local = f.f_locals
-        if f.f_code is Dispatcher.__call__.__code__ and 'cb' in local:
-            return f'in `{local["name"]}` of `{type(local["cb"]).__name__}`{local["self"].position}'
-        if f.f_code in _steps and 'self' in local: return f'in `{_steps[f.f_code]}`{local["self"].position}'
+        dispatches = f.f_code is Dispatcher.__call__.__code__
+        if not dispatches and f.f_code not in _steps: continue
+        local = f.f_locals   # of these frames only: it is a copy, which would keep what a forward pass has let go of
+        if 'cb' in local: return f'in `{local["name"]}` of `{type(local["cb"]).__name__}`{local["self"].position}'
+        if 'self' in local and not dispatches: return f'in `{_steps[f.f_code]}`{local["self"].position}'
     own = next((f for f in frames if module_of(f).partition('.')[0] not in _libraries), frames[-1])
     called = f', in `{frames[0].f_code.co_name}`' if frames[0] is not own else ''
     return f'at line {own.f_lineno} of {Path(own.f_code.co_filename).name}{called}'
@@ -77,12 +78,16 @@ class Watch(Thread):
         "Write where the process is, until it leaves the group"
         seen,since,beats = None,monotonic(),0
         while dist.group.WORLD is self.group:
-            frames,beats = [*frames_of(self.thread)],beats+1
-            here,waits = whereabouts(frames),any(module_of(f).startswith(_waiting) for f in frames)
+            (here,waits),beats = self._look(),beats+1
             if here!=seen: seen,since = here,monotonic()
             if not self._say(beats, here, monotonic()-since, waits): return
             if self.over.wait(self.interval): break
         self._say(None, 'has ended' if self.over.is_set() else 'has left the group', 0, False)
+
+    def _look(self):
+        "Where the thread is, and whether it waits for others; its frames, with all that they hold, are let go of"
+        frames = [*frames_of(self.thread)]
+        return whereabouts(frames),any(module_of(f).startswith(_waiting) for f in frames)
 
     def _say(self, *what):
         try: self.places.set(str(self.rank), json.dumps(what))
