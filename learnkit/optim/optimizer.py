@@ -274,6 +274,18 @@ class OptimWrapper:
         for pg in self.opt.param_groups:
             for p in pg['params']: p.grad = None
 
+    training:bool|None = None   # Of an optimizer that has modes: is it set to train? None if it has none
+    def train(self,
+        mode:bool=True # False: to evaluate
+    )->None:
+        "Sets an optimizer that has modes, as schedule-free ones have, to train; others stay as they are"
+        if (set_own := getattr(self.opt, 'train' if mode else 'eval', None)) is None: return
+        set_own()
+        self.training = mode
+    def eval(self)->None:
+        "Sets an optimizer that has modes to evaluate: the model gets the weights that are to be used"
+        self.train(False)
+
     def clear_state(self)->None:
         "Resets what the optimizer gathered over the steps: momentum, averages, counts"
         clear_opt_state(self.opt)
