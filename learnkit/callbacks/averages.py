@@ -168,7 +168,8 @@ class EMACallback(Callback):
     def averaged(self) -> Iterator:
         "Context manager with the averaged weights in the model; raises RuntimeError if there are none"
         if not self.n_avg: raise RuntimeError(
-            'there are no averaged weights: none before the first step of a fit, and none of a model that was loaded since')
+            'there are no averaged weights: none before the first step of a fit, and none of a model that was '
+            'loaded since')
         kept = self.avgs.swap_in()
         try: yield self.learn
         finally: self.avgs.put(kept)

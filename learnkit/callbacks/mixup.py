@@ -146,7 +146,8 @@ class MixHandler(Callback):
         self._assign(each=each)   # so a function is wrapped only once
         n = lam.numel()
         if loss.numel()%n: raise ValueError(
-            f"a loss for each of {n} items is needed, but with reduction='none' the loss function returns {shapes(loss)}")
+            f"a loss for each of {n} items is needed, but with reduction='none' the loss function returns "
+            f'{shapes(loss)}')
         if loss.shape!=lam.shape: loss,loss1,lam = loss.reshape(n, -1),loss1.reshape(n, -1),lam[:,None]
         loss = torch.lerp(loss1, loss, lam.type_as(loss))
         return reduce_loss(loss, loss_setting(self.old_lf, 'reduction', 'mean'))

@@ -180,7 +180,7 @@ class Monitor:
     def in_row(self,
         row:dict # of a validation within an epoch
     ) -> bool:
-        "Return whether the value can be told after this row: it has the column, or a function of the Learner is watched"
+        "Return whether the value can be told after this row: it has the column, or a function of a Learner is watched"
         plain = callable(self.monitor) and self.column is None and not hasattr(self.source, 'evaluator')
         return self.name in row or (plain and 'train_loss' in row)
 

@@ -182,7 +182,8 @@ class SeededLoader:
         if self.it is None: return None
         ds = getattr(self.loader, 'dataset', None)
         ended = self.it.ended or (isinstance(ds, EndTrackingDataset) and ds.ended)
-        restarts = isinstance(self.dl, DataLoader) or _from_torchdata(self.dl)   # in the epoch after one that was cancelled
+        # a loader that begins anew in the epoch after one that was cancelled
+        restarts = isinstance(self.dl, DataLoader) or _from_torchdata(self.dl)
         if not done and not ended and restarts: return None
         return dict(data=self.stateful.state_dict(), ended=ended, rng=self.it.rng.state_dict() if done else None)
 

@@ -146,7 +146,8 @@ class TensorBuffer:
         "Allocates the tensor for items like those of `t`; False if their number is unknown"
         if not self.n or self.parts: return False
         self.item_shape,self.batch_dtype = t.shape[1:],t.dtype
-        shape,dtype = (self.n, *self.item_shape),self.dtype if self.dtype is not None and t.is_floating_point() else t.dtype
+        shape = self.n,*self.item_shape
+        dtype = self.dtype if self.dtype is not None and t.is_floating_point() else t.dtype
         if not prod(shape): self.file = None   # there is nothing to write
         if self.file is None: self.out = torch.empty(shape, dtype=dtype)
         elif self.key is None: self.out = create_memmap(self.file, shape, dtype)
@@ -160,7 +161,8 @@ class TensorBuffer:
         if ts[0].is_cpu: self._put(i, ts)
         else: self.coming = i,Arrival(ts[0] if len(ts)==1 else torch.cat(ts))
         if not (size := ts[-1].nbytes): return
-        at_once = self.positions is None and self.file is None and ts[-1].is_cpu   # is the next one written when it comes?
+        # is the next one written when it comes?
+        at_once = self.positions is None and self.file is None and ts[-1].is_cpu
         self.alike = ts[-1].shape if at_once else None
         self.max_pending = 1 if at_once else max(1, min(64, 2**18//size) if ts[-1].is_cpu else 2**25//size)
 
@@ -188,8 +190,9 @@ class TensorBuffer:
         "Keeps a copy of `t` on the CPU as a part of its own"
         self._settle()
         if self.out is not None:
-            if self._is_shared: raise ValueError(f'a batch does not fit into {self.file}, which all processes write to: it '
-                f'was made for {list(self.out.shape)} of {self.out.dtype}; leave out `mmap`')
+            if self._is_shared: raise ValueError(
+                f'a batch does not fit into {self.file}, which all processes write to: it was made for '
+                f'{list(self.out.shape)} of {self.out.dtype}; leave out `mmap`')
             if self.file is not None: warn(f'a batch does not fit into {self.file}, which was made for '
                 f'{list(self.out.shape)} of {self.out.dtype}: the result is kept in memory')
             self.parts,self.out,self.alike,self.max_pending = [self._written()],None,None,1
@@ -204,7 +207,8 @@ class TensorBuffer:
         "The items that are written, in the order in which they came"
         if self.positions is not None: return self.out[self.positions[:self.filled]]
         res = self.out[:self.filled]
-        return res if 2*self.filled>self.n else res.clone()   # a view would keep the whole tensor in memory, and in files
+        # a view would keep the whole tensor in memory, and in files
+        return res if 2*self.filled>self.n else res.clone()
 
     def _reordered(self, res):
         "`res`, whose items are in the order in which they came, in the order of their positions"

@@ -129,8 +129,9 @@ class GatherPredsCallback(Callback):
     def _begin_own(self, n, to, it):
         "Prepare for this process's part of `n` items, in one process at the positions `to`, when `it` is to begin"
         turns,files = self.learn.batches.turns,self.mmap is not None
-        if files and not turns.alike: raise ValueError('the processes have different data, so their results are not one '
-            'file: write `learn.distributed = False` before, and give each process a folder of its own as `mmap`')
+        if files and not turns.alike: raise ValueError(
+            'the processes have different data, so their results are not one file: write `learn.distributed = False` '
+            'before, and give each process a folder of its own as `mmap`')
         self.turns = turns if turns.alike else None
         if files:
             sizes,to,key = from_first((turns.sizes(), to, uuid4().hex))
@@ -139,7 +140,7 @@ class GatherPredsCallback(Callback):
             self._begin(sum(sizes), at[rank_distrib()], f'learnkit/{key}')
         elif turns.alike:
             bs = getattr(turns.whole, 'batch_size', None)
-            self._begin(n and bs and len(turns)*bs, key='')   # about so many: they are put in order when they are joined
+            self._begin(n and bs and len(turns)*bs, key='')   # about so many: they are ordered when they are joined
         else: self._begin(n, to)
         return it
 

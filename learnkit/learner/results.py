@@ -115,11 +115,12 @@ class NestedBuffer:
 
     def join(self,
         turns:list,              # the number of the turn of each batch
-        order:Tensor|None=None   # for each item, as one process would have them, its position in the result; None: the same
+        order:Tensor|None=None   # where in the result each item stands, in the order of one process; None: in that order
     ) -> Any:
         "Returns the results of all processes, in each; raises ValueError if they differ in structure or are incomplete"
         for b in self.buffers: b.flush()
-        own = None if self.spec is None else dict(turns=turns, like=tree_unflatten([0 for _ in self.buffers], self.spec),
+        own = None if self.spec is None else dict(
+            turns=turns, like=tree_unflatten([0 for _ in self.buffers], self.spec),
             sizes=[b.sizes for b in self.buffers], files=[b.file if b._is_shared else None for b in self.buffers])
         told = gather_objects(own)
         first = next((o for o in told if o is not None), None)
@@ -132,7 +133,8 @@ class NestedBuffer:
             if file is None: return join_items(self.buffers[i].value if own else None, places(counts, order), self.dim)
             came = sum(n for o in counts for _,n in o)
             if came!=self.n: raise ValueError(
-                f'{came} of {self.n} items came, so {file} has gaps in it: leave out `mmap` where batches are cancelled')
+                f'{came} of {self.n} items came, so {file} has gaps in it: leave out `mmap` where batches are '
+                'cancelled')
             return open_memmap(file)
         return tree_unflatten([leaf(i, file) for i,file in enumerate(first['files'])], spec)
 

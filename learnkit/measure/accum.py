@@ -96,7 +96,7 @@ class AccumMetric(Metric):
     ) -> Tensor:
         "Apply the activation, the argmax and the threshold to `pred`"
         dim = -1 if self.dim_argmax is None else self.dim_argmax
-        if self.activation!='no': pred = pred.to(torch.promote_types(pred.dtype, torch.float32)) # 16 bits are too few here
+        if self.activation!='no': pred = pred.to(torch.promote_types(pred.dtype, torch.float32))   # 16 bits are too few
         if   self.activation=='sigmoid': pred = torch.sigmoid(pred)
         elif self.activation!='no':
             pred = F.softmax(pred, dim=dim)

@@ -79,8 +79,8 @@ class TorchMetric(Metric):
 
     def _merged(self):
         if not hasattr(self.metric, 'merge_state'): raise TypeError(
-            f'the metric `{self.name}` cannot be joined over {num_parts()} processes: give {type(self.metric).__name__} '
-            'a method `merge_state(others)`, as metrics of torcheval have it')
+            f'the metric `{self.name}` cannot be joined over {num_parts()} processes: give '
+            f'{type(self.metric).__name__} a method `merge_state(others)`, as metrics of torcheval have it')
         some = [m for n,m in gather_objects((self.n, self.metric)) if n]
         return some[0].merge_state(some[1:]).compute() if some else None
 

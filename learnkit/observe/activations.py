@@ -139,7 +139,7 @@ class ActivationStats(HookCallback):
     def layer_stats(self,
         idx:int # number of the layer, in the order of `modules`
     ) -> L:
-        "Returns a layer's means, standard deviations and shares near zero, as lists with a value for each recorded batch"
+        "Returns a layer's means, standard deviations and shares near zero: lists with a value for each recorded batch"
         return L(L(o.tolist()) for o in self.table()[:,idx,:3].T)
 
     def hist(self,

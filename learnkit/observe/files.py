@@ -94,7 +94,8 @@ class LogFile(Stateful):
         body = data[len(old):]
         if self.pos is None: self.pos = body.rfind(b'\n')+1 if self.append else 0   # the last line may be cut off
         if self.pos>len(body):
-            warn(f'{self.path} has {len(body)} bytes of rows, but had {self.pos} when the run was saved: rows are missing')
+            warn(f'{self.path} has {len(body)} bytes of rows, but had {self.pos} when the run was saved: '
+                 'rows are missing')
             self.pos = len(body)
         if old==self.head: self.file.truncate(len(old)+self.pos)
         else:

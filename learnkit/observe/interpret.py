@@ -283,7 +283,8 @@ class Items:
         texts = [self.texts(t, self.vocab) for k,t in self.columns.items() if k not in masks]
         titles = [' / '.join(o) for o in zip(*texts)] or ['']*n
         if masks: return self._draw_masks(masks, titles, stats, **kwargs)
-        compared = len(texts)==2 and not any(isinstance(t, Tensor) and t.is_floating_point() for t in self.columns.values())
+        def is_float(t): return isinstance(t, Tensor) and t.is_floating_point()
+        compared = len(texts)==2 and not any(map(is_float, self.columns.values()))
         colors = ['black' if a==b else 'red' for a,b in zip(*texts)] if compared else None
         axs = draw_images(images, titles, None, stats, colors, **kwargs)
         if len(texts)>1: axs[0,0].figure.suptitle(' / '.join(self.columns), fontsize=9)

@@ -240,8 +240,8 @@ class ServiceLogger(Service):
         if self.row: sender.put(('step', self.row_step, self.row))
         self.row = {}
         if sender.error is not None and not self.warned: warn(
-            f'{type(self).__name__} cannot send ({sender.error}): training goes on, and what is logged is held in memory '
-            'until it can be sent')
+            f'{type(self).__name__} cannot send ({sender.error}): training goes on, and what is logged is held in '
+            'memory until it can be sent')
         self.warned = sender.error is not None
 
     def _finish(self, status):

@@ -138,7 +138,9 @@ class Agreement(Callback):
             raise ProcessFailed(f'{here}, and {self.watch.blame()}') from e
         code_of_all,last,first,stops,over,*rest = told.tolist()
         if code_of_all==_failed and code!=_failed: raise ProcessFailed(self.watch.failures())
-        if code_of_all>code: self.agreed = code_of_all; raise _cancels[code_of_all-1](f'as another process did at `{at}`')
+        if code_of_all>code:
+            self.agreed = code_of_all
+            raise _cancels[code_of_all-1](f'as another process did at `{at}`')
         if last!=-first and not code_of_all: raise ProcessFailed(
             f'the processes do different things: {self.watch.everywhere(f"`{at}`{learn.position}")}. '
             '`validate`, `get_preds` and the like are for all of them')

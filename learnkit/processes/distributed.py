@@ -160,8 +160,8 @@ class DistributedTrainer(Callback):
         train,*others = dls.loaders
         new = shard_loader(train, self.seed)
         if new is None: raise ValueError(
-            'this training data cannot be divided among the processes: use a `DataLoader` of a data set that has a length, '
-            'or `DistributedTrainer(shard=False)` where each process has its own part already')
+            'this training data cannot be divided among the processes: use a `DataLoader` of a data set that has a '
+            'length, or `DistributedTrainer(shard=False)` where each process has its own part already')
         self.samplers = [distributed_sampler(new)] if new is not train else []
         dls = copy(dls)
         dls.loaders = [new, *others]

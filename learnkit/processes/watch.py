@@ -57,7 +57,8 @@ def whereabouts(
     return f'at line {own.f_lineno} of {Path(own.f_code.co_filename).name}{called}'
 
 # %% ../../nbs/processes/00a_watch.ipynb #11a1751f
-_waiting = 'torch.distributed','torch.autograd','learnkit.processes.agreement','learnkit.processes.launch'   # where it waits for others
+# where it waits for others
+_waiting = 'torch.distributed','torch.autograd','learnkit.processes.agreement','learnkit.processes.launch'
 
 class Watch(Thread):
     "Says where this process is, for the others to read, as long as it is in this group"
@@ -121,7 +122,7 @@ class Watch(Thread):
         work:Any,     # a collective that has begun
         timeout:float # seconds
     ) -> None:
-        "Wait for the others in a collective; raises RuntimeError if that takes too long, or if they are stuck elsewhere"
+        "Wait for the others in a collective; raises RuntimeError if that takes too long or they are stuck elsewhere"
         end,following = monotonic()+timeout,(self.rank+1)%num_distrib()
         while True:
             try: return work.wait(timedelta(seconds=timeout/20))

@@ -223,7 +223,8 @@ class CheckpointCallback(DataPosition):
         if sharded: self.writer.wait()
         def finite(): return weights_finite(learn.opt)
         if prefix=='step-' and not (all(in_all(finite)) if sharded else finite()):
-            warn(f'weights are nan or infinite{learn.position}: no checkpoint is saved, since no run could resume from it')
+            warn(f'weights are nan or infinite{learn.position}: no checkpoint is saved, since no run could resume '
+                 'from it')
             return
         path = self.folder/f'{prefix}{learn.train_iter:08}{suffix}.pth'
         learn('before_save_checkpoint', path=path)
@@ -234,9 +235,11 @@ class CheckpointCallback(DataPosition):
             results = to_serializable(rows[-1], copy=True) if rows else {}
             state = learn.run_state(epoch, done, self.background)
             skipped = learn.batches.skipped if done and learn.training else 0
-            beside = dict(place=self.data_position(done), skipped=skipped, parts=self.parts and self.parts.state_dict(done),
+            beside = dict(place=self.data_position(done), skipped=skipped,
+                          parts=self.parts and self.parts.state_dict(done),
                           kept=to_serializable(self.kept.state_dict(), 'kept'))
-            return {**state, **beside, **to_serializable(own, copy=True), 'identity':self.who},dict(info, results=results)
+            contents = {**state, **beside, **to_serializable(own, copy=True), 'identity':self.who}
+            return contents,dict(info, results=results)
         self.writer.write(collect, path, sharded)
         learn('after_save_checkpoint', path=path)
 

@@ -133,8 +133,9 @@ class RollBackOnNaN(Callback):
     def _keep(self):
         if self.source=='checkpoint': self.good = True; return
         learn,self.good = self.learn,None   # the old copy goes first: there may not be memory for two
-        self.good = deepcopy(dict(model=get_model(learn.model).state_dict(), opt=learn.opt.state_dict(), loss=learn.loss,
-                                  epoch=learn.epoch, cbs={cb.key:cb.state_dict() for cb in self._others()}))
+        self.good = deepcopy(dict(
+            model=get_model(learn.model).state_dict(), opt=learn.opt.state_dict(), loss=learn.loss,
+            epoch=learn.epoch, cbs={cb.key:cb.state_dict() for cb in self._others()}))
 
     def _others(self):
         "The callbacks that go back too; not the loggers, as it did happen"

@@ -127,7 +127,8 @@ class FusedStep(Callback):
         elif early: self._warn('{!r} has a handler for `{}`'.format(*early[0]))
         elif late: self._warn('{!r} has a handler for `{}`'.format(*late[0]), 'is fused up to the gradients')
         elif self.optim is None:
-            self._warn(f'{type(torch_opt(learn.opt)).__name__} has no functional form here', 'is fused up to the gradients')
+            name = type(torch_opt(learn.opt)).__name__
+            self._warn(f'{name} has no functional form here', 'is fused up to the gradients')
 
     def _untested(self):
         device = self.learn.device.type
@@ -158,7 +159,7 @@ class FusedStep(Callback):
         return known
 
     def _drop_inputs(self, do):
-        "Something was replaced since the last batch; with another model, loss or optimizer the answer may be another, too"
+        "Something was replaced since the last batch; with another model, loss or optimizer the answer may change too"
         if not self.inputs.belongs_to(self.learn): return self._choose_part(do)
         self.inputs.restore_counts()
         self.inputs = None

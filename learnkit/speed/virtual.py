@@ -131,7 +131,7 @@ class ShardMeans:
     def join(self,
         total:bool=False # sums instead of means, of gradients and loss: the weights are numbers of shards
     ) -> Tensor:
-        "Put the means over all shards of all processes into the model; returns the loss; raises CancelBatch if none counts"
+        "Put the means over all shards into the model; returns the loss; raises CancelBatch if none counts"
         means,sums = merge_processes(*self.tree.total())
         if not self.live and not sums[-2]: raise CancelBatch('every shard of this batch was cancelled')
         if total: means[:self.n+1].mul_(sums[-1])
@@ -312,8 +312,8 @@ class VirtualShards(Callback):
         except cancelled(CancelBatch): learn('after_cancel_batch')
         except Exception as e:
             if cancel_types(e): raise RuntimeError(
-                f'a {type(e).__name__} was raised for one of {self.n} shards, and the other processes do not hear of it: '
-                'raise it in `after_batch`, where all of them know the same') from e
+                f'a {type(e).__name__} was raised for one of {self.n} shards, and the other processes do not hear of '
+                'it: raise it in `after_batch`, where all of them know the same') from e
             raise
         finally: self.inside = False
         return False

@@ -1,5 +1,6 @@
-"""The rules of the house, which CONTRIBUTING.md states: imports go down, each name comes from the module that defines it, a
-module is short enough for one reading, every public name says what it does and what its parameters are.
+"""The rules of the house, which CONTRIBUTING.md states: modules stand in rooms and import downwards only, each name comes
+from the module that defines it, a module is short enough to be read, every public name says what it does and what its
+parameters are.
 
 Each check lists the faults of the tree as pairs: where, and what. Its test wants none. To see how many there
 are: `python tests/structure/test_house.py`; with the name of a check or part of a path, it lists these.
@@ -12,9 +13,19 @@ import pytest
 root = Path(__file__).resolve().parents[2]
 lib  = 'learnkit'
 
-max_lines,max_width,max_defs = 160,120,3
-folders = ['', 'feed', 'optim', 'control', 'observe', 'recovery', 'speed']   # each imports from those before it
-machine = '', 'compat'   # what the machine is made of: the adapter of foreign callbacks is a part of `Learner.add_cb`
+max_lines,max_width,max_defs,max_modules = 400,120,3,15
+rooms = 'loop data optim measure learner callbacks observe recovery processes speed contrib'.split()   # each imports from those before it
+flat  = '__init__','all','_modidx'   # what stands in no room: the two short imports, and what nbdev notes for itself
+
+# Imports that still go up: a training in several processes stands in the core, until a Learner is given who trains.
+# This list may only become shorter
+not_yet = {
+    ('learner.fit', 'processes.distributed'), ('learner.learner', 'processes.agreement'), ('learner.learner', 'processes.launch'),
+    ('learner.learner', 'processes.shard'), ('learner.learner', 'processes.watch'), ('learner.predict', 'processes.shard'),
+    ('learner.save', 'processes.launch'), ('recovery.checkpoint', 'processes.launch'), ('recovery.export', 'processes.launch'),
+    ('recovery.file', 'processes.launch'), ('recovery.file', 'processes.shard_files'), ('recovery.identity', 'processes.shard'),
+    ('recovery.resume', 'processes.distributed'), ('recovery.resume', 'processes.shard_files'),
+}
 
 def modules(at=root): return [p for p in sorted((at/lib).rglob('*.py')) if p.name not in ('_modidx.py', '__init__.py', 'all.py')]
 def notebooks(at=root): return [p for p in sorted((at/'nbs').rglob('*.ipynb')) if not re.search(r'/[._]', p.relative_to(at).as_posix())]
@@ -23,10 +34,10 @@ def cells(nb, kind):
 def name_of(p, at): return '.'.join(p.relative_to(at/lib).with_suffix('').parts)
 def tree_of(p): return ast.parse(p.read_text(encoding='utf-8'))
 
-def imports(p, at):
+def imports(p, at, nodes=ast.walk):
     "Pairs of a module of the library and a name that module `p` imports from it; the name is None for the module itself"
     here = p.relative_to(at).with_suffix('').parts
-    for n in ast.walk(tree_of(p)):
+    for n in nodes(tree_of(p)):
         if isinstance(n, ast.Import):
             yield from ((a.name.removeprefix(f'{lib}.'), None) for a in n.names if a.name.startswith(f'{lib}.'))
         elif isinstance(n, ast.ImportFrom):
@@ -38,14 +49,37 @@ def imports(p, at):
 
 # imports
 
-def upward(at):
-    "Modules that import from a folder which comes after their own"
-    def rank(module):
-        folder = module.rpartition('.')[0]
-        return 0 if folder in machine else folders.index(folder) if folder in folders else len(folders)
+def room(module): return module.rpartition('.')[0]
+
+def strays(at):
+    "Modules that stand in no room, rooms that are none of the list, and rooms with too many modules"
+    for p in sorted((at/lib).rglob('*.py')):
+        here = p.relative_to(at/lib).parts
+        if len(here)==1 and p.stem not in flat:         yield name_of(p, at),'stands in no room'
+        elif len(here)>1 and '.'.join(here[:-1]) not in rooms: yield name_of(p, at),f'stands in no room of the list: {", ".join(rooms)}'
+    for r,n in Counter(room(name_of(p, at)) for p in modules(at)).items():
+        if n > max_modules: yield r,f'has {n} modules'
+
+def going_up(at):
+    "Pairs of a module and one that it imports from a room which comes after its own"
+    rank = {r:i for i,r in enumerate(rooms)}
     for p in modules(at):
         me = name_of(p, at)
-        yield from ((me, f'imports {m}') for m in sorted({m for m,_ in imports(p, at)}) if rank(m) > rank(me))
+        yield from ((me, m) for m in sorted({m for m,_ in imports(p, at)}) if rank.get(room(m), len(rooms)) > rank.get(room(me), len(rooms)))
+
+def upward(at):
+    "Modules that import from a later room, but those of `not_yet`, and what is in that list and does so no more"
+    found = {*going_up(at)}
+    for me,m in sorted(found - not_yet): yield me,f'imports {m}'
+    if at == root: yield from ((me, f'imports {m} no more: take it out of `not_yet`') for me,m in sorted(not_yet - found))
+
+def circles(at):
+    "Modules that import each other, by themselves or through others, when they are imported"
+    own  = {name_of(p, at):p for p in modules(at)}
+    need = {me: {m for m,_ in imports(p, at, ast.iter_child_nodes)} & own.keys() for me,p in own.items()}
+    while first := {me for me,ms in need.items() if not ms & need.keys()}: need = {me:ms for me,ms in need.items() if me not in first}
+    while last := need.keys() - set().union(*need.values()): need = {me:ms for me,ms in need.items() if me not in last}   # they only look in
+    yield from ((me, f'imports {m}, which needs it') for me,ms in sorted(need.items()) for m in sorted(ms & need.keys()))
 
 def assigned(t): return {o.id for o in ast.walk(t) if isinstance(o, ast.Name)}
 def defined(p):
@@ -164,14 +198,26 @@ def undescribed(at):
             if shared or not comment: yield me,f'{name}: {q.arg} has no comment beside it'
         if f.returns is None and f.name != '__init__': yield me,f'{name}: its result has no type'
 
+def bound(tree):
+    "The names that a module binds, each with what tells its statements apart: of an import where it is from, else the line"
+    for n in tree.body:
+        if isinstance(n, (ast.FunctionDef, ast.ClassDef)) and not is_patched(n): yield n.name,n.lineno
+        elif isinstance(n, ast.Import):     yield from ((a.asname or a.name.split('.')[0], a.asname and a.name) for a in n.names)
+        elif isinstance(n, ast.ImportFrom): yield from ((a.asname or a.name, (n.level, n.module, a.name)) for a in n.names)
+        elif isinstance(n, (ast.Assign, ast.AnnAssign)):
+            stored = (o for t in getattr(n, 'targets', None) or [n.target] for o in ast.walk(t) if isinstance(getattr(o, 'ctx', None), ast.Store))
+            yield from ((o.id, n.lineno) for o in stored if isinstance(o, ast.Name))
+
 def twice(at):
-    "Functions and classes of one name in one file: the first is lost, and who calls it gets the second"
+    """Names that one file gives to two things: the first is lost, and who calls it gets the second. Of a module, whose parts stand
+    in several notebooks, all names; of a test, functions and classes"""
     for p in [*modules(at), *sorted((at/'tests').rglob('*.py'))]:
-        names = Counter(n.name for n in tree_of(p).body if isinstance(n, (ast.FunctionDef, ast.ClassDef)) and not is_patched(n))
-        for name,n in names.items():
+        names = {*bound(tree_of(p))} if p.is_relative_to(at/lib) else {(n.name, n.lineno) for n in tree_of(p).body
+                 if isinstance(n, (ast.FunctionDef, ast.ClassDef)) and not is_patched(n)}
+        for name,n in Counter(name for name,_ in names).items():
             if n > 1: yield p.relative_to(at).as_posix(),f'{name} is defined {n} times'
 
-checks = dict(upward=upward, borrowed=borrowed, long_modules=long_modules, long_lines=long_lines, full_cells=full_cells, twice=twice,
+checks = dict(strays=strays, upward=upward, circles=circles, borrowed=borrowed, long_modules=long_modules, long_lines=long_lines, full_cells=full_cells, twice=twice,
               undocumented=undocumented, undescribed=undescribed)
 
 # the tests
@@ -194,29 +240,46 @@ def test_ruff_finds_no_fault(tmp_path):
 def test_faults_are_found(tmp_path):
     def write(path, text): (tmp_path/path).parent.mkdir(parents=True, exist_ok=True); (tmp_path/path).write_text(text)
     def cell(kind, *lines): return dict(cell_type=kind, id='c', source='\n'.join(lines))
-    write(f'{lib}/low.py', 'import os\n\ndef given(\n    x:int # a number\n) -> int:\n    "Double a number"\n    return 2*x\n')
-    write(f'{lib}/feed/bad.py', '\n'.join([
-        '"""Doc"""', "__all__ = ['C', 'given', 'os']", 'from ..low import given, os', 'from ..control.late import x', 'from .. import low', '',
+    write(f'{lib}/loop/low.py', 'import os\n\ndef given(\n    x:int # a number\n) -> int:\n    "Double a number"\n    return 2*x\n')
+    write(f'{lib}/data/bad.py', '\n'.join([
+        '"""Doc"""', "__all__ = ['C', 'given', 'os']", 'from ..loop.low import given, os', 'from ..callbacks.late import x', 'from ..loop import low', '',
         'class C:', '    def first(self, a, b:int): return low', '    @property', '    def y(self) -> int:', '        "the y"', '        return 1',
         'class D(C):', '    "Does"', '    def __init__(self, n:int # how many', '    ): pass', '    def y(self) -> int: return 2', '    def _p(self, q): pass',
         '@patch', 'def second(self:C,', '    a:int, # an a', "    s:str='#', b:int=1 # two in a line", ') -> None:', '    "Those of it"', '']))
-    write(f'{lib}/control/late.py', 'x = 1\n' + 'y = 2\n'*160 + '#' + 'z'*120)
+    write(f'{lib}/callbacks/late.py', 'x = 1\n' + ''.join(f'y{i} = 2\n' for i in range(400)) + '#' + 'z'*120)
+    write(f'{lib}/measure/one.py', 'import os.path, os\nfrom .two import f, f\nfrom .two import g\nfrom ..loop.low import given\n'
+          'g = 1\nm,(n, o) = 1,(2, 3)\nn:int = 4\nclass K: pass\nK.a = K.a = 1\n')
+    write(f'{lib}/measure/two.py', 'def f():\n    from .three import h\ng = 1\nfrom .three import h\n')
+    write(f'{lib}/measure/three.py', 'h = 1\nfrom .one import m\nfrom .four import v\n')
+    write(f'{lib}/measure/four.py', 'v = 1\ndef later(): from .one import m\n')
+    write(f'{lib}/measure/five.py', 'from .one import m\n')
+    write(f'{lib}/hand.py', 'x = 1\n'); write(f'{lib}/attic/old.py', 'x = 1\n'); write(f'{lib}/all.py', '')
+    for i in range(16): write(f'{lib}/speed/m{i}.py', '')
     write('nbs/1.ipynb', json.dumps(dict(cells=[
         cell('code', '#| export', *[f'def f{i}(): pass' for i in range(4)]), cell('code', *['def f(): pass']*9), cell('code', 'x'*121),
         cell('markdown', 'a'*200, '```python', 'b'*121, '```', '`'+'c'*130+'`')])))
-    write('tests/a.py', 'def f(): pass\nclass g: pass\n@mark\ndef f(): pass\n@patch\ndef h(): pass\n@patch\ndef h(): pass\n')
+    write('tests/a.py', 'def f(): pass\nclass g: pass\n@mark\ndef f(): pass\n@patch\ndef h(): pass\n@patch\ndef h(): pass\na = 1\na = 2\n')
     found = {k:[f'{w}: {what}' for w,what in f(tmp_path)] for k,f in checks.items()}
-    assert found['upward'] == ['feed.bad: imports control.late']
-    assert found['borrowed'] == [f'feed.bad: {s} and does not define it' if 'exports' in s else f'feed.bad: {s}, which does not define it'
-                                 for s in ('imports os from low', 'exports given', 'exports os')]
-    assert found['long_modules'] == ['control.late: has 162 lines']*2
-    assert [w.split(':')[0] for w in found['long_lines']] == [f'{lib}/control/late.py', 'nbs/1.ipynb', 'nbs/1.ipynb']
+    assert [s.split(':')[0] for s in found['strays']] == ['attic.old', 'hand', 'speed'], found['strays']
+    assert found['upward'] == ['data.bad: imports callbacks.late']
+    assert found['circles'] == [f'measure.{a}: imports measure.{b}, which needs it' for a,b in (('one', 'two'), ('three', 'one'), ('two', 'three'))]
+    assert found['borrowed'] == [f'data.bad: {s} and does not define it' if 'exports' in s else f'data.bad: {s}, which does not define it'
+                                 for s in ('imports os from loop.low', 'exports given', 'exports os')]
+    assert found['long_modules'] == ['callbacks.late: has 402 lines']*2
+    assert [w.split(':')[0] for w in found['long_lines']] == [f'{lib}/callbacks/late.py', 'nbs/1.ipynb', 'nbs/1.ipynb']
     assert found['full_cells'] == ['1.ipynb: cell c has 4 definitions']
-    assert found['twice'] == ['tests/a.py: f is defined 2 times']
-    assert found['undocumented'] == ["feed.bad: C: ''", "feed.bad: C.first: ''", "feed.bad: C.y: 'the y'", "feed.bad: C.second: 'Those of it'"]
-    assert found['undescribed'] == [f'feed.bad: {s}' for s in (
+    assert found['twice'] == [f'{lib}/measure/one.py: g is defined 2 times', f'{lib}/measure/one.py: n is defined 2 times',
+                              'tests/a.py: f is defined 2 times']
+    assert [s for s in found['undocumented'] if s.startswith('data')] == [
+        f'data.bad: {s}' for s in ("C: ''", "C.first: ''", "C.y: 'the y'", "C.second: 'Those of it'")]
+    assert [s for s in found['undescribed'] if s.startswith('data')] == [f'data.bad: {s}' for s in (
         'C.first: a has no type', 'C.first: a has no comment beside it', 'C.first: b has no comment beside it', 'C.first: its result has no type',
         'C.second: s has no comment beside it')]
+
+def test_what_is_not_yet_right_is_listed_only_while_it_is_not(monkeypatch):
+    "A list of exceptions becomes shorter with each that is mended"
+    monkeypatch.setattr(sys.modules[__name__], 'not_yet', {('loop.loop', 'speed.fused'), *not_yet})
+    assert [*upward(root)] == [('loop.loop', 'imports speed.fused no more: take it out of `not_yet`')]
 
 if __name__ == '__main__':
     for k,f in checks.items():
