@@ -54,6 +54,7 @@ def _run(self:Loop,
             'call it afterwards, or use a second Learner' + '; `close()` an open `Predictor`'*(outer=='predict'))
         before = {k:vars(self)[k] for k in (('logger','loss_func') if trains else run_attrs) if k in vars(self)}
         modules = [] if trains else [(m,m.training) for m in self.model.modules()]
+        opt_trains = not trains and getattr(self.opt, 'training', None)   # of an optimizer that has modes
         if not trains and outer is None: before['stop_reason'] = self.stop_reason
         quiet = [cb for cb in self.cbs if outer is not None and not cb.nested]
         try:
@@ -69,7 +70,14 @@ def _run(self:Loop,
                 finally:   # also those that are for this run only
                     for cb in self.cbs if outer is None else ():
                         if not cb.run and not any(cb is o for o in muted): cb.run = True
-        finally: self._end_run(trains, outer, before, modules)
+        finally:
+            if opt_trains is not None: self._set_opt(opt_trains)
+            self._end_run(trains, outer, before, modules)
+
+@patch
+def _set_opt(self:Loop, train):
+    "Set an optimizer that has modes, as schedule-free ones have, to train or to evaluate"
+    if getattr(self.opt, 'training', None) is not None: self.opt.train(train)
 
 @patch
 def _end_run(self:Loop, trains, outer, before, modules):

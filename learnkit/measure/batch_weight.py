@@ -16,7 +16,6 @@ from torch import Tensor
 
 from ..data.batch import find_bs
 from ..data.modules import get_model
-from ..loop.settings import parameters_of
 
 # %% ../../nbs/measure/00_batch_weight.ipynb #6ade9bf1
 def loss_inside(
@@ -53,10 +52,13 @@ def ignored_class(
 
 def _ignored_by_default(f):
     "What the function or module `f` ignores by the default of its argument `ignore_index`"
-    if hasattr(f, 'loss_function'): return -100   # a model of transformers, whose losses all leave out such labels
-    f = f.forward if isinstance(f, nn.Module) else f
-    arg = parameters_of(f).get('ignore_index') if inspect.isfunction(f) or inspect.ismethod(f) else None
-    return arg.default if arg is not None and arg.default is not arg.empty else None
+    if isinstance(f, nn.Module):
+        if hasattr(f, 'loss_function'): return -100   # a model of transformers, whose losses all leave out such labels
+        f = f.forward
+    code = getattr(getattr(f, '__wrapped__', f), '__code__', None)   # a function written in C has none
+    if code is None or 'ignore_index' not in code.co_varnames: return None
+    arg = inspect.signature(f).parameters.get('ignore_index')
+    return None if arg is None or arg.default is arg.empty else arg.default
 
 # %% ../../nbs/measure/00_batch_weight.ipynb #be979ca5
 def count_targets(

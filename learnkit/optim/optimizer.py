@@ -201,8 +201,9 @@ def fast_step(
 
 def _noticed_step(opt, update):
     "A step that is followed by hooks, or that a scheduler of PyTorch notes"
-    if not is_own_step(opt): return opt.step()
-    if 'step' in vars(opt): opt._opt_called = True   # all that a scheduler's `step` does besides
+    if (own := vars(opt).get('step')) is not None:
+        if not (getattr(own, '_wrapped_by_lr_sched', False) and own.__wrapped__ is type(opt).step): return opt.step()
+        opt._opt_called = True   # all that a scheduler's `step` does besides
     with torch.no_grad(): res = update(opt)
     for f in [*opt._optimizer_step_post_hooks.values()]: f(opt, (opt,), {})
     return res
@@ -231,6 +232,7 @@ class OptimWrapper:
         if hasattr(self.opt, 'set_hyper'): raise TypeError(f"{type(self.opt).__name__} needs no wrapper.")
         self.no_decay,self.train_always = list(no_decay),list(train_always)
         self.frozen_idx,self._off,self._hypers = 0,set(),L()
+        self.training = False if hasattr(self.opt, 'train') else None   # None: it has no modes
         self._order = [p for pg in self.opt.param_groups for p in pg['params']]
 
     @property
@@ -274,13 +276,12 @@ class OptimWrapper:
         for pg in self.opt.param_groups:
             for p in pg['params']: p.grad = None
 
-    training:bool|None = None   # Of an optimizer that has modes: is it set to train? None if it has none
     def train(self,
-        mode:bool=True # False: to evaluate
+        mode:bool=True # False: to evaluate, with the weights that are to be used
     )->None:
-        "Sets an optimizer that has modes, as schedule-free ones have, to train; others stay as they are"
-        if (set_own := getattr(self.opt, 'train' if mode else 'eval', None)) is None: return
-        set_own()
+        "Sets an optimizer that has modes, as schedule-free ones have, to train; raises AttributeError if it has none"
+        if mode: self.opt.train()
+        else: self.opt.eval()
         self.training = mode
     def eval(self)->None:
         "Sets an optimizer that has modes to evaluate: the model gets the weights that are to be used"

@@ -49,7 +49,7 @@ def by_hand(n_epoch, each=None):
         opt.train()
         for i,(x,y) in enumerate(batches):
             F.mse_loss(m(x), y).backward(); opt.step(); opt.zero_grad()
-            if each and (i+1)%each==0 and i+1<len(batches): validate()
+            if each and (i+1)%each==0: validate()
         validate()
     opt.eval()
     return seen,m

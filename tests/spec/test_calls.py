@@ -100,7 +100,7 @@ CALLS = dict(training=63, validation=70, prediction=34)   # 7 of those in traini
 ONE   = 1830   # `learn.predict` of an item, with a little room; 19 hide the bar, which drew itself for each
 OPEN  = 76     # the same by a `Predictor`: each call more is a hundredth of what a small model takes
 START = 2780   # a Learner and its fit of one batch, with a little room: a fifth more until signatures were remembered, and what no optimizer has was asked less often
-EPOCH = 1070   # an epoch of a fit, of a batch and a validation of one batch; 1,920 while each event was bound anew in each phase
+EPOCH = 1090   # an epoch of a fit, of a batch and a validation of one batch, sixteen to ask the loss what it ignores; 1,920 while each event was bound anew in each phase
 FUSED = 52     # a fused step, where the program is one of them; 65 while each module's hooks were looked at one by one, and the program told a profiler of itself
 LINES = dict(training=142, validation=115)
 OPS   = dict(detach=1, clone=1)            # the loss, kept without its graph
