@@ -1,0 +1,25 @@
+"What one must read to follow a run stays within its limits: modules, functions and lines of source that are entered, by `tracer.py`"
+import pytest
+from tracer import counts, fresh, functions, runs
+
+goal    = dict(learner=dict(modules=12), fit=dict(modules=28, lines=1100), batch=dict(modules=6, lines=150), get_preds=dict(modules=25, lines=900))
+# where a goal is not reached yet, what has been reached; a number here may only go down, and goes away with the goal
+reached = dict(learner=dict(modules=19), fit=dict(modules=35, lines=1742), batch=dict(modules=9, lines=175), get_preds=dict(modules=28, lines=1222))
+
+@pytest.mark.parametrize('run', runs)
+def test_no_more_is_entered_than_what_has_been_reached(run):
+    now,limits = counts(fresh(run)),{**goal[run], **reached.get(run, {})}
+    assert {k:now[k] for k in limits if now[k] > limits[k]} == {}, f'{runs[run]} enters more than {limits}: see `python tests/structure/tracer.py {run}`'
+
+def test_a_number_that_has_been_reached_is_above_its_goal():
+    assert [(run,k) for run,limits in reached.items() for k,n in limits.items() if n <= goal[run][k]] == []
+
+def test_a_run_enters_what_it_is_known_to():
+    entered = fresh('batch')
+    assert 'one_batch' in {name.split('.')[-1] for name,_ in entered['loop.loop']}
+    assert counts(entered)['functions'] == sum(len({f for f,_ in funcs}) for funcs in entered.values())
+    assert not {'fit','__init__'} & {name.split('.')[-1] for funcs in entered.values() for name,_ in funcs}
+
+def test_functions_are_found_with_their_lines(tmp_path):
+    (tmp_path/'m.py').write_text('class A:\n    @property\n    def b(self):\n        return [lambda: 1\n        ]\n\ndef c(): pass\n')
+    assert functions(tmp_path/'m.py') == {(2,'b'): ('A.b',5), (4,'<lambda>'): ('A.b.<lambda>',4), (7,'c'): ('c',7)}
