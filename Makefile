@@ -40,8 +40,6 @@ check: $(READY)  ## what to run before a commit, in half a minute: export, stubs
 
 lib: $(READY)  ## clean the notebooks, export them to learnkit/, and write the stubs for editors and the docstrings
 	.venv/bin/nbdev_clean
-	.venv/bin/nbdev_clean --fname nbs/howto
-	.venv/bin/nbdev_clean --fname nbs/examples
 	.venv/bin/nbdev_export
 	$(PY) nbs/_stubs.py
 

@@ -1,4 +1,5 @@
 "Packages learnkit. Everything that varies stands in settings.ini, which nbdev reads too."
+import subprocess, sys
 from configparser import ConfigParser
 from pathlib import Path
 from setuptools import setup, find_packages
@@ -12,6 +13,10 @@ stages   = dict(zip('123456', ['Planning', 'Pre-Alpha', 'Alpha', 'Beta', 'Produc
 licenses = dict(apache2='Apache-2.0')
 extras   = {k.removesuffix('_requirements'): v.split() for k,v in cfg.items() if k.endswith('_requirements')}
 
+# What is made of the modules is not in the repository; a source distribution has it, and not what makes it
+stubs = root/'nbs/_stubs.py'
+if stubs.is_file(): subprocess.run([sys.executable, stubs], check=True)
+
 setup(
     name=cfg['lib_name'], version=cfg['version'], description=cfg['description'], keywords=cfg['keywords'],
     author=cfg['author'], author_email=cfg['author_email'], url=cfg['git_url'], license=licenses[cfg['license']],
@@ -22,5 +27,4 @@ setup(
     python_requires=f">={cfg['min_python']}", install_requires=cfg['requirements'].split(), extras_require=extras,
     packages=find_packages(root, include=['learnkit', 'learnkit.*']), zip_safe=False,
     package_data={'': ['*.pyi', 'py.typed', '_docs.json']},   # what editors and type checkers read, and `help`
-    data_files=[('share/learnkit', ['settings.ini'])],  # this is what puts settings.ini into the sdist, too
-    entry_points={'nbdev': ['learnkit=learnkit._modidx:d']})
+    data_files=[('share/learnkit', ['settings.ini'])])  # this is what puts settings.ini into the sdist, too

@@ -17,7 +17,7 @@ lib  = cfg['lib_name']
 needs_nbdev = pytest.mark.skipif('LEARNKIT_COMPAT' in os.environ, reason='nbdev needs fastcore 1')
 
 def notebooks(at=root): return [p for p in sorted((at/'nbs').rglob('*.ipynb')) if not re.search(r'/[._]', p.relative_to(at).as_posix())]
-def modules(at=root):   return sorted(p for p in (at/lib).rglob('*') if p.is_file() and '__pycache__' not in p.parts)
+def modules(at=root):   return sorted(p for p in (at/lib).rglob('*') if p.is_file() and '__pycache__' not in p.parts and p.name != '_modidx.py')
 def cells(nb, kind='code'):
     return [''.join(c['source']) for c in json.loads(nb.read_text(encoding='utf-8'))['cells'] if c['cell_type'] == kind]
 
@@ -81,7 +81,7 @@ def orphans(at):
     "Modules whose notebook is not there; and stubs whose module is not"
     res = []
     for p in modules(at):
-        if p.name in ('_modidx.py', 'py.typed', '_fastcore.pyi', '_docs.json'): continue
+        if p.name in ('py.typed', '_fastcore.pyi', '_docs.json'): continue
         if p.suffix == '.pyi':
             if not p.with_suffix('.py').is_file(): res.append(p.relative_to(at).as_posix())
             continue
@@ -327,8 +327,8 @@ def test_pins_suit_each_python_that_is_promised():
 
 # importing is cheap
 
-# The classes of compat.sklearn are scikit-learn's, so it is imported by name, by who has scikit-learn
-eager = [p for p in py_modules if p.relative_to(root/lib).as_posix() != 'compat/sklearn.py']
+# The classes of contrib.sklearn are scikit-learn's, so it is imported by name, by who has scikit-learn
+eager = [p for p in py_modules if p.relative_to(root/lib).as_posix() != 'contrib/sklearn.py']
 
 def test_import_is_light_and_changes_nothing():
     "Not the display of bars, and no handler of a signal, not even where a callback for signals is made"
