@@ -232,7 +232,7 @@ class Learner(OptSteps):
         return run if self.distributed else _apart(run)
 
     def _meet(self, what):
-        "Wait for the other processes, which all do `what`; returns callbacks by which they agree in it, if they do not yet"
+        "Wait for the other processes, which all do `what`; returns the callbacks by which they agree in it"
         if not self.distributed or num_parts()==1 or any(isinstance(cb, Agreement) for cb in self.cbs): return []
         interruptibly(meet, what, 'or in one of them inside of `with alone():`')
         return [Agreement(), PhaseEnds()]

@@ -115,7 +115,7 @@ class NestedBuffer:
 
     def join(self,
         turns:list,              # the number of the turn of each batch
-        order:Tensor|None=None   # where in the result each item stands, in the order of one process; None: in that order
+        order:Tensor|None=None   # where each item stands in the result, by the order of one process; None: there
     ) -> Any:
         "Returns the results of all processes, in each; raises ValueError if they differ in structure or are incomplete"
         for b in self.buffers: b.flush()

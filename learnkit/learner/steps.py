@@ -199,7 +199,7 @@ class OptSteps(Steps):
         return lost and unheld_params(modules, self.opt, *(opt for o in (self, *self.cbs) for opt in optimizers_of(o)))
 
     def _adopt(self, running=False):
-        "Let the optimizer take over those parameters that the splitter gives now; returns the others that it does not have"
+        "Let the optimizer take over the parameters that the splitter gives now; returns the others that it lacks"
         made,lost = self._made,self._unheld()
         if not lost or made.opt is not self.opt or made.recipe is None or is_built(self.opt_func): return lost
         self._unfrozen(partial(self._take_over, lost, running))
@@ -218,7 +218,8 @@ class OptSteps(Steps):
             self._note_opt(new, self._recipe())
 
     def _check_can_take(self, new, lost):
-        if isinstance(self.model, DistributedDataParallel): why = 'their gradients would not be averaged over the processes'
+        if isinstance(self.model, DistributedDataParallel):
+            why = 'their gradients would not be averaged over the processes'
         elif not can_take_params(self.opt, new): why = 'the optimizer cannot be replaced'
         else: return
         raise RuntimeError(
@@ -235,7 +236,8 @@ class OptSteps(Steps):
             return
         if not hasattr(opt, 'set_hyper'): opt = OptimWrapper(opt=opt)
         if opt is not made.opt: self._note_opt(opt, None)
-        if (lost := self._adopt()) and param_ids(self.opt).isdisjoint(map(id, self.model.parameters())): raise ValueError(
+        lost = self._adopt()
+        if lost and param_ids(self.opt).isdisjoint(map(id, self.model.parameters())): raise ValueError(
             f'`learn.opt` has none of the model\'s parameters ({describe_params(lost)}): build it from '
             '`learn.model.parameters()`, or set `learn.opt = None`, and the next fit makes one from `opt_func`')
 
@@ -270,9 +272,9 @@ class OptSteps(Steps):
         lost = {n:p for n,p in self._unheld().items() if p.grad is not None}
         for p in lost.values(): p.grad = None
         if lost: raise RuntimeError(
-            f'{describe_params(lost)} got gradients, but the optimizer does not have them, so they would never be trained: '
-            'let `splitter` return them (or build the optimizer with them), freeze them with `requires_grad_(False)`, or '
-            'keep the optimizer that trains them in an attribute of a callback')
+            f'{describe_params(lost)} got gradients, but the optimizer does not have them, so they would never be '
+            'trained: let `splitter` return them (or build the optimizer with them), freeze them with '
+            '`requires_grad_(False)`, or keep the optimizer that trains them in an attribute of a callback')
 
     def _check_closure(self):
         "Raise TypeError if the optimizer's `step` needs a function that nobody would give it"

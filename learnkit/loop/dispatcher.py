@@ -88,7 +88,8 @@ class Dispatcher:
     @property
     def position(self) -> str:
         "Where the run is, for messages: ', epoch 2, batch 7'; empty outside of a run"
-        return ''.join(f', {n} {v}' for n,a in (('epoch','epoch'),('batch','iter')) if (v := vars(self).get(a)) is not None)
+        found = {'epoch':vars(self).get('epoch'), 'batch':vars(self).get('iter')}
+        return ''.join(f', {name} {n}' for name,n in found.items() if n is not None)
 
     def isolated(self,
         name:str,                     # an event
@@ -109,7 +110,7 @@ class Dispatcher:
     def add_cb(self,
         cb:Callback|type[Callback] # a callback, or a class of which an instance is made
     ) -> 'Dispatcher':
-        "Add a callback, taking it from another Learner; raises TypeError if it is none, ValueError if its name is taken"
+        "Add a callback, also one of another Learner; raises TypeError if it is none, ValueError if its name is taken"
         if isclass(cb) and issubclass(cb, Callback): cb = cb()
         check_callback(cb)
         check_single(self, cb)

@@ -173,7 +173,7 @@ _grad_code = _of_wrapper(torch_optimizer._use_grad_for_differentiable, torch.no_
 def unwrapped_step(
     step:Callable # The `step` of an optimizer class
 )->Callable|None: # None if it is not wrapped as PyTorch 2 wraps its own optimizers
-    "Returns the update inside PyTorch's wrappers around an optimizer's `step`, if all three functions are PyTorch's own"
+    "Returns the update inside PyTorch's wrappers around an optimizer's `step`, if all three are PyTorch's own"
     grad_mode = getattr(step, '__wrapped__', None)
     update = getattr(grad_mode, '__wrapped__', None)
     if _code(step) not in _hook_code or _code(grad_mode) not in _grad_code: return None

@@ -214,7 +214,7 @@ def twice(at):
     for p in [*modules(at), *sorted((at/'tests').rglob('*.py'))]:
         names = {*bound(tree_of(p))} if p.is_relative_to(at/lib) else {(n.name, n.lineno) for n in tree_of(p).body
                  if isinstance(n, (ast.FunctionDef, ast.ClassDef)) and not is_patched(n)}
-        for name,n in Counter(name for name,_ in names).items():
+        for name,n in sorted(Counter(name for name,_ in names).items()):
             if n > 1: yield p.relative_to(at).as_posix(),f'{name} is defined {n} times'
 
 checks = dict(strays=strays, upward=upward, circles=circles, borrowed=borrowed, long_modules=long_modules, long_lines=long_lines, full_cells=full_cells, twice=twice,
