@@ -20,10 +20,10 @@ from torch import distributed as dist
 
 from ..data.process import in_group, num_distrib, rank_distrib, shared_store
 from ..loop.dispatcher import Dispatcher
-from ..loop.loop import Loop, LoopSteps
+from ..loop.loop import Loop
 
 # %% ../../nbs/processes/00a_watch.ipynb #93ef2024
-_steps = {f.__code__:k for c in (LoopSteps,Loop) for k,f in vars(c).items() if hasattr(f, '__code__')}
+_steps = {f.__code__:k for k,f in vars(Loop).items() if hasattr(f, '__code__')}
 _libraries = {*sys.stdlib_module_names, 'learnkit', 'torch'}
 
 def frames_of(
