@@ -6,7 +6,7 @@
 __all__ = ['EarlyStoppingCallback', 'ThresholdStopper', 'TerminateOnNaNCallback', 'SaveModelCallback', 'ReduceLROnPlateau']
 
 # %% ../../nbs/callbacks/65a_early_stopping.ipynb #f359e15d
-from math import isnan
+from math import isfinite, isnan
 from typing import Any, Callable
 
 from .intervals import Every
@@ -22,7 +22,7 @@ from ..measure.metric import Metric
 class EarlyStoppingCallback(TrackerCallback):
     "Ends the fit after `patience` epochs, or validations within them, without improvement"
     order,saves = TrackerCallback.order+3,('watch','wait','since')
-    since = None   # the epoch of the best value
+    since = None   # the epoch of the best value, if it is of this fit
     def __init__(self,
         monitor:str|Callable|Metric|None='valid_loss', # a column, metric or function of the Learner; None: valid_loss
         comp:str|Callable|None=None,            # 'min', 'max' or a function such as `np.less`; None: as the metric says
@@ -38,10 +38,11 @@ class EarlyStoppingCallback(TrackerCallback):
     def act(self):
         learn = self.learn
         if self.new_best is None: return
-        if self.new_best or self.since is None: self.since = learn.epoch
+        if self.new_best: self.since = learn.epoch
         self.wait = 0 if self.new_best else self.wait+1
         if self.wait>=self.patience:
-            learn.stop(f'No improvement since epoch {self.since}: early stopping')
+            before = self.since is None and isfinite(self.best)   # kept over fits; infinite: there was no number yet
+            learn.stop(f"No improvement since {'an earlier fit' if before else f'epoch {self.since or 0}'}: early stopping")
             learn.say(learn.stop_reason)
 
 # %% ../../nbs/callbacks/65a_early_stopping.ipynb #d02a85ba

@@ -557,3 +557,14 @@ def test_losses_of_any_shape_and_type():
         learn.loss = loss*inf
         cb.after_batch()
         with pytest.raises(CancelFit): cb._look()
+
+def test_the_best_of_an_earlier_fit_is_said_to_be_of_one():
+    "With `reset_on_fit=False` a second fit said 'since epoch 0', though the best value was in the fit before"
+    losses = iter([3., 1., 2., 4., 5.])
+    early = EarlyStoppingCallback(lambda learn: next(losses), comp='min', patience=2, reset_on_fit=False)
+    learn = Learner([[(torch.zeros(2,1), torch.zeros(2,1))]*2]*2, nn.Linear(1, 1), nn.MSELoss(), cbs=early)
+    with learn.no_logging(), learn.no_bar():
+        learn.fit(2)
+        assert learn.stop_reason is None
+        learn.fit(5)
+    assert learn.stop_reason=='No improvement since an earlier fit: early stopping' and len(learn.recorder.history)==2
