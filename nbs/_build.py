@@ -14,6 +14,7 @@ from pathlib import Path
 
 nbs   = Path(__file__).resolve().parent
 index = nbs/'index.ipynb'
+rooms = 'loop data optim measure learner callbacks observe recovery processes speed contrib'.split()   # imports go back
 note  = '<!-- Made from nbs/index.ipynb by `make readme`: change it there. -->'
 
 def join(s): return s if isinstance(s, str) else ''.join(s)
@@ -45,9 +46,15 @@ def run(paths):
         nbformat.write(nb, p)
         nbdev_clean(fname=str(p))
 
-def notebooks():
-    "All notebooks: chapters in the order of their numbers, then index, how-tos and examples"
-    return [p for d in (nbs, nbs/'howto', nbs/'examples') for p in sorted(d.glob('*.ipynb')) if p.name[0] not in '._']
+def notebooks(at=nbs):
+    "All notebooks: chapters room by room in the order of their numbers, then the package, index, how-tos and examples"
+    folders = *rooms,'','howto','examples'
+    return [p for d in folders for p in sorted((at/d).glob('*.ipynb')) if p.name[0] not in '._']
+
+def module_of(sources):
+    "The module that cells are exported to: the first part of a module has it in `default_exp`, the others in `export`"
+    named = ((k, v) for s in sources for k,v in directives(s).items() if v)
+    return next((v for k,v in named if k in ('default_exp','export','exporti','exports')), '')
 
 # the README
 
@@ -142,15 +149,17 @@ def merge_streams(outputs):
 def contents():
     "The list of all chapters, which GitHub shows below the folder nbs/"
     sys.path[:0] = [str(nbs), str(nbs/'_site')]
-    from chapters import chapters_of, groups, howtos, howtos_of, table
-    parts = [f'## {name}\n\n{about}\n\n{table(chapters_of(nbs, k), nbs)}' for k,name,about in groups]
-    tasks = [f'## {name}\n\n{about}\n\n{table(howtos_of(nbs, k), nbs, "how to")}' for k,name,about,_ in howtos]
+    from chapters import chapter_table, chapters_of, groups, howtos, howtos_of, table
+    parts = [f'## {name}\n\n{about}\n\n{chapter_table(chapters_of(nbs, k), nbs)}' for k,name,about in groups]
+    tasks = [f'## {name}\n\n{about}\n\n{table(howtos_of(nbs, k), nbs)}' for k,name,about,_ in howtos]
     return '\n\n'.join([list_note, '# The chapters', about_chapters, *parts, '# How to', *tasks]) + '\n'
 
 list_note = '<!-- Made by `make readme` of the first lines of the notebooks. -->'
-about_chapters = """The source is these notebooks. Each explains one idea, exports one module, and tests it beside the
-explanation. The first digit of a number is the chapter; a notebook imports from lower numbers only. The first group is
-the whole idea; of the others, read what you need. [Examples](examples) are whole jobs."""
+about_chapters = """The source is these notebooks. Each explains one idea, exports its code, and tests it beside the
+explanation; up to three make one module. They stand in rooms, which `learnkit/` and `tests/parts/` have by the same
+names: `nbs/loop/15a_stateful.ipynb`, `15b` and `15c` are `learnkit/loop/callback.py`. A room imports from those before
+it, and a notebook from lower numbers of its room. The first room is the whole idea; of the others, read what you need.
+[Examples](examples) are whole jobs."""
 
 def write():
     "Write both READMEs and the pictures, and delete the pictures that are no longer shown"

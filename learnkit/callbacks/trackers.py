@@ -42,7 +42,8 @@ class EarlyStoppingCallback(TrackerCallback):
         self.wait = 0 if self.new_best else self.wait+1
         if self.wait>=self.patience:
             before = self.since is None and isfinite(self.best)   # kept over fits; infinite: there was no number yet
-            learn.stop(f"No improvement since {'an earlier fit' if before else f'epoch {self.since or 0}'}: early stopping")
+            since = 'an earlier fit' if before else f'epoch {self.since or 0}'
+            learn.stop(f'No improvement since {since}: early stopping')
             learn.say(learn.stop_reason)
 
 # %% ../../nbs/callbacks/65a_early_stopping.ipynb #d02a85ba

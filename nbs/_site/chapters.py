@@ -1,27 +1,31 @@
 """Writes a page for each group of chapters, with what each chapter is about, and the navigation of the site"""
 import json, re
 from pathlib import Path
-from _build import join
+from _build import join, module_of
 from notebooks import markdown
 
-# Page, title, and what it is about. A notebook belongs to the group of its folder, or to that of the first digit
+# Page, title, and what it is about. A notebook belongs to the group of its folder, which is a room of the library
 groups = [
-    ('loop', 'The loop', 'Events, callbacks and the training loop, grown from a dozen lines to the real one. '
-     'This is the whole idea; all other chapters are read as they are needed.'),
-    ('parts', 'Its parts', 'What the loop works with: batches, devices, seeds, data, the optimizer, losses, metrics, '
-     'the history, the Recorder and progress.'),
-    ('learner', 'The Learner', 'Fitting, validation, predictions, saving and loading, and the summary of a model.'),
-    ('feed', 'Data', 'Data on its way in: the order of the items, mappings, limits, prefetching.'),
-    ('optim', 'Optimization', 'Schedules, the learning rate finder, accumulation, clipping, mixed precision, averaged '
-     'weights, MixUp.'),
-    ('control', 'Control', 'When training ends and how often something happens: intervals, early stopping, keeping '
-     'the best model.'),
-    ('observe', 'Observation', 'What can be seen of a training: evaluation, hooks, logging, profiling, '
+    ('loop', 'Loop', 'Events and Cancels, callbacks, the dispatcher, the stream of batches, the training loop and its '
+     'runs. This is the whole idea; all other rooms are read as they are needed.'),
+    ('data', 'Data', 'Nested data, batches, devices, random numbers, snapshots, loaders, seeded and stateful data, '
+     'files.'),
+    ('optim', 'Optim', 'Parameter groups, the optimizer, schedules as functions, and which parameters learn at which '
+     'rate.'),
+    ('measure', 'Measure', 'Losses, metrics, the history and the Recorder; what is not finite.'),
+    ('learner', 'Learner', 'The Learner, `fit`, predictions and how they are gathered, bars, saving, the summary '
+     'of a model.'),
+    ('callbacks', 'Callbacks', 'What one adds to a training: intervals, stopping, keeping the best model, schedules, '
+     'the learning rate finder, accumulation, mixed precision, averaged weights, MixUp, prefetching.'),
+    ('observe', 'Observe', 'What can be seen of a training: logs, profiles, hooks and statistics, evaluation, '
      'interpretation.'),
-    ('recovery', 'Recovery', 'A run that is not lost: checkpoints, resuming, NaN, running out of memory, signals; '
-     'and export.'),
-    ('compat', 'Compatibility', "Other libraries' callbacks and names."),
-    ('speed', 'Speed and scale', 'Compiled steps, memory formats, several processes.'),
+    ('recovery', 'Recovery', 'A run that is not lost: checkpoints, its state and identity, NaN, running out of memory, '
+     'signals; and export.'),
+    ('processes', 'Processes', 'Several that train together: launchers, agreement, data and files that are shared '
+     'out.'),
+    ('speed', 'Speed', 'Compiled and fused steps, virtual shards, sharded models, memory.'),
+    ('contrib', 'Contrib', 'What ties learnkit to one other product: loggers, searches, bars, estimators, the names of '
+     'fastai.'),
     ('package', 'The package', 'What `import learnkit` and `from learnkit.all import *` give.')]
 
 # The same of the how-tos, with their names in the order of the page; what stands in no group comes last
@@ -41,11 +45,10 @@ howtos = [
     ('scale', 'Speed, memory, faults', 'Larger models, more devices, and what goes wrong.',
      'mixed_precision accumulate_gradients out_of_memory several_processes train_on_slurm train_on_kubernetes '
      'train_with_ray start_with_accelerate find_what_is_slow debug_nan')]
-digits = {'0':'loop', '1':'parts', '2':'learner', '9':'package'}
 
-def group_of(name):
-    "The page of the group that a notebook belongs to"
-    return name[4:].partition('.')[0] if '.' in name else digits[name[0]]
+def group_of(page):
+    "The group that the page of a chapter belongs to"
+    return page.rpartition('/')[0] or 'package'
 
 def title(path):
     "The title of a notebook, and the line below it that says what it is about"
@@ -57,19 +60,31 @@ def toctree(entries, caption='', *options):
     lines = [f':caption: {caption}'] if caption else []
     return '\n'.join(['```{toctree}', ':hidden:', *lines, *options, '', *entries, '```'])
 
-def table(paths, nbs, head='chapter', above=''):
+def table(paths, nbs, head='how to', above=''):
     "A table of notebooks and what they are about, with links that begin with `above`"
     rows = ['| [{}]({}) | {} |'.format(title(p)[0], above+p.relative_to(nbs).as_posix(), title(p)[1]) for p in paths]
     return '\n'.join([f'| {head} | what it is about |', '|---|---|', *rows])
 
-def group_page(paths, nbs, name, about, head):
-    "The page of a group: its notebooks and what they are about"
+def module(path):
+    "The name of the module that a notebook exports into, without its room"
+    cells = json.loads(path.read_text(encoding='utf-8'))['cells']
+    return module_of(join(c['source']) for c in cells if c['cell_type']=='code').rpartition('.')[2]
+
+def chapter_table(paths, nbs, above=''):
+    "The same of chapters, with the module before the first one of each"
+    head,rule,*rows = table(paths, nbs, 'chapter', above).splitlines()
+    names = [module(p) for p in paths]
+    first = [f'`{n}`' if n!=before else '' for before,n in zip(['', *names], names)]
+    return '\n'.join([f'| module {head}', f'|---{rule}', *(f'| {n} {row}' for n,row in zip(first, rows))])
+
+def group_page(paths, nbs, name, about, rows):
+    "The page of a group: its notebooks and what they are about, in a table that the function `rows` makes"
     entries = toctree(['/'+p.relative_to(nbs).with_suffix('').as_posix() for p in paths])
-    return '\n\n'.join([f'# {name}', about, table(paths, nbs, head, '../'), entries])
+    return '\n\n'.join([f'# {name}', about, rows(paths, nbs, above='../'), entries])
 
 def chapters_of(nbs, page):
     "The chapters of a group"
-    return [p for p in sorted(nbs.glob('[0-9]*.ipynb')) if group_of(p.stem)==page]
+    return sorted((nbs if page=='package' else nbs/page).glob('[0-9]*.ipynb'))
 
 def howtos_of(nbs, page):
     "The how-tos of a group"
@@ -80,8 +95,8 @@ def howtos_of(nbs, page):
 
 def pages(nbs):
     "The pages that are made of the chapters and the how-tos: texts by path"
-    res = {f'chapters/{k}.md':group_page(chapters_of(nbs, k), nbs, *of, 'chapter') for k,*of in groups}
-    return res | {f'chapters/howto-{k}.md':group_page(howtos_of(nbs, k), nbs, *of, 'how to') for k,*of,_ in howtos}
+    res = {f'chapters/{k}.md':group_page(chapters_of(nbs, k), nbs, *of, chapter_table) for k,*of in groups}
+    return res | {f'chapters/howto-{k}.md':group_page(howtos_of(nbs, k), nbs, *of, table) for k,*of,_ in howtos}
 
 def add_navigation(page, text):
     "The text of a page, with the part of the navigation that begins at it: of the home page, all sections"

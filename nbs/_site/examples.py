@@ -1,7 +1,7 @@
 """Finds for a name of the library the cell of a notebook that shows how it is used"""
 import ast, json, re
 from dataclasses import dataclass, field
-from _build import directives, join
+from _build import directives, join, module_of, notebooks
 
 longest = 14,30   # lines of an example: of a good one, and of any
 goes_wrong = re.compile(r'test_fail|test_warns|ExceptionExpected|expect_fail')
@@ -28,7 +28,7 @@ def read_notebook(path, nbs):
     head = cells[0][1]
     title,about = (re.search(p, head, re.M) for p in (r'^# (.*)', r'^> (.*)'))
     tags = [directives(s) if kind=='code' else {} for kind,s in cells]
-    module = next((t['default_exp'] for t in tags if 'default_exp' in t), '')
+    module = module_of(s for kind,s in cells if kind=='code')
     nb = Notebook(path.relative_to(nbs).with_suffix('').as_posix(), title[1], about[1] if about else '', module)
     for (kind,src),tag in zip(cells, tags):
         if kind!='code' or 'hide' in tag or 'default_exp' in tag or any(t.startswith('export') for t in tag): continue
@@ -41,11 +41,10 @@ def read_notebook(path, nbs):
 
 def read_notebooks(nbs):
     "The notebooks, chapters first"
-    folders = nbs,nbs/'howto',nbs/'examples'
-    return [read_notebook(p, nbs) for d in folders for p in sorted(d.glob('*.ipynb')) if p.stem!='index']
+    return [read_notebook(p, nbs) for p in notebooks(nbs) if p.stem!='index']
 
 def find(name, module, notebooks):
-    "The best cell that uses a name: in the chapter that defines it, or, of what is no method, in one after it"
+    "The best cell that uses a name: in the chapters of its module, or, of what is no method, in one after them"
     own = [nb for nb in notebooks if nb.module==module]
     later = notebooks[notebooks.index(own[0]):] if own and '.' not in name else []
     return min((c for nb in own+later for c in nb.cells if c.uses(name)), key=Cell.faults, default=None)   # the first

@@ -1,7 +1,7 @@
 """Makes of a notebook what a reader of the site sees: no hidden cells and no `#|` lines, outputs without progress bars,
 and links that lead to pages of the site"""
 import ast, json, posixpath, re
-from _build import Tables, directives, join, last_state, merge_streams
+from _build import Tables, directives, join, last_state, merge_streams, module_of
 
 def read(page, text, pages, source):
     "The text of a page as the site shows it; `pages` are all that there are, `source` is where others read the files"
@@ -12,7 +12,7 @@ def read(page, text, pages, source):
     cells = [c for cell in nb['cells'] for c in shown(cell)]
     for c in cells:
         if c['cell_type']=='markdown': c['source'] = links(c['source'])
-    module = next((m[1] for c in nb['cells'] if (m := re.match(r'#\| default_exp (\S+)', join(c['source'])))), '')
+    module = module_of(join(c['source']) for c in nb['cells'] if c['cell_type']=='code')
     entry = f'reference/learnkit.{module}'
     if entry in pages: cells.insert(1, markdown('reference', f'Reference: [{module}](/{entry})'))
     return json.dumps(dict(nb, cells=cells))

@@ -23,7 +23,9 @@ class Reference:
     def __init__(self, nbs, files):
         self.modules,self.classes = _stubs.read(nbs.parent)
         self.files,self.notebooks = files,read_notebooks(nbs)
-        self.chapter = {f'{_stubs.lib}.{nb.module}':nb for nb in self.notebooks if nb.module}
+        self.chapters = {}   # of each module, which has one to three, in their order
+        for nb in self.notebooks:
+            if nb.module: self.chapters.setdefault(f'{_stubs.lib}.{nb.module}', []).append(nb)
         self.shown = {}   # of the page that is written: cell -> the name whose entry has it
 
     # -- what an entry ends with
@@ -78,7 +80,8 @@ class Reference:
         "The public methods of a class that it documents itself: of the Learner, in the order of the chapters, all"
         found = {n:ms if isinstance(ms, str) else ms[0] for n,ms in cls.methods.items()}
         above = {n:ms[0] for c in reversed(cls.mro()[1:]) for n,ms in c.methods.items()}
-        def chapter(m): return '~' if isinstance(m, str) else self.chapter[m.mod.name].page
+        places = {name:i for i,name in enumerate(self.chapters)}
+        def chapter(m): return len(places) if isinstance(m, str) else places[m.mod.name]
         if cls.name=='Learner': found = {**dict(sorted(found.items(), key=lambda o: chapter(o[1]))), **above, **found}
         def is_said(n, m): return n not in above or isinstance(m, str) or cls.name=='Learner' or ast.get_docstring(m.f)
         return {n:m for n,m in found.items() if n[0]!='_' and not handler.match(n) and is_said(n, m)}
@@ -111,11 +114,13 @@ class Reference:
     def page(self, mod):
         "The page of a module; nothing if it has nothing public"
         self.shown = {}
-        entries,nb = [*self.entries(mod)],self.chapter.get(mod.name)
+        entries = [*self.entries(mod)]
+        chapters = ', '.join(f'[{nb.title}](/{nb.page})' for nb in self.chapters.get(mod.name, ()))
         added = [f'Adds to `{c}`: ' + ', '.join(names) for c,names in self.added(mod).items()]
         if not entries and not added: return ''
-        chapter = f'Explained in [{nb.title}](/{nb.page})' if nb else ''
-        return '\n\n'.join([f'# {short(mod.name)}', text(ast.get_docstring(mod.tree) or ''), chapter, *added, *entries])
+        explained = f'Explained in {chapters}' if chapters else ''
+        about = text(ast.get_docstring(mod.tree) or '')
+        return '\n\n'.join([f'# {short(mod.name)}', about, explained, *added, *entries])
 
     def group_page(self, title, names):
         "The page of a group: its modules, and what they give"
@@ -129,6 +134,6 @@ class Reference:
         found = {name:page for name,mod in self.modules.items() if (page := self.page(mod))}
         res = {f'reference/{name}.md':page for name,page in found.items()}
         for group,title,_ in groups:
-            names = [m for m,nb in self.chapter.items() if m in found and group_of(nb.page)==group]
+            names = [m for m,(nb,*_) in self.chapters.items() if m in found and group_of(nb.page)==group]
             if names: res[f'reference/{group}.md'] = self.group_page(title, names)
         return res

@@ -9,6 +9,7 @@ from configparser import ConfigParser
 from fnmatch import fnmatch
 from pathlib import Path
 import pytest
+from test_house import not_yet
 
 root = Path(__file__).resolve().parents[2]
 cp   = ConfigParser(delimiters=['=']); cp.read(root/'settings.ini', encoding='utf-8')
@@ -99,7 +100,7 @@ def test_every_module_has_its_notebook(planted):
     (planted/lib/'left.pyi').write_text('x: int\n')
     assert orphans(planted) == [f'{lib}/gone.py', f'{lib}/hand.py', f'{lib}/left.pyi']
 
-# numbers are the import order
+# rooms, and numbers in them, are the import order
 
 def default_exp(nb): return next((m[1] for c in cells(nb) if (m := re.match(r'#\|\s*default_exp\s+(\S+)', c))), None)
 
@@ -113,37 +114,60 @@ def imported(src, known):
         else: continue
         yield from (m for m in names if re.match(rf'{lib}\b', m))
 
+def exports(nb): return builder().module_of(cells(nb))
+def chapters(at):
+    "The chapters in the order of the import: room by room, then what stands in none; and the module of each"
+    nbs = [p for p in builder().notebooks(at/'nbs') if p.parent.name not in ('howto','examples') and p.name != 'index.ipynb']
+    return {p.relative_to(at/'nbs').as_posix(): exports(p) for p in nbs}
+
 def disorder(at):
-    "Where a notebook has no number of its own, or imports what no lower number exports"
-    nbs = {nb.name: default_exp(nb) for nb in notebooks(at) if nb.parent.name == 'nbs' and nb.name != 'index.ipynb'}
-    num = {nb: re.match(r'(\d\d\d)_', nb) and nb[:3] for nb in nbs}
-    res = [f'{nb}: no three-digit number' for nb in nbs if not num[nb]]
-    res += [f'{nb}: its number is taken' for nb in nbs if num[nb] and list(num.values()).count(num[nb]) > 1]
-    res += [f'{nb}: exports {exp}, as another does' for nb,exp in nbs.items() if exp and list(nbs.values()).count(exp) > 1]
-    home = {lib if exp == '__init__' else f'{lib}.{exp}': num[nb] for nb,exp in nbs.items() if exp}
-    for nb,exp in nbs.items():
-        for m in {m for c in cells(at/'nbs'/nb) for m in imported(c, home.keys())}:
-            itself = exp == '__init__' and m == lib   # the one module that its notebook can only show from outside
-            if not (m in home and (home[m] or '') < (num[nb] or '')) and not itself:
-                res.append(f'{nb}: imports {m}, which no lower number exports')
-    return sorted(res)
+    "Where a notebook has no number of its own, exports to what is not its module, or imports what no earlier one exports"
+    nbs,res = chapters(at),[]
+    homeless = {p.relative_to(at/'nbs').as_posix() for p in notebooks(at)} - {*nbs}
+    res += [f'{nb}: in no room' for nb in homeless if not re.match(r'(howto|examples)/|index\.ipynb', nb)]
+    number = {nb: (m[1], m[2], m[3]) if (m := re.match(r'(?:(\w+)/)?(\d\d)([a-c]?)_', nb)) else None for nb in nbs}
+    res += [f'{nb}: no two-digit number' for nb in nbs if not number[nb]]
+    res += [f'{nb}: its number is taken' for nb in nbs if number[nb] and [*number.values()].count(number[nb]) > 1]
+    first = {}   # the place of the notebook that begins a module
+    for i,(nb,mod) in enumerate(nbs.items()):
+        room,n,part = number[nb] or ('','','')
+        begins = any(default_exp(p) for p in [at/'nbs'/nb])
+        if begins and mod in first: res.append(f'{nb}: begins {mod}, as another does')
+        if begins: first.setdefault(mod, i)
+        if begins and room and not mod.startswith(f'{room}.'): res.append(f'{nb}: exports {mod}, which is not of its room')
+        if mod and begins != (part in ('','a')): res.append(f'{nb}: the first part has `default_exp`, others `export room.module`')
+    home = {lib if mod == '__init__' else f'{lib}.{mod}': first[mod] for mod in first}
+    for i,(nb,mod) in enumerate(nbs.items()):
+        for c in cells(at/'nbs'/nb):
+            exported = re.match(r'#\|\s*export', c)   # an example may use what comes later: a Learner, at best
+            for m in imported(c, home.keys()):
+                itself = mod == '__init__' and m == lib   # the one module that its notebook can only show from outside
+                if m not in home and not itself: res.append(f'{nb}: imports {m}, which no notebook exports')
+                elif exported and not itself and home[m] >= i and (mod, m.removeprefix(f'{lib}.')) not in not_yet:
+                    res.append(f'{nb}: imports {m}, which no earlier one exports')
+    return sorted({*res})
 
 @pytest.mark.check
 def test_notebooks_stand_in_import_order(planted):
     assert disorder(root) == []
     def add(nb, *srcs):
         cell = lambda s: dict(cell_type='code', id='x', metadata={}, outputs=[], execution_count=None, source=s)
+        (planted/'nbs'/nb).parent.mkdir(exist_ok=True)
         (planted/'nbs'/nb).write_text(json.dumps(dict(cells=[cell(s) for s in srcs], metadata={}, nbformat=4, nbformat_minor=5)))
-    first = notebooks(root)[0].name[:3]
-    add(f'{first}_twin.ipynb',  '#| default_exp twin')
-    add('998_early.ipynb', '#| default_exp early', f'%time\ndef f():\n    from {lib}.late import x')
-    add('999_late.ipynb',  '#| default_exp late',  f'from {lib}.late import x', f'import {lib}.nowhere', f'from {lib}.early import *')
-    add('unnumbered.ipynb')
+    add('loop/00_twin.ipynb',  '#| default_exp loop.twin')
+    add('loop/97_early.ipynb', '#| default_exp loop.early', f'#| export\ndef f():\n    from {lib}.data.late import x', f'%time\nfrom {lib}.data.late import x')
+    add('data/97a_late.ipynb', '#| default_exp data.late', f'#| exporti\nfrom {lib}.data.late import x', f'import {lib}.nowhere', f'from {lib}.loop.early import *')
+    add('data/97b_later.ipynb', '#| export data.late\nx = 1', f'from {lib}.data.late import x')
+    add('data/98_other.ipynb', '#| default_exp loop.other')
+    add('data/99b_part.ipynb', '#| default_exp data.part')
+    add('loop/unnumbered.ipynb')
+    add('cellar/00_x.ipynb')
     faults = disorder(planted)
-    for s in ('unnumbered.ipynb: no three-digit', f'{first}_twin.ipynb: its number is taken', f'998_early.ipynb: imports {lib}.late,',
-              f'999_late.ipynb: imports {lib}.late,', f'999_late.ipynb: imports {lib}.nowhere,'):
+    for s in ('loop/unnumbered.ipynb: no two-digit', 'loop/00_twin.ipynb: its number is taken', f'loop/97_early.ipynb: imports {lib}.data.late,',
+              f'data/97a_late.ipynb: imports {lib}.data.late,', f'data/97a_late.ipynb: imports {lib}.nowhere,', 'data/98_other.ipynb: exports loop.other',
+              'data/99b_part.ipynb: the first part', 'cellar/00_x.ipynb: in no room'):
         assert any(f.startswith(s) for f in faults), (s, faults)
-    assert len(faults) == 6, faults   # the sixth: the notebook whose number the twin takes
+    assert len(faults) == 9, faults   # the ninth: the notebook whose number the twin takes
 
 # a module has every name that it uses
 
@@ -257,7 +281,7 @@ def test_readme_builder(tmp_path):
                     data(text_markdown=['**m** [n](x.ipynb)'], text_plain='<Markdown object>'), data(text_plain='[1, 2]')))
     assert pngs == {'index-1.png': bytes([0, 1, 2])}
     assert md.split('\n\n')[1:] == [
-        '# T\n[a](nbs/100_nested.ipynb) [b](LICENSE) [c](https://x.org/) [d](#e) ![](nbs/images/f.png)',
+        '# T\n[a](nbs/data/00_nested.ipynb) [b](LICENSE) [c](https://x.org/) [d](#e) ![](nbs/images/f.png)',
         '![](nbs/images/index-1.png)', '```python\nf(1)\n```', '```text\nab\ndone\n```', '```python\ng()\n```',
         '```python\nh()\n```', '| a\\|b |     |\n| ---- | --- |\n| 1    | 23  |', '**m** [n](nbs/x.ipynb)', '```text\n[1, 2]\n```\n']
     with pytest.raises(ValueError, match='cell 0 ends in KeyError: 3'):
