@@ -110,7 +110,7 @@ from .processes.agreement import *
 from .processes.distributed import *
 from .processes.launch import *
 from .processes.shard import *
-from .processes.shard_files import *
+from .processes.team import *
 from .processes.watch import *
 from .recovery.checkpoint import *
 from .recovery.export import *
@@ -119,6 +119,7 @@ from .recovery.identity import *
 from .recovery.nan import *
 from .recovery.position import *
 from .recovery.resume import *
+from .recovery.shard_files import *
 from .recovery.signals import *
 from .recovery.state import *
 from .recovery.torch_export import *

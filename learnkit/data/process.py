@@ -230,3 +230,86 @@ def own_class(
 ) -> type:
     "Returns the class of a module, as it was before `fully_shard` changed it"
     return next(c for c in type(m).__mro__ if 'FSDPModule' not in {b.__name__ for b in c.__mro__})
+
+# %% ../../nbs/data/15c_team.ipynb #e67f8b7f
+import os
+from typing import ClassVar
+
+from torch.utils.data.distributed import DistributedSampler
+
+# %% ../../nbs/data/15c_team.ipynb #0d402ea7
+class Team:
+    "Who trains: this process alone"
+    several:ClassVar[Any] = None   # the team of several processes; the room `processes` sets it
+    group:Any = None               # by which they agree about files
+
+    def default_cbs(self) -> tuple:
+        "Return the default callbacks that it brings"
+        return ()
+    def begin_fit(self,
+        learn:Any, # the Learner
+        what:str,  # what begins, for messages
+        cbs:list   # the callbacks of this fit
+    ) -> list:
+        "Wait for the others, which all begin a fit; returns callbacks for it"
+        return []
+    def begin_run(self,
+        learn:Any, # the Learner
+        what:str   # what begins, for messages
+    ) -> list:
+        "Wait for the others, which all begin to validate or to predict; returns callbacks for that"
+        return []
+
+    def meet(self,
+        what:str # what they meet for, for messages
+    ) -> None:
+        "Wait for the others"
+    def in_all(self,
+        f:Callable # of no arguments
+    ) -> list:
+        "Call `f` in each process; returns the results of all, raises the first error of any in all"
+        return [f()]
+    def in_first(self,
+        f:Callable # of no arguments
+    ) -> Any:
+        "Call `f` once; returns its result in all processes, raises its error in all"
+        return f()
+    def in_background(self,
+        f:Callable, # what to call, in a thread
+        *args:Any   # passed to `f`
+    ) -> None:
+        "Call `f`, which talks to the threads of the other processes"
+        f(*args)
+
+    def has_part(self,
+        dl:Any # a loader
+    ) -> bool:
+        "Does this process have its own part of `dl` already, so that the others have the rest?"
+        return False
+    def join_parts(self,
+        idxs:list, # the indices of this process's items
+        res:list   # nested results for these items
+    ) -> list:
+        "Return the results for the items of all, in order"
+        return res
+
+# %% ../../nbs/data/15c_team.ipynb #1c231fd1
+def team() -> Team:
+    "Return who trains: the team of several processes in a group, else this process alone"
+    return Team.several if in_group() else Team()
+
+# %% ../../nbs/data/15c_team.ipynb #536537a5
+world_vars = 'WORLD_SIZE','OMPI_COMM_WORLD_SIZE','PMI_SIZE','SLURM_STEP_NUM_TASKS'   # how many processes there are
+
+def join_team() -> None:
+    "Join the other processes, if there are any"
+    if in_group() or any(os.environ.get(k) not in (None,'','1') for k in world_vars): Team.several.join()
+
+# %% ../../nbs/data/15c_team.ipynb #65052c20
+def distributed_sampler(
+    dl:Any # a loader
+) -> DistributedSampler|None:
+    "Returns the sampler that gives each process its own part of `dl`, `None` if there is none"
+    batches = getattr(dl, 'batch_sampler', None)
+    samplers = batches,getattr(batches, 'sampler', None),getattr(dl, 'sampler', None)
+    return next((s for s in samplers if isinstance(s, DistributedSampler)), None)

@@ -221,7 +221,6 @@ from .parts import check_dls, check_parts
 from ..loop.run import Guard
 from ..loop.signals import interruptibly, uninterrupted
 from ..optim.groups import check_rate
-from ..processes.distributed import trainers
 
 # %% ../../nbs/learner/45c_fit.ipynb #e5206d11
 @patch
@@ -254,8 +253,8 @@ def _train(self:Learner, mode, n_epoch, lr=None, wd=None, cbs=None, reset_opt=Fa
     wd = self.wd if wd is None else wd
     check_rate('the learning rate `lr`', self.lr if lr is None else lr)
     check_rate('the weight decay `wd`', wd)
-    self._meet(f'`learn.{mode}`')
-    with self._run(mode, [*L(cbs), *amount, *trainers(self, L(cbs))]):
+    together = self.team.begin_fit(self, f'`learn.{mode}`', L(cbs))
+    with self._run(mode, [*L(cbs), *amount, *together]):
         if resume is not None and not any(cb.resumes for cb in self.cbs): raise ValueError(
             f'resume={resume!r} needs a `CheckpointCallback` among the callbacks: it knows where the checkpoints are')
         self.resume,self.iter = resume,None

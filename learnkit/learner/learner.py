@@ -90,7 +90,7 @@ from ..data.device import default_device
 from ..data.loaders import DataLoaders
 from ..data.modules import one_param, trainable_params
 from ..data.nested import detuplify
-from ..data.process import alone, num_parts, to_detach as _to_detach
+from ..data.process import Team, alone, join_team, team, to_detach as _to_detach
 from .bars import ProgressCallback
 from .parts import check_parts, check_recipe
 from .steps import OptSteps
@@ -101,15 +101,10 @@ from ..loop.dispatcher import outside
 from ..loop.events import event
 from ..loop.loop import Loop, run_attrs
 from ..loop.settings import plain
-from ..loop.signals import interruptibly
 from ..measure.adapters import mk_metrics
 from ..measure.finite import NonFiniteCheck
 from ..measure.recorder import Recorder
 from ..optim.groups import default_lr
-from ..processes.agreement import Agreement, PhaseEnds
-from ..processes.launch import join_group, meet
-from ..processes.shard import ShareBatches
-from ..processes.watch import watching
 
 # %% ../../nbs/learner/35b_learner.ipynb #ad6b1ef8
 _moving = {*run_attrs, 'x', 'y', 'training', 'mode'} - {'loss_func', 'logger'}   # what a run changes
@@ -138,7 +133,7 @@ class Learner(OptSteps):
         default_cbs:bool=True           # add the default callbacks?
     ):
         super().__init__()
-        if self.distributed: join_group(); watching()
+        if self.distributed: join_team()
         check_parts(dls, model, loss_func)
         check_recipe(opt_func, splitter, wd, moms)
         self.dls = dls if hasattr(dls, 'train') else DataLoaders(*(dls if isinstance(dls, (tuple,list)) else [dls]))
@@ -152,7 +147,7 @@ class Learner(OptSteps):
         self.wd,self.wd_bn_bias,self.train_bn = wd,wd_bn_bias,train_bn
         self.lr,self.metrics = default_lr(opt_func, lr),metrics
         self._made = SimpleNamespace(**vars(self._made)|dict(lr=self.lr, said=lr))
-        own,cbs = (TrainEvalCallback,ShareBatches,Recorder,NonFiniteCheck,ProgressCallback),L(cbs)
+        own,cbs = (TrainEvalCallback,*self.team.default_cbs(),Recorder,NonFiniteCheck,ProgressCallback),L(cbs)
         self.add_cbs([*(default_callbacks(own, cbs) if default_cbs else ()), *cbs])
         for f in [*self.on_create]: self.add_cbs(f(self))
         self('after_create')
@@ -231,11 +226,10 @@ class Learner(OptSteps):
         run = Loop._run(self, mode, cbs)
         return run if self.distributed else _apart(run)
 
-    def _meet(self, what):
-        "Wait for the other processes, which all do `what`; returns the callbacks by which they agree in it"
-        if not self.distributed or num_parts()==1 or any(isinstance(cb, Agreement) for cb in self.cbs): return []
-        interruptibly(meet, what, 'or in one of them inside of `with alone():`')
-        return [Agreement(), PhaseEnds()]
+    @property
+    def team(self) -> Team:
+        "Who trains: this process alone, or one of several"
+        return team() if self.distributed else Team()
 
 # %% ../../nbs/learner/35b_learner.ipynb #f1a3f7bd
 @contextmanager

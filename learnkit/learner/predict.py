@@ -279,7 +279,7 @@ def validate(self:Learner,
     cbs:Any=None  # callbacks for this run only
 ) -> L:
     "Evaluate the model: returns the loss and the metrics on a data set, `[loss, *metrics]`"
-    agree = self._meet(f"`learn.validate({f'ds_idx={ds_idx}' if dl is None else 'dl=…'})`")
+    agree = self.team.begin_run(self, f"`learn.validate({f'ds_idx={ds_idx}' if dl is None else 'dl=…'})`")
     dl = self._loader(ds_idx, dl)
     with self._lock:
         nested = self.mode is not None
@@ -313,7 +313,7 @@ def __enter__(self:Learner) -> Learner:
     "Open a run: `before_fit` and `before_epoch`; raises RuntimeError inside another run"
     if self.mode is not None: raise RuntimeError(
         f'`with learn:` opens a run, but a `{self.mode}` is running already{self.position}')
-    block = self._opened(self._meet('`with learn:`'))
+    block = self._opened(self.team.begin_run(self, '`with learn:`'))
     block.__enter__()
     self._open = block
     return self
@@ -335,11 +335,10 @@ from torch.utils.data import default_collate
 from ..data.batch import OnlyInputs, split_batch
 from ..data.loaders import sequential_loader
 from ..data.nested import is_item_list, is_listy, map_container, tuplify
-from ..data.process import alone, num_parts
+from ..data.process import alone
 from ..loop.check import check_path, check_whole
 from ..measure.losses import loss_activation, loss_decodes
 from ..measure.model_output import output_decodes, output_vocab
-from ..processes.shard import ShareBatches, distributed_sampler, gather_shards
 
 # %% ../../nbs/learner/40c_predict.ipynb #64d289ce
 def _activation(loss_func):
@@ -366,9 +365,9 @@ def get_preds(self:Learner,
     if not (act is None or callable(act) and not isinstance(act, type)): raise TypeError(
         f'act must be a function of the outputs, such as `torch.sigmoid`, not {act!r} (a {type(act).__name__})')
     if mmap is not None: check_path('mmap', mmap)
-    agree = self._meet(f"`learn.get_preds({f'ds_idx={ds_idx}' if dl is None else 'dl=…'})`")
+    agree = self.team.begin_run(self, f"`learn.get_preds({f'ds_idx={ds_idx}' if dl is None else 'dl=…'})`")
     dl,idxs = self._loader(ds_idx, dl),None
-    shared = self.distributed and reorder and num_parts()>1 and distributed_sampler(dl) is not None
+    shared = reorder and self.team.has_part(dl)
     if shared and mmap is not None: raise ValueError(
         'the predictions of the parts of a `DistributedSampler` are joined in memory: leave out `mmap`, or the sampler')
     loss_func = self.loss_func
@@ -381,12 +380,12 @@ def get_preds(self:Learner,
         if reorder: dl,idxs = sequential_loader(dl)
         gather = GatherPredsCallback(with_input=with_input, with_loss=with_loss, mmap=mmap,
                                      idxs=None if shared else idxs, **by_batch, **kwargs)
-        nested,divides = self.mode is not None,[cb for cb in self.cbs if shared and isinstance(cb, ShareBatches)]
-        with self.removed_cbs(divides), self._run('predict', [gather, *L(cbs), *agree]):
+        nested,divides = self.mode is not None,self.team.default_cbs() if shared else ()
+        with self._run('predict', [gather, *L(cbs), *agree]), self.removed_cbs(divides):
             self.skip_loss = not with_loss
             self._infer('before_predict', 'after_predict', nested, dl)
     *res,decoded = *gather.all_tensors(),gather.decoded
-    if shared: *res,decoded = gather_shards(idxs, [*res, decoded])[1]
+    if shared: *res,decoded = self.team.join_parts(idxs, [*res, decoded])
     i = int(with_input)
     if at_once is not None and res[i] is not None:
         res[i] = at_once(res[i])

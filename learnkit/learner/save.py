@@ -93,10 +93,9 @@ from fastcore.basics import patch
 from ..data.files import (check_format, is_safetensors, read_state, to_serializable, write_atomic,
                                  write_safetensors)
 from ..data.modules import get_model
-from ..data.process import gathered, is_sharded, lay_out_state, rank_distrib, whole
+from ..data.process import gathered, is_sharded, lay_out_state, rank_distrib, team, whole
 from .learner import Learner
 from ..loop.signals import uninterrupted
-from ..processes.launch import in_first, meet
 
 # %% ../../nbs/learner/55b_save.ipynb #0aaad0dc
 @patch
@@ -122,12 +121,12 @@ def save(self:Learner,
     try:
         state = get_model(self.model).state_dict()
         parts = any(map(is_sharded, state.values()))
-        if parts: meet('`learn.save` of a sharded model')
+        if parts: team().meet('`learn.save` of a sharded model')
         if with_opt and self.opt is not None and not is_safetensors(path):
             state = dict(model=state, opt=self.opt.state_dict())
         state = to_serializable(state, sharded=gathered if path is not file else lambda t,copy: whole(t))
         if path is file: torch.save(state, file, **kwargs)
-        elif parts: in_first(lambda: write_state(state, path, **kwargs))   # it may be read at once, in all processes
+        elif parts: team().in_first(lambda: write_state(state, path, **kwargs))   # it may be read at once, in all
         elif rank_distrib()==0: write_state(state, path, **kwargs)
     finally: self('after_save_model', path=path)   # averaged weights may stand in for the model's
     return path

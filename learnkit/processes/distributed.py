@@ -42,14 +42,14 @@ from torch import distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
 from ..data.modules import one_param
-from ..data.process import from_first, gather_objects, num_distrib, rank_distrib
+from ..data.process import distributed_sampler, from_first, gather_objects, num_distrib, rank_distrib
 from ..data.random import derived_seed, get_random_states, set_random_states, set_seed
 from ..learner.train_eval import TrainEvalCallback
 from ..loop.callback import Callback
 from ..loop.check import check_args
 from .agreement import Agreement, PhaseEnds
 from .launch import introduce
-from .shard import distributed_sampler, shard_loader
+from .shard import shard_loader
 
 # %% ../../nbs/processes/20b_distributed.ipynb #0c1e6a42
 def share_random_states() -> None:
@@ -61,7 +61,7 @@ def share_random_states() -> None:
 @check_args
 class DistributedTrainer(Callback):
     "Trains one model with all processes of the group, each on its own part of the data (fastai's name)"
-    single = observes = together = True
+    single = distributes = observes = together = True
     order,modes,saves = TrainEvalCallback.order-2,('fit','lr_find'),('seed',)
     replaced:Any = None   # model and data
     norms,samplers,seed,added = {},(),0,()
@@ -218,8 +218,7 @@ def trainers(
 ) -> list:
     "Return what trains with the other processes: a `DistributedTrainer`; nothing in one process, or if there is one"
     if not learn.distributed or num_distrib()==1: return []
-    there = any(isinstance(cb, DistributedTrainer) or cb is DistributedTrainer or getattr(cb, 'distributes', False)
-                for cb in [*learn.cbs, *cbs])
+    there = any(getattr(cb, 'distributes', False) for cb in [*learn.cbs, *cbs])
     return [] if there else [DistributedTrainer(shard=not isinstance(learn.model, DistributedDataParallel))]
 
 # %% ../../nbs/processes/20c_several_processes.ipynb #9ea1e3ef

@@ -21,19 +21,11 @@ from torch.utils.data.distributed import DistributedSampler
 from ..data.batch import find_bs
 from ..data.loaders import copy_loader
 from ..data.nested import leaves, nested_reorder, to_concat
-from ..data.process import from_first, gather_objects, num_distrib, rank_distrib
+from ..data.process import distributed_sampler, from_first, gather_objects, num_distrib, rank_distrib
 from ..data.random import get_random_states, set_random_states
 from ..data.snapshot import snapshot_random
 
 # %% ../../nbs/processes/15a_shard.ipynb #6eb362e9
-def distributed_sampler(
-    dl:Any # a loader
-) -> DistributedSampler|None:
-    "Returns the sampler that gives each process its own part of `dl`, `None` if there is none"
-    batches = getattr(dl, 'batch_sampler', None)
-    samplers = batches,getattr(batches, 'sampler', None),getattr(dl, 'sampler', None)
-    return next((s for s in samplers if isinstance(s, DistributedSampler)), None)
-
 def count_own_items(
     dl:Any # a loader
 ) -> int|None:
@@ -208,7 +200,8 @@ from ..loop.events import CancelBatch
 # %% ../../nbs/processes/15b_share_batches.ipynb #cf70edf0
 class ShareBatches(Callback):
     "Shares the batches of a validation among all processes, and leaves out what is repeated"
-    order,run_train,run_valid,together,own = TrainEvalCallback.order+1,False,False,True,None
+    observes = together = True
+    order,run_train,run_valid,own = TrainEvalCallback.order+1,False,False,None
     def __init__(self):
         self.left = WeakKeyDictionary()   # of each stream of batches: how many own items are still to come
         self.kept = None                  # the last divided loader with persistent workers, and its `Turns`

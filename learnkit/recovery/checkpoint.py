@@ -11,8 +11,7 @@ from threading import Thread
 from typing import Callable
 from warnings import warn
 
-from ..data.process import rank_distrib
-from ..processes.launch import in_all, in_background, in_first
+from ..data.process import rank_distrib, team
 from .file import read_checkpoint, remove_checkpoint, write_checkpoint
 from .resume import Retention
 
@@ -41,7 +40,7 @@ class CheckpointWriter:
         self.wait()
         args = [path]
         try:
-            if sharded: in_all(lambda: args.extend(collect()))   # if one process fails, none begins
+            if sharded: team().in_all(lambda: args.extend(collect()))   # if one process fails, none begins
             else: args += collect()
             self._begin(sharded, *args)
         except Exception as e: self.failed = e   # no memory for a copy, or a state that no file can hold
@@ -50,12 +49,12 @@ class CheckpointWriter:
     def _begin(self, sharded, *args):
         if rank_distrib() and not sharded: return
         if not self.background: return self._write(sharded, *args)
-        thread = Thread(target=in_background, args=(self._write, sharded, *args))
+        thread = Thread(target=team().in_background, args=(self._write, sharded, *args))
         thread.start()
         self.thread = thread
 
     def _write(self, sharded, path, state, info):
-        first = in_first if sharded else lambda f: f()
+        first = team().in_first if sharded else lambda f: f()
         try:
             path = write_checkpoint(state, path, **info)
             if not self.read_back: self._read_back(path, first)
@@ -222,7 +221,7 @@ class CheckpointCallback(DataPosition):
         learn,sharded = self.learn,is_sharded(one_param(self.learn.model))
         if sharded: self.writer.wait()
         def finite(): return weights_finite(learn.opt)
-        if prefix=='step-' and not (all(in_all(finite)) if sharded else finite()):
+        if prefix=='step-' and not (all(team().in_all(finite)) if sharded else finite()):
             warn(f'weights are nan or infinite{learn.position}: no checkpoint is saved, since no run could resume '
                  'from it')
             return

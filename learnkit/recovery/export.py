@@ -121,12 +121,11 @@ from ..data.batch import shapes, split_batch
 from ..data.files import (is_safetensors, read_safetensors, read_state, to_serializable, write_atomic,
                                  write_safetensors)
 from ..data.loaders import DataLoaders
-from ..data.process import gathered, is_sharded, own_class
+from ..data.process import gathered, is_sharded, own_class, team
 from ..data.snapshot import snapshot_loader, snapshot_random
 from ..learner.save import check_state
 from ..loop.signals import interruptibly, uninterrupted
 from ..loop.stream import loader_len
-from ..processes.launch import in_first, meet
 
 # %% ../../nbs/recovery/40c_export.ipynb #d28e95fa
 _format,_version = 'learnkit.recovery.export',1   # a newer version is refused
@@ -162,12 +161,12 @@ def export(self:Learner,
     has_tensors = isinstance(loss, nn.Module) and 'own' not in note['loss']
     weights = get_model(self.model).state_dict()
     parts = any(map(is_sharded, weights.values()))
-    if parts: meet('`learn.export` of a sharded model')
+    if parts: team().meet('`learn.export` of a sharded model')
     state = dict(format=_format, note=text, model=to_serializable(weights, 'model', sharded=gathered),
                  loss=dict(loss.state_dict()) if has_tensors else {})
     path = self.file_path(file)
     def write(): _write_safetensors(state, path) if is_safetensors(path) else write_atomic(state, path)
-    if parts: in_first(write)
+    if parts: team().in_first(write)
     elif rank_distrib()==0: write()
     return path
 

@@ -72,10 +72,9 @@ from warnings import warn
 import torch
 
 from ..data.files import atomic, read_state, to_serializable
-from ..data.process import rank_distrib
+from ..data.process import rank_distrib, team
 from ..loop.signals import critical
-from ..processes.launch import in_first
-from ..processes.shard_files import read_shards, remove_shards, split_shards, write_shards
+from .shard_files import read_shards, remove_shards, split_shards, write_shards
 from .state import format_version
 
 # %% ../../nbs/recovery/15b_checkpoint_file.ipynb #0ae0113b
@@ -126,14 +125,14 @@ def _write_rest(state, path, info):
 # %% ../../nbs/recovery/15b_checkpoint_file.ipynb #3776aead
 def _write_together(rest, parts, path, info):
     "All processes write their parts, then process 0 the rest, and the manifest last"
-    path,old = in_first(lambda: _place(path))
+    path,old = team().in_first(lambda: _place(path))
     try:
         files = write_shards(parts, _shards(path))
-        in_first(lambda: _write_rest(rest, path, {**info, 'shards':files}))
+        team().in_first(lambda: _write_rest(rest, path, {**info, 'shards':files}))
     except Exception:
         if rank_distrib()==0: remove_shards(_shards(path))
         raise
-    in_first(lambda: remove_checkpoint(old))
+    team().in_first(lambda: remove_checkpoint(old))
     return path
 
 def _write_both(state, path, note):

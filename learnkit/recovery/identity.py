@@ -23,11 +23,11 @@ from torch.utils.data.distributed import DistributedSampler
 
 from ..data.modules import get_model
 from ..data.nested import is_listy, leaves
-from ..data.process import own_class
+from ..data.process import distributed_sampler, own_class
 from ..learner.learner import Learner
 from ..loop.events import event
 from ..loop.stream import loader_len
-from ..processes.shard import distributed_sampler
+
 
 # %% ../../nbs/recovery/10_identity.ipynb #12238937
 _plain = bool,int,float,complex,str,bytes,PurePath,Enum,torch.dtype,torch.device

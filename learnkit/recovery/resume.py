@@ -11,7 +11,7 @@ from warnings import warn
 
 from ..callbacks.monitor import Monitor
 from ..loop.check import check_whole
-from ..processes.shard_files import remove_shards
+from .shard_files import remove_shards
 from .file import checkpoint_info, list_checkpoints, remove_checkpoint, train_iter_of
 
 # %% ../../nbs/recovery/20a_retention.ipynb #39d38840
@@ -72,7 +72,6 @@ from ..data.process import num_parts, rank_distrib
 from ..learner.learner import Learner
 from ..loop.callback import Callback
 from ..loop.stream import loader_len
-from ..processes.distributed import DistributedTrainer
 from .file import newest_checkpoint, read_checkpoint
 from .identity import differences
 from .state import duration_of, parts_of
@@ -169,7 +168,7 @@ def divide_anew(
     if n_iter and 'train_eval' in cbs: cbs['train_eval']['n'] = n_iter
     if n==1: cbs.pop('distributed_trainer', None)   # nobody to train with
     for cb in learn.cbs:
-        if isinstance(cb, DistributedTrainer): cbs.setdefault(cb.key, cb.state_dict())
+        if getattr(cb, 'distributes', False): cbs.setdefault(cb.key, cb.state_dict())
     what = f'a step has {size} items instead of {was}' if was!=size else 'the data is divided differently'
     warn(f'this run had {then} process{"es"*(then>1)} and goes on with {n}: {what}, with the same learning rate, '
          'so its weights will be others than with the number before; those of `VirtualShards` would not')

@@ -1189,7 +1189,7 @@ def missing_attribute():
 
 @works('1D.19 default callbacks, and a Learner without them')
 def default_callbacks():
-    assert [type(cb) for cb in learner().cbs]==[TrainEvalCallback, ShareBatches, Recorder, NonFiniteCheck, ProgressCallback] and not learner(default_cbs=False).cbs
+    assert [type(cb) for cb in learner().cbs]==[TrainEvalCallback, Recorder, NonFiniteCheck, ProgressCallback] and not learner(default_cbs=False).cbs
 
 @works('1D.25 modules besides the model move to its device')
 def move_modules():

@@ -17,16 +17,6 @@ max_lines,max_width,max_defs,max_modules = 400,120,3,15
 rooms = 'loop data optim measure learner callbacks observe recovery processes speed contrib'.split()   # each imports from those before it
 flat  = '__init__','all','_modidx'   # what stands in no room: the two short imports, and what nbdev notes for itself
 
-# Imports that still go up: a training in several processes stands in the core, until a Learner is given who trains.
-# This list may only become shorter
-not_yet = {
-    ('learner.fit', 'processes.distributed'), ('learner.learner', 'processes.agreement'), ('learner.learner', 'processes.launch'),
-    ('learner.learner', 'processes.shard'), ('learner.learner', 'processes.watch'), ('learner.predict', 'processes.shard'),
-    ('learner.save', 'processes.launch'), ('recovery.checkpoint', 'processes.launch'), ('recovery.export', 'processes.launch'),
-    ('recovery.file', 'processes.launch'), ('recovery.file', 'processes.shard_files'), ('recovery.identity', 'processes.shard'),
-    ('recovery.resume', 'processes.distributed'), ('recovery.resume', 'processes.shard_files'),
-}
-
 def modules(at=root): return [p for p in sorted((at/lib).rglob('*.py')) if p.name not in ('_modidx.py', '__init__.py', 'all.py')]
 def notebooks(at=root): return [p for p in sorted((at/'nbs').rglob('*.ipynb')) if not re.search(r'/[._]', p.relative_to(at).as_posix())]
 def cells(nb, kind):
@@ -60,18 +50,12 @@ def strays(at):
     for r,n in Counter(room(name_of(p, at)) for p in modules(at)).items():
         if n > max_modules: yield r,f'has {n} modules'
 
-def going_up(at):
-    "Pairs of a module and one that it imports from a room which comes after its own"
+def upward(at):
+    "Modules that import from a room which comes after their own"
     rank = {r:i for i,r in enumerate(rooms)}
     for p in modules(at):
         me = name_of(p, at)
-        yield from ((me, m) for m in sorted({m for m,_ in imports(p, at)}) if rank.get(room(m), len(rooms)) > rank.get(room(me), len(rooms)))
-
-def upward(at):
-    "Modules that import from a later room, but those of `not_yet`, and what is in that list and does so no more"
-    found = {*going_up(at)}
-    for me,m in sorted(found - not_yet): yield me,f'imports {m}'
-    if at == root: yield from ((me, f'imports {m} no more: take it out of `not_yet`') for me,m in sorted(not_yet - found))
+        yield from ((me, f'imports {m}') for m in sorted({m for m,_ in imports(p, at)}) if rank.get(room(m), len(rooms)) > rank.get(room(me), len(rooms)))
 
 def circles(at):
     "Modules that import each other, by themselves or through others, when they are imported"
@@ -275,11 +259,6 @@ def test_faults_are_found(tmp_path):
     assert [s for s in found['undescribed'] if s.startswith('data')] == [f'data.bad: {s}' for s in (
         'C.first: a has no type', 'C.first: a has no comment beside it', 'C.first: b has no comment beside it', 'C.first: its result has no type',
         'C.second: s has no comment beside it')]
-
-def test_what_is_not_yet_right_is_listed_only_while_it_is_not(monkeypatch):
-    "A list of exceptions becomes shorter with each that is mended"
-    monkeypatch.setattr(sys.modules[__name__], 'not_yet', {('loop.loop', 'speed.fused'), *not_yet})
-    assert [*upward(root)] == [('loop.loop', 'imports speed.fused no more: take it out of `not_yet`')]
 
 if __name__ == '__main__':
     for k,f in checks.items():
