@@ -4,7 +4,8 @@ from pathlib import Path
 import hypothesis, numpy as np, pytest, torch
 
 here = Path(__file__).resolve().parent
-sys.path[:0] = [str(here.parent), *(str(p) for p in sorted(here.iterdir()) if p.is_dir() and p.name[0] not in '_.' and p.name!='bench')]
+folders = [p for p in (*sorted(here.iterdir()), *sorted((here/'parts').iterdir())) if p.is_dir() and p.name[0] not in '_.' and p.name!='bench']
+sys.path[:0] = [str(here.parent), *map(str, folders)]   # what several tests use stands beside one of them
 os.environ.setdefault('MPLBACKEND', 'Agg')
 # Tests and notebooks compare with loops by hand on the CPU, so a GPU is hidden from them; `make device` shows it to those that need one
 os.environ.setdefault('CUDA_VISIBLE_DEVICES', '')

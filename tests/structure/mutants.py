@@ -13,7 +13,7 @@ from pathlib import Path
 top = Path(__file__).resolve().parents[2]
 core = 'events stateful callback dispatcher temporary_cbs stream loop run train_eval'.split()
 rooms = ['tests/spec/test_contract.py', 'tests/spec/test_spec.py', 'tests/spec/test_raw_loop.py', 'tests/foreign/test_documents.py',
-         'tests/parts/test_nested.py', 'tests/faults/test_bad_input.py', 'tests/foreign/test_foreign.py', 'tests/spec/test_event_order.py']
+         'tests/parts/data/test_nested.py', 'tests/faults/test_bad_input.py', 'tests/foreign/test_foreign.py', 'tests/spec/test_event_order.py']
 
 # making mutants
 def left_out(src):

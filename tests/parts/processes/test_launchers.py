@@ -13,7 +13,7 @@ together = '2 processes train together ({}): 2 × cpu'
 def env(**kw):
     "What the processes have in their environment before a launcher starts them"
     keep = {k:v for k,v in os.environ.items() if not re.match('RANK|WORLD_SIZE|LOCAL_|MASTER_|SLURM_|OMPI_|PMI|TORCHELASTIC', k)}
-    return {**keep, 'PYTHONPATH':str(here.parents[1]), 'OMP_NUM_THREADS':'1', **{k:str(v) for k,v in kw.items()}}
+    return {**keep, 'PYTHONPATH':str(here.parents[2]), 'OMP_NUM_THREADS':'1', **{k:str(v) for k,v in kw.items()}}
 
 # what each launcher sets: of two processes on one machine
 
@@ -122,7 +122,7 @@ def test_ray(tmp_path, two):
 
 # the files in the how-tos
 
-howto = here.parents[1]/'nbs'/'howto'
+howto = here.parents[2]/'nbs'/'howto'
 def blocks(kind):
     "The code blocks of this kind: page and text"
     for p in sorted(howto.glob('*.ipynb')):

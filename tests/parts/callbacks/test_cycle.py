@@ -158,7 +158,7 @@ ls = [Learner(([],), nn.Linear(1,1), nn.MSELoss(), cbs=c).close_at_exit() for c 
 ls[3].close()
 1/0
 '''
-    res = subprocess.run([sys.executable, '-c', script], capture_output=True, text=True, cwd=Path(__file__).parents[2])
+    res = subprocess.run([sys.executable, '-c', script], capture_output=True, text=True, cwd=Path(__file__).parents[3])
     assert res.stdout.split('\n')==['B is closed']*2+[''] and res.stderr.count('OSError: gone')==2 and 'ZeroDivisionError' in res.stderr and res.returncode==1
 
 def test_not_kept_alive():

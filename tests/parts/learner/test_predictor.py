@@ -289,7 +289,7 @@ def test_what_it_takes():
 
 @pytest.mark.parametrize('name', ['export.pth', 'export.safetensors'])
 def test_an_export_of_the_first_version(name):
-    folder = Path(__file__).resolve().parents[1]/'faults/golden/0.1.0'
+    folder = Path(__file__).resolve().parents[2]/'faults/golden/0.1.0'
     want = json.loads((folder/'expected.json').read_text())
     learn = load_learner(folder/name, nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3), nn.Linear(3, 1)))
     with Predictor(learn) as predict: got = [predict(o)[2] for o in torch.tensor(want['x'])]

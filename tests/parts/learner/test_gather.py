@@ -342,6 +342,6 @@ print((kib('VmHWM') - start)/1024)
 @pytest.mark.parametrize('where', ['disk', 'memory'])
 def test_memory(tmp_path, where):
     "400 MB of predictions: on disk they need the memory of some batches; in memory their own size, once"
-    res = subprocess.run([sys.executable, '-c', CHILD, tmp_path, where], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2])
+    res = subprocess.run([sys.executable, '-c', CHILD, tmp_path, where], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[3])
     peak = float(res.stdout)
     assert peak<100 if where=='disk' else 370<peak<470, f'{peak:.0f} MB'
