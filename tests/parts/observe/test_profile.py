@@ -175,7 +175,7 @@ def test_it_works_again_after_an_error_at_any_event(name, error, sound):
     learn.fit(1)
     assert rows_of(learn)==sound   # to the tick
 
-@pytest.mark.parametrize('n', [*range(1, 186, 4)])
+@pytest.mark.parametrize('n', [*range(1, 182, 4)])
 def test_an_interrupt_within_the_profiler(n, sound):
     class Interrupted(Clock):
         "Ctrl-C at the `left`-th reading of the clock"
