@@ -256,9 +256,9 @@ def flags_of_fastai():
 def adding_callbacks():
     learn = learner()
     with learn.added_cbs([GradientClip, Callback()]):
-        assert len(learn.cbs)==7
-        with learn.removed_cbs(GradientClip): assert len(learn.cbs)==6
-    assert len(learn.cbs)==5
+        assert len(learn.cbs)==6
+        with learn.removed_cbs(GradientClip): assert len(learn.cbs)==5
+    assert len(learn.cbs)==4
     with pytest.raises(KeyError), learn.removed_cbs(learn.progress): raise KeyError
     assert hasattr(learn, 'progress') and not hasattr(learn.remove_cb(ProgressCallback), 'progress')
     with pytest.raises(TypeError, match='no callback'): learn.add_cb(3)
@@ -332,7 +332,7 @@ def modes():
 def after_create():
     seen = []
     learner(cbs=Callback(after_create=lambda self: seen.append((self.learn.model is not None, self.learn.dls.train is not None, len(self.learn.cbs)))))
-    assert seen==[(True, True, 6)]
+    assert seen==[(True, True, 5)]
 
 @works('1B.3 at the beginning of training', '1C.3 fit begins', '1D.2 a training run begins')
 def fit_begins():

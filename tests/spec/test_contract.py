@@ -321,7 +321,7 @@ def test_callbacks_of_a_fit():
     for e in (ValueError, KeyboardInterrupt, CancelFit):
         try: learn.fit(1, cbs=[A, at('after_step', throw(e('x')))])
         except BaseException as o: assert type(o) is e
-        assert not hasattr(learn, 'a') and len(learn.cbs)==5
+        assert not hasattr(learn, 'a') and len(learn.cbs)==4
 
 def test_rates_of_a_fit():
     "lr is set by every fit: what was loaded or set by hand goes. wd only if there is one"
