@@ -41,7 +41,8 @@ class EarlyStoppingCallback(TrackerCallback):
         if self.new_best: self.since = learn.epoch
         self.wait = 0 if self.new_best else self.wait+1
         if self.wait>=self.patience:
-            before = self.since is None and isfinite(self.best)   # kept over fits; infinite: there was no number yet
+            best = self.best   # kept over fits; infinite if there was no number yet
+            before = self.since is None and best is not None and isfinite(best)
             since = 'an earlier fit' if before else f'epoch {self.since or 0}'
             learn.stop(f'No improvement since {since}: early stopping')
             learn.say(learn.stop_reason)

@@ -249,7 +249,7 @@ class Team:
     def begin_fit(self,
         learn:Any, # the Learner
         what:str,  # what begins, for messages
-        cbs:list   # the callbacks of this fit
+        cbs:Any    # the callbacks of this fit
     ) -> list:
         "Wait for the others, which all begin a fit; returns callbacks for it"
         return []

@@ -265,7 +265,7 @@ class OptSteps(Steps):
 
     def _adopt_new_names(self):
         "After the first forward pass: has it made parameters?"
-        if any(n not in self._names for n,_ in self.model.named_parameters()): self._adopt(running=True)
+        if {n for n,_ in self.model.named_parameters()} - (self._names or set()): self._adopt(running=True)
 
     def _check_trained(self):
         "Raise RuntimeError if parameters have got a gradient that no optimizer takes"
