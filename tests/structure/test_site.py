@@ -94,13 +94,13 @@ def test_an_entry_says_what_the_source_says(site):
     assert all(len(r)>3 for r in rows), 'each has a type or default, and a meaning'
 
 def test_names_in_prose_are_links(site):
-    html = (site/'425_optim.lr_find.html').read_text(encoding='utf-8')
+    html = (site/'callbacks/15b_lr_find.html').read_text(encoding='utf-8')
     links = re.findall(r'<a class="reference internal" href="([^"]+)"[^>]*><code[^>]*><span class="pre">(\w+)</span>', html)
-    assert ('reference/learnkit.callbacks.lr_find.html#learnkit.callbacks.lr_find.LRFinder','LRFinder') in links
-    assert ('reference/learnkit.learner.learner.html#learnkit.learner.learner.Learner.lr_find','lr_find') in links
+    assert ('../reference/learnkit.callbacks.lr_find.html#learnkit.callbacks.lr_find.LRFinder','LRFinder') in links
+    assert ('../reference/learnkit.learner.learner.html#learnkit.learner.learner.Learner.lr_find','lr_find') in links
 
 def test_every_notebook_is_a_page(site):
-    nbs = [p.relative_to(root/'nbs') for d in ('nbs', 'nbs/howto', 'nbs/examples') for p in (root/d).glob('*.ipynb')]
+    nbs = [p.relative_to(root/'nbs') for p in (root/'nbs').rglob('*.ipynb') if not re.search(r'/[._]|/out/', p.as_posix().removeprefix(root.as_posix()))]
     assert [p for p in nbs if not (site/p.with_suffix('.html')).is_file()] == []
 
 # in a browser
