@@ -78,8 +78,7 @@ class Steps(Loop):
                            f'and targets {shapes(self.yb)}{self.position}')
                 if hint := subclass_hint(e) or loss_hint(self.loss_func, self.pred, *self.yb): e.add_note(hint)
                 raise
-        if not self.iter: self._check_first_loss(loss)
-        elif loss is None: _check_loss(self, loss)
+        if not self.iter or loss is None: self._check_first_loss(loss)
         if loss is not None: self.loss = loss.detach().clone()
         elif not self.training: self.loss = None
         return loss
@@ -142,16 +141,16 @@ class OptSteps(Steps):
     "The loop's steps, with an optimizer that has what is trained"
     opt_func:Any; splitter:Callable; wd_bn_bias:bool; train_bn:bool   # of the Learner, for `create_opt`
     _made:Any = SimpleNamespace(opt=None, recipe=None, wrapped=False, lr=None, said=None)   # how it was made
-    _names:frozenset|None = None   # the names of the parameters before the first batch
     _wd:Any = None   # the weight decay of a fit, and that before it
 
-    def _use(self, dl):
-        super()._use(dl)
-        self.do_batch = partial(self._do_first_batch, self.do_batch)
+    def _open_batches(self):
+        if self.training:
+            for p in self._adopt(running=True).values(): p.grad = None
+        return super()._open_batches()
 
     def _check_first_loss(self, loss):
         super()._check_first_loss(loss)
-        if self.training and self._names is not None: self._adopt_new_names()
+        if self.training: self._adopt(running=True)   # the forward pass may have made parameters
 
     def _check_exhausted(self):
         super()._check_exhausted()
@@ -253,19 +252,6 @@ class OptSteps(Steps):
         opt.set_hyper('wd', old.before if wd is None else wd)
         old.used = [h.get('wd') for h in opt.hypers]
         self._wd = None if wd is None else old
-
-    def _do_first_batch(self, do):
-        "The first batch of a phase, with a look at the parameters before it and after it"
-        self.do_batch = do
-        if self.training:
-            for p in self._adopt(running=True).values(): p.grad = None
-            self._names = frozenset(n for n,_ in self.model.named_parameters())
-        do()
-        if self.training: self._check_trained()
-
-    def _adopt_new_names(self):
-        "After the first forward pass: has it made parameters?"
-        if {n for n,_ in self.model.named_parameters()} - (self._names or set()): self._adopt(running=True)
 
     def _check_trained(self):
         "Raise RuntimeError if parameters have got a gradient that no optimizer takes"

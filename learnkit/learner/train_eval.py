@@ -36,6 +36,7 @@ class TrainEvalCallback(Callback):
         learn = self.learn
         learn.train_iter += 1
         if self.n: learn.pct_train = (learn.epoch + min(1, (learn.iter+1)/self.n))/learn.n_epoch
+        if learn.iter==learn.batches.start: learn._check_trained()   # the first one of the phase
 
     def after_train(self):
         if self.learn.iter is not None: self.n = self.learn.iter+1

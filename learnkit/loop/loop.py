@@ -6,6 +6,7 @@
 __all__ = ['run_attrs', 'Loop']
 
 # %% ../../nbs/loop/30_loop.ipynb #e3ce7324
+from collections.abc import Callable
 from functools import partial
 from itertools import count, takewhile
 from typing import Any
@@ -33,6 +34,7 @@ class Loop(Dispatcher):
     own_output:Any = None; output:Any = None; output_loss:torch.Tensor|None = None   # of a model with its own loss
     logger:Any; create_mbar:bool; skip_loss:bool; _training:bool   # its settings
     stop_reason:str|None = None   # why the run is to end soon: see `learn.stop`
+    do_batch:Callable   # what does a batch of this phase: `_do_one_batch`, as callbacks wrap it
 
     @property
     def dl(self) -> Any:
@@ -66,10 +68,6 @@ class Loop(Dispatcher):
 
     def _epochs(self): return takewhile(lambda i: i<self.n_epoch, count(self.start_epoch))   # `n_epoch` may change
 
-    def do_batch(self) -> None:
-        "Do the batch at hand; in a phase, `_do_one_batch` as callbacks wrap it"
-        self._do_one_batch()
-
     def _open_batches(self):
         first = not self.batches.start   # else an epoch goes on, whose validation and row are to come
         if first and self.stop_reason and self.training: raise CancelFit(self.stop_reason)
@@ -78,6 +76,7 @@ class Loop(Dispatcher):
 
     def _check_exhausted(self): self.iter -= 1   # the last batch was the one before
     def _check_fetched(self, b): pass
+    def _check_trained(self): pass
 
     # the loop
 
@@ -160,4 +159,4 @@ class Loop(Dispatcher):
         self('after_zero_grad')
 
 # %% ../../nbs/loop/30_loop.ipynb #4482193e
-run_attrs = ('do_batch', *[k for k in Loop.__annotations__ if k not in 'dls model opt stop_reason'.split()])
+run_attrs = tuple(k for k in Loop.__annotations__ if k not in 'dls model opt stop_reason'.split())

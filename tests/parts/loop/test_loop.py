@@ -52,7 +52,7 @@ def test_the_second_loader_is_validated():
     assert seen[0] is learn.dls.valid and seen[1] is learn.dls.train
 
 def test_a_batch_by_hand():
-    "`one_batch` fetches, or takes what it is given; without callbacks that wrap, `do_batch` is the loop's"
+    "`one_batch` fetches, or takes what it is given; outside of a phase there is no `do_batch`"
     heard = []
     learn = learner(2, 1, cbs=at('after_batch', lambda cb: heard.append(cb.learn.iter)))
     learn.remove_cb(learn.progress)
@@ -62,7 +62,7 @@ def test_a_batch_by_hand():
         assert learn.one_batch(0) and learn.one_batch(5, next(iter(learn.dls.train))) and not learn.one_batch(6)
     assert heard==[0, 5]
     learn._split(next(iter(learn.dls.train)))
-    with torch.no_grad(): learn.do_batch()
+    with torch.no_grad(): learn._do_one_batch()
     assert learn.pred.shape==learn.yb[0].shape and learn.loss.ndim==0
 
 @pytest.mark.parametrize('ev', ['before_fit', 'before_epoch', 'before_train'])
