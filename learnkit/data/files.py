@@ -80,10 +80,11 @@ def write_atomic(
     return path
 
 # %% ../../nbs/data/50b_weights.ipynb #102ebe5b
-import json, pickle
+import json, pickle, struct
+from contextlib import nullcontext
 from types import ModuleType
 from typing import TypeGuard
-from zipfile import ZIP_STORED, ZipFile, ZipInfo, is_zipfile
+from zipfile import ZIP_STORED, ZipFile, ZipInfo
 
 from ..loop.events import nearest
 from ..loop.settings import optional_import
@@ -145,12 +146,26 @@ def _check_member(
     if o.filename.startswith(('/','\\')) or '..' in o.filename.replace('\\', '/').split('/'): raise ValueError(
         f'{o.filename!r} in it points out of its folder')
 
+def _check_end(f, size):
+    "Raise ValueError unless the archive ends with one directory, and the records that say where it is"
+    f.seek(max(0, size-98))   # 56 bytes: the record for large archives; 20: where that is; 22: the last record
+    tail = f.read()
+    end,where,large = tail[-22:],tail[-42:-22],tail[-98:-42]
+    directory,last = struct.unpack('<12x2I2x', end),size-22
+    if where[:4]==b'PK\6\7':
+        last = size-98
+        directory = struct.unpack('<40x2Q', large)
+        if large[:12]!=b'PK\6\6' + struct.pack('<Q', 44) or struct.unpack('<8xQ4x', where)!=(last,): last = None
+    if end[:4]!=b'PK\5\6' or end[-2:]!=b'\0\0' or sum(directory)!=last: raise ValueError(
+        'it does not end as `torch.save` ends a file, and may have a second directory')
+
 def check_zip(
     file:Path|BinaryIO # the archive: a path, or an open binary file
 ) -> None:
     "Raise ValueError if a zip archive is damaged, or not one that `torch.save` wrote"
     with ZipFile(file) as z:
         members,size = z.infolist(),z.fp.seek(0, 2)
+        _check_end(z.fp, size)
         for o in members: _check_member(o)
         if len({o.filename for o in members})<len(members): raise ValueError('two of its members have the same name')
         if sum(o.file_size for o in members)>size: raise ValueError('its members claim to be larger than the file')
@@ -165,21 +180,32 @@ def _check_path(path):
     names = [o.name for o in path.parent.glob(f'*{path.suffix}')] if path.parent.is_dir() else []
     raise FileNotFoundError(f'there is no file {path}' + (f': {nearest(path.name, sorted(names))}' if names else ''))
 
-def _load(file):
+def _is_archive(f):
+    "Does the file begin as `torch.load` expects of an archive? It reads any other as a bare pickle"
+    f.seek(0)
+    return f.read(4)==b'PK\3\4'
+
+def load_checked(
+    file:Path|BinaryIO, # a path, or an open binary file
+    name:Any=None       # what errors call it; None: `file`
+) -> Any:
     "`torch.load` after the checks; every error that the content causes becomes a ValueError"
+    name = file if name is None else name
     try:
-        if is_zipfile(file): check_zip(file)
-        if hasattr(file, 'seek'): file.seek(0)
+        with open(file, 'rb') if isinstance(file, Path) else nullcontext(file) as f:
+            if _is_archive(f): check_zip(f)
+            f.seek(0)
         return torch.load(file, map_location='cpu', weights_only=True)
     except pickle.UnpicklingError as e: raise ValueError(
-        f'{file} is not a weight file, or it holds Python code, which is never run: '
+        f'{name} is not a weight file, or it holds Python code, which is never run: '
         'ask its author to save a `state_dict()`') from e
     except Exception as e:   # a damaged file can cause any error
         if isinstance(e, OSError) and e.filename is not None: raise   # it could not be opened
         why = str(e).splitlines()[0] if str(e) else ''
         raise ValueError(
-            f'{file} is damaged, incomplete, or not written by `torch.save`: {type(e).__name__}: {why}') from e
+            f'{name} is damaged, incomplete, or not written by `torch.save`: {type(e).__name__}: {why}') from e
 
+# %% ../../nbs/data/50b_weights.ipynb #23dd11a2
 def read_state(
     file:Path|BinaryIO # the file: a path, or an open binary file
 ) -> dict:
@@ -187,7 +213,7 @@ def read_state(
     if isinstance(file, Path): _check_path(file)
     else: check_format(file)
     if is_safetensors(file): return read_safetensors(file)[0]
-    state = _load(file)
+    state = load_checked(file)
     if not isinstance(state, dict): raise ValueError(
         f'{file} holds a {type(state).__name__}: expected a dictionary of weights')
     return state

@@ -7,14 +7,17 @@ __all__ = []
 
 # %% ../../nbs/recovery/12_shard_files.ipynb #72d7b60d
 import hashlib, pickle, shutil, warnings
+from collections import Counter
 from collections.abc import Callable
 from contextlib import contextmanager
+from io import BytesIO
+from math import prod
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from ..data.files import are_small, with_metadata
+from ..data.files import are_small, load_checked, with_metadata
 from ..data.process import is_sharded, num_distrib, rank_distrib, team
 
 # %% ../../nbs/recovery/12_shard_files.ipynb #82e731e7
@@ -52,14 +55,14 @@ def join_shards(
 
 # %% ../../nbs/recovery/12_shard_files.ipynb #75501aa9
 @contextmanager
-def _plain_errors(kind, what):
+def _plain_errors(what):
     from torch.distributed.checkpoint.api import CheckpointException
     with warnings.catch_warnings():
         warnings.filterwarnings('ignore', 'torch.distributed is disabled')   # it was told so: one process is enough
         try: yield
         except CheckpointException as e:
             why = '; '.join(f'process {rank}: {type(o[0]).__name__}: {o[0]}' for rank,o in e.failures.items())
-            raise kind(f'{what}: {why}') from e
+            raise OSError(f'{what}: {why}') from e
 
 def _digest(file):
     with open(file, 'rb') as f: return [file.stat().st_size, hashlib.file_digest(f, 'sha256').hexdigest()]
@@ -73,7 +76,7 @@ def write_shards(
     team().in_first(lambda: remove_shards(folder))
     group,rank = team().group,rank_distrib()
     writer = dcp.FileSystemWriter(folder, sync_files=True)
-    with _plain_errors(OSError, f'{folder} could not be written'):
+    with _plain_errors(f'{folder} could not be written'):
         dcp.save(parts, storage_writer=writer, process_group=group, no_dist=group is None)
     def own(): return {p.name:_digest(p) for p in sorted(folder.iterdir())
                        if p.name.startswith(f'__{rank}_') or rank==0 and p.name=='.metadata'}
@@ -102,29 +105,62 @@ class _MetadataUnpickler(pickle.Unpickler):
             raise pickle.UnpicklingError(f'{module}.{name} does not belong there')
         return super().find_class(module, name)
 
-def _read_metadata(folder):
-    from torch.distributed.checkpoint.metadata import TensorStorageMetadata
+# %% ../../nbs/recovery/12_shard_files.ipynb #726aab93
+def _fills(boxes, shape):
+    "Do the boxes, pairs of offsets and sizes, fill a tensor of this shape? They stand in a grid, as shards do"
+    if not shape: return len(boxes)==1
+    rows:dict = {}
+    for at,size in boxes: rows.setdefault((at[0],size[0]), []).append((at[1:],size[1:]))
+    end = 0
+    for (at,n),rest in sorted(rows.items()):
+        if at!=end or n<0 or not _fills(rest, shape[1:]): return False
+        end += n
+    return end==shape[0]
+
+def _layout(meta, sizes):
+    "Return for each tensor its type, its shape and its pieces; raises ValueError unless files of `sizes` hold them all"
+    from torch.distributed.checkpoint.metadata import MetadataIndex, TensorStorageMetadata
+    res,used = {},Counter()
+    for k,t in meta.state_dict_metadata.items():
+        if not isinstance(t, TensorStorageMetadata): raise ValueError(f'{k} is no tensor')
+        dtype,shape,pieces = t.properties.dtype,tuple(t.size),{}
+        for at,size in {(tuple(c.offsets), tuple(c.sizes)) for c in t.chunks}:
+            o = meta.storage_data[MetadataIndex(k, at)]
+            pieces[at,size] = name,start,n = o.relative_path,o.offset,o.length
+            if name not in sizes: raise ValueError(f'a piece of {k} is in {name}, which does not belong to it')
+            if not (0<=start and prod(size)*dtype.itemsize<=n and start+n<=sizes[name]): raise ValueError(
+                f'a piece of {k} has no room where it is said to be')
+            used[name] += n
+        if not _fills(pieces, shape): raise ValueError(f'the pieces of {k} do not fill it')
+        res[k] = dtype,shape,pieces
+    if any(n>sizes[name] for name,n in used.items()): raise ValueError('two pieces are in one place')
+    return res
+
+# %% ../../nbs/recovery/12_shard_files.ipynb #4a10ac97
+def _read_metadata(folder, files):
+    "What `_layout` returns for a folder; ValueError if its `.metadata` is damaged"
     try:
         with open(folder/'.metadata', 'rb') as f: meta = _MetadataUnpickler(f).load()
-        odd = [k for k,v in meta.state_dict_metadata.items() if not isinstance(v, TensorStorageMetadata)]
-    except (pickle.UnpicklingError, AttributeError, EOFError, TypeError, ValueError) as e:
-        raise ValueError(f'{folder}/.metadata is damaged, or holds Python code, which is never run: {e}') from e
-    if odd: raise ValueError(f'{folder} holds something else than tensors: {odd[0]}')
-    return meta
+        return _layout(meta, {k:size for k,(size,_) in files.items()})
+    except OSError: raise
+    except Exception as e: raise ValueError(   # damage can cause any error
+        f'{folder}/.metadata is damaged, or holds Python code, which is never run: {type(e).__name__}: {e}') from e
 
 # %% ../../nbs/recovery/12_shard_files.ipynb #44f1f741
 def _check_files(folder, files):
     "Raise ValueError in all processes if a file is missing or changed; each looks at some of them"
-    if not (isinstance(files, dict) and all(isinstance(v, list) and len(v)==2 for v in files.values())):
+    def is_file(k, v): return k==Path(k).name and isinstance(v, list) and len(v)==2
+    if not (isinstance(files, dict) and all(is_file(k, v) for k,v in files.items())):
         raise ValueError(f'{folder} is listed in no way that `write_shards` lists files')
     def check():
         for name,(size,sha) in sorted(files.items())[rank_distrib()::num_distrib()]:
-            file = folder/Path(name).name
+            file = folder/name
             if not file.is_file(): return f'{file} is missing'
             now = _digest(file)
             if now!=[size,sha]: return f'{file} is damaged: its size and SHA-256 are not those of what was written'
     if odd := [e for e in team().in_all(check) if e]: raise ValueError(odd[0])
 
+# %% ../../nbs/recovery/12_shard_files.ipynb #92eb6cb1
 def _empty(t):
     "What the tensor `t` on meta is read into: an equal part in each process"
     if num_distrib()==1 or not t.ndim: return torch.empty(t.shape, dtype=t.dtype)
@@ -133,22 +169,39 @@ def _empty(t):
     mesh = DeviceMesh.from_group(team().group, 'cpu')
     return empty(t.shape, dtype=t.dtype, device_mesh=mesh, placements=[Shard(0)])
 
+def _read_piece(folder, place, dtype, size):
+    name,start,n = place
+    with open(folder/name, 'rb') as f:
+        f.seek(start)
+        t = load_checked(BytesIO(f.read(n)), folder/name)
+    if isinstance(t, torch.Tensor) and (t.dtype,t.shape,t.layout)==(dtype,size,torch.strided): return t
+    raise ValueError(f'{folder/name} is damaged: it has something else in the place of a piece of a tensor')
+
+def _fill(t, folder, pieces):
+    "Read into `t`, this process's part of a tensor, what the pieces have of it"
+    own,first = getattr(t, '_local_tensor', t),0
+    if own is not t: first = min(rank_distrib() * -(-len(t)//num_distrib()), len(t))   # as `torch.chunk` cuts
+    for (at,size),place in pieces.items():
+        if not size: own.copy_(_read_piece(folder, place, t.dtype, size)); continue
+        i,j = max(at[0], first),min(at[0]+size[0], first+len(own))
+        if i>=j: continue
+        part = _read_piece(folder, place, t.dtype, size)[i-at[0]:j-at[0]]
+        own[i-first:j-first, *(slice(a, a+n) for a,n in zip(at[1:], size[1:]))] = part
+
+# %% ../../nbs/recovery/12_shard_files.ipynb #1a34dac5
 def read_shards(
     state:Any,   # from a file: what is on meta is to be read
     folder:Path, # that `write_shards` wrote
     files:dict   # what it returned
 ) -> Any:
     "Returns `state` with sharded tensors, or plain ones in a single process; raises ValueError in all processes"
-    from torch.distributed import checkpoint as dcp
     _check_files(folder, files)
-    reader,group = dcp.FileSystemReader(folder),team().group
-    meta = team().in_first(lambda: _read_metadata(folder))
-    reader.read_metadata = lambda *args, **kwargs: meta
-    parts = split_shards(state, lambda o: isinstance(o, torch.Tensor) and o.is_meta)[1]
-    there = {k:(v.size,v.properties.dtype) for k,v in meta.state_dict_metadata.items()}
-    if odd := [k for k,t in parts.items() if there.get(k)!=(t.shape,t.dtype)]: raise ValueError(
-        f'{folder} is of another checkpoint: {odd[0]} is not in it, or of another shape or type')
-    parts = {k:_empty(t) for k,t in parts.items()}
-    with _plain_errors(ValueError, f'{folder} could not be read'):
-        dcp.load(parts, storage_reader=reader, process_group=group, no_dist=group is None)
+    layout = team().in_first(lambda: _read_metadata(folder, files))
+    wanted = split_shards(state, lambda o: isinstance(o, torch.Tensor) and o.is_meta)[1]
+    odd = [k for k,t in wanted.items() if layout.get(k, ())[:2]!=(t.dtype, tuple(t.shape))]
+    if odd: raise ValueError(f'{folder} is of another checkpoint: {odd[0]} is not in it, or of another shape or type')
+    parts = {k:_empty(t) for k,t in wanted.items()}
+    def read():
+        for k,t in parts.items(): _fill(t, folder, layout[k][2])
+    team().in_all(read)
     return join_shards(state, parts)

@@ -243,6 +243,32 @@ def test_exports_that_do_not_fit(name, tmp_path):
     with pytest.raises(ValueError): load_learner(tmp_path/'x.pth', model)
     assert same(before, to_serializable(model.state_dict()))
 
+def two_directories(by_locator):
+    "A harmless archive, for the record before the locator; a compressed one, which comes first, for the locator's own offset"
+    bomb,good = rezip(saved(dict(w=torch.zeros(10**6))), how=zipfile.ZIP_DEFLATED),saved(dict(w=torch.zeros(1)))
+    def record(data):
+        n,size,start = struct.unpack('<10xH2I2x', data[-22:])
+        return b'PK\6\6' + struct.pack('<QHHIIQQQQ', 44, 45, 45, 0, 0, n, n, size, start)
+    head = bomb[:-22] + record(bomb)
+    body = head + good[:-98] + record(good)
+    return body + b'PK\6\7' + struct.pack('<IQI', 0, len(bomb)-22 if by_locator else len(body)-56, 1) + good[-22:]
+
+def ends(): return dict(
+    locator=two_directories(True), concatenated=two_directories(False), comment=saved(dict(a=1))[:-2] + b'\1\0x', behind=saved(dict(a=1)) + b'x',
+    signature=saved(dict(a=1)) + b'PK\5\6', prepended=b'PK\3\4' + saved(dict(a=1)), only=b'PK\3\4' + bytes(100), short=b'PK\3\4')
+
+@pytest.mark.parametrize('name', ends())
+def test_one_directory(name):
+    "The check read the directory that Python finds, and PyTorch loaded from another one: 4 kB became 4 MB"
+    with pytest.raises(ValueError): read_state(io.BytesIO(ends()[name]))
+
+def test_two_directories_deceive():
+    "So the test above is about something: one is what Python checks, the other what PyTorch loads"
+    data = two_directories(True)
+    assert len(data)<10_000 and torch.load(io.BytesIO(data), weights_only=True)['w'].numel()==10**6
+    if sys.version_info<(3, 12):
+        with zipfile.ZipFile(io.BytesIO(data)) as z: assert all(o.compress_type==zipfile.ZIP_STORED for o in z.infolist()) and z.testzip() is None
+
 @pytest.mark.parametrize('legacy', [*slow(False), True])
 def test_random_damage(legacy):
     "The pickle's bytes are changed at random, with correct checksums: it loads or raises a ValueError, nothing else"
