@@ -45,6 +45,7 @@ from weakref import WeakKeyDictionary
 from fastcore.basics import GetAttr, camel2snake
 
 from .events import event, nearest
+from .names import name_hint
 from .settings import told
 
 # %% ../../nbs/loop/15b_callback.ipynb #16926608
@@ -95,7 +96,7 @@ class Callback(Stateful, GetAttr):
         for k,f in events.items():
             k = event.also.get(k, k)
             if k not in event: raise TypeError(
-                f'{type(self).__name__}() was given `{k}`, which is no event: {nearest(k, event)}')
+                f'{type(self).__name__}() was given `{k}`, which is no event: {name_hint(k) or nearest(k, event)}')
             _check_handler(f, k, f'the handler of `{k}`')
             setattr(self, k, MethodType(f, self))
 
@@ -105,9 +106,9 @@ class Callback(Stateful, GetAttr):
         for k in [*vars(cls)]:
             if k in event or k in event.also: _check_handler(vars(cls)[k], k, f'{cls.__name__}.{k}')
             if k in event.also: setattr(cls, event.also[k], vars(cls)[k])
-            elif k not in event and (ours := _other_name(k)): raise TypeError(
-                f"{cls.__name__}.{k} is an event's name in other libraries, and is never called here: did you mean "
-                f"`{ours}`? If it's meant to be an event, call `event.register('{k}')` first.")
+            elif k not in event and (hint := name_hint(k, vars(cls)[k])): raise TypeError(
+                f"{cls.__name__}.{k} is never called here, as {hint}. "
+                f"If it's meant to be an event of yours, call `event.register('{k}')` first.")
             elif re.match('(before|after)_', k) and k not in event: raise TypeError(
                 f"{cls.__name__}.{k} is named like an event, but there is none of that name: {nearest(k, event)} "
                 f"If it's meant to be one, call `event.register('{k}')` first.")
@@ -207,17 +208,6 @@ def _check_handler(f, name, what):
         '(or `lambda self: …`); the Learner is `self.learn`, and its attributes are those of `self`') from None
 
 # %% ../../nbs/loop/15b_callback.ipynb #4e93d3e4
-_others = dict(batch='batch', train_batch='batch', validation_batch='batch', test_batch='batch', predict_batch='batch',
-               step='batch', epoch='epoch', train_epoch='train', validation_epoch='validate', validation='validate',
-               test='validate', fit='fit', train='fit', backward='backward', loss='loss')
-
-def _other_name(name):
-    "The event that is called `name` in Keras, Lightning, the first fastai or others; None if it is not called so there"
-    if m := re.fullmatch('begin_(fit|epoch|train|validate|batch)', name): return f'before_{m[1]}'
-    if m := re.fullmatch('on_(before|after)_(?:optimizer_)?(backward|step|zero_grad)', name): return f'{m[1]}_{m[2]}'
-    m = re.fullmatch('on_(.*)_(begin|start|end)', name)
-    return m and m[1] in _others and f"{'after' if m[2]=='end' else 'before'}_{_others[m[1]]}"
-
 _flags = {'run', 'run_train', 'run_valid'}
 _gates = {*_flags, 'order', 'modes'}   # setting one changes which handlers are called
 
