@@ -21,6 +21,14 @@ def process():
                 anomaly=torch.is_anomaly_enabled(), threads=sorted(t.name for t in threading.enumerate() if not t.name.startswith(late)), torch_threads=torch.get_num_threads(),
                 processes=len(multiprocessing.active_children()), files=sorted(os.listdir('.')), cwd=os.getcwd())
 
+def workers_gone():
+    """Collects loaders that nobody has, and waits until their workers have ended: where another thread is collecting, `gc.collect` returns at
+    once, and a worker that was told to end lives on for a while"""
+    gc.collect()
+    owned = {w.pid for o in gc.get_objects() if 'DataLoaderIter' in type(o).__name__ for w in getattr(o, '_workers', ())}
+    for p in multiprocessing.active_children():
+        if p.pid not in owned: p.join(20)
+
 class Recorder:
     def __init__(self): self.seen,self.facts = {},{}
 
@@ -48,7 +56,7 @@ class Recorder:
         if isinstance(o, types.FunctionType): return [(f'<{n}>', v) for n,v in zip(o.__code__.co_freevars, map(content, o.__closure__ or ()))]
         if isinstance(o, types.GeneratorType): return [(' at', o.gi_frame and o.gi_frame.f_lasti)]
         if type(o).__module__.partition('.')[0] in ('threading','queue','multiprocessing','_thread','weakref','inspect'): return []
-        if 'DataLoaderIter' in type(o).__name__: return []   # counted as processes
+        if 'DataLoaderIter' in type(o).__name__: return [(' workers', repr([(w.pid, w.is_alive()) for w in getattr(o, '_workers', ())]))]
         slots = [k for c in type(o).__mro__ for k in getattr(c, '__slots__', ()) if k not in ('__weakref__','__dict__')]
         defaults = {k:v for c in reversed(type(o).__mro__) for k,v in vars(c).items() if k[:2]!='__' and isinstance(v, (int,float,str,bool,tuple,type(None)))}
         own = sorted({**defaults, **getattr(o, '__dict__', {})}.items(), key=lambda kv: str(kv[0]))   # an attribute that is set to its default is no change
@@ -65,7 +73,7 @@ def content(cell):
 
 def record(**objects):
     "All that is kept in `objects`, by path, and the state of the process"
-    if multiprocessing.active_children(): gc.collect()   # those of loaders that are gone already
+    if multiprocessing.active_children(): workers_gone()
     rec = Recorder()
     for k,o in objects.items(): rec.note(k, o)
     for k,v in process().items(): rec.facts['process',k] = f'process: {k}',repr(v)

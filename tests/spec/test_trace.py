@@ -1,6 +1,6 @@
 """Looking leaves no trace: inference, at any moment, over any loader, with any callbacks, compared by a recording of every bit before and
 after, and by the weights of a fit with and without it. The same for `lr_find` and `learn.unchanged`, which train and take it back."""
-import random, re, threading, warnings
+import gc, multiprocessing, random, re, threading, warnings
 from functools import partial
 import numpy as np, pytest, torch
 from torch import nn
@@ -16,7 +16,7 @@ from learnkit.learner.learner import Learner
 from learnkit.observe.interpret import Interpretation
 from learnkit.observe.tta import MCDropoutCallback
 from toys import at, few, slow, weights
-from trace import changes, record
+from trace import changes, late, record
 
 # what can keep something
 def gen(s=3): return torch.Generator().manual_seed(s)
@@ -161,6 +161,20 @@ def test_the_recording_sees(touch):
     learn.fit(1)
     try: assert trace(learn, lambda l: None)==[] and trace(learn, TOUCHES[touch])
     finally: torch.set_autocast_cache_enabled(True)
+
+def test_the_recording_waits_for_workers_of_others():
+    "A test before left a loader to the garbage collector: while another thread was at it, its workers came into one recording and not into the next"
+    class Cycle: pass
+    o = Cycle()
+    o.dl,o.me = plain(num_workers=2, persistent_workers=True).train,o
+    next(it := iter(o.dl))
+    n = len(it._workers)
+    del o,it
+    assert len(multiprocessing.active_children())>=n
+    t = threading.Thread(target=gc.collect, name=late[0])
+    t.start()
+    learn = learner(LOADERS['own_sampler']())
+    assert trace(learn, lambda l: t.join())==[]
 
 # looking
 GRID = [(X[:4], X[:4].sum(1, keepdim=True))]
