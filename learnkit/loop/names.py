@@ -206,7 +206,7 @@ begin_batch       before_batch
 
 # %% ../../nbs/loop/12_names.ipynb #9ddadec8
 class OtherName(NamedTuple):
-    "What another library's name of an event is here"
+    "Our name of an event that another library has"
     event:str        # ours; '' if there is none
     phase:str = ''   # 'train', 'valid' or 'predict', if it is fired there for that part of a run only
     advice:str = ''  # what to do, where there is no event
@@ -225,7 +225,8 @@ def names_in(
 other_libraries = tuple(_tables)
 
 # %% ../../nbs/loop/12_names.ipynb #8157250e
-_only = dict(train=' with `run_valid = False`', valid=' with `run_train = False`', predict=" with `modes = ('predict',)`")
+_only = dict(train=' with `run_valid = False`', valid=' with `run_train = False`',
+             predict=" with `modes = ('predict',)`")
 
 @cache
 def _advice(name):
