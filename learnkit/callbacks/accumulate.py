@@ -24,17 +24,26 @@ def opt_params(
     "Returns the parameters that `opt` updates"
     return [p for pg in opt.param_groups for p in pg['params']]
 
+def other_params(
+    learn:Any # the Learner
+) -> list:    # parameters of its model
+    "Returns the parameters that its optimizer does not have: another one may update them"
+    own = {*map(id, opt_params(learn.opt))}
+    return [p for p in learn.model.parameters() if id(p) not in own]
+
 # %% ../../nbs/callbacks/20a_accumulate.ipynb #102b84ca
 class GradientAccumulation(Callback):
     "Steps the optimizer every `n_acc` items, with the gradient of their mean loss (fastai's name and order)"
     order,modes,run_valid,saves = 6,('fit','lr_find'),False,('count','weight','unit')
     single,count,last,skipped,steps = True,0,False,False,True
+    prepares = ('before_step',)   # others hear of a step when there is one, with the gradients of that step
     accumulates = True   # so several processes exchange gradients only before a step
     weigh:Any = None   # a `BatchWeight`, from the first batch of a phase on
     weight,unit = 0,0   # what the `count` items weigh, and what `n_acc` items like those of the first batch would
     factor:Any = 1.     # what the loss of this batch is multiplied by for its gradients
     seen:Any = None,None    # the inputs and targets that were weighed last,
     bs,share = 0,0      # their number of items, and their weight
+    others:Any = None   # parameters that another optimizer takes
     def __init__(self,
         n_acc:int=32 # number of items for each step; at least the batch size
     ): self.n_acc = check_whole('n_acc', n_acc, what='a whole number of items')
@@ -43,7 +52,7 @@ class GradientAccumulation(Callback):
         self.count,self.weight,self.skipped = 0,0,False
         self._check(getattr(self.learn.dls.train, 'batch_size', None))
 
-    def before_train(self): self.weigh,self.seen = None,(None,None)
+    def before_train(self): self.weigh,self.seen,self.others = None,(None,None),None
     def before_batch(self):
         if self.weigh is None: self.weigh = BatchWeight(self.learn)
         self._weigh_batch()
@@ -79,8 +88,9 @@ class GradientAccumulation(Callback):
     def _rescale(self):
         "Divide the gradients by the weight of their items"
         scale = self.unit/_or_one(self.weight)
-        if isinstance(scale, torch.Tensor) or scale!=1:
-            torch._foreach_mul_([p.grad for p in opt_params(self.learn.opt) if p.grad is not None], scale)
+        if not isinstance(scale, torch.Tensor) and scale==1: return
+        if self.others is None: self.others = other_params(self.learn)
+        torch._foreach_mul_([p.grad for p in [*opt_params(self.learn.opt), *self.others] if p.grad is not None], scale)
 
     def before_zero_grad(self): self._assign(count=0, weight=0)
 
@@ -94,7 +104,7 @@ class GradientAccumulation(Callback):
 
     def cleanup(self):
         if self.count: self.learn.opt.zero_grad()
-        self.count,self.weight,self.weigh,self.seen = 0,0,None,(None,None)
+        self.count,self.weight,self.weigh,self.seen,self.others = 0,0,None,(None,None),None
     after_cancel_epoch = cleanup
 
     def _check(self, bs):

@@ -7,10 +7,12 @@ __all__ = ['AMPMode', 'MixedPrecision']
 
 # %% ../../nbs/callbacks/35_precision.ipynb #309ab41e
 from enum import StrEnum
+from typing import Any
 
 import torch
 from fastcore.basics import patch
 
+from .accumulate import other_params
 from ..data.batch import to_float
 from ..data.modules import one_param
 from ..learner.learner import Learner
@@ -29,7 +31,9 @@ _dtypes = {AMPMode.FP16:torch.float16, AMPMode.BF16:torch.bfloat16}
 class MixedPrecision(Callback):
     "Mixed precision: forward pass and loss in 16 bits where that is safe, by `torch.amp` (fastai's name and order)"
     order,saves,scaler,pending = 10,('scaler',),None,False
+    others:Any = None   # parameters that another optimizer takes
     single = True
+    prepares = ('before_step',)   # others hear of a step with gradients that are unscaled, and finite
     together = True   # if gradients are infinite, then in all processes
     def __init__(self,
         amp_mode:str|AMPMode='fp16', # 'fp16' or 'bf16'
@@ -61,6 +65,7 @@ class MixedPrecision(Callback):
             'safe: call `model.float()`')
         self._make_scaler()
 
+    def before_train(self): self.others = None
     def before_validate(self):   # an inference may begin before `before_fit` was called
         p = one_param(self.learn.model)
         self.device_type = (self.learn.device if p is None else p.device).type
@@ -83,6 +88,7 @@ class MixedPrecision(Callback):
     def cleanup(self):
         self._exit_to(0)
         self._update()
+        self.others = None
 
     @uninterrupted
     def _exit_to(self, n):
@@ -103,8 +109,9 @@ class MixedPrecision(Callback):
 
     @property
     def param_groups(self) -> list:
-        "The optimizer's parameter groups, for `GradScaler`"
-        return self.learn.opt.param_groups
+        "All that has gradients of the scaled loss, for `GradScaler`: a callback may have an optimizer for some of it"
+        if self.others is None: self.others = other_params(self.learn)
+        return [*self.learn.opt.param_groups, dict(params=self.others)]
 
     def step(self,
         *args,   # not used

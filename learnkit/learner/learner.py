@@ -20,7 +20,7 @@ from ..loop.callback import Callback
 from ..loop.settings import func_name, unwrap_partial
 
 # %% ../../nbs/learner/35a_fastai.ipynb #9a75ef9b
-_declared = 'run run_train run_valid nested saves resumes observes extra_columns'.split()
+_declared = 'prepares run run_train run_valid nested saves resumes observes extra_columns'.split()
 _methods  = 'handler runs_in hears state_dict load_state_dict wrap_handlers wrap_batch'.split()
 
 def _modes_of(cls):

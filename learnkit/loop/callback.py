@@ -81,6 +81,7 @@ class MissingAttribute(AttributeError):
 class Callback(Stateful, GetAttr):
     "Handles events; reads the Learner's attributes as its own; steers the loop with Cancels"
     order,learn,_default = 0,None,'learn'
+    prepares:tuple = ()        # events that it hears before the others do, as it makes ready what they are about
     run,run_train,run_valid = True,True,True
     modes:tuple|None = None    # the modes of `learn.mode` in which it is called; None: all of them
     nested:bool = True         # is it called in runs inside of the one that it belongs to?

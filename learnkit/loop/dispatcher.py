@@ -62,7 +62,7 @@ class Dispatcher:
             return ()
         event.check(name)
         mode = self.mode
-        handlers = tuple([(cb,f) for cb in self._in_order() if (f := _listener(cb, name, mode))])
+        handlers = tuple([(cb,f) for cb in self._in_order(name) if (f := _listener(cb, name, mode))])
         for cb in self.cbs.items: handlers = cb.wrap_handlers(name, handlers)
         self._heard[name] = handlers
         return handlers
@@ -71,8 +71,12 @@ class Dispatcher:
         name:str|None=None # an event: only the callbacks that have a handler for it
     ) -> L:
         "Return the callbacks in the order in which they are called"
-        return L(cb for cb in self._in_order() if name is None or cb.handler(name))
-    def _in_order(self): return sorted(self.cbs.items, key=_order)
+        return L(cb for cb in self._in_order(name) if name is None or cb.handler(name))
+    def _in_order(self, name=None):
+        cbs,first = sorted(self.cbs.items, key=_order),[]
+        for cb in cbs:
+            if name in cb.prepares: first.append(cb)
+        return [*first, *[cb for cb in cbs if name not in cb.prepares]] if first else cbs
 
     def _still_hears(self, cb, name): return any(o is cb for o in self.cbs) and cb.hears(name)
 

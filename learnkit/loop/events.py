@@ -101,8 +101,8 @@ before_fit                 set up here: the optimizer is made, `n_epoch` is know
         after_loss         `loss_grad` is what goes backward, `loss` is what is recorded
         before_backward    training only, as all that follows up to `after_zero_grad`
         after_cancel_backward
-        after_backward     the gradients are there
-        before_step        change the gradients here
+        after_backward     the gradients of this batch are there; a step may come later
+        before_step        a step comes: change the gradients here
         after_cancel_step
         after_step         the weights are new, the gradients are still there
         before_zero_grad   the gradients are about to go

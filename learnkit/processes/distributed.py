@@ -195,6 +195,7 @@ def form_buckets(
 class GradientExchange(Callback):
     "Replaces gradients by their mean over all processes, before the step"
     observes,order,modes = True,6.5,('fit','lr_find')   # after GradientAccumulation, before MixedPrecision
+    prepares = ('before_step',)
     def __init__(self,
         params:list # whose gradients
     ): self.params = params
