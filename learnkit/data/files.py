@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
-from uuid import uuid4
 
 import torch
 
+from .locks import keep_mode, open_hidden
 from ..loop.signals import critical, uninterrupted
 
 # %% ../../nbs/data/50a_files.ipynb #e9731d7d
@@ -54,20 +54,24 @@ def sync_folder(
 @uninterrupted
 @contextmanager
 def atomic(
-    path:Path # the file to write; its folder is created
+    path:Path,          # the file to write; its folder is created
+    like:Path|None=None # whose permissions it gets, if `path` is not there yet
 ) -> Iterator[AtomicFile]:
     "Open a file to write that appears as `path` only when it is complete and on the disk; an error leaves the old file"
     path = Path(os.path.realpath(path))   # a link stays, and what it leads to is replaced
     path.parent.mkdir(parents=True, exist_ok=True)
-    tmp = path.with_name(f'.{path.name}.{uuid4().hex[:8]}.tmp')
+    old = path if path.exists() or like is None else like
+    tmp,f = open_hidden(path, 0o600 if old.exists() else 0o666)
     try:
-        with open(tmp, 'wb') as f:
+        with f:
+            keep_mode(old, tmp)   # before anything is in it that others must not read
             file = AtomicFile(f)
             try: yield file
             except RuntimeError as e: raise file.error or e
             file.flush()
-        os.replace(tmp, path)
+            if os.name=='posix': os.replace(tmp, path)   # while it is locked
         if os.name=='posix': sync_folder(path.parent)
+        else: os.replace(tmp, path)
     finally: tmp.unlink(missing_ok=True)
 
 def write_atomic(

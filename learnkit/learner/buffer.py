@@ -124,6 +124,7 @@ class TensorBuffer:
         if self.out is not None and (self.filled==self.n or self._is_shared):
             return self.out if self.file is None else open_memmap(self.file)
         parts = self.parts if self.out is None else [self._written()]
+        self._drop_file()
         if all(o is None for o in parts): return None
         scalars = all(isinstance(o, Tensor) and o.dim()==0 for o in parts)
         res = torch.stack(parts) if scalars else to_concat(parts, dim=self.dim)
@@ -191,17 +192,22 @@ class TensorBuffer:
         self._settle()
         if self.out is not None:
             if self._is_shared: raise ValueError(
-                f'a batch does not fit into {self.file}, which all processes write to: it was made for '
+                f'a batch does not fit into {Path(self.file).name}, which all processes write to: it was made for '
                 f'{list(self.out.shape)} of {self.out.dtype}; leave out `mmap`')
-            if self.file is not None: warn(f'a batch does not fit into {self.file}, which was made for '
+            if self.file is not None: warn(f'a batch does not fit into {Path(self.file).name}, which was made for '
                 f'{list(self.out.shape)} of {self.out.dtype}: the result is kept in memory')
             self.parts,self.out,self.alike,self.max_pending = [self._written()],None,None,1
+            self._drop_file()
         def to_cpu(o):
             if not isinstance(o, Tensor): return o
             dtype = self.dtype if self.dtype is not None and o.is_floating_point() else o.dtype
             return o.detach().to('cpu', dtype, copy=True)
         self.parts.append(apply(to_cpu, t))
         if isinstance(t, Tensor) and not t.is_cpu: self.max_pending = max(1, 2**25//max(1, t.nbytes))
+
+    def _drop_file(self):
+        "Remove the file of a result that is not whole; what was written stays where it is mapped"
+        if self.file is not None: Path(self.file).unlink(missing_ok=True)
 
     def _written(self):
         "The items that are written, in the order in which they came"

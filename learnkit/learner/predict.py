@@ -17,8 +17,9 @@ from fastcore.basics import patch, store_attr
 from fastcore.foundation import L
 
 from ..data.batch import Inputs, find_bs, shapes
+from ..data.locks import Draft
 from ..data.nested import detuplify
-from ..data.process import from_first, num_distrib, rank_distrib
+from ..data.process import from_first, num_distrib, rank_distrib, team
 from .results import NestedBuffer, count_items, item_positions, places
 from ..loop.callback import Callback
 from ..loop.check import check_args
@@ -30,6 +31,7 @@ class GatherPredsCallback(Callback):
     "Keeps the predictions of a validation phase, with inputs, targets and losses as asked for, on the CPU"
     run_train,nested = False,False
     inputs,preds,targets,decoded,losses,skip = None,None,None,None,None,False
+    drafts:dict = {}        # for each folder what is to appear there at the end
     turns,taken = None,()   # how the processes share the batches, and which turns of this one have results
     def __init__(self,
         with_input:bool=False,         # keep the inputs too
@@ -58,16 +60,18 @@ class GatherPredsCallback(Callback):
         if self.mmap is not None and (n is None or self.concat_dim): raise ValueError(
             '`mmap` needs to know the number of items: pass a list of batches, or a data set with a length'
             if n is None else '`mmap` puts items one after the other, so `concat_dim` must be 0')
-        for p in (self.save_preds, self.save_targs, self.mmap):
-            if p is not None: Path(p).mkdir(parents=True, exist_ok=True)
+        folders = {Path(p) for p in (self.save_preds, self.save_targs, self.mmap) if p is not None}
+        self.drafts = {p:Draft(p) for p in folders}
         to = None if self.idxs is None else item_positions(self.idxs)
         if learn.batches.turns is None: self._begin(n, to)
         else: learn.batches.wrap(partial(self._begin_own, n, to))   # when they know whether they have the same data
 
-    def _begin(self, n, to=None, key=None):
+    def _draft(self, folder): return self.drafts[Path(folder)].path
+    def _begin(self, n, to=None, key=None, place=None):
         def gather(name, dim=self.concat_dim, **kwargs):
-            file = None if self.mmap is None else Path(self.mmap)/name
+            file = None if place is None else place/name
             return NestedBuffer(n, dim, file, key, positions=to, **kwargs)
+        if place is None and self.mmap is not None: place = self._draft(self.mmap)
         self.inputs,self.targets,self.decoded = map(gather, ('inputs','targs','decoded'))
         self.preds,self.losses,self.skip = gather('preds', dtype=self.dtype),gather('losses', 0),False
 
@@ -110,7 +114,7 @@ class GatherPredsCallback(Callback):
     def _save(self, folder, b):
         learn,own = self.learn,self.turns is not None
         i = learn.iter*num_distrib() + rank_distrib() if own else learn.iter   # as one process numbers the batches
-        torch.save(learn.to_detach(b, gather=not own), Path(folder)/str(i), pickle_protocol=self.pickle_protocol)
+        torch.save(learn.to_detach(b, gather=not own), self._draft(folder)/str(i), pickle_protocol=self.pickle_protocol)
 
     def after_validate(self):
         order = None if self.turns is None else self._order()
@@ -118,6 +122,23 @@ class GatherPredsCallback(Callback):
             b = getattr(self, k)
             setattr(self, k, getattr(b, 'value', None) if self.turns is None else b.join(self.taken, order))
         self.inp = None
+        self._publish()
+
+    def _publish(self):
+        "Move the files into their folders; what an earlier run has saved there of more batches is removed"
+        if self.mmap is not None and self.turns is not None:
+            team().in_all(lambda: None)   # all have opened the files that process 0 moves
+            team().in_first(lambda: self.drafts.pop(Path(self.mmap)).publish())
+        parts,own = (1,0) if self.turns is None else (num_distrib(),rank_distrib())
+        for folder,draft in self.drafts.items():
+            numbered = [p.name for p in folder.iterdir() if p.name.isdigit() and int(p.name)%parts==own]
+            draft.publish(numbered)
+        self.drafts = {}
+
+    def close(self) -> None:
+        "Remove the files of a run that did not come to its end"
+        for draft in self.drafts.values(): draft.close()
+        self.drafts = {}
 
     def all_tensors(self) -> list:
         "Return `[inputs], preds, targets, [losses]`; those in brackets only if they were asked for"
@@ -134,10 +155,10 @@ class GatherPredsCallback(Callback):
             'before, and give each process a folder of its own as `mmap`')
         self.turns = turns if turns.alike else None
         if files:
-            sizes,to,key = from_first((turns.sizes(), to, uuid4().hex))
+            sizes,to,key,place = from_first((turns.sizes(), to, uuid4().hex, self._draft(self.mmap)))
             world = num_distrib()
             at = places([list(enumerate(sizes[r::world])) for r in range(world)], to)
-            self._begin(sum(sizes), at[rank_distrib()], f'learnkit/{key}')
+            self._begin(sum(sizes), at[rank_distrib()], f'learnkit/{key}', place)
         elif turns.alike:
             bs = getattr(turns.whole, 'batch_size', None)
             self._begin(n and bs and len(turns)*bs, key='')   # about so many: they are ordered when they are joined
@@ -326,7 +347,7 @@ def __exit__(self:Learner, *exc:Any) -> None:
 
 # %% ../../nbs/learner/40c_predict.ipynb #6d96521e
 from collections.abc import Mapping
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from copy import copy
 
 from fastcore.basics import noop
@@ -381,10 +402,11 @@ def get_preds(self:Learner,
         gather = GatherPredsCallback(with_input=with_input, with_loss=with_loss, mmap=mmap,
                                      idxs=None if shared else idxs, **by_batch, **kwargs)
         nested,divides = self.mode is not None,self.team.default_cbs() if shared else ()
-        with self._run('predict', [gather, *L(cbs), *agree]), self.removed_cbs(divides):
-            self.skip_loss = not with_loss
-            self._infer('before_predict', 'after_predict', nested, dl)
-    *res,decoded = *gather.all_tensors(),gather.decoded
+        with closing(gather):
+            with self._run('predict', [gather, *L(cbs), *agree]), self.removed_cbs(divides):
+                self.skip_loss = not with_loss
+                self._infer('before_predict', 'after_predict', nested, dl)
+            *res,decoded = *gather.all_tensors(),gather.decoded
     if shared: *res,decoded = self.team.join_parts(idxs, [*res, decoded])
     i = int(with_input)
     if at_once is not None and res[i] is not None:

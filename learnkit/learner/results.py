@@ -133,8 +133,8 @@ class NestedBuffer:
             if file is None: return join_items(self.buffers[i].value if own else None, places(counts, order), self.dim)
             came = sum(n for o in counts for _,n in o)
             if came!=self.n: raise ValueError(
-                f'{came} of {self.n} items came, so {file} has gaps in it: leave out `mmap` where batches are '
-                'cancelled')
+                f'{came} of {self.n} items came, so {Path(file).name} has gaps in it: leave out `mmap` where batches '
+                'are cancelled')
             return open_memmap(file)
         return tree_unflatten([leaf(i, file) for i,file in enumerate(first['files'])], spec)
 

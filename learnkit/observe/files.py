@@ -11,6 +11,7 @@ from pathlib import Path
 from warnings import warn
 
 from ..data.files import atomic
+from ..data.locks import FileLock, remove_left
 from ..loop.callback import Stateful
 
 # %% ../../nbs/observe/40a_log_file.ipynb #d6a11721
@@ -26,11 +27,15 @@ class LogFile(Stateful):
         self.path,self.head,self.append = path.absolute(),head,append   # also after a `chdir`
         self.pos,self.held = None,[]   # the length of what counts, after the head, None: not known yet; rows that wait
         self.file,self.clean,self.error = None,False,None   # clean: what counts is all that the file has
+        self.lock = FileLock()
 
     def open(self) -> None:
-        "Open the file, and leave it as it is; raises OSError if that is impossible"
+        "Open the file, and leave it as it is; raises OSError if that is impossible, ValueError if another run has it"
         if self.file is not None and not self.file.closed: return   # Ctrl-C may have left a closed one
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        path = self.path
+        self.lock.acquire(path.with_name(f'.{path.name}.lock'), path, 'give this run a file of its own (`fname`)')
+        path.parent.mkdir(parents=True, exist_ok=True)
+        remove_left(path.parent)
         self.file,self.clean = open(self.path, 'r+b' if self.path.exists() else 'x+b', buffering=0),False
 
     def write(self,
@@ -48,14 +53,26 @@ class LogFile(Stateful):
         "Bring the file to the disk and close it; warns if there are rows that could not be written"
         if self.error is not None and self.held: self.write(b'')
         if self.file is not None: self.sync(); self.file.close()
+        self.lock.release()
         self.held = [r for r in self.held if r]
         if self.held: warn(f'{len(self.held)} rows could not be written to {self.path} ({self.error})')
         self.file,self.error = None,None
 
     def sync(self) -> None:
         "Bring what is written to the disk"
+        self._bring_back()
         try: os.fsync(self.file.fileno())
         except OSError: pass   # not all file systems can
+
+    def _bring_back(self):
+        "Write the file anew, with all that it had, if it was deleted meanwhile"
+        if self.file.closed or os.fstat(self.file.fileno()).st_nlink: return
+        self.file.seek(0)
+        with atomic(self.path) as f: f.write(self.file.read())
+        self.file.close()
+        self.file = open(self.path, 'r+b', buffering=0)
+        self.file.seek(0, os.SEEK_END)
+        warn(f'{self.path} was deleted while it was written: it is there again, with all its rows')
 
     def load_state_dict(self,
         state:dict # from `state_dict`
@@ -64,7 +81,7 @@ class LogFile(Stateful):
         super().load_state_dict(state)
         self.clean = False
 
-    def __getstate__(self) -> dict: return {**vars(self), 'file':None}
+    def __getstate__(self) -> dict: return {**vars(self), 'file':None, 'lock':FileLock()}
 
     def head_of(self,
         data:bytes # the content of the file

@@ -72,12 +72,11 @@ def loss_from_config(
     return f
 
 # %% ../../nbs/recovery/40b_pretrained.ipynb #bd0dbee3
-import shutil
 from pathlib import Path
-from tempfile import mkdtemp
 
 from fastcore.basics import patch
 
+from ..data.locks import swap_folder
 from ..data.modules import get_model
 from ..data.process import rank_distrib
 from ..learner.learner import Learner
@@ -98,20 +97,12 @@ def save_pretrained(self:Learner,
             f'a {type(o).__name__} has no `save_pretrained`: write `learn.save({str(folder)!r})` for its weights')
     self('before_save_model')
     try:
-        if rank_distrib()==0: _replace(path, lambda tmp: [model.save_pretrained(tmp, **kwargs),
-                                                          *(o.save_pretrained(tmp) for o in others)])
+        if rank_distrib()==0:
+            with swap_folder(path) as tmp:
+                model.save_pretrained(tmp, **kwargs)
+                for o in others: o.save_pretrained(tmp)
     finally: self('after_save_model')   # averaged weights may stand in for the model's
     return path
-
-def _replace(path, write):
-    "Let `write` fill a folder, which then takes the place of `path`"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    tmp = Path(mkdtemp(prefix=f'.{path.name}-', dir=path.parent))
-    try:
-        write(tmp/'new')
-        if path.exists(): path.replace(tmp/'old')
-        (tmp/'new').replace(path)
-    finally: shutil.rmtree(tmp)
 
 # %% ../../nbs/recovery/40c_export.ipynb #3a163904
 import json

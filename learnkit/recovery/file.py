@@ -6,63 +6,18 @@
 __all__ = ['write_checkpoint', 'remove_checkpoint', 'checkpoint_info', 'read_checkpoint', 'list_checkpoints', 'newest_checkpoint', 'train_iter_of']
 
 # %% ../../nbs/recovery/15a_folder_lock.ipynb #a0393662
-import os, socket
-from contextlib import suppress
 from pathlib import Path
-from threading import Lock
 
-from ..loop.signals import uninterrupted
-
-try: import fcntl
-except ImportError: fcntl = None   # Windows has no locks of this kind
+from ..data.locks import FileLock
 
 # %% ../../nbs/recovery/15a_folder_lock.ipynb #c8ea2ff1
-_ours,_one = set(),Lock()   # the files that this process has locked, by device and number
-
-def _number(path):
-    with suppress(OSError): return os.stat(path).st_dev,os.stat(path).st_ino
-
-class FolderLock:
+class FolderLock(FileLock):
     "Locks a folder, so that another run that wants it is refused"
-    f,number = None,None
-    @uninterrupted
     def acquire(self,
         folder:Path # is created
     ) -> None:
         "Lock `folder`; raises ValueError if another run has it"
-        if fcntl is None: return
-        self.path = folder/'.lock'
-        with _one:
-            if _number(self.path) in _ours: self._refuse('of this process')
-            try: folder.mkdir(parents=True, exist_ok=True); f = open(self.path, 'a+')
-            except OSError: return   # who cannot write here need not be kept apart; the first save will say it
-            if not self._lock(f): f.close(); return
-            self.f,self.number = f,(os.fstat(f.fileno()).st_dev,os.fstat(f.fileno()).st_ino)
-            _ours.add(self.number)
-        if self.number!=_number(self.path): self.release(); self.acquire(folder)   # its owner has just removed it
-
-    def _lock(self, f):
-        "Lock the file, and write down who did; False if that is impossible here"
-        try: fcntl.lockf(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except (BlockingIOError, PermissionError): f.seek(0); who = f.read(); f.close(); self._refuse(f'({who})')
-        except OSError: return False
-        with suppress(OSError): f.truncate(0); f.write(f'process {os.getpid()} on {socket.gethostname()}'); f.flush()
-        return True
-
-    def _refuse(self, who): raise ValueError(
-        f'{self.path.parent} is in use by another run {who}: wait until that one has ended, or use another `folder`')
-
-    @uninterrupted
-    def release(self) -> None:
-        "Give the folder free"
-        if self.f is None: return
-        try:
-            with suppress(OSError):   # a file that stays locks nobody out
-                if self.number==_number(self.path): self.path.unlink()
-        finally:
-            _ours.discard(self.number)
-            self.f.close()
-            self.f = None
+        super().acquire(folder/'.lock', folder, 'use another `folder`')
 
 # %% ../../nbs/recovery/15b_checkpoint_file.ipynb #86bd0be7
 import hashlib, json, re
@@ -72,6 +27,7 @@ from warnings import warn
 import torch
 
 from ..data.files import atomic, read_state, to_serializable
+from ..data.locks import keep_mode
 from ..data.process import rank_distrib, team
 from ..loop.signals import critical
 from .shard_files import read_shards, remove_shards, split_shards, write_shards
@@ -128,6 +84,7 @@ def _write_together(rest, parts, path, info):
     path,old = team().in_first(lambda: _place(path))
     try:
         files = write_shards(parts, _shards(path))
+        team().in_first(lambda: _close_shards(path))
         team().in_first(lambda: _write_rest(rest, path, {**info, 'shards':files}))
     except Exception:
         if rank_distrib()==0: remove_shards(_shards(path))
@@ -135,12 +92,17 @@ def _write_together(rest, parts, path, info):
     team().in_first(lambda: remove_checkpoint(old))
     return path
 
+def _close_shards(path):
+    for p in _shards(path).iterdir(): keep_mode(next(iter(list_checkpoints(path.parent)), p), p)
+
 def _write_both(state, path, note):
-    with atomic(path) as f:
+    like = next(iter(list_checkpoints(path.parent)), path)   # a run that is closed to others stays so
+    with atomic(path, like) as f:
         file = _HashingFile(f)
         torch.save(state, file)
     note = dict(note, size=file.size, sha256=file.sha.hexdigest())
-    with atomic(_manifest(path)) as f: f.write(json.dumps({**note, 'note_sha256':_checksum(note)}, indent=1).encode())
+    text = json.dumps({**note, 'note_sha256':_checksum(note)}, indent=1)
+    with atomic(_manifest(path), _manifest(like)) as f: f.write(text.encode())
 
 # %% ../../nbs/recovery/15b_checkpoint_file.ipynb #38444f50
 def _for_json(o):

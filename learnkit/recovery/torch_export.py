@@ -6,12 +6,14 @@
 __all__ = ['torch_export', 'ExportAtEnd']
 
 # %% ../../nbs/recovery/45_torch_export.ipynb #e92a1fd2
+from contextlib import closing
 from pathlib import Path
 from typing import Callable
 
 import torch
 
 from ..data.batch import Inputs
+from ..data.locks import Draft
 from ..data.modules import get_model
 from ..data.nested import apply, leaves
 from ..data.process import rank_distrib
@@ -28,7 +30,10 @@ def torch_export(
     if {o.shape[0] for o in leaves(xb) if _has_items(o)}=={1}: xb = apply(_twice, xb)
     args,kwargs = ((),{**xb[0]}) if type(xb[0]) is Inputs else (xb,{})
     dims = apply(lambda o: {0:torch.export.Dim.AUTO} if _has_items(o) else None, kwargs or args)
-    torch.export.save(torch.export.export(model, args, kwargs, dynamic_shapes=dims), path)
+    program,path = torch.export.export(model, args, kwargs, dynamic_shapes=dims),Path(path)
+    with closing(Draft(path.parent)) as draft:   # it appears when it is complete
+        torch.export.save(program, draft.path/path.name)
+        draft.publish()
 
 def _has_items(o): return isinstance(o, torch.Tensor) and o.ndim>0
 def _twice(o): return torch.cat([o, o]) if _has_items(o) else o   # PyTorch takes a size of 1 for one that never differs

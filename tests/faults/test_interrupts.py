@@ -6,7 +6,8 @@ import pytest, torch
 
 import learnkit.loop.signals as interrupts
 from learnkit.loop.events import CancelFit
-import learnkit.recovery.file as folder_lock
+import learnkit.data.locks as locks
+from learnkit.recovery.file import FolderLock
 from learnkit.loop.signals import interruptibly, uninterrupted
 from learnkit.observe.services import Sender
 from learnkit.learner.predictor import Predictor
@@ -129,7 +130,7 @@ def lock_folder(lock, folder):   # as a Learner does
     try: interruptibly(lock.acquire, folder)
     finally: lock.release()
 def send_all(sender, folder): sender.replace(1, 2); sender.put(3); sender.kept; sender.wait(9)
-LOCKS = dict(folder=(folder_lock.FolderLock, lock_folder, lambda lock: folder_lock._one.locked() or lock.f),
+LOCKS = dict(folder=(FolderLock, lock_folder, lambda lock: locks._one.locked() or lock.f),
              sender=(lambda: Sender(lambda o: None), send_all, lambda sender: sender.changed._is_owned()))
 
 @pytest.mark.parametrize('name', LOCKS)
