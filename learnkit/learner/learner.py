@@ -8,6 +8,7 @@ __all__ = ['adapt', 'default_callbacks', 'cast_tensor', 'CastToTensor', 'Learner
 # %% ../../nbs/learner/35a_fastai.ipynb #d1f71f44
 from collections.abc import Iterable
 from functools import partial
+from importlib import import_module
 from inspect import isclass
 from typing import Any
 
@@ -17,6 +18,7 @@ from fastcore.foundation import L
 
 from ..data.nested import apply
 from ..loop.callback import Callback
+from ..loop.names import adapter_of
 from ..loop.settings import func_name, unwrap_partial
 
 # %% ../../nbs/learner/35a_fastai.ipynb #9a75ef9b
@@ -32,6 +34,7 @@ def adapt(
     cb:Any # a callback of this library or another one, or a class of them
 ) -> Any:
     "Return the callback `cb` with all that `Callback` declares; raises TypeError if it is no callback"
+    if module := adapter_of(cb): return import_module(module).adapted(cb)
     if not (callable(cb) and hasattr(cb, 'order') and hasattr(cb, 'name')): raise TypeError(
         f"{cb!r:.80} is no callback: " + ("a scheduler of PyTorch's is given as "
         f'`TorchScheduler(partial({func_name(cb)}, ...))`' if hasattr(unwrap_partial(cb), 'get_last_lr') else

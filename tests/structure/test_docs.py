@@ -15,6 +15,10 @@ lib  = 'learnkit'
 sys.path[:0] = [str(root/'nbs'), str(root/'nbs/_site')]
 import _stubs, examples
 
+from learnkit.loop.names import adapters
+# for who has scikit-learn; and what is imported where a callback of another library is given: its methods are called by the loop
+apart = {f'{lib}.contrib.{m}' for m in ('sklearn','foreign',*adapters.values())}
+
 handler = re.compile(r'(before|after)_|cleanup$')   # a handler's event says what it is for
 
 @dataclass
@@ -44,7 +48,7 @@ def names():
     modules,classes = _stubs.read()
     res = []
     for mod in modules.values():
-        if mod.name=='learnkit.contrib.sklearn': continue   # for who has scikit-learn
+        if mod.name in apart: continue
         for k in mod.all or ():
             c,f = classes.get((mod.name, k)),mod.defs.get(k)
             if isinstance(f, ast.FunctionDef): res.append(Name(mod, k, f, mod))
