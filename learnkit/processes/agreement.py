@@ -12,6 +12,7 @@ from typing import Any
 from warnings import warn
 
 import torch
+from fastcore.basics import store_attr
 from torch import distributed as dist
 
 from ..data.process import rank_distrib, shared_store
@@ -21,6 +22,7 @@ from ..loop.events import (CancelBackward, CancelBatch, CancelEpoch, CancelFit, 
                                   CancelValid, CancelZeroGrad, event)
 from ..loop.loop import exhausted
 from ..loop.run import null_logger
+from .checksum import checksums, compared, digest, find_difference
 from .launch import Pause, check_seconds
 from .watch import Relay, by_others, watching
 
@@ -35,7 +37,8 @@ _in_batch = ('before_fetch',       # then none of them takes the batch out of it
              'after_zero_grad',    # before the batch is counted
              'after_batch')
 _points = (*_in_batch,'after_fetch','before_train','after_exhaust','after_train','before_validate','after_validate',
-           'after_epoch','before_save_checkpoint', *(f'after_cancel_{c.scope}' for c in _cancels), 'after_exception')
+           'after_epoch','after_fit','before_save_checkpoint',
+           *(f'after_cancel_{c.scope}' for c in _cancels), 'after_exception')
 
 def _before():
     "Each point in a batch, and the events since the one before, those that callbacks fire included"
@@ -66,14 +69,19 @@ class Agreement(Callback):
     agreed,ended,signal = 0,False,None
     wish = None   # why this process wants to stop, if the others do not know yet
     asks = True   # at the end of each batch, as somebody could decide something there? Else after a pause
+    cancelled = False   # is the fit, so that its last epoch had no end?
     pause:Pause
     def __init__(self,
         timeout:float=600., # seconds that a process waits for the others before it says which one hangs, and where
-        parts:bool=False    # does a process do parts of a batch that the others do not hear of, up to the step?
-    ): self.timeout,self.parts = check_seconds(timeout),parts
+        shards:bool=False,  # does a process do parts of a batch that the others do not hear of, up to the step?
+        compare:bool=False  # end the run if the processes come to train different models?
+    ):
+        self.timeout = check_seconds(timeout)
+        store_attr('shards,compare')
 
     def before_fit(self):
-        self.agreed,self.ended,self.wish,self.pause = 0,False,None,Pause()
+        self.agreed,self.ended,self.cancelled,self.wish = 0,False,False,None
+        self.pause = Pause()
         self.group,self.watch = _messages(self.timeout),watching()
         self.watch.begin_fit()
         self.relay = Relay(self.watch.store, rank_distrib())
@@ -86,10 +94,12 @@ class Agreement(Callback):
         self.ended = False
         n = self.learn.batches.n
         needed = [_somebody(self.learn, events) for events in _before().values()]
-        *needed,unknown,most,least = self._meet('before_train', more=[*needed, n is None, n or 0, -(n or 0)])
+        begins = self.learn.epoch==self.learn.start_epoch   # the fit does, or goes on from a checkpoint
+        mine = [*needed, n is None, n or 0, -(n or 0)]
+        *needed,unknown,most,least = self._meet('before_train', more=mine, compare=begins)
         on = {**dict(zip(_in_batch, needed)), 'after_fetch':unknown}
         self.asks = on.pop('after_batch')
-        if self.parts: self.asks |= on['before_backward']; on['before_backward'] = False
+        if self.shards: self.asks |= on['before_backward']; on['before_backward'] = False
         for point,needed in on.items():
             if needed: vars(self).pop(point, None)
             else: setattr(self, point, None)   # a handler that is None is not called
@@ -113,9 +123,11 @@ class Agreement(Callback):
     def before_step(self):      self._meet('before_step')
     def before_zero_grad(self): self._meet('before_zero_grad')
     def after_zero_grad(self):  self._meet('after_zero_grad')
-    def after_epoch(self):      self._meet('after_epoch')
+    def after_epoch(self):      self._meet('after_epoch', compare=True)
+    def after_fit(self):
+        if self.cancelled: self._meet('after_fit', compare=True)
     def before_save_checkpoint(self):   # they put it together; of an exception it is that of one process
-        if self.learn.exc is None: self._meet('before_save_checkpoint')
+        if self.learn.exc is None: self._meet('before_save_checkpoint', compare=True)
 
     def after_batch(self):
         learn,start,self.signal = self.learn,perf_counter(),None
@@ -126,17 +138,19 @@ class Agreement(Callback):
             self.pause.begin(-length, perf_counter()-start)
         elif learn.stop_reason: self.wish,learn.stop_reason = learn.stop_reason,None   # this process would stop alone
 
-    def _meet(self, at, code=0, ended=False, more=(), timeout=None):
+    def _meet(self, at, code=0, ended=False, more=(), compare=False, timeout=None):
         "Tell the others what this process wants, at point `at`, and do what all want; returns whether the data ended"
+        sums = checksums(compared(self.learn)) if compare and self.compare else {}
         learn = self.learn
         store,self.agreed,stop,place = self.watch.store,0,learn.stop_reason or self.wish,_points.index(at)
         if stop: store.set('stop', stop)
-        told = torch.tensor([code, place, -place, bool(stop), ended, *more, *[0]*(len(_in_batch)+3-len(more))])
-        try: self.watch.wait(self.group.allreduce([told], _largest), timeout or self.timeout)
+        own,padding = digest(sums),[0]*(len(_in_batch)+3-len(more))
+        message = torch.tensor([code, place, -place, bool(stop), ended, own, -own, *more, *padding])
+        try: self.watch.wait(self.group.allreduce([message], _largest), timeout or self.timeout)
         except RuntimeError as e:
             here = f'process {rank_distrib()} waited at `{at}`{learn.position}'
             raise ProcessFailed(f'{here}, and {self.watch.blame()}') from e
-        code_of_all,last,first,stops,over,*rest = told.tolist()
+        code_of_all,last,first,stops,over,most,least,*rest = message.tolist()
         if code_of_all==_failed and code!=_failed: raise ProcessFailed(self.watch.failures())
         if code_of_all>code:
             self.agreed = code_of_all
@@ -144,6 +158,10 @@ class Agreement(Callback):
         if last!=-first and not code_of_all: raise ProcessFailed(
             f'the processes do different things: {self.watch.everywhere(f"`{at}`{learn.position}")}. '
             '`validate`, `get_preds` and the like are for all of them')
+        where = f', at the end of epoch {learn.epoch}' if at=='after_epoch' else learn.position
+        if most!=-least: raise ProcessFailed(f'the processes train apart{where}: {find_difference(sums)}. '
+            'What changes weights or hyper-parameters must do the same in each process; if they are to differ for a '
+            'while, write `DistributedTrainer(compare=False)`')
         if stops:
             if not learn.stop_reason: learn.stop(self.wish or store.get('stop').decode())
             self.wish = None
@@ -177,6 +195,7 @@ _largest.reduceOp = dist.ReduceOp.MAX
 # %% ../../nbs/processes/10_agreement.ipynb #20ffd7c1
 def _announced(code, point):
     def handler(self):
+        if point=='after_cancel_fit': self.cancelled = True
         if self.agreed==code: self.agreed = 0   # all of them do it
         elif self.group is not None: self._meet(point, code)
     return handler

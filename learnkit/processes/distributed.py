@@ -71,8 +71,9 @@ class DistributedTrainer(Callback):
         sync_bn:bool=False,  # average batch norms over all processes? (not on the CPU)
         shard:bool=True,     # divide the data? False: each process has its own part already
         timeout:float=600.,  # seconds that a process waits for the others before it says which one hangs
+        compare:bool=True,   # end the fit if weights or hyper-parameters come to differ between the processes?
         **kwargs:Any         # passed on to `DistributedDataParallel`
-    ): store_attr('sync_bn,shard,timeout,kwargs')
+    ): store_attr('sync_bn,shard,timeout,compare,kwargs')
 
     def before_fit(self):
         learn = self.learn
@@ -138,9 +139,11 @@ class DistributedTrainer(Callback):
         for p in own: dist.broadcast(p.detach(), 0)
         params = [*params, *own]
         self.added = [GradientExchange([p for p in params if p.requires_grad])] if params else []
-        if not any(isinstance(cb, Agreement) for cb in learn.cbs): self.added += [Agreement(self.timeout), PhaseEnds()]
+        if not any(isinstance(cb, Agreement) for cb in learn.cbs): self.added += self._agreeing()
         learn.add_cbs(self.added)
         for cb in self.added: cb.handler('before_fit') and cb.before_fit()
+
+    def _agreeing(self): return [Agreement(self.timeout, compare=self.compare), PhaseEnds()]
 
     def _check_alike(self):
         "Raise ValueError, in all processes, if they are about to do different things"

@@ -125,9 +125,10 @@ class FullyShard(DistributedTrainer):
         mp:Any=None,            # compute in this dtype, or by this `MixedPrecisionPolicy`; None: in that of the weights
         shard:bool=True,        # divide the data? False: each process has its own part already
         timeout:float=600.,     # seconds that a process waits for the others before it says which one hangs
+        compare:bool=True,      # end the fit if hyper-parameters, or parameters that are whole, come to differ?
         **kwargs:Any            # passed on to `fully_shard`, such as `offload_policy`
     ):
-        super().__init__(shard=shard, timeout=timeout)
+        super().__init__(shard=shard, timeout=timeout, compare=compare)
         self.by,self.mesh,self.mp,self.kwargs = by,mesh,mp,kwargs
 
     def after_create(self):

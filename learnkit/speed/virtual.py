@@ -240,7 +240,7 @@ class VirtualShards(Callback):
         model = self.learn.model
         share_random_states()
         for t in (*model.parameters(), *model.buffers()): dist.broadcast(t.data, 0)
-        self.added = [Agreement(parts=True), PhaseEnds()]
+        self.added = [Agreement(shards=True, compare=True), PhaseEnds()]
         self.learn.add_cbs(self.added)
         for cb in self.added: cb.before_fit()
 
