@@ -37,7 +37,7 @@ class GradientAccumulation(Callback):
     order,modes,run_valid,saves = 6,('fit','lr_find'),False,('count','weight','unit')
     single,count,last,skipped,steps = True,0,False,False,True
     prepares = ('before_step',)   # others hear of a step when there is one, with the gradients of that step
-    accumulates = True   # so several processes exchange gradients only before a step
+    accumulates = True
     weigh:Any = None   # a `BatchWeight`, from the first batch of a phase on
     weight,unit = 0,0   # what the `count` items weigh, and what `n_acc` items like those of the first batch would
     factor:Any = 1.     # what the loss of this batch is multiplied by for its gradients
@@ -123,6 +123,7 @@ def is_update(self:Learner) -> bool:
 
 # %% ../../nbs/callbacks/20b_micro_batch.ipynb #250f9ebc
 from collections.abc import Callable
+from functools import partial
 from math import ceil
 
 from ..data.nested import apply, to_concat
@@ -196,6 +197,21 @@ class MicroBatch(Callback):
         self.losses.append(part)
         self.preds.append(to_detach(learn.pred, cpu=False, gather=False))
 
+    def wrap_handlers(self,
+        name:str,      # an event
+        handlers:tuple # pairs of callback and function, in the order in which they are called
+    ) -> tuple:
+        "Let what judges a batch hear of its loss once, when that of the last part is known"
+        judges = [cb for cb,_ in handlers if cb.judges_batch] if name=='after_loss' else []
+        if not judges: return handlers
+        late = [(cb,partial(self._judge, f)) for cb,f in handlers if cb in judges]
+        return *[(cb,f) for cb,f in handlers if cb not in judges],*late
+
+    def _judge(self, f):
+        if self.whole is not None and not self.last: return
+        if self.whole is not None and self.losses: self.learn.loss = sum(self.losses)
+        f()
+
     def after_backward(self):
         self.learn('after_micro_batch')
         if not self.last: raise PartDone
@@ -210,11 +226,11 @@ class MicroBatch(Callback):
         self.preds,self.losses = [],[]
 
     def cleanup(self):
-        "If the batch ended before its last part, discard its gradients, unless `GradientAccumulation` needs them"
+        "If the batch ended before its last part, discard its gradients, unless they are accumulated"
         if self.whole is None: return
         self.losses = []
         self.after_batch()
-        if not any(isinstance(cb, GradientAccumulation) for cb in self.learn.cbs): self.learn.opt.zero_grad()
+        if not any(cb.accumulates for cb in self.learn.cbs): self.learn.opt.zero_grad()
     after_cancel_batch = after_cancel_train = after_cancel_epoch = cleanup
 
 # %% ../../nbs/callbacks/20c_out_of_memory.ipynb #7c15cce2

@@ -72,7 +72,7 @@ class ParamScheduler(Scheduler):
         learn = self.learn
         n = next((cb.n for cb in learn.cbs if isinstance(cb, StepsPerEpoch)), loader_len(learn.dls.train))
         self._measure(n)   # also before a checkpoint notes what is scheduled
-        self.accumulates = getattr(learn, 'gradient_accumulation', None)
+        self.accumulation = getattr(learn, 'gradient_accumulation', None)
         super().before_fit()
 
     def _measure(self, n):
@@ -82,7 +82,7 @@ class ParamScheduler(Scheduler):
             if hasattr(f, 'within'): f.within(t, n)
 
     def before_batch(self):
-        if self.accumulates is not None and self.accumulates.count: return   # the step has begun
+        if self.accumulation is not None and self.accumulation.count: return   # the step has begun
         opt,pct = self.learn.opt,self.learn.pct_train
         for n,f in self.scheds.items(): opt.set_hyper(n, f(pct))
 

@@ -122,7 +122,7 @@ class DistributedTrainer(Callback):
     def _wrap(self, device):
         "Put the model into `DistributedDataParallel`; what that does not exchange is left to `GradientExchange`"
         learn,kwargs = self.learn,self.kwargs
-        late = any(getattr(cb, 'accumulates', False) for cb in learn.cbs)
+        late = any(cb.accumulates for cb in learn.cbs)
         if not isinstance(learn.model, DistributedDataParallel):
             self.buffers = [*learn.model.buffers()] if kwargs.get(_sync_buffers, True) else []
             ids = dict(device_ids=[device]) if device.type=='cuda' else {}

@@ -10,7 +10,7 @@ import torch
 
 from ..callbacks.accumulate import opt_params
 from ..callbacks.precision import MixedPrecision
-from ..data.snapshot import Snapshot, snapshot_buffers, snapshot_random
+from ..data.snapshot import Snapshot, snapshot_attributes, snapshot_buffers, snapshot_grads, snapshot_random
 from ..loop.callback import Callback
 from ..loop.check import check_args, check_whole
 from ..loop.events import CancelBatch, CancelFit, CancelStep
@@ -20,9 +20,11 @@ from ..measure.finite import all_finite, elements
 @check_args
 class SkipNaN(Callback):
     "Leaves out a training batch whose loss or gradients are NaN or infinite"
+    judges_batch = True
     observes = True   # it changes nothing as long as nothing is NaN, and may come when something was
     order,modes,run_valid,saves = MixedPrecision.order+.5,('fit','lr_find'),False,('n','row')
     name,snapshot,buffers,last = 'skip_nan',None,(),None
+    grads:Snapshot|None = None   # of a batch in parts: what was accumulated before it
     def __init__(self,
         at_most:int|None=10, # this number of such batches in a row ends the fit; None: go on for ever
         wait:bool=True       # read the values, which waits for the device? False: the device sets gradients to zero
@@ -33,14 +35,22 @@ class SkipNaN(Callback):
 
     def before_fit(self): self.n,self.row = 0,0
     def before_batch(self):
-        model,self.last = self.learn.model,self.learn.loss
+        model,self.last,self.grads = self.learn.model,self.learn.loss,None
         if self.wait: self.snapshot = Snapshot(snapshot_random(), snapshot_buffers(model))
         else:         self.buffers  = [(b, b.clone()) for b in model.buffers()]
 
+    def before_micro_batch(self):
+        "A part of the batch: its gradients come before the loss of the batch is known"
+        learn = self.learn
+        counting = [snapshot_attributes(cb, *cb.saves) for cb in learn.cbs if cb.accumulates]
+        if self.wait and counting and self.grads is None:
+            self.grads = Snapshot(snapshot_grads(opt_params(learn.opt), copy=True), *counting)
+
     def after_loss(self):
         learn = self.learn
-        if learn.loss_grad is None: return
-        if self.wait and not learn.loss.isfinite().all(): self._skip('loss', CancelBatch)
+        if learn.loss_grad is None or not self.wait or learn.loss.isfinite().all(): return
+        if self.grads is not None: self.grads.restore()
+        self._skip('loss', CancelBatch)
 
     def before_step(self):
         grads = [p.grad for p in opt_params(self.learn.opt) if p.grad is not None]
@@ -67,7 +77,7 @@ class SkipNaN(Callback):
 
     def nonfinite_loss(self) -> None:
         "Handle the event, so that it is no error: such batches are left out in `after_loss` and `before_step`"
-    def cleanup(self): self.snapshot,self.buffers,self.last = None,(),None
+    def cleanup(self): self.snapshot,self.buffers,self.last,self.grads = None,(),None,None
 
 # %% ../../nbs/recovery/30b_roll_back.ipynb #d1e0942e
 from copy import deepcopy
@@ -85,6 +95,7 @@ from .file import list_checkpoints, read_checkpoint
 @check_args
 class RollBackOnNaN(Callback):
     "Goes back to the last good weights when a training loss is NaN or infinite, and on with a lower learning rate"
+    judges_batch = True
     order,modes,run_valid,saves = MixedPrecision.order+.5,('fit',),False,('every','n','scale','written')
     name,saver,good,flag = 'roll_back_on_nan',None,None,None
     def __init__(self,
