@@ -200,8 +200,7 @@ from functools import partial
 from math import ceil
 
 import learnkit.callbacks.cycles   # noqa: F401  for the event `before_replay`
-from ..callbacks.accumulate import GradientAccumulation, MicroBatch, is_out_of_memory
-from ..data.snapshot import snapshot_attributes, snapshot_grads
+from ..callbacks.accumulate import MicroBatch, is_out_of_memory
 from ..measure.batch_weight import n_items
 
 # %% ../../nbs/recovery/30c_replay_oom.ipynb #104b328a
@@ -253,10 +252,10 @@ class ReplayOnOOM(MicroBatch):
 
     def _begin(self):
         learn = self.learn
-        self.start,counting = (learn.xb,learn.yb),[cb for cb in learn.cbs if isinstance(cb, GradientAccumulation)]
+        self.start,counting = (learn.xb,learn.yb),[cb for cb in learn.cbs if cb.accumulates]
         self.snapshot = Snapshot(snapshot_random(), snapshot_buffers(learn.model),
                                  snapshot_grads(opt_params(learn.opt), copy=True),
-                                 *[snapshot_attributes(cb, 'count', 'weight', 'unit') for cb in counting])
+                                 *[snapshot_attributes(cb, *cb.saves) for cb in counting])
 
     def _halve(self, e):
         learn = self.learn
