@@ -22,7 +22,8 @@ from ..loop.names import adapter_of
 from ..loop.settings import func_name, unwrap_partial
 
 # %% ../../nbs/learner/35a_fastai.ipynb #9a75ef9b
-_declared = 'prepares judges_batch accumulates run run_train run_valid nested saves resumes observes extra_columns'.split()
+_declared = '''run run_train run_valid nested saves resumes observes extra_columns
+               prepares judges_batch accumulates'''.split()
 _methods  = 'handler runs_in hears state_dict load_state_dict wrap_handlers wrap_batch'.split()
 
 def _modes_of(cls):

@@ -81,7 +81,7 @@ class MissingAttribute(AttributeError):
 class Callback(Stateful, GetAttr):
     "Handles events; reads the Learner's attributes as its own; steers the loop with Cancels"
     order,learn,_default = 0,None,'learn'
-    judges_batch:bool = False  # does it judge a batch by its loss? Then `after_loss` comes once a batch, not for each part
+    judges_batch:bool = False  # does it judge a batch by its loss? Then it hears `after_loss` once, not for each part
     accumulates:bool = False   # does it add up gradients of several batches, counted in what it `saves`?
     prepares:tuple = ()        # events that it hears before the others do, as it makes ready what they are about
     run,run_train,run_valid = True,True,True
