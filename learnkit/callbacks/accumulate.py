@@ -201,7 +201,7 @@ class MicroBatch(Callback):
         name:str,      # an event
         handlers:tuple # pairs of callback and function, in the order in which they are called
     ) -> tuple:
-        "Return the handlers, with those that judge a batch last: they are called once, when the loss of all parts is known"
+        # those that judge a batch come last, and once: when the loss of all parts is known
         judges = [cb for cb,_ in handlers if cb.judges_batch] if name=='after_loss' else []
         if not judges: return handlers
         late = [(cb,partial(self._judge, f)) for cb,f in handlers if cb in judges]
