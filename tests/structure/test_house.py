@@ -201,8 +201,51 @@ def twice(at):
         for name,n in sorted(Counter(name for name,_ in names).items()):
             if n > 1: yield p.relative_to(at).as_posix(),f'{name} is defined {n} times'
 
+# what must be read twice
+
+def nested_conditionals(tree):
+    "`a if b else c if d else e`"
+    return [n for n in ast.walk(tree) if isinstance(n, ast.IfExp) and any(isinstance(o, ast.IfExp) for o in ast.iter_child_nodes(n))]
+
+def is_condition(n):
+    asks = isinstance(n, ast.Call) and ast.unparse(n.func) in ('bool','isinstance','any','all','hasattr','callable')
+    return asks or isinstance(n, (ast.Compare, ast.BoolOp)) or isinstance(n, ast.UnaryOp) and isinstance(n.op, ast.Not)
+def has_words(n): return any(isinstance(o, ast.Constant) and isinstance(o.value, str) and re.search(r'[^\W\d_]', o.value) for o in ast.walk(n))
+
+def times_condition(tree):
+    "`'text'*(condition)`, `[item]*bool(x)`; but not `' '*n`, which repeats"
+    for n in ast.walk(tree):
+        if not (isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mult)): continue
+        for a,b in ((n.left, n.right), (n.right, n.left)):
+            is_text = isinstance(a, ast.JoinedStr) or isinstance(a, ast.Constant) and isinstance(a.value, str)
+            if is_text and (has_words(a) or is_condition(b)) or isinstance(a, (ast.List, ast.Tuple)) and is_condition(b): yield n
+
+def crowded_assignments(tree):
+    "Four and more names that get values of no common origin; but not `self.a,self.b,self.c,self.d = a,b,c,d`"
+    def name(n): return n.attr if isinstance(n, ast.Attribute) else n.id if isinstance(n, ast.Name) else ''
+    for n in ast.walk(tree):
+        if not (isinstance(n, ast.Assign) and isinstance(n.targets[0], ast.Tuple) and isinstance(n.value, ast.Tuple)): continue
+        given = [*zip(n.targets[0].elts, n.value.elts)]
+        if len(given) >= 4 and not all(name(a) and name(a) == name(b) for a,b in given): yield n
+
+# How many a room has now: a number here may only go down, and goes away with the last one
+read_twice = dict(
+    nested_conditionals=dict(callbacks=5, contrib=1, data=7, learner=7, loop=1, measure=4, observe=4, optim=3, processes=1, recovery=2, speed=2),
+    times_condition=dict(data=2, learner=2, loop=7, measure=1, observe=1, optim=2, processes=4, recovery=1, speed=2),
+    crowded_assignments=dict(callbacks=25, contrib=3, data=4, learner=16, loop=2, measure=7, observe=15, processes=10, recovery=11, speed=9))
+finders = dict(nested_conditionals=nested_conditionals, times_condition=times_condition, crowded_assignments=crowded_assignments)
+
+def to_be_rewritten(at, limits=read_twice):
+    "Rooms with more lines to be read twice than they have had, with these lines"
+    for kind,find in finders.items():
+        found = {}
+        for p in modules(at): found.setdefault(room(name_of(p, at)), []).extend(f'{p.stem}:{n.lineno} {ast.unparse(n)[:80]}' for n in find(tree_of(p)))
+        for r in rooms:
+            now,limit = found.get(r, []),limits[kind].get(r, 0)
+            if len(now) > limit: yield r,f'{len(now)} {kind}, {limit} are allowed (write them as one reads them): {"; ".join(now)}'
+
 checks = dict(strays=strays, upward=upward, circles=circles, borrowed=borrowed, long_modules=long_modules, long_lines=long_lines, full_cells=full_cells, twice=twice,
-              undocumented=undocumented, undescribed=undescribed)
+              undocumented=undocumented, undescribed=undescribed, to_be_rewritten=to_be_rewritten)
 
 # the tests
 
@@ -259,6 +302,19 @@ def test_faults_are_found(tmp_path):
     assert [s for s in found['undescribed'] if s.startswith('data')] == [f'data.bad: {s}' for s in (
         'C.first: a has no type', 'C.first: a has no comment beside it', 'C.first: b has no comment beside it', 'C.first: its result has no type',
         'C.second: s has no comment beside it')]
+
+def test_lines_to_be_read_twice_are_found():
+    src = """a = b if c else d if e else f
+g = (b if c else d) if e else f
+h = (x if y else z) + (x if y else z)
+'t'*i + '  '*j + ' '*(k > 1) + '-'*width + 2*n
+[m]*bool(n) + [0]*n
+self.a,self.b,self.c,self.d = a,b,c,d
+o,p,q,r = 1,None,[],x
+s,t,u = 1,2,3
+a,b,c,d = f()
+"""
+    assert [sorted(n.lineno for n in find(ast.parse(src))) for find in finders.values()] == [[1, 2], [4, 4, 5], [7]]
 
 if __name__ == '__main__':
     for k,f in checks.items():
