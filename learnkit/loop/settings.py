@@ -6,6 +6,7 @@
 __all__ = ['optional_import', 'pyplot']
 
 # %% ../../nbs/loop/10a_settings.ipynb #6e2925d6
+import re
 from functools import lru_cache, partial
 from inspect import Parameter, signature
 from math import isfinite
@@ -19,19 +20,42 @@ def _defaults(cls):
     except ValueError: return {}   # a class written in C
     return {p.name:p.default for p in params if p.kind not in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)}
 
+# %% ../../nbs/loop/10a_settings.ipynb #e89cbe93
+_secret = {*'password passwd pwd passphrase secret credential credentials bearer cookie auth authorization'.split()}
+_maybe = {*'key apikey token authtoken accesskey'.split()}   # or it counts tokens
+
+def masked(
+    name:Any,   # of a setting
+    v:Any,      # its value
+    o:Any=None  # the object that has it; its `private` names what else is masked
+) -> Any: # `v`, or `***`
+    "Return `***` for what nobody should read"
+    if name in getattr(o, 'private', ()): return '***'
+    words = {*re.findall('[a-z]+', re.sub('([a-z])([A-Z])', r'\1_\2', str(name)).lower())}
+    spared = v is None or isinstance(v, bool) or callable(v) or isinstance(v, (int,float)) and not words & _secret
+    return v if spared or not words & (_secret | _maybe) else '***'
+
+def without_password(
+    text:str # that may contain addresses
+) -> str:
+    "Return `text` with `***` for the passwords in addresses"
+    return re.sub(r'(://[^/\s:@]*:)[^@\s/]+@', r'\1***@', text)
+
+# %% ../../nbs/loop/10a_settings.ipynb #5be6ee51
 def settings(
     o:Any # any object
 ) -> dict[str, Any]:
-    "Return the arguments of its constructor that `o` keeps as attributes of the same names, with their present values"
+    "Return the arguments that `o` keeps as attributes of the same names, as they are now; `***` in place of secrets"
     own = vars(o)
-    return {k:own[k] for k in _defaults(type(o)) if k in own}
+    return {k:masked(k, own[k], o) for k in _defaults(type(o)) if k in own}
 
 # %% ../../nbs/loop/10a_settings.ipynb #0d83126a
 def plain(
     v:Any # a setting
 ) -> Any:
     "Return a setting as a number, a truth value, None or a short text"
-    if v is None or isinstance(v, (bool,int,str)): return v
+    if isinstance(v, str): return without_password(v)
+    if v is None or isinstance(v, (bool,int)): return v
     if isinstance(v, float): return v if isfinite(v) else str(v)
     if isinstance(v, (list,tuple)): return ', '.join(str(plain(o)) for o in v[:20])
     return _text(v, str, 200)
@@ -43,8 +67,8 @@ def _text(v, show=repr, n=60):
     if hasattr(v, '__name__'): return name
     if hasattr(v, 'shape') and hasattr(v, 'dtype'): return f'{name} {tuple(v.shape)}'
     if isinstance(v, (list,tuple,set,dict)) and len(v)>20: return f'{name} of {len(v)}'
-    if isinstance(v, dict): text = '{' + ', '.join(f'{k!r}: {_text(o)}' for k,o in v.items()) + '}'
-    else: text = show(v)
+    if isinstance(v, dict): text = '{' + ', '.join(f'{k!r}: {_text(masked(k, o))}' for k,o in v.items()) + '}'
+    else: text = without_password(show(v))
     return text if len(text)<=n and '\n' not in text and ' at 0x' not in text else name
 
 # %% ../../nbs/loop/10a_settings.ipynb #73217aab

@@ -207,7 +207,7 @@ def log_objects(self:Learner,
 
 # %% ../../nbs/observe/20b_hparams.ipynb #78de640c
 from ..data.modules import get_model, params
-from ..loop.settings import plain, settings
+from ..loop.settings import masked, plain, settings
 from ..loop.stream import loader_len
 
 # %% ../../nbs/observe/20b_hparams.ipynb #dfb34c3c
@@ -227,6 +227,7 @@ def hparams(self:Learner,
     if self.mode=='fit': known |= dict(epochs=long.value) if (long := self.duration).unit=='ep' else dict(duration=long)
     cbs = {'callbacks':[cb.key for cb in self.cbs]}
     said = {f'{cb.key}.{k}':v for cb in self.cbs if not cb.observes for k,v in settings(cb).items()}
-    return {k:plain(v) for k,v in {**known, **cbs, **said, **own}.items()}
+    told = {k:masked(k, v) for k,v in own.items()}
+    return {k:plain(v) for k,v in {**known, **cbs, **said, **told}.items()}
 
 Learner.gather_args = Learner.hparams   # fastai's name

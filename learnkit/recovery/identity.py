@@ -12,6 +12,7 @@ from enum import Enum
 from functools import partial
 from hashlib import blake2b
 from inspect import signature
+from itertools import zip_longest
 from pathlib import PurePath
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
@@ -26,6 +27,7 @@ from ..data.nested import is_listy, leaves
 from ..data.process import distributed_sampler, own_class
 from ..learner.learner import Learner
 from ..loop.events import event
+from ..loop.settings import masked, without_password
 from ..loop.stream import loader_len
 
 
@@ -87,20 +89,34 @@ def _closure(f):
         except ValueError: pass   # it has no value yet
     return res
 
+# %% ../../nbs/recovery/10_identity.ipynb #31d6bf74
+def _passed(f):
+    "What a `partial` passes on, by number and name; what is a secret by its name too"
+    try: names = [*signature(f.func).parameters][:len(f.args)]
+    except (TypeError, ValueError): names = []   # it is written in C
+    args = enumerate(zip_longest(f.args, names))
+    return {**{i if masked(n, v, f.func) is v else n:v for i,(v,n) in args}, **f.keywords}
+
+def _value(k, v, o, depth):
+    "The argument `k` of `o` in words; of a secret nothing, but of a `key`, which may choose a column, a hash"
+    if masked(k, v, o) is v: return described(v, depth)
+    return '***' + blake2b(repr(v).encode(), digest_size=2).hexdigest()*(k=='key')
+
+# %% ../../nbs/recovery/10_identity.ipynb #8bd6a18b
 def described(
     o:Any,      # anything that a run is made with
     depth:int=3 # how many objects inside of one another are described
 ) -> str:
     "Return in a line what `o` is: a value; a function and what it keeps; a class and its arguments"
-    def listed(kw):
-        return f"({', '.join(f'{k}={described(v, depth-1)}' for k,v in kw.items())})" if depth and kw else ''
+    def listed(kw, o=o):
+        return f"({', '.join(f'{k}={_value(k, v, o, depth-1)}' for k,v in kw.items())})" if depth and kw else ''
     def several(vs): return listed(dict(enumerate(vs))) if len(vs)<50 else f' of {len(vs)}'
-    if o is None or isinstance(o, _plain): return repr(o)
+    if o is None or isinstance(o, _plain): return without_password(repr(o))
     if _is_array(o): return f'{type(o).__name__}{tuple(o.shape)} {contents(o)}'
     if hasattr(o, 'item') and hasattr(o, 'dtype'): return repr(o.item())
     if isinstance(o, Mapping): return 'dict' + listed(o)
     if is_listy(o) or isinstance(o, (set,frozenset)): return type(o).__name__ + several(o)
-    if isinstance(o, partial): return described(o.func, depth) + listed({**dict(enumerate(o.args)), **o.keywords})
+    if isinstance(o, partial): return described(o.func, depth) + listed(_passed(o), o.func)
     if isinstance(o, MethodType): return f'{_name(o)} of {described(o.__self__, depth-1)}' if depth else _name(o)
     if isinstance(o, FunctionType): return _name(o) + listed(_closure(o))
     if isinstance(o, (type,BuiltinFunctionType)): return _name(o)
