@@ -100,7 +100,8 @@ class ForeignCallback(Callback):
         self.theirs,by_event = theirs,{}
         for name,o in names_in(self.library).items():
             if o.event and self.has(name): by_event.setdefault(o.event, []).append((name,o))
-        for ours,calls in by_event.items(): setattr(self, ours, partial(self._call, calls))
+        for ours,calls in by_event.items():   # an adapter's own handler comes first
+            setattr(self, ours, partial(self._call, calls, getattr(type(self), ours, None)))
 
     def has(self,
         name:str # of a method
@@ -113,16 +114,23 @@ class ForeignCallback(Callback):
         "By the class of theirs: `learn.early_stopping` for an `EarlyStopping`"
         return camel2snake(type(self.theirs).__name__.removesuffix('Callback')) or 'callback'
 
-    def _call(self, calls):
+    def _call(self, calls, own):
+        if own: own(self)
         for name,o in calls:
-            if _applies(o, self.learn): self.call(name)
+            if _applies(o, self.learn) and self.due(name): self.call(name)
+
+    def due(self,
+        name:str # of a method of theirs
+    ) -> bool:
+        "Return whether it is to be called now, at the event that the table says"
+        return True
 
     def call(self,
         name:str # of a method of theirs
     ) -> None:
         "Call a method of theirs; raises CancelFit for an exception by which their library ends a fit"
         self.prepare()
-        try: res = getattr(self.theirs, name)(*self.arguments(name))
+        try: res = getattr(self.theirs, name)(*self.arguments(name), **self.keywords(name))
         except Exception as e:
             if type(e).__name__ in self.stops: raise CancelFit(str(e) or type(e).__name__) from e
             raise
@@ -133,6 +141,11 @@ class ForeignCallback(Callback):
     ) -> tuple:
         "Return what their library calls the method with"
         return ()
+    def keywords(self,
+        name:str # of a method of theirs
+    ) -> dict:
+        "Return what their library calls the method with by keyword"
+        return {}
     def prepare(self) -> None:
         "Set what theirs expects to have been set"
     def obey(self,
