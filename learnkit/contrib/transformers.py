@@ -73,7 +73,7 @@ _instead = dict(should_evaluate="`ValidateEvery('500ba')` validates within epoch
                 should_log="`StepLines('500ba')` prints, and each logger says how often it writes")
 
 class HFControl:
-    "What a callback asks for, as `TrainerControl`"
+    "Flags by which a callback asks for something, as in `TrainerControl`"
     should_training_stop = should_epoch_stop = should_evaluate = should_save = should_log = False
     def obey(self,
         learn:Any # the Learner
