@@ -47,8 +47,10 @@ _stages = dict(fit='fit', lr_find='fit', validate='validate', predict='predict')
 class LightningTrainer(View):
     "The Learner, as Lightning's callbacks see a trainer"
     library,what = 'Lightning','the trainer'
-    fast_dev_run,interrupted,logger,log_dir,max_steps = False,False,None,None,-1
-    accumulate_grad_batches,val_check_interval,check_val_every_n_epoch = 1,1.,1
+    fast_dev_run = interrupted = False
+    logger = log_dir = None
+    max_steps = -1
+    accumulate_grad_batches,check_val_every_n_epoch,val_check_interval = 1,1,1.
     current_epoch  = property(lambda self: self.learn.epoch)
     global_step    = property(lambda self: self.learn.train_iter)
     max_epochs     = property(lambda self: self.learn.n_epoch)

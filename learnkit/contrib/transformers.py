@@ -28,8 +28,12 @@ class HFArguments(View):
     "The settings of the Learner, as callbacks see `TrainingArguments`; what is set here is kept"
     library,what = 'Hugging Face','args'
     # what a stopper asks for: which number decides, and that there is an evaluation
-    metric_for_best_model,greater_is_better,load_best_model_at_end,eval_strategy = 'eval_loss',False,True,'epoch'
-    report_to,logging_strategy,save_strategy,gradient_accumulation_steps = (),'epoch','no',1
+    metric_for_best_model,greater_is_better = 'eval_loss',False
+    load_best_model_at_end = True
+    eval_strategy = logging_strategy = 'epoch'
+    save_strategy = 'no'
+    report_to = ()
+    gradient_accumulation_steps = 1
     num_train_epochs = property(lambda self: self.learn.n_epoch)
     learning_rate    = property(lambda self: self.learn.opt.hypers[-1]['lr'])
     weight_decay     = property(lambda self: self.learn.wd or 0.)
@@ -43,7 +47,9 @@ class HFArguments(View):
 class HFState(View):
     "The counters of the Learner, as callbacks see `TrainerState`"
     library,what = 'Hugging Face','state'
-    global_step,best_metric,best_model_checkpoint,is_hyper_param_search = 0,None,None,False
+    global_step = 0
+    best_metric = best_model_checkpoint = None
+    is_hyper_param_search = False
     epoch = property(lambda self: self.learn.pct_train*self.learn.n_epoch)
     num_train_epochs = property(lambda self: self.learn.n_epoch)
     is_world_process_zero = is_local_process_zero = property(lambda self: rank_distrib()==0)
