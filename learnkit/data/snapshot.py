@@ -6,13 +6,14 @@
 __all__ = []
 
 # %% ../../nbs/data/30a_snapshot.ipynb #dfc3c332
-import sys
+import random, sys
 from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import contextmanager
 from copy import deepcopy
 from functools import lru_cache, partial
-from itertools import chain
+from itertools import chain, islice
+from operator import is_
 from random import Random, SystemRandom
 from typing import Any, Self
 from warnings import warn
@@ -21,7 +22,7 @@ import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
 
-from .random import get_random_states, set_random_states
+from .random import device_rngs
 from ..loop.run import runs_elsewhere
 from ..loop.signals import critical, uninterrupted
 
@@ -88,11 +89,27 @@ def snapshot_entries(
     "Take a snapshot of which objects are in `o`"
     cls,before = python_class(type(o)),entries(o)
     def restore():
-        if [*map(id, entries(o))]==[*map(id, before)]: return
+        now = entries(o)
+        if len(now)==len(before) and all(map(is_, now, before)): return
         cls.clear(o)
         if issubclass(cls, dict):
             for k,v in zip(before[::2], before[1::2]): cls.__setitem__(o, k, v)
         else: (cls.update if issubclass(cls, set) else cls.extend)(o, before)
+    return Snapshot(restore)
+
+def watch_entries(
+    o:list|deque|dict|set, # a container of many entries
+    first:int=32           # how many of them are looked at
+) -> Snapshot:
+    "Copy nothing of `o`, and put nothing back: warn if it has more or fewer entries then, or others in front"
+    cls = python_class(type(o))
+    def look(): return cls.__len__(o),[*islice(cls.values(o) if issubclass(cls, dict) else cls.__iter__(o), first)]
+    n,before = look()
+    def restore():
+        now,front = look()
+        if now!=n or not all(map(is_, front, before)): warn(
+            f'a {type(o).__name__} of {n:,} entries is not as it was, now that the data was read, and is too long to '
+            'be put back. Let a worker read it (`num_workers=1`): workers have copies')
     return Snapshot(restore)
 
 # %% ../../nbs/data/30a_snapshot.ipynb #f2b6acdb
@@ -128,9 +145,14 @@ def snapshot_grads(
 # %% ../../nbs/data/30a_snapshot.ipynb #d676a5d7
 def snapshot_random() -> Snapshot:
     "Take a snapshot of the generators of Python, NumPy, PyTorch and all devices; restored if no other thread has a run"
-    (n,shared),states = runs_elsewhere(),get_random_states()
+    n,shared = runs_elsewhere()
+    np = sys.modules.get('numpy')
+    of_process = [random.getstate, *([] if np is None else [np.random.get_state])]   # methods of their generators
+    generators = [torch.default_generator, *[f.__self__ for f in of_process]]
+    devices = [partial(put, get()) for rngs in device_rngs().values() for get,put in rngs]
+    noted = Snapshot(*map(snapshot_generator, generators), *devices)
     def restore():
-        if not shared and n==runs_elsewhere()[0]: return set_random_states(**states)
+        if not shared and n==runs_elsewhere()[0]: return noted.restore()
         warn('the random numbers that were drawn are not put back: meanwhile another thread ran a Learner with the '
              'same generators, and would draw them once more')
     return Snapshot(restore)
@@ -151,10 +173,11 @@ def snapshot_generator(
 
 # %% ../../nbs/data/30b_contents.ipynb #c8f24feb
 from array import array
+from enum import IntEnum
 from types import FunctionType, MethodType
 
 from torch.nn.modules.lazy import LazyModuleMixin
-from torch.utils.data import DataLoader, Dataset, Sampler
+from torch.utils.data import BatchSampler, DataLoader, Dataset, Sampler, SequentialSampler, TensorDataset
 
 from .random import is_generator
 from ..loop.callback import Stateful
@@ -250,82 +273,113 @@ def of_function(
     return [v for c in f.__closure__ or () for v in _cell(c)]
 
 # %% ../../nbs/data/30b_contents.ipynb #9508bb5e
-_generators,_data,_all = range(3)
-_many = 1000   # entries; in data, what has more is not looked into
+class Depth(IntEnum):
+    "How much is noted of an object, and of what it keeps"
+    generators,data,everything = range(3)
 
+_few,_many = 32,1000   # entries of a container in data: with more it is looked at as a whole, or only watched
+_constant = {str,int,float,complex,bool,bytes,type(None),range,slice,torch.dtype,torch.device,torch.Size}
+_still = _constant | {SequentialSampler,TensorDataset}   # what keeps nothing when it is read
+
+def _is_still(o): return type(o) in _still or (isinstance(o, FunctionType) and not o.__closure__)
+
+def _are_still(within):
+    "Are these numbers, texts, arrays and tensors, or tuples of them?"
+    kinds = {*map(type, within)}
+    if kinds=={tuple}: kinds = {*map(type, chain.from_iterable(within))}
+    return all(k in _still or hasattr(k, '__array__') for k in kinds)
+
+# %% ../../nbs/data/30b_contents.ipynb #f1214cd5
 def _of_container(o, depth, given):
-    within = () if depth<_all and python_class(type(o)).__len__(o)>_many else entries(o)
+    in_data = depth<Depth.everything
+    many = in_data and python_class(type(o)).__len__(o)>_many
+    if depth==Depth.generators or isinstance(o, (tuple,frozenset)): noted = Snapshot()
+    else: noted = watch_entries(o, _few) if many else snapshot_entries(o)
+    within = [] if many else entries(o)
     if isinstance(o, dict): within = within[1::2]   # the values
-    noted = Snapshot() if depth==_generators or isinstance(o, (tuple,frozenset)) else snapshot_entries(o)
+    if in_data and len(within)>_few and _are_still(within): within = []
     if not hasattr(o, '__dict__'): return noted, within, depth
     attributes,more,_ = _of_object(o, depth, given)
     return Snapshot(noted, attributes), [*within, *more], depth
 
-def _of_object(o, depth, given):
-    if not hasattr(o, '__dict__') or isinstance(o, type) or _standard(type(o)): return Snapshot(), (), depth
-    running = is_foreign(type(o)) and hasattr(type(o), '__next__')   # such as the batches of a `DataLoader`
-    if not given and (running or isinstance(o, (Dispatcher,Stateful)) or _stands_above(o)): return Snapshot(), (), depth
-    if isinstance(o, (Dataset,Sampler,DataLoader)): depth = _data
-    if depth==_generators or not (given or _has_state(o, depth==_data)):
-        return Snapshot(), vars(o).values() if depth<_all else (), _generators
-    if isinstance(o, nn.Module): return *_of_module(o), depth
-    return snapshot_vars(o, careful=depth==_data), vars(o).values(), depth
+def _left_alone(o):
+    "Does `o` run, such as the batches of a `DataLoader`, or stand above what is noted?"
+    runs = is_foreign(type(o)) and hasattr(type(o), '__next__')
+    return runs or isinstance(o, (Dispatcher,Stateful)) or _stands_above(o)
 
+def _of_object(o, depth, given):
+    nothing = Snapshot(), (), depth
+    if not hasattr(o, '__dict__') or isinstance(o, type) or _standard(type(o)): return nothing
+    if not given and _left_alone(o): return nothing
+    if isinstance(o, (Dataset,Sampler,DataLoader)): depth = Depth.data
+    if type(o) is DataLoader: return _of_loader(o), _parts_of(o), depth
+    if depth==Depth.generators or not (given or _has_state(o, depth==Depth.data)):
+        return Snapshot(), vars(o).values() if depth<Depth.everything else (), Depth.generators
+    if isinstance(o, nn.Module): return *_of_module(o), depth
+    return snapshot_vars(o, careful=depth==Depth.data), vars(o).values(), depth
+
+# %% ../../nbs/data/30b_contents.ipynb #f74f7355
+def _of_loader(dl): return snapshot_attributes(dl, '_iterator', '_IterableDataset_len_called')
+
+def _parts_of(dl):
+    "What may keep something when `dl` is read; of PyTorch's own loader only what is not known to keep nothing"
+    batch_sampler = getattr(dl, 'batch_sampler', None)
+    parts = [getattr(dl, 'sampler', None), getattr(batch_sampler, 'sampler', None), getattr(dl, 'dataset', None)]
+    if type(dl) is not DataLoader: return [dl, batch_sampler, *parts]
+    if type(batch_sampler) is not BatchSampler: parts.append(batch_sampler)
+    return [o for o in (*parts, dl.generator, dl.collate_fn) if not _is_still(o)]
+
+# %% ../../nbs/data/30b_contents.ipynb #fd2c5abf
 def _contents(o, depth, given):
     "What is noted of `o`, where to go on, and at which depth"
+    noted,whole = depth>Depth.generators,depth==Depth.everything
     if isinstance(o, torch.Tensor):
-        noted = not is_lazy(o) and depth>_generators and (depth==_all or o.numel()<=_many)
+        noted = noted and not is_lazy(o) and (whole or o.numel()<=_many)
         return snapshot_tensor(o) if noted else Snapshot(), (), depth
     if isinstance(o, containers): return _of_container(o, depth, given)
     if isinstance(o, array):
-        noted = depth>_generators and (depth==_all or len(o)<=_many)
+        noted = noted and (whole or len(o)<=_many)
         return Snapshot(partial(o.__setitem__, slice(None), o[:])) if noted else Snapshot(), (), depth
     if (generator := snapshot_generator(o)).parts: return generator, (), depth
     if isinstance(o, (FunctionType,MethodType,partial)):
-        return Snapshot(), of_function(o) if depth<_all else (), _generators
+        return Snapshot(), () if whole else of_function(o), Depth.generators
     return _of_object(o, depth, given)
 
 # %% ../../nbs/data/30b_contents.ipynb #0092cce4
-_constant = {str,int,float,complex,bool,bytes,type(None),range,slice,torch.dtype,torch.device,torch.Size}
-
 def snapshot_contents(
     *objects:Any,        # models, callbacks, anything
     loaders:Iterable=(), # loaders, whose contents are data
     leave:Iterable=()    # parameters that are not noted
 ) -> Snapshot:
     "Take a snapshot of all that is kept in `objects` and `loaders`; until it is restored, loaders have other workers"
-    todo = [*[(o, _all, True) for o in objects], *[(o, _data, True) for dl in loaders for o in _parts_of(dl)]]
-    noted = [*_walk(todo, loaders, leave)]
+    noted = [(dl, _of_loader(dl)) for dl in loaders if type(dl) is DataLoader]
+    todo = [(o, Depth.everything, True) for o in objects]
+    todo += [(o, Depth.data, True) for dl in loaders for o in _parts_of(dl)]
+    if todo: noted += _walk(todo, loaders, leave)
     for o,_ in noted:
         if isinstance(o, DataLoader): o._iterator = None
     return Snapshot(*(part for _,part in noted))
 
 def _walk(todo, known=(), params=()):
     "Each object within those of `todo`, and what is noted of it; but what is `known`, and `params`, only if given"
-    seen = {id(o):(_all,o) for o in known}   # with the objects, so that no two have the same id
+    seen = {id(o):(Depth.everything,o) for o in known}   # with the objects, so that no two have the same id
     while todo:
         o,depth,given = todo.pop()
         if params and isinstance(o, nn.Parameter):   # until then nobody need go through the model
-            seen,params = seen | {id(p):(_all,p) for p in params},()
+            seen,params = seen | {id(p):(Depth.everything,p) for p in params},()
         before = seen.get(id(o), (-1,))[0]
-        if type(o) in _constant or (before>=depth and not given): continue
+        if type(o) in _still or (before>=depth and not given): continue
         seen[id(o)] = max(depth, before),o
         part,within,depth = _contents(o, depth, given)
         yield o,part
-        todo += [(v, depth, False) for v in within if type(v) not in _constant]
-
-def _parts_of(dl):
-    "A loader, its samplers and its data set"
-    batch_sampler = getattr(dl, 'batch_sampler', None)
-    samplers = getattr(dl, 'sampler', None),batch_sampler,getattr(batch_sampler, 'sampler', None)
-    return [dl, *samplers, getattr(dl, 'dataset', None)]
+        todo += [(v, depth, False) for v in within if type(v) not in _still]
 
 # %% ../../nbs/data/30b_contents.ipynb #6a1f8f42
 def generators_in(
     *objects:Any # data sets, functions that make batches
 ) -> list:
     "Return the random number generators that are kept in `objects`"
-    found = {id(o):o for o,_ in _walk([(o, _data, True) for o in objects]) if is_generator(o)}
+    found = {id(o):o for o,_ in _walk([(o, Depth.data, True) for o in objects]) if is_generator(o)}
     return [*found.values()]
 
 # %% ../../nbs/data/30b_contents.ipynb #eba2f192

@@ -1,12 +1,13 @@
 """Snapshots: what was noted is there again, whatever was done in between, as often as it is asked for"""
-import random
+import random, sys, warnings
 from collections import Counter, OrderedDict, defaultdict, deque
-from copy import deepcopy
+from copy import copy, deepcopy
 
 import numpy as np, pytest, torch
 from torch import nn
-from torch.utils.data import BatchSampler, DataLoader, RandomSampler, TensorDataset
+from torch.utils.data import BatchSampler, ConcatDataset, DataLoader, Dataset, RandomSampler, Subset, TensorDataset
 
+from learnkit.data.loaders import as_loader
 from learnkit.data.random import get_random_states
 from learnkit.data.snapshot import snapshot_contents, snapshot_forward, snapshot_loader
 from learnkit.data.snapshot import (Snapshot, snapshot_attributes, snapshot_buffers, snapshot_generator, snapshot_grads, snapshot_random,
@@ -182,3 +183,94 @@ def test_a_list_that_shuffles_is_read_once():
     seen = []
     learn.validate(cbs=at('before_fetch', lambda cb: seen.append(b.read)))
     assert all(x is y for x,y in zip(list.__iter__(b), kept)) and b.read==0 and max(seen)<=4
+
+# data at rest
+
+def calls(f):
+    "How many Python functions `f()` calls"
+    n = 0
+    def count(frame, what, arg):
+        nonlocal n
+        n += what=='call'
+    sys.setprofile(count)
+    try: f()
+    finally: sys.setprofile(None)
+    return n
+
+def calls_of(look, dl):
+    "How many a second `learn.validate()`, or another look at `dl`, calls"
+    learn = learner(dls=([(X,Y)], dl))
+    learn.remove_cb(learn.progress)   # it draws again when some time went by
+    getattr(learn, look)()
+    return calls(getattr(learn, look))
+
+class Held(Dataset):
+    "Four items of what it holds"
+    def __init__(self, held): self.held = held
+    def __len__(self): return 4
+    def __getitem__(self, i): return X[i],Y[i]
+
+X,Y = torch.randn(4, 4),torch.randn(4, 1)
+HELD = dict(numbers=lambda n: [*range(n)], texts=lambda n: tuple(map(str, range(n))), tensors=lambda n: [X]*n, arrays=lambda n: [np.zeros(2)]*n,
+            pairs=lambda n: [(f'{i}.png',i) for i in range(n)], items=lambda n: [(X,Y)]*n, by_name=lambda n: {str(i):i for i in range(n)},
+            set=lambda n: {*range(n)}, deque=lambda n: deque(range(n)))
+
+@pytest.mark.parametrize('what', ['validate','get_preds'])
+@pytest.mark.parametrize('kind', HELD)
+def test_a_look_costs_the_same_however_much_the_data_hold(kind, what):
+    "A list of a million items cost 0.12 s for each validation"
+    few,more,many = (calls_of(what, DataLoader(Held(HELD[kind](n)), 4)) for n in (100, 1000, 10_000))
+    assert max(few, more, many)-min(few, more, many)<=20   # a cache of Python's here or there
+
+@pytest.mark.parametrize('look', ['validate','get_preds'])
+@pytest.mark.parametrize('make', [lambda b: b, tuple, lambda b: lambda: iter(b), lambda b: DataLoader(b, None)])
+def test_a_look_at_batches_costs_what_the_loop_costs(make, look):
+    "A list of batches was looked into, 14 calls for each"
+    loaders = [make([(X,Y)]*n) for n in (40, 200, 1200)]
+    few,more,many = (calls_of(look, dl) for dl in loaders)
+    by_hand = calls(lambda: [*as_loader(loaders[1], '')])/200
+    a_batch = (more-few)/160
+    assert a_batch-by_hand<=55 and many-more<=1000*a_batch+20
+
+class Grows(Held):
+    "Writes down what was read"
+    def __getitem__(self, i): self.note(i); return super().__getitem__(i)
+
+WAYS = dict(append=([], lambda o: o.held.append(0)), overwritten=([], lambda o: o.held.__setitem__(0, -1)), by_name=({}, lambda o: o.held.update(new=0)),
+            set=(set(), lambda o: o.held.add('new')), deque=(deque(), lambda o: o.held.appendleft(0)))
+
+@pytest.mark.parametrize('n', [100, 1001])
+@pytest.mark.parametrize('way', WAYS)
+def test_what_is_too_long_to_be_put_back_is_said(way, n):
+    kind,note = WAYS[way]
+    ds = Grows(type(kind)({i:i for i in range(n)} if isinstance(kind, dict) else range(n)))
+    ds.note = lambda i: note(ds)
+    before = copy(ds.held)
+    learn = learner(dls=([(X,Y)], DataLoader(ds, 4)))
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter('always')
+        learn.validate()
+    assert (ds.held==before)==(n==100)
+    assert [('1,001 entries is not as it was' in str(w.message)) for w in said]==[True]*(n>1000)
+
+def test_a_loader_of_pytorch_is_known():
+    "What may move in it is found all the same: in the function that makes batches, in samplers, and in data sets around others"
+    g = {k:torch.Generator().manual_seed(i) for i,k in enumerate(('collate','sampler','within','own'))}
+    def collate(items): return torch.stack([x for x,_ in items])+torch.rand(1, generator=g['collate']),torch.stack([y for _,y in items])
+    class Noisy(Held):
+        def __getitem__(self, i): return X[i]+torch.rand(1, generator=self.held),Y[i]
+    ds = Subset(ConcatDataset([TensorDataset(X, Y), Noisy(g['within'])]), range(8))
+    loaders = [DataLoader(ds, 4, sampler=RandomSampler(ds, generator=g['sampler']), collate_fn=collate),
+               DataLoader(ds, batch_sampler=BatchSampler(RandomSampler(ds, generator=g['sampler']), 4, False)), DataLoader(ds, 4, shuffle=True, generator=g['own'])]
+    for dl in loaders:
+        states = [o.get_state() for o in g.values()]
+        with snapshot_loader(dl), snapshot_random(): first = [b[0] for b in dl]
+        assert all(torch.equal(o.get_state(), s) for o,s in zip(g.values(), states))
+        with snapshot_random(): assert all(torch.equal(a, b[0]) for a,b in zip(first, dl))
+
+def test_a_transform_among_many_items_is_found():
+    "So many entries of its own are few of all: a kind that can keep something is not passed over"
+    rng = np.random.default_rng(3)
+    ds = Held([*range(500), [rng], lambda: rng])
+    with snapshot_loader(DataLoader(ds)): a = rng.random()
+    assert a==rng.random()
