@@ -83,6 +83,7 @@ def entries(
     cls = python_class(type(o))
     return [*chain(*cls.items(o))] if issubclass(cls, dict) else [*cls.__iter__(o)]
 
+# %% ../../nbs/data/30a_snapshot.ipynb #3ed54734
 def snapshot_entries(
     o:list|deque|dict|set # a container
 ) -> Snapshot:
