@@ -165,15 +165,15 @@ def load(self:Learner,
     if opt is not None and with_opt:
         self._ready_opt()
         check_opt_state(self.opt, opt)
-    if device is not None: self.model.to(device)
     if opt is None and with_opt and self.opt is not None: warn(
         f'{file} has no optimizer state: the optimizer is left as it is')
-    self._take_weights(weights, opt if with_opt else None, strict)
+    self._take_weights(weights, opt if with_opt else None, strict, device)
     return self
 
 @patch
 @uninterrupted
-def _take_weights(self:Learner, weights, opt, strict):
+def _take_weights(self:Learner, weights, opt, strict, device=None):
+    if device is not None: self.model.to(device)
     self('before_load_model')
     if opt is not None: self.opt.load_state_dict(opt)
     model = get_model(self.model)

@@ -132,6 +132,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from ..data.modules import get_model, norm_bias_params
 from ..loop.settings import parameters_of
+from ..loop.signals import uninterrupted
 from ..optim.groups import creation_lr, is_built, is_split, param_dicts
 from ..optim.optimizer import OptimWrapper, create_optimizer
 from ..optim.ownership import can_take_params, describe_params, optimizers_of, param_ids, unheld_params
@@ -176,6 +177,7 @@ class OptSteps(Steps):
         always = norm_bias_params(self.model, with_bias=False) if self.train_bn else ()
         return create_optimizer(self.opt_func, groups, creation_lr(self.opt_func, self._said_lr()), no_decay, always)
 
+    @uninterrupted   # an interrupt in the middle of `model.to` would leave autograd off
     def create_opt(self) -> Any:
         "Make the optimizer, `learn.opt`, from `opt_func`; `fit` does it when there is none"
         self.model.to(self.device)

@@ -11,6 +11,7 @@ import numpy as np, torch
 import learnkit
 
 ROOT = str(Path(learnkit.__file__).parent)
+TORCH = tuple(str(Path(torch.__file__).parent/f) for f in ('autograd/grad_mode.py', 'utils/_contextlib.py', 'amp/autocast_mode.py', 'nn/modules/module.py'))   # Python code that sets a mode, and puts it back
 
 class Terminal(StringIO):
     "A terminal that nobody looks at"
@@ -27,7 +28,7 @@ class Tracer:
         if self.kind=='call':
             if ours or (frame.f_back is not None and frame.f_back.f_code.co_filename.startswith(ROOT)): self.tick(frame)
             return None
-        if not ours: return None
+        if not (frame.f_code.co_filename in TORCH if self.kind=='torch' else ours): return None
         if frame.f_code.co_qualname in self.opcodes: frame.f_trace_opcodes = True
         return self.line
 
@@ -49,7 +50,7 @@ class Tracer:
         sys.setprofile(None)
         sys.settrace(self.called)
         while frame is not None:
-            if frame.f_code.co_filename.startswith(ROOT) and self.kind=='line': frame.f_trace = self.line
+            if self.kind!='call' and frame.f_code.co_filename.startswith(TORCH if self.kind=='torch' else ROOT): frame.f_trace = self.line
             frame = frame.f_back
 
 def interrupt(number=signal.SIGINT): return lambda: signal.raise_signal(number)
@@ -172,6 +173,10 @@ class Run:
 runs = dict(
     fit        = Run(learner, lambda l: l.fit(1), True),
     toolkit    = Run(lambda f: learner(f, *toolkit()), lambda l: l.fit(1), True),
+    one_cycle  = Run(learner, lambda l: l.fit_one_cycle(1, slice(.01)), True),
+    fine_tune  = Run(learner, lambda l: l.fine_tune(1, .01), True),
+    find_first = Run(learner, lambda l: l.lr_find(num_it=6, show_plot=False, suggest_funcs=None)),
+    create_opt = Run(learner, lambda l: l.create_opt(), True),
     save_best  = Run(lambda f: learner(f, lk.SaveModelCallback()), lambda l: l.fit_one_cycle(1, .01), True),
     checkpoint = Run(lambda f: learner(f, lk.CheckpointCallback('1ba', overwrite=True)), lambda l: l.fit(1), True),
     steps      = Run(lambda f: learner(f, lk.StepsPerEpoch(3)), lambda l: l.fit(2), True),
@@ -194,6 +199,7 @@ runs = dict(
     validate_all = Run(trained, lambda l: l.validate_all(test=l.dls.valid)),
     save       = Run(trained, lambda l: l.save('new')),
     load       = Run(saved, lambda l: l.load('old'), True),
+    load_to    = Run(saved, lambda l: l.load('old', device='cpu'), True),
     export     = Run(trained, lambda l: l.export('new')),
     summary    = Run(trained, lambda l: l.summary()),
     resume     = Run(crashed, lambda l: l.fit(2, resume='auto'), True),
@@ -250,7 +256,7 @@ class Sweep:
     def compare(self, learn, before, after, all_, raised, t):
         if not t.where: return []
         wrong = [f'{k}: {str(before.get(k))[:60]} -> {str(after.get(k))[:60]}' for k in differs(before, after) if k!='exc']
-        if raised is None and self.kind=='line': wrong.append('nothing was raised')
+        if raised is None and self.kind!='call': wrong.append('nothing was raised')
         elif raised is not None and not isinstance(raised, self.error): wrong.append(f'raised {raised!r:.300}')
         if not self.run.trace: wrong += [f'not as before: {k}' for k in differs(all_, whole(learn))][:4]
         elif not any(torch.equal(weights(learn), w) for w in self.legal): wrong.append('weights are neither before nor after a step')
@@ -303,13 +309,13 @@ if __name__=='__main__':
     import argparse, tempfile, time, warnings
     p = argparse.ArgumentParser()
     p.add_argument('names', nargs='*'); p.add_argument('--every', type=int, default=1)
-    p.add_argument('--fail', action='store_true'); p.add_argument('--second', type=int, nargs='*', default=())
+    p.add_argument('--fail', action='store_true'); p.add_argument('--torch', action='store_true', help='lines of torch that set a mode'); p.add_argument('--second', type=int, nargs='*', default=())
     a = p.parse_args()
     warnings.simplefilter('ignore'); torch.set_num_threads(1)
     if signal.getsignal(signal.SIGINT)==signal.SIG_IGN: signal.signal(signal.SIGINT, signal.default_int_handler)   # in the background of a shell
     for name in a.names or runs:
         start = time.perf_counter()
         with tempfile.TemporaryDirectory(dir='/dev/shm' if os.path.isdir('/dev/shm') else None) as f:
-            kw = dict(act=fail, error=(MemoryError,), kind='call') if a.fail else {}
+            kw = dict(act=fail, error=(MemoryError,), kind='call') if a.fail else dict(kind='torch') if a.torch else {}
             report(name, *sweep(name, f, a.every, first=a.second, critical=not a.fail and a.every>1, **kw))
         print(f'   {time.perf_counter()-start:.1f} s', flush=True)

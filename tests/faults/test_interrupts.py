@@ -27,6 +27,13 @@ def test_a_few_lines(name, every, tmp_path):
     n,found = sweep(name, tmp_path, STEP or every, critical=False)
     assert n>4 and not found, told(found)
 
+@few(3)
+@pytest.mark.parametrize('name,every', [('create_opt',11), ('load_to',19), ('one_cycle',301), ('fine_tune',399), ('find_first',401), ('fit',301), ('predict',101), ('summary',201)])
+def test_lines_of_torch_that_set_a_mode(name, every, tmp_path):
+    "Ctrl-C within `no_grad`, in `model.to`, before a fit began: autograd stayed off, and the next fit failed"
+    n,found = sweep(name, tmp_path, STEP or every, kind='torch', critical=False)
+    assert n>4 and not found, told(found)
+
 CORE = 'validate','hand'
 
 @pytest.mark.slow
