@@ -1,5 +1,5 @@
 "What every test starts from: the learnkit of this tree, one thread, one seed, and no window for pictures"
-import gc, os, random, signal, sys
+import faulthandler, gc, os, random, signal, sys
 from pathlib import Path
 import hypothesis, numpy as np, pytest, torch
 
@@ -12,6 +12,12 @@ os.environ.setdefault('CUDA_VISIBLE_DEVICES', '')
 # A shell lets what it starts in the background ignore Ctrl-C, which some tests send
 if signal.getsignal(signal.SIGINT)==signal.SIG_IGN: signal.signal(signal.SIGINT, signal.default_int_handler)
 torch.set_num_threads(1)
+# A process that a test starts says where it was when it crashes, among what the test has written. It leaves alone what it
+# has of the process that forked it: the garbage there holds loaders whose workers it would wait for, and locks of threads
+# that it does not have
+os.environ.setdefault('PYTHONFAULTHANDLER', '1')
+def in_child(): gc.freeze(); faulthandler.enable(2)
+if hasattr(os, 'register_at_fork'): os.register_at_fork(after_in_child=in_child)
 # PyTorch waits this long for each worker of a loader which the garbage collector frees with its cycle, and waits in vain:
 # the queue that should tell the worker to end is closed first. Five seconds a worker are a minute of these tests.
 torch.utils.data._utils.MP_STATUS_CHECK_INTERVAL = 1

@@ -12,6 +12,15 @@ class Reg(nn.Linear):
     "Four numbers to one"
     def __init__(self): super().__init__(4, 1)
 
+class Overlay:
+    "Stands in for a module where it is looked up, with some names of its own: the module itself stays as it is for all others"
+    def __init__(self, of, **own): vars(self).update(of=of, **own)
+    def __getattr__(self, k): return getattr(vars(self)['of'], k)
+
+def pretend_cuda(monkeypatch, module, there=True):
+    "Let `module` alone believe that there is a CUDA device; PyTorch, and who asks it for the default device, know better"
+    monkeypatch.setattr(module, 'torch', Overlay(torch, cuda=Overlay(torch.cuda, is_available=lambda: there)))
+
 def batches(n, bs=4, seed=0):
     "`n` batches of `bs` rows"
     g = torch.Generator().manual_seed(seed)

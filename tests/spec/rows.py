@@ -26,6 +26,7 @@ from learnkit.all import (ActivationStats, Callback, CancelBackward, CancelBatch
 from learnkit.processes.shard import ShareBatches
 from learnkit.callbacks.cycles import BatchEvents
 from learnkit.callbacks.handlers import marked_handlers
+import learnkit.observe.memory as observe_memory
 from learnkit.observe.memory import MemorySnapshot
 from learnkit.recovery.file import list_checkpoints
 from learnkit.recovery.signals import StopOnSignal
@@ -35,7 +36,7 @@ from learnkit.recovery.nan import SkipNaN
 from learnkit.processes.distributed import DistributedTrainer
 from learnkit.processes.distributed import sync_norms, unsync_norms
 from learnkit.recovery.export import load_learner
-from toys import at, batches, learner, model, throw, weights
+from toys import at, batches, learner, model, pretend_cuda, throw, weights
 
 class Row(NamedTuple):
     id:str; name:str; state:str; why:str; check:Callable|None
@@ -1317,7 +1318,7 @@ def sync_batch_norms():
 @works('1C.68 memory: numbers, snapshots, and a dump when there is none left')
 def memory(monkeypatch, tmp_path):
     for k in ('_record_memory_history','_dump_snapshot'): monkeypatch.setattr(torch.cuda.memory, k, lambda *args, **kw: None)
-    monkeypatch.setattr(torch.cuda, 'is_available', lambda: True)
+    pretend_cuda(monkeypatch, observe_memory)
     def full(cb):
         if cb.learn.train_iter==3: raise torch.OutOfMemoryError('full')
     learn = learner(5, path=tmp_path, cbs=[snap := MemorySnapshot(n=2), at('after_pred', full)])

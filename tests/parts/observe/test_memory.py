@@ -3,8 +3,9 @@ import warnings
 from pathlib import Path
 
 import pytest, torch
+from learnkit.observe import memory
 from learnkit.observe.memory import MemorySnapshot
-from toys import at, learner, throw
+from toys import at, learner, pretend_cuda, throw
 
 torch.set_num_threads(1)
 
@@ -13,7 +14,7 @@ class Cuda:
     def __init__(self, monkeypatch):
         self.said,self.on,self.entries = [],False,None
         for k,f in dict(_record_memory_history=self.record, _dump_snapshot=self.dump).items(): monkeypatch.setattr(torch.cuda.memory, k, f)
-        monkeypatch.setattr(torch.cuda, 'is_available', lambda: True)
+        pretend_cuda(monkeypatch, memory)
     def record(self, enabled='all', max_entries=None):
         self.on = enabled is not None
         self.entries = max_entries or self.entries
@@ -65,7 +66,7 @@ def test_another_error_writes_no_snapshot(cuda, tmp_path):
 def test_without_cuda(tmp_path, monkeypatch):
     "It warns once, and records nothing"
     cuda = Cuda(monkeypatch)
-    monkeypatch.setattr(torch.cuda, 'is_available', lambda: False)
+    pretend_cuda(monkeypatch, memory, False)
     s = MemorySnapshot()
     with pytest.warns(UserWarning, match='no CUDA device'): learner(path=tmp_path, cbs=s).fit(1)
     with warnings.catch_warnings(): warnings.simplefilter('error'); s.learn.fit(1)
