@@ -156,10 +156,11 @@ class ForeignCallback(Callback):
 
     def state_dict(self) -> dict:
         "Return the state of theirs, or its plain attributes"
-        return dict(theirs=self.theirs.state_dict() if hasattr(self.theirs, 'state_dict') else plain_state(self.theirs))
+        own = hasattr(type(self.theirs), 'state_dict')
+        return dict(theirs=self.theirs.state_dict() if own else plain_state(self.theirs))
     def load_state_dict(self,
         state:dict # what `state_dict` returned
     ) -> None:
         "Give theirs back its state"
-        if hasattr(self.theirs, 'load_state_dict'): self.theirs.load_state_dict(state['theirs'])
+        if hasattr(type(self.theirs), 'load_state_dict'): self.theirs.load_state_dict(state['theirs'])
         else: vars(self.theirs).update(state['theirs'])
