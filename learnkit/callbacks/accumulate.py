@@ -137,9 +137,6 @@ event.register('before_micro_batch', '`xb` and `yb` are a part of the batch: the
 event.register('after_micro_batch', 'the gradient of the part is there',
                depth=3, after='after_backward', by='MicroBatch')
 
-class PartDone(CancelBatch):
-    "Ends one part of a batch after its backward pass; the next part follows"
-
 # %% ../../nbs/callbacks/20b_micro_batch.ipynb #ffdd734d
 def split_items(
     b:Any,    # a batch: nested tensors, each with the items along its first dimension
@@ -159,8 +156,8 @@ def split_items(
 @check_args
 class MicroBatch(Callback):
     "Runs each training batch in parts, with one optimizer step: less memory, the same gradient"
-    order,modes,run_valid,whole = 99,('fit','lr_find'),False,None
-    single = True
+    single,order,modes,run_valid = True,99,('fit','lr_find'),False
+    whole:Any = None   # inputs and targets of the batch that is done in parts
     weigh:Any = None   # a `BatchWeight`, from the first batch of a phase on
     def __init__(self,
         size:int|None=None,       # number of items in a part; give this or `n`
@@ -173,23 +170,44 @@ class MicroBatch(Callback):
         self.split = split
 
     def before_train(self): self.weigh = None
-    def before_batch(self):
+
+    def wrap_batch(self,
+        do:Callable # does one batch
+    ) -> Callable:
+        "Return a function that does a training batch in parts"
+        return partial(self._do_parts, do)
+
+    def _do_parts(self, do):
         learn = self.learn
+        if learn is None or not (learn.training and self.run): return do()
         if self.weigh is None: self.weigh = BatchWeight(learn)
-        self.whole,bs,self.preds,self.losses = (learn.xb,learn.yb),n_items(learn),[],[]
-        self.weight,size = self.weigh(learn),self.size or ceil(bs/self.n)
-        parts = self.split(self.whole, size) if self.split else split_items(self.whole, size, bs)
-        for i,part in enumerate(parts):
-            learn.xb,learn.yb = part
-            self.part,self.n_parts,self.last = i,len(parts),i==len(parts)-1
-            learn('before_micro_batch', items=None if self.split else slice(i*size, (i+1)*size))
-            if self.last: return
-            try: learn._do_one_batch()
-            except PartDone: pass
+        bs,self.whole,self.weight = n_items(learn),(learn.xb,learn.yb),self.weigh(learn)
+        within,self.preds,self.losses = learn.in_part,[],[]   # the batch may be a part itself, such as a shard
+        learn.in_part = True
+        try: self._do_each(do, self.size or ceil(bs/self.n), bs)
+        except BaseException: self._discard(); raise
+        finally: (learn.xb,learn.yb),self.whole,learn.in_part = self.whole,None,within
+        if not self.losses: return
+        learn.pred,learn.loss = to_concat(self.preds),sum(self.losses)
+        self.preds,self.losses = [],[]
+        if not within: learn._do_step()
+
+    def _do_each(self, do, size, bs):
+        learn,parts = self.learn,self.split(self.whole, size) if self.split else split_items(self.whole, size, bs)
+        self.n_parts = len(parts)
+        for self.part,(learn.xb,learn.yb) in enumerate(parts):
+            start = self.part*size
+            learn('before_micro_batch', items=None if self.split else slice(start, start+size))
+            do()
+
+    def _discard(self):
+        "The batch ended before its last part: discard its gradients, unless those of others are among them"
+        self.preds,self.losses = [],[]
+        if not any(cb.accumulates for cb in self.learn.cbs): self.learn.opt.zero_grad()
 
     def after_loss(self):
         learn = self.learn
-        if learn.loss_grad is None: return
+        if learn.loss_grad is None or self.whole is None: return
         w,loss = 1. if self.weigh.sums else self.weigh(learn)/self.weight,learn.loss
         if not isinstance(w, torch.Tensor): part = loss*w
         else: part,w = torch.where(w>0, loss*w, w),w.nan_to_num()   # no target of the part may count, or of the batch
@@ -208,30 +226,13 @@ class MicroBatch(Callback):
         return *[(cb,f) for cb,f in handlers if cb not in judges],*late
 
     def _judge(self, f):
-        if self.whole is not None and not self.last: return
-        if self.whole is not None and self.losses: self.learn.loss = sum(self.losses)
+        if self.whole is not None:
+            if self.part<self.n_parts-1: return
+            if self.losses: self.learn.loss = sum(self.losses)
         f()
 
     def after_backward(self):
-        self.learn('after_micro_batch')
-        if not self.last: raise PartDone
-        self.after_batch()
-
-    def after_batch(self):
-        "Restore the whole batch, with its predictions and its loss"
-        if self.whole is None: return
-        learn = self.learn
-        (learn.xb,learn.yb),self.whole = self.whole,None
-        if self.losses: learn.pred,learn.loss = to_concat(self.preds),sum(self.losses)
-        self.preds,self.losses = [],[]
-
-    def cleanup(self):
-        "If the batch ended before its last part, discard its gradients, unless they are accumulated"
-        if self.whole is None: return
-        self.losses = []
-        self.after_batch()
-        if not any(cb.accumulates for cb in self.learn.cbs): self.learn.opt.zero_grad()
-    after_cancel_batch = after_cancel_train = after_cancel_epoch = cleanup
+        if self.whole is not None: self.learn('after_micro_batch')
 
 # %% ../../nbs/callbacks/20c_out_of_memory.ipynb #7c15cce2
 import re

@@ -9,7 +9,7 @@ __all__ = ['adapt', 'default_callbacks', 'cast_tensor', 'CastToTensor', 'Learner
 from collections.abc import Iterable
 from functools import partial
 from importlib import import_module
-from inspect import isclass
+from inspect import isclass, isfunction
 from typing import Any
 
 import torch
@@ -17,14 +17,14 @@ from fastcore.basics import defaults
 from fastcore.foundation import L
 
 from ..data.nested import apply
-from ..loop.callback import Callback
+from ..loop.callback import Callback, Stateful
 from ..loop.names import adapter_of
 from ..loop.settings import func_name, unwrap_partial
 
 # %% ../../nbs/learner/35a_fastai.ipynb #9a75ef9b
-_declared = '''run run_train run_valid nested saves resumes observes extra_columns
-               prepares judges_batch accumulates'''.split()
-_methods  = 'handler runs_in hears state_dict load_state_dict wrap_handlers wrap_batch'.split()
+_bases    = Stateful,Callback
+_declared = [k for o in _bases for k in o.__annotations__ if k!='modes']
+_methods  = [k for o in _bases for k,f in vars(o).items() if isfunction(f) and k[:1]!='_']
 
 def _modes_of(cls):
     "The modes of runs in which fastai would call callbacks of the class `cls`; None: all"
@@ -215,7 +215,8 @@ class Learner(OptSteps):
                 + ', '.join(f'{k}={plain(v)}' for k,v in parts.items() if v is not None) + ')')
     def __dir__(self) -> list[str]: return sorted({*super().__dir__(), *(k for k in dir(self.model) if k[:1]!='_')})
     def __getstate__(self) -> dict:
-        return {k:v for k,v in vars(self).items() if k not in ('_lock','_heard','_heard_else','batches','do_batch')}
+        left_out = '_lock','_heard','_heard_else','batches','do_fetched','do_batch'
+        return {k:v for k,v in vars(self).items() if k not in left_out}
     def __setstate__(self, d:dict) -> None: vars(self).update(d, _lock=RLock()); self.rebind()
 
     def to_detach(self,

@@ -84,7 +84,9 @@ class Callback(Stateful, GetAttr):
     judges_batch:bool = False  # does it judge a batch by its loss? Then it hears `after_loss` once, not for each part
     accumulates:bool = False   # does it add up gradients of several batches, counted in what it `saves`?
     prepares:tuple = ()        # events that it hears before the others do, as it makes ready what they are about
-    run,run_train,run_valid = True,True,True
+    run:bool = True            # is it called at all?
+    run_train:bool = True      # is it called in the batches of training?
+    run_valid:bool = True      # is it called in those of validation and prediction?
     modes:tuple|None = None    # the modes of `learn.mode` in which it is called; None: all of them
     nested:bool = True         # is it called in runs inside of the one that it belongs to?
     draws:bool = False         # is it there for random numbers, which should differ from one inference to the next?
@@ -165,8 +167,14 @@ class Callback(Stateful, GetAttr):
         "Return what is called for event `name`; asked when the table of handlers is made"
         return handlers
 
+    def wrap_fetched(self,
+        do:Callable # does one batch `b` of the loader, from `after_fetch` to `after_zero_grad`
+    ) -> Callable:
+        "Return what does a batch of the loader: `do` itself, or a function that calls it; asked when a phase begins"
+        return do
+
     def wrap_batch(self,
-        do:Callable # does one batch, from `before_pred` to `after_zero_grad`
+        do:Callable # does one batch that is ready, from `before_pred` to `after_zero_grad`
     ) -> Callable:
         "Return what does a batch: `do` itself, or a function that calls it; asked when a phase begins"
         return do

@@ -31,10 +31,11 @@ class Loop(Dispatcher):
     iter:int|None = None; n_iter:int|None = None; train_iter:int = 0; pct_train:float = 0.
     batches:BatchStream|None = None; batch:Any; transfer:Any   # its data, and what brings it to the device
     xb:tuple; yb:tuple; pred:Any; loss:torch.Tensor|None; loss_grad:torch.Tensor|None   # its batch
+    in_part:bool = False   # is that a part of what the loader gave, as a micro-batch or a shard? Then no step follows
     own_output:Any = None; output:Any = None; output_loss:torch.Tensor|None = None   # of a model with its own loss
     logger:Any; create_mbar:bool; skip_loss:bool; _training:bool   # its settings
     stop_reason:str|None = None   # why the run is to end soon: see `learn.stop`
-    do_batch:Callable   # what does a batch of this phase: `_do_one_batch`, as callbacks wrap it
+    do_fetched:Callable; do_batch:Callable   # what does a batch of this phase, as a loader gives it; and ready
 
     @property
     def dl(self) -> Any:
@@ -62,9 +63,10 @@ class Loop(Dispatcher):
 
     def _use(self, dl):
         self.iter,self.batches = None,BatchStream(dl, partial(setattr, self, 'n_iter'))
-        self.do_batch = self._do_one_batch
+        self.in_part,self.do_fetched,self.do_batch = False,self._do_fetched,self._do_one_batch
         for cb in self._in_order():
-            if cb.run and cb.runs_in(self.mode): self.do_batch = cb.wrap_batch(self.do_batch)
+            if not (cb.run and cb.runs_in(self.mode)): continue
+            self.do_fetched,self.do_batch = cb.wrap_fetched(self.do_fetched),cb.wrap_batch(self.do_batch)
 
     def _epochs(self): return takewhile(lambda i: i<self.n_epoch, count(self.start_epoch))   # `n_epoch` may change
 
@@ -117,23 +119,23 @@ class Loop(Dispatcher):
             if not self.one_batch(i): self._check_exhausted(); return self('after_exhaust')
 
     def one_batch(self, i:int,   # the number of the batch
-                  b:Any=None) -> bool:   # the batch; None: the next one of the loader
+                  b:Any=None) -> bool:   # the batch, as a loader gives it; None: the next one of the loader
         "Do a batch; returns False if there is none left"
         self.iter = i
         try:
-            if b is None and (b := self._fetch()) is exhausted: return False
-            self._split(self._set_device(b))
-            self('before_batch')
-            self.do_batch()   # `_do_one_batch`, as callbacks wrap it
+            if b is None: self('before_fetch'); b = next(self.batches.it, exhausted)
+            if b is exhausted or self.do_fetched(b) is exhausted: return False
         except cancelled(CancelBatch): self._check_fetched(b); self('after_cancel_batch')
         self('after_batch')
         return True
 
-    def _fetch(self):
-        self('before_fetch')
-        self.batch = next(self.batches.it, exhausted)
-        if self.batch is not exhausted: self('after_fetch')
-        return self.batch
+    def _do_fetched(self, b):
+        self.batch = b
+        self('after_fetch')
+        if self.batch is exhausted: return exhausted   # the data of another process ended
+        self._split(self._set_device(self.batch))
+        self('before_batch')
+        self.do_batch()   # `_do_one_batch`, as callbacks wrap it
 
     def _do_one_batch(self):
         self('before_pred')
@@ -148,7 +150,7 @@ class Loop(Dispatcher):
         try: self('before_backward'); self._backward()
         except cancelled(CancelBackward): self('after_cancel_backward')
         self('after_backward')
-        self._do_step()
+        if not self.in_part: self._do_step()
 
     def _do_step(self):
         try: self('before_step'); self._step()

@@ -82,7 +82,7 @@ def _set_opt(self:Loop, train):
 @patch
 def _end_run(self:Loop, trains, outer, before, modules):
     own = vars(self)
-    for k in ('do_batch',) if trains else run_attrs:
+    for k in ('do_fetched','do_batch') if trains else run_attrs:
         if k not in before: own.pop(k, None)   # the others stay all the time: another thread may read them
     if trains:   # let go of the last batch
         last = dict.fromkeys('batches batch pred loss loss_grad output output_loss'.split())

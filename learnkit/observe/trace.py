@@ -158,7 +158,7 @@ from ..loop.callback import Callback
 from ..loop.loop import Loop
 
 # %% ../../nbs/observe/05c_check_events.ipynb #87283083
-_parts = 'all_batches one_batch _fetch _do_one_batch _do_grad_opt'.split()
+_parts = 'all_batches one_batch _do_fetched _do_one_batch _do_grad_opt'.split()
 _batch_events = '''before_fetch after_fetch before_batch before_pred after_pred before_loss after_loss
                    before_backward after_backward before_step after_step before_zero_grad after_zero_grad
                    after_batch'''.split()

@@ -99,7 +99,7 @@ class Agreement(Callback):
         *needed,unknown,most,least = self._meet('before_train', more=mine, compare=begins)
         on = {**dict(zip(_in_batch, needed)), 'after_fetch':unknown}
         self.asks = on.pop('after_batch')
-        if self.shards: self.asks |= on['before_backward']; on['before_backward'] = False
+        if self.shards: self.asks |= on['before_backward']; on['before_backward'] = on['after_fetch'] = False
         for point,needed in on.items():
             if needed: vars(self).pop(point, None)
             else: setattr(self, point, None)   # a handler that is None is not called
@@ -195,6 +195,7 @@ _largest.reduceOp = dist.ReduceOp.MAX
 # %% ../../nbs/processes/10_agreement.ipynb #20ffd7c1
 def _announced(code, point):
     def handler(self):
+        if self.shards and self.learn.in_part: return   # the others do not hear of it
         if point=='after_cancel_fit': self.cancelled = True
         if self.agreed==code: self.agreed = 0   # all of them do it
         elif self.group is not None: self._meet(point, code)

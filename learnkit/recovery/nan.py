@@ -216,15 +216,7 @@ class ReplayOnOOM(MicroBatch):
         self.size = size
 
     def before_batch(self): self.attempt,self.stepping = 0,False
-    def after_loss(self):
-        if self.whole is not None: super().after_loss()
-    def after_backward(self):
-        if self.whole is not None: super().after_backward()
     def before_step(self): self.stepping = True
-
-    def cleanup(self):
-        super().cleanup()
-        self.snapshot = None
 
     def wrap_batch(self,
         do:Callable # does one batch
@@ -242,8 +234,8 @@ class ReplayOnOOM(MicroBatch):
     def _try(self, do):
         "Run the batch; False if it did not fit"
         try:
-            if self.size is not None: MicroBatch.before_batch(self)   # all parts but the last
-            do()
+            if self.size is None: do()
+            else: self._do_parts(do)
             return True
         except (RuntimeError, MemoryError) as e:
             if not is_out_of_memory(e): raise
@@ -252,10 +244,10 @@ class ReplayOnOOM(MicroBatch):
 
     def _begin(self):
         learn = self.learn
-        self.start,counting = (learn.xb,learn.yb),[cb for cb in learn.cbs if cb.accumulates]
+        self.start = learn.xb,learn.yb
         self.snapshot = Snapshot(snapshot_random(), snapshot_buffers(learn.model),
                                  snapshot_grads(opt_params(learn.opt), copy=True),
-                                 *[snapshot_attributes(cb, *cb.saves) for cb in counting])
+                                 *[snapshot_attributes(cb, *cb.saves) for cb in learn.cbs if cb.accumulates])
 
     def _halve(self, e):
         learn = self.learn
@@ -273,7 +265,7 @@ class ReplayOnOOM(MicroBatch):
     def _rewind(self):
         "Restore what was there when the batch began, and free memory"
         learn = self.learn
-        self.whole,self.preds,self.losses,learn.pred,learn.loss_grad = None,[],[],None,None
+        learn.pred = learn.loss_grad = None
         self.snapshot.restore()
         if torch.accelerator.is_available(): torch.accelerator.empty_cache()
         self.attempt += 1

@@ -176,7 +176,7 @@ from ..loop.events import cancel_types, cancelled
 from ..measure.batch_weight import BatchWeight
 from ..processes.agreement import Agreement, PhaseEnds
 from ..processes.distributed import DistributedTrainer, share_random_states
-from ..recovery.nan import ReplayOnOOM, RollBackOnNaN, SkipNaN
+from ..recovery.nan import ReplayOnOOM, RollBackOnNaN
 from .fused import FusedStep
 
 # %% ../../nbs/speed/25c_virtual_shards.ipynb #47896043
@@ -216,9 +216,13 @@ class VirtualShards(Callback):
     "Trains to the same weights in any number of processes, bit for bit: a batch has `n` shards, which they share"
     single = distributes = together = True   # so `fit` adds no DistributedTrainer; all processes do alike
     order,modes,run_valid,saves = TrainEvalCallback.order-2,('fit',),False,('seed','threads')
-    seed,threads,stack,added,inside,weigh = 0,0,None,(),False,None
-    loader:Any = None
-    shards:Shards; means:ShardMeans   # own shards of the batch at hand; what is collected of all of them
+    seed,threads = 0,0
+    stack:Any = None    # what ends with the fit
+    added:Any = ()      # callbacks that it added
+    weigh:Any = None    # a `BatchWeight`, from the first batch of a phase on
+    loader:Any = None   # of batches that are `Shards`
+    shards:Shards       # own ones of the batch at hand
+    means:ShardMeans    # what is collected of all of them
     def __init__(self,
         n:int=8 # how many batches of the loader, the shards, make the batch of an optimizer step
     ): self.n = check_whole('n', n, what='a number of shards')
@@ -261,31 +265,7 @@ class VirtualShards(Callback):
         if self.stack is None: return
         self.stack.close()
         self.learn.remove_cbs(self.added)
-        self.stack,self.added,self.loader,self.inside = None,(),None,False
-
-    def wrap_handlers(self,
-        name:str,      # an event
-        handlers:tuple # pairs of callback and function, in the order in which they are called
-    ) -> tuple:
-        if self.stack is None or not (self.learn.training and self.hears(name)): return handlers
-        def outside(cb, f): return cb,partial(self._if_inside, f, False) if isinstance(cb, Agreement) else f
-        handlers = tuple([outside(*o) for o in handlers])
-        if name=='before_step': return (self,self._end_shard),*handlers
-        if name=='after_loss': return tuple([(cb,f) for cb,f in handlers if not isinstance(cb, SkipNaN)])   # see below
-        if name not in ('after_fetch','before_batch'): return handlers
-        first = [(self,self._take_shards)]*(name=='after_fetch')
-        return *first,*[(cb, f if isinstance(cb, Agreement) else partial(self._if_inside, f)) for cb,f in handlers]
-
-    def _if_inside(self, f, inside=True):
-        if self.inside==inside: f()
-
-    def _end_shard(self):
-        if self.inside: raise ShardDone
-
-    def _take_shards(self):
-        if self.inside: return
-        self.shards = self.learn.batch
-        self.learn.batch = self.shards.any
+        self.stack,self.added,self.loader = None,(),None
 
     def _seed(self, shard):
         "Random numbers that depend on the seed, the epoch, the batch and the shard alone"
@@ -300,32 +280,41 @@ class VirtualShards(Callback):
         "Forward and backward pass of own shard `i`; returns False if there is none, or no loss, or it was cancelled"
         learn,own = self.learn,self.shards.own
         if i and i>=len(own): return False
-        self.inside = True
+        learn.in_part = True
         self._seed(self.loader.first+i)
         try:
-            learn.batch = own[i] if own else self.shards.any
-            learn('after_fetch')
-            learn._split(learn._set_device(learn.batch))
-            learn('before_batch')
-            if own: do()
-        except ShardDone: return True
-        except cancelled(CancelBatch): learn('after_cancel_batch')
+            do(own[i] if own else self.shards.any)
+            return learn.loss_grad is not None
+        except cancelled(CancelBatch):
+            if own: learn('after_cancel_batch')
         except Exception as e:
             if cancel_types(e): raise RuntimeError(
                 f'a {type(e).__name__} was raised for one of {self.n} shards, and the other processes do not hear of '
                 'it: raise it in `after_batch`, where all of them know the same') from e
             raise
-        finally: self.inside = False
+        finally: learn.in_part = False
         return False
 
-    def wrap_batch(self,
-        do:Callable # does one batch
-    ) -> Callable:
-        return partial(self._do_batch, do)
+    def wrap_handlers(self,
+        name:str,      # an event
+        handlers:tuple # pairs of callback and function, in the order in which they are called
+    ) -> tuple:
+        # what judges a batch does so before the step, by the joint loss and gradients
+        if name!='after_loss' or not self.hears(name): return handlers
+        return tuple([(cb,f) for cb,f in handlers if not cb.judges_batch])
 
-    def _do_batch(self, do):
-        learn,means = self.learn,self.means
-        if not learn.training: return do()
+    def before_pred(self):
+        if self.learn.in_part and not self.shards.own: raise CancelBatch   # this process has none of this batch
+
+    def wrap_fetched(self,
+        do:Callable # does one batch of the loader, which is a shard here
+    ) -> Callable:
+        return partial(self._do_shards, do)
+
+    def _do_shards(self, do, shards):
+        learn = self.learn
+        if not learn.training: return do(shards)
+        self.shards,means = shards,self.means
         if self.weigh is None: self.weigh = BatchWeight(learn)
         sums,last = self.weigh.sums,learn.loss
         means.begin()
@@ -338,7 +327,3 @@ class VirtualShards(Callback):
         learn.loss = means.join(sums)
         try: learn._do_step()
         finally: self._seed(self.n)   # `SkipNaN` puts back those of a shard
-
-# %% ../../nbs/speed/25c_virtual_shards.ipynb #e69b0010
-class ShardDone(CancelBatch):
-    "Ends a shard after its backward pass; the next one follows"
