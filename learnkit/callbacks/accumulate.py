@@ -174,7 +174,6 @@ class MicroBatch(Callback):
     def wrap_batch(self,
         do:Callable # does one batch
     ) -> Callable:
-        "Return a function that does a training batch in parts"
         return partial(self._do_parts, do)
 
     def _do_parts(self, do):
