@@ -15,7 +15,7 @@ from ..data.files import to_serializable
 from ..data.random import derived_seed
 from ..data.seeded import SeededLoader
 from ..loop.callback import Callback
-from .state import KeptData, KeptState, Unkept, name_unkept
+from .kept import KeptData, KeptState, Unkept, name_unkept
 
 # %% ../../nbs/recovery/05_data_position.ipynb #c1ba0e2d
 _old_keys = dict(keeper='data', over='ended', stream='rng')   # of a data set's position, in older checkpoints

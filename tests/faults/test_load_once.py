@@ -1,0 +1,57 @@
+"""A resume loads the state of each callback once, as far as it can tell: what a callback does in `load_state_dict` is not done twice."""
+from functools import partial
+
+import pytest, torch
+from torch.optim.lr_scheduler import CosineAnnealingLR, CyclicLR, LambdaLR, OneCycleLR, StepLR
+
+from learnkit.all import Adam, Callback, TorchScheduler
+from test_resume import Crash, assert_same, end, fit, learner, stopped
+
+class Extends(Callback):
+    "Puts the saved rows to those that it has"
+    def __init__(self): self.rows = []
+    def after_batch(self):
+        if self.learn.training: self.rows.append(self.learn.train_iter)
+    def state_dict(self): return dict(rows=[*self.rows])
+    def load_state_dict(self, state): self.rows.extend(state['rows'])
+
+class Pops(Extends):
+    "Takes its entries out of the state"
+    def load_state_dict(self, state): self.rows[:] = state.pop('rows')
+
+class Updates(Extends):
+    "Keeps the very object of the state, and changes it"
+    def load_state_dict(self, state): self.rows = state['rows']
+
+@pytest.mark.parametrize('cls', [Extends, Pops, Updates])
+@pytest.mark.parametrize('every,k', [('1ba', 4), ('1ep', 9)])
+def test_a_state_is_loaded_once(cls, every, k, tmp_path):
+    "`extend` doubled the rows, `pop` raised a KeyError"
+    learn = stopped(lambda: learner(tmp_path, [cls], every=every), Crash(k), n=2)
+    cb = next(cb for cb in learn.cbs if isinstance(cb, Extends))
+    assert cb.rows==[*range(1, 15)]
+
+def test_a_trial_that_fails_leaves_all_as_it_was(tmp_path):
+    "Also where `load_state_dict` adds to what is there"
+    class Refuses(Callback):
+        order = 20_000
+        def state_dict(self): return dict(a=1)
+        def load_state_dict(self, state):
+            if 'b' in state: raise KeyError('no')
+    learn = learner(tmp_path, [Extends, Refuses])
+    fit(learn, 1)
+    rows = [*learn.extends.rows]
+    state = learn.run_state(1)
+    state['cbs']['refuses'] = dict(b=1)
+    with pytest.raises(ValueError, match='does not fit'): learn.restore(state)
+    assert learn.extends.rows==rows
+
+schedulers = dict(cyclic=(partial(CyclicLR, base_lr=.001, max_lr=.1, step_size_up=3, cycle_momentum=False), 'step'), step=(partial(StepLR, step_size=1), 'epoch'),
+                  one=(partial(OneCycleLR, max_lr=.1, total_steps=30), 'step'), cos=(partial(CosineAnnealingLR, T_max=9), 'step'), fun=(partial(LambdaLR, lr_lambda=lambda i: .9**i), 'step'))
+@pytest.mark.parametrize('kind', schedulers)
+def test_schedulers_of_pytorch(kind, tmp_path):
+    "PyTorch's `CyclicLR.load_state_dict` takes entries out of the state: every resume ended in a KeyError"
+    make,interval = schedulers[kind]
+    cbs = [lambda: TorchScheduler(make, interval)]
+    straight = end(fit(learner(tmp_path/'a', cbs)))
+    assert_same(straight, end(stopped(lambda: learner(tmp_path/'b', cbs), Crash(4), Crash(9))))
