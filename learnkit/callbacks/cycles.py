@@ -15,7 +15,6 @@ from .intervals import EveryCallback
 from ..loop.check import check_args
 from ..loop.run import write_out
 from ..measure.recorder import History, format_time
-from ..measure.scalars import to_number
 
 # %% ../../nbs/callbacks/50a_validate_every.ipynb #dc06abae
 @check_args
@@ -46,7 +45,7 @@ class ValidateEvery(EveryCallback):
         learn,rec,start = self.learn,getattr(self.learn, 'recorder', None),perf_counter()
         values = learn.validate(self.ds_idx, self.dl)
         row = dict(epoch=learn.epoch, train_iter=learn.train_iter)
-        if rec is not None: row['train_loss'] = to_number(rec.smooth_loss.value)
+        if rec is not None: row['train_loss'] = rec.train_loss   # of all processes, which decide alike by it
         columns = getattr(rec, 'metric_names', [])
         shown,own = self._columns(columns)
         took = format_time(perf_counter()-start)

@@ -63,6 +63,7 @@ def mk_comp(
 # %% ../../nbs/callbacks/60b_monitor.ipynb #0a620c86
 from math import inf, isnan
 
+from ..data.process import gather_objects
 from ..loop.check import check_args
 from ..loop.events import nearest
 from ..loop.settings import func_name
@@ -107,7 +108,13 @@ class Monitor:
         learn:Any # the Learner, at the end of an epoch
     ) -> float|None:
         "Return the value now; None if there is none. Raises TypeError if it is not a number."
-        return self.number(learn.recorder.history[-1].get(self.column) if self.column else self.source(learn))
+        return self.number(learn.recorder.history[-1].get(self.column)) if self.column else self._ask(learn)
+
+    def _ask(self, learn):
+        "What the function of the Learner returns; if several processes have different values, their mean"
+        values = [v for v in gather_objects(self.number(self.source(learn))) if v is not None]
+        if not values: return None
+        return values[0] if len({*values})==1 else sum(values)/len(values)
 
     def number(self,
         v:Any # a number, a tensor with one element, or None
@@ -189,7 +196,7 @@ class Monitor:
         learn:Any # the Learner, in `after_row`
     ) -> float|None:
         "Return the value after `row`. Raises TypeError if it is not a number."
-        return self.number(row[self.name] if self.name in row else self.source(learn))
+        return self.number(row[self.name]) if self.name in row else self._ask(learn)
 
     def told(self,
         learn:Any # the Learner, at the end of an epoch

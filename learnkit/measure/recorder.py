@@ -182,7 +182,7 @@ from ..loop.events import event
 from ..loop.run import write_out
 from .meter import Meter
 from .metric import AvgLoss
-from .scalars import GroupSeries
+from .scalars import GroupSeries, to_number
 
 # %% ../../nbs/measure/45c_recorder.ipynb #cf96346a
 event.register('after_read_losses', 'the Recorder has read `losses`, of the training batches from number `start` on',
@@ -270,9 +270,7 @@ class Recorder(RecorderPlots, Callback):
     def _of_all(self, values):
         "The smoothed loss as the mean over processes that train together; metrics are so already"
         loss,*metrics = values
-        if num_parts()==1: return values
-        loss = maybe_gather(None if loss is None else torch.tensor(loss, dtype=torch.float64))
-        return [None if loss is None else loss.item(), *metrics]
+        return [_mean_of_all(loss), *metrics]
 
     def after_row(self, row, epoch):
         if epoch: self.row.update({k:v for k,v in row.items() if k not in self.row and k!='train_iter'})
@@ -313,6 +311,10 @@ class Recorder(RecorderPlots, Callback):
         vars(self).update(state)
 
     @property
+    def train_loss(self) -> float|None:
+        "The smoothed training loss now, the mean over all processes, which all ask for it; None before the first batch"
+        return _mean_of_all(to_number(self.smooth_loss.value))
+    @property
     def lr(self) -> float|torch.Tensor:
         "The learning rate of the last parameter group; a copy if it is a tensor, which the optimizer changes in place"
         lr = self.learn.opt.param_groups[-1]['lr']
@@ -338,3 +340,10 @@ def _state(o):
     "The state of a `Series`, or of all in a dict; what a foreign callback has put there as it is"
     if isinstance(o, dict): return {k:_state(v) for k,v in o.items()}
     return o.state_dict() if hasattr(o, 'state_dict') else o
+
+# %% ../../nbs/measure/45c_recorder.ipynb #cf96346b
+def _mean_of_all(x):
+    "The mean of a number over processes that train together; None if no process has one"
+    if num_parts()==1: return x
+    mean = maybe_gather(None if x is None else torch.tensor(x, dtype=torch.float64))
+    return None if mean is None else mean.item()

@@ -69,7 +69,6 @@ class Agreement(Callback):
     agreed,ended,signal = 0,False,None
     wish = None   # why this process wants to stop, if the others do not know yet
     asks = True   # at the end of each batch, as somebody could decide something there? Else after a pause
-    cancelled = False   # is the fit, so that its last epoch had no end?
     pause:Pause
     def __init__(self,
         timeout:float=600., # seconds that a process waits for the others before it says which one hangs, and where
@@ -80,8 +79,7 @@ class Agreement(Callback):
         store_attr('shards,compare')
 
     def before_fit(self):
-        self.agreed,self.ended,self.cancelled,self.wish = 0,False,False,None
-        self.pause = Pause()
+        self.agreed,self.ended,self.wish,self.pause = 0,False,None,Pause()
         self.group,self.watch = _messages(self.timeout),watching()
         self.watch.begin_fit()
         self.relay = Relay(self.watch.store, rank_distrib())
@@ -124,8 +122,7 @@ class Agreement(Callback):
     def before_zero_grad(self): self._meet('before_zero_grad')
     def after_zero_grad(self):  self._meet('after_zero_grad')
     def after_epoch(self):      self._meet('after_epoch', compare=True)
-    def after_fit(self):
-        if self.cancelled: self._meet('after_fit', compare=True)
+    def after_fit(self):        self._meet('after_fit', compare=True)
     def before_save_checkpoint(self):   # they put it together; of an exception it is that of one process
         if self.learn.exc is None: self._meet('before_save_checkpoint', compare=True)
 
@@ -196,7 +193,6 @@ _largest.reduceOp = dist.ReduceOp.MAX
 def _announced(code, point):
     def handler(self):
         if self.shards and self.learn.in_part: return   # the others do not hear of it
-        if point=='after_cancel_fit': self.cancelled = True
         if self.agreed==code: self.agreed = 0   # all of them do it
         elif self.group is not None: self._meet(point, code)
     return handler

@@ -86,6 +86,7 @@ from warnings import warn
 
 from ..callbacks.intervals import Every
 from ..data.modules import get_model
+from ..data.process import largest
 from ..loop.check import check_fraction
 from ..measure.finite import has_nan, nan_flag, weights_finite
 from ..observe.files import MetricsLogger
@@ -95,7 +96,7 @@ from .file import list_checkpoints, read_checkpoint
 @check_args
 class RollBackOnNaN(Callback):
     "Goes back to the last good weights when a training loss is NaN or infinite, and on with a lower learning rate"
-    judges_batch = True
+    judges_batch = together = True   # all processes go back when one has to
     order,modes,run_valid,saves = MixedPrecision.order+.5,('fit',),False,('every','n','scale','written')
     name,saver,good,flag = 'roll_back_on_nan',None,None,None
     def __init__(self,
@@ -106,7 +107,7 @@ class RollBackOnNaN(Callback):
     ):
         if source not in ('memory','checkpoint'): raise ValueError(
             f"`source` must be 'memory' or 'checkpoint', not {source!r}")
-        self.every,self.source = Every(every),source
+        self.every,self.source = Every(every, together=True),source
         self.factor = check_fraction('factor', factor, what='a factor for the learning rate')
         self.at_most = check_whole('at_most', at_most)
         self.n,self.scale,self.written = 0,1.,None   # times it went back; `factor**n`; learning rates that it wrote
@@ -130,16 +131,20 @@ class RollBackOnNaN(Callback):
     def after_loss(self):
         due,self.flag = self.every(self.learn),nan_flag(self.flag, self.learn.loss)
         if not (due or self.good is None or self.learn.iter==0): return
-        if self.flag.isfinite().all(): self._keep()
+        if self._all_finite(): self._keep()
         else: self._back(); raise CancelBatch
 
     def after_train(self):
         if self.flag is None: return
-        if not (self.flag.isfinite().all() and weights_finite(self.learn.opt)): self._back()
+        if not self._all_finite(weights_finite(self.learn.opt)): self._back()
 
     def nonfinite_loss(self) -> None:
         "Handle the event, so that it is no error: `after_loss` and `after_train` go back to good weights"
     def cleanup(self): self.good = self.flag = self.saver = None
+
+    def _all_finite(self, weights=True):
+        "Were the losses finite, and are the weights, in all processes? All of them ask"
+        return not largest(not (weights and self.flag.isfinite().all()))
 
     def _keep(self):
         if self.source=='checkpoint': self.good = True; return

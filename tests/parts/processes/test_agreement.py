@@ -219,7 +219,7 @@ def _messages_of(rank, world):
     Agreement._meet = counted
     learn = learner(DataLoader(data(2400), 4))
     learn.fit(1)
-    assert learn.train_iter==300 and asked.count('after_batch')<60 and {*asked}=={'before_train','after_batch','after_train','after_exhaust','before_validate','after_validate','after_epoch'}, asked
+    assert learn.train_iter==300 and asked.count('after_batch')<60 and {*asked}=={'before_train','after_batch','after_train','after_exhaust','before_validate','after_validate','after_epoch','after_fit'}, asked
 
 @pytest.mark.slow
 def test_they_ask_now_and_then(processes): processes(2, _messages_of)

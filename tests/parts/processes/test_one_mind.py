@@ -1,0 +1,67 @@
+"""What is decided by a loss, a row or a folder is decided alike in all processes, and what is to differ is refused or said."""
+import warnings
+from functools import partial
+
+import pytest, torch
+from torch import distributed as dist, nn
+from torch.utils.data import DataLoader, Dataset, Subset, TensorDataset
+
+from learnkit.all import (Callback, CheckpointCallback, DataLoaders, FullyShard, GradientClip, Learner, OnBetter, ReduceLROnPlateau, RollBackOnNaN, SaveModelCallback, SkipNaN, ValidateEvery)
+from learnkit.processes.distributed import DistributedTrainer
+from learnkit.recovery.file import list_checkpoints
+from test_agreement import _inside
+from test_checksum import alike, learner
+from test_distributed import data, everywhere, net, weights
+from toys import slow
+
+torch.set_num_threads(1)
+
+@pytest.fixture
+def processes(tmp_path):
+    def run(world, f, *args): torch.multiprocessing.start_processes(_inside, (world, tmp_path/'store', f, args), nprocs=world, start_method='fork')
+    return run
+
+def gathered(x):
+    res = [None]*dist.get_world_size()
+    dist.all_gather_object(res, x)
+    return res
+
+# rows of validations within an epoch are those of all, so whoever watches one decides alike
+
+def rows(learn): return [{k:v for k,v in r.items() if k!='time'} for r in learn.recorder.history]
+
+def _watches(rank, world, path, name):
+    saved,learn = [],learner(path=path)
+    learn.recorder.smooth_loss.beta = .5
+    own = lambda learn: learn.loss.item()   # that of this process
+    cbs = dict(rows=[], plateau=[ReduceLROnPlateau('train_loss', min_delta=1.)], model=[SaveModelCallback('train_loss')], best=[OnBetter(lambda learn: saved.append(learn.train_iter), 'train_loss')],
+               checkpoint=[CheckpointCallback(best='train_loss', keep=1)], function=[ReduceLROnPlateau(own, comp='min', min_delta=1.), OnBetter(lambda learn: saved.append(learn.train_iter), own, comp='min')])
+    with learn.no_logging(): learn.fit(4, cbs=[ValidateEvery('2ba'), *cbs[name]])
+    one,*others = gathered((rows(learn), saved, [h['lr'] for h in learn.opt.hypers]))
+    assert len(one[0])>8 and all(o==one for o in others), (name, one, others)
+    assert alike(learn)
+    if name in ('plateau','function'): assert one[2][0]<.1
+
+@pytest.mark.parametrize('name', ['plateau', *slow('rows','model','best','checkpoint','function')])
+def test_who_watches_a_value_decides_alike(processes, tmp_path, name): processes(2, _watches, tmp_path, name)
+
+# a NaN of one process
+
+def _goes_back(rank, world, every, path):
+    x = torch.randn(320, 4, generator=torch.Generator().manual_seed(0))
+    x[161] = float('nan')
+    train = DataLoader(TensorDataset(x, x.nan_to_num().sum(1, keepdim=True)), 8)
+    learn = learner(nn.Linear(4, 1), train, path=path)
+    cbs = [RollBackOnNaN(every, at_most=8)]
+    if path: cbs = [RollBackOnNaN(every, at_most=8, source='checkpoint'), CheckpointCallback('2ba')]
+    with warnings.catch_warnings(), learn.no_logging():
+        warnings.simplefilter('ignore')
+        learn.fit(3, cbs=cbs)
+    one,other = gathered((weights(learn.model).tolist(), learn.opt.hypers[0]['lr'], learn.roll_back_on_nan.n if hasattr(learn, 'roll_back_on_nan') else cbs[0].n, rows(learn)))
+    assert one==other and one[1]==.1/2**one[2] and one[2]>=3 and weights(learn.model).isfinite().all(), (one, other)
+
+@pytest.mark.parametrize('every', ['1ba', *slow('2ba','3ba','100ba')])
+def test_a_nan_of_one_process_takes_all_of_them_back(processes, every): processes(2, _goes_back, every, None)
+
+@pytest.mark.slow
+def test_back_to_a_checkpoint(processes, tmp_path): processes(2, _goes_back, '3ba', tmp_path)
