@@ -342,10 +342,15 @@ def check_unfetched(
             'leave such items out in the data set, or raise StopIteration when there are no more')
 
 def check_complete(
-    batches:BatchStream, # the batches of this phase
-    i:int                # how many came, the cancelled ones included
+    batches:BatchStream, # the batches of this phase, which has ended
+    i:int,               # how many came, the cancelled ones included
+    training:bool=True   # is it a training phase?
 ) -> None:
-    "Raises RuntimeError if the data has ended because a `CancelBatch` ended its generator"
-    last,name = getattr(batches, 'ended', (None,None))
-    if name is None or last!=i-1 or (batches.n is not None and i>=batches.n): return
-    raise lost(name, last)
+    "Raises RuntimeError if the data has ended because a `CancelBatch` ended its generator; warns if it ended early"
+    n,(last,name) = batches.n,getattr(batches, 'ended', (None,None))
+    if n is not None and i>=n: return
+    if name is not None and last==i-1: raise lost(name, last)
+    if loader_len(batches.loader) is not None: warn(   # else `n` is a limit, and the data may well end before it
+        f"the {'training' if training else 'validation'} loader ended after {i} of {n} batches: its `len` promises more "
+        'than there are, or the data set or `collate_fn` raised a StopIteration, or something else went through the '
+        'same loader meanwhile. Schedules are planned by its `len`')

@@ -90,7 +90,7 @@ class Steps(Loop):
 
     def _check_exhausted(self):
         if not self.iter: raise no_batch('training' if self.training else 'validation')
-        check_complete(self.batches, self.iter)
+        check_complete(self.batches, self.iter, self._training)
         super()._check_exhausted()
 
     def _check_fetched(self, b):
