@@ -797,7 +797,8 @@ def read(at=root):
     for c in classes.values(): read_body(c)
     for m in found: read_patches(m)
     for c in sorted(classes.values(), key=lambda c: len(c.mro())): read_attributes(c)   # base classes first
-    complete(*(next(c for c in classes.values() if c.name==k) for k in ('Learner','Callback','Events')))
+    own = ('learner.learner','Learner'),('loop.callback','Callback'),('loop.events','Events')
+    complete(*(classes[f'{lib}.{m}',k] for m,k in own))
     return modules,classes
 
 def constructor(c):

@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary, ref
 from fastcore.basics import camel2snake
 
 from ..learner.bars import ProgressCallback
+from ..learner.learner import Learner
 from ..loop.callback import Callback
 from ..loop.events import CancelFit
 from ..loop.names import OtherName, names_in
@@ -111,8 +112,9 @@ class ForeignCallback(Callback):
 
     @property
     def name(self) -> str:
-        "By the class of theirs: `learn.early_stopping` for an `EarlyStopping`"
-        return camel2snake(type(self.theirs).__name__.removesuffix('Callback')) or 'callback'
+        "By the class of theirs: `learn.early_stopping` for an `EarlyStopping`; `foreign_…` where the Learner has that"
+        name = camel2snake(type(self.theirs).__name__.removesuffix('Callback')) or 'callback'
+        return f'foreign_{name}' if hasattr(Learner, name) else name
 
     def _call(self, calls, own):
         if own: own(self)
