@@ -38,10 +38,11 @@ check: $(READY)  ## what to run before a commit, in half a minute: export, stubs
 	.venv/bin/ruff check -q
 	$(PY) -m pytest -q -p no:cacheprovider -m check tests/structure
 
-lib: $(READY)  ## clean the notebooks, export them to learnkit/, and write the stubs for editors and the docstrings
+lib: $(READY)  ## clean the notebooks and export them to learnkit/; write stubs, docstrings, and the READMEs with the loop
 	.venv/bin/nbdev_clean
 	.venv/bin/nbdev_export
 	$(PY) nbs/_stubs.py
+	@$(PY) nbs/_build.py build
 
 run: $(READY)  ## run all notebooks in place, to refresh the outputs stored in them
 	$(PY) nbs/_build.py run

@@ -1,7 +1,7 @@
 """Runs the notebooks, makes README.md of one of them, and nbs/README.md, which lists them all.
 
     python nbs/_build.py run [notebook …]   run them in place (default: all), each in a fresh kernel, and clean them
-    python nbs/_build.py build              write both, from the outputs that are stored in index.ipynb
+    python nbs/_build.py build              write both, from the outputs that are stored in index.ipynb and the loop's source
     python nbs/_build.py readme             both of these, for index.ipynb
     python nbs/_build.py script             print the code of README.md, as one script
 
@@ -146,6 +146,18 @@ def merge_streams(outputs):
         else: res.append(o)
     return res
 
+def loop_source(at=nbs.parent):
+    "The training loop as the source has it, from its first method on"
+    src = (at/'learnkit/loop/loop.py').read_text(encoding='utf-8')
+    return 'class Loop(Dispatcher):\n' + re.search(r'^    def _do_fit.*?\n(?=\n*(\S|\Z))', src, re.S | re.M)[0]
+
+def with_loop(at=nbs.parent):
+    "The text of index.ipynb, in which the output that shows the loop is that of the source"
+    nb = json.loads((at/'nbs'/index.name).read_text(encoding='utf-8'))
+    shows = next(c for c in nb['cells'] if 'inspect.getsource(Loop)' in join(c['source']))
+    shows['outputs'][0]['data']['text/markdown'] = f'```python\n{loop_source(at)}```'.splitlines(keepends=True)
+    return json.dumps(nb, indent=1, ensure_ascii=False) + '\n'
+
 def contents():
     "The list of all chapters, which GitHub shows below the folder nbs/"
     sys.path[:0] = [str(nbs), str(nbs/'_site')]
@@ -154,7 +166,7 @@ def contents():
     tasks = [f'## {name}\n\n{about}\n\n{table(howtos_of(nbs, k), nbs)}' for k,name,about,_ in howtos]
     return '\n\n'.join([list_note, '# The chapters', about_chapters, *parts, '# How to', *tasks]) + '\n'
 
-list_note = '<!-- Made by `make readme` of the first lines of the notebooks. -->'
+list_note = '<!-- Made by `make lib` of the first lines of the notebooks. -->'
 about_chapters = """The source is these notebooks. Each explains one idea, exports its code, and tests it beside the
 explanation; up to three make one module. They stand in rooms, which `learnkit/` and `tests/parts/` have by the same
 names: `nbs/loop/15a_stateful.ipynb`, `15b` and `15c` are `learnkit/loop/callback.py`. A room imports from those before
@@ -162,7 +174,8 @@ it, and a notebook from lower numbers of its room. The first room is the whole i
 [Examples](examples) are whole jobs."""
 
 def write():
-    "Write both READMEs and the pictures, and delete the pictures that are no longer shown"
+    "Print the loop; write both READMEs and the pictures, and delete the pictures that are no longer shown"
+    index.write_text(with_loop(), encoding='utf-8')
     (nbs/'README.md').write_text(contents(), encoding='utf-8')
     text,pngs = build()
     (nbs/'images').mkdir(exist_ok=True)

@@ -9,10 +9,14 @@ from functools import partial
 from typing import NamedTuple
 from unittest.mock import ANY
 
+# A batch as the design draws it: events, and in brackets what is called. In training it goes on with three scopes
+BATCH = 'before_fetch [fetch] after_fetch before_batch before_pred [model] after_pred before_loss [loss] after_loss'.split()
+UPDATES = 'backward','step','zero_grad'
+
 # Every event of a run, in the order in which the design draws it
-IN_BATCH = '''before_fetch after_fetch before_batch before_pred after_pred before_loss after_loss
-    before_backward after_cancel_backward after_backward before_step after_cancel_step after_step
-    before_zero_grad after_cancel_zero_grad after_zero_grad after_cancel_batch after_batch'''.split()
+VALID = [*(e for e in BATCH if e[0]!='['), 'after_batch']                                       # a batch of validation
+TRAIN = [*VALID[:-1], *(f'{at}_{s}' for s in UPDATES for at in ('before','after')), 'after_batch']   # and one of training
+IN_BATCH = [*VALID[:-1], *(f'{at}_{s}' for s in UPDATES for at in ('before','after_cancel','after')), 'after_cancel_batch', 'after_batch']
 FIT = ['before_fit', 'before_epoch', 'before_train', *IN_BATCH, 'after_exhaust', 'after_cancel_train', 'after_train', 'before_validate',
        'after_cancel_validate', 'after_validate', 'after_cancel_epoch', 'after_epoch', 'after_cancel_fit', 'after_fit']
 HEARD = ['before_evaluate', 'before_predict', *FIT, 'after_evaluate', 'after_predict', 'after_exception', 'cleanup']
@@ -143,11 +147,9 @@ class Oracle:
             if fly := self.source('data'): return fly
             if not left: return END
             left.pop()
-        model,loss = partial(self.source, 'model'),partial(self.source, 'loss')
+        calls = {'[fetch]':fetch, '[model]':partial(self.source, 'model'), '[loss]':partial(self.source, 'loss')}
         def update(s): return partial(self.scope, s, f'before_{s}', partial(self.source, s))
-        updates = map(update, ['backward', 'step', 'zero_grad'] if self.training else [])
-        return self.scope('batch', 'before_fetch', fetch, 'after_fetch', 'before_batch',
-            'before_pred', model, 'after_pred', 'before_loss', loss, 'after_loss', *updates)
+        return self.scope('batch', *[calls.get(s, s) for s in BATCH], *map(update, UPDATES if self.training else ()))
 
     def batches(self, n, training):
         outer,self.training = self.training,training

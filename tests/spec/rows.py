@@ -36,6 +36,7 @@ from learnkit.recovery.nan import SkipNaN
 from learnkit.processes.distributed import DistributedTrainer
 from learnkit.processes.distributed import sync_norms, unsync_norms
 from learnkit.recovery.export import load_learner
+from oracle import VALID
 from toys import at, batches, learner, model, pretend_cuda, throw, weights
 
 class Row(NamedTuple):
@@ -323,7 +324,7 @@ def modes():
     def run(f): learn,ear = learner(nv=1),Ear(lambda learn: learn.mode); f(learn.add_cb(ear)); return ear.heard
     evs,preds = run(lambda learn: learn.validate()),run(lambda learn: learn.get_preds())
     assert {m for _,m in evs}=={'validate'} and {m for _,m in preds}=={'predict'} and {m for _,m in run(lambda learn: learn.fit(1))}=={'fit'}
-    batch = 'before_fetch after_fetch before_batch before_pred after_pred before_loss after_loss after_batch before_fetch after_exhaust'.split()
+    batch = [*VALID, 'before_fetch', 'after_exhaust']
     for evs,what in ((evs,'evaluate'), (preds,'predict')): assert [e for e,_ in evs]==[f'before_{what}', 'before_fit', 'before_epoch', 'before_validate', *batch,
         'after_validate', 'after_epoch', 'after_fit', f'after_{what}', 'cleanup']
 

@@ -12,6 +12,7 @@ from learnkit.callbacks.cycles import CheckpointEvents, Cycles
 from learnkit.observe.evaluate import Evaluator
 from learnkit.callbacks.cycles import BatchEvents
 from learnkit.observe.evaluate import SanityCheck
+from oracle import TRAIN, VALID
 from toys import batches, learner, slow
 
 torch.set_num_threads(1)
@@ -19,10 +20,10 @@ makers = dict(sanity=lambda: SanityCheck(1), cycles=lambda: Cycles('2ba'), parts
               evaluators=lambda: Evaluator('test', batches(1)), points=CheckpointEvents,
               attempts=BatchEvents, checkpoints=lambda: CheckpointCallback('4ba'))
 subsets = [*chain.from_iterable(combinations(makers, k) for k in range(len(makers)+1))]
-forward  = 'before_pred after_pred before_loss after_loss'.split()
-backward = 'before_backward after_backward'.split()
-update   = 'before_step after_step before_zero_grad after_zero_grad'.split()
-fetch    = ['before_fetch', 'after_fetch']
+def span(first, last): return TRAIN[TRAIN.index(first):TRAIN.index(last)+1]
+fetch,forward   = span('before_fetch', 'after_fetch'),span('before_pred', 'after_loss')
+backward,update = span('before_backward', 'after_backward'),span('before_step', 'after_zero_grad')
+enter = span('after_fetch', 'before_batch')[1:]   # what a batch begins with when it is there
 
 class Ear(Callback):
     "Hears all, before all others; but not when losses are read, as that depends on who reads them"
@@ -41,7 +42,7 @@ def heard(names, tmp_path, n=2):
 def oracle(names, n=2):
     on,done = names.__contains__,0
     end = ['before_fetch', 'after_exhaust']
-    def validation(n): return ['before_validate', *[*fetch, 'before_batch', *forward, 'after_batch']*n, *end, 'after_validate']
+    def validation(n): return ['before_validate', *VALID*n, *end, 'after_validate']
     yield 'before_fit'
     if on('sanity'): yield from ['before_sanity', *validation(1), 'after_sanity']
     for epoch in range(n):
@@ -49,7 +50,7 @@ def oracle(names, n=2):
         for _ in range(3):
             yield from fetch
             if on('cycles') and done%2==0: yield 'before_cycle'
-            yield 'before_batch'
+            yield from enter
             if on('attempts'): yield 'before_train_batch'
             yield from ['before_micro_batch', *forward, *backward, 'after_micro_batch']*2 if on('parts') else [*forward, *backward]
             yield from [*update[:1], *['after_train_batch']*on('attempts'), *update[1:], 'after_batch']

@@ -11,7 +11,7 @@ from learnkit.loop.events import event
 from learnkit.learner.bars import ProgressCallback
 from learnkit.data.loaders import DataLoaders
 from learnkit.learner.learner import Learner
-from oracle import FIT, HEARD, IDLE, IN_BATCH, SCOPES, Part, Play, Oracle, predict, scopes
+from oracle import FIT, HEARD, IDLE, IN_BATCH, SCOPES, TRAIN, VALID, Part, Play, Oracle, predict, scopes
 from toys import few, slow
 
 CASES = Counter()
@@ -239,9 +239,6 @@ def story(play):
     return f'{play.runs} on {play.n_train}+{play.n_valid} batches, {", ".join(acts)}'
 
 # plain runs, written out by hand
-TRAIN = '''before_fetch after_fetch before_batch before_pred after_pred before_loss after_loss
-    before_backward after_backward before_step after_step before_zero_grad after_zero_grad after_batch'''.split()
-VALID = 'before_fetch after_fetch before_batch before_pred after_pred before_loss after_loss after_batch'.split()
 END = ['before_fetch', 'after_exhaust']
 VALIDATE = ['before_validate', *VALID*2, *END, 'after_validate']
 EPOCH = ['before_epoch', 'before_train', *TRAIN*3, *END, 'after_train', *VALIDATE, 'after_epoch']

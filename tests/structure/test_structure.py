@@ -167,6 +167,65 @@ def test_notebooks_stand_in_import_order(planted):
         assert any(f.startswith(s) for f in faults), (s, faults)
     assert len(faults) == 9, faults   # the ninth: the notebook whose number the twin takes
 
+# an event is written in two places: its line in the table, its line in the loop; the rest follows from these, or is named here
+
+def fired(f):
+    "The events that some code fires: pairs of line and event"
+    calls = [n for n in ast.walk(f) if isinstance(n, ast.Call) and ast.unparse(n.func) in ('self','learn') and n.args and isinstance(n.args[0], ast.Constant)]
+    return sorted((n.lineno, n.args[0].value) for n in calls)
+
+def heard_in_a_batch():
+    "The events of one batch of training, as they come"
+    from toys import learner
+    from learnkit.loop.callback import Callback
+    class Hears(Callback):
+        def __init__(self): self.heard = []
+        def __call__(self, name, **kwargs): self.heard.append(name)
+    ear = Hears()
+    learner(1, 0, cbs=ear).fit(1)
+    return ear.heard[ear.heard.index('before_fetch'):ear.heard.index('after_batch')+1]
+
+def shown_events(nb):
+    "What each output of a notebook says of events: the cell, and the words of the output"
+    for c in json.loads(nb.read_text(encoding='utf-8'))['cells']:
+        text = json.dumps([[o.get('text'), {k:v for k,v in o.get('data', {}).items() if k.startswith('text/')}] for o in c.get('outputs', ())])
+        if 'before_pred' in text: yield c['id'],{*re.findall(r'\w+', text.replace('\\n', ' '))}
+
+def unknown_events(at, table, heard):
+    "Where an event of the table, or of a batch as it is heard, is not known: sentences that say what to do"
+    import oracle
+    drawn = [e for e in table if table.index(e) < table.index('cleanup') and e != 'after_create']
+    in_batch = [e for e in drawn[drawn.index('before_fetch'):drawn.index('after_batch')+1] if 'cancel' not in e]
+    for e in [e for e in heard if e not in in_batch and e in table]: yield f'`{e}` is fired in a batch, and stands in the table elsewhere: move its line in nbs/loop/00_events.ipynb'
+    for e in [e for e in in_batch if e not in heard]: yield f"`{e}` stands in the table, and no batch fires it: write `self('{e}')` into nbs/loop/30_loop.ipynb"
+    known = [e for e in heard if e in in_batch]
+    for a,b in zip(known, [e for e in in_batch if e in known]):
+        if a != b: yield f'the loop fires `{a}` where the table has `{b}`: give their lines in nbs/loop/00_events.ipynb the order of the loop'; break
+    for e in [e for e in drawn if e not in oracle.HEARD]: yield f'`{e}` is unknown to the specification that the tests have: write it into `BATCH` (or `FIT`) in tests/spec/oracle.py'
+    for p in (p for p in modules(at) if p.suffix == '.py' and p.relative_to(at/lib).as_posix() != 'loop/loop.py'):
+        for line,e in fired(ast.parse(p.read_text(encoding='utf-8'))):
+            if e in in_batch and (p.stem, e) != ('fused', 'after_backward'):
+                yield f"{p.relative_to(at).as_posix()}:{line} fires `{e}` itself, and would go without an event that is added to a batch: call the loop's part (`learn.do_fetched()`)"
+    for nb in notebooks(at):
+        for cid,words in shown_events(nb):
+            lacks = [e for e in in_batch if e not in words]
+            if lacks and len(lacks) <= 3: yield f'{nb.relative_to(at).as_posix()} (cell {cid}) shows the events of a batch without {", ".join(lacks)}: run `.venv/bin/python nbs/_build.py run {nb.relative_to(at).as_posix()}`'
+
+@pytest.mark.check
+def test_an_event_is_known_where_it_matters(planted):
+    from learnkit.loop.events import event
+    table,heard = [*event.declared],heard_in_a_batch()
+    found = [*unknown_events(root, table, heard)]
+    assert found == [], '\n'.join(found)
+    i,j = table.index('before_batch'),heard.index('before_batch')
+    found = '\n'.join(unknown_events(root, [*table[:i], 'before_transfer', *table[i:]], heard))
+    assert "write `self('before_transfer')` into" in found and 'tests/spec/oracle.py' in found and 'nbs/learner/60a_training_loop.ipynb (cell' in found
+    swapped = [*table[:i], 'before_pred', 'before_batch', *table[i+2:]]
+    assert 'fires `before_batch` where the table has `before_pred`' in '\n'.join(unknown_events(root, swapped, heard))
+    (planted/lib/'loop/copy.py').write_text("def f(learn):\n    learn('before_pred')\n    learn('before_sanity')\n")
+    found = [*unknown_events(planted, table, [*heard[:j], 'before_transfer', *heard[j:]])]
+    assert len(found) == 1 and found[0].startswith('learnkit/loop/copy.py:2 fires `before_pred` itself')
+
 # a module has every name that it uses
 
 def unknown_names(code, known):
@@ -213,21 +272,23 @@ def builder():
     return mod
 
 def stale_readme(at):
-    "What `make readme` would change, the outputs of index.ipynb being as they are"
+    "What `make lib` would change in the READMEs and in the loop that index.ipynb shows, its other outputs being as they are"
     text,pngs = builder().build(at/'nbs'/'index.ipynb')
     have = {p.name: p.read_bytes() for p in (at/'nbs'/'images').glob('index-*.png')}
-    texts = {'README.md': text, 'nbs/README.md': builder().contents()}
+    texts = {'README.md': text, 'nbs/README.md': builder().contents(), 'nbs/index.ipynb': builder().with_loop(at)}
     return [n for n,t in texts.items() if (at/n).read_text(encoding='utf-8') != t] + \
            sorted(n for n in have.keys() | pngs if have.get(n) != pngs.get(n))
 
 @pytest.mark.check
 def test_readme_is_current(planted):
-    assert stale_readme(root) == [], 'run `make readme`'
+    assert stale_readme(root) == [], 'run `make lib`'
     (planted/'nbs/images').mkdir(exist_ok=True)
     (planted/'nbs/images/index-99.png').write_bytes(b'old')
     for n in ('README.md', 'nbs/README.md'):
         with (planted/n).open('a') as f: f.write('by hand\n')
-    assert stale_readme(planted) == ['README.md', 'nbs/README.md', 'index-99.png']
+    loop = planted/lib/'loop/loop.py'
+    loop.write_text(loop.read_text().replace("        self('before_pred')\n", "        self('before_pred')\n        self('before_more')\n"))
+    assert stale_readme(planted) == ['README.md', 'nbs/README.md', 'nbs/index.ipynb', 'index-99.png']
 
 def prose(p):
     "What is text in a page, without code: of a notebook its markdown cells"

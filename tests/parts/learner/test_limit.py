@@ -19,12 +19,11 @@ from learnkit.data.loaders import DataLoaders
 from learnkit.learner.learner import Learner
 from learnkit.measure.metric import AvgMetric
 from learnkit.measure.metrics import mae
+from oracle import TRAIN
 from toys import at, batches, few, learner, throw, weights
 
 pytestmark = pytest.mark.filterwarnings('ignore:the batch has no target')
 quick = settings(max_examples=30, deadline=None)
-in_batch = '''before_fetch after_fetch before_batch before_pred after_pred before_loss after_loss before_backward after_backward
-              before_step after_step before_zero_grad after_zero_grad after_batch'''.split()
 
 ASKED = {}   # not in the loader: an inference puts back what it finds there
 class Counted:
@@ -144,7 +143,7 @@ def test_inside_of_a_fit_only():
     learn.get_preds(cbs=Callback(after_predict=lambda cb: cb.learn.validate()))
     assert dl.asked[-2:]==[5,5]
 
-@pytest.mark.parametrize('ev', ['before_fit', 'before_epoch', 'before_train', *in_batch, 'before_validate', 'after_validate', 'after_epoch', 'after_fit'])
+@pytest.mark.parametrize('ev', ['before_fit', 'before_epoch', 'before_train', *TRAIN, 'before_validate', 'after_validate', 'after_epoch', 'after_fit'])
 @pytest.mark.parametrize('cb', [lambda: LimitBatches(2, 1), lambda: OverfitBatches(2), lambda: SanityCheck(1)])
 def test_nothing_is_left(ev, cb):
     "Whatever is raised at any event: the next fit and the next validation have all their batches"

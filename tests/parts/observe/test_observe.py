@@ -25,6 +25,7 @@ from learnkit.learner.learner import Learner
 from learnkit.measure.metrics import mae
 from test_calls import Calls, Reads, fit as watched, N
 from test_time import Tick
+from oracle import TRAIN, VALID
 from toys import at, batches, few, learner, model, slow, throw, weights
 
 quick = settings(max_examples=25, deadline=None)
@@ -298,9 +299,7 @@ def test_every_event_through_one_method():
     learn.all.heard.clear()
     learn.fit(1)
     assert ('log_metrics','metrics','step') in learn.all.heard
-    batch = 'before_fetch after_fetch before_batch before_pred after_pred before_loss after_loss'.split()
-    grad = 'before_backward after_backward before_step after_step before_zero_grad after_zero_grad'.split()
-    want = ['before_fit','before_epoch','before_train', *(batch+grad+['after_batch'])*2, 'before_fetch','after_exhaust','after_train','before_validate', *batch, 'after_batch', 'before_fetch',
+    want = ['before_fit','before_epoch','before_train', *TRAIN*2, 'before_fetch','after_exhaust','after_train','before_validate', *VALID, 'before_fetch',
             'after_exhaust','after_validate','after_epoch','after_fit','cleanup']
     assert [n for n,*_ in learn.all.heard if n not in ('log_metrics','after_read_losses')]==want   # these two are fired by callbacks
 

@@ -1,0 +1,139 @@
+"""What a newcomer does, by CONTRIBUTING.md: adds an event, a callback and a metric to a copy of the tree, runs `make lib` and
+`make check`, and looks at what git says is to be committed: few files, and none by a name that they had not heard of.
+"""
+import json, os, re, shutil, subprocess, sys
+from pathlib import Path
+import pytest
+
+root = Path(__file__).resolve().parents[2]
+needs_nbdev = pytest.mark.skipif('LEARNKIT_COMPAT' in os.environ, reason='nbdev needs fastcore 1')
+
+class House:
+    "A copy of the tree, committed, with the Python of this process as its .venv"
+    def __init__(self, at):
+        self.at = at
+        for f in self.git('ls-files', '-co', '--exclude-standard', at=root):
+            (at/f).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(root/f, at/f)
+        (at/'.venv').symlink_to(sys.prefix)
+        (at/'.ready').write_text(str(at))   # so that `make` takes it as it is
+        self.git('init')
+        (at/'.git/info/exclude').write_text('.venv\n.ready\n')
+        self.git('add', '-A')
+        self.git('-c', 'user.name=n', '-c', 'user.email=n@x.org', 'commit', '-m', 'as it was')
+
+    def git(self, *args, at=None): return self.run('git', *args, at=at)[1].split('\n')[:-1]
+    def run(self, *args, at=None, strict=True):
+        env = {k:v for k,v in os.environ.items() if k not in ('IN_TEST','PYTEST_CURRENT_TEST','PYTEST_ADDOPTS')}
+        env['PYTHONPATH'] = str(self.at)
+        res = subprocess.run(args, cwd=at or self.at, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding='utf-8')
+        assert not (strict and res.returncode), res.stdout
+        return res.returncode,res.stdout
+
+    def make(self, target, **kwargs): return self.run('make', target, 'READY=.ready', f'PY={sys.executable}', **kwargs)
+    def check(self):
+        "What `make check` finds: the tests that fail, and what they say"
+        said = self.make('check', strict=False)[1]
+        return dict(re.findall(r'^(?:FAILED|ERROR) \S*::(\w+)\S*(.*)', said, re.M)),said
+    def touched(self):
+        "The files that a commit would have now"
+        return sorted(l[3:] for l in self.git('status', '--porcelain', '-uall'))
+
+    def notebook(self, path, f):
+        "Change the cells of a notebook by `f`, which gets the list of them"
+        nb = json.loads((self.at/path).read_text(encoding='utf-8'))
+        f(nb['cells'])
+        (self.at/path).write_text(json.dumps(nb, indent=1, ensure_ascii=False) + '\n', encoding='utf-8')
+    def insert(self, path, before, line):
+        "Insert a line into an exported cell, before the one that begins with `before`"
+        def add(cells):
+            found = [c for c in cells if c['cell_type']=='code' and before in ''.join(c['source']) and '#| export' in ''.join(c['source'])]
+            assert len(found)==1, (path, before)
+            found[0]['source'] = ''.join(found[0]['source']).replace(before, line+before, 1).splitlines(True)
+        self.notebook(path, add)
+
+def cell(kind, source):
+    extra = dict(execution_count=None, outputs=[]) if kind=='code' else {}
+    return dict(cell_type=kind, id=f'{abs(hash(source)):08x}'[:8], metadata={}, source=source.strip('\n').splitlines(True), **extra)
+
+@pytest.fixture
+def house(tmp_path): return House(tmp_path)
+
+# a callback: a chapter of its own, which is the third part of a module
+
+noise = [cell('markdown', '# Label noise\n\n> Train with some wrong targets'),
+    cell('markdown', 'How much does a wrong label harm? `LabelNoise` gives some items of each training batch the target of another one.'),
+    cell('code', '#| export callbacks.mixup\nimport torch\n\nfrom learnkit.loop.callback import Callback'),
+    cell('code', '#| hide\nfrom fastcore.test import *\nfrom torch import nn\nfrom learnkit.data.loaders import DataLoaders\nfrom learnkit.learner.learner import Learner'),
+    cell('code', '''
+#| export callbacks.mixup
+class LabelNoise(Callback):
+    "Gives some items of a training batch the target of another one"
+    run_valid = False
+    def __init__(self,
+        p:float=.1 # the part of the items, from 0 to 1
+    ): self.p = p
+
+    def before_batch(self):
+        y, = self.yb
+        wrong = torch.rand(len(y), device=y.device)<self.p
+        self.learn.yb = (torch.where(wrong, y.flip(0), y),)
+'''),
+    cell('markdown', 'With `p=1` all targets of a batch change places:'),
+    cell('code', '''
+seen = []
+x,y = torch.randn(4, 2),torch.arange(4)
+learn = Learner(DataLoaders([(x, y)], []), nn.Linear(2, 4), nn.CrossEntropyLoss(), cbs=LabelNoise(1.))
+learn.fit(1, cbs=Callback(after_batch=lambda self: seen.append(self.y)))
+test_eq(seen[0], y.flip(0))
+''')]
+
+@pytest.mark.slow
+@needs_nbdev
+def test_a_callback_touches_four_files_at_most(house):
+    path = house.at/'nbs/callbacks/40c_label_noise.ipynb'
+    old  = json.loads((root/'nbs/callbacks/40b_mixup.ipynb').read_text(encoding='utf-8'))
+    path.write_text(json.dumps(dict(old, cells=noise), indent=1, ensure_ascii=False) + '\n', encoding='utf-8')
+    house.make('lib')
+    assert house.touched() == ['learnkit/callbacks/mixup.py', 'nbs/README.md', 'nbs/callbacks/40c_label_noise.ipynb']
+    failed,said = house.check()
+    assert not failed, said
+    house.run(sys.executable, 'nbs/_build.py', 'run', str(path))
+    code = 'import learnkit.all as a, inspect; assert "from 0 to 1" in inspect.getdoc(a.LabelNoise)'
+    house.run(sys.executable, '-c', code)
+
+# a metric: two cells in the chapter of metrics
+
+@pytest.mark.slow
+@needs_nbdev
+def test_a_metric_touches_three_files_at_most(house):
+    def add(cells): cells += [cell('markdown', 'Where a class is rare, `miss_rate` says how much of it is not found.'), cell('code', '''
+#| export measure.metrics
+def miss_rate(
+    inp:torch.Tensor,  # scores of two classes, one row an item
+    targ:torch.Tensor  # 1 where the rare class is
+) -> torch.Tensor:
+    "Returns the part of the items of class 1 that are taken for class 0"
+    return 1 - inp.argmax(dim=-1)[targ==1].float().mean()
+'''), cell('code', "scores = torch.tensor([[.9,.1],[.2,.8],[.6,.4]])\ntest_close(miss_rate(scores, torch.tensor([0,1,1])), .5)")]
+    house.notebook('nbs/measure/35b_more_metrics.ipynb', add)
+    house.make('lib')
+    assert house.touched() == ['learnkit/measure/metrics.py', 'nbs/measure/35b_more_metrics.ipynb']
+    failed,said = house.check()
+    assert not failed, said
+
+# an event: a line in the table, a line in the loop
+
+@pytest.mark.slow
+@needs_nbdev
+def test_an_event_is_written_in_two_places(house):
+    "`make lib` writes what follows; `make check` names each place that a person has to look at, and what to do there"
+    house.insert('nbs/loop/00_events.ipynb', '      before_batch   ', '      before_transfer      `batch` is about to go to the device\n')
+    house.insert('nbs/loop/30_loop.ipynb', '            self._split(self._set_device(b))\n', "            self('before_transfer')\n")
+    house.make('lib')
+    assert house.touched() == ['README.md', 'learnkit/loop/events.py', 'learnkit/loop/loop.py', 'nbs/index.ipynb',
+                               'nbs/loop/00_events.ipynb', 'nbs/loop/30_loop.ipynb']
+    assert "        self('before_transfer')" in (house.at/'README.md').read_text(encoding='utf-8')
+    failed,said = house.check()
+    assert failed.keys() == {'test_an_event_is_known_where_it_matters'}, said
+    for what in ('before_transfer', 'tests/spec/oracle.py', 'nbs/learner/60a_training_loop.ipynb', 'learnkit/speed/virtual.py'): assert what in said
