@@ -34,6 +34,12 @@ device: $(READY)  ## train on a simulated accelerator, which finds races and cou
 	CUDA_VISIBLE_DEVICES=$${CUDA_VISIBLE_DEVICES:-0} $(PY) -m pytest -q tests/parts/data/test_device.py tests/parts/optim/test_optimizer.py tests/parts/speed/test_fused.py -k cuda; \
 	else echo 'The tests on a GPU are left out: PyTorch finds none.'; fi
 
+MINUTES ?= 10
+fuzz: $(READY)  ## hunt for faults at random: each program of tests/fuzz for MINUTES=10, with SEED=… again; a failure prints a script
+	@failed=; for f in $$(ls tests/fuzz/*.py | grep -v /test_); do \
+	  $(PY) $$f --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) || failed="$$failed $$f"; done; \
+	[ -z "$$failed" ] || { echo "Failed:$$failed" >&2; exit 1; }
+
 check: $(READY)  ## what to run before a commit, in half a minute: export, stubs, links, rules of the house, ruff
 	.venv/bin/ruff check -q
 	$(PY) -m pytest -q -p no:cacheprovider -m check tests/structure
@@ -70,15 +76,28 @@ lock: $(READY)  ## write the versions that .venv has back to tests/constraints.t
 	mv $(READY).pins $(PINS)
 	@touch $(READY)
 
-# nbdev needs fastcore 1, so the checks that export are skipped here; the notebooks and tests/ run all the same.
+# In an environment of its own: what COMPAT names in the versions that it says, all else as pinned. nbdev needs fastcore 1,
+# so the checks that export are skipped here; the notebooks and tests/ run all the same.
 COMPAT ?= fastcore==2.2.39 fastprogress==1.0.5
-OTHER  := .venv-compat
-compat:  ## run the tests on fastcore 2 and fastprogress 1.0, or on what COMPAT='name==version …' says
-	@echo "Setting up $(OTHER) with $(COMPAT) (a few minutes the first time) …"
+OTHER  ?= .venv-compat
+compat:  ## run the fast tests on other versions: COMPAT='name==version …' (fastcore 2 and fastprogress 1.0), PYTHON=…
+	@echo "Setting up $(OTHER) with $(or $(COMPAT),the pinned versions) (a few minutes the first time) …"
 	@$(OTHER)/bin/python -c '' 2>/dev/null || { $(find_python); "$$py" -m venv --clear $(OTHER); }
-	@grep -vE '^(fastcore|fastprogress)==' $(PINS) > $(OTHER)/pins.txt
-	@$(OTHER)/bin/python $(PIP) install -q --use-pep517 -e '.[test]' $(COMPAT) -c $(OTHER)/pins.txt
-	LEARNKIT_COMPAT=1 $(OTHER)/bin/python $(TESTS)
+	@for p in $(COMPAT); do echo "^$${p%%[<>=]*}=="; done > $(OTHER)/free.txt; grep -viEf $(OTHER)/free.txt $(PINS) > $(OTHER)/pins.txt
+	@$(OTHER)/bin/python $(PIP) install -q -U --use-pep517 -e '.[test]' $(COMPAT) -c $(OTHER)/pins.txt
+	LEARNKIT_COMPAT=1 $(OTHER)/bin/python $(TESTS) -m 'not slow'
+
+LIBS   := torch fastcore fastprogress
+OLDEST := $(foreach l,$(LIBS),$(l)==$(shell sed -nE 's/^requirements =.* $(l)>=([0-9.]+).*/\1/p' settings.ini))
+matrix:  ## `make compat` on the oldest and the newest PyTorch and fastcore, and on each Python from 3.11 on that this machine has
+	@failed=; all=$$(for v in 3.11 3.12 3.13 3.14 3.15; do \
+	  for d in $$(echo "$$PATH" | tr : ' ') "$$HOME"/.pyenv/versions/$$v.*/bin; do \
+	    [ ! -x $$d/python$$v ] || ! $$d/python$$v $(usable) || { echo $$d/python$$v; break; }; done; done); \
+	try() { echo "== $$1, of $$2"; \
+	  $(MAKE) --no-print-directory compat OTHER=.venv-$$1 PYTHON=$$2 COMPAT="$$3" || failed="$$failed $$1"; }; \
+	try oldest $$(echo "$$all" | head -n 1) '$(OLDEST)'; try newest $$(echo "$$all" | tail -n 1) '$(LIBS)'; \
+	for p in $$all; do try $$(basename $$p) $$p ''; done; \
+	[ -z "$$failed" ] || { echo "Failed:$$failed" >&2; exit 1; }
 
 # Others' libraries come one by one, so that one which does not install here is left out. torchvision, which fastai brings
 # along but is not needed for this, may be built for another PyTorch: then it would only keep the others from starting.
@@ -121,4 +140,4 @@ find_python = py='$(PYTHON)'; [ -n "$$py" ] || py=$$(IFS=:; for d in $$PATH; do 
     echo "Install one (on Debian and Ubuntu: python3 and python3-venv), or say which: make PYTHON=/path/to/python3"; \
     exit 1; } >&2
 
-.PHONY: help demo test test-all device check lib run readme docs dist bench bench-gpu lock compat
+.PHONY: help demo test test-all device fuzz check lib run readme docs dist bench bench-gpu lock compat matrix
