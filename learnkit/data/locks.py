@@ -41,7 +41,9 @@ class FileLock:
         if path.is_symlink(): raise ValueError(f'{path} is a link, and would be overwritten: delete it')
         with _one:
             if _number(path) in _ours: self._refuse('of this process')
-            try: path.parent.mkdir(parents=True, exist_ok=True); f = open(path, 'a+', errors='replace', opener=_open_lock)
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                f = open(path, 'a+', errors='replace', opener=_open_lock)
             except OSError: return   # who cannot write here need not be kept apart; the first save will say it
             if not self._lock(f): f.close(); return
             self.f,self.number = f,(os.fstat(f.fileno()).st_dev,os.fstat(f.fileno()).st_ino)
