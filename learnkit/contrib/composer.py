@@ -110,7 +110,7 @@ class ComposerCallback(ForeignCallback):
     def after_train(self): self.epoch_done = True
 
     def _need_checkpoint_events(self):
-        heard = super().has('batch_checkpoint') or super().has('epoch_checkpoint')
+        heard = self.has('batch_checkpoint') or self.has('epoch_checkpoint')
         there = any(isinstance(cb, CheckpointEvents) for cb in self.learn.cbs)
         if heard and not there: self.learn.add_cb(CheckpointEvents())
 
