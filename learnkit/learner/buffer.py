@@ -55,8 +55,8 @@ def shared_memmap(
     "Creates or opens a memory-mapped tensor that several processes write to; raises OSError if none of them can"
     store = shared_store()
     if store.add(f'{key}/asked', 1)>1:
-        told = store.get(f'{key}/made').decode()
-        if told: raise OSError(told)
+        error = store.get(f'{key}/made').decode()
+        if error: raise OSError(error)
         t = open_memmap(path, write=True)
         if (tuple(t.shape),t.dtype)==(tuple(shape),dtype): return t
         raise ValueError(f'the processes have results that do not fit together: {list(t.shape)} of {t.dtype}, and '
@@ -75,7 +75,7 @@ from ..data.nested import apply, is_listy, nested_reorder, to_concat
 
 # %% ../../nbs/learner/15b_buffer.ipynb #69c6b140
 class TensorBuffer:
-    "A tensor that is filled batch by batch; a list of parts where its size cannot be known"
+    "A tensor that is filled batch by batch; a list of chunks where its size cannot be known"
     def __init__(self,
         n:int|None=None,              # how many items are expected; more, or fewer, may come; `None`: unknown
         dim:int=0,                    # the dimension of the items, along which batches are concatenated
@@ -84,14 +84,17 @@ class TensorBuffer:
         file:str|Path|None=None,      # write the result to this file, mapped into memory; `None`: keep it in memory
         key:str|None=None             # what processes that share the batches call the file; `None`: they don't
     ):
-        self.n,self.dim,self.dtype,self.positions,self.file = (n if dim==0 else None),dim,dtype,positions,file
-        self.key = key
-        self.sizes = None if key is None else []      # how many items each batch had
-        self.alike:torch.Size|None = None             # the shape of batches that are written as they come
-        self.pending,self.max_pending = [],1          # batches held back, and how many are to be written at once
-        self.coming:tuple[int,Arrival]|None = None    # items on their way from an accelerator, from which number on
-        self.filled,self.out,self.parts = 0,None,[]   # how many items are written, the tensor, and what does not fit in
-        self.dirty = 0                                # bytes written to the file since it was mapped
+        self.n = n if dim==0 else None
+        self.dim,self.dtype,self.positions,self.file,self.key = dim,dtype,positions,file,key
+        self.out:Tensor|None = None                  # the tensor
+        self.filled = 0                              # how many items are written to it
+        self.chunks = []                             # what does not fit in
+        self.sizes = None if key is None else []     # how many items each batch had
+        self.alike:torch.Size|None = None            # the shape of batches that are copied as they come
+        self.pending = []                            # batches held back
+        self.max_pending = 1                         # how many are to be written at once
+        self.coming:tuple[int,Arrival]|None = None   # items on their way from an accelerator, from which number on
+        self.dirty = 0                               # bytes written to the file since it was mapped
 
     def append(self,
         t:Any # the results of a batch: a tensor, or a list with one entry per item
@@ -101,6 +104,7 @@ class TensorBuffer:
         if isinstance(t, Tensor):
             if t.requires_grad: t = t.detach()
             if t.shape==self.alike and t.dtype is self.batch_dtype and t.is_cpu and t.layout is torch.strided:
+                if self.out is None: self.chunks.append(t.clone()); return
                 i,j = self.filled,self.filled+t.shape[0]
                 if j<=self.n: self.out[i:j],self.filled = t,j; return
             if self.max_pending>1: t = t.clone()   # while it is held back, its memory may be written to
@@ -110,12 +114,12 @@ class TensorBuffer:
     def _send(self):
         ts,self.pending = self.pending,[]
         if len(ts)>1 and self._fits(ts): return self._write(ts)
-        for o in ts: self._write([o]) if self._fits([o]) else self._add_part(o)
+        for o in ts: self._write([o]) if self._fits([o]) else self._add_chunk(o)
 
     def flush(self) -> None:
         "Writes the batches that are held back, or on their way"
         self._send()
-        self._settle()
+        self._receive()
 
     @property
     def value(self) -> Any:
@@ -123,11 +127,11 @@ class TensorBuffer:
         self.flush()
         if self.out is not None and (self.filled==self.n or self._is_shared):
             return self.out if self.file is None else open_memmap(self.file)
-        parts = self.parts if self.out is None else [self._written()]
+        chunks = self.chunks if self.out is None else [self._written()]
         self._drop_file()
-        if all(o is None for o in parts): return None
-        scalars = all(isinstance(o, Tensor) and o.dim()==0 for o in parts)
-        res = torch.stack(parts) if scalars else to_concat(parts, dim=self.dim)
+        if all(o is None for o in chunks): return None
+        scalars = all(isinstance(o, Tensor) and o.dim()==0 for o in chunks)
+        res = torch.stack(chunks) if scalars else to_concat(chunks, dim=self.dim)
         return res if self.positions is None or self.key is not None else self._reordered(res)
 
     @property
@@ -145,7 +149,7 @@ class TensorBuffer:
 
     def _allocate(self, t):
         "Allocates the tensor for items like those of `t`; False if their number is unknown"
-        if not self.n or self.parts: return False
+        if not self.n or self.chunks: return False
         self.item_shape,self.batch_dtype = t.shape[1:],t.dtype
         shape = self.n,*self.item_shape
         dtype = self.dtype if self.dtype is not None and t.is_floating_point() else t.dtype
@@ -158,16 +162,18 @@ class TensorBuffer:
     def _write(self, ts):
         "Writes the batches `ts` to their positions; from an accelerator, sends them on their way"
         i,self.filled = self.filled,self.filled + sum(o.shape[0] for o in ts)
-        self._settle()
+        self._receive()
         if ts[0].is_cpu: self._put(i, ts)
         else: self.coming = i,Arrival(ts[0] if len(ts)==1 else torch.cat(ts))
         if not (size := ts[-1].nbytes): return
         # is the next one written when it comes?
         at_once = self.positions is None and self.file is None and ts[-1].is_cpu
         self.alike = ts[-1].shape if at_once else None
-        self.max_pending = 1 if at_once else max(1, min(64, 2**18//size) if ts[-1].is_cpu else 2**25//size)
+        if at_once: self.max_pending = 1
+        elif ts[-1].is_cpu: self.max_pending = max(1, min(64, 2**18//size))
+        else: self.max_pending = max(1, 2**25//size)
 
-    def _settle(self):
+    def _receive(self):
         "Writes what is on its way, when it is there"
         if self.coming is None: return
         (i,arrival),self.coming = self.coming,None
@@ -187,23 +193,26 @@ class TensorBuffer:
         self.dirty += n*(size if self.positions is None else max(size, mmap.PAGESIZE))
         if self.dirty>2**25: self.out,self.dirty = open_memmap(self.file, write=True),0
 
-    def _add_part(self, t):
-        "Keeps a copy of `t` on the CPU as a part of its own"
-        self._settle()
+    def _add_chunk(self, t):
+        "Keeps a copy of `t` on the CPU as a chunk of its own"
+        self._receive()
         if self.out is not None:
             if self._is_shared: raise ValueError(
                 f'a batch does not fit into {Path(self.file).name}, which all processes write to: it was made for '
                 f'{list(self.out.shape)} of {self.out.dtype}; leave out `mmap`')
             if self.file is not None: warn(f'a batch does not fit into {Path(self.file).name}, which was made for '
                 f'{list(self.out.shape)} of {self.out.dtype}: the result is kept in memory')
-            self.parts,self.out,self.alike,self.max_pending = [self._written()],None,None,1
+            self.chunks,self.out = [self._written()],None
+            self.alike,self.max_pending = None,1
             self._drop_file()
         def to_cpu(o):
             if not isinstance(o, Tensor): return o
             dtype = self.dtype if self.dtype is not None and o.is_floating_point() else o.dtype
             return o.detach().to('cpu', dtype, copy=True)
-        self.parts.append(apply(to_cpu, t))
-        if isinstance(t, Tensor) and not t.is_cpu: self.max_pending = max(1, 2**25//max(1, t.nbytes))
+        self.chunks.append(apply(to_cpu, t))
+        if not isinstance(t, Tensor): return
+        if not t.is_cpu: self.max_pending = max(1, 2**25//max(1, t.nbytes))
+        elif self.chunks[-1].dtype is t.dtype: self.alike,self.batch_dtype = t.shape,t.dtype
 
     def _drop_file(self):
         "Remove the file of a result that is not whole; what was written stays where it is mapped"

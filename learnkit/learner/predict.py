@@ -57,14 +57,17 @@ class GatherPredsCallback(Callback):
         learn = self.learn
         self.turns,self.taken = None,[]
         n = count_items(learn.batches.whole) if self.idxs is None else len(self.idxs)
-        if self.mmap is not None and (n is None or self.concat_dim): raise ValueError(
-            '`mmap` needs to know the number of items: pass a list of batches, or a data set with a length'
-            if n is None else '`mmap` puts items one after the other, so `concat_dim` must be 0')
+        if self.mmap is not None: self._check_mmap(n)
         folders = {Path(p) for p in (self.save_preds, self.save_targs, self.mmap) if p is not None}
         self.drafts = {p:Draft(p) for p in folders}
         to = None if self.idxs is None else item_positions(self.idxs)
         if learn.batches.turns is None: self._begin(n, to)
         else: learn.batches.wrap(partial(self._begin_own, n, to))   # when they know whether they have the same data
+
+    def _check_mmap(self, n):
+        if n is None: raise ValueError(
+            '`mmap` needs to know the number of items: pass a list of batches, or a data set with a length')
+        if self.concat_dim: raise ValueError('`mmap` puts items one after the other, so `concat_dim` must be 0')
 
     def _draft(self, folder): return self.drafts[Path(folder)].path
     def _begin(self, n, to=None, key=None, place=None):
@@ -122,7 +125,7 @@ class GatherPredsCallback(Callback):
             b = getattr(self, k)
             setattr(self, k, getattr(b, 'value', None) if self.turns is None else b.join(self.taken, order))
         self.inp = None
-        self._publish()
+        if self.drafts: self._publish()
 
     def _publish(self):
         "Move the files into their folders; what an earlier run has saved there of more batches is removed"
@@ -194,10 +197,11 @@ class FetchPredsCallback(Callback):
 # %% ../../nbs/learner/40b_inference.ipynb #926932f5
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
+from typing import NoReturn
 
 from ..data.loaders import as_loader
 from ..data.random import derived_seed, set_seed
-from ..data.snapshot import Snapshot, snapshot_contents, snapshot_random
+from ..data.snapshot import Snapshot, snapshot_contents, snapshot_forward, snapshot_random
 from .learner import Learner
 from .parts import check_dls
 from ..loop.run import Guard, null_logger
@@ -253,10 +257,14 @@ def _without_cached_casts():
 @patch
 def _look(self:Learner, dl, cbs) -> Snapshot:
     "Take a snapshot of all that inference on `dl` with the callbacks `cbs` changes"
-    nested,draws = self.mode is not None,any(getattr(cb, 'draws', False) for cb in (*self.cbs, *L(cbs)))
-    contents = snapshot_contents(*[self.model]*nested, loaders=[dl], leave=self.model.parameters())
-    if not nested: return Snapshot(contents) if draws else Snapshot(contents, snapshot_random())
-    res = Snapshot(contents, snapshot_random(), _without_cached_casts())
+    draws = any(getattr(cb, 'draws', False) for cb in (*self.cbs, *L(cbs)))
+    if self.mode is not None: return self._look_in_run(dl, draws)
+    contents = snapshot_contents(loaders=[dl])
+    return contents if draws else Snapshot(contents, snapshot_random())
+
+@patch
+def _look_in_run(self:Learner, dl, draws):
+    res = Snapshot(snapshot_forward(self.model, dl), _without_cached_casts())
     if draws:
         self.n_draws += 1
         set_seed(derived_seed() + self.n_draws)
@@ -283,13 +291,18 @@ def _loader(self:Learner, ds_idx, dl):
 
 @patch
 def _numbered_loader(self:Learner, ds_idx):
+    loaders = getattr(self.dls, 'loaders', ())
+    there = isinstance(ds_idx, int) and -len(loaders)<=ds_idx<len(loaders)
+    return loaders[ds_idx] if there and loaders[ds_idx] is not None else self._no_loader(ds_idx)
+
+@patch
+def _no_loader(self:Learner, ds_idx) -> NoReturn:
     check_dls(self.dls)
     if not isinstance(ds_idx, int): raise TypeError(
         f'ds_idx is the number of a loader in `dls`, not a {type(ds_idx).__name__}: pass a loader as `dl=`')
-    n = len(self.dls.loaders)
-    if -n<=ds_idx<n and self.dls.loaders[ds_idx] is not None: return self.dls.loaders[ds_idx]
-    raise ValueError(f'there is no loader number {ds_idx} (`ds_idx`): `dls` has {n}. Pass the data as `dl=`'
-                     + (', or a validation loader to DataLoaders' if ds_idx==1 else ''))
+    to_add = ', or a validation loader to DataLoaders' if ds_idx==1 else ''
+    raise ValueError(f'there is no loader number {ds_idx} (`ds_idx`): `dls` has {len(self.dls.loaders)}. '
+                     f'Pass the data as `dl=`{to_add}')
 
 # %% ../../nbs/learner/40b_inference.ipynb #88353b2b
 @patch
@@ -368,6 +381,12 @@ def _activation(loss_func):
     return None if act is noop else lambda pred: act(pred) if isinstance(pred, torch.Tensor) else pred
 
 @patch
+def _decodes(self:Learner, act):
+    "The function from predictions, which went through `act`, to answers"
+    if self.loss_func is None: return output_decodes(self.model)
+    return loss_decodes(self.loss_func, act or noop)
+
+@patch
 @uninterrupted
 def get_preds(self:Learner,
     ds_idx:int=1,            # number of the loader in `dls`: 0 is the training set, 1 the validation set
@@ -391,19 +410,18 @@ def get_preds(self:Learner,
     shared = reorder and self.team.has_part(dl)
     if shared and mmap is not None: raise ValueError(
         'the predictions of the parts of a `DistributedSampler` are joined in memory: leave out `mmap`, or the sampler')
-    loss_func = self.loss_func
     at_once = act if mmap is None and kwargs.get('with_preds', True) else None   # gets all predictions
-    if act is None: act = _activation(loss_func)
-    own = with_decoded and loss_func is None
-    decodes = output_decodes(self.model) if own else loss_decodes(loss_func, act or noop) if with_decoded else None
+    if act is None: act = _activation(self.loss_func)
+    decodes = self._decodes(act) if with_decoded else None
     by_batch = dict(act=act, decodes=decodes) if at_once is None else {}
     with self._lock, self._look(dl, cbs), self.loss_not_reduced() if with_loss else nullcontext():
         if reorder: dl,idxs = sequential_loader(dl)
         gather = GatherPredsCallback(with_input=with_input, with_loss=with_loss, mmap=mmap,
                                      idxs=None if shared else idxs, **by_batch, **kwargs)
-        nested,divides = self.mode is not None,self.team.default_cbs() if shared else ()
+        nested = self.mode is not None
+        undivided = self.removed_cbs(self.team.default_cbs()) if shared else nullcontext()
         with closing(gather):
-            with self._run('predict', [gather, *L(cbs), *agree]), self.removed_cbs(divides):
+            with self._run('predict', [gather, *L(cbs), *agree]), undivided:
                 self.skip_loss = not with_loss
                 self._infer('before_predict', 'after_predict', nested, dl)
             *res,decoded = *gather.all_tensors(),gather.decoded

@@ -17,12 +17,12 @@ from ..data.process import gather_objects, num_distrib, rank_distrib
 
 # %% ../../nbs/learner/20a_join.ipynb #eb77f4f4
 def places(
-    told:list,              # for each process, pairs of a turn and the number of items that it had then
+    sizes:list,             # for each process, pairs of a turn and the number of items that it had then
     order:Tensor|None=None  # for each item, as one process would have them, its position in the result; None: the same
 ) -> list[Tensor]:
     "Returns for each process the positions of its items in the result"
-    res,start = [[torch.empty(0, dtype=torch.long)] for _ in told],0
-    for turn,r,n in sorted((turn,r,n) for r,own in enumerate(told) for turn,n in own):
+    res,start = [[torch.empty(0, dtype=torch.long)] for _ in sizes],0
+    for turn,r,n in sorted((turn,r,n) for r,own in enumerate(sizes) for turn,n in own):
         res[r].append(torch.arange(start, start+n))
         start += n
     if order is not None and len(order)!=start: order = None
@@ -37,8 +37,9 @@ def join_items(
 ) -> Any:
     "Returns the results of all processes, in each of them"
     if isinstance(x, Tensor) and dim: x = x.movedim(dim, 0)
-    told = gather_objects((tuple(x.shape[1:]), x.dtype) if isinstance(x, Tensor) else None if x is None else 'list')
-    kinds = {k for k in told if k is not None}
+    if isinstance(x, Tensor): kind = tuple(x.shape[1:]),x.dtype
+    else: kind = None if x is None else 'list'
+    kinds = {k for k in gather_objects(kind) if k is not None}
     if not kinds: return None
     if len(kinds)>1 or kinds=={'list'}: return _join_lists(x, at)
     shape,dtype = kinds.pop()
@@ -86,8 +87,9 @@ class NestedBuffer:
         key:str|None=None,       # what processes that share the batches call the files; `None`: they don't
         **kwargs:Any             # passed to `TensorBuffer`: `dtype`, `positions`
     ):
-        self.new_buffer,self.file,self.key,self.spec = partial(TensorBuffer, n, dim, **kwargs),file,key,None
-        self.n,self.dim,self.buffers = n,dim,[]
+        self.n,self.dim,self.file,self.key = n,dim,file,key
+        self.new_buffer = partial(TensorBuffer, n, dim, **kwargs)
+        self.spec,self.buffers = None,[]   # the structure of a batch, and a buffer for each tensor in it
 
     def append(self,
         b:Any # tensors in nested containers, in the same structure as the batches before
@@ -103,7 +105,8 @@ class NestedBuffer:
         for r,o in zip(self.buffers, leaves): r.append(o)
 
     def _file(self, i, single):
-        return self.file if self.file is None else f'{self.file}.pt' if single else f'{self.file}_{i}.pt'
+        if self.file is None: return None
+        return f'{self.file}.pt' if single else f'{self.file}_{i}.pt'
     def _new(self, i, single):
         file = self._file(i, single)
         return self.new_buffer(file=file, key=None if self.key is None else f'{self.key}/{file}')
@@ -122,14 +125,14 @@ class NestedBuffer:
         own = None if self.spec is None else dict(
             turns=turns, like=tree_unflatten([0 for _ in self.buffers], self.spec),
             sizes=[b.sizes for b in self.buffers], files=[b.file if b._is_shared else None for b in self.buffers])
-        told = gather_objects(own)
-        first = next((o for o in told if o is not None), None)
+        of_each = gather_objects(own)
+        first = next((o for o in of_each if o is not None), None)
         if first is None: return None
-        spec,*others = [tree_flatten(o['like'])[1] for o in told if o is not None]
+        spec,*others = [tree_flatten(o['like'])[1] for o in of_each if o is not None]
         if odd := [s for s in others if s!=spec]: raise ValueError(
             f'the processes have results that differ in structure: {spec} and {odd[0]}')
         def leaf(i, file):
-            counts = [[] if o is None else [*zip(o['turns'], o['sizes'][i])] for o in told]
+            counts = [[] if o is None else [*zip(o['turns'], o['sizes'][i])] for o in of_each]
             if file is None: return join_items(self.buffers[i].value if own else None, places(counts, order), self.dim)
             came = sum(n for o in counts for _,n in o)
             if came!=self.n: raise ValueError(
