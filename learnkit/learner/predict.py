@@ -282,6 +282,7 @@ def _infer(self:Learner, before, after, nested, dl):
         self(after)
     with Guard(self): interruptibly(run)
 
+# %% ../../nbs/learner/40b_inference.ipynb #e7998906
 @patch
 def _loader(self:Learner, ds_idx, dl):
     "The loader `dl`, or number `ds_idx` of `dls`; raises ValueError if there is none"
