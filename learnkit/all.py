@@ -43,6 +43,7 @@ from .data.device import *
 from .data.explain import *
 from .data.files import *
 from .data.loaders import *
+from .data.locks import *
 from .data.modules import *
 from .data.nested import *
 from .data.process import *
@@ -69,6 +70,7 @@ from .loop.dispatcher import *
 from .loop.duration import *
 from .loop.events import *
 from .loop.loop import *
+from .loop.names import *
 from .loop.run import *
 from .loop.settings import *
 from .loop.signals import *
@@ -107,6 +109,7 @@ from .optim.ownership import *
 from .optim.schedule import *
 from .optim.splitters import *
 from .processes.agreement import *
+from .processes.checksum import *
 from .processes.distributed import *
 from .processes.launch import *
 from .processes.shard import *
@@ -116,6 +119,7 @@ from .recovery.checkpoint import *
 from .recovery.export import *
 from .recovery.file import *
 from .recovery.identity import *
+from .recovery.kept import *
 from .recovery.nan import *
 from .recovery.position import *
 from .recovery.resume import *

@@ -1,7 +1,7 @@
 """Runs the notebooks, makes README.md of one of them, and nbs/README.md, which lists them all.
 
     python nbs/_build.py run [notebook …]   run them in place (default: all), each in a fresh kernel, and clean them
-    python nbs/_build.py build              write both, from the outputs that are stored in index.ipynb and the loop's source
+    python nbs/_build.py build              write both, from the loop and what else index.ipynb has stored
     python nbs/_build.py readme             both of these, for index.ipynb
     python nbs/_build.py script             print the code of README.md, as one script
 

@@ -352,5 +352,5 @@ def check_complete(
     if name is not None and last==i-1: raise lost(name, last)
     if loader_len(batches.loader) is not None: warn(   # else `n` is a limit, and the data may well end before it
         f"the {'training' if training else 'validation'} loader ended after {i} of {n} batches: its `len` promises "
-        'more than there are, or the data set or `collate_fn` raised a StopIteration, or something else went through the '
-        'same loader meanwhile. Schedules are planned by its `len`')
+        'more than there are, or the data set or `collate_fn` raised a StopIteration, or something else went through '
+        'the same loader meanwhile. Schedules are planned by its `len`')

@@ -14,6 +14,7 @@ import learnkit
 import learnkit.all as lk
 from learnkit.all import Callback, DataLoaders, ShareBatches, Learner, NonFiniteCheck, ProgressCallback, Recorder, TrainEvalCallback, accuracy
 from learnkit.loop.loop import Loop
+from oracle import TRAIN
 from toys import UnreadAccumulation, few
 
 OURS  = tuple(str(Path(o.__file__).parent) for o in (learnkit, fastcore))
@@ -105,15 +106,19 @@ FUSED = 52     # a fused step, where the program is one of them; 65 while each m
 LINES = dict(training=142, validation=115)
 OPS   = dict(detach=1, clone=1)            # the loss, kept without its graph
 
+NEW = len(TRAIN)-14   # events of a batch that were added since: each is a call, at most four lines, and handlers that are looked for
+
 def listed(names): return '\n'.join(f'{n/N:5.1f}  {k}' for k,n in names.most_common())
 
 def few_calls(phase='training'):
     got = predict(Calls()) if phase=='prediction' else fit(Calls(), valid=phase=='validation')
-    assert 0<got.ours<=CALLS[phase]*N, f'{got.ours/N} calls for each batch in {phase}, where {CALLS[phase]} are allowed:\n{listed(got.names)}'
+    most = CALLS[phase]+NEW
+    assert 0<got.ours<=most*N, f'{got.ours/N} calls for each batch in {phase}, where {most} are allowed:\n{listed(got.names)}'
 
 def few_lines(phase='training'):
     got = fit(Lines(), valid=phase=='validation').names
-    assert got.total()<=LINES[phase]*N, f'{got.total()/N} lines for each batch in {phase}, where {LINES[phase]} are allowed:\n{listed(got)}'
+    most = LINES[phase]+4*NEW
+    assert got.total()<=most*N, f'{got.total()/N} lines for each batch in {phase}, where {most} are allowed:\n{listed(got)}'
 
 def few_ops():
     more = fit(Ops()).names
@@ -141,7 +146,8 @@ def test_to_predict_one_item_makes_few_calls(monkeypatch):
     "It took half as long again when what inference puts back was first looked for: whole models were walked through, and each event's handlers sought among all callbacks"
     monkeypatch.setattr('learnkit.loop.run.begun', Counter())   # else all Learners of other tests are asked whether they run in another thread
     got = predict_one(Calls())
-    assert got.ours<=ONE, f'{got.ours} calls, where {ONE} are allowed:\n' + '\n'.join(f'{n:5}  {k}' for k,n in got.names.most_common())
+    most = ONE+45*NEW
+    assert got.ours<=most, f'{got.ours} calls, where {most} are allowed:\n' + '\n'.join(f'{n:5}  {k}' for k,n in got.names.most_common())
 
 def test_a_fit_begins_with_few_calls():
     def start(): Learner(DataLoaders(Batches([(torch.zeros(2,32), torch.zeros(2).long())])), model(), F.cross_entropy, torch.optim.SGD).fit(1)

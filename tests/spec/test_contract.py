@@ -24,16 +24,15 @@ from learnkit.learner.learner import Learner
 from learnkit.measure.losses import CrossEntropyLossFlat
 from learnkit.measure.metric import AvgMetric
 from learnkit.measure.metrics import mae
+from rows import fastai_events
 from toys import Reg, SGD, at, batches, learner, model, throw, weights
 
-ADDED = {'before_fetch','after_fetch','after_exhaust','before_pred','before_loss','before_zero_grad','after_zero_grad','after_cancel_zero_grad','cleanup',
-         'after_exception','before_evaluate','after_evaluate','before_predict','after_predict','after_read_losses'}
 class Log(Callback):
     "Hears all"
     def __init__(self): self.heard = []
     def __call__(self, ev): self.heard.append(ev); return super().__call__(ev)
     @property
-    def fastais(self): return [o for o in self.heard if o not in ADDED]
+    def fastais(self): return [o for o in self.heard if o in fastai_events]
 
 # 2.1 order and control
 def test_events_of_a_fit():

@@ -1,5 +1,6 @@
 "What one must read to follow a run stays within its limits: modules, functions and lines of source that are entered, by `tracer.py`"
 import pytest
+from oracle import TRAIN
 from tracer import counts, fresh, functions, runs
 
 goal    = dict(learner=dict(modules=12), fit=dict(modules=28, lines=1100), batch=dict(modules=6, lines=150), get_preds=dict(modules=25, lines=900))
@@ -9,6 +10,7 @@ reached = dict(learner=dict(modules=19), fit=dict(modules=35, lines=1770), batch
 @pytest.mark.parametrize('run', runs)
 def test_no_more_is_entered_than_what_has_been_reached(run):
     now,limits = counts(fresh(run)),{**goal[run], **reached.get(run, {})}
+    if 'lines' in limits: limits['lines'] += len(TRAIN)-14   # the events of a batch that were added since: each is a line of the loop
     assert {k:now[k] for k in limits if now[k] > limits[k]} == {}, f'{runs[run]} enters more than {limits}: see `python tests/structure/tracer.py {run}`'
 
 def test_a_number_that_has_been_reached_is_above_its_goal():

@@ -146,9 +146,8 @@ def test_events():
     with learn.added_cbs(one): learn.predict(x[0])
     with Predictor(learn, cbs=many) as predict:
         for o in x[:3]: predict(o)
-    names = [n for n in one.names if 'fetch' not in n]
-    names.remove('after_exhaust')
-    i,j = names.index('before_batch'),names.index('after_batch')+1
+    names = [n for n in one.names if n not in ('before_fetch','after_exhaust')]
+    i,j = names.index('after_fetch'),names.index('after_batch')+1
     assert many.names==[*names[:i], *names[i:j]*3, *names[j:]]
 
 def test_it_counts():
