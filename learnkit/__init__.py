@@ -20,7 +20,7 @@ from .learner.docs import complete_docs as _complete_docs, doc
 from .learner.learner import Learner
 from .learner.predict import *
 from .learner.predictor import Predictor
-from .learner.train_eval import *
+from .learner.learner import TrainEvalCallback
 from .loop.callback import *
 from .loop.dispatcher import *
 from .loop.events import *

@@ -61,9 +61,7 @@ from .learner.predict import *
 from .learner.predictor import *
 from .learner.results import *
 from .learner.save import *
-from .learner.steps import *
 from .learner.summary import *
-from .learner.train_eval import *
 from .loop.callback import *
 from .loop.check import *
 from .loop.dispatcher import *

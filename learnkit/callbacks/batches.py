@@ -140,7 +140,7 @@ from fastcore.basics import noop
 from ..data.explain import ended_generator, lost
 from ..data.random import derived_seed
 from ..data.stateful import draw_sampler
-from ..learner.train_eval import TrainEvalCallback
+from ..learner.learner import TrainEvalCallback
 from ..loop.events import CancelFit
 from ..loop.stream import loader_len
 

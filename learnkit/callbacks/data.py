@@ -10,7 +10,7 @@ from itertools import islice
 
 from ..data.loaders import sequential_loader
 from ..data.random import no_random
-from ..learner.train_eval import TrainEvalCallback
+from ..learner.learner import TrainEvalCallback
 from ..loop.callback import Callback
 from ..loop.check import check_whole
 

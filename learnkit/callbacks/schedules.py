@@ -112,6 +112,7 @@ def plot_sched(self:Recorder,
 # %% ../../nbs/callbacks/10b_policies.ipynb #e7fd739a
 from fastcore.meta import delegates
 
+from ..learner.create_opt import ready_opt
 from ..learner.fit import as_duration
 from ..learner.learner import Learner
 from ..loop.check import check_args, check_whole
@@ -143,7 +144,7 @@ def _check_positive(**kwargs):
 # %% ../../nbs/callbacks/10b_policies.ipynb #c7f20a27
 def _group_lrs(learn, lr):
     "Returns `lr`, or the Learner's learning rate, as the optimizer spreads it over its parameter groups"
-    learn._ready_opt()
+    ready_opt(learn)
     learn.opt.set_hyper('lr', learn.lr if lr is None else lr)
     lrs = [float(h['lr']) for h in learn.opt.hypers]
     if any(not v>=0 for v in lrs): raise ValueError(f'learning rates must be 0 or more, not {lrs}')

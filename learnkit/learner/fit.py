@@ -11,7 +11,7 @@ from math import ceil
 from typing import Any
 
 from ..data.process import rank_distrib
-from .train_eval import TrainEvalCallback
+from .learner import TrainEvalCallback
 from ..loop.callback import Callback
 from ..loop.check import check_amount, check_args, check_fraction
 from ..loop.stream import loader_len
@@ -216,8 +216,9 @@ from pathlib import Path
 
 from fastcore.foundation import L
 
+from .create_opt import check_closure, ready_opt, set_wd
 from .learner import Learner
-from .parts import check_dls, check_parts
+from .checks import check_dls, check_parts
 from ..loop.run import Guard
 from ..loop.signals import interruptibly, uninterrupted
 from ..optim.groups import check_rate
@@ -258,9 +259,9 @@ def _train(self:Learner, mode, n_epoch, lr=None, wd=None, cbs=None, reset_opt=Fa
         if resume is not None and not any(cb.resumes for cb in self.cbs): raise ValueError(
             f'resume={resume!r} needs a `CheckpointCallback` among the callbacks: it knows where the checkpoints are')
         self.resume,self.iter = resume,None
-        self._ready_opt(reset_opt)
-        self._check_closure()
-        self._set_wd(wd)
+        ready_opt(self, reset_opt)
+        check_closure(self)
+        if wd is not None or self._before_wd is not None: set_wd(self, wd)
         self.opt.set_hyper('lr', self.lr if lr is None else lr)
         self.opt.zero_grad()   # a run that was interrupted between its backward pass and its step has left some
         self.n_epoch,self.start_epoch,self.duration = n_epoch,start_epoch,duration
@@ -272,14 +273,14 @@ def freeze_to(self:Learner,
     n:int # the first parameter group to be trained; negative counts from the end
 ) -> None:
     "Freeze the parameter groups before number `n`, train the others"
-    self._ready_opt()
+    ready_opt(self)
     self.opt.freeze_to(n)
     self.opt.clear_state()
 
 @patch
 def freeze(self:Learner) -> None:
     "Train the last parameter group only"
-    self._ready_opt()
+    ready_opt(self)
     self.opt.freeze()
     self.opt.clear_state()
 

@@ -203,7 +203,7 @@ from ..data.loaders import as_loader
 from ..data.random import derived_seed, set_seed
 from ..data.snapshot import Snapshot, snapshot_contents, snapshot_forward, snapshot_random
 from .learner import Learner
-from .parts import check_dls
+from .checks import check_dls
 from ..loop.run import Guard, null_logger
 from ..loop.signals import critical, interruptibly
 from ..measure.losses import none_reduce

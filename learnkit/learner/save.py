@@ -94,6 +94,7 @@ from ..data.files import (check_format, is_safetensors, read_state, to_serializa
                                  write_safetensors)
 from ..data.modules import get_model
 from ..data.process import gathered, is_sharded, lay_out_state, rank_distrib, team, whole
+from .create_opt import ready_opt
 from .learner import Learner
 from ..loop.signals import uninterrupted
 
@@ -163,7 +164,7 @@ def load(self:Learner,
     weights,opt = _model_state(file, read_state(file if hasattr(file, 'read') else self.file_path(file)))
     check_state(get_model(self.model), weights, strict)
     if opt is not None and with_opt:
-        self._ready_opt()
+        ready_opt(self)
         check_opt_state(self.opt, opt)
     if opt is None and with_opt and self.opt is not None: warn(
         f'{file} has no optimizer state: the optimizer is left as it is')

@@ -7,7 +7,8 @@ __all__ = ['Dispatcher']
 
 # %% ../../nbs/loop/20a_dispatcher.ipynb #dd4b3844
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from inspect import isclass
 from itertools import count
@@ -15,11 +16,11 @@ from operator import attrgetter
 from typing import Any
 from warnings import warn
 
-from fastcore.basics import patch
 from fastcore.foundation import L
 
 from .callback import Callback, check_callback, check_name, check_single, taken
 from .events import cancel_types, event
+from .signals import uninterrupted
 
 # %% ../../nbs/loop/20a_dispatcher.ipynb #8a284daf
 class Dispatcher:
@@ -149,6 +150,7 @@ class Dispatcher:
         return self
 
     def _take_out(self, cbs):
+        if not cbs: return
         for o in cbs:
             if not any(c is o for c in self.cbs): continue
             self.cbs = L(c for c in self.cbs if c is not o)
@@ -172,6 +174,39 @@ class Dispatcher:
         for cb in L(cbs): self.remove_cb(cb)
         return self
 
+    @uninterrupted
+    @contextmanager
+    def added_cbs(self,
+        cbs:Callback|type[Callback]|Iterable|None # several callbacks or classes, or one, or none
+    ) -> Iterator['Dispatcher']:
+        "Add these callbacks for the length of a `with` block"
+        added = []
+        try:
+            for cb in L(cbs): self.add_cb(cb); added.append(self.cbs[-1])
+            yield self
+        finally: self._take_out(added)
+
+    @uninterrupted
+    @contextmanager
+    def removed_cbs(self,
+        cbs:Callback|type[Callback]|Iterable|None # several callbacks or classes, or one, or none
+    ) -> Iterator['Dispatcher']:
+        "Remove these callbacks for the length of a `with` block; afterwards each has its old place"
+        before = list(self.cbs)
+        gone = [o for c in L(cbs) for o in before if o is c or (isclass(c) and isinstance(o, c))]
+        self._take_out(gone)
+        try: yield self
+        finally: self._put_in(gone, before)
+
+    def _put_in(self, gone, before):
+        "Add what is gone, at its place in the list `before`"
+        fault = None   # if another one of its class was added, which may have only one
+        for o in gone:
+            try: self.add_cb(o)
+            except ValueError as e: fault = e
+        if gone: self.cbs = L([o for o in before if o in self.cbs] + [o for o in self.cbs if o not in before])
+        if fault is not None: raise fault
+
 _order = attrgetter('order')
 
 def _listener(cb, name, mode):
@@ -188,43 +223,3 @@ def outside() -> int:
     def within(f): return f.f_globals.get('__name__', '').partition('.')[0] in ('learnkit','contextlib')
     while frame.f_back is not None and within(frame): frame,n = frame.f_back,n+1
     return n
-
-# %% ../../nbs/loop/20b_temporary_cbs.ipynb #1b31722c
-from collections.abc import Iterator
-from contextlib import contextmanager
-
-from .signals import uninterrupted
-
-# %% ../../nbs/loop/20b_temporary_cbs.ipynb #0d862414
-@patch
-@uninterrupted
-@contextmanager
-def added_cbs(self:Dispatcher,
-    cbs:Callback|type[Callback]|Iterable|None # several callbacks or classes, or one, or none
-) -> Iterator[Dispatcher]:
-    "Add these callbacks for the length of a `with` block"
-    added = []
-    try:
-        for cb in L(cbs): self.add_cb(cb); added.append(self.cbs[-1])
-        yield self
-    finally: self._take_out(added)
-
-@patch
-@uninterrupted
-@contextmanager
-def removed_cbs(self:Dispatcher,
-    cbs:Callback|type[Callback]|Iterable|None # several callbacks or classes, or one, or none
-) -> Iterator[Dispatcher]:
-    "Remove these callbacks for the length of a `with` block; afterwards each has its old place"
-    before = list(self.cbs)
-    gone = [o for c in L(cbs) for o in before if o is c or (isclass(c) and isinstance(o, c))]
-    if gone: self._take_out(gone)
-    try: yield self
-    finally:
-        if gone:
-            fault = None   # if another one of its class was added, which may have only one
-            for o in gone:
-                try: self.add_cb(o)
-                except ValueError as e: fault = e
-            self.cbs = L([o for o in before if o in self.cbs] + [o for o in self.cbs if o not in before])
-            if fault is not None: raise fault

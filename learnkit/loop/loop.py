@@ -76,9 +76,14 @@ class Loop(Dispatcher):
         self.batches.open()
         return self.batches.start
 
+    def stop(self,
+        reason:str='stopped' # why; kept in `learn.stop_reason` until the next fit
+    ) -> None:
+        "End training gracefully: finish the batch, validate and record the epoch, then end the fit as by `CancelFit`"
+        self.stop_reason = reason
+
     def _check_exhausted(self): self.iter -= 1   # the last batch was the one before
     def _check_fetched(self, b): pass
-    def _check_trained(self): pass
 
     # the loop
 

@@ -8,16 +8,14 @@ __all__ = ['null_logger', 'begun', 'thread_of', 'NullLogger', 'runs_elsewhere', 
 # %% ../../nbs/loop/35a_run.ipynb #c466eee9
 from collections.abc import Iterator
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from threading import get_ident
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import torch
-from fastcore.basics import patch
 from torch import nn
 
-import learnkit.loop.dispatcher   # noqa: F401  for `added_cbs`, `removed_cbs`
 from .events import cancel_types
 from .loop import Loop, run_attrs
 
@@ -40,48 +38,47 @@ def runs_elsewhere() -> tuple[int,bool]:
     return n,n>0 and any(learn.mode is not None and t!=me for learn,t in [*thread_of.items()])
 
 # %% ../../nbs/loop/35a_run.ipynb #7aaddf18
-@patch
 @contextmanager
-def _run(self:Loop,
+def running(
+    learn:Loop,   # the Learner
     mode:str,     # 'fit', 'validate', 'predict', 'lr_find' or 'sanity'
     cbs:Any=None  # callbacks for this run only
 ) -> Iterator[None]:
     "Set the mode and add the callbacks of a run; afterwards put back what the run must not change"
-    with self._lock:
-        trains,outer = mode in ('fit','lr_find'),self.mode
-        if trains and outer is not None: raise RuntimeError(
-            f'a `fit` inside a running `{outer}`{self.position} would overwrite its counters and its history: '
-            'call it afterwards, or use a second Learner' + '; `close()` an open `Predictor`'*(outer=='predict'))
-        before = {k:vars(self)[k] for k in (('logger','loss_func') if trains else run_attrs) if k in vars(self)}
-        modules = [] if trains else [(m,m.training) for m in self.model.modules()]
-        opt_trains = not trains and getattr(self.opt, 'training', None)   # of an optimizer that has modes
-        if not trains and outer is None: before['stop_reason'] = self.stop_reason
-        quiet = [cb for cb in self.cbs if outer is not None and not cb.nested]
+    with learn._lock:
+        trains,outer = mode in ('fit','lr_find'),learn.mode
+        if trains and outer is not None: _refuse_fit(learn)
+        keep = ('logger','loss_func') if trains else run_attrs
+        before = {k:v for k,v in vars(learn).items() if k in keep}
+        if not trains and outer is None: before['stop_reason'] = learn.stop_reason
+        modules = [] if trains else [(m,m.training) for m in learn.model.modules()]
+        opt_trains = not trains and getattr(learn.opt, 'training', None)   # of an optimizer that has modes
+        quiet = [cb for cb in learn.cbs if outer is not None and not cb.nested]
         try:
-            with self.removed_cbs(quiet), self.added_cbs(cbs):
-                muted = [] if trains else [cb for cb in self.cbs if not cb.run]
-                self.mode = mode
+            with learn.removed_cbs(quiet) if quiet else nullcontext(), learn.added_cbs(cbs):
+                muted = [] if trains else [cb for cb in learn.cbs if not cb.run]
+                learn.mode = mode
                 if outer is None:
-                    self.stop_reason,thread_of[self] = None,get_ident()
+                    learn.stop_reason,thread_of[learn] = None,get_ident()
                     begun[get_ident()] += 1
-                if not trains: self.logger,self.create_mbar,self.skip_loss = null_logger,False,False
-                self.rebind()
+                if not trains: learn.logger,learn.create_mbar,learn.skip_loss = null_logger,False,False
+                learn.rebind()
                 try: yield
                 finally:   # also those that are for this run only
-                    for cb in self.cbs if outer is None else ():
+                    for cb in learn.cbs if outer is None else ():
                         if not cb.run and not any(cb is o for o in muted): cb.run = True
         finally:
-            if opt_trains is not None: self._set_opt(opt_trains)
-            self._end_run(trains, outer, before, modules)
+            if opt_trains is not None: switch_opt(learn, opt_trains)
+            _end_run(learn, trains, outer, before, modules)
 
-@patch
-def _set_opt(self:Loop, train):
-    "Set an optimizer that has modes, as schedule-free ones have, to train or to evaluate"
-    if getattr(self.opt, 'training', None) is not None: self.opt.train(train)
+def _refuse_fit(learn):
+    advice = 'call it afterwards, or use a second Learner'
+    if learn.mode=='predict': advice += '; `close()` an open `Predictor`'
+    raise RuntimeError(f'a `fit` inside a running `{learn.mode}`{learn.position} would overwrite its counters and '
+                       f'its history: {advice}')
 
-@patch
-def _end_run(self:Loop, trains, outer, before, modules):
-    own = vars(self)
+def _end_run(learn, trains, outer, before, modules):
+    own = vars(learn)
     for k in ('do_fetched','do_batch') if trains else run_attrs:
         if k not in before: own.pop(k, None)   # the others stay all the time: another thread may read them
     if trains:   # let go of the last batch
@@ -89,7 +86,15 @@ def _end_run(self:Loop, trains, outer, before, modules):
         own.update(last, xb=(None,), yb=(None,), _training=False)
     own.update(before, mode=outer, _heard={}, _heard_else={})
     for m,t in modules: vars(m)['training'] = t
-    if outer is None: self.exc = None
+    if outer is None: learn.exc = None
+
+# %% ../../nbs/loop/35a_run.ipynb #7aaddf1a
+def switch_opt(
+    learn:Loop, # the Learner
+    train:bool  # are its batches for training?
+) -> None:
+    "Set an optimizer that has modes to train or to evaluate"
+    if getattr(learn.opt, 'training', None) is not None: learn.opt.train(train)
 
 # %% ../../nbs/loop/35a_run.ipynb #369fa912
 class Guard:
@@ -103,37 +108,32 @@ class Guard:
         learn,exc = self.learn,None
         if e is not None:
             torch.set_grad_enabled(self.grad)   # it may have come in the middle of `torch.no_grad` itself
-            learn.exc = exc = learn._no_orphan(e)
+            learn.exc = exc = no_orphan(learn, e)
             learn.isolated('after_exception', exc)
             exc = learn.exc   # a callback may have set another one
         first = learn.isolated('cleanup', exc, reverse=True)
         if exc is not None: vars(learn).update({k:v for k,v in self.kept.items() if _wraps(vars(learn)[k], v)})
-        if first is not e: raise learn._no_orphan(first)
+        if first is not e: raise no_orphan(learn, first)
 
 def _wraps(new, old):
     "Is `new` around `old`, with no parameters of its own?"
     if not isinstance(new, nn.Module): return any(o is old for o in getattr(new, '__dict__', {}).values())
     return any(m is old for m in new.modules()) and {*map(id, new.parameters())} <= {*map(id, old.parameters())}
 
-@patch
-def _no_orphan(self:Loop, e):
-    "`e`, or if it is a Cancel an error that says why it could not end anything"
+# %% ../../nbs/loop/35a_run.ipynb #369fa913
+def no_orphan(
+    learn:Loop,     # the Learner
+    e:BaseException # what left a run
+) -> BaseException:
+    "Return `e`, or if it is a Cancel an error that says why it could not end anything"
     cancels = cancel_types(e)
     if not cancels: return e
     scope,where = cancels[0].scope,getattr(e, 'raised_in', 'the model, the loss, a metric or the data')
-    error = RuntimeError(f'{type(e).__name__} was raised in {where}{self.position}, but no `{scope}` was open: '
+    error = RuntimeError(f'{type(e).__name__} was raised in {where}{learn.position}, but no `{scope}` was open: '
                          f'it can be raised from `before_{scope}` on, until `after_{scope}`')
     error.__cause__ = e
     for note in getattr(e, '__notes__', ()): error.add_note(note)
     return error
-
-# %% ../../nbs/loop/35a_run.ipynb #485359ca
-@patch
-def stop(self:Loop,
-    reason:str='stopped' # why; kept in `learn.stop_reason` until the next fit
-) -> None:
-    "End training gracefully: finish the batch, validate and record the epoch, then end the fit as by `CancelFit`"
-    self.stop_reason = reason
 
 # %% ../../nbs/loop/35b_output.ipynb #12db2af6
 from collections.abc import Callable
@@ -164,11 +164,3 @@ class Output:
         if n: warn(f'the output could not be written {n} time{"s"*(n>1)}: lines of it are late, or lost')
 
 write_out = Output()
-
-# %% ../../nbs/loop/35b_output.ipynb #9c503493
-@patch
-def say(self:Loop,
-    text:Any # a line of text
-) -> None:
-    "Print `text`, unless the logger is silenced as by `no_logging`"
-    if self.logger!=null_logger: write_out(print, text, flush=True)

@@ -44,7 +44,7 @@ from torch.nn.parallel import DistributedDataParallel
 from ..data.modules import one_param
 from ..data.process import distributed_sampler, from_first, gather_objects, num_distrib, rank_distrib
 from ..data.random import derived_seed, get_random_states, set_random_states, set_seed
-from ..learner.train_eval import TrainEvalCallback
+from ..learner.learner import TrainEvalCallback
 from ..loop.callback import Callback
 from ..loop.check import check_args
 from .agreement import Agreement, PhaseEnds

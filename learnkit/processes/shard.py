@@ -193,7 +193,7 @@ from weakref import WeakKeyDictionary
 
 from ..data.nested import apply
 from ..data.process import num_parts
-from ..learner.train_eval import TrainEvalCallback
+from ..learner.learner import TrainEvalCallback
 from ..loop.callback import Callback
 from ..loop.events import CancelBatch
 

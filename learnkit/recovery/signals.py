@@ -123,6 +123,7 @@ from weakref import WeakSet
 
 from ..learner.learner import Learner
 from ..loop.events import event
+from ..loop.run import no_orphan
 
 # %% ../../nbs/recovery/35b_close.ipynb #07097cad
 event.register('before_close', 'the Learner is closed: release what you keep for longer than a run')
@@ -149,7 +150,7 @@ def close(self:Learner) -> None:
         self.add_cb(RefuseRuns)
         exc = self.isolated('before_close', reverse=True)
         exc = self.isolated('after_close', exc, reverse=True)
-    if exc is not None: raise self._no_orphan(exc)
+    if exc is not None: raise no_orphan(self, exc)
 
 # %% ../../nbs/recovery/35b_close.ipynb #0208d9bb
 _at_exit = WeakSet()

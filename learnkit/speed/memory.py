@@ -71,7 +71,7 @@ from functools import partial
 from torch.utils.checkpoint import checkpoint
 
 from ..data.modules import get_model, has_params
-from ..learner.train_eval import TrainEvalCallback
+from ..learner.learner import TrainEvalCallback
 
 # %% ../../nbs/speed/20b_recompute.ipynb #40d97820
 def pick_modules(

@@ -169,7 +169,7 @@ from ..data.process import rank_distrib, undivided
 from ..data.random import derived_seed
 from ..data.seeded import ShardLoader, Shards
 from ..data.stateful import hash_seed, seed_cpu
-from ..learner.train_eval import TrainEvalCallback
+from ..learner.learner import TrainEvalCallback
 from ..loop.callback import Callback
 from ..loop.check import check_args, check_whole
 from ..loop.events import cancel_types, cancelled

@@ -64,7 +64,7 @@ def test_the_sweep_finds_what_breaks(tmp_path, monkeypatch):
     "Without waiting signals, lines that put something back break a Learner"
     monkeypatch.setattr(interrupts, '_waits', lambda frame: False)
     s = Sweep('validate', tmp_path)
-    ends = [i for i,(name,_) in enumerate(s.names, 1) if name=='Loop._end_run']
+    ends = [i for i,(name,_) in enumerate(s.names, 1) if name=='_end_run']
     found = {i:s.once({i:interrupt()}, check=True)[0] for i in ends[::5]}
     reset()
     assert any(found.values())

@@ -20,7 +20,7 @@ from learnkit.learner.learner import Learner
 from learnkit.measure.metrics import accuracy
 from learnkit.callbacks.mixup import MixUp
 from learnkit.learner.predict import *
-from learnkit.learner.train_eval import TrainEvalCallback
+from learnkit.learner.learner import TrainEvalCallback
 from toys import model
 
 mk_class('StandIn', 'a')   # an object with one attribute, and nothing else of a Learner

@@ -103,7 +103,7 @@ OPEN  = 76     # the same by a `Predictor`: each call more is a hundredth of wha
 START = 2780   # a Learner and its fit of one batch, with a little room: a fifth more until signatures were remembered, and what no optimizer has was asked less often
 EPOCH = 1090   # an epoch of a fit, of a batch and a validation of one batch, sixteen to ask the loss what it ignores; 1,920 while each event was bound anew in each phase
 FUSED = 52     # a fused step, where the program is one of them; 65 while each module's hooks were looked at one by one, and the program told a profiler of itself
-LINES = dict(training=142, validation=115)
+LINES = dict(training=141, validation=114)
 OPS   = dict(detach=1, clone=1)            # the loss, kept without its graph
 
 NEW = len(TRAIN)-14   # events of a batch that were added since: each is a call, at most four lines, and handlers that are looked for

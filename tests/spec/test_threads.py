@@ -14,7 +14,7 @@ from learnkit.loop.events import *
 from learnkit.loop.callback import *
 from learnkit.loop.dispatcher import *
 from learnkit.learner.results import *
-from learnkit.learner.train_eval import *
+from learnkit.learner.learner import *
 from learnkit.learner.predict import *
 from learnkit.processes.shard import *
 from learnkit.observe.files import CSVLogger

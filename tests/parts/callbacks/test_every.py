@@ -330,7 +330,7 @@ def test_rows_in_the_table(every, label, capsys):
 @pytest.mark.parametrize('kw', [dict(default_cbs=False), dict()])
 def test_logger(kw):
     "It works without a Recorder; with metrics of the training data, those of the validation have a prefix"
-    from learnkit.learner.train_eval import TrainEvalCallback
+    from learnkit.learner.learner import TrainEvalCallback
     from learnkit.measure.recorder import Recorder
     rows = []
     learn = learner(metrics=mae, default_cbs=False, cbs=[TrainEvalCallback, ValidateEvery('2ba')] + ([] if kw else [Recorder(train_metrics=True)]))

@@ -187,7 +187,7 @@ def test_two_schedulers_and_the_record():
     assert learn.recorder.hps=={} and learn.recorder.group_hps=={}
 
 def test_without_recorder():
-    from learnkit.learner.train_eval import TrainEvalCallback
+    from learnkit.learner.learner import TrainEvalCallback
     learn = two(default_cbs=False, cbs=TrainEvalCallback)
     cb = ParamScheduler({'lr': SchedLin(.1, 0.)})
     learn.fit(1, cbs=cb)

@@ -156,7 +156,7 @@ def test_unclear_direction():
     with pytest.raises(ValueError, match="comp='min' or comp='max'"): learn.fit(1)
 
 def test_no_recorder():
-    from learnkit.learner.train_eval import TrainEvalCallback
+    from learnkit.learner.learner import TrainEvalCallback
     learn = learner(default_cbs=False, cbs=[TrainEvalCallback, TrackerCallback()])
     with pytest.raises(ValueError, match='no Recorder'): learn.fit(1)
     best = TrackerCallback(lambda learn: -learn.train_iter, 'min')

@@ -14,7 +14,6 @@ from learnkit.learner.learner import Learner
 from learnkit.data.nested import leaves
 from learnkit.learner.bars import ProgressCallback
 from learnkit.loop.run import null_logger
-from learnkit.learner.steps import Steps
 from learnkit.data.device import Transfer, copy_stream, is_plain_batch
 from toys import at, throw, weights
 
@@ -53,7 +52,7 @@ def device(monkeypatch):
     "Learners whose batches go to the accelerator; the model is on the CPU, and so are the copies"
     stream = Stream('copies')
     def use(self): self.transfer = Transfer(torch.device('cpu')); self.transfer.stream = stream
-    monkeypatch.setattr(Steps, '_use_device', use)
+    monkeypatch.setattr(Learner, '_use_device', use)
     monkeypatch.setattr(Transfer, '_copy', lambda self, o: stream.copy(o) if isinstance(o, torch.Tensor) else o)
     monkeypatch.setattr(torch.accelerator, 'current_stream', lambda device: Main())
     return stream

@@ -4,7 +4,7 @@ from fastcore.basics import defaults
 from learnkit.loop.callback import Callback
 from learnkit.learner.bars import ProgressCallback
 from learnkit.measure.recorder import Recorder
-from learnkit.learner.train_eval import TrainEvalCallback
+from learnkit.learner.learner import TrainEvalCallback
 from toys import learner
 
 class Mine(Callback): pass

@@ -400,7 +400,7 @@ def test_no_bar_is_drawn(capsys):
 def test_answers_come_to_the_cpu(monkeypatch):
     "Where there is an accelerator they are fetched"
     fetched = []
-    monkeypatch.setattr('learnkit.learner.steps.default_device', lambda: torch.device('meta'))
+    monkeypatch.setattr('learnkit.learner.learner.default_device', lambda: torch.device('meta'))
     monkeypatch.setattr('learnkit.learner.predictor.to_cpu', lambda o: fetched.append(o) or o)
     with Predictor(classes()) as predict: got = predict(x[0])
     assert len(fetched)==1 and torch.equal(fetched[0][0][0], got[2])

@@ -7,7 +7,7 @@ from torch.optim import SGD
 from torch.utils.data import DataLoader, TensorDataset
 import learnkit.learner.predict
 from learnkit.recovery.checkpoint import CheckpointCallback
-from learnkit.learner.train_eval import TrainEvalCallback
+from learnkit.learner.learner import TrainEvalCallback
 from learnkit.loop.callback import Callback
 from learnkit.loop.events import CancelFit
 from learnkit.observe.evaluate import Evaluator, EvaluatorColumn
