@@ -42,14 +42,17 @@ from torch import distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
 from ..data.modules import one_param
-from ..data.process import distributed_sampler, from_first, gather_objects, num_distrib, rank_distrib
+from ..data.process import (distributed_sampler, from_first, gather_objects, is_sharded, num_distrib,
+                                   rank_distrib)
 from ..data.random import derived_seed, get_random_states, set_random_states, set_seed
 from ..learner.learner import TrainEvalCallback
 from ..loop.callback import Callback
 from ..loop.check import check_args
+from ..loop.settings import unwrap_partial
 from .agreement import Agreement, PhaseEnds
 from .launch import introduce
-from .shard import shard_loader
+from .shard import has_items, is_same_data, say_parts, shard_loader
+from ..recovery.identity import arguments
 
 # %% ../../nbs/processes/20b_distributed.ipynb #0c1e6a42
 def share_random_states() -> None:
@@ -123,6 +126,9 @@ class DistributedTrainer(Callback):
         "Put the model into `DistributedDataParallel`; what that does not exchange is left to `GradientExchange`"
         learn,kwargs = self.learn,self.kwargs
         late = any(cb.accumulates for cb in learn.cbs)
+        if any(map(is_sharded, learn.model.parameters())): raise ValueError(
+            'parameters of the model are sharded (DTensors). If `fully_shard` made them, add `cbs=FullyShard()`, which '
+            'trains such a model as it is; tensor parallelism is not supported')
         if not isinstance(learn.model, DistributedDataParallel):
             self.buffers = [*learn.model.buffers()] if kwargs.get(_sync_buffers, True) else []
             ids = dict(device_ids=[device]) if device.type=='cuda' else {}
@@ -148,19 +154,24 @@ class DistributedTrainer(Callback):
     def _check_alike(self):
         "Raise ValueError, in all processes, if they are about to do different things"
         learn = self.learn
-        mine = {'length':str(learn.duration), 'first epoch':learn.start_epoch,
-                'callbacks':[cb.key for cb in learn.ordered_cbs() if not cb.observes],
-                'parameters':[tuple(p.shape) for p in learn.model.parameters()]}
+        acting = [cb for cb in learn.ordered_cbs() if not cb.observes]
+        mine = {'length':str(learn.duration), 'first epoch':learn.start_epoch, 'callbacks':[cb.key for cb in acting],
+                'parameters':[tuple(p.shape) for p in learn.model.parameters()], **settings_of(learn, acting)}
         all_ = gather_objects(mine)
         for r,other in enumerate(all_):
-            odd = next((k for k in mine if other[k]!=all_[0][k]), None)
+            odd = next((k for k in {**all_[0], **other} if other.get(k)!=all_[0].get(k)), None)
             if odd: raise ValueError(
-                f'the processes are to train differently: the {odd} in process 0: {all_[0][odd]!s:.200}, '
-                f'in process {r}: {other[odd]!s:.200}')
+                f'the processes are to train differently: the {odd} in process 0: {all_[0].get(odd)!s:.200}, '
+                f'in process {r}: {other.get(odd)!s:.200}')
 
     def _shard(self, dls):
         "A copy of `dls` with a part of the training data; raises ValueError if it cannot be divided"
         train,*others = dls.loaders
+        if distributed_sampler(train) is None and has_items(train) and not is_same_data(train, look=False):
+            say_parts(train, 'the processes have different training data, of {} items: each trains on its own, and '
+                'nothing is divided. Write `DistributedTrainer(shard=False)` if that is meant; else make it the same '
+                'in each process, by sorted names of files and one seed')
+            return dls
         new = shard_loader(train, self.seed)
         if new is None: raise ValueError(
             'this training data cannot be divided among the processes: use a `DataLoader` of a data set that has a '
@@ -214,6 +225,25 @@ class GradientExchange(Callback):
             dist.all_reduce(flat)
             for g,mean in zip(same, (flat/num_distrib()).split([g.numel() for g in same])): g.copy_(mean.view_as(g))
         for p,g in zip((p for p,has in zip(self.params, here.tolist()) if has), grads): p.grad = g
+
+# %% ../../nbs/processes/20b_distributed.ipynb #ad8b5dab
+def settings_of(
+    learn:Any, # the Learner, in a fit
+    cbs:list   # its callbacks that act
+) -> dict[str,str]:
+    "Return what decides about the weights and must be alike in all processes, by name"
+    chosen = 'optimizer','model','lr','wd'
+    made = {k:v for k,v in learn.identity().items() if k.partition('.')[0] in chosen}
+    ours = [cb for cb in cbs if type(cb).__module__.startswith('learnkit.')]
+    return {**made, 'loss':_with_numbers(learn.loss_func),
+            **{f'arguments of {cb.key}':_with_numbers(cb) for cb in ours}}
+
+def _with_numbers(o):
+    "The name of a function, or of a class with the numbers that an object of it was made with"
+    o = unwrap_partial(o)
+    if hasattr(o, '__name__'): return o.__name__
+    numbers = [f'{k}={v}' for k,v in arguments(o).items() if type(v) in (int,float,bool)]
+    return ' '.join([type(o).__name__, *numbers])
 
 # %% ../../nbs/processes/20b_distributed.ipynb #22caae8f
 def trainers(

@@ -7,9 +7,10 @@ __all__ = ['ShareBatches']
 
 # %% ../../nbs/processes/15a_shard.ipynb #dccb4fe2
 from collections.abc import Iterator
-from itertools import chain, islice
+from itertools import chain, islice, repeat
 from math import ceil, inf
 from typing import Any
+from warnings import warn
 from zlib import crc32
 
 import torch
@@ -24,6 +25,9 @@ from ..data.nested import leaves, nested_reorder, to_concat
 from ..data.process import distributed_sampler, from_first, gather_objects, num_distrib, rank_distrib
 from ..data.random import get_random_states, set_random_states
 from ..data.snapshot import snapshot_random
+from ..loop.dispatcher import outside
+from ..loop.stream import loader_len
+from ..recovery.identity import data_contents
 
 # %% ../../nbs/processes/15a_shard.ipynb #6eb362e9
 def count_own_items(
@@ -84,22 +88,42 @@ def _seen(x):
 
 def _equal(seen): return all(o==seen for o in gather_objects(seen))
 
-def _same_dataset(dl):
-    "Is it the same in all processes? Its items are looked at if no worker reads them: a file may be opened for good"
+# %% ../../nbs/processes/15a_shard.ipynb #59d2eec5
+def has_items(
+    dl:Any # a loader
+) -> bool:
+    "Return whether `dl` loads items of a data set that has a length"
+    return isinstance(dl, DataLoader) and hasattr(type(dl.dataset), '__len__')
+
+def is_same_data(
+    dl:Any,         # a `DataLoader` of items
+    look:bool=True  # read three items, if no worker does it? Otherwise only where nothing else could be compared
+) -> bool:
+    "Return whether `dl` has the same data in all processes; all of them ask"
     ds:Any = dl.dataset
     n:Any = len(ds) if hasattr(type(ds), '__len__') else None
+    kept = () if n is None else data_contents(ds)
     counts = dl.num_workers==0 and _is_plain_sampler(getattr(dl.batch_sampler, 'sampler', dl.sampler))
-    looks = bool(n) and (counts or isinstance(ds, TensorDataset))
-    if not _equal((type(ds).__name__, n, looks)): return False
+    looks = bool(n) and (look or not kept) and (counts or isinstance(ds, TensorDataset))
+    if not _equal((type(ds).__name__, n, looks, () if looks else kept)): return False
     if not looks: return True
     with snapshot_random():
         set_random_states(**from_first(get_random_states()))   # for augmentations
         return _equal(_seen([ds[i] for i in (0, n//2, n-1)]))
 
+def say_parts(
+    dl:Any,   # the loader of this process
+    what:str # what is said of it; `{}` stands for the numbers of items
+) -> None:
+    "Warn that each process has other data; all of them call it"
+    sizes = gather_objects(loader_len(getattr(dl, 'dataset', dl)) or 'unknown')
+    warn(what.format(' and '.join(map(str, sizes))), stacklevel=outside())
+
 # %% ../../nbs/processes/15a_shard.ipynb #d5136a45
 class Turns:
     "Every n-th of the batches for each of n processes, and as many for all of them: some are repeated at the end"
     n_own,alike,limit = inf,None,None   # own batches (inf: not known yet); is the data alike everywhere?
+    as_often = False                    # must all processes have as many batches, also where their data differs?
     ready:Any = None                    # the batches of the phase that begins
     def __init__(self,
         whole:Any,       # the loader that is divided
@@ -121,11 +145,13 @@ class Turns:
     def begin(self) -> None:
         "Begin a phase: the processes compare their data, and process 0 tells what is drawn; all of them call it"
         self.n_own,it = inf,iter(self.batches)
-        if self.indexed: self.alike = _same_dataset(self.whole)
+        if self.indexed: self.alike = is_same_data(self.whole)
         else:
             first = [*islice(it, 1)]
             self.alike,it = _equal(_seen(first)),chain(first, it)
-        self.ready = self._in_turn(self._drawn(islice(it, self.limit))) if self.alike else it
+        if not self.alike: say_parts(self.whole, 'the processes have different data to validate or predict, of {} '
+            'items: each does its own, and the results are of all of it')
+        self.ready = self._in_turn(self._drawn(islice(it, self.limit))) if self.alike else self._own(it)
 
     def __len__(self) -> int:
         n = len(self.batches)
@@ -146,6 +172,22 @@ class Turns:
             own = [b for r,b in enumerate(chain([first], islice(it, world-1))) if r==rank]
             if not own: self.n_own = i
             yield own[0] if own else first
+
+    def _own(self, it):
+        "The batches of data that only this process has; the first is repeated until all have as many, if they must"
+        if not self.as_often: return it
+        of_all = gather_objects(loader_len(self.batches))
+        if not all(of_all): raise ValueError(
+            f'the model is sharded, so it must be called as often in each process, but they have {of_all} batches '
+            '(None: their loader has no `len`): give all processes the same data, which is divided then')
+        return self._padded(it, max(of_all))
+    def _padded(self, it, n):
+        first = None
+        for i,b in enumerate(chain(it, repeat(None))):
+            if i==n: return
+            if b is None: self.n_own = min(i, self.n_own)
+            first = b if first is None else first
+            yield first if b is None else b
 
     def sizes(self) -> list[int]:
         "Returns how many items each batch has, also those of other processes"
@@ -192,8 +234,8 @@ def gather_shards(
 from weakref import WeakKeyDictionary
 
 from ..data.nested import apply
-from ..data.process import num_parts
 from ..learner.learner import TrainEvalCallback
+from ..data.process import is_sharded, num_parts
 from ..loop.callback import Callback
 from ..loop.events import CancelBatch
 
@@ -221,6 +263,7 @@ class ShareBatches(Callback):
         loader,turns = self.kept if self.kept and self.kept[1].whole is dl else take_turns(dl)
         if getattr(dl, 'persistent_workers', False): self.kept = loader,turns
         turns.limit = turns.alike = turns.ready = None   # of the epoch before
+        turns.as_often = any(map(is_sharded, self.learn.model.parameters()))
         return loader,turns
 
     def before_batch(self):
