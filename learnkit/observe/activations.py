@@ -73,8 +73,9 @@ class ActivationStats(HookCallback):
         self._reset()
 
     def _reset(self):
-        "Forget the record: `kept` in main memory, `waiting` on the device, `calls` of this batch, `iters` of all"
-        self.kept,self.waiting,self.calls,self.iters = [],[],None,[]
+        "Forget the record: `kept` in main memory, `unread` on the device, `calls` of this batch, `iters` of all"
+        self.kept,self.unread,self.iters = [],[],[]
+        self.calls = None
 
     def before_fit(self) -> None:
         super().before_fit()
@@ -117,17 +118,17 @@ class ActivationStats(HookCallback):
         layers,ns,stats = zip(*calls)
         device = stats[0].device
         stats = [s if s.device==device else s.to(device, non_blocking=True) for s in stats]
-        self.waiting.append((layers, ns, torch.stack(stats)))
+        self.unread.append((layers, ns, torch.stack(stats)))
         self.iters.append(self.learn.train_iter)
 
     def _read(self):
         "Copy what waits on the device to main memory, all at once"
-        if not self.waiting: return
-        n,(layers,ns,stats) = len(self.modules),zip(*self.waiting)
+        if not self.unread: return
+        n,(layers,ns,stats) = len(self.modules),zip(*self.unread)
         group = [i*n+l for i,ls in enumerate(layers) for l in ls]
         res = pool_stats(torch.cat(stats).cpu(), [k for o in ns for k in o], group, n*len(layers))
         self.kept.append(res.view(len(layers), n, -1))
-        self.waiting = []
+        self.unread = []
 
     def table(self) -> torch.Tensor:
         "Returns everything recorded: batch x layer x (mean, standard deviation, share near zero, *counts)"

@@ -109,7 +109,8 @@ class Evaluator(EveryCallback):
         return f'evaluate_{self.label}'
     def column_metrics(self) -> dict:
         "Returns its metrics by the names of their columns; None for the loss"
-        metrics = self.metrics if self.metrics is not None else self.learn.metrics if self.learn is not None else ()
+        metrics = self.metrics
+        if metrics is None: metrics = () if self.learn is None else self.learn.metrics
         return {f'{self.label}_loss':None, **{f'{self.label}_{m.name}':m for m in metrics}}
     @property
     def extra_columns(self) -> dict[str,EvaluatorColumn]:

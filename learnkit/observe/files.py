@@ -101,7 +101,8 @@ class LogFile(Stateful):
             self.file.truncate(end); self.file.seek(end)   # no half rows
             self.clean = True
             raise
-        self.pos,self.held,self.clean,self.error = self.pos+n,[],True,None
+        self.pos += n
+        self.held,self.clean,self.error = [],True,None
 
     def _cut(self):
         "Give the file its head, and cut off what does not count"

@@ -19,7 +19,8 @@ from ..loop.settings import pyplot
 class ShowGraphCallback(Callback):
     "Plots the losses of training and validation in the notebook after each epoch"
     observes = True
-    order,modes,handle,noted = 65,('fit',),None,False
+    order,modes = 65,('fit',)
+    handle,noted = None,False
     def __init__(self,
         skip_start:int=5,      # batches to leave out at the beginning, whose high losses would flatten the curve
         log:bool=False,        # a logarithmic loss axis?

@@ -152,7 +152,8 @@ class HookCallback(Callback):
         store_attr('every,remove_end,is_forward,detach,cpu,include_paramless')
         one = isinstance(modules, nn.Module) and not hasattr(modules, '__iter__')
         self.asked_modules = [modules] if one else modules
-        self.modules,self.hooks,self.stance,self.compiled = self.asked_modules,None,None,False
+        self.modules,self.compiled = self.asked_modules,False
+        self.hooks,self.stance = None,None
         self.hooked = False   # are the `hooks` on the modules?
 
     def before_fit(self) -> None:

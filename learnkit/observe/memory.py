@@ -21,7 +21,8 @@ from ..loop.check import check_args, check_whole
 class MemorySnapshot(Callback):
     "Records CUDA memory allocations, of some batches and when memory runs out (Composer's `MemorySnapshot`)"
     observes = True
-    order,modes,run_valid,warned = 101,('fit','lr_find'),False,False
+    order,modes,run_valid = 101,('fit','lr_find'),False
+    warned = False
     def __init__(self,
         n:int|None=3,               # the number of training batches in the snapshot; None: only when memory runs out
         skip:int=1,                 # the number of training batches before it: the first one allocates what stays
@@ -34,7 +35,8 @@ class MemorySnapshot(Callback):
         check_whole('max_entries', max_entries)
         if n is None and not on_oom: raise ValueError(
             'MemorySnapshot(n=None, on_oom=False) records nothing: give a number of batches, or on_oom=True')
-        self.n,self.skip,self.on_oom,self.max_entries,self.folder = n,skip,on_oom,max_entries,Path(folder)
+        self.n,self.skip,self.on_oom,self.max_entries = n,skip,on_oom,max_entries
+        self.folder = Path(folder)
         self.n_batches,self.files,self.available = 0,[],False
 
     def before_fit(self):

@@ -108,7 +108,8 @@ class Outbox:
     "Rows on their way to the loggers, in the order in which they were logged"
     max_pending,max_seconds = 1000,30.   # how many rows may wait, and how long, before the device is waited for
     def __init__(self):
-        self.rows,self.unread,self.busy,self.since,self.size = deque(),[],False,0.,0
+        self.rows,self.unread,self.busy = deque(),[],False
+        self.since,self.size = 0.,0   # when the first of the rows came, and how large they are together
         self.start,self.fitting,self.files = 0,False,{}   # the batches of earlier fits; the files that loggers write
 
     def step(self,
@@ -227,7 +228,7 @@ def hparams(self:Learner,
     if self.mode=='fit': known |= dict(epochs=long.value) if (long := self.duration).unit=='ep' else dict(duration=long)
     cbs = {'callbacks':[cb.key for cb in self.cbs]}
     said = {f'{cb.key}.{k}':v for cb in self.cbs if not cb.observes for k,v in settings(cb).items()}
-    told = {k:masked(k, v) for k,v in own.items()}
-    return {k:plain(v) for k,v in {**known, **cbs, **said, **told}.items()}
+    added = {k:masked(k, v) for k,v in own.items()}
+    return {k:plain(v) for k,v in {**known, **cbs, **said, **added}.items()}
 
 Learner.gather_args = Learner.hparams   # fastai's name

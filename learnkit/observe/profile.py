@@ -150,12 +150,15 @@ from .trace import Action
 class ProfileCallback(Callback):
     "Profiler: measures where the time of a run goes; `learn.profiler.result` is a `Profile`"
     observes = True
-    order,name,active,in_handler = -100,'profiler',False,False
+    order,name = -100,'profiler'
+    active,in_handler = False,False
     def __init__(self,
         max_slices:int=100_000,          # the number of slices (loop actions, callbacks, batches) to keep for the trace
         clock:Callable=perf_counter_ns,  # returns the time, in nanoseconds
         markers:bool=False               # mark the handlers in profiles of `torch.profiler` too, by `record_function`
-    ): self.max_slices,self.clock,self.markers,self.result = max_slices,clock,markers,Profile(max_slices, clock)
+    ):
+        self.max_slices,self.clock,self.markers = max_slices,clock,markers
+        self.result = Profile(max_slices, clock)
 
     def wrap_handlers(self,
         name:str,      # the event

@@ -25,9 +25,12 @@ class Sender:
         failed:Callable|None=None,  # called before what failed is tried again
         most:int=1                  # things that `send` is called with, at most
     ):
-        self.send,self.safe,self.failed,self.most = send,safe or (lambda o: True),failed or (lambda: None),most
-        self.sent,self.waiting = deque(),deque()   # what is kept: sent but not safe; not sent yet
-        self.error,self.hurry,self.thread,self.changed,self.lock = None,False,None,Condition(),RLock()
+        self.send,self.most = send,most
+        self.safe = (lambda o: True) if safe is None else safe
+        self.failed = (lambda: None) if failed is None else failed
+        self.sent,self.unsent = deque(),deque()   # what is kept: sent but not safe; not sent yet
+        self.error,self.hurry,self.thread = None,False,None
+        self.changed,self.lock = Condition(),RLock()
 
     @uninterrupted
     def put(self,
@@ -35,9 +38,9 @@ class Sender:
     ) -> None:
         "Put `things` at the end"
         with self.changed:
-            self.waiting.extend(things)
+            self.unsent.extend(things)
             self.changed.notify_all()
-            if self.waiting and (self.thread is None or not self.thread.is_alive()):
+            if self.unsent and (self.thread is None or not self.thread.is_alive()):
                 self.thread = Thread(target=self._run, daemon=True, name='learnkit-sender')
                 self.thread.start()
 
@@ -47,8 +50,8 @@ class Sender:
     ) -> None:
         "Drop all, and take `things` instead"
         with self.changed:
-            self.sent.clear(); self.waiting.clear()
-            self.waiting.extend(things)
+            self.sent.clear(); self.unsent.clear()
+            self.unsent.extend(things)
 
     def take(self,
         key:Any,      # what is sent to
@@ -67,7 +70,7 @@ class Sender:
     @uninterrupted
     def kept(self) -> list:
         "All that is not safe yet, in order"
-        with self.changed: return [*self.sent, *self.waiting]
+        with self.changed: return [*self.sent, *self.unsent]
 
     @uninterrupted
     def wait(self,
@@ -78,7 +81,7 @@ class Sender:
         with self.changed:
             self.hurry = True
             self.changed.notify_all()
-            return interruptibly(self.changed.wait_for, lambda: not self.waiting, max(0., end-monotonic()))
+            return interruptibly(self.changed.wait_for, lambda: not self.unsent, max(0., end-monotonic()))
 
     def _run(self):
         delay = 1.
@@ -90,13 +93,13 @@ class Sender:
 
     def _next(self):
         with self.changed:
-            if not self.changed.wait_for(lambda: self.waiting, self.idle): self.thread = None
-            return [*islice(self.waiting, self.most)]
+            if not self.changed.wait_for(lambda: self.unsent, self.idle): self.thread = None
+            return [*islice(self.unsent, self.most)]
 
     def _done(self, things):
         with self.changed:
             for o in things:
-                if self.waiting and self.waiting[0] is o: self.sent.append(self.waiting.popleft())   # it isn't replaced
+                if self.unsent and self.unsent[0] is o: self.sent.append(self.unsent.popleft())   # it isn't replaced
             while self.sent and self.safe(self.sent[0]): self.sent.popleft()
             self.error,self.hurry = None,False
             self.changed.notify_all()
@@ -178,7 +181,8 @@ class ServiceLogger(Service):
     saves = (*MetricsLogger.saves,'id','kept')
     wait,files = 30.,False      # seconds that the end of a fit waits, at most; are saved models sent?
     opened = warned = asks = False   # is the run open? Is a failure known? Is it asked what the service has?
-    row,row_step,there,paths,_sender = {},0,{},(),None
+    row,row_step = {},0          # what is collected of the present step
+    there,paths,_sender = {},(),None
     def before_fit(self):
         super().before_fit()
         self.paths = ()
@@ -199,8 +203,9 @@ class ServiceLogger(Service):
     def cleanup(self):
         super().cleanup()
         e = self.learn.exc
-        status = 'finished' if e is None else 'failed' if isinstance(e, Exception) else 'killed'
-        if not rank_distrib(): self._finish(status)
+        if rank_distrib(): return
+        if e is None: self._finish('finished')
+        else: self._finish('failed' if isinstance(e, Exception) else 'killed')
 
     @property
     def sender(self) -> Sender:
@@ -211,7 +216,8 @@ class ServiceLogger(Service):
     @property
     def kept(self) -> list:
         "What the service may not have yet: pairs of step and row"
-        return [[*o[1:]] for o in self.sender.kept if o[0]=='step'] + [[self.row_step, self.row]]*bool(self.row)
+        steps = [[*o[1:]] for o in self.sender.kept if o[0]=='step']
+        return [*steps, [self.row_step, self.row]] if self.row else steps
     @kept.setter
     def kept(self, rows:list):
         if self.learn.iter is not None: return   # it is loaded again where an epoch goes on
@@ -249,9 +255,9 @@ class ServiceLogger(Service):
         self._push()
         sender,path = self.sender,Path(self.learn.path)/f'{self.name}-unsent.jsonl'
         files = [('file',p) for p in dict.fromkeys(self.paths) if p.exists()] if self.files else []
-        if self.id is not None or sender.waiting: sender.put(*files, ('end',status))
+        if self.id is not None or sender.unsent: sender.put(*files, ('end',status))
         if sender.wait(self.wait): return path.unlink(missing_ok=True)
-        rows = [o[1:] for o in [*sender.waiting] if o[0]=='step']
+        rows = [o[1:] for o in [*sender.unsent] if o[0]=='step']
         file = LogFile(path)
         for step,row in rows: file.write(_line(step, row))
         file.close()

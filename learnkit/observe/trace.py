@@ -39,7 +39,9 @@ class DeviceTimer:
     "Times how long the accelerator works on each action, with events on its stream; waits only at the end"
     def __init__(self,
         device:torch.device # the accelerator
-    ): self.device,self.start,self.pending,self.seconds = device,None,deque(),{}
+    ):
+        self.device,self.start = device,None
+        self.pending,self.seconds = deque(),{}
 
     def record(self) -> torch.Event:
         "Record an event on the stream now"
@@ -76,8 +78,10 @@ class ActionTimer:
     ):
         self.clock,self.max_slices = clock,max_slices
         self.device = None if device is None or device.type=='cpu' else DeviceTimer(device)
-        self.totals,self.slices,self.scopes,self.dropped = {},[],[],0   # `totals`: Action -> [calls, nanoseconds]
-        self.phase,self.action,self.loop_action,self.start_time,self.since = '',None,None,None,None
+        self.totals = {}   # Action -> [calls, nanoseconds]
+        self.slices,self.scopes,self.dropped = [],[],0
+        self.phase,self.action,self.loop_action = '',None,None
+        self.start_time,self.since = None,None
         self.workers:dict[str,int|None] = {}   # how many the loader of each phase has; None: it is no DataLoader
 
     def switch(self,

@@ -65,7 +65,8 @@ class AugmentCallback(Callback):
         learn = self.learn
         xb,n = learn.xb,find_bs(learn.xb)
         res = self.aug(*xb)
-        res = (Inputs(res),) if type(xb[0]) is Inputs else tuple(res) if is_listy(res) else (res,)
+        if type(xb[0]) is Inputs: res = Inputs(res),
+        else: res = tuple(res) if is_listy(res) else (res,)
         if len(res)!=len(xb) or find_bs(res)!=n: raise ValueError(
             'aug must return as many inputs, with as many items, as it is given: '
             f'{len(xb)} with {n}, not {len(res)} with {find_bs(res)}')

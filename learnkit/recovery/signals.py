@@ -44,7 +44,8 @@ class StopOnSignal(Callback):
         self.signals = tuple(map(to_signal, tuplify(signals)))
         fatal = [s.name for s in self.signals if s.name in ('SIGKILL','SIGSTOP')]
         if fatal: raise ValueError(f'no process can handle {fatal[0]}: use a signal such as SIGTERM')
-        self.received,self.fetching,self.old_handlers,self.pid = None,None,{},None
+        self.received,self.fetching,self.pid = None,None,None
+        self.old_handlers = {}
 
     @uninterrupted
     def before_fit(self):

@@ -251,7 +251,7 @@ def test_only_the_call_for_a_training_batch_is_recorded():
 def test_the_record_is_kept_after_an_interruption():
     stats,stop = ActivationStats(),at('before_pred', throw(KeyboardInterrupt()), when=lambda cb: cb.train_iter==4)
     with pytest.raises(KeyboardInterrupt): fit(quiet(n=6, cbs=[stats, stop]))
-    assert stats.iters==[0,1,2,3] and not stats.waiting and len(stats.stats)==4
+    assert stats.iters==[0,1,2,3] and not stats.unread and len(stats.stats)==4
 
 def test_statistics_of_gradients():
     got = []
