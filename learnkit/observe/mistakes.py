@@ -80,7 +80,8 @@ class ClassificationInterpretation(Interpretation):
             f'not a {type(t).__name__} and a {type(d).__name__}')
         if d.dtype==torch.bool and t.numel()==d.numel()==len(d): d,t = d.long(),t.long()   # binary classification
         odd = 'several labels for each item' if d.dtype==torch.bool else f'{d.dtype}'
-        if d.dtype==torch.bool or d.is_floating_point(): raise TypeError(f'the decoded predictions are {odd}, not class numbers: '
+        if d.dtype==torch.bool or d.is_floating_point(): raise TypeError(
+            f'the decoded predictions are {odd}, not class numbers: '
             'use `Interpretation`, or a loss function for classes such as `CrossEntropyLossFlat()`')
         if t.is_floating_point() or t.numel()!=d.numel(): raise TypeError(
             f'the targets must be class numbers, one for each of the predictions {shapes(d)}, not {shapes(t)}: '
