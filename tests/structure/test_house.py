@@ -7,6 +7,7 @@ are: `python tests/structure/test_house.py`; with the name of a check or part of
 """
 import ast, json, re, subprocess, sys
 from collections import Counter
+from functools import cache
 from pathlib import Path
 import pytest
 
@@ -22,7 +23,9 @@ def notebooks(at=root): return [p for p in sorted((at/'nbs').rglob('*.ipynb')) i
 def cells(nb, kind):
     return [(c['id'], ''.join(c['source'])) for c in json.loads(nb.read_text(encoding='utf-8'))['cells'] if c['cell_type'] == kind]
 def name_of(p, at): return '.'.join(p.relative_to(at/lib).with_suffix('').parts)
-def tree_of(p): return ast.parse(p.read_text(encoding='utf-8'))
+@cache
+def parsed(p, changed): return ast.parse(p.read_text(encoding='utf-8'))
+def tree_of(p): return parsed(p, p.stat().st_mtime_ns)   # each check asks for each module
 
 def imports(p, at, nodes=ast.walk):
     "Pairs of a module of the library and a name that module `p` imports from it; the name is None for the module itself"

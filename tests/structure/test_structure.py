@@ -6,6 +6,7 @@ and wants them found.
 """
 import ast, builtins, dis, importlib, json, os, re, shutil, subprocess, sys, types
 from configparser import ConfigParser
+from functools import cache
 from fnmatch import fnmatch
 from pathlib import Path
 import pytest
@@ -105,6 +106,7 @@ def default_exp(nb): return next((m[1] for c in cells(nb) if (m := re.match(r'#\
 
 def imported(src, known):
     "The modules of the library that some code imports, wherever it does; `known` tells a module from a name in one"
+    if lib not in src: return
     for n in ast.walk(ast.parse(re.sub(r'^\s*[%!].*$', 'pass', src, flags=re.M))):
         if isinstance(n, ast.Import): names = [a.name for a in n.names]
         elif isinstance(n, ast.ImportFrom):
@@ -169,10 +171,10 @@ def test_notebooks_stand_in_import_order(planted):
 
 # an event is written in two places: its line in the table, its line in the loop; the rest follows from these, or is named here
 
-def fired(f):
-    "The events that some code fires: pairs of line and event"
-    calls = [n for n in ast.walk(f) if isinstance(n, ast.Call) and ast.unparse(n.func) in ('self','learn') and n.args and isinstance(n.args[0], ast.Constant)]
-    return sorted((n.lineno, n.args[0].value) for n in calls)
+def fired(p):
+    "The events that a module fires: pairs of line and event"
+    lines = p.read_text(encoding='utf-8').splitlines()
+    return [(i, e) for i,l in enumerate(lines, 1) for e in re.findall(r"\b(?:self|learn)\('(\w+)'\)", l)]
 
 def heard_in_a_batch():
     "The events of one batch of training, as they come"
@@ -187,7 +189,8 @@ def heard_in_a_batch():
 
 def shown_events(nb):
     "What each output of a notebook says of events: the cell, and the words of the output"
-    for c in json.loads(nb.read_text(encoding='utf-8'))['cells']:
+    src = nb.read_text(encoding='utf-8')
+    for c in json.loads(src)['cells'] if 'before_pred' in src else ():
         text = json.dumps([[o.get('text'), {k:v for k,v in o.get('data', {}).items() if k.startswith('text/')}] for o in c.get('outputs', ())])
         if 'before_pred' in text: yield c['id'],{*re.findall(r'\w+', text.replace('\\n', ' '))}
 
@@ -203,7 +206,7 @@ def unknown_events(at, table, heard):
         if a != b: yield f'the loop fires `{a}` where the table has `{b}`: give their lines in nbs/loop/00_events.ipynb the order of the loop'; break
     for e in [e for e in drawn if e not in oracle.HEARD]: yield f'`{e}` is unknown to the specification that the tests have: write it into `BATCH` (or `FIT`) in tests/spec/oracle.py'
     for p in (p for p in modules(at) if p.suffix == '.py' and p.relative_to(at/lib).as_posix() != 'loop/loop.py'):
-        for line,e in fired(ast.parse(p.read_text(encoding='utf-8'))):
+        for line,e in fired(p):
             if e in in_batch and (p.stem, e) != ('fused', 'after_backward'):
                 yield f"{p.relative_to(at).as_posix()}:{line} fires `{e}` itself, and would go without an event that is added to a batch: call the loop's part (`learn.do_fetched()`)"
     for nb in notebooks(at):
@@ -265,6 +268,7 @@ def test_imports_are_explicit():
 
 # the README
 
+@cache
 def builder():
     spec = importlib.util.spec_from_file_location('_build', root/'nbs'/'_build.py')
     mod  = importlib.util.module_from_spec(spec)
