@@ -2,7 +2,7 @@
 import subprocess, sys, tempfile
 from functools import partial
 from pathlib import Path
-from tools import F, by_hand, convnet, fit_by_hand, images, in_turn, learner, many, nn, predict_by_hand, root, show, spread, steps, timed, tiny, torch
+from tools import F, Rows, as_is, by_hand, convnet, fit_by_hand, images, in_turn, learner, many, nn, predict_by_hand, root, show, spread, steps, timed, tiny, torch
 from torch.utils.data import DataLoader, TensorDataset
 
 def us(base, n): return f'{base*1e6/n:.0f} µs a step'
@@ -146,6 +146,47 @@ def bench_preds(rounds, rows=200_000, memory=True):
     hand,ours = (spread([in_child(who) for _ in range(min(rounds, 5))]) for who in ('hand','learnkit'))
     show('Its peak of memory above the start', f'{hand[0]:.0f} MiB', {'learn.get_preds()':ours}, unit=' MiB')
 
+# the same by the form of the data
+
+class Batches:
+    "An iterable of batches that does not know how many they are"
+    def __init__(self, batches): self.batches = batches
+    def __iter__(self): return iter(self.batches)
+
+def forms(rows):
+    "Rows to predict in each form that data have; fewer where each item is taken one by one"
+    torch.manual_seed(2)
+    dl,few = many(rows),max(256, rows//10)
+    x,y = torch.randn(few, 32),torch.zeros(few).long()
+    return {'a list of batches': [*dl], 'an iterable': Batches([*dl]), 'a DataLoader': dl, 'a DataLoader of a TensorDataset': DataLoader(TensorDataset(x, y), 256),
+            'a DataLoader with 2 workers': DataLoader(Rows(x, y), 256, collate_fn=as_is, num_workers=2),
+            'a data set that holds a list of a million items': DataLoader(Holds(dl.dataset.x, dl.dataset.y), 256, collate_fn=as_is)}
+
+class Holds(Rows):
+    "Rows whose names are in a list, with those of many others"
+    def __init__(self, x, y): super().__init__(x, y); self.names = [*range(1_000_000)]
+
+def bench_forms(rounds, rows=200_000):
+    from learnkit import DataLoaders, Learner
+    model,data = tiny(),forms(rows)
+    looks = {f'Predicting by the form of the data: {rows:,} rows, fewer where items come one by one': (predict_by_hand, lambda learn: learn.get_preds(act=as_is)),
+             'Validating by the form of the data': (loss_by_hand, lambda learn: learn.validate())}
+    for what,(by_hand,look) in looks.items():
+        ratios = {}
+        for form,dl in data.items():
+            learn = Learner(DataLoaders(dl, dl), model, F.cross_entropy)
+            base,ratio = in_turn(rounds, timed(partial(by_hand, model, dl)), **{form: timed(partial(look, learn))})
+            ratios |= {f'{form} ({base:.2g} s)': ratio[form]}
+        show(what, 'the same data, in the seconds that stand beside each form', ratios)
+
+@torch.no_grad()
+def loss_by_hand(model, batches):
+    "The mean loss of all items"
+    model.eval()
+    loss = n = 0
+    for xb,yb in batches: loss,n = loss + F.cross_entropy(model(xb), yb)*len(yb),n + len(yb)
+    return loss.item()/n
+
 # one item
 
 def wider(d=1024):
@@ -183,4 +224,4 @@ def bench_import(rounds):
     show('Importing, in a fresh process', f'{base:.2f} s', ratios, first='import torch')
 
 parts = {'step':bench_step, 'callbacks':bench_callbacks, 'toolkit':bench_toolkit, 'optimizers':bench_optimizers, 'digits':bench_digits,
-         'checkpoint':bench_checkpoint, 'preds':bench_preds, 'predict':bench_predict, 'import':bench_import}
+         'checkpoint':bench_checkpoint, 'preds':bench_preds, 'forms':bench_forms, 'predict':bench_predict, 'import':bench_import}
