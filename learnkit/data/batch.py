@@ -106,7 +106,8 @@ _targ_names = 'labels','label','targets','target','y'
 
 def _split_mapping(b, n_inp):
     found = [k for k in _targ_names if k in b]
-    targs = list(b)[n_inp:] if n_inp else found if len(found)==1 else []
+    if n_inp: targs = list(b)[n_inp:]
+    else: targs = found if len(found)==1 else []
     inputs = Inputs({k:v for k,v in b.items() if k not in targs})
     inputs.targ_names = tuple(targs)
     return (inputs,), tuple(b[k] for k in targs)
@@ -141,7 +142,8 @@ def _dims(t):
 def _kind(o):
     "The layout of a tensor that is not dense, the type of any other object"
     if not isinstance(o, Tensor): return 'None' if o is None else type(o).__name__
-    return 'nested' if o.is_nested else '' if o.layout is torch.strided else str(o.layout).removeprefix('torch.')
+    if o.is_nested: return 'nested'
+    return '' if o.layout is torch.strided else str(o.layout).removeprefix('torch.')
 
 def _leaf_shape(o, dtype):
     "The shape of a tensor or an array; for other objects, the name of their type"
@@ -161,5 +163,5 @@ def shapes(
     if isinstance(b, PackedSequence): return f'PackedSequence({one(b.data)})'
     if isinstance(b, Mapping): return '{' + ', '.join(f'{k}: {one(v)}' for k,v in b.items()) + '}'
     if not is_listy(b): return _leaf_shape(b, dtype)
-    long = len(b)>8   # such as the file names of a batch
-    return '(' + ', '.join(map(one, islice(b, 3 if long else 8))) + f', … {len(b)} in all'*long + ')'
+    if len(b)<=8: return f"({', '.join(map(one, b))})"
+    return f"({', '.join(map(one, islice(b, 3)))}, … {len(b)} in all)"   # such as the file names of a batch

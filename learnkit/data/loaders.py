@@ -53,7 +53,9 @@ def _size(dl):
     "How much a loader gives, in words"
     if dl is None: return 'none'
     n,bs = loader_len(dl),getattr(dl, 'batch_size', None)
-    return ('batches' if n is None else f'{n} batch{"es"*(n!=1)}') + (f' of {bs}' if bs else '')
+    if n is None: size = 'batches'
+    else: size = '1 batch' if n==1 else f'{n} batches'
+    return f'{size} of {bs}' if bs else size
 
 @check_args
 class DataLoaders:

@@ -40,7 +40,8 @@ def detuplify(
 ) -> Any:
     "Returns the only item of `x`, `None` if `x` is empty, and `x` itself if it has several items"
     if not is_listy(x): return x
-    return None if len(x)==0 else x[0] if len(x)==1 else x
+    if len(x)==0: return None
+    return x[0] if len(x)==1 else x
 
 # %% ../../nbs/data/00_nested.ipynb #b7e644ef
 def _rebuild(x, items):

@@ -106,10 +106,12 @@ def _gather(x) -> Any:
     kind = {'gloo':'cpu', 'nccl':default_device().type}.get(dist.get_backend(), kind)   # that they can all send from
     dev = torch.device(kind) if kind=='cpu' else default_device()
     own = torch.empty((0,*shape[1:]), dtype=dtype, device=dev) if x is None else x.to(dev)
-    sizes = [0 if o is None else o[0][0] if o[0] else 1 for o in told]
+    def n_rows(shape): return shape[0] if shape else 1
+    sizes = [0 if o is None else n_rows(o[0]) for o in told]
     sent = own.to(torch.uint8) if dtype is torch.bool else own
     res = torch.cat(_all_gather(sent, sizes)).to(own.device if x is None else x.device, dtype)
-    return res if shape else res.mean() if res.is_floating_point() else res.float().mean()
+    if shape: return res
+    return res.mean() if res.is_floating_point() else res.float().mean()
 
 # %% ../../nbs/data/15a_process.ipynb #040bad55
 def largest(

@@ -80,17 +80,22 @@ def _is_indexed(dl):
 
 class SeededLoader:
     "The batches of `dl` in an order that depends on `seed` and the epoch alone, from any batch on"
-    replay,stateful,data_state,it,restored,limit = None,None,None,None,False,None
+    replay:ReplaySampler|None = None   # what gives the order, where items have indices
+    stateful:Any = None                # the data that can save their state, otherwise
+    data_state:dict|None = None        # which they are to begin with
+    it:Any = None; restored:bool = False; limit:int|None = None
     def __init__(self,
         dl:Any,  # any iterable of batches
         seed:Any # for shuffling and augmentation: a number, or several in a tuple
     ):
-        self.dl,self.seed,self.epoch,self.start = dl,seed,0,0
+        self.dl,self.seed = dl,seed
+        self.epoch = self.start = 0
         if not _is_indexed(dl): self.stateful,self.loader = find_stateful(dl); return
         plain = dl.collate_fn in (default_collate, default_convert)
         self.draws = not plain or type(dl.dataset) is not TensorDataset   # tensors draw nothing: their indices can stay
         unbatched = dl.batch_sampler is None                 # each key is a batch
-        self.replay = ReplaySampler(noop if not self.draws else self._key if unbatched else self._keys)
+        key_of = self._key if unbatched else self._keys
+        self.replay = ReplaySampler(key_of if self.draws else noop)
         by:dict = dict(sampler=self.replay, batch_size=None) if unbatched else dict(batch_sampler=self.replay)
         if self.draws: by.update(
             dataset=SeededDataset(dl.dataset, _generators(dl)), worker_init_fn=WorkerInit(dl.worker_init_fn))
@@ -131,7 +136,8 @@ class SeededLoader:
         limit:int|None=None   # how many batches of the epoch are needed; None: all
     ) -> 'SeededLoader':
         "Moves to batch `start` of an epoch, and returns the loader itself"
-        self.epoch,self.start,self.data_state,self.limit = epoch,start,state,limit
+        self.epoch,self.start = epoch,start
+        self.data_state,self.limit = state,limit
         return self
 
     def in_pass(self,
@@ -154,7 +160,8 @@ class SeededLoader:
         return RngIterator(RngStream(seed), self.loader) if self.swaps_rng else iter(self.loader)
 
     def _streamed(self, seed):
-        state,start,rng,self.data_state = self.data_state,self.start,RngStream(seed),None
+        start,rng = self.start,RngStream(seed)
+        state,self.data_state = self.data_state,None
         if self.stateful is None:
             for i,g in enumerate(_generators(self.dl)): seed_generator(g, hash_seed(seed, i))
             return RngIterator(rng, self.loader, start)

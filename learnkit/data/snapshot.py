@@ -140,7 +140,9 @@ def snapshot_grads(
     "Take a snapshot of the gradients of parameters"
     kept = [(p, p.grad if p.grad is None or not copy else p.grad.clone()) for p in params]
     def restore():
-        for p,g in kept: p.grad = None if g is None else g.clone() if copy else g.to(p.device)
+        for p,g in kept:
+            if g is not None: g = g.clone() if copy else g.to(p.device)
+            p.grad = g
     return Snapshot(restore)
 
 # %% ../../nbs/data/30a_snapshot.ipynb #d676a5d7

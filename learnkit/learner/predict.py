@@ -30,7 +30,8 @@ from ..measure.batch_weight import ignored_class
 class GatherPredsCallback(Callback):
     "Keeps the predictions of a validation phase, with inputs, targets and losses as asked for, on the CPU"
     run_train,nested = False,False
-    inputs,preds,targets,decoded,losses,skip = None,None,None,None,None,False
+    inputs = preds = targets = decoded = losses = None
+    skip = False   # was this batch cancelled?
     drafts:dict = {}        # for each folder what is to appear there at the end
     turns,taken = None,()   # how the processes share the batches, and which turns of this one have results
     def __init__(self,
@@ -442,8 +443,9 @@ def _decoded_item(decode, inp, decoded):
 
 def _only(o):
     "The only item of a batch of one, in the structure of the batch"
+    if o is None: return None
     nested = isinstance(o, Mapping) or is_listy(o) and not is_item_list(o)
-    return o if o is None else map_container(_only, o) if nested else o[0]
+    return map_container(_only, o) if nested else o[0]
 
 # %% ../../nbs/learner/40c_predict.ipynb #5b258104
 def _label(dec, vocab):

@@ -34,7 +34,8 @@ from ..measure.model_output import output_decodes
 def _kept_open(self:Learner, cbs):
     "A run to predict in, which holds the lock only when it begins and ends"
     with self.no_bar(), self._run('predict', cbs), Guard(self):
-        self.n_epoch,self.start_epoch,self.epoch,self.skip_loss = 1,0,0,True
+        self.n_epoch,self.skip_loss = 1,True
+        self.start_epoch = self.epoch = 0
         self(['before_predict','before_fit','before_epoch'])
         self._use(iter(()))   # there is no loader: batches are handed over
         self('before_validate')
@@ -131,4 +132,5 @@ class Predictor:
 # %% ../../nbs/learner/50_predictor.ipynb #d6f419fa
 def _own(o):
     "A copy of what the model returned, which it may overwrite when it is called again"
-    return o.clone() if isinstance(o, torch.Tensor) else apply(_own, o) if is_listy(o) or isinstance(o, Mapping) else o
+    if isinstance(o, torch.Tensor): return o.clone()
+    return apply(_own, o) if is_listy(o) or isinstance(o, Mapping) else o

@@ -30,8 +30,9 @@ def show_training_loop(self:Learner) -> Text:
     "Show the training loop: every event in its place, with the callbacks that handle it in order"
     there = {c.__name__ for cb in self.cbs for c in type(cb).__mro__} | {''}
     def line(n, by, cbs):
-        said = ', '.join(map(str, cbs)) + f' (fired by {by})'*bool(by)
-        return f"{'  '*event.depth[n] + n:<33} {said.strip()}".rstrip()
+        heard = ', '.join(map(str, cbs))
+        if by: heard += f' (fired by {by})'
+        return f"{'  '*event.depth[n] + n:<33} {heard.strip()}".rstrip()
     lines = [(n, event.by[n], self.ordered_cbs(n)) for n in event if '_save_' not in n and '_load_' not in n]
     return Text('\n'.join(line(n, by, cbs) for n,by,cbs in lines if by in there or cbs)).shown()
 
@@ -115,7 +116,8 @@ def _trainable(n, n_trainable, shared):
     "What the column 'trainable' says of a layer with `n` parameters"
     if shared: return 'shared'
     if not n:  return ''
-    return 'yes' if n_trainable==n else 'no' if not n_trainable else f'{n_trainable:,}'
+    if n_trainable==n: return 'yes'
+    return f'{n_trainable:,}' if n_trainable else 'no'
 
 def _table(rows):
     "The lines of the table of layers"
