@@ -174,6 +174,7 @@ class Draft:
         self.folder,self.block = folder,hidden_folder(folder/'results')
         self.path = self.block.__enter__()
 
+    @uninterrupted
     def publish(self,
         stale:Any=() # names of files that are removed, if they are not among the new ones
     ) -> None:
@@ -186,6 +187,7 @@ class Draft:
         for o in new: o.replace(self.folder/o.name)
         self.close()
 
+    @uninterrupted
     def close(self) -> None:
         "Remove the draft, with all that is in it"
         block,self.block = self.block,None

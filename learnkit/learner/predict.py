@@ -59,8 +59,7 @@ class GatherPredsCallback(Callback):
         self.turns,self.taken = None,[]
         n = count_items(learn.batches.whole) if self.idxs is None else len(self.idxs)
         if self.mmap is not None: self._check_mmap(n)
-        folders = {Path(p) for p in (self.save_preds, self.save_targs, self.mmap) if p is not None}
-        self.drafts = {p:Draft(p) for p in folders}
+        self._make_drafts()
         to = None if self.idxs is None else item_positions(self.idxs)
         if learn.batches.turns is None: self._begin(n, to)
         else: learn.batches.wrap(partial(self._begin_own, n, to))   # when they know whether they have the same data
@@ -70,6 +69,10 @@ class GatherPredsCallback(Callback):
             '`mmap` needs to know the number of items: pass a list of batches, or a data set with a length')
         if self.concat_dim: raise ValueError('`mmap` puts items one after the other, so `concat_dim` must be 0')
 
+    @uninterrupted
+    def _make_drafts(self):
+        folders = {Path(p) for p in (self.save_preds, self.save_targs, self.mmap) if p is not None}
+        self.drafts = {p:Draft(p) for p in folders}
     def _draft(self, folder): return self.drafts[Path(folder)].path
     def _begin(self, n, to=None, key=None, place=None):
         def gather(name, dim=self.concat_dim, **kwargs):

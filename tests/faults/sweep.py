@@ -186,6 +186,7 @@ runs = dict(
     fused      = Run(lambda f: learner(f, lk.SkipNaN(), lk.MicroBatch(2), lk.EMACallback(.5)), lambda l: l.fit(1), True),
     validate   = Run(trained, lambda l: l.validate()),
     get_preds  = Run(trained, lambda l: l.get_preds(0, with_input=True, with_decoded=True, with_loss=True)),
+    preds_files = Run(trained, lambda l: l.get_preds(mmap=l.path/'p', save_targs=l.path/'t')),
     preds_all  = Run(lambda f: trained(f, *toolkit()), lambda l: l.get_preds()),
     predict    = Run(trained, lambda l: l.predict(torch.ones(4))),
     lr_find    = Run(trained, lambda l: l.lr_find(num_it=6, show_plot=False, suggest_funcs=None)),
