@@ -71,15 +71,18 @@ class GradientAccumulation(Callback):
 
     def after_loss(self):
         learn = self.learn
+        if self.weigh is None: return   # it was added in the middle of a batch, and begins with the next one
         if learn.loss_grad is not None and not self.weigh.sums: learn.loss_grad = learn.loss_grad*self.factor
 
     def after_cancel_backward(self): self.skipped = True
     def after_backward(self):
+        if self.weigh is None: return
         if self.skipped: self.skipped = False; return   # these items left no gradient
         self._weigh_batch()   # a part of it, with `MicroBatch`
         self._assign(count=self.count+self.bs, weight=self.weight+self.share)
 
     def before_step(self):
+        if self.weigh is None and not self.last: return
         self._assign(steps=self.last or self.count>=self.n_acc)
         if not self.steps: raise CancelBatch
         weigh = self.weigh or BatchWeight(self.learn)   # a resumed run has no batch before the last step of its epoch

@@ -100,6 +100,7 @@ class EMACallback(Callback):
     "Keeps an exponential moving average of the weights; validates, saves, and by default ends the fit with it"
     single,order,modes,saves = True,12,('fit','validate','predict'),('averages','n_avg','n_step')
     n_avg,n_step,cancelled,fitting,kept,depth = 0,0,False,False,None,0
+    catches_up = ('before_fit','before_train')
     together = True   # the weights are the same in all processes
     def __init__(self,
         decay:float=.999,         # the share of the average that stays in an update, 0 to 1

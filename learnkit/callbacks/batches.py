@@ -224,7 +224,7 @@ class OngoingLoader(SeededLoader):
 # %% ../../nbs/callbacks/05b_steps_per_epoch.ipynb #ae860f54
 class StepsPerEpoch(Callback):
     "Makes an epoch of `n` training batches, and goes on in the data with the next one (Keras' `steps_per_epoch`)"
-    single = True
+    single,catches_up = True,None
     order,modes,data = TrainEvalCallback.order-1.5,('fit',),None   # after the data was divided among processes
     def __init__(self,
         n:int # how many training batches an epoch has

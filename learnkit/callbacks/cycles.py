@@ -36,7 +36,8 @@ class ValidateEvery(EveryCallback):
         super().before_fit()
         self.learn._loader(self.ds_idx, self.dl)   # raises if there is none: better now than after an hour
 
-    def before_epoch(self): self.done,self.over = 0,False   # the batches of the epoch; is it over?
+    done,over = 0,False   # the batches of the epoch; is it over?
+    def before_epoch(self): self.done,self.over = 0,False
     def after_train(self): self.done = 0 if self.learn.iter is None else self.learn.iter+1
     def after_epoch(self): self.over = True; super().after_epoch()
 

@@ -18,6 +18,7 @@ from ..loop.check import check_whole
 class OverfitBatches(Callback):
     "Trains on the first `n` batches only, in every epoch, and validates on them (Lightning's `overfit_batches`)"
     order,modes,first_batches = TrainEvalCallback.order-1,('fit','validate'),None
+    catches_up = None
     def __init__(self,
         n:int=1 # how many batches
     ): self.n = check_whole('n', n, what='a number of batches')

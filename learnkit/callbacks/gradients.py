@@ -104,6 +104,7 @@ class RNNCallback(Callback):
 class RNNRegularizer(Callback):
     "Adds `alpha` times AR and `beta` times TAR to the loss (Merity et al., 2017, https://arxiv.org/abs/1708.01009)"
     order,run_valid,modes = RNNCallback.order+1,False,('fit','lr_find')
+    catches_up = ('before_fit',)
     def __init__(self,
         alpha:float=0., # weight of AR: the mean square of the activations after dropout
         beta:float=0.   # weight of TAR: the mean square of their differences between time steps, before dropout

@@ -139,6 +139,7 @@ from ..loop.callback import Callback
 class EveryCallback(Callback):
     "Calls `f(learn)` every so many epochs, batches, items or minutes of training"
     order,run_valid,modes,saves = 55,False,('fit',),('every',)
+    catches_up = ('before_fit',)
     due_together = False   # must all processes act at the same batch?
     def __init__(self,
         f:Callable,     # function of the Learner

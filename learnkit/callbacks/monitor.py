@@ -216,6 +216,7 @@ from ..loop.callback import Callback
 class TrackerCallback(Callback):
     "Keeps track of the best value of `monitor`; base class of the callbacks that act on it"
     order,modes,remove_on_fetch,saves = 60,('fit',),True,('watch',)
+    catches_up = ('before_fit',)
     loaded,new_best = False,None
     def __init__(self,
         monitor:str|Callable|Metric|None='valid_loss', # a column, metric or function of the Learner; None: valid_loss

@@ -32,7 +32,8 @@ class MixedPrecision(Callback):
     "Mixed precision: forward pass and loss in 16 bits where that is safe, by `torch.amp` (fastai's name and order)"
     order,saves,scaler,pending = 10,('scaler',),None,False
     others:Any = None   # parameters that another optimizer takes
-    single = True
+    late = False   # was it added in the middle of a step, whose gradients are not scaled?
+    single,catches_up = True,('before_fit',)
     prepares = ('before_step',)   # others hear of a step with gradients that are unscaled, and finite
     together = True   # if gradients are infinite, then in all processes
     def __init__(self,
@@ -64,6 +65,7 @@ class MixedPrecision(Callback):
             f'the weights are float16 (`{half}`), but mixed precision keeps them in float32 and casts where that is '
             'safe: call `model.float()`')
         self._make_scaler()
+        self.late = self.learn.training
 
     def before_train(self): self.others = None
     def before_validate(self):   # an inference may begin before `before_fit` was called
@@ -96,10 +98,12 @@ class MixedPrecision(Callback):
 
     def before_backward(self):
         if self.open: self._exit_to(0)
-        if self.scaler.is_enabled(): self.learn.loss_grad = self.scaler.scale(self.learn.loss_grad)
+        if not self.scaler.is_enabled(): return
+        if self.late: self.late = any(p.grad is not None for pg in self.param_groups for p in pg['params'])
+        if not self.late: self.learn.loss_grad = self.scaler.scale(self.learn.loss_grad)
 
     def before_step(self):
-        if not self.scaler.is_enabled() or all(p.grad is None for pg in self.param_groups for p in pg['params']): return
+        if self.late or not self.scaler.is_enabled() or all(p.grad is None for pg in self.param_groups for p in pg['params']): return
         self._update()
         self.finite,self.pending = False,True
         self.scaler.step(self)

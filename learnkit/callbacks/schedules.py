@@ -24,6 +24,7 @@ from ..optim.schedule import plot_hypers, plot_scheds
 class Scheduler(Callback):
     "Base class of schedulers: records the hyper-parameters `names` of each batch, and restores them after the run"
     order,run_valid,modes = 60,False,('fit',)
+    catches_up = ('before_fit','before_train')
     names,initial = (),None   # the scheduled hyper-parameters, and their values before the run, by group
 
     def before_fit(self):

@@ -52,6 +52,7 @@ class EarlyStoppingCallback(TrackerCallback):
 class ThresholdStopper(Callback):
     "Ends the fit when the monitored value reaches `threshold`"
     order,modes,run_valid,saves = TrackerCallback.order+3,('fit',),False,('every',)
+    catches_up = ('before_fit',)
     def __init__(self,
         threshold:float,                        # stop when the value is at most (comp='min') or at least ('max') this
         monitor:str|Callable|Metric|None='valid_loss', # a column, metric or function of the Learner; None: valid_loss

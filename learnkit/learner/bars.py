@@ -201,6 +201,7 @@ displays = dict(notebook=NotebookBar, terminal=TerminalBar, lines=LineDisplay)
 class ProgressCallback(Callback):
     "Shows a progress bar and a table of the Recorder's rows; plain lines where there is no terminal"
     single = observes = True
+    catches_up = ('before_fit',)
     name = 'progress'   # of subclasses too
     order,nested,kind,mbar,due,begun = 60,False,None,None,0.,None
     def __init__(self,
@@ -219,7 +220,7 @@ class ProgressCallback(Callback):
         self.step = self.mbar.pace if self.every is None else self.every
         self.begun = None   # when the first phase did, and where in the fit
         if fits and learn.logger!=null_logger and hasattr(learn, 'recorder'):
-            learn.logger = self._write
+            self.before,learn.logger = learn.logger,self._write
             self._write(learn.recorder.metric_names)
 
     def _display(self):
@@ -239,6 +240,7 @@ class ProgressCallback(Callback):
 
     def after_batch(self):
         learn,now = self.learn,time.perf_counter()
+        if self.begun is None: self._begin('train' if learn.training else 'valid')   # added in the middle of a phase
         if (now<self.due and learn.iter+1!=learn.n_iter) or self.mbar is None: return
         self.due = now + self.step
         loss = getattr(learn, 'smooth_loss', None) if learn.training else None
@@ -266,6 +268,7 @@ class ProgressCallback(Callback):
     def cleanup(self):
         if self.mbar: self.mbar.end(); self.mbar.close()
         self.mbar = None
+        if self.learn.logger==self._write: self.learn.logger = self.before   # it may be removed in the middle of a fit
         write_out.report()
     after_fit = cleanup
 

@@ -208,11 +208,14 @@ class Learner(Loop):
         cb:Callback|type[Callback] # a callback, or a class of which an instance is made; those of fastai will do
     ) -> 'Learner':
         "Add a callback; raises TypeError if it is none, ValueError if its name is taken. See `Dispatcher.add_cb`."
+        return super().add_cb(cb)
+
+    def _take_in(self, cb):
         cb = adapt(cb)
         for k in _moving & vars(cb).keys(): warn(
             f'{type(cb).__name__} has an attribute `{k}` of its own, so `self.{k}` stays as it is: '
             f'write `self.learn.{k}` for that of the Learner, or give it another name', stacklevel=outside())
-        return super().add_cb(cb)
+        return super()._take_in(cb)
 
     @property
     def metrics(self) -> L:
@@ -264,6 +267,9 @@ class Learner(Loop):
     def __getstate__(self) -> dict:
         left_out = '_lock','_heard','_heard_else','batches','do_fetched','do_batch'
         return {k:v for k,v in vars(self).items() if k not in left_out}
+    def __copy__(self): raise TypeError(
+        'a Learner and its shallow copy would have the same callbacks, each of which belongs to one Learner: '
+        'write `copy.deepcopy(learn)`, or make another Learner with `learn.dls` and `learn.model`')
     def __setstate__(self, d:dict) -> None: vars(self).update(d, _lock=RLock()); self.rebind()
 
     # the steps, on real data

@@ -83,6 +83,7 @@ class Callback(Stateful, GetAttr):
     order,learn,_default = 0,None,'learn'
     judges_batch:bool = False  # does it judge a batch by its loss? Then it hears `after_loss` once, not for each part
     accumulates:bool = False   # does it add up gradients of several batches, counted in what it `saves`?
+    catches_up:tuple|None = () # added in the middle of a run it hears these, which set it up; None: it is refused there
     prepares:tuple = ()        # events that it hears before the others do, as it makes ready what they are about
     run:bool = True            # is it called at all?
     run_train:bool = True      # is it called in the batches of training?

@@ -116,6 +116,22 @@ class Dispatcher:
         cb:Callback|type[Callback] # a callback, or a class of which an instance is made
     ) -> 'Dispatcher':
         "Add a callback, also one of another Learner; raises TypeError if it is none, ValueError if its name is taken"
+        cb = self._take_in(cb)
+        if self.mode is None: return self
+        try: self._catch_up(cb)
+        except BaseException: self._take_out([cb]); raise
+        return self
+
+    def _catch_up(self, cb):
+        "In the middle of a run: let `cb` hear what sets it up"
+        if cb.catches_up is None: raise RuntimeError(
+            f'{type(cb).__name__} must be there when a run begins, and this one goes on{self.position}: '
+            'add it before, or pass it to `fit(..., cbs=...)`')
+        for name in cb.catches_up:
+            due = self.training or name!='before_train'
+            if due and (f := cb.handler(name)) is not None and cb.hears(name): f()
+
+    def _take_in(self, cb):
         if isclass(cb) and issubclass(cb, Callback): cb = cb()
         check_callback(cb)
         check_single(self, cb)
@@ -130,7 +146,7 @@ class Dispatcher:
         self.cbs.append(cb)
         setattr(self, name, cb)
         self.rebind()
-        return self
+        return cb
 
     def remove_cb(self,
         cb:Callback|type[Callback] # a callback, or a class of which all instances are removed
@@ -182,7 +198,7 @@ class Dispatcher:
         "Add these callbacks for the length of a `with` block"
         added = []
         try:
-            for cb in L(cbs): self.add_cb(cb); added.append(self.cbs[-1])
+            for cb in L(cbs): added.append(self._take_in(cb))
             yield self
         finally: self._take_out(added)
 
@@ -202,7 +218,7 @@ class Dispatcher:
         "Add what is gone, at its place in the list `before`"
         fault = None   # if another one of its class was added, which may have only one
         for o in gone:
-            try: self.add_cb(o)
+            try: self._take_in(o)
             except ValueError as e: fault = e
         if gone: self.cbs = L([o for o in before if o in self.cbs] + [o for o in self.cbs if o not in before])
         if fault is not None: raise fault

@@ -6,10 +6,13 @@
 __all__ = ['null_logger', 'begun', 'thread_of', 'NullLogger', 'runs_elsewhere', 'Guard', 'write_out', 'Output']
 
 # %% ../../nbs/loop/35a_run.ipynb #c466eee9
+import sys
 from collections.abc import Iterator
 from collections import Counter
 from contextlib import contextmanager, nullcontext
-from threading import get_ident
+from concurrent.futures import Future
+from concurrent.futures.thread import _WorkItem
+from threading import Thread, current_thread, get_ident
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -37,6 +40,34 @@ def runs_elsewhere() -> tuple[int,bool]:
     n = sum([*begun.values()]) - begun[me]
     return n,n>0 and any(learn.mode is not None and t!=me for learn,t in [*thread_of.items()])
 
+# %% ../../nbs/loop/35a_run.ipynb #f8c878b1
+def waits_for_me(
+    ident:int|None # the number of a thread
+) -> bool:
+    "Return whether that thread is waiting for the end of this one, or for what it computes"
+    me,frame = current_thread(),sys._current_frames().get(ident)
+    mine,own = [],sys._getframe()
+    while own is not None: mine.append(own); own = own.f_back
+    futures = [f.f_locals['self'].future for f in mine if f.f_code is _WorkItem.run.__code__]
+    while frame is not None:
+        waits = frame.f_code in (Thread.join.__code__, Future.result.__code__)
+        if waits and frame.f_locals['self'] in [me, *futures]: return True
+        frame = frame.f_back
+    return False
+
+def await_turn(
+    learn:Loop # a Learner in the middle of a run
+) -> None:
+    "Wait until the run of another thread is over; raises RuntimeError if that thread waits for this one"
+    owner = thread_of.get(learn)
+    if owner==get_ident(): return
+    while not learn._lock.acquire(timeout=.2):
+        if waits_for_me(owner): raise RuntimeError(
+            f'this thread cannot use the Learner before its run in another thread is over{learn.position}, and that '
+            'one waits for this thread: call it in the callback itself, or do not wait for the thread there')
+    learn._lock.release()
+
+
 # %% ../../nbs/loop/35a_run.ipynb #7aaddf18
 @contextmanager
 def running(
@@ -45,6 +76,7 @@ def running(
     cbs:Any=None  # callbacks for this run only
 ) -> Iterator[None]:
     "Set the mode and add the callbacks of a run; afterwards put back what the run must not change"
+    if learn.mode is not None: await_turn(learn)
     with learn._lock:
         trains,outer = mode in ('fit','lr_find'),learn.mode
         if trains and outer is not None: _refuse_fit(learn)

@@ -105,6 +105,7 @@ class CheckpointCallback(DataPosition):
     observes = True
     order,run_valid,modes,saves = 100,False,('fit',),('every','seed')
     resumes = True      # so `fit(resume=...)` is allowed
+    catches_up = None   # the order of the data is noted from the beginning
     home = Path()       # where the fit began
     def __init__(self,
         every:Any='1ep',               # how often: '500ba', '2ep', '10m', …; see `Every`

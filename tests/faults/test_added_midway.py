@@ -1,0 +1,143 @@
+"Every callback, added at every event in the middle of a fit: it works from there, or is refused in one sentence"
+import copy, inspect, re, threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest, torch
+import learnkit.all as lk
+from learnkit import Callback
+from toys import few, learner, weights
+
+def nothing(*args): pass
+args = dict(StepsPerEpoch=(5,), GradientAccumulation=(8,), MicroBatch=(2,), LimitBatches=(1,), EveryCallback=(nothing,'1ba'), OnBetter=(nothing,'valid_loss'), StopAfter=(3,),
+            ParamScheduler=(dict(lr=lk.SchedLin(.1,.01)),), TorchScheduler=(lambda o: torch.optim.lr_scheduler.ExponentialLR(o,.9),), OnCallback=(nothing,'after_step'),
+            ThresholdStopper=(0.,), ValidateEvery=('1ba',), MapOutput=(lambda o: o,), ShortEpochCallback=(.5,), HookCallback=(nothing,))
+# base classes, those of the loop and of several processes; those that need another model, a product or a display
+apart = '''Agreement DistributedTrainer FullyShard VirtualShards PhaseEnds ShareBatches Recorder TrainEvalCallback GatherPredsCallback LRFinder FusedStep Service ServiceLogger
+           MetricsLogger StopwatchCallback CutMix RNNCallback ImageLogger TensorBoardLogger WandbLogger MLflowLogger ModelResetter'''.split()
+
+def new(cls):
+    "An instance, if its arguments are known or none is needed"
+    needs = [p for p in [*inspect.signature(cls.__init__).parameters.values()][1:] if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    if needs and cls.__name__ not in args: return None
+    try: return cls(*args.get(cls.__name__, ()))
+    except (ValueError, TypeError, ImportError): return None
+
+every = sorted({k for k in vars(lk).values() if inspect.isclass(k) and issubclass(k, Callback) and k is not Callback and k.__name__ not in apart}, key=lambda k: k.__name__)
+every = [k for k in every if new(k) is not None]
+moments = {**{e:None for e in 'before_epoch before_train after_train before_validate after_validate after_epoch'.split()},
+           **{e:True for e in 'before_fetch before_batch after_pred after_loss after_backward before_step after_step after_batch'.split()}}
+
+class Adds(Callback):
+    "Adds a callback at the first event of this name, in the first epoch or in the second"
+    order = -50
+    def __init__(self, make, moment, training=None, epoch=0): self.make,self.moment,self.when,self.at,self.done = make,moment,training,epoch,None
+    def __call__(self, name, **kw):
+        learn = self.learn
+        if name!=self.moment or self.done or learn.mode!='fit' or self.when not in (None, learn.training) or learn.epoch!=self.at: return
+        self.done = 'adding'
+        cb = self.make()
+        for o in [o for o in learn.cbs if cb.single and type(o) is type(cb)]: learn.remove_cb(o)
+        learn.add_cb(cb)
+        self.done = 'added'
+
+def test_there_are_many(): assert len(every)>50
+
+@few(6)
+@pytest.mark.filterwarnings('ignore')
+@pytest.mark.parametrize('cls', every)
+def test_works_from_there_or_is_refused(cls, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for moment,training in moments.items():
+        adds = Adds(lambda: new(cls), moment, training)
+        learn = learner(path=tmp_path/moment, cbs=adds)
+        try: learn.fit(2)
+        except (RuntimeError, ValueError) as e:
+            assert adds.done=='adding', f'{cls.__name__}, added in `{moment}`, failed later: {e!r}'
+            assert cls.__name__ in str(e) and len(re.findall(r'\. ', str(e)))<2 and not any(type(o) is cls for o in learn.cbs)
+        assert adds.done, moment
+
+steps = 'before_epoch','before_train','before_batch','after_loss','after_step','after_batch','before_validate','after_epoch'
+
+@pytest.mark.parametrize('moment', steps)
+def test_an_average_begins_where_it_is_added(moment):
+    "It counted two updates, and averaged nothing"
+    learn = learner(cbs=Adds(lambda: lk.EMACallback(.5), moment, moments.get(moment)))
+    last = []
+    learn.fit(2, cbs=Callback(after_train=lambda cb: last.append(weights(cb.learn))))
+    ema = learn.ema
+    assert ema.n_avg and not torch.equal(weights(learn), last[-1])
+    for k,v in ema.averages.items(): assert torch.equal(learn.model.state_dict()[k], v)
+
+@pytest.mark.parametrize('moment', steps)
+@pytest.mark.parametrize('epoch', [0,1])
+def test_mixed_precision_from_there_on(moment, epoch):
+    seen,now = [],lambda cb: seen.append(torch.is_autocast_enabled('cpu'))
+    learn = learner(cbs=[Callback(before_loss=now)])
+    learn.fit(2, cbs=Adds(lambda: lk.MixedPrecision('bf16'), moment, moments.get(moment), epoch))
+    assert seen[-1]==((epoch,moment)!=(1,'after_epoch')) and seen==sorted(seen) and seen[0]==(epoch==0 and moment in ('before_epoch','before_train','before_batch'))
+
+@pytest.mark.parametrize('moment', ['before_batch','after_pred','after_loss','after_backward','before_step','after_step','after_batch'])
+def test_accumulation_begins_with_the_next_batch(moment):
+    heard = []
+    see = Callback(before_step=lambda cb: heard.append(cb.learn.iter))
+    learn = learner(n=5, bs=2, cbs=[Adds(lambda: lk.GradientAccumulation(4), moment, True), see])
+    learn.fit(1)
+    assert heard==([1,3,4] if moment=='before_batch' else [0,2,4]) or heard==[0,2,4]
+
+def test_a_tracker_knows_the_epochs_from_there_on():
+    learn = learner(cbs=Adds(lambda: lk.EarlyStoppingCallback('valid_loss', patience=1, min_delta=100.), 'after_batch', True))
+    learn.fit(9)
+    assert learn.early_stopping.best is not None and len(learn.recorder.history)==2
+
+def test_a_run_inside_takes_its_own():
+    "What is given to a validation in the middle of a fit belongs to that alone"
+    heard = []
+    class Ours(lk.EarlyStoppingCallback):
+        def before_fit(self): heard.append(self.learn.mode)
+    learn = learner()
+    learn.fit(1, cbs=Callback(after_epoch=lambda cb: cb.learn.validate(cbs=Ours())))
+    assert not heard
+
+def test_a_bar_that_is_removed_leaves_the_printing_to_others(capsys):
+    learn = learner(quiet=False, cbs=[])
+    learn.fit(2, cbs=Callback(after_batch=lambda cb: cb.learn.remove_cb(lk.ProgressCallback)))
+    assert len(learn.recorder.history)==2
+
+def test_scaling_begins_with_a_step():
+    "Gradients that were accumulated before are not scaled"
+    for ev in ('after_batch','after_backward','before_step'):
+        learn = learner(n=4, bs=2, cbs=[lk.GradientAccumulation(4), Adds(lambda: lk.MixedPrecision('fp16', init_scale=1024.), ev, True)])
+        plain = learner(n=4, bs=2, cbs=lk.GradientAccumulation(4))
+        for l in (learn, plain): l.fit(1)
+        assert torch.allclose(weights(learn), weights(plain), atol=1e-2), ev
+
+def test_a_shallow_copy_is_refused():
+    learn = learner()
+    with pytest.raises(TypeError, match='write `copy.deepcopy'): copy.copy(learn)
+    copy.deepcopy(learn).fit(1)
+    learn.fit(1)
+
+def joined(f): t = threading.Thread(target=f); t.start(); t.join()
+def pooled(f):
+    with ThreadPoolExecutor(1) as pool: return pool.submit(f).result()
+def shut(f):
+    with ThreadPoolExecutor(1) as pool: pool.submit(f)
+
+@pytest.mark.parametrize('wait', [joined, pooled, shut])
+@pytest.mark.parametrize('use', ['get_preds', 'validate', 'fit'])
+def test_a_callback_that_waits_for_another_thread(wait, use):
+    "It waited for ever"
+    said,learn = [],learner()
+    def call():
+        try: getattr(learn, use)(*[1]*(use=='fit'))
+        except RuntimeError as e: said.append(str(e))
+    learn.fit(1, cbs=Callback(after_epoch=lambda cb: wait(call)))
+    assert len(said)==1 and 'waits for this thread' in said[0]
+
+def test_threads_still_take_turns():
+    learn,begun,done = learner(n=20),threading.Event(),[]
+    t = threading.Thread(target=lambda: (begun.wait(), done.append(len(learn.get_preds()[0]))))
+    t.start()
+    learn.fit(1, cbs=Callback(after_batch=lambda cb: begun.set()))
+    t.join()
+    assert done
