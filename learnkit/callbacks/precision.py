@@ -99,17 +99,18 @@ class MixedPrecision(Callback):
     def before_backward(self):
         if self.open: self._exit_to(0)
         if not self.scaler.is_enabled(): return
-        if self.late: self.late = any(p.grad is not None for pg in self.param_groups for p in pg['params'])
+        if self.late: self.late = self._have_grads()
         if not self.late: self.learn.loss_grad = self.scaler.scale(self.learn.loss_grad)
 
     def before_step(self):
-        if self.late or not self.scaler.is_enabled() or all(p.grad is None for pg in self.param_groups for p in pg['params']): return
+        if self.late or not self.scaler.is_enabled() or not self._have_grads(): return
         self._update()
         self.finite,self.pending = False,True
         self.scaler.step(self)
         if not self.finite: raise CancelStep
 
     def after_step(self): self._update()
+    def _have_grads(self): return any(p.grad is not None for pg in self.param_groups for p in pg['params'])
 
     @property
     def param_groups(self) -> list:

@@ -239,7 +239,6 @@ class ProgressCallback(Callback):
 
     def after_batch(self):
         learn,now = self.learn,time.perf_counter()
-        if self.begun is None: self._begin('train' if learn.training else 'valid')   # added in the middle of a phase
         if (now<self.due and learn.iter+1!=learn.n_iter) or self.mbar is None: return
         self.due = now + self.step
         loss = getattr(learn, 'smooth_loss', None) if learn.training else None
