@@ -64,7 +64,8 @@ displays['tqdm'] = TqdmBar
 # %% ../../nbs/contrib/20_bars.ipynb #9b1eed22
 class RichBar(LineDisplay):
     "Progress bars of rich for the epochs and the batches; in the rows above them new best values are green"
-    pace,bars,epochs,batches = .2,None,None,None
+    pace = .2
+    bars,epochs,batches = None,None,None
     def __init__(self,
         n_epoch:int=0 # epochs in the table; 0: there is no table
     ):
@@ -120,7 +121,9 @@ class RichBar(LineDisplay):
         "The lines of a row as `Text`"
         lines,better = self.arranged(row),self._better(row)
         n_head = len(lines) - (len(self.table.lines) if row!=self.head else 0)
-        def style(n, i): return 'bold' if n<n_head else 'green' if i in better else ''
+        def style(n, i):
+            if n<n_head: return 'bold'
+            return 'green' if i in better else ''
         return [self.text('').join(self.text(c, style(n, i)) for i,c in l) for n,l in enumerate(lines)]
 
     def _better(self, row):

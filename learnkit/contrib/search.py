@@ -18,7 +18,7 @@ from ..observe.files import MetricsLogger
 class OptunaPruning(TrackerCallback):
     "Reports a value to a trial of Optuna after each validation; raises `optuna.TrialPruned` if that says so"
     observes = True   # how long a run is does not say which one it is
-    saves = 'watch','told'
+    saves = 'watch','reported'
     known = frozenset()   # the values that the trial had when the fit resumed
     def __init__(self,
         trial:Any,                                    # what Optuna gives the objective
@@ -26,7 +26,7 @@ class OptunaPruning(TrackerCallback):
     ):
         with optional_import('OptunaPruning', 'optuna', 'search'): import optuna
         super().__init__(monitor)
-        self.trial,self.told,self.pruned = trial,[],optuna.TrialPruned
+        self.trial,self.reported,self.pruned = trial,[],optuna.TrialPruned
 
     def before_fit(self):
         super().before_fit()
@@ -40,15 +40,15 @@ class OptunaPruning(TrackerCallback):
     def compare(self, value):
         super().compare(value)
         if value is None: return
-        self.told.append(value)
-        self._report(len(self.told)-1, value)
+        self.reported.append(value)
+        self._report(len(self.reported)-1, value)
         if self.trial.should_prune():
-            raise self.pruned(f'{self.watch.name} was {value:.6g} in validation {len(self.told)}')
+            raise self.pruned(f'{self.watch.name} was {value:.6g} in validation {len(self.reported)}')
 
     def after_load_checkpoint(self):
         study = getattr(self.trial, 'study', None)   # a `FixedTrial` has none
         if study: self.known = {*study.get_trials(deepcopy=False)[self.trial.number].intermediate_values}
-        for step,value in enumerate(self.told): self._report(step, value)
+        for step,value in enumerate(self.reported): self._report(step, value)
 
     def _report(self, step, value):
         if step not in self.known: self.trial.report(value, step)
@@ -56,17 +56,17 @@ class OptunaPruning(TrackerCallback):
 # %% ../../nbs/contrib/15_search.ipynb #f026d0fd
 class RayTuneReport(MetricsLogger):
     "Reports each row of the history to Ray Tune, whose scheduler may end the trial there"
-    saves = (*MetricsLogger.saves,'told')
+    saves = (*MetricsLogger.saves,'reported')
     def __init__(self):
         with optional_import('RayTuneReport', 'ray', 'search'): from ray import tune
-        self.tune,self.told = tune,[]
+        self.tune,self.reported = tune,[]
 
     def write(self, metrics, step): "Gauges are no results of a trial"
     def write_row(self, row, step):
         numbers = {k:v for k,v in row.items() if isinstance(v, (int,float)) and k not in ('epoch','train_iter')}
-        self.told.append({**numbers, 'epoch':row['epoch'], 'step':step})
-        self.tune.report(self.told[-1])
+        self.reported.append({**numbers, 'epoch':row['epoch'], 'step':step})
+        self.tune.report(self.reported[-1])
 
     def after_load_checkpoint(self):
         if rank_distrib(): return
-        for row in self.told: self.tune.report(row)
+        for row in self.reported: self.tune.report(row)

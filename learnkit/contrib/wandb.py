@@ -22,13 +22,16 @@ class WandbFile:
     block,head = 2**15,7
     def __init__(self,
         path:Path # of the file
-    ): self.path,self.pos,self.size,self.last = path,self.head,0,-1   # the last step that was read
+    ):
+        self.path,self.pos,self.size = path,self.head,0
+        self.last = -1   # the last step that was read
 
     def records(self) -> Iterator[bytes]:
         "Read the records that are new"
         with open(self.path, 'rb') as f:
             f.seek(self.pos)
-            data,start,i,part = f.read(),self.pos,0,b''
+            data,start = f.read(),self.pos
+        i,part = 0,b''
         while True:
             left = self.block-(start+i)%self.block
             if left<self.head: i += left

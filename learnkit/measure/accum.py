@@ -23,7 +23,9 @@ from .metric import Metric, add_metric_note, snake_name
 # %% ../../nbs/measure/25a_accum_metric.ipynb #e03fe80c
 class ActivationType:
     "The activations of an `AccumMetric`, to complete and not to misspell"
-    No,Softmax,Sigmoid,BinarySoftmax = 'no','softmax','sigmoid','binarysoftmax'
+    No = 'no'
+    Softmax,Sigmoid = 'softmax','sigmoid'
+    BinarySoftmax = 'binarysoftmax'
 
 @check_args
 class AccumMetric(Metric):
@@ -48,7 +50,9 @@ class AccumMetric(Metric):
         self.reset()
 
     def settle(self): self.to_cpu()
-    def reset(self): self.preds,self.targs,self.waiting,self.held = [],[],[],0
+    def reset(self):
+        self.preds,self.targs = [],[]
+        self.on_device,self.held = [],0   # batches that were not moved yet, and their size in bytes
 
     def accumulate(self, learn):
         try:
@@ -113,14 +117,14 @@ class AccumMetric(Metric):
         detach = learn.to_detach if learn else to_detach
         pair = [detach(o, cpu=False, gather=False) for o in (preds,targs)]
         if self.flatten: pair = flatten_check(*pair)
-        self.waiting.append([o.clone() for o in pair])
+        self.on_device.append([o.clone() for o in pair])
         self.held += sum(o.nbytes for o in pair)
         if self.held>self.room: self.to_cpu()
 
     def to_cpu(self) -> None:
         "Move the batches that are on the device to the CPU"
-        for p,t in self.waiting: self.preds.append(p.cpu()); self.targs.append(t.cpu())
-        self.waiting,self.held = [],0
+        for p,t in self.on_device: self.preds.append(p.cpu()); self.targs.append(t.cpu())
+        self.on_device,self.held = [],0
 
     def __call__(self,
         preds:Tensor, # predictions, used as they are

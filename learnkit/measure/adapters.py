@@ -32,7 +32,8 @@ class TorchMetric(Metric):
     ):
         if hasattr(metric, 'keys'): raise TypeError(
             'A collection is several metrics: pass it to `Learner(metrics=)`, which takes them one by one.')
-        self.metric,self._name,self.activation,self.device,self.n = metric,name,activation or noop,None,0
+        self.metric,self._name,self.activation = metric,name,activation or noop
+        self.device,self.n = None,0
 
     def reset(self): self.metric.reset(); self.n = 0
     def state_dict(self) -> dict:
@@ -65,12 +66,12 @@ class TorchMetric(Metric):
         parts = [m for m in getattr(self.metric, 'modules', lambda: ())() if hasattr(m, '_reductions')]
         if not parts: return self._merged()
         own = [{k:getattr(m, k) for k in m._reductions} for m in parts]
-        told = [states for n,states in gather_objects((self.n, to_detach(own, gather=False))) if n]
-        if not told: return None
+        gathered = [states for n,states in gather_objects((self.n, to_detach(own, gather=False))) if n]
+        if not gathered: return None
         counts = [m._update_count for m in parts]
         def put(m, states, count): vars(m).update(states, _update_count=count, _computed=None)
         try:
-            for m,*states in zip(parts, *told):
+            for m,*states in zip(parts, *gathered):
                 all_ = {k:joined_state(reduce, [s[k] for s in states]) for k,reduce in m._reductions.items()}
                 put(m, apply(lambda o, m=m: o.to(m.device) if isinstance(o, Tensor) else o, all_), 1)
             with unsynced(self.metric): return self.metric.compute()

@@ -19,7 +19,8 @@ def elements(
 ) -> torch.Tensor:
     "Return the numbers in `t`: of a sparse tensor its values, of a distributed tensor the local part"
     t = getattr(t, '_local_tensor', t)
-    return t if t.layout is torch.strided else t._values() if t.layout is torch.sparse_coo else t.values()
+    if t.layout is torch.strided: return t
+    return t._values() if t.layout is torch.sparse_coo else t.values()
 
 def has_nan(
     t:Any # a tensor or anything else

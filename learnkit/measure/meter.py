@@ -21,18 +21,21 @@ class AvgSmoothLoss(Metric):
         self.beta,self.unseen = check_fraction('beta', beta, zero=True, one=False),None
         self.reset()
 
-    def reset(self): self.waiting,self.count,self.val,self._raw,self._values = ScalarBuffer(),0,0.,Series(),Series()
+    def reset(self):
+        self.unread = ScalarBuffer()
+        self.count,self.val = 0,0.
+        self._raw,self._values = Series(),Series()
 
     def accumulate(self, learn):
-        loss,waiting = learn.loss,self.waiting
+        loss,unread = learn.loss,self.unread
         if loss is None or loss.requires_grad:
             if loss is None: return   # nothing is learned from a batch without a target
             loss = loss.detach()      # or a thousand graphs would stay in memory
-        waiting.new.append(loss)
-        if len(waiting.new)>=waiting.every: waiting.pack()
+        unread.new.append(loss)
+        if len(unread.new)>=unread.every: unread.pack()
 
     def settle(self):
-        losses,values = self.waiting.drain(),[]
+        losses,values = self.unread.drain(),[]
         for x in losses:
             self.count += 1
             self.val = x + self.beta*(self.val-x)
@@ -113,8 +116,8 @@ class Meter:
     @property
     def values(self) -> list:
         "The value of each metric"
-        return [self._told(m, to_number(m.value)) for m in self.metrics]
-    def _told(self, metric, v):
+        return [self._one_number(m, to_number(m.value)) for m in self.metrics]
+    def _one_number(self, metric, v):
         if isinstance(v, Mapping): warn(
             f'The metric `{metric.name}` gives {len(v)} numbers, which only the history keeps, in one cell: '
             '`columns(metric, [...])` with their keys makes a column of each, for loggers, trackers and plots')

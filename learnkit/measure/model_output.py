@@ -59,7 +59,8 @@ def main_part(
     out:Any # what a model returned
 ) -> Any:
     "Returns the predictions in an output: its `logits`, those of several kinds as a dictionary, or all of it"
-    d = out if isinstance(out, Mapping) else vars(out) if hasattr(out, 'logits') else {}
+    if isinstance(out, Mapping): d = out
+    else: d = vars(out) if hasattr(out, 'logits') else {}
     if isinstance(d.get('logits'), Tensor): return d['logits']
     return {k:v for k,v in d.items() if k.endswith('_logits') and isinstance(v, Tensor)} or out
 

@@ -21,7 +21,8 @@ def format_value(
     v:Any # the value of a cell
 ) -> str:
     "Format a cell of the table: floats with six decimals, nothing for None"
-    return '' if v is None else f'{v:.6f}' if isinstance(v, float) else str(v)
+    if v is None: return ''
+    return f'{v:.6f}' if isinstance(v, float) else str(v)
 
 # %% ../../nbs/measure/45a_history.ipynb #f9986b16
 class History(list):
@@ -209,7 +210,8 @@ class Recorder(RecorderPlots, Callback):
         self._clear()
 
     def _clear(self):
-        self.history,self.row,self.lrs,self.iters = History(),{},Series(),[]
+        self.history,self.row = History(),{}
+        self.lrs,self.iters = Series(),[]
         self.smooth_loss.unseen = []    # losses that `after_read_losses` has not announced yet
         self.hps,self.group_hps = {},{} # schedulers record hyper-parameters here: of the last group, and of all groups
 
@@ -226,7 +228,8 @@ class Recorder(RecorderPlots, Callback):
         train,valid = [[m.name for m in o.metrics[1:]] for o in (self.train,self.valid)]
         both = train and valid   # then their names tell them apart
         self.train_names = ['train_loss', *(f'train_{n}' if both else n for n in train)]
-        self.valid_names = ['valid_loss']*bool(self.valid.metrics) + [f'valid_{n}' if both else n for n in valid]
+        loss = ['valid_loss'] if self.valid.metrics else []
+        self.valid_names = loss + [f'valid_{n}' if both else n for n in valid]
         names = ['epoch', *self.train_names, *self.valid_names, *['time']*self.add_time]
         twice = sorted({n for n in names if names.count(n)>1})
         if twice: raise ValueError(f"two columns would be called {', '.join(map(repr, twice))}: "

@@ -29,7 +29,9 @@ class ScalarBuffer:
     def __init__(self,
         every:int=1024 # after how many numbers to pack them into one tensor
     ):
-        self.every,self.new,self.packed,self.device = every,[],[],None
+        self.every = every
+        self.new,self.packed = [],[]
+        self.device = None
 
     def append(self,
         x:Tensor|int|float # a number; of a tensor with several elements, their mean
@@ -54,7 +56,9 @@ class ScalarBuffer:
 class Series(Sequence):
     "Numbers that came one by one; when there are more than `most`, each second one is left out: see `every`"
     most = 2**18   # how many are kept
-    def __init__(self): self.new,self.kept,self.n_read,self._every = [],array('d'),0,1
+    def __init__(self):
+        self.new,self.kept = [],array('d')
+        self.n_read,self._every = 0,1
 
     def append(self,
         x:Tensor|int|float # a number
@@ -75,9 +79,9 @@ class Series(Sequence):
     def settle(self) -> None:
         "Read the numbers that were added last"
         if not self.new: return
-        waiting = ScalarBuffer()
-        waiting.new,self.new = self.new,[]
-        self.extend(waiting.drain())
+        unread = ScalarBuffer()
+        unread.new,self.new = self.new,[]
+        self.extend(unread.drain())
 
     @property
     def total(self) -> int:

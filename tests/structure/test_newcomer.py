@@ -83,7 +83,7 @@ class LabelNoise(Callback):
     cell('code', '''
 seen = []
 x,y = torch.randn(4, 2),torch.arange(4)
-learn = Learner(DataLoaders([(x, y)], []), nn.Linear(2, 4), nn.CrossEntropyLoss(), cbs=LabelNoise(1.))
+learn = Learner(DataLoaders([(x, y)], [(x, y)]), nn.Linear(2, 4), nn.CrossEntropyLoss(), cbs=LabelNoise(1.))
 learn.fit(1, cbs=Callback(after_batch=lambda self: seen.append(self.y)))
 test_eq(seen[0], y.flip(0))
 ''')]

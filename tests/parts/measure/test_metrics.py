@@ -282,7 +282,7 @@ def test_smooth_loss_of_anything():
     w = torch.ones(2, requires_grad=True)
     met = smooth([torch.tensor([1.,3.]), w.sum(), torch.tensor(2.).double(), torch.tensor(2.).bfloat16()])
     assert met.raw==[2.,2.,2.,2.] and math.isclose(met.value, 2)
-    assert not any(o.requires_grad for o in smooth([w.sum()]).waiting.new)
+    assert not any(o.requires_grad for o in smooth([w.sum()]).unread.new)
     assert math.isnan(smooth([torch.tensor(math.nan), torch.tensor(1.)]).value)
 
 class Ops(TorchDispatchMode):
@@ -301,7 +301,7 @@ def test_smooth_loss_costs_nothing_in_the_loop():
     met.reset()
     with Ops() as ops:
         for _ in range(1024): met.accumulate(on_meta)
-    assert len(met.waiting.packed)==1 and met.waiting.new==[] and {o for o in ops.seen if 'stack' in o or 'cat' in o}
+    assert len(met.unread.packed)==1 and met.unread.new==[] and {o for o in ops.seen if 'stack' in o or 'cat' in o}
 
 def test_scalars_of_several_devices():
     "Rare, but it must work"
@@ -333,8 +333,8 @@ def test_accumulated_predictions_are_copies():
 def test_accumulated_predictions_go_to_the_cpu_in_time():
     met = AccumMetric(lambda p,t: len(p))
     met.room = 100
-    met.accumulate(batch(torch.zeros(10), torch.zeros(10))); assert len(met.waiting)==1
-    met.accumulate(batch(torch.zeros(10), torch.zeros(10))); assert len(met.waiting)==0 and len(met.preds)==2
+    met.accumulate(batch(torch.zeros(10), torch.zeros(10))); assert len(met.on_device)==1
+    met.accumulate(batch(torch.zeros(10), torch.zeros(10))); assert len(met.on_device)==0 and len(met.preds)==2
     assert met.value==20
 
 # whole-epoch metrics
