@@ -37,7 +37,8 @@ class GradientAccumulation(Callback):
     order,modes,run_valid,saves = 6,('fit','lr_find'),False,('count','weight','unit')
     single,count,last,skipped,steps = True,0,False,False,True
     prepares = ('before_step',)   # others hear of a step when there is one, with the gradients of that step
-    accumulates = True
+    accumulates,compiled = True,'accumulate'
+    no_shards = 'a step has the gradient of `n` batches of the loader already: raise `n`'
     weigh:Any = None   # a `BatchWeight`, from the first batch of a phase on
     weight,unit = 0,0   # what the `count` items weigh, and what `n_acc` items like those of the first batch would
     factor:Any = 1.     # what the loss of this batch is multiplied by for its gradients

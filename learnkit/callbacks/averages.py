@@ -102,6 +102,7 @@ class EMACallback(Callback):
     n_avg,n_step,cancelled,fitting,kept,depth = 0,0,False,False,None,0
     catches_up = ('before_fit','before_train')
     together = True   # the weights are the same in all processes
+    compiled = 'after_step'
     def __init__(self,
         decay:float=.999,         # the share of the average that stays in an update, 0 to 1
         every:int=1,              # the number of steps from one update to the next

@@ -17,6 +17,7 @@ from ..loop.check import check_whole
 # %% ../../nbs/callbacks/00a_overfit.ipynb #4463dbf1
 class OverfitBatches(Callback):
     "Trains on the first `n` batches only, in every epoch, and validates on them (Lightning's `overfit_batches`)"
+    no_shards = 'its batches have no shards: write `LimitBatches`'
     order,modes,first_batches = TrainEvalCallback.order-1,('fit','validate'),None
     catches_up = None
     def __init__(self,

@@ -20,6 +20,7 @@ class GradientClip(Callback):
     order,modes,run_valid,norm = 11,('fit','lr_find'),False,None
     mixed = False     # are some parameters sharded, and others not, such as those of a loss function?
     together = True   # the gradients are the same in all processes
+    compiled = 'clip'
     def __init__(self,
         max_norm:float|None=1.,# the largest norm of all gradients together; None: `value` says how to clip
         norm_type:float=2.,    # which norm: 2 is the Euclidean, `inf` the largest element

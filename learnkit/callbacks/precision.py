@@ -45,6 +45,11 @@ class MixedPrecision(Callback):
         if kwargs: torch.amp.GradScaler('cpu', **kwargs)   # raises now for a wrong argument
 
     @property
+    def compiled(self) -> str|None:
+        "Without loss scaling all that it does is to choose the types"
+        return 'autocast' if self.scaler is not None and not self.scaler.is_enabled() else None
+
+    @property
     def dtype(self) -> torch.dtype:
         "The 16-bit type"
         return _dtypes[self.amp_mode]

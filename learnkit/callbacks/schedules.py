@@ -11,11 +11,10 @@ from collections.abc import Mapping
 from fastcore.basics import patch
 from fastcore.foundation import L
 
-from .batches import StepsPerEpoch
+from .batches import batches_per_epoch
 from ..learner.fit import check_length
 from ..loop.callback import Callback
 from ..loop.events import nearest
-from ..loop.stream import loader_len
 from ..measure.recorder import Recorder
 from ..measure.scalars import GroupSeries, Series
 from ..optim.schedule import plot_hypers, plot_scheds
@@ -71,8 +70,7 @@ class ParamScheduler(Scheduler):
 
     def before_fit(self):
         learn = self.learn
-        n = next((cb.n for cb in learn.cbs if isinstance(cb, StepsPerEpoch)), loader_len(learn.dls.train))
-        self._measure(n)   # also before a checkpoint notes what is scheduled
+        self._measure(batches_per_epoch(learn))   # also before a checkpoint notes what is scheduled
         self.accumulation = getattr(learn, 'gradient_accumulation', None)
         super().before_fit()
 

@@ -111,7 +111,7 @@ class ComposerCallback(ForeignCallback):
 
     def _need_checkpoint_events(self):
         heard = self.has('batch_checkpoint') or self.has('epoch_checkpoint')
-        there = any(isinstance(cb, CheckpointEvents) for cb in self.learn.cbs)
+        there = any(cb.name=='checkpoint_events' for cb in self.learn.cbs)
         if heard and not there: self.learn.add_cb(CheckpointEvents())
 
     def call(self, name):

@@ -95,6 +95,10 @@ class Callback(Stateful, GetAttr):
     observes:bool = False      # does it only look on? Then a resumed run may do without it, or have others
     private:tuple = ()         # names of arguments that are written nowhere
     single:bool = False        # may a Learner have only one of this class and its subclasses?
+    together:bool = False      # does it do the same in all processes that train together?
+    distributes:bool = False   # does it let several processes train together? Then `fit` adds nothing that does
+    no_shards:str|None = None  # why it cannot go with `VirtualShards`, and what to write instead; None: it can
+    compiled:str|None = None   # what a compiled step does in place of its handlers; said by each class for itself
     extra_columns:Mapping = {} # what a `Monitor` can watch beside the history: functions of the Learner by name
 
     def __init__(self,

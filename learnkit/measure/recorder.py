@@ -204,6 +204,7 @@ class Recorder(RecorderPlots, Callback):
         beta:float=0.98           # smoothing of the training loss: the share of the old average that each batch keeps
     ):
         store_attr()
+        if train_metrics: self.no_shards = 'it would measure some shards of each batch only'
         self.smooth_loss,self.metric_names = AvgSmoothLoss(beta=beta),L()
         self.train,self.valid = Meter(self.smooth_loss),Meter([])
         self.cancelled,self.start = set(),time.perf_counter()

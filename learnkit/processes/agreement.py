@@ -185,6 +185,13 @@ def _alike(cb, name):
 def _somebody(learn, events):
     return any(not _alike(cb, e) for e in events for cb in learn.ordered_cbs(e) if cb.hears(e))
 
+# %% ../../nbs/processes/10_agreement.ipynb #9c94885a
+def agree_already(
+    learn:Any # the Learner
+) -> bool:
+    "Does one of its callbacks let the processes agree?"
+    return any(isinstance(cb, Agreement) for cb in learn.cbs)
+
 # %% ../../nbs/processes/10_agreement.ipynb #a316696c
 _largest:Any = dist.AllreduceOptions()
 _largest.reduceOp = dist.ReduceOp.MAX

@@ -49,7 +49,7 @@ from ..learner.learner import TrainEvalCallback
 from ..loop.callback import Callback
 from ..loop.check import check_args
 from ..loop.settings import unwrap_partial
-from .agreement import Agreement, PhaseEnds
+from .agreement import Agreement, PhaseEnds, agree_already
 from .launch import introduce
 from .shard import has_items, is_same_data, say_parts, shard_loader
 from ..recovery.identity import arguments
@@ -65,6 +65,7 @@ def share_random_states() -> None:
 class DistributedTrainer(Callback):
     "Trains one model with all processes of the group, each on its own part of the data (fastai's name)"
     single = distributes = observes = together = True
+    no_shards = 'VirtualShards divides the data itself: leave out `DistributedTrainer` and `distrib_ctx`'
     order,modes,saves = TrainEvalCallback.order-2,('fit','lr_find'),('seed',)
     replaced:Any = None   # model and data
     norms,samplers,seed,added = {},(),0,()
@@ -145,7 +146,7 @@ class DistributedTrainer(Callback):
         for p in own: dist.broadcast(p.detach(), 0)
         params = [*params, *own]
         self.added = [GradientExchange([p for p in params if p.requires_grad])] if params else []
-        if not any(isinstance(cb, Agreement) for cb in learn.cbs): self.added += self._agreeing()
+        if not agree_already(learn): self.added += self._agreeing()
         learn.add_cbs(self.added)
         for cb in self.added: cb.handler('before_fit') and cb.before_fit()
 

@@ -11,10 +11,10 @@ from typing import Any
 
 from ..data.process import Team, distributed_sampler, num_distrib, num_parts
 from ..loop.signals import interruptibly
-from .agreement import Agreement, PhaseEnds
+from .agreement import Agreement, PhaseEnds, agree_already
 from .distributed import trainers
 from .launch import file_group, in_all, in_background, in_first, join_group, meet
-from .shard import ShareBatches, gather_shards
+from .shard import ShareBatches, gather_shards, share_already
 from .watch import watching
 
 # %% ../../nbs/processes/30_team.ipynb #ce9910c4
@@ -51,13 +51,12 @@ class Several(Team):
 
     def _meet_for(self, learn, what):
         "Wait for the others, unless the processes agree already; returns whether they have met"
-        if num_parts()==1 or any(isinstance(cb, Agreement) for cb in learn.cbs): return False
+        if num_parts()==1 or agree_already(learn): return False
         interruptibly(meet, what, 'or in one of them inside of `with alone():`')
         return True
     def _sharing(self, learn, cbs=()):
         "What shares the batches of a validation, if the Learner was made before the group"
-        there = num_distrib()==1 or any(isinstance(cb, ShareBatches) or cb is ShareBatches for cb in [*learn.cbs, *cbs])
-        return [] if there else [ShareBatches()]
+        return [] if num_distrib()==1 or share_already([*learn.cbs, *cbs]) else [ShareBatches()]
 
     def meet(self,
         what:str # what they meet for, for messages

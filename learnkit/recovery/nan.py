@@ -89,7 +89,6 @@ from ..data.modules import get_model
 from ..data.process import largest
 from ..loop.check import check_fraction
 from ..measure.finite import has_nan, nan_flag, weights_finite
-from ..observe.files import MetricsLogger
 from .file import list_checkpoints, read_checkpoint
 
 # %% ../../nbs/recovery/30b_roll_back.ipynb #cfb7d701
@@ -97,6 +96,7 @@ from .file import list_checkpoints, read_checkpoint
 class RollBackOnNaN(Callback):
     "Goes back to the last good weights when a training loss is NaN or infinite, and on with a lower learning rate"
     judges_batch = together = True   # all processes go back when one has to
+    no_shards = 'it would judge each shard, not the batch: write `SkipNaN`'
     order,modes,run_valid,saves = MixedPrecision.order+.5,('fit',),False,('every','n','scale','written')
     name,saver,good,flag = 'roll_back_on_nan',None,None,None
     def __init__(self,
@@ -154,8 +154,9 @@ class RollBackOnNaN(Callback):
             epoch=learn.epoch, cbs={cb.key:cb.state_dict() for cb in self._others()}))
 
     def _others(self):
-        "The callbacks that go back too; not the loggers, as it did happen"
-        return [cb for cb in self.learn.cbs if cb not in (self, self.saver) and not isinstance(cb, MetricsLogger)]
+        "The callbacks that go back too; not those that look on, as it did happen, but for the record of this epoch"
+        mine = self,self.saver
+        return [cb for cb in self.learn.cbs if cb not in mine and (not cb.observes or cb.name=='recorder')]
 
     def _back(self):
         "Go back to good weights; ends the fit if there are none, or if it went back too often"
@@ -212,6 +213,7 @@ from ..measure.batch_weight import n_items
 @check_args
 class ReplayOnOOM(MicroBatch):
     "Does a training batch again in smaller parts when it does not fit into memory"
+    no_shards = 'it would change the shapes in one process only: write `MicroBatch`'
     saves,name,attempt,stepping,snapshot = ('size',),'replay_on_oom',0,False,None
     def __init__(self,
         size:int|None=None,       # number of items in a part to begin with; None: the whole batch

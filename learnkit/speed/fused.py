@@ -15,10 +15,6 @@ import torch
 from fastcore.basics import patch
 
 import learnkit.speed.updates   # noqa: F401  into the table of `functional_optim`
-from ..callbacks.accumulate import GradientAccumulation
-from ..callbacks.averages import EMACallback
-from ..callbacks.gradients import GradientClip
-from ..callbacks.precision import MixedPrecision
 from ..data.modules import get_model
 from ..learner.learner import Learner
 from ..loop.callback import Callback
@@ -32,8 +28,13 @@ from .updates import functional_optim, step_notices, torch_opt
 @check_args
 class FusedStep(Callback):
     "Trains on a batch with one compiled call (`torch.compile`), as long as no callback has handlers inside the batch"
+    no_shards = 'it computes the step together with the gradients: leave it out'
     order,modes,run_valid,saves = 1000,('fit','lr_find'),False,('shapes','missing_state')
-    config,handlers_seen,part,failure,accumulation = None,None,None,None,None
+    config:Any = None       # the compiler's settings, during a fit
+    handlers_seen:Any = None# the table of handlers by which `part` was chosen
+    part:Any = None         # what of a batch is compiled: 'whole', 'gradients' or None
+    failure:Any = None      # why nothing is, if the compiler failed
+    accumulation:Any = None # what accumulates gradients, if something does
     inputs:Any = None       # the `StepInputs` of the batches at hand
     afterwards:Any = ()     # what is called after a step that was done as a whole
     def __init__(self,
@@ -80,9 +81,8 @@ class FusedStep(Callback):
 
     def _step_eagerly(self, learn, grads):
         if self.accumulation: self.accumulation.after_loss()
-        add_grads(self.inputs.params, grads)
-        learn('after_backward')
-        learn._do_step()
+        learn.loss_grad = with_backward(learn.loss_grad, partial(add_grads, self.inputs.params, grads))
+        learn._do_grad_opt()
 
     def after_fit(self):
         if self.counts['other']<=self.counts['fused']: return
@@ -110,12 +110,12 @@ class FusedStep(Callback):
         if self.inputs is not None: self.inputs.restore_counts()
         if self.config is None and (config := compile_config()) is not None: self.config = config; config.__enter__()
         def handlers(es): return [(cb,e,f) for e in es for cb,f in learn._heard.get(e) or learn._bind(e)]
-        def unknown(heard): return [(cb,e) for cb,e,_ in heard if type(cb) not in _known and not is_bf16(cb)]
+        def unknown(heard): return [(cb,e) for cb,e,_ in heard if compiled_as(cb, e) not in _known]
         early,late = handlers(_early),handlers(_late)
-        self.clips = [cb for cb,_,_ in late if type(cb) is GradientClip]
-        self.afterwards = [f for cb,e,f in late if type(cb) is EMACallback and e=='after_step']
-        self.amp = next(((cb.device_type,cb.dtype) for cb,_,_ in early if is_bf16(cb)), None)
-        self.accumulation = next((cb for cb,_,_ in early if type(cb) is GradientAccumulation), None)
+        self.clips = [cb for cb,e,_ in late if compiled_as(cb, e)=='clip']
+        self.afterwards = [f for cb,e,f in late if compiled_as(cb, e)==e]
+        self.amp = next(((cb.device_type,cb.dtype) for cb,e,_ in early if compiled_as(cb, e)=='autocast'), None)
+        self.accumulation = next((cb for cb,e,_ in early if compiled_as(cb, e)=='accumulate'), None)
         early,late = unknown(early),unknown(late)
         self.handlers_seen,self.inputs,self.optim = learn._heard,None,functional_optim(learn.opt)
         if self.optim: self.afterwards += step_notices(torch_opt(learn.opt))
@@ -170,17 +170,28 @@ class FusedStep(Callback):
         return self.inputs
 
 # %% ../../nbs/speed/15a_fused_step.ipynb #77257fa6
+def with_backward(
+    loss:torch.Tensor, # the loss of a batch
+    backward:Callable  # what its `backward` is to do
+) -> torch.Tensor:
+    "Returns the loss as a tensor whose gradients are computed already: its `backward` calls `backward`"
+    loss:Any = loss.detach()
+    loss.backward = backward
+    return loss
+
 _inside = [e for e in event.declared if event.depth[e]>=4]
 _early  = _inside[:_inside.index('after_backward')]
 _late   = _inside[_inside.index('after_backward'):]
 _steps  = '_do_one_batch','_pred','_loss','_backward','_do_step','_step','_zero_grad'
-_known  = GradientClip,EMACallback,GradientAccumulation   # done in the program, or right after it
+_known  = 'clip','autocast','accumulate','after_step'   # done in the program, or right after it
 
-def is_bf16(
-    cb:Callback # a callback
-) -> bool:
-    "Returns whether `cb` is a `MixedPrecision` without loss scaling, so that all it does is to choose the types"
-    return type(cb) is MixedPrecision and cb.scaler is not None and not cb.scaler.is_enabled()
+def compiled_as(
+    cb:Callback, # a callback
+    name:str     # an event
+) -> str|None:
+    "Returns what a program does in place of its handler of this event, as its own class says; None: nothing"
+    own = 'compiled' in vars(type(cb)) and name not in vars(cb)   # a subclass, or another handler, may do more
+    return cb.compiled if own else None
 
 # %% ../../nbs/speed/15a_fused_step.ipynb #23d19fde
 def compile_obstacle(

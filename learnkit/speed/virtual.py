@@ -162,9 +162,7 @@ from warnings import warn
 from torch import nn
 from torch.nn.parallel import DataParallel, DistributedDataParallel
 
-from ..callbacks.accumulate import GradientAccumulation, opt_params
-from ..callbacks.batches import StepsPerEpoch
-from ..callbacks.data import OverfitBatches
+from ..callbacks.accumulate import opt_params
 from ..data.process import rank_distrib, undivided
 from ..data.random import derived_seed
 from ..data.seeded import ShardLoader, Shards
@@ -175,25 +173,14 @@ from ..loop.check import check_args, check_whole
 from ..loop.events import cancel_types, cancelled
 from ..measure.batch_weight import BatchWeight
 from ..processes.agreement import Agreement, PhaseEnds
-from ..processes.distributed import DistributedTrainer, share_random_states
-from ..recovery.nan import ReplayOnOOM, RollBackOnNaN
-from .fused import FusedStep
+from ..processes.distributed import share_random_states
 
 # %% ../../nbs/speed/25c_virtual_shards.ipynb #47896043
-_instead = {
-    DistributedTrainer:'VirtualShards divides the data itself: leave out `DistributedTrainer` and `distrib_ctx`',
-    GradientAccumulation:'a step has the gradient of `n` batches of the loader already: raise `n`',
-    ReplayOnOOM:'it would change the shapes in one process only: write `MicroBatch`',
-    RollBackOnNaN:'it looks at the losses of one process only: write `SkipNaN`',
-    FusedStep:'it computes the step together with the gradients: leave it out',
-    StepsPerEpoch:'it would read the data once more in each process: write `LimitBatches`',
-    OverfitBatches:'its batches have no shards: write `LimitBatches`'}
-
 def _obstacle(cb):
-    if why := next((why for kind,why in _instead.items() if isinstance(cb, kind)), None): return why
-    if getattr(cb, 'train_metrics', False): return 'it would measure some shards of each batch only'
+    "Why a callback cannot go with shards: as it says itself, or by what it counts; None if it can"
     unit = getattr(getattr(cb, 'every', None), 'unit', getattr(cb, 'unit', None))
-    return "it counts the items of some shards only: count batches ('500ba')" if unit in ('sp','tok') else None
+    counts_items = "it counts the items of some shards only: count batches ('500ba')"
+    return cb.no_shards or (counts_items if unit in ('sp','tok') else None)
 
 def check_together(
     learn:Any # the Learner, in a fit that begins

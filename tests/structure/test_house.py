@@ -204,6 +204,39 @@ def twice(at):
         for name,n in sorted(Counter(name for name,_ in names).items()):
             if n > 1: yield p.relative_to(at).as_posix(),f'{name} is defined {n} times'
 
+# callbacks meet in declared properties
+
+def callback_classes(at):
+    "Each class of callbacks but `Callback` itself, and the modules that define one of that name"
+    bases,places = {},{}
+    for p in modules(at):
+        for n in ast.walk(tree_of(p)):
+            if not isinstance(n, ast.ClassDef): continue
+            bases.setdefault(n.name, set()).update(ast.unparse(b).rpartition('.')[2] for b in n.bases)
+            places.setdefault(n.name, set()).add(name_of(p, at))
+    found = {'Callback'}
+    while more := {n for n,bs in bases.items() if bs & found}-found: found |= more
+    return {n:places[n] for n in found-{'Callback'}}
+
+def asked_classes(tree):
+    "`isinstance(x, C)`, `issubclass(x, C)`, `type(x) is C`, `type(x) in (C, D)`: the node, and the names"
+    def names(n): return [o.id if isinstance(o, ast.Name) else o.attr for o in ast.walk(n) if isinstance(o, (ast.Name, ast.Attribute))]
+    for n in ast.walk(tree):
+        if isinstance(n, ast.Call) and getattr(n.func, 'id', '') in ('isinstance','issubclass') and len(n.args)==2: yield n,names(n.args[1])
+        asks_type = isinstance(n, ast.Compare) and isinstance(n.left, ast.Call) and getattr(n.left.func, 'id', '')=='type'
+        if asks_type: yield n,[k for o in n.comparators for k in names(o)]
+
+def acquainted(at):
+    "Modules that ask whether something is a callback of a class of another module; a module may look for its own"
+    classes = callback_classes(at)
+    for p in modules(at):
+        tree = tree_of(p)
+        others = {a.asname or a.name for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and not n.level for a in n.names}   # of other libraries
+        for n,names in asked_classes(tree):
+            for k in {*names}-others:
+                if k in classes and name_of(p, at) not in classes[k]: yield name_of(p, at),(
+                    f'line {n.lineno} asks for the class {k} (declare what is asked as a property of `Callback`)')
+
 # what must be read twice
 
 def nested_conditionals(tree):
@@ -248,7 +281,7 @@ def to_be_rewritten(at, limits=read_twice):
             if len(now) > limit: yield r,f'{len(now)} {kind}, {limit} are allowed (write them as one reads them): {"; ".join(now)}'
 
 checks = dict(strays=strays, upward=upward, circles=circles, borrowed=borrowed, long_modules=long_modules, long_lines=long_lines, full_cells=full_cells, twice=twice,
-              undocumented=undocumented, undescribed=undescribed, to_be_rewritten=to_be_rewritten)
+              undocumented=undocumented, undescribed=undescribed, acquainted=acquainted, to_be_rewritten=to_be_rewritten)
 
 # the tests
 
@@ -305,6 +338,12 @@ def test_faults_are_found(tmp_path):
     assert [s for s in found['undescribed'] if s.startswith('data')] == [f'data.bad: {s}' for s in (
         'C.first: a has no type', 'C.first: a has no comment beside it', 'C.first: b has no comment beside it', 'C.first: its result has no type',
         'C.second: s has no comment beside it')]
+
+def test_acquainted_callbacks_are_found(tmp_path):
+    (tmp_path/lib/'speed').mkdir(parents=True)
+    (tmp_path/lib/'speed/a.py').write_text('class A(Callback):\n    def f(s, cb): return isinstance(cb, (A, Callback, dict))\nclass C(A): pass\n')
+    (tmp_path/lib/'speed/b.py').write_text('def f(cb): return isinstance(cb, (int, A)) or type(cb) is C or issubclass(cb, a.C) or type(cb) in (A,) or isinstance(cb, Callback)\n')
+    assert [(w, s.split()[6]) for w,s in acquainted(tmp_path)] == [('speed.b', k) for k in 'ACCA']
 
 def test_lines_to_be_read_twice_are_found():
     src = """a = b if c else d if e else f
