@@ -214,11 +214,18 @@ def _check_modes(who, modes):
             f"{who} is to be called in runs of mode {m!r}, and there is none: modes are {', '.join(map(repr, _modes))}")
 
 # %% ../../nbs/loop/15b_callback.ipynb #5db5cd6d
+def _takes_one_argument(f):
+    "As far as its code tells at once: there are hundreds of handlers, and `signature` would be a sixth of the import"
+    code,n_default = f.__code__,len(f.__defaults__ or ())
+    one = code.co_argcount-n_default<=1<=code.co_argcount
+    return one and not code.co_kwonlyargcount and not hasattr(f, '__wrapped__')
+
 def _check_handler(f, name, what):
     if isgeneratorfunction(f) or iscoroutinefunction(f): raise TypeError(
         f'{what} has a `{"yield" if isgeneratorfunction(f) else "await"}` in it, so nothing of it would run when it is '
         'called: write a plain function')
     if not isfunction(f) or event.also.get(name, name) not in event.declared[:event.declared.index('cleanup')+1]: return
+    if _takes_one_argument(f): return
     try: signature(f).bind(None)   # the events of a run have no arguments
     except TypeError as e: raise TypeError(
         f'{what} is called with the callback and nothing else, but {e}: write `def {name}(self)` '

@@ -55,7 +55,7 @@ class Dispatcher:
             if self._heard is not heard and not self._still_hears(cb, name): continue
             try: f(**taken(f, kwargs)) if kwargs else f()
             except BaseException as e:
-                if not self._settled(e, cb, name): raise
+                if not self._is_spent(e, cb, name): raise
 
     def _bind(self, name):
         if not isinstance(name, str):
@@ -81,7 +81,7 @@ class Dispatcher:
 
     def _still_hears(self, cb, name): return any(o is cb for o in self.cbs) and cb.hears(name)
 
-    def _settled(self, e, cb, name):
+    def _is_spent(self, e, cb, name):
         "Is `e` a Cancel of the scope that just ended? If not, note where `e` came from."
         cancels = cancel_types(e)
         if name.startswith('after_') and any(
@@ -107,7 +107,7 @@ class Dispatcher:
             if not self._still_hears(cb, name): continue
             try: f()
             except BaseException as e:
-                self._settled(e, cb, name)
+                self._is_spent(e, cb, name)
                 if exc is None: exc = e
                 else: exc.add_note(f'`{type(cb).__name__}` then failed in `{name}`: {type(e).__name__}: {e}')
         return exc
@@ -161,7 +161,7 @@ class Dispatcher:
             o.learn = self   # once more
             try: cleanup()
             except BaseException as e:
-                if not self._settled(e, o, 'cleanup'): raise
+                if not self._is_spent(e, o, 'cleanup'): raise
             finally: o.learn = None
         return self
 

@@ -17,7 +17,7 @@ from torch import nn
 from .dispatcher import Dispatcher
 from .events import (CancelBackward, CancelBatch, CancelEpoch, CancelFit, CancelStep, CancelTrain,
                                   CancelValid, CancelZeroGrad, cancelled)
-from .signals import critical, settle, waiting
+from .signals import critical, handle_pending, pending
 from .stream import BatchStream
 
 # %% ../../nbs/loop/30_loop.ipynb #2fffe046
@@ -58,7 +58,7 @@ class Loop(Dispatcher):
     @critical
     def _step(self):
         self.opt.step()
-        if waiting: settle()
+        if pending: handle_pending()
     def _zero_grad(self): self.opt.zero_grad()
 
     def _use(self, dl):

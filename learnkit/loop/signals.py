@@ -19,7 +19,7 @@ from typing import Any
 _marks:dict = {}     # do signals wait in a function? By its code; one that is not marked does as its caller
 _handlers:dict = {}  # what was to be called, by the number of the signal
 _inside:dict = {}    # in an uninterrupted function: the number of the process, `pid`
-waiting:list = []    # the signals that wait: handler and number
+pending:list = []    # the signals that wait: handler and number
 patience = 2         # how many may wait
 
 def _waits(frame):
@@ -33,7 +33,7 @@ def handle_or_wait(
     frame:FrameType|None  # where the program was then
 ) -> None:
     "Call the handler: now, or when the program is where it may be interrupted"
-    if _inside.get('pid')==os.getpid() and len(waiting)<patience and _waits(frame): waiting.append((handler, number))
+    if _inside.get('pid')==os.getpid() and len(pending)<patience and _waits(frame): pending.append((handler, number))
     else: handler(number, frame)
 
 def _receive(number, frame): handle_or_wait(_handlers[number], number, frame)
@@ -41,14 +41,14 @@ def _receive(number, frame): handle_or_wait(_handlers[number], number, frame)
 # %% ../../nbs/loop/05_interrupts.ipynb #16d846f4
 def _deliver():
     if current_thread() is not main_thread(): return
-    calls = [*dict.fromkeys(waiting)]   # the same signal once
-    waiting.clear()
+    calls = [*dict.fromkeys(pending)]   # the same signal once
+    pending.clear()
     with ExitStack() as stack:          # it makes all calls, also if one raises
         for handler,number in reversed(calls): stack.callback(handler, number, sys._getframe(1))
 
-def settle() -> None:
+def handle_pending() -> None:
     "Handle the signals that wait, if they need not wait in the caller of the function that calls this"
-    if waiting and not _waits(sys._getframe(2)): _deliver()
+    if pending and not _waits(sys._getframe(2)): _deliver()
 
 # %% ../../nbs/loop/05_interrupts.ipynb #20f326b1
 _signals = [getattr(signal, n) for n in ('SIGINT','SIGTERM','SIGHUP','SIGALRM','SIGUSR1','SIGUSR2')
@@ -67,7 +67,7 @@ class _Received:
             for s in _signals:
                 h = signal.getsignal(s)
                 if callable(h) and h is not _receive: _handlers[s] = h; signal.signal(s, _receive)
-            waiting.clear()
+            pending.clear()
             self.outermost = True
             _inside['pid'] = os.getpid()
         except BaseException: _put_back(); raise
@@ -77,11 +77,11 @@ class _Received:
         try: _inside.clear(); _put_back()
         except BaseException: _put_back(); raise   # once more, as a signal came between
         finally:
-            if waiting: _deliver()
+            if pending: _deliver()
 
 # %% ../../nbs/loop/05_interrupts.ipynb #81e67d7c
 def critical(
-    f:Callable # a function that is called in an uninterrupted one; it, or its caller, calls `settle` afterwards
+    f:Callable # a function that is called in an uninterrupted one; it, or its caller, calls `handle_pending` afterwards
 ) -> Callable:
     "Decorator: signals wait while `f` runs. It costs nothing."
     _marks[f.__code__] = True
@@ -95,13 +95,13 @@ class _Block:
         with ExitStack() as stack:
             stack.enter_context(_Received())
             res = stack.enter_context(self.inner)
-            settle()
+            handle_pending()
             self.stack = stack.pop_all()
         return res
     @critical
     def __exit__(self, *exc):
         try: return self.stack.__exit__(*exc)
-        finally: settle()
+        finally: handle_pending()
 
 for f in (_Received.__enter__, _Received.__exit__, _put_back, _deliver, handle_or_wait, _receive): critical(f)
 
@@ -115,7 +115,7 @@ def uninterrupted(
     def _uninterrupted(*args, **kwargs):
         try:
             with _Received(): return f(*args, **kwargs)
-        finally: settle()
+        finally: handle_pending()
     return critical(_uninterrupted)
 
 def interruptibly(
@@ -124,6 +124,6 @@ def interruptibly(
     **kwargs:Any # its keyword arguments
 ) -> Any:
     "Call `f`, and handle signals at once meanwhile; for what takes long in an uninterrupted function"
-    if waiting: _deliver()
+    if pending: _deliver()
     return f(*args, **kwargs)
 _marks[interruptibly.__code__] = False

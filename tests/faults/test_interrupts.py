@@ -81,7 +81,7 @@ def test_what_waits_is_handled_in_the_end():
         try: interruptibly(heard.append, 'not reached')
         finally: heard.append('clean')
     with pytest.raises(KeyboardInterrupt): work()
-    assert heard==['after','clean'] and not interrupts.waiting
+    assert heard==['after','clean'] and not interrupts.pending
 
 def test_whoever_insists_is_heard():
     "Two signals wait, the third does not: what is cleaned up may hang"
@@ -90,7 +90,7 @@ def test_whoever_insists_is_heard():
     def work():
         for i in range(9): ctrl_c(); heard.append(i)
     with pytest.raises(KeyboardInterrupt): work()
-    assert heard==[0, 1] and not interrupts.waiting
+    assert heard==[0, 1] and not interrupts.pending
 
 def test_a_handler_of_ones_own_is_called_once_and_stays():
     heard = []
