@@ -35,8 +35,9 @@ def adapt(
     cb:Any # a callback of this library or another one, or a class of them
 ) -> Any:
     "Return the callback `cb` with all that `Callback` declares; raises TypeError if it is no callback"
-    if module := adapter_of(cb): return import_module(module).adapted(cb)
-    if hasattr(type(cb), 'as_callback'): return cb.as_callback()
+    if not (isinstance(cb, Callback) or isclass(cb)):
+        if module := adapter_of(cb): return import_module(module).adapted(cb)
+        if hasattr(type(cb), 'as_callback'): return cb.as_callback()
     if not (callable(cb) and hasattr(cb, 'order') and hasattr(cb, 'name')): raise TypeError(
         f"{cb!r:.80} is no callback: " + ("a scheduler of PyTorch's is given as "
         f'`TorchScheduler(partial({func_name(cb)}, ...))`' if hasattr(unwrap_partial(cb), 'get_last_lr') else
