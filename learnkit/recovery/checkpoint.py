@@ -153,14 +153,18 @@ class CheckpointCallback(DataPosition):
     def after_batch(self):
         learn,value,self.value = self.learn,self.value,None
         if self.writer.failed is not None or value is not None: self.writer.wait()
-        if self.every(learn) | (value is not None and self.retention.is_best(self.folder, value)):
+        if self.every(learn) | self._is_best(value):
             self.save(learn.epoch, learn.iter+1, **{} if value is None else dict(value=value))
+
+    def _is_best(self, value):
+        "Is it among the best so far, as process 0 knows them?"
+        return value is not None and team().in_first(lambda: self.retention.is_best(self.folder, value))
 
     def after_epoch(self):
         learn = self.learn
         value = self.monitor and (None if self.monitor.told(learn) else self.monitor.value(learn))
         if self.monitor: self.writer.wait()   # it may be deleting what is compared next
-        if self.every(learn, epoch=True) | self.retention.is_best(self.folder, value):
+        if self.every(learn, epoch=True) | self._is_best(value):
             self.save(learn.epoch+1, 0, f'-epoch-{learn.epoch}', value=value)
 
     def after_fit(self):
@@ -186,7 +190,7 @@ class CheckpointCallback(DataPosition):
         new = check_identity(path, state, self.who, asked=resume!='auto')
         learn._check_run_state(state)
         longer = is_longer(learn, state)
-        self.finished = bool(checkpoint_info(path).get('finished')) and not longer
+        self.finished = team().in_first(lambda: bool(checkpoint_info(path).get('finished'))) and not longer
         if self.finished and resume=='auto': check_ended(self.folder, self.seed)
         divide_anew(learn, state, self.who)
         self.resume_data(path, state)
