@@ -156,7 +156,8 @@ class Agreement(Callback):
             f'the processes do different things: {self.watch.everywhere(f"`{at}`{learn.position}")}. '
             '`validate`, `get_preds` and the like are for all of them')
         where = f', at the end of epoch {learn.epoch}' if at=='after_epoch' else learn.position
-        if most!=-least: raise ProcessFailed(f'the processes train apart{where}: {find_difference(sums)}. '
+        if most!=-least and not code_of_all: raise ProcessFailed(
+            f'the processes train apart{where}: {find_difference(sums)}. '
             'What changes weights or hyper-parameters must do the same in each process; if they are to differ for a '
             'while, write `DistributedTrainer(compare=False)`')
         if stops:

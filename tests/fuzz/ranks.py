@@ -57,7 +57,7 @@ def draw(seed, n):
     ev,does = r.choice(faults[what])
     trainer = r.choice(trainers)
     cbs = ', '.join([*filter(None, [trainer]), *r.sample(callbacks, r.choice([0, 1, 2, 2, 3]))])
-    at = f'self.learn.train_iter=={r.randrange(9)}' if event.in_batch(ev) else f'self.learn.epoch=={r.randrange(3)}'
+    at = f'self.learn.training and self.learn.train_iter=={r.randrange(9)}' if event.in_batch(ev) else f'self.learn.epoch=={r.randrange(3)}'
     always = r.random()<.2 and what in ('nan','rate','slow','random')
     when = f'rank_distrib()=={r.randrange(2)} and self.learn.mode=="fit" and self.learn.training' if always else f'rank_distrib()=={r.randrange(2)} and self.learn.mode=="fit" and {at}'
     return f'''import time, tempfile, torch; from functools import partial; from torch import nn; from torch.utils.data import DataLoader, TensorDataset; from learnkit.all import *
@@ -104,7 +104,6 @@ def run(script, limit=60):
 
 # judged
 
-refusals = 'do not go together','needs a','as `VirtualShards`','There is no','there is no'
 def judge(one, two, what):
     "How it ended, and what is wrong with it (or None)"
     if one is None or two is None: return 'hangs','a process did not end'
@@ -113,8 +112,10 @@ def judge(one, two, what):
         raw = [o['said'] for o in (one,two) if o['error'] in ('RuntimeError','DistBackendError','DistNetworkError') and any(w in o['said'] for w in ('gloo','Connection','pair','Timed out'))]
         if raw: return 'error',f'an error of PyTorch that says nothing: {raw[0][:200]}'
         if kinds=={'ValueError'} and one['said']==two['said']: return 'refused',None
+        if any('was raised for one of' in o['said'] for o in (one,two)): return 'refused',None   # in a shard
+        if kinds & {'TypeError','NameError','AttributeError'}: return 'error',f'an error of the script, or of ours: {one["said"][:300]} / {two["said"][:300]}'
         if any(not o['said'].strip() for o in (one,two)): return 'error','an error without a sentence'
-        if what in ('nothing','slow','random'): return 'error',f'nothing was wrong, but: {one["error"]}: {one["said"][:300]}'
+        if what in ('nothing','slow','random','stop',*scopes): return 'error',f'that is no error, but: {one["error"]}: {one["said"][:300]} / {two["error"]}: {two["said"][:300]}'
         return ('apart' if 'train apart' in one['said'] else 'error'),None
     if 'error' in one or 'error' in two: return 'half','one of them failed, and the other did not hear of it: '+next(o['error']+': '+o['said'] for o in (one,two) if 'error' in o)[:300]
     odd = [k for k in one if repr(one[k])!=repr(two[k])]   # NaN too

@@ -67,6 +67,15 @@ def _ended(rank, world):
 @pytest.mark.slow
 def test_also_if_the_fit_is_cancelled(processes): processes(2, _ended)
 
+def _cancelled_by_one(rank, world):
+    def ends(cb):
+        if rank==0 and cb.learn.epoch==1: raise CancelFit
+    learn = learner()
+    learn.fit(3, cbs=[DistributedTrainer(timeout=10), Callback(after_epoch=ends)])   # the other compares at this moment
+    assert alike(learn) and learn.epoch==1
+
+def test_a_cancel_of_one_ends_a_comparison(processes): processes(2, _cancelled_by_one)
+
 def _not_asked(rank, world):
     learn = learner()
     learn.fit(3, cbs=[DistributedTrainer(compare=False), OfOne('after_step', noise)])

@@ -39,7 +39,6 @@ def _resumes(rank, world, path, what):
     if rank==0: assert list_checkpoints(own/'checkpoints'/'fit-1')
     again = run('parts', 4, 'auto')
     assert alike(again) and torch.equal(weights(again.model), weights(whole.model))
-    first = list_checkpoints(path/'parts'/'0'/'checkpoints'/'fit-1')[-1]
     more = run('parts', 5, path/'parts'/str(rank)/'checkpoints'/'fit-1'/list_checkpoints(path/'parts'/'0'/'checkpoints'/'fit-1')[0].name)
     assert alike(more) and more.epoch==4
 
