@@ -171,11 +171,11 @@ def bench_forms(rounds, rows=200_000):
     model,data = tiny(),forms(rows)
     looks = {f'Predicting by the form of the data: {rows:,} rows, fewer where items come one by one': (predict_by_hand, lambda learn: learn.get_preds(act=as_is)),
              'Validating by the form of the data': (loss_by_hand, lambda learn: learn.validate())}
-    for what,(by_hand,look) in looks.items():
+    for what,(hand,look) in looks.items():
         ratios = {}
         for form,dl in data.items():
             learn = Learner(DataLoaders(dl, dl), model, F.cross_entropy)
-            base,ratio = in_turn(rounds, timed(partial(by_hand, model, dl)), **{form: timed(partial(look, learn))})
+            base,ratio = in_turn(rounds, timed(partial(hand, model, dl)), **{form: timed(partial(look, learn))})
             ratios |= {f'{form} ({base:.2g} s)': ratio[form]}
         show(what, 'the same data, in the seconds that stand beside each form', ratios)
 
