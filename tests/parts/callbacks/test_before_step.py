@@ -118,3 +118,8 @@ def test_what_makes_a_step_ready_is_called_first():
     assert [type(cb) for cb in learn.ordered_cbs('before_step')]==[Ready,User] and [type(cb) for cb in learn.ordered_cbs('after_step')]==[User,Ready]
     learn.add_cb(MixedPrecision('fp16')).add_cb(GradientAccumulation(4))
     assert [type(cb) for cb in learn.ordered_cbs('before_step')]==[GradientAccumulation,MixedPrecision,Ready,User]
+
+def test_sparse_gradients_are_refused_in_a_sentence():
+    m = nn.Sequential(nn.Embedding(5, 2, sparse=True), nn.Flatten(), nn.Linear(2, 1))
+    learn = Learner([[(torch.ones(3, 1).long(), torch.ones(3, 1))], None], m, nn.MSELoss(), opt_func=SGD, lr=.1)
+    with learn.no_logging(), learn.no_bar(), pytest.raises(ValueError, match='sparse=False'): learn.fit(1, cbs=GradientClip(value=.1))
