@@ -208,7 +208,7 @@ from ..data.random import derived_seed, set_seed
 from ..data.snapshot import Snapshot, snapshot_contents, snapshot_forward, snapshot_random
 from .learner import Learner
 from .checks import check_dls
-from ..loop.run import Guard, await_turn, null_logger
+from ..loop.run import Guard, null_logger, turn
 from ..loop.signals import critical, interruptibly
 from ..measure.losses import none_reduce
 from ..measure.meter import MeterCallback
@@ -320,10 +320,8 @@ def validate(self:Learner,
     "Evaluate the model: returns the loss and the metrics on a data set, `[loss, *metrics]`"
     agree = self.team.begin_run(self, f"`learn.validate({f'ds_idx={ds_idx}' if dl is None else 'dl=…'})`")
     dl = self._loader(ds_idx, dl)
-    if self.mode is not None: await_turn(self)
-    with self._lock:
-        nested = self.mode is not None
-        meter = MeterCallback(self.metrics, nested)
+    with self._lock if self.mode is None else turn(self):
+        meter = MeterCallback(self.metrics, nested := self.mode is not None)
         with self._look(dl, cbs), self._run('validate', [meter, *L(cbs), *agree]):
             self._infer('before_evaluate', 'after_evaluate', nested, dl)
             values = meter.values
@@ -420,8 +418,7 @@ def get_preds(self:Learner,
     if act is None: act = _activation(self.loss_func)
     decodes = self._decodes(act) if with_decoded else None
     by_batch = dict(act=act, decodes=decodes) if at_once is None else {}
-    if self.mode is not None: await_turn(self)
-    with self._lock, self._look(dl, cbs), self.loss_not_reduced() if with_loss else nullcontext():
+    with turn(self), self._look(dl, cbs), self.loss_not_reduced() if with_loss else nullcontext():
         if reorder: dl,idxs = sequential_loader(dl)
         gather = GatherPredsCallback(with_input=with_input, with_loss=with_loss, mmap=mmap,
                                      idxs=None if shared else idxs, **by_batch, **kwargs)

@@ -55,17 +55,18 @@ def waits_for_me(
         frame = frame.f_back
     return False
 
-def await_turn(
-    learn:Loop # a Learner in the middle of a run
-) -> None:
-    "Wait until the run of another thread is over; raises RuntimeError if that thread waits for this one"
-    owner = thread_of.get(learn)
-    if owner==get_ident(): return
+def turn(
+    learn:Loop # a Learner
+) -> Any:      # its lock
+    "Wait until no other thread has a run of the Learner; raises RuntimeError if that thread waits for this one"
+    owner = learn.mode and thread_of.get(learn)
+    if learn.mode is None or owner==get_ident(): return learn._lock
     while not learn._lock.acquire(timeout=.2):
         if waits_for_me(owner): raise RuntimeError(
             f'this thread cannot use the Learner before its run in another thread is over{learn.position}, and that '
             'one waits for this thread: call it in the callback itself, or do not wait for the thread there')
     learn._lock.release()
+    return learn._lock
 
 
 # %% ../../nbs/loop/35a_run.ipynb #7aaddf18
@@ -76,8 +77,7 @@ def running(
     cbs:Any=None  # callbacks for this run only
 ) -> Iterator[None]:
     "Set the mode and add the callbacks of a run; afterwards put back what the run must not change"
-    if learn.mode is not None: await_turn(learn)
-    with learn._lock:
+    with learn._lock if learn.mode is None else turn(learn):
         trains,outer = mode in ('fit','lr_find'),learn.mode
         if trains and outer is not None: _refuse_fit(learn)
         keep = ('logger','loss_func') if trains else run_attrs
