@@ -97,20 +97,20 @@ class HFCallback(ForeignCallback):
     "Calls a callback of Hugging Face's Trainer"
     library:ClassVar[str] = 'Hugging Face'
     base:ClassVar[str] = 'TrainerCallback'
-    steps,begins,stepped = 0,True,True   # of the optimizer; does one begin with this batch, and is it done?
+    n_steps,begins,stepped = 0,True,True   # of the optimizer; does one begin with this batch, and is it done?
     def __init__(self,
         theirs:Any # the callback
     ):
         super().__init__(theirs)
-        self.control,self.metrics = HFControl(),{}
+        self.control,self.measured = HFControl(),{}
 
-    def before_fit(self): self.steps,self.stepped = 0,True
+    def before_fit(self): self.n_steps,self.stepped = 0,True
     def before_batch(self):
         if self.learn.training: self.begins,self.stepped = self.stepped,False
     def after_step(self): self.stepped = True
     def after_batch(self):
-        if self.learn.training and self.stepped: self.steps += 1
-    def before_validate(self): view_of(HFState, self.learn).note_best(self.metrics)
+        if self.learn.training and self.stepped: self.n_steps += 1
+    def before_validate(self): view_of(HFState, self.learn).note_best(self.measured)
 
     def due(self, name):
         "Is a step of the optimizer beginning, or over?"
@@ -122,7 +122,7 @@ class HFCallback(ForeignCallback):
 
     def prepare(self):
         "Say at which step the run is"
-        view_of(HFState, self.learn).global_step = self.steps
+        view_of(HFState, self.learn).global_step = self.n_steps
     def arguments(self, name):
         "Return args, state and control"
         return view_of(HFArguments, self.learn),view_of(HFState, self.learn),self.control
@@ -134,9 +134,9 @@ class HFCallback(ForeignCallback):
         res = dict(model=learn.model, optimizer=optimizer, lr_scheduler=None, processing_class=None, **loaders)
         if name not in ('on_evaluate','on_log','on_predict'): return res
         row = getattr(learn.recorder, 'row', {}) if learn.mode=='fit' else {}
-        self.metrics = eval_metrics(row, view_of(HFState, learn).epoch)
-        if name!='on_log': return dict(res, metrics=self.metrics)
-        return dict(res, logs=dict(loss=row.get('train_loss'), **self.metrics))
+        self.measured = eval_metrics(row, view_of(HFState, learn).epoch)
+        if name!='on_log': return dict(res, metrics=self.measured)
+        return dict(res, logs=dict(loss=row.get('train_loss'), **self.measured))
     def obey(self, name, res):
         "Do what `control` asks for, the one that the method returned or its own"
         if res is not None: self.control = res
@@ -144,12 +144,12 @@ class HFCallback(ForeignCallback):
 
     def state_dict(self):
         "Return the state of theirs, and the number of steps"
-        counts = dict(steps=self.steps, stepped=self.stepped, metrics=self.metrics)
+        counts = dict(steps=self.n_steps, stepped=self.stepped, measured=self.measured)
         return dict(super().state_dict(), **counts, best=view_of(HFState, self.learn).best_metric)
     def load_state_dict(self, state):
         "Give theirs back its state"
         super().load_state_dict(state)
-        self.steps,self.stepped,self.metrics = state['steps'],state['stepped'],state['metrics']
+        self.n_steps,self.stepped,self.measured = state['steps'],state['stepped'],state['measured']
         view_of(HFState, self.learn).best_metric = state['best']
 
 def adapted(

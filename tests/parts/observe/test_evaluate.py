@@ -106,12 +106,12 @@ def test_removed_or_switched_off_in_the_middle(late):
     learn.fit(1)
     assert [len(o.history) for o in (a,b,c)]==[2,4,4]
 
-def test_one_added_in_a_fit_begins_with_the_next_fit():
+def test_one_added_in_a_fit_begins_at_once():
     a = Evaluator('a', batches(1), every='1ba')
     def is_second(cb): return cb.learn.training and cb.learn.iter==1 and a.learn is None
     learn = learner(n=4, cbs=at('after_batch', lambda cb: cb.learn.add_cb(a), is_second))
     learn.fit(1)
-    assert not a.history
+    assert a.history['train_iter']==[3,4]   # it came after two batches, and hears the next one
     learn.fit(1)
     assert len(a.history)==4
 

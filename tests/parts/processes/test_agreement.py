@@ -173,8 +173,9 @@ def _points(cbs):
     "At which points of a batch the processes ask each other, with these callbacks"
     from learnkit.processes.agreement import _before, _somebody
     learn = learner()
-    learn.mode,learn.training = 'fit',True
     learn.add_cbs(cbs)
+    learn.mode,learn.training = 'fit',True
+    learn.rebind()
     return [p for p,events in _before().items() if _somebody(learn, events)]
 
 class Clips(GradientClip):
