@@ -220,7 +220,7 @@ HELD = dict(numbers=lambda n: [*range(n)], texts=lambda n: tuple(map(str, range(
 def test_a_look_costs_the_same_however_much_the_data_hold(kind, what):
     "A list of a million items cost 0.12 s for each validation"
     few,more,many = (calls_of(what, DataLoader(Held(HELD[kind](n)), 4)) for n in (100, 1000, 10_000))
-    assert max(few, more, many)-min(few, more, many)<= 60   # a cache of Python's here or there
+    assert max(few, more, many)-min(few, more, many)<=60   # a cache of Python's here or there
 
 @pytest.mark.parametrize('look', ['validate','get_preds'])
 @pytest.mark.parametrize('make', [lambda b: b, tuple, lambda b: lambda: iter(b), lambda b: DataLoader(b, None)])
@@ -230,7 +230,7 @@ def test_a_look_at_batches_costs_what_the_loop_costs(make, look):
     few,more,many = (calls_of(look, dl) for dl in loaders)
     by_hand = calls(lambda: [*as_loader(loaders[1], '')])/200
     a_batch = (more-few)/160
-    assert a_batch-by_hand<=55 and many-more<=1000*a_batch+ 60
+    assert a_batch-by_hand<=55 and many-more<=1000*a_batch + 200   # others' threads, in a thousand batches
 
 class Grows(Held):
     "Writes down what was read"
