@@ -230,7 +230,7 @@ def test_a_look_at_batches_costs_what_the_loop_costs(make, look):
     few,more,many = (calls_of(look, dl) for dl in loaders)
     by_hand = calls(lambda: [*as_loader(loaders[1], '')])/200
     a_batch = (more-few)/160
-    assert a_batch-by_hand<=55 and many-more<=1000*a_batch + 200   # others' threads, in a thousand batches
+    assert a_batch-by_hand<=55 and many-more<=1000*a_batch + 200   # it was 20; beside other tests up to 64 more were counted, the cause is not known
 
 class Grows(Held):
     "Writes down what was read"
