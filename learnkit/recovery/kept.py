@@ -226,7 +226,7 @@ def is_equal(
 ) -> bool:
     "Are `a` and `b` the same, to the bit? What is a list may have become a tuple"
     if isinstance(a, torch.Tensor):
-        return isinstance(b, torch.Tensor) and a.dtype==b.dtype and a.shape==b.shape and bool(a.equal(b))
+        return isinstance(b, torch.Tensor) and a.dtype==b.dtype and a.shape==b.shape and bool(a.equal(b.to(a.device)))
     if isinstance(a, dict): return isinstance(b, dict) and [*a]==[*b] and all(map(is_equal, a.values(), b.values()))
     if isinstance(a, (list,tuple)):
         return isinstance(b, (list,tuple)) and len(a)==len(b) and all(map(is_equal, a, b))
