@@ -183,4 +183,6 @@ def _restore_cbs(self:Learner, states):
 
 def _load_if_other(cb, state):
     "Load `state`, unless `cb` has it: when an epoch goes on, callbacks are restored a second time"
-    if not is_equal(to_serializable(cb.state_dict()), state): cb.load_state_dict(deepcopy(state))
+    own = cb.state_dict()   # sharded tensors are not compared: each process has a part of them
+    if any(map(is_sharded, leaves(own))) or not is_equal(to_serializable(own), state):
+        cb.load_state_dict(deepcopy(state))
