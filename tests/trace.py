@@ -21,13 +21,16 @@ def process():
                 anomaly=torch.is_anomaly_enabled(), threads=sorted(t.name for t in threading.enumerate() if not t.name.startswith(late)), torch_threads=torch.get_num_threads(),
                 processes=len(multiprocessing.active_children()), files=sorted(os.listdir('.')), cwd=os.getcwd())
 
+stay = set()   # processes of tests before, which do not end: each is waited for once
 def workers_gone():
     """Collects loaders that nobody has, and waits until their workers have ended: where another thread is collecting, `gc.collect` returns at
     once, and a worker that was told to end lives on for a while"""
     gc.collect()
     owned = {w.pid for o in gc.get_objects() if 'DataLoaderIter' in type(o).__name__ for w in getattr(o, '_workers', ())}
     for p in multiprocessing.active_children():
-        if p.pid not in owned: p.join(20)
+        if p.pid in owned|stay: continue
+        p.join(20)
+        if p.is_alive(): stay.add(p.pid)
 
 class Recorder:
     def __init__(self): self.seen,self.facts = {},{}
