@@ -158,8 +158,8 @@ class LRFinder(Scheduler):
     def _join(self):
         "The losses of all processes, as the curve is one for all"
         if num_parts()==1: return
-        told = gather_objects(self.rec.smooth_loss.values)
-        self.joint = [sum(vs)/len(vs) for vs in zip(*told)]
+        of_all = gather_objects(self.rec.smooth_loss.values)
+        self.joint = [sum(vs)/len(vs) for vs in zip(*of_all)]
     @property
     def _losses(self) -> list:
         "The smoothed loss after each batch; of several processes their mean"

@@ -90,13 +90,13 @@ def from_first(
 ) -> Any:
     "Returns what process 0 has; every process must call it"
     if num_distrib()==1: return x
-    told = [None if rank_distrib() else x]
-    dist.broadcast_object_list(told, 0)
-    return told[0]
+    of_all = [None if rank_distrib() else x]
+    dist.broadcast_object_list(of_all, 0)
+    return of_all[0]
 
 def _gather(x) -> Any:
-    told = gather_objects(None if x is None else (tuple(x.shape), x.dtype, x.device.type))
-    some = [o for o in told if o is not None]
+    of_all = gather_objects(None if x is None else (tuple(x.shape), x.dtype, x.device.type))
+    some = [o for o in of_all if o is not None]
     if not some: return None
     shapes,dtypes,kinds = ([*o] for o in zip(*some))
     if len({(s[1:], d) for s,d in zip(shapes, dtypes)})>1: raise ValueError(
@@ -107,7 +107,7 @@ def _gather(x) -> Any:
     dev = torch.device(kind) if kind=='cpu' else default_device()
     own = torch.empty((0,*shape[1:]), dtype=dtype, device=dev) if x is None else x.to(dev)
     def n_rows(shape): return shape[0] if shape else 1
-    sizes = [0 if o is None else n_rows(o[0]) for o in told]
+    sizes = [0 if o is None else n_rows(o[0]) for o in of_all]
     sent = own.to(torch.uint8) if dtype is torch.bool else own
     res = torch.cat(_all_gather(sent, sizes)).to(own.device if x is None else x.device, dtype)
     if shape: return res
@@ -127,10 +127,10 @@ def join_turns(
 ) -> Tensor|None:
     "Concatenates the tensors of all processes in the order of their batches: the first of each, the second of each, …"
     if num_parts()==1: return x
-    x,told = _gather(x),gather_objects(sizes)
+    x,of_all = _gather(x),gather_objects(sizes)
     if x is None: return None
-    parts = iter(x.split([n for sizes in told for n in sizes]))
-    by_rank = [[next(parts) for _ in sizes] for sizes in told]
+    parts = iter(x.split([n for sizes in of_all for n in sizes]))
+    by_rank = [[next(parts) for _ in sizes] for sizes in of_all]
     return torch.cat([p for turn in zip_longest(*by_rank) for p in turn if p is not None])
 
 # %% ../../nbs/data/15a_process.ipynb #36dfb2b3

@@ -46,7 +46,7 @@ from fastcore.basics import GetAttr, camel2snake
 
 from .events import event, nearest
 from .names import name_hint
-from .settings import told
+from .settings import short_repr
 
 # %% ../../nbs/loop/15b_callback.ipynb #16926608
 _parameters:WeakKeyDictionary = WeakKeyDictionary()   # of functions: their names; None: it takes any
@@ -162,7 +162,7 @@ class Callback(Stateful, GetAttr):
 
     def _assign(self, **values): vars(self).update(values)   # in each batch: past what is checked when one is assigned
 
-    def __repr__(self) -> str: return told(self)
+    def __repr__(self) -> str: return short_repr(self)
     def __str__(self) -> str: return type(self).__name__
 
     def wrap_handlers(self,

@@ -72,7 +72,7 @@ def _text(v, show=repr, n=60):
     return text if len(text)<=n and '\n' not in text and ' at 0x' not in text else name
 
 # %% ../../nbs/loop/10a_settings.ipynb #73217aab
-def told(
+def short_repr(
     o:Any # any object
 ) -> str:
     "Return its class, and the settings that are not the default: `Patience(patience=3)`"

@@ -49,7 +49,7 @@ class AccumMetric(Metric):
         self._name,self.kw = name,kw
         self.reset()
 
-    def settle(self): self.to_cpu()
+    def flush(self): self.to_cpu()
     def reset(self):
         self.preds,self.targs = [],[]
         self.on_device,self.held = [],0   # batches that were not moved yet, and their size in bytes
@@ -64,7 +64,7 @@ class AccumMetric(Metric):
 
     @property
     def value(self) -> Any:
-        self.settle()
+        self.flush()
         preds,targs = (join_turns(torch.cat(o) if o else None, [len(t) for t in o]) for o in (self.preds, self.targs))
         if num_parts()>1: self.ignore_index = self._of_others()
         if preds is None: return None

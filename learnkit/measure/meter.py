@@ -34,7 +34,7 @@ class AvgSmoothLoss(Metric):
         unread.new.append(loss)
         if len(unread.new)>=unread.every: unread.pack()
 
-    def settle(self):
+    def flush(self):
         losses,values = self.unread.drain(),[]
         for x in losses:
             self.count += 1
@@ -47,22 +47,22 @@ class AvgSmoothLoss(Metric):
     @property
     def every(self) -> int:
         "How many batches a number in `values` and `raw` stands for"
-        self.settle()
+        self.flush()
         return self._values.every
     @property
     def values(self) -> list:
         "The average after each batch"
-        self.settle()
+        self.flush()
         return self._values[:]
     @property
     def raw(self) -> list:
         "The loss of each batch"
-        self.settle()
+        self.flush()
         return self._raw[:]
     @property
     def value(self) -> float|None:
         "The average now, `None` before the first batch"
-        self.settle()
+        self.flush()
         return self.val/(1-self.beta**self.count) if self.count else None
 
     def state_dict(self) -> dict:

@@ -69,10 +69,10 @@ class Metric:
         return class2attr(self, 'Metric')
     def __repr__(self) -> str: return f'{type(self).__name__}({self.name!r})'
 
-    def settle(self) -> None: "Bring what was accumulated up to date in the attributes that `saves` names"
+    def flush(self) -> None: "Bring what was accumulated up to date in the attributes that `saves` names"
     def state_dict(self) -> dict:
         "Return what was accumulated so far"
-        self.settle()
+        self.flush()
         return {k:getattr(self, k) for k in self.saves}
     def load_state_dict(self,
         state:dict # what `state_dict` returned
@@ -100,9 +100,9 @@ def add_metric_note(
                ' `MapOutputs(lambda o: o.logits)`, or with another part, gives metrics one tensor of the output.'))
 
 # %% ../../nbs/measure/15b_metric.ipynb #0e04d685
-def _settled(k):
+def _flushed(k):
     "A property: attribute `k` of a metric, brought up to date"
-    def get(self): self.settle(); return vars(self)[k]
+    def get(self): self.flush(); return vars(self)[k]
     def put(self, v): vars(self)[k] = v
     return property(get, put)
 
@@ -152,14 +152,14 @@ class AvgMetric(Metric):
         new,self.new = self.new,[]
         for v,n in new: self.vals.append(v); self.weights.append(n)
 
-    def settle(self):
+    def flush(self):
         self._pack()
         for v,n in zip(self.vals.drain(), self.weights.drain()):   # one by one, whenever it is read: the same sum
             self._total,self._count = self._total + (v*n if n else 0), self._count+n
 
     @property
     def value(self) -> float|None:
-        self.settle()
+        self.flush()
         total,count,sums = self._total,self._count,self.sums
         if num_parts()>1:
             own = torch.tensor([[total,count,sums]], dtype=torch.float64, device=self.vals.device or default_device())
@@ -173,7 +173,7 @@ class AvgMetric(Metric):
         "Return the metric's value from two sums"
         return total/count
 
-    total,count = _settled('_total'),_settled('_count')   # the sums of the weighted numbers, and of the weights, so far
+    total,count = _flushed('_total'),_flushed('_count')   # the sums of the weighted numbers, and of the weights, so far
 
     @property
     def name(self) -> str: return self._name or (super().name if self.func is None else snake_name(self.func))

@@ -252,11 +252,11 @@ class Recorder(RecorderPlots, Callback):
         learn = self.learn
         if not learn.training: self.valid.accumulate(learn)
         elif self.train.accumulate(learn):
-            self.lrs.new.append(self.lr)   # settled when it is read, or with the losses
+            self.lrs.new.append(self.lr)   # flushed when it is read, or with the losses
             if self.smooth_loss.unseen or not learn.train_iter%1024: self._announce_losses()
 
     def _announce_losses(self):
-        if not self.learn.train_iter%1024: self.smooth_loss.settle(); self.lrs.settle()   # else only what somebody read
+        if not self.learn.train_iter%1024: self.smooth_loss.flush(); self.lrs.flush()   # else only what somebody read
         losses,self.smooth_loss.unseen = self.smooth_loss.unseen,[]
         self.learn('after_read_losses', losses=losses, start=self.smooth_loss.count-len(losses))
 
@@ -264,7 +264,7 @@ class Recorder(RecorderPlots, Callback):
     def after_cancel_validate(self): self.cancelled.add('valid')
 
     def after_train(self):
-        self.smooth_loss.settle()
+        self.smooth_loss.flush()
         self._announce_losses()
         if 'train' not in self.cancelled:
             self.row.update(zip(self.train_names, self._of_all(self.train.shared(skip=1))))

@@ -65,18 +65,18 @@ class Series(Sequence):
     ) -> None:
         "Add `x`; a tensor is read later, with many others"
         self.new.append(x)
-        if len(self.new)>=1024: self.settle()
+        if len(self.new)>=1024: self.flush()
 
     def extend(self,
         xs:list # numbers of Python
     ) -> None:
         "Add several numbers"
-        self.settle()
+        self.flush()
         self.kept.extend(xs[-self.n_read%self._every::self._every])
         self.n_read += len(xs)
         while len(self.kept)>self.most: self.kept,self._every = self.kept[::2],2*self._every
 
-    def settle(self) -> None:
+    def flush(self) -> None:
         "Read the numbers that were added last"
         if not self.new: return
         unread = ScalarBuffer()
@@ -90,12 +90,12 @@ class Series(Sequence):
     @property
     def every(self) -> int:
         "How many numbers one that is kept stands for"
-        self.settle()
+        self.flush()
         return self._every
 
-    def __len__(self) -> int: self.settle(); return len(self.kept)
+    def __len__(self) -> int: self.flush(); return len(self.kept)
     def __getitem__(self, i:int|slice) -> Any:
-        self.settle()
+        self.flush()
         return self.kept[i].tolist() if isinstance(i, slice) else self.kept[i]
     def __iter__(self) -> Iterator[float]: return iter(self[:])
     def __eq__(self, o:object) -> bool: return self[:]==[*o] if isinstance(o, (list,Series)) else NotImplemented

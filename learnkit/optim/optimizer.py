@@ -136,7 +136,7 @@ def lay_out_opt_state(
     return {**sd, 'state':{i:{k:laid(v, of[i]) for k,v in s.items()} if i in of else s for i,s in sd['state'].items()}}
 
 # %% ../../nbs/optim/05a_opt_state.ipynb #d3115f54
-def settle_opt_state(
+def match_opt_state(
     opt:Optimizer # A torch optimizer
 )->None:
     "Drops the state of parameters that the optimizer has no more; new ones get the state that they begin with"
@@ -150,7 +150,7 @@ def clear_opt_state(
 )->None:
     "Resets what a torch optimizer gathered over the steps: momentum, averages, counts"
     opt.state.clear()
-    settle_opt_state(opt)
+    match_opt_state(opt)
 
 # %% ../../nbs/optim/05b_fast_step.ipynb #4b1dea4d
 from collections.abc import Callable

@@ -18,7 +18,7 @@ from torch.optim import Optimizer
 
 from ..data.nested import leaves
 from .groups import is_split, logical_groups
-from .optimizer import OptimWrapper, settle_opt_state
+from .optimizer import OptimWrapper, match_opt_state
 
 # %% ../../nbs/optim/15_ownership.ipynb #48e730ca
 def param_ids(
@@ -127,6 +127,6 @@ def _put_lists(self:OptimWrapper, groups):
         pg.pop('param_names', None)
         pg.update(new)
     self._order = [p for g in groups for p in g['params']]
-    settle_opt_state(self.opt)
+    match_opt_state(self.opt)
     if split: self.split_no_decay()
     if self.frozen_idx: self.freeze_to(self.frozen_idx)

@@ -223,7 +223,7 @@ from warnings import warn
 
 from ..data.process import num_distrib, rank_distrib
 from ..loop.dispatcher import outside
-from .watch import no_store, told, watching
+from .watch import no_store, messages, watching
 
 # %% ../../nbs/processes/05c_together.ipynb #49bd8b28
 _made,_thread = {},local()   # the groups of the present group of processes; whether this is the thread that writes
@@ -280,7 +280,7 @@ def meet(
     watch.thread,meeting = get_ident(),_Meeting(next(_numbers), watch, what, advice)
     try: outcome = meeting.attend()
     except dist.DistNetworkError as e: raise RuntimeError(f'{what} waited for the others, and {no_store}') from e
-    except BaseException as e: meeting.settle(f'process {watch.rank} has left {what}: {type(e).__name__}'); raise
+    except BaseException as e: meeting.decide(f'process {watch.rank} has left {what}: {type(e).__name__}'); raise
     if outcome!=_all_came: raise RuntimeError(outcome)
 
 class _Meeting:
@@ -291,7 +291,7 @@ class _Meeting:
         self.came = dist.PrefixStore('learnkit/meeting', store)   # each process's last one, and what for
         self.store,self.before = (dist.PrefixStore(f'learnkit/meeting/{i}', store) for i in (n, n-1))
 
-    def settle(self, outcome): self.store.compare_set('outcome', '', outcome)   # the first one is that of all
+    def decide(self, outcome): self.store.compare_set('outcome', '', outcome)   # the first one is that of all
 
     def outcome(self, seconds):
         "What became of it, '' if that is not known after so many seconds"
@@ -307,7 +307,7 @@ class _Meeting:
         self.came.set(str(self.watch.rank), json.dumps([self.n, self.what]))
         nth,begun = self.store.add('count', 1),monotonic()
         if nth==num_distrib():
-            self.settle(_differences(self.there()) or _all_came)
+            self.decide(_differences(self.there()) or _all_came)
             for k in ('count','outcome'): self.before.delete_key(k)   # all have left it
         while not (res := self.outcome(self.watch.interval)):
             waited = monotonic()-begun
@@ -316,7 +316,7 @@ class _Meeting:
 
     def there(self):
         "What those who have come came for"
-        said = {r:json.loads(o) for r,o in told(self.came).items()}
+        said = {r:json.loads(o) for r,o in messages(self.came).items()}
         return {r:what for r,(n,what) in said.items() if n==self.n}
 
     def _look(self, waited):
@@ -325,8 +325,8 @@ class _Meeting:
         watch.listen()
         late = {*range(num_distrib())} - {*there}
         lost = late & {*watch.gone(max(watch.silence, self.limit/20)), *watch.stuck(self.limit/10)}
-        if odd := _differences(there): self.settle(odd)
-        elif lost or waited>self.limit: self.settle(f'{self.what} is for all {num_distrib()} processes, and process '
+        if odd := _differences(there): self.decide(odd)
+        elif lost or waited>self.limit: self.decide(f'{self.what} is for all {num_distrib()} processes, and process '
             f'{watch.rank} waited in vain: {watch.describe(lost or late)}; call it in every process, {self.advice}')
         elif waited>self.limit/60 and not self.warned:
             self.warned = True

@@ -58,7 +58,7 @@ def whereabouts(
 
 # %% ../../nbs/processes/00a_watch.ipynb #11a1751f
 # where it waits for others
-_waiting = 'torch.distributed','torch.autograd','learnkit.processes.agreement','learnkit.processes.launch'
+_wait_modules = 'torch.distributed','torch.autograd','learnkit.processes.agreement','learnkit.processes.launch'
 
 class Watch(Thread):
     "Says where this process is, for the others to read, as long as it is in this group"
@@ -88,7 +88,7 @@ class Watch(Thread):
     def _look(self):
         "Where the thread is, and whether it waits for others; its frames, with all that they hold, are let go of"
         frames = [*frames_of(self.thread)]
-        return whereabouts(frames),any(module_of(f).startswith(_waiting) for f in frames)
+        return whereabouts(frames),any(module_of(f).startswith(_wait_modules) for f in frames)
 
     def _say(self, *what):
         try: self.places.set(str(self.rank), json.dumps(what))
@@ -102,7 +102,7 @@ class Watch(Thread):
 
     def listen(self) -> None:
         "Hear where the processes are"
-        for r,said in told(self.places).items():
+        for r,said in messages(self.places).items():
             if self.heard.get(r, (None,))[0]!=said: self.heard[r] = said,monotonic()
 
     def gone(self,
@@ -166,7 +166,7 @@ class Watch(Thread):
 
     def failures(self) -> str:
         "Return what failed in other processes, in words; empty if nothing did"
-        try: found = told(dist.PrefixStore('failed', self.store))
+        try: found = messages(dist.PrefixStore('failed', self.store))
         except RuntimeError: return no_store
         return '; '.join(f'process {r} failed: {said}' for r,said in found.items() if r!=self.rank)
 
@@ -190,7 +190,7 @@ def watching() -> Watch|None:
     return _watches[0]
 
 # %% ../../nbs/processes/00a_watch.ipynb #e84f3cdf
-def told(
+def messages(
     store:Any # that all processes share
 ) -> dict[int,str]:
     "Return what each process wrote under its number, those left out that wrote nothing"
@@ -223,7 +223,7 @@ class Relay:
         rank:int   # the number of this process
     ):
         self.store,self.rank,self.over,self.shows = store,rank,False,warnings.showwarning
-        self.seen,self.told,self.n = set(),[],0   # what was said here; what is on the list; how much of that was read
+        self.seen,self.listed,self.n = set(),[],0   # what was said here; what is on the list; how much of that was read
         warnings.showwarning = self._warned
 
     def _warned(self, message, category, filename, lineno, file=None, line=None):
@@ -238,7 +238,7 @@ class Relay:
         "Put a warning on the list, if it would be printed; show it if process 0 reads the list no more"
         with redirect_stderr(io.StringIO()) as printed: self.shows(*args)
         if not printed.getvalue(): return
-        self.told.append(said)
+        self.listed.append(said)
         try:
             i = self.store.add('n', 1)
             if i<_closed: return self.store.set(str(i), json.dumps([self.rank, *said]))
@@ -280,4 +280,4 @@ class Relay:
         self.over = True
         if warnings.showwarning==self._warned: warnings.showwarning = self.shows
         if self.rank==0: self._read(_closed)
-        for said in self.told if failed else (): self._show([self.rank], *said)
+        for said in self.listed if failed else (): self._show([self.rank], *said)

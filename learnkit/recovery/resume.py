@@ -75,7 +75,7 @@ from ..loop.callback import Callback
 from ..loop.stream import loader_len
 from .file import newest_checkpoint, read_checkpoint
 from .identity import differences
-from .state import duration_of, parts_of
+from .state import duration_of, num_parts_of
 
 # %% ../../nbs/recovery/20b_resume.ipynb #4b86d4e7
 def clear_folder(
@@ -163,8 +163,8 @@ def check_identity(
         f'{path} is not the checkpoint of a run: its `identity` is {then!r:.40}')
     odd = differences(then, now)
     was,size = _batch_sizes(then, now)
-    if num_parts()!=parts_of(state): odd.pop('validation batch size', None)   # some scripts divide it by their number
-    if was*num_parts()==size*parts_of(state): odd.pop(_size, None)   # that of each process is as it was
+    if num_parts()!=num_parts_of(state): odd.pop('validation batch size', None)   # some scripts divide it by that
+    if was*num_parts()==size*num_parts_of(state): odd.pop(_size, None)   # that of each process is as it was
     if any(not _came_or_went(k, then.get(k), now.get(k)) for k in odd) and not asked: raise ValueError(
         f"{path.parent} has checkpoints of another run, so this one does not resume: {'; '.join(odd.values())}. Give "
         "this run another `folder` in CheckpointCallback, or `overwrite=True` and no `resume`. To continue the other "
@@ -184,7 +184,7 @@ def divide_anew(
     now:dict       # the identity of the run that begins
 ) -> None:
     "Convert the position in the epoch at hand to batches of this number of processes, and warn, if it is another one"
-    n,then = num_parts(),parts_of(state)
+    n,then = num_parts(),num_parts_of(state)
     if n==then: return
     was,size = _batch_sizes(state.get('identity', now), now)
     old,new = (was,size) if was and size else (then,n)

@@ -130,7 +130,7 @@ def _running(metric):
     return s and {k:v for k,v in s.items() if k not in ('_raw','_values')}
 
 # %% ../../nbs/recovery/02_run_state.ipynb #526fb551
-def parts_of(
+def num_parts_of(
     state:dict # of a run
 ) -> int:
     "Return how many processes divided the work of the run, as `num_parts` does for this one"
@@ -138,7 +138,7 @@ def parts_of(
 
 def _restore_own(learn, state):
     "Restore what is this process's own; in another number of processes only what is process 0's"
-    rank,same = rank_distrib() if num_parts()>1 else 0,parts_of(state)==num_parts()
+    rank,same = rank_distrib() if num_parts()>1 else 0,num_parts_of(state)==num_parts()
     if same or not rank: set_random_states(**state.get('rngs', [state['rng']])[rank])
     for m,own in zip(_meter(learn), state['meters'][rank] if rank and same and 'meters' in state else ()):
         if own: m.load_state_dict({**m.state_dict(), **own})

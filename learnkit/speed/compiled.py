@@ -99,7 +99,7 @@ def widened(
     return tuple([tuple([m if m==n else None for m,n in zip(k, s)]) for k,s in zip(known, shapes)])
 
 # %% ../../nbs/speed/05b_batch_shapes.ipynb #71c0a012
-def told_shapes(
+def format_shapes(
     known:tuple # shapes, with None for each size that varies
 ) -> str:
     "Returns the shapes as a message has them"

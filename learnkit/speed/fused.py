@@ -20,7 +20,7 @@ from ..learner.learner import Learner
 from ..loop.callback import Callback
 from ..loop.check import check_args, check_whole
 from ..loop.events import event
-from .compiled import batch_shapes, compile_config, find_shapes, told_shapes
+from .compiled import batch_shapes, compile_config, find_shapes, format_shapes
 from .train_step import CompileError, StepCompiler, StepInputs, add_grads
 from .updates import functional_optim, step_notices, torch_opt
 
@@ -86,7 +86,7 @@ class FusedStep(Callback):
 
     def after_fit(self):
         if self.counts['other']<=self.counts['fused']: return
-        shapes = ' or '.join(map(told_shapes, self.shapes))
+        shapes = ' or '.join(map(format_shapes, self.shapes))
         self._warn(f"{self.counts['other']} batches were of other shapes than {shapes}: write FusedStep(dynamic=True) "
                    'for one program for all, or max_shapes=... for more programs', 'is mostly not fused')
 

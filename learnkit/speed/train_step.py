@@ -226,7 +226,7 @@ from torch import nn
 
 from ..data.random import get_random_states, set_random_states
 from ..loop.callback import Stateful
-from .compiled import compile_options, told_shapes, with_varying_sizes
+from .compiled import compile_options, format_shapes, with_varying_sizes
 
 # %% ../../nbs/speed/10c_step_compiler.ipynb #3ac23d99
 class CompileError(Exception):
@@ -327,7 +327,7 @@ class StepCompiler(Stateful):   # of which `saves` names nothing: what is compil
         "The first call for a shape"
         from torch._dynamo.exc import BackendCompilerFailed
         rng = get_random_states()
-        what = f"{'the step' if inputs.optim else 'the gradients'} for batches of {told_shapes(shape)}"
+        what = f"{'the step' if inputs.optim else 'the gradients'} for batches of {format_shapes(shape)}"
         print(f'compiling {what}: this takes 2 to 30 seconds, one if it is kept on disk (see `kept_programs`)',
               file=sys.stderr, flush=True)
         error:Any = None

@@ -7,7 +7,7 @@ from torch import nn
 from torch.utils.data import DataLoader, Dataset
 
 from learnkit.all import Callback, CheckpointCallback, CSVLogger, DataLoaders, JsonLogger, Learner, MSELossFlat, TensorBoardLogger
-from learnkit.loop.settings import masked, settings, told, without_password
+from learnkit.loop.settings import masked, settings, short_repr, without_password
 from learnkit.recovery.identity import described
 
 has_tensorboard = find_spec('tensorboard') is not None
@@ -95,4 +95,4 @@ def test_private():
     class Cb(Callback):
         private = 'room',
         def __init__(self, room, n=1): self.room,self.n = room,n
-    assert settings(Cb('lobby'))==dict(room='***', n=1) and told(Cb('lobby', 2))=="Cb(room='***', n=2)"
+    assert settings(Cb('lobby'))==dict(room='***', n=1) and short_repr(Cb('lobby', 2))=="Cb(room='***', n=2)"

@@ -17,7 +17,7 @@ class Watch(Callback):
     def after_batch(self):
         if self.train_iter not in (FIRST, FIRST+N): return
         rec = self.learn.recorder
-        for s in (rec.smooth_loss, rec.lrs, *rec.hps.values(), *[c for v in rec.group_hps.values() for c in v.columns]): s.settle()
+        for s in (rec.smooth_loss, rec.lrs, *rec.hps.values(), *[c for v in rec.group_hps.values() for c in v.columns]): s.flush()
         rec._announce_losses()   # else they wait for the next batch
         gc.collect()
         if self.train_iter==FIRST: tracemalloc.start(); self.objects = len(gc.get_objects()); return
