@@ -63,7 +63,7 @@ from torch.utils.data import DataLoader, IterableDataset, TensorDataset, default
 from .loaders import copy_loader
 from .snapshot import generators_in
 from .stateful import (EndTrackingDataset, ReplaySampler, RngIterator, RngStream, find_stateful,
-                                    is_stateful, record_sampler)
+    is_stateful, record_sampler)
 
 # %% ../../nbs/data/60b_seeded_loader.ipynb #5e2ab4d8
 def _generators(dl):

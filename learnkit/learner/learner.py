@@ -142,8 +142,8 @@ from ..data.modules import trainable_params
 from ..data.nested import detuplify
 from ..data.process import Team, alone, join_team, team, to_detach as _to_detach
 from .bars import ProgressCallback
-from .checks import (check_loss_value, check_parts, check_recipe, note_backward_error, note_loss_error,
-                                     note_model_error)
+from learnkit.learner.checks import (check_loss_value, check_parts, check_recipe, note_backward_error, note_loss_error,
+    note_model_error)
 from .create_opt import adopt_params, create_opt
 from ..loop.callback import MissingAttribute
 from ..loop.check import check_args

@@ -90,8 +90,8 @@ from warnings import warn
 
 from fastcore.basics import patch
 
-from ..data.files import (check_format, is_safetensors, read_state, to_serializable, write_atomic,
-                                 write_safetensors)
+from learnkit.data.files import (check_format, is_safetensors, read_state, to_serializable, write_atomic,
+    write_safetensors)
 from ..data.modules import get_model
 from ..data.process import gathered, is_sharded, lay_out_state, rank_distrib, team, whole
 from .create_opt import ready_opt

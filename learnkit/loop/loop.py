@@ -16,7 +16,7 @@ from torch import nn
 
 from .dispatcher import Dispatcher
 from .events import (CancelBackward, CancelBatch, CancelEpoch, CancelFit, CancelStep, CancelTrain,
-                                  CancelValid, CancelZeroGrad, cancelled)
+    CancelValid, CancelZeroGrad, cancelled)
 from .signals import critical, handle_pending, pending
 from .stream import BatchStream
 

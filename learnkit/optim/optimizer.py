@@ -214,7 +214,7 @@ from collections.abc import Iterable
 from fastcore.foundation import L
 
 from .groups import (Hypers, build_optimizer, is_split, logical_groups, merge_groups, merged_params,
-                                   param_dicts, split_groups, write_hyper)
+    param_dicts, split_groups, write_hyper)
 
 # %% ../../nbs/optim/05c_optimizer.ipynb #4db001c5
 class OptimWrapper:

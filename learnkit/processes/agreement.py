@@ -19,7 +19,7 @@ from ..data.process import rank_distrib, shared_store
 from ..loop.callback import Callback
 from ..loop.check import check_args
 from ..loop.events import (CancelBackward, CancelBatch, CancelEpoch, CancelFit, CancelStep, CancelTrain,
-                                  CancelValid, CancelZeroGrad, event)
+    CancelValid, CancelZeroGrad, event)
 from ..loop.loop import exhausted
 from ..loop.run import null_logger
 from .checksum import checksums, compared, digest, find_difference

@@ -42,8 +42,8 @@ from torch import distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
 from ..data.modules import one_param
-from ..data.process import (distributed_sampler, from_first, gather_objects, is_sharded, num_distrib,
-                                   rank_distrib)
+from learnkit.data.process import (distributed_sampler, from_first, gather_objects, is_sharded, num_distrib,
+    rank_distrib)
 from ..data.random import derived_seed, get_random_states, set_random_states, set_seed
 from ..learner.learner import TrainEvalCallback
 from ..loop.callback import Callback

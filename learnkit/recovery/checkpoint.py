@@ -94,7 +94,7 @@ from ..measure.finite import weights_finite
 from .file import FolderLock, checkpoint_info, list_checkpoints
 from .position import DataPosition
 from .resume import (check_ended, check_identity, clear_folder, divide_anew, find_checkpoint,
-                                      fit_number, is_longer, note_fit, restore_changed)
+    fit_number, is_longer, note_fit, restore_changed)
 from .state import duration_of, states_of_all
 import learnkit.recovery.identity   # noqa: F401  for `identity`
 

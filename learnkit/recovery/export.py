@@ -109,8 +109,8 @@ import json
 from typing import BinaryIO
 
 from ..data.batch import shapes, split_batch
-from ..data.files import (is_safetensors, read_safetensors, read_state, to_serializable, write_atomic,
-                                 write_safetensors)
+from learnkit.data.files import (is_safetensors, read_safetensors, read_state, to_serializable, write_atomic,
+    write_safetensors)
 from ..data.loaders import DataLoaders
 from ..data.process import gathered, is_sharded, own_class, team
 from ..data.snapshot import snapshot_loader, snapshot_random
