@@ -1,4 +1,5 @@
 "Small things to train, for tests: the same data and weights each time"
+import gc, sys
 from functools import partial
 import torch
 from torch import nn
@@ -49,6 +50,18 @@ def at(ev, f, when=lambda cb: True, **kw):
 class UnreadAccumulation(GradientAccumulation):
     "As on an accelerator, where to read how many targets of a batch count is to wait"
     def _waits(self, t): return True
+
+def count_calls(f, n=None):
+    """How many Python functions `f()` calls, which `n[0]` says meanwhile. What the garbage collector calls is no part of them: finalizers
+    of what other tests left, and `gc.callbacks`, of which Hypothesis has one from its first test on"""
+    n = [0] if n is None else n
+    def count(frame, what, arg): n[0] += what=='call'
+    gc.collect()
+    gc.disable()
+    sys.setprofile(count)
+    try: f()
+    finally: sys.setprofile(None); gc.enable()
+    return n[0]
 
 def throw(e):
     def f(*args): raise e

@@ -29,7 +29,7 @@ from learnkit.measure.accum import *
 from learnkit.measure.metrics import *
 from learnkit.measure.accum import *
 from learnkit.measure.adapters import *
-from toys import Reg, SGD, at, batches, learner, model, throw, weights
+from toys import Reg, SGD, at, batches, count_calls, learner, model, throw, weights
 
 ERRORS = [ValueError('x'), KeyboardInterrupt(), StopIteration()]
 def limited(f, seconds=20):
@@ -394,14 +394,11 @@ def test_D37_batches_do_not_wait():
 def calls_per_batch(learn, n):
     "Python calls for each of the `n` batches, in the steady state"
     counts = [0]
-    def count(frame, what, arg): counts[0] += what=='call'
     marks = []
     def mark(s):
         if s.iter in (10, n-10): marks.append(counts[0])
     learn.add_cb(at('before_batch', mark))
-    sys.setprofile(count)
-    try: learn.fit(1)
-    finally: sys.setprofile(None)
+    count_calls(lambda: learn.fit(1), counts)
     return (marks[1]-marks[0])/(n-20)
 
 def test_D38_deaf_callbacks_cost_nothing():

@@ -1,5 +1,5 @@
 """Snapshots: what was noted is there again, whatever was done in between, as often as it is asked for"""
-import random, sys, warnings
+import gc, random, warnings
 from collections import Counter, OrderedDict, defaultdict, deque
 from copy import copy, deepcopy
 
@@ -12,7 +12,7 @@ from learnkit.data.random import get_random_states
 from learnkit.data.snapshot import snapshot_contents, snapshot_forward, snapshot_loader
 from learnkit.data.snapshot import (Snapshot, snapshot_attributes, snapshot_buffers, snapshot_generator, snapshot_grads, snapshot_random,
                                snapshot_tensors)
-from toys import at, batches, learner
+from toys import at, batches, count_calls, learner
 
 GENERATORS = dict(torch=lambda: torch.Generator().manual_seed(3), python=lambda: random.Random(3), numpy=lambda: np.random.default_rng(3))
 def draw(g): return torch.rand(1, generator=g).item() if isinstance(g, torch.Generator) else g.random()
@@ -186,23 +186,27 @@ def test_a_list_that_shuffles_is_read_once():
 
 # data at rest
 
-def calls(f):
-    "How many Python functions `f()` calls"
-    n = 0
-    def count(frame, what, arg):
-        nonlocal n
-        n += what=='call'
-    sys.setprofile(count)
-    try: f()
-    finally: sys.setprofile(None)
-    return n
+def test_only_what_it_calls_itself_is_counted():
+    "A limit of 20 calls more was passed by up to 64 beside other tests: the collector freed what these had left, and called Hypothesis"
+    class Left:
+        def __init__(self): self.me = self
+        def __del__(self): pass
+    def called(phase, info): pass
+    def work(): return [[i] for i in range(5000)]   # so many objects that it collects garbage now and then
+    work()
+    alone = count_calls(work)
+    gc.callbacks.append(called)
+    try:
+        for _ in range(100): Left()
+        assert count_calls(work)==alone and gc.isenabled()
+    finally: gc.callbacks.remove(called)
 
 def calls_of(look, dl):
     "How many a second `learn.validate()`, or another look at `dl`, calls"
     learn = learner(dls=([(X,Y)], dl))
     learn.remove_cb(learn.progress)   # it draws again when some time went by
     getattr(learn, look)()
-    return calls(getattr(learn, look))
+    return count_calls(getattr(learn, look))
 
 class Held(Dataset):
     "Four items of what it holds"
@@ -220,7 +224,7 @@ HELD = dict(numbers=lambda n: [*range(n)], texts=lambda n: tuple(map(str, range(
 def test_a_look_costs_the_same_however_much_the_data_hold(kind, what):
     "A list of a million items cost 0.12 s for each validation"
     few,more,many = (calls_of(what, DataLoader(Held(HELD[kind](n)), 4)) for n in (100, 1000, 10_000))
-    assert max(few, more, many)-min(few, more, many)<=60   # a cache of Python's here or there
+    assert max(few, more, many)-min(few, more, many)<=20   # a cache of Python's here or there
 
 @pytest.mark.parametrize('look', ['validate','get_preds'])
 @pytest.mark.parametrize('make', [lambda b: b, tuple, lambda b: lambda: iter(b), lambda b: DataLoader(b, None)])
@@ -228,9 +232,9 @@ def test_a_look_at_batches_costs_what_the_loop_costs(make, look):
     "A list of batches was looked into, 14 calls for each"
     loaders = [make([(X,Y)]*n) for n in (40, 200, 1200)]
     few,more,many = (calls_of(look, dl) for dl in loaders)
-    by_hand = calls(lambda: [*as_loader(loaders[1], '')])/200
+    by_hand = count_calls(lambda: [*as_loader(loaders[1], '')])/200
     a_batch = (more-few)/160
-    assert a_batch-by_hand<=55 and many-more<=1000*a_batch + 200   # it was 20; beside other tests up to 64 more were counted, the cause is not known
+    assert a_batch-by_hand<=55 and many-more<=1000*a_batch+20
 
 class Grows(Held):
     "Writes down what was read"
