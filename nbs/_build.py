@@ -151,11 +151,17 @@ def loop_source(at=nbs.parent):
     src = (at/'learnkit/loop/loop.py').read_text(encoding='utf-8')
     return 'class Loop(Dispatcher):\n' + re.search(r'^    def _do_fit.*?\n(?=\n*(\S|\Z))', src, re.S | re.M)[0]
 
+def folded_loop(source):
+    "What index.ipynb shows of the loop: what happens in a batch, and all of it to be unfolded"
+    heart = source[source.index('    def _do_one_batch'):]
+    return (f'```python\nclass Loop(Dispatcher):\n    …\n{heart}```\n\n<details><summary>The whole loop</summary>\n\n'
+            f'```python\n{source}```\n\n</details>')
+
 def with_loop(at=nbs.parent):
     "The text of index.ipynb, in which the output that shows the loop is that of the source"
     nb = json.loads((at/'nbs'/index.name).read_text(encoding='utf-8'))
     shows = next(c for c in nb['cells'] if 'inspect.getsource(Loop)' in join(c['source']))
-    shows['outputs'][0]['data']['text/markdown'] = f'```python\n{loop_source(at)}```'.splitlines(keepends=True)
+    shows['outputs'][0]['data']['text/markdown'] = folded_loop(loop_source(at)).splitlines(keepends=True)
     return json.dumps(nb, indent=1, ensure_ascii=False) + '\n'
 
 def contents():
