@@ -36,15 +36,13 @@ class GradientClip(Callback):
 
     def before_step(self):
         params = opt_params(self.learn.opt)
-        try: self._clip(params)
+        try:
+            if self.mixed: self._clip_mixed([p for p in params if p.grad is not None])
+            elif self.value is not None: nn.utils.clip_grad_value_(params, self.value)
+            else: self.norm = whole(nn.utils.clip_grad_norm_(params, self.max_norm, self.norm_type))
         except NotImplementedError as e:   # as PyTorch says it, with the names of its kernels
             if not any(p.grad is not None and p.grad.is_sparse for p in params): raise
             raise ValueError('GradientClip cannot clip sparse gradients: write `sparse=False` in the embedding') from e
-
-    def _clip(self, params):
-        if self.mixed: self._clip_mixed([p for p in params if p.grad is not None])
-        elif self.value is not None: nn.utils.clip_grad_value_(params, self.value)
-        else: self.norm = whole(nn.utils.clip_grad_norm_(params, self.max_norm, self.norm_type))   # over all processes
 
     def _clip_mixed(self, params):
         "Clip sharded parameters, and those that are whole in each process: PyTorch does not take them together"

@@ -178,9 +178,9 @@ def flat_cos(
     pct_start:float=.75  # the fraction of the training in which the rate is constant, 0 to 1
 ) -> dict:               # name of a hyper-parameter -> schedule
     "Returns the schedule with a constant learning rate that falls along a cosine at the end"
-    lr = group_values(lr)
+    lrs = group_values(lr)
     _check_positive(div_final=div_final)
-    return {'lr': combined_cos(pct_start, lr, lr, lr/div_final)}
+    return {'lr': combined_cos(pct_start, lrs, lrs, lrs/div_final)}
 
 def sgdr(
     lens:list,         # the length of each cycle; only the ratios matter
@@ -358,12 +358,13 @@ class TorchScheduler(Scheduler):
         if not learn.epoch: return
         if isinstance(self.sched, ReduceLROnPlateau): return warnings.warn(
             f'ReduceLROnPlateau has not seen the {learn.epoch} epochs before: resume from a checkpoint with its state')
-        if self.interval=='step' and learn.n_iter is None: raise ValueError(
+        n = learn.n_iter if self.interval=='step' else 1
+        if n is None: raise ValueError(
             f'the loader has no length, so the number of steps in the {learn.epoch} epochs before is unknown: '
             'resume from a checkpoint')
         with warnings.catch_warnings():
             warnings.simplefilter('ignore')   # PyTorch warns of scheduler steps before the optimizer's first
-            for _ in range(learn.epoch * (learn.n_iter if self.interval=='step' else 1)): self.sched.step()
+            for _ in range(learn.epoch*n): self.sched.step()
 
 def _required(make):
     "The arguments that must be given beside the optimizer"

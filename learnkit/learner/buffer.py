@@ -86,7 +86,7 @@ class TensorBuffer:
     ):
         self.n = n if dim==0 else None
         self.dim,self.dtype,self.positions,self.file,self.key = dim,dtype,positions,file,key
-        self.out:Tensor|None = None                  # the tensor
+        self.out:Any = None                          # the tensor, once its shape is known
         self.filled = 0                              # how many items are written to it
         self.chunks = []                             # what does not fit in
         self.sizes = None if key is None else []     # how many items each batch had

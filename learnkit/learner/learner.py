@@ -192,9 +192,8 @@ class Learner(Loop):
         self.dls = dls if hasattr(dls, 'train') else DataLoaders(*(dls if isinstance(dls, (tuple,list)) else [dls]))
         if loss_func is None: loss_func = getattr(getattr(self.dls, 'train_ds', None), 'loss_func', None)
         self.model,self.loss_func = model,loss_func
-        self.opt,self.loss,self.exc,self.stop_reason = None,None,None,None
+        self.opt,self.loss,self.stop_reason,self.transfer = None,None,None,None
         self.state,self.logger,self.create_mbar,self.skip_loss = AttrDict(),print,True,False
-        self.transfer,self._lock = None,RLock()
         self.path = Path(path if path is not None else getattr(self.dls, 'path', '.'))
         self.opt_func,self.splitter,self.model_dir,self.moms = opt_func,splitter,model_dir,moms
         self.wd,self.wd_bn_bias,self.train_bn = wd,wd_bn_bias,train_bn

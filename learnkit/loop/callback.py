@@ -244,14 +244,16 @@ from inspect import isclass
 
 # %% ../../nbs/loop/15c_admit.ipynb #5d0e1507
 def check_callback(
-    cb:Any # what should be a callback
-) -> None:
-    "Raises TypeError if `cb` is none"
+    cb:Any # what should be a callback, or a class of them
+) -> Callback:
+    "Return `cb`, or an instance if it is a class; raises TypeError if it is no callback"
+    if isclass(cb) and issubclass(cb, Callback): cb = cb()
     if not all(hasattr(cb, k) for k in ('order','name','hears')) or isclass(cb): raise TypeError(
         f'{cb!r} is no callback: pass an instance of a subclass of `Callback`, the class itself, '
         'or `Callback(before_fit=f)`')
     if not isinstance(cb.order, (int,float)): raise TypeError(
         f'`order` is a number, by which callbacks are sorted, but that of {cb!r} is {cb.order!r}')
+    return cb
 
 # %% ../../nbs/loop/15c_admit.ipynb #5d0e1510
 @cache

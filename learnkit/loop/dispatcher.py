@@ -13,6 +13,7 @@ from functools import partial
 from inspect import isclass
 from itertools import count
 from operator import attrgetter
+from threading import RLock
 from typing import Any
 from warnings import warn
 
@@ -26,8 +27,9 @@ from .signals import uninterrupted
 class Dispatcher:
     "Keeps callbacks and calls their handlers of an event, in order"
     mode:str|None = None   # the kind of run: 'fit', 'validate', 'predict', 'lr_find', 'sanity'; None: no run
+    exc:Any = None         # the exception that ends the run, if one does
     def __init__(self):
-        self.cbs,self._training = L(),False
+        self.cbs,self._training,self._lock = L(),False,RLock()   # the lock is of the thread that has a run
         self.rebind()
 
     @property
@@ -132,8 +134,7 @@ class Dispatcher:
             if due and (f := cb.handler(name)) is not None and cb.hears(name): f()
 
     def _take_in(self, cb):
-        if isclass(cb) and issubclass(cb, Callback): cb = cb()
-        check_callback(cb)
+        cb = check_callback(cb)
         check_single(self, cb)
         check_name(self, cb)
         if getattr(cb, 'learn', None) is not None:

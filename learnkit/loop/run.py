@@ -42,7 +42,7 @@ def runs_elsewhere() -> tuple[int,bool]:
 
 # %% ../../nbs/loop/35a_run.ipynb #f8c878b1
 def waits_for_me(
-    ident:int|None # the number of a thread
+    ident:int # the number of a thread
 ) -> bool:
     "Return whether that thread is waiting for the end of this one, or for what it computes"
     me,frame = current_thread(),sys._current_frames().get(ident)
@@ -59,7 +59,7 @@ def turn(
     learn:Loop # a Learner
 ) -> Any:      # its lock
     "Wait until no other thread has a run of the Learner; raises RuntimeError if that thread waits for this one"
-    owner = learn.mode and thread_of.get(learn)
+    owner = thread_of.get(learn, 0)
     if learn.mode is None or owner==get_ident(): return learn._lock
     while not learn._lock.acquire(timeout=.2):
         if waits_for_me(owner): raise RuntimeError(
@@ -145,7 +145,7 @@ class Guard:
             exc = learn.exc   # a callback may have set another one
         first = learn.isolated('cleanup', exc, reverse=True)
         if exc is not None: vars(learn).update({k:v for k,v in self.kept.items() if _wraps(vars(learn)[k], v)})
-        if first is not e: raise no_orphan(learn, first)
+        if first is not None and first is not e: raise no_orphan(learn, first)
 
 def _wraps(new, old):
     "Is `new` around `old`, with no parameters of its own?"

@@ -106,7 +106,7 @@ def is_same_data(
     counts = dl.num_workers==0 and _is_plain_sampler(getattr(dl.batch_sampler, 'sampler', dl.sampler))
     looks = bool(n) and (look or not kept) and (counts or isinstance(ds, TensorDataset))
     if not _equal((type(ds).__name__, n, looks, () if looks else kept)): return False
-    if not looks: return True
+    if not (looks and n): return True
     with snapshot_random():
         set_random_states(**from_first(get_random_states()))   # for augmentations
         return _equal(_seen([ds[i] for i in (0, n//2, n-1)]))

@@ -175,9 +175,9 @@ def with_backward(
     backward:Callable  # what its `backward` is to do
 ) -> torch.Tensor:
     "Returns the loss as a tensor whose gradients are computed already: its `backward` calls `backward`"
-    loss:Any = loss.detach()
-    loss.backward = backward
-    return loss
+    res:Any = loss.detach()
+    res.backward = backward
+    return res
 
 _inside = [e for e in event.declared if event.depth[e]>=4]
 _early  = _inside[:_inside.index('after_backward')]
@@ -230,7 +230,8 @@ class FusedProfile(NamedTuple):
     @property
     def pays_off(self) -> int|None:
         "The number of steps after which compiling has paid off; `None` if it never does"
-        return ceil(self.compiling/(self.eager-self.fused)) if self.fused and self.fused<self.eager else None
+        if self.fused is None or self.compiling is None or self.fused>=self.eager: return None
+        return ceil(self.compiling/(self.eager-self.fused))
     def __str__(self) -> str:
         res,n = f'a step takes {self.eager*1e6:,.0f} µs',self.pays_off
         when = f'pays off from step {n:,} on' if n else 'never pays off'
@@ -267,9 +268,10 @@ class EveryOther(FusedStep):
         "The medians; the first fused batch was compiled. Raises ValueError if there were too few batches."
         if not self.times['eager']: raise ValueError(
             'there are too few batches to compare: an epoch must have 10 or more, or make more epochs (`n_epoch`)')
-        eager,(first,*fused) = median(self.times['eager']),self.times['fused'] or [None]
-        if not fused: return FusedProfile(eager, None, None, self.why or 'has too few batches of one shape')
-        return FusedProfile(eager, median(fused), max(0., first - median(fused)), self.why)
+        eager,fused = median(self.times['eager']),self.times['fused']
+        if len(fused)<2: return FusedProfile(eager, None, None, self.why or 'has too few batches of one shape')
+        first,*later = fused
+        return FusedProfile(eager, median(later), max(0., first - median(later)), self.why)
 
 # %% ../../nbs/speed/15b_profile_fused.ipynb #043f6c3a
 @patch
