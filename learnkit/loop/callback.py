@@ -35,7 +35,7 @@ class Stateful:
 import re
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
-from functools import lru_cache
+from functools import cache, lru_cache
 from inspect import iscoroutinefunction, isfunction, isgeneratorfunction, signature
 from types import FunctionType, MethodType
 from typing import Any
@@ -72,10 +72,15 @@ def taken(
 class MissingAttribute(AttributeError):
     "Says what is lacking, and the nearest name in the objects that could have had it, sought when somebody reads it"
     def __str__(self) -> str:
+        if len(self.args)<2: return super().__str__()   # made again of its text
         message,name,*where = self.args
         known = {k for o in where for k in dir(o) if k[:1]!='_'}
+        if name in known or any(name in _declared(type(o)) for o in where): return f'{message} yet: a run sets it'
         return message + ''.join(f': did you mean `{k}`?' for k in get_close_matches(name, known, 1))
     def __reduce__(self): return AttributeError, (str(self),)
+
+@cache
+def _declared(cls): return {k for c in cls.__mro__ for k in vars(c).get('__annotations__', ())}
 
 # %% ../../nbs/loop/15b_callback.ipynb #7c2b0665
 class Callback(Stateful, GetAttr):
@@ -256,9 +261,6 @@ def check_callback(
     return cb
 
 # %% ../../nbs/loop/15c_admit.ipynb #5d0e1510
-@cache
-def _declared(cls): return {k for c in cls.__mro__ for k in vars(c).get('__annotations__', ())}
-
 def check_name(
     learn:Any, # the Learner
     cb:Any     # a callback

@@ -151,3 +151,13 @@ def test_each_handler_takes_its_arguments():
     del f, cb
     gc.collect()
     assert ref() is None
+
+def test_what_a_missing_attribute_says():
+    "Also where it is made again with a text, as some decorators do; what a batch sets is not called a slip of the pen"
+    cb = Callback()
+    learner(cbs=cb)
+    with pytest.raises(AttributeError) as e: cb.losss
+    assert str(e.value).endswith('did you mean `loss`?') and str(type(e.value)('in words'))=='in words' and str(type(e.value)())==''
+    for k in ('x','xb','pred','loss_grad'):
+        for o in (cb, cb.learn):
+            with pytest.raises(AttributeError, match='yet: a run sets it$'): getattr(o, k)
