@@ -12,7 +12,7 @@ import torch, torch.nn.functional as F
 from fastcore.basics import store_attr
 from torch import Tensor
 
-from ..loop.check import check_args
+from ..loop.check import check_args, check_keywords
 
 # %% ../../nbs/measure/25a_accum_metric.ipynb #10661c17
 from ..data.batch import flatten_check, shapes, to_np
@@ -45,6 +45,7 @@ class AccumMetric(Metric):
     ):
         acts = 'no','softmax','sigmoid','binarysoftmax'
         if activation not in acts: raise ValueError(f'`activation` must be one of {acts}, not {activation!r}.')
+        check_keywords(func, kw)
         store_attr('func,dim_argmax,activation,thresh,to_np,invert_arg,flatten')
         self._name,self.kw = name,kw
         self.reset()
@@ -176,7 +177,12 @@ def sklearn_metric(
 ) -> AccumMetric:
     "Make a metric of the function of scikit-learn called `name`, which is imported only now"
     with optional_import('This metric', 'scikit-learn', 'sklearn'): from sklearn import metrics
+    if odd := _of_torchmetrics & kw.keys(): raise TypeError(
+        f"this is scikit-learn's `{name}`, which takes no `{min(odd)}`: a metric of torchmetrics is written with its "
+        f'module, such as `torchmetrics.Precision({min(odd)}=...)`, and the Learner takes it as it is')
     return skm_to_learnkit(getattr(metrics, name), **kw)
+
+_of_torchmetrics = {'task','num_classes','num_labels','threshold','top_k','multidim_average','validate_args'}
 
 def as_factory(
     f:Callable,        # makes a metric

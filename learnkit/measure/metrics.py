@@ -139,6 +139,7 @@ perplexity = Perplexity
 from collections.abc import Callable
 from typing import Any
 
+from ..loop.check import check_keywords
 from ..loop.settings import optional_import
 from .accum import AccumMetric, as_factory, sklearn_metric
 from .metric import LossMetric
@@ -230,6 +231,7 @@ def of_scipy(
         **kw:Any                  # more arguments of the function of scipy
     ) -> AccumMetric:
         with optional_import('This metric', 'scipy', 'sklearn'): from scipy import stats
+        check_keywords(getattr(stats, func), kw)
         def correlation(preds, targs): return float(getattr(stats, func)(preds, targs, **kw)[0])
         return AccumMetric(correlation, dim_argmax, to_np=True, name=func)
     return as_factory(metric, f'The correlation `scipy.stats.{func}` of predictions and targets')

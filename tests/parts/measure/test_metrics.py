@@ -582,3 +582,10 @@ def test_a_target_of_minus_100_may_be_a_number():
         met.reset()
         met.accumulate(SimpleNamespace(pred=pred, yb=(y,), xb=(pred,), to_detach=to_detach, loss_func=F.mse_loss))
         assert met.value==pytest.approx(f(y, pred))
+
+@pytest.mark.parametrize('make,said', [
+    (lambda: Precision(task='multiclass', num_classes=3), 'torchmetrics.Precision'), (lambda: Recall(threshold=.5), 'torchmetrics'), (lambda: F1Score(averge='macro'), 'did you mean `average`'),
+    (lambda: CohenKappa(weight='linear'), 'did you mean `weights`'), (lambda: AccumMetric(own, a=1), '`own` takes no argument `a`'), (lambda: skm_to_learnkit(skm.f1_score, averge='macro'), 'averge'),
+    (lambda: PearsonCorrCoef(axiss=0), '`pearsonr` takes no argument `axiss`')])
+def test_a_keyword_that_no_function_takes_is_refused_when_the_metric_is_made(make, said):
+    with pytest.raises(TypeError, match=said): make()
