@@ -31,17 +31,17 @@ groups = [
 # The same of the how-tos, with their names in the order of the page; what stands in no group comes last
 howtos = [
     ('data', 'Data', 'What goes into the model, and what is it measured on?',
-     'several_inputs train_on_a_stream several_validation_sets'),
+     'several_inputs imbalanced_data train_on_a_stream several_validation_sets change_batch_size'),
     ('training', 'Training', 'How long, how fast, from where, and when is it enough?',
      'train_by_steps find_a_learning_rate schedule_the_learning_rate learning_rates_by_layer freeze_a_backbone '
      'use_transformers clip_gradients mixup average_the_weights stop_early two_optimizers make_it_reproducible '
-     'search_hyper_parameters'),
+     'cross_validate search_hyper_parameters'),
     ('saving', 'Saving, resuming, predicting', 'What is left of a run, and how it goes on.',
-     'save_and_load resume_after_a_crash stop_on_a_signal predict_new_items'),
+     'save_and_load resume_after_a_crash stop_on_a_signal predict_new_items features'),
     ('looking', 'Looking and logging', 'What the data, the run and the mistakes look like.',
-     'look_at_the_mistakes log_to_a_file log_to_tensorboard log_to_wandb log_to_mlflow write_a_logger'),
+     'look_at_the_mistakes output_and_steps log_to_a_file log_to_tensorboard log_to_wandb log_to_mlflow write_a_logger'),
     ('own', 'Losses, metrics, callbacks', 'Parts of your own.',
-     'write_a_loss write_a_metric write_a_callback skip_or_stop test_a_callback'),
+     'write_a_loss write_a_metric write_a_callback own_training_step skip_or_stop test_a_callback'),
     ('scale', 'Speed, memory, faults', 'Larger models, more devices, and what goes wrong.',
      'mixed_precision accumulate_gradients out_of_memory several_processes train_on_slurm train_on_kubernetes '
      'train_with_ray start_with_accelerate find_what_is_slow debug_nan')]

@@ -36,9 +36,10 @@ pytestmark = [pytest.mark.slow,   # the first program costs 15 seconds; the note
 
 @pytest.fixture(scope='module', autouse=True)
 def cache(tmp_path_factory):
-    "What is compiled lands in a folder of this test session, and is compiled once"
+    "What is compiled lands in a folder of this test session, and is compiled once; without vector instructions, the headers of which take the compiler half its time"
     with pytest.MonkeyPatch.context() as m:
         m.setenv('TORCHINDUCTOR_CACHE_DIR', str(tmp_path_factory.mktemp('inductor')))
+        m.setattr('torch._inductor.config.cpp.simdlen', 1)   # not in `test_later_processes_find_the_program`, the notebooks, and the benchmarks
         yield
 
 def data(n=8, bs=16, last=None, seed=0):
@@ -274,7 +275,7 @@ def test_averaged_weights(kw):
 class Sum(nn.CrossEntropyLoss):
     def __init__(self): super().__init__(reduction='sum')
 
-@few(3)
+@few(3, 6)
 @pytest.mark.parametrize('more', [[], [partial(GradientClip, .05)], [partial(EMACallback, decay=.5)], [lambda: MixedPrecision('bf16')], [partial(ValidateEvery, '3ba')]])
 @pytest.mark.parametrize('loss_func', [F.cross_entropy, nn.CrossEntropyLoss(weight=torch.tensor([1.,2.,5.]), ignore_index=1), Sum()])
 def test_accumulation(loss_func, more):
@@ -743,7 +744,7 @@ class Changing(list):
 everything = [grads, hook, global_hook, param_hook, grad_hook, step_hook, frozen, weight, values, other_state, entry, no_state, rate, momentum,
               no_momentum, nesterov, uphill, other_model, other_loss, other_opt, inner_opt, mode, number, buffer, new_buffer, forward, layer, listener, clip, moved, double, fewer, strided, wants_grad, as_parameter]
 
-@few(6)
+@few(6, 14)
 @pytest.mark.parametrize('change', everything, ids=lambda f: f.__name__)
 def test_what_changes_between_two_batches(change):
     "The very next batch knows, whatever it is: weights, predictions and losses are those of the eager run"
