@@ -61,6 +61,7 @@ from .learner.predict import *
 from .learner.predictor import *
 from .learner.results import *
 from .learner.save import *
+from .learner.short_cuts import *
 from .learner.summary import *
 from .loop.callback import *
 from .loop.check import *

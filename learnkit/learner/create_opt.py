@@ -171,7 +171,8 @@ def check_closure(
     "Raise TypeError if the optimizer's `step` needs a function that nobody would give it"
     opt = getattr(learn.opt, 'opt', learn.opt)
     closure = parameters_of(type(opt).step).get('closure')
-    if closure is None or closure.default is not Parameter.empty or learn.ordered_cbs('before_step'): return
+    if closure is None or closure.default is not Parameter.empty: return
+    if any(not cb.observes for cb in learn.ordered_cbs('before_step')): return
     raise TypeError(
         f'{type(opt).__name__} makes a step by evaluating the model several times, which the loop does not: let a '
         'callback do that in `before_step`, with `self.learn.opt.step(closure)` and then `raise CancelStep`')

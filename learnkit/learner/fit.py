@@ -219,6 +219,7 @@ from fastcore.foundation import L
 from .create_opt import check_closure, ready_opt, set_wd
 from .learner import Learner
 from .checks import check_dls, check_parts
+from .short_cuts import CheckShortCuts, switch
 from ..loop.run import Guard
 from ..loop.signals import interruptibly, uninterrupted
 from ..optim.groups import check_rate
@@ -255,7 +256,7 @@ def _train(self:Learner, mode, n_epoch, lr=None, wd=None, cbs=None, reset_opt=Fa
     check_rate('the learning rate `lr`', self.lr if lr is None else lr)
     check_rate('the weight decay `wd`', wd)
     together = self.team.begin_fit(self, f'`learn.{mode}`', L(cbs))
-    with self._run(mode, [*L(cbs), *amount, *together]):
+    with self._run(mode, [*L(cbs), *amount, *together, *([CheckShortCuts] if switch in os.environ else [])]):
         if resume is not None and not any(cb.resumes for cb in self.cbs): raise ValueError(
             f'resume={resume!r} needs a `CheckpointCallback` among the callbacks: it knows where the checkpoints are')
         self.resume,self.iter = resume,None

@@ -104,6 +104,7 @@ class Callback(Stateful, GetAttr):
     distributes:bool = False   # does it let several processes train together? Then `fit` adds nothing that does
     no_shards:str|None = None  # why it cannot go with `VirtualShards`, and what to write instead; None: it can
     compiled:str|None = None   # what a compiled step does in place of its handlers; said by each class for itself
+    compare_paths:Callable|None = None # takes the slow path beside a short cut; None: whoever has one takes it alone
     extra_columns:Mapping = {} # what a `Monitor` can watch beside the history: functions of the Learner by name
 
     def __init__(self,

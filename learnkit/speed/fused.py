@@ -16,13 +16,84 @@ from fastcore.basics import patch
 
 import learnkit.speed.updates   # noqa: F401  into the table of `functional_optim`
 from ..data.modules import get_model
+from ..data.nested import leaves
 from ..learner.learner import Learner
+from ..learner.short_cuts import note_step, slow_step, step_tensors
 from ..loop.callback import Callback
 from ..loop.check import check_args, check_whole
 from ..loop.events import event
 from .compiled import batch_shapes, compile_config, find_shapes, format_shapes
-from .train_step import CompileError, StepCompiler, StepInputs, add_grads
+from .train_step import CompileError, StepCompiler, StepInputs, add_grads, make_train_step
 from .updates import functional_optim, step_notices, torch_opt
+
+# %% ../../nbs/speed/15a_fused_step.ipynb #9fc88344
+class SlowStep:
+    "The slow path of a fused step: called, it trains on the batch eagerly"
+    def __init__(self,
+        learn:Learner,    # the Learner
+        inputs:StepInputs,# what the step works on besides the batch
+        xb:tuple,         # the inputs of the batch
+        yb:tuple          # its targets
+    ):
+        self.model,self.inputs,self.xb,self.yb = learn.model,inputs,xb,yb
+        self.off = 1e-5 if inputs.amp is None else 4*torch.finfo(inputs.amp[1]).eps   # of the largest gradient
+
+    def note(self) -> Any:
+        "Return a snapshot of all that the step changes"
+        return note_step(self.inputs.opt, self.model, self.inputs.loss_func)
+
+    def __call__(self) -> tuple:
+        "Train on the batch; returns prediction, loss, and gradients if the program does"
+        i = self.inputs
+        step = make_train_step(i.model, i.loss_func, None, i.amp)   # the function that is compiled
+        pred,loss,self.grads = step(self.xb, self.yb, i.params, None, None if i.optim else i.hypers)
+        if i.optim: self.update(self.grads)
+        return pred,loss,[] if i.optim else self.grads
+
+    def update(self,
+        grads:list # the gradient of each parameter; None where the loss does not depend on it
+    ) -> None:
+        "Clip the gradients, and make a step with them"
+        ps = self.inputs.params
+        for p,g in zip(ps, grads): p.grad = g if g is None else g.clone()
+        for c in self.inputs.clips:
+            if c.value is not None: torch.nn.utils.clip_grad_value_(ps, c.value)
+            else: torch.nn.utils.clip_grad_norm_(ps, c.max_norm, c.norm_type)
+        slow_step(self.inputs.opt)
+        for p in ps: p.grad = None
+
+    def tensors(self,
+        res:tuple # what the program returned, or the slow path
+    ) -> dict:
+        "Return what is compared, by name"
+        pred,loss,rest = res
+        i,named = self.inputs,dict(self.model.named_buffers())
+        names = {id(p):n for n,p in self.model.named_parameters()}
+        grads = {} if i.optim else {names.get(id(p), f'parameter {k}'):g for k,(p,g) in enumerate(zip(i.params, rest))}
+        loose = {'the loss':loss, **{f'prediction {k}':t for k,t in enumerate(leaves([pred]))},
+                 **{f'the gradient of `{n}`':g for n,g in grads.items() if g is not None},
+                 **{f'buffer `{n}`':t for n,t in named.items()}}
+        self.loose = {*loose}
+        return {**loose, **(step_tensors(self.model, i.opt) if i.optim else {})}
+
+    def room(self,
+        expected:dict, # what the slow path made, by name
+        before:Any     # restores what was there before
+    ) -> dict:
+        "Return by how much each of these may differ"
+        res = {n:10*self.off*t.abs().max() for n,t in expected.items() if n in self.loose and t.numel()}
+        if not self.inputs.optim: return res
+        before.restore()
+        self.update(self._off_a_little())
+        tight = step_tensors(self.model, self.inputs.opt)
+        return res | {n:_rounding(t) + 4*(t.double()-expected[n].double()).abs() for n,t in tight.items()}
+
+    def _off_a_little(self):
+        size = self.off*max((float(g.abs().max()) for g in self.grads if g is not None and g.numel()), default=0.)
+        def signs(g): return 1-2*(torch.arange(g.numel(), device=g.device).view(g.shape)%2).to(g.dtype)
+        return [g if g is None else g + size*signs(g) for g in self.grads]
+
+def _rounding(t): return 4*torch.finfo(t.dtype).eps*t.detach().double().abs() if t.is_floating_point() else 0
 
 # %% ../../nbs/speed/15a_fused_step.ipynb #257e5147
 @check_args
@@ -37,6 +108,7 @@ class FusedStep(Callback):
     accumulation:Any = None # what accumulates gradients, if something does
     inputs:Any = None       # the `StepInputs` of the batches at hand
     afterwards:Any = ()     # what is called after a step that was done as a whole
+    program:Any = None      # the compiler, or what compares its programs with their slow paths
     def __init__(self,
         max_shapes:int=1,      # the number of batch shapes to compile for; batches of other shapes run eagerly
         options:dict|None=None,# options of inductor; None: its C++ wrapper. A GPU, where this is untested, needs them
@@ -68,7 +140,7 @@ class FusedStep(Callback):
         if shape is None: return do()
         inputs = self.inputs
         if self.accumulation: inputs.read_factor()
-        try: learn.pred,learn.loss,rest = self.compiler(inputs, learn.xb, learn.yb, shape)
+        try: learn.pred,learn.loss,rest = self.program(inputs, learn.xb, learn.yb, shape)
         except CompileError as e:
             self.part,self.failure = None,f'it could not be compiled ({e})'
             self._warn(self.failure)
@@ -78,6 +150,11 @@ class FusedStep(Callback):
         if self.part!='whole': return self._step_eagerly(learn, rest)
         for cb,norm in zip(inputs.clips, rest): cb.norm = norm
         for f in self.afterwards: f()
+
+    def _compared(self, compare, inputs, xb, yb, shape):
+        slow = SlowStep(self.learn, inputs, xb, yb)
+        fast = partial(self.compiler, inputs, xb, yb, shape)
+        return compare('fused', fast, slow, slow.note, slow.tensors, slow.room)
 
     def _step_eagerly(self, learn, grads):
         if self.accumulation: self.accumulation.after_loss()
@@ -94,11 +171,12 @@ class FusedStep(Callback):
         if self.inputs is not None: self.inputs.restore_counts()
         if self.config is not None: self.config.__exit__(None, None, None)
         self.config,self.handlers_seen,self.inputs,self.failure = None,None,None,None
-        self.accumulation,self.afterwards = None,()
+        self.accumulation,self.afterwards,self.program = None,(),None
         self.shapes,self.missing_state,self.warned = [],[],set()
 
     def __getstate__(self):
-        return {**vars(self), 'config':None, 'handlers_seen':None, 'inputs':None, 'accumulation':None, 'afterwards':()}
+        return {**vars(self), 'config':None, 'handlers_seen':None, 'inputs':None, 'accumulation':None, 'afterwards':(),
+                'program':None}
 
     def _warn(self, why, how='is not fused'):
         "Once a fit"
@@ -117,6 +195,8 @@ class FusedStep(Callback):
         self.amp = next(((cb.device_type,cb.dtype) for cb,e,_ in early if compiled_as(cb, e)=='autocast'), None)
         self.accumulation = next((cb for cb,e,_ in early if compiled_as(cb, e)=='accumulate'), None)
         early,late = unknown(early),unknown(late)
+        compare = next((cb.compare_paths for cb in learn.cbs if cb.compare_paths is not None), None)
+        self.program = self.compiler if compare is None else partial(self._compared, compare)
         self.handlers_seen,self.inputs,self.optim = learn._heard,None,functional_optim(learn.opt)
         if self.optim: self.afterwards += step_notices(torch_opt(learn.opt))
         can = compile_obstacle(learn) if self.config else f'PyTorch {torch.__version__} cannot, 2.13 can'
@@ -183,7 +263,7 @@ _inside = [e for e in event.declared if event.depth[e]>=4]
 _early  = _inside[:_inside.index('after_backward')]
 _late   = _inside[_inside.index('after_backward'):]
 _steps  = '_do_one_batch','_pred','_loss','_backward','_do_step','_step','_zero_grad'
-_known  = 'clip','autocast','accumulate','after_step'   # done in the program, or right after it
+_known  = 'clip','autocast','accumulate','after_step','nothing'   # done in the program, or right after it
 
 def compiled_as(
     cb:Callback, # a callback
