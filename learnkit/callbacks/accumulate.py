@@ -14,6 +14,7 @@ from fastcore.basics import patch
 from ..learner.learner import Learner
 from ..loop.callback import Callback
 from ..loop.check import check_whole
+from ..loop.duration import Time
 from ..loop.events import CancelBatch, cancelled
 from ..measure.batch_weight import BatchWeight, n_items
 
@@ -33,9 +34,9 @@ def other_params(
 
 # %% ../../nbs/callbacks/20a_accumulate.ipynb #102b84ca
 class GradientAccumulation(Callback):
-    "Steps the optimizer every `n_acc` items, with the gradient of their mean loss (fastai's name and order)"
-    order,modes,run_valid,saves = 6,('fit','lr_find'),False,('count','weight','unit')
-    single,count,last,skipped,steps = True,0,False,False,True
+    "Steps the optimizer every `n_acc` items or batches, with the gradient of their mean loss (fastai's name and order)"
+    order,modes,run_valid,saves = 6,('fit','lr_find'),False,('count','weight','unit','counted')
+    single,count,last,skipped,steps,counted = True,0,False,False,True,False   # `counted`: is this batch in `count`?
     prepares = ('before_step',)   # others hear of a step when there is one, with the gradients of that step
     accumulates,compiled = True,'accumulate'
     no_shards = 'a step has the gradient of `n` batches of the loader already: raise `n`'
@@ -46,8 +47,13 @@ class GradientAccumulation(Callback):
     bs,share = 0,0      # their number of items, and their weight
     others:Any = None   # parameters that another optimizer takes
     def __init__(self,
-        n_acc:int=32 # number of items for each step; at least the batch size
-    ): self.n_acc = check_whole('n_acc', n_acc, what='a whole number of items')
+        n_acc:int|str=32 # number of items for each step, at least the batch size; or of batches: '4ba'
+    ):
+        text = isinstance(n_acc, (str,Time))
+        amount = Time(n_acc) if text else Time(check_whole('n_acc', n_acc, what='a whole number of items'), 'sp')
+        if amount.unit not in ('ba','sp') or amount.value<1: raise ValueError(
+            f"n_acc={n_acc!r}: a step is made for so many items, as in n_acc=64, or batches, as in n_acc='4ba'")
+        self.n_acc,self.unit_of = amount.value,amount.unit
 
     def before_fit(self):
         self.count,self.weight,self.skipped = 0,0,False
@@ -58,8 +64,10 @@ class GradientAccumulation(Callback):
         if self.weigh is None: self.weigh = BatchWeight(self.learn)
         self._weigh_batch()
         if not self.learn.iter: self._check(self.bs)
-        unit = self.unit if self.count else _at_least_one(self.share)/self.bs*self.n_acc
-        self._assign(unit=unit, factor=1. if self.weigh.sums else self.share/unit, steps=self.count+self.bs>=self.n_acc)
+        size = self.bs if self.unit_of=='sp' else 1
+        unit = self.unit if self.count else _at_least_one(self.share)/size*self.n_acc
+        self._assign(unit=unit, factor=1. if self.weigh.sums else self.share/unit,
+                     steps=self.count+size>=self.n_acc, counted=False)
 
     def _weigh_batch(self):
         learn,(xb,yb) = self.learn,self.seen
@@ -80,7 +88,8 @@ class GradientAccumulation(Callback):
         if self.weigh is None: return
         if self.skipped: self.skipped = False; return   # these items left no gradient
         self._weigh_batch()   # a part of it, with `MicroBatch`
-        self._assign(count=self.count+self.bs, weight=self.weight+self.share)
+        size = self.bs if self.unit_of=='sp' else 1-self.counted
+        self._assign(count=self.count+size, weight=self.weight+self.share, counted=True)
 
     def before_step(self):
         if self.weigh is None and not self.last: return
@@ -112,9 +121,9 @@ class GradientAccumulation(Callback):
     after_cancel_epoch = cleanup
 
     def _check(self, bs):
-        if bs is not None and bs>self.n_acc: raise ValueError(
+        if bs is not None and bs>self.n_acc and self.unit_of=='sp': raise ValueError(
             f'GradientAccumulation(n_acc={self.n_acc}) counts items, but one batch already has {bs}: '
-            f'write n_acc={4*bs} for a step every 4 batches')
+            f"write n_acc={4*bs} for a step every 4 batches, or n_acc='4ba'")
 
 def _at_least_one(w): return w.clamp(min=1) if isinstance(w, torch.Tensor) else max(w, 1)
 def _or_one(w): return w.where(w>0, 1) if isinstance(w, torch.Tensor) else w or 1   # no target may count

@@ -62,7 +62,7 @@ from ..learner.learner import Learner
 from ..loop.duration import Time, find_tokens
 
 # %% ../../nbs/callbacks/55b_clock.ipynb #7dd74dd5
-_fields = dict(ep='epoch', ba='batch', sp='sample', tok='token', s='seconds', dur='dur')
+_fields = dict(ep='epoch', ba='batch', st='step', sp='sample', tok='token', s='seconds', dur='dur')
 
 @total_ordering
 @dataclass(frozen=True, eq=False)
@@ -78,9 +78,10 @@ class Timestamp:
     sample_in_epoch:int   # items of this epoch
     token_in_epoch:int|None # tokens of this epoch
     seconds_in_epoch:float # seconds of this epoch
+    step:int = 0          # steps of the optimizer that are done
 
     def __getitem__(self,
-        unit:str # 'ep', 'ba', 'sp', 'tok', 's' or 'dur'
+        unit:str # 'ep', 'ba', 'st', 'sp', 'tok', 's' or 'dur'
     ) -> Time:
         "Return how much is done, in `unit`. Raises KeyError for an unknown unit, ValueError if tokens are not counted."
         if unit not in _fields: raise KeyError(f"there is no unit {unit!r}: {', '.join(_fields)}")
@@ -133,7 +134,7 @@ class Clock(StopwatchCallback):
         now = self._now()
         def since(k): return None if None in (now[k], self.began[k]) else now[k]-self.began[k]
         in_epoch:dict = {f'{k}_in_epoch':since(k) for k in ('batch','sample','token','seconds')}
-        return Timestamp(**now, dur=self.learn.pct_train, **in_epoch)
+        return Timestamp(**now, dur=self.learn.pct_train, step=self.learn.train_steps, **in_epoch)
 
     def load_state_dict(self,
         state:dict # what `state_dict` returned
@@ -156,13 +157,11 @@ from .intervals import EveryCallback
 
 # %% ../../nbs/callbacks/55c_stop_after.ipynb #e287bb5b
 class StopAfter(EveryCallback):
-    """Ends the fit when a budget of batches, items, epochs or time is used up; ValueError for one that never is.
-
-    Batches are not steps of the optimizer: with `GradientAccumulation` a step takes several of them."""
+    "Ends the fit when a budget of batches, steps, items, epochs or time is used up; ValueError for one that never is"
     observes = True   # how long a run is does not say which one it is
     due_together,together = True,False   # all processes stop at the same batch, and hear of it at once
     def __init__(self,
-        much:Any # the budget: a number of training batches, text such as '30m', '1e6sp' or '3ep', or a `Time`
+        much:Any # the budget: a number of training batches, text such as '500st', '30m' or '3ep', or a `Time`
     ):
         self.much = much
         self.set_every(f'{much}ba' if type(much) is int else much)

@@ -13,13 +13,14 @@ from fastcore.basics import store_attr
 
 from .intervals import EveryCallback
 from ..loop.check import check_args
+from ..loop.events import CancelValid
 from ..loop.run import write_out
 from ..measure.recorder import History, format_time
 
 # %% ../../nbs/callbacks/50a_validate_every.ipynb #dc06abae
 @check_args
 class ValidateEvery(EveryCallback):
-    "Validates within the fit every so many batches, items or minutes, and records a row"
+    "Validates within the fit every so many batches or minutes, and records a row; or only every so many epochs"
     observes = due_together = True
     saves = 'every','history'
     def __init__(self,
@@ -39,7 +40,15 @@ class ValidateEvery(EveryCallback):
     done,over = 0,False   # the batches of the epoch; is it over?
     def before_epoch(self): self.done,self.over = 0,False
     def after_train(self): self.done = 0 if self.learn.iter is None else self.learn.iter+1
-    def after_epoch(self): self.over = True; super().after_epoch()
+    def before_validate(self):
+        due = not self._of_epochs() or self.every(self.learn, epoch=True)
+        if not due: raise CancelValid(f'validation is every {self.every}')
+    def after_epoch(self):
+        self.over = True
+        if not self._of_epochs(): super().after_epoch()
+    def _of_epochs(self):
+        "Is it about the validation of the epochs themselves?"
+        return self.every.unit=='ep' and self.learn._loader(self.ds_idx, self.dl) is self.learn.dls.valid
 
     def act(self) -> None:
         "Validate, announce the row, and write it into the table"

@@ -59,7 +59,7 @@ class Every:
 
     def reset(self) -> None:
         "Set the count to zero"
-        self.count,self.times,self.since,self.loaded = 0,None,monotonic(),False
+        self.count,self.times,self.since,self.at_start,self.loaded = 0,None,monotonic(),0,False
         self.asked,self.n,self.ask_at = None,0,1   # what the processes answered, batches since then, and when to ask
 
     def start(self,
@@ -68,6 +68,7 @@ class Every:
         "Begin a fit: count from zero, or from the state that was loaded"
         if not self.loaded: self.reset()
         self.since,self.fresh = monotonic(),True
+        if self.unit=='st': self.at_start = learn.train_steps
 
     def __call__(self,
         learn:Any,       # the Learner, in a fit
@@ -75,7 +76,7 @@ class Every:
     ) -> bool:
         "Whether it is due now"
         self.loaded = self.fresh = False
-        if self.unit is None or (self.unit=='ep')!=epoch: return False
+        if self.unit is None or (self.unit=='ep')!=epoch and not (epoch and self.unit=='st'): return False
         if self.unit=='call': return bool(self.value(learn))
         if self.times is None:
             if self.unit=='dur': check_length(learn, f'every={self.spec!r}')
@@ -90,6 +91,7 @@ class Every:
     def _before(self, learn):
         "How much was done before this epoch, when the run begins with it"
         if self.unit=='ep': return learn.epoch
+        if self.unit=='st': return self.at_start
         part = getattr(learn, 'train_for', None)   # in a fit that is not told in epochs
         return 0 if self.unit!='dur' else part.before/part.total if part else learn.epoch/learn.n_epoch
 
@@ -97,6 +99,7 @@ class Every:
         "How much is done by now"
         match self.unit:
             case 'ep':  return learn.epoch + 1
+            case 'st':  return learn.train_steps
             case 'dur': return learn.pct_train
             case 'ba':  self.count += 1; return self.count
             case 'sp':  self.count += 0 if learn.batch is None else find_bs(learn.batch)

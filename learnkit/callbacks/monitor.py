@@ -61,7 +61,7 @@ def mk_comp(
     return f,lower
 
 # %% ../../nbs/callbacks/60b_monitor.ipynb #0a620c86
-from math import inf, isnan
+from math import inf, isfinite, isnan
 
 from ..data.process import gather_objects
 from ..loop.check import check_args
@@ -70,6 +70,19 @@ from ..loop.settings import func_name
 from ..measure.metric import Metric
 from ..measure.scalars import to_number
 
+# %% ../../nbs/callbacks/60b_monitor.ipynb #44242804
+def _read_margin(
+    min_delta:float|str # a number, or text such as '1%'
+) -> tuple[float,bool]:
+    "Return the margin, and whether it is a part of the best value; raises ValueError if it is neither"
+    relative = isinstance(min_delta, str) and min_delta.endswith('%')
+    try: margin = float(min_delta[:-1])/100 if relative else min_delta
+    except ValueError: margin = -1.
+    if isinstance(margin, str) or not margin>=0: raise ValueError(
+        f"min_delta is how much better a value must be: 0 or more, or '1%' of the best, not {min_delta!r}")
+    return margin,relative
+
+
 # %% ../../nbs/callbacks/60b_monitor.ipynb #79028614
 @check_args
 class Monitor:
@@ -77,16 +90,15 @@ class Monitor:
     def __init__(self,
         monitor:str|Callable|Metric|None='valid_loss', # a column, metric or function of the Learner; None: valid_loss
         comp:str|Callable|None=None,            # 'min', 'max' or a function such as `np.less`; None: as the metric says
-        min_delta:float=0.,                     # a value must be better by more than this to count
+        min_delta:float|str=0.,                 # how much better a value must be to count; '1%': of the best one
         nan:str='worse'                         # a NaN is 'worse' than everything, or 'skip' it, or 'raise' an error
     ):
         ok = monitor is None or isinstance(monitor, str) or callable(monitor) or hasattr(monitor, 'accumulate')
         if not ok: raise TypeError(f"monitor must be the name of a column such as 'valid_loss', a metric, "
                                    f'a function of the Learner, or None, not {monitor!r}')
-        if not min_delta>=0: raise ValueError(
-            f'min_delta is how much better a value must be: 0 or more, not {min_delta}')
         if nan not in ('worse','skip','raise'): raise ValueError(f"nan must be 'worse', 'skip' or 'raise', not {nan!r}")
         self.monitor,self.asked,self.min_delta,self.nan = monitor,comp,min_delta,nan
+        self.margin,self.relative = _read_margin(min_delta)
         self.name = monitor if isinstance(monitor, str) else 'valid_loss' if monitor is None else func_name(monitor)
         self.comp,self.lower = mk_comp(comp) if comp is not None else (None,None)
         self.best,self.column,self.source = None,None,monitor if callable(monitor) else None
@@ -126,10 +138,13 @@ class Monitor:
             f'`{self.name}` must be one number to be watched, but it is {v!r}') from e
 
     def better(self,
-        value:float # a value, not NaN
+        value:float,          # a value, not NaN
+        than:float|None=None  # another one; None: the best so far
     ) -> bool:
-        "Whether `value` is better than the best so far, by more than `min_delta`"
-        return self.comp(float(value) + (self.min_delta if self.lower else -self.min_delta), self.best)
+        "Whether `value` is better than another, by more than `min_delta`"
+        than = self.best if than is None else than
+        margin = self.margin*abs(than) if self.relative and isfinite(than) else self.margin
+        return self.comp(float(value) + (margin if self.lower else -margin), than)
 
     def update(self,
         value:float|None # the new value; None if there is none
@@ -221,7 +236,7 @@ class TrackerCallback(Callback):
     def __init__(self,
         monitor:str|Callable|Metric|None='valid_loss', # a column, metric or function of the Learner; None: valid_loss
         comp:str|Callable|None=None,            # 'min', 'max' or a function such as `np.less`; None: as the metric says
-        min_delta:float=0.,                     # a value must be better by more than this to count
+        min_delta:float|str=0.,                 # how much better a value must be to count; '1%': of the best one
         reset_on_fit:bool=True,                 # forget the best value when a fit begins?
         nan:str='worse'                         # a NaN is 'worse' than everything, or 'skip' it, or 'raise' an error
     ):

@@ -9,8 +9,8 @@ __all__ = ['EarlyStoppingCallback', 'ThresholdStopper', 'TerminateOnNaNCallback'
 from math import isfinite, isnan
 from typing import Any, Callable
 
-from .intervals import Every
-from .monitor import Monitor, TrackerCallback
+from .intervals import Every, parse_every
+from .monitor import TrackerCallback
 from ..loop.callback import Callback
 from ..loop.check import check_args, check_whole
 from ..loop.events import CancelFit
@@ -20,66 +20,94 @@ from ..measure.metric import Metric
 # %% ../../nbs/callbacks/65a_early_stopping.ipynb #b9a42891
 @check_args
 class EarlyStoppingCallback(TrackerCallback):
-    "Ends the fit after `patience` epochs, or validations within them, without improvement"
-    order,saves = TrackerCallback.order+3,('watch','wait','since')
-    since = None   # the epoch of the best value, if it is of this fit
+    "Ends the fit after `patience` epochs, or validations within them, without improvement, or at a threshold"
+    order,saves = TrackerCallback.order+3,('watch','wait','since','why')
+    wait,since,why = 0,None,None   # `since`: the epoch of the best value, if of this fit; `why`: why it wants to stop
     def __init__(self,
         monitor:str|Callable|Metric|None='valid_loss', # a column, metric or function of the Learner; None: valid_loss
         comp:str|Callable|None=None,            # 'min', 'max' or a function such as `np.less`; None: as the metric says
-        min_delta:float=0.,                     # a value must be better by more than this to count
-        patience:int=1,                         # values without improvement after which it stops
+        min_delta:float|str=0.,                 # how much better a value must be to count; '1%': of the best one
+        patience:int|None=1,                    # values without improvement after which it stops; None: any number
         reset_on_fit:bool=True,                 # forget the best value when a fit begins?
-        nan:str='worse'                         # a NaN is 'worse' than everything, or 'skip' it, or 'raise' an error
+        nan:str='worse',                        # a NaN is 'worse', or 'skip' it, or 'raise'; 'stop' ends the fit
+        *,
+        threshold:float|None=None,              # stop at a value that is at least as good as this
+        divergence:float|None=None,             # stop at a value that is worse than this
+        baseline:float|None=None,               # the wait ends only with a best value that is better than this, too
+        start_from_epoch:int=0,                 # the first epoch whose values are looked at
+        at_least:Any=None                       # do not stop before so much: '10ep', '500st' (steps), '500ba', '0.5dur'
     ):
-        super().__init__(monitor, comp, min_delta, reset_on_fit, nan)
-        self.patience,self.wait = check_whole('patience', patience, what='a number of epochs'),0
+        super().__init__(monitor, comp, min_delta, reset_on_fit, 'worse' if nan=='stop' else nan)
+        self.patience = check_whole('patience', patience, what='a number of epochs', none=True)
+        self.threshold,self.divergence,self.baseline,self.stop_at_nan = threshold,divergence,baseline,nan=='stop'
+        if not (patience or self.stop_at_nan or threshold is not None or divergence is not None): raise ValueError(
+            'this would never stop: give `patience`, `threshold`, `divergence` or nan=\'stop\'')
+        self.start_from_epoch = check_whole('start_from_epoch', start_from_epoch, least=0)
+        self.at_least,self.unit = parse_every(at_least)
+        if self.unit not in (None,'ep','st','ba','dur'): raise ValueError(
+            f"at_least={at_least!r}: write epochs, steps, batches or a part: '10ep', '500st', '500ba', '0.5dur'")
 
-    def reset(self): super().reset(); self.wait,self.since = 0,None
-    def act(self):
-        learn = self.learn
+    def reset(self): super().reset(); self.wait,self.since,self.why = 0,None,None
+
+    def compare(self, value):
+        if self.learn.epoch<self.start_from_epoch: return
+        super().compare(value)
         if self.new_best is None: return
-        if self.new_best: self.since = learn.epoch
-        self.wait = 0 if self.new_best else self.wait+1
-        if self.wait>=self.patience:
-            best = self.best   # kept over fits; infinite if there was no number yet
-            before = self.since is None and best is not None and isfinite(best)
-            since = 'an earlier fit' if before else f'epoch {self.since or 0}'
-            learn.stop(f'No improvement since {since}: early stopping')
-            learn.say(learn.stop_reason)
+        if self.new_best: self.since = self.learn.epoch
+        past = self.baseline is None or (self.new_best and self.watch.better(value, self.baseline))
+        self.wait = 0 if self.new_best and past else self.wait+1
+        self.why = self._reason(value)
+
+    def after_row(self, row, epoch): super().after_row(row, epoch); self._stop(self.learn.epoch)
+    def after_epoch(self): super().after_epoch(); self._stop(self.learn.epoch+1)
+
+    def _reaches(self, value, t): return value<=t if self.watch.lower else value>=t
+    def _reason(self, value):
+        name,t,d = self.watch.name,self.threshold,self.divergence
+        if self.stop_at_nan and not isfinite(value): return f'{name} is {value}: stopping'
+        if t is not None and self._reaches(value, t): return f'{name} is {value}, which reaches {t}: stopping'
+        if d is not None and not self._reaches(value, d): return f'{name} is {value}, worse than {d}: stopping'
+        if self.patience is None or self.new_best or self.wait<self.patience: return None
+        before = self.since is None and self.best is not None and isfinite(self.best)   # infinite: no number so far
+        return f"No improvement since {'an earlier fit' if before else f'epoch {self.since or 0}'}: early stopping"
+
+    def _stop(self, epochs):
+        "Stop if there is a reason to, and `at_least` is done, of which `epochs` may be the measure"
+        learn,why = self.learn,self.why
+        done = dict(ep=epochs, st=learn.train_steps, ba=learn.train_iter, dur=learn.pct_train+1e-9)
+        if why is None or (self.unit and done[self.unit]<self.at_least): return
+        self.why = None
+        learn.stop(why)
+        learn.say(why)
+
 
 # %% ../../nbs/callbacks/65a_early_stopping.ipynb #d02a85ba
 @check_args
-class ThresholdStopper(Callback):
+class ThresholdStopper(EarlyStoppingCallback):
     "Ends the fit when the monitored value reaches `threshold`"
-    order,modes,run_valid,saves = TrackerCallback.order+3,('fit',),False,('every',)
-    catches_up = ('before_fit',)
+    saves = 'every',
     def __init__(self,
         threshold:float,                        # stop when the value is at most (comp='min') or at least ('max') this
         monitor:str|Callable|Metric|None='valid_loss', # a column, metric or function of the Learner; None: valid_loss
         comp:str|Callable|None=None,            # 'min', 'max' or a function such as `np.less`; None: as the metric says
         every:Any='1ep'                         # how often to look, as for `Every`; within an epoch for functions only
     ):
-        self.threshold,self.watch,self.every = float(threshold),Monitor(monitor, comp),Every(every)
-        self.run_train = self.every.in_batches
-        if isnan(self.threshold): raise ValueError('the threshold must be a number, not nan, which nothing reaches')
+        if isnan(threshold): raise ValueError('the threshold must be a number, not nan, which nothing reaches')
+        super().__init__(monitor, comp, patience=None, threshold=float(threshold))
+        self.every = Every(every)
+        self.run_valid,self.run_train = False,self.every.in_batches
         if self.every.unit!='ep' and not callable(monitor): raise ValueError(
             f'within an epoch (every={every!r}) there is no row with {monitor!r} yet: '
             'pass a function such as `lambda learn: learn.smooth_loss` as `monitor`')
 
-    def before_fit(self): self.watch.start(self.learn); self.every.start(self.learn)
-    def after_batch(self):
-        if self.every(self.learn): self._look()
-    def after_epoch(self):
-        if self.every(self.learn, epoch=True): self._look()
-    def after_row(self, row, epoch):
-        if not epoch and self.watch.in_row(row): self._compare(self.watch.row_value(row, self.learn))
+    def before_fit(self): super().before_fit(); self.every.start(self.learn)
+    def after_batch(self): self._look(epoch=False)
+    def after_epoch(self): self._look(epoch=True)
+    def _look(self, epoch):
+        if not self.every(self.learn, epoch): return
+        self.compare(self.watch.value(self.learn))
+        self._stop(self.learn.epoch)
 
-    def _look(self): self._compare(self.watch.value(self.learn))
-    def _compare(self, value):
-        t = self.threshold
-        if value is None or not (value<=t if self.watch.lower else value>=t): return
-        self.learn.stop(f'{self.watch.name} is {value}, which reaches {t}: stopping')
-        self.learn.say(self.learn.stop_reason)
 
 # %% ../../nbs/callbacks/65a_early_stopping.ipynb #a70d65f3
 class TerminateOnNaNCallback(Callback):
@@ -127,13 +155,13 @@ from ..learner.save import write_state
 class SaveModelCallback(TrackerCallback):
     "Saves the model when it is the best so far, and loads the best at the end of the fit; or saves it every so often"
     order,run_valid,saves = TrackerCallback.order+1,False,('watch','saved','every','held','hash')
-    held,n_failed,home = None,0,Path()   # the best model if it could not be written, as bytes
+    held,n_failed,home = None,0,Path()   # the best model if it is not in a file, as bytes
     hash,wrote = None,False              # of the file `saved`, in the process that writes; was it written in this fit?
     def __init__(self,
         monitor:str|Callable|Metric|None='valid_loss', # a column, metric or function of the Learner; None: valid_loss
         comp:str|Callable|None=None,            # 'min', 'max' or a function such as `np.less`; None: as the metric says
-        min_delta:float=0.,                     # a value must be better by more than this to count
-        fname:str='model',                      # name of the file, in `learn.path/learn.model_dir`
+        min_delta:float|str=0.,                 # how much better a value must be to count; '1%': of the best one
+        fname:str|None='model',                 # the file, in `learn.path/learn.model_dir`; None: keep it in memory
         every_epoch:int|bool=False,             # save every n-th epoch, beginning with the first, however good it is
         at_end:bool=False,                      # at the end save the model as it is then, instead of loading the best
         with_opt:bool=False,                    # save and load the optimizer's state too?
@@ -146,6 +174,8 @@ class SaveModelCallback(TrackerCallback):
         self.run_train = self.every.in_batches
         if sum(map(bool, (every_epoch, at_end, self.every)))>1: raise ValueError(
             'of `every_epoch`, `every` and `at_end` choose one')
+        if fname is None and (every_epoch or at_end or self.every): raise ValueError(
+            'without a file (fname=None) only the best model is kept: leave out `every_epoch`, `every` and `at_end`')
         n = 1 if every_epoch is True else every_epoch
         if n: every_epoch = check_whole('every_epoch', n, what='a number of epochs')
         store_attr('fname,every_epoch,at_end,with_opt')
@@ -157,7 +187,7 @@ class SaveModelCallback(TrackerCallback):
 
     def before_fit(self):
         others = [str(o.fname) for o in self.learn.cbs if isinstance(o, SaveModelCallback) and o is not self]
-        if str(self.fname) in others: raise ValueError(
+        if self.fname is not None and str(self.fname) in others: raise ValueError(
             f'two SaveModelCallbacks would write to the same file {self.fname!r}: give one of them another `fname`')
         self.n_failed,self.wrote,self.home = 0,False,Path.cwd()   # the files stay in one folder, also after a `chdir`
         self.every.start(self.learn)
@@ -199,13 +229,15 @@ class SaveModelCallback(TrackerCallback):
 
     def _failed(self, e, hold):
         self.n_failed += 1
-        if hold:
-            f = BytesIO()
-            self.learn.save(f, with_opt=self.with_opt and not is_safetensors(self._path(self.fname)))
-            self.held = f.getvalue()
+        if hold: self._hold(self.with_opt and not is_safetensors(self._path(self.fname)))
         n = f'{self.n_failed} times in this fit, also now' if self.n_failed>1 else 'now'
         warn(f'the model could not be saved {n}: {type(e).__name__}: {e}. Training continues' +
              (', and the best model is held in memory until it can be written' if self.held else ''))
+
+    def _hold(self, with_opt):
+        f = BytesIO()
+        self.learn.save(f, with_opt=with_opt)
+        self.held = f.getvalue()
 
     def _write_held(self):
         path = self._path(self.fname)
@@ -231,20 +263,21 @@ class SaveModelCallback(TrackerCallback):
     def act(self):
         if self.new_best:
             self.learn.say(f'Better model found at epoch {self.learn.epoch} with {self.watch.name} value: {self.best}.')
-            self._save(self.fname)
-        elif self.held: self._write_held()
+            if self.fname is None: self._hold(self.with_opt)
+            else: self._save(self.fname)
+        elif self.held and self.fname is not None: self._write_held()
 
     def after_fit(self):
         if num_distrib()>1: dist.barrier()   # wait for the process that writes
         self._finish()
 
     def _finish(self):
-        path = self._path(self.fname)
         if self.at_end: return self._save(self.fname)
         if self.every or self.every_epoch: return
-        if self.held: self._write_held()
+        if self.held and self.fname is not None: self._write_held()
+        path = self.saved and self._path(self.fname)
         if self.held: self.learn.load(BytesIO(self.held), with_opt=self.with_opt)
-        elif self.saved is not None and path.is_file():
+        elif path and path.is_file():
             self._check_own(path)
             self.learn.load(path, with_opt=self.with_opt)
         elif self.learn.train_iter:
@@ -267,12 +300,13 @@ class ReduceLROnPlateau(TrackerCallback):
     def __init__(self,
         monitor:str|Callable|Metric|None='valid_loss', # a column, metric or function of the Learner; None: valid_loss
         comp:str|Callable|None=None,            # 'min', 'max' or a function such as `np.less`; None: as the metric says
-        min_delta:float=0.,                     # a value must be better by more than this to count
+        min_delta:float|str=0.,                 # how much better a value must be to count; '1%': of the best one
         patience:int=1,                         # values without improvement after which it acts
         factor:float=10.,                       # the learning rate is divided by this
         min_lr:float=0,                         # the learning rate never gets lower than this
         reset_on_fit:bool=True,                 # forget the best value when a fit begins?
-        nan:str='worse'                         # a NaN is 'worse' than everything, or 'skip' it, or 'raise' an error
+        nan:str='worse',                        # a NaN is 'worse' than everything, or 'skip' it, or 'raise' an error
+        cooldown:int=0                          # values that do not count after the rate was lowered
     ):
         super().__init__(monitor, comp, min_delta, reset_on_fit, nan)
         if not factor>1: raise ValueError(
@@ -281,6 +315,7 @@ class ReduceLROnPlateau(TrackerCallback):
         if not min_lr>=0: raise ValueError(f'min_lr must be 0 or more, not {min_lr}')
         self.patience,self.wait,self.lrs = check_whole('patience', patience, what='a number of epochs'),0,None
         self.factor,self.min_lr = factor,min_lr
+        self.cooldown = check_whole('cooldown', cooldown, least=0, what='a number of epochs')
 
     def reset(self): super().reset(); self.wait,self.lrs = 0,None
 
@@ -291,11 +326,11 @@ class ReduceLROnPlateau(TrackerCallback):
                  'a schedule sets them too, and it undoes what ReduceLROnPlateau does')
             self.lrs = None
         if self.new_best is None: return
-        self.wait = 0 if self.new_best else self.wait+1
+        self.wait = 0 if self.new_best and self.wait>=0 else self.wait+1   # below 0 it cools down
         if self.wait>=self.patience: self._reduce(lrs)
 
     def _reduce(self, lrs):
-        self.wait = 0
+        self.wait = -self.cooldown
         new = [min(lr, max(lr/self.factor, self.min_lr)) for lr in lrs]
         if new==lrs: return
         self.learn.opt.set_hyper('lr', new)

@@ -14,6 +14,7 @@ from ..data.process import rank_distrib
 from .learner import TrainEvalCallback
 from ..loop.callback import Callback
 from ..loop.check import check_amount, check_args, check_fraction
+from ..loop.events import CancelValid
 from ..loop.stream import loader_len
 
 # %% ../../nbs/learner/45a_limit.ipynb #fdaf0db4
@@ -47,9 +48,10 @@ class LimitBatches(Callback):
     order,modes,active = TrainEvalCallback.order-1,('fit','validate'),False
     def __init__(self,
         train:int|float|None=None, # batches to train with in each epoch, or the fraction of them; None: all
-        valid:int|float|None=None  # the same for each validation
+        valid:int|float|None=None  # the same for each validation; 0: none
     ):
-        self.train,self.valid = check_amount('train', train),check_amount('valid', valid)
+        none = type(valid) is int and valid==0
+        self.train,self.valid = check_amount('train', train),0 if none else check_amount('valid', valid)
         if train is None and valid is None: raise ValueError(
             'LimitBatches() limits nothing: give `train`, `valid` or both')
 
@@ -62,6 +64,7 @@ class LimitBatches(Callback):
 
     def before_train(self): self._limit(self.train)
     def before_validate(self):
+        if self.active and self.valid==0: raise CancelValid('LimitBatches(valid=0)')
         if self.active: self._limit(self.valid)
     def _limit(self, amount):
         batches = self.learn.batches
@@ -131,7 +134,7 @@ class TrainFor(Callback):
     done:Any = 0                            # how much is done, in the unit of the amount
     at,before,since,idle,fresh,left_out = -1,0,None,0,False,0   # the epoch, what was done before it …
     def __init__(self,
-        much:str|Time # the amount: '2000ba', '1e6sp', '3e8tok' or '30m'
+        much:str|Time # the amount: '2000ba', '500st', '1e6sp', '3e8tok' or '30m'
     ):
         self.much = t = as_duration(much)
         if t.unit=='ep': raise ValueError(f"for {t.value} epochs write `learn.fit({t.value})`")
@@ -146,8 +149,8 @@ class TrainFor(Callback):
         learn,timed = self.learn,self.unit=='s'
         if learn.duration!=Time(self.total, self.unit): raise ValueError(
             f"how long a fit is, is its first argument: write `learn.fit('{Time(self.total, self.unit)}')`")
-        if self.unit!='ba' and num_distrib()>1: raise ValueError(
-            "several processes must end at the same batch: say how long by batches, as in `fit('2000ba')`, or epochs")
+        if self.unit not in ('ba','st') and num_distrib()>1: raise ValueError(
+            "several processes must end at the same batch: say how long in batches, `fit('2000ba')`, steps or epochs")
         if self.unit!='ba' and learn.start_epoch: raise ValueError(
             f'start_epoch={learn.start_epoch} leaves out epochs, and a fit of {learn.duration} does not know how much '
             "they are: say how long by batches, or resume from a checkpoint")
@@ -165,6 +168,7 @@ class TrainFor(Callback):
         learn = self.learn
         match self.unit:
             case 'ba':  self.done = self.before + learn.iter + 1
+            case 'st':  self.done = learn.train_steps
             case 'sp':  self.done += 0 if learn.batch is None else find_bs(learn.batch)
             case 'tok': self.done += 0 if learn.batch is None else find_tokens(learn.batch, learn.dls)
         learn.pct_train = pct = self.pct
@@ -177,6 +181,7 @@ class TrainFor(Callback):
 
     def after_epoch(self):
         learn = self.learn
+        if self.unit=='st': self.done = learn.train_steps   # one may have come after the last batch
         learn.pct_train = pct = self.pct   # time has passed
         self.idle = self.idle+1 if self.at!=learn.epoch or self.done==self.before else 0
         if self.idle>=max_idle: raise RuntimeError(
@@ -259,7 +264,7 @@ def _train(self:Learner, mode, n_epoch, lr=None, wd=None, cbs=None, reset_opt=Fa
     with self._run(mode, [*L(cbs), *amount, *together, *([CheckShortCuts] if switch in os.environ else [])]):
         if resume is not None and not any(cb.resumes for cb in self.cbs): raise ValueError(
             f'resume={resume!r} needs a `CheckpointCallback` among the callbacks: it knows where the checkpoints are')
-        self.resume,self.iter = resume,None
+        self.resume,self.iter,self.train_steps = resume,None,0
         ready_opt(self, reset_opt)
         check_closure(self)
         if wd is not None or self._before_wd is not None: set_wd(self, wd)

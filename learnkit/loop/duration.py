@@ -15,13 +15,13 @@ import torch
 from torch.utils._pytree import tree_leaves
 
 # %% ../../nbs/loop/45_duration.ipynb #087e9ba8
-_whole   = ('ep','ba','sp','tok')   # these units count: only whole numbers of them exist
+_whole   = ('ep','ba','st','sp','tok')   # these units count: only whole numbers of them exist
 _seconds = dict(s=1, sec=1, m=60, h=3600)
 _number  = r'((?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)'
 _hms     = ''.join(rf'(?:{_number}{u})?' for u in ('h','m','s(?:ec)?'))
-_guesses = dict(ep='ep', ba='ba', st='ba', it='ba', sa='sp', to='tok', du='dur', se='s', mi='m', ho='h', hr='h')
-_spelling = ("write a number and a unit, as '2ep' (epochs), '500ba' (batches), '10000sp' (items), '3e4tok' (tokens), "
-             "'0.1dur' (fraction of the run) or '30m' (also s, h and '1h30m')")
+_guesses = dict(ep='ep', ba='ba', st='st', it='ba', sa='sp', to='tok', du='dur', se='s', mi='m', ho='h', hr='h')
+_spelling = ("write a number and a unit, as '2ep' (epochs), '500ba' (batches), '500st' (steps), '10000sp' (items), "
+             "'3e4tok' (tokens), '0.1dur' (fraction of the run) or '30m' (also s, h and '1h30m')")
 
 def _parse(text) -> tuple:
     "`(value, unit)` of an amount, `(None, None)` if it is not one"
@@ -45,7 +45,7 @@ class Time:
     __hash__ = None   # it is equal to texts of several spellings
     def __init__(self,
         value:Any,         # text such as '500ba', another `Time`, or a number if there is a `unit`
-        unit:str|None=None # of a number: 'ep', 'ba', 'sp', 'tok', 'dur', 's', 'm' or 'h'
+        unit:str|None=None # of a number: 'ep', 'ba', 'st', 'sp', 'tok', 'dur', 's', 'm' or 'h'
     ):
         v,u = _parse(value) if unit is None else (value,unit)
         if u not in (*_whole, 'dur', *_seconds): raise ValueError(

@@ -28,7 +28,8 @@ class Loop(Dispatcher):
     "The training loop: what a run changes, the steps of a batch, and the loop itself"
     dls:Any; model:nn.Module; loss_func:Any; opt:Any
     epoch:int = 0; n_epoch:int = 1; start_epoch:int = 0; duration:Any = None   # where the run is, and how long it is
-    iter:int|None = None; n_iter:int|None = None; train_iter:int = 0; pct_train:float = 0.
+    iter:int|None = None; n_iter:int|None = None; pct_train:float = 0.
+    train_iter:int = 0; train_steps:int = 0   # batches of training, and steps of the optimizer, that are done
     batches:BatchStream|None = None; batch:Any; transfer:Any   # its data, and what brings it to the device
     xb:tuple; yb:tuple; pred:Any; loss:torch.Tensor|None; loss_grad:torch.Tensor|None   # its batch
     in_part:bool = False   # is that a part of what the loader gave, as a micro-batch or a shard? Then no step follows
@@ -57,7 +58,7 @@ class Loop(Dispatcher):
     def _backward(self): self.loss_grad.backward()
     @critical
     def _step(self):
-        self.opt.step()
+        self.opt.step(); self.train_steps += 1
         if pending: handle_pending()
     def _zero_grad(self): self.opt.zero_grad()
 

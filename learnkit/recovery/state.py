@@ -43,8 +43,8 @@ def run_state(self:Learner,
 
     return to_serializable(dict(
         version=format_version, epoch=epoch, done=done, n_epoch=self.n_epoch, train_iter=self.train_iter,
-        pct_train=self.pct_train, model=model.state_dict(), opt=self.opt.state_dict(), grads=grads, cbs=cbs,
-        state=self.state, rng=get_random_states(), stop_reason=self.stop_reason,
+        train_steps=self.train_steps, pct_train=self.pct_train, model=model.state_dict(), opt=self.opt.state_dict(),
+        grads=grads, cbs=cbs, state=self.state, rng=get_random_states(), stop_reason=self.stop_reason,
         duration=str(self.duration or Time(self.n_epoch, 'ep'))), copy=copy, sharded=own_part)
 
 # %% ../../nbs/recovery/02_run_state.ipynb #4059cae3
@@ -165,6 +165,7 @@ def restore(self:Learner,
         p.grad = lay_out(grads[n], p).to(p.device, copy=True) if n in grads else None
     self._restore_cbs(state['cbs'])
     self.train_iter,self.pct_train = state['train_iter'],state['pct_train']
+    self.train_steps = state.get('train_steps', state['train_iter'])   # older ones do not know
     then = duration_of(state)
     if self.duration and then!=self.duration: self.pct_train *= then/self.duration   # the run has become longer
     self.state.update(state['state'])

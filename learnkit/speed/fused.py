@@ -149,6 +149,7 @@ class FusedStep(Callback):
         learn.loss_grad = learn.loss
         if self.part!='whole': return self._step_eagerly(learn, rest)
         for cb,norm in zip(inputs.clips, rest): cb.norm = norm
+        learn.train_steps += 1
         for f in self.afterwards: f()
 
     def _compared(self, compare, inputs, xb, yb, shape):

@@ -179,11 +179,11 @@ added = {'len(self.xb)':few_calls, "self('before_step')":few_calls, 'self.model.
 @pytest.mark.parametrize('line', added)
 def test_added_work_is_seen(line, monkeypatch):
     ns = {}
-    exec(compile(f'def _step(self):\n    {line}\n    self.opt.step()\n    if pending: handle_pending()', f'{OURS[0]}/planted.py', 'exec'), vars(learnkit.loop.loop), ns)
+    exec(compile(f'def _step(self):\n    {line}\n    self.opt.step(); self.train_steps += 1\n    if pending: handle_pending()', f'{OURS[0]}/planted.py', 'exec'), vars(learnkit.loop.loop), ns)
     monkeypatch.setattr(Loop, '_step', ns['_step'])
     with pytest.raises(AssertionError, match='calls for each batch|lines for each batch|more than one by hand'): added[line]()
 
-def test_the_planted_step_is_the_loops_own(): assert Loop._step.__code__.co_names==('opt','step','pending','handle_pending')
+def test_the_planted_step_is_the_loops_own(): assert Loop._step.__code__.co_names==('opt','step','train_steps','pending','handle_pending')
 
 def test_a_step_makes_hardly_more_calls_than_one_by_hand():
     hand,got = by_hand(),fit(Calls())

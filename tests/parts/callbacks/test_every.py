@@ -13,6 +13,7 @@ from learnkit.loop.events import CancelBatch, CancelEpoch, CancelTrain, CancelFi
 from learnkit.callbacks.intervals import Every, parse_every
 from learnkit.callbacks.intervals import EveryCallback
 from learnkit.callbacks.cycles import ValidateEvery
+from learnkit.callbacks.monitor import OnBetter
 from learnkit.learner.bars import ProgressCallback
 from learnkit.loop.run import null_logger
 from learnkit.data.loaders import DataLoaders
@@ -65,7 +66,7 @@ def test_no_tokens():
     with pytest.raises(ValueError, match='dls.n_tokens'): learner(cbs=EveryCallback(print, '5tok')).fit(1)
 
 @pytest.mark.parametrize('spec,words', [
-    ('5', "'2ep'"), ('2 epochs', "did you mean '2ep'"), ('500 steps', "did you mean '500ba'"), ('500batches', "did you mean '500ba'"),
+    ('5', "'2ep'"), ('2 epochs', "did you mean '2ep'"), ('500 steps', "did you mean '500st'"), ('500batches', "did you mean '500ba'"),
     ('30 min', "did you mean '30m'"), ('10seconds', "did you mean '10s'"), ('10tokens', "did you mean '10tok'"), ('1.5tok', 'whole ones'), ('0h0m', 'more than 0'),
     ('30m1h', "'30m'"), ('1h30', "'30m'"), ('1h1h', "'30m'"), ('2ep3ba', "'2ep'"), ('1e-1ba', 'whole ones'), ('e3ba', "'500ba'"), ('2hours', "did you mean '2h'"), ('10samples', "did you mean '10sp'"),
     ('-1ba', "'500ba'"), ('0ep', 'more than 0'), ('0.0s', 'more than 0'), ('1.5ba', 'whole ones'), ('.5ep', 'whole ones'),
@@ -293,7 +294,7 @@ def shuffled(cbs=None, workers=0, **kw):
     learn.logger = null_logger
     return learn
 
-@pytest.mark.parametrize('every', ['1ba', '3ba', '20sp', '1ep', '0.3dur', lambda learn: learn.train_iter in (2,7)])
+@pytest.mark.parametrize('every', ['1ba', '3ba', '20sp', '2st', '0.3dur', lambda learn: learn.train_iter in (2,7)])
 def test_validation_does_not_change_the_training(every):
     a,b = shuffled(ValidateEvery(every)),shuffled()
     rngs = []
@@ -320,7 +321,7 @@ def test_rows_are_those_of_an_evaluation_by_hand():
     assert h['valid_loss']==pytest.approx([o[2] for o in plain])
     assert list(h[0])==['epoch','train_iter','train_loss','valid_loss','mae','time']
 
-@pytest.mark.parametrize('every,label', [('2ba','0:2'), ('1ep','0:3')])
+@pytest.mark.parametrize('every,label', [('2ba','0:2'), ('2st','0:2')])
 def test_rows_in_the_table(every, label, capsys):
     learn = learner(metrics=mae, cbs=ValidateEvery(every))
     learn.fit(1)
@@ -338,6 +339,21 @@ def test_logger(kw):
     learn.fit(1)
     assert rows[0][0]=='0:2'
     if not kw: assert rows[0][2] is None and rows[0][4]==learn.validate_every.history[0]['valid_mae'] and len(rows[0])==len(rows[1])==6
+
+@quick
+@given(st.integers(1, 4), st.integers(1, 7), st.integers(0, 3), st.integers(1, 2))
+def test_every_nth_epoch_is_validated_once(n, n_epoch, start, batches_each):
+    "The others have no value; the weights are those of any fit, and a tracker sees what there is"
+    seen,start = [],min(start, n_epoch)
+    once = at('before_validate', lambda cb: seen.append(cb.learn.epoch), lambda cb: cb.learn.mode=='fit', order=70)
+    learn,plain = learner(n=batches_each, metrics=mae, cbs=[ValidateEvery(f'{n}ep'), once, OnBetter(lambda learn: None)]),learner(n=batches_each)
+    for l in (learn, plain): l.logger = null_logger; l.fit(n_epoch, start_epoch=start)
+    due = [e for e in range(start, n_epoch) if (e+1)%n==0]
+    history = learn.recorder.history
+    assert seen==due and history['epoch']==[*range(start, n_epoch)] and torch.equal(weights(learn), weights(plain))
+    for k in ('valid_loss','mae') if history else (): assert [e for e,v in zip(history['epoch'], history[k]) if v is not None]==due
+    assert [v for v in history['valid_loss'] if v is not None]==[v for e,v in zip(history['epoch'], plain.recorder.history['valid_loss']) if e in due] if history else True
+    assert learn.on_better.best==min([v for v in history['valid_loss'] if v is not None], default=float('inf')) if history else True
 
 def test_another_loader():
     extra = batches(2, seed=7)

@@ -568,3 +568,146 @@ def test_the_best_of_an_earlier_fit_is_said_to_be_of_one():
         assert learn.stop_reason is None
         learn.fit(5)
     assert learn.stop_reason=='No improvement since an earlier fit: early stopping' and len(learn.recorder.history)==2
+
+# the criteria of other libraries' stoppers, each as its source has it: how many epochs are trained
+def keras(values, patience, delta, baseline, start):
+    best,wait = None,0
+    for i,v in enumerate(values):
+        if i<start: continue
+        wait += 1
+        if best is None or v+delta<best:
+            best = v
+            if baseline is None or v+delta<baseline: wait = 0
+        elif wait>=patience: return i+1
+    return len(values)
+
+def lightning(values, patience, delta, threshold, divergence):
+    best,wait = inf,0
+    for i,v in enumerate(values):
+        if not math.isfinite(v) or v<=threshold or v>divergence: return i+1   # it has `v<threshold`
+        if v+delta<best: best,wait = v,0
+        else: wait += 1
+        if wait>=patience: return i+1
+    return len(values)
+
+def skorch(values, patience, part):
+    bound,misses = inf,0
+    for i,v in enumerate(values):
+        if v<bound: bound,misses = v - part*v,0
+        else: misses += 1
+        if misses==patience: return i+1
+    return len(values)
+
+def ignite(scores, patience, part):
+    best,count = None,0
+    for i,s in enumerate(scores):
+        if best is None: best = s
+        elif s<=best*(1+part): count += 1
+        else: best,count = s,0
+        if count>=patience: return i+1
+    return len(scores)
+
+def trained(values, *args, **kw): return len(track(values, EarlyStoppingCallback('x', *args, **kw)).recorder.history)
+plain = st.lists(st.integers(0, 40).map(lambda i: i/8), min_size=1, max_size=14)   # of which differences are exact
+eighths = st.integers(0, 40).map(lambda i: i/8)
+
+@quick
+@given(plain, st.integers(1, 4), st.sampled_from([0., .125, .5]), st.none() | eighths, st.integers(0, 6))
+def test_like_keras(values, patience, delta, baseline, start):
+    assert trained(values, 'min', delta, patience, baseline=baseline, start_from_epoch=start)==keras(values, patience, delta, baseline, start)
+    ups = [-v for v in values]
+    assert trained(ups, 'max', delta, patience, baseline=None if baseline is None else -baseline, start_from_epoch=start)==keras(values, patience, delta, baseline, start)
+
+@quick
+@given(st.lists(eighths | st.sampled_from([nan, inf]), min_size=1, max_size=14), st.integers(1, 4), st.sampled_from([0., .125]), eighths, eighths)
+def test_like_lightning(values, patience, delta, threshold, divergence):
+    n = lightning(values, patience, delta, threshold, divergence)
+    assert trained(values, 'min', delta, patience, threshold=threshold, divergence=divergence, nan='stop')==n
+    assert trained([-v for v in values], 'max', delta, patience, threshold=-threshold, divergence=-divergence, nan='stop')==n
+
+@quick
+@given(plain, st.integers(1, 4), st.sampled_from([0, 12.5, 50]))
+def test_relative_like_skorch_and_ignite(values, patience, percent):
+    assert trained(values, 'min', f'{percent}%', patience)==skorch(values, patience, percent/100)
+    assert trained(values, 'max', f'{percent}%', patience)==ignite(values, patience, percent/100)
+
+@quick
+@given(st.lists(st.floats(-5, 5), min_size=1, max_size=14), st.sampled_from(['0%', '10%', '100%', '300%']), st.sampled_from(['min','max']))
+def test_what_is_worse_is_never_better(values, delta, comp):
+    m,sign = Monitor('x', comp, delta),1 if comp=='min' else -1
+    m.start(learner_with_x)
+    for v in values:
+        best = m.best
+        if m.update(v): assert sign*v<sign*best
+
+@quick
+@given(plain, st.integers(1, 3), st.integers(1, 4), st.integers(1, 14))
+def test_at_least(values, patience, n, least):
+    "An epoch ends the fit if it would without, from the last epoch of so many on; the wait is counted as ever"
+    best,wait,want = inf,0,len(values)
+    for i,v in enumerate(values):
+        best,wait = (v,0) if v<best else (best,wait+1)
+        if wait>=patience and i+1>=least: want = i+1; break
+    assert trained(values, 'min', patience=patience, at_least=f'{least}ep')==want
+    for unit in ('st','ba'):   # an epoch has one batch
+        assert trained(values, 'min', patience=patience, at_least=f'{least}{unit}')==want
+
+def test_at_least_part_of_the_fit(): assert [trained([1.]+[2.]*9, 'min', at_least=o) for o in (None, '0.5dur', '1.0dur')]==[2, 5, 10]
+
+def test_at_least_within_an_epoch():
+    "Six batches, validated after the third and sixth: what ends a fit after the third batch waits for the end of the epoch"
+    values = iter([1.,2.,3.,4.])
+    stop = lambda **kw: EarlyStoppingCallback(lambda learn: next(values), 'min', patience=1, **kw)
+    for kw,n in ((dict(), 6), (dict(at_least='1ep'), 6), (dict(at_least='7ba'), 9)):
+        values = iter([1.,2.,3.,4.,5.])
+        learn = learner(n=6, nv=1, cbs=[stop(**kw), ValidateEvery('3ba')])
+        learn.logger = null_logger
+        learn.fit(3)
+        assert learn.train_iter==n, kw
+
+@pytest.mark.parametrize('kw,words', [
+    (dict(patience=None), 'never stop'), (dict(at_least='30m'), 'at_least'), (dict(at_least='5 steps'), '500st'), (dict(start_from_epoch=-1), '0 or more'),
+    (dict(min_delta='1'), "'1%'"), (dict(min_delta='-1%'), "'1%'"), (dict(min_delta='x%'), "'1%'"), (dict(nan='end'), "'worse'"), (dict(threshold='x'), 'threshold')])
+def test_settings_of_the_stopper(kw, words):
+    with pytest.raises((ValueError,TypeError), match=words): EarlyStoppingCallback('x', 'min', **kw)
+
+@quick
+@given(st.lists(eighths, min_size=2, max_size=10), st.integers(1, 3), st.integers(0, 3), st.integers(1, 9), st.integers(0, 1))
+def test_a_stopper_goes_on_where_it_was(values, patience, start, at, delta):
+    "Its state, taken after epoch `at`, makes another one decide as the first would have"
+    def make(): return EarlyStoppingCallback('x', 'min', delta/8, patience, start_from_epoch=start, baseline=3., at_least='4ep', divergence=4.8)
+    at,whole = min(at, len(values)-1),track(values, make())
+    if len(whole.recorder.history)<=at: return
+    first,cb = track(values[:at], make()),make()
+    cb.load_state_dict(first.early_stopping.state_dict())
+    second = track(values, cb, start_epoch=at)
+    assert second.epoch==whole.epoch and cb.state_dict()==whole.early_stopping.state_dict()
+
+# the best weights in memory, and a plateau that cools down
+@quick
+@given(plain, st.integers(1, 3))
+def test_the_best_weights_in_memory(values, patience):
+    learn = track(values, SaveModelCallback('x', 'min', fname=None), EarlyStoppingCallback('x', 'min', patience=patience), Kept())
+    assert torch.equal(weights(learn), learn.kept.all[values.index(min(values[:len(learn.recorder.history)]))])
+
+def test_the_best_weights_in_memory_survive_a_kill(tmp_path):
+    def run(**kw):
+        learn = learner(n=1, cbs=[Prescribe([2.,1.,3.,4.]), SaveModelCallback('x', 'min', fname=None), CheckpointCallback('1ep')], path=tmp_path)
+        learn.fit(4, resume='auto', **kw)
+        return learn
+    kept = []
+    def note(cb): kept.append(weights(cb.learn))
+    with pytest.raises(ZeroDivisionError): run(cbs=[at('after_epoch', note), at('before_epoch', throw(ZeroDivisionError), lambda cb: cb.learn.epoch==3)])
+    assert torch.equal(weights(run()), kept[1]) and not [*tmp_path.rglob('model*.pth')]
+
+@quick
+@given(plain, st.integers(1, 3), st.integers(0, 3), st.sampled_from([0, 12.5]))
+def test_cooldown_agrees_with_torch(values, patience, cooldown, percent):
+    learn = track(values, ReduceLROnPlateau('x', 'min', f'{percent}%', patience, 2., cooldown=cooldown))
+    opt = SGD([nn.Parameter(torch.zeros(1))], lr=.05)
+    sched = torch.optim.lr_scheduler.ReduceLROnPlateau(opt, 'min', .5, patience-1, percent/100, 'rel', cooldown, eps=0)
+    lrs = []
+    for v in values:
+        lrs.append(opt.param_groups[0]['lr'])
+        sched.step(v)
+    assert learn.recorder.lrs==pytest.approx(lrs)

@@ -78,7 +78,7 @@ def test_a_part_of_an_unknown_length():
 
 @pytest.mark.parametrize('bad', [0, -1, True, 0., 1.5, -.1, '5', [1], float('nan')])
 def test_bad_amounts(bad):
-    for k in ('train','valid'):
+    for k in ('train','valid') if type(bad) is not int or bad else ('train',):
         with pytest.raises(ValueError, match=f'`{k}` must be a number of batches'): LimitBatches(**{k:bad})
     if isinstance(bad, float): bad = int(bad) if bad==bad else 'x'
     if bad is True: return
@@ -332,3 +332,11 @@ def test_without_a_validation_set():
     assert learn.sanity_check.results is None
     learn = learner(nv=0, cbs=SanityCheck(ds_idx=5))
     with pytest.raises(ValueError, match='no loader number 5'): learn.fit(1)
+
+def test_no_validation():
+    "`valid=0` leaves the validation of the epochs out, and nothing else"
+    learn = learner(n=3, cbs=[LimitBatches(valid=0), at('before_batch', throw(ValueError()), lambda cb: cb.learn.mode=='fit' and not cb.learn.training)])
+    learn.logger = null_logger
+    learn.fit(2)
+    assert learn.recorder.history['valid_loss']==[None]*2 and learn.train_iter==6 and learn.validate()[0]>0
+    with pytest.raises(ValueError, match='`train`'): LimitBatches(0)

@@ -172,7 +172,7 @@ def test_tokens():
     plain.fit(1)
     assert plain.time.token is None
     with pytest.raises(ValueError, match='dls.n_tokens'): plain.time>='1tok'
-    with pytest.raises(KeyError, match='ba, sp'): plain.time['batches']
+    with pytest.raises(KeyError, match='ba, st, sp'): plain.time['batches']
 
 def test_no_clock_no_time():
     learn = learner()

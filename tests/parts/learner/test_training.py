@@ -84,6 +84,20 @@ def test_step_is_that_of_the_mean_over_all_items(sizes, n_acc, epochs):
     assert close(ws(learn), ws(model)) and len(steps)==n*epochs
     assert no_grads(learn)
 
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.integers(1,5), min_size=1, max_size=7), st.integers(1,4), st.integers(1,2), st.booleans())
+def test_a_step_every_n_batches(sizes, n, epochs, parts):
+    "However large they are, and also if each is done in parts: the gradient is that of the mean over their items"
+    steps,model = [],mlp()
+    opt,data = SGD(model.parameters(), lr=.05),ragged(sizes)
+    for _ in range(epochs):
+        for i in range(0, len(data), n):
+            x,y = (torch.cat([b[k] for b in data[i:i+n]]) for k in (0,1))
+            F.mse_loss(model(x), y).backward(); opt.step(); opt.zero_grad()
+    note = Callback(after_step=lambda cb: steps.append(cb.learn.iter))
+    learn = fit(mk(data, [GradientAccumulation(f'{n}ba'), note, *[MicroBatch(2)]*parts]), epochs)
+    assert close(ws(learn), ws(model)) and steps==[*range(n-1, len(sizes), n), *[len(sizes)-1]*(len(sizes)%n>0)]*epochs and no_grads(learn)
+
 def test_full_batches_are_bit_for_bit_the_loop_by_hand():
     data,model = ragged([4]*6, dtype=torch.float),mlp(torch.float)
     opt = Adam(model.parameters(), lr=.05)
@@ -145,7 +159,7 @@ def test_cancelled_batches_do_not_count():
 def test_a_run_goes_on_with_the_gradients_so_far():
     a,states = mk(ragged([2]*4), GradientAccumulation(8)),[]
     fit(a, 1, cbs=at('after_batch', lambda cb: states.append(cb.learn.run_state(0, 3, copy=True)), lambda cb: cb.learn.training and cb.learn.iter==2))
-    assert states[0]['cbs']['gradient_accumulation']=={'count':6, 'weight':6, 'unit':8} and len(states[0]['grads'])==4
+    assert states[0]['cbs']['gradient_accumulation']=={'count':6, 'weight':6, 'unit':8, 'counted':True} and len(states[0]['grads'])==4
     b = mk(ragged([2]*4)[3:], GradientAccumulation(8))
     fit(b, 1, cbs=at('before_epoch', lambda cb: cb.learn.restore(states[0])))
     assert same(ws(a), ws(b))

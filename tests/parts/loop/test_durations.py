@@ -8,7 +8,7 @@ from learnkit.loop.duration import Time
 from learnkit.callbacks.intervals import EveryCallback
 from learnkit.callbacks.clock import StopAfter
 from learnkit.data.loaders import DataLoaders
-from learnkit.loop.events import CancelEpoch, CancelTrain
+from learnkit.loop.events import CancelBatch, CancelEpoch, CancelStep, CancelTrain
 from learnkit.learner.fit import LimitBatches
 from learnkit.callbacks.accumulate import GradientAccumulation
 from learnkit.callbacks.schedules import ParamScheduler
@@ -133,7 +133,7 @@ def test_a_rehearsal_is_short(monkeypatch):
     assert fitted(4, '10ba').train_iter==3
 
 @pytest.mark.parametrize('much,kw,words', [
-    ('0.5dur', {}, 'a fit cannot be .0.5dur. long'), ('0ba', {}, 'cannot be'), ('ten', {}, 'is no amount of training'), ('2000 steps', {}, "did you mean '2000ba'"),
+    ('0.5dur', {}, 'a fit cannot be .0.5dur. long'), ('0ba', {}, 'cannot be'), ('ten', {}, 'is no amount of training'), ('2000 steps', {}, "did you mean '2000st'"),
     (2.5, {}, '`n_epoch` must be a whole number'), ('8sp', dict(start_epoch=1), 'does not know how much'), (2, dict(cbs=TrainFor('4ba')), r"write `learn.fit\('4ba'\)`")])
 def test_refused(much, kw, words):
     with pytest.raises(ValueError, match=words): fitted(3, much, **kw)
@@ -145,3 +145,61 @@ def test_that_never_ends():
 def test_a_loader_without_length_needs_no_limit():
     "Schedules asked for `LimitBatches`, though the fit knows how many batches it has"
     assert fitted(4, '6ba', line(), sized=False).recorder.hps['lr']==pytest.approx([.1*(1-i/6) for i in range(6)])
+
+# steps of the optimizer
+def by_hand(n, acc, total):
+    "At which batch of the run each of `total` steps comes, with a step each `acc` batches and at the end of each epoch of `n`"
+    res,epoch = [],0
+    while len(res)<total:
+        ends = [*range(acc, n, acc), n]
+        res += [epoch*n+i for i in ends]
+        epoch += 1
+    return res[:total]
+
+@quick
+@given(n=st.integers(1, 7), acc=st.integers(1, 9), total=st.integers(1, 9), form=st.sampled_from(['batches','items']))
+def test_steps(n, acc, total, form):
+    "A fit of so many steps ends with the batch that makes the last; StopAfter too; an interval of steps is due then"
+    due,steps = [],[]
+    accumulate = lambda: GradientAccumulation(f'{acc}ba' if form=='batches' else 4*acc)
+    note = at('after_step', lambda cb: steps.append(cb.learn.train_steps))
+    learn = fitted(n, f'{total}st', accumulate(), note, EveryCallback(lambda learn: due.append(learn.train_iter), '2st'))
+    at_batches = by_hand(n, acc, total)
+    assert (learn.train_steps, learn.train_iter, learn.pct_train)==(total, at_batches[-1], 1.) and steps==[*range(1, total+1)]
+    assert due==at_batches[1::2]
+    learn = fitted(n, 99, accumulate(), StopAfter(f'{total}st'))
+    assert (learn.train_steps, learn.train_iter)==(total, at_batches[-1])
+
+@quick
+@given(n=st.integers(1, 5), acc=st.integers(1, 3), total=st.integers(2, 6), kill=st.integers(1, 12), every=st.integers(1, 3))
+def test_steps_resumed(n, acc, total, kill, every, tmp_path_factory):
+    "Killed after any batch, the run counts on, and ends at the same step"
+    def go(folder, *cbs, **kw):
+        due = []
+        keep = EveryCallback(lambda learn: due.append(learn.train_steps), '2st')
+        with warnings.catch_warnings():
+            warnings.simplefilter('ignore')
+            return fitted(n, f'{total}st', GradientAccumulation(f'{acc}ba'), line(), CheckpointCallback(f'{every}ba', folder=folder), keep, *cbs, **kw),due
+    whole,due = go(tmp_path_factory.mktemp('a'))
+    folder = tmp_path_factory.mktemp('b')
+    try: go(folder, at('after_batch', throw(SystemError()), lambda cb: cb.learn.training and cb.learn.train_iter==kill, order=200))
+    except SystemError: pass
+    again,late = go(folder, resume='auto')
+    assert torch.equal(weights(whole), weights(again)) and rows(whole)==rows(again) and whole.recorder.hps['lr']==again.recorder.hps['lr']
+    assert (whole.train_steps, whole.train_iter, whole.n_epoch)==(again.train_steps, again.train_iter, again.n_epoch) and due[len(due)-len(late):]==late
+
+def test_what_is_no_step():
+    "Batches that are cancelled before it, and a step that is left out; a validation or another fit begins nothing new, or anew"
+    learn = fitted(4, 1, at('before_step', throw(CancelStep()), lambda cb: cb.learn.iter==1), at('before_batch', throw(CancelBatch()), lambda cb: cb.learn.training and cb.learn.iter==2))
+    assert (learn.train_steps, learn.train_iter)==(2, 4)
+    learn.validate()
+    assert learn.train_steps==2
+    learn.remove_cbs([cb for cb in learn.cbs if cb.name=='callback'])
+    learn.fit(1)
+    assert learn.train_steps==4
+
+def test_an_interval_of_steps_added_in_the_middle():
+    due = []
+    add = at('after_batch', lambda cb: cb.learn.add_cb(EveryCallback(lambda learn: due.append(learn.train_steps), '3st')), lambda cb: cb.learn.training and cb.learn.train_iter==4)
+    fitted(12, 1, add)
+    assert due==[6, 9, 12]
