@@ -96,7 +96,11 @@ class MapOutputs(Callback):
         check_mapping(f)
         self.f = f if callable(f) else partial(rename_keys, names=f, what='output')
         self.run_train,self.run_valid = train,valid
-    def after_pred(self): learn = self.learn; learn.pred = self.f(learn.pred if learn.output is None else learn.output)
+    def after_pred(self):
+        learn = self.learn
+        out,own = self.f(learn.pred if learn.output is None else learn.output),learn.own_output
+        if own is None or not isinstance(out, Mapping): learn.pred = out; return
+        learn.output,(learn.output_loss,learn.pred) = out,own.read(out, learn.yb)   # as if the model had returned it
 
 # %% ../../nbs/callbacks/00c_move_modules.ipynb #f42c4b8e
 from torch import nn

@@ -263,22 +263,25 @@ from ..loop.settings import func_name
 # %% ../../nbs/callbacks/10c_torch_scheduler.ipynb #21d59238
 @check_args
 class TorchScheduler(Scheduler):
-    "Steps a scheduler of `torch.optim.lr_scheduler` after each optimizer step or each epoch"
-    saves,sched,hook,kept,due,behind = ('sched',),None,None,None,False,False
+    "Steps a scheduler of `torch.optim.lr_scheduler` or `timm.scheduler` after each optimizer step or each epoch"
+    saves,sched,hook,kept,due,behind = ('sched','n'),None,None,None,False,False
+    n = 0   # how many steps or epochs it has seen
     def __init__(self,
         make:Callable|LRScheduler, # a scheduler class, a `partial` of it, a function of the optimizer, or a scheduler
         interval:str='epoch',      # 'step': after each step of the optimizer; 'epoch': after each epoch
-        monitor:str='valid_loss'   # the column of the history that `ReduceLROnPlateau` monitors
+        monitor:str='valid_loss',  # the column of the history that `ReduceLROnPlateau` monitors
+        frequency:int=1            # its `step` is called after each so many steps or epochs only
     ):
         if interval not in ('step','epoch'): raise ValueError(f"interval must be 'step' or 'epoch', not {interval!r}")
-        if not (isinstance(make, LRScheduler) or callable(make)): raise TypeError(
+        if not (_is_sched(make) or callable(make)): raise TypeError(
             'give the class of a scheduler, a `partial` of it or a function of the optimizer, '
             f'such as `partial(StepLR, step_size=10)`, not {make!r}')
         if wanted := _required(make): raise TypeError(
             f'{func_name(make)} needs {", ".join(wanted)} too: '
             f'write `TorchScheduler(partial({func_name(make)}, {wanted[0]}=...))`')
         self.make,self.interval,self.monitor = make,interval,monitor
-        if isinstance(make, LRScheduler): self.sched = make
+        self.frequency = check_whole('frequency', frequency, what='a number of steps or epochs')
+        if _is_sched(make): self.sched = make
 
     def before_fit(self):
         opt = getattr(self.learn.opt, 'opt', self.learn.opt)
@@ -295,7 +298,7 @@ class TorchScheduler(Scheduler):
         state:dict # what `state_dict` returned
     ) -> None:
         "Restore the scheduler's state from a checkpoint"
-        super().load_state_dict(state)
+        super().load_state_dict({'n':0, **state})
         self.behind = False
         if isinstance(self.sched, LRScheduler): self._write_lrs()
 
@@ -306,12 +309,12 @@ class TorchScheduler(Scheduler):
 
     def after_batch(self):
         super().after_batch()
-        if self.due and self.interval=='step': self.sched.step()
+        if self.due and self.interval=='step': self._advance()
         self._assign(due=False)
 
     def after_epoch(self):
         if self.interval!='epoch': return
-        if not isinstance(self.sched, ReduceLROnPlateau): return self.sched.step()
+        if not isinstance(self.sched, ReduceLROnPlateau): return self._advance(self._value())
         history = self.learn.recorder.history
         if self.monitor not in (row := history[-1]): raise ValueError(
             f"there is no column '{self.monitor}' for ReduceLROnPlateau: {nearest(self.monitor, row)}")
@@ -320,13 +323,22 @@ class TorchScheduler(Scheduler):
     def after_row(self, row, epoch):   # of a validation within an epoch
         if not epoch and isinstance(self.sched, ReduceLROnPlateau): self._step_with(row)
     def _step_with(self, row):
-        if (v := row.get(self.monitor)) is not None: self.sched.step(v)
+        if (v := row.get(self.monitor)) is not None: self._advance(v)
+    def _value(self): return self.learn.recorder.history[-1].get(self.monitor) if _is_timm(self.sched) else None
+
+    def _advance(self, value=None):
+        "A step or an epoch is over: each `frequency`-th is one of the scheduler, and a scheduler of timm is told which"
+        self._assign(n=self.n+1)
+        n,rest = divmod(self.n, self.frequency)
+        if rest: return
+        if not _is_timm(self.sched): return self.sched.step() if value is None else self.sched.step(value)
+        (self.sched.step if self.interval=='epoch' else self.sched.step_update)(n, value)
 
     def cleanup(self):
         super().cleanup()
         if self.hook is not None: self.hook.remove()
         if self.kept is not None: _restore(*self.kept)
-        self.hook,self.kept,self.sched = None,None,self.make if isinstance(self.make, LRScheduler) else None
+        self.hook,self.kept,self.sched = None,None,self.make if _is_sched(self.make) else None
 
     def _begin(self, opt):
         "Use the given scheduler, or make one and load the state that came before it"
@@ -338,16 +350,18 @@ class TorchScheduler(Scheduler):
             return self._write_lrs()   # `fit` has just set its own
         state,settings = self.sched,_settings(opt)
         self.sched = self.make(opt)
-        if not isinstance(self.sched, LRScheduler): raise TypeError(
-            f'{self.make} must make a scheduler of PyTorch, not a {type(self.sched).__name__}')
+        if not _is_sched(self.sched): raise TypeError(
+            f'{self.make} must make a scheduler of PyTorch or timm, not a {type(self.sched).__name__}')
+        if _is_timm(self.sched): self.interval = 'epoch' if self.sched.t_in_epochs else 'step'
         if self.interval=='step' and isinstance(self.sched, ReduceLROnPlateau): raise ValueError(
             "ReduceLROnPlateau needs a recorded value, and there is one each epoch: write interval='epoch'")
         self.behind = state is None
-        if state is None: return
+        if state is None: self.n = 0; return
         for g,old in zip(opt.param_groups, settings): g.update(old)
-        self.load_state_dict({'sched':state})
+        self.load_state_dict({'sched':state, 'n':self.n})
 
     def _write_lrs(self):
+        if _is_timm(self.sched): return   # it has no rates of its own: they are those of the optimizer
         for g,lr in zip(self.sched.optimizer.param_groups, self.sched.get_last_lr()):
             if isinstance(g['lr'], Tensor): g['lr'].fill_(lr)
             else: g['lr'] = float(lr)
@@ -364,15 +378,18 @@ class TorchScheduler(Scheduler):
             'resume from a checkpoint')
         with warnings.catch_warnings():
             warnings.simplefilter('ignore')   # PyTorch warns of scheduler steps before the optimizer's first
-            for _ in range(learn.epoch*n): self.sched.step()
+            for _ in range(learn.epoch*n): self._advance()
 
+def _is_timm(o): return hasattr(o, 'step_update') and not isinstance(o, type)
+def _is_sched(o): return isinstance(o, LRScheduler) or _is_timm(o)
+
+# %% ../../nbs/callbacks/10c_torch_scheduler.ipynb #a39b356c
 def _required(make):
     "The arguments that must be given beside the optimizer"
-    if isinstance(make, LRScheduler): return []
+    if _is_sched(make): return []
     ps = [*signature(make).parameters.values()][1:]
     return [p.name for p in ps if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
 
-# %% ../../nbs/callbacks/10c_torch_scheduler.ipynb #a39b356c
 def _settings(opt):
     "Returns a copy of the parameter groups of `opt` without the parameters"
     return [{k:v.clone() if isinstance(v, Tensor) else v for k,v in g.items() if k!='params'} for g in opt.param_groups]

@@ -6,8 +6,12 @@
 __all__ = ['format_time', 'format_value', 'History', 'RecorderPlots', 'Recorder']
 
 # %% ../../nbs/measure/45a_history.ipynb #88110ec7
+import json
 from itertools import takewhile
+from pathlib import Path
 from typing import Any
+
+from ..data.files import atomic
 
 # %% ../../nbs/measure/45a_history.ipynb #f362ecd4
 def format_time(
@@ -26,8 +30,9 @@ def format_value(
 
 # %% ../../nbs/measure/45a_history.ipynb #f9986b16
 class History(list):
-    "Rows as dictionaries; `history['valid_loss']` is a column"
+    "Rows as dictionaries; `history['valid_loss']` is a column, `history['epoch','valid_loss']` has two side by side"
     def __getitem__(self, k):
+        if isinstance(k, tuple): return [*zip(*map(self.__getitem__, k))]
         if not isinstance(k, str): return super().__getitem__(k)
         if self and k not in self.names: raise KeyError(f'no column `{k}`; there are: ' + ', '.join(self.names))
         return [r.get(k) for r in self]
@@ -62,6 +67,22 @@ class History(list):
     ) -> None:
         "Replace all rows by those of `state`"
         self[:] = map(dict, state)
+
+    def to_file(self,
+        path:str|Path # the file to write, in JSON
+    ) -> None:
+        "Write the rows to a file, which appears when it is complete"
+        with atomic(Path(path)) as f: f.write(json.dumps(self.state_dict(), default=float, indent=0).encode())
+
+    @classmethod
+    def from_file(cls,
+        path:str|Path # a file that `to_file` wrote
+    ) -> 'History':
+        "Read the rows from a file; raises ValueError if it holds none"
+        rows = json.loads(Path(path).read_bytes())
+        if not (isinstance(rows, list) and all(isinstance(r, dict) for r in rows)): raise ValueError(
+            f'{path} has no rows, as `History.to_file` writes them')
+        return cls(rows)
 
     def cells(self) -> list:
         "Return the table as lists of strings, the names first"
