@@ -46,6 +46,7 @@ from .data.loaders import *
 from .data.locks import *
 from .data.modules import *
 from .data.nested import *
+from .data.noted import *
 from .data.process import *
 from .data.random import *
 from .data.seeded import *

@@ -14,7 +14,7 @@ from fastcore.basics import patch
 from torch.utils.data import DataLoader, IterableDataset
 
 from ..data.loaders import copy_loader
-from ..data.seeded import SeededLoader
+from ..data.noted import NotedLoader
 from ..learner.learner import Learner
 from ..loop.callback import Callback
 from ..loop.check import check_whole
@@ -84,7 +84,8 @@ def knows_indices(
 ) -> bool:
     "Returns whether it can be known which items are in the batches of `dl`"
     if getattr(dl, 'num_workers', 0) and not getattr(dl, 'in_order', True): return False
-    if isinstance(dl, SeededLoader): return dl.batch_indices is not None
+    if isinstance(dl, NotedLoader): return dl.indexed or dl.batch_indices is not None
+    if hasattr(type(dl), 'batch_indices'): return dl.batch_indices is not None
     is_plain = isinstance(dl, DataLoader) and type(dl).__iter__ is DataLoader.__iter__
     return is_plain and not isinstance(dl.dataset, IterableDataset)
 
@@ -107,7 +108,8 @@ class ItemIndices(Callback):
         batches,dl = learn.batches,learn.dl
         self.streams.append(batches)
         if not knows_indices(dl): return
-        if not isinstance(dl, SeededLoader): batches.replace(dl := self._recording(dl))
+        if isinstance(dl, NotedLoader): dl.keep_indices()
+        elif not hasattr(type(dl), 'batch_indices'): batches.replace(dl := self._recording(dl))
         batches.wrap(lambda it: IndexedIterator(it, dl.batch_indices))
     def after_train(self):
         if self.streams: self.streams.pop()
@@ -132,14 +134,10 @@ class ItemIndices(Callback):
     def cleanup(self): self.loaders,self.streams = {},[]
 
 # %% ../../nbs/callbacks/05b_steps_per_epoch.ipynb #1d6b90c7
-from itertools import islice
 from warnings import warn
 
-from fastcore.basics import noop
-
 from ..data.explain import ended_generator, lost
-from ..data.random import derived_seed
-from ..data.stateful import draw_sampler
+from ..data.stateful import set_epoch
 from ..learner.learner import TrainEvalCallback
 from ..loop.events import CancelFit
 from ..loop.stream import loader_len
@@ -148,19 +146,24 @@ from ..loop.stream import loader_len
 _used_up = ('the training data is used up, as it can be gone through only once, so the fit ends '
             '(a list, a `DataLoader` or a function that returns a generator begins again)')
 
-class OngoingLoader(SeededLoader):
+class OngoingLoader:
     "All passes over `dl`, one after the other: to iterate over it is to go on where the last iteration ended"
-    live,at_pass,used_up,fresh,failed = None,noop,False,False,None   # `live`: the iterator of the present pass
+    live,used_up,fresh,failed = None,False,False,None   # `live`: the iterator of the present pass
+    n_pass,start = 0,0     # the number of this pass, and how many of its batches are done
     batch_indices = None   # those of the last batch are the `indices` of the iterator
     def __init__(self,
-        dl:Any,   # any iterable of batches
-        seed:Any, # for shuffling and augmentation: a number, or several in a tuple
-        n:int     # how many batches an epoch has
+        dl:Any, # any iterable of batches
+        n:int   # how many batches an epoch has
     ):
-        super().__init__(dl, seed)
-        self.n = check_whole('n', n, what='a number of batches')
+        self.dl,self.n = dl,check_whole('n', n, what='a number of batches')
+        self.passes = NotedLoader(dl)
+        self.passes.keep_indices()
 
     def __len__(self) -> int: return self.n
+    def __getattr__(self, k:str) -> Any:
+        if k=='dl': raise AttributeError(k)
+        return getattr(self.dl, k)
+
     def __iter__(self) -> Iterator: self.fresh = True; return self
     def __next__(self) -> Any:
         while True:
@@ -172,54 +175,22 @@ class OngoingLoader(SeededLoader):
             return b
 
     def _begin_pass(self):
-        self.at_pass()
-        it,replay = super().__iter__(),self.replay
-        if replay is not None and (not self.dl.num_workers or getattr(self.dl, 'in_order', True)):
-            it = IndexedIterator(it, getattr(replay.recorded, 'yielded', replay.recorded))
-        self.live = it
+        for o in ('sampler','batch_sampler'): set_epoch(getattr(self.dl, o, None), self.n_pass)
+        it,idxs = iter(self.passes),self.passes.batch_indices
+        in_order = not getattr(self.dl, 'num_workers', 0) or getattr(self.dl, 'in_order', True)
+        self.live = it if idxs is None or not in_order else IndexedIterator(it, idxs)
 
     def _end_pass(self):
         if self.failed: raise lost(self.failed, self.start)
-        if self.start: self.live,self.epoch,self.start = None,self.epoch+1,0; return
-        self.used_up = self.epoch>0
+        if self.start: self.live,self.n_pass,self.start = None,self.n_pass+1,0; return
+        self.used_up = self.n_pass>0
         if self.used_up: warn(_used_up)
         raise CancelFit(_used_up) if self.used_up and self.fresh else StopIteration
-
-    def _record(self, sampler, seed):
-        if loader_len(self.dl) is not None: return super()._record(sampler, seed)
-        return RecordingSampler(islice(draw_sampler(sampler, seed, self.epoch), self.start, None))
 
     @property
     def indices(self) -> Any:
         "The indices of the items of the last batch, None if they are not known"
         return getattr(self.live, 'indices', None)
-
-    def in_pass(self,
-        done:int # how many batches of the epoch are done
-    ) -> int:
-        "Returns how many batches of the present pass are done"
-        return self.start
-
-    def position(self,
-        done:int # how many batches of the epoch are done
-    ) -> dict|None:
-        "Returns what the data reports as its position, if anything"
-        return SeededLoader.position(self, self.start)
-
-    def seek(self,
-        epoch:int,            # the number of the epoch
-        start:int=0,          # the number of its first batch
-        state:dict|None=None, # what `position` returned there, if anything
-        limit:int|None=None   # how many batches of the epoch are needed
-    ) -> 'OngoingLoader':
-        "Takes `state` for the pass to come, and returns the loader itself"
-        if state is not None: self.data_state = state
-        return self
-
-    @property
-    def rereads(self) -> int:
-        "How many batches are read again, and dropped, to go on"
-        return 0 if self.live is not None else SeededLoader.rereads.fget(self)
 
 # %% ../../nbs/callbacks/05b_steps_per_epoch.ipynb #ae860f54
 class StepsPerEpoch(Callback):
@@ -231,7 +202,7 @@ class StepsPerEpoch(Callback):
         n:int # how many training batches an epoch has
     ): self.n = check_whole('n', n, what='a number of batches')
 
-    def before_fit(self): self.data = OngoingLoader(self.learn.dls.train, (derived_seed(), 0), self.n)
+    def before_fit(self): self.data = OngoingLoader(self.learn.dls.train, self.n)
 
     def before_train(self):
         batches,data = self.learn.batches,self.data
@@ -246,7 +217,7 @@ class StepsPerEpoch(Callback):
 
     def state_dict(self) -> dict:
         "Return the position: the number of the pass over the data, and how many of its batches are done"
-        return {} if self.data is None else dict(n_pass=self.data.epoch, start=self.data.start)
+        return {} if self.data is None else dict(n_pass=self.data.n_pass, start=self.data.start)
 
     def load_state_dict(self,
         state:dict # what `state_dict` returned
@@ -255,7 +226,8 @@ class StepsPerEpoch(Callback):
         if not (state.keys()=={'n_pass','start'} and all(type(v) is int and v>=0 for v in state.values())):
             raise ValueError(f'this is not the state of a StepsPerEpoch: {state!r:.60}')
         if self.data is None or self.data.live is not None: return   # what was read is read
-        self.data.epoch,self.data.start = state['n_pass'],state['start']
+        self.data.n_pass,self.data.start = state['n_pass'],state['start']
+        if state['start'] and self.data.passes.place is None: self.data.passes.begin_after(state['start'])
 
     def cleanup(self): self.data = None
 
@@ -270,11 +242,12 @@ def batches_per_epoch(
 from concurrent.futures import ThreadPoolExecutor
 
 import torch
-from torch.utils.data import BatchSampler, RandomSampler, SequentialSampler, SubsetRandomSampler, WeightedRandomSampler
-from torch.utils.data.distributed import DistributedSampler
+from torch.utils.data import BatchSampler
 
 from ..data.device import is_plain_batch, pin_leaf
 from ..data.nested import apply
+from ..data.noted import draw_at_start
+from ..data.seeded import SeededLoader
 from ..data.stateful import is_stateful
 from ..loop.loop import exhausted
 
@@ -325,18 +298,17 @@ class PrefetchIterator:
         return getattr(self.fetch.it, k)
 
 # %% ../../nbs/callbacks/05c_prefetch.ipynb #afe63d6a
-_draw_at_start = (SequentialSampler, RandomSampler, SubsetRandomSampler, WeightedRandomSampler, DistributedSampler)
-
 def made_by_workers(
     dl:Any # a loader
 ) -> bool:
     "Returns whether workers make the batches of `dl`, and this process draws nothing for them after the beginning"
+    if isinstance(dl, NotedLoader): dl = dl.dl
     if isinstance(dl, SeededLoader): return not dl.swaps_rng and getattr(dl, 'num_workers', 0)>0
     if not isinstance(dl, DataLoader) or not dl.num_workers: return False
     if is_stateful(dl): return False   # its state would count batches that were fetched and not trained
     sampler = dl.sampler if dl.batch_sampler is None else dl.batch_sampler
     if type(sampler) is BatchSampler: sampler = sampler.sampler
-    return isinstance(dl.dataset, IterableDataset) or type(sampler) in _draw_at_start
+    return isinstance(dl.dataset, IterableDataset) or type(sampler) in draw_at_start
 
 # %% ../../nbs/callbacks/05c_prefetch.ipynb #bd91859c
 class Prefetch(Callback):
@@ -374,8 +346,8 @@ class Prefetch(Callback):
                 'let workers make the batches (`DataLoader(num_workers=...)`), and write `Prefetch()`')
             return 0
         if hasattr(it, 'indices'): return 0   # `ItemIndices` has those of the last batch only
-        if isinstance(dl, SeededLoader) and dl.swaps_rng and self.thread: raise ValueError(
-            'Prefetch(thread=True) cannot be used with `CheckpointCallback` and data that is made in this process: its '
-            'random numbers are kept separate from those of the model, which two threads cannot do at once. '
+        if self.thread and isinstance(dl, NotedLoader) and dl.draws_here: raise ValueError(
+            'Prefetch(thread=True) cannot be used with `CheckpointCallback` and data that is made in this process: it '
+            'would draw random numbers for batches that a resumed run has still to train. '
             'Let a worker make it (`DataLoader(num_workers=1)`), and write `Prefetch()`')
         return self.n if self.thread or made_by_workers(dl) else 0

@@ -191,3 +191,43 @@ def check_generator(
     "Raise ValueError if `g` cannot be in `state`; changes nothing"
     if isinstance(g, torch.Generator): return set_generator(torch.Generator(g.device), state)
     set_generator(Random() if isinstance(g, Random) else type(_bits(g))(), state)
+
+# %% ../../nbs/data/25b_generators.ipynb #c3a1f002
+import ctypes
+
+# %% ../../nbs/data/25b_generators.ipynb #c3a1f003
+def _numpy_mark():
+    "What shows cheaply whether NumPy's global generator was drawn from"
+    np = sys.modules.get('numpy')
+    if np is None: return None
+    bits = np.random.get_bit_generator()
+    return ctypes.string_at(bits.ctypes.state_address, 2500) if type(bits).__name__=='MT19937' else str(bits.state)
+
+def marks() -> dict:
+    "Return what shows whether the global generators on the CPU were drawn from, by the names of `set_random_states`"
+    return dict(random_state=random.getstate(), torch_state=torch.get_rng_state().numpy().tobytes(),
+                numpy_state=_numpy_mark())
+
+# %% ../../nbs/data/25b_generators.ipynb #c3a1f004
+def states_of(
+    names:Any # some of the names in `marks`
+) -> dict:
+    "Return the states of global generators, as arguments of `set_random_states`"
+    read = dict(random_state=random.getstate, torch_state=torch.get_rng_state,
+                numpy_state=lambda: plain_state(sys.modules['numpy'].random.get_state(legacy=False)))
+    return {k:read[k]() for k in names if k!='numpy_state' or 'numpy' in sys.modules}
+
+def changed(
+    a:dict, # marks
+    b:dict  # later ones
+) -> list[str]:
+    "Return the names of the generators that were drawn from in between"
+    return [k for k in a if a[k]!=b[k]]
+
+# %% ../../nbs/data/25b_generators.ipynb #c3a1f005
+def generator_mark(
+    g:Any # a random number generator
+) -> Any:
+    "Return what shows whether `g` was drawn from, as two of them are compared"
+    state = generator_state(g)
+    return state.numpy().tobytes() if torch.is_tensor(state) else repr(state)   # `repr` leaves out most of a tensor

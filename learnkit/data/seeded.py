@@ -84,6 +84,7 @@ class SeededLoader:
     stateful:Any = None                # the data that can save their state, otherwise
     data_state:dict|None = None        # which they are to begin with
     it:Any = None; restored:bool = False; limit:int|None = None
+    live = False                       # has a pass begun since it was moved?
     def __init__(self,
         dl:Any,  # any iterable of batches
         seed:Any # for shuffling and augmentation: a number, or several in a tuple
@@ -105,7 +106,8 @@ class SeededLoader:
     def _keys(self, batch): return [self._key(i) for i in batch]
 
     def __iter__(self) -> Iterator:
-        seed = hash_seed(self.seed, self.epoch)
+        if self.live: self.epoch,self.start,self.data_state = self.epoch+1,0,None
+        self.live,seed = True,hash_seed(self.seed, self.epoch)
         if self.replay is not None: return self._replayed(seed)
         return iter(self.dl[self.start:]) if self.indexed else self._streamed(seed)
 
@@ -138,6 +140,7 @@ class SeededLoader:
         "Moves to batch `start` of an epoch, and returns the loader itself"
         self.epoch,self.start = epoch,start
         self.data_state,self.limit = state,limit
+        self.live = False
         return self
 
     def in_pass(self,
@@ -184,8 +187,22 @@ class SeededLoader:
 
     def position(self,
         done:int # how many batches of this epoch are trained; 0: the epoch is over
-    ) -> dict|None:
-        "Returns the `state` that `seek` needs to continue from here; `None` if it needs none"
+    ) -> dict:
+        "Returns what `seek` needs to continue from here"
+        return dict(seed=self.seed, epoch=self.epoch+(self.live and not done), start=done, state=self._reported(done))
+
+    def begin_at(self,
+        limit:int|None=None, # how many batches of the epoch to come are needed; None: all
+        seed:Any=None,       # this and the rest is a `position`; without one, the next epoch comes
+        epoch:int=0,         # the number of the epoch
+        start:int=0,         # the number of its first batch
+        state:dict|None=None # what the data reported there, if anything
+    ) -> None:
+        "Lets the next pass begin there"
+        if seed is not None: self.seed = tuple(seed) if isinstance(seed, list) else seed; self.seek(epoch, start, state)
+        self.limit = limit
+
+    def _reported(self, done):
         if self.it is None: return None
         ds = getattr(self.loader, 'dataset', None)
         ended = self.it.ended or (isinstance(ds, EndTrackingDataset) and ds.ended)

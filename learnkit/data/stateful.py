@@ -136,6 +136,193 @@ class RngIterator:
             while self.skip: self.skip -= 1; next(self.it)
             return next(self.it)
 
+# %% ../../nbs/data/55b_rng_stream.ipynb #51f257c1
+from .random import changed, marks, set_random_states, states_of
+from .snapshot import snapshot_random
+
+# %% ../../nbs/data/55b_rng_stream.ipynb #e0000010
+def check_states(
+    states:Any # what should be arguments of `set_random_states`
+) -> None:
+    "Raise ValueError if they are not, or if a generator could not be in such a state"
+    if not (isinstance(states, dict) and states.keys()<={'random_state','torch_state','numpy_state'}): raise ValueError(
+        f'these are no states of random number generators: {states!r:.40}')
+    with snapshot_random(): set_random_states(**states)
+
+# %% ../../nbs/data/55b_rng_stream.ipynb #fb60ec77
+_most = 4000   # steps whose states are noted: 20 MB
+
+class StepNotes:
+    "Iterates over `it`, and notes with which random numbers its steps begin, as far as that does not follow"
+    def __init__(self,
+        it:Iterator,          # draws from the global generators, or not
+        notes:dict|None=None  # those of the steps that are to be taken again
+    ):
+        self.it,self.i,self.notes = it,0,{} if notes is None else notes
+        self.at = marks()   # as the generators are if nobody but `it` draws
+        self.missed = False # were there more steps than are noted?
+
+    def __iter__(self) -> Iterator: return self
+    def __next__(self) -> Any:
+        before = marks()
+        odd = changed(self.at, before)
+        states = states_of(odd)
+        try: return next(self.it)
+        finally:
+            after = marks()
+            drawn = changed(before, after)
+            if odd and drawn: self._note(states)
+            if drawn: self.at = after
+            self.i += 1
+
+    def _note(self, states):
+        self.missed = self.missed or len(self.notes)>=_most
+        if not self.missed: self.notes[self.i] = states
+
+    def again(self,
+        n:int # how many steps
+    ) -> Iterator:
+        "Take the first `n` steps once more, and give what they give; those that failed fail again"
+        for _ in range(n):
+            set_random_states(**self.notes.get(self.i, {}))
+            self.i += 1
+            try: o = next(self.it)
+            except StopIteration: break
+            except Exception: continue
+            yield o
+        self.at = marks()
+
+    def __getattr__(self, k:str) -> Any:
+        if k=='it': raise AttributeError(k)
+        return getattr(self.it, k)
+
+# %% ../../nbs/data/55b_rng_stream.ipynb #b72acbae
+import pickle
+from collections import deque
+from functools import lru_cache
+
+from torch.utils.data import get_worker_info
+from torch.utils.data._utils.worker import _generate_state
+
+from .random import generator_mark, generator_state, set_generator
+from .snapshot import generators_in
+
+# %% ../../nbs/data/55b_rng_stream.ipynb #3dcdf564
+def _seed_worker(info, seed, number):
+    "Be worker `number` of a loader whose workers began with `seed`, as PyTorch makes one"
+    for k,v in dict(id=number, seed=seed+number).items(): object.__setattr__(info, k, v)
+    random.seed(seed+number)
+    torch.manual_seed(seed+number)
+    if 'numpy' in sys.modules: sys.modules['numpy'].random.seed(_generate_state(seed, number))
+
+class WorkerNotes:
+    "Runs in each worker as `collate_fn` and `worker_init_fn`: begins with given states, adds its own to each batch"
+    def __init__(self,
+        dl:DataLoader,      # the loader
+        seed:int|None=None, # with which the workers that are continued began; None: as PyTorch seeds them now
+        turn:int=0,         # which of them is to make the first batch
+        states:Any=None     # those from which workers go on, by number
+    ):
+        self.collate,self.own_init,self.n = dl.collate_fn,dl.worker_init_fn,dl.num_workers
+        self.seed,self.turn,self.states = seed,turn,states or {}
+
+    def begin(self,
+        worker_id:int # from 0
+    ) -> None:
+        "Begin a worker"
+        info = get_worker_info()
+        self.number = (worker_id+self.turn) % self.n
+        if self.seed is not None: _seed_worker(info, self.seed, self.number)
+        if self.own_init is not None: self.own_init(self.number)
+        self.generators = generators_in(info.dataset, self.collate)
+        self.first = self._marks()
+        if self.number in self.states: self._set(**self.states[self.number])
+
+    def _marks(self): return {**marks(), **{i:generator_mark(g) for i,g in enumerate(self.generators)}}
+    def _set(self, rng, own):
+        set_random_states(**rng)
+        for i,s in own.items(): set_generator(self.generators[i], s)
+
+    def __call__(self, items:Any) -> list:
+        b = self.collate(items)
+        drawn = changed(self.first, self._marks())
+        if not drawn: return [b, self.number, b'']
+        own = {i:generator_state(self.generators[i]) for i in drawn if isinstance(i, int)}
+        return [b, self.number, pickle.dumps(dict(rng=states_of([k for k in drawn if k not in own]), own=own))]
+
+# %% ../../nbs/data/55b_rng_stream.ipynb #a454f0cb
+_kept = 128   # batches
+
+class NotedBatches:
+    "Takes the notes of `WorkerNotes` off the batches; the iterator of a `DataLoader` inherits from it"
+    added:deque; before:dict   # the last notes of this pass; those before, by the number of the worker
+    n_batches = turn = 0       # of this pass; which worker takes the place of the first one
+    def _next_data(self):
+        try: b,*note = super()._next_data()
+        except StopIteration: raise
+        except BaseException: self._add(*((n, None) for n in range(self._num_workers))); raise   # one of them has drawn
+        self._add(note)
+        return b
+
+    def _add(self, *notes):
+        self.added += [(self.n_batches, *o) for o in notes]
+        self.n_batches += 1
+        while len(self.added)>_kept: self._forget(*self.added.popleft())
+
+    def _forget(self, i, number, note): self.before[number] = note
+
+    def _unasked(self):
+        "The notes of batches that were fetched in advance, once the workers have made them"
+        while self._tasks_outstanding:
+            i,data = self._get_data()
+            self._tasks_outstanding -= 1
+            self._task_info[i] += data,
+        def note(worker, data):
+            b = data[0] if isinstance(data, tuple) else data   # of torchdata's loader
+            return b[1:] if isinstance(b, list) else [(worker+self.turn)%self._num_workers, None]
+        return [(i, *note(*o)) for i,o in sorted(self._task_info.items())]
+
+    def _reset(self, *args, **kwargs):
+        for o in (*self.added, *self._unasked()): self._forget(*o)
+        self.added.clear()
+        self.n_batches = 0
+        self._turn_back()
+        return super()._reset(*args, **kwargs)
+
+    def _turn_back(self):
+        "Let each worker that persists have its own place"
+        for k in ('_workers','_index_queues'):
+            of_all = getattr(self, k)
+            setattr(self, k, of_all[-self.turn:] + of_all[:-self.turn])
+        self.turn = 0
+
+    def states(self,
+        n:int # how many batches of this pass are trained
+    ) -> dict|None:
+        "Return the states of the workers after so many batches, by number; None if they are not known"
+        if n>self.n_batches or (self.added and self.added[0][0]>n): return None
+        return self._states(o for o in self.added if o[0]<n)
+
+    def states_at_end(self) -> dict|None:
+        "Return the states with which workers that persist begin the next pass, also if this one was cut"
+        return self._states((*self.added, *self._unasked()))
+
+    def _states(self, added):
+        notes = {**self.before, **{number:note for _,number,note in added}}
+        return None if None in notes.values() else {k:pickle.loads(note) for k,note in notes.items() if note}
+
+@lru_cache
+def _noted_class(cls): return type(cls.__name__, (NotedBatches,cls), {})
+
+def note_batches(
+    it:Any,           # an iterator of a loader
+    notes:WorkerNotes # which it has
+) -> None:
+    "Make `it` take the notes off the batches"
+    it.__class__ = _noted_class(type(it))
+    it.added,it.before = deque(),{k:pickle.dumps(s) for k,s in notes.states.items()}
+    it.turn = notes.turn % notes.n
+
 # %% ../../nbs/data/55c_sampler.ipynb #526e9d35
 from collections.abc import Callable, Sequence
 from itertools import islice
@@ -155,10 +342,17 @@ def seed_generators(
         elif isinstance(g, random.Random): g.seed(seed)
         elif hasattr(g, 'bit_generator'):  g.bit_generator.state = type(g.bit_generator)(seed).state
 
-def _begin_epoch(sampler, seed, epoch):
+def set_epoch(
+    sampler:Any, # of indices, or of batches of them; anything else stays as it is
+    epoch:int    # the number of its next pass
+) -> None:
+    "Tells `sampler`, and the one within it, the number of the epoch, if they ask for it as a `DistributedSampler` does"
     for o in (sampler, getattr(sampler, 'sampler', None)):
         if hasattr(o, 'set_epoch'): o.set_epoch(epoch)
-        seed_generators(o, seed)
+
+def _begin_epoch(sampler, seed, epoch):
+    set_epoch(sampler, epoch)
+    for o in (sampler, getattr(sampler, 'sampler', None)): seed_generators(o, seed)
 
 # %% ../../nbs/data/55c_sampler.ipynb #027477a3
 computed_from = 2**24   # how many items have an order that is computed, rather than recorded
@@ -190,18 +384,3 @@ class ReplaySampler:
 
     def __iter__(self) -> Iterator: return map(self.key, self.recorded)
     def __len__(self) -> int: return len(self.recorded)
-
-# %% ../../nbs/data/55c_sampler.ipynb #84c8be8f
-def draw_sampler(
-    sampler:Any, # of indices, or of batches of them
-    seed:int,    # to draw with
-    epoch:int    # for samplers that have `set_epoch`
-) -> Iterator:
-    "Yields what `record_sampler` returns, and draws it when it is asked for"
-    _begin_epoch(sampler, seed, epoch)
-    rng,end = RngStream(seed),object()
-    with rng: it = iter(sampler)
-    while True:
-        with rng: o = next(it, end)
-        if o is end: return
-        yield o

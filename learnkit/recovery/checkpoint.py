@@ -234,13 +234,14 @@ class CheckpointCallback(DataPosition):
         learn('before_save_checkpoint', path=path)
         rows = getattr(getattr(learn, 'recorder', None), 'history', None)
         self.unkept.warn()
-        own = states_of_all(learn) if prefix=='step-' else {}
+        place = self.data_place(done)
+        own = states_of_all(learn, place) if prefix=='step-' else {}
         def collect():
             results = to_serializable(rows[-1], copy=True) if rows else {}
             state = learn.run_state(epoch, done, self.background)
             skipped = learn.batches.skipped if done and learn.training else 0
-            beside = dict(place=self.data_position(done), skipped=skipped,
-                          parts=self.parts and self.parts.state_dict(done),
+            beside = dict(place=place, skipped=skipped,
+                          parts=self.parts and self.parts.state_dict(self.done_in_pass(done)),
                           kept=to_serializable(self.kept.state_dict(), 'kept'))
             contents = {**state, **beside, **to_serializable(own, copy=True), 'identity':self.who}
             return contents,dict(info, results=results)

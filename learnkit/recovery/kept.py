@@ -19,7 +19,7 @@ from torch.utils.data import DataLoader, IterableDataset
 
 from ..data.files import to_serializable
 from ..data.nested import leaves
-from ..data.seeded import SeededLoader
+from ..data.noted import NotedLoader
 from ..data.snapshot import is_foreign, of_function
 from ..data.stateful import is_stateful
 from ..loop.callback import Stateful
@@ -56,7 +56,7 @@ def data_parts(
 class KeptData:
     "Keeps what the parts of a training loader report as their state"
     def __init__(self,
-        data:SeededLoader # stands in for the loader
+        data:NotedLoader # stands for the loader
     ):
         self.data,self.begun = data,{}
         parts = {} if data.stateful is not None else data_parts(data.dl)
@@ -67,11 +67,10 @@ class KeptData:
         self.begun = {n:deepcopy(o.state_dict()) for n,o in self.parts.items()}
 
     def state_dict(self,
-        done:int # how many batches of the epoch are done; 0: the epoch is over
+        done:int # how many batches of the pass are done; 0: it is over
     ) -> dict:
         "Return the states from which a run resumes here"
-        done = self.data.in_pass(done)
-        def anew(n): return done and n in self.begun and (n.startswith(_samplers) or not self.data.indexed)
+        def anew(n): return done and n in self.begun and (n.startswith(_samplers) or not self.data.counted)
         states = {n:self.begun[n] if anew(n) else o.state_dict() for n,o in self.parts.items()}
         return to_serializable({n:s for n,s in states.items() if s}, 'parts', copy=True)
 

@@ -12,95 +12,131 @@ from warnings import warn
 
 from ..callbacks.batches import OngoingLoader
 from ..data.files import to_serializable
-from ..data.random import derived_seed
-from ..data.seeded import SeededLoader
+from ..data.process import num_parts, rank_distrib
+from ..data.random import check_generator, derived_seed, generator_state, set_generator
+from ..data.noted import NotedLoader, draws_nothing
+from ..data.snapshot import generators_in
 from ..loop.callback import Callback
 from .kept import KeptData, KeptState, Unkept, name_unkept
+from .state import num_parts_of
+
+# %% ../../nbs/recovery/05_data_position.ipynb #c1ba0e2c
+def own_place(
+    state:dict # of a run
+) -> dict|None:
+    "Return where the data of this process were; those of process 0, without its workers, if the processes are others"
+    place,n = state.get('place'),num_parts()
+    if num_parts_of(state)==n: return state['places'][rank_distrib()] if n>1 and 'places' in state else place
+    if not isinstance(place, dict): return place
+    place = {**place, 'done':state['done'] and state['done']-state.get('skipped', 0)}
+    return {k:v for k,v in place.items() if k not in ('n_workers','workers','base_seed')}
 
 # %% ../../nbs/recovery/05_data_position.ipynb #c1ba0e2d
-_old_keys = dict(keeper='data', over='ended', stream='rng')   # of a data set's position, in older checkpoints
-
 class DataPosition(Callback):
-    "Gives the data of a fit in an order that depends on a seed and the epoch alone, and finds a position in it again"
-    seeded:list   # the loaders of the training and the validation data in this order, once they were needed
-    seed,data_state = None,None
-    resume_state:Any = None; kept:Any = None
-    asks_data = False   # save the position that the data itself reports? Not if it cannot be saved
-    parts:Any = None; unkept:Any = None   # what samplers, data sets and transforms report, and what nobody keeps
-    parts_state = None
+    "Notes where the training data of a fit are, and begins there when the fit is resumed"
+    noted:NotedLoader|None = None   # stands for the training loader, once it was needed
+    ongoing:OngoingLoader|None = None   # which makes several passes over it an epoch, or less than one
+    seed = None                     # tells runs apart that begin with other random numbers
+    resume_state:Any = None; place:Any = None     # where the run is to go on, until it is there
+    parts:Any = None; parts_state:Any = None      # what samplers, data sets and transforms report
+    kept:Any = None; unkept:Any = None            # what else changes, and what of it nobody keeps
+    others = ()                     # generators of the other loaders
+    told = False                    # of random numbers that are not known?
 
     def begin_data(self) -> None:
         "Begin at the beginning; to be called when a fit begins"
-        self.seed,self.resume_state,self.data_state = derived_seed(),None,None
-        self.seeded,self.asks_data,self.kept = [None,None],True,KeptState(self.learn)
-        self.parts,self.parts_state,self.unkept = None,None,Unkept(self.learn)
-        name_unkept(self.learn)
+        learn = self.learn
+        self.seed,self.noted,self.ongoing = derived_seed(),None,None
+        self.resume_state = self.place = self.parts = self.parts_state = None
+        self.kept,self.unkept,self.told = KeptState(learn),Unkept(learn),False
+        self.others = generators_in(*[dl for dl in learn.dls.loaders[1:] if dl is not None])
+        name_unkept(learn)
 
     def resume_data(self,
         path:Path, # of a checkpoint
         state:dict # of the run, which is restored again when its epoch begins
     ) -> None:
         "Continue at the position of `state`; raises ValueError if it has a wrong one"
-        place = state.get('place')
-        if isinstance(place, dict): place = {_old_keys.get(k, k):v for k,v in place.items()}
-        right = isinstance(place, dict) and place.keys()=={'data','ended','rng'}
-        if place is not None and not right: raise ValueError(
-            f'{path} is not the checkpoint of a run: its `place` in the data is {place!r:.40}')
-        skipped = state.get('skipped', 0)
+        skipped,place = state.get('skipped', 0),own_place(state)
         if type(skipped) is not int or not 0<=skipped<=state['done']: raise ValueError(
             f'{path} is not the checkpoint of a run: `skipped`, the batches that were never fetched, '
             f'is {skipped!r:.40}')
+        noted = self._noted_loader(self.learn.dls.train)   # now, as a finished fit has no epoch to come
+        if place is None and noted.listed: place = dict(done=state['done']-skipped, begun=dict(rng={}, own=[]), now=[],
+                                                        others=[*map(generator_state, self.others)])   # an older one
+        try: self._check(place, state)
+        except (ValueError, TypeError, LookupError, AttributeError) as e: raise ValueError(
+            f'{path} does not fit: its position in the data is of other data, or of an older learnkit: {e}') from e
         self.kept.load_state_dict(state.get('kept', {}))
         self.parts_state = state.get('parts')
-        self._begin_parts(self._seeded_loader(0, self.learn.dls.train))   # now, as a finished fit has no epoch to come
-        self.resume_state,self.data_state = state if state['done'] else None,place
+        self._begin_parts(noted)
+        self.resume_state,self.place = state if state['done'] else None,place
+
+    def _check(self, place, state):
+        if place is None and not state['done']: return   # the first epoch was to come
+        alone = num_parts()==1 and self.noted.seeded==('seeded' in place)   # else a part of the loader is read
+        if alone: self.noted.check(place)
+        if alone and not place['done']: self.noted.begin_at(place)
+        others = place.get('others')
+        if not isinstance(others, list) or len(others)!=len(self.others): raise ValueError(
+            'the generators of the validation data are others')
+        for g,s in zip(self.others, others): check_generator(g, s)
+        for g,s in zip(self.others, others): set_generator(g, s)
+        n,then = getattr(self.noted.dl, 'num_workers', 0),place.get('n_workers')
+        if then not in (None, n) and not draws_nothing(self.noted.dl): warn(
+            f'this run had {then} workers that load the data and goes on with {n}: what they draw for augmentation '
+            'will be otherwise than with the number before; that of a `SeededLoader` would not')
 
     def before_train(self):
         learn,state = self.learn,self.resume_state
         in_epoch = state is not None and state['epoch']==learn.epoch
-        done = state['done'] if in_epoch else 0
-        data_state = self.data_state if in_epoch or state is None else None
-        skipped = state.get('skipped', 0) if in_epoch else 0
-        data = self._seeded_loader(0, learn.dl).seek(learn.epoch, done-skipped, data_state, learn.batches.limit)
-        learn.batches.replace(data)
-        learn.batches.skipped,self.data_state = skipped,None
-        self._begin_parts(data)
-        if data.rereads: learn.say(
-            f'this data cannot be indexed: its first {data.rereads} batches are read again, without training '
+        noted = self._noted_loader(learn.dl)
+        if self.place is not None and (in_epoch or state is None):
+            noted.check(self.place)
+            noted.begin_at(self.place)
+        self.place = None
+        if self.ongoing is None: learn.batches.replace(noted)
+        noted.limit,learn.batches.skipped = learn.batches.limit,state.get('skipped', 0) if in_epoch else 0
+        self._begin_parts(noted)
+        if noted.rereads: learn.say(
+            f'this data cannot be indexed: its first {noted.rereads} batches are read again, without training '
             '(a loader with a `state_dict` could resume)')
         if state is None or not in_epoch: return
-        learn.batches.start,learn.iter,self.resume_state = done,done-1,None
+        learn.batches.start,learn.iter,self.resume_state = state['done'],state['done']-1,None
         learn.restore(state)   # once more, because the callbacks have begun a new epoch since
         self.kept.load_state_dict(state.get('kept', {}))
 
-    def before_validate(self):
-        learn = self.learn
-        batches = learn.batches
-        if batches.whole is not learn.dls.valid: return
-        batches.replace(self._seeded_loader(1, learn.dl).seek(learn.epoch, limit=batches.limit))
+    def _noted_loader(self, dl):
+        "What stands for the training loader `dl`: the same as in the last epoch, if it is the same loader"
+        self.ongoing = dl if isinstance(dl, OngoingLoader) else None
+        if self.ongoing is not None: self.noted = dl.passes
+        elif self.noted is None or self.noted.dl is not dl: self.noted = NotedLoader(dl)
+        return self.noted
 
-    def _seeded_loader(self, i, dl):
-        "The loader `dl`, number `i` of `dls`, in an order that depends on the seed and the epoch alone"
-        old = self.seeded[i]
-        if isinstance(dl, SeededLoader): self.seeded[i] = dl
-        elif old is None or old.dl is not dl: self.seeded[i] = SeededLoader(dl, (self.seed, i))
-        self.seeded[i].seed = self.seed,i   # the checkpoint's, once it is restored
-        return self.seeded[i]
-
-    def _begin_parts(self, data):
-        if self.parts is None or self.parts.data is not data: self.parts = KeptData(data)
+    def _begin_parts(self, noted):
+        if self.parts is None or self.parts.data is not noted: self.parts = KeptData(noted)
         if self.parts_state is not None: self.parts.load_state_dict(self.parts_state)
-        self.parts_state = None
-        if isinstance(data, OngoingLoader): data.at_pass = self.parts.begin
-        else: self.parts.begin()
+        self.parts_state,noted.at_pass = None,self.parts.begin
 
-    def data_position(self,
+    def done_in_pass(self,
+        done:int # how many batches of this epoch are done
+    ) -> int:
+        "Return how many batches of the present pass over the training data are done"
+        if self.ongoing is not None: return self.ongoing.start
+        return done and done-self.learn.batches.skipped
+
+    def data_place(self,
         done:int # how many batches of this epoch are done
     ) -> dict|None:
-        "Return the position that the training data itself reports; None if counting finds it"
-        if not self.asks_data: return None
-        dl = self.seeded[0]
-        try: return None if dl is None else to_serializable(dl.position(done), 'place', copy=True)
+        "Return from where the training data go on; None if the first epoch is to come"
+        noted = self.noted
+        place = None if noted is None else noted.state(self.done_in_pass(done))
+        if place is None: return None
+        if not self.told and (why := noted.unknown(place)):
+            self.told = True
+            warn(f'a resumed run will not have the same random numbers in the training data: {why}')
+        try: return to_serializable({**place, 'others':[*map(generator_state, self.others)]}, 'place', copy=True)
         except TypeError as e:
-            self.asks_data = False
             warn(f'{e}. A resumed run will read the first batches of its epoch again, without training.')
+            noted.stateful = None
+            return self.data_place(done)

@@ -103,7 +103,8 @@ def _try_callbacks(self:Learner, state):
 
 # %% ../../nbs/recovery/02_run_state.ipynb #526fb550
 def states_of_all(
-    learn:Any # the Learner
+    learn:Any,      # the Learner
+    place:Any=None  # where the data of this process are
 ) -> dict:
     "Return what differs between the processes, of all of them, for a checkpoint; every process must call it"
     if num_parts()==1: return {}
@@ -111,8 +112,8 @@ def states_of_all(
     params = get_model(learn.model).named_parameters() if apart else ()   # gradients that wait for the exchange
     grads = {n:p.grad.cpu() for n,p in params if p.grad is not None}
     meters = [_running(m) for m in _meter(learn)]
-    states = gather_objects((get_random_states(), meters, grads, _states_of_cbs(learn)))
-    return {k:[*o] for k,o in zip(('rngs','meters','grads_of','cbs_of'), zip(*states)) if any(o)}
+    states = gather_objects((get_random_states(), meters, grads, _states_of_cbs(learn), place))
+    return {k:[*o] for k,o in zip(('rngs','meters','grads_of','cbs_of','places'), zip(*states)) if any(o)}
 
 # %% ../../nbs/recovery/02_run_state.ipynb #526fb54f
 def _states_of_cbs(learn):

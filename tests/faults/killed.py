@@ -17,7 +17,7 @@ def settings(seed):
     r = random.Random(seed)
     return dict(seed=seed, policy=r.choice(['fit', 'one_cycle', 'flat_cos']), opt=r.choice(['Adam', 'SGD', 'AdamW']), every=r.choice(['1ba', '3ba', '7ba', '1ep', '0.1s']),
                 background=r.random()<.5, accumulate=r.random()<.4, amp=r.choice([None, None, 'bf16', 'fp16']), ema=r.random()<.5, mixup=r.random()<.4, clip=r.random()<.4,
-                stop=r.random()<.4, best=r.random()<.3, workers=r.random()<.5)
+                stop=r.random()<.4, best=r.random()<.3, workers=r.random()<.5, seeded=r.random()<.5)
 
 # what is killed
 
@@ -35,7 +35,8 @@ def train(cfg, folder, workers):
             return torch.tensor([i/150, random.random(), float(np.random.rand()), float(torch.rand(()))]), i%3
 
     lk.set_seed(cfg['seed'])
-    dls = DataLoader(Noisy(), 8, shuffle=True, num_workers=workers),DataLoader(Noisy(), 32)
+    train = DataLoader(Noisy(), 8, shuffle=True, num_workers=workers)
+    dls = lk.SeededLoader(train, cfg['seed']) if cfg['seeded'] else train,DataLoader(Noisy(), 32)
     model = nn.Sequential(nn.Linear(4, 32), nn.BatchNorm1d(32), nn.ReLU(), nn.Dropout(.3), nn.Linear(32, 3))
     cbs = [lk.CheckpointCallback(cfg['every'], keep=2, background=cfg['background'], best='valid_loss' if cfg['best'] else None)]
     if cfg['accumulate']: cbs.append(lk.GradientAccumulation(20))
@@ -75,9 +76,10 @@ def compare(seed, most=8):
         straight,killed = Path(tmp)/'straight',Path(tmp)/'killed'
         for f in (straight, killed): f.mkdir()
         start = time.monotonic()
-        attempt(cfg, straight, 2 if cfg['workers'] else 0)
+        own = r.choice([1, 2]) if cfg['workers'] else 0
+        attempt(cfg, straight, own)
         long,kills = time.monotonic()-start,0
-        def workers(): return r.choice([0, 1, 2]) if cfg['workers'] else 0
+        def workers(): return r.choice([0, 1, 2]) if cfg['seeded'] and cfg['workers'] else own   # else another number draws otherwise
         while attempt(cfg, killed, workers(), r.uniform(.02, long*.6) if kills<most else None): kills += 1
         ends = [torch.load(f/'end.pt', weights_only=True) for f in (straight, killed)]
         for e in ends: e['cbs'].get('save_model', {}).pop('saved', None)

@@ -4,7 +4,7 @@ from killed import compare
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name!='posix', reason='kills a process group')
-@pytest.mark.parametrize('seed', [1])
+@pytest.mark.parametrize('seed', [0, 1])
 def test_killed(seed):
     kills,differs,cfg = compare(seed, most=5)
     assert not differs, f'{differs} differ after {kills} kills, with {cfg}'

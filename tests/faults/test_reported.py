@@ -120,8 +120,8 @@ def test_what_is_known_at_the_start(make, words, tmp_path):
 def test_states_that_are_none(state, tmp_path):
     "A damaged checkpoint is refused by a ValueError"
     from learnkit.recovery.kept import KeptData
-    from learnkit.data.seeded import SeededLoader
-    kept = KeptData(SeededLoader(kinds['sampler'](Saying), 0))
+    from learnkit.data.noted import NotedLoader
+    kept = KeptData(NotedLoader(kinds['sampler'](Saying)))
     with pytest.raises(ValueError): kept.load_state_dict(state)
 
 class Beside(Callback):

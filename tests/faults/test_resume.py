@@ -10,6 +10,7 @@ from torch.utils.data import BatchSampler, DataLoader, Dataset, IterableDataset,
 
 from learnkit.all import Adam, AvgMetric, Callback, L, Learner, NonFiniteCheck, Recorder, TrainEvalCallback, get_random_states, set_random_states, set_seed
 from learnkit.recovery.checkpoint import CheckpointCallback
+from learnkit.data.seeded import SeededLoader
 from learnkit.callbacks.intervals import Every
 from learnkit.callbacks.cycles import ValidateEvery
 from learnkit.callbacks.accumulate import GradientAccumulation
@@ -104,14 +105,21 @@ def test_crash_after_crash(tmp_path):
     straight = end(fit(learner(tmp_path/'a')))
     assert_same(straight, end(stopped(lambda: learner(tmp_path/'b'), *(Crash(k) for k in (1, 3, 5, 5, 8, 14, 15, 21)))))
 
+def seeded(*args, **kwargs): return SeededLoader(DataLoader(Noisy(), BS, shuffle=True, **kwargs), seed=3)
+
 def test_workers_do_not_matter(tmp_path):
-    straight,workers = end(fit(learner(tmp_path/'a'))),iter((2, 0, 1))
-    assert_same(straight, end(stopped(lambda: learner(tmp_path/'b', workers=next(workers)), Crash(5), Crash(11))))
+    "… to a `SeededLoader`, also when a run goes on with another number of them"
+    straight,workers = end(fit(learner(tmp_path/'a', data=seeded))),iter((2, 0, 1))
+    assert_same(straight, end(stopped(lambda: learner(tmp_path/'b', data=lambda: seeded(num_workers=next(workers))), Crash(5), Crash(11))))
+
+def test_another_number_of_workers_is_said(tmp_path):
+    with pytest.raises(SystemError): fit(learner(tmp_path, workers=1), cbs=Crash(5))
+    with pytest.warns(UserWarning, match='had 1 workers .* goes on with 2'): fit(learner(tmp_path, workers=2))
 
 def test_workers_and_how_they_live_do_not_matter(tmp_path):
     ends = []
     for i,(workers,stay,ahead) in enumerate([(0,False,None), (1,True,4), (2,False,1), (2,True,2), (4,True,3)]):
-        ends.append(end(fit(learner(tmp_path/str(i), every='1h', data=lambda: DataLoader(Noisy(), BS, shuffle=True, num_workers=workers, persistent_workers=stay, prefetch_factor=ahead)), 2)))
+        ends.append(end(fit(learner(tmp_path/str(i), every='1h', data=lambda: seeded(num_workers=workers, persistent_workers=stay, prefetch_factor=ahead)), 2)))
     for e in ends[1:]: assert_same(ends[0], e)
 
 @pytest.mark.slow
@@ -156,8 +164,8 @@ class Batches:
         for i in range(PER): x = torch.rand(BS, 4) + random.random(); yield x, x.sum(1, keepdim=True)
 
 def test_data_that_draws_leaves_the_training_as_it_is(tmp_path):
-    "Dropout draws the same random numbers, whether the data is made in this process or in workers"
-    assert_same(end(fit(learner(tmp_path/'a', workers=0))), end(fit(learner(tmp_path/'b', workers=2))))
+    "With a `SeededLoader` dropout draws the same random numbers, whether the data is made in this process or in workers"
+    assert_same(end(fit(learner(tmp_path/'a', data=seeded))), end(fit(learner(tmp_path/'b', data=lambda: seeded(num_workers=2)))))
 
 _cbs = dict(stop=lambda: EarlyStoppingCallback('valid_loss', patience=1), plateau=lambda: ReduceLROnPlateau('valid_loss', patience=1, factor=2.),
             best=lambda: SaveModelCallback('valid_loss'), mid=lambda: ValidateEvery('3ba'), accumulate=lambda: GradientAccumulation(10), micro=lambda: MicroBatch(2),
@@ -414,17 +422,9 @@ def test_late_in_a_long_epoch(workers, tmp_path):
         made = torch.zeros((), dtype=torch.long).share_memory_()
         def __len__(self): return N
         def __getitems__(self, idxs): Long.made += len(idxs); x = torch.tensor(idxs)[:,None]/N; return [(x.expand(-1, 4), x)]
-    def make(): return learner(tmp_path, data=lambda: DataLoader(Long(), BS, shuffle=True, num_workers=workers, collate_fn=lambda b: b[0]), every='1h')
-    learn = make()
-    class Here(Callback):
-        order = 99
-        def before_train(self):
-            self.learn.checkpoint.save(0, 0)
-            state = self.learn.run_state(0, done)
-            write_checkpoint({**state, 'train_iter':done}, self.learn.checkpoint.folder/f'step-{done:08}.pth')
-            raise SystemError('the power failed')
-    with pytest.raises(SystemError): fit(learn, 1, cbs=Here())
-    assert Long.made==0
+    def make(): return learner(tmp_path, data=lambda: DataLoader(Long(), BS, shuffle=True, num_workers=workers, collate_fn=lambda b: b[0]), every='950ba')
+    with pytest.raises(SystemError): fit(make(), 1, cbs=Crash(done))
+    Long.made.zero_()
     resumed = fit(make(), 1)
     assert Long.made==N - done*BS and resumed.train_iter==N//BS
 
