@@ -47,8 +47,8 @@ def run(paths):
         nbdev_clean(fname=str(p))
 
 def notebooks(at=nbs):
-    "All notebooks: chapters room by room in the order of their numbers, then the package, index, how-tos and examples"
-    folders = *rooms,'','howto','examples'
+    "All notebooks: chapters by rooms in the order of their numbers, then package, index, book, how-tos and examples"
+    folders = *rooms,'','book','howto','examples'
     return [p for d in folders for p in sorted((at/d).glob('*.ipynb')) if p.name[0] not in '._']
 
 def module_of(sources):
@@ -167,10 +167,12 @@ def with_loop(at=nbs.parent):
 def contents():
     "The list of all chapters, which GitHub shows below the folder nbs/"
     sys.path[:0] = [str(nbs), str(nbs/'_site')]
-    from chapters import chapter_table, chapters_of, groups, howtos, howtos_of, table
+    from chapters import book, chapter_table, chapters_of, groups, howtos, howtos_of, table
     parts = [f'## {name}\n\n{about}\n\n{chapter_table(chapters_of(nbs, k), nbs)}' for k,name,about in groups]
     tasks = [f'## {name}\n\n{about}\n\n{table(howtos_of(nbs, k), nbs)}' for k,name,about,_ in howtos]
-    return '\n\n'.join([list_note, '# The chapters', about_chapters, *parts, '# How to', *tasks]) + '\n'
+    first = [f'## {book[1]}', book[2], table(chapters_of(nbs, book[0]), nbs, 'chapter')]
+    source = ['# The source, annotated', about_chapters, *parts]
+    return '\n\n'.join([list_note, '# The chapters', *first, *source, '# How to', *tasks]) + '\n'
 
 list_note = '<!-- Made by `make lib` of the first lines of the notebooks. -->'
 about_chapters = """The source is these notebooks. Each explains one idea, exports its code, and tests it beside the

@@ -4,6 +4,10 @@ from pathlib import Path
 from _build import join, module_of
 from notebooks import markdown
 
+# What is read from front to back: folder, title, and what it is about
+book = ('book', 'The book', 'Read it from front to back, in an evening or two: from a loop by hand to a small Learner '
+        'that you build, and from there to this one. You need PyTorch, and nothing of this library.')
+
 # Page, title, and what it is about. A notebook belongs to the group of its folder, which is a room of the library
 groups = [
     ('loop', 'Loop', 'Events and Cancels, callbacks, the dispatcher, the stream of batches, the training loop and its '
@@ -106,8 +110,9 @@ def add_navigation(page, text):
     above = ['/examples/digits', '/examples/toolkit', '/examples/jobs', '/examples/events',
              '/examples/coming_from', '/examples/serving', '/examples/benchmarks']
     sections = {
-        'index': {'Start': above[:3], 'How to': [f'/chapters/howto-{h[0]}' for h in howtos],
-                  'Chapters': [f'/chapters/{g[0]}' for g in groups],
+        'index': {book[1]: notebooks(book[0]), 'Start': above[:3],
+                  'How to': [f'/chapters/howto-{h[0]}' for h in howtos],
+                  'The source, annotated': [f'/chapters/{g[0]}' for g in groups],
                   'Reference': [above[3], *(f'/reference/{g[0]}' for g in groups if g[0]!='package')],
                   'More': [*above[4:], '/changelog']},
         'examples/jobs': {'': [p for p in notebooks('examples') if p not in above]}}

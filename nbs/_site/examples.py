@@ -40,8 +40,8 @@ def read_notebook(path, nbs):
     return nb
 
 def read_notebooks(nbs):
-    "The notebooks, chapters first"
-    return [read_notebook(p, nbs) for p in notebooks(nbs) if p.stem!='index']
+    "The notebooks, chapters first; without the book, whose small Learner has the names of the library"
+    return [read_notebook(p, nbs) for p in notebooks(nbs) if p.stem!='index' and p.parent.name!='book']
 
 def find(name, module, notebooks):
     "The best cell that uses a name: in the chapters of its module, or, of what is no method, in one after them"

@@ -27,6 +27,9 @@ def shown(c):
     meta = dict(tags=['exported'] if any(t.startswith('export') for t in tags) else [])
     if meta['tags'] and only_imports(src): meta['tags'].append('hide-input')
     if 'alt' in tags: meta['mystnb'] = dict(image=dict(alt=tags['alt']))
+    if 'fold' in tags:   # an answer, or code that was read before, behind these words
+        meta['tags'].append('hide-cell')
+        meta['mystnb'] = dict(meta.get('mystnb', {}), code_prompt_show=tags['fold'], code_prompt_hide=tags['fold'])
     if tags.get('echo')=='false': meta['tags'].append('remove-input')
     outputs = [] if tags.get('output')=='false' else [o for o in map(shown_output, merge_streams(c['outputs'])) if o]
     texts = [o['data']['text/markdown'] for o in outputs if 'text/markdown' in o.get('data', ())]

@@ -13,7 +13,7 @@ import pytest
 root = Path(__file__).resolve().parents[2]
 jobs = 'gan actor_critic distillation byol tabular_cv unet search char_gpt'.split()   # faults/test_jobs.py runs these, and kills them
 long = '834_speed.fully_shard','730_recovery.signals'   # these start processes that import PyTorch again
-nbs  = [p for d in ('nbs', 'nbs/howto', 'nbs/examples') for p in sorted((root/d).glob('*.ipynb')) if p.name[0] not in '._' and p.stem not in jobs]
+nbs  = [p for d in ('nbs', 'nbs/book', 'nbs/howto', 'nbs/examples') for p in sorted((root/d).glob('*.ipynb')) if p.name[0] not in '._' and p.stem not in jobs]
 
 def skipped(src, flags):
     "Whether a cell is tagged not to be run in a test"
@@ -26,6 +26,7 @@ def run(path, flags):
     from traitlets.config import Config
     shell = InteractiveShell.instance(config=Config(HistoryManager=dict(enabled=False)), colors='NoColor')
     os.chdir(path.parent)
+    sys.path.insert(0, str(path.parent))   # as Jupyter does
     for i,c in enumerate(json.loads(path.read_text(encoding='utf-8'))['cells']):
         src = ''.join(c['source'])
         if c['cell_type'] != 'code' or skipped(src, flags): continue

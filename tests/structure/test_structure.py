@@ -118,14 +118,14 @@ def imported(src, known):
 def exports(nb): return builder().module_of(cells(nb))
 def chapters(at):
     "The chapters in the order of the import: room by room, then what stands in none; and the module of each"
-    nbs = [p for p in builder().notebooks(at/'nbs') if p.parent.name not in ('howto','examples') and p.name != 'index.ipynb']
+    nbs = [p for p in builder().notebooks(at/'nbs') if p.parent.name not in ('book','howto','examples') and p.name != 'index.ipynb']
     return {p.relative_to(at/'nbs').as_posix(): exports(p) for p in nbs}
 
 def disorder(at):
     "Where a notebook has no number of its own, exports to what is not its module, or imports what no earlier one exports"
     nbs,res = chapters(at),[]
     homeless = {p.relative_to(at/'nbs').as_posix() for p in notebooks(at)} - {*nbs}
-    res += [f'{nb}: in no room' for nb in homeless if not re.match(r'(howto|examples)/|index\.ipynb', nb)]
+    res += [f'{nb}: in no room' for nb in homeless if not re.match(r'(book|howto|examples)/|index\.ipynb', nb)]
     number = {nb: (m[1], m[2], m[3]) if (m := re.match(r'(?:(\w+)/)?(\d\d)([a-c]?)_', nb)) else None for nb in nbs}
     res += [f'{nb}: no two-digit number' for nb in nbs if not number[nb]]
     res += [f'{nb}: its number is taken' for nb in nbs if number[nb] and [*number.values()].count(number[nb]) > 1]
