@@ -35,7 +35,13 @@ def adapt(
     cb:Any # a callback of this library or another one, or a class of them
 ) -> Any:
     "Return the callback `cb` with all that `Callback` declares; raises TypeError if it is no callback"
-    if not (isinstance(cb, Callback) or isclass(cb)):
+    if isclass(cb) and issubclass(cb, Callback): cb = cb()
+    if not isinstance(cb, Callback): return _adapt_foreign(cb)
+    if cb.modes is None and (modes := _modes_of(type(cb))): cb.modes = modes
+    return cb
+
+def _adapt_foreign(cb):
+    if not isclass(cb):
         if module := adapter_of(cb): return import_module(module).adapted(cb)
         if hasattr(type(cb), 'as_callback'): return cb.as_callback()
     if not (callable(cb) and hasattr(cb, 'order') and hasattr(cb, 'name')): raise TypeError(
@@ -43,11 +49,8 @@ def adapt(
         f'`TorchScheduler(partial({func_name(cb)}, ...))`' if hasattr(unwrap_partial(cb), 'get_last_lr') else
         'pass an instance of a subclass of `Callback`, the class itself, or `Callback(before_fit=f)`'))
     if isclass(cb): cb = cb()
-    cls,modes = type(cb),_modes_of(type(cb))
-    if isinstance(cb, Callback):
-        if cb.modes is None and modes is not None: cb.modes = modes
-        return cb
-    own = {k:getattr(Callback, k) for k in _declared} | {'modes':modes}
+    cls = type(cb)
+    own = {k:getattr(Callback, k) for k in _declared} | {'modes':_modes_of(cls)}
     own |= {k:partial(getattr(Callback, k), cb) for k in _methods}
     vars(cb).update({k:v for k,v in own.items() if not hasattr(cls, k) and k not in vars(cb)})
     return cb
