@@ -142,6 +142,7 @@ class Dispatcher:
                  stacklevel=outside())
             cb.learn.remove_cb(cb)
         name,keys = cb.name,[o.key for o in self.cbs.items if o.name==cb.name]
+        if keys: _note_redefined(self, cb)
         cb.key = name if name not in keys else next(k for i in count(2) if (k := f'{name}_{i}') not in keys)
         cb.learn = self
         self.cbs.append(cb)
@@ -223,6 +224,14 @@ class Dispatcher:
             except ValueError as e: fault = e
         if gone: self.cbs = L([o for o in before if o in self.cbs] + [o for o in self.cbs if o not in before])
         if fault is not None: raise fault
+
+def _note_redefined(learn, cb):
+    def defined(o): return type(o).__module__,type(o).__qualname__
+    there = next((o for o in learn.cbs.items if defined(o)==defined(cb) and type(o) is not type(cb)), None)
+    if there is not None: warn(
+        f'`learn.{there.name}` is there already, of an earlier definition of the class {type(cb).__name__}, and both '
+        f'are called: in a cell that is run again, write `learn.remove_cb(learn.{there.name})` before it is added',
+        stacklevel=outside())
 
 _order = attrgetter('order')
 

@@ -12,7 +12,8 @@ from collections import Counter
 from contextlib import contextmanager, nullcontext
 from concurrent.futures import Future
 from concurrent.futures.thread import _WorkItem
-from threading import Thread, current_thread, get_ident
+from queue import Queue
+from threading import Barrier, Condition, Event, Thread, current_thread, get_ident
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -50,10 +51,19 @@ def waits_for_me(
     while own is not None: mine.append(own); own = own.f_back
     futures = [f.f_locals['self'].future for f in mine if f.f_code is _WorkItem.run.__code__]
     while frame is not None:
-        waits = frame.f_code in (Thread.join.__code__, Future.result.__code__)
-        if waits and frame.f_locals['self'] in [me, *futures]: return True
+        if frame.f_code in _ends and frame.f_locals['self'] in [me, *futures]: return True
+        for_ever = frame.f_code in _gives and frame.f_locals.get('timeout') is None
+        if for_ever and any(o is frame.f_locals['self'] for f in mine for o in _within_reach(f)): return True
         frame = frame.f_back
     return False
+
+_ends  = {f.__code__ for f in (Thread.join, Future.result)}
+_gives = {f.__code__ for f in (Event.wait, Condition.wait, Condition.wait_for, Barrier.wait, Queue.get, Queue.join)}
+
+def _within_reach(frame):
+    "The variables that the code of `frame` uses, and their attributes: what it may give to another thread"
+    own = [*frame.f_locals.values(), *[frame.f_globals.get(n) for n in frame.f_code.co_names]]
+    return [*own, *[v for o in own for v in getattr(o, '__dict__', {}).values()]]
 
 def turn(
     learn:Loop # a Learner

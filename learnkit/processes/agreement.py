@@ -78,6 +78,14 @@ class Agreement(Callback):
         self.timeout = check_seconds(timeout)
         store_attr('shards,compare')
 
+    def wrap_handlers(self,
+        name:str,      # an event
+        handlers:tuple # pairs of callback and function, in the order in which they are called
+    ) -> tuple:
+        # it asks when all others have decided, whatever their `order`
+        if name not in _in_batch: return handlers
+        return tuple(sorted(handlers, key=lambda h: h[0] is self))
+
     def before_fit(self):
         self.agreed,self.ended,self.wish,self.pause = 0,False,None,Pause()
         self.group,self.watch = _messages(self.timeout),watching()

@@ -11,6 +11,7 @@ import torch
 from ..callbacks.accumulate import opt_params
 from ..callbacks.precision import MixedPrecision
 from ..data.snapshot import Snapshot, snapshot_attributes, snapshot_buffers, snapshot_grads, snapshot_random
+from ..data.process import is_sharded, num_distrib
 from ..loop.callback import Callback
 from ..loop.check import check_args, check_whole
 from ..loop.events import CancelBatch, CancelFit, CancelStep
@@ -34,6 +35,10 @@ class SkipNaN(Callback):
         self.together = not wait   # of several processes one alone may have such a loss: all skip the batch
 
     def before_fit(self): self.n,self.row = 0,0
+    def before_train(self):
+        if not self.wait and num_distrib()>1 and any(map(is_sharded, opt_params(self.learn.opt))): raise ValueError(
+            'SkipNaN(wait=False) decides by the gradients, of which each process sees its part only where parameters '
+            'are sharded: write `SkipNaN()`, by which all leave out the batch')
     def before_batch(self):
         model,self.last,self.grads = self.learn.model,self.learn.loss,None
         if self.wait: self.snapshot = Snapshot(snapshot_random(), snapshot_buffers(model))
@@ -54,7 +59,8 @@ class SkipNaN(Callback):
 
     def before_step(self):
         grads = [p.grad for p in opt_params(self.learn.opt) if p.grad is not None]
-        finite = all_finite(grads) & self.learn.loss.isfinite().all()
+        finite = all_finite(grads)   # the same in all processes, and the loss is that of this one
+        if self.wait or num_distrib()==1: finite = finite & self.learn.loss.isfinite().all()
         if not self.wait: self._zero(grads, finite)
         elif not finite: self._skip('gradient', CancelStep)
         else: self.row = 0
@@ -64,7 +70,7 @@ class SkipNaN(Callback):
         learn = self.learn
         for g in grads: elements(g).masked_fill_(~ok, 0)
         for b,old in self.buffers: b.copy_(torch.where(ok, b, old))
-        learn.loss = torch.where(ok, learn.loss, self.last)
+        learn.loss = torch.where(ok & learn.loss.isfinite(), learn.loss, self.last)
 
     def _skip(self, what, cancel):
         learn = self.learn

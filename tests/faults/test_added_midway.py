@@ -1,5 +1,5 @@
 "Every callback, added at every event in the middle of a fit: it works from there, or is refused in one sentence"
-import copy, inspect, re, threading
+import copy, inspect, queue, re, threading, warnings
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest, torch
@@ -133,6 +133,59 @@ def test_a_callback_that_waits_for_another_thread(wait, use):
         except RuntimeError as e: said.append(str(e))
     learn.fit(1, cbs=Callback(after_epoch=lambda cb: wait(call)))
     assert len(said)==1 and 'waits for this thread' in said[0]
+
+def by_event(f):
+    done = threading.Event()
+    threading.Thread(target=lambda: (f(), done.set())).start()
+    done.wait()
+def by_queue(f):
+    q = queue.Queue()
+    def work(): f(); q.put(1)
+    threading.Thread(target=work).start()
+    q.get()
+def by_object(f):
+    class Worker(threading.Thread):
+        def __init__(self): super().__init__(daemon=True); self.q = queue.Queue()
+        def run(self): f(); self.q.put(1)
+    w = Worker()
+    w.start()
+    w.q.get()
+def by_condition(f):
+    ready,is_ready = threading.Condition(),[]
+    def work():
+        f()
+        with ready: is_ready.append(1); ready.notify()
+    threading.Thread(target=work).start()
+    with ready: ready.wait_for(lambda: is_ready)
+def by_barrier(f):
+    b = threading.Barrier(2)
+    threading.Thread(target=lambda: (f(), b.wait())).start()
+    b.wait()
+
+@pytest.mark.parametrize('wait', [by_event, by_queue, by_object, by_condition, by_barrier])
+def test_a_callback_that_waits_for_what_another_thread_gives(wait): test_a_callback_that_waits_for_another_thread(wait, 'get_preds')
+
+def test_who_waits_for_a_while_only_is_waited_for():
+    "Until then the callback waits in vain, as it would for a slow thread"
+    said,learn,done = [],learner(),threading.Event()
+    def work(): said.append(len(learn.get_preds()[0])); done.set()
+    t = threading.Thread(target=work)
+    learn.fit(1, cbs=Callback(after_epoch=lambda cb: (t.start(), done.wait(timeout=.7))))
+    t.join()
+    assert said==[8] and done.is_set()
+
+def test_a_class_that_is_defined_anew_is_noticed():
+    "A cell that is run twice: both would act"
+    learn,cell = learner(),'class C(Callback):\n    def before_fit(self): said.append(1)\nlearn.add_cb(C())'
+    said = []
+    names = dict(learn=learn, Callback=Callback, said=said, __name__='__main__')
+    exec(cell, names)
+    with pytest.warns(UserWarning, match=r'`learn.c` .* class C, and both are called.*remove_cb\(learn.c\)'): exec(cell, names)
+    with warnings.catch_warnings():   # two of one class may be there
+        warnings.simplefilter('error')
+        learner(cbs=[names['C'](), names['C']()])
+    learn.fit(1)
+    assert len(said)==2
 
 def test_threads_still_take_turns():
     learn,begun,done = learner(n=20),threading.Event(),[]

@@ -79,6 +79,15 @@ def test_what_one_process_cancels_is_cancelled_in_all(processes, cases): process
 @pytest.mark.slow
 def test_with_three_processes(processes): processes(3, _decide, cases[4::11])
 
+def _decides_late(rank, world, cases):
+    "After `Agreement` in the order of callbacks: it comes last all the same"
+    order,Decides.order = Decides.order,1000
+    try: _decide(rank, world, cases)
+    finally: Decides.order = order
+
+@pytest.mark.parametrize('at', ['before_backward', *slow('before_step','before_zero_grad','after_zero_grad')])
+def test_also_if_its_callback_comes_last(processes, at): processes(2, _decides_late, [(s, e) for s,e in cases if e==at])
+
 def _under_shards(rank, world, cases): _decide(rank, world, cases, VirtualShards, n=2)
 
 @pytest.mark.slow

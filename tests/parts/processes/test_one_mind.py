@@ -47,6 +47,31 @@ def test_who_watches_a_value_decides_alike(processes, tmp_path, name): processes
 
 # a NaN of one process
 
+class OwnLoss(Callback):
+    "One process takes the loss of its second batch for NaN; or it is, and so are the gradients of all"
+    order = 9
+    def __init__(self, rank, grads): self.mine,self.grads = rank==1,grads
+    def after_loss(self):
+        if not self.mine or not self.learn.training or self.learn.train_iter!=1: return
+        self.learn.loss = self.learn.loss*float('nan')
+        if self.grads: self.learn.loss_grad = self.learn.loss_grad*float('nan')
+
+def _left_out(rank, world, wait):
+    for grads in (False, True):
+        learn = learner()
+        with learn.no_logging(): learn.fit(2, cbs=[OwnLoss(rank, grads), SkipNaN(wait=wait)])
+        one,other = gathered((weights(learn.model).tolist(), rows(learn)))
+        assert one==other and weights(learn.model).isfinite().all() and str(one).count('nan')==0, (grads, one, other)
+
+@pytest.mark.parametrize('wait', [False, *slow(True)])
+def test_a_batch_is_left_out_in_all_or_in_none(processes, wait): processes(2, _left_out, wait)
+
+def _each_its_part(rank, world):
+    learn = learner()
+    with pytest.raises(ValueError, match=r'SkipNaN\(wait=False\).*sharded.*write `SkipNaN\(\)`'), learn.no_logging(): learn.fit(1, cbs=[FullyShard(8), SkipNaN(wait=False)])
+
+def test_who_sees_a_part_of_the_gradients_cannot_decide(processes): processes(2, _each_its_part)
+
 def _goes_back(rank, world, every, path):
     x = torch.randn(320, 4, generator=torch.Generator().manual_seed(0))
     x[161] = float('nan')
