@@ -25,9 +25,15 @@ class Scheduler(Callback):
     order,run_valid,modes = 60,False,('fit',)
     catches_up = ('before_fit','before_train')
     names,initial = (),None   # the scheduled hyper-parameters, and their values before the run, by group
+    chains = False            # does it go on from the values that are there, so that another one may set them too?
+    @property
+    def schedules(self) -> tuple:
+        "The hyper-parameters that it sets: `names`"
+        return tuple(self.names)
 
     def before_fit(self):
         learn = self.learn
+        if not self.chains: self._check_alone()
         self.hypers = list(learn.opt.hypers)
         for n in self.names:
             if n not in self.hypers[-1]: raise ValueError(
@@ -43,6 +49,16 @@ class Scheduler(Callback):
             values = [h[n] for h in self.hypers]
             self.group_hps[n].append(values)
             self.hps[n].append(values[-1])
+
+    def _check_alone(self):
+        "Raise ValueError if another callback sets the same hyper-parameters"
+        for cb in self.learn.cbs:
+            both = [n for n in self.names if n in getattr(cb, 'schedules', ())]
+            if cb is self or not both or not (cb.run and cb.runs_in(self.learn.mode)): continue
+            me,other = type(self).__name__,type(cb).__name__
+            raise ValueError(
+                f"{me} and {other} both set '{both[0]}' in each batch, so that only one would have an effect: leave one "
+                f'out, as by `learn.remove_cb({other})`, or train by `learn.fit`, which adds no schedule')
 
     def cleanup(self):
         for h,old in zip(self.hypers, self.initial) if self.initial else (): h.update(old)
@@ -266,6 +282,7 @@ class TorchScheduler(Scheduler):
     "Steps a scheduler of `torch.optim.lr_scheduler` or `timm.scheduler` after each optimizer step or each epoch"
     saves,sched,hook,kept,due,behind = ('sched','n'),None,None,None,False,False
     n = 0   # how many steps or epochs it has seen
+    names,chains = ('lr',),True   # PyTorch's schedulers go on from the rate that is there
     def __init__(self,
         make:Callable|LRScheduler, # a scheduler class, a `partial` of it, a function of the optimizer, or a scheduler
         interval:str='epoch',      # 'step': after each step of the optimizer; 'epoch': after each epoch
@@ -290,6 +307,7 @@ class TorchScheduler(Scheduler):
         self.kept = opt,_settings(opt),'step' in vars(opt)
         self._begin(opt)
         self.names = ('lr','mom') if getattr(self.sched, 'cycle_momentum', False) else ('lr',)
+        if self.interval=='epoch': _check_length(self.sched, self.learn.n_epoch, batches_per_epoch(self.learn))
         self.hook,self.due = opt.register_step_post_hook(self._optimizer_stepped),False
         super().before_fit()
         if self.sched is self.make: self.kept = self.initial = None   # the user's scheduler continues: its values stay
@@ -382,6 +400,16 @@ class TorchScheduler(Scheduler):
 
 def _is_timm(o): return hasattr(o, 'step_update') and not isinstance(o, type)
 def _is_sched(o): return isinstance(o, LRScheduler) or _is_timm(o)
+
+# %% ../../nbs/callbacks/10c_torch_scheduler.ipynb #8d0f4b10
+def _check_length(sched, n_epoch, n_batches):
+    "Warn if a scheduler that is stepped after each epoch was made for as many steps as there are batches"
+    total = getattr(sched, 'total_steps', getattr(sched, 'T_max', None))
+    if not (total and n_batches and total>n_epoch and total>=n_epoch*n_batches): return
+    name = type(sched).__name__
+    warnings.warn(f'{name} is made for {total} steps, but steps after each of {n_epoch} epochs, so that its first '
+                  f"{n_epoch} rates are all it gives: write `TorchScheduler(..., interval='step')` for a step in each "
+                  'batch, or make it for as many steps as there are epochs')
 
 # %% ../../nbs/callbacks/10c_torch_scheduler.ipynb #a39b356c
 def _required(make):

@@ -17,7 +17,7 @@ from ..loop.check import check_args
 # %% ../../nbs/measure/35a_metrics.ipynb #a6ad827c
 from ..data.batch import flatten_check
 from .accum import best_class
-from .metric import AvgLoss, MeanMetric
+from .metric import AvgLoss, MeanMetric, wide
 
 # %% ../../nbs/measure/35a_metrics.ipynb #14f6c954
 def _share(right, targ, ignore_index):
@@ -71,23 +71,27 @@ def accuracy_multi(
     return ((inp>thresh)==targ.bool()).float().mean()
 
 # %% ../../nbs/measure/35a_metrics.ipynb #b0e471da
+def _vectors(inp, targ):
+    "Both as vectors of 32 bits or more, for a mean over them"
+    return [*map(wide, flatten_check(inp, targ))]
+
 def mse(
     inp:Tensor, # predictions
     targ:Tensor # targets, as many
 ) -> Tensor:
     "Mean squared error"
-    return F.mse_loss(*flatten_check(inp, targ))
+    return F.mse_loss(*_vectors(inp, targ))
 
 def mae(
     inp:Tensor, # predictions
     targ:Tensor # targets, as many
 ) -> Tensor:
     "Mean absolute error"
-    return F.l1_loss(*flatten_check(inp, targ))
+    return F.l1_loss(*_vectors(inp, targ))
 
 # %% ../../nbs/measure/35a_metrics.ipynb #bfde23f9
 def _sq_err(inp, targ):
-    inp,targ = flatten_check(inp, targ)
+    inp,targ = _vectors(inp, targ)
     return (inp-targ)**2
 
 def rmse(
@@ -105,11 +109,11 @@ def msle(
     targ:Tensor # targets, as many
 ) -> Tensor:
     "Mean squared logarithmic error: of log(1 + `inp`) and log(1 + `targ`)"
-    inp,targ = flatten_check(inp, targ)
+    inp,targ = _vectors(inp, targ)
     return F.mse_loss(inp.log1p(), targ.log1p())
 
 def _sq_pct_err(inp, targ):
-    inp,targ = flatten_check(inp, targ)
+    inp,targ = _vectors(inp, targ)
     return torch.expm1(inp-targ)**2
 
 def exp_rmspe(

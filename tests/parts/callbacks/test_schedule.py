@@ -1,12 +1,13 @@
 """Schedules and the policies that use them: the weights are those of a loop by hand, to the last bit; the rates are
 fastai's; a fit that goes on at `start_epoch` has the rates of one that ran through; nothing is left in the optimizer."""
-import io
+import io, warnings
 from functools import partial
 from inspect import signature
 from math import cos, pi
 
 import pytest, torch
 from fastcore.docments import docments
+from fastcore.foundation import L
 from hypothesis import given, settings, strategies as st
 from torch import nn
 from torch.nn import functional as F
@@ -200,8 +201,9 @@ def test_hypers_are_put_back(ev, exc):
     learn = two(opt_func=mom_sgd)
     learn.create_opt()
     before = [dict(h) for h in learn.opt.hypers]
-    try: learn.fit_one_cycle(2, .05, cbs=[at(ev, throw(exc()), order=99), TorchScheduler(tls.LinearLR)])
-    except (ValueError, KeyboardInterrupt, CancelFit): pass
+    for fit,cb in ((learn.fit_one_cycle, []), (learn.fit, TorchScheduler(tls.LinearLR))):
+        try: fit(2, .05, cbs=[at(ev, throw(exc()), order=99), *L(cb)])
+        except (ValueError, KeyboardInterrupt, CancelFit) as e: assert not e.args
     assert [dict(h, lr=0) for h in learn.opt.hypers]==[dict(h, lr=0) for h in before] and 'step' not in vars(learn.opt.opt)
 
 @pytest.mark.parametrize('make,err,words', [
@@ -418,3 +420,29 @@ def test_fastai_runs(fit):
     fit(ours)
     assert {k:[float(o) for o in v] for k,v in theirs.recorder.hps.items()}=={k:pytest.approx(v, abs=1e-6) for k,v in ours.recorder.hps.items()}
     assert torch.allclose(weights(theirs), weights(ours), atol=1e-5)
+
+class Own(Scheduler): names = ('lr',)
+
+@pytest.mark.parametrize('own,fit', [(TorchScheduler(tls.LinearLR), Learner.fit_one_cycle), (ParamScheduler({'lr':SchedNo(1,1)}), lambda l,n: l.fit(n, cbs=TorchScheduler(tls.LinearLR))),
+    (Own(), Learner.fit_flat_cos), (ParamScheduler({'mom':SchedNo(.9,.9)}), partial(Learner.fit_one_cycle, moms=(.9,.8,.9))), (None, lambda l,n: l.fit(n, cbs=[Own(), Own()]))])
+def test_two_schedules_of_one_rate_are_refused(own, fit):
+    "One of them would have no effect"
+    learn = two(opt_func=mom_sgd, cbs=own)
+    before = weights(learn)
+    with pytest.raises(ValueError, match="both set '(lr|mom)' in each batch"): fit(learn, 1)
+    assert torch.equal(weights(learn), before)
+    learn.validate()
+    if own is not None: own.run = False; fit(learn, 1)
+
+def test_two_of_torch_may_be_chained():
+    learn = two()
+    learn.fit(2, .1, cbs=[TorchScheduler(partial(tls.ExponentialLR, gamma=.5)), TorchScheduler(partial(tls.ExponentialLR, gamma=.1))])
+    assert learn.recorder.lrs[::5]==pytest.approx([.1, .005])
+
+@pytest.mark.parametrize('sched,interval,said', [(partial(tls.OneCycleLR, max_lr=.1, total_steps=10), 'epoch', 1), (partial(tls.CosineAnnealingLR, T_max=10), 'epoch', 1),
+    (partial(tls.OneCycleLR, max_lr=.1, total_steps=10), 'step', 0), (partial(tls.OneCycleLR, max_lr=.1, total_steps=2), 'epoch', 0), (partial(tls.CosineAnnealingLR, T_max=4), 'epoch', 0)])
+def test_a_scheduler_for_batches_that_steps_each_epoch(sched, interval, said):
+    with warnings.catch_warnings(record=True) as ws:
+        warnings.simplefilter('always')
+        two(opt_func=mom_sgd).fit(2, cbs=TorchScheduler(sched, interval))
+    assert sum("interval='step'" in str(w.message) for w in ws)==said
