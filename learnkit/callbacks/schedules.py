@@ -57,8 +57,8 @@ class Scheduler(Callback):
             if cb is self or not both or not (cb.run and cb.runs_in(self.learn.mode)): continue
             me,other = type(self).__name__,type(cb).__name__
             raise ValueError(
-                f"{me} and {other} both set '{both[0]}' in each batch, so that only one would have an effect: leave one "
-                f'out, as by `learn.remove_cb({other})`, or train by `learn.fit`, which adds no schedule')
+                f"{me} and {other} both set '{both[0]}' in each batch, so that only one would have an effect: leave "
+                f'one out, as by `learn.remove_cb({other})`, or train by `learn.fit`, which adds no schedule')
 
     def cleanup(self):
         for h,old in zip(self.hypers, self.initial) if self.initial else (): h.update(old)

@@ -54,6 +54,10 @@ def check_recipe(
         'splitter must be a function of the model that returns its parameters, or a list of them for each group, '
         f'such as `lambda m: [m[0].parameters(), m[1].parameters()]`, not {type(splitter).__name__}')
     check_rate('the weight decay `wd`', wd)
+    own = getattr(opt_func, 'keywords', {})
+    for k in [k for k in ('wd','weight_decay') if k in own and wd not in (None, own[k])]: raise ValueError(
+        f"there are two weight decays, wd={wd} and the {k}={own[k]} of `opt_func`: give one of them. `wd` spares norms "
+        "and biases, `weight_decay` is PyTorch's, which shrinks them too")
     check_moms(moms)
 
 # %% ../../nbs/learner/00b_steps.ipynb #13451158

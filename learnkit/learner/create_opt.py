@@ -17,6 +17,7 @@ from torch.nn.parallel import DistributedDataParallel
 from ..data.modules import get_model, norm_bias_params
 from ..loop.settings import parameters_of
 from ..loop.signals import uninterrupted
+from ..optim.by_hand import by_hand
 from ..optim.groups import creation_lr, is_built, is_split, param_dicts
 from ..optim.optimizer import OptimWrapper, create_optimizer
 from ..optim.ownership import can_take_params, describe_params, optimizers_of, param_ids, unheld_params
@@ -44,9 +45,10 @@ def _use_opt(learn, opt, recipe):
 
 def _make_opt(learn, groups):
     "A new optimizer, for these groups of parameters"
+    opt_func = by_hand(learn.opt_func)
     no_decay = () if learn.wd_bn_bias else norm_bias_params(learn.model)
     always = norm_bias_params(learn.model, with_bias=False) if learn.train_bn else ()
-    return create_optimizer(learn.opt_func, groups, creation_lr(learn.opt_func, _said_lr(learn)), no_decay, always)
+    return create_optimizer(opt_func, groups, creation_lr(opt_func, _said_lr(learn)), no_decay, always)
 
 # %% ../../nbs/learner/30_create_opt.ipynb #7647781c
 @contextmanager
@@ -125,7 +127,7 @@ def ready_opt(
         _note_origin(learn, None, _said_lr(learn))
 
 def _follow_model(learn):
-    opt = learn.opt if hasattr(learn.opt, 'set_hyper') else OptimWrapper(opt=learn.opt)
+    opt = learn.opt if hasattr(learn.opt, 'set_hyper') else OptimWrapper(opt=by_hand(learn.opt))
     if opt is not learn._opt_origin.opt: _use_opt(learn, opt, None)
     lost = adopt_params(learn)
     if lost and param_ids(learn.opt).isdisjoint(map(id, learn.model.parameters())): raise ValueError(

@@ -159,6 +159,7 @@ from ..measure.adapters import mk_metrics
 from ..measure.finite import NonFiniteCheck
 from ..measure.model_output import check_shift, just_split, own_output
 from ..measure.recorder import Recorder
+from ..optim.by_hand import by_hand
 from ..optim.groups import default_lr
 
 # %% ../../nbs/learner/35c_learner.ipynb #ad6b1ef8
@@ -191,6 +192,7 @@ class Learner(Loop):
         super().__init__()
         if self.distributed: join_team()
         check_parts(dls, model, loss_func)
+        opt_func = by_hand(opt_func)
         check_recipe(opt_func, splitter, wd, moms)
         self.dls = dls if hasattr(dls, 'train') else DataLoaders(*(dls if isinstance(dls, (tuple,list)) else [dls]))
         if loss_func is None: loss_func = getattr(getattr(self.dls, 'train_ds', None), 'loss_func', None)
