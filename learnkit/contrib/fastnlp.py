@@ -8,7 +8,7 @@ __all__ = ['Event', 'NLPTrainer', 'results_of', 'NLPCallback', 'adapted', 'Callb
 
 # %% ../../nbs/contrib/65_fastnlp.ipynb #07f728ae
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import partial, wraps
 from types import FunctionType
 from typing import Any, ClassVar
 
@@ -191,11 +191,18 @@ class OnFunction(Callback):
         "Return the callback that a Learner has for this one, by the name of its function"
         return NLPCallback(self)
 
-# %% ../../nbs/contrib/65_fastnlp.ipynb #fe5a9df5
+# %% ../../nbs/contrib/65_fastnlp.ipynb #5a3d9e10
+def _of_pred(m):
+    "The function `m` of the prediction, which a model of fastNLP returns in a dict with its loss"
+    @wraps(m)
+    def of_pred(out, *targs, **kw): return m(out['pred'] if isinstance(out, Mapping) else out, *targs, **kw)
+    return of_pred
+
 def _named(metrics):
     "Functions under the names that fastNLP gives their results"
-    return [AvgMetric(m, f'{k}#{k}') if isinstance(m, FunctionType) else m for k,m in (metrics or {}).items()]
+    return [AvgMetric(_of_pred(m), f'{k}#{k}') if isinstance(m, FunctionType) else m for k,m in (metrics or {}).items()]
 
+# %% ../../nbs/contrib/65_fastnlp.ipynb #fe5a9df5
 class _SomeEpochs(OurCallback):
     "Validates after every `n`-th epoch alone"
     run_train = False
