@@ -1,7 +1,7 @@
 """Runs every notebook from top to bottom in a process of its own.
 
 What it runs and skips is what `nbdev_test` does, but it needs no nbdev, so it serves with every fastcore. To run one by
-hand: `python tests/structure/test_notebooks.py nbs/100_nested.ipynb`. The tests start one server, which has imported
+hand: `python tests/structure/test_notebooks.py nbs/data/00_nested.ipynb`. The tests start one server, which has imported
 PyTorch, IPython and learnkit, and fork it for each notebook: that saves three seconds a notebook.
 """
 import atexit, gc, json, os, re, select, signal, subprocess, sys, threading, traceback
@@ -12,8 +12,8 @@ import pytest
 
 root = Path(__file__).resolve().parents[2]
 jobs = 'gan actor_critic distillation byol tabular_cv unet search char_gpt'.split()   # faults/test_jobs.py runs these, and kills them
-long = '834_speed.fully_shard','730_recovery.signals'   # these start processes that import PyTorch again
-nbs  = [p for d in ('nbs', 'nbs/book', 'nbs/howto', 'nbs/examples') for p in sorted((root/d).glob('*.ipynb')) if p.name[0] not in '._' and p.stem not in jobs]
+long = '30b_fully_shard','35a_signals'   # these start processes that import PyTorch again
+nbs  = [p for p in sorted((root/'nbs').rglob('*.ipynb')) if not re.search(r'/[._]', p.relative_to(root).as_posix()) and p.stem not in jobs]
 
 def skipped(src, flags):
     "Whether a cell is tagged not to be run in a test"
@@ -107,6 +107,11 @@ def test_notebook(start, path):
     if missing := [m for m in needed(path) if find_spec(m) is None]: pytest.skip(f'it needs {" and ".join(missing)}')
     status,output = start(path)
     assert status == 0, output[-6000:]
+
+def test_each_room_is_run():
+    rooms = {p.parent.relative_to(root/'nbs').as_posix() for p in nbs}
+    assert {'.', 'howto', 'examples', *(p.name for p in (root/'learnkit').iterdir() if p.is_dir() and p.name[0]!='_')} <= rooms
+    assert {*long} <= {p.stem for p in nbs}
 
 def test_a_failing_cell_is_seen(start, tmp_path):
     "Else the tests above prove nothing"
