@@ -32,7 +32,6 @@ class Stateful:
             else: setattr(self, k, deepcopy(v))
 
 # %% ../../nbs/loop/15b_callback.ipynb #655f949f
-import re
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from functools import cache, lru_cache
@@ -127,7 +126,7 @@ class Callback(Stateful, GetAttr):
             elif k not in event and (hint := name_hint(k, vars(cls)[k])): raise TypeError(
                 f"{cls.__name__}.{k} is never called here, as {hint}. "
                 f"If it's meant to be an event of yours, call `event.register('{k}')` first.")
-            elif re.match('(before|after)_', k) and k not in event: raise TypeError(
+            elif k.startswith(('before_','after_')) and k not in event: raise TypeError(
                 f"{cls.__name__}.{k} is named like an event, but there is none of that name: {nearest(k, event)} "
                 f"If it's meant to be one, call `event.register('{k}')` first.")
 
@@ -243,7 +242,7 @@ _flags = {'run', 'run_train', 'run_valid'}
 _gates = {*_flags, 'order', 'modes'}   # setting one changes which handlers are called
 
 @lru_cache   # needed whenever callbacks come and go, a dozen times for each prediction
-def _name(cls): return camel2snake(re.sub(r'Callback$', '', cls)) or 'callback'
+def _name(cls): return camel2snake(cls.removesuffix('Callback')) or 'callback'
 
 # %% ../../nbs/loop/15c_admit.ipynb #5d0e1504
 from functools import cache

@@ -43,11 +43,10 @@ class Pause:
 import atexit, os, re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 from platform import node
-from typing import Any
 from time import monotonic, sleep
+from typing import Any, NamedTuple
 from uuid import uuid4
 from zlib import crc32
 
@@ -60,8 +59,7 @@ from ..loop.check import check_args
 from ..loop.run import write_out
 
 # %% ../../nbs/processes/05b_launch.ipynb #68773ece
-@dataclass(frozen=True)
-class Launch:
+class Launch(NamedTuple):
     "How a launcher started this process"
     by:str         # the launcher
     rank:int       # the number of this process, from 0

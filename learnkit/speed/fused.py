@@ -292,7 +292,6 @@ def compile_obstacle(
 
 # %% ../../nbs/speed/15b_profile_fused.ipynb #268581d0
 from math import ceil
-from statistics import median
 from time import perf_counter
 from typing import NamedTuple
 
@@ -347,6 +346,7 @@ class EveryOther(FusedStep):
     @property
     def result(self) -> FusedProfile:
         "The medians; the first fused batch was compiled. Raises ValueError if there were too few batches."
+        from statistics import median   # it brings fractions and decimals
         if not self.times['eager']: raise ValueError(
             'there are too few batches to compare: an epoch must have 10 or more, or make more epochs (`n_epoch`)')
         eager,fused = median(self.times['eager']),self.times['fused']
