@@ -67,17 +67,14 @@ def _put(old, v):
     old.detach().fill_(v)
     return old
 
-def _write(pgs, name, v):
+def _write(opt, pgs, name, v):
+    if name=='mom' and v and isinstance(opt, RMSprop): _start_momentum(opt, pgs)
     for pg in pgs:
         if name=='wd' and pg.get('no_decay_half'): continue
         key,i = _find(pg, name)
         pg[key] = _put(pg[key], v) if i is None else tuple(_put(o, v) if j==i else o for j,o in enumerate(pg[key]))
 
 # %% ../../nbs/optim/00a_hypers.ipynb #b439fee1
-def _write_groups(opt, pgs, name, v):
-    if name=='mom' and v and isinstance(opt, RMSprop): _start_momentum(opt, pgs)
-    _write(pgs, name, v)
-
 def _start_momentum(opt, pgs):
     "Make the buffers that RMSprop would miss: it makes them at the first step only, if there is a momentum by then"
     for p in [p for pg in pgs if not pg['momentum'] for p in pg['params'] if opt.state.get(p)]:
@@ -107,7 +104,7 @@ class Hypers(MutableMapping):
         "The parameter groups of the torch optimizer that make up this one"
         return logical_groups(self.opt.param_groups)[self.i]
     def __getitem__(self, k:str)->float|Tensor: return _read(self.groups[0], k)
-    def __setitem__(self, k:str, v:float|Tensor)->None: _write_groups(self.opt, self.groups, k, _num(v))
+    def __setitem__(self, k:str, v:float|Tensor)->None: _write(self.opt, self.groups, k, _num(v))
     def __delitem__(self, k:str): raise TypeError(f"'{k}' belongs to the optimizer: it can be changed, not deleted.")
     def __iter__(self)->Iterator[str]: return iter(_number_places(self.groups[0]))
     def __len__(self)->int: return len(_number_places(self.groups[0]))
@@ -149,7 +146,7 @@ def write_hyper(
 )->None:
     "Sets the hyper-parameter `name` of every group of a torch optimizer"
     groups = logical_groups(opt.param_groups)
-    for pgs,v in zip(groups, spread(value, len(groups))): _write_groups(opt, pgs, name, v)
+    for pgs,v in zip(groups, spread(value, len(groups))): _write(opt, pgs, name, v)
 
 # %% ../../nbs/optim/00a_hypers.ipynb #c760c603
 def check_rate(
