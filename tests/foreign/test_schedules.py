@@ -5,7 +5,7 @@ import pytest, torch
 from torch import nn
 from torch.optim import SGD
 from learnkit.all import CheckpointCallback, DataLoaders, GradientAccumulation, Learner, ParamScheduler, SchedLin, TorchScheduler, inv_sqrt, warmup_const, warmup_cos, warmup_lin, warmup_poly, wsd
-from toys import at, batches, model, weights
+from toys import at, batches, few, model, weights
 
 LR,E = .1,4   # the highest rate, epochs
 
@@ -127,6 +127,7 @@ def test_accumulated_batches_train_like_large_ones(policy):
     torch.testing.assert_close(weights(acc), weights(large), rtol=1e-5, atol=1e-6)
     assert acc.recorder.hps['lr'][::3]==large.recorder.hps['lr']
 
+@few(0, 4)
 @pytest.mark.parametrize('scheds', [warmup_cos(LR, '9ba'), wsd([LR], .1), inv_sqrt(LR, .2)], ids=['cos','wsd','root'])
 @pytest.mark.parametrize('batch', [7, 23, 28])
 @pytest.mark.slow
