@@ -83,8 +83,10 @@ def _work(rank, store, folder, script, pipe):
             exec(script, names)
             learn = names['learn']
             with torch.no_grad(): weights = [(p.full_tensor() if hasattr(p, 'full_tensor') else p).flatten().tolist() for p in learn.model.parameters()]
+            kept = [v for s in learn.opt.opt.state_dict()['state'].values() for v in s.values() if v is not None]   # momenta, averages, and how many steps were made
+            kept = [(v.full_tensor() if hasattr(v, 'full_tensor') else torch.as_tensor(v)).flatten().tolist() for v in kept]
             rows = [{k:v for k,v in row.items() if k!='time'} for row in learn.recorder.history]
-            res = dict(weights=weights, rates=[h['lr'] for h in learn.opt.hypers], iter=learn.train_iter, stopped=learn.stop_reason is not None, rows=repr(rows))
+            res = dict(weights=weights, rates=[h['lr'] for h in learn.opt.hypers], optimizer=kept, iter=learn.train_iter, epoch=learn.epoch, stopped=learn.stop_reason, rows=repr(rows))
         except BaseException as e:
             res = dict(error=type(e).__name__, said=str(e), trace=''.join(traceback.format_exception(e))[-3000:])
     pipe.send((rank, res))
