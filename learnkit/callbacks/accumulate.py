@@ -195,12 +195,13 @@ class MicroBatch(Callback):
         if self.weigh is None: self.weigh = BatchWeight(learn)
         bs,self.whole,self.weight = n_items(learn),(learn.xb,learn.yb),self.weigh(learn)
         within,self.preds,self.losses = learn.in_part,[],[]   # the batch may be a part itself, such as a shard
-        learn.in_part = True
+        learn.in_part,self.judged = True,False
         try: self._do_each(do, self.size or ceil(bs/self.n), bs)
         except BaseException: self._discard(); raise
         finally: (learn.xb,learn.yb),self.whole,learn.in_part = self.whole,None,within
         if not self.losses: return
-        learn.pred,learn.loss = to_concat(self.preds),sum(self.losses)
+        learn.pred = to_concat(self.preds)
+        if not self.judged: learn.loss = sum(self.losses)   # else it is what they made of it
         self.preds,self.losses = [],[]
         if not within: learn._do_step()
 
@@ -234,13 +235,13 @@ class MicroBatch(Callback):
         # those that judge a batch come last, and once: when the loss of all parts is known
         judges = [cb for cb,_ in handlers if cb.judges_batch] if name=='after_loss' else []
         if not judges: return handlers
-        late = [(cb,partial(self._judge, f)) for cb,f in handlers if cb in judges]
+        late = [(cb,partial(self._judge, f, cb is judges[0])) for cb,f in handlers if cb in judges]
         return *[(cb,f) for cb,f in handlers if cb not in judges],*late
 
-    def _judge(self, f):
+    def _judge(self, f, first):
         if self.whole is not None:
             if self.part<self.n_parts-1: return
-            if self.losses: self.learn.loss = sum(self.losses)
+            if first and self.losses: self.learn.loss,self.judged = sum(self.losses),True
         f()
 
     def after_backward(self):

@@ -71,7 +71,8 @@ def unit_norms(
 @check_args
 class AdaptiveGradientClip(Callback):
     "Clips the gradient of each unit to `ratio` times the norm of its weights (Brock et al. 2021)"
-    order,modes,run_valid,together = GradientClip.order,('fit','lr_find'),False,True
+    order,together = GradientClip.order,True
+    modes,run_valid = ('fit','lr_find'),False
     params:Any = ()
     def __init__(self,
         ratio:float=.01,    # the largest norm of a unit's gradient, as a part of that of its weights

@@ -281,7 +281,7 @@ from ..loop.settings import func_name
 class TorchScheduler(Scheduler):
     "Steps a scheduler of `torch.optim.lr_scheduler` or `timm.scheduler` after each optimizer step or each epoch"
     saves,sched,hook,kept,due,behind = ('sched','n'),None,None,None,False,False
-    n = 0   # how many steps or epochs it has seen
+    n,tick = 0,None   # how many steps or epochs it has seen; what follows a step
     names,chains = ('lr',),True   # PyTorch's schedulers go on from the rate that is there
     def __init__(self,
         make:Callable|LRScheduler, # a scheduler class, a `partial` of it, a function of the optimizer, or a scheduler
@@ -306,6 +306,8 @@ class TorchScheduler(Scheduler):
             f'schedulers of PyTorch need an optimizer of PyTorch, not {type(opt).__name__}')
         self.kept = opt,_settings(opt),'step' in vars(opt)
         self._begin(opt)
+        plain = self.frequency==1 and not _is_timm(self.sched)
+        self.tick = self.sched.step if plain else self._advance
         self.names = ('lr','mom') if getattr(self.sched, 'cycle_momentum', False) else ('lr',)
         if self.interval=='epoch': _check_length(self.sched, self.learn.n_epoch, batches_per_epoch(self.learn))
         self.hook,self.due = opt.register_step_post_hook(self._optimizer_stepped),False
@@ -327,7 +329,7 @@ class TorchScheduler(Scheduler):
 
     def after_batch(self):
         super().after_batch()
-        if self.due and self.interval=='step': self._advance()
+        if self.due and self.interval=='step': self.tick()
         self._assign(due=False)
 
     def after_epoch(self):
@@ -356,7 +358,7 @@ class TorchScheduler(Scheduler):
         super().cleanup()
         if self.hook is not None: self.hook.remove()
         if self.kept is not None: _restore(*self.kept)
-        self.hook,self.kept,self.sched = None,None,self.make if _is_sched(self.make) else None
+        self.hook,self.kept,self.tick,self.sched = None,None,None,self.make if _is_sched(self.make) else None
 
     def _begin(self, opt):
         "Use the given scheduler, or make one and load the state that came before it"

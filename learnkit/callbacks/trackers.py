@@ -39,7 +39,8 @@ class EarlyStoppingCallback(TrackerCallback):
     ):
         super().__init__(monitor, comp, min_delta, reset_on_fit, 'worse' if nan=='stop' else nan)
         self.patience = check_whole('patience', patience, what='a number of epochs', none=True)
-        self.threshold,self.divergence,self.baseline,self.stop_at_nan = threshold,divergence,baseline,nan=='stop'
+        self.threshold,self.divergence,self.baseline = threshold,divergence,baseline
+        self.stop_at_nan = nan=='stop'
         if not (patience or self.stop_at_nan or threshold is not None or divergence is not None): raise ValueError(
             'this would never stop: give `patience`, `threshold`, `divergence` or nan=\'stop\'')
         self.start_from_epoch = check_whole('start_from_epoch', start_from_epoch, least=0)

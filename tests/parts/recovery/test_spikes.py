@@ -1,0 +1,101 @@
+"A loss far above its band: found where a band by hand finds it, and then left out, gone back from, ended at or warned of, as NaN would be"
+import math, warnings
+import pytest, torch
+from hypothesis import given, settings, strategies as st
+from torch import nn
+from torch.optim import SGD
+from learnkit.callbacks.accumulate import GradientAccumulation, MicroBatch
+from learnkit.callbacks.trackers import TerminateOnNaNCallback
+from learnkit.learner.learner import Learner
+from learnkit.loop.run import null_logger
+from learnkit.recovery.checkpoint import CheckpointCallback
+from learnkit.recovery.nan import RollBackOnNaN, SkipNaN, SpikeDetection
+from toys import at, batches, throw, weights
+
+quick = settings(max_examples=25, deadline=None)
+
+class Told(nn.Module):
+    "A model whose loss in each batch is what the batch says, and whose weight moves by one in each step"
+    def __init__(self): super().__init__(); self.w = nn.Parameter(torch.zeros(()))
+    def forward(self, x): return x.mean() + self.w - self.w.detach()
+def loss(pred, y): return pred
+
+def fitted(values, *cbs, **kw):
+    data = [(torch.tensor([float(v)]), torch.zeros(1)) for v in values]
+    learn = Learner((data,), Told(), loss, SGD, lr=1., cbs=cbs, path=kw.pop('path', None))
+    learn.logger = null_logger
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')
+        learn.fit(1, **kw)
+    return learn
+
+def spikes(values, k, window, skipped):
+    "Their places, with the band written as weighted sums over all losses in it"
+    inside,res = [],[]
+    for i,v in enumerate(values):
+        n = len(inside)
+        ws = []   # the weight of each loss so far
+        for j in range(1, n+1): ws = [w*(1-1/min(j, window)) for w in ws] + [1/min(j, window)]
+        mean = sum(w*x for w,x in zip(ws, inside))
+        var = sum(w*(x-mean)**2 for w,x in zip(ws, inside))
+        odd = n>=window and v > mean + k*max(math.sqrt(var), .01*abs(mean))
+        if odd: res.append(i)
+        if not (odd and skipped): inside.append(v)
+    return res
+
+lists = st.lists(st.sampled_from([1., 1.5, 2., 2.5, 8., 20., 90.]), min_size=1, max_size=25)
+
+@quick
+@given(lists, st.sampled_from([1., 2.3, 5.7]), st.integers(2, 6))
+def test_left_out(values, k, window):
+    "A batch that is left out makes no step; one that is only warned of does"
+    want = spikes(values, k, window, True)
+    learn = fitted(values, SkipNaN(at_most=None), SpikeDetection(k, window))
+    assert (learn.spike_detection.seen, learn.skip_nan.n, learn.train_steps)==(len(want), len(want), len(values)-len(want))
+    assert learn.model.w==-(len(values)-len(want))
+    learn = fitted(values, SpikeDetection(k, window))
+    assert learn.spike_detection.seen==len(spikes(values, k, window, False)) and learn.train_steps==len(values)
+
+calm = [1., 1.2, .9, 1.1, 1., .95]
+def test_warned_of():
+    data = [(torch.tensor([float(v)]), torch.zeros(1)) for v in [*calm, 50.]]
+    learn = Learner((data,), Told(), loss, SGD, lr=1., cbs=SpikeDetection(window=4))
+    with pytest.warns(UserWarning, match='the loss is 50, far above the last ones, about 1.*epoch 0, batch 6.*`SkipNaN'): learn.fit(1)
+
+def test_the_others(tmp_path):
+    learn = fitted([*calm, 50., *calm], SpikeDetection(window=4), TerminateOnNaNCallback())
+    assert learn.train_iter==7 and 'nan or infinite, epoch 0, batch 6' in learn.stop_reason
+    learn = fitted([*calm, 50., *calm], SpikeDetection(window=4), RollBackOnNaN('1ba'))
+    assert learn.roll_back_on_nan.n==1 and learn.opt.hypers[0]['lr']==.5
+    learn = fitted([*calm, 50., 60., 70.], SpikeDetection(window=4), SkipNaN(at_most=3))
+    assert '3 batches in a row' in learn.stop_reason
+
+@pytest.mark.parametrize('extra', [[], [MicroBatch(2)], [MicroBatch(2), GradientAccumulation('2ba')]])
+def test_in_parts(extra):
+    "The batch is judged, not its parts; the weights are those of a run without it"
+    data = batches(12)
+    wild = [(x, y*(100. if i==9 else 1.)) for i,(x,y) in enumerate(data)]
+    def run(data, *cbs):
+        learn = Learner((data,), nn.Linear(4, 1), nn.MSELoss(), SGD, lr=.01, cbs=[*cbs, *extra])
+        with torch.no_grad():
+            for p in learn.model.parameters(): p.fill_(.1)
+        learn.logger = null_logger
+        learn.fit(1)
+        return learn
+    learn = run(wild, SkipNaN(), SpikeDetection(window=5))
+    assert learn.skip_nan.n==1
+    assert torch.allclose(weights(learn), weights(run(data[:9]+data[10:])), atol=0 if not extra else 1e-7)
+
+@pytest.mark.parametrize('kill', [2, 5, 7, 8])
+def test_resumed(kill, tmp_path):
+    values = [*calm, 50., *calm, 40.]
+    def go(folder, *cbs, **kw): return fitted(values, SpikeDetection(window=4), SkipNaN(), CheckpointCallback('1ba', folder=folder), *cbs, **kw)
+    whole = go(tmp_path/'a')
+    with pytest.raises(SystemError): go(tmp_path/'b', at('after_batch', throw(SystemError()), lambda cb: cb.learn.train_iter==kill, order=200))
+    again = go(tmp_path/'b', resume='auto')
+    assert again.spike_detection.state_dict()==whole.spike_detection.state_dict() and again.spike_detection.seen==2
+    assert again.model.w==whole.model.w and again.train_steps==whole.train_steps
+
+@pytest.mark.parametrize('kw', [dict(k=0.), dict(k=-1), dict(window=1), dict(window=2.5), dict(k='x')])
+def test_bad_settings(kw):
+    with pytest.raises((ValueError,TypeError), match=next(iter(kw))): SpikeDetection(**kw)
