@@ -15,6 +15,7 @@ from fastcore.foundation import L
 from fastcore.imports import noop
 from torch import nn
 from torch.nn import functional as F
+from torch.utils.data import DataLoader
 
 from .callbacks.accumulate import *
 from .callbacks.averages import *

@@ -6,6 +6,7 @@
 __all__ = []
 
 # %% ../../nbs/data/45a_explain.ipynb #107fc3f0
+import re
 from collections.abc import Mapping
 from itertools import accumulate
 from operator import mul
@@ -196,6 +197,21 @@ def model_hint(
         'An embedding has no row for a number in the batch: `num_embeddings` must be above the largest, and none '
         'may be negative.')
     return ''
+
+# %% ../../nbs/data/45a_explain.ipynb #359cb331
+_unequal = re.compile(r'each tensor to be equal size, but got (\[.*?\]) at entry (\d+) and (\[.*?\]) at entry (\d+)')
+
+def collate_hint(
+    e:Exception # What the run raised
+)->str: # Empty if it was not about items of a batch
+    "Returns what to do if items of different shapes could not become one tensor"
+    found,tb = _unequal.search(str(e)),e.__traceback__
+    if not found: return ''
+    while tb is not None and tb.tb_frame.f_code.co_name!='collate_tensor_fn': tb = tb.tb_next
+    if tb is None and 'collate_tensor_fn' not in str(e): return ''   # it was the model's own `torch.stack`
+    a,i,b,j = found.groups()
+    return (f'Items {i} and {j} of the batch have the shapes {a} and {b}, and a batch is one tensor: give the loader a '
+            '`collate_fn` that makes them alike, for instance by `nn.utils.rnn.pad_sequence(xs, batch_first=True)`.')
 
 # %% ../../nbs/data/45a_explain.ipynb #745aa6ea
 def output_loss(

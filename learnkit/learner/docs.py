@@ -7,11 +7,14 @@ __all__ = ['Doc', 'doc']
 
 # %% ../../nbs/learner/65_docs.ipynb #d0b57bc8
 import inspect, json, linecache, re, sys, textwrap
+from importlib import import_module
 from itertools import takewhile
 from pathlib import Path
 from types import ModuleType, NoneType, UnionType
 from typing import Any, Union, get_args, get_origin
 
+from ..loop.events import nearest
+from ..loop.run import shown
 from ..loop.settings import unwrap_partial
 
 # %% ../../nbs/learner/65_docs.ipynb #432ae5e5
@@ -135,12 +138,19 @@ class Doc:
             table(['<b>raises</b>',''], errors), chapter])
 
 # %% ../../nbs/learner/65_docs.ipynb #98c76e6c
+def _called(name):
+    "What is called `name`, such as 'Learner.fit'"
+    o = import_module('learnkit.all')
+    for k in name.split('.'):
+        if not hasattr(o, k): raise ValueError(
+            f'learnkit has no `{name:.60}`: {nearest(k, [n for n in dir(o) if n[0]!="_"])}')
+        o = getattr(o, k)
+    return o
+
 def doc(
-    f:Any # a function, class, method, property or module; of a `partial` its function, of another object its class
+    f:Any # a function, class, method, property or module, or the name of one; of another object its class
 ) -> Doc: # its `repr` is the page as text
-    "Returns the page about `f`, which a notebook or a prompt shows: parameters, result, errors, chapter"
-    if isinstance(f, str): raise TypeError(
-        f'`doc` takes what it is about, not its name: write `doc(learn.fit)`, not {f!r:.60}')
-    f = unwrap_partial(f)
+    "Returns the page about `f`, which a script prints: parameters, result, errors, chapter; ValueError for a wrong name"
+    f = unwrap_partial(_called(f) if isinstance(f, str) else f)
     is_named = inspect.isroutine(f) or isinstance(f, (type,property,ModuleType))
-    return Doc(f if is_named else type(f))
+    return shown(Doc(f if is_named else type(f)))

@@ -139,7 +139,8 @@ from torch.optim import Adam
 
 from ..data.batch import Inputs
 from ..data.device import Borrowed, Transfer, default_device
-from ..data.explain import check_ahead, check_complete, check_loss, check_unfetched, no_batch, output_loss
+from ..data.explain import (check_ahead, check_complete, check_loss, check_unfetched, collate_hint, no_batch,
+                                   output_loss)
 from ..data.loaders import DataLoaders
 from ..data.modules import trainable_params
 from ..data.nested import detuplify
@@ -299,6 +300,13 @@ class Learner(Loop):
             if self.mode=='fit' and hasattr(self.dls, 'valid'): check_ahead(self.dls, self.loss_func)
             for p in adopt_params(self, running=True).values(): p.grad = None
         return super()._open_batches()
+
+    def all_batches(self) -> None:
+        "Do every batch of `self.batches`"
+        try: super().all_batches()
+        except RuntimeError as e:
+            if hint := collate_hint(e): e.add_note(hint)
+            raise
 
     def _set_device(self, b): return b if self.transfer is None else self.transfer(b)
     def _split(self, b): self.xb,self.yb = (self.own_output or just_split).split(b, getattr(self.dls, 'n_inp', None))

@@ -103,11 +103,13 @@ from ..loop.signals import uninterrupted
 def file_path(self:Learner,
     file:str|Path # a name, or a path
 ) -> Path:
-    "Returns the path of a model file: in `path/model_dir`, ending in .pth unless it ends in .safetensors"
+    "Returns the path of a model file: in `path/model_dir`, ending in .pth unless it has an ending of a model file"
     if not isinstance(file, (str,PathLike)): raise TypeError(
         f"file is a name such as 'best' or a path, not {file!r}")
     path = self.path/self.model_dir/file
-    return path if path.suffix in ('.pth','.safetensors') else path.with_name(path.name+'.pth')
+    return path if path.suffix in _endings else path.with_name(path.name+'.pth')
+
+_endings = '.pth','.pt','.pkl','.bin','.ckpt','.safetensors'
 
 @patch
 def save(self:Learner,

@@ -6,23 +6,16 @@
 __all__ = ['layers', 'count_params', 'layer_info']
 
 # %% ../../nbs/learner/60a_training_loop.ipynb #6e980b69
-import sys
-
 from fastcore.basics import patch
 
 from .learner import Learner
 from ..loop.events import event
-from ..loop.run import write_out
+from ..loop.run import shown
 
 # %% ../../nbs/learner/60a_training_loop.ipynb #205e1e2f
 class Text(str):
     "A string whose `repr` is its text, so that a notebook or a console displays it line by line"
     def __repr__(self): return str(self)
-    def shown(self) -> 'Text':
-        "Return it, for a notebook or a console; anywhere else print it first"
-        ipython = sys.modules.get('IPython')
-        if not (hasattr(sys, 'ps1') or ipython and ipython.get_ipython()): write_out(print, self, flush=True)
-        return self
 
 # %% ../../nbs/learner/60a_training_loop.ipynb #02bdd7c4
 @patch
@@ -34,7 +27,7 @@ def show_training_loop(self:Learner) -> Text:
         if by: heard += f' (fired by {by})'
         return f"{'  '*event.depth[n] + n:<33} {heard.strip()}".rstrip()
     lines = [(n, event.by[n], self.ordered_cbs(n)) for n in event if '_save_' not in n and '_load_' not in n]
-    return Text('\n'.join(line(n, by, cbs) for n,by,cbs in lines if by in there or cbs)).shown()
+    return shown(Text('\n'.join(line(n, by, cbs) for n,by,cbs in lines if by in there or cbs)))
 
 # %% ../../nbs/learner/60b_layer_info.ipynb #1765f451
 from collections.abc import Callable, Iterable
@@ -135,9 +128,9 @@ def summary(self:Learner) -> Text:
     opt   = getattr(self.opt_func, 'func', self.opt_func)
     first = getattr(self.opt, 'frozen_idx', 0)
     def name(o): return getattr(o, '__name__', type(o).__name__)
-    return Text('\n'.join([f'{type(model).__name__} (input {inputs})', *_table(rows), '',
+    return shown(Text('\n'.join([f'{type(model).__name__} (input {inputs})', *_table(rows), '',
         f'{total:,} parameters, {train:,} trainable, {total-train:,} frozen'
             + (f', trained from parameter group {first} on' if first else ''),
         f'Optimizer: {name(opt)}',
-        f'Loss function: {name(self.loss_func)}',
-        f'Callbacks: {", ".join(map(str, self.ordered_cbs()))}'])).shown()
+        f'Loss function: {"that of the model" if self.loss_func is None else name(self.loss_func)}',
+        f'Callbacks: {", ".join(map(str, self.ordered_cbs()))}'])))

@@ -178,6 +178,7 @@ def no_orphan(
     return error
 
 # %% ../../nbs/loop/35b_output.ipynb #12db2af6
+import sys
 from collections.abc import Callable
 from warnings import warn
 
@@ -206,3 +207,12 @@ class Printer:
         if n: warn(f'the output could not be written {n} time{"s"*(n>1)}: lines of it are late, or lost')
 
 write_out = Printer()
+
+# %% ../../nbs/loop/35b_output.ipynb #dd4bb8cf
+def shown(
+    o:Any # a value whose `repr` is a text to read
+) -> Any:
+    "Return `o`; where nothing shows the `repr` of what is returned, in a script, print it first"
+    ipython = sys.modules.get('IPython')
+    if not (hasattr(sys, 'ps1') or ipython and ipython.get_ipython()): write_out(print, repr(o), flush=True)
+    return o

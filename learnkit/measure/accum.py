@@ -17,7 +17,7 @@ from ..loop.check import check_args, check_keywords
 # %% ../../nbs/measure/25a_accum_metric.ipynb #10661c17
 from ..data.batch import flatten_check, shapes, to_np
 from ..data.process import gather_objects, join_turns, num_parts, to_detach
-from .batch_weight import ignored_class
+from .batch_weight import ignored_class, takes_probabilities
 from .metric import Metric, add_metric_note, snake_name
 
 # %% ../../nbs/measure/25a_accum_metric.ipynb #e03fe80c
@@ -59,6 +59,7 @@ class AccumMetric(Metric):
         try:
             if len(learn.yb)!=1 or not isinstance(learn.pred, Tensor): raise TypeError(
                 f'A tensor of predictions and one target are needed, not {shapes(learn.pred)} and {len(learn.yb)}.')
+            if not self.held and not self.preds: self._check_activation(getattr(learn, 'loss_func', None))
             self.accum_values(self.prepare(learn.pred.detach()), learn.yb[0], learn)
             self.ignore_index = self._ignored(getattr(learn, 'loss_func', None))
         except Exception as e: add_metric_note(e, self, learn.pred, *learn.yb); raise
@@ -75,6 +76,10 @@ class AccumMetric(Metric):
         "The `ignore_index` of a process that has seen a batch"
         return next((i for there,i in gather_objects((bool(self.preds), self.ignore_index)) if there), None)
 
+    def _check_activation(self, loss_func):
+        if self.activation=='sigmoid' and takes_probabilities(loss_func): raise ValueError(
+            f'`{self.name}` takes the sigmoid of the predictions, which are probabilities already, as the loss function '
+            "wants them: write `sigmoid=False` or `activation='no'`")
     def _ignored(self, loss_func):
         "The class that does not count: that of the loss function, or -100 where classes are compared; else None"
         classes = self.activation!='no' or self.dim_argmax is not None or self.thresh is not None

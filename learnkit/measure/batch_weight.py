@@ -50,6 +50,13 @@ def ignored_class(
     i = loss_setting(loss_func, 'ignore_index')
     return _ignored_by_default(loss_inside(loss_func)) if i is None else i
 
+def takes_probabilities(
+    loss_func:Any # a loss function
+) -> bool:
+    "Returns whether the loss function wants probabilities of yes, so that predictions need no sigmoid"
+    f = loss_inside(loss_func)
+    return isinstance(f, nn.BCELoss) or f is F.binary_cross_entropy
+
 def _ignored_by_default(f):
     "What the function or module `f` ignores by the default of its argument `ignore_index`"
     if isinstance(f, nn.Module):

@@ -63,7 +63,7 @@ def accuracy_multi(
     inp:Tensor,        # one output for each label
     targ:Tensor,       # 1 where the label applies, else 0
     thresh:float=.5,   # an output above it means yes
-    sigmoid:bool=True  # apply a sigmoid to `inp` first?
+    sigmoid:bool=True  # apply a sigmoid to `inp` first? As a metric, not if the loss function wants probabilities
 ) -> Tensor:
     "Accuracy of several labels for each item: the share of right answers"
     inp,targ = flatten_check(inp, targ)

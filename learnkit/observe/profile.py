@@ -142,6 +142,7 @@ from ..learner.learner import Learner
 from ..learner.save import unchanged
 from ..loop.callback import Callback
 from ..loop.check import check_args, check_path, check_whole
+from ..loop.run import shown
 from ..loop.signals import uninterrupted
 from .trace import Action
 
@@ -220,7 +221,7 @@ def profile(self:Learner,
     cbs = [profiler, *L(cbs), *([] if n_batches is None else [LimitBatches(n_batches, n_batches)])]
     with unchanged(self): self.fit(n_epoch, cbs=cbs)
     if fname is not None: profiler.result.save(fname)
-    return profiler.result
+    return shown(profiler.result)
 
 # %% ../../nbs/observe/55c_timer.ipynb #e3d665ab
 from ..callbacks.intervals import Every
