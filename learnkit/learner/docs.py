@@ -150,7 +150,7 @@ def _called(name):
 def doc(
     f:Any # a function, class, method, property or module, or the name of one; of another object its class
 ) -> Doc: # its `repr` is the page as text
-    "Returns the page about `f`, which a script prints: parameters, result, errors, chapter; ValueError for a wrong name"
+    "Returns the page about `f`, which a script prints: parameters, result, errors, chapter; raises ValueError"
     f = unwrap_partial(_called(f) if isinstance(f, str) else f)
     is_named = inspect.isroutine(f) or isinstance(f, (type,property,ModuleType))
     return shown(Doc(f if is_named else type(f)))

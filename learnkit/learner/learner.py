@@ -158,6 +158,7 @@ from ..loop.run import null_logger, running, write_out
 from ..loop.settings import plain, takes_one
 from ..measure.adapters import mk_metrics
 from ..measure.finite import NonFiniteCheck
+from ..measure.metric import log
 from ..measure.model_output import check_shift, just_split, own_output
 from ..measure.recorder import Recorder
 from ..optim.by_hand import by_hand
@@ -301,13 +302,6 @@ class Learner(Loop):
             for p in adopt_params(self, running=True).values(): p.grad = None
         return super()._open_batches()
 
-    def all_batches(self) -> None:
-        "Do every batch of `self.batches`"
-        try: super().all_batches()
-        except RuntimeError as e:
-            if hint := collate_hint(e): e.add_note(hint)
-            raise
-
     def _set_device(self, b): return b if self.transfer is None else self.transfer(b)
     def _split(self, b): self.xb,self.yb = (self.own_output or just_split).split(b, getattr(self.dls, 'n_inp', None))
 
@@ -360,6 +354,8 @@ class Learner(Loop):
         super()._check_exhausted()
         if self.training: check_trained(self)
 
+    def _note_failed(self, e):
+        if hint := collate_hint(e): e.add_note(hint)
     def _check_fetched(self, b):
         if b is None: check_unfetched(self.batches, self.iter, self.training, sys.exception())
 
@@ -369,6 +365,8 @@ class Learner(Loop):
         "Make the optimizer, `learn.opt`, from `opt_func`; `fit` does it when there is none"
         create_opt(self)
         return self.opt
+
+    log = log   # `self.log('kl', value)`: the mean of a number in a phase
 
     def say(self,
         text:Any # a line of text

@@ -34,7 +34,7 @@ class Loop(Dispatcher):
     xb:tuple; yb:tuple; pred:Any; loss:torch.Tensor|None; loss_grad:torch.Tensor|None   # its batch
     in_part:bool = False   # is that a part of what the loader gave, as a micro-batch or a shard? Then no step follows
     own_output:Any = None; output:Any = None; output_loss:torch.Tensor|None = None   # of a model with its own loss
-    logger:Any; create_mbar:bool; skip_loss:bool; _training:bool   # its settings
+    logger:Any; create_mbar:bool; skip_loss:bool; _training:bool; phase_meter:Any = None   # its settings; what averages
     stop_reason:str|None = None   # why the run is to end soon: see `learn.stop`
     do_fetched:Callable; do_batch:Callable   # what does a batch of this phase, as a loader gives it; and ready
 
@@ -85,6 +85,7 @@ class Loop(Dispatcher):
 
     def _check_exhausted(self): self.iter -= 1   # the last batch was the one before
     def _check_fetched(self, b): pass
+    def _note_failed(self, e): pass
 
     # the loop
 

@@ -124,7 +124,7 @@ def _end_run(learn, trains, outer, before, modules):
     for k in ('do_fetched','do_batch') if trains else run_attrs:
         if k not in before: own.pop(k, None)   # the others stay all the time: another thread may read them
     if trains:   # let go of the last batch
-        last = dict.fromkeys('batches batch pred loss loss_grad output output_loss'.split())
+        last = dict.fromkeys('batches batch pred loss loss_grad output output_loss phase_meter'.split())
         own.update(last, xb=(None,), yb=(None,), _training=False)
     own.update(before, mode=outer, _heard={}, _heard_else={})
     for m,t in modules: vars(m)['training'] = t
@@ -151,6 +151,7 @@ class Guard:
         if e is not None:
             torch.set_grad_enabled(self.grad)   # it may have come in the middle of `torch.no_grad` itself
             learn.exc = exc = no_orphan(learn, e)
+            learn._note_failed(exc)
             learn.isolated('after_exception', exc)
             exc = learn.exc   # a callback may have set another one
         first = learn.isolated('cleanup', exc, reverse=True)
@@ -178,7 +179,6 @@ def no_orphan(
     return error
 
 # %% ../../nbs/loop/35b_output.ipynb #12db2af6
-import sys
 from collections.abc import Callable
 from warnings import warn
 

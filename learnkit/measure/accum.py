@@ -78,8 +78,8 @@ class AccumMetric(Metric):
 
     def _check_activation(self, loss_func):
         if self.activation=='sigmoid' and takes_probabilities(loss_func): raise ValueError(
-            f'`{self.name}` takes the sigmoid of the predictions, which are probabilities already, as the loss function '
-            "wants them: write `sigmoid=False` or `activation='no'`")
+            f'`{self.name}` takes the sigmoid of the predictions, which are probabilities already, as the loss '
+            "function wants them: write `sigmoid=False` or `activation='no'`")
     def _ignored(self, loss_func):
         "The class that does not count: that of the loss function, or -100 where classes are compared; else None"
         classes = self.activation!='no' or self.dim_argmax is not None or self.thresh is not None

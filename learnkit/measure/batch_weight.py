@@ -50,13 +50,6 @@ def ignored_class(
     i = loss_setting(loss_func, 'ignore_index')
     return _ignored_by_default(loss_inside(loss_func)) if i is None else i
 
-def takes_probabilities(
-    loss_func:Any # a loss function
-) -> bool:
-    "Returns whether the loss function wants probabilities of yes, so that predictions need no sigmoid"
-    f = loss_inside(loss_func)
-    return isinstance(f, nn.BCELoss) or f is F.binary_cross_entropy
-
 def _ignored_by_default(f):
     "What the function or module `f` ignores by the default of its argument `ignore_index`"
     if isinstance(f, nn.Module):
@@ -66,6 +59,14 @@ def _ignored_by_default(f):
     if code is None or 'ignore_index' not in code.co_varnames: return None
     arg = inspect.signature(f).parameters.get('ignore_index')
     return None if arg is None or arg.default is arg.empty else arg.default
+
+# %% ../../nbs/measure/00_batch_weight.ipynb #a3c41f02
+def takes_probabilities(
+    loss_func:Any # a loss function
+) -> bool:
+    "Returns whether the loss function wants probabilities of yes, so that predictions need no sigmoid"
+    f = loss_inside(loss_func)
+    return isinstance(f, nn.BCELoss) or f is F.binary_cross_entropy
 
 # %% ../../nbs/measure/00_batch_weight.ipynb #be979ca5
 def count_targets(

@@ -95,7 +95,9 @@ class Meter:
     "The loss and the metrics of one phase"
     def __init__(self,
         metrics:Any # `Metric`s, or one
-    ): self.metrics,self.last = list(L(metrics)),None
+    ):
+        self.metrics,self.last = list(L(metrics)),None
+        self.logged = {m.name:m for m in self.metrics if getattr(m, 'is_logged', False)}   # by `learn.log`
 
     def reset(self,
         skip:int=0 # how many of the first metrics to leave as they are
@@ -168,7 +170,9 @@ class MeterCallback(Callback):
         metrics = [*L(metrics)]
         self.meter = Meter([AvgLoss(), *(deepcopy(metrics) if copy else metrics)])
 
-    def before_validate(self): self.meter.reset(); self.meter.last = self.learn.loss
+    def before_validate(self):
+        self.meter.reset()
+        self.meter.last,self.learn.phase_meter = self.learn.loss,self.meter
     def after_batch(self): self.meter.accumulate(self.learn)
 
     @property

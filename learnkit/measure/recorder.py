@@ -240,7 +240,8 @@ class Recorder(RecorderPlots, Callback):
     def before_fit(self):
         learn = self.learn
         metrics,validates = list(learn.metrics),learn.dls.valid is not None
-        self.train = Meter([self.smooth_loss, *(metrics if self.train_metrics else [])])
+        logged = [m for m in metrics if getattr(m, 'is_logged', False)]
+        self.train = Meter([self.smooth_loss, *(metrics if self.train_metrics else logged)])
         self.valid = Meter([AvgLoss(), *(metrics if self.valid_metrics else [])] if validates else [])
         self.metric_names = L(self._column_names())
         self._clear()
@@ -248,10 +249,10 @@ class Recorder(RecorderPlots, Callback):
 
     def _column_names(self):
         train,valid = [[m.name for m in o.metrics[1:]] for o in (self.train,self.valid)]
-        both = train and valid   # then their names tell them apart
-        self.train_names = ['train_loss', *(f'train_{n}' if both else n for n in train)]
+        both = {*train} & {*valid}   # their names tell them apart
+        self.train_names = ['train_loss', *(f'train_{n}' if n in both else n for n in train)]
         loss = ['valid_loss'] if self.valid.metrics else []
-        self.valid_names = loss + [f'valid_{n}' if both else n for n in valid]
+        self.valid_names = loss + [f'valid_{n}' if n in both else n for n in valid]
         names = ['epoch', *self.train_names, *self.valid_names, *['time']*self.add_time]
         twice = sorted({n for n in names if names.count(n)>1})
         if twice: raise ValueError(f"two columns would be called {', '.join(map(repr, twice))}: "
@@ -264,10 +265,10 @@ class Recorder(RecorderPlots, Callback):
 
     def before_train(self):
         self.train.reset(skip=1)   # the smoothed loss goes on over epochs
-        self.train.last = self.learn.loss
+        self.train.last,self.learn.phase_meter = self.learn.loss,self.train
     def before_validate(self):
         self.valid.reset()
-        self.valid.last = self.learn.loss
+        self.valid.last,self.learn.phase_meter = self.learn.loss,self.valid
 
     def after_batch(self):
         learn = self.learn
@@ -285,11 +286,13 @@ class Recorder(RecorderPlots, Callback):
     def after_cancel_validate(self): self.cancelled.add('valid')
 
     def after_train(self):
+        self.learn.phase_meter = None
         self.smooth_loss.flush()
         self._announce_losses()
         if 'train' not in self.cancelled:
             self.row.update(zip(self.train_names, self._of_all(self.train.shared(skip=1))))
     def after_validate(self):
+        self.learn.phase_meter = None
         if 'valid' not in self.cancelled: self.row.update(zip(self.valid_names, self.valid.shared()))
 
     def _of_all(self, values):
