@@ -50,7 +50,9 @@ class GradientAccumulation(Callback):
         n_acc:int|str=32 # number of items for each step, at least the batch size; or of batches: '4ba'
     ):
         text = isinstance(n_acc, (str,Time))
-        amount = Time(n_acc) if text else Time(check_whole('n_acc', n_acc, what='a whole number of items'), 'sp')
+        n = n_acc if text else f"{check_whole('n_acc', n_acc, what='a whole number of items')}sp"
+        try: amount = Time(n)
+        except ValueError as e: raise ValueError(f'n_acc: {e}') from None
         if amount.unit not in ('ba','sp') or amount.value<1: raise ValueError(
             f"n_acc={n_acc!r}: a step is made for so many items, as in n_acc=64, or batches, as in n_acc='4ba'")
         self.n_acc,self.unit_of = amount.value,amount.unit
