@@ -11,6 +11,8 @@ from typing import Any
 
 import torch
 
+from ..optim.optimizer import has_torch_state
+
 # %% ../../nbs/learner/55a_check_state.ipynb #5c090a3a
 def mismatch(
     new:Any,          # the value in the file
@@ -57,7 +59,7 @@ def _kind(o):
 def _opt_fault(own, state):
     "What is wrong with the optimizer state `state`, compared with `own`; None if nothing is"
     if not isinstance(state, Mapping): return f'it is a {type(state).__name__}'
-    if 'param_groups' not in own: return   # an optimizer of another library checks its state itself
+    if not has_torch_state(own): return   # an optimizer of another library checks its state itself
     groups,states,frozen = state.get('param_groups'),state.get('state'),state.get('frozen_idx', 0)
     def is_group(g): return isinstance(g, Mapping) and isinstance(g.get('params'), list)
     if not (isinstance(groups, list) and all(map(is_group, groups))):

@@ -84,13 +84,19 @@ def _check_state_shapes(groups, saved, state):
                                  f"it is of another model.")
 
 # %% ../../nbs/optim/05a_opt_state.ipynb #dbca2ee9
+def has_torch_state(
+    sd:dict # From `state_dict` of an optimizer
+)->bool:
+    "Has `sd` the keys of PyTorch's optimizers? Some classes have others, around those of an optimizer that they hold"
+    return {'state','param_groups'} <= {*sd}
+
 def check_opt_state(
     opt:Optimizer, # A torch optimizer
     sd:dict        # A state dict, from `state_dict` of a torch optimizer
 )->None:
     "Raises ValueError if `sd` cannot be a state of the torch optimizer `opt`"
     def sizes(pgs): return [len(pg['params']) for pg in pgs]
-    if not {'state','param_groups'} <= {*sd}:
+    if not has_torch_state(sd):
         raise ValueError(f"An optimizer's state has 'state' and 'param_groups', not {[*sd]}.")
     groups,saved = opt.param_groups,sd['param_groups']
     needs = {k for k,v in opt.defaults.items() if is_number(v) or k=='betas'}
@@ -350,6 +356,7 @@ class OptimWrapper:
     def state_dict(self)->dict:
         "Returns PyTorch's state dict, with the number of frozen groups, and that of parameters that have a state"
         sd = self.opt.state_dict()
+        if not has_torch_state(sd): return {**sd, 'frozen_idx':self.frozen_idx}
         return {**sd, 'frozen_idx':self.frozen_idx, 'n_states':len(sd['state'])}
 
     def load_state_dict(self,
@@ -360,9 +367,11 @@ class OptimWrapper:
         with restore_on_error(self.opt):
             if was_split and not split: self.split_no_decay()
             if split and not was_split: self.merge_no_decay()
-            check_opt_state(self.opt, sd)
             own = {k:v for k,v in sd.items() if k not in ('frozen_idx','n_states')}
-            self.opt.load_state_dict(lay_out_opt_state(self.opt, own))
+            if has_torch_state(sd) or has_torch_state(self.opt.state_dict()):
+                check_opt_state(self.opt, sd)
+                own = lay_out_opt_state(self.opt, own)
+            self.opt.load_state_dict(own)   # one with other keys knows itself what fits
         if (n := sd.get('frozen_idx', self.frozen_idx))!=self.frozen_idx: self.freeze_to(n)
 
 # %% ../../nbs/optim/05c_optimizer.ipynb #190637fe

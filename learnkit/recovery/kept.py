@@ -184,9 +184,13 @@ def name_unkept(
     if odd: warn(f"this run does not resume bit for bit: {'; '.join(odd)}")
 
 # %% ../../nbs/recovery/00b_kept.ipynb #02c48470
+from collections import deque
+from functools import lru_cache
+from types import CellType
+
 from torch.nn.parameter import is_lazy
 
-from ..data.modules import get_model
+from ..data.modules import get_model, one_param
 from ..data.random import check_generator, generator_state, is_generator, set_generator
 from ..learner.learner import Learner
 from ..learner.save import mismatch
@@ -201,24 +205,54 @@ def _owners(o, at, seen):
         seen.update(map(id, o.modules()))
     elif isinstance(o, (FunctionType,MethodType,partial)):
         for i,v in enumerate(of_function(o)): yield from _owners(v, f'{at}({i})', seen)
+        names = o.__code__.co_freevars if isinstance(o, FunctionType) else ()
+        for n,c in zip(names, names and o.__closure__): yield f'{at}[{n}]',c
     elif hasattr(o, '__dict__') and callable(o) and not isinstance(o, type): yield at,o
 
+# %% ../../nbs/recovery/00b_kept.ipynb #d1c2a002
 _no_state = vars(nn.Module()).keys()   # `training`, hooks and the like
+_most = 1000   # entries of a container
+
+def _is_plain(v, depth=4):
+    "Is `v` a number, a string, a tensor, `None`, or a container of not too many of them?"
+    if type(v) not in (list,tuple,dict,deque): return (
+        type(v) in (int,float,bool,str,type(None)) or isinstance(v, torch.Tensor) and not isinstance(v, nn.Parameter))
+    within = [*v, *v.values()] if type(v) is dict else v
+    return depth>0 and len(v)<=_most and all(_is_plain(o, depth-1) for o in within)
+
+@lru_cache
+def _of_optimizer(): return vars(torch.optim.SGD([torch.zeros(1)])).keys()   # not at import: the first one loads much
+
+def _not_own(o): return _of_optimizer() if isinstance(o, torch.optim.Optimizer) else _no_state
+
+# %% ../../nbs/recovery/00b_kept.ipynb #d1c2a003
+def _attributes(o):
+    "The attributes of `o` that are its own: of a variable in a closure its value, of an optimizer what no other has"
+    if isinstance(o, CellType):
+        try: return dict(cell_contents=o.cell_contents)
+        except ValueError: return {}   # nothing was assigned yet
+    return {k:v for k,v in vars(o).items() if k not in _not_own(o)}
 
 def _values(o, all_tensors):
-    "The attributes of `o` that may be a state by name: numbers, tensors, generators, and `None`, which one may become"
-    res = {k:v for k,v in vars(o).items() if k not in _no_state and (
-        type(v) in (int,float,bool,type(None)) or is_generator(v) or isinstance(v, torch.Tensor) and v.is_leaf)}
+    "The attributes of `o` that may be a state by name: what is plain, generators, and `None`, which one may become"
+    res = {k:v for k,v in _attributes(o).items() if is_generator(v) or isinstance(v, torch.Tensor) or _is_plain(v)}
     if not isinstance(o, nn.Module): return res
     own = {**o._parameters, **o._buffers}.items()
     return {**res, **{k:t for k,t in own if (all_tensors or k in o._non_persistent_buffers_set)
                       and t is not None and not is_lazy(t) and not t.is_meta}}
 
 # %% ../../nbs/recovery/00b_kept.ipynb #b0dae2da
+def _map(v, f):
+    "`v`, with `f` of all that is in its containers"
+    if type(v) is dict: return {k:_map(o, f) for k,o in v.items()}
+    if type(v) in (list,tuple,deque): return (tuple if type(v) is tuple else list)(_map(o, f) for o in v)
+    return f(v)
+
 def _read(v):
     if is_generator(v): return generator_state(v)
-    return v.detach().to('cpu', copy=True) if isinstance(v, torch.Tensor) else v
+    return _map(v, lambda o: o.detach().to('cpu', copy=True) if isinstance(o, torch.Tensor) else o)
 
+# %% ../../nbs/recovery/00b_kept.ipynb #d1c2a004
 def is_equal(
     a:Any, # numbers, strings and tensors, also in containers
     b:Any  # the like
@@ -231,32 +265,50 @@ def is_equal(
         return isinstance(b, (list,tuple)) and len(a)==len(b) and all(map(is_equal, a, b))
     return type(a) is type(b) and a==b
 
-def _put(o, k, v):
-    "Make the attribute `k` of `o` what was read"
+def _put(o, k, v, device):
+    "Make the attribute `k` of `o` what was read; a list that others may hold too stays the same list"
     own = getattr(o, k, None)
-    if is_generator(own): set_generator(own, v)
-    elif not isinstance(v, torch.Tensor): setattr(o, k, v)
-    elif not isinstance(own, torch.Tensor) or own.shape!=v.shape: setattr(o, k, v if own is None else v.to(own.device))
-    else: own.data.copy_(v)
+    if is_generator(own): return set_generator(own, v)
+    if isinstance(own, torch.Tensor) and isinstance(v, torch.Tensor):
+        if own.shape==v.shape: return own.data.copy_(v)
+        device = own.device
+    v = _map(v, lambda o: o.to(device) if isinstance(o, torch.Tensor) else o)
+    if type(own) is dict and type(v) is dict: own.clear(); own.update(v)
+    elif type(own) in (list,deque) and type(v) in (list,tuple): own.clear(); own.extend(v)
+    else: setattr(o, k, v)
 
 # %% ../../nbs/recovery/00b_kept.ipynb #28234e41
 class KeptState:
     "Notes what the model and the loss of `learn` change outside of the model's `state_dict`, from now on"
     def __init__(self,
         learn:Learner # the Learner, in a fit
-    ): self.learn,self.loss = learn,learn.loss_func; self.begin = self._now()
+    ):
+        self.learn,self.loss = learn,learn.loss_func
+        self.begin,self.long,self.warned = self._now(),self._long(),False
 
     def _owners(self):
         learn,seen = self.learn,set()
         roots = dict(model=get_model(learn.model), loss=self.loss, new_loss=learn.loss_func)
-        return {name:o for at,root in roots.items() for name,o in _owners(root, at, seen)}
+        opt = getattr(learn.opt, 'opt', None)
+        own = dict(opt=opt) if isinstance(opt, torch.optim.Optimizer) else {}
+        return {**{name:o for at,root in roots.items() for name,o in _owners(root, at, seen)}, **own}
 
     def _now(self):
         return {f'{name}.{k}':_read(v) for name,o in self._owners().items()
                 for k,v in _values(o, not name.startswith('model')).items()}
 
+    def _long(self):
+        "How many entries containers have that are too long to be kept"
+        return {f'{name}.{k}':len(v) for name,o in self._owners().items() for k,v in _attributes(o).items()
+                if type(v) in (list,dict,deque) and len(v)>_most}
+
     def state_dict(self) -> dict:
-        "Return what has changed since the fit began, by name"
+        "Return what has changed since the fit began, by name; warns once of containers that grow too long"
+        odd = [k for k,n in self._long().items() if n!=self.long.get(k)]
+        if odd and not self.warned:
+            self.warned = True
+            warn(f"no checkpoint keeps {', '.join(odd)}, of more than {_most:,} entries, so a resumed run begins "
+                 'without them: a callback, which names them in `saves`, can keep them')
         return {k:v for k,v in self._now().items() if k not in self.begin or not is_equal(v, self.begin[k])}
 
     def check(self,
@@ -271,11 +323,11 @@ class KeptState:
             o = owners.get(at)
             own = None if o is None else getattr(o, k, None)
             if is_generator(own): check_generator(own, v)
-            elif not isinstance(v, int|float|torch.Tensor|None): raise ValueError(
+            elif not _is_plain(v): raise ValueError(
                 f'this is not the checkpoint of a run: `{name}` is a {type(v).__name__}')
             fixed = isinstance(own, nn.Parameter) and mismatch(v, own)
-            if o is not None and k not in _no_state and not fixed and (
-                own is None or is_generator(own) or isinstance(own, int|float|torch.Tensor)): res[name] = o,k,v
+            if o is not None and k not in _not_own(o) and not fixed and (
+                is_generator(own) or isinstance(own, torch.Tensor) or _is_plain(own)): res[name] = o,k,v
         return res
 
     def load_state_dict(self,
@@ -285,4 +337,5 @@ class KeptState:
         places = self.check(state)
         if odd := [k for k in state if k not in places]: warn(
             f"the checkpoint has a state for {', '.join(odd)}, for which there is no place now")
-        for place in places.values(): _put(*place)
+        p = one_param(self.learn.model)
+        for place in places.values(): _put(*place, 'cpu' if p is None else p.device)

@@ -1,6 +1,7 @@
 """What influences a run and is in no `state_dict` of its model: a loss with weights or buffers, buffers that are not persistent, counters, and
 generators of the model, the data, the transforms and the function that makes batches. A run that is killed and resumed ends as if it had not been."""
 import random
+from collections import deque
 from functools import partial
 
 import numpy as np, pytest, torch
@@ -46,6 +47,50 @@ class Layer(nn.Module):
                    python=self.py.random())[self.kind]
         return self.lin(x+add)
 
+class Recurrent(nn.Module):
+    "Keeps what it goes on with, as its kind says"
+    def __init__(self, kind):
+        super().__init__()
+        self.lin,self.kind = nn.Linear(5, 1),kind
+        self.state = dict(tuple=None, list=[0., 0.], dict={'h':torch.zeros(1), 'n':0}, deque=deque([0.], maxlen=3), graph=None)[kind]
+    def forward(self, x):
+        s = self.state
+        h = dict(tuple=lambda: s and s[0], list=lambda: s[1], dict=lambda: s['h']*s['n'], deque=lambda: sum(s), graph=lambda: s)[self.kind]()
+        h = torch.as_tensor(0. if h is None else h).detach().float().reshape(1)
+        out = self.lin(torch.cat([x, h.expand(len(x), 1)], 1))
+        if not self.training: return out
+        new = .5*h + out.mean()
+        if self.kind=='tuple': self.state = new.detach(),(s[1]+1 if s else 1)
+        if self.kind=='list': s[0],s[1] = s[0]+1,float(new)
+        if self.kind=='dict': s['h'],s['n'] = new.detach(),s['n']+1
+        if self.kind=='deque': s.append(float(new))
+        if self.kind=='graph': self.state = new
+        return out
+
+def annealed(kind):
+    "A loss whose weight grows: in a list that it shares, or in a variable of the function around it"
+    n,shared = 0,[0]
+    def counted(pred, y):
+        nonlocal n
+        n += 1
+        return (pred-y).pow(2).mean()*n/10
+    def listed(pred, y): shared[0] += 1; return (pred-y).pow(2).mean()*shared[0]/10
+    return counted if kind=='nonlocal' else listed
+
+class Slow(torch.optim.SGD):
+    "Counts its steps, and makes smaller ones"
+    def __init__(self, params, lr=.01): super().__init__(params, lr); self.k,self.past = 0,[]
+    def step(self, closure=None):
+        self.k += 1
+        self.past.append(self.k)
+        for p in (p for pg in self.param_groups for p in pg['params']): p.grad /= self.k+len(self.past)
+        return super().step(closure)
+
+class Own(Slow):
+    "Has a `state_dict` with other keys"
+    def state_dict(self): return dict(inner=super().state_dict(), k=self.k)
+    def load_state_dict(self, d): super().load_state_dict(d['inner']); self.k = d['k']
+
 class Draws(Dataset):
     "Draws from a generator of its own, or one of its transforms"
     def __init__(self, g, where='own'):
@@ -83,12 +128,12 @@ class Around(Callback):
     @staticmethod
     def _scaled(f, pred, y, by): return by*f(pred, y)
 
-def ended(path, crashes=(), model=None, loss=nn.MSELoss, data=None, cbs=()):
+def ended(path, crashes=(), model=None, loss=nn.MSELoss, data=None, cbs=(), opt=Adam):
     "The weights after three epochs, killed after each of `crashes`"
     for k in [*crashes, None]:
         set_seed(42)
         dl = data() if data else DataLoader(tensors(), BS, shuffle=True)
-        learn = Learner((dl, DataLoader(tensors(), BS)), model() if model else nn.Linear(4, 1), loss(), Adam, lr=.01, path=path, default_cbs=False,
+        learn = Learner((dl, DataLoader(tensors(), BS)), model() if model else nn.Linear(4, 1), loss(), opt, lr=.01, path=path, default_cbs=False,
                         cbs=[TrainEvalCallback, Recorder, CheckpointCallback('1ba', keep=2), *cbs])
         learn.logger = lambda row: None
         if k is None: learn.fit(3, resume='auto')
@@ -103,6 +148,39 @@ def check(path, **kw): assert equal(ended(path/'a', **kw), ended(path/'b', (2, 6
 def test_the_loss(loss, tmp_path):
     "The weights and buffers of a loss began anew after a resume, without a word"
     check(tmp_path, loss=loss)
+
+@pytest.mark.parametrize('kind', ['nonlocal', 'list'])
+def test_a_loss_that_is_annealed(kind, tmp_path):
+    "What a closure counts began anew"
+    check(tmp_path, loss=lambda: annealed(kind))
+
+@pytest.mark.parametrize('kind', ['tuple', 'list', 'dict', 'deque', 'graph'])
+def test_containers_of_the_model(kind, tmp_path):
+    "The `(h, c)` of a recurrent network began anew"
+    check(tmp_path, model=lambda: Recurrent(kind))
+
+@pytest.mark.parametrize('opt', [Slow, Own])
+def test_attributes_of_the_optimizer(opt, tmp_path):
+    "They began anew, and with other keys in its `state_dict` a fit ended in a KeyError"
+    check(tmp_path, opt=opt)
+
+def test_a_state_of_another_kind_of_optimizer():
+    learn = Learner((DataLoader(tensors(), BS),), nn.Linear(4, 1), nn.MSELoss(), Own, lr=.01)
+    learn.create_opt()
+    sd = learn.opt.state_dict()
+    assert sd.keys()=={'inner','k','frozen_idx'}
+    learn.opt.load_state_dict(sd)
+    with pytest.raises((ValueError, KeyError)): learn.opt.load_state_dict(dict(other=3))
+    plain = Learner((DataLoader(tensors(), BS),), nn.Linear(4, 1), nn.MSELoss(), Slow, lr=.01)
+    plain.create_opt()
+    with pytest.raises(ValueError, match="has 'state' and 'param_groups', not"): plain.opt.load_state_dict(sd)
+
+def test_a_list_that_grows_long_is_named(tmp_path):
+    class Logs(nn.Linear):
+        def __init__(self): super().__init__(4, 1); self.log,self.words = [],['a']*2000
+        def forward(self, x): self.log += [0]*1001; return super().forward(x)
+    with pytest.warns(UserWarning, match='keeps model.log, of more than 1,000 entries') as told: ended(tmp_path, model=Logs)
+    assert sum('model.log' in str(w.message) for w in told)==1
 
 @pytest.mark.filterwarnings('error:the checkpoint has a state')
 @pytest.mark.parametrize('cb', [MixUp, Around])
