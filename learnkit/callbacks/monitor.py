@@ -76,7 +76,7 @@ def _read_margin(
 ) -> tuple[float,bool]:
     "Return the margin, and whether it is a part of the best value; raises ValueError if it is neither"
     relative = isinstance(min_delta, str) and min_delta.endswith('%')
-    try: margin = float(min_delta[:-1])/100 if relative else min_delta
+    try: margin = float(str(min_delta)[:-1])/100 if relative else min_delta
     except ValueError: margin = -1.
     if isinstance(margin, str) or not margin>=0: raise ValueError(
         f"min_delta is how much better a value must be: 0 or more, or '1%' of the best, not {min_delta!r}")
@@ -87,6 +87,7 @@ def _read_margin(
 @check_args
 class Monitor:
     "Keeps the best value so far of a metric, of another column of the Recorder, or of a function of the Learner"
+    best:Any   # the best value so far; None: which values are better is asked in the first fit
     def __init__(self,
         monitor:str|Callable|Metric|None='valid_loss', # a column, metric or function of the Learner; None: valid_loss
         comp:str|Callable|None=None,            # 'min', 'max' or a function such as `np.less`; None: as the metric says
@@ -142,9 +143,9 @@ class Monitor:
         than:float|None=None  # another one; None: the best so far
     ) -> bool:
         "Whether `value` is better than another, by more than `min_delta`"
-        than = self.best if than is None else than
-        margin = self.margin*abs(than) if self.relative and isfinite(than) else self.margin
-        return self.comp(float(value) + (margin if self.lower else -margin), than)
+        best = self.best if than is None else than
+        margin = self.margin*abs(best) if self.relative and isfinite(best) else self.margin
+        return self.comp(float(value) + (margin if self.lower else -margin), best)
 
     def update(self,
         value:float|None # the new value; None if there is none

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import chain
-from typing import Any
+from typing import Any, NoReturn
 
 from fastcore.basics import noop
 from torch.utils.data import (BatchSampler, DataLoader, IterableDataset, RandomSampler, SequentialSampler,
@@ -37,7 +37,7 @@ def _draws_later(sampler):
 
 class LateSteps:
     "The steps of the iterator `it` of a sampler, from the one with number `done` on"
-    rest:Iterator|None = None
+    rest:Any = None   # those that are left, once it has begun
     def __init__(self,
         noted:Any,     # the `NotedSampler`
         it:Iterator,   # over its sampler
@@ -209,7 +209,7 @@ class NotedLoader:
         place:dict # what should be a result of `state`
     ) -> None:
         "Raise ValueError if it is not, or of other data"
-        def fail(what): raise ValueError(
+        def fail(what) -> NoReturn: raise ValueError(
             f'this is not the position in this data ({type(self.dl).__name__}): {what}')
         if type(place.get('done')) is not int or place['done']<0: fail(f"`done` is {place.get('done')!r:.40}")
         begun = place.get('begun') if place['done'] else dict(rng={}, own=place.get('now'))
@@ -224,7 +224,7 @@ class NotedLoader:
         for s in (begun['rng'], *steps.values(), *(w['rng'] for w in workers.values())): check_states(s)
         if not all(type(place.get(k, 0)) is int for k in ('taken','n_workers')): fail('its numbers are none')
 
-    def _now(self): return dict(rng=states_of(marks()), own=[*map(generator_state, self.generators)])
+    def _now(self) -> dict[str, Any]: return dict(rng=states_of(marks()), own=[*map(generator_state, self.generators)])
     def _set(self, rng, own):
         set_random_states(**rng)
         for g,s in zip(self.generators, own): set_generator(g, s)
@@ -243,7 +243,7 @@ class NotedLoader:
         for g,s in zip(self.to_put, place.get('now', ()) if self.done else ()): set_generator(g, s)
         return it
 
-    def _begun(self, place):
+    def _begun(self, place:dict):
         if self.indexed: return self._indexed(place)
         if self.seeded: self.dl.begin_at(self.limit, **place.get('seeded') or {})
         if self.listed and self.done: return iter(self.dl[self.done:])
@@ -292,14 +292,15 @@ class NotedLoader:
         return it
 
     def _positioned(self, place):
-        state,anew = place.get('data'),None
+        state,again = place.get('data'),None
         if state is not None: self._restore(state['data'])
         self.retry = state is not None or (self.retry and not self.it.yielded)
         if self.retry and not self.done:
             undo = self._noted_now()
             def anew(): undo(); return iter(self.dl)
+            again = anew
         it = iter(()) if state is not None and self.done and state['ended'] else iter(self.dl)
-        return PositionedBatches(it if state is not None else self._drop(it), anew)
+        return PositionedBatches(it if state is not None else self._drop(it), again)
 
     def _restore(self, state):
         try: self.stateful.load_state_dict(state)
@@ -320,7 +321,7 @@ class NotedLoader:
     ) -> dict|None:
         "Return from where a run resumes here, of numbers, tensors and strings; None before the first pass"
         if self.place is not None or self.begun is None: return self.place
-        res = dict(done=done, now=[*map(generator_state, self.to_put if done else self.generators)])
+        res:dict[str, Any] = dict(done=done, now=[*map(generator_state, self.to_put if done else self.generators)])
         if done: res['begun'] = self.begun
         if self.indexed: res.update(self._order(done))
         elif self.seeded: res['seeded'] = self.dl.position(done)

@@ -158,7 +158,8 @@ class StepNotes:
         it:Iterator,          # draws from the global generators, or not
         notes:dict|None=None  # those of the steps that are to be taken again
     ):
-        self.it,self.i,self.notes = it,0,{} if notes is None else notes
+        self.it,self.i = it,0
+        self.notes:dict = {} if notes is None else notes
         self.at = marks()   # as the generators are if nobody but `it` draws
         self.missed = False # were there more steps than are noted?
 
@@ -230,7 +231,7 @@ class WorkerNotes:
         worker_id:int # from 0
     ) -> None:
         "Begin a worker"
-        info = get_worker_info()
+        info:Any = get_worker_info()
         self.number = (worker_id+self.turn) % self.n
         if self.seed is not None: _seed_worker(info, self.seed, self.number)
         if self.own_init is not None: self.own_init(self.number)
@@ -255,6 +256,7 @@ _kept = 128   # batches
 
 class NotedBatches:
     "Takes the notes of `WorkerNotes` off the batches; the iterator of a `DataLoader` inherits from it"
+    _num_workers:int; _task_info:dict; _get_data:Any   # of PyTorch's iterator
     added:deque; before:dict   # the last notes of this pass; those before, by the number of the worker
     n_batches = turn = 0       # of this pass; which worker takes the place of the first one
     def _next_data(self):

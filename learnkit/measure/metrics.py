@@ -73,7 +73,8 @@ def accuracy_multi(
 # %% ../../nbs/measure/35a_metrics.ipynb #b0e471da
 def _vectors(inp, targ):
     "Both as vectors of 32 bits or more, for a mean over them"
-    return [*map(wide, flatten_check(inp, targ))]
+    inp,targ = flatten_check(inp, targ)
+    return wide(inp),wide(targ)
 
 def mse(
     inp:Tensor, # predictions

@@ -34,7 +34,7 @@ def own_place(
 # %% ../../nbs/recovery/05_data_position.ipynb #c1ba0e2d
 class DataPosition(Callback):
     "Notes where the training data of a fit are, and begins there when the fit is resumed"
-    noted:NotedLoader|None = None   # stands for the training loader, once it was needed
+    noted:Any = None                # the `NotedLoader` of the training loader, once it was needed
     ongoing:OngoingLoader|None = None   # which makes several passes over it an epoch, or less than one
     seed = None                     # tells runs apart that begin with other random numbers
     resume_state:Any = None; place:Any = None     # where the run is to go on, until it is there
@@ -64,7 +64,8 @@ class DataPosition(Callback):
         noted = self._noted_loader(self.learn.dls.train)   # now, as a finished fit has no epoch to come
         if place is None and noted.listed: place = dict(done=state['done']-skipped, begun=dict(rng={}, own=[]), now=[],
                                                         others=[*map(generator_state, self.others)])   # an older one
-        try: self._check(place, state)
+        try:
+            if place is not None or state['done']: self._check(place)   # else the first epoch was to come
         except (ValueError, TypeError, LookupError, AttributeError) as e: raise ValueError(
             f'{path} does not fit: its position in the data is of other data, or of an older learnkit: {e}') from e
         self.kept.load_state_dict(state.get('kept', {}))
@@ -72,8 +73,7 @@ class DataPosition(Callback):
         self._begin_parts(noted)
         self.resume_state,self.place = state if state['done'] else None,place
 
-    def _check(self, place, state):
-        if place is None and not state['done']: return   # the first epoch was to come
+    def _check(self, place:Any):
         alone = num_parts()==1 and self.noted.seeded==('seeded' in place)   # else a part of the loader is read
         if alone: self.noted.check(place)
         if alone and not place['done']: self.noted.begin_at(place)
@@ -130,8 +130,7 @@ class DataPosition(Callback):
     ) -> dict|None:
         "Return from where the training data go on; None if the first epoch is to come"
         noted = self.noted
-        place = None if noted is None else noted.state(self.done_in_pass(done))
-        if place is None: return None
+        if noted is None or (place := noted.state(self.done_in_pass(done))) is None: return None
         if not self.told and (why := noted.unknown(place)):
             self.told = True
             warn(f'a resumed run will not have the same random numbers in the training data: {why}')
