@@ -158,7 +158,6 @@ from ..loop.run import null_logger, running, write_out
 from ..loop.settings import plain, takes_one
 from ..measure.adapters import mk_metrics
 from ..measure.finite import NonFiniteCheck
-from ..measure.metric import log
 from ..measure.model_output import check_shift, just_split, own_output
 from ..measure.recorder import Recorder
 from ..optim.by_hand import by_hand
@@ -365,8 +364,6 @@ class Learner(Loop):
         "Make the optimizer, `learn.opt`, from `opt_func`; `fit` does it when there is none"
         create_opt(self)
         return self.opt
-
-    log = log   # `self.log('kl', value)`: the mean of a number in a phase
 
     def say(self,
         text:Any # a line of text

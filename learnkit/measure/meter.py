@@ -97,7 +97,7 @@ class Meter:
         metrics:Any # `Metric`s, or one
     ):
         self.metrics,self.last = list(L(metrics)),None
-        self.logged = {m.name:m for m in self.metrics if getattr(m, 'is_logged', False)}   # by `learn.log`
+        self.logged = {m.name:m for m in self.metrics if getattr(m, 'is_logged', False)}   # by `log`
 
     def reset(self,
         skip:int=0 # how many of the first metrics to leave as they are

@@ -54,7 +54,7 @@ from .scalars import ScalarBuffer
 class Metric:
     "Base class of metrics: a subclass defines `reset`, `accumulate` and the property `value`"
     saves:tuple = ()   # the attributes that hold what was accumulated
-    is_logged:bool = False   # is it filled by `learn.log`? Then it is kept in training too
+    is_logged:bool = False   # is it filled by a callback's `log`? Then it is kept in training too
     def reset(self) -> None: "Forget all batches"
     def accumulate(self,
         learn:Any # the Learner, after a batch
@@ -264,9 +264,11 @@ for _cls in (AvgMetric, AvgLoss, MeanMetric, ValueMetric, LossMetric): check_arg
 # %% ../../nbs/measure/15c_logged.ipynb #1ab4a60f
 from threading import get_ident
 
+from fastcore.basics import patch
 from torch.utils.data import get_worker_info
 
 # %% ../../nbs/measure/15c_logged.ipynb #35622f9e
+from ..loop.callback import Callback
 from ..loop.events import nearest
 from ..loop.run import thread_of
 from .batch_weight import n_items
@@ -274,21 +276,16 @@ from .batch_weight import n_items
 # %% ../../nbs/measure/15c_logged.ipynb #a9e26b96
 @check_args
 class Logged(AvgMetric):
-    "The mean of what `learn.log(name, value)` was given in a phase, of training too"
+    "The mean of what `self.log(name, value)` or `log_value` was given in a phase, of training too"
     is_logged = True
     def __init__(self,
         name:str # column in the history
     ): super().__init__(None, name)
-    def accumulate(self, learn): "Nothing to do: `learn.log` adds the values"
+    def accumulate(self, learn): "Nothing to do: `log` adds the values"
 
 # %% ../../nbs/measure/15c_logged.ipynb #316d3366
-def log(
-    learn:Any,            # the Learner
-    name:str,             # of a `Logged` metric
-    value:Any,            # a number, or a tensor with one element: a mean over `n`
-    n:float|Tensor|None=None # its weight; None: the number of items in the batch
-) -> None:
-    "Average `value` into the column `name`; raises RuntimeError outside of a phase, ValueError if there is none"
+def _log(learn, name, value, n):
+    "Average `value` into the column `name`"
     meter = learn.phase_meter
     if learn.mode=='predict': return
     if get_worker_info() is not None: raise RuntimeError(
@@ -309,6 +306,15 @@ def log_value(
     value:Any,            # a number, or a tensor with one element: a mean over `n`
     n:float|Tensor|None=None # its weight; None: the number of items in the batch
 ) -> None:
-    "As `learn.log`, for the Learner whose run this thread is in; without a run, as in a server, it does nothing"
+    "As a callback's `log`, for the Learner whose run this thread is in; without one, as in a server, it does nothing"
     for learn in [o for o,thread in thread_of.items() if thread==get_ident() and o.mode is not None][-1:]:
-        log(learn, name, value, n)
+        _log(learn, name, value, n)
+
+@patch
+def log(self:Callback,
+    name:str,             # of a `Logged` metric
+    value:Any,            # a number, or a tensor with one element: a mean over `n`
+    n:float|Tensor|None=None # its weight; None: the number of items in the batch
+) -> None:
+    "Average `value` into the column `name`; raises RuntimeError outside of a phase, ValueError for an unknown column"
+    _log(self.learn, name, value, n)

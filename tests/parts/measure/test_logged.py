@@ -72,7 +72,7 @@ def test_a_resumed_epoch_keeps_its_mean(tmp_path):
 
 def test_it_is_refused_where_there_is_no_mean():
     learn = learner()
-    with pytest.raises(RuntimeError, match='outside of a phase'): learn.log('first', 1.)
+    with pytest.raises(RuntimeError, match='outside of a phase'): learn.first.log('first', 1.)
     with pytest.raises(RuntimeError, match='outside of a phase'): learner(Callback(before_epoch=lambda cb: cb.log('first', 1.))).fit(1)
     with pytest.raises(ValueError, match=r"metrics=Logged\('first'\)"): learner(metrics=None).fit(1)
     with pytest.raises(ValueError, match='did you mean `firsts`'): learner(metrics=Logged('firsts')).fit(1)
