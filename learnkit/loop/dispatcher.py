@@ -142,8 +142,7 @@ class Dispatcher:
                  stacklevel=outside())
             cb.learn.remove_cb(cb)
         name,keys = cb.name,[o.key for o in self.cbs.items if o.name==cb.name]
-        if keys: _note_redefined(self, cb)
-        cb.key = name if name not in keys else next(k for i in count(2) if (k := f'{name}_{i}') not in keys)
+        cb.key = name if name not in keys else _another_key(self, cb, keys)
         cb.learn = self
         self.cbs.append(cb)
         setattr(self, name, cb)
@@ -225,13 +224,15 @@ class Dispatcher:
         if gone: self.cbs = L([o for o in before if o in self.cbs] + [o for o in self.cbs if o not in before])
         if fault is not None: raise fault
 
-def _note_redefined(learn, cb):
+def _another_key(learn, cb, keys):
+    "A key for one more of a name; says if a notebook's cell has defined its class anew"
     def defined(o): return type(o).__module__,type(o).__qualname__
     there = next((o for o in learn.cbs.items if defined(o)==defined(cb) and type(o) is not type(cb)), None)
     if there is not None: warn(
         f'`learn.{there.name}` is there already, of an earlier definition of the class {type(cb).__name__}, and both '
         f'are called: in a cell that is run again, write `learn.remove_cb(learn.{there.name})` before it is added',
         stacklevel=outside())
+    return next(k for i in count(2) if (k := f'{cb.name}_{i}') not in keys)
 
 _order = attrgetter('order')
 
