@@ -230,7 +230,8 @@ class PrintProgressCallback(TrainerCallback):
     on_training_run_start,on_train_epoch_start,on_training_run_end = _begin,_epoch,_end
 
 # %% ../../nbs/contrib/55_pytorch_accelerated.ipynb #4e0c1104
-def _watched(metric, greater) -> dict[str, Any]: return dict(monitor=_columns.get(metric, metric), comp='max' if greater else 'min')
+def _watched(metric, greater) -> dict[str, Any]:
+    return dict(monitor=_columns.get(metric, metric), comp='max' if greater else 'min')
 
 def SaveBestModelCallback(
     save_path:str='best_model.pt',       # where the model goes, with the ending `.pth`
