@@ -154,7 +154,7 @@ def loop_source(at=nbs.parent):
 def folded_loop(source):
     "What index.ipynb shows of the loop: what happens in a batch, and all of it to be unfolded"
     heart = source[source.index('    def _do_one_batch'):]
-    return (f'```python\nclass Loop(Dispatcher):\n    …\n{heart}```\n\n<details><summary>The whole loop</summary>\n\n'
+    return (f'```python\nclass Loop(Dispatcher):\n    ...\n{heart}```\n\n<details><summary>The whole loop</summary>\n\n'
             f'```python\n{source}```\n\n</details>')
 
 def with_loop(at=nbs.parent):

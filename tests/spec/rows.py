@@ -746,7 +746,7 @@ def early_stopping(tmp_path):
 def torch_scheduler():
     learn = learner(2, cbs=TorchScheduler(partial(torch.optim.lr_scheduler.StepLR, step_size=1, gamma=.5), 'step'))
     learn.fit(2)
-    assert learn.recorder.hps['lr']==[.05,.025,.0125,.00625] and 'sched' in TorchScheduler.saves
+    assert learn.recorder.hps['lr']==[.05,.025,.0125,.00625] and TorchScheduler.saves==('sched','n')
     learn = learner(2, cbs=TorchScheduler(partial(torch.optim.lr_scheduler.StepLR, step_size=1, gamma=.5)))
     learn.fit(2)
     assert learn.recorder.hps['lr']==[.05,.05,.025,.025]
