@@ -7,7 +7,6 @@ __all__ = ['Doc', 'doc']
 
 # %% ../../nbs/learner/65_docs.ipynb #d0b57bc8
 import inspect, json, linecache, re, sys, textwrap
-from importlib import import_module
 from itertools import takewhile
 from pathlib import Path
 from types import ModuleType, NoneType, UnionType
@@ -140,7 +139,7 @@ class Doc:
 # %% ../../nbs/learner/65_docs.ipynb #98c76e6c
 def _called(name):
     "What is called `name`, such as 'Learner.fit'"
-    o = import_module('learnkit.all')
+    o = sys.modules['learnkit.all']   # `import learnkit` has brought it
     for k in name.split('.'):
         if not hasattr(o, k): raise ValueError(
             f'learnkit has no `{name:.60}`: {nearest(k, [n for n in dir(o) if n[0]!="_"])}')

@@ -1,6 +1,7 @@
 """Real signals to real processes: the batch is finished, a checkpoint is saved, the exit status says which signal it was, and the resumed
 run ends like one that was not stopped, bit for bit."""
 import os, signal, subprocess, sys, threading, time, traceback
+from functools import cache
 from pathlib import Path
 
 import pytest, torch
@@ -121,17 +122,21 @@ def same(a, b):
 @pytest.fixture(scope='module')
 def straight(tmp_path_factory):
     learner(opt_func=Adam, path=tmp_path_factory.mktemp('warm'), cbs=CheckpointCallback()).fit(1)   # what torch imports at the first step, the copies have then
-    folder = tmp_path_factory.mktemp('straight')
-    finish(start(folder), folder)
-    return torch.load(folder/'end.pt', weights_only=True)
+    @cache
+    def end(workers):
+        folder = tmp_path_factory.mktemp('straight')
+        finish(start(folder, workers), folder)
+        return torch.load(folder/'end.pt', weights_only=True)
+    return end
 
 def newest(folder):
     info = checkpoint_info(list_checkpoints(folder/'checkpoints'/'fit-1')[0])
     return info['epoch'],info['done']
 
-def goes_on(folder, straight, **kwargs):
-    finish(start(folder, **kwargs), folder)
-    assert same(torch.load(folder/'end.pt', weights_only=True), straight)
+def goes_on(folder, straight, workers=0):
+    "The items draw random numbers, so another number of workers is another run"
+    finish(start(folder, workers), folder)
+    assert same(torch.load(folder/'end.pt', weights_only=True), straight(workers))
 
 # 3 epochs of 6 batches; the run is stopped in the second
 @few(2)
@@ -145,7 +150,7 @@ def goes_on(folder, straight, **kwargs):
 def test_stopped_and_resumed(number, status, workers, event, batch, training, at, straight, tmp_path):
     err = stop(tmp_path, number, status, workers=workers, event=event, batch=batch, training=training)
     assert newest(tmp_path)==at, err
-    goes_on(tmp_path, straight, workers=2-workers)
+    goes_on(tmp_path, straight, workers)
 
 @pytest.mark.slow
 def test_a_python_of_its_own(straight, tmp_path):
@@ -158,7 +163,7 @@ def test_a_signal_to_the_workers_too(number, status, straight, tmp_path):
     "As a scheduler sends it to all processes of a job, and the keyboard too"
     stop(tmp_path, number, status, group=True, workers=2, event='after_pred', batch=3)
     assert newest(tmp_path)==(1,4)
-    goes_on(tmp_path, straight)
+    goes_on(tmp_path, straight, 2)
 
 def test_while_it_waits_for_a_worker(straight, tmp_path):
     p = start(tmp_path, workers=1, event='before_batch', batch=0, slow=True)
@@ -166,7 +171,7 @@ def test_while_it_waits_for_a_worker(straight, tmp_path):
     os.killpg(p.pid, signal.SIGTERM)
     finish(p, tmp_path, 143)
     assert newest(tmp_path)==(1,1)
-    goes_on(tmp_path, straight)
+    goes_on(tmp_path, straight, 1)
 
 @pytest.mark.parametrize('number,status', [(signal.SIGTERM, 143), (signal.SIGINT, -2)])
 def test_a_second_signal_ends_the_run_at_once(number, status, tmp_path):
