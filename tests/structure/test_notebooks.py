@@ -12,7 +12,9 @@ import pytest
 
 root = Path(__file__).resolve().parents[2]
 jobs = 'gan actor_critic distillation byol tabular_cv unet search char_gpt'.split()   # faults/test_jobs.py runs these, and kills them
-long = '30b_fully_shard','35a_signals'   # these start processes that import PyTorch again
+# These start processes that import PyTorch again, or compile programs
+long = '''30b_fully_shard 35a_signals 20c_several_processes 25c_virtual_shards 15a_fused_step 15b_profile_fused 10c_step_compiler 00a_functional_optim
+    20b_recompute'''.split()
 nbs  = [p for p in sorted((root/'nbs').rglob('*.ipynb')) if not re.search(r'/[._]', p.relative_to(root).as_posix()) and p.stem not in jobs]
 
 def skipped(src, flags):
