@@ -45,7 +45,7 @@ def _use_opt(learn, opt, recipe):
 
 def _make_opt(learn, groups):
     "A new optimizer, for these groups of parameters"
-    opt_func = by_hand(learn.opt_func)
+    opt_func = learn.opt_func if hasattr(learn.opt_func, 'add_param_group') else by_hand(learn.opt_func)
     no_decay = () if learn.wd_bn_bias else norm_bias_params(learn.model)
     always = norm_bias_params(learn.model, with_bias=False) if learn.train_bn else ()
     return create_optimizer(opt_func, groups, creation_lr(opt_func, _said_lr(learn)), no_decay, always)
@@ -173,8 +173,7 @@ def check_closure(
     "Raise TypeError if the optimizer's `step` needs a function that nobody would give it"
     opt = getattr(learn.opt, 'opt', learn.opt)
     closure = parameters_of(type(opt).step).get('closure')
-    if closure is None or closure.default is not Parameter.empty: return
-    if any(not cb.observes for cb in learn.ordered_cbs('before_step')): return
-    raise TypeError(
+    needed = closure is not None and closure.default is Parameter.empty
+    if needed and all(cb.observes for cb in learn.ordered_cbs('before_step')): raise TypeError(
         f'{type(opt).__name__} makes a step by evaluating the model several times, which the loop does not: let a '
         'callback do that in `before_step`, with `self.learn.opt.step(closure)` and then `raise CancelStep`')

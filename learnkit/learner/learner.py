@@ -193,7 +193,7 @@ class Learner(Loop):
         super().__init__()
         if self.distributed: join_team()
         check_parts(dls, model, loss_func)
-        opt_func = by_hand(opt_func)
+        if not hasattr(opt_func, 'add_param_group'): opt_func = by_hand(opt_func)   # none of PyTorch's
         check_recipe(opt_func, splitter, wd, moms)
         self.dls = dls if hasattr(dls, 'train') else DataLoaders(*(dls if isinstance(dls, (tuple,list)) else [dls]))
         if loss_func is None: loss_func = getattr(getattr(self.dls, 'train_ds', None), 'loss_func', None)
