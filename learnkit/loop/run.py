@@ -147,16 +147,19 @@ class Guard:
 
     def __enter__(self) -> None: pass
     def __exit__(self, kind:Any, e:BaseException|None, tb:Any) -> None:
-        learn,exc = self.learn,None
-        if e is not None:
-            torch.set_grad_enabled(self.grad)   # it may have come in the middle of `torch.no_grad` itself
-            learn.exc = exc = no_orphan(learn, e)
-            learn._note_failed(exc)
-            learn.isolated('after_exception', exc)
-            exc = learn.exc   # a callback may have set another one
+        learn,exc = self.learn,None if e is None else self._after_exception(e)
         first = learn.isolated('cleanup', exc, reverse=True)
         if exc is not None: vars(learn).update({k:v for k,v in self.kept.items() if _wraps(vars(learn)[k], v)})
         if first is not None and first is not e: raise no_orphan(learn, first)
+
+    def _after_exception(self, e):
+        "Let callbacks hear of `e`; returns it, or what one of them has set in its place"
+        learn = self.learn
+        torch.set_grad_enabled(self.grad)   # it may have come in the middle of `torch.no_grad` itself
+        learn.exc = exc = no_orphan(learn, e)
+        learn._note_failed(exc)
+        learn.isolated('after_exception', exc)
+        return learn.exc
 
 def _wraps(new, old):
     "Is `new` around `old`, with no parameters of its own?"

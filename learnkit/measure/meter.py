@@ -79,6 +79,7 @@ class AvgSmoothLoss(Metric):
 # %% ../../nbs/measure/20b_meter.ipynb #461e98f8
 from copy import deepcopy
 from collections.abc import Mapping
+from functools import cached_property
 from math import isclose, isnan
 from typing import Any
 from warnings import warn
@@ -95,9 +96,12 @@ class Meter:
     "The loss and the metrics of one phase"
     def __init__(self,
         metrics:Any # `Metric`s, or one
-    ):
-        self.metrics,self.last = list(L(metrics)),None
-        self.logged = {m.name:m for m in self.metrics if getattr(m, 'is_logged', False)}   # by `log`
+    ): self.metrics,self.last = list(L(metrics)),None
+
+    @cached_property
+    def logged(self) -> dict:
+        "The metrics that are filled by a callback's `log`, by name"
+        return {m.name:m for m in self.metrics if getattr(m, 'is_logged', False)}
 
     def reset(self,
         skip:int=0 # how many of the first metrics to leave as they are

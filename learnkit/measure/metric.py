@@ -196,7 +196,7 @@ class AvgLoss(AvgMetric):
     def __init__(self,
         name:str='loss' # column in the history
     ): super().__init__(None, name)
-    def begin(self, learn): weigh = super().begin(learn); self.sums = weigh.sums; return weigh
+    def begin(self, learn): self.weigh = weigh = BatchWeight(learn); self.sums = weigh.sums; return weigh
     def accumulate(self, learn):
         weigh,loss = self.weigh or self.begin(learn),learn.loss
         if loss is None: return
