@@ -20,7 +20,7 @@ from test_durable import Failing
 from test_resume import Crash, assert_same, end, equal, fit, learner
 from toys import few, slow
 
-pytestmark = pytest.mark.skipif(os.name!='posix', reason='calls of POSIX')
+pytestmark = [few(10_000, 4), pytest.mark.skipif(os.name!='posix', reason='calls of POSIX')]
 torch.set_num_threads(1)
 root = Path(__file__).resolve().parents[2]
 
@@ -322,7 +322,7 @@ def test_two_runs_in_one_folder(tmp_path):
     first.wait()
     resumed = fit(learner(tmp_path, workers=2))
     assert not (tmp_path/'checkpoints'/'fit-1'/'.lock').exists()
-    assert_same(end(fit(learner(tmp_path/'a'))), end(resumed))
+    assert_same(end(fit(learner(tmp_path/'a', workers=2))), end(resumed))
 
 def test_two_callbacks_in_one_folder(tmp_path):
     "They would delete each other's checkpoints"

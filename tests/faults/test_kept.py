@@ -45,6 +45,8 @@ class Layer(nn.Module):
         if self.training: self.n += 1; self.mean += .1*(x.mean(0)-self.mean); self.late = x.mean(0) if self.late is None else .5*self.late+x.mean(0)
         add = dict(buffer=self.mean, counter=1/(1+self.n), tensor=self.late if self.late is not None else 0., torch=torch.rand(1, generator=self.g), numpy=self.np.random(),
                    python=self.py.random())[self.kind]
+
+pytestmark = few(10_000, 4)   # of the slow cases of each test; all with LEARNKIT_SWEEP=1
         return self.lin(x+add)
 
 class Recurrent(nn.Module):

@@ -15,7 +15,9 @@ from torch.utils.data import BatchSampler, DataLoader, Dataset, IterableDataset,
 
 from learnkit.all import (Adam, Callback, CheckpointCallback, ItemIndices, Learner, LimitBatches, Prefetch, Recorder, SeededLoader, StepsPerEpoch, TrainEvalCallback, ValidateEvery,
                           get_random_states, set_seed)
-from toys import equal, slow
+from toys import equal, few, slow
+
+pytestmark = few(10_000, 14)   # of the slow cases of each test; all with LEARNKIT_SWEEP=1
 
 N,BS,PER,EPOCHS = 22,4,6,3   # the last batch is short
 

@@ -15,6 +15,8 @@ from learnkit.data.files import to_serializable
 from learnkit.data.files import read_state
 from toys import few, slow
 
+pytestmark = few(10_000, 6)   # of the slow cases of each test; all with LEARNKIT_SWEEP=1
+
 root = Path(__file__).resolve().parents[2]
 
 def equal(a, b):

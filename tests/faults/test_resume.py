@@ -30,6 +30,8 @@ from learnkit.recovery.file import checkpoint_info, list_checkpoints, newest_che
 from learnkit.data.files import to_serializable
 from toys import equal, few, slow
 
+pytestmark = few(10_000, 4)   # of the slow cases of each test; all with LEARNKIT_SWEEP=1
+
 torch.set_num_threads(1)
 N,BS,EPOCHS = 26,4,3   # 7 batches an epoch, the last one is short
 PER = -(-N//BS)

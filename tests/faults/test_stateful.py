@@ -19,6 +19,8 @@ from test_resume import Crash, assert_same, end, fit
 from test_resume import learner as _learner
 from toys import few, slow
 
+pytestmark = few(10_000, 4)   # of the slow cases of each test; all with LEARNKIT_SWEEP=1
+
 BS,PER,N = 4,4,14   # 4 batches an epoch, the last one is short
 
 class Made:

@@ -15,7 +15,9 @@ from learnkit.all import (AccumMetric, Callback, CheckpointCallback, DataLoaders
                           ProgressCallback, SaveModelCallback, ValueMetric, accuracy, skm_to_learnkit)
 from learnkit.processes.distributed import DistributedTrainer
 from test_distributed import everywhere, weights
-from toys import slow
+from toys import few, slow
+
+pytestmark = few(10_000, 2)   # of the slow cases of each test; all with LEARNKIT_SWEEP=1
 
 torch.set_num_threads(1)
 
