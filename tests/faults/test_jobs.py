@@ -8,6 +8,9 @@ from importlib.util import find_spec
 from pathlib import Path
 import torch
 from test_notebooks import Server, jobs, needed
+from toys import few
+
+pytestmark = few(10_000, 3)   # of the slow cases of each test; all with LEARNKIT_SWEEP=1
 
 root = Path(__file__).resolve().parents[2]
 
@@ -36,10 +39,6 @@ _Learner._train = _train
 
 AFTER = '''
 import hashlib as _hashlib, json as _json, random as _random, numpy as _np
-
-from toys import few
-
-pytestmark = few(10_000, 3)   # of the slow cases of each test; all with LEARNKIT_SWEEP=1
 def _print_of(v):
     "What tells whether two values are the same, to the bit; None of what is no value"
     if isinstance(v, _Learner): return _print_of([v.model.state_dict(), [[(k,o) for k,o in r.items() if k!='time'] for r in v.recorder.history], v.train_iter])

@@ -9,6 +9,8 @@ from torch import nn
 from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 
 from toys import few
+
+pytestmark = few(10_000, 4)   # of the slow cases of each test; all with LEARNKIT_SWEEP=1
 from learnkit.all import Adam, Callback, Learner, MixUp, Recorder, TrainEvalCallback, set_seed
 from learnkit.recovery.checkpoint import CheckpointCallback
 from test_resume import Crash, equal
@@ -45,8 +47,6 @@ class Layer(nn.Module):
         if self.training: self.n += 1; self.mean += .1*(x.mean(0)-self.mean); self.late = x.mean(0) if self.late is None else .5*self.late+x.mean(0)
         add = dict(buffer=self.mean, counter=1/(1+self.n), tensor=self.late if self.late is not None else 0., torch=torch.rand(1, generator=self.g), numpy=self.np.random(),
                    python=self.py.random())[self.kind]
-
-pytestmark = few(10_000, 4)   # of the slow cases of each test; all with LEARNKIT_SWEEP=1
         return self.lin(x+add)
 
 class Recurrent(nn.Module):

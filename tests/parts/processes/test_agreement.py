@@ -14,6 +14,8 @@ from learnkit.loop.events import event
 from test_distributed import data, everywhere, net, weights
 from toys import few, slow
 
+pytestmark = few(10_000, 3)   # of the slow cases of each test; all with LEARNKIT_SWEEP=1
+
 torch.set_num_threads(1)
 
 def _inside(rank, world, path, f, args):
@@ -39,8 +41,6 @@ _within = dict(
     backward  = ['before_backward'], step=['before_step'], zero_grad=['before_zero_grad'],
     batch     = ['before_fetch','after_fetch','before_batch','before_pred','after_pred','before_loss','after_loss','before_backward','after_backward','before_step','after_step','before_zero_grad','after_zero_grad'],
     train     = ['before_train','after_batch'], validate=['before_validate','after_exhaust'], epoch=['before_epoch','after_train','after_validate'], fit=['after_epoch'])
-
-pytestmark = few(10_000, 3)   # of the slow cases of each test; all with LEARNKIT_SWEEP=1
 _within['train'] += _within['batch']
 _within['epoch'] += _within['train'] + _within['validate']
 _within['fit']   += _within['epoch']

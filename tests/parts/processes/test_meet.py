@@ -11,6 +11,8 @@ from learnkit.processes.distributed import DistributedTrainer
 from test_distributed import data, net
 from toys import few, slow
 
+pytestmark = few(10_000, 3)   # of the slow cases of each test; all with LEARNKIT_SWEEP=1
+
 torch.set_num_threads(1)
 
 def _inside(rank, world, path, seconds, f, args):
@@ -56,8 +58,6 @@ def _validates(learn): learn.validate()
     *slow((lambda learn: learn.fit(1), _validates, ('fit','validate(ds_idx=1)')),
     (lambda learn: learn.validate(ds_idx=0), _validates, ('validate(ds_idx=0)','validate(ds_idx=1)')),
     (lambda learn: learn.lr_find(), lambda learn: learn.fit(1), ('lr_find','fit')))])
-
-pytestmark = few(10_000, 3)   # of the slow cases of each test; all with LEARNKIT_SWEEP=1
 def test_processes_that_do_different_things_say_so_at_once(said, first, second, names):
     texts,_,took = said(2, _does, (first, second))
     assert texts==[f'RuntimeError: the processes do different things: `learn.{names[0]}` in process 0; `learn.{names[1]}` in process 1']*2 and took<5
