@@ -145,7 +145,7 @@ class NotedLoader:
     it:Any = None; steps:Any = None; base_seed:int|None = None; later = retry = False   # of the present pass
     made_from = 0             # the number of the first batch that was made for it
     limit:int|None = None     # how many batches of a pass are needed
-    at_pass = staticmethod(noop)   # called when a pass begins
+    parts:Any = None          # a `KeptData`, which notes the states of the data's parts when a pass begins
     def __init__(self,
         dl:Any # any iterable of batches
     ):
@@ -236,7 +236,7 @@ class NotedLoader:
         now = self._now()
         if self.done: self._set(**place['begun'])
         self.begun = place['begun'] if self.done else now
-        self.at_pass()
+        if self.parts is not None: self.parts.begin()
         it = self._begun(place)
         self.it = weakref.ref(it) if self.indexed else it   # workers end with the pass
         if self.done: set_random_states(**now['rng'])

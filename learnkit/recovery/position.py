@@ -96,7 +96,8 @@ class DataPosition(Callback):
             noted.begin_at(self.place)
         self.place = None
         if self.ongoing is None: learn.batches.replace(noted)
-        noted.limit,learn.batches.skipped = learn.batches.limit,state.get('skipped', 0) if in_epoch else 0
+        noted.limit = learn.batches.limit
+        if in_epoch: learn.batches.skipped = state.get('skipped', 0)
         self._begin_parts(noted)
         if noted.rereads: learn.say(
             f'this data cannot be indexed: its first {noted.rereads} batches are read again, without training '
@@ -110,13 +111,15 @@ class DataPosition(Callback):
         "What stands for the training loader `dl`: the same as in the last epoch, if it is the same loader"
         self.ongoing = dl if isinstance(dl, OngoingLoader) else None
         if self.ongoing is not None: self.noted = dl.passes
+        elif isinstance(dl, NotedLoader): self.noted = dl   # that of another CheckpointCallback
         elif self.noted is None or self.noted.dl is not dl: self.noted = NotedLoader(dl)
         return self.noted
 
     def _begin_parts(self, noted):
-        if self.parts is None or self.parts.data is not noted: self.parts = KeptData(noted)
+        if noted.parts is None: noted.parts = KeptData(noted)
+        self.parts = noted.parts
         if self.parts_state is not None: self.parts.load_state_dict(self.parts_state)
-        self.parts_state,noted.at_pass = None,self.parts.begin
+        self.parts_state = None
 
     def done_in_pass(self,
         done:int # how many batches of this epoch are done

@@ -1,11 +1,12 @@
 """Input and output fail at each call, once or from then on, in every way that a system has; memory runs out; the power fails with what was not flushed.
 The run goes on, each failure is counted, what was complete stays readable, and when the fault is gone the next save is complete."""
-import errno, os, subprocess, sys, threading, time, warnings
+import errno, os, shutil, subprocess, sys, threading, time, warnings
 from itertools import combinations
 from pathlib import Path
 
 import pytest, torch
 from torch import nn
+from torch.utils.data import DataLoader
 
 from learnkit.all import CSVLogger, Callback, ExportAtEnd, JsonLogger, Metric
 from learnkit.data.files import write_atomic
@@ -17,7 +18,7 @@ from learnkit.callbacks.monitor import Monitor
 from learnkit.callbacks.trackers import SaveModelCallback
 from learnkit.data.files import read_state
 from test_durable import Failing
-from test_resume import Crash, assert_same, end, equal, fit, learner
+from test_resume import BS, Crash, N, Noisy, PER, assert_same, end, equal, fit, learner
 from toys import few, slow
 
 pytestmark = [few(10_000, 4), pytest.mark.skipif(os.name!='posix', reason='calls of POSIX')]
@@ -328,6 +329,26 @@ def test_two_callbacks_in_one_folder(tmp_path):
     "They would delete each other's checkpoints"
     with pytest.raises(ValueError, match='in use by another run of this process'): fit(learner(tmp_path, cbs=[CheckpointCallback]))
     fit(learner(tmp_path, cbs=[lambda: CheckpointCallback(folder='others')]))
+
+def test_two_callbacks_in_folders_of_their_own(tmp_path):
+    "They keep the same run, and each of them resumes it with no help of the other"
+    def batches(): return DataLoader(Noisy(), sampler=Counting(), batch_size=BS)
+    def make(folder, *cbs): return learner(folder, data=batches, cbs=[lambda: CheckpointCallback('2ba', folder='others'), *cbs])
+    straight = end(fit(learner(tmp_path/'straight', data=batches)))
+    assert_same(straight, end(fit(make(tmp_path/'whole'))))
+    for lost in ('checkpoints','others'):
+        with pytest.raises(SystemError): fit(make(tmp_path/lost, lambda: Crash(PER+2)))
+        shutil.rmtree(tmp_path/lost/lost)
+        assert_same(straight, end(fit(make(tmp_path/lost))))
+
+class Counting:
+    "A sampler that knows its position, and gives other orders the more was drawn from it"
+    n = 0
+    def __len__(self): return N
+    def __iter__(self):
+        for i in range(N): self.n += 1; yield (i+self.n//N)*7%N
+    def state_dict(self): return dict(n=self.n)
+    def load_state_dict(self, s): self.n = s['n']
 
 def test_a_file_system_without_locks(tmp_path, monkeypatch):
     import fcntl
