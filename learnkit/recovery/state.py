@@ -56,6 +56,7 @@ def duration_of(
 
 _state_types = dict(version=int, epoch=int, done=int, n_epoch=int, train_iter=int, pct_train=(int,float),
               model=dict, opt=dict, grads=dict, cbs=dict, state=dict, rng=dict)
+_later_types = dict(train_steps=int, duration=str)   # version 0.1.0 wrote neither
 
 def check_parts(
     state:dict # what should be a result of `run_state`
@@ -65,11 +66,12 @@ def check_parts(
     if isinstance(version, int) and version>format_version: raise ValueError(
         f"this checkpoint has format {version}, and this learnkit reads up to {format_version}: "
         "it was written by a newer one")
-    missing = _state_types.keys() - set(state)
+    types = _state_types | (_later_types if _later_types.keys() & set(state) else {})
+    missing = types.keys() - set(state)
     hint = ': `learn.load` reads what `learn.save` wrote' if 'model' in state else ''
     if missing: raise ValueError(f"this is not the checkpoint of a run: it lacks {', '.join(sorted(missing))}{hint}")
-    def wrong(v, t): return not isinstance(v, t) or (t is not dict and not v>=0)
-    odd = [f'`{k}` is {state[k]!r:.40}' for k,t in _state_types.items() if wrong(state[k], t)]
+    def wrong(v, t): return not isinstance(v, t) or (t not in (dict,str) and not v>=0)
+    odd = [f'`{k}` is {state[k]!r:.40}' for k,t in types.items() if wrong(state[k], t)]
     if odd: raise ValueError(f"this is not the checkpoint of a run: {', '.join(odd)}")
     missing = {'random_state','torch_state'} - set(state['rng'])
     if missing: raise ValueError(f"this checkpoint lacks random numbers: {', '.join(sorted(missing))}")

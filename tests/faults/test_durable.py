@@ -211,7 +211,7 @@ def test_data_without_a_note_do_not_stay(three, tmp_path):
 
 def parts(state):
     "The dicts in a state, and the required keys of each"
-    yield state,[k for k in state if k not in ('stop_reason','duration')]   # older checkpoints lack these
+    yield state,[k for k in state if k!='stop_reason']   # older checkpoints lack it
     yield state['model'],[*state['model']]
     yield state['opt'],['state','param_groups']
     yield state['opt']['state'][0],['step','exp_avg','exp_avg_sq']
