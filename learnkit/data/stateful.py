@@ -198,7 +198,7 @@ class StepNotes:
         return getattr(self.it, k)
 
 # %% ../../nbs/data/55b_rng_stream.ipynb #b72acbae
-import pickle
+import json
 from collections import deque
 from functools import lru_cache
 
@@ -207,6 +207,15 @@ from torch.utils.data._utils.worker import _generate_state
 
 from .random import generator_mark, generator_state, set_generator
 from .snapshot import generators_in
+
+# %% ../../nbs/data/55b_rng_stream.ipynb #3dcdf5a1
+def _as_note(states):
+    "A string of `states`, as the tensors of a batch that comes from a worker would each need shared memory"
+    return json.dumps(states, default=lambda t: {'tensor':t.numpy().tobytes().hex()})
+
+def _from_note(note):
+    def tensor(o): return torch.frombuffer(bytearray.fromhex(o['tensor']), dtype=torch.uint8) if 'tensor' in o else o
+    return json.loads(note, object_hook=tensor)
 
 # %% ../../nbs/data/55b_rng_stream.ipynb #3dcdf564
 def _seed_worker(info, seed, number):
@@ -242,14 +251,14 @@ class WorkerNotes:
     def _marks(self): return {**marks(), **{i:generator_mark(g) for i,g in enumerate(self.generators)}}
     def _set(self, rng, own):
         set_random_states(**rng)
-        for i,s in own.items(): set_generator(self.generators[i], s)
+        for i,s in own: set_generator(self.generators[i], s)
 
     def __call__(self, items:Any) -> list:
         b = self.collate(items)
         drawn = changed(self.first, self._marks())
-        if not drawn: return [b, self.number, b'']
-        own = {i:generator_state(self.generators[i]) for i in drawn if isinstance(i, int)}
-        return [b, self.number, pickle.dumps(dict(rng=states_of([k for k in drawn if k not in own]), own=own))]
+        if not drawn: return [b, self.number, '']
+        own = [(i, generator_state(self.generators[i])) for i in drawn if isinstance(i, int)]
+        return [b, self.number, _as_note(dict(rng=states_of([k for k in drawn if isinstance(k, str)]), own=own))]
 
 # %% ../../nbs/data/55b_rng_stream.ipynb #a454f0cb
 _kept = 128   # batches
@@ -311,7 +320,7 @@ class NotedBatches:
 
     def _states(self, added):
         notes = {**self.before, **{number:note for _,number,note in added}}
-        return None if None in notes.values() else {k:pickle.loads(note) for k,note in notes.items() if note}
+        return None if None in notes.values() else {k:_from_note(note) for k,note in notes.items() if note}
 
 @lru_cache
 def _noted_class(cls): return type(cls.__name__, (NotedBatches,cls), {})
@@ -322,7 +331,7 @@ def note_batches(
 ) -> None:
     "Make `it` take the notes off the batches"
     it.__class__ = _noted_class(type(it))
-    it.added,it.before = deque(),{k:pickle.dumps(s) for k,s in notes.states.items()}
+    it.added,it.before = deque(),{k:_as_note(s) for k,s in notes.states.items()}
     it.turn = notes.turn % notes.n
 
 # %% ../../nbs/data/55c_sampler.ipynb #526e9d35
