@@ -86,6 +86,7 @@ class Callback(Stateful, GetAttr):
     "Handles events; reads the Learner's attributes as its own; steers the loop with Cancels"
     order,learn,_default = 0,None,'learn'
     judges_batch:bool = False  # does it judge a batch by its loss? Then it hears `after_loss` once, not for each part
+    obeys:bool = False         # does it do what all processes agreed on? Then it hears a batch's events after that
     accumulates:bool = False   # does it add up gradients of several batches, counted in what it `saves`?
     catches_up:tuple|None = () # added in the middle of a run it hears these, which set it up; None: it is refused there
     prepares:tuple = ()        # events that it hears before the others do, as it makes ready what they are about

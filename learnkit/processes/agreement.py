@@ -82,9 +82,9 @@ class Agreement(Callback):
         name:str,      # an event
         handlers:tuple # pairs of callback and function, in the order in which they are called
     ) -> tuple:
-        # it asks when all others have decided, whatever their `order`
+        # it asks when all others have decided, whatever their `order`; who obeys comes after it
         if name not in _in_batch: return handlers
-        return tuple(sorted(handlers, key=lambda h: h[0] is self))
+        return tuple(sorted(handlers, key=lambda h: 2 if h[0].obeys else h[0] is self))
 
     def before_fit(self):
         self.agreed,self.ended,self.wish,self.pause = 0,False,None,Pause()

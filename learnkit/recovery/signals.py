@@ -36,7 +36,7 @@ def to_signal(
 # %% ../../nbs/recovery/35a_signals.ipynb #d0f53fe3
 class StopOnSignal(Callback):
     "Ends the fit after the current batch when a signal arrives, with a checkpoint if there is a `CheckpointCallback`"
-    observes = True
+    observes = obeys = True
     order,modes = 101,('fit',)   # just after CheckpointCallback
     def __init__(self,
         signals:Any=(signal.SIGTERM, signal.SIGINT) # one or several, as `signal.SIGTERM` or 'SIGTERM'
