@@ -29,7 +29,7 @@ def workers_gone():
     owned = {w.pid for o in gc.get_objects() if 'DataLoaderIter' in type(o).__name__ for w in getattr(o, '_workers', ())}
     for p in multiprocessing.active_children():
         if p.pid in owned|stay: continue
-        p.join(20)
+        p.join(5)
         if p.is_alive(): stay.add(p.pid)
 
 class Recorder:

@@ -81,7 +81,7 @@ class Doc:
     def __init__(self,
         f:Any # what it is about
     ):
-        of   = getattr(f, 'fget', f)   # the function of a property
+        of   = getattr(f, 'fget', None) or getattr(f, 'func', f)   # the function of a property, or of a cached one
         said = inspect.getdoc(f) or ''
         self.name   = getattr(of, '__qualname__', of.__name__).split('<locals>.')[-1]
         self.module = getattr(of, '__module__', of.__name__)

@@ -32,9 +32,9 @@ def joined_state(
     vals:list             # the state of each process
 ) -> Any:
     "A state of all processes, from that of each: a tensor, or a list with an entry for each batch"
-    vals = torch.stack(vals) if isinstance(vals[0], Tensor) else [o for turn in zip_longest(*vals) for o in turn
-                                                                  if o is not None]
-    return reduce(vals) if reduce and len(vals) else vals
+    if isinstance(vals[0], Tensor): res = torch.stack(vals)
+    else: res = [o for turn in zip_longest(*vals) for o in turn if o is not None]
+    return reduce(res) if reduce and len(res) else res
 
 # %% ../../nbs/measure/15b_metric.ipynb #f589a350
 from fastcore.basics import camel2snake, class2attr, noop

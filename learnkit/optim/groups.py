@@ -133,7 +133,7 @@ def spread(
         if v.stop is None or v.step is not None:
             raise ValueError(f"Write slice(first, last) or slice(last) for the groups' values, not {v}.")
         v = [v.stop/10]*(n-1) + [v.stop] if v.start is None else even_mults(v.start, v.stop, n)
-    if hasattr(v, 'tolist'): v = v.tolist()
+    v = getattr(v, 'tolist', lambda: v)()
     vs = [_num(o) for o in (v if isinstance(v, Iterable) and not isinstance(v, str) else [v])]
     if len(vs)==1: return vs*n
     if len(vs)==n: return vs
@@ -154,7 +154,7 @@ def check_rate(
     v:Any     # One number for all groups, one for each, or a slice; None: not given
 )->None:
     "Raises TypeError if `v` has what is no number in it, ValueError if a number is negative, infinite or NaN"
-    if hasattr(v, 'tolist'): v = v.tolist()
+    v = getattr(v, 'tolist', lambda: v)()
     many = isinstance(v, Iterable) and not isinstance(v, (str,Mapping))
     for o in (v.start,v.stop) if isinstance(v, slice) else v if many else [v]:
         if o is not None and not 0<=_num(o, what)<inf: raise ValueError(f'{what} must be 0 or more, not {o}')

@@ -112,7 +112,8 @@ def _may_lack(cb):
 def _tensors_in(v):
     "The tensors that modules and optimizers keep, also in a list, tuple or dictionary of them; None of anything else"
     if isinstance(v, nn.Module): return [*v.parameters(), *v.buffers()]
-    if isinstance(v, (torch.optim.Optimizer,OptimWrapper)): return [t for s in v.state.values() for t in leaves(s)]
+    if isinstance(v, OptimWrapper): return _tensors_in(v.opt)
+    if isinstance(v, torch.optim.Optimizer): return [t for s in v.state.values() for t in leaves(s)]
     within = [*v.values()] if isinstance(v, dict) else v if isinstance(v, (list,tuple)) else ()
     found = [ts for o in within if (ts := _tensors_in(o)) is not None]
     return [t for ts in found for t in ts] if found else None
@@ -205,8 +206,8 @@ def _owners(o, at, seen):
         seen.update(map(id, o.modules()))
     elif isinstance(o, (FunctionType,MethodType,partial)):
         for i,v in enumerate(of_function(o)): yield from _owners(v, f'{at}({i})', seen)
-        names = o.__code__.co_freevars if isinstance(o, FunctionType) else ()
-        for n,c in zip(names, names and o.__closure__): yield f'{at}[{n}]',c
+        cells = zip(o.__code__.co_freevars, o.__closure__ or ()) if isinstance(o, FunctionType) else ()
+        for n,c in cells: yield f'{at}[{n}]',c
     elif hasattr(o, '__dict__') and callable(o) and not isinstance(o, type): yield at,o
 
 # %% ../../nbs/recovery/00b_kept.ipynb #d1c2a002
@@ -267,7 +268,7 @@ def is_equal(
 
 def _put(o, k, v, device):
     "Make the attribute `k` of `o` what was read; a list that others may hold too stays the same list"
-    own = getattr(o, k, None)
+    own:Any = getattr(o, k, None)
     if is_generator(own): return set_generator(own, v)
     if isinstance(own, torch.Tensor) and isinstance(v, torch.Tensor):
         if own.shape==v.shape: return own.data.copy_(v)
@@ -338,4 +339,4 @@ class KeptState:
         if odd := [k for k in state if k not in places]: warn(
             f"the checkpoint has a state for {', '.join(odd)}, for which there is no place now")
         p = one_param(self.learn.model)
-        for place in places.values(): _put(*place, 'cpu' if p is None else p.device)
+        for o,name,v in places.values(): _put(o, name, v, 'cpu' if p is None else p.device)

@@ -6,5 +6,5 @@ from killed_ranks import compare
 @pytest.mark.skipif(os.name!='posix', reason='kills processes')
 @pytest.mark.parametrize('seed', [1])
 def test_killed_ranks(seed):
-    kills,differs,cfg = compare(seed, most=2)
+    kills,differs,cfg = compare(seed, most=1)
     assert kills and not differs, f'{differs} differ after {kills} kills, with {cfg}'

@@ -18,6 +18,8 @@ from learnkit.observe.tta import MCDropoutCallback
 from toys import at, few, slow, weights
 from trace import changes, late, record
 
+pytestmark = few(10_000, 8)   # of the slow cases of each test; all with LEARNKIT_SWEEP=1
+
 # what can keep something
 def gen(s=3): return torch.Generator().manual_seed(s)
 N = 12

@@ -24,7 +24,7 @@ from learnkit.recovery.checkpoint import CheckpointCallback
 from learnkit.loop.stream import Limited
 from toys import at, few, slow, throw
 
-pytestmark = few(10_000, 5)   # of the slow cases of each test; all with LEARNKIT_SWEEP=1
+pytestmark = few(10_000, 3)   # of the slow cases of each test; all with LEARNKIT_SWEEP=1
 
 torch.set_num_threads(1)
 N,BS,L = 14,2,7   # 7 batches a pass

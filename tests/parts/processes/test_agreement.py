@@ -14,7 +14,7 @@ from learnkit.loop.events import event
 from test_distributed import data, everywhere, net, weights
 from toys import few, slow
 
-pytestmark = few(10_000, 3)   # of the slow cases of each test; all with LEARNKIT_SWEEP=1
+pytestmark = few(10_000, 1)   # of the slow cases of each test; all with LEARNKIT_SWEEP=1
 
 torch.set_num_threads(1)
 

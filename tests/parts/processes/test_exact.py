@@ -17,7 +17,7 @@ from learnkit.processes.distributed import DistributedTrainer
 from test_distributed import everywhere, weights
 from toys import few, slow
 
-pytestmark = few(10_000, 2)   # of the slow cases of each test; all with LEARNKIT_SWEEP=1
+pytestmark = few(10_000, 1)   # of the slow cases of each test; all with LEARNKIT_SWEEP=1
 
 torch.set_num_threads(1)
 

@@ -157,6 +157,7 @@ def test_equals_by_hand():
 more_optims = [RMSprop, partial(RMSprop, centered=True, weight_decay=.1), partial(RMSprop, momentum=.9), Adagrad, partial(Adagrad, lr_decay=.1, weight_decay=.1),
                NAdam, partial(NAdam, weight_decay=.1), partial(NAdam, weight_decay=.1, decoupled_weight_decay=True), Adamax, partial(Adamax, weight_decay=.1)]
 
+@few(0, 5)
 @pytest.mark.parametrize('opt_func, make', [(o, 'Quick') for o in more_optims] + [(partial(RMSprop, momentum=.9, centered=True), 'Count'), (NAdam, 'Count')])
 def test_more_optimizers(opt_func, make):
     "The whole step is one program, with a schedule, and state and numbers are those of the optimizer"
@@ -744,7 +745,7 @@ class Changing(list):
 everything = [grads, hook, global_hook, param_hook, grad_hook, step_hook, frozen, weight, values, other_state, entry, no_state, rate, momentum,
               no_momentum, nesterov, uphill, other_model, other_loss, other_opt, inner_opt, mode, number, buffer, new_buffer, forward, layer, listener, clip, moved, double, fewer, strided, wants_grad, as_parameter]
 
-@few(6, 14)
+@few(6, 8)
 @pytest.mark.parametrize('change', everything, ids=lambda f: f.__name__)
 def test_what_changes_between_two_batches(change):
     "The very next batch knows, whatever it is: weights, predictions and losses are those of the eager run"

@@ -13,7 +13,9 @@ from learnkit.all import (AccumMetric, Callback, CancelBatch, CancelFit, CancelS
                           GradientClip, ItemIndices, JsonLogger, Learner, LimitBatches, MicroBatch, MixedPrecision, MixUp, OverfitBatches, ParamScheduler, Prefetch, ProgressCallback, Recorder, ReduceLROnPlateau, ReplayOnOOM,
                           RollBackOnNaN, SaveModelCallback, SkipNaN, StepsPerEpoch, StopAfter, ValidateEvery, one_cycle)
 from learnkit.speed.virtual import VirtualShards
-from toys import slow, weights
+from toys import few, slow, weights
+
+pytestmark = few(10_000, 2)   # of the slow cases of each test; all with LEARNKIT_SWEEP=1
 
 torch.set_num_threads(1)
 
