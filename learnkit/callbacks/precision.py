@@ -38,7 +38,7 @@ class MixedPrecision(Callback):
     together = True   # if gradients are infinite, then in all processes
     def __init__(self,
         amp_mode:str|AMPMode='fp16', # 'fp16' or 'bf16'
-        **kwargs                     # passed on to `torch.amp.GradScaler`, for fp16: `init_scale`, `growth_interval` …
+        **kwargs                     # of `torch.amp.GradScaler`, for fp16: `init_scale`, `growth_interval` …
     ):
         if amp_mode not in list(AMPMode): raise ValueError(f"amp_mode must be 'fp16' or 'bf16', not {amp_mode!r}")
         self.amp_mode,self.kwargs,self.open = AMPMode(amp_mode),kwargs,[]

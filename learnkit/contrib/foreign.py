@@ -112,7 +112,7 @@ class ForeignCallback(Callback):
 
     @property
     def name(self) -> str:
-        "By the class of theirs: `learn.early_stopping` for an `EarlyStopping`; `foreign_…` where the Learner has that"
+        "By their class: `learn.early_stopping` for an `EarlyStopping`; `foreign_…` where the Learner has that"
         name = camel2snake(type(self.theirs).__name__.removesuffix('Callback')) or 'callback'
         return f'foreign_{name}' if hasattr(Learner, name) else name
 

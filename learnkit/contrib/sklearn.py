@@ -63,7 +63,7 @@ class _Parameters(BaseEstimator):
     def _check_make(self, given=()):
         params = self._make_params()
         for k in given:
-            if k not in params: raise TypeError(f'`make` has no parameter `{k}`: name it there, `def make(dls, {k}=…)`')
+            if k not in params: raise TypeError(f'`make` has no parameter `{k}`: write `def make(dls, {k}=…)`')
         for k,v in params.items():
             if v is Parameter.empty: raise TypeError(f'`make` needs `{k}`: give it a default, or a value here')
             if hasattr(type(self), k): raise TypeError(f'estimators have a `{k}`: rename the parameter of `make`')

@@ -125,7 +125,7 @@ def join_turns(
     x:Tensor|None,  # what this process has, one part after the other; None: nothing
     sizes:list[int] # of its parts, one for each of its batches
 ) -> Tensor|None:
-    "Concatenates the tensors of all processes in the order of their batches: the first of each, the second of each, …"
+    "Concatenates the tensors of all processes by their batches: the first of each, the second of each, …"
     if num_parts()==1: return x
     x,of_all = _gather(x),gather_objects(sizes)
     if x is None: return None

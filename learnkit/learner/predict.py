@@ -403,7 +403,7 @@ def get_preds(self:Learner,
     reorder:bool=True,       # return everything in the order of the data set; False: in the order of the loader
     cbs:Any=None,            # callbacks for this run only
     mmap:str|Path|None=None, # folder for memory-mapped results; `act` is then called batch by batch; None: in memory
-    **kwargs                 # arguments of `GatherPredsCallback`: `dtype`, `with_preds`, `with_targs`, `save_preds`, …
+    **kwargs                 # of `GatherPredsCallback`: `dtype`, `with_preds`, `with_targs`, `save_preds`, …
 ) -> tuple:
     "Predict a data set: returns `([inputs], preds, targs, [decoded], [losses])`; those in brackets only if asked for"
     if not (act is None or callable(act) and not isinstance(act, type)): raise TypeError(
