@@ -7,8 +7,7 @@
 Each run is a short script, which is printed for a failure: `torchrun --nproc-per-node=2 script.py` shows it again. It draws a model, up to three
 callbacks that act on training, and what one process does at some event: a NaN, another learning rate, noise, an error, a Cancel, a pause.
 """
-import argparse, io, json, multiprocessing, os, random, sys, tempfile, time, traceback, warnings
-from collections import Counter
+import io, json, multiprocessing, os, random, sys, tempfile, time, traceback, warnings
 from contextlib import redirect_stderr, redirect_stdout
 from datetime import timedelta
 from pathlib import Path
@@ -17,6 +16,7 @@ root = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(root), str(root/'tests')]
 import torch
 from torch import distributed as dist
+from hunt import hunt, main
 from learnkit.loop.events import event
 
 # what is drawn
@@ -123,36 +123,11 @@ def judge(one, two, what):
     odd = [k for k in one if repr(one[k])!=repr(two[k])]   # NaN too
     return 'alike',f'{", ".join(odd)} differ' if odd else None
 
-def fuzz(seed, n=None, minutes=None, show=print):
-    "Do `n` runs, or so many minutes; returns how they ended, and the failures"
-    ended,wrong,end,i = Counter(),[],time.monotonic()+60*(minutes or 0),0
-    while i<n if n is not None else time.monotonic()<end:
-        script,what = draw(seed, i)
-        one,two = run(script)
-        how,fault = judge(one, two, what)
-        ended[f'{what}: {how}'] += 1
-        if fault:
-            wrong.append((i, fault, script))
-            show(f'# run {i} of seed {seed}: {fault}\n{script}', flush=True)
-        i += 1
-    return i,ended,wrong
-
-if __name__=='__main__':
-    a = argparse.ArgumentParser()
-    a.add_argument('--minutes', type=float, default=20)
-    a.add_argument('--seed', type=int, default=random.randrange(10**6))
-    a.add_argument('--case', type=int, nargs=2)
-    a = a.parse_args()
-    torch.set_num_threads(1)
-    if a.case:
-        script,what = draw(*a.case)
-        print(script)
-        res = run(script)
-        for o in res: print(o and {k:v for k,v in o.items() if k!='trace'}, o and o.get('trace', ''))
-        print(judge(*res, what))
-    else:
-        print(f'seed {a.seed}', flush=True)
-        n,ended,wrong = fuzz(a.seed, minutes=a.minutes)
-        print(f'{n} runs, {len(wrong)} of them wrong')
-        for k,v in sorted(ended.items()): print(f'{v:5} {k}')
-        sys.exit(len(wrong)>0)
+def fuzz(seed, **kwargs): return hunt(lambda *at: draw(*at)[::-1], lambda what, script: judge(*run(script), what), seed, **kwargs)
+def again(seed, i):
+    script,what = draw(seed, i)
+    res = run(script)
+    print(script)
+    for o in res: print(o and {k:v for k,v in o.items() if k!='trace'}, o and o.get('trace', ''))
+    print(judge(*res, what))
+if __name__=='__main__': main(fuzz, again)

@@ -5,14 +5,14 @@ or a run that is ended at some events and resumed.
     python tests/fuzz/runs.py --minutes 20 --seed 7    other runs
     python tests/fuzz/runs.py --case 7 123             run number 123 of seed 7 again
 """
-import argparse, io, random, sys, tempfile, time, warnings
-from collections import Counter
+import io, random, sys, tempfile, warnings
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 root = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(root), str(root/'tests'), str(root/'tests/faults')]
 import torch
+from hunt import hunt, main
 
 # what is drawn
 
@@ -78,35 +78,13 @@ def run(kind, script):
     odd = differs(names['one'], names['two'], tol=2e-5*(kind=='parts'))
     return 'alike',f'{", ".join(odd)} differ' if odd else None
 
-def fuzz(seed, n=None, minutes=None, show=print):
-    "Do `n` runs, or so many minutes; returns how many, how they ended, and the failures"
-    ended,wrong,end,i = Counter(),[],time.monotonic()+60*(minutes or 0),0
-    while i<n if n is not None else time.monotonic()<end:
-        kind,script = draw(seed, i)
-        with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()), warnings.catch_warnings():
-            warnings.simplefilter('ignore')
-            try: how,fault = run(kind, script)
-            except Exception as e: how,fault = 'error',f'{type(e).__name__}: {e}'
-        ended[f'{kind}: {how}'] += 1
-        if fault:
-            wrong.append((i, fault, script))
-            show(f'# run {i} of seed {seed}, {kind}: {fault}\n{script}', flush=True)
-        i += 1
-    return i,ended,wrong
+def attempt(kind, script):
+    "Run it without a word; returns how it ended, and the fault"
+    with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()), warnings.catch_warnings():
+        warnings.simplefilter('ignore')
+        try: return run(kind, script)
+        except Exception as e: return 'error',f'{type(e).__name__}: {e}'
 
-if __name__=='__main__':
-    a = argparse.ArgumentParser()
-    a.add_argument('--minutes', type=float, default=20)
-    a.add_argument('--seed', type=int, default=random.randrange(10**6))
-    a.add_argument('--case', type=int, nargs=2)
-    a = a.parse_args()
-    torch.set_num_threads(1)
-    if a.case:
-        kind,script = draw(*a.case)
-        print(script, run(kind, script), sep='\n')
-    else:
-        print(f'seed {a.seed}', flush=True)
-        n,ended,wrong = fuzz(a.seed, minutes=a.minutes)
-        print(f'{n} runs, {len(wrong)} of them wrong')
-        for k,v in sorted(ended.items()): print(f'{v:5} {k}')
-        sys.exit(len(wrong)>0)
+def fuzz(seed, **kwargs): return hunt(draw, attempt, seed, **kwargs)
+def again(seed, i): kind,script = draw(seed, i); print(script, run(kind, script), sep='\n')
+if __name__=='__main__': main(fuzz, again)
