@@ -8,6 +8,7 @@ __all__ = ['FusedStep']
 # %% ../../nbs/speed/15a_fused_step.ipynb #4ac9fd99
 from collections.abc import Callable
 from functools import partial
+from inspect import isfunction
 from typing import Any
 from warnings import warn
 
@@ -22,6 +23,7 @@ from ..learner.short_cuts import note_step, slow_step, step_tensors
 from ..loop.callback import Callback
 from ..loop.check import check_args, check_whole
 from ..loop.events import event
+from ..loop.loop import Loop
 from .compiled import batch_shapes, compile_config, find_shapes, format_shapes
 from .train_step import CompileError, StepCompiler, StepInputs, add_grads, make_train_step
 from .updates import functional_optim, step_notices, torch_opt
@@ -190,7 +192,7 @@ class FusedStep(Callback):
         if self.config is None and (config := compile_config()) is not None: self.config = config; config.__enter__()
         def handlers(es): return [(cb,e,f) for e in es for cb,f in learn._heard.get(e) or learn._bind(e)]
         def unknown(heard): return [(cb,e) for cb,e,_ in heard if compiled_as(cb, e) not in _known]
-        early,late = handlers(_early),handlers(_late)
+        early,late = map(handlers, batch_events())
         self.clips = [cb for cb,e,_ in late if compiled_as(cb, e)=='clip']
         self.afterwards = [f for cb,e,f in late if compiled_as(cb, e)==e]
         self.amp = next(((cb.device_type,cb.dtype) for cb,e,_ in early if compiled_as(cb, e)=='autocast'), None)
@@ -260,11 +262,24 @@ def with_backward(
     res.backward = backward
     return res
 
-_inside = [e for e in event.declared if event.depth[e]>=4]
-_early  = _inside[:_inside.index('after_backward')]
-_late   = _inside[_inside.index('after_backward'):]
-_steps  = '_do_one_batch','_pred','_loss','_backward','_do_step','_step','_zero_grad'
-_known  = 'clip','autocast','accumulate','after_step','nothing'   # done in the program, or right after it
+def body_of(
+    step:str # a step of the loop, such as '_do_one_batch'
+) -> dict:   # its name, then those of the steps that it calls; and the events that each fires
+    "Returns what a step of the loop consists of, as its code says: so an event that is added there is in it"
+    code = vars(Loop)[step].__code__
+    res = {step:[k for k in code.co_consts if k in event]}
+    for k in code.co_names:
+        if isfunction(vars(Loop).get(k)): res |= body_of(k)
+    return res
+
+_known = 'clip','autocast','accumulate','after_step','nothing'   # done in the program, or right after it
+
+def batch_events() -> tuple[list,list]:
+    "Returns the events of a batch that is ready: those at which gradients may still change, and the later ones"
+    fired = {e for events in body_of('_do_one_batch').values() for e in events}
+    events = [e for e in event if e in fired]
+    n = events.index('after_backward')
+    return events[:n],events[n:]
 
 def compiled_as(
     cb:Callback, # a callback
@@ -287,7 +302,8 @@ def compile_obstacle(
     if get_model(model) is not model: return f'the model is wrapped in {type(model).__name__}'
     if any(getattr(m, 'sparse', False) for m in model.modules()): return 'the model has sparse gradients'
     if not hasattr(learn.opt, 'param_groups'): return f'{type(learn.opt).__name__} has no parameter groups'
-    own = next((k for k in _steps if getattr(getattr(learn, k), '__func__', None) is not getattr(Learner, k)), None)
+    def is_own(step): return getattr(getattr(learn, step), '__func__', None) is not getattr(Learner, step)
+    own = next(filter(is_own, body_of('_do_one_batch')), None)
     return own and f'the Learner has its own `{own}`'
 
 # %% ../../nbs/speed/15b_profile_fused.ipynb #268581d0

@@ -207,7 +207,7 @@ def unknown_events(at, table, heard):
     for e in [e for e in drawn if e not in oracle.HEARD]: yield f'`{e}` is unknown to the specification that the tests have: write it into `BATCH` (or `FIT`) in tests/spec/oracle.py'
     for p in (p for p in modules(at) if p.suffix == '.py' and p.relative_to(at/lib).as_posix() != 'loop/loop.py'):
         for line,e in fired(p):
-            if e in in_batch and (p.stem, e) != ('fused', 'after_backward'):
+            if e in in_batch:
                 yield f"{p.relative_to(at).as_posix()}:{line} fires `{e}` itself, and would go without an event that is added to a batch: call the loop's part (`learn.do_fetched()`)"
     for nb in notebooks(at):
         for cid,words in shown_events(nb):
