@@ -262,6 +262,17 @@ def with_backward(
     res.backward = backward
     return res
 
+_known = 'clip','autocast','accumulate','after_step','nothing'   # done in the program, or right after it
+
+def compiled_as(
+    cb:Callback, # a callback
+    name:str     # an event
+) -> str|None:
+    "Returns what a program does in place of its handler of this event, as its own class says; None: nothing"
+    own = 'compiled' in vars(type(cb)) and name not in vars(cb)   # a subclass, or another handler, may do more
+    return cb.compiled if own else None
+
+# %% ../../nbs/speed/15a_fused_step.ipynb #77257fa8
 def body_of(
     step:str # a step of the loop, such as '_do_one_batch'
 ) -> dict:   # its name, then those of the steps that it calls; and the events that each fires
@@ -272,22 +283,12 @@ def body_of(
         if isfunction(vars(Loop).get(k)): res |= body_of(k)
     return res
 
-_known = 'clip','autocast','accumulate','after_step','nothing'   # done in the program, or right after it
-
 def batch_events() -> tuple[list,list]:
     "Returns the events of a batch that is ready: those at which gradients may still change, and the later ones"
     fired = {e for events in body_of('_do_one_batch').values() for e in events}
     events = [e for e in event if e in fired]
     n = events.index('after_backward')
     return events[:n],events[n:]
-
-def compiled_as(
-    cb:Callback, # a callback
-    name:str     # an event
-) -> str|None:
-    "Returns what a program does in place of its handler of this event, as its own class says; None: nothing"
-    own = 'compiled' in vars(type(cb)) and name not in vars(cb)   # a subclass, or another handler, may do more
-    return cb.compiled if own else None
 
 # %% ../../nbs/speed/15a_fused_step.ipynb #23d19fde
 def compile_obstacle(
