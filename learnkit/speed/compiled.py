@@ -10,7 +10,9 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from inspect import signature
 from pathlib import Path
+from types import FunctionType
 from typing import Any, NamedTuple
+from weakref import finalize
 
 import torch
 
@@ -33,7 +35,7 @@ def _compile_config() -> Iterator[None]:
 def compile_config() -> AbstractContextManager|None:
     "Returns a context that lets backward passes be compiled, a program for each shape; `None` if PyTorch is too old"
     from torch._dynamo import config
-    can = hasattr(config, 'trace_autograd_ops') and 'isolate_recompiles' in signature(torch.compile).parameters
+    can = hasattr(config, 'trace_autograd_ops') and 'recompile_limit' in signature(torch.compile).parameters
     return _compile_config() if can else None
 
 # %% ../../nbs/speed/05a_compile_settings.ipynb #d49ffbb5
@@ -54,6 +56,16 @@ def compile_options(
     tried = [{'cpp_wrapper':True, 'cpp.vec_isa_ok':True}, {}] if options is None else [options]
     always = {'fallback_random':True, 'cpp.march':'', 'cpp_cache_precompile_headers':False}
     return [{**always, 'guard_filter_fn':foreign_guards, **o} for o in tried]
+
+# %% ../../nbs/speed/05a_compile_settings.ipynb #5e0c0de2
+def own_code(
+    f:FunctionType # what is going to be compiled
+) -> FunctionType:
+    "Returns `f`, with code of its own: what PyTorch compiles of it is counted apart, and is let go with it"
+    from torch._dynamo.eval_frame import reset_code
+    f.__code__ = f.__code__.replace()   # an equal code, but another object
+    finalize(f, reset_code, f.__code__).atexit = False
+    return f
 
 # %% ../../nbs/speed/05a_compile_settings.ipynb #8b019f8b
 class KeptPrograms(NamedTuple):
@@ -152,6 +164,5 @@ def compile(self:Learner,
     model = get_model(self.model)
     def call(*args, **kw): return model._call_impl(*args, **kw)
     config.skip_nnmodule_hook_guards = False
-    if 'isolate_recompiles' in signature(torch.compile).parameters: kwargs = {'isolate_recompiles':True} | kwargs
-    model._compiled_call_impl = torch.compile(call, **kwargs)
+    model._compiled_call_impl = torch.compile(own_code(call), **kwargs)
     return self

@@ -226,7 +226,7 @@ from torch import nn
 
 from ..data.random import get_random_states, set_random_states
 from ..loop.callback import Stateful
-from .compiled import compile_options, format_shapes, with_varying_sizes
+from .compiled import compile_options, format_shapes, own_code, with_varying_sizes
 
 # %% ../../nbs/speed/10c_step_compiler.ipynb #3ac23d99
 class CompileError(Exception):
@@ -259,7 +259,7 @@ class Program:
         **kw:Any                 # how: arguments of `torch.compile`
     ):
         from torch._dynamo import eval_frame
-        self.f:Any = train_step
+        self.f:Any = own_code(train_step)
         self.compiled,self.codes,self.shapes = torch.compile(train_step, **kw),{},set()
         self.dynamo = eval_frame
         self.enclosed = {k:c.cell_contents for k,c in zip(self.f.__code__.co_freevars, self.f.__closure__ or ())}
@@ -287,7 +287,7 @@ class Program:
         return res
 
     def _entries(self):
-        "All that the compiler made of the code of train steps, those of other models included"
+        "All that the compiler has made of the train step"
         return self.dynamo._debug_get_cache_entry_list(self.f.__code__)
 
     def _function(self, code:Any):
@@ -353,7 +353,7 @@ class StepCompiler(Stateful):   # of which `saves` names nothing: what is compil
         clips = inputs.key[-1]
         update = inputs.optim and make_update(inputs.optim, inputs.options, inputs.group_of, clips)
         train_step = make_train_step(inputs.model, inputs.loss_func, update, inputs.amp)
-        return Program(train_step, fullgraph=True, isolate_recompiles=True, recompile_limit=self.limit, options=options)
+        return Program(train_step, fullgraph=True, recompile_limit=self.limit, options=options)
 
     def forget_others(self,
         model:nn.Module # the model whose programs are kept

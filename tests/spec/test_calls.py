@@ -270,7 +270,6 @@ def test_a_callback_of_the_toolkit_makes_few_calls(name, tmp_path, monkeypatch):
 @pytest.mark.skipif(not shutil.which(os.environ.get('CXX', 'g++')), reason='there is no C++ compiler')
 def test_a_fused_step_makes_few_calls(tmp_path, monkeypatch):
     monkeypatch.setenv('TORCHINDUCTOR_CACHE_DIR', str(tmp_path))
-    torch._dynamo.reset()   # PyTorch compiles nothing any more after some hundred programs in one process
     cb = lk.FusedStep()
     got = fit(Calls(), cb)
     assert cb.counts['fused']>N and 0<got.ours<=FUSED*N, f'{got.ours/N} calls in a fused step, where {FUSED} are allowed:\n{listed(got.names)}'

@@ -37,9 +37,9 @@ pytestmark = [pytest.mark.slow,   # the first program costs 15 seconds; the note
 @pytest.fixture(scope='module', autouse=True)
 def cache(tmp_path_factory):
     "What is compiled lands in a folder of this test session, and is compiled once; without vector instructions, the headers of which take the compiler half its time"
-    with pytest.MonkeyPatch.context() as m:
+    from torch._inductor import config   # which a monkeypatch would leave without what it set: nothing was compiled any more
+    with pytest.MonkeyPatch.context() as m, config.patch({'cpp.simdlen':1}):   # not in `test_later_processes_find_the_program`, the notebooks, and the benchmarks
         m.setenv('TORCHINDUCTOR_CACHE_DIR', str(tmp_path_factory.mktemp('inductor')))
-        m.setattr('torch._inductor.config.cpp.simdlen', 1)   # not in `test_later_processes_find_the_program`, the notebooks, and the benchmarks
         yield
 
 def data(n=8, bs=16, last=None, seed=0):
@@ -826,6 +826,19 @@ def test_models_of_before_are_let_go():
     learn.fit(1, cbs=quick)
     gc.collect()
     assert gone() is None
+
+def test_programs_of_learners_that_ended_are_let_go():
+    "PyTorch compiles no more of one code after 256 programs, and kept them all: in a long search, and in these tests, each further fit was eager"
+    import gc, weakref
+    codes = []
+    with dynamo.config.patch(accumulated_recompile_limit=3):
+        for i in range(5):
+            learner().fit(1, cbs=(cb := Quick()))
+            assert cb.n==7, f'fit {i}'
+            codes += [weakref.ref(p.f.__code__) for p in cb.compiler.programs.values()]
+    del cb
+    gc.collect()
+    assert len(codes)==5 and not any(c() for c in codes)
 
 def test_left_gradients_count():
     "What was left there by somebody is part of the step, as in the loop"
