@@ -349,7 +349,7 @@ class Learner(Loop):
 
     def _check_exhausted(self):
         if not self.iter: raise no_batch('training' if self.training else 'validation')
-        check_complete(self.batches, self.iter, self._training)
+        if self.iter!=self.batches.n: check_complete(self.batches, self.iter, self._training)
         super()._check_exhausted()
         if self.training: check_trained(self)
 

@@ -320,7 +320,7 @@ def validate(self:Learner,
     "Evaluate the model: returns the loss and the metrics on a data set, `[loss, *metrics]`"
     agree = self.team.begin_run(self, f"`learn.validate({f'ds_idx={ds_idx}' if dl is None else 'dl=…'})`")
     dl = self._loader(ds_idx, dl)
-    with self._lock if self.mode is None else turn(self):
+    with turn(self):
         meter = MeterCallback(self.metrics, nested := self.mode is not None)
         with self._look(dl, cbs), self._run('validate', [meter, *L(cbs), *agree]):
             self._infer('before_evaluate', 'after_evaluate', nested, dl)
@@ -516,5 +516,5 @@ def predict(self:Learner,
     "Predict one item: returns `(label, decoded, prediction)`, after the input if `with_input`; see also `Predictor`"
     dl,decode = self._item_loader(item)
     asked = dict(with_input=with_input or decode is not None, with_decoded=True, with_targs=False)
-    with self._lock, self.no_bar(), alone(): *inp,preds,_,decoded = self.get_preds(dl=dl, reorder=False, **asked)
+    with turn(self), self.no_bar(), alone(): *inp,preds,_,decoded = self.get_preds(dl=dl, reorder=False, **asked)
     return self._answer(preds, decoded, decode, *inp)[0 if with_input else 1:]

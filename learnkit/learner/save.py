@@ -193,6 +193,7 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 
 from ..data.snapshot import Snapshot, snapshot_contents, snapshot_random
+from ..loop.run import turn
 
 # %% ../../nbs/learner/55c_trial.ipynb #bfb80240
 def _models(learn): return [m for m in (learn.model, learn.loss_func) if isinstance(m, nn.Module)]
@@ -214,7 +215,7 @@ def unchanged(
     learn:Learner # the Learner; also as `learn.unchanged()`
 ) -> Iterator[Learner]:
     "Undo whatever is trained in the block, however it ends; raises RuntimeError in a run, ValueError for lazy layers"
-    with learn._lock:
+    with turn(learn):
         if learn.mode is not None: raise RuntimeError(
             f'a trial inside a running `{learn.mode}`{learn.position} would overwrite its counters and its history: '
             'make it before or afterwards')

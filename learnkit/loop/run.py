@@ -87,7 +87,7 @@ def running(
     cbs:Any=None  # callbacks for this run only
 ) -> Iterator[None]:
     "Set the mode and add the callbacks of a run; afterwards put back what the run must not change"
-    with learn._lock if learn.mode is None else turn(learn):
+    with turn(learn):
         trains,outer = mode in ('fit','lr_find'),learn.mode
         if trains and outer is not None: _refuse_fit(learn)
         keep = ('logger','loss_func') if trains else run_attrs

@@ -290,15 +290,11 @@ class Recorder(RecorderPlots, Callback):
         self.smooth_loss.flush()
         self._announce_losses()
         if 'train' not in self.cancelled:
-            self.row.update(zip(self.train_names, self._of_all(self.train.shared(skip=1))))
+            loss,*metrics = self.train.shared(skip=1)   # those are of all processes already
+            self.row.update(zip(self.train_names, [_mean_of_all(loss), *metrics]))
     def after_validate(self):
         self.learn.phase_meter = None
         if 'valid' not in self.cancelled: self.row.update(zip(self.valid_names, self.valid.shared()))
-
-    def _of_all(self, values):
-        "The smoothed loss as the mean over processes that train together; metrics are so already"
-        loss,*metrics = values
-        return [_mean_of_all(loss), *metrics]
 
     def after_row(self, row, epoch):
         if epoch: self.row.update({k:v for k,v in row.items() if k not in self.row and k!='train_iter'})

@@ -15,6 +15,7 @@ from fastcore.foundation import L
 
 from ..learner.learner import Learner
 from ..loop.events import event
+from ..loop.run import turn
 from ..loop.signals import uninterrupted
 
 # %% ../../nbs/observe/00a_evaluate.ipynb #501edf0a
@@ -32,7 +33,7 @@ def named(self:Learner,
     metrics:L|None=None # its `Metric`s; None: those of the Learner
 ) -> Iterator[Learner]:
     "Set `learn.dl_name`, and metrics for one loader, for a `with` block"
-    with self._lock:
+    with turn(self):
         old_metrics,old_name = self._metrics,vars(self).get('dl_name')
         self.dl_name,self._metrics = name,old_metrics if metrics is None else metrics
         try: yield self

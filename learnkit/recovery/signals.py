@@ -124,7 +124,7 @@ from weakref import WeakSet
 
 from ..learner.learner import Learner
 from ..loop.events import event
-from ..loop.run import no_orphan
+from ..loop.run import no_orphan, turn
 
 # %% ../../nbs/recovery/35b_close.ipynb #07097cad
 event.register('before_close', 'the Learner is closed: release what you keep for longer than a run')
@@ -144,7 +144,7 @@ def closed(self:Learner) -> bool:
 @patch
 def close(self:Learner) -> None:
     "Let the callbacks release what they keep, and refuse further runs; raises RuntimeError in a run"
-    with self._lock:
+    with turn(self):
         if self.mode is not None: raise RuntimeError(
             f'a `{self.mode}` is running{self.position}: close the Learner when it has ended')
         if self.closed: return

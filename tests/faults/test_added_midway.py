@@ -1,5 +1,5 @@
 "Every callback, added at every event in the middle of a fit: it works from there, or is refused in one sentence"
-import copy, inspect, queue, re, threading, warnings
+import copy, inspect, itertools, queue, re, threading, warnings
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest, torch
@@ -123,13 +123,20 @@ def pooled(f):
 def shut(f):
     with ThreadPoolExecutor(1) as pool: pool.submit(f)
 
-@pytest.mark.parametrize('wait', [joined, pooled, shut])
-@pytest.mark.parametrize('use', ['get_preds', 'validate', 'fit'])
+def tried(learn):
+    with learn.unchanged(): pass
+def named(learn):
+    with learn.named('test'): pass
+USES = dict(fit=lambda l: l.fit(1), validate=lambda l: l.validate(), get_preds=lambda l: l.get_preds(), predict=lambda l: l.predict(torch.randn(1)),
+            close=lambda l: l.close(), unchanged=tried, named=named)
+
+@pytest.mark.parametrize('wait, use', [*itertools.product([joined, pooled, shut], ['get_preds', 'validate', 'fit']),
+                                       *((joined, use) for use in ('predict', 'close', 'unchanged', 'named'))])
 def test_a_callback_that_waits_for_another_thread(wait, use):
-    "It waited for ever"
+    "It waited for ever; a single prediction, a trial and `close` still did"
     said,learn = [],learner()
     def call():
-        try: getattr(learn, use)(*[1]*(use=='fit'))
+        try: USES[use](learn)
         except RuntimeError as e: said.append(str(e))
     learn.fit(1, cbs=Callback(after_epoch=lambda cb: wait(call)))
     assert len(said)==1 and 'waits for this thread' in said[0]
