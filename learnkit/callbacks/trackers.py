@@ -156,7 +156,7 @@ from ..learner.save import write_state
 class SaveModelCallback(TrackerCallback):
     "Saves the model when it is the best so far, and loads the best at the end of the fit; or saves it every so often"
     order,run_valid,saves = TrackerCallback.order+1,False,('watch','saved','every','held','hash')
-    held,n_failed,home = None,0,Path()   # the best model if it is not in a file, as bytes
+    writes,held,n_failed,home = True,None,0,Path()   # the best model if it is not in a file, as bytes
     hash,wrote = None,False              # of the file `saved`, in the process that writes; was it written in this fit?
     def __init__(self,
         monitor:str|Callable|Metric|None='valid_loss', # a column, metric or function of the Learner; None: valid_loss

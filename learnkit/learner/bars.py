@@ -200,7 +200,7 @@ displays = dict(notebook=NotebookBar, terminal=TerminalBar, lines=LineDisplay)
 @check_args
 class ProgressCallback(Callback):
     "Shows a progress bar and a table of the Recorder's rows; plain lines where there is no terminal"
-    single = observes = True
+    single = observes = writes = True
     name = 'progress'   # of subclasses too
     order,nested,kind,mbar,due,begun = 60,False,None,None,0.,None
     def __init__(self,

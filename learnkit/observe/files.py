@@ -135,7 +135,7 @@ from ..loop.check import check_args
 # %% ../../nbs/observe/40b_loggers.ipynb #286b3c30
 class MetricsLogger(Callback):
     "Base class of loggers: passes all numbers, and the rows of the history, to `write(metrics, step)`, in order"
-    observes = True
+    observes = writes = True
     order,modes,saves = 62,('fit',),('start',)
     def write(self,
         metrics:dict, # numbers by name

@@ -18,7 +18,7 @@ from ..loop.settings import pyplot
 @check_args
 class ShowGraphCallback(Callback):
     "Plots the losses of training and validation in the notebook after each epoch"
-    observes,catches_up = True,('before_fit',)
+    observes,writes,catches_up = True,True,('before_fit',)
     order,modes = 65,('fit',)
     handle,noted = None,False
     def __init__(self,

@@ -79,7 +79,7 @@ class CheckpointWriter:
              'Training continues, and the checkpoints before it are still there.')
 
 # %% ../../nbs/recovery/25b_checkpoint.ipynb #c2f4c2c4
-import itertools
+import itertools, os
 from typing import Any
 
 from fastcore.basics import store_attr
@@ -93,6 +93,7 @@ from ..loop.check import check_args
 from ..measure.finite import weights_finite
 from .file import FolderLock, checkpoint_info, list_checkpoints
 from .position import DataPosition
+from .proof import ResumeProof, switch, why_no_copy
 from .resume import (check_ended, check_identity, clear_folder, divide_anew, find_checkpoint,
     fit_number, is_longer, note_fit, restore_changed)
 from .state import duration_of, states_of_all
@@ -107,6 +108,7 @@ class CheckpointCallback(DataPosition):
     resumes = True      # so `fit(resume=...)` is allowed
     catches_up = None   # the order of the data is noted from the beginning
     home = Path()       # where the fit began
+    proof:ResumeProof|None = None
     def __init__(self,
         every:Any='1ep',               # how often: '500ba', '2ep', '10m', …; see `Every`
         keep:int|None=3,               # how many of the newest to keep; None: all
@@ -116,9 +118,10 @@ class CheckpointCallback(DataPosition):
         on_exception:bool=False,       # after an exception save once more, to inspect (not if the model is sharded)
         background:bool=False,         # write in a thread while training continues, from a copy in memory
         on_error:str='warn',           # if a checkpoint cannot be written: 'warn' and continue, or 'raise'
-        overwrite:bool=False           # delete an earlier run's checkpoints; with `resume=path`, those of later batches
+        overwrite:bool=False,          # delete an earlier run's checkpoints; with `resume=path`, those of later batches
+        prove:bool=False               # let a copy resume at the first one: are its batches the same? See `WrongResume`
     ):
-        store_attr('keep,best,n_best,on_exception,background,on_error,overwrite')
+        store_attr('keep,best,n_best,on_exception,background,on_error,overwrite,prove')
         self.every,self.root = Every(every, together=True),Path(folder)
         self.monitor = best if best is None or isinstance(best, Monitor) else Monitor(best)
         self.retention = Retention(keep, n_best, self.monitor)
@@ -140,11 +143,22 @@ class CheckpointCallback(DataPosition):
         self.begin_data()
         self.writer.restart()
         learn._check_run_state(learn.run_state(0))   # what cannot be saved or loaded is an error now, not after an hour
+        self.proof = self._begin_proof()
+        if self.proof is not None and (path := self.proof.begin()): return self._resume(path)   # this is the copy
         if rank_distrib()==0: self.lock.acquire(self.folder)
         if learn.resume is None: clear_folder(self.folder, self.overwrite)
         else: self._resume(learn.resume)
         note_fit(learn, self.root, self.n_fit)
         self.begun = True
+
+    def _begin_proof(self):
+        "The proof that is asked for, if any; raises ValueError if it cannot be made"
+        if not self.prove and switch not in os.environ: return None
+        why = why_no_copy(self.learn)
+        if why and self.prove: raise ValueError(
+            f'`prove=True` lets a copy of this process resume, but {why}: leave it out here, and prove that the run '
+            'resumes with a small model on the CPU')
+        return None if why else ResumeProof(self)
 
     def after_row(self, row, epoch):
         if self.monitor and not epoch and self.monitor.in_row(row):
@@ -152,6 +166,7 @@ class CheckpointCallback(DataPosition):
 
     def after_batch(self):
         learn,value,self.value = self.learn,self.value,None
+        if self.proof is not None: self.proof.after_batch()
         if self.writer.failed is not None or value is not None: self.writer.wait()
         if self.every(learn) | self._is_best(value):
             self.save(learn.epoch, learn.iter+1, **{} if value is None else dict(value=value))
@@ -169,16 +184,19 @@ class CheckpointCallback(DataPosition):
 
     def after_fit(self):
         learn = self.learn
+        if self.proof is not None: self.proof.end()
         if not self.finished and learn.n_epoch: self.save(learn.epoch+1, 0, '-final', finished=True)
         note_fit(learn, self.root, self.n_fit, ended=self.folder, seed=self.seed)
 
     def after_exception(self):
-        self._add_note()
         learn = self.learn
+        if self.proof is not None: self.proof.end(repr(learn.exc))
+        self._add_note()
         if self.on_exception and not is_sharded(one_param(learn.model)):   # it would wait for the other processes
             self.save(learn.epoch, learn.iter or 0, '-exception', prefix='exception-', error=repr(learn.exc))
 
     def cleanup(self):
+        if self.proof is not None: self.proof.end()
         try: self.writer.wait()
         finally: self.lock.release()
 
@@ -224,6 +242,7 @@ class CheckpointCallback(DataPosition):
     ) -> None:
         "Save a checkpoint; if it cannot be written, warns, or raises the error if `on_error` is 'raise'"
         learn,sharded = self.learn,is_sharded(one_param(self.learn.model))
+        if self.proof is not None and self.proof.in_copy: return
         if sharded: self.writer.wait()
         def finite(): return weights_finite(learn.opt)
         if prefix=='step-' and not (all(team().in_all(finite)) if sharded else finite()):
@@ -247,6 +266,7 @@ class CheckpointCallback(DataPosition):
             return contents,dict(info, results=results)
         self.writer.write(collect, path, sharded)
         learn('after_save_checkpoint', path=path)
+        if self.proof is not None: self.proof.after_save()
 
     def _add_note(self):
         "Add to an exception where the run was, and from which checkpoint it can resume"
