@@ -159,7 +159,10 @@ def seed_generator(
     "Seed `g`"
     if isinstance(g, torch.Generator): g.manual_seed(seed)
     elif isinstance(g, Random): g.seed(seed)
-    else: bits = _bits(g); bits.state = type(bits)(seed).state
+    else:
+        bits = _bits(g)
+        bits.state = type(bits)(seed).state
+        if hasattr(g, 'get_state'): g.set_state({**g.get_state(legacy=False), 'has_gauss':0})
 
 # %% ../../nbs/data/25b_generators.ipynb #0078cd2b
 def generator_state(
@@ -168,7 +171,8 @@ def generator_state(
     "Return the state of `g` as numbers and tensors, which a checkpoint can hold"
     if isinstance(g, torch.Generator): return g.get_state()
     if isinstance(g, Random): return g.getstate()
-    return plain_state(_bits(g).state)
+    # a `RandomState` draws normal numbers in pairs, and keeps the second one for the next draw
+    return plain_state(g.get_state(legacy=False) if hasattr(g, 'get_state') else _bits(g).state)
 
 def set_generator(
     g:Any,    # a random number generator
@@ -180,7 +184,10 @@ def set_generator(
             if g.device.type=='cpu': check_torch_state(state)
             g.set_state(state.cpu())
         elif isinstance(g, Random): g.setstate((state[0], tuple(state[1]), state[2]))
-        else: check_numpy_state(state); _bits(g).state = state
+        else:
+            check_numpy_state(state)
+            if hasattr(g, 'get_state'): g.set_state({'has_gauss':0, 'gauss':0., **state})   # older ones lack both
+            else: _bits(g).state = state
     except (TypeError, LookupError, AttributeError, RuntimeError, OverflowError) as e:
         raise ValueError(f'this is no state of a {type(g).__name__}: {e}') from e
 
@@ -190,7 +197,9 @@ def check_generator(
 ) -> None:
     "Raise ValueError if `g` cannot be in `state`; changes nothing"
     if isinstance(g, torch.Generator): return set_generator(torch.Generator(g.device), state)
-    set_generator(Random() if isinstance(g, Random) else type(_bits(g))(), state)
+    if isinstance(g, Random): return set_generator(Random(), state)
+    bits = type(_bits(g))()
+    set_generator(type(g)(bits) if hasattr(g, 'get_state') else bits, state)
 
 # %% ../../nbs/data/25b_generators.ipynb #c3a1f002
 import ctypes
