@@ -20,7 +20,7 @@ def in_child(): gc.freeze(); faulthandler.enable(2)
 if hasattr(os, 'register_at_fork'): os.register_at_fork(after_in_child=in_child)
 # PyTorch waits this long for each worker of a loader which the garbage collector frees with its cycle, and waits in vain:
 # the queue that should tell the worker to end is closed first. Five seconds a worker are a minute of these tests.
-torch.utils.data._utils.MP_STATUS_CHECK_INTERVAL = 1
+torch.utils.data._utils.MP_STATUS_CHECK_INTERVAL = .2
 
 # Hypothesis draws the same examples each time, so that no commit is stopped by a fault that was there before it. More of
 # them would find nothing new either; with LEARNKIT_SWEEP=1 in the environment it draws others, and many
@@ -56,9 +56,18 @@ def spread(items):
     "`items` in an order whose beginnings, of any length, are spread evenly: by multiples of the golden ratio"
     return [items[i] for i in sorted(range(len(items)), key=lambda i: i*.6180339887%1)]
 
-def pytest_collection_finish():
+frozen = {'modules': 0}
+def pytest_collection_finish(): freeze()
+def freeze():
     "PyTorch's and pytest's objects stay to the end: a garbage collection that goes through them all takes half a second"
+    frozen['modules'] = len(sys.modules)
     gc.collect(); gc.freeze()
+
+@pytest.fixture(scope='module', autouse=True)
+def imported():
+    "What a module of tests has imported stays, too, if it is much, as PyTorch's compiler and other libraries are"
+    yield
+    if len(sys.modules)>frozen['modules']+200: freeze()
 
 left = {'tests': 0}   # how many were left out, as the processes that collect them say
 def pytest_deselected(items): left['tests'] += sum('slow' in item.keywords for item in items)

@@ -1,6 +1,6 @@
 """A recording of all that could change: `record(*objects)` goes through everything that they keep, and through the state of the process;
 `changes(before, after)` lists what differs. It shares no line with the library's snapshots, and knows nothing of what these leave alone."""
-import gc, multiprocessing, os, pickle, random, threading, types
+import gc, multiprocessing, os, pickle, random, threading, time, types
 from collections import deque
 from functools import partial
 from pathlib import Path
@@ -21,15 +21,16 @@ def process():
                 anomaly=torch.is_anomaly_enabled(), threads=sorted(t.name for t in threading.enumerate() if not t.name.startswith(late)), torch_threads=torch.get_num_threads(),
                 processes=len(multiprocessing.active_children()), files=sorted(os.listdir('.')), cwd=os.getcwd())
 
-stay = set()   # processes of tests before, which do not end: each is waited for once
+stay = set()   # processes of tests before, which do not end: they are waited for once
 def workers_gone():
     """Collects loaders that nobody has, and waits until their workers have ended: where another thread is collecting, `gc.collect` returns at
     once, and a worker that was told to end lives on for a while"""
     gc.collect()
     owned = {w.pid for o in gc.get_objects() if 'DataLoaderIter' in type(o).__name__ for w in getattr(o, '_workers', ())}
+    until = time.monotonic()+5
     for p in multiprocessing.active_children():
         if p.pid in owned|stay: continue
-        p.join(5)
+        p.join(max(0, until-time.monotonic()))
         if p.is_alive(): stay.add(p.pid)
 
 class Recorder:

@@ -5,12 +5,12 @@
 
 Each run is a process group of its own, loader workers included, and is killed by SIGKILL: in a batch, in a validation, in a save.
 """
-import json, os, random, signal, subprocess, sys, tempfile, time
+import os, random, signal, subprocess, sys, tempfile, time
 from pathlib import Path
 
 root = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(root), str(root/'tests'/'faults')]
-from kills import equal, main, save_end
+from kills import Fork, equal, main, save_end
 
 def settings(seed):
     "What a run trains with; all of it follows from `seed`"
@@ -60,8 +60,7 @@ def train(cfg, folder, workers):
 def attempt(cfg, folder, workers, after=None):
     "Start a run; kill it `after` that many seconds of training, or let it come to its end. Says whether it was killed."
     (folder/'started').unlink(missing_ok=True)
-    log = open(folder/'log', 'ab')
-    p = subprocess.Popen([sys.executable, __file__, '--train', json.dumps(cfg), str(folder), str(workers)], start_new_session=True, stdout=log, stderr=log)
+    p = Fork(lambda: train(cfg, folder, workers), folder/'log')
     while p.poll() is None and not (folder/'started').exists(): time.sleep(.01)
     try: p.wait(after)
     except subprocess.TimeoutExpired: os.killpg(p.pid, signal.SIGKILL); p.wait(); return True
@@ -70,7 +69,8 @@ def attempt(cfg, folder, workers, after=None):
 
 def compare(seed, most=8):
     "Kill a run up to `most` times: `(kills, what differs in the end)`"
-    import torch
+    import torch, torch._dynamo, learnkit.all   # once for all forks
+    torch.set_num_threads(1)
     cfg,r = settings(seed),random.Random(seed)
     with tempfile.TemporaryDirectory() as tmp:
         straight,killed = Path(tmp)/'straight',Path(tmp)/'killed'
@@ -85,6 +85,4 @@ def compare(seed, most=8):
         for e in ends: e['cbs'].get('save_model', {}).pop('saved', None)
         return kills,[k for k in ends[0] if not equal(ends[0][k], ends[1][k])],cfg
 
-if __name__=='__main__':
-    if sys.argv[1:2]==['--train']: train(json.loads(sys.argv[2]), Path(sys.argv[3]), int(sys.argv[4])); sys.exit()
-    main(__doc__, compare, kills=100)
+if __name__=='__main__': main(__doc__, compare, kills=100)

@@ -5,12 +5,13 @@
 
 The script says nothing about processes or restarts: `fit(…, resume='auto')` and a `CheckpointCallback` are all that it has.
 """
-import json, os, random, signal, subprocess, sys, tempfile, time
+import json, os, random, signal, socket, subprocess, sys, tempfile, time
+from functools import partial
 from pathlib import Path
 
 root = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(root), str(root/'tests'/'faults')]
-from kills import equal, main, save_end
+from kills import Fork, equal, main, save_end
 
 def settings(seed):
     "What a run trains with; all of it follows from `seed`"
@@ -53,8 +54,24 @@ def pids(folder):
     files = [folder/f'pid{r}' for r in range(2)]
     return [int(f.read_text()) for f in files] if all(f.exists() for f in files) else None
 
-def run(cfg, folder, moments=(), r=random):
-    "Train in two processes; after each of the moments, in seconds of training, kill one of them. Returns the kills and how long the last attempt trained"
+def rank(r, cfg, folder, **env):
+    os.environ.update({k:str(v) for k,v in env.items()}, RANK=str(r), LOCAL_RANK=str(r))
+    train(cfg, folder)
+
+def straight(cfg, folder):
+    "Train in two processes that nobody kills, with torchrun's variables but not with torchrun; how long they trained"
+    folder.mkdir()
+    with socket.socket() as s: s.bind(('127.0.0.1', 0)); port = s.getsockname()[1]
+    env = dict(WORLD_SIZE=2, LOCAL_WORLD_SIZE=2, MASTER_ADDR='127.0.0.1', MASTER_PORT=port)
+    ps,start = [Fork(partial(rank, r, cfg, folder, **env), folder/f'log{r}') for r in range(2)],None
+    while None in [p.poll() for p in ps]:
+        time.sleep(.01)
+        if start is None and pids(folder): start = time.monotonic()
+    if any(p.returncode for p in ps): raise RuntimeError(f'it failed with {cfg}:\n' + ''.join((folder/f'log{r}').read_text()[-4000:] for r in range(2)))
+    return time.monotonic()-start
+
+def run(cfg, folder, moments, r):
+    "Train in two processes; after each of the moments, in seconds of training, kill one of them. Returns the kills"
     folder.mkdir()
     with open(folder/'log', 'wb') as log:
         p = subprocess.Popen([sys.executable, '-m', 'torch.distributed.run', '--nproc-per-node=2', '--max-restarts=3', '--monitor-interval=0.1', '--rdzv-backend=c10d',
@@ -75,17 +92,18 @@ def run(cfg, folder, moments=(), r=random):
         if p.returncode: raise RuntimeError(f'torchrun failed with {cfg}:\n' + (folder/'log').read_text()[-4000:])
     finally:
         if p.poll() is None: os.killpg(p.pid, signal.SIGKILL)
-    return kills,time.monotonic()-(start or time.monotonic())
+    return kills
 
 def compare(seed, most=3):
     "Kill ranks of a run up to `most` times: `(kills, what differs in the end, settings)`"
-    import torch
+    import torch, torch._dynamo, learnkit.all   # once for both forks
+    torch.set_num_threads(1)
     cfg,r = settings(seed),random.Random(seed)
     with tempfile.TemporaryDirectory() as tmp:
-        straight,killed = Path(tmp)/'straight',Path(tmp)/'killed'
-        _,long = run(cfg, straight)
-        kills,_ = run(cfg, killed, [r.uniform(0, long*.7) for _ in range(most)], r)
-        ends = [[torch.load(f/f'end{rank}.pt', weights_only=True) for rank in range(2)] for f in (straight, killed)]
+        whole,killed = Path(tmp)/'whole',Path(tmp)/'killed'
+        long  = straight(cfg, whole)
+        kills = run(cfg, killed, [r.uniform(0, long*.7) for _ in range(most)], r)
+        ends = [[torch.load(f/f'end{rank}.pt', weights_only=True) for rank in range(2)] for f in (whole, killed)]
         differs = [f'{k} of rank {rank}' for rank,(a,b) in enumerate(zip(*ends)) for k in a if not equal(a[k], b[k])
                    and not (rank and k=='losses')]   # of each batch a checkpoint has the loss in process 0
         a,b = ends[0]

@@ -50,7 +50,7 @@ def run(folder, *args, **kwargs):
         learn = fit(learner(folder, every='5ba', keep=2), 1)
     return learn,calls.seen,heard(w)
 
-@few(0, 5)
+@few(0, 2)
 @pytest.mark.parametrize('fault,stays', [('no_space', False), ('memory', True), *slow(*((f,s) for f in faults for s in (False, True) if (f,s) not in (('no_space', False), ('memory', True))))])
 def test_whichever_call_fails_the_run_goes_on(fault, stays, tmp_path):
     "The weights are those of an undisturbed run, each failed save is counted, and what was complete can be read. A MemoryError ended the run"
@@ -143,7 +143,7 @@ class Several(Metric):
 several = dict(tensor=lambda n: torch.arange(3)*n, matrix=lambda n: torch.eye(2)*n, classes=lambda n: {i:n/(i+1) for i in range(12)}, mixed=lambda n: {1:n, 'a':2., None:3},
                array=lambda n: torch.arange(3).numpy()*n, rows=lambda n: [[1.,n],(2,3)], nan=lambda n: [float('nan'),n,float('inf')], text=lambda n: 'good')
 
-@few(4)
+@few(4, 4)
 @pytest.mark.parametrize('background', [False, True])
 @pytest.mark.parametrize('name', several)
 def test_metrics_of_several_numbers(name, background, tmp_path):
@@ -241,7 +241,7 @@ def best_of(path, values, full=(), cbs=(), **kwargs):
         except SystemError: pass
     return learn,weights,heard(w, 'the model could not be saved')
 
-@few(3)
+@few(3, 3)
 @pytest.mark.parametrize('fname', ['model', 'model.safetensors'])
 @pytest.mark.parametrize('full', [(1,), (1, 2), (1, 2, 3), (1, 2, 3, 'end'), (0, 1, 2, 3, 'end'), (0,)])
 def test_the_best_model_is_not_lost_on_a_full_disk(full, fname, tmp_path):

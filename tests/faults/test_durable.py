@@ -73,7 +73,7 @@ def prepared(learn, folder, again):
 
 def whole(learn): return [read_checkpoint(p) for p in list_checkpoints(learn.checkpoint.folder)]
 
-@few(1)
+@few(1, 2)
 @pytest.mark.parametrize('again', [*slow(False), True], ids=['new name', 'same name'])
 @pytest.mark.parametrize('fault', ['error', 'full', 'killed'])
 def test_at_each_call(fault, again, trained, tmp_path):

@@ -196,7 +196,7 @@ def test_the_model(kind, tmp_path):
     "Buffers that are not persistent, counters and generators of the model's modules began anew"
     check(tmp_path, model=lambda: nn.Sequential(Layer(kind)))
 
-@few(3)
+@few(3, 2)
 @pytest.mark.parametrize('workers', [0, 2])
 @pytest.mark.parametrize('where', ['own', 'transform'])
 @pytest.mark.parametrize('kind', ['torch', 'numpy', 'python'])
@@ -209,7 +209,7 @@ def test_generators_of_data_without_indices(kind, tmp_path):
     "The first batches are read again; their generators must be where they were when the epoch began"
     check(tmp_path, data=lambda: DataLoader(Stream(generator(kind)), BS))
 
-@few(1)
+@few(1, 1)
 @pytest.mark.parametrize('workers', [0, 2])
 @pytest.mark.parametrize('make', [lambda: collate, Collate])
 def test_a_function_that_makes_batches(make, workers, tmp_path):

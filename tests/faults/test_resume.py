@@ -30,7 +30,7 @@ from learnkit.recovery.file import checkpoint_info, list_checkpoints, newest_che
 from learnkit.data.files import to_serializable
 from toys import equal, few, slow
 
-pytestmark = few(10_000, 4)   # of the slow cases of each test; all with LEARNKIT_SWEEP=1
+pytestmark = few(10_000, 2)   # of the slow cases of each test; all with LEARNKIT_SWEEP=1
 
 torch.set_num_threads(1)
 N,BS,EPOCHS = 26,4,3   # 7 batches an epoch, the last one is short
@@ -94,7 +94,7 @@ def test_every_batch(k, tmp_path):
     straight = end(fit(learner(tmp_path/'a')))
     assert_same(straight, end(stopped(lambda: learner(tmp_path/'b'), Crash(k))))
 
-@few(4)
+@few(4, 4)
 @pytest.mark.parametrize('at,valid', [('before_epoch',True), ('before_train',False), ('before_batch',False), ('after_pred',False), ('after_backward',False), ('after_step',False),
                                       ('after_train',False), ('before_validate',True), ('after_pred',True), ('after_validate',True), ('after_epoch',True), ('before_save_checkpoint',False),
                                       ('after_save_checkpoint',False), ('after_fit',True)])
@@ -133,7 +133,7 @@ def test_every_batch_of_an_accumulation(k, tmp_path):
     straight = end(fit(learner(tmp_path/'a', cbs, every='1ba'), 2))
     assert_same(straight, end(stopped(lambda: learner(tmp_path/'b', cbs, every='1ba'), Crash(k), n=2)))
 
-@few(2)
+@few(1, 2)
 @pytest.mark.parametrize('event', ['before_validate', 'before_batch', 'after_pred', 'after_loss', 'after_batch', 'after_validate'])
 def test_everywhere_in_a_validation(event, tmp_path):
     "Also in its last batch; the validation loader draws random numbers, too"
@@ -144,13 +144,13 @@ def test_everywhere_in_a_validation(event, tmp_path):
     cb.order,cb.observes = 10_000,True
     assert_same(straight, end(stopped(lambda: learner(tmp_path/'b'), cb, n=2)))
 
-@few(2)
+@few(2, 2)
 @pytest.mark.parametrize('every', ['1ba', '3ba', '1ep', '2ep', '10sp', '0.2dur', '1h'])
 def test_how_often_does_not_matter(every, tmp_path):
     straight = end(fit(learner(tmp_path/'a', every='1ep')))
     assert_same(straight, end(stopped(lambda: learner(tmp_path/'b', every=every), Crash(4), Crash(12))))
 
-@few(3)
+@few(3, 2)
 @pytest.mark.parametrize('data', [lambda: DataLoader(Stream(), BS), lambda: DataLoader(TensorDataset(torch.arange(4.*N).view(N,4)/N, torch.ones(N,1)), BS, shuffle=True),
     lambda: [(torch.full((BS,4), i/9.), torch.ones(BS,1)) for i in range(PER)], lambda: Batches(),
     lambda: DataLoader(Noisy(), batch_sampler=BatchSampler(WeightedRandomSampler(torch.arange(1., N+1), N), BS, False)),
@@ -174,7 +174,7 @@ _cbs = dict(stop=lambda: EarlyStoppingCallback('valid_loss', patience=1), platea
             ema=lambda: EMACallback(.9), bf16=lambda: MixedPrecision('bf16'), fp16=lambda: MixedPrecision('fp16', growth_interval=3), mixup=MixUp, clip=lambda: GradientClip(.1),
             short=lambda: ShortEpochCallback(.6), nan=TerminateOnNaNCallback, on=lambda: OnCallback(lambda learn: None, 'after_step', Filter(every=2)),
             interval=lambda: OnCallback(lambda learn: None, 'before_step', Filter(every='3ba')))
-@few(4)
+@few(4, 10)
 @pytest.mark.parametrize('name', _cbs)
 @pytest.mark.parametrize('k', [*slow(4), 8, *slow(13)])
 def test_with_a_callback(name, k, tmp_path):
@@ -207,7 +207,7 @@ _policies = dict(one_cycle=lambda l,cbs: l.fit_one_cycle(EPOCHS, .02, cbs=cbs, r
                  torch_step=lambda l,cbs: l.fit(EPOCHS, cbs=[TorchScheduler(partial(torch.optim.lr_scheduler.CosineAnnealingLR, T_max=15), 'step'), *L(cbs)], resume='auto'))
 def halves(m): return [list(m[:2].parameters()), list(m[2:].parameters())]
 
-@few(2)
+@few(2, 8)
 @pytest.mark.parametrize('policy', _policies)
 @pytest.mark.parametrize('k', [*slow(2, 5, 7), 9, *slow(13)])
 def test_policies(policy, k, tmp_path):
@@ -242,7 +242,7 @@ def test_a_finished_run_does_nothing(tmp_path):
 
 # files
 
-@few(3)
+@few(3, 2)
 @pytest.mark.parametrize('fault', ['truncated', 'flipped', 'missing', 'empty', 'no note', 'note damaged', 'swapped', 'note foreign'])
 def test_a_damaged_file_is_named_and_the_one_before_it_used(fault, tmp_path):
     straight = end(fit(learner(tmp_path/'a')))
@@ -434,7 +434,7 @@ def test_late_in_a_long_epoch(workers, tmp_path):
 
 fits = [e for e in ('before_fit before_epoch before_train before_fetch after_fetch before_batch before_pred after_pred before_loss after_loss before_backward after_backward before_step '
                     'after_step before_zero_grad after_zero_grad after_batch after_train before_validate after_validate after_epoch after_fit').split()]
-@few(6)
+@few(6, 10)
 @pytest.mark.parametrize('event,again', [*((e, None) for e in fits), *((e, a) for e in ('before_fit', 'after_pred', 'after_step', 'after_validate') for a in ('after_exception', 'cleanup'))])
 def test_interrupted_and_fitted_again(event, again, tmp_path):
     "After Ctrl-C, or two of them, `fit` does what it does for a new Learner with the same weights, optimizer and random numbers"

@@ -1,6 +1,6 @@
 """Real signals to real processes: the batch is finished, a checkpoint is saved, the exit status says which signal it was, and the resumed
 run ends like one that was not stopped, bit for bit."""
-import os, signal, subprocess, sys, threading, time, traceback
+import os, signal, subprocess, sys, threading, time
 from functools import cache
 from pathlib import Path
 
@@ -10,6 +10,7 @@ from learnkit.all import Adam, Callback, CancelFit
 from learnkit.recovery.checkpoint import CheckpointCallback
 from learnkit.recovery.signals import StopOnSignal, exit_exception, to_signal
 from learnkit.recovery.file import checkpoint_info, list_checkpoints
+from kills import Fork
 from toys import few, learner, slow
 
 pytestmark = pytest.mark.skipif(os.name!='posix', reason='signals of POSIX')
@@ -66,34 +67,7 @@ def start(folder, workers=0, event=None, batch=0, training=True, slow=False, new
     folder.mkdir(exist_ok=True)
     code = script.format(root=str(here.parent), args=(str(folder), workers, event, batch, training, slow))
     if new: return subprocess.Popen([sys.executable, '-W', 'ignore', '-c', code], stdout=open(folder/'log', 'w'), stderr=subprocess.STDOUT, start_new_session=True)
-    return Copy(code, folder/'log')
-
-class Copy:
-    "A fork of this process that runs `code` and exits as Python does; with the methods of `Popen`"
-    def __init__(self, code, log):
-        self.returncode,self.pid = None,os.fork()
-        if self.pid: return
-        status = 1
-        try:
-            os.setsid()
-            for fd in (1,2): os.dup2(os.open(log, os.O_WRONLY|os.O_CREAT|os.O_APPEND), fd)
-            exec(compile(code, 'script', 'exec'), {'__name__':'__main__'})
-            status = 0
-        except SystemExit as e: status = e.code
-        except KeyboardInterrupt: signal.signal(signal.SIGINT, signal.SIG_DFL); os.kill(os.getpid(), signal.SIGINT)
-        except BaseException: traceback.print_exc(file=open(log, 'a'))
-        finally: os._exit(status)
-
-    def poll(self):
-        if self.returncode is None:
-            pid,status = os.waitpid(self.pid, os.WNOHANG)
-            if pid: self.returncode = os.waitstatus_to_exitcode(status)
-        return self.returncode
-
-    def wait(self, timeout):
-        end = time.monotonic() + timeout
-        while self.poll() is None and time.monotonic()<end: time.sleep(.01)
-        assert self.returncode is not None, 'it hangs'
+    return Fork(lambda: exec(compile(code, 'script', 'exec'), {'__name__':'__main__'}), folder/'log')
 
 def finish(p, folder, status=0):
     p.wait(timeout=60)

@@ -4,7 +4,7 @@ import files
 
 pytestmark = pytest.mark.skipif(os.name!='posix', reason='limits and alarms of POSIX')
 
-@pytest.mark.parametrize('n,seed', [(400, 1), pytest.param(3000, 2, marks=pytest.mark.slow)])
+@pytest.mark.parametrize('n,seed', [(400, 1), pytest.param(3000 if 'LEARNKIT_SWEEP' in os.environ else 800, 2, marks=pytest.mark.slow)])
 def test_damaged_files(n, seed):
     results,wrong = files.fuzz(n, seed, warm=150)
     assert not wrong, wrong[:3]

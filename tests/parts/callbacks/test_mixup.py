@@ -150,7 +150,7 @@ def raiser(ev, exc, when=1):
         if len(seen)==when: raise exc
     return Callback(**{ev:f})
 
-@few(2, 5)
+@few(2, 2)
 @pytest.mark.parametrize('first', [True, *slow(False)])
 @pytest.mark.parametrize('exc', [ValueError, KeyboardInterrupt, CancelBatch, CancelEpoch, CancelFit, CancelTrain, CancelValid])
 def test_whatever_is_raised_wherever(exc, first):

@@ -271,7 +271,7 @@ def test_trials(how, first):
         return fit(learn, 1)
     assert same(ws(run(True)), ws(run(False)))
 
-@few(6, 60)
+@few(6, 20)
 @pytest.mark.parametrize('ev', ['before_fit','before_epoch','before_train','before_pred','after_pred','before_loss','after_loss','before_step','after_epoch'])
 @pytest.mark.parametrize('order', [-50, 99, *slow(0, 11)])
 @pytest.mark.parametrize('mode,ema', [('fp16',True), *slow(('fp16',False), ('bf16',True), ('bf16',False))])

@@ -130,7 +130,7 @@ def killed(kind, n, ks, path, epochs=3):
 @pytest.mark.parametrize('kind,k', [('shuffled',9), ('placed',9), *slow(('stream',6), ('turning',9), ('endless',9))])
 def test_resumes_within(kind, k, tmp_path): killed(kind, 5, [k], tmp_path)
 
-@few(0, 14)
+@few(0, 5)
 @pytest.mark.parametrize('n', [3, 5, 7, 10])
 @pytest.mark.parametrize('kind', KINDS)
 def test_resumes_at_any_batch(kind, n, tmp_path):

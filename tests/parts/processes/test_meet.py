@@ -127,7 +127,7 @@ def _too_slow(rank, how):
     "Longer than PyTorch waits in a collective: that of the backward pass, of a callback's own, or of what learnkit does"
     def slowly(cb):
         if cb.learn.mode!='fit' or not cb.learn.training or cb.learn.train_iter!=3: return
-        if rank: time.sleep(10)
+        if rank: time.sleep(6)
         elif how=='collective': dist.barrier()
     cb = Callback(after_pred=slowly)
     cb.together = True
@@ -136,7 +136,7 @@ def _too_slow(rank, how):
 @few(0, 1)
 @pytest.mark.parametrize('how', ['backward','collective'])
 def test_a_timeout_of_pytorch_says_who_was_late(said, how):
-    (text,_),_,took = said(2, _too_slow, how, seconds=4)
+    (text,_),_,took = said(2, _too_slow, how, seconds=2)
     assert text.startswith('ProcessFailed: process 1 is in `after_pred` of `Callback`, epoch 1, batch 0'), text
 
 def _fails(rank, call, at):

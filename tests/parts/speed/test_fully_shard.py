@@ -355,8 +355,8 @@ def _until_killed(rank, world, path, victim=None, k=0):
 
 @pytest.mark.slow
 def test_killed_while_it_saves(tmp_path):
-    "Ten times at a random moment: what is taken is always a whole checkpoint, and the run comes to its end as if nothing had been"
-    states,plain,rng,newest,halves = {},Net(),random.Random(3),0,0
+    "At random moments: what is taken is always a whole checkpoint, and the run comes to its end as if nothing had been"
+    states,plain,rng,newest,halves,n = {},Net(),random.Random(3),0,0,20 if 'LEARNKIT_SWEEP' in os.environ else 4
     opt = adam(plain.parameters(), lr=.01)
     opt.register_step_post_hook(lambda *args: states.__setitem__(len(states)+1, {k:v.clone() for k,v in plain.state_dict().items()}))
     by_hand(plain, 4, opt)
@@ -367,7 +367,7 @@ def test_killed_while_it_saves(tmp_path):
         n = state['train_iter']
         assert n>=newest and all(torch.allclose(v, states[n][k], atol=5e-6) for k,v in state['model'].items())
         return n
-    for _ in range(10):
+    for _ in range(n):
         victim = rng.randrange(2)
         ps = start(tmp_path, 2, _until_killed, tmp_path/'ckpt', victim, rng.randint(1, (14,3)[victim]), join=False)
         ps.processes[victim].join(60)
@@ -376,7 +376,7 @@ def test_killed_while_it_saves(tmp_path):
         newest = check()
     start(tmp_path, 2, _until_killed, tmp_path/'ckpt')
     newest = check()
-    assert newest==16 and halves>4, (newest, halves)   # most were in the middle of a save
+    assert newest==16 and halves>n//3, (newest, halves)   # most were in the middle of a save
 
 def _in_background(rank, world, path):
     "The writing of each checkpoint begins late, when training is steps ahead; it has the state of its moment all the same"

@@ -101,8 +101,10 @@ configs = {
     'AdamW, clipped, frozen':  (rich, partial(AdamW, eps=1e-6), dict(splitter=two, lr=.01, wd=.1), [partial(GradientClip, value=.01)], 'freeze'),
 }
 
-@pytest.mark.parametrize('name', [*configs][:1] + slow(*[*configs][1:]))
-def test_equals_eager(name):
+@few(0, 4)
+@pytest.mark.parametrize('how', ['Quick','Count'])
+@pytest.mark.parametrize('name', configs)
+def test_equals_eager(name, how):
     make,opt_func,kw,cbs,act = configs[name]
     def run(*more):
         torch.manual_seed(3)
@@ -110,7 +112,7 @@ def test_equals_eager(name):
         if act: getattr(learn, act)()
         learn.fit(3, cbs=[*(cb() for cb in cbs), *more])
         return learn,torch.rand(1)
-    cb = Count()
+    cb = globals()[how]()
     eager,r0 = run()
     before = graphs()
     fused,r1 = run(cb)
@@ -157,7 +159,7 @@ def test_equals_by_hand():
 more_optims = [RMSprop, partial(RMSprop, centered=True, weight_decay=.1), partial(RMSprop, momentum=.9), Adagrad, partial(Adagrad, lr_decay=.1, weight_decay=.1),
                NAdam, partial(NAdam, weight_decay=.1), partial(NAdam, weight_decay=.1, decoupled_weight_decay=True), Adamax, partial(Adamax, weight_decay=.1)]
 
-@few(0, 5)
+@few(0, 4)
 @pytest.mark.parametrize('opt_func, make', [(o, 'Quick') for o in more_optims] + [(partial(RMSprop, momentum=.9, centered=True), 'Count'), (NAdam, 'Count')])
 def test_more_optimizers(opt_func, make):
     "The whole step is one program, with a schedule, and state and numbers are those of the optimizer"
@@ -170,9 +172,10 @@ def test_more_optimizers(opt_func, make):
     assert cb.n==14 and cb.n_compiled==1 and cb.part=='whole' and close(state(a), state(b), 1e-5)
     for s,t in zip(a.opt.opt.state.values(), b.opt.opt.state.values()): assert close(s, t, 1e-5)
 
+@few(0, 3)
 @pytest.mark.skipif(not hasattr(torch.optim, 'Muon'), reason='this PyTorch has no Muon')
 @pytest.mark.parametrize('kw', [{}, dict(nesterov=False, adjust_lr_fn='match_rms_adamw', weight_decay=.2, ns_steps=3)])
-@pytest.mark.parametrize('make', ['Quick', *slow('Count')])
+@pytest.mark.parametrize('make', ['Quick', 'Count'])
 def test_muon(make, kw):
     "It computes in 16 bits. A compiled step keeps more of them, and inputs that differ by 1e-6 give as other weights; it is the same one if told to round as PyTorch"
     class Matrices(nn.Sequential):
@@ -580,7 +583,9 @@ def test_a_model_for_one_size():
     b.fit(1)
     assert cb.n==1 and close(state(a), state(b))
 
-def test_resumed_with_other_lengths(tmp_path):
+@few(0, 1)
+@pytest.mark.parametrize('die', [7, 2, 14])
+def test_resumed_with_other_lengths(tmp_path, die):
     def run(path, resume=None, die=None):
         torch.manual_seed(5)
         learn = learner(sentences(), Words(), Adam, lr=.01, path=path)
@@ -591,10 +596,9 @@ def test_resumed_with_other_lengths(tmp_path):
         except KeyboardInterrupt: pass
         return learn,cb
     whole,cb = run(tmp_path/'a')
-    for die in (2, 7, 14):
-        run(tmp_path/f'b{die}', die=die)
-        again,c = run(tmp_path/f'b{die}', resume='auto')
-        assert 0<c.n<=cb.n==22 and same(state(whole), state(again)), die
+    run(tmp_path/'b', die=die)
+    again,c = run(tmp_path/'b', resume='auto')
+    assert 0<c.n<=cb.n==22 and same(state(whole), state(again))
 
 class Two(nn.Module):
     def __init__(self): super().__init__(); self.net = net()
