@@ -31,7 +31,8 @@ device: $(READY)  ## train on a simulated accelerator, which finds races and cou
 	if command -v "$${CXX:-c++}" >/dev/null && [ -f "$$include/Python.h" ]; then $(PY) -m pytest -q tests/device/on_device.py; \
 	else echo "The simulated accelerator is left out: it needs a C++ compiler and Python's headers (on Debian and Ubuntu: g++ and python3-dev)."; fi
 	@if $(PY) -c 'import sys, torch; sys.exit(not torch.cuda.is_available())'; then \
-	CUDA_VISIBLE_DEVICES=$${CUDA_VISIBLE_DEVICES:-0} $(PY) -m pytest -q tests/parts/data/test_device.py tests/parts/optim/test_optimizer.py tests/parts/speed/test_fused.py -k cuda; \
+	export CUDA_VISIBLE_DEVICES=$${CUDA_VISIBLE_DEVICES:-0}; LEARNKIT_DEVICE=cuda $(PY) -m pytest -q tests/device/on_device.py && $(PY) -m pytest -q tests/device/on_gpu.py && \
+	$(PY) -m pytest -q tests/parts/data/test_device.py tests/parts/optim/test_optimizer.py tests/parts/speed/test_fused.py -k cuda; \
 	else echo 'The tests on a GPU are left out: PyTorch finds none.'; fi
 
 MINUTES ?= 10

@@ -85,6 +85,7 @@ class CastToTensor(Callback):
 
 # %% ../../nbs/learner/35b_train_eval.ipynb #49a0597e
 from ..data.modules import get_model, one_param
+from ..optim.optimizer import OptimWrapper, move_opt_state
 from .create_opt import check_trained
 from ..loop.run import switch_opt
 
@@ -97,6 +98,7 @@ class TrainEvalCallback(Callback):
         learn,device = self.learn,getattr(self.dls, 'device', None)
         learn.epoch,learn.train_iter,learn.pct_train,learn.loss = 0,0,0.,torch.tensor(0.)
         if device is not None: learn.model.to(device)
+        if isinstance(learn.opt, OptimWrapper): move_opt_state(learn.opt.opt)
         if hasattr(learn.loss_func, 'to'): learn.loss_func.to(getattr(one_param(learn.model), 'device', device))
         model = get_model(learn.model)
         if hasattr(model, 'reset'): model.reset()

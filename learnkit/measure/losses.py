@@ -103,7 +103,9 @@ class BaseLoss(nn.Module):
         if self.axis not in (-1, pred.ndim-1):
             pred = pred.movedim(self.axis, -1)
             if paired: targ = targ.movedim(self.axis, -1)
-        if self.floatify:                  targ = targ.to(torch.promote_types(pred.dtype, torch.float32))
+        if self.floatify:
+            dtype = torch.promote_types(pred.dtype, torch.float32)
+            pred,targ = pred.to(dtype),targ.to(dtype)   # both, as older versions of PyTorch cannot mix them
         elif not targ.is_floating_point(): targ = targ.long()
         if not self.flatten: return pred,targ
         if not self.is_2d:   return pred.reshape(-1),targ.reshape(-1)

@@ -1,6 +1,7 @@
 """A simulated accelerator: importing this makes `torch.device('sim')` the accelerator of the process. sim.cpp says what it simulates; it is compiled
 when it, PyTorch or Python is another than last time, which takes a minute."""
 import hashlib, os, subprocess, sys, sysconfig
+from contextlib import nullcontext
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
@@ -27,6 +28,7 @@ spec = spec_from_file_location('_sim', built())
 _sim = module_from_spec(spec)
 spec.loader.exec_module(_sim)
 take_syncs,take_races = _sim.take_syncs,_sim.take_races   # what happened since the last call
+name,stream,near,watched = 'sim','stream',{},nullcontext   # its name, its word for waiting for a stream, how near it is to the CPU, how to watch it
 
 class Device(torch.accelerator.device_index):
     "With another device as the current one"

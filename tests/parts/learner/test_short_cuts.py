@@ -11,6 +11,7 @@ from learnkit.loop.callback import Callback
 from learnkit.loop.events import CancelStep
 from learnkit.optim import optimizer
 from learnkit.speed import train_step, updates
+from learnkit.speed.compiled import compile_config
 from toys import at, batches, few, learner, throw, weights
 
 def net():
@@ -100,7 +101,7 @@ class Uncompiled:
 @pytest.fixture
 def uncompiled(monkeypatch): monkeypatch.setattr(train_step, 'Program', Uncompiled)
 
-fusable = pytest.mark.skipif(not hasattr(torch._dynamo.config, 'trace_autograd_ops') if hasattr(torch, '_dynamo') else True, reason='this PyTorch compiles no backward pass')
+fusable = pytest.mark.skipif(compile_config() is None, reason='this PyTorch compiles no backward pass')
 def plain(): return nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Dropout(.2), nn.Tanh(), nn.Linear(8, 1))
 def fused(*cbs, n=6, **kw):
     torch.manual_seed(0)

@@ -15,6 +15,7 @@ from learnkit.recovery.checkpoint import CheckpointCallback
 from learnkit.loop.callback import Callback
 from learnkit.loop.events import CancelBatch, CancelFit, CancelStep
 from learnkit.data.nested import leaves
+from learnkit.speed.compiled import compile_config
 from learnkit.speed.fused import FusedStep
 from learnkit.speed.updates import FunctionalOptim, functional_optim, functional_optims
 from learnkit.speed.train_step import StepCompiler
@@ -30,7 +31,7 @@ from toys import at, few, slow, throw
 
 dynamo = pytest.importorskip('torch._dynamo')
 pytestmark = [pytest.mark.slow,   # the first program costs 15 seconds; the notebooks compile some in `make test`
-              pytest.mark.skipif(not hasattr(dynamo.config, 'trace_autograd_ops'), reason='this PyTorch compiles no backward pass'),
+              pytest.mark.skipif(compile_config() is None, reason='this PyTorch compiles no backward pass'),
               pytest.mark.skipif(not shutil.which(os.environ.get('CXX', 'g++')), reason='there is no C++ compiler'),
               pytest.mark.filterwarnings('error:this fit')]
 

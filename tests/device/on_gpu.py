@@ -1,0 +1,196 @@
+"""What a GPU alone can show: the bits of a loop by hand on the same GPU, half precision, compiled and fused steps, memory that is really full, one shard
+on one card, and files that go to a machine without a GPU. `make device` runs this where there is one, on_device.py beside it."""
+import gpu   # first: it makes PyTorch's kernels repeatable
+import copy, os, subprocess, sys
+from contextlib import nullcontext
+from functools import partial
+
+import learnkit.all as lk, pytest, torch
+from learnkit.loop.run import null_logger
+from learnkit.speed.compiled import compile_config
+from torch import nn
+from torch.nn import functional as F
+from torch.utils.data import DataLoader, TensorDataset
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason='there is no CUDA device')
+MIB = 2**20
+
+def net(width=16):
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Conv2d(3, width, 3, padding=1, bias=False), nn.BatchNorm2d(width), nn.ReLU(), nn.Dropout(.2), nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Linear(4*width, 5))
+
+def data(n=96, bs=16, **kw):
+    torch.manual_seed(1)
+    return DataLoader(TensorDataset(torch.randn(n, 3, 12, 12), torch.randint(5, (n,))), bs, **kw)
+
+def learner(cbs=(), dl=None, model=net, opt_func=torch.optim.AdamW, lr=.01, **kw):
+    learn = lk.Learner(lk.DataLoaders(dl or data(), data(32)), model(), nn.CrossEntropyLoss(), opt_func, lr=lr, cbs=cbs, **kw).remove_cb(lk.ProgressCallback)
+    learn.logger = null_logger
+    return learn
+
+def state(model): return {k:v.detach().cpu() for k,v in model.state_dict().items()}
+def equal(a, b): return all(torch.equal(v, b[k]) for k,v in a.items())
+def close(a, b, **kw): [torch.testing.assert_close(v, b[k], **kw) for k,v in a.items()]
+
+def by_hand(around=nullcontext, scaler=None, clip=None, accumulate=1, put=lambda o: o, n_epoch=2):
+    "As one writes it for a GPU"
+    model = put(net().cuda())
+    opt = torch.optim.AdamW(model.parameters(), lr=.01)
+    scaler = scaler or torch.amp.GradScaler(enabled=False)
+    train,valid = data(),data(32)
+    torch.manual_seed(7)
+    for _ in range(n_epoch):
+        model.train()
+        for i,(xb,yb) in enumerate(train):
+            with around(): loss = F.cross_entropy(model(put(xb.cuda(non_blocking=True))).float(), yb.cuda(non_blocking=True))   # else a part of it is in 16 bits
+            scaler.scale(loss/accumulate).backward()
+            if (i+1)%accumulate: continue
+            if clip: scaler.unscale_(opt); nn.utils.clip_grad_norm_(model.parameters(), clip)
+            scaler.step(opt); scaler.update(); opt.zero_grad()
+        for _ in valid: pass   # where a validation draws a seed, too
+    return model
+
+last = dict(memory_format=torch.channels_last)
+FORMS = {'plain':({}, []), 'clip':(dict(clip=.1), [partial(lk.GradientClip, .1)]), 'accumulate':(dict(accumulate=2), [partial(lk.GradientAccumulation, 32)]),
+         'bf16':(dict(around=partial(torch.autocast, 'cuda', torch.bfloat16)), [partial(lk.MixedPrecision, 'bf16')]),
+         'fp16':(dict(around=partial(torch.autocast, 'cuda', torch.float16), scaler=True), [lk.MixedPrecision]),
+         'fp16, clip':(dict(around=partial(torch.autocast, 'cuda', torch.float16), scaler=True, clip=.1), [lk.MixedPrecision, partial(lk.GradientClip, .1)]),
+         'channels last':(dict(put=lambda o: o.to(**last)), [lk.ChannelsLast])}
+
+@pytest.mark.parametrize('form', FORMS)
+def test_the_bits_of_a_loop_by_hand(form):
+    by,cbs = FORMS[form]
+    hand = by_hand(**(by | (dict(scaler=torch.amp.GradScaler()) if 'scaler' in by else {})))
+    learn = learner([c() for c in cbs])
+    torch.manual_seed(7)
+    learn.fit(2)
+    assert equal(state(hand), state(learn.model))
+
+@pytest.mark.parametrize('kw', [dict(pin_memory=True), dict(num_workers=2), dict(num_workers=2, pin_memory=True, persistent_workers=True)], ids=['pinned','workers','both'])
+@pytest.mark.parametrize('cbs', [[], [lk.Prefetch], [partial(lk.Prefetch, thread=True)]], ids=['plain','prefetch','thread'])
+def test_each_way_to_load(kw, cbs):
+    def fit(dl, cbs=()): learn = learner([c() for c in cbs], dl); torch.manual_seed(7); learn.fit(2); return state(learn.model)
+    assert equal(fit(data()), fit(data(**kw), cbs))
+
+def still(): torch.manual_seed(0); return nn.Sequential(nn.Flatten(), nn.Linear(432, 64), nn.LayerNorm(64), nn.GELU(), nn.Linear(64, 5))
+
+@pytest.mark.parametrize('make', [lambda: ([], lk.Learner.compile), lambda: ([lk.FusedStep(options={'triton.cudagraphs':True})], None), lambda: ([lk.FusedStep(options={})], None)],
+                         ids=['compiled','fused as a graph','fused'])
+@pytest.mark.parametrize('more', [[], [partial(lk.MixedPrecision, 'bf16')], [lk.EMACallback]], ids=['fp32','bf16','ema'])
+def test_compiled_steps_are_near_eager_ones(make, more):
+    cbs,change = make()
+    if cbs and compile_config() is None: pytest.skip('this PyTorch compiles no backward pass')
+    a,b = (learner([*o, *[c() for c in more]], model=still, opt_func=partial(torch.optim.SGD, momentum=.9)) for o in ((), cbs))
+    if change: change(b)
+    for l in (a,b): l.fit(3)
+    close(state(a.model), {k.removeprefix('_orig_mod.'):v for k,v in state(b.model).items()}, **dict(rtol=.05, atol=.02) if len(more) and more[0] is not lk.EMACallback else dict(rtol=1e-3, atol=1e-3))
+    if cbs: assert cbs[0].counts['fused']>=12, cbs[0].counts
+
+@pytest.fixture
+def little_memory():
+    "A GPU with 512 MiB"
+    torch.cuda.empty_cache()
+    total = torch.cuda.get_device_properties(0).total_memory
+    torch.cuda.set_per_process_memory_fraction((torch.cuda.memory_allocated() + 512*MIB)/total)
+    yield
+    torch.cuda.set_per_process_memory_fraction(1.)
+
+def test_memory_that_is_full(little_memory):
+    "The batch is trained in parts, to the gradients that the whole has, and nothing is left in memory"
+    class Wide(nn.Module):
+        def __init__(self): super().__init__(); torch.manual_seed(0); self.lin = nn.Linear(64, 5)
+        def forward(self, x): return self.lin(x.repeat(1, 1024).relu().view(len(x), 1024, 64).tanh().mean(1))   # 256 kB an item, three times
+    torch.manual_seed(1)
+    x,y = torch.randn(2048, 64),torch.randint(5, (2048,))
+    dl = [(x,y)]*3
+    def fit(cbs, model): learn = lk.Learner(lk.DataLoaders(dl, dl[:0] or [(x[:8],y[:8])]), model, nn.CrossEntropyLoss(), torch.optim.SGD, lr=.1, cbs=cbs); learn.logger = null_logger; learn.fit(1); return learn
+    with pytest.raises(torch.OutOfMemoryError): fit([], Wide())
+    torch.cuda.empty_cache()
+    before = torch.cuda.memory_allocated()
+    with pytest.warns(UserWarning, match='parts of'): learn = fit([lk.ReplayOnOOM()], Wide())
+    opt,model = None,Wide()
+    opt = torch.optim.SGD(model.parameters(), lr=.1)
+    for _ in range(3): F.cross_entropy(model.lin(x.relu().tanh()), y).backward(); opt.step(); opt.zero_grad()   # each item is the same row again and again
+    close(state(model), state(learn.model), rtol=1e-3, atol=1e-4)
+    assert torch.cuda.memory_allocated()-before < 8*MIB
+
+def test_predictions_leave_the_gpu():
+    "… as they come: 64 batches of 4 MiB each take no more memory there than two or three"
+    learn = learner(model=lambda: nn.Sequential(nn.Flatten(), nn.Linear(432, 65536)))
+    learn.loss_func = lambda p,t: p.mean()
+    dl = data(1024)
+    learn.get_preds(dl=data(32))
+    torch.cuda.synchronize(); torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_allocated()
+    preds,_ = learn.get_preds(dl=dl)
+    assert preds.shape==(1024,65536) and preds.is_cpu and torch.cuda.max_memory_allocated()-before < 24*MIB
+
+class Block(nn.Sequential):
+    "A part whose activations are computed again"
+
+def test_recomputed_activations_save_memory():
+    def deep(): torch.manual_seed(0); return nn.Sequential(nn.Flatten(), nn.Linear(432, 256), *[Block(nn.Linear(256, 256), nn.ReLU(), nn.Dropout(.1), nn.Linear(256, 256), nn.Tanh()) for _ in range(12)], nn.Linear(256, 5))
+    def fit(cbs):
+        learn = learner(cbs, data(4096, 4096), deep, torch.optim.SGD)
+        torch.manual_seed(7)
+        torch.cuda.reset_peak_memory_stats()
+        learn.fit(1)
+        return state(learn.model),torch.cuda.max_memory_allocated()
+    (a,m),(b,n) = fit([]),fit([lk.RecomputeActivations(Block)])
+    assert equal(a, b) and n < m - 100*MIB, (m/MIB, n/MIB)   # 12 times four results of 4 MiB, of which one is kept
+
+@pytest.mark.parametrize('cbs', [[], [partial(lk.MixedPrecision, 'bf16')], [partial(lk.GradientClip, .1), lk.EMACallback]], ids=['plain','bf16','clip and ema'])
+def test_one_shard_on_one_card(cbs, tmp_path):
+    from torch import distributed as dist
+    def fit(*more): learn = learner([*[c() for c in cbs], *more], model=still); learn.fit(2); return {k:getattr(v, 'full_tensor', lambda v=v: v)().cpu() for k,v in learn.model.state_dict().items()}
+    plain = fit()
+    dist.init_process_group('nccl', init_method=f'file://{tmp_path}/store', rank=0, world_size=1)
+    try: close(plain, fit(lk.FullyShard(by=nn.Linear)), rtol=.02 if cbs else 1e-4, atol=.01 if cbs else 1e-5)
+    finally: dist.destroy_process_group()
+
+def without_gpu(code, cwd):
+    res = subprocess.run([sys.executable, '-c', code], cwd=cwd, capture_output=True, text=True, env=dict(os.environ, CUDA_VISIBLE_DEVICES='', PYTHONPATH=os.pathsep.join([os.getcwd(), *sys.path])))
+    assert res.returncode==0, res.stderr
+    return res.stdout
+
+def test_files_go_to_a_machine_without_one(tmp_path):
+    learn = learner([lk.CheckpointCallback('3ba')], model=still, path=tmp_path)
+    learn.fit(1)
+    x = torch.randn(4, 3, 12, 12)
+    torch.save((x, learn.get_preds(dl=[x])[0]), tmp_path/'preds.pt')
+    learn.export('m'); learn.save('w')
+    here = os.path.dirname(os.path.abspath(__file__))
+    out = without_gpu(f'''
+import sys; sys.path.insert(0, {here!r})
+import torch, learnkit.all as lk
+from on_gpu import still, learner, data
+assert not torch.cuda.is_available()
+x,preds = torch.load('preds.pt')
+learn = learner([lk.CheckpointCallback('3ba')], model=still, path='.')
+learn.load('w')
+torch.testing.assert_close(learn.get_preds(dl=[x])[0], preds, rtol=1e-3, atol=1e-4)
+learn.fit(2, resume='auto')
+print(learn.recorder.history[0].keys(), len(learn.recorder.history), next(learn.model.parameters()).device)
+''', tmp_path)
+    assert '2 cpu' in out
+
+def test_memory_and_time_are_seen(tmp_path):
+    "With PyTorch's own recorder, the allocator's counts, and events of the GPU"
+    learn = learner([lk.MemorySnapshot(2, skip=1), lk.MemoryMonitor('1ba'), lk.SystemMetrics(), lk.SpeedMonitor()], path=tmp_path)
+    learn.fit(1)
+    assert [*(tmp_path/'memory').iterdir()] and all(0<a<=p for a,p in zip(learn.memory_monitor.history['allocated'], learn.memory_monitor.history['peak_allocated']))
+    prof = learner().profile()
+    print(prof)
+    assert 'backward' in str(prof)
+
+def test_a_fit_again_has_the_same_bits():
+    def fit(): learn = learner([lk.MixUp(), lk.EMACallback()]); lk.set_seed(3); learn.fit(2); return state(learn.model)
+    assert equal(fit(), fit())
+
+def test_nothing_is_left_of_a_learner():
+    import gc
+    def fit(): learn = learner([lk.EMACallback(), lk.MixedPrecision()]); learn.fit(1); learn.get_preds()
+    fit(); gc.collect(); before = torch.cuda.memory_allocated()
+    for _ in range(3): fit()
+    gc.collect()
+    assert torch.cuda.memory_allocated()<=before
