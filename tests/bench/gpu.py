@@ -246,4 +246,4 @@ def bench_memory(rounds, device='cuda', n=4, nets=nets | large):
         with unseen(): used = [taken(lambda: loop(net, batches, device)) for loop in (hand, ours)]
         show(f'Training {name}: peak of memory', f'{used[0]:.0f} MiB', {'learnkit':(used[1],)*3}, ' MiB')
 
-parts = dict(syncs=bench_syncs, idle=bench_idle, throughput=bench_throughput, forms=bench_forms, device_memory=bench_memory)
+parts = dict(syncs=bench_syncs, idle=bench_idle, throughput=bench_throughput, device_forms=bench_forms, device_memory=bench_memory)

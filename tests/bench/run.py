@@ -16,7 +16,7 @@ sys.path.insert(0, str(here))
 import exactness, gpu, own, peers, plot, processes, tools
 from tools import by_hand, in_turn, learner, show, shown, steps, timed, tiny, torch   # for parts in files of their own
 
-LONG = 'forms','toolkit','beside','growth','checkpoint','processes','messages','exactness'   # what takes its time, and changes little
+LONG = 'forms','device_forms','toolkit','beside','growth','checkpoint','processes','messages','exactness'   # what takes its time, and changes little
 
 on_device = {**gpu.parts, 'device_peers':peers.bench_device}   # `make bench-gpu`
 
