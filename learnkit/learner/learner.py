@@ -98,15 +98,14 @@ class TrainEvalCallback(Callback):
         learn,device = self.learn,getattr(self.dls, 'device', None)
         learn.epoch,learn.train_iter,learn.pct_train,learn.loss = 0,0,0.,torch.tensor(0.)
         if device is not None: learn.model.to(device)
-        if isinstance(learn.opt, OptimWrapper): move_opt_state(learn.opt.opt)
         if hasattr(learn.loss_func, 'to'): learn.loss_func.to(getattr(one_param(learn.model), 'device', device))
-        model = get_model(learn.model)
-        if hasattr(model, 'reset'): model.reset()
+        if hasattr(model := get_model(learn.model), 'reset'): model.reset()
 
     def before_train(self):
         learn = self.learn
         if learn.n_iter: self.n = learn.n_iter
         learn.pct_train = learn.epoch/learn.n_epoch
+        if isinstance(learn.opt, OptimWrapper) and learn.opt.opt.state: move_opt_state(learn.opt.opt)
         learn.model.train()
         switch_opt(learn, True)
         learn.training = True
