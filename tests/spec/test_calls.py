@@ -1,5 +1,5 @@
 """What a training step costs, in numbers that no busy machine can blur: calls, lines, tensor operations, and waits for the device."""
-import os, shutil, sys
+import gc, os, shutil, sys
 from collections import Counter
 from io import StringIO
 from pathlib import Path
@@ -58,9 +58,9 @@ def predict(watch, **kw):
 
 # calls
 class Calls:
-    "Counts calls, of C functions too: `total`, and `ours` are those from or into learnkit and fastcore"
-    def __enter__(self): self.names,self.total,self.ours = Counter(),0,0; sys.setprofile(self.see); return self
-    def __exit__(self, *args): sys.setprofile(None)
+    "Counts calls, of C functions too: `total`, and `ours` are those from or into learnkit and fastcore; none of a garbage collection, which comes when it wants"
+    def __enter__(self): self.names,self.total,self.ours = Counter(),0,0; gc.disable(); sys.setprofile(self.see); return self
+    def __exit__(self, *args): sys.setprofile(None); gc.enable()
     def see(self, frame, kind, arg):
         if kind not in ('call','c_call') or frame.f_code.co_filename==__file__: return
         at = (frame, frame.f_back) if kind=='call' else (frame,)
