@@ -19,9 +19,9 @@ def process():
                 autocast={d:(torch.is_autocast_enabled(d), torch.get_autocast_dtype(d)) for d in devices}, cache=torch.is_autocast_cache_enabled(),
                 deterministic=(torch.are_deterministic_algorithms_enabled(), torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark),
                 anomaly=torch.is_anomaly_enabled(), threads=sorted(t.name for t in threading.enumerate() if not t.name.startswith(late)), torch_threads=torch.get_num_threads(),
-                processes=len(multiprocessing.active_children()), files=sorted(os.listdir('.')), cwd=os.getcwd())
+                processes=sum(p.pid not in stay for p in multiprocessing.active_children()), files=sorted(os.listdir('.')), cwd=os.getcwd())
 
-stay = set()   # processes of tests before, which do not end: they are waited for once
+stay = set()   # processes of tests before, which do not end soon: they are waited for once, and may end at any time
 def workers_gone():
     """Collects loaders that nobody has, and waits until their workers have ended: where another thread is collecting, `gc.collect` returns at
     once, and a worker that was told to end lives on for a while"""
