@@ -120,7 +120,9 @@ class Borrowed:
     def __iter__(self) -> Iterator: return self
     def __next__(self) -> Any:
         transfer = self.transfer
-        if transfer.borrows: transfer.borrows = False; transfer.stream.query() or transfer.stream.synchronize()
+        if transfer.borrows:
+            transfer.borrows = False
+            if not transfer.stream.query(): transfer.stream.synchronize()   # mostly the copy is done by now
         return next(self.it)
 
     def __getattr__(self, k:str) -> Any:

@@ -16,7 +16,7 @@ from torch import Tensor, strided
 from torch.optim import LBFGS, SGD, Adafactor, Adagrad, Optimizer
 
 from ..data.batch import shapes
-from ..data.nested import apply
+from ..data.nested import apply, leaves
 from ..data.process import is_sharded, lay_out
 from .groups import is_number
 
@@ -161,15 +161,19 @@ def clear_opt_state(
     match_opt_state(opt)
 
 # %% ../../nbs/optim/05a_opt_state.ipynb #5d0e7a02
-def _to_param(p, o):
-    "The tensor `o` of a state on the device of the parameter `p`; a single number of the CPU serves any device"
-    return o.to(p.device) if isinstance(o, Tensor) and o.device!=p.device and (o.ndim or not o.is_cpu) else o
+def _is_away(p, o):
+    "Is `o` a tensor on another device than the parameter `p`? A single number of the CPU serves any device"
+    return isinstance(o, Tensor) and o.device!=p.device and (o.ndim>0 or not o.is_cpu)
+
+def _to_param(p, o): return o.to(p.device) if _is_away(p, o) else o
 
 def move_opt_state(
     opt:Optimizer # A torch optimizer
 )->None:
-    "Brings the state to the devices of the parameters that it belongs to"
-    for p,s in opt.state.items(): s.update({k:apply(partial(_to_param, p), v) for k,v in s.items()})
+    "Brings the state of each parameter to its device; whatever is there already stays the same object"
+    for p,s in opt.state.items():
+        if not (isinstance(p, Tensor) and isinstance(s, dict)): continue   # an optimizer's own, of no parameter
+        s.update({k:apply(partial(_to_param, p), v) for k,v in s.items() if any(_is_away(p, o) for o in leaves(v))})
 
 # %% ../../nbs/optim/05b_fast_step.ipynb #4b1dea4d
 from collections.abc import Callable

@@ -64,9 +64,9 @@ def differing(
 ) -> dict[str, str]: # in words, by name
     "Return what differs, the data first"
     one,other = dict(_named(run, '')),dict(_named(copy, ''))
-    return {n:said for n in {**one, **other} if (said := _told(n, one.get(n), other.get(n)))}
+    return {n:said for n in {**one, **other} if (said := _described(n, one.get(n), other.get(n)))}
 
-def _told(name, run, copy):
+def _described(name, run, copy):
     tensors = isinstance(run, torch.Tensor) and isinstance(copy, torch.Tensor)
     if tensors: return difference({name:copy}, {name:run}, {})
     nans = run!=run and copy!=copy

@@ -6,8 +6,9 @@ import torch
 os.environ.setdefault('CUBLAS_WORKSPACE_CONFIG', ':4096:8')
 torch.backends.cudnn.deterministic,torch.backends.cudnn.benchmark = True,False
 name,stream,near = 'cuda','wait',dict(rtol=1e-3, atol=2e-4)
-generator = lambda device='cuda': torch.cuda.default_generators[torch.device(device).index or 0]
 waits = []
+
+def generator(device='cuda'): return torch.cuda.default_generators[torch.device(device).index or 0]
 
 @contextmanager
 def watched():
