@@ -160,6 +160,10 @@ jobs = dict(steps=job_steps, messages=job_messages, checkpoint=job_checkpoint, c
 
 # the processes
 
+def both_ends(code, s):
+    "What a process said that ended with `code`: the beginning says what happened in a crash, the end in an exception"
+    return f'(code {code}) {s}' if len(s)<4000 else f'(code {code}) {s[:2000]} … {s[-2000:]}'
+
 def launched(world, job, script=__file__, seconds=1800, **kw):
     "The result of `job` in `world` processes, of which none waits longer than so many seconds for another one"
     with socket.socket() as s, tempfile.TemporaryDirectory() as path:
@@ -170,7 +174,7 @@ def launched(world, job, script=__file__, seconds=1800, **kw):
                                               stderr=subprocess.PIPE, env=dict(env, RANK=str(r), LOCAL_RANK=str(r)))
         ps = [start(r) for r in range(world)]
         said = [p.communicate()[1] for p in ps]
-        if any(p.returncode for p in ps): raise RuntimeError(f'{job} in {world} processes failed: {next(s for s,p in zip(said, ps) if p.returncode)[-2000:]}')
+        if any(p.returncode for p in ps): raise RuntimeError(f'{job} in {world} processes failed: {both_ends(*next((p.returncode, s) for s,p in zip(said, ps) if p.returncode))}')
         return json.loads(Path(path, 'result').read_text())
 
 def main(job, kw, store, result, seconds, jobs=jobs):

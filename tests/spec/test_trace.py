@@ -20,6 +20,11 @@ from trace import changes, late, record
 
 pytestmark = few(10_000, 5)   # of the slow cases of each test; all with LEARNKIT_SWEEP=1
 
+@pytest.fixture(autouse=True)
+def quick_collections():
+    "Each look collects garbage: what is there before is not gone through each time, which took half a second after the compiler was loaded"
+    gc.collect(); gc.freeze()
+
 # what can keep something
 def gen(s=3): return torch.Generator().manual_seed(s)
 N = 12

@@ -24,7 +24,7 @@ def site(tmp_path_factory):
             time.sleep(1)
         assert status.read_text()=='0', 'another process could not build it'
         return to/'html'
-    cmd = [sys.executable, '-m', 'sphinx', '-M', 'html', 'nbs', to, '-c', 'nbs/_site', '-q', '--fail-on-warning', '--keep-going']
+    cmd = [sys.executable, '-m', 'sphinx', '-M', 'html', 'nbs', to, '-c', 'nbs/_site', '-q', '-j', 'auto', '--fail-on-warning', '--keep-going']
     try:
         res = subprocess.run(cmd, cwd=root, capture_output=True, encoding='utf-8', timeout=900)
         result = res.returncode
