@@ -142,7 +142,7 @@ def play(opt, splitter, rounds):
 def test_what_a_user_does(opt, splitter, rounds): play(opt, splitter, rounds)
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @example('sgd', 'groups', [([],1,[]), ([('act',replace,'a',1),('act',freeze,'b',1)],1,[])])   # the groups become fewer
 @example('sgd', 'groups', [([],1,[]), ([('act',freeze,'a',1)],2,[(replace,'b',1)])])
 @given(**plays)

@@ -102,7 +102,7 @@ configs = {
     'AdamW, clipped, frozen':  (rich, partial(AdamW, eps=1e-6), dict(splitter=two, lr=.01, wd=.1), [partial(GradientClip, value=.01)], 'freeze'),
 }
 
-@few(0, 4)
+@few(0, 3)
 @pytest.mark.parametrize('how', ['Quick','Count'])
 @pytest.mark.parametrize('name', configs)
 def test_equals_eager(name, how):
@@ -160,7 +160,7 @@ def test_equals_by_hand():
 more_optims = [RMSprop, partial(RMSprop, centered=True, weight_decay=.1), partial(RMSprop, momentum=.9), Adagrad, partial(Adagrad, lr_decay=.1, weight_decay=.1),
                NAdam, partial(NAdam, weight_decay=.1), partial(NAdam, weight_decay=.1, decoupled_weight_decay=True), Adamax, partial(Adamax, weight_decay=.1)]
 
-@few(0, 4)
+@few(0, 3)
 @pytest.mark.parametrize('opt_func, make', [(o, 'Quick') for o in more_optims] + [(partial(RMSprop, momentum=.9, centered=True), 'Count'), (NAdam, 'Count')])
 def test_more_optimizers(opt_func, make):
     "The whole step is one program, with a schedule, and state and numbers are those of the optimizer"
