@@ -26,11 +26,12 @@ class ValidateEvery(EveryCallback):
     def __init__(self,
         every:Any,    # how often: text such as '500ba' or '30m', a number of epochs, or a function of the Learner
         ds_idx:int=1, # which loader of `dls`
-        dl:Any=None   # this loader instead
+        dl:Any=None,  # this loader instead
+        at_start:bool=False # before the first batch of a fit, too
     ):
         self.history = History()
         self.set_every(every)
-        store_attr('ds_idx,dl')
+        store_attr('ds_idx,dl,at_start')
 
     def before_fit(self):
         if not self.every.loaded: self.history = History()
@@ -38,7 +39,9 @@ class ValidateEvery(EveryCallback):
         self.learn._loader(self.ds_idx, self.dl)   # raises if there is none: better now than after an hour
 
     done,over = 0,False   # the batches of the epoch; is it over?
-    def before_epoch(self): self.done,self.over = 0,False
+    def before_epoch(self):
+        self.done,self.over = 0,False
+        if self.at_start and not self.learn.train_iter: self.act()
     def after_train(self): self.done = 0 if self.learn.iter is None else self.learn.iter+1
     def before_validate(self):
         due = not self._of_epochs() or self.every(self.learn, epoch=True)
@@ -61,7 +64,7 @@ class ValidateEvery(EveryCallback):
         took = format_time(perf_counter()-start)
         self.history.append({**row, **dict(zip(own, values)), 'time':took})
         learn('after_row', row=dict(self.history[-1]), epoch=self.over)
-        batch = self.done if self.over else learn.iter+1
+        batch = self.done if self.over or learn.iter is None else learn.iter+1
         cells = {**row, 'epoch':f'{learn.epoch}:{batch}', **dict(zip(shown, values)), 'time':took}
         write_out(learn.logger, [cells.get(n) for n in columns or cells])
 

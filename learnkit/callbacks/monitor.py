@@ -234,6 +234,7 @@ class TrackerCallback(Callback):
     order,modes,remove_on_fetch,saves = 60,('fit',),True,('watch',)
     catches_up = ('before_fit',)
     loaded,new_best = False,None
+    moment = ''   # when the value was found: '3', the epoch; '0:5' after five batches of one
     def __init__(self,
         monitor:str|Callable|Metric|None='valid_loss', # a column, metric or function of the Learner; None: valid_loss
         comp:str|Callable|None=None,            # 'min', 'max' or a function such as `np.less`; None: as the metric says
@@ -259,9 +260,13 @@ class TrackerCallback(Callback):
         if self.reset_on_fit: self.watch.reset()
 
     def after_epoch(self):
+        self.moment = str(self.learn.epoch)
         if not self.watch.told(self.learn): self.compare(self.watch.value(self.learn))
     def after_row(self, row, epoch):
-        if not epoch and self.watch.in_row(row): self.compare(self.watch.row_value(row, self.learn))
+        learn = self.learn
+        if epoch or not self.watch.in_row(row): return
+        self.moment = f'{learn.epoch}:{0 if learn.iter is None else learn.iter+1}'
+        self.compare(self.watch.row_value(row, learn))
 
     def compare(self,
         value:float|None # of an epoch or a validation; None: it has none

@@ -263,7 +263,7 @@ class SaveModelCallback(TrackerCallback):
 
     def act(self):
         if self.new_best:
-            self.learn.say(f'Better model found at epoch {self.learn.epoch} with {self.watch.name} value: {self.best}.')
+            self.learn.say(f'Better model found at epoch {self.moment} with {self.watch.name} value: {self.best}.')
             if self.fname is None: self._hold(self.with_opt)
             else: self._save(self.fname)
         elif self.held and self.fname is not None: self._write_held()
@@ -336,4 +336,4 @@ class ReduceLROnPlateau(TrackerCallback):
         if new==lrs: return
         self.learn.opt.set_hyper('lr', new)
         self.lrs = new
-        self.learn.say(f'Epoch {self.learn.epoch}: reducing lr to {new[-1]}')
+        self.learn.say(f'Epoch {self.moment}: reducing lr to {new[-1]}')

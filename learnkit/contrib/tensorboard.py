@@ -46,6 +46,11 @@ class TensorBoardLogger(FileLogger):
         "Add a point to the curve of each number"
         self._write('scalar', {k:v for k,v in metrics.items() if k!='epoch'}, step)
 
+    def write_row(self, row, step):
+        rates = [h['lr'] for h in self.learn.opt.hypers]
+        names = ['lr'] if len(rates)==1 else [f'lr/{i}' for i in range(len(rates))]
+        super().write_row({**dict(zip(names, map(float, rates))), **row}, step)
+
     def write_hparams(self, hparams, step):
         from torch.utils.tensorboard.summary import hparams as summaries
         plain = {k:v for k,v in hparams.items() if v is not None}

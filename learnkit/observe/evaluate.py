@@ -89,13 +89,15 @@ class Evaluator(EveryCallback):
         dl:Any,              # the loader, any iterable of batches
         metrics:Any=None,    # metrics, as for the Learner; None: the metrics of the Learner
         every:Any='1ep',     # how often, as for `Every`: text such as '500ba' or '30m', a number of epochs, …
-        when_better:Any=None # instead of `every`: after each row in which this column, or `Monitor`, improved
+        when_better:Any=None, # instead of `every`: after each row in which this column, or `Monitor`, improved
+        at_start:bool=False  # before the first batch of a fit, too
     ):
         if not (isinstance(name, str) and name.isidentifier()): raise ValueError(
             f"the name of an Evaluator must be one word, such as 'test', not {name!r}")
         if when_better is not None and every!='1ep': raise ValueError(
             f'pass `every` or `when_better`, not both (every={every!r})')
         self.label,self.dl,self.history = name,as_loader(dl, name),History()
+        self.at_start = at_start
         self.metrics = None if metrics is None else mk_metrics(metrics)
         monitor = when_better is None or isinstance(when_better, Monitor)
         self.when_better = when_better if monitor else Monitor(when_better)
@@ -146,8 +148,10 @@ class Evaluator(EveryCallback):
             if c not in own: raise ValueError(
                 f"the Evaluator {self.label!r} has no column {c!r} to monitor: {nearest(c, own)}")
 
+    def before_epoch(self) -> None:
+        if not self.learn.train_iter: self._evaluate_due(lambda cb: cb.at_start)
     def after_batch(self) -> None: self._evaluate_due()
-    def after_epoch(self) -> None: self._evaluate_due(epoch=True)
+    def after_epoch(self) -> None: self._evaluate_due(lambda cb: cb.due(True), epoch=True)
     def after_row(self, row, epoch):
         better = self.when_better
         if epoch or not better or not better.in_row(row): return
@@ -161,30 +165,41 @@ class Evaluator(EveryCallback):
         if better is None: return self.every(learn, epoch)
         return bool(epoch and not better.told(learn) and better.update(better.value(learn)))
 
-    def _evaluate_due(self, epoch=False):
+    def _evaluate_due(self, is_due=lambda cb: cb.due(), epoch=False):
         "The first Evaluator evaluates all that are due, between two events"
         active = [cb for cb in self.evaluators if cb.learn is self.learn and cb.run]
-        self._evaluate_these([cb for cb in active if cb.due(epoch)] if active[:1]==[self] else (), epoch)
+        self._evaluate_these([cb for cb in active if is_due(cb)] if active[:1]==[self] else (), epoch)
 
     def _evaluate_these(self, due, epoch=False):
         if not due: return
         self.learn('before_validate_all', due=[cb.label for cb in due])
-        self.learn('after_validate_all', results={cb.label:cb.act(epoch) for cb in due})
+        self.learn('after_validate_all', results=self._announce({cb:cb._evaluate(epoch) for cb in due}, epoch))
 
     def act(self,
         epoch:bool=False # is it the end of an epoch?
     ) -> dict:
         "Evaluate now, and add a row to `history`; returns the loss and the metrics by name"
+        return self._announce({self:self._evaluate(epoch)}, epoch)[self.label]
+
+    def _evaluate(self, epoch):
+        "The loss and the metrics, as a row of `history` too"
         learn,start = self.learn,perf_counter()
         values = learn._evaluate(self.label, self.dl, self.metrics)
-        row = dict(epoch=learn.epoch, train_iter=learn.train_iter, **{f'{self.label}_{k}':v for k,v in values.items()})
-        self.history.append(dict(row, time=format_time(perf_counter()-start)))
+        columns = {f'{self.label}_{k}':v for k,v in values.items()}
+        took = format_time(perf_counter()-start)
+        self.history.append(dict(epoch=learn.epoch, train_iter=learn.train_iter, **columns, time=took))
         if epoch: self.at_end = learn.epoch
+        return values
+
+    def _announce(self, found, epoch):
+        "Announce what was found at one moment as one row, and show it in a line; returns it by names"
+        learn,row = self.learn,{k:v for cb in found for k,v in cb.history[-1].items() if k!='time'}
         learn('after_row', row=row, epoch=epoch)
         bar = getattr(getattr(learn, 'progress', None), 'mbar', None)
-        if bar is not None and learn.logger!=null_logger:
-            bar.write(f'{self.label}: ' + ', '.join(f'{k} {format_value(v)}' for k,v in values.items()))
-        return values
+        res = {cb.label:values for cb,values in found.items()}
+        said = [f'{n}: ' + ', '.join(f'{k} {format_value(v)}' for k,v in o.items()) for n,o in res.items()]
+        if bar is not None and learn.logger!=null_logger: bar.write('; '.join(said))
+        return res
 
 # %% ../../nbs/observe/00b_evaluator.ipynb #4e9b0f98
 @patch

@@ -321,7 +321,7 @@ def _decode(line, where):
 import csv
 from io import StringIO
 
-from ..measure.recorder import History
+from ..measure.recorder import History, one_moment
 
 # %% ../../nbs/observe/40c_csv_logger.ipynb #5f3bfe60
 def _line(cells):
@@ -332,7 +332,8 @@ def _line(cells):
 class CSVFile(LogFile):
     "A CSV file to which rows are appended, and columns"
     saves = (*LogFile.saves,'names')
-    names:list = []   # of the columns
+    names:list = []       # of the columns
+    last:tuple = (None,0) # the row that was written last, and where it begins
 
     def head_of(self, data):
         lines = StringIO(data.decode(errors='surrogateescape'), newline='').readlines()
@@ -355,12 +356,19 @@ class CSVFile(LogFile):
     def add(self,
         row:dict # values by the names of their columns
     ) -> None:
-        "Append a row"
+        "Append a row; what belongs to the same moment as the last one completes that one"
+        before,start = self.last
+        if before and not self.held and one_moment([before], row):
+            self.pos,self.clean = start,False
+            row = {**before,**row}
         self.add_names([*row])
-        self.write(_line(row.get(n) for n in self.names))
+        line = _line(row.get(n) for n in self.names)
+        self.write(line)
+        self.last = (None,0) if self.held else (row,self.pos-len(line))
 
     def load_state_dict(self, state):
         super().load_state_dict(state)
+        self.last = None,0
         self.add_names([])
 
 # %% ../../nbs/observe/40c_csv_logger.ipynb #eee6a406

@@ -201,7 +201,7 @@ def test_rows_within_an_epoch_reach_loggers_and_the_history(tmp_path):
     assert [(r['step'], r['valid_loss']) for r in learn.json_logger.read_log() if 'valid_loss' in r]==[(2, 3.), (4, 1.), (4, 2.)]
     assert [(r['step'], r['test_loss']) for r in learn.json_logger.read_log() if 'test_loss' in r]==[(2, 9.), (4, 9.)]
     rows = learn.csv_logger.read_log()
-    assert [r['valid_loss'] for r in rows]==learn.recorder.history['valid_loss']==[3., None, 1., None, 2.] and rows['train_iter']==[2,2,4,4,None]
+    assert [r['valid_loss'] for r in rows]==learn.recorder.history['valid_loss']==[3., 1., 2.] and rows['train_iter']==[2,4,None]
     assert rows.names==['epoch','train_loss','valid_loss','time','train_iter','test_loss'] and len(learn.recorder.values)==1
 
 def test_trackers_look_at_rows_within_an_epoch(tmp_path):
