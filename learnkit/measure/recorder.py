@@ -300,8 +300,7 @@ class Recorder(RecorderPlots, Callback):
 
     def after_train(self):
         self.learn.phase_meter = None
-        self.smooth_loss.flush()
-        self._announce_losses()
+        self.smooth_loss.flush(); self._announce_losses()
         if 'train' not in self.cancelled:
             smooth,*means = self.train.shared(skip=1)   # these are of all processes already
             self.row.update(zip(self.train_names, means if self.mean else [_mean_of_all(smooth), *means]))
