@@ -210,7 +210,13 @@ def _numpy_mark():
     np = sys.modules.get('numpy')
     if np is None: return None
     bits = np.random.get_bit_generator()
-    return ctypes.string_at(bits.ctypes.state_address, 2500) if type(bits).__name__=='MT19937' else str(bits.state)
+    twister = type(bits).__name__=='MT19937'
+    state = ctypes.string_at(bits.ctypes.state_address, 2500) if twister else str(bits.state)
+    return state, _memory(np.random.get_state.__self__)
+
+def _memory(o):
+    "What an object that is written in C has in its memory, behind the header of all objects"
+    return ctypes.string_at(id(o)+object.__basicsize__, type(o).__basicsize__-object.__basicsize__)
 
 def marks() -> dict:
     "Return what shows whether the global generators on the CPU were drawn from, by the names of `set_random_states`"
