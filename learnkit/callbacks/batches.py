@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Collection, Iterator
 from typing import Any
 
-from fastcore.basics import patch
+from fastcore.basics import GetAttr, patch
 from torch.utils.data import DataLoader, IterableDataset
 
 from ..data.loaders import copy_loader
@@ -54,8 +54,9 @@ class IndexedIterator:
         if isinstance(self.queue, deque): self.queue.clear()
         else: self.queue = iter(())
 
-class RecordingLoader:
+class RecordingLoader(GetAttr):
     "Stands in for a `DataLoader` in one phase, and records the indices of its batches"
+    _default = 'dl'
     def __init__(self,
         dl:DataLoader # whose attributes it has too
     ):
@@ -74,9 +75,6 @@ class RecordingLoader:
         return self.recording.yielded
 
     def __len__(self) -> int: return len(self.dl)
-    def __getattr__(self, k:str) -> Any:
-        if k=='dl': raise AttributeError(k)
-        return getattr(self.dl, k)
 
 # %% ../../nbs/callbacks/05a_item_indices.ipynb #d366d113
 def knows_indices(
@@ -136,6 +134,8 @@ class ItemIndices(Callback):
 # %% ../../nbs/callbacks/05b_steps_per_epoch.ipynb #1d6b90c7
 from warnings import warn
 
+from fastcore.basics import GetAttr
+
 from ..data.explain import ended_generator, lost
 from ..data.stateful import set_epoch
 from ..learner.learner import TrainEvalCallback
@@ -146,8 +146,9 @@ from ..loop.stream import loader_len
 _used_up = ('the training data is used up, as it can be gone through only once, so the fit ends '
             '(a list, a `DataLoader` or a function that returns a generator begins again)')
 
-class OngoingLoader:
+class OngoingLoader(GetAttr):
     "All passes over `dl`, one after the other: to iterate over it is to go on where the last iteration ended"
+    _default = 'dl'
     live,used_up,fresh,failed = None,False,False,None   # `live`: the iterator of the present pass
     n_pass,start = 0,0     # the number of this pass, and how many of its batches are done
     batch_indices = None   # those of the last batch are the `indices` of the iterator
@@ -160,9 +161,6 @@ class OngoingLoader:
         self.passes.keep_indices()
 
     def __len__(self) -> int: return self.n
-    def __getattr__(self, k:str) -> Any:
-        if k=='dl': raise AttributeError(k)
-        return getattr(self.dl, k)
 
     def __iter__(self) -> Iterator: self.fresh = True; return self
     def __next__(self) -> Any:

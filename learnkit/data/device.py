@@ -52,6 +52,8 @@ from collections import UserDict
 from collections.abc import Iterator
 from functools import cache
 
+from fastcore.basics import GetAttr
+
 from .nested import apply, leaves
 
 # %% ../../nbs/data/10b_transfer.ipynb #29a70115
@@ -110,8 +112,9 @@ class Transfer:
         if pinned is o: self.borrows = True
         return pinned.to(self.device, non_blocking=True)
 
-class Borrowed:
+class Borrowed(GetAttr):
     "Iterates over batches, and asks for the next one when the last one was read from the memory of the loader"
+    _default = 'it'
     def __init__(self,
         it:Iterator,      # of batches
         transfer:Transfer # reads them
@@ -124,10 +127,6 @@ class Borrowed:
             transfer.borrows = False
             if not transfer.stream.query(): transfer.stream.synchronize()   # mostly the copy is done by now
         return next(self.it)
-
-    def __getattr__(self, k:str) -> Any:
-        if k=='it': raise AttributeError(k)
-        return getattr(self.it, k)
 
 # %% ../../nbs/data/10b_transfer.ipynb #4057b133
 class Arrival:

@@ -13,18 +13,17 @@ from functools import partial
 from itertools import chain
 from typing import Any, NoReturn
 
-from fastcore.basics import noop
-from torch.utils.data import (BatchSampler, DataLoader, IterableDataset, RandomSampler, SequentialSampler,
-                              SubsetRandomSampler, TensorDataset, WeightedRandomSampler, default_collate,
-                              default_convert)
+from fastcore.basics import GetAttr, noop
+from torch.utils.data import (BatchSampler, RandomSampler, SequentialSampler, SubsetRandomSampler,
+                              WeightedRandomSampler)
 from torch.utils.data.distributed import DistributedSampler
 
 from .random import (check_generator, generator_state, marks, set_generator, set_random_states,
                                   states_of)
 from .seeded import SeededLoader
 from .snapshot import generators_in
-from .stateful import (NotedBatches, StepNotes, WorkerNotes, check_states, is_stateful,
-                                    note_batches)
+from .stateful import (NotedBatches, PositionedBatches, StepNotes, WorkerNotes, begins_anew, check_states,
+    draws_nothing, is_indexed, knows_position, note_batches, restore_position)
 
 # %% ../../nbs/data/67_noted_loader.ipynb #11d4bdbd
 draw_at_start = SequentialSampler, RandomSampler, SubsetRandomSampler, WeightedRandomSampler, DistributedSampler
@@ -60,8 +59,9 @@ class LateSteps:
         self.noted.steps = steps = StepNotes(self.it, notes)
         self.rest = chain([*steps.again(taken)][done:], steps)
 
-class NotedSampler:
+class NotedSampler(GetAttr):
     "Yields what `sampler` does; the first steps may be left out, and those that draw are noted"
+    _default = 'sampler'
     steps:StepNotes|None = None
     yielded:deque|None = None   # if they are wanted, what was yielded in this pass
     skip:tuple|None = None      # for the next pass, the arguments of `LateSteps`; which is then `late`
@@ -88,57 +88,11 @@ class NotedSampler:
 
     def _recorded(self, it, yielded):
         for o in it: yielded.append(o); yield o
-    def __getattr__(self, k:str) -> Any:
-        if k=='sampler': raise AttributeError(k)
-        return getattr(self.sampler, k)
-
-# %% ../../nbs/data/67_noted_loader.ipynb #4b919043
-def _is_plain(dl): return isinstance(dl, DataLoader) and type(dl).__iter__ is DataLoader.__iter__
-def _from_torchdata(dl): return type(dl).__module__.startswith('torchdata.')
-
-def _is_indexed(dl):
-    "Can the first batches of `dl` be left out by its sampler?"
-    if not isinstance(dl, DataLoader) or isinstance(dl.dataset, IterableDataset): return False
-    return _is_plain(dl) or (_from_torchdata(dl) and not is_stateful(dl.dataset))
-
-# %% ../../nbs/data/67_noted_loader.ipynb #e0000011
-def knows_position(
-    dl:Any # a loader
-) -> Any:
-    "Return what knows the position in `dl`: the loader, its data set, or None"
-    if is_stateful(dl): return dl
-    ds = getattr(dl, 'dataset', None)
-    known = _is_plain(dl) and not dl.num_workers and isinstance(ds, IterableDataset) and is_stateful(ds)
-    return ds if known else None
-
-def draws_nothing(
-    dl:Any # a loader
-) -> bool:
-    "Are the items of `dl` tensors, which nobody changes?"
-    return type(getattr(dl, 'dataset', None)) is TensorDataset and dl.collate_fn in (default_collate, default_convert)
-
-# %% ../../nbs/data/67_noted_loader.ipynb #45dd3dea
-class PositionedBatches:
-    "The batches of `it`, of data that knows its position; tells whether they have ended"
-    ended,yielded = False,False
-    def __init__(self,
-        it:Iterator,   # of batches
-        again:Any=None # begins once more, if there is no batch; None: then it has ended
-    ): self.it,self.again = it,again
-
-    def __iter__(self) -> Iterator: return self
-    def __next__(self) -> Any:
-        try: b = next(self.it)
-        except StopIteration:
-            if self.yielded or self.again is None: self.ended = True; raise
-            self.it,self.again = self.again(),None
-            return next(self)
-        self.yielded = True
-        return b
 
 # %% ../../nbs/data/67_noted_loader.ipynb #9cf30a6a
-class NotedLoader:
+class NotedLoader(GetAttr):
     "The batches of `dl` as they are, from any batch of a pass on"
+    _default = 'dl'
     place:dict|None = None    # where the next pass begins
     begun:dict|None = None    # the states at the beginning of this one
     done = 0                  # the number of its first batch
@@ -149,7 +103,7 @@ class NotedLoader:
     def __init__(self,
         dl:Any # any iterable of batches
     ):
-        self.dl,self.indexed,self.listed = dl,_is_indexed(dl),isinstance(dl, Sequence)
+        self.dl,self.indexed,self.listed = dl,is_indexed(dl),isinstance(dl, Sequence)
         self.seeded = isinstance(dl, SeededLoader)
         plain = not (self.indexed or self.listed or self.seeded)
         self.stateful = dl.stateful if self.seeded else None
@@ -167,9 +121,6 @@ class NotedLoader:
         return own if isinstance(own, NotedSampler) else NotedSampler(vars(self.dl)[self._by])
 
     def __len__(self) -> int: return len(self.dl)
-    def __getattr__(self, k:str) -> Any:
-        if k=='dl': raise AttributeError(k)
-        return getattr(self.dl, k)
 
     @property
     def counted(self) -> bool:
@@ -293,7 +244,7 @@ class NotedLoader:
 
     def _positioned(self, place):
         state,again = place.get('data'),None
-        if state is not None: self._restore(state['data'])
+        if state is not None: restore_position(self.stateful, state['data'])
         self.retry = state is not None or (self.retry and not self.it.yielded)
         if self.retry and not self.done:
             undo = self._noted_now()
@@ -301,13 +252,6 @@ class NotedLoader:
             again = anew
         it = iter(()) if state is not None and self.done and state['ended'] else iter(self.dl)
         return PositionedBatches(it if state is not None else self._drop(it), again)
-
-    def _restore(self, state):
-        try: self.stateful.load_state_dict(state)
-        except Exception as e:
-            e.add_note(f'{type(self.stateful).__name__}.load_state_dict was given the state that is in the checkpoint: '
-                       'is this still the same data, with the same number of workers?')
-            raise
 
     @property
     def rereads(self) -> int:
@@ -360,6 +304,5 @@ class NotedLoader:
         it = self.it
         inner = getattr(it.it, '_dataset_fetcher', None) if self.stateful is not self.dl else None   # of the data set
         ended = it.ended or getattr(inner, 'ended', False)
-        # a loader that begins anew in the epoch after one that was cancelled
-        if not done and not ended and (isinstance(self.dl, DataLoader) or _from_torchdata(self.dl)): return None
+        if not done and not ended and begins_anew(self.dl): return None
         return dict(data=self.stateful.state_dict(), ended=ended)

@@ -57,13 +57,13 @@ class WorkerInit:
 from collections.abc import Iterator
 
 import torch
-from fastcore.basics import noop
-from torch.utils.data import DataLoader, IterableDataset, TensorDataset, default_collate, default_convert
+from fastcore.basics import GetAttr, noop
+from torch.utils.data import DataLoader
 
 from .loaders import copy_loader
 from .snapshot import generators_in
-from .stateful import (EndTrackingDataset, ReplaySampler, RngIterator, RngStream, find_stateful,
-    is_stateful, record_sampler)
+from .stateful import (EndTrackingDataset, ReplaySampler, RngIterator, RngStream, begins_anew,
+    draws_nothing, find_stateful, is_indexed, record_sampler, restore_position)
 
 # %% ../../nbs/data/60b_seeded_loader.ipynb #5e2ab4d8
 def _generators(dl):
@@ -71,15 +71,9 @@ def _generators(dl):
     return generators_in(*(dl.dataset, dl.collate_fn) if isinstance(dl, DataLoader) else [dl])
 
 # %% ../../nbs/data/60b_seeded_loader.ipynb #cd29f8b0
-def _from_torchdata(dl): return type(dl).__module__.startswith('torchdata.')
-
-def _is_indexed(dl):
-    "Whether a `DataLoader` with a `ReplaySampler` can stand in for `dl`"
-    if not isinstance(dl, DataLoader) or isinstance(dl.dataset, IterableDataset): return False
-    return type(dl).__iter__ is DataLoader.__iter__ or (_from_torchdata(dl) and not is_stateful(dl.dataset))
-
-class SeededLoader:
+class SeededLoader(GetAttr):
     "The batches of `dl` in an order that depends on `seed` and the epoch alone, from any batch on"
+    _default = 'dl'
     replay:ReplaySampler|None = None   # what gives the order, where items have indices
     stateful:Any = None                # the data that can save their state, otherwise
     data_state:dict|None = None        # which they are to begin with
@@ -91,9 +85,8 @@ class SeededLoader:
     ):
         self.dl,self.seed = dl,seed
         self.epoch = self.start = 0
-        if not _is_indexed(dl): self.stateful,self.loader = find_stateful(dl); return
-        plain = dl.collate_fn in (default_collate, default_convert)
-        self.draws = not plain or type(dl.dataset) is not TensorDataset   # tensors draw nothing: their indices can stay
+        if not is_indexed(dl): self.stateful,self.loader = find_stateful(dl); return
+        self.draws = not draws_nothing(dl)   # if so, their indices can stay
         unbatched = dl.batch_sampler is None                 # each key is a batch
         key_of = self._key if unbatched else self._keys
         self.replay = ReplaySampler(key_of if self.draws else noop)
@@ -112,9 +105,6 @@ class SeededLoader:
         return iter(self.dl[self.start:]) if self.indexed else self._streamed(seed)
 
     def __len__(self) -> int: return len(self.dl)
-    def __getattr__(self, k:str) -> Any:
-        if k=='dl': raise AttributeError(k)
-        return getattr(self.dl, k)
 
     @property
     def indexed(self) -> bool:
@@ -168,7 +158,7 @@ class SeededLoader:
         if self.stateful is None:
             for i,g in enumerate(_generators(self.dl)): seed_generator(g, hash_seed(seed, i))
             return RngIterator(rng, self.loader, start)
-        if state is not None: self._restore(state['data'])
+        if state is not None: restore_position(self.stateful, state['data'])
         # what was restored at its end may have to begin twice
         self.restored = state is not None or (self.restored and not self.it.yielded)
         if state is None or not start: it = RngIterator(rng, self.loader, start, retry=self.restored)
@@ -178,12 +168,6 @@ class SeededLoader:
         self.it = it
         return it
 
-    def _restore(self, state):
-        try: self.stateful.load_state_dict(state)
-        except Exception as e:
-            e.add_note(f'{type(self.stateful).__name__}.load_state_dict was given the state that is in the checkpoint: '
-                       'is this still the same data, with the same number of workers?')
-            raise
 
     def position(self,
         done:int # how many batches of this epoch are trained; 0: the epoch is over
@@ -206,9 +190,7 @@ class SeededLoader:
         if self.it is None: return None
         ds = getattr(self.loader, 'dataset', None)
         ended = self.it.ended or (isinstance(ds, EndTrackingDataset) and ds.ended)
-        # a loader that begins anew in the epoch after one that was cancelled
-        restarts = isinstance(self.dl, DataLoader) or _from_torchdata(self.dl)
-        if not done and not ended and restarts: return None
+        if not done and not ended and begins_anew(self.dl): return None
         return dict(data=self.stateful.state_dict(), ended=ended, rng=self.it.rng.state_dict() if done else None)
 
 # %% ../../nbs/data/60c_shard_loader.ipynb #84c2553d

@@ -9,7 +9,7 @@ __all__ = []
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from torch.utils.data import DataLoader, IterableDataset
+from torch.utils.data import DataLoader, IterableDataset, TensorDataset, default_collate, default_convert
 
 from .loaders import copy_loader
 
@@ -32,20 +32,86 @@ class EndTrackingDataset(IterableDataset):
         yield from self.ds
         self.ended = True
 
+# %% ../../nbs/data/55a_stateful.ipynb #fc779ee3
+def _is_plain(dl): return isinstance(dl, DataLoader) and type(dl).__iter__ is DataLoader.__iter__
+
+def knows_position(
+    dl:Any # a loader
+) -> Any:
+    "Returns what knows the position in `dl`: the loader, its data set, or None"
+    if is_stateful(dl): return dl
+    ds = getattr(dl, 'dataset', None)
+    known = _is_plain(dl) and not dl.num_workers and isinstance(ds, IterableDataset) and is_stateful(ds)
+    return ds if known else None
+
 def find_stateful(
     dl:Any # a loader
 ) -> tuple[Any,Any]:
     "Returns what knows the position in `dl`, the loader, its data set or `None`; and the loader to iterate over"
-    ds = getattr(dl, 'dataset', None)
-    if is_stateful(dl): return dl,dl
-    if not is_stateful(ds) or type(dl).__iter__ is not DataLoader.__iter__ or dl.num_workers: return None,dl
-    return ds,copy_loader(dl, dataset=EndTrackingDataset(ds))
+    known = knows_position(dl)
+    return known,(dl if known in (None, dl) else copy_loader(dl, dataset=EndTrackingDataset(known)))
+
+# %% ../../nbs/data/55a_stateful.ipynb #44347c31
+def _from_torchdata(dl): return type(dl).__module__.startswith('torchdata.')
+
+def is_indexed(
+    dl:Any # a loader
+) -> bool:
+    "Returns whether the first batches of `dl` can be left out by its sampler"
+    if not isinstance(dl, DataLoader) or isinstance(dl.dataset, IterableDataset): return False
+    return _is_plain(dl) or (_from_torchdata(dl) and not is_stateful(dl.dataset))
+
+def begins_anew(
+    dl:Any # a loader that knows its position
+) -> bool:
+    "Returns whether it begins anew in the pass after one that was cut"
+    return isinstance(dl, DataLoader) or _from_torchdata(dl)
+
+# %% ../../nbs/data/55a_stateful.ipynb #44347c32
+def draws_nothing(
+    dl:Any # a loader
+) -> bool:
+    "Returns whether the items of `dl` are tensors, which nobody changes"
+    return type(getattr(dl, 'dataset', None)) is TensorDataset and dl.collate_fn in (default_collate, default_convert)
+
+# %% ../../nbs/data/55a_stateful.ipynb #45dd3dea
+def restore_position(
+    o:Any,    # a loader or a data set that knows its position
+    state:Any # what its `state_dict` returned
+) -> None:
+    "Restores the position; an error says that these may be other data"
+    try: o.load_state_dict(state)
+    except Exception as e:
+        e.add_note(f'{type(o).__name__}.load_state_dict was given the state that is in the checkpoint: '
+                   'is this still the same data, with the same number of workers?')
+        raise
+
+class PositionedBatches:
+    "The batches of `it`, of data that knows its position; tells whether they have ended"
+    ended,yielded = False,False
+    def __init__(self,
+        it:Iterator,   # of batches
+        again:Any=None # begins once more, if there is no batch; None: then it has ended
+    ): self.it,self.again = it,again
+
+    def __iter__(self) -> Iterator: return self
+    def __next__(self) -> Any:
+        try: b = self._next()
+        except StopIteration:
+            if self.yielded or self.again is None: self.ended = True; raise
+            self.it,self.again = self.again(),None
+            return next(self)
+        self.yielded = True
+        return b
+
+    def _next(self): return next(self.it)
 
 # %% ../../nbs/data/55b_rng_stream.ipynb #e3426643
 import random, sys
 from hashlib import blake2b
 
 import torch
+from fastcore.basics import GetAttr
 
 from .random import check_numpy_state, check_torch_state
 
@@ -108,29 +174,20 @@ class RngStream:
         self.states = (py[0], tuple(py[1]), py[2]),th,np
 
 # %% ../../nbs/data/55b_rng_stream.ipynb #bb4b795c
-class RngIterator:
+class RngIterator(PositionedBatches):
     "Iterates over `batches`, which are made with the random numbers of `rng`"
-    ended,yielded = False,False
     def __init__(self,
         rng:RngStream,     # to draw from
         batches:Iterable,  # of batches
         skip:int=0,        # how many batches are made and dropped at the beginning
         retry:bool=False   # begin again, once, if there is no batch?
     ):
-        self.rng,self.batches,self.skip,self.retry = rng,batches,skip,retry
-        with rng: self.it = iter(batches)
+        self.rng,self.batches,self.skip = rng,batches,skip
+        super().__init__(self._begun(), self._begun_anew if retry else None)
 
-    def __iter__(self) -> Iterator: return self
-    def __next__(self) -> Any:
-        try: b = self._next()
-        except StopIteration:
-            if self.yielded or not self.retry: self.ended = True; raise
-            self.rng.states,self.retry = None,False
-            with self.rng: self.it = iter(self.batches)
-            return next(self)
-        self.yielded = True
-        return b
-
+    def _begun(self):
+        with self.rng: return iter(self.batches)
+    def _begun_anew(self): self.rng.states = None; return self._begun()
     def _next(self):
         with self.rng:
             while self.skip: self.skip -= 1; next(self.it)
@@ -152,8 +209,9 @@ def check_states(
 # %% ../../nbs/data/55b_rng_stream.ipynb #fb60ec77
 _most = 4000   # steps whose states are noted: 20 MB
 
-class StepNotes:
+class StepNotes(GetAttr):
     "Iterates over `it`, and notes with which random numbers its steps begin, as far as that does not follow"
+    _default = 'it'
     def __init__(self,
         it:Iterator,          # draws from the global generators, or not
         notes:dict|None=None  # those of the steps that are to be taken again
@@ -192,10 +250,6 @@ class StepNotes:
             except Exception: continue
             yield o
         self.at = marks()
-
-    def __getattr__(self, k:str) -> Any:
-        if k=='it': raise AttributeError(k)
-        return getattr(self.it, k)
 
 # %% ../../nbs/data/55b_rng_stream.ipynb #b72acbae
 import json
@@ -341,6 +395,7 @@ from itertools import islice
 from torch.utils.data import BatchSampler, RandomSampler
 
 from .arrays import ComputedBatches, Permutation
+from .random import is_generator, seed_generator
 
 # %% ../../nbs/data/55c_sampler.ipynb #562bf491
 def seed_generators(
@@ -349,9 +404,7 @@ def seed_generators(
 ) -> None:
     "Seeds the random number generators among the attributes of `o`: PyTorch's, Python's, NumPy's"
     for g in getattr(o, '__dict__', {}).values():
-        if isinstance(g, torch.Generator): g.manual_seed(seed)
-        elif isinstance(g, random.Random): g.seed(seed)
-        elif hasattr(g, 'bit_generator'):  g.bit_generator.state = type(g.bit_generator)(seed).state
+        if is_generator(g): seed_generator(g, seed)
 
 def set_epoch(
     sampler:Any, # of indices, or of batches of them; anything else stays as it is

@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from fastcore.basics import GetAttr
+
 # %% ../../nbs/loop/25_stream.ipynb #0bcb4c94
 def loader_len(
     dl:Any # an iterable of batches
@@ -103,8 +105,9 @@ class BatchStream:
     def __next__(self) -> Any: return next(self.it)
 
 # %% ../../nbs/loop/25_stream.ipynb #457fc123
-class Limited:
+class Limited(GetAttr):
     "An iterator that ends after `left` items, and does not ask for more"
+    _default = 'it'
     def __init__(self,
         it:Iterator, # of batches
         left:int     # how many
@@ -115,7 +118,3 @@ class Limited:
         if self.left<=0: raise StopIteration
         self.left -= 1
         return next(self.it)
-
-    def __getattr__(self, k:str) -> Any:
-        if k=='it': raise AttributeError(k)
-        return getattr(self.it, k)

@@ -14,7 +14,8 @@ from ..callbacks.batches import OngoingLoader
 from ..data.files import to_serializable
 from ..data.process import num_parts, rank_distrib
 from ..data.random import check_generator, derived_seed, generator_state, set_generator
-from ..data.noted import NotedLoader, draws_nothing
+from ..data.noted import NotedLoader
+from ..data.stateful import draws_nothing
 from ..data.snapshot import generators_in
 from ..loop.callback import Callback
 from .kept import KeptData, KeptState, Unkept, name_unkept
