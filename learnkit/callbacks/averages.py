@@ -98,7 +98,7 @@ from ..loop.signals import uninterrupted
 @check_args
 class EMACallback(Callback):
     "Keeps an exponential moving average of the weights; validates, saves, and by default ends the fit with it"
-    single,order,modes,saves = True,12,('fit','validate','predict'),('averages','n_avg','n_step')
+    order,modes,saves = 12,('fit','validate','predict'),('averages','n_avg','n_step')
     n_avg,n_step,cancelled,fitting,kept,depth = 0,0,False,False,None,0
     catches_up = ('before_fit','before_train')
     together = True   # the weights are the same in all processes
@@ -110,16 +110,20 @@ class EMACallback(Callback):
         buffers:bool=True,        # average buffers too? False: they stay those of the model
         at_end:bool=True,         # does the model take over the averaged weights when the fit ends?
         avg_fn:Callable|None=None,# another average, such as PyTorch's `get_swa_multi_avg_fn()`: f(averages, weights, n)
-        warmup:bool=True          # is the decay lower in the first updates: `(1+n)/(10+n)`? See `ema_avg_fn`
+        warmup:bool=True,         # is the decay lower in the first updates: `(1+n)/(10+n)`? See `ema_avg_fn`
+        use:bool=True             # put the average into the model, as said above? False: only keep it, for `averaged()`
     ):
         self.decay = check_fraction('decay', decay, zero=True, what='the fraction of the average that stays')
         self.every = check_whole('every', every, what='a whole number of steps')
         if start<0 or isinstance(start, float) and start>1: raise ValueError(
             f'start is a number of steps, or as a float a part of the fit from 0. to 1., not {start!r}')
-        self.start,self.buffers,self.at_end,self.avgs = start,buffers,at_end,WeightAverages()
+        self.start,self.buffers,self.at_end,self.avgs,self.use = start,buffers,at_end,WeightAverages(),use
         self.avg_fn = avg_fn or ema_avg_fn(self.decay, warmup)
 
     def before_fit(self):
+        if self.use and any(cb.use for cb in self._others()): raise ValueError(
+            'two averages would stand in for the weights in each validation: write `EMACallback(…, use=False)` for the '
+            'one that is only to be kept')
         if self.learn.mode=='fit': self.avgs,self.n_avg,self.n_step,self.fitting = WeightAverages(),0,0,True
 
     def before_train(self):
@@ -137,7 +141,7 @@ class EMACallback(Callback):
             self.n_avg += 1
 
     def after_fit(self):
-        if self.fitting and self.at_end and self.n_avg: self.avgs.swap_in()
+        if self.fitting and self.use and self.at_end and self.n_avg: self.avgs.swap_in()
 
     def after_load_model(self): self.n_avg,self.kept = 0,None   # the average was of other weights
 
@@ -172,12 +176,17 @@ class EMACallback(Callback):
         if not self.n_avg: raise RuntimeError(
             'there are no averaged weights: none before the first step of a fit, and none of a model that was '
             'loaded since')
-        kept = self.avgs.swap_in()
+        others,kept = [cb for cb in self._others() if cb.run],self.avgs.swap_in()
+        for cb in others: cb.run = False   # they would put theirs in for a validation or a file
         try: yield self.learn
-        finally: self.avgs.put(kept)
+        finally:
+            for cb in others: cb.run = True
+            self.avgs.put(kept)
+
+    def _others(self): return [cb for cb in self.learn.cbs if isinstance(cb, EMACallback) and cb is not self]
 
     def before_validate(self):
-        if self.fitting or not self.at_end: self.swap_in()
+        if self.use and (self.fitting or not self.at_end): self.swap_in()
 
     def after_validate(self):
         self.depth -= 1
@@ -187,7 +196,7 @@ class EMACallback(Callback):
         if self.kept is not None and self.learn.training: self.swap_out()   # a validation failed within the epoch
 
     def before_save_model(self):
-        if self.fitting: self.swap_in()
+        if self.fitting and self.use: self.swap_in()
 
     def cleanup(self):
         self.swap_out()

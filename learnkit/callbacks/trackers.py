@@ -13,7 +13,7 @@ from .intervals import Every, parse_every
 from .monitor import TrackerCallback
 from ..loop.callback import Callback
 from ..loop.check import check_args, check_whole
-from ..loop.events import CancelFit
+from ..loop.events import CancelFit, nearest
 from ..measure.finite import nan_flag
 from ..measure.metric import Metric
 
@@ -141,6 +141,7 @@ class TerminateOnNaNCallback(Callback):
 # %% ../../nbs/callbacks/65b_save_model.ipynb #53df0c7b
 import hashlib
 from io import BytesIO
+from math import nan
 from pathlib import Path
 from warnings import warn
 
@@ -155,14 +156,15 @@ from ..learner.save import write_state
 @check_args
 class SaveModelCallback(TrackerCallback):
     "Saves the model when it is the best so far, and loads the best at the end of the fit; or saves it every so often"
-    order,run_valid,saves = TrackerCallback.order+1,False,('watch','saved','every','held','hash')
+    order,run_valid,saves = TrackerCallback.order+1,False,('watch','saved','every','held','hash','best_name')
     writes,held,n_failed,home = True,None,0,Path()   # the best model if it is not in a file, as bytes
+    best_name:str|None = None            # the name of its file
     hash,wrote = None,False              # of the file `saved`, in the process that writes; was it written in this fit?
     def __init__(self,
         monitor:str|Callable|Metric|None='valid_loss', # a column, metric or function of the Learner; None: valid_loss
         comp:str|Callable|None=None,            # 'min', 'max' or a function such as `np.less`; None: as the metric says
         min_delta:float|str=0.,                 # how much better a value must be to count; '1%': of the best one
-        fname:str|None='model',                 # the file, in `learn.path/learn.model_dir`; None: keep it in memory
+        fname:str|None='model',                 # the file in `learn.path/learn.model_dir`; with fields; None: memory
         every_epoch:int|bool=False,             # save every n-th epoch, beginning with the first, however good it is
         at_end:bool=False,                      # at the end save the model as it is then, instead of loading the best
         with_opt:bool=False,                    # save and load the optimizer's state too?
@@ -192,6 +194,7 @@ class SaveModelCallback(TrackerCallback):
             f'two SaveModelCallbacks would write to the same file {self.fname!r}: give one of them another `fname`')
         self.n_failed,self.wrote,self.home = 0,False,Path.cwd()   # the files stay in one folder, also after a `chdir`
         self.every.start(self.learn)
+        self._check_fields()
         if not (self.every or self.every_epoch): super().before_fit()
         elif not self.loaded: self.saved = None
 
@@ -207,6 +210,25 @@ class SaveModelCallback(TrackerCallback):
         super().load_state_dict({'hash':None, **state})
         if self.wrote: self.hash = own   # the fit went back, and the file did not
 
+    def _check_fields(self):
+        "Raise ValueError for a field in the name of the file that has no value"
+        columns = () if self.every.in_batches else getattr(getattr(self.learn, 'recorder', None), 'metric_names', ())
+        known = {**dict.fromkeys(columns, 0.), 'epoch':0, 'train_iter':0}
+        known.pop('time', None)
+        try: str(self.fname).format(**known)
+        except KeyError as e: raise ValueError(
+            f'the field {e} in fname={self.fname!r} has no value when a file is written: {nearest(e.args[0], known)}')
+        except (ValueError, IndexError) as e: raise ValueError(
+            f"fname={self.fname!r} is no pattern such as 'model-{{epoch:02d}}-{{valid_loss:.2f}}': {e}") from None
+
+    def _name(self, otherwise=''):
+        "The name of a file that is written now: `fname` with its fields filled in; without fields, `otherwise` added"
+        learn,name = self.learn,str(self.fname)
+        if '{' not in name: return name+otherwise
+        rows = getattr(getattr(learn, 'recorder', None), 'history', None) or [{}]
+        row = {k:nan if v is None else v for k,v in rows[-1].items()}
+        return name.format(**{**row, 'epoch':learn.epoch, 'train_iter':learn.train_iter})
+
     def _path(self, name): return self.home/self.learn.file_path(name)
     def _written(self, path):
         self.saved,self.held,self.wrote = str(path),None,True
@@ -219,18 +241,18 @@ class SaveModelCallback(TrackerCallback):
             f'{path} is no longer what this run saved there{self.learn.position}, so its best model is lost: '
             'if another run saves there too, give each SaveModelCallback another `fname`, or each Learner a `path`')
 
-    def _save(self, name):
-        path = self._path(name)
+    def _save(self, name, best=False):
+        path,self.best_name = self._path(name),name if best else self.best_name
         try:
             if self.wrote and self.saved==str(path) and path.is_file(): self._check_own(path)
             self._written(self.learn.save(path, with_opt=self.with_opt))
         except OSError as e:
             if num_distrib()>1: raise   # the other processes would load an older file
-            self._failed(e, name==self.fname and not self.at_end)
+            self._failed(e, best)
 
     def _failed(self, e, hold):
         self.n_failed += 1
-        if hold: self._hold(self.with_opt and not is_safetensors(self._path(self.fname)))
+        if hold: self._hold(self.with_opt and not is_safetensors(self._path(self.best_name)))
         n = f'{self.n_failed} times in this fit, also now' if self.n_failed>1 else 'now'
         warn(f'the model could not be saved {n}: {type(e).__name__}: {e}. Training continues' +
              (', and the best model is held in memory until it can be written' if self.held else ''))
@@ -241,12 +263,12 @@ class SaveModelCallback(TrackerCallback):
         self.held = f.getvalue()
 
     def _write_held(self):
-        path = self._path(self.fname)
+        path = self._path(self.best_name)
         try: write_state(read_state(BytesIO(self.held)), path)
         except OSError as e: self._failed(e, False)
         else: self._written(path)
 
-    def _save_now(self): self._save(f'{self.fname}_ep{self.learn.epoch}_ba{self.learn.train_iter}')
+    def _save_now(self): self._save(self._name(f'_ep{self.learn.epoch}_ba{self.learn.train_iter}'))
 
     def after_batch(self):
         if self.every(self.learn): self._save_now()
@@ -256,7 +278,7 @@ class SaveModelCallback(TrackerCallback):
         if self.every:
             if self.every(learn, epoch=True): self._save_now()
         elif self.every_epoch:
-            if learn.epoch%self.every_epoch==0: self._save(f'{self.fname}_{learn.epoch}')
+            if learn.epoch%self.every_epoch==0: self._save(self._name(f'_{learn.epoch}'))
         else: super().after_epoch()
     def after_row(self, row, epoch):
         if not (self.every or self.every_epoch): super().after_row(row, epoch)
@@ -265,7 +287,7 @@ class SaveModelCallback(TrackerCallback):
         if self.new_best:
             self.learn.say(f'Better model found at epoch {self.moment} with {self.watch.name} value: {self.best}.')
             if self.fname is None: self._hold(self.with_opt)
-            else: self._save(self.fname)
+            else: self._save(self._name(), best=True)
         elif self.held and self.fname is not None: self._write_held()
 
     def after_fit(self):
@@ -273,10 +295,10 @@ class SaveModelCallback(TrackerCallback):
         self._finish()
 
     def _finish(self):
-        if self.at_end: return self._save(self.fname)
+        if self.at_end: return self._save(self._name())
         if self.every or self.every_epoch: return
         if self.held and self.fname is not None: self._write_held()
-        path = self.saved and self._path(self.fname)
+        path = self.saved and self._path(self.best_name or self.fname)
         if self.held: self.learn.load(BytesIO(self.held), with_opt=self.with_opt)
         elif path and path.is_file():
             self._check_own(path)

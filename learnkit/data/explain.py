@@ -227,11 +227,9 @@ def loss_value_hint(
 ) -> str:
     "Returns what to do about it"
     if loss is None: return 'is there a `return` in each of its branches?'
-    if isinstance(loss, Mapping):
-        key = 'loss' if 'loss' in loss else next(iter(loss), 'loss')
-        return f'return the entry to train on, as in `return out[{key!r}]`, or the sum of several'
-    if is_listy(loss): return ('return the one to train on, or their sum, as in `return loss1 + loss2`; what else is '
-                               'to be seen can be an attribute of the loss function, for `LossMetric(name)`')
+    if isinstance(loss, Mapping): return 'return a plain `dict` of the parts of the loss, whose sum is trained on'
+    if is_listy(loss): return ('return the one to train on, or a dictionary of several, whose sum is trained on; what '
+                               'else is to be seen can be an attribute of the loss function, for `LossMetric(name)`')
     if hasattr(loss, '__array__'): return 'compute it with PyTorch, for numbers of NumPy have no gradient'
     if isinstance(loss, (int,float)): return "don't take `.item()` or `float()` of the loss"
     return 'return a number that PyTorch has computed from the predictions, such as `F.mse_loss(pred, targ)`'

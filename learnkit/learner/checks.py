@@ -66,6 +66,7 @@ import torch
 from ..data.batch import shapes
 from ..data.explain import loss_hint, loss_value_hint, model_hint, subclass_hint, warn_no_target
 from ..loop.settings import takes_one
+from ..measure.metric import sum_of_parts
 
 # %% ../../nbs/learner/00b_steps.ipynb #f5dae795
 def note_model_error(
@@ -98,12 +99,19 @@ def note_backward_error(
         'Is something detached (`detach()`, `item()`, `no_grad`), or is all of the model frozen?')
 
 # %% ../../nbs/learner/00b_steps.ipynb #d7e05fef
-def check_loss_value(
-    learn:Any, # the Learner, in the first batch or where there is no loss
+def loss_tensor(
+    learn:Any, # the Learner, in a batch
     loss:Any   # what its loss function returned, or what the model's output has as its loss
+) -> torch.Tensor|None:
+    "Return `loss`, or the sum of its parts; raise TypeError if it is no tensor, ValueError if training has none"
+    if isinstance(loss, torch.Tensor): return loss
+    return sum_of_parts(learn, loss) if isinstance(loss, dict) else check_no_loss(learn, loss)
+
+def check_no_loss(
+    learn:Any, # the Learner, in a batch
+    loss:Any   # what its loss function returned, which is no tensor
 ) -> None:
-    "Raise TypeError if the loss is no tensor, ValueError if there is none to learn from"
-    if isinstance(loss, torch.Tensor): return
+    "Raise TypeError if there should be a loss, ValueError if there is none to learn from"
     called = learn.loss_func is not None and (learn.yb or takes_one(learn.loss_func))
     if loss is not None or called: raise TypeError(
         f'the loss function must return a tensor, but it returned '

@@ -147,7 +147,7 @@ from ..data.modules import trainable_params
 from ..data.nested import detuplify
 from ..data.process import Team, alone, join_team, team, to_detach as _to_detach
 from .bars import ProgressCallback
-from learnkit.learner.checks import (check_loss_value, check_parts, check_recipe, note_backward_error, note_loss_error,
+from learnkit.learner.checks import (check_parts, check_recipe, loss_tensor, note_backward_error, note_loss_error,
     note_model_error)
 from .create_opt import adopt_params, create_opt
 from ..loop.callback import MissingAttribute
@@ -285,7 +285,7 @@ class Learner(Loop):
         super()._use(dl)
         self._use_device()
         if self.transfer is not None: self.batches.wrap(partial(Borrowed, transfer=self.transfer))
-        self.own_output = own_output(self.model, self.loss_func)
+        self.own_output,self.checks_loss = own_output(self.model, self.loss_func),True
 
     def _use_device(self):
         ps = [*self.model.parameters()]
@@ -331,7 +331,7 @@ class Learner(Loop):
                 if not self.iter: check_loss(self.loss_func, self.pred, *self.yb)
                 loss = self.loss_func(self.pred, *self.yb)
             except Exception as e: note_loss_error(self, e); raise
-        if not self.iter or loss is None: self._check_first_loss(loss)
+        if self.checks_loss or loss is None: loss = self._checked(loss)
         if loss is not None: self.loss = loss.detach().clone()
         elif not self.training: self.loss = None
         return loss
@@ -340,9 +340,10 @@ class Learner(Loop):
         loss,own,self.output_loss = output_loss(self.pred),self.output_loss,None
         return own if loss is None else loss
 
-    def _check_first_loss(self, loss):
-        check_loss_value(self, loss)
-        if self.training: adopt_params(self, running=True)   # the forward pass may have made some
+    def _checked(self, loss):
+        if self.training and not self.iter: adopt_params(self, running=True)   # the forward pass may have made some
+        self.checks_loss = isinstance(loss, dict)
+        return loss_tensor(self, loss)
 
     def _backward(self):
         try: self.loss_grad.backward()

@@ -6,7 +6,7 @@
 __all__ = ['GatherPredsCallback', 'FetchPredsCallback']
 
 # %% ../../nbs/learner/40a_gather_preds.ipynb #53b0aba2
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from ..data.batch import Inputs, find_bs, shapes
 from ..data.locks import Draft
 from ..data.nested import detuplify
 from ..data.process import from_first, num_distrib, rank_distrib, team
-from .results import NestedBuffer, count_items, item_positions, places
+from .results import NestedBuffer, count_items, drop_keys, item_positions, places
 from ..loop.callback import Callback
 from ..loop.check import check_args
 from ..loop.signals import uninterrupted
@@ -47,16 +47,17 @@ class GatherPredsCallback(Callback):
         decodes:Callable|None=None,    # predictions -> answers, kept as `decoded`
         idxs:Any=None,                 # each item's index in the data set, as they come: results are in this order
         dtype:torch.dtype|None=None,   # the dtype of floating-point predictions; None: unchanged
-        mmap:str|Path|None=None        # a folder for memory-mapped files, for results larger than memory
+        mmap:str|Path|None=None,       # a folder for memory-mapped files, for results larger than memory
+        ignore_keys:str|Collection[str]=() # entries of the model's output, a dictionary, that are not kept
     ):
         self.with_input,self.with_preds,self.with_targs,self.with_loss = with_input,with_preds,with_targs,with_loss
         self.save_preds,self.save_targs,self.pickle_protocol,self.mmap = save_preds,save_targs,pickle_protocol,mmap
         self.concat_dim,self.act,self.decodes,self.idxs,self.dtype = concat_dim,act,decodes,idxs,dtype
+        self.ignore_keys = ignore_keys
         if not with_input: self.before_batch = None   # there is nothing to do there
 
     def before_validate(self):
-        learn = self.learn
-        self.turns,self.taken = None,[]
+        learn,self.turns,self.taken = self.learn,None,[]
         n = count_items(learn.batches.whole) if self.idxs is None else len(self.idxs)
         if self.mmap is not None: self._check_mmap(n)
         self._make_drafts()
@@ -89,8 +90,8 @@ class GatherPredsCallback(Callback):
 
     def after_batch(self):
         if self.skip: self.skip = False; return   # a cancelled batch has no predictions of its own
-        learn = self.learn
-        pred,yb = learn.pred,learn.yb
+        learn,yb = self.learn,self.learn.yb
+        pred = drop_keys(learn.pred, self.ignore_keys) if self.ignore_keys else learn.pred
         targs = yb[0] if len(yb)==1 else detuplify(yb)
         if self.save_preds is not None: self._save(self.save_preds, pred)
         if self.save_targs is not None: self._save(self.save_targs, targs)
@@ -150,9 +151,8 @@ class GatherPredsCallback(Callback):
     def all_tensors(self) -> list:
         "Return `[inputs], preds, targets, [losses]`; those in brackets only if they were asked for"
         if isinstance(self.preds, NestedBuffer): self.after_validate()   # the run was cancelled before its end
-        inputs = [self.inputs] if self.with_input else []
-        losses = [self.losses] if self.with_loss else []
-        return [*inputs, self.preds, self.targets, *losses]
+        asked = dict(inputs=self.with_input, preds=True, targets=True, losses=self.with_loss)
+        return [getattr(self, k) for k,is_asked in asked.items() if is_asked]
 
     def _begin_own(self, n, to, it):
         "Prepare for this process's part of `n` items, in one process at the positions `to`, when `it` is to begin"
@@ -403,7 +403,7 @@ def get_preds(self:Learner,
     reorder:bool=True,       # return everything in the order of the data set; False: in the order of the loader
     cbs:Any=None,            # callbacks for this run only
     mmap:str|Path|None=None, # folder for memory-mapped results; `act` is then called batch by batch; None: in memory
-    **kwargs                 # of `GatherPredsCallback`: `dtype`, `with_preds`, `with_targs`, `save_preds`, …
+    **kwargs                 # of `GatherPredsCallback`: `dtype`, `with_preds`, `with_targs`, `ignore_keys`, …
 ) -> tuple:
     "Predict a data set: returns `([inputs], preds, targs, [decoded], [losses])`; those in brackets only if asked for"
     if not (act is None or callable(act) and not isinstance(act, type)): raise TypeError(

@@ -66,14 +66,16 @@ def _join_lists(x, at):
     return L(res)
 
 # %% ../../nbs/learner/20b_gather.ipynb #8e1eb862
+from collections.abc import Collection, Mapping
 from functools import partial
 from pathlib import Path
 
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
-from ..data.batch import find_bs
+from ..data.batch import find_bs, shapes
 from ..data.nested import is_item_list
 from .buffer import TensorBuffer, open_memmap
+from ..loop.events import nearest
 
 # %% ../../nbs/learner/20b_gather.ipynb #2802a580
 _tensor_spec = tree_flatten(0)[1]   # the structure of a batch that is one tensor
@@ -140,6 +142,19 @@ class NestedBuffer:
                 'are cancelled')
             return open_memmap(file)
         return tree_unflatten([leaf(i, file) for i,file in enumerate(first['files'])], spec)
+
+# %% ../../nbs/learner/20b_gather.ipynb #15ddc618
+def drop_keys(
+    pred:Any,                # the output of a model
+    keys:str|Collection[str] # entries of it
+) -> Any:
+    "Return the dictionary `pred` without `keys`; raises TypeError if it is none, ValueError for a key that it lacks"
+    keys = [keys] if isinstance(keys, str) else keys
+    if not isinstance(pred, Mapping): raise TypeError(
+        f'`ignore_keys` are entries of an output that is a dictionary, but this model gives {shapes(pred)}')
+    for k in keys:
+        if k not in pred: raise ValueError(f"the model's output has no {k!r} to ignore: {nearest(k, pred)}")
+    return {k:v for k,v in pred.items() if k not in keys}
 
 # %% ../../nbs/learner/20b_gather.ipynb #b7440f92
 def count_items(

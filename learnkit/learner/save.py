@@ -85,6 +85,8 @@ def check_opt_state(
     if fault: raise ValueError(f'this is not a state of the optimizer ({name}): {fault}')
 
 # %% ../../nbs/learner/55b_save.ipynb #ffc86873
+from collections.abc import Collection
+from fnmatch import fnmatchcase
 from os import PathLike
 from pathlib import Path
 from typing import BinaryIO
@@ -98,6 +100,7 @@ from ..data.modules import get_model
 from ..data.process import gathered, is_sharded, lay_out_state, rank_distrib, team, whole
 from .create_opt import ready_opt
 from .learner import Learner
+from ..loop.events import nearest
 from ..loop.signals import uninterrupted
 
 # %% ../../nbs/learner/55b_save.ipynb #0aaad0dc
@@ -145,6 +148,16 @@ def write_state(
     if is_safetensors(path): write_safetensors(state, path)
     else: write_atomic(state, path, **kwargs)
 
+# %% ../../nbs/learner/55b_save.ipynb #71323e42
+def _with_own(weights, model, patterns):
+    "`weights`, but those whose names are like one of `patterns` as `model` has them"
+    patterns,own = [patterns] if isinstance(patterns, str) else [*patterns],model.state_dict()
+    def ignored(k): return any(fnmatchcase(k, o) for o in patterns)
+    for o in patterns:
+        if not any(fnmatchcase(k, o) for k in (*own, *weights)): raise ValueError(
+            f'neither the file nor the model has a weight like {o!r} to ignore: {nearest(o, own)}')
+    return {**{k:v for k,v in weights.items() if not ignored(k)}, **{k:v for k,v in own.items() if ignored(k)}}
+
 # %% ../../nbs/learner/55b_save.ipynb #2897f743
 _checkpoint_keys = {'model','opt','cbs','rng'}
 
@@ -162,10 +175,12 @@ def load(self:Learner,
     device:Any=None,          # the device to move the model to; None: leave it where it is
     with_opt:bool=True,       # load the optimizer's state too, if the file has it
     strict:bool=True,         # refuse a file whose weights are not exactly those of the model
-    weights_only:bool=True    # accepted because fastai's callbacks pass it; code from a file is never run
+    weights_only:bool=True,   # accepted because fastai's callbacks pass it; code from a file is never run
+    ignore_keys:str|Collection[str]=() # names of weights that stay as they are, such as 'head.*'; so does the optimizer
 ) -> Learner:
     "Load the model (and optimizer); raises FileNotFoundError or ValueError, and changes nothing then"
     weights,opt = _model_state(file, read_state(file if hasattr(file, 'read') else self.file_path(file)))
+    if ignore_keys: weights,opt,with_opt = _with_own(weights, get_model(self.model), ignore_keys),None,False
     check_state(get_model(self.model), weights, strict)
     if opt is not None and with_opt:
         ready_opt(self)

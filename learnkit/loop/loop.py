@@ -36,6 +36,7 @@ class Loop(Dispatcher):
     own_output:Any = None; output:Any = None; output_loss:torch.Tensor|None = None   # of a model with its own loss
     logger:Any; create_mbar:bool; skip_loss:bool; _training:bool; phase_meter:Any = None   # its settings; what averages
     stop_reason:str|None = None   # why the run is to end soon: see `learn.stop`
+    checks_loss:bool = True   # is the loss of the batch looked at: the first of a phase, and one of several parts?
     do_fetched:Callable; do_batch:Callable   # what does a batch of this phase, as a loader gives it; and ready
 
     @property

@@ -262,12 +262,15 @@ class LossMetric(AvgMetric):
 for _cls in (AvgMetric, AvgLoss, MeanMetric, ValueMetric, LossMetric): check_args(_cls)
 
 # %% ../../nbs/measure/15c_logged.ipynb #1ab4a60f
+from functools import reduce
+from operator import add
 from threading import get_ident
 
 from fastcore.basics import patch
 from torch.utils.data import get_worker_info
 
 # %% ../../nbs/measure/15c_logged.ipynb #35622f9e
+from ..data.explain import loss_value_hint
 from ..loop.callback import Callback
 from ..loop.events import nearest
 from ..loop.run import thread_of
@@ -275,12 +278,12 @@ from .batch_weight import n_items
 
 # %% ../../nbs/measure/15c_logged.ipynb #a9e26b96
 @check_args
-class Logged(AvgMetric):
+class Logged(AvgLoss):
     "The mean of what `self.log(name, value)` or `log_value` was given in a phase, of training too"
     is_logged = True
     def __init__(self,
         name:str # column in the history
-    ): super().__init__(None, name)
+    ): super().__init__(name)
     def accumulate(self, learn): "Nothing to do: `log` adds the values"
 
 # %% ../../nbs/measure/15c_logged.ipynb #316d3366
@@ -318,3 +321,23 @@ def log(self:Callback,
 ) -> None:
     "Average `value` into the column `name`; raises RuntimeError outside of a phase, ValueError for an unknown column"
     _log(self.learn, name, value, n)
+
+# %% ../../nbs/measure/15c_logged.ipynb #f2068f1b
+def sum_of_parts(
+    learn:Any, # the Learner, in a batch
+    parts:dict # what its loss function returned: the parts of the loss by name
+) -> Tensor:
+    "Return the sum of the parts, and average each into its `Logged` column; raises ValueError if one has none"
+    if not parts or 'loss' in parts: raise TypeError(
+        f'the loss function returned a dictionary {"with an entry `loss`" if parts else "without entries"}: return the '
+        "parts of the loss by name, whose sum is trained on, as in `{'ce': ce, 'kl': kl}`, or one tensor")
+    for k,v in parts.items():
+        if not isinstance(v, Tensor): raise TypeError(
+            f'the part {k!r} of the loss must be a tensor, but is {type(v).__name__}: {loss_value_hint(v)}')
+    columns = {} if learn.phase_meter is None else learn.phase_meter.logged
+    if learn.mode=='fit' and not parts.keys()<=columns.keys(): raise ValueError(
+        f"the loss has the parts {', '.join(parts)}: write `metrics=[*map(Logged, {[*parts]})]` for their columns")
+    for k in parts.keys() & columns.keys():
+        learn.loss = parts[k].detach()   # until the sum takes its place: a part is averaged as the loss is
+        AvgLoss.accumulate(columns[k], learn)
+    return reduce(add, parts.values())

@@ -1,0 +1,56 @@
+"""Two EMAs at once: each as if it were alone, also over a resumed run and files written within the fit"""
+import pytest, torch
+from torch import nn
+from torch.nn import functional as F
+
+from learnkit.all import Callback, CheckpointCallback, DataLoaders, EMACallback, GradientAccumulation, Learner
+
+x = torch.randn(20, 4, generator=torch.Generator().manual_seed(0))
+data = [(x[i:i+4], x[i:i+4].sum(1, keepdim=True)) for i in range(0, 20, 4)]
+
+def learner(*cbs, **kw):
+    torch.manual_seed(0)
+    learn = Learner(DataLoaders(data, data), nn.Linear(4,1), F.mse_loss, lr=.1, cbs=cbs, **kw)
+    learn.logger = lambda *a, **k: None
+    return learn
+
+def equal(a, b): return all(map(torch.equal, a.values(), b.values()))
+
+@pytest.mark.parametrize('slow_first', (False, True))
+@pytest.mark.parametrize('more', (list, lambda: [GradientAccumulation('2ba')]))
+def test_each_as_alone(slow_first, more):
+    fast,slow = EMACallback(.5),EMACallback(.9, use=False)
+    both,a,b = learner(*([slow, fast] if slow_first else [fast, slow]), *more()),learner(EMACallback(.5), *more()),learner(EMACallback(.9), *more())
+    for l in (both, a, b): l.fit(2)
+    assert equal(both.model.state_dict(), a.model.state_dict()) and equal(slow.averages, b.model.state_dict())
+    assert both.recorder.history['valid_loss']==a.recorder.history['valid_loss']
+
+def test_within_a_fit(tmp_path):
+    "What is measured or saved in a block has the weights of that block"
+    seen = []
+    def look(cb):
+        if cb.learn.training: return
+        trained = {k:v.clone() for k,v in cb.learn.model.state_dict().items()}
+        with slow.averaged() as learn:
+            learn.save('slow', with_opt=False)
+            seen.append((learn.validate()[0], F.mse_loss(learn.model(x), x.sum(1, keepdim=True)).item()))
+            assert equal(torch.load(learn.file_path('slow')), slow.averages)
+        assert equal(trained, cb.learn.model.state_dict()) and fast.run
+    fast,slow = EMACallback(.5),EMACallback(.9, use=False)
+    learner(fast, slow, Callback(after_epoch=look), path=tmp_path).fit(2)
+    assert len(seen)==2
+    for got,want in seen: assert got==pytest.approx(want, rel=1e-5)
+
+def test_resumed(tmp_path):
+    def stop(cb):
+        if cb.learn.train_iter==7: raise KeyboardInterrupt
+    cbs = [[EMACallback(.5), EMACallback(.9, use=False), CheckpointCallback('2ba')] for _ in range(3)]
+    whole,first,second = (learner(*o, path=tmp_path/d) for o,d in zip(cbs, 'abb'))
+    whole.fit(2)
+    with pytest.raises(KeyboardInterrupt): first.fit(2, cbs=Callback(after_batch=stop))
+    second.fit(2, resume='auto')
+    for i in (0, 1): assert equal(cbs[0][i].averages, cbs[2][i].averages)
+    assert equal(whole.model.state_dict(), second.model.state_dict())
+
+def test_refused():
+    with pytest.raises(ValueError, match='use=False'): learner(EMACallback(), EMACallback()).fit(1)
