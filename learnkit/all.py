@@ -108,6 +108,7 @@ from .optim.named import *
 from .optim.optimizer import *
 from .optim.ownership import *
 from .optim.schedule import *
+from .optim.several import *
 from .optim.splitters import *
 from .processes.agreement import *
 from .processes.checksum import *

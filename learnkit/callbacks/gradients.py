@@ -117,6 +117,8 @@ class BnFreeze(Callback):
     def before_train(self): set_bn_eval(self.learn.model)
 
 # %% ../../nbs/callbacks/25b_bn_freeze.ipynb #524719bf
+def _n_groups(opt): return getattr(opt, 'n_groups', len(opt.hypers))   # fastai's do not say how many
+
 @check_args
 class GradualUnfreezing(Callback):
     "Trains more parameter groups from certain epochs on: calls `learn.opt.freeze_to` at their beginning"
@@ -130,7 +132,7 @@ class GradualUnfreezing(Callback):
         self.at = dict(sorted(at.items()))
 
     def before_fit(self):
-        n = len(self.learn.opt.hypers)
+        n = _n_groups(self.learn.opt)
         if n==1: raise ValueError('there is one parameter group, so there is nothing to unfreeze: give the Learner a '
                                   '`splitter`, such as `body_and_head`, `by_depth` or `by_names(...)`')
         if num_distrib()>1: raise ValueError(
@@ -142,7 +144,7 @@ class GradualUnfreezing(Callback):
     def before_epoch(self):
         learn = self.learn
         due = [i for e,i in self.at.items() if e<=learn.epoch]
-        if due and (first := due[-1]%len(learn.opt.hypers))!=learn.opt.frozen_idx: learn.opt.freeze_to(first)
+        if due and (first := due[-1]%_n_groups(learn.opt))!=learn.opt.frozen_idx: learn.opt.freeze_to(first)
 
 # %% ../../nbs/callbacks/25c_rnn.ipynb #b3611c02
 from fastcore.basics import noop, store_attr

@@ -121,7 +121,8 @@ class LRFinder(Scheduler):
         start_lr:float|list=1e-7, # the learning rate of the first batch; a list has one for each parameter group
         end_lr:float|list=10,     # the learning rate that is approached by the last batch
         num_it:int=100,           # number of batches, at least 6
-        stop_div:bool=True        # stop when the loss is above four times its minimum?
+        stop_div:bool=True,       # stop when the loss is above four times its minimum?
+        hyper:str='lr'            # what grows; `lr_muon`: only the rate of this one of several optimizers
     ):
         self.num_it = check_whole('num_it', num_it, least=6, what='a whole number of batches')
         for k,v in dict(start_lr=start_lr, end_lr=end_lr).items():
@@ -129,7 +130,8 @@ class LRFinder(Scheduler):
                 f'`{k}` must be a number, or a list with one for each parameter group, not {v!r:.60}')
         if not max(L(start_lr))<min(L(end_lr)): raise ValueError(
             f'the learning rate grows from start_lr to end_lr, so {start_lr} must be below {end_lr}')
-        store_attr('start_lr,end_lr,stop_div')
+        store_attr('start_lr,end_lr,stop_div,hyper')
+        self.names = (hyper,)
         self.sched = SchedExp(start_lr, end_lr)
 
     def before_fit(self):
@@ -139,7 +141,7 @@ class LRFinder(Scheduler):
         if self.restores: self.before = Snapshot(
             snapshot_random(), snapshot_contents(learn.model, learn.loss_func, learn.opt, loaders=[learn.dls.train]))
 
-    def before_batch(self): self.learn.opt.set_hyper('lr', self.sched(self.learn.train_iter/self.num_it))
+    def before_batch(self): self.learn.opt.set_hyper(self.hyper, self.sched(self.learn.train_iter/self.num_it))
 
     def after_batch(self):
         super().after_batch()
@@ -178,7 +180,7 @@ class LRFinder(Scheduler):
         "The learning rates, and the smoothed loss after the batch of each"
         if self.rec is None: return [],[]   # it was cancelled before it began
         n = self.end if self.stop_div else None
-        return [float(lr) for lr in self.rec.lrs[:n]], list(self._losses[:n])
+        return [float(lr) for lr in self.hps[self.hyper][:n]], list(self._losses[:n])
 
 # %% ../../nbs/callbacks/15b_lr_find.ipynb #a8b5651c
 def _suggested(values):
@@ -244,10 +246,11 @@ def lr_find(self:Learner,
     num_it:int=100,           # number of batches, at least 6
     stop_div:bool=True,       # stop when the loss is above four times its minimum?
     show_plot:bool=True,      # plot the curve?
-    suggest_funcs:Any=valley  # one or several of `valley`, `slide`, `minimum`, `steep` or your own; None: no suggestion
+    suggest_funcs:Any=valley, # one or several of `valley`, `slide`, `minimum`, `steep` or your own; None: no suggestion
+    hyper:str='lr'            # what grows; `lr_muon`: only the rate of this one of several optimizers
 ) -> Any:                     # a named tuple of suggested learning rates; None without `suggest_funcs`
     "Find a learning rate by a range test (Smith 2015), and restore the Learner afterwards"
-    finder,n = LRFinder(start_lr, end_lr, num_it, stop_div),loader_len(self.dls.train)
+    finder,n = LRFinder(start_lr, end_lr, num_it, stop_div, hyper),loader_len(self.dls.train)
     finder.restores = False
     L(suggest_funcs).map(_func_name)   # a wrong one is refused now
     if show_plot: pyplot()   # without matplotlib, fail before the work and not after it

@@ -34,11 +34,11 @@ class Scheduler(Callback):
     def before_fit(self):
         learn = self.learn
         if not self.chains: self._check_alone()
-        self.hypers = list(learn.opt.hypers)
+        self.hypers = {n:[h for h in learn.opt.hypers if n in h] for n in self.names}   # not all optimizers have each
         for n in self.names:
-            if n not in self.hypers[-1]: raise ValueError(
-                f"the optimizer has no hyper-parameter '{n}' to schedule: {nearest(n, self.hypers[-1])}")
-        self.initial = [{n:h[n] for n in self.names} for h in self.hypers]
+            if not self.hypers[n]: raise ValueError(
+                f"the optimizer has no hyper-parameter '{n}' to schedule: {nearest(n, learn.opt.hypers[-1])}")
+        self.initial = [(h,n,h[n]) for n,hs in self.hypers.items() for h in hs]
         self.hps,self.group_hps = {n:Series() for n in self.names},{n:GroupSeries() for n in self.names}
         recorder = getattr(learn, 'recorder', None)
         for k in ('hps','group_hps'):
@@ -46,7 +46,7 @@ class Scheduler(Callback):
 
     def after_batch(self):
         for n in self.names:
-            values = [h[n] for h in self.hypers]
+            values = [h[n] for h in self.hypers[n]]
             self.group_hps[n].append(values)
             self.hps[n].append(values[-1])
 
@@ -61,7 +61,7 @@ class Scheduler(Callback):
                 f'one out, as by `learn.remove_cb({other})`, or train by `learn.fit`, which adds no schedule')
 
     def cleanup(self):
-        for h,old in zip(self.hypers, self.initial) if self.initial else (): h.update(old)
+        for h,n,old in self.initial or (): h[n] = old
         self.initial = None
 
 # %% ../../nbs/callbacks/10a_param_scheduler.ipynb #7419e7f5

@@ -7,7 +7,6 @@ __all__ = []
 
 # %% ../../nbs/learner/30_create_opt.ipynb #89aa4ec3
 from contextlib import contextmanager
-from inspect import Parameter
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,12 +14,12 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from ..data.modules import get_model, norm_bias_params
-from ..loop.settings import parameters_of
 from ..loop.signals import uninterrupted
 from ..optim.by_hand import by_hand
 from ..optim.groups import creation_lr, is_built, is_split, param_dicts
-from ..optim.optimizer import OptimWrapper, create_optimizer
+from ..optim.optimizer import OptimWrapper, create_optimizer, needs_closure
 from ..optim.ownership import can_take_params, describe_params, optimizers_of, param_ids, unheld_params
+from ..optim.several import NamedOptimizers
 
 # %% ../../nbs/learner/30_create_opt.ipynb #7647789b
 def _note_origin(learn, recipe, said):
@@ -45,10 +44,13 @@ def _use_opt(learn, opt, recipe):
 
 def _make_opt(learn, groups):
     "A new optimizer, for these groups of parameters"
-    opt_func = learn.opt_func if hasattr(learn.opt_func, 'add_param_group') else by_hand(learn.opt_func)
     no_decay = () if learn.wd_bn_bias else norm_bias_params(learn.model)
     always = norm_bias_params(learn.model, with_bias=False) if learn.train_bn else ()
-    return create_optimizer(opt_func, groups, creation_lr(opt_func, _said_lr(learn)), no_decay, always)
+    opt_func,lr = learn.opt_func,_said_lr(learn)
+    if isinstance(opt_func, dict): opt_func = NamedOptimizers(opt_func)
+    if hasattr(opt_func, 'rates'): return opt_func(learn.model, groups, lr, no_decay, always)
+    if not hasattr(opt_func, 'add_param_group'): opt_func = by_hand(opt_func)
+    return create_optimizer(opt_func, groups, creation_lr(opt_func, lr), no_decay, always)
 
 # %% ../../nbs/learner/30_create_opt.ipynb #7647781c
 @contextmanager
@@ -172,8 +174,8 @@ def check_closure(
 ) -> None:
     "Raise TypeError if the optimizer's `step` needs a function that nobody would give it"
     opt = getattr(learn.opt, 'opt', learn.opt)
-    closure = parameters_of(type(opt).step).get('closure')
-    needed = closure is not None and closure.default is Parameter.empty
-    if needed and all(cb.observes for cb in learn.ordered_cbs('before_step')): raise TypeError(
-        f'{type(opt).__name__} makes a step by evaluating the model several times, which the loop does not: let a '
-        'callback do that in `before_step`, with `self.learn.opt.step(closure)` and then `raise CancelStep`')
+    needy = next((o for o in (opt, *getattr(opt, 'parts', {}).values()) if needs_closure(o)), None)
+    if needy is not None and all(cb.observes for cb in learn.ordered_cbs('before_step')): raise TypeError(
+        f'{type(needy).__name__} makes a step by evaluating the model several times, which the loop does not: write '
+        '`cbs=Closure()`, or a callback that calls `self.learn.opt.step(closure)` in `before_step` and then raises '
+        '`CancelStep`')

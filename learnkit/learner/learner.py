@@ -163,6 +163,7 @@ from ..measure.model_output import check_shift, just_split, own_output
 from ..measure.recorder import Recorder
 from ..optim.by_hand import by_hand
 from ..optim.groups import default_lr
+from ..optim.several import NamedOptimizers
 
 # %% ../../nbs/learner/35c_learner.ipynb #ad6b1ef8
 _moving = {*run_attrs, 'x', 'y', 'training', 'mode'} - {'loss_func', 'logger'}   # what a run changes
@@ -178,8 +179,8 @@ class Learner(Loop):
         dls:Any,                        # the data: a `DataLoaders`, or a pair of iterables of batches
         model:nn.Module,                # the model to train
         loss_func:Callable|None=None,   # (pred, *yb) -> tensor; None: that of the data set or in the model's output
-        opt_func:Any=Adam,              # a torch optimizer: class, `partial` of one, instance, or function of groups
-        lr:float|slice|list|None=None,  # learning rate; a slice spreads it over the groups; None: `opt_func`'s, or 1e-3
+        opt_func:Any=Adam,              # a torch optimizer: class, `partial`, instance, function; or a dict of several
+        lr:float|slice|list|dict|None=None, # learning rate; a slice spreads it over groups; None: `opt_func`'s, or 1e-3
         splitter:Callable=trainable_params, # model -> parameters, or a list of lists of them: the parameter groups
         cbs:Any=None,                   # callbacks; one of a default's class takes the place of the default
         metrics:Any=None,               # functions of (pred, *yb), `Metric`s, torchmetrics or scikit-learn metrics
@@ -194,6 +195,7 @@ class Learner(Loop):
         super().__init__()
         if self.distributed: join_team()
         check_parts(dls, model, loss_func)
+        if isinstance(opt_func, dict): opt_func = NamedOptimizers(opt_func)
         if not hasattr(opt_func, 'add_param_group'): opt_func = by_hand(opt_func)   # none of PyTorch's
         check_recipe(opt_func, splitter, wd, moms)
         self.dls = dls if hasattr(dls, 'train') else DataLoaders(*(dls if isinstance(dls, (tuple,list)) else [dls]))

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from ..optim.optimizer import has_torch_state
+from ..optim.opt_state import has_torch_state
 
 # %% ../../nbs/learner/55a_check_state.ipynb #5c090a3a
 def mismatch(
@@ -66,7 +66,8 @@ def _opt_fault(own, state):
         return '`param_groups` must be a list of parameter groups'
     if not (isinstance(states, Mapping) and all(isinstance(s, Mapping) for s in states.values())):
         return '`state` must have a dict for each parameter'
-    if not (isinstance(frozen, int) and 0<=frozen<=len(groups)): return f'`frozen_idx` is {frozen!r}'
+    idxs = [*frozen.values()] if isinstance(frozen, Mapping) else [frozen]   # of several optimizers, for each
+    if not all(isinstance(i, int) and 0<=i<=len(groups) for i in idxs): return f'`frozen_idx` is {frozen!r}'
     for g,mine in zip(groups, own['param_groups']):
         for k in g.keys() & mine.keys() - {'params','param_names'}:
             if _kind(g[k])!=_kind(mine[k]): return f'`{k}` is {_kind(g[k])}, where {_kind(mine[k])} was expected'

@@ -67,15 +67,18 @@ class LossMonitor(Observer):
         return dict(batch_loss=self.learn.loss)
 
 class LRMonitor(Observer):
-    "Logs the learning rate of each parameter group, and its momentum if it has one"
+    "Logs the learning rate of each parameter group or optimizer, and its momentum if it has one"
     def measure(self) -> dict:
-        "Return `lr` and `mom`; with several parameter groups `lr/0`, `lr/1`, …"
-        hypers,row = self.learn.opt.hypers,{}
-        for k in ('lr','mom'):
+        "Return `lr` and `mom`; with several parameter groups `lr/0`, `lr/1`, …, with several optimizers `lr_muon`, …"
+        by,row = {},{}
+        for h in self.learn.opt.hypers: by.setdefault(getattr(h, 'optimizer', None), []).append(h)
+        for name,hypers in by.items():
             for i,h in enumerate(hypers):
-                if (v := h.get(k)) is None: continue
-                row[k if len(hypers)==1 else f'{k}/{i}'] = v.clone() if isinstance(v, torch.Tensor) else v
+                at = ('' if name is None else f'_{name}') + (f'/{i}' if len(hypers)>1 else '')
+                row.update({k+at:_value(h[k]) for k in ('lr','mom') if k in h})
         return row
+
+def _value(v): return v.clone() if isinstance(v, torch.Tensor) else v
 
 # %% ../../nbs/observe/25b_optimizer_monitor.ipynb #82f72f74
 from ..data.modules import get_model

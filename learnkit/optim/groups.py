@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.optim import Optimizer, RMSprop
+from torch.optim import Optimizer
 
 # %% ../../nbs/optim/00a_hypers.ipynb #dc0ba161
 _short = dict(momentum='mom', betas='mom', alpha='sqr_mom', weight_decay='wd', decoupled_weight_decay='decouple_wd')
@@ -37,7 +37,8 @@ def is_number(
     return v.numel()==1 if isinstance(v, Tensor) else isinstance(v, (float,int,Number)) and not isinstance(v, bool)
 
 def _number_places(pg):
-    return {n:(k,i) for n,(k,i) in hyper_places((*pg,)).items() if i is not None or is_number(pg[k])}
+    return {n:(k,i) for n,(k,i) in hyper_places((*pg,)).items()
+            if i is not None or is_number(pg[k]) and k!='group'}   # that of one of several optimizers is its place
 
 # %% ../../nbs/optim/00a_hypers.ipynb #c1ff1a12
 def _num(v, what='A hyper-parameter')->float:
@@ -49,6 +50,7 @@ def _num(v, what='A hyper-parameter')->float:
 
 def _find(pg, name):
     "Returns key and index of the hyper-parameter `name` in the torch group `pg`; raises KeyError if there is none"
+    if 'optimizer' in pg: name = name.removesuffix(f"_{pg['optimizer']}")   # one of several: `lr_muon` is its `lr`
     key,i = hyper_places((*pg,)).get(name, (None,None))
     if key is not None and (i is not None or is_number(pg[key])): return key,i
     known = [*_number_places(pg)]
@@ -68,10 +70,10 @@ def _put(old, v):
     return old
 
 def _write(opt, pgs, name, v):
-    if name=='mom' and v and isinstance(opt, RMSprop): _start_momentum(opt, pgs)
+    key,i = _find(pgs[0], name)
+    if key=='momentum' and v and 'centered' in pgs[0]: _start_momentum(opt, pgs)   # RMSprop's
     for pg in pgs:
-        if name=='wd' and pg.get('no_decay_half'): continue
-        key,i = _find(pg, name)
+        if key=='weight_decay' and pg.get('no_decay_half'): continue
         pg[key] = _put(pg[key], v) if i is None else tuple(_put(o, v) if j==i else o for j,o in enumerate(pg[key]))
 
 # %% ../../nbs/optim/00a_hypers.ipynb #b439fee1
@@ -103,6 +105,10 @@ class Hypers(MutableMapping):
     def groups(self)->list:
         "The parameter groups of the torch optimizer that make up this one"
         return logical_groups(self.opt.param_groups)[self.i]
+    @property
+    def optimizer(self)->str|None:
+        "The name of the optimizer that it belongs to, if there are several"
+        return self.groups[0].get('optimizer')
     def __getitem__(self, k:str)->float|Tensor: return _read(self.groups[0], k)
     def __setitem__(self, k:str, v:float|Tensor)->None: _write(self.opt, self.groups, k, _num(v))
     def __delitem__(self, k:str): raise TypeError(f"'{k}' belongs to the optimizer: it can be changed, not deleted.")
@@ -133,6 +139,7 @@ def spread(
         if v.stop is None or v.step is not None:
             raise ValueError(f"Write slice(first, last) or slice(last) for the groups' values, not {v}.")
         v = [v.stop/10]*(n-1) + [v.stop] if v.start is None else even_mults(v.start, v.stop, n)
+    if isinstance(v, Mapping): raise TypeError(f"a dict of values is for several optimizers, and there is one: {v}")
     v = getattr(v, 'tolist', lambda: v)()
     vs = [_num(o) for o in (v if isinstance(v, Iterable) and not isinstance(v, str) else [v])]
     if len(vs)==1: return vs*n
@@ -155,7 +162,10 @@ def check_rate(
 )->None:
     "Raises TypeError if `v` has what is no number in it, ValueError if a number is negative, infinite or NaN"
     v = getattr(v, 'tolist', lambda: v)()
-    many = isinstance(v, Iterable) and not isinstance(v, (str,Mapping))
+    if isinstance(v, Mapping):   # for several optimizers
+        for k,o in v.items(): check_rate(f'{what} of {k!r}', o)
+        return
+    many = isinstance(v, Iterable) and not isinstance(v, str)
     for o in (v.start,v.stop) if isinstance(v, slice) else v if many else [v]:
         if o is not None and not 0<=_num(o, what)<inf: raise ValueError(f'{what} must be 0 or more, not {o}')
 
@@ -316,6 +326,8 @@ def default_lr(
 )->float|Tensor|slice|list: # One learning rate, or one for each group
     "Returns the learning rate to train with: `lr`, that of a `partial` or a built optimizer, else 1e-3"
     check_rate('the learning rate `lr`', lr)
+    if hasattr(opt_func, 'rates'): return opt_func.rates(lr)   # several optimizers
+    if isinstance(lr, Mapping): spread(lr, 1)   # which says that there is one
     kw = getattr(opt_func, 'keywords', {})
     own = kw.get('lr', getattr(kw.get('opt'), 'keywords', {}).get('lr'))   # also of `partial(OptimWrapper, opt=...)`
     if own is not None and lr is not None and (isinstance(lr, (slice,list,tuple)) or float(lr)!=float(own)):

@@ -18,7 +18,8 @@ from torch.optim import Optimizer
 
 from ..data.nested import leaves
 from .groups import is_split, logical_groups
-from .optimizer import OptimWrapper, match_opt_state
+from .opt_state import match_opt_state
+from .optimizer import OptimWrapper
 
 # %% ../../nbs/optim/15_ownership.ipynb #48e730ca
 def param_ids(
@@ -66,9 +67,13 @@ def optimizers_of(
 # %% ../../nbs/optim/15_ownership.ipynb #40454059
 def _same_kind(opt, new):
     "Are these two wrapped optimizers of one class, which keeps all its state by parameter?"
-    if not isinstance(opt, OptimWrapper) or type(opt.opt) is not type(getattr(new, 'opt', None)): return False
-    other = [v for k,v in vars(opt.opt).items() if k not in ('state','param_groups','defaults')]
+    if not isinstance(opt, OptimWrapper) or _kinds(opt.opt)!=_kinds(getattr(new, 'opt', None)): return False
+    parts = getattr(opt.opt, 'parts', {})   # of several optimizers
+    other = [v for o in (opt.opt, *parts.values()) for k,v in vars(o).items() if k not in _in_groups]
     return not any(isinstance(v, (Tensor,nn.Module)) for v in leaves(other))
+
+_in_groups = 'state','param_groups','defaults','parts'
+def _kinds(opt): return type(opt),{k:type(o) for k,o in getattr(opt, 'parts', {}).items()}
 
 def can_take_params(
     opt:Any, # an optimizer

@@ -122,6 +122,15 @@ def described(
     if isinstance(o, (type,BuiltinFunctionType)): return _name(o)
     return _name(type(o)) + listed(arguments(o))
 
+# %% ../../nbs/recovery/10_identity.ipynb #7402fe3d
+def inner_optimizers(
+    opt:Any # the Learner's optimizer
+) -> dict:  # 'optimizer' -> the one; of several 'optimizer NAME' -> each
+    "Return the torch optimizers in `opt`, as messages call them"
+    inner = getattr(opt, 'opt', opt)
+    if not hasattr(inner, 'parts'): return dict(optimizer=inner)
+    return {f'optimizer {k}':inner.part(k) for k in inner.parts}
+
 # %% ../../nbs/recovery/10_identity.ipynb #7402fe3e
 def _loader_identity(which, dl):
     ds = getattr(dl, 'dataset', dl)
@@ -138,10 +147,11 @@ def _loader_identity(which, dl):
     return {f'{which} {k}':v if v is None else str(v) for k,v in parts.items()}
 
 def _optimizer_identity(opt):
-    inner = getattr(opt, 'opt', opt)
-    defaults = {k:v for k,v in getattr(inner, 'defaults', {}).items() if k not in ('lr','weight_decay')}   # see `rates`
-    rates = {k:str([float(h[k]) for h in opt.hypers if k in h]) for k in ('lr','wd')}
-    return {'optimizer':_name(type(inner)), **rates, **{f'optimizer.{k}':described(v) for k,v in defaults.items()}}
+    res = {k:str([float(h[k]) for h in opt.hypers if k in h]) for k in ('lr','wd')}
+    for name,o in inner_optimizers(opt).items():
+        res[name],defaults = _name(type(o)),getattr(o, 'defaults', {})
+        res |= {f'{name}.{k}':described(v) for k,v in defaults.items() if k not in ('lr','weight_decay')}   # see above
+    return res
 
 def _model_identity(model):
     def said(m): return f'{_name(own_class(m))}({re.sub(" at 0x[0-9a-f]+", "", m.extra_repr())})'

@@ -74,7 +74,7 @@ from ..learner.learner import Learner
 from ..loop.callback import Callback
 from ..loop.stream import loader_len
 from .file import newest_checkpoint, read_checkpoint
-from .identity import differences
+from .identity import differences, inner_optimizers
 from .state import duration_of, num_parts_of
 
 # %% ../../nbs/recovery/20b_resume.ipynb #4b86d4e7
@@ -218,12 +218,13 @@ def restore_changed(
     new:dict       # the points of the identity that differ
 ) -> None:
     "Restore `state`, except for the hyper-parameters that are new"
-    opt,inner = learn.opt,getattr(learn.opt, 'opt', learn.opt)
+    opt = learn.opt
     rates = {k:[h[k] for h in opt.hypers] for k in ('lr','wd') if k in new}
-    own = {n:inner.defaults[n] for k in new if (n := k.removeprefix('optimizer.'))!=k and n in inner.defaults}
     learn.restore(state)
     for k,v in rates.items(): opt.set_hyper(k, v)
-    for g in inner.param_groups: g.update(own)
+    for name,o in inner_optimizers(opt).items():
+        own = {n:o.defaults[n] for k in new if (n := k.removeprefix(f'{name}.'))!=k and n in o.defaults}
+        for g in o.param_groups: g.update(own)
     if new: state['opt'] = opt.state_dict()
 
 # %% ../../nbs/recovery/20b_resume.ipynb #19392f07
