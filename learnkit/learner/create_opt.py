@@ -19,7 +19,7 @@ from ..optim.by_hand import by_hand
 from ..optim.groups import creation_lr, is_built, is_split, param_dicts
 from ..optim.optimizer import OptimWrapper, create_optimizer, needs_closure
 from ..optim.ownership import can_take_params, describe_params, optimizers_of, param_ids, unheld_params
-from ..optim.several import NamedOptimizers
+from ..optim.several import as_opt_func
 
 # %% ../../nbs/learner/30_create_opt.ipynb #7647789b
 def _note_origin(learn, recipe, said):
@@ -47,9 +47,8 @@ def _make_opt(learn, groups):
     no_decay = () if learn.wd_bn_bias else norm_bias_params(learn.model)
     always = norm_bias_params(learn.model, with_bias=False) if learn.train_bn else ()
     opt_func,lr = learn.opt_func,_said_lr(learn)
-    if isinstance(opt_func, dict): opt_func = NamedOptimizers(opt_func)
+    if not hasattr(opt_func, 'add_param_group'): opt_func = as_opt_func(opt_func)
     if hasattr(opt_func, 'rates'): return opt_func(learn.model, groups, lr, no_decay, always)
-    if not hasattr(opt_func, 'add_param_group'): opt_func = by_hand(opt_func)
     return create_optimizer(opt_func, groups, creation_lr(opt_func, lr), no_decay, always)
 
 # %% ../../nbs/learner/30_create_opt.ipynb #7647781c

@@ -85,7 +85,8 @@ class CastToTensor(Callback):
 
 # %% ../../nbs/learner/35b_train_eval.ipynb #49a0597e
 from ..data.modules import get_model, one_param
-from ..optim.optimizer import OptimWrapper, move_opt_state
+from ..optim.opt_state import move_opt_state
+from ..optim.optimizer import OptimWrapper
 from .create_opt import check_trained
 from ..loop.run import switch_opt
 
@@ -161,9 +162,8 @@ from ..measure.adapters import mk_metrics
 from ..measure.finite import NonFiniteCheck
 from ..measure.model_output import check_shift, just_split, own_output
 from ..measure.recorder import Recorder
-from ..optim.by_hand import by_hand
 from ..optim.groups import default_lr
-from ..optim.several import NamedOptimizers
+from ..optim.several import as_opt_func
 
 # %% ../../nbs/learner/35c_learner.ipynb #ad6b1ef8
 _moving = {*run_attrs, 'x', 'y', 'training', 'mode'} - {'loss_func', 'logger'}   # what a run changes
@@ -195,8 +195,7 @@ class Learner(Loop):
         super().__init__()
         if self.distributed: join_team()
         check_parts(dls, model, loss_func)
-        if isinstance(opt_func, dict): opt_func = NamedOptimizers(opt_func)
-        if not hasattr(opt_func, 'add_param_group'): opt_func = by_hand(opt_func)   # none of PyTorch's
+        if not hasattr(opt_func, 'add_param_group'): opt_func = as_opt_func(opt_func)   # none of PyTorch's
         check_recipe(opt_func, splitter, wd, moms)
         self.dls = dls if hasattr(dls, 'train') else DataLoaders(*(dls if isinstance(dls, (tuple,list)) else [dls]))
         if loss_func is None: loss_func = getattr(getattr(self.dls, 'train_ds', None), 'loss_func', None)

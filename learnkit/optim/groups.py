@@ -223,6 +223,12 @@ def _check_decoupling(cls, v):
         f"PyTorch's {cls.__name__} {'adds weight decay to the gradient' if v else 'shrinks the weights themselves'}: "
         f'leave out `decouple_wd={v}`, or take `Adam`, which decays in both ways')
 
+def _check_takes_lr(opt, lr):
+    "Raises TypeError if the function `opt` takes no learning rate"
+    if _lr_parameter(opt) is None: raise TypeError(
+        f'`opt_func` takes no `lr`, so the learning rate {lr} does not reach it: write it as a function of the '
+        'parameter groups and `lr`, or give no other learning rate than the one in it')
+
 # %% ../../nbs/optim/00b_param_groups.ipynb #a3c6bd58
 def is_built(
     opt:Any # what the user gave as `opt_func`
@@ -272,10 +278,8 @@ def _call(opt, params, lr=None, **kw):
     "Builds an optimizer over `params` with the class, `partial` or function `opt`"
     check_opt_func(opt)
     groups,func = param_dicts(params),unwrap_partial(opt)
-    if lr is not None and not isinstance(func, type) and _lr_parameter(opt) is None: raise TypeError(
-        f'`opt_func` takes no `lr`, so the learning rate {lr} does not reach it: write it as a function of the '
-        'parameter groups and `lr`, or give no other learning rate than the one in it')
-    opt,kw = torch_keywords(opt, kw)
+    if lr is not None and not isinstance(func, type): _check_takes_lr(opt, lr)
+    if kw or hasattr(opt, 'keywords'): opt,kw = torch_keywords(opt, kw)
     lists = [o['params'] for o in groups]
     if len(lists)==1: lists = lists[0]
     if lr is not None: kw['lr'] = lr if isinstance(lr, Tensor) and lr.numel()==1 else spread(lr, len(groups))[-1]

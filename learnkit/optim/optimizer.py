@@ -44,13 +44,6 @@ def is_own_step(
     own = vars(opt).get('step')
     return own is None or getattr(own, '_wrapped_by_lr_sched', False) and own.__wrapped__ is type(opt).step
 
-def needs_closure(
-    opt:Optimizer # A torch optimizer
-)->bool:
-    "Does its `step` need a function that evaluates the model, as that of `LBFGS`?"
-    p = parameters_of(type(opt).step).get('closure')
-    return p is not None and p.default is Parameter.empty
-
 def fast_step(
     opt:Optimizer,             # A torch optimizer
     closure:Callable|None=None # Evaluates the model again and returns the loss, for optimizers such as LBFGS
@@ -71,6 +64,14 @@ def _noticed_step(opt, update):
     with torch.no_grad(): res = update(opt)
     for f in [*opt._optimizer_step_post_hooks.values()]: f(opt, (opt,), {})
     return res
+
+# %% ../../nbs/optim/05a_fast_step.ipynb #30dd9459
+def needs_closure(
+    opt:Optimizer # A torch optimizer
+)->bool:
+    "Does its `step` need a function that evaluates the model, as that of `LBFGS`?"
+    p = parameters_of(type(opt).step).get('closure')
+    return p is not None and p.default is Parameter.empty
 
 # %% ../../nbs/optim/05c_optimizer.ipynb #73f35a90
 from collections.abc import Iterable

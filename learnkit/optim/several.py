@@ -242,3 +242,10 @@ def _make_part(name, func, groups, of, lr):
     opt = build_optimizer(func, [own[i] for i in numbers], creation_lr(func, lr if is_number(lr) else None))
     for pg,i in zip(opt.param_groups, numbers): pg.update(optimizer=name, group=i)
     return opt
+
+# %% ../../nbs/optim/13_several.ipynb #f056001c
+def as_opt_func(
+    opt_func:Any # what the user gave: one that makes an optimizer, or a dict of several
+) -> Any:
+    "Return what a Learner makes its optimizer with"
+    return NamedOptimizers(opt_func) if isinstance(opt_func, dict) else by_hand(opt_func)
