@@ -139,7 +139,7 @@ def spread(
         if v.stop is None or v.step is not None:
             raise ValueError(f"Write slice(first, last) or slice(last) for the groups' values, not {v}.")
         v = [v.stop/10]*(n-1) + [v.stop] if v.start is None else even_mults(v.start, v.stop, n)
-    if isinstance(v, Mapping): raise TypeError(f"a dict of values is for several optimizers, and there is one: {v}")
+    if isinstance(v, Mapping): raise TypeError(f"a hyper-parameter is a number; a dict has one for each of several optimizers: {v}")
     v = getattr(v, 'tolist', lambda: v)()
     vs = [_num(o) for o in (v if isinstance(v, Iterable) and not isinstance(v, str) else [v])]
     if len(vs)==1: return vs*n
@@ -313,7 +313,7 @@ def build_optimizer(
     "Returns an optimizer over `params`; raises TypeError or ValueError if `opt` cannot make or be one"
     built = is_built(opt)
     if built and kw: raise TypeError(f"The optimizer is built already: it cannot be given {', '.join(kw)} any more.")
-    res = opt if built else _call(opt, params, lr, **kw)
+    res:Any = opt if built else _call(opt, params, lr, **kw)
     if built and params is not None: _check_same_params(opt, params)
     set_after = lr is not None and (built or not is_number(lr))
     if hasattr(res, 'set_hyper'):

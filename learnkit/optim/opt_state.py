@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from typing import Any
 from warnings import warn
 
 from torch import Tensor, strided
@@ -99,7 +100,7 @@ def check_opt_state(
     "Raises ValueError if `sd` cannot be a state of the torch optimizer `opt`"
     if not has_torch_state(sd):
         raise ValueError(f"An optimizer's state has 'state' and 'param_groups', not {[*sd]}.")
-    if hasattr(opt, 'check_state'): return opt.check_state(sd)   # several optimizers as one
+    if (check := getattr(opt, 'check_state', None)) is not None: return check(sd)   # several optimizers as one
     def sizes(pgs): return [len(pg['params']) for pg in pgs]
     groups,saved = opt.param_groups,sd['param_groups']
     needs = {k for k,v in opt.defaults.items() if is_number(v) or k=='betas'}
@@ -145,13 +146,15 @@ def lay_out_opt_state(
     return {**sd, 'state':{i:{k:laid(v, of[i]) for k,v in s.items()} if i in of else s for i,s in sd['state'].items()}}
 
 # %% ../../nbs/optim/04_opt_state.ipynb #d3115f54
+def _parts(opt:Any)->list: return [opt.part(k) for k in getattr(opt, 'parts', ())]   # of several optimizers as one
+
 def match_opt_state(
     opt:Optimizer # A torch optimizer
 )->None:
     "Drops the state of parameters that the optimizer has no more; new ones get the state that they begin with"
     have = {id(p) for pg in opt.param_groups for p in pg['params']}
     for p in [p for p in opt.state if id(p) not in have]: del opt.state[p]
-    for o in map(opt.part, opt.parts) if hasattr(opt, 'parts') else (): match_opt_state(o)
+    for o in _parts(opt): match_opt_state(o)
     if not isinstance(opt, Adagrad): return
     for p,s in Adagrad([{**pg} for pg in opt.param_groups], **opt.defaults).state.items(): opt.state.setdefault(p, s)
 
