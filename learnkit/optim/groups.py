@@ -139,7 +139,7 @@ def spread(
         if v.stop is None or v.step is not None:
             raise ValueError(f"Write slice(first, last) or slice(last) for the groups' values, not {v}.")
         v = [v.stop/10]*(n-1) + [v.stop] if v.start is None else even_mults(v.start, v.stop, n)
-    if isinstance(v, Mapping): raise TypeError(f"a hyper-parameter is a number; a dict has those of several optimizers: {v}")
+    if isinstance(v, Mapping): raise TypeError(f"a hyper-parameter is a number; a dict is for several optimizers: {v}")
     v = getattr(v, 'tolist', lambda: v)()
     vs = [_num(o) for o in (v if isinstance(v, Iterable) and not isinstance(v, str) else [v])]
     if len(vs)==1: return vs*n
