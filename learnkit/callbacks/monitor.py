@@ -62,6 +62,7 @@ def mk_comp(
 
 # %% ../../nbs/callbacks/60b_monitor.ipynb #0a620c86
 from math import inf, isfinite, isnan
+from warnings import warn
 
 from ..data.process import gather_objects
 from ..loop.check import check_args
@@ -84,6 +85,13 @@ def _read_margin(
 
 
 # %% ../../nbs/callbacks/60b_monitor.ipynb #79028614
+def _guess(name, column):
+    "Take a higher value of an unknown metric for better, as fastai does, and say so; a function has to be told"
+    asked = f"is a lower or a higher `{name}` better? The name does not tell: write comp='min' or comp='max'"
+    if column is None: raise ValueError(asked)
+    warn(f'{asked}, or give the metric an attribute `lower_better`. Until then a higher one is taken for better')
+    return False
+
 @check_args
 class Monitor:
     "Keeps the best value so far of a metric, of another column of the Recorder, or of a function of the Learner"
@@ -195,10 +203,7 @@ class Monitor:
         plain = re.sub('^(train|valid)_', '', self.name)
         mets = [self.source] + [m for m in learn.metrics if m.name in (self.name, plain)]
         said = [s for m in mets if (s := says_lower(m)) is not None] + [lower_better(self.name)]
-        if said[0] is None: raise ValueError(
-            f"is a lower or a higher `{self.name}` better? The name does not tell: write comp='min' or comp='max'"
-            + ('' if self.column is None else ' (or give the metric an attribute `lower_better`)'))
-        return said[0]
+        return _guess(self.name, self.column) if said[0] is None else said[0]
 
     def in_row(self,
         row:dict # of a validation within an epoch

@@ -152,4 +152,4 @@ def doc(
     "Returns the page about `f`, which a script prints: parameters, result, errors, chapter; raises ValueError"
     f = unwrap_partial(_called(f) if isinstance(f, str) else f)
     is_named = inspect.isroutine(f) or isinstance(f, (type,property,ModuleType))
-    return shown(Doc(f if is_named else type(f)))
+    return shown(Doc(f if is_named else getattr(f, '__wrapped__', type(f))))   # `rmse` stands for its function

@@ -54,10 +54,12 @@ def count_params(
 # %% ../../nbs/learner/60b_layer_info.ipynb #4405f395
 @uninterrupted
 def layer_info(
-    model:nn.Module, # the model
-    call:Callable    # a function without arguments that calls the model once
+    model:nn.Module, # the model; a Learner, as in fastai: see `_their_rows`
+    call:Callable,   # a function without arguments that calls the model once; of a Learner the first input
+    *more:Tensor     # of a Learner the other inputs
 ) -> list[tuple]:
     "Returns for each call of a layer: (name, type, output shape, parameters, trainable parameters, counted above?)"
+    if isinstance(model, Learner): return _their_rows(model, call, *more)
     if not callable(call): raise TypeError(
         '`call` is a function that calls the model, as in `layer_info(model, lambda: model(x))`, '
         f'not a {type(call).__name__}')
@@ -91,6 +93,20 @@ def _shaped(model):
     "The model itself, or a copy of it if it has lazy layers"
     if not any(map(is_lazy, [*model.parameters(), *model.buffers()])): return model
     return deepcopy(model, {id(b):type(b)(device=b.device, dtype=b.dtype) for b in model.buffers() if is_lazy(b)})
+
+def _their_rows(learn, *xb):
+    "fastai's rows, for the first item: (type, parameters, is the first trained?, output shape, is it as the input's?)"
+    model,rows = get_model(learn.model),[]
+    def add_row(m, i, o):
+        ps = [*m.parameters(recurse=False)]
+        size = (count_params(ps), bool(ps) and ps[0].requires_grad) if hasattr(m, 'weight') else ('', '')
+        rows.append((type(m).__name__, *size, [*o.shape], i[0].shape[1:]==o.shape[1:]))
+    hooks = [m.register_forward_hook(add_row) for _,m in layers(model)]
+    try:
+        with Snapshot(snapshot_forward(model, learn.dls.train)), torch.no_grad(): model.eval()(*(x[:1] for x in xb))
+    finally:
+        for h in hooks: h.remove()
+    return rows
 
 @patch
 @uninterrupted

@@ -6,7 +6,6 @@
 __all__ = ['run_attrs', 'Loop']
 
 # %% ../../nbs/loop/30_loop.ipynb #e3ce7324
-from collections.abc import Callable
 from functools import partial
 from itertools import count, takewhile
 from typing import Any
@@ -37,7 +36,6 @@ class Loop(Dispatcher):
     logger:Any; create_mbar:bool; skip_loss:bool; _training:bool; phase_meter:Any = None   # its settings; what averages
     stop_reason:str|None = None   # why the run is to end soon: see `learn.stop`
     checks_loss:bool = True   # is the loss of the batch looked at: the first of a phase, and one of several parts?
-    do_fetched:Callable; do_batch:Callable   # what does a batch of this phase, as a loader gives it; and ready
 
     @property
     def dl(self) -> Any:
@@ -69,6 +67,16 @@ class Loop(Dispatcher):
         for cb in self._in_order():
             if not (cb.run and cb.runs_in(self.mode)): continue
             self.do_fetched,self.do_batch = cb.wrap_fetched(self.do_fetched),cb.wrap_batch(self.do_batch)
+
+    # until a phase begins, by hand; then as callbacks wrap them
+    def do_fetched(self,
+        b:Any # a batch, as a loader gives it
+    ) -> Any: # `exhausted` if it was the end of the data
+        "Do the batch `b`"
+        return self._do_fetched(b)
+    def do_batch(self) -> None:
+        "Do the batch that is in `xb` and `yb`"
+        self._do_one_batch()
 
     def _epochs(self): return takewhile(lambda i: i<self.n_epoch, count(self.start_epoch))   # `n_epoch` may change
 
@@ -169,4 +177,4 @@ class Loop(Dispatcher):
         self('after_zero_grad')
 
 # %% ../../nbs/loop/30_loop.ipynb #4482193e
-run_attrs = tuple(k for k in Loop.__annotations__ if k not in 'dls model opt stop_reason'.split())
+run_attrs = *(k for k in Loop.__annotations__ if k not in 'dls model opt stop_reason'.split()),'do_fetched','do_batch'

@@ -104,8 +104,8 @@ def mk_metric(
         except TypeError as e: raise TypeError(
             f'the metric is the class {m.__name__}, without {e}: pass an instance of it, `{m.__name__}(...)`') from None
         return mk_metric(m())
-    if hasattr(m, 'accumulate') and inspect.getattr_static(m, 'value', None) is not None: return m # fastai's, too
     if hasattr(m, 'as_metric'): return m.as_metric()
+    if hasattr(m, 'accumulate') and inspect.getattr_static(m, 'value', None) is not None: return m # fastai's, too
     if all(hasattr(m, o) for o in ('update','compute','reset')): return TorchMetric(m)
     if not callable(m): raise TypeError('A metric must be a function of predictions and targets, a `Metric`, a metric '
         f'of torchmetrics or a function of scikit-learn, not {m!r}.')

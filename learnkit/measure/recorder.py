@@ -29,6 +29,10 @@ def format_value(
     return f'{v:.6f}' if isinstance(v, float) else str(v)
 
 # %% ../../nbs/measure/45a_history.ipynb #f9986b16
+class _Columns(list):
+    "Names of columns, which are its `values`, as in pandas"
+    values = property(list)
+
 class History(list):
     "Rows as dictionaries; `history['valid_loss']` is a column, `history['epoch','valid_loss']` has two side by side"
     def __getitem__(self, k):
@@ -52,6 +56,15 @@ class History(list):
     def names(self) -> list:
         "The names of the columns"
         return [*dict.fromkeys(k for r in self for k in r)]
+
+    @property
+    def columns(self) -> list:
+        "The names of the columns, as a DataFrame of pandas has them"
+        return _Columns(self.names)
+    @property
+    def iloc(self) -> list:
+        "The rows as lists of values, by number, as a DataFrame of pandas has them: `h.iloc[-1][:3]`"
+        return [[r.get(n) for n in self.names] for r in self]
 
     def latest(self,
         k:str # the name of a column
@@ -253,7 +266,7 @@ class Recorder(RecorderPlots, Callback):
 
     def before_fit(self):
         learn = self.learn
-        metrics,validates = list(learn.metrics),learn.dls.valid is not None
+        metrics,validates = list(learn.metrics),learn.dls.valid is not None and learn.mode!='lr_find'
         logged = [m for m in metrics if getattr(m, 'is_logged', False)]
         self.train = Meter([self.smooth_loss, *[AvgLoss()]*self.mean, *(metrics if self.train_metrics else logged)])
         self.valid = Meter([AvgLoss(), *(metrics if self.valid_metrics else [])] if validates else [])

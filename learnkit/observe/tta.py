@@ -80,9 +80,14 @@ def _check_same_items(a, b):
         'the targets of two passes differ: the loader gives its items in another order each time, '
         'and learnkit does not know how to read it in order: pass a list of batches or a DataLoader')
 
+def _augments(dl):
+    "Can the data set of this loader be told to use the random transforms of training, as fastai's can?"
+    return hasattr(getattr(dl, 'dataset', None), 'set_split_idx')
+
 def _check_tta_args(n, aug, augs, dl):
     "Returns the number of augmented passes; raises an error for arguments of `tta` that are wrong"
-    if aug is None or not augs: raise ValueError(
+    own = aug is None and _augments(dl)
+    if not (own or augs and aug is not None): raise ValueError(
         'tta needs a function that augments the inputs: pass `aug=`, such as `aug=lambda x: x.flip(-1)`, or a list')
     if n is None: n = len(augs) if is_listy(aug) else 4
     check_whole('n', n, what='a number of augmented passes')
@@ -90,13 +95,14 @@ def _check_tta_args(n, aug, augs, dl):
         f'tta reads the data {n+1} times, which a {type(dl).__name__} cannot: pass a list of batches or a DataLoader')
     return n
 
+# %% ../../nbs/observe/70b_tta.ipynb #645c55eb
 @patch
 @uninterrupted
 def tta(self:Learner,
     ds_idx:int=1,               # number of the loader in `dls`: 0 is the training set, 1 the validation set
     dl:Any=None,                # the loader, read n+1 times; None: the one of `ds_idx`
     n:int|None=None,            # number of augmented passes; None: one for each function in the list `aug`, else 4
-    aug:Callable|list|None=None,# a random function from inputs to inputs, or a list of functions that take turns
+    aug:Callable|list|None=None,# random function of inputs, or a list that take turns; None: fastai's data set's own
     beta:float|None=.25,        # weight of the plain predictions; None: return both, as `(augmented, plain)`
     use_max:bool=False,         # return the largest prediction of all passes instead of the mean
     act:Callable|None=None,     # function from outputs to predictions; None: the loss function's `activation`
@@ -104,13 +110,17 @@ def tta(self:Learner,
 ) -> tuple:
     "Test-time augmentation: returns predictions from several augmented views of each item, and the targets"
     augs = list(aug) if is_listy(aug) else [aug]
-    n,beta = _check_tta_args(n, aug, augs, dl), beta if beta is None else check_fraction('beta', beta, zero=True)
+    loader = self._numbered_loader(ds_idx) if dl is None else dl
+    n,beta = _check_tta_args(n, aug, augs, loader), beta if beta is None else check_fraction('beta', beta, zero=True)
     def preds(*extra): return self.get_preds(ds_idx, dl, act=act, cbs=[*tuplify(cbs), *extra])
+    def augmented(f):
+        if f is not None: return preds(AugmentCallback(f))
+        with loader.dataset.set_split_idx(0): return preds()
     total = None
     with snapshot_random():
         plain,targs = preds()
         for i in range(n):
-            p,t = preds(AugmentCallback(augs[i%len(augs)]))
+            p,t = augmented(augs[i%len(augs)])
             _check_same_items(t, targs)
             total = p if total is None else tree_map(torch.maximum if use_max else torch.add, total, p)
     if use_max: return tree_map(torch.maximum, total, plain),targs

@@ -48,17 +48,22 @@ def _num(v, what='A hyper-parameter')->float:
     raise TypeError(f"{what} is a number, not {type(v).__name__}: {v!r:.60}." +
                     " Callbacks are passed by name, as in `fit(1, cbs=...)`."*hasattr(v, 'order'))
 
+# %% ../../nbs/optim/00a_hypers.ipynb #c1ff1a13
 def _find(pg, name):
     "Returns key and index of the hyper-parameter `name` in the torch group `pg`; raises KeyError if there is none"
     if 'optimizer' in pg: name = name.removesuffix(f"_{pg['optimizer']}")   # one of several: `lr_muon` is its `lr`
     key,i = hyper_places((*pg,)).get(name, (None,None))
     if key is not None and (i is not None or is_number(pg[key])): return key,i
+    raise _unknown(pg, name)
+
+def _unknown(pg, name):
     known = [*_number_places(pg)]
     like  = [_short.get(o,o) for o in get_close_matches(str(name), [*known, *_short], 1)]
-    raise KeyError(f"This optimizer has no hyper-parameter '{name}', it has {', '.join(known)}." +
-                   ''.join(f" Did you mean '{o}'?" for o in like if o in known))
+    return KeyError(f"This optimizer has no hyper-parameter '{name}', it has {', '.join(known)}." +
+                    ''.join(f" Did you mean '{o}'?" for o in like if o in known))
 
 def _read(pg, name):
+    if isinstance(pg.get(name), bool): return pg[name]   # a switch such as `amsgrad`: to be read, not set
     key,i = _find(pg, name)
     v = pg[key] if i is None else pg[key][i]
     return v.detach().clone() if isinstance(v, Tensor) else v
@@ -112,6 +117,7 @@ class Hypers(MutableMapping):
     def __getitem__(self, k:str)->float|Tensor: return _read(self.groups[0], k)
     def __setitem__(self, k:str, v:float|Tensor)->None: _write(self.opt, self.groups, k, _num(v))
     def __delitem__(self, k:str): raise TypeError(f"'{k}' belongs to the optimizer: it can be changed, not deleted.")
+    def __contains__(self, k:object)->bool: return type(self.groups[0].get(k)) is not bool and super().__contains__(k)
     def __iter__(self)->Iterator[str]: return iter(_number_places(self.groups[0]))
     def __len__(self)->int: return len(_number_places(self.groups[0]))
     def __repr__(self)->str: return repr(dict(self))

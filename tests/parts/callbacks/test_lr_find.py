@@ -94,6 +94,12 @@ def run(find=None, first=0, **kw):
 
 quick = partial(Learner.lr_find, num_it=12, show_plot=False)
 
+def test_a_range_test_has_no_columns_of_a_validation():
+    "None is done"
+    learn = learner(n=5, nv=2, metrics=lambda p,t: p.mean())
+    with learn.no_logging(): learn.fit(3, cbs=LRFinder(num_it=12))
+    assert [len(r) for r in learn.recorder.values]==[1]*2 and [*learn.recorder.metric_names]==['epoch','train_loss','time']
+
 # no trace
 @pytest.mark.parametrize('kind', ['shuffle','generator','sampler','own'])
 @pytest.mark.parametrize('first', [0,1])

@@ -152,8 +152,11 @@ def test_unknown_column(name, words, cls):
     assert words in str(e.value) and not seen
 
 def test_unclear_direction():
+    "Of a metric a higher value is taken for better, as in fastai, with a warning; a function has to be told"
     learn = learner(metrics=AvgMetric(odd), cbs=TrackerCallback('odd'))
-    with pytest.raises(ValueError, match="comp='min' or comp='max'"): learn.fit(1)
+    with pytest.warns(UserWarning, match="comp='min' or comp='max'.* a higher one is taken for better"): learn.fit(1)
+    assert learn.tracker.watch.lower is False
+    with pytest.raises(ValueError, match="comp='min' or comp='max'"): learn.fit(1, cbs=TrackerCallback(lambda learn: learn.epoch))
 
 def test_no_recorder():
     from learnkit.learner.learner import TrainEvalCallback

@@ -23,6 +23,13 @@ class Wraps(Callback):
             self.heard.append(self.who.upper())
         return work
 
+def test_a_batch_by_hand_before_any_run():
+    "fastai's notebooks do so; there was no `do_fetched` yet"
+    learn = learner()
+    x,y = next(iter(learn.dls.train))
+    learn.one_batch(0, (x, y))
+    assert torch.equal(learn.x, x) and torch.equal(learn.pred, learn.model(x)) and learn.loss==learn.loss_func(learn.pred, y)
+
 def test_callbacks_wrap_the_work_on_a_batch():
     "The later ones outside; only those that are switched on, and run in this mode"
     heard = []

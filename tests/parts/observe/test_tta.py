@@ -110,6 +110,20 @@ def test_tta_by_hand():
     want,_ = learn.get_preds(0, cbs=AugmentCallback(flips[0]))
     torch.testing.assert_close(logits.softmax(-1), want)
 
+def test_tta_of_a_data_set_that_augments_by_itself():
+    "fastai's is told to use its transforms of training; they are off again afterwards"
+    from contextlib import contextmanager
+    x,y = rows(seed=1)
+    class Own(torch.utils.data.TensorDataset):
+        training = False
+        @contextmanager
+        def set_split_idx(self, i): self.training = i==0; yield; self.training = False
+        def __getitem__(self, i): x,y = super().__getitem__(i); return (-x if self.training else x),y
+    learn = trained()
+    dl = torch.utils.data.DataLoader(Own(x, y), 8)
+    own,_ = learn.tta(dl=dl)
+    assert torch.equal(own, learn.tta(dl=[*zip(x.split(8), y.split(8))], aug=torch.neg)[0]) and not torch.equal(own, learn.get_preds(dl=dl)[0]) and not dl.dataset.training
+
 def test_tta_does_not_change_training():
     "In the middle of a fit, with random augmentation and a loader that shuffles"
     def weights(*cbs):
