@@ -100,8 +100,9 @@ class RootMetric(MeanMetric):
     ):
         super().__init__(errors, math.sqrt, f.__name__)
         self.as_metric = partial(MeanMetric, errors, math.sqrt, f.__name__)   # each Learner gets one of its own
+        self.f = f
         update_wrapper(self, f)
-    def __call__(self, inp:Tensor, targ:Tensor) -> Tensor: return self.__wrapped__(inp, targ)
+    def __call__(self, inp:Tensor, targ:Tensor) -> Tensor: return self.f(inp, targ)
 
 def _sq_err(inp, targ):
     inp,targ = _vectors(inp, targ)
