@@ -63,8 +63,10 @@ def _unknown(pg, name):
                     ''.join(f" Did you mean '{o}'?" for o in like if o in known))
 
 def _read(pg, name):
-    if isinstance(pg.get(name), bool): return pg[name]   # a switch such as `amsgrad`: to be read, not set
-    key,i = _find(pg, name)
+    try: key,i = _find(pg, name)
+    except KeyError:
+        if isinstance(pg.get(name), bool): return pg[name]   # a switch such as `amsgrad`: to be read, not set
+        raise
     v = pg[key] if i is None else pg[key][i]
     return v.detach().clone() if isinstance(v, Tensor) else v
 
