@@ -227,6 +227,8 @@ class Monitor:
         return rec is not None and any(self.in_row(r) for r in rec.history.last_within(learn.train_iter))
 
 # %% ../../nbs/callbacks/60c_tracker.ipynb #13164b48
+from warnings import warn
+
 from fastcore.basics import store_attr
 
 import learnkit.measure.recorder   # noqa: F401  for the event `after_row`
@@ -280,6 +282,12 @@ class TrackerCallback(Callback):
         self.new_best = self.watch.update(value)
         self.act()
     def act(self) -> None: "Do what follows from `new_best`"
+
+    def after_fit(self):
+        column = self.watch.column
+        rows = self.learn.recorder.history if column else ()
+        if rows and all(r.get(column) is None for r in rows): warn(
+            f'{type(self).__name__} had nothing to compare: no row of this fit has a value in its column {column!r}')
 
     def load_state_dict(self,
         state:dict # what `state_dict` returned

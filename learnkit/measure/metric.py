@@ -263,6 +263,7 @@ for _cls in (AvgMetric, AvgLoss, MeanMetric, ValueMetric, LossMetric): check_arg
 
 # %% ../../nbs/measure/15c_logged.ipynb #1ab4a60f
 from functools import reduce
+from math import inf
 from operator import add
 from threading import get_ident
 
@@ -271,6 +272,7 @@ from torch.utils.data import get_worker_info
 
 # %% ../../nbs/measure/15c_logged.ipynb #35622f9e
 from ..data.explain import loss_value_hint
+from ..data.snapshot import Snapshot, snapshot_entries
 from ..loop.callback import Callback
 from ..loop.events import nearest
 from ..loop.run import thread_of
@@ -285,6 +287,10 @@ class Logged(AvgLoss):
         name:str # column in the history
     ): super().__init__(name)
     def accumulate(self, learn): "Nothing to do: `log` adds the values"
+    def snapshot(self) -> Snapshot:
+        "Take a snapshot of what was logged so far, for a batch that may be done again"
+        self._pack()
+        return snapshot_entries(self.new)
 
 # %% ../../nbs/measure/15c_logged.ipynb #316d3366
 def _log(learn, name, value, n):
@@ -296,6 +302,7 @@ def _log(learn, name, value, n):
     if meter is None: raise RuntimeError(
         f'`{name}` was logged outside of a phase, whose mean it could be part of: log it in a batch, or in '
         '`after_train` or `after_validate` by a callback of an `order` below 50')
+    if isinstance(n, (int,float)) and not 0<=n<inf: raise ValueError(f'the weight of `{name}` must be 0 or more, not {n}')
     metric = meter.logged.get(name)
     if metric is not None: metric.add(value, n_items(learn) if n is None else n)
     elif learn.mode=='fit': raise ValueError(
@@ -310,6 +317,7 @@ def log_value(
     n:float|Tensor|None=None # its weight; None: the number of items in the batch
 ) -> None:
     "As a callback's `log`, for the Learner whose run this thread is in; without one, as in a server, it does nothing"
+    if torch.compiler.is_compiling(): return torch.compiler.disable(log_value)(name, value, n)
     for learn in [o for o,thread in thread_of.items() if thread==get_ident() and o.mode is not None][-1:]:
         _log(learn, name, value, n)
 

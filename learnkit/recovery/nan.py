@@ -304,8 +304,9 @@ class ReplayOnOOM(MicroBatch):
 
     def _begin(self):
         learn = self.learn
-        self.start = learn.xb,learn.yb
+        self.start,logged = (learn.xb,learn.yb),learn.phase_meter.logged if learn.phase_meter else {}
         self.snapshot = Snapshot(snapshot_random(), snapshot_buffers(learn.model),
+                                 *[m.snapshot() for m in logged.values()],
                                  snapshot_grads(opt_params(learn.opt), copy=True),
                                  *[snapshot_attributes(cb, *cb.saves) for cb in learn.cbs if cb.accumulates])
 

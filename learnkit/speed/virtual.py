@@ -188,6 +188,8 @@ def check_together(
     "Raise ValueError if something in this fit would differ with the number of processes"
     for cb in learn.cbs:
         if why := _obstacle(cb): raise ValueError(f'VirtualShards and {type(cb).__name__} do not go together: {why}')
+    if any(getattr(m, 'is_logged', False) for m in learn.metrics): raise ValueError(
+        'VirtualShards and Logged do not go together: each process would average what some shards of a batch log')
     model = learn.model
     wrapped = isinstance(model, (DistributedDataParallel, DataParallel))
     if wrapped or any(hasattr(p, '_local_tensor') for p in model.parameters()): raise ValueError(
