@@ -311,13 +311,15 @@ def _log(learn, name, value, n):
 
 
 # %% ../../nbs/measure/15c_logged.ipynb #b87456b9
+def _uncompiled(f:Callable) -> Callable: return torch.compiler.disable(f)
+
 def log_value(
     name:str,             # of a `Logged` metric
     value:Any,            # a number, or a tensor with one element: a mean over `n`
     n:float|Tensor|None=None # its weight; None: the number of items in the batch
 ) -> None:
     "As a callback's `log`, for the Learner whose run this thread is in; without one, as in a server, it does nothing"
-    if torch.compiler.is_compiling(): return torch.compiler.disable(log_value)(name, value, n)
+    if torch.compiler.is_compiling(): return _uncompiled(log_value)(name, value, n)
     for learn in [o for o,thread in thread_of.items() if thread==get_ident() and o.mode is not None][-1:]:
         _log(learn, name, value, n)
 
