@@ -302,7 +302,8 @@ def _log(learn, name, value, n):
     if meter is None: raise RuntimeError(
         f'`{name}` was logged outside of a phase, whose mean it could be part of: log it in a batch, or in '
         '`after_train` or `after_validate` by a callback of an `order` below 50')
-    if isinstance(n, (int,float)) and not 0<=n<inf: raise ValueError(f'the weight of `{name}` must be 0 or more, not {n}')
+    if isinstance(n, (int,float)) and not 0<=n<inf: raise ValueError(
+        f'the weight of `{name}` must be 0 or more, not {n}')
     metric = meter.logged.get(name)
     if metric is not None: metric.add(value, n_items(learn) if n is None else n)
     elif learn.mode=='fit': raise ValueError(
