@@ -21,6 +21,7 @@ The modules are only read, never imported. `make lib` runs this.
 """
 import ast, builtins, copy, io, json, re, sys, textwrap, tokenize
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 root  = Path(__file__).resolve().parent.parent
@@ -131,13 +132,29 @@ def patch_kw(f):
 def is_static(f): return 'static_method' in patch_kw(f) or 'staticmethod' in decorators(f)
 def is_again(f): return any(re.search(r'\.(setter|deleter)$', d) for d in decorators(f)) or 'set_prop' in patch_kw(f)
 
+def children(n):
+    "The nodes right below one, without whether a name is read or assigned"
+    found = []
+    for v in [getattr(n, k, None) for k in n._fields if k!='ctx']:
+        if isinstance(v, ast.AST): found.append(v)
+        elif isinstance(v, list): found += [o for o in v if isinstance(o, ast.AST)]
+    return found
+
+@cache
+def nodes(tree):
+    "A tree's nodes, from the top down. Like the next it is asked for again and again, and is kept until other modules are read"
+    found = [tree]
+    for n in found: found += children(n)
+    return found
+
+@cache
 def own_nodes(f):
-    "The nodes of a function, without those of functions in it"
-    todo = [*f.body]
+    "The nodes of a function in their order, without those of functions in it"
+    found,todo = [],[*reversed(f.body)]
     while todo:
-        n = todo.pop(0)
-        yield n
-        if not isinstance(n, (ast.FunctionDef,ast.Lambda,ast.ClassDef)): todo = [*ast.iter_child_nodes(n), *todo]
+        found.append(n := todo.pop())
+        if not isinstance(n, (ast.FunctionDef,ast.Lambda,ast.ClassDef)): todo += reversed(children(n))
+    return found
 
 # reading modules
 
@@ -244,12 +261,12 @@ results = {**dict.fromkeys('__bool__ __contains__ __eq__ __lt__'.split(), 'bool'
 def return_type(f):
     "The type that a function returns, from what its `return` and `yield` show"
     if f.name in results: return expr(results[f.name])
-    nodes = [*own_nodes(f)]
-    if any(isinstance(n, ast.YieldFrom) for n in nodes): return expr('Iterator[Any]')
-    if given := [n.value for n in nodes if isinstance(n, ast.Yield)]:
+    own = own_nodes(f)
+    if any(isinstance(n, ast.YieldFrom) for n in own): return expr('Iterator[Any]')
+    if given := [n.value for n in own if isinstance(n, ast.Yield)]:
         ts = [expr('None' if v is None else 'Self' if gives_self(v) else 'Any') for v in given]
         return ast.Subscript(expr('Iterator'), union(*ts))
-    given = [n.value for n in nodes if isinstance(n, ast.Return)]
+    given = [n.value for n in own if isinstance(n, ast.Return)]
     if all(v is None for v in given): return expr('None')
     if all(v is not None and gives_self(v) for v in given): return expr('Self')
     ts = [expr('None') if v is None else shown_type(v) for v in given]
@@ -350,7 +367,7 @@ def read_attributes(c):
         f,mod = m.f,m.mod
         if not f.args.args or 'staticmethod' in decorators(f): continue
         me,params = f.args.args[0].arg,{p.arg:param_type(p, d) for p,d in with_defaults(f, 1)}
-        for n in ast.walk(f):
+        for n in nodes(f):
             if isinstance(n, (ast.Assign,ast.AnnAssign)):
                 for k,v in pairs(n):
                     if is_attr(k, me): assign(k.attr, getattr(n, 'annotation', None) or value_type(v, params, mod), mod)
@@ -393,7 +410,7 @@ in_run = 'iter','batches','loss','loss_grad'
 
 def find_events():
     "Every event and what it is for: those of the table, and those that modules register or give another name"
-    res,calls = {},[n for m in modules.values() for n in ast.walk(m.tree) if isinstance(n, ast.Call) and n.args]
+    res,calls = {},[n for m in modules.values() for n in nodes(m.tree) if isinstance(n, ast.Call) and n.args]
     for n in calls:
         if ast.unparse(n.func)!='Events' or not isinstance(n.args[0], ast.Constant): continue
         for line in n.args[0].value.strip('\n').splitlines():
@@ -420,7 +437,7 @@ def add_assigned(learner, callback):
     recorder = next(c for c in classes.values() if c.name=='Recorder')
     owners = {'learn':learner, 'self.learn':learner, 'cb':callback, 'learn.recorder':recorder, 'r':recorder}
     for mod in modules.values():
-        assigned = [k for n in ast.walk(mod.tree) if isinstance(n, ast.Assign) for k,_ in pairs(n)]
+        assigned = [k for n in nodes(mod.tree) if isinstance(n, ast.Assign) for k,_ in pairs(n)]
         for k in [k for k in assigned if isinstance(k, ast.Attribute) and k.attr[0]!='_']:
             c = owners.get(ast.unparse(k.value))
             if c is not None and not c.has(k.attr): c.add_attr(k.attr, expr('Any'), mod)
@@ -454,7 +471,7 @@ def complete(learner, callback, table):
     for a in [a for c in learner.mro() for n,a in c.attrs.items() if n in in_run]:
         a.type = expr('|'.join(n for n in ast.unparse(a.type).split(' | ') if n!='None') or 'Any')
     add_assigned(learner, callback)
-    names = {n.id for n in ast.walk(learner.methods['__init__'][0].f) if isinstance(n, ast.Name)}
+    names = {n.id for n in nodes(learner.methods['__init__'][0].f) if isinstance(n, ast.Name)}
     add_callbacks(learner, names, default=True)
     add_delegated(learner, callback)
     add_callbacks(learner, names, default=False)
@@ -791,6 +808,7 @@ class Stub:
 def read(at=root):
     "Read the library under `at`: its modules and classes by name, with all that becomes of them"
     global modules,classes
+    for f in nodes,own_nodes: f.cache_clear()
     found = [Module(p, at) for p in sorted((at/lib).rglob('*.py')) if p.name!='_modidx.py']
     modules = {m.name:m for m in found}
     classes = {(m.name, n.name):Class(n, m) for m in found for n in m.stmts if isinstance(n, ast.ClassDef)}

@@ -1,5 +1,5 @@
 """What is on the disk is whole or not there: predictions, exports, folders; what killed processes left is removed; permissions stay; a log has one writer."""
-import os, signal, stat, subprocess, sys, textwrap, time, warnings
+import os, signal, stat, time, warnings
 from pathlib import Path
 
 import pytest, torch
@@ -9,8 +9,8 @@ from learnkit.all import Callback, CancelFit, CSVLogger, DataLoaders, ExportAtEn
 from learnkit.data import locks
 from learnkit.data.files import atomic, write_atomic
 from learnkit.recovery.file import FolderLock, list_checkpoints, read_checkpoint, write_checkpoint
+from kills import Fork
 
-root = Path(__file__).resolve().parents[2]
 posix = pytest.mark.skipif(os.name!='posix', reason='locks and permissions of POSIX')
 
 class Net(nn.Linear):
@@ -86,34 +86,36 @@ def test_the_result_of_before_stays_what_it_was(tmp_path):
 
 # killed processes
 
-script = '''
-import sys; sys.path[:0] = [{root!r}, {here!r}]
-from test_whole import *
-torch.set_num_threads(1)
-path,way = Path(sys.argv[1]),sys.argv[2]
-def die(*args): print('now', flush=True); time.sleep(60)
-learn = learner(path)
-if way in ways: get(learn, path, way, cbs=Callback(after_pred=lambda cb: die() if cb.learn.iter==2 else None))
-if way=='model':
-    class Slow:
-        def __reduce__(self): die()
-    write_atomic(dict(a=Slow()), path/'models'/'m.pth')
-if way=='folder':
-    with locks.swap_folder(path/'models'/'best') as f: f.mkdir(); (f/'net.pth').write_text('half'); die()
-if way=='swap':
-    os.replace_,n = Path.replace,[0]
-    def replace(self, to):
-        n[0] += 1
-        return die() if n[0]==2 else os.replace_(self, to)
-    learn.save_pretrained('best'); torch.nn.init.ones_(learn.model.weight)
-    Path.replace = replace
-    learn.save_pretrained('best')
-if way=='csv':
-    with atomic(path/'history.csv') as f: f.write(b'half'); die()
-'''
+class Slow:
+    def __init__(self, f): self.f = f
+    def __reduce__(self): self.f()
+
+def ends_in(path, way, die):
+    "Begin to write in one of the ways, and call `die` in the middle of it"
+    learn = learner(path)
+    if way in ways: get(learn, path, way, cbs=Callback(after_pred=lambda cb: die() if cb.learn.iter==2 else None))
+    if way=='model': write_atomic(dict(a=Slow(die)), path/'models'/'m.pth')
+    if way=='folder':
+        with locks.swap_folder(path/'models'/'best') as f: f.mkdir(); (f/'net.pth').write_text('half'); die()
+    if way=='swap':
+        replaced,n = Path.replace,[0]
+        def replace(self, to):
+            n[0] += 1
+            return die() if n[0]==2 else replaced(self, to)
+        learn.save_pretrained('best'); torch.nn.init.ones_(learn.model.weight)
+        Path.replace = replace
+        learn.save_pretrained('best')
+    if way=='csv':
+        with atomic(path/'history.csv') as f: f.write(b'half'); die()
+
 def killed(path, way):
-    p = subprocess.Popen([sys.executable, '-c', script.format(root=str(root), here=str(Path(__file__).parent)), str(path), way], stdout=subprocess.PIPE, text=True)
-    assert p.stdout.readline()=='now\n'
+    "A process in the middle of writing"
+    read,write = os.pipe()
+    def die(): os.write(write, b'now'); time.sleep(60)
+    p = Fork(lambda: ends_in(path, way, die), path.parent/f'{path.name}.log')
+    os.close(write)
+    assert os.read(read, 3)==b'now', (path.parent/f'{path.name}.log').read_text()
+    os.close(read)
     return p
 
 nexts = dict(model=lambda l: l.save('other'), folder=lambda l: l.save_pretrained('best'), csv=lambda l: l.fit(1, cbs=CSVLogger),
@@ -128,7 +130,7 @@ def test_what_killed_processes_left_is_removed(way, tmp_path):
         assert hidden()
         nexts[way](learner(tmp_path))
         assert hidden(), 'of a process that lives'
-    finally: p.kill(); p.wait()
+    finally: os.kill(p.pid, signal.SIGKILL); p.wait()
     locks._looked.clear()   # as in a new process
     nexts[way](learner(tmp_path))
     assert not hidden() and not [n for n in names(tmp_path) if n[0]=='.'], names(tmp_path)
@@ -137,7 +139,7 @@ def test_what_killed_processes_left_is_removed(way, tmp_path):
 def test_killed_between_two_renames(tmp_path):
     "The folder was in none of the two places: the next writer puts the new one in its place"
     p = killed(tmp_path, 'swap')
-    p.kill(); p.wait()
+    os.kill(p.pid, signal.SIGKILL); p.wait()
     models = tmp_path/'models'
     assert not (models/'best').exists()
     locks._looked.clear()
@@ -192,22 +194,20 @@ def test_a_lock_follows_no_link(tmp_path):
     with pytest.raises(ValueError, match='is a link'): FolderLock().acquire(tmp_path/'run')
     assert victim.read_text()=='precious'
 
-second = '''
-import sys; sys.path[:0] = [{root!r}, {here!r}]
-from test_whole import *
-learner(Path(sys.argv[1]), cbs={cb}).fit(1)
-'''
 @posix
 @pytest.mark.parametrize('cb', ['JsonLogger','CSVLogger'])
 def test_a_log_has_one_writer(cb, tmp_path):
     "Two processes with a `JsonLogger` on one file: the rows were mixed, and `read_log` failed later"
-    said = []
+    logger,log = dict(JsonLogger=JsonLogger, CSVLogger=CSVLogger)[cb](),tmp_path.parent/f'{tmp_path.name}.log'
+    read,write = os.pipe()
+    def second(): os.close(write); os.read(read, 1); learner(tmp_path, cbs=type(logger)).fit(1)
+    p = Fork(second, log)   # before the first one has a lock
     def other(self):
-        if self.learn.epoch==0 and self.learn.training and self.learn.iter==1: said.append(subprocess.run(
-            [sys.executable, '-c', second.format(root=str(root), here=str(Path(__file__).parent), cb=cb), str(tmp_path)], capture_output=True, text=True))
-    logger = dict(JsonLogger=JsonLogger, CSVLogger=CSVLogger)[cb]()
+        if self.learn.epoch==0 and self.learn.training and self.learn.iter==1: os.write(write, b'x'); p.wait(60)
     learner(tmp_path, cbs=[logger, Callback(after_batch=other)]).fit(2)
-    assert said[0].returncode and f'is in use by another run (process {os.getpid()} on' in said[0].stderr and 'fname' in said[0].stderr
+    for fd in (read, write): os.close(fd)
+    said = log.read_text()
+    assert p.returncode and f'is in use by another run (process {os.getpid()} on' in said and 'fname' in said
     assert len(logger.read_log())==2 and len(names(tmp_path))==1   # and no lock is left
     with pytest.raises(ValueError, match='in use by another run of this process'):
         learner(tmp_path, cbs=[logger.__class__, Callback(before_epoch=lambda cb: learner(tmp_path, cbs=logger.__class__).fit(1))]).fit(1)

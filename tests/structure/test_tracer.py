@@ -1,14 +1,13 @@
 "What one must read to follow a run stays within its limits: modules, functions and lines of source that are entered, by `tracer.py`"
 import pytest
 from oracle import TRAIN
-from toys import slow
 from tracer import counts, fresh, functions, runs
 
 goal    = dict(learner=dict(modules=12), fit=dict(modules=28, lines=1100), batch=dict(modules=6, lines=150), get_preds=dict(modules=25, lines=900))
 # where a goal is not reached yet, what has been reached; a number here may only go down, and goes away with the goal
 reached = dict(learner=dict(modules=16), fit=dict(modules=32, lines=1713), batch=dict(modules=8, lines=160), get_preds=dict(lines=1039))
 
-@pytest.mark.parametrize('run', ['learner', *slow(*(r for r in runs if r!='learner'))])
+@pytest.mark.parametrize('run', runs)
 def test_no_more_is_entered_than_what_has_been_reached(run):
     now,limits = counts(fresh(run)),{**goal[run], **reached.get(run, {})}
     if 'lines' in limits: limits['lines'] += len(TRAIN)-14   # the events of a batch that were added since: each is a line of the loop

@@ -2,11 +2,12 @@
 steady batch, and by `get_preds`; in how many modules they lie, and how many lines of source they have.
 
 `python tests/structure/tracer.py` prints the table; `python tests/structure/tracer.py fit` lists what a first `fit` enters, by
-module and largest first (`learner`, `fit`, `batch`, `get_preds`). Each is traced in a process of its own. A function that runs
+module and largest first (`learner`, `fit`, `batch`, `get_preds`). Each is traced in a process of its own, a fork of one that has the imports done. A function that runs
 because a module is imported does not count, and a function inside another one is counted with its own lines only once.
 """
-import ast, contextlib, io, json, os, subprocess, sys, tempfile
+import ast, contextlib, io, json, multiprocessing, os, subprocess, sys, tempfile
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
 root = Path(__file__).resolve().parents[2]
@@ -58,6 +59,15 @@ def trace(run):
         make().fit(1)
     return sorted(tracer.entered)
 
+def trace_all():
+    "What each of the runs enters, each in a process that has done nothing but the imports"
+    import learnkit, torch   # noqa: F401
+    torch.optim.SGD([torch.ones(1)])   # PyTorch imports its compiler with the first optimizer
+    with multiprocessing.get_context('fork').Pool(1, maxtasksperchild=1) as pool: return dict(zip(runs, pool.map(quietly, runs, chunksize=1)))
+
+def quietly(run):
+    with contextlib.redirect_stdout(io.StringIO()): return trace(run)
+
 # what was entered, with the source
 
 def functions(path):
@@ -74,14 +84,19 @@ def functions(path):
     walk(ast.parse(path.read_text(encoding='utf-8')), '')
     return res
 
-def fresh(run):
-    "The functions that `run` enters in a fresh process: for each module pairs of a qualified name and the set of its lines"
+@cache
+def traced():
+    "What each of the runs enters, as `trace` gives it"
     with tempfile.TemporaryDirectory() as d:
         env = {**os.environ, 'PYTHONPATH': os.pathsep.join([str(root), os.environ.get('PYTHONPATH', '')])}
-        done = subprocess.run([sys.executable, __file__, '--trace', run], cwd=d, env=env, capture_output=True, text=True)
-    if done.returncode: raise RuntimeError(f'The tracer could not run {run!r}:\n{done.stderr}')
+        done = subprocess.run([sys.executable, __file__, '--trace'], cwd=d, env=env, capture_output=True, text=True)
+    if done.returncode: raise RuntimeError(f'The tracer could not run:\n{done.stderr}')
+    return json.loads(done.stdout.splitlines()[-1])
+
+def fresh(run):
+    "The functions that `run` enters in a fresh process: for each module pairs of a qualified name and the set of its lines"
     res,sources = defaultdict(list),{}
-    for file,line,name in json.loads(done.stdout.splitlines()[-1]):
+    for file,line,name in traced()[run]:
         known = sources.setdefault(file, functions(Path(file)))
         if (line,name) not in known: continue   # a comprehension, or the body of a class: its lines are the function's around it
         full,last = known[line,name]
@@ -111,8 +126,6 @@ def listing(run):
     print(counts(entered))
 
 if __name__ == '__main__':
-    if sys.argv[1:2] == ['--trace']:
-        with contextlib.redirect_stdout(io.StringIO()): res = trace(sys.argv[2])
-        print(json.dumps(res))
+    if sys.argv[1:2] == ['--trace']: print(json.dumps(trace_all()))
     elif sys.argv[1:]: listing(sys.argv[1])
     else: table()
