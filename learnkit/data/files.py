@@ -138,7 +138,7 @@ def read_safetensors(
     try: tensors,n = st.load(data),int.from_bytes(data[:8], 'little')   # n: the header's length
     except Exception as e: raise ValueError(
         f'{path} is damaged, or not a .safetensors file: {type(e).__name__}: {e}') from e
-    return tensors,json.loads(data[8:8+n]).get('__metadata__', {})
+    return tensors,json.loads(data[8:8+n].decode()).get('__metadata__', {})
 
 # %% ../../nbs/data/50b_weights.ipynb #c73f65be
 def _check_member(

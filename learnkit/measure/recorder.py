@@ -92,7 +92,7 @@ class History(list):
         path:str|Path # a file that `to_file` wrote
     ) -> 'History':
         "Read the rows from a file; raises ValueError if it holds none"
-        rows = json.loads(Path(path).read_bytes())
+        rows = json.loads(Path(path).read_text(encoding='utf-8'))
         if not (isinstance(rows, list) and all(isinstance(r, dict) for r in rows)): raise ValueError(
             f'{path} has no rows, as `History.to_file` writes them')
         return cls(rows)

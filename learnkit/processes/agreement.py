@@ -83,7 +83,7 @@ class Agreement(Callback):
         handlers:tuple # pairs of callback and function, in the order in which they are called
     ) -> tuple:
         # it asks when all others have decided, whatever their `order`; who obeys comes after it
-        if name not in _in_batch: return handlers
+        if name not in _in_batch and name!='before_train': return handlers
         return tuple(sorted(handlers, key=lambda h: 2 if h[0].obeys else h[0] is self))
 
     def before_fit(self):
@@ -219,7 +219,7 @@ def _because(new, old): new.__cause__ = old; return new
 
 # %% ../../nbs/processes/10_agreement.ipynb #e9d7c11b
 class PhaseEnds(Callback):
-    "Lets the processes agree at the end of a phase, before its losses and metrics are gathered"
+    "Lets the processes agree at the end of a phase or an epoch, before its losses and metrics are gathered and its row is written"
     observes,order,modes = True,49.5,Agreement.modes
     def before_fit(self):
         if not rank_distrib(): return
@@ -228,6 +228,7 @@ class PhaseEnds(Callback):
             if cb.name=='progress': cb.run = False
 
     def after_train(self): self._ask('after_train')
+    def after_epoch(self): self._ask('after_epoch')   # before the row is written
     def after_validate(self):
         self._ask('after_validate')
         self.learn.agreement.pause.end()   # who hears this event later may want to stop

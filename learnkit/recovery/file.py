@@ -129,7 +129,7 @@ def checkpoint_info(
     if not file.is_file(): raise ValueError(f'{path} is no checkpoint: ' + (
         f'there is no {file.name} beside it, so it is incomplete, or written by something else' if path.is_file()
         else 'there is no such file'))
-    try: info = json.loads(file.read_bytes())
+    try: info = json.loads(file.read_text(encoding='utf-8'))
     except (ValueError, RecursionError) as e: raise ValueError(f'{file} is damaged: {e}') from e
     if not (isinstance(info, dict) and {'sha256','size','note_sha256'} <= set(info)): raise ValueError(
         f'{file} is not the manifest of a checkpoint')

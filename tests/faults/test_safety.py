@@ -224,6 +224,14 @@ def test_notes(note, tmp_path):
     path.with_suffix('.json').write_bytes(note)
     with pytest.raises(ValueError): read_checkpoint(path)
 
+@pytest.mark.parametrize('code', ['utf-16-be','utf-32-le'])
+def test_a_note_is_utf_8(code, tmp_path):
+    "Bytes that look like another encoding were read as that, and Python imported it"
+    path = with_note(tmp_path/'step-1.pth', saved(dict(a=1)))
+    file = path.with_suffix('.json')
+    file.write_bytes(file.read_text().encode(code))
+    with pytest.raises(ValueError, match='damaged'): read_checkpoint(path)
+
 def _note(**kw): return lambda s: s.update(note=json.dumps({**json.loads(s['note']), **kw}))
 _exports = {
     'format': lambda s: s.update(format='x'), 'no note': lambda s: s.pop('note'), 'note': lambda s: s.update(note='{'),

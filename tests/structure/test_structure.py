@@ -434,6 +434,12 @@ print(*({set(heavy)} & sys.modules.keys()))"""
     assert loaded(*map(module_name, eager)) == []
     assert loaded('matplotlib') == ['matplotlib']
 
+@pytest.mark.check
+def test_no_two_files_of_tests_share_a_name():
+    "pytest imports each by its name alone, and stops at the second"
+    names = [p.name for p in (root/'tests').rglob('test_*.py')]
+    assert sorted({n for n in names if names.count(n)>1})==[]
+
 def test_extras_named_in_errors_exist():
     extras = {k.removesuffix('_requirements') for k in cfg if k.endswith('_requirements')}
     named  = {e for p in py_modules for s in re.findall(rf'\b{lib}\[([\w,]+)\]', p.read_text(encoding='utf-8')) for e in s.split(',')}
