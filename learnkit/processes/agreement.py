@@ -219,7 +219,7 @@ def _because(new, old): new.__cause__ = old; return new
 
 # %% ../../nbs/processes/10_agreement.ipynb #e9d7c11b
 class PhaseEnds(Callback):
-    "Lets the processes agree at the end of a phase or an epoch, before its losses and metrics are gathered and its row is written"
+    "Lets the processes agree at the end of a phase and an epoch, before losses are gathered and the row is written"
     observes,order,modes = True,49.5,Agreement.modes
     def before_fit(self):
         if not rank_distrib(): return

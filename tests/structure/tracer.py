@@ -61,7 +61,7 @@ def trace(run):
 
 def trace_all():
     "What each of the runs enters, each in a process that has done nothing but the imports"
-    import learnkit, torch   # noqa: F401
+    import learnkit, torch
     torch.optim.SGD([torch.ones(1)])   # PyTorch imports its compiler with the first optimizer
     with multiprocessing.get_context('fork').Pool(1, maxtasksperchild=1) as pool: return dict(zip(runs, pool.map(quietly, runs, chunksize=1)))
 
