@@ -142,7 +142,7 @@ def children(n):
 
 @cache
 def nodes(tree):
-    "A tree's nodes, from the top down. Like the next it is asked for again and again, and is kept until other modules are read"
+    "The nodes of a tree, from the top down; kept until other modules are read, as they are asked for again and again"
     found = [tree]
     for n in found: found += children(n)
     return found
