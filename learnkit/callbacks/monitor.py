@@ -227,8 +227,6 @@ class Monitor:
         return rec is not None and any(self.in_row(r) for r in rec.history.last_within(learn.train_iter))
 
 # %% ../../nbs/callbacks/60c_tracker.ipynb #13164b48
-from warnings import warn
-
 from fastcore.basics import store_attr
 
 import learnkit.measure.recorder   # noqa: F401  for the event `after_row`
