@@ -125,6 +125,7 @@ from .recovery.kept import *
 from .recovery.nan import *
 from .recovery.position import *
 from .recovery.proof import *
+from .recovery.reported import *
 from .recovery.resume import *
 from .recovery.shard_files import *
 from .recovery.signals import *

@@ -236,13 +236,18 @@ def snapshot_vars(
 _own = __name__.partition('.')[0],'fastcore'
 
 @lru_cache
-def is_foreign(
-    cls:type # a class
-) -> bool:
-    "Does `cls` belong to Python or to an installed library?"
-    file = getattr(sys.modules.get(cls.__module__), '__file__', None) or ''
-    return _root(cls) not in _own and (_standard(cls) or 'site-packages' in file or 'dist-packages' in file)
+def _is_installed(module):
+    file,root = getattr(sys.modules.get(module), '__file__', None) or '',f'{module}'.partition('.')[0]
+    installed = root in sys.stdlib_module_names or 'site-packages' in file or 'dist-packages' in file
+    return root not in _own and installed
 
+def is_foreign(
+    o:Any # a class or a function
+) -> bool:
+    "Does `o` belong to Python or to an installed library?"
+    return _is_installed(o.__module__)
+
+# %% ../../nbs/data/30b_contents.ipynb #5bc0f439
 def _has_state(o, as_data):
     "May the attributes of `o` be put back?"
     cls = type(o)

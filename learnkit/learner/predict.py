@@ -372,11 +372,12 @@ from torch.utils.data import default_collate
 
 from ..data.batch import OnlyInputs, split_batch
 from ..data.loaders import sequential_loader
-from ..data.nested import is_item_list, is_listy, map_container, tuplify
+from ..data.nested import tuplify
 from ..data.process import alone
 from ..loop.check import check_path, check_whole
 from ..measure.losses import loss_activation, loss_decodes
 from ..measure.model_output import output_decodes, output_vocab
+from .results import only_item
 
 # %% ../../nbs/learner/40c_predict.ipynb #64d289ce
 def _activation(loss_func):
@@ -443,12 +444,6 @@ def _decoded_item(decode, inp, decoded):
     n,item = len(tuplify(inp)),tuple(decode((*tuplify(inp), *tuplify(decoded)))[0])
     return detuplify(item[:n]),detuplify(item[n:])
 
-def _only(o):
-    "The only item of a batch of one, in the structure of the batch"
-    if o is None: return None
-    nested = isinstance(o, Mapping) or is_listy(o) and not is_item_list(o)
-    return map_container(_only, o) if nested else o[0]
-
 # %% ../../nbs/learner/40c_predict.ipynb #5b258104
 def _label(dec, vocab):
     "What `vocab` calls the decoded prediction `dec`: a class, one for each token, several, or `dec` without a vocab"
@@ -503,9 +498,9 @@ def _item_loader(self:Learner, item):
 def _answer(self:Learner, preds, decoded, decode, inp=None):
     "Input, label, decoded and raw prediction of a batch of one item"
     if preds is None: raise RuntimeError('a callback has cancelled the batch of this item, so there is no prediction')
-    dec = _only(decoded)
-    if decode is None: return inp,_label(dec, self.class_names()),dec,_only(preds)
-    return *_decoded_item(decode, inp, decoded),dec,_only(preds)
+    dec = only_item(decoded)
+    if decode is None: return inp,_label(dec, self.class_names()),dec,only_item(preds)
+    return *_decoded_item(decode, inp, decoded),dec,only_item(preds)
 
 # %% ../../nbs/learner/40c_predict.ipynb #fae861d6
 @patch

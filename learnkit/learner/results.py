@@ -67,15 +67,66 @@ def _join_lists(x, at):
 
 # %% ../../nbs/learner/20b_gather.ipynb #8e1eb862
 from collections.abc import Collection, Mapping
+from dataclasses import fields, is_dataclass
 from functools import partial
 from pathlib import Path
 
-from torch.utils._pytree import tree_flatten, tree_unflatten
+from torch.utils._pytree import register_pytree_node, tree_flatten, tree_map, tree_unflatten
 
 from ..data.batch import find_bs, shapes
-from ..data.nested import is_item_list
+from ..data.nested import is_item_list, is_listy, map_container
 from .buffer import TensorBuffer, open_memmap
 from ..loop.events import nearest
+
+# %% ../../nbs/learner/20b_gather.ipynb #2802a57f
+def is_record(
+    o:Any # anything
+) -> bool:
+    "Is `o` an object of a dataclass, and not a mapping, as the outputs of transformers are?"
+    return is_dataclass(o) and not isinstance(o, (type,Mapping))
+
+def make_record(
+    values:list, # of its fields
+    cls:type     # a dataclass
+) -> Any:
+    "Return an object of `cls`, also if that is frozen"
+    res = object.__new__(cls)
+    for k,v in zip(fields(cls), values): object.__setattr__(res, k.name, v)
+    return res
+
+def record_values(
+    o:Any # an object of a dataclass
+) -> list:
+    "Return the values of its fields"
+    return [getattr(o, k.name) for k in fields(o)]
+
+
+# %% ../../nbs/learner/20b_gather.ipynb #2802a581
+class Opened:
+    "Stands for an object of a dataclass, as a node that PyTorch takes apart, and puts together to such an object"
+    def __init__(self,
+        record:Any # the object
+    ): self.record = record
+
+def open_records(
+    b:Any # nested containers
+) -> Any:
+    "Return `b` with the objects of dataclasses opened"
+    return tree_map(lambda o: Opened(o) if is_record(o) else o, b, is_leaf=is_item_list)
+
+def _flatten(o): return [*map(open_records, record_values(o.record))],type(o.record)
+register_pytree_node(Opened, _flatten, make_record)
+
+
+# %% ../../nbs/learner/20b_gather.ipynb #2802a582
+def only_item(
+    o:Any # a batch of one
+) -> Any:
+    "Return the only item of `o`, in the structure of the batch"
+    if o is None: return None
+    if is_record(o): return make_record([*map(only_item, record_values(o))], type(o))
+    nested = isinstance(o, Mapping) or is_listy(o) and not is_item_list(o)
+    return map_container(only_item, o) if nested else o[0]
 
 # %% ../../nbs/learner/20b_gather.ipynb #2802a580
 _tensor_spec = tree_flatten(0)[1]   # the structure of a batch that is one tensor
@@ -100,6 +151,8 @@ class NestedBuffer:
         single = isinstance(b, Tensor)
         if single and self.spec is _tensor_spec: return self.buffers[0].append(b)
         leaves,spec = ((b,),_tensor_spec) if single else tree_flatten(b, is_leaf=is_item_list)
+        if spec!=self.spec and any(map(is_record, leaves)):
+            leaves,spec = tree_flatten(open_records(b), is_leaf=is_item_list)
         if self.spec is None:
             self.spec,self.buffers = spec,[self._new(i, single) for i in range(len(leaves))]
         if spec is not self.spec and spec!=self.spec: raise ValueError(
@@ -125,12 +178,13 @@ class NestedBuffer:
         "Returns the results of all processes, in each; raises ValueError if they differ in structure or are incomplete"
         for b in self.buffers: b.flush()
         own = None if self.spec is None else dict(
-            turns=turns, like=tree_unflatten([0 for _ in self.buffers], self.spec),
+            turns=turns, like=tree_unflatten([torch.empty(0) for _ in self.buffers], self.spec),
             sizes=[b.sizes for b in self.buffers], files=[b.file if b._is_shared else None for b in self.buffers])
         of_each = gather_objects(own)
         first = next((o for o in of_each if o is not None), None)
         if first is None: return None
-        spec,*others = [tree_flatten(o['like'])[1] for o in of_each if o is not None]
+        spec,*others = [tree_flatten(open_records(o['like']), is_leaf=is_item_list)[1]
+                        for o in of_each if o is not None]
         if odd := [s for s in others if s!=spec]: raise ValueError(
             f'the processes have results that differ in structure: {spec} and {odd[0]}')
         def leaf(i, file):

@@ -18,7 +18,8 @@ from ..data.noted import NotedLoader
 from ..data.stateful import draws_nothing
 from ..data.snapshot import generators_in
 from ..loop.callback import Callback
-from .kept import KeptData, KeptState, Unkept, name_unkept
+from .kept import KeptState
+from .reported import KeptData, Unkept, name_unkept
 from .state import num_parts_of
 
 # %% ../../nbs/recovery/05_data_position.ipynb #c1ba0e2c

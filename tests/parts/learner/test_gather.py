@@ -1,5 +1,6 @@
 "Predictions gathered batch by batch: against `torch.cat`, for any batches, in memory and on disk"
 import subprocess, sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest, torch
@@ -144,6 +145,17 @@ def test_lists_by_item():
     x,n,boxes = g.value
     assert x.shape==(5,) and list(n)==list('abcde') and [len(o['box']) for o in boxes]==[0,1,0,1,0]
 
+def test_dataclasses():
+    "One for each batch came back, in the order of the loader, beside targets in that of the data set"
+    g = NestedBuffer(3, key='', positions=None)
+    for t in (torch.tensor([20.,0.]), torch.tensor([10.])): g.append((t, Output(t, Rest(2*t))))
+    _,res = g.join([0,1], torch.tensor([2,0,1]))
+    assert res.o.tolist()==[0.,10.,20.] and res.rest.x.tolist()==[0.,20.,40.] and res.rest.none is None
+    with pytest.raises(ValueError, match='differ in structure'): g.append((t, Output(t, t)))
+    learn = Learner(DataLoaders([(torch.ones(2, 3), torch.ones(2))], None), Model('dataclass'), lambda p,y: 0., default_cbs=False)
+    label,dec,pred = learn.predict(torch.arange(3.))
+    assert type(pred) is Output and pred.o.shape==(4,) and pred.rest.x.tolist()==[0.,1.,2.]
+
 # the number of items, and their positions
 
 @pytest.mark.parametrize('kw,want', [(dict(batch_size=4), 22), (dict(batch_size=4, drop_last=True), 20), (dict(batch_size=None), None),
@@ -175,9 +187,15 @@ def test_disk_that_is_too_small(tmp_path):
 
 # get_preds
 
+@dataclass(frozen=True)
+class Rest: x:torch.Tensor; none:None = None
+@dataclass
+class Output: o:torch.Tensor; rest:Rest
+def opened(o): return [o.o, o.rest.x] if isinstance(o, Output) else o
+
 class Model(nn.Module):
     def __init__(self, kind='one'): super().__init__(); self.lin,self.kind = nn.Linear(3,4),kind
-    def forward(self, x): o = self.lin(x); return dict(one=o, pair=(o,x), named=dict(o=o, rest=[x]))[self.kind]
+    def forward(self, x): o = self.lin(x); return dict(one=o, pair=(o,x), named=dict(o=o, rest=[x]), dataclass=Output(o, Rest(x)))[self.kind]
 
 def loader(x, y, how, bs, idxs):
     ds = TensorDataset(x, y)
@@ -188,7 +206,7 @@ def loader(x, y, how, bs, idxs):
 
 hows = 'plain shuffled drops sampler subset batches whole list generator'.split()
 
-@given(n=st.integers(1, 40), bs=st.integers(1, 12), how=st.sampled_from(hows), kind=st.sampled_from(['one','pair','named']), disk=st.booleans(), data=st.data())
+@given(n=st.integers(1, 40), bs=st.integers(1, 12), how=st.sampled_from(hows), kind=st.sampled_from(['one','pair','named','dataclass']), disk=st.booleans(), data=st.data())
 @settings(max_examples=80, deadline=None)
 def test_get_preds(tmp_path_factory, n, bs, how, kind, disk, data):
     "All rows in the order of the data set: for any loader, any structure, in memory or as files"
@@ -205,6 +223,8 @@ def test_get_preds(tmp_path_factory, n, bs, how, kind, disk, data):
     i = slice(None, None, 2) if how=='subset' else slice(None)
     with torch.no_grad(): want = m(x[i])
     if kind=='one': want = want.softmax(1); assert torch.equal(dec, preds.argmax(1))
+    assert type(preds) is type(want)
+    preds,want = opened(preds),opened(want)
     tree_map(torch.testing.assert_close, preds, want)
     assert torch.equal(inp, x[i]) and torch.equal(targs, y[i])
     if disk:

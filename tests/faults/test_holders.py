@@ -1,0 +1,190 @@
+"""Where a loss and a model may have state, other than in attributes of modules and variables of closures: globals, arguments, containers, objects
+within objects. A second Learner that loads what the first one keeps trains on as that one does; what no checkpoint keeps is named."""
+import warnings
+from collections import Counter, defaultdict, deque, namedtuple
+from functools import partial
+from types import SimpleNamespace
+
+import numpy as np, pytest, torch
+from torch import nn
+from torch.optim import SGD
+
+from learnkit.data.files import to_serializable
+from learnkit.recovery.kept import KeptState
+from toys import equal, learner
+
+torch.set_num_threads(1)
+
+def mse(pred, y): return (pred-y).pow(2).mean()
+
+def with_globals(source):
+    "A function that makes a loss, as a script of its own with `source` has it"
+    def made():
+        of = dict(__name__='users_script', nn=nn, torch=torch, mse=mse)
+        exec(source, of)
+        return of['loss']
+    return made
+
+def counting(pred, y, seen): seen[0] += 1; return mse(pred, y)/seen[0]
+def held_in_a_dict(pred, y, seen): seen['n'] = .9*seen['n']+y.mean(); return mse(pred, y)*(1+seen['n'])
+def defaults():
+    def loss(pred, y, seen=[0], *, past={}): seen[0] += 1; past['n'] = past.get('n', 0)+1; return mse(pred, y)/seen[0]*past['n']**.5
+    return loss
+def attribute():
+    def loss(pred, y): loss.n = getattr(loss, 'n', 1)+1; return mse(pred, y)/loss.n
+    return loss
+
+class Step:
+    def __init__(self): self.n = 1
+    def __call__(self): self.n += 1; return self.n
+class Method(Step):
+    def of(self, pred, y): return mse(pred, y)/self()
+class Within:
+    def __init__(self): self.parts,self.net = [SimpleNamespace(step=Step())],nn.Linear(1, 1)
+    def __call__(self, pred, y):
+        with torch.no_grad(): self.net.bias += .1
+        return mse(pred, self.net(y).detach())/self.parts[0].step()
+class Drawing:
+    def __init__(self): self.of = dict(torch=torch.Generator(), numpy=np.random.default_rng(0))
+    def __call__(self, pred, y): return mse(pred, y)*(torch.rand((), generator=self.of['torch'])+self.of['numpy'].random())
+
+losses = dict(
+    number  = with_globals('n = 0\ndef loss(pred, y):\n    global n\n    n += 1\n    return mse(pred, y)/n'),
+    late    = with_globals('def loss(pred, y):\n    global n\n    n = globals().get("n", 0)+1\n    return mse(pred, y)/n'),
+    listed  = with_globals('past = []\ndef loss(pred, y): past.append(1.); return mse(pred, y)/sum(past)'),
+    helper  = with_globals('n = 0\ndef weight():\n    global n\n    n += 1\n    return 1/n\ndef loss(pred, y): return (lambda: mse(pred, y)*weight())()'),
+    teacher = with_globals('''
+teacher = nn.Linear(1, 1)
+for p in teacher.parameters(): nn.init.ones_(p.requires_grad_(False))
+def loss(pred, y):
+    teacher.bias.data += .1*y.mean()
+    return mse(pred, teacher(y))'''),
+    of_a_class = with_globals('''
+n = 0
+class Loss(nn.Module):
+    def forward(self, pred, y):
+        global n
+        n += 1
+        return mse(pred, y)/n
+loss = Loss()'''),
+    list_of_partial = lambda: partial(counting, seen=[0]), dict_of_partial=lambda: partial(held_in_a_dict, seen=dict(n=torch.zeros(()))),
+    tensor_of_partial = lambda: partial(counting, seen=torch.zeros(1)), within_partials=lambda: partial(partial(counting), seen=deque([0])),
+    defaults=defaults, attribute=attribute, method=lambda: Method().of, within=Within, drawing=Drawing)
+
+class Model(nn.Module):
+    def __init__(self): super().__init__(); self.lin = nn.Linear(4, 1); self.begin()
+    def forward(self, x):
+        out = self.lin(x)
+        return out+self.add(x, out.detach().mean()) if self.training else out
+    def begin(self): pass
+class Weights(Model):
+    "Parameters that the model does not have"
+    kind = list
+    def begin(self):
+        ps = [nn.Parameter(torch.ones(1)), nn.Parameter(torch.zeros(1))]
+        self.own,self.all = {list:ps, tuple:(*ps,), dict:dict(a=ps[0], b=ps[1])}[self.kind],[[*self.parameters()]]
+    def params(self): return [*self.own.values()] if self.kind is dict else [*self.own]
+    def add(self, x, m): a,b = self.params(); return a*m+b
+    def more(self): return self.params()
+class WeightsOfTuple(Weights): kind = tuple
+class WeightsOfDict(Weights): kind = dict
+class Layers(Model):
+    "Modules that the model does not have"
+    def begin(self): self.own = [dict(net=nn.Linear(4, 1))]
+    def add(self, x, m): return self.own[0]['net'](x)
+    def more(self): return [*self.own[0]['net'].parameters()]
+class Alias(Model):
+    "Two names for one tensor at first"
+    def begin(self): self.h = self.c = torch.zeros(1)
+    def add(self, x, m): self.h,self.c = .5*self.h+m,.9*self.c+1; return self.h-.1*self.c
+class AliasedList(Model):
+    def begin(self): self.past = [[0.]]*2; self.h = [torch.zeros(1)]*2
+    def add(self, x, m): self.past = [p+[float(m)] for p in self.past[:1]]+[[1.]]; self.h = [self.h[0]+m,self.h[1]-m]; return self.h[0]-2*self.h[1]+sum(self.past[0])
+class Expanded(Model):
+    "Shows one number as four"
+    def begin(self): self.h = torch.zeros(1).expand(4, 1)
+    def add(self, x, m): self.h = .5*self.h+m; return self.h[:1]
+class OtherKind(Model):
+    def begin(self): self.h = torch.zeros(1, dtype=torch.int64)
+    def add(self, x, m): self.h = .5*self.h+m; return self.h
+class Mixed(Model):
+    "A list of what is plain and what is not"
+    def begin(self): self.state = [0., Step(), dict(h=torch.zeros(1), f=torch.tanh)]
+    def add(self, x, m): self.state[0] += .1; self.state[2]['h'] = self.state[2]['h']+m; return self.state[0]*self.state[1]()+self.state[2]['h']
+class Counts(Model):
+    def begin(self): self.n,self.of = Counter(),defaultdict(list)
+    def add(self, x, m): self.n['a'] += 1; self.of['a'].append(float(m)); return sum(self.of['a'])/self.n['a']
+Pair = namedtuple('Pair', 'h c')
+class Named(Model):
+    def begin(self): self.s = dict(of=[Pair(torch.zeros(1), 0)])
+    def add(self, x, m): h,c = self.s['of'][0]; self.s['of'][0] = Pair(.5*h+m, c+1); return self.s['of'][0].h*self.s['of'][0].c
+class Shared(Model):
+    "One list by two names, as long as it trains"
+    def begin(self): self.a = [0.]; self.b = SimpleNamespace(of=self.a)
+    def add(self, x, m): self.a[0] += float(m); return self.b.of[0]
+models = [Weights,WeightsOfTuple,WeightsOfDict,Layers,Alias,AliasedList,Expanded,OtherKind,Mixed,Counts,Named,Shared]
+
+def trainer(model=lambda: nn.Linear(4, 1), loss=lambda: mse):
+    torch.manual_seed(0)
+    model = model()
+    more = getattr(model, 'more', list)()
+    return learner(n=3, model=model, loss_func=loss(), opt_func=lambda params, lr: SGD([*params, *([dict(params=more)] if more else [])], lr), lr=.01)
+
+def fitted(learn, n):
+    with learn.no_logging(), learn.no_bar(), warnings.catch_warnings(): warnings.simplefilter('ignore'); learn.fit(n)
+    return learn
+
+def check(**kw):
+    whole,other = trainer(**kw),trainer(**kw)
+    kept,places = KeptState(whole),KeptState(other)
+    fitted(whole, 2)
+    state = to_serializable(kept.state_dict(), 'kept', copy=True)
+    other.model.load_state_dict({k:v.clone() for k,v in whole.model.state_dict().items()})
+    with warnings.catch_warnings(): warnings.simplefilter('error'); places.load_state_dict(state)
+    ends = [[*fitted(learn, 1).recorder.losses] for learn in (whole,other)]
+    assert state and equal(*ends) and not equal(ends[0], [*fitted(trainer(**kw), 1).recorder.losses])
+    assert not KeptState(other).state_dict()
+
+@pytest.mark.parametrize('kind', losses)
+def test_the_loss(kind): check(loss=losses[kind])
+
+@pytest.mark.parametrize('model', models)
+def test_the_model(model): check(model=model)
+
+def test_a_run_that_was_killed(tmp_path):
+    "… and whole runs with checkpoints"
+    from test_kept import ended
+    for i,kw in enumerate((dict(loss=losses['number'], model=Mixed), dict(loss=losses['list_of_partial'], model=Alias))):
+        assert equal(ended(tmp_path/f'{i}a', **kw), ended(tmp_path/f'{i}b', (2, 6), **kw))
+
+class Array:
+    def __init__(self): self.of = dict(h=np.zeros(2), words=set(), mean=np.float64(0), long=[0]*1000)
+    def __call__(self, pred, y):
+        h = self.of
+        h['h'] = h['h']+1; h['words'].add(len(h['words'])); h['mean'] = h['mean']+.1; h['long'].append(0)
+        return mse(pred, y)
+def test_what_cannot_be_kept_is_named():
+    learn = trainer(loss=Array)
+    kept = KeptState(learn)
+    fitted(learn, 1)
+    with pytest.warns(UserWarning) as told: kept.state_dict(); kept.state_dict()
+    assert len(told)==1
+    for said in ('loss.of.h, a ndarray', 'loss.of.words, a set', 'loss.of.mean, a float64', 'loss.of.long, of more than 1,000 entries'): assert said in str(told[0].message)
+
+def test_what_others_keep_is_left_to_them():
+    "A loss that reads the Learner, its data or the parameters of its model has no state by that"
+    learn = trainer()
+    data = learn.dls
+    class Reads(Step):
+        def __init__(self): super().__init__(); self.params,self.one = [*learn.model.parameters()],learn.model.weight
+        def __call__(self, pred, y): return mse(pred, y)*(1+learn.pct_train)*len(data.train)+self.one.sum()*0
+    learn.loss_func = Reads()
+    kept = KeptState(learn)
+    fitted(learn, 2)
+    assert kept.state_dict()=={} and not {id(learn), id(data)} & {id(o) for o in kept._owners().values()}
+
+def test_a_state_that_has_no_place(tmp_path):
+    kept = KeptState(trainer(model=Mixed, loss=losses['list_of_partial']))
+    with pytest.warns(UserWarning, match=r'loss\(\).1, loss\(\).x, model.state.7, model.nobody.n, for which there is no place'):
+        kept.load_state_dict({'loss().1':3, 'loss().x':[3], 'model.state.7':3, 'model.nobody.n':3})
+    with pytest.raises(ValueError, match='is a Step'): kept.load_state_dict({'model.state.0':Step()})
