@@ -35,8 +35,10 @@ def other_params(
 # %% ../../nbs/callbacks/20a_accumulate.ipynb #102b84ca
 class GradientAccumulation(Callback):
     "Steps the optimizer every `n_acc` items or batches, with the gradient of their mean loss (fastai's name and order)"
-    order,modes,run_valid,saves = 6,('fit','lr_find'),False,('count','weight','unit','counted')
-    single,count,last,skipped,steps,counted = True,0,False,False,True,False   # `counted`: is this batch in `count`?
+    single,order,run_valid = True,6,False
+    modes,saves = ('fit','lr_find'),('count','weight','unit','counted')
+    count,counted = 0,False   # `counted`: is this batch in `count`?
+    last,skipped,steps = False,False,True
     prepares = ('before_step',)   # others hear of a step when there is one, with the gradients of that step
     accumulates,compiled = True,'accumulate'
     no_shards = 'a step has the gradient of `n` batches of the loader already: raise `n`'
@@ -119,7 +121,8 @@ class GradientAccumulation(Callback):
 
     def cleanup(self):
         if self.count: self.learn.opt.zero_grad()
-        self.count,self.weight,self.weigh,self.seen,self.others = 0,0,None,(None,None),None
+        self.count = self.weight = 0
+        self.weigh,self.seen,self.others = None,(None,None),None
     after_cancel_epoch = cleanup
 
     def _check(self, bs):
@@ -171,7 +174,8 @@ def split_items(
 @check_args
 class MicroBatch(Callback):
     "Runs each training batch in parts, with one optimizer step: less memory, the same gradient"
-    single,order,modes,run_valid = True,99,('fit','lr_find'),False
+    single,order = True,99
+    modes,run_valid = ('fit','lr_find'),False
     whole:Any = None   # inputs and targets of the batch that is done in parts
     weigh:Any = None   # a `BatchWeight`, from the first batch of a phase on
     def __init__(self,

@@ -99,9 +99,10 @@ from ..loop.signals import uninterrupted
 class EMACallback(Callback):
     "Keeps an exponential moving average of the weights; validates, saves, and by default ends the fit with it"
     order,modes,saves = 12,('fit','validate','predict'),('averages','n_avg','n_step')
-    n_avg,n_step,cancelled,fitting,kept,depth = 0,0,False,False,None,0
+    n_avg = n_step = depth = 0
+    cancelled,fitting,kept = False,False,None
     catches_up = ('before_fit','before_train')
-    together = True   # the weights are the same in all processes
+    alike = True   # the weights are the same in all processes
     compiled = 'after_step'
     def __init__(self,
         decay:float=.999,         # the share of the average that stays in an update, 0 to 1
@@ -117,14 +118,17 @@ class EMACallback(Callback):
         self.every = check_whole('every', every, what='a whole number of steps')
         if start<0 or isinstance(start, float) and start>1: raise ValueError(
             f'start is a number of steps, or as a float a part of the fit from 0. to 1., not {start!r}')
-        self.start,self.buffers,self.at_end,self.avgs,self.use = start,buffers,at_end,WeightAverages(),use
+        self.start,self.buffers,self.at_end,self.use = start,buffers,at_end,use
+        self.avgs = WeightAverages()
         self.avg_fn = avg_fn or ema_avg_fn(self.decay, warmup)
 
     def before_fit(self):
         if self.use and any(cb.use for cb in self._others()): raise ValueError(
             'two averages would stand in for the weights in each validation: write `EMACallback(…, use=False)` for the '
             'one that is only to be kept')
-        if self.learn.mode=='fit': self.avgs,self.n_avg,self.n_step,self.fitting = WeightAverages(),0,0,True
+        if self.learn.mode!='fit': return
+        self.avgs,self.fitting = WeightAverages(),True
+        self.n_avg = self.n_step = 0
 
     def before_train(self):
         self.swap_out()

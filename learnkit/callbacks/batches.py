@@ -149,7 +149,8 @@ _used_up = ('the training data is used up, as it can be gone through only once, 
 class OngoingLoader(GetAttr):
     "All passes over `dl`, one after the other: to iterate over it is to go on where the last iteration ended"
     _default = 'dl'
-    live,used_up,fresh,failed = None,False,False,None   # `live`: the iterator of the present pass
+    live = None   # the iterator of the present pass
+    used_up,fresh,failed = False,False,None
     n_pass,start = 0,0     # the number of this pass, and how many of its batches are done
     batch_indices = None   # those of the last batch are the `indices` of the iterator
     def __init__(self,
@@ -255,7 +256,9 @@ class BatchFetcher:
     def __init__(self,
         it:Iterator, # of batches
         pin:bool     # pin them?
-    ): self.it,self.pin,self.ended,self.grad = it,pin,False,torch.is_grad_enabled()
+    ):
+        self.it,self.pin,self.ended = it,pin,False
+        self.grad = torch.is_grad_enabled()
 
     def __call__(self) -> Any:
         "Returns a batch, or at the end `exhausted`"
@@ -271,7 +274,9 @@ class PrefetchIterator:
         it:Iterator,   # of batches
         n:int=0,       # how many batches to fetch ahead; 0: no thread
         pin:bool=False # pin them for an accelerator?
-    ): self.fetch,self.n,self.pending,self.pool = BatchFetcher(it, pin),n,deque(),None
+    ):
+        self.fetch,self.n = BatchFetcher(it, pin),n
+        self.pending,self.pool = deque(),None
 
     def __iter__(self) -> Iterator: return self
     def __next__(self) -> Any:

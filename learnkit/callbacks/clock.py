@@ -159,7 +159,7 @@ from .intervals import EveryCallback
 class StopAfter(EveryCallback):
     "Ends the fit when a budget of batches, steps, items, epochs or time is used up; ValueError for one that never is"
     observes = True   # how long a run is does not say which one it is
-    due_together,together = True,False   # all processes stop at the same batch, and hear of it at once
+    due_at_once,alike = True,False   # all processes stop at the same batch, and hear of it at once
     def __init__(self,
         much:Any # the budget: a number of training batches, text such as '500st', '30m' or '3ep', or a `Time`
     ):

@@ -21,7 +21,7 @@ from ..measure.recorder import History, format_time
 @check_args
 class ValidateEvery(EveryCallback):
     "Validates within the fit every so many batches or minutes, and records a row; or only every so many epochs"
-    observes = due_together = True
+    observes = due_at_once = True
     saves = 'every','history'
     def __init__(self,
         every:Any,    # how often: text such as '500ba' or '30m', a number of epochs, or a function of the Learner
@@ -99,7 +99,8 @@ event.register('cycle_checkpoint', 'the cycle is over for all callbacks', depth=
 
 class Cycles(Callback):
     "Divides a fit into cycles: fires `before_cycle`, `after_cycle` and `cycle_checkpoint`, and counts `learn.cycle`"
-    order,run_valid,modes,saves = 99,False,('fit',),('every','n','inside')
+    order,run_valid = 99,False
+    modes,saves = ('fit',),('every','n','inside')
     def __init__(self,
         every:Any # the length of a cycle, as for `Every`: '500ba', '10000sp', '2ep', '0.25dur', …
     ):

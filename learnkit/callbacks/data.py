@@ -114,7 +114,9 @@ def find_modules(
     "Returns the modules among the attributes of `o`, also in lists, tuples, dicts and the arguments of a `partial`"
     values = [*vars(o).values()] if hasattr(o, '__dict__') else []
     if isinstance(o, partial): values += [o.func, o.args, o.keywords]
-    for v in [*values]: values += v.values() if isinstance(v, dict) else v if isinstance(v, (list,tuple)) else ()
+    for v in [*values]:
+        if isinstance(v, dict): values += v.values()
+        elif isinstance(v, (list,tuple)): values += v
     return [v for v in values if isinstance(v, nn.Module)]
 
 class MoveModules(Callback):

@@ -24,9 +24,10 @@ from ..loop.events import nearest
 @check_args
 class GradientClip(Callback):
     "Clips gradients before each step: their norm to `max_norm`, or each element to ±`value` (fastai's name and order)"
-    order,modes,run_valid,norm = 11,('fit','lr_find'),False,None
+    order,modes,run_valid = 11,('fit','lr_find'),False
+    norm = None
     mixed = False     # are some parameters sharded, and others not, such as those of a loss function?
-    together = True   # the gradients are the same in all processes
+    alike = True   # the gradients are the same in all processes
     compiled = 'clip'
     def __init__(self,
         max_norm:float|None=1.,# the largest norm of all gradients together; None: `value` says how to clip
@@ -71,7 +72,7 @@ def unit_norms(
 @check_args
 class AdaptiveGradientClip(Callback):
     "Clips the gradient of each unit to `ratio` times the norm of its weights (Brock et al. 2021)"
-    order,together = GradientClip.order,True
+    order,alike = GradientClip.order,True
     modes,run_valid = ('fit','lr_find'),False
     params:Any = ()
     def __init__(self,

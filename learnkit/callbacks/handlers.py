@@ -31,7 +31,8 @@ class Filter:
         self.interval = Every(every) if isinstance(every, (str,Time,Every)) else None
         self.every = every if self.interval else check_whole('every', every, what='a whole number of calls', none=True)
         self.once = check_whole('once', 1 if once is True else once, what='the whole number of a call', none=True)
-        self.when,self.num_called,self.num_executed,self.due = when,0,0,False
+        self.when,self.due = when,False
+        self.num_called = self.num_executed = 0
 
     def passes(self,
         learn:Any # the Learner

@@ -41,11 +41,11 @@ class Every:
     "Says when an interval of training is over: 2 epochs ('2ep'), 500 batches ('500ba'), half an hour ('30m')"
     def __init__(self,
         every:Any=None,     # text such as '500ba', a number of epochs, a function of the Learner, or None for never
-        together:bool=False # must it be due at the same batch in all processes, which are asked then?
+        at_once:bool=False # must it be due at the same batch in all processes, which are asked then?
     ):
         self.spec = every.spec if isinstance(every, Every) else every
         self.value,self.unit = parse_every(self.spec)
-        self.together = together
+        self.at_once = at_once
         self.fresh = False   # has a fit begun, and nothing been counted in it?
         self.reset()
 
@@ -59,7 +59,8 @@ class Every:
 
     def reset(self) -> None:
         "Set the count to zero"
-        self.count,self.times,self.since,self.at_start,self.loaded = 0,None,monotonic(),0,False
+        self.count = self.at_start = 0
+        self.times,self.since,self.loaded = None,monotonic(),False
         self.asked,self.n,self.ask_at = None,0,1   # what the processes answered, batches since then, and when to ask
 
     def start(self,
@@ -93,7 +94,8 @@ class Every:
         if self.unit=='ep': return learn.epoch
         if self.unit=='st': return self.at_start
         part = getattr(learn, 'train_for', None)   # in a fit that is not told in epochs
-        return 0 if self.unit!='dur' else part.before/part.total if part else learn.epoch/learn.n_epoch
+        if self.unit!='dur': return 0
+        return part.before/part.total if part else learn.epoch/learn.n_epoch
 
     def _amount(self, learn):
         "How much is done by now"
@@ -105,7 +107,7 @@ class Every:
             case 'sp':  self.count += 0 if learn.batch is None else find_bs(learn.batch)
             case 'tok': self.count += 0 if learn.batch is None else find_tokens(learn.batch, learn.dls)
         own = self.elapsed if self.unit=='s' else self.count
-        return self._agreed(own) if self.together and num_distrib()>1 else own
+        return self._agreed(own) if self.at_once and num_distrib()>1 else own
 
     @property
     def elapsed(self) -> float:
@@ -130,7 +132,8 @@ class Every:
         state:dict # what `state_dict` returned
     ) -> None:
         "Continue the count of `state`: in the fit that has just begun, else also in the one that `start` begins next"
-        self.count,self.times,self.since,self.loaded = state['count'],state['times'],monotonic(),not self.fresh
+        self.count,self.times = state['count'],state['times']
+        self.since,self.loaded = monotonic(),not self.fresh
 
 # %% ../../nbs/callbacks/45b_every_callback.ipynb #3b49e678
 from typing import Callable
@@ -141,9 +144,10 @@ from ..loop.callback import Callback
 @check_args
 class EveryCallback(Callback):
     "Calls `f(learn)` every so many epochs, batches, items or minutes of training"
-    order,run_valid,modes,saves = 55,False,('fit',),('every',)
+    order,run_valid = 55,False
+    modes,saves = ('fit',),('every',)
     catches_up = ('before_fit',)
-    due_together = False   # must all processes act at the same batch?
+    due_at_once = False   # must all processes act at the same batch?
     def __init__(self,
         f:Callable,     # function of the Learner
         every:Any='1ep' # how often, as for `Every`: text such as '500ba', a number of epochs, …
@@ -156,7 +160,7 @@ class EveryCallback(Callback):
         every:Any # how often, as for `Every`
     ) -> None:
         "Set how often; for an interval of whole epochs the end of a batch is not listened to"
-        self.every = Every(every, self.due_together)
+        self.every = Every(every, self.due_at_once)
         self.run_train = self.every.in_batches
 
     def before_fit(self): self.every.start(self.learn)

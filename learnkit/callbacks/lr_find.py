@@ -114,8 +114,9 @@ from ..optim.schedule import SchedExp
 @check_args
 class LRFinder(Scheduler):
     "Trains with an exponentially growing learning rate, then puts back what it trained; used by `learn.lr_find`"
-    modes,names,rec,before = ('lr_find',),('lr',),None,Snapshot()   # a fit with it is of this mode
-    joint = None   # the losses, if there are several processes
+    modes,names = ('lr_find',),('lr',)   # a fit with it is of this mode
+    rec,before = None,Snapshot()
+    shared_losses = None   # the losses, if there are several processes
     restores = True   # `learn.lr_find` puts back more, itself
     def __init__(self,
         start_lr:float|list=1e-7, # the learning rate of the first batch; a list has one for each parameter group
@@ -137,7 +138,7 @@ class LRFinder(Scheduler):
     def before_fit(self):
         learn = self.learn
         super().before_fit()
-        self.rec,self.joint = learn.recorder,None
+        self.rec,self.shared_losses = learn.recorder,None
         if self.restores: self.before = Snapshot(
             snapshot_random(), snapshot_contents(learn.model, learn.loss_func, learn.opt, loaders=[learn.dls.train]))
 
@@ -146,26 +147,26 @@ class LRFinder(Scheduler):
     def after_batch(self):
         super().after_batch()
         done = self.learn.train_iter
-        if not done%10: self._join()
+        if not done%10: self._share_losses()
         exploded = self.stop_div and done%10==0 and self.end is not None
         if done>=self.num_it or exploded: raise CancelFit('lr_find is done')
 
     def after_fit(self):
-        if self.rec is not None: self._join(); self.rec.lr_curve = LRCurve(*self.curve, self.num_it)
+        if self.rec is not None: self._share_losses(); self.rec.lr_curve = LRCurve(*self.curve, self.num_it)
     def cleanup(self):
         super().cleanup()
         self.before,before = Snapshot(),self.before
         before.restore()
 
-    def _join(self):
+    def _share_losses(self):
         "The losses of all processes, as the curve is one for all"
         if num_parts()==1: return
         of_all = gather_objects(self.rec.smooth_loss.values)
-        self.joint = [sum(vs)/len(vs) for vs in zip(*of_all)]
+        self.shared_losses = [sum(vs)/len(vs) for vs in zip(*of_all)]
     @property
     def _losses(self) -> list:
         "The smoothed loss after each batch; of several processes their mean"
-        return self.rec.smooth_loss.values if self.joint is None else self.joint
+        return self.rec.smooth_loss.values if self.shared_losses is None else self.shared_losses
 
     @property
     def end(self) -> int|None:
@@ -197,7 +198,8 @@ class LRCurve:
         num_it:int=100, # the number of batches that were planned
         funcs:Any=()    # one or several suggestion functions such as `valley`
     ):
-        self.lrs,self.losses,self.num_it,self.points = lrs,losses,num_it,{}
+        self.lrs,self.losses,self.num_it = lrs,losses,num_it
+        self.points = {}
         skip = num_it//10
         good = next((i for i,l in enumerate(losses[skip:-5]) if not isfinite(l)), None)
         self.inner = [torch.tensor(v[skip:-5][:good], dtype=torch.float64) for v in (lrs,losses)]   # as in fastai

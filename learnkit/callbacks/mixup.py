@@ -36,7 +36,8 @@ def reduce_loss(
     reduction:str='mean'  # 'mean' or 'sum'; anything else leaves the losses as they are
 ) -> torch.Tensor:        # the loss of the batch
     "Reduce the losses of the items to the loss of the batch (fastai's name)"
-    return loss.mean() if reduction=='mean' else loss.sum() if reduction=='sum' else loss
+    if reduction=='mean': return loss.mean()
+    return loss.sum() if reduction=='sum' else loss
 
 # %% ../../nbs/callbacks/40a_mix_handler.ipynb #07da159d
 class MixedLoss(partial):

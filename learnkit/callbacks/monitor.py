@@ -106,9 +106,11 @@ class Monitor:
         if not ok: raise TypeError(f"monitor must be the name of a column such as 'valid_loss', a metric, "
                                    f'a function of the Learner, or None, not {monitor!r}')
         if nan not in ('worse','skip','raise'): raise ValueError(f"nan must be 'worse', 'skip' or 'raise', not {nan!r}")
-        self.monitor,self.asked,self.min_delta,self.nan = monitor,comp,min_delta,nan
+        self.monitor,self.asked = monitor,comp
+        self.min_delta,self.nan = min_delta,nan
         self.margin,self.relative = _read_margin(min_delta)
-        self.name = monitor if isinstance(monitor, str) else 'valid_loss' if monitor is None else func_name(monitor)
+        if monitor is None: self.name = 'valid_loss'
+        else: self.name = monitor if isinstance(monitor, str) else func_name(monitor)
         self.comp,self.lower = mk_comp(comp) if comp is not None else (None,None)
         self.best,self.column,self.source = None,None,monitor if callable(monitor) else None
 
@@ -123,7 +125,8 @@ class Monitor:
 
     def reset(self) -> None:
         "Forget the best value"
-        self.best = None if self.lower is None else inf if self.lower else -inf
+        worst = inf if self.lower else -inf
+        self.best = None if self.lower is None else worst
 
     def value(self,
         learn:Any # the Learner, at the end of an epoch
@@ -219,10 +222,10 @@ class Monitor:
         "Return the value after `row`. Raises TypeError if it is not a number."
         return self.number(row[self.name]) if self.name in row else self._ask(learn)
 
-    def told(self,
+    def in_history(self,
         learn:Any # the Learner, at the end of an epoch
     ) -> bool:
-        "Return whether a row after the last batch of this epoch has told the value already"
+        "Return whether a row after the last batch of this epoch has the value already"
         rec = getattr(learn, 'recorder', None)
         return rec is not None and any(self.in_row(r) for r in rec.history.last_within(learn.train_iter))
 
@@ -236,7 +239,8 @@ from ..loop.callback import Callback
 @check_args
 class TrackerCallback(Callback):
     "Keeps track of the best value of `monitor`; base class of the callbacks that act on it"
-    order,modes,remove_on_fetch,saves = 60,('fit',),True,('watch',)
+    order,remove_on_fetch = 60,True
+    modes,saves = ('fit',),('watch',)
     catches_up = ('before_fit',)
     loaded,new_best = False,None
     moment = ''   # when the value was found: '3', the epoch; '0:5' after five batches of one
@@ -266,7 +270,7 @@ class TrackerCallback(Callback):
 
     def after_epoch(self):
         self.moment = str(self.learn.epoch)
-        if not self.watch.told(self.learn): self.compare(self.watch.value(self.learn))
+        if not self.watch.in_history(self.learn): self.compare(self.watch.value(self.learn))
     def after_row(self, row, epoch):
         learn = self.learn
         if epoch or not self.watch.in_row(row): return

@@ -30,12 +30,13 @@ _dtypes = {AMPMode.FP16:torch.float16, AMPMode.BF16:torch.bfloat16}
 # %% ../../nbs/callbacks/35_precision.ipynb #c2d72e20
 class MixedPrecision(Callback):
     "Mixed precision: forward pass and loss in 16 bits where that is safe, by `torch.amp` (fastai's name and order)"
-    order,saves,scaler,pending = 10,('scaler',),None,False
+    order,saves = 10,('scaler',)
+    scaler,pending = None,False
     others:Any = None   # parameters that another optimizer takes
     late = False   # was it added in the middle of a step, whose gradients are not scaled?
     single,catches_up = True,('before_fit',)
     prepares = ('before_step',)   # others hear of a step with gradients that are unscaled, and finite
-    together = True   # if gradients are infinite, then in all processes
+    alike = True   # if gradients are infinite, then in all processes
     def __init__(self,
         amp_mode:str|AMPMode='fp16', # 'fp16' or 'bf16'
         **kwargs                     # of `torch.amp.GradScaler`, for fp16: `init_scale`, `growth_interval` …

@@ -67,7 +67,7 @@ class Scheduler(Callback):
 # %% ../../nbs/callbacks/10a_param_scheduler.ipynb #7419e7f5
 class ParamScheduler(Scheduler):
     "Sets hyper-parameters by their schedules before each batch (fastai's name)"
-    together = True   # the position is the same in all processes
+    alike = True   # the position is the same in all processes
     def __init__(self,
         scheds:Mapping # name -> schedule: a function of the position 0…1 that returns a number, a list or a slice
     ):
@@ -252,18 +252,18 @@ def fine_tune(self:Learner,
     for k,v in dict(epochs=epochs, freeze_epochs=freeze_epochs, start_epoch=start_epoch).items():
         if k!='start_epoch' and isinstance(v, (str,Time)): as_duration(v)
         else: check_whole(k, v, least=0)
-    told = not any(isinstance(v, (str,Time)) for v in (epochs, freeze_epochs))
-    if start_epoch and not told: raise ValueError(
+    in_epochs = not any(isinstance(v, (str,Time)) for v in (epochs, freeze_epochs))
+    if start_epoch and not in_epochs: raise ValueError(
         'start_epoch counts the epochs of both parts, so it needs both of them in epochs, not as amounts')
-    if told and not 0<=start_epoch<=freeze_epochs+epochs: raise ValueError(
+    if in_epochs and not 0<=start_epoch<=freeze_epochs+epochs: raise ValueError(
         f'start_epoch must be from 0 to the {freeze_epochs} frozen epochs and {epochs} more, not {start_epoch!r}')
-    if not told or start_epoch<freeze_epochs:
+    if not in_epochs or start_epoch<freeze_epochs:
         if not (start_epoch and getattr(self.opt, 'frozen_idx', 0)): self.freeze()
         self.fit_one_cycle(freeze_epochs, slice(base_lr), pct_start=.99, start_epoch=start_epoch, **kwargs)
         start_epoch = freeze_epochs
     if start_epoch==freeze_epochs or getattr(self.opt, 'frozen_idx', 0): self.unfreeze()
     self.fit_one_cycle(epochs, slice(base_lr/2/lr_mult, base_lr/2), pct_start=pct_start, div=div,
-                       start_epoch=start_epoch-freeze_epochs if told else 0, **kwargs)
+                       start_epoch=start_epoch-freeze_epochs if in_epochs else 0, **kwargs)
 
 # %% ../../nbs/callbacks/10c_torch_scheduler.ipynb #dc36cf00
 import warnings
@@ -280,7 +280,9 @@ from ..loop.settings import func_name
 @check_args
 class TorchScheduler(Scheduler):
     "Steps a scheduler of `torch.optim.lr_scheduler` or `timm.scheduler` after each optimizer step or each epoch"
-    saves,sched,hook,kept,due,behind = ('sched','n'),None,None,None,False,False
+    saves = 'sched','n'
+    sched = hook = kept = None
+    due = behind = False
     n,tick = 0,None   # how many steps or epochs it has seen; what follows a step
     names,chains = ('lr',),True   # PyTorch's schedulers go on from the rate that is there
     def __init__(self,
@@ -358,7 +360,8 @@ class TorchScheduler(Scheduler):
         super().cleanup()
         if self.hook is not None: self.hook.remove()
         if self.kept is not None: _restore(*self.kept)
-        self.hook,self.kept,self.tick,self.sched = None,None,None,self.make if _is_sched(self.make) else None
+        self.hook = self.kept = self.tick = None
+        self.sched = self.make if _is_sched(self.make) else None
 
     def _begin(self, opt):
         "Use the given scheduler, or make one and load the state that came before it"

@@ -106,7 +106,7 @@ class ThresholdStopper(EarlyStoppingCallback):
     def after_epoch(self): self._look(epoch=True)
     def _look(self, epoch):
         if not self.every(self.learn, epoch): return
-        if not (epoch and self.watch.told(self.learn)): self.compare(self.watch.value(self.learn))
+        if not (epoch and self.watch.in_history(self.learn)): self.compare(self.watch.value(self.learn))
         self._stop(self.learn.epoch)
 
 
@@ -157,7 +157,8 @@ from ..learner.save import write_state
 class SaveModelCallback(TrackerCallback):
     "Saves the model when it is the best so far, and loads the best at the end of the fit; or saves it every so often"
     order,run_valid,saves = TrackerCallback.order+1,False,('watch','saved','every','held','hash','best_name')
-    writes,held,n_failed,home = True,None,0,Path()   # the best model if it is not in a file, as bytes
+    writes,n_failed,home = True,0,Path()
+    held = None   # the best model if it is not in a file, as bytes
     best_name:str|None = None            # the name of its file
     hash,wrote = None,False              # of the file `saved`, in the process that writes; was it written in this fit?
     def __init__(self,

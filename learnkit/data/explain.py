@@ -221,7 +221,7 @@ def output_loss(
     return pred.get('loss') if isinstance(pred, dict) else getattr(pred, 'loss', None)
 
 
-# %% ../../nbs/data/45b_returned.ipynb #ed38ee9a
+# %% ../../nbs/data/45b_wrong_results.ipynb #ed38ee9a
 def loss_value_hint(
     loss:Any # what a loss function returned, and what is no tensor
 ) -> str:
@@ -234,7 +234,7 @@ def loss_value_hint(
     if isinstance(loss, (int,float)): return "don't take `.item()` or `float()` of the loss"
     return 'return a number that PyTorch has computed from the predictions, such as `F.mse_loss(pred, targ)`'
 
-# %% ../../nbs/data/45b_returned.ipynb #137c3400
+# %% ../../nbs/data/45b_wrong_results.ipynb #137c3400
 def metric_number(
     v:Any,   # what a metric returned, and what is no tensor
     name:str # the metric's name, for the message

@@ -30,7 +30,8 @@ class StreamProxy:
 # %% ../../nbs/learner/10a_terminal_bar.ipynb #6d079d27
 class TerminalBar(LineDisplay):
     "A progress bar on the last line of a terminal, the rows above it"
-    pace,active,midline,line,fill = .2,False,False,'','█'
+    pace,line,fill = .2,'','█'
+    active = midline = False
     def begin(self, what, n):
         from fastprogress.fastprogress import ProgressBar
         self.end()
@@ -125,7 +126,8 @@ def show_style() -> None:
 # %% ../../nbs/learner/10b_notebook_bar.ipynb #81db44fc
 class NotebookBar(LineDisplay):
     "A progress bar for the epochs, the table, and a bar for the batches, in the output of a notebook's cell"
-    pace,master,bar,left = .2,None,None,False
+    pace,left = .2,False
+    master = bar = None
     def __init__(self,
         n_epoch:int=0 # epochs in the table; 0: there is no table
     ):
@@ -202,7 +204,9 @@ class ProgressCallback(Callback):
     "Shows a progress bar and a table of the Recorder's rows; plain lines where there is no terminal"
     single = observes = writes = True
     name = 'progress'   # of subclasses too
-    order,nested,kind,mbar,due,begun = 60,False,None,None,0.,None
+    order,nested = 60,False
+    kind = mbar = begun = None
+    due = 0.
     def __init__(self,
         kind:str|None=None,    # a name in `displays`: 'notebook', 'terminal', 'lines'; None: depends on the output
         every:float|None=None  # seconds between two updates; None: 0.2, for lines 30

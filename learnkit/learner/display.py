@@ -42,7 +42,7 @@ class TextTable:
         names:list # of the columns
     ):
         self.names,self.lines = names,None
-        self.needs = [len(names[0])] + [8]*(len(names)-2) + [5]*(len(names)>1)   # the last one has times
+        self.needs = [len(names[0]), *[8]*(len(names)-2), 5][:len(names)]   # the last one has times
 
     def write(self,
         row:list,      # the cells; the names themselves, to begin with

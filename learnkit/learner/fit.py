@@ -122,7 +122,8 @@ def as_epochs(
 ) -> int:
     "Return how many epochs that is; 1 if the loader does not tell"
     n = loader_len(dl) if t.unit=='ba' else None
-    return t.value if t.unit=='ep' else ceil(t.value/n) if n else 1
+    if t.unit=='ep': return t.value
+    return ceil(t.value/n) if n else 1
 
 # %% ../../nbs/learner/45b_train_for.ipynb #5883f39e
 max_idle = 1000   # how many epochs in a row may train nothing
@@ -130,9 +131,13 @@ max_idle = 1000   # how many epochs in a row may train nothing
 class TrainFor(Callback):
     "Ends a fit after an amount of training, in as many epochs as that takes; `fit('2000ba')` adds it"
     observes = True   # how long a run is does not say which one it is
-    order,modes,run_valid,saves = TrainEvalCallback.order+.5,('fit','lr_find'),False,('done','at','before')
-    done:Any = 0                            # how much is done, in the unit of the amount
-    at,before,since,idle,fresh,left_out = -1,0,None,0,False,0   # the epoch, what was done before it …
+    order,run_valid = TrainEvalCallback.order+.5,False
+    modes,saves = ('fit','lr_find'),('done','at','before')
+    done:Any = 0           # how much is done, in the unit of the amount
+    at,before = -1,0       # the epoch at hand, and what was done before it
+    since = None           # when it began, if time counts
+    idle,left_out = 0,0    # epochs in a row that trained nothing; epochs that `start_epoch` leaves out
+    fresh = False          # has a fit begun, and no epoch of it?
     def __init__(self,
         much:str|Time # the amount: '2000ba', '500st', '1e6sp', '3e8tok' or '30m'
     ):
@@ -154,7 +159,8 @@ class TrainFor(Callback):
         if self.unit!='ba' and learn.start_epoch: raise ValueError(
             f'start_epoch={learn.start_epoch} leaves out epochs, and a fit of {learn.duration} does not know how much '
             "they are: say how long by batches, or resume from a checkpoint")
-        self.done,self.at,self.before,self.idle,self.since = 0,-1,0,0,monotonic() if timed else None
+        self.done = self.before = self.idle = 0
+        self.at,self.since = -1,monotonic() if timed else None
         self.left_out,self.fresh = learn.start_epoch,True
 
     def before_train(self):
@@ -212,7 +218,8 @@ class TrainFor(Callback):
         state:dict # what `state_dict` returned
     ) -> None:
         "Continue from `state`"
-        self.done,self.at,self.before,self.left_out = state['done'],state['at'],state['before'],0
+        self.done,self.at,self.before = state['done'],state['at'],state['before']
+        self.left_out = 0
         if self.since is not None: self.since = monotonic()
         if self.fresh: self.learn.n_epoch = max(self.learn.n_epoch, self.at+1+(self.pct<1))   # before the first epoch
 
@@ -223,7 +230,7 @@ from fastcore.foundation import L
 
 from .create_opt import check_closure, ready_opt, set_wd
 from .learner import Learner
-from .checks import check_dls, check_parts
+from .checks import check_dls, check_types
 from .short_cuts import CheckShortCuts, switch
 from ..loop.run import Guard
 from ..loop.signals import interruptibly, uninterrupted
@@ -252,7 +259,7 @@ def fit(self:Learner,
 def _train(self:Learner, mode, n_epoch, lr=None, wd=None, cbs=None, reset_opt=False, start_epoch=0, resume=None):
     "A `fit`, or in mode 'lr_find' one without validation"
     check_dls(self.dls)   # it may have been replaced, and so may the others
-    check_parts(self.dls, self.model, self.loss_func)
+    check_types(self.dls, self.model, self.loss_func)
     duration,start_epoch = as_duration(n_epoch),check_whole('start_epoch', start_epoch, least=0)
     n_epoch,amount = as_epochs(duration, self.dls.train),[TrainFor(duration)] if duration.unit!='ep' else []
     if start_epoch>n_epoch and not amount: raise ValueError(
@@ -260,8 +267,8 @@ def _train(self:Learner, mode, n_epoch, lr=None, wd=None, cbs=None, reset_opt=Fa
     wd = self.wd if wd is None else wd
     check_rate('the learning rate `lr`', self.lr if lr is None else lr)
     check_rate('the weight decay `wd`', wd)
-    together = self.team.begin_fit(self, f'`learn.{mode}`', L(cbs))
-    with self._run(mode, [*L(cbs), *amount, *together, *([CheckShortCuts] if switch in os.environ else [])]):
+    shared = self.team.begin_fit(self, f'`learn.{mode}`', L(cbs))
+    with self._run(mode, [*L(cbs), *amount, *shared, *([CheckShortCuts] if switch in os.environ else [])]):
         if resume is not None and not any(cb.resumes for cb in self.cbs): raise ValueError(
             f'resume={resume!r} needs a `CheckpointCallback` among the callbacks: it knows where the checkpoints are')
         self.resume,self.iter,self.train_steps = resume,None,0

@@ -94,11 +94,13 @@ from ..loop.run import switch_opt
 # %% ../../nbs/learner/35b_train_eval.ipynb #43b8c25b
 class TrainEvalCallback(Callback):
     "Moves the model to its device, switches between training and evaluation, counts batches (fastai's name)"
-    single = together = True
-    order,run_valid,n,saves = -10,False,None,('n',)
+    single = alike = True
+    order,run_valid = -10,False
+    n,saves = None,('n',)
     def before_fit(self):
         learn,device = self.learn,getattr(self.dls, 'device', None)
-        learn.epoch,learn.train_iter,learn.pct_train,learn.loss = 0,0,0.,torch.tensor(0.)
+        learn.epoch = learn.train_iter = 0
+        learn.pct_train,learn.loss = 0.,torch.tensor(0.)
         if device is not None: learn.model.to(device)
         if hasattr(learn.loss_func, 'to'): learn.loss_func.to(getattr(one_param(learn.model), 'device', device))
         if hasattr(model := get_model(learn.model), 'reset'): model.reset()
@@ -149,7 +151,7 @@ from ..data.modules import trainable_params
 from ..data.nested import detuplify
 from ..data.process import Team, alone, join_team, team, to_detach as _to_detach
 from .bars import ProgressCallback
-from learnkit.learner.checks import (check_parts, check_recipe, loss_tensor, note_backward_error, note_loss_error,
+from learnkit.learner.checks import (check_recipe, check_types, loss_tensor, note_backward_error, note_loss_error,
     note_model_error)
 from .create_opt import adopt_params, create_opt
 from ..loop.callback import MissingAttribute
@@ -195,14 +197,15 @@ class Learner(Loop):
     ):
         super().__init__()
         if self.distributed: join_team()
-        check_parts(dls, model, loss_func)
+        check_types(dls, model, loss_func)
         if not hasattr(opt_func, 'add_param_group'): opt_func = as_opt_func(opt_func)   # none of PyTorch's
         check_recipe(opt_func, splitter, wd, moms)
         self.dls = dls if hasattr(dls, 'train') else DataLoaders(*(dls if isinstance(dls, (tuple,list)) else [dls]))
         if loss_func is None: loss_func = getattr(getattr(self.dls, 'train_ds', None), 'loss_func', None)
         self.model,self.loss_func = model,loss_func
-        self.opt,self.loss,self.stop_reason,self.transfer = None,None,None,None
-        self.state,self.logger,self.create_mbar,self.skip_loss = AttrDict(),print,True,False
+        self.opt = self.loss = self.stop_reason = self.transfer = None
+        self.state,self.logger = AttrDict(),print
+        self.create_mbar,self.skip_loss = True,False
         self.path = Path(path if path is not None else getattr(self.dls, 'path', '.'))
         self.opt_func,self.splitter,self.model_dir,self.moms = opt_func,splitter,model_dir,moms
         self.wd,self.wd_bn_bias,self.train_bn = wd,wd_bn_bias,train_bn

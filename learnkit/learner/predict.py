@@ -128,7 +128,7 @@ class GatherPredsCallback(Callback):
         order = None if self.turns is None else self._order()
         for k in ('inputs','preds','targets','decoded','losses'):
             b = getattr(self, k)
-            setattr(self, k, getattr(b, 'value', None) if self.turns is None else b.join(self.taken, order))
+            setattr(self, k, getattr(b, 'value', None) if self.turns is None else b.gather(self.taken, order))
         self.inp = None
         if self.drafts: self._publish()
 
@@ -430,7 +430,7 @@ def get_preds(self:Learner,
                 self.skip_loss = not with_loss
                 self._infer('before_predict', 'after_predict', nested, dl)
             *res,decoded = *gather.all_tensors(),gather.decoded
-    if shared: *res,decoded = self.team.join_parts(idxs, [*res, decoded])
+    if shared: *res,decoded = self.team.gather_parts(idxs, [*res, decoded])
     i = int(with_input)
     if at_once is not None and res[i] is not None:
         res[i] = at_once(res[i])

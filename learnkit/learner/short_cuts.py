@@ -62,7 +62,7 @@ def difference(
             f'{name} is {a.dtype} {list(a.shape)} for {b.dtype} {list(b.shape)}')
         far = _distance(a, b)
         wrong = far>room.get(name, 0)
-        if wrong.any(): return _told(name, a, b, wrong, torch.where(wrong, far, 0).argmax())
+        if wrong.any(): return _difference(name, a, b, wrong, torch.where(wrong, far, 0).argmax())
     return ''
 
 def _distance(a, b):
@@ -72,7 +72,7 @@ def _distance(a, b):
     same = (a==b) | ((a!=a) & (b!=b))
     return torch.where(same, 0, (a.to(kind)-b.to(kind)).abs().nan_to_num(float('inf')))
 
-def _told(name, a, b, wrong, i):
+def _difference(name, a, b, wrong, i):
     at = [int(k) for k in torch.unravel_index(i, a.shape)]
     one,other = (t.to_dense().flatten()[i].item() for t in (a, b))
     what = f' in {int(wrong.sum())} of {a.numel()} elements, most at {at}' if a.ndim else ''
@@ -113,7 +113,7 @@ class WrongShortCut(RuntimeError):
 
 class CheckShortCuts(Callback):
     "Takes the slow path beside each short cut, and raises `WrongShortCut` at the first difference; changes nothing"
-    observes = together = True
+    observes = alike = True
     order,run_valid = 10_000,False   # after all others
     modes,compiled = ('fit','lr_find'),'nothing'
     prepares = 'after_step','after_zero_grad'

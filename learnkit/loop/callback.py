@@ -101,7 +101,7 @@ class Callback(Stateful, GetAttr):
     writes:bool = False        # does it write, send or show what a copy of the run should not?
     private:tuple = ()         # names of arguments that are written nowhere
     single:bool = False        # may a Learner have only one of this class and its subclasses?
-    together:bool = False      # does it do the same in all processes that train together?
+    alike:bool = False         # does it do the same in all processes that train together?
     distributes:bool = False   # does it let several processes train together? Then `fit` adds nothing that does
     no_shards:str|None = None  # why it cannot go with `VirtualShards`, and what to write instead; None: it can
     compiled:str|None = None   # what a compiled step does in place of its handlers; said by each class for itself
@@ -152,7 +152,7 @@ class Callback(Stateful, GetAttr):
         cls = type(self).__name__
         raise MissingAttribute(f'neither `{cls}` nor its Learner has an attribute `{k}`' if learn is not None else
             f'`{cls}` has no attribute `{k}` (and belongs to no Learner yet, whose attributes it would read)',
-            k, self, *[learn]*(learn is not None))
+            k, self, *([] if learn is None else [learn]))
 
     def __setattr__(self, k:str, v:Any) -> None:
         if k in _flags and not (type(v).__name__ in ('bool','bool_') or v in (0, 1)): raise TypeError(

@@ -28,7 +28,7 @@ def check_whole(
     "Returns `v` as an `int`; raises ValueError if it is not a whole number, or less than `least`"
     if v is None and none: return None
     if isinstance(v, Integral) and not isinstance(v, bool) and int(v)>=least: return int(v)
-    raise ValueError(f'`{name}` must be {what}, {least} or more{" (or None)"*none}, not {v!r}')
+    raise ValueError(f'`{name}` must be {what}, {least} or more{" (or None)" if none else ""}, not {v!r}')
 
 # %% ../../nbs/loop/40_check.ipynb #27ded846
 def check_fraction(
@@ -42,7 +42,8 @@ def check_fraction(
     ok = isinstance(v, Real) and not isinstance(v, bool) and (0<=v if zero else 0<v) and (v<=1 if one else v<1)
     if ok: return float(v)
     low  = 'from 0' if zero else 'more than 0'
-    high = 'to 1' if one and zero else 'and at most 1' if one else 'and less than 1'
+    if one: high = 'to 1' if zero else 'and at most 1'
+    else: high = 'and less than 1'
     raise ValueError(f'`{name}` must be {what}, {low} {high}, not {v!r}')
 
 # %% ../../nbs/loop/40_check.ipynb #e2945c59

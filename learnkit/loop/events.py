@@ -24,7 +24,8 @@ def nearest(
     known = list(known)
     close = get_close_matches(str(name), known, 1, .5)
     if close: return f'did you mean `{close[0]}`?'
-    return 'known are: ' + ', '.join(known[:40]) + f' and {len(known)-40} more'*(len(known)>40)
+    more = f' and {len(known)-40} more' if len(known)>40 else ''
+    return 'known are: ' + ', '.join(known[:40]) + more
 
 # %% ../../nbs/loop/00_events.ipynb #399b76a1
 class Events:
@@ -32,7 +33,8 @@ class Events:
     def __init__(self,
         table:str # a line per event: its name, indented by two spaces per level of the loop, then its documentation
     ):
-        self.docs,self.depth,self.by,self.also = {},{},{},{}
+        self.docs,self.depth = {},{}
+        self.by,self.also = {},{}
         for line in table.strip('\n').splitlines():
             name,_,doc = line.strip().partition(' ')
             self.register(name, doc.strip(), depth=(len(line) - len(line.lstrip()))//2)
@@ -81,7 +83,9 @@ class Events:
     def __getattr__(self, name:str) -> str:
         raise AttributeError(f'there is no event `{name}`: {nearest(name, self.__dict__.get("docs", ()))}')
     def __repr__(self) -> str:
-        def line(n, doc): return f'{n:<{30-2*self.depth[n]}}{doc}' + f' ({self.by[n]})'*bool(self.by[n])
+        def line(n, doc):
+            by = f' ({self.by[n]})' if self.by[n] else ''
+            return f'{n:<{30-2*self.depth[n]}}{doc}{by}'
         return '\n'.join('  '*self.depth[n] + line(n, d).rstrip() for n,d in self.docs.items())
 
 # %% ../../nbs/loop/00_events.ipynb #3b413a44

@@ -181,11 +181,11 @@ def no_orphan(
     for note in getattr(e, '__notes__', ()): error.add_note(note)
     return error
 
-# %% ../../nbs/loop/35b_output.ipynb #12db2af6
+# %% ../../nbs/loop/35b_messages.ipynb #12db2af6
 from collections.abc import Callable
 from warnings import warn
 
-# %% ../../nbs/loop/35b_output.ipynb #4daf241f
+# %% ../../nbs/loop/35b_messages.ipynb #4daf241f
 class Printer:
     "Calls functions that print; counts how often in a row the output could not be written"
     def __init__(self): self.n = 0
@@ -207,11 +207,11 @@ class Printer:
     def report(self) -> None:
         "Warn of what could not be written, if anything"
         n,self.n = self.n,0
-        if n: warn(f'the output could not be written {n} time{"s"*(n>1)}: lines of it are late, or lost')
+        if n: warn(f'the output could not be written {n} time{"s" if n>1 else ""}: lines of it are late, or lost')
 
 write_out = Printer()
 
-# %% ../../nbs/loop/35b_output.ipynb #dd4bb8cf
+# %% ../../nbs/loop/35b_messages.ipynb #dd4bb8cf
 def shown(
     o:Any # a value whose `repr` is a text to read
 ) -> Any:

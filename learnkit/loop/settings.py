@@ -78,7 +78,7 @@ def short_repr(
     "Return its class, and the settings that are not the default: `Patience(patience=3)`"
     defaults = _defaults(type(o))
     args = [f'{k}={_said(v)}' for k,v in settings(o).items() if not _same(v, defaults[k])]
-    return type(o).__name__ + f"({', '.join(args)})"*bool(args)
+    return type(o).__name__ + (f"({', '.join(args)})" if args else '')
 
 _simple = bool,int,float,str,tuple,type(None)
 def _same(v, default): return v is default or (isinstance(default, _simple) and _text(v, str)==_text(default, str))

@@ -34,7 +34,8 @@ class BatchStream:
         loader:Iterable,            # any iterable of batches
         counted:Callable|None=None  # called with the number of batches, or None, whenever that changes
     ):
-        self.loader,self.start,self.limit,self.wrappers,self.it = loader,0,None,[],None
+        self.loader,self.start,self.limit = loader,0,None
+        self.wrappers,self.it = [],None
         self.counted = counted
         self._count()
 

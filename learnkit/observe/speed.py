@@ -149,11 +149,11 @@ class StepLines(SpeedMonitor):
         if 0<pct<=1 and speed: cells.append(f"{format_time(speed['train_seconds']*(1-pct)/pct)} left")
         return ', '.join(cells)
 
-# %% ../../nbs/observe/30c_waiting.ipynb #19b09d26
+# %% ../../nbs/observe/30c_waiting_for_data.ipynb #19b09d26
 from math import ceil
 from os import cpu_count
 
-# %% ../../nbs/observe/30c_waiting.ipynb #1492bd61
+# %% ../../nbs/observe/30c_waiting_for_data.ipynb #1492bd61
 def waiting_hint(
     workers:int|None,     # how many make the batches; None: it is no DataLoader that does
     start:float,          # seconds until there was an iterator, and so the workers

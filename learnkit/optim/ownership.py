@@ -45,7 +45,7 @@ def describe_params(
     "Says how many parameters there are, and of which modules"
     owners = [*dict.fromkeys(f"`{n.rpartition('.')[0]}`" if '.' in n else 'the model itself' for n in params)]
     shown = ', '.join(owners[:3]) + (f' and {len(owners)-3} more' if len(owners)>3 else '')
-    return f"{len(params)} parameter{'s'*(len(params)!=1)} of {shown}"
+    return f"{len(params)} parameter{'' if len(params)==1 else 's'} of {shown}"
 
 # %% ../../nbs/optim/15_ownership.ipynb #0a908163
 def _mentioned(v, deep=True):
@@ -55,7 +55,8 @@ def _mentioned(v, deep=True):
         cells = [c.cell_contents for c in f.__closure__ or () if c!=CellType()]
         if deep: cells = [x for c in cells for x in _mentioned(c, False)]
         return [*(f.__globals__.get(n) for n in f.__code__.co_names), *cells]
-    return v.values() if isinstance(v, Mapping) else v if isinstance(v, (list,tuple,L)) else [v]
+    if isinstance(v, Mapping): return v.values()
+    return v if isinstance(v, (list,tuple,L)) else [v]
 
 def optimizers_of(
     o:Any # a callback, or a Learner

@@ -61,8 +61,9 @@ def _messages(timeout):
 @check_args
 class Agreement(Callback):
     "Makes all processes take the same decisions, at the same batch; raises `ProcessFailed` where they cannot"
-    single,observes,order,modes,run_valid = True,True,100.5,('fit','lr_find','validate','predict'),False
-    together = True
+    single = observes = alike = True
+    order,run_valid = 100.5,False
+    modes = 'fit','lr_find','validate','predict'
     group:Any = None   # for messages
     watch:Any = None
     relay:Any = None   # of warnings
@@ -87,7 +88,8 @@ class Agreement(Callback):
         return tuple(sorted(handlers, key=lambda h: 2 if h[0].obeys else h[0] is self))
 
     def before_fit(self):
-        self.agreed,self.ended,self.wish,self.pause = 0,False,None,Pause()
+        self.agreed,self.ended = 0,False
+        self.wish,self.pause = None,Pause()
         self.group,self.watch = _messages(self.timeout),watching()
         self.watch.begin_fit()
         self.relay = Relay(self.watch.store, rank_distrib())
@@ -147,7 +149,8 @@ class Agreement(Callback):
         "Tell the others what this process wants, at point `at`, and do what all want; returns whether the data ended"
         sums = checksums(compared(self.learn)) if compare and self.compare else {}
         learn = self.learn
-        store,self.agreed,stop,place = self.watch.store,0,learn.stop_reason or self.wish,_points.index(at)
+        store,place = self.watch.store,_points.index(at)
+        stop,self.agreed = learn.stop_reason or self.wish,0
         if stop: store.set('stop', stop)
         own,padding = digest(sums),[0]*(len(_in_batch)+3-len(more))
         message = torch.tensor([code, place, -place, bool(stop), ended, own, -own, *more, *padding])
@@ -186,7 +189,7 @@ class Agreement(Callback):
 def _alike(cb, name):
     "Does it do the same in all processes? What a base class promised is not said of what a subclass handles"
     for o in (cb, *type(cb).__mro__):
-        if 'together' in vars(o): return vars(o)['together']
+        if 'alike' in vars(o): return vars(o)['alike']
         if vars(o).get('observes'): return True
         if name in vars(o) and not cb.observes: return False
     return False

@@ -64,11 +64,12 @@ def share_random_states() -> None:
 @check_args
 class DistributedTrainer(Callback):
     "Trains one model with all processes of the group, each on its own part of the data (fastai's name)"
-    single = distributes = observes = together = True
+    single = distributes = observes = alike = True
     no_shards = 'VirtualShards divides the data itself: leave out `DistributedTrainer` and `distrib_ctx`'
     order,modes,saves = TrainEvalCallback.order-2,('fit','lr_find'),('seed',)
     replaced:Any = None   # model and data
-    norms,samplers,seed,added = {},(),0,()
+    norms,seed = {},0
+    samplers = added = ()
     buffers:Any = ()                # the model's
     equal,apart = False,False       # are they equal in all processes? Do these draw different random numbers?
     def __init__(self,
@@ -121,7 +122,8 @@ class DistributedTrainer(Callback):
         (self.learn.model,self.learn.dls),self.replaced = self.replaced,None
         unsync_norms(self.learn.model, self.norms)
         self.learn.remove_cbs(self.added)
-        self.norms,self.samplers,self.added,self.buffers = {},(),(),()
+        self.norms = {}
+        self.samplers = self.added = self.buffers = ()
 
     def _wrap(self, device):
         "Put the model into `DistributedDataParallel`; what that does not exchange is left to `GradientExchange`"
@@ -276,6 +278,7 @@ def distrib_ctx(self:Learner,
     begin = not (dist.is_available() and dist.is_initialized())
     if begin: interruptibly(join_group)   # it waits for the others
     try:
-        with self.added_cbs([DistributedTrainer(sync_bn, **kwargs)]*(num_distrib()>1)): yield self
+        cbs = [DistributedTrainer(sync_bn, **kwargs)] if num_distrib()>1 else []
+        with self.added_cbs(cbs): yield self
     finally:
         if begin: leave_group()

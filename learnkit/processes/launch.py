@@ -37,7 +37,8 @@ class Pause:
         cost:float  # what the message took, in seconds
     ) -> None:
         "Begin to count; it costs what the fastest message did, as the others waited for a slow process"
-        self.n,self.length,self.cost,self.since = 0,length,min(cost, self.cost or cost),self.clock()
+        self.n,self.length,self.since = 0,length,self.clock()
+        self.cost = min(cost, self.cost or cost)
 
 # %% ../../nbs/processes/05b_launch.ipynb #7855743c
 import atexit, os, re
@@ -85,7 +86,8 @@ def _slurm(env):
 # %% ../../nbs/processes/05b_launch.ipynb #6c044e4f
 def _mpi(by, env, job, rank, world, local, here):
     known = env.get('MASTER_ADDR') and env.get('MASTER_PORT')
-    addr = env['MASTER_ADDR'] if known else '127.0.0.1' if here==world else None
+    alone = '127.0.0.1' if here==world else None   # one machine
+    addr = env['MASTER_ADDR'] if known else alone
     return Launch(by, rank, world, local, addr, _port(env, job))
 
 def _open_mpi(env):
@@ -213,7 +215,7 @@ def leave_group() -> None:
     "Destroy the group of processes, if there is one"
     if dist.is_available() and dist.is_initialized(): dist.destroy_process_group()
 
-# %% ../../nbs/processes/05c_together.ipynb #ee69c185
+# %% ../../nbs/processes/05c_meeting.ipynb #ee69c185
 import json
 from itertools import count
 from threading import get_ident, local
@@ -223,7 +225,7 @@ from ..data.process import num_distrib, rank_distrib
 from ..loop.dispatcher import outside
 from .watch import no_store, messages, watching
 
-# %% ../../nbs/processes/05c_together.ipynb #49bd8b28
+# %% ../../nbs/processes/05c_meeting.ipynb #49bd8b28
 _made,_thread = {},local()   # the groups of the present group of processes; whether this is the thread that writes
 
 def file_group() -> Any:
@@ -241,7 +243,7 @@ def in_background(
     _thread.writes = True
     f(*args)
 
-# %% ../../nbs/processes/05c_together.ipynb #7b84556e
+# %% ../../nbs/processes/05c_meeting.ipynb #7b84556e
 def in_all(
     f:Callable # of no arguments
 ) -> list:
@@ -264,7 +266,7 @@ def in_first(
     "Calls `f` in process 0, and returns its result in all; raises its error in all"
     return in_all(lambda: f() if rank_distrib()==0 else None)[0]
 
-# %% ../../nbs/processes/05c_together.ipynb #0a094dba
+# %% ../../nbs/processes/05c_meeting.ipynb #0a094dba
 _numbers = count()   # of the meetings, to which the processes go in one order
 _all_came = 'all came'
 
@@ -285,7 +287,8 @@ class _Meeting:
     warned = False
     def __init__(self, n, watch, what, advice):
         store = shared_store()
-        self.n,self.watch,self.what,self.advice,self.limit = n,watch,what,advice,store.timeout.total_seconds()
+        self.n,self.watch,self.what,self.advice = n,watch,what,advice
+        self.limit = store.timeout.total_seconds()
         self.came = dist.PrefixStore('learnkit/meeting', store)   # each process's last one, and what for
         self.store,self.before = (dist.PrefixStore(f'learnkit/meeting/{i}', store) for i in (n, n-1))
 
@@ -336,5 +339,5 @@ def _differences(said):
     who:dict = {}
     for r,what in said.items(): who.setdefault(what, []).append(r)
     if len(who)<2: return ''
-    parts = [f"{what} in process{'es'*(len(rs)>1)} {', '.join(map(str, rs[:8]))}" for what,rs in who.items()]
-    return f"the processes do different things: {'; '.join(parts)}"
+    def said_by(rs): return f"process{'es' if len(rs)>1 else ''} {', '.join(map(str, rs[:8]))}"
+    return 'the processes do different things: ' + '; '.join(f'{what} in {said_by(rs)}' for what,rs in who.items())

@@ -195,7 +195,7 @@ class Turns:
         if not self.indexed: return [find_bs(o) for o in b]
         if type(b) is not BatchSampler: return [len(o) for o in b]
         n,rest = divmod(len(b.sampler), b.batch_size)
-        return [b.batch_size]*n + [rest]*bool(rest and not b.drop_last)
+        return [b.batch_size]*n + ([rest] if rest and not b.drop_last else [])
 
     def __getattr__(self, k:str) -> Any:
         if k in ('batches','whole'): raise AttributeError(k)
@@ -248,8 +248,9 @@ def share_already(
 
 class ShareBatches(Callback):
     "Shares the batches of a validation among all processes, and leaves out what is repeated"
-    observes = together = True
-    order,run_train,run_valid,own = TrainEvalCallback.order+1,False,False,None
+    observes = alike = True
+    order,own = TrainEvalCallback.order+1,None
+    run_train = run_valid = False
     def __init__(self):
         self.left = WeakKeyDictionary()   # of each stream of batches: how many own items are still to come
         self.kept = None                  # the last divided loader with persistent workers, and its `Turns`

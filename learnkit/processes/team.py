@@ -85,7 +85,7 @@ class Several(Team):
     ) -> bool:
         "Does this process have its own part of `dl` already, so that the others have the rest?"
         return num_parts()>1 and distributed_sampler(dl) is not None
-    def join_parts(self,
+    def gather_parts(self,
         idxs:list, # the indices of this process's items
         res:list   # nested results for these items
     ) -> list:

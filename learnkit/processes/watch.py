@@ -66,7 +66,8 @@ class Watch(Thread):
     n,store = 0,None           # how many fits there were, which the processes begin together; for words of this fit
     def __init__(self):
         super().__init__(daemon=True, name='learnkit-watch')
-        self.thread,self.over,self.group,self.rank = get_ident(),Event(),dist.group.WORLD,rank_distrib()
+        self.thread,self.over = get_ident(),Event()
+        self.group,self.rank = dist.group.WORLD,rank_distrib()
         self.places = dist.PrefixStore('learnkit/at', shared_store().clone())   # who waits by a store keeps it busy
         self.heard:dict = {}   # what each process said last, and since when it has said nothing else
 
@@ -222,7 +223,8 @@ class Relay:
         store:Any, # that all processes share
         rank:int   # the number of this process
     ):
-        self.store,self.rank,self.over,self.shows = store,rank,False,warnings.showwarning
+        self.store,self.rank,self.over = store,rank,False
+        self.shows = warnings.showwarning
         self.seen,self.listed,self.n = set(),[],0   # what was said here; what is on the list; how much of that was read
         warnings.showwarning = self._warned
 
@@ -253,7 +255,7 @@ class Relay:
     def _show(self, ranks, name, message, filename, lineno):
         if not self._first(name, message): return
         kind = getattr(builtins, name, UserWarning)   # a class of the user's may want other arguments
-        who = f"process{'es'*(len(ranks)>1)} {', '.join(map(str, ranks))}"
+        who = f"process{'es' if len(ranks)>1 else ''} {', '.join(map(str, ranks))}"
         self.shows(kind(f'{who}: {message}'), kind, filename, lineno)
 
     def show(self) -> None:

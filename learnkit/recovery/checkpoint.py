@@ -24,7 +24,8 @@ class CheckpointWriter:
         on_error:str='warn'    # 'warn' or 'raise'
     ):
         if on_error not in ('warn','raise'): raise ValueError(f"`on_error` must be 'warn' or 'raise', not {on_error!r}")
-        self.retention,self.background,self.on_error,self.thread,self.failed = retention,background,on_error,None,None
+        self.retention,self.background,self.on_error = retention,background,on_error
+        self.thread = self.failed = None
         self.restart()
 
     def restart(self) -> None:
@@ -104,7 +105,8 @@ import learnkit.recovery.identity   # noqa: F401  for `identity`
 class CheckpointCallback(DataPosition):
     "Saves the whole run at intervals, keeps the newest and best checkpoints; `fit(..., resume='auto')` resumes it"
     observes = True
-    order,run_valid,modes,saves = 100,False,('fit',),('every','seed')
+    order,run_valid = 100,False
+    modes,saves = ('fit',),('every','seed')
     resumes = True      # so `fit(resume=...)` is allowed
     catches_up = None   # the order of the data is noted from the beginning
     home = Path()       # where the fit began
@@ -122,10 +124,11 @@ class CheckpointCallback(DataPosition):
         prove:bool=False               # let a copy resume at the first one: are its batches the same? See `WrongResume`
     ):
         store_attr('keep,best,n_best,on_exception,background,on_error,overwrite,prove')
-        self.every,self.root = Every(every, together=True),Path(folder)
+        self.every,self.root = Every(every, at_once=True),Path(folder)
         self.monitor = best if best is None or isinstance(best, Monitor) else Monitor(best)
         self.retention = Retention(keep, n_best, self.monitor)
-        self.n_fit,self.begun,self.finished,self.who = 0,False,False,None   # of the present fit
+        self.n_fit,self.who = 0,None   # of the present fit
+        self.begun = self.finished = False
         self.lock,self.writer = FolderLock(),CheckpointWriter(self.retention, background, on_error)
         self.value = None   # what is monitored, if a validation within this batch has measured it
 
@@ -137,7 +140,8 @@ class CheckpointCallback(DataPosition):
     def before_fit(self):
         learn = self.learn
         self.home = Path.cwd()   # checkpoints stay in one folder, also after a `chdir`
-        self.n_fit,self.begun,self.finished,self.who = fit_number(learn, self.root),False,False,learn.identity()
+        self.n_fit,self.who = fit_number(learn, self.root),learn.identity()
+        self.begun = self.finished = False
         self.every.start(learn)
         if self.monitor: self.monitor.start(learn)
         self.begin_data()
@@ -177,7 +181,7 @@ class CheckpointCallback(DataPosition):
 
     def after_epoch(self):
         learn = self.learn
-        value = self.monitor and (None if self.monitor.told(learn) else self.monitor.value(learn))
+        value = self.monitor and (None if self.monitor.in_history(learn) else self.monitor.value(learn))
         if self.monitor: self.writer.wait()   # it may be deleting what is compared next
         if self.every(learn, epoch=True) | self._is_best(value):
             self.save(learn.epoch+1, 0, f'-epoch-{learn.epoch}', value=value)

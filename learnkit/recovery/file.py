@@ -57,7 +57,7 @@ def write_checkpoint(
 ) -> Path:
     "Write a checkpoint, and its manifest when it is on the disk; returns its path, a new one if `path` is taken"
     rest,parts = split_shards(state)
-    if parts: return _write_together(rest, parts, path, info)
+    if parts: return _write_sharded(rest, parts, path, info)
     path,old = _place(path)
     _write_rest(state, path, info)
     remove_checkpoint(old)
@@ -79,7 +79,7 @@ def _write_rest(state, path, info):
         raise
 
 # %% ../../nbs/recovery/15b_checkpoint_file.ipynb #3776aead
-def _write_together(rest, parts, path, info):
+def _write_sharded(rest, parts, path, info):
     "All processes write their parts, then process 0 the rest, and the manifest last"
     path,old = team().in_first(lambda: _place(path))
     try:

@@ -180,6 +180,8 @@ def differences(
     now:Mapping   # that of another one
 ) -> dict[str, str]:
     "Return the points in which two runs differ, each with what it is now and what it was"
-    def cut(v): return 'nothing' if v is None else v if len(v)<80 else v[:77]+'…'
+    def cut(v):
+        if v is None: return 'nothing'
+        return v if len(v)<80 else v[:77]+'…'
     odd = [k for k in {**then, **now} if then.get(k)!=now.get(k) and (k!='seed' or (k in then and k in now))]
     return {k:f'{k} is {cut(now.get(k))} and was {cut(then.get(k))}' for k in odd}

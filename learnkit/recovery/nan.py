@@ -26,8 +26,10 @@ class SkipNaN(Callback):
     "Leaves out a training batch whose loss or gradients are NaN or infinite"
     judges_batch = True
     observes = True   # it changes nothing as long as nothing is NaN, and may come when something was
-    order,modes,run_valid,saves = MixedPrecision.order+.5,('fit','lr_find'),False,('n','row')
-    name,snapshot,buffers,last = 'skip_nan',None,(),None
+    name = 'skip_nan'
+    order,run_valid = MixedPrecision.order+.5,False
+    modes,saves = ('fit','lr_find'),('n','row')
+    snapshot,buffers,last = None,(),None
     grads:Snapshot|None = None   # of a batch in parts: what was accumulated before it
     def __init__(self,
         at_most:int|None=10, # this number of such batches in a row ends the fit; None: go on for ever
@@ -35,7 +37,7 @@ class SkipNaN(Callback):
     ):
         self.at_most,self.wait = check_whole('at_most', at_most, what='a number of batches', none=True),wait
         self.n,self.row = 0,0      # skipped batches, and those in a row
-        self.together = not wait   # of several processes one alone may have such a loss: all skip the batch
+        self.alike = not wait   # of several processes one alone may have such a loss: all skip the batch
 
     def before_fit(self): self.n,self.row = 0,0
     def before_train(self):
@@ -86,7 +88,9 @@ class SkipNaN(Callback):
 
     def nonfinite_loss(self) -> None:
         "Handle the event, so that it is no error: such batches are left out in `after_loss` and `before_step`"
-    def cleanup(self): self.snapshot,self.buffers,self.last,self.grads = None,(),None,None
+    def cleanup(self):
+        self.snapshot = self.last = self.grads = None
+        self.buffers = ()
 
 # %% ../../nbs/recovery/30a_skip_nan.ipynb #99b6f7b6
 @check_args
@@ -140,16 +144,18 @@ from ..data.process import largest
 from ..loop.check import check_fraction
 from ..measure.finite import has_nan, nan_flag, weights_finite
 from .file import list_checkpoints, read_checkpoint
-from .resume import find_together
+from .resume import find_in_all
 
 # %% ../../nbs/recovery/30b_roll_back.ipynb #cfb7d701
 @check_args
 class RollBackOnNaN(Callback):
     "Goes back to the last good weights when a training loss is NaN or infinite, and on with a lower learning rate"
-    judges_batch = together = True   # all processes go back when one has to
+    judges_batch = alike = True   # all processes go back when one has to
     no_shards = 'it would judge each shard, not the batch: write `SkipNaN`'
-    order,modes,run_valid,saves = MixedPrecision.order+.5,('fit',),False,('every','n','scale','written')
-    name,saver,good,flag = 'roll_back_on_nan',None,None,None
+    name = 'roll_back_on_nan'
+    order,run_valid = MixedPrecision.order+.5,False
+    modes,saves = ('fit',),('every','n','scale','written')
+    saver = good = flag = None
     def __init__(self,
         every:Any='100ba',    # how often to check the losses, and to keep a copy; text such as '500ba', see `Every`
         factor:float=.5,      # the learning rate is multiplied by it each time
@@ -158,7 +164,7 @@ class RollBackOnNaN(Callback):
     ):
         if source not in ('memory','checkpoint'): raise ValueError(
             f"`source` must be 'memory' or 'checkpoint', not {source!r}")
-        self.every,self.source = Every(every, together=True),source
+        self.every,self.source = Every(every, at_once=True),source
         self.factor = check_fraction('factor', factor, what='a factor for the learning rate')
         self.at_most = check_whole('at_most', at_most)
         self.n,self.scale,self.written = 0,1.,None   # times it went back; `factor**n`; learning rates that it wrote
@@ -251,7 +257,7 @@ class RollBackOnNaN(Callback):
                 try: state = read_checkpoint(path)
                 except (ValueError, OSError) as e: warn(f'{e}. The one before it is used.'); continue
                 if not any(broken(n, t) for n,t in state['model'].items()): return state
-        return find_together(find, self.saver.folder)
+        return find_in_all(find, self.saver.folder)
 
 # %% ../../nbs/recovery/30c_replay_oom.ipynb #e2568af5
 from collections.abc import Callable
@@ -267,7 +273,8 @@ from ..measure.batch_weight import n_items
 class ReplayOnOOM(MicroBatch):
     "Does a training batch again in smaller parts when it does not fit into memory"
     no_shards = 'it would change the shapes in one process only: write `MicroBatch`'
-    saves,name,attempt,stepping,snapshot = ('size',),'replay_on_oom',0,False,None
+    name,saves = 'replay_on_oom',('size',)
+    attempt,stepping,snapshot = 0,False,None
     def __init__(self,
         size:int|None=None,       # number of items in a part to begin with; None: the whole batch
         split:Callable|None=None  # how to take a batch apart, as for `MicroBatch`

@@ -43,14 +43,14 @@ class DataPosition(Callback):
     parts:Any = None; parts_state:Any = None      # what samplers, data sets and transforms report
     kept:Any = None; unkept:Any = None            # what else changes, and what of it nobody keeps
     others = ()                     # generators of the other loaders
-    told = False                    # of random numbers that are not known?
+    warned = False                  # of random numbers that are not known?
 
     def begin_data(self) -> None:
         "Begin at the beginning; to be called when a fit begins"
         learn = self.learn
         self.seed,self.noted,self.ongoing = derived_seed(),None,None
         self.resume_state = self.place = self.parts = self.parts_state = None
-        self.kept,self.unkept,self.told = KeptState(learn),Unkept(learn),False
+        self.kept,self.unkept,self.warned = KeptState(learn),Unkept(learn),False
         self.others = generators_in(*[dl for dl in learn.dls.loaders[1:] if dl is not None])
         name_unkept(learn)
 
@@ -136,8 +136,8 @@ class DataPosition(Callback):
         "Return from where the training data go on; None if the first epoch is to come"
         noted = self.noted
         if noted is None or (place := noted.state(self.done_in_pass(done))) is None: return None
-        if not self.told and (why := noted.unknown(place)):
-            self.told = True
+        if not self.warned and (why := noted.unknown(place)):
+            self.warned = True
             warn(f'a resumed run will not have the same random numbers in the training data: {why}')
         try: return to_serializable({**place, 'others':[*map(generator_state, self.others)]}, 'place', copy=True)
         except TypeError as e:

@@ -116,8 +116,9 @@ def _tensors_in(v):
     if isinstance(v, nn.Module): return [*v.parameters(), *v.buffers()]
     if isinstance(v, OptimWrapper): return _tensors_in(v.opt)
     if isinstance(v, torch.optim.Optimizer): return [t for s in v.state.values() for t in leaves(s)]
-    within = [*v.values()] if isinstance(v, dict) else v if isinstance(v, (list,tuple)) else ()
-    found = [ts for o in within if (ts := _tensors_in(o)) is not None]
+    if isinstance(v, dict): v = [*v.values()]
+    if not isinstance(v, (list,tuple)): return None
+    found = [ts for o in v if (ts := _tensors_in(o)) is not None]
     return [t for ts in found for t in ts] if found else None
 
 def _trained(cb):

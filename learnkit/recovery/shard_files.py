@@ -40,7 +40,7 @@ def split_shards(
         return torch.empty(o.shape, dtype=o.dtype, device='meta')
     return split(state, ()),parts
 
-def join_shards(
+def merge_shards(
     state:Any, # nested dicts, lists and tuples
     parts:dict # tensors by the names of their places
 ) -> Any:
@@ -204,4 +204,4 @@ def read_shards(
     def read():
         for k,t in parts.items(): _fill(t, folder, layout[k][2])
     team().in_all(read)
-    return join_shards(state, parts)
+    return merge_shards(state, parts)

@@ -58,7 +58,7 @@ _state_types = dict(version=int, epoch=int, done=int, n_epoch=int, train_iter=in
               model=dict, opt=dict, grads=dict, cbs=dict, state=dict, rng=dict)
 _later_types = dict(train_steps=int, duration=str)   # version 0.1.0 wrote neither
 
-def check_parts(
+def check_fields(
     state:dict # what should be a result of `run_state`
 ) -> None:
     "Check that `state` has all parts, each of the right type; raises ValueError if not"
@@ -79,7 +79,7 @@ def check_parts(
 @patch
 def _check_run_state(self:Learner, state):
     "Check that `state` is from a run with this model and this kind of optimizer; raises ValueError if not"
-    check_parts(state)
+    check_fields(state)
     model = get_model(self.model)
     check_state(model, state['model'])
     for n,p in model.named_parameters():
@@ -120,7 +120,7 @@ def states_of_all(
 # %% ../../nbs/recovery/02_run_state.ipynb #526fb54f
 def _states_of_cbs(learn):
     "The states of callbacks that differ from those of process 0"
-    states = {cb.key:cb.state_dict() for cb in learn.cbs if not getattr(cb, 'together', cb.observes)}
+    states = {cb.key:cb.state_dict() for cb in learn.cbs if not getattr(cb, 'alike', cb.observes)}
     states = {k:to_serializable(s, copy=True) for k,s in states.items() if not any(map(is_sharded, leaves(s)))}
     marks = {k:blake2b(pickle.dumps(s)).digest() for k,s in states.items()}
     first = gather_objects(marks)[0]

@@ -56,8 +56,8 @@ def swap_params(
     "Replaces parameters of an optimizer; its state stays, laid out as the new parameters are"
     def swap(ps): return [new.get(id(p), p) for p in ps]
     if isinstance(opt, OptimWrapper):
-        opt.no_decay,opt.train_always,opt._order,opt._off = (
-            swap(opt.no_decay), swap(opt.train_always), swap(opt._order), {*swap(opt._off)})
+        opt.no_decay,opt.train_always = swap(opt.no_decay),swap(opt.train_always)
+        opt._order,opt._off = swap(opt._order),{*swap(opt._off)}
         opt = opt.opt
     for pg in opt.param_groups: pg['params'] = swap(pg['params'])
     def laid(v, old, own): return lay_out(v, own) if isinstance(v, torch.Tensor) and v.shape==old.shape else v

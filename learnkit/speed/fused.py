@@ -102,7 +102,8 @@ def _rounding(t): return 4*torch.finfo(t.dtype).eps*t.detach().double().abs() if
 class FusedStep(Callback):
     "Trains on a batch with one compiled call (`torch.compile`), as long as no callback has handlers inside the batch"
     no_shards = 'it computes the step together with the gradients: leave it out'
-    order,modes,run_valid,saves = 1000,('fit','lr_find'),False,('shapes','missing_state')
+    order,run_valid = 1000,False
+    modes,saves = ('fit','lr_find'),('shapes','missing_state')
     config:Any = None       # the compiler's settings, during a fit
     handlers_seen:Any = None# the table of handlers by which `part` was chosen
     part:Any = None         # what of a batch is compiled: 'whole', 'gradients' or None
@@ -173,7 +174,7 @@ class FusedStep(Callback):
     def cleanup(self):
         if self.inputs is not None: self.inputs.restore_counts()
         if self.config is not None: self.config.__exit__(None, None, None)
-        self.config,self.handlers_seen,self.inputs,self.failure = None,None,None,None
+        self.config = self.handlers_seen = self.inputs = self.failure = None
         self.accumulation,self.afterwards,self.program = None,(),None
         self.shapes,self.missing_state,self.warned = [],[],set()
 
@@ -205,7 +206,8 @@ class FusedStep(Callback):
         can = compile_obstacle(learn) if self.config else f'PyTorch {torch.__version__} cannot, 2.13 can'
         why = self.failure or self._untested() or can or ('another callback wraps the batch' if others else None)
         whole = not (late or self.accumulation or self.optim is None)
-        self.part = None if why or early else 'whole' if whole else 'gradients'
+        fused = 'whole' if whole else 'gradients'
+        self.part = None if why or early else fused
         if why: self._warn(why)
         elif early: self._warn('{!r} has a handler for `{}`'.format(*early[0]))
         elif late: self._warn('{!r} has a handler for `{}`'.format(*late[0]), 'is fused up to the gradients')
@@ -334,7 +336,7 @@ class FusedProfile(NamedTuple):
         when = f'pays off from step {n:,} on' if n else 'never pays off'
         if self.fused: res += (f', fused {self.fused*1e6:,.0f} µs ({self.fused/self.eager:.2f}); '
                                f'compiling took {self.compiling:.1f} s and {when}')
-        return res + f'; it {self.why}'*bool(self.why)
+        return f'{res}; it {self.why}' if self.why else res
 
 # %% ../../nbs/speed/15b_profile_fused.ipynb #6e53f866
 class EveryOther(FusedStep):

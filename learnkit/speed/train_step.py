@@ -124,7 +124,8 @@ class StepInputs:
         self.plain = [(None,)*(len(kept)+2)]*len(self.params)
         switch = type(None),bool,str   # such as 'nesterov': for each value there is other code
         self.switches = [k for k,v in self.opt.defaults.items() if isinstance(v, switch)] if optim else []
-        self.program,self.values,self.hypers,self.options = None,None,None,()
+        self.program = self.values = self.hypers = None
+        self.options = ()
         self.missing_state,self.states,self.moved = [],[],[]
         if optim and self.params: self.read_hypers()
         self.seen = self._objects(learn)
@@ -302,7 +303,9 @@ class StepCompiler(Stateful):   # of which `saves` names nothing: what is compil
     def __init__(self,
         limit:int=4,           # how often a program may be compiled anew, as something that it depends on has changed
         options:dict|None=None # options of inductor for `torch.compile`; None: those for the device
-    ): self.limit,self.options,self.programs,self.no_grad = limit,options,{},torch.no_grad()
+    ):
+        self.limit,self.options = limit,options
+        self.programs,self.no_grad = {},torch.no_grad()
 
     def __call__(self,
         inputs:StepInputs, # what the step works on besides the batch

@@ -128,7 +128,7 @@ class ShardMeans:
         else: weight = torch.full((), float(weight), dtype=self.dtype, device=self.device)
         return means,torch.cat([self.flags[flags], weight.reshape(1).to(self.device, self.dtype)])
 
-    def join(self,
+    def merge(self,
         total:bool=False # sums instead of means, of gradients and loss: the weights are numbers of shards
     ) -> Tensor:
         "Put the means over all shards into the model; returns the loss; raises CancelBatch if none counts"
@@ -144,7 +144,8 @@ class ShardMeans:
     def _put_grads(self, flat, some):
         for p,g,has,old in zip(self.params, flat.split([p.numel() for p in self.params]), some, self.before):
             g = g.view_as(p).to(p.device, p.dtype) if has else None
-            p.grad = g if old is None else old if g is None else old+g
+            if old is None or g is None: p.grad = g if old is None else old
+            else: p.grad = old+g
 
     def _put_counts(self):
         if not self.counts: return
@@ -182,7 +183,7 @@ def _obstacle(cb):
     counts_items = "it counts the items of some shards only: count batches ('500ba')"
     return cb.no_shards or (counts_items if unit in ('sp','tok') else None)
 
-def check_together(
+def check_obstacles(
     learn:Any # the Learner, in a fit that begins
 ) -> None:
     "Raise ValueError if something in this fit would differ with the number of processes"
@@ -203,8 +204,9 @@ def check_together(
 @check_args
 class VirtualShards(Callback):
     "Trains to the same weights in any number of processes, bit for bit: a batch has `n` shards, which they share"
-    single = distributes = together = True   # so `fit` adds no DistributedTrainer; all processes do alike
-    order,modes,run_valid,saves = TrainEvalCallback.order-2,('fit',),False,('seed','threads')
+    single = distributes = alike = True   # so `fit` adds no DistributedTrainer; all processes do alike
+    order,run_valid = TrainEvalCallback.order-2,False
+    modes,saves = ('fit',),('seed','threads')
     seed,threads = 0,0
     stack:Any = None    # what ends with the fit
     added:Any = ()      # callbacks that it added
@@ -222,7 +224,7 @@ class VirtualShards(Callback):
         if rest or (world>1 and size&(size-1)): raise ValueError(
             f'{world} processes cannot share {self.n} shards, as each needs 1, 2, 4, 8 … of them: '
             f'write VirtualShards({world}) or VirtualShards({2*world}), or start another number of processes')
-        check_together(self.learn)
+        check_obstacles(self.learn)
         self.stack,self.loader = ExitStack(),None
         self.stack.enter_context(undivided())   # each process validates with all data
         if world>1: self._begin_alike()
@@ -313,6 +315,6 @@ class VirtualShards(Callback):
             else: means.add(None)
         self._seed(self.n)   # the same in all processes
         learn.loss = last    # if no shard counts
-        learn.loss = means.join(sums)
+        learn.loss = means.merge(sums)
         try: learn._do_step()
         finally: self._seed(self.n)   # `SkipNaN` puts back those of a shard

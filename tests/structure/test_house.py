@@ -265,10 +265,7 @@ def crowded_assignments(tree):
         if len(given) >= 4 and not all(name(a) and name(a) == name(b) for a,b in given): yield n
 
 # How many a room has now: a number here may only go down, and goes away with the last one
-read_twice = dict(
-    nested_conditionals=dict(callbacks=5, learner=1, loop=1, optim=3, processes=1, recovery=2, speed=2),
-    times_condition=dict(learner=1, loop=7, optim=2, processes=4, recovery=1, speed=2),
-    crowded_assignments=dict(callbacks=25, learner=11, loop=2, processes=10, recovery=10, speed=9))
+read_twice = dict(nested_conditionals=dict(optim=2), times_condition=dict(optim=1), crowded_assignments={})
 finders = dict(nested_conditionals=nested_conditionals, times_condition=times_condition, crowded_assignments=crowded_assignments)
 
 def to_be_rewritten(at, limits=read_twice):

@@ -96,7 +96,7 @@ def _in_a_fit(rank, what, path, at='after_batch', promises=False):
     def alone_there(cb):
         if learn.mode=='fit' and learn.training and learn.train_iter==3 and rank==0: what(learn)
     cb = Callback(**{at:alone_there})
-    cb.together = promises
+    cb.alike = promises
     learn.fit(3, cbs=[cb, CheckpointCallback(), DistributedTrainer(timeout=20)])
 
 @few(1, 1)
@@ -130,7 +130,7 @@ def _too_slow(rank, how):
         if rank: time.sleep(6)
         elif how=='collective': dist.barrier()
     cb = Callback(after_pred=slowly)
-    cb.together = True
+    cb.alike = True
     learner().fit(3, cbs=[cb, DistributedTrainer(timeout=60)])
 
 @few(0, 1)
