@@ -9,9 +9,14 @@ __all__ = []
 __version__ = "0.1.0"
 
 # %% ../nbs/99_init.ipynb #eb6bf7e1
+import gc as _gc
 from inspect import ismodule as _ismodule
 
-from . import all as _all   # each module after `learner` adds methods to the Learner
+_collects = _gc.isenabled()
+_gc.disable()   # nothing here is garbage, and to look for some goes through all that PyTorch has made
+try: from learnkit import all as _all   # each module after `learner` adds methods to the Learner
+finally:
+    if _collects: _gc.enable()
 from .callbacks.trackers import EarlyStoppingCallback, ReduceLROnPlateau, SaveModelCallback
 from .data.loaders import DataLoaders
 from .data.random import set_seed

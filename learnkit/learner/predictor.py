@@ -22,7 +22,7 @@ from .learner import Learner
 from .predict import _activation
 from ..loop.callback import Callback
 from ..loop.check import check_args
-from ..loop.run import Guard, begun, thread_of
+from ..loop.run import Guard, begun, thread_of, turn
 from ..loop.signals import uninterrupted
 from ..measure.losses import loss_decodes
 from ..measure.model_output import output_decodes
@@ -48,7 +48,7 @@ def _kept_open(self:Learner, cbs):
 @uninterrupted
 def _leave(learn, run, e=None):
     "End the open `run`, after the exception `e` if there was one"
-    with learn._lock: return run.__exit__(*(None,)*3 if e is None else (type(e), e, e.__traceback__))
+    with turn(learn): return run.__exit__(*(None,)*3 if e is None else (type(e), e, e.__traceback__))
 
 def _forget(cb): cb.learn.pred = None   # else the prediction of the item before would be taken for it
 
@@ -71,7 +71,7 @@ class Predictor:
     ) -> tuple:
         "Predict one item: returns what `learn.predict` does. Raises RuntimeError if the Learner is in another run."
         learn = self.learn
-        with learn._lock:
+        with turn(learn):
             dl,decode = learn._item_loader(item)
             b = next(iter(dl))
             if not self._is_ready(): self._open()
@@ -83,7 +83,7 @@ class Predictor:
 
     def close(self) -> None:
         "End the run, if one is open; the next item opens another"
-        with self.learn._lock: self._end()
+        with turn(self.learn): self._end()
 
     def __enter__(self) -> Self: return self
     def __exit__(self, *exc:Any) -> None: self.close()

@@ -27,6 +27,8 @@ def loader_len(
 # %% ../../nbs/loop/25_stream.ipynb #101934b0
 class BatchStream:
     "The batches of a loader, for one phase"
+    start = 0     # the batch with which it begins
+    limit = it = None
     skipped = 0   # batches that were cancelled before they were fetched: the loader still has them
     unfetched:tuple[int,int]; ended:tuple[int,str|None]   # the last of them, and how: see `check_unfetched`
     turns:Any = None   # how several processes share the batches, if they do
@@ -34,9 +36,8 @@ class BatchStream:
         loader:Iterable,            # any iterable of batches
         counted:Callable|None=None  # called with the number of batches, or None, whenever that changes
     ):
-        self.loader,self.start,self.limit = loader,0,None
-        self.wrappers,self.it = [],None
-        self.counted = counted
+        self.loader,self.counted = loader,counted
+        self.wrappers:list = []
         self._count()
 
     def _count(self):
