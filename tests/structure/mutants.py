@@ -1,19 +1,19 @@
 """Mutation testing: which small changes of the code does no test notice?
 
     pip install cosmic-ray                               # makes the changes; it comes with the extra packages of its own
-    python tests/structure/mutants.py loop run           # these modules; none named: the core. --list shows the changes
+    python tests/structure/mutants.py loop.loop data.batch   # these modules; none named: the room `loop`. --list shows the changes
 
 Each mutant is a module with one change: an operator, a constant, a condition negated, a statement left out. A forked process
-imports it in place of the original, and runs the examples of its own and the other first notebooks, then its tests in
-`tests/parts` and those of `rooms`, until one fails. A mutant that survives them all is printed with its line: either a test is missing, or the change
-makes no difference. The unchanged module must survive first, else each mutant would seem to be found."""
-import argparse, ast, contextlib, importlib.abc, importlib.util, json, os, random, signal, sys, time
+imports it in place of the original, and runs the notebooks that make it, then its tests in `tests/parts` and those of `about_all`,
+until one fails. A mutant that survives them all is printed with its line: either a test is missing, or the change makes no
+difference. The unchanged module must survive first, else each mutant would seem to be found."""
+import argparse, ast, contextlib, importlib.abc, importlib.util, json, os, random, re, signal, sys, time
 from pathlib import Path
 
 top = Path(__file__).resolve().parents[2]
-core = 'events stateful callback dispatcher temporary_cbs stream loop run train_eval'.split()
-rooms = ['tests/spec/test_contract.py', 'tests/spec/test_spec.py', 'tests/spec/test_raw_loop.py', 'tests/foreign/test_documents.py',
-         'tests/parts/data/test_nested.py', 'tests/faults/test_bad_input.py', 'tests/foreign/test_foreign.py', 'tests/spec/test_event_order.py']
+core = [f'loop.{m}' for m in 'events callback dispatcher stream loop run'.split()]
+about_all = ['tests/spec/test_contract.py', 'tests/spec/test_spec.py', 'tests/spec/test_raw_loop.py', 'tests/foreign/test_documents.py',
+             'tests/parts/data/test_nested.py', 'tests/faults/test_bad_input.py', 'tests/foreign/test_foreign.py', 'tests/spec/test_event_order.py']
 
 # making mutants
 def left_out(src):
@@ -45,9 +45,11 @@ def walk(node):
     yield node
     for child in getattr(node, 'children', ()): yield from walk(child)
 
+def path_of(module): return top.joinpath('learnkit', *module.split('.')).with_suffix('.py')
+
 def mutants(module):
     "`(line, what, source)` of each mutant of a module that compiles and differs from the others"
-    src = (top/'learnkit'/f'{module}.py').read_text()
+    src = path_of(module).read_text()
     normal = lambda s: ast.dump(ast.parse(s))
     seen = {normal(src)}
     for line,what,new in [*left_out(src), *operated(src)]:
@@ -61,10 +63,14 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
     def __init__(self, module, src): self.name,self.src = f'learnkit.{module}',src
     def find_spec(self, name, path, target=None):
         if name!=self.name: return
-        spec = importlib.util.spec_from_loader(name, self, origin=str(top/'learnkit'/f'{name[9:]}.py'))
+        spec = importlib.util.spec_from_loader(name, self, origin=str(path_of(name.removeprefix('learnkit.'))))
         spec.has_location = True   # else `inspect` takes its classes for built in
         return spec
     def get_source(self, name): return self.src
+
+def notebooks(module):
+    "The notebooks that make a module: nbdev names one in each cell that it exports"
+    return sorted({*re.findall(r'^# %% \S*/(nbs/\S+\.ipynb)', path_of(module).read_text(), re.M)})
 
 def examples(nb):
     "Run the code of a notebook, with what it exports taken from its module: a cell would put the original in the mutant's place"
@@ -73,15 +79,19 @@ def examples(nb):
         src = ''.join(c['source'])
         if c['cell_type']!='code' or src.startswith(('%', '!')): continue
         if src.startswith('#| default_exp'): module = importlib.import_module(f'learnkit.{src.split()[2]}')
-        elif src.startswith('#| export'): ns.update({k:v for k,v in vars(module).items() if k[:2]!='__'})
+        elif m := re.match(r'#\| exports? ([a-z_.]+)', src): ns.update(public(importlib.import_module(f'learnkit.{m[1]}')))
+        elif src.startswith('#| export'): ns.update(public(module))
         else: exec(compile(src, nb.name, 'exec'), ns)
+
+def public(module): return {k:v for k,v in vars(module).items() if k[:2]!='__'}
 
 def survives(module, src, files):
     "In a process of its own: do all tests pass?"
     import pytest
     sys.meta_path.insert(0, Finder(module, src))
-    for nb in dict.fromkeys([*(top/'nbs').glob(f'???_{module}.ipynb'), *sorted((top/'nbs').glob('0*.ipynb'))]): examples(nb)
-    own = map(str, (top/'tests'/'parts').glob(f'test_{module}.py'))
+    for nb in notebooks(module): examples(top/nb)
+    room,name = module.split('.')
+    own = map(str, (top/'tests'/'parts'/room).glob(f'test_{name}*.py'))
     return pytest.main(['-x', '-q', '-p', 'no:cacheprovider', '-p', 'no:randomly', '-m', 'not slow', *own, *files])==0
 
 def fork(module, src, files, limit):
@@ -100,7 +110,7 @@ def main():
     p.add_argument('--sample', type=int, help='try so many, drawn at random')
     p.add_argument('--jobs', type=int, default=os.cpu_count())
     p.add_argument('--limit', type=float, default=300, help='seconds for one mutant; one that takes longer is killed')
-    p.add_argument('--tests', nargs='*', default=rooms)
+    p.add_argument('--tests', nargs='*', default=about_all)
     args = p.parse_args()
     os.chdir(top); sys.path[:0] = [str(top), str(top/'tests')]
     todo = [(m,*o) for m in args.modules for o in mutants(m)]
@@ -110,7 +120,7 @@ def main():
     torch.set_num_threads(1)
     if signal.getsignal(signal.SIGINT)==signal.SIG_IGN: signal.signal(signal.SIGINT, signal.default_int_handler)   # as in conftest.py
     for m in args.modules:
-        pid,_ = fork(m, (top/'learnkit'/f'{m}.py').read_text(), args.tests, args.limit)
+        pid,_ = fork(m, path_of(m).read_text(), args.tests, args.limit)
         if os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])!=7: sys.exit(f'the examples or tests fail without any change of {m}')
     n,running,left = len(todo),{},[]
     while todo or running:
@@ -125,7 +135,7 @@ def main():
             if not done: continue
             del running[pid]
             if os.waitstatus_to_exitcode(status)==7:
-                left.append((m,line)); print(f'survived: learnkit/{m}.py:{line} {what}: {src.splitlines()[line-1].strip()}', flush=True)
+                left.append((m,line)); print(f'survived: {path_of(m).relative_to(top)}:{line} {what}: {src.splitlines()[line-1].strip()}', flush=True)
     print(f'{n} mutants of {", ".join(args.modules)}: {n-len(left)} killed, {len(left)} survived')
 
 if __name__=='__main__': main()
