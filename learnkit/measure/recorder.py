@@ -344,8 +344,9 @@ class Recorder(RecorderPlots, Callback):
     def _say_share(self):
         "Say it, once, if the smoothed loss has hardly anything of this epoch"
         before,seen = self.iters[-2:]
+        if seen==before: return
         share = (1-self.beta**(seen-before))/(1-self.beta**seen)
-        if seen==before or share>=.2: return
+        if share>=.2: return
         self.said = True
         self.learn.say(f'Of the smoothed train_loss only {share:.0%} is of epoch {self.learn.epoch}: '
                        "`cbs=Recorder(train_loss='mean')` shows the mean of each epoch instead.")
