@@ -21,7 +21,7 @@ from test_durable import Failing
 from test_resume import BS, Crash, N, Noisy, PER, assert_same, end, equal, fit, learner
 from toys import few, slow
 
-pytestmark = [few(10_000, 4), pytest.mark.skipif(os.name!='posix', reason='calls of POSIX')]
+pytestmark = [few(10_000, 3), pytest.mark.skipif(os.name!='posix', reason='calls of POSIX')]
 torch.set_num_threads(1)
 root = Path(__file__).resolve().parents[2]
 

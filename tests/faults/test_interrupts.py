@@ -15,7 +15,7 @@ from toys import at, few, learner as toy, throw, weights
 from sweep import Sweep, Tracer, fail, interrupt, learner, reset, runs, sweep
 
 
-pytestmark = [few(10_000, 3), pytest.mark.skipif(os.name!='posix', reason='signals of POSIX'), pytest.mark.filterwarnings('ignore')]
+pytestmark = [few(10_000, 2), pytest.mark.skipif(os.name!='posix', reason='signals of POSIX'), pytest.mark.filterwarnings('ignore')]
 STEP = int(os.environ.get('LEARNKIT_SWEEP', 0))   # 1: at every line, 0: as each test says
 
 def told(found): return '\n'.join(f'{at}, {where}: {wrong}' for at,(where,wrong) in [*found.items()][:9])

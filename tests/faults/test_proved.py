@@ -11,7 +11,7 @@ from learnkit.recovery.proof import ResumeProof, WrongResume, end_threads, switc
 import test_looks_only as looks
 from toys import batches, equal, few, learner, slow
 
-pytestmark = [few(10_000, 8), pytest.mark.skipif(not hasattr(os, 'fork'), reason='no process can be copied here')]
+pytestmark = [few(10_000, 5), pytest.mark.skipif(not hasattr(os, 'fork'), reason='no process can be copied here')]
 
 def trained(tmp_path, prove=True, every='3ba', n=2, **kw):
     set_seed(0)

@@ -15,7 +15,7 @@ from learnkit.data.files import to_serializable
 from learnkit.data.files import read_state
 from toys import few, slow
 
-pytestmark = few(10_000, 2)   # of the slow cases of each test; all with LEARNKIT_SWEEP=1
+pytestmark = few(10_000, 1)   # of the slow cases of each test; all with LEARNKIT_SWEEP=1
 
 root = Path(__file__).resolve().parents[2]
 

@@ -104,7 +104,7 @@ def straight(tmp_path_factory):
         return ends[kind]
     return get
 
-@few(4, 12)
+@few(4, 8)
 @pytest.mark.parametrize('k', [1, *slow(*range(2, PER)), PER, *slow(*range(PER+1, 3*PER)), 3*PER])
 @pytest.mark.parametrize('kind', ['dataset','rewound','own','torchdata'])
 def test_at_every_batch_and_no_item_is_made_again(kind, k, straight, tmp_path):

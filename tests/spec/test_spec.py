@@ -311,7 +311,7 @@ def then(e):
 EACH = [*CANCELS.values(), BOTH, *ERRORS]
 TURNS = [0, *slow(1, 2, 3, 4)]   # every fifth play, from another one each time; 5 divides neither 8 nor 13 exceptions
 
-@few(1, 14)
+@few(1, 6)
 @pytest.mark.parametrize('kind', RUNS)
 @pytest.mark.parametrize('order', [BELOW, EQUAL, ABOVE], ids=['below', 'equal', 'above'])
 @pytest.mark.parametrize('turn', TURNS)
@@ -322,7 +322,7 @@ def test_each_raised_everywhere(kind, order, turn):
              for i,at in enumerate(positions(kind)) for e in EACH[some(i)])
     sweep(f'{kind} matrix', plays, turn)
 
-@few(0, 6)
+@few(0, 4)
 @pytest.mark.parametrize('kind', RUNS)
 @pytest.mark.parametrize('turn', TURNS)
 def test_every_kind_of_cancel(kind, turn):
@@ -351,7 +351,7 @@ def test_with_everything_on(turn):
              for i,(k,p) in enumerate(at) for j,order in enumerate([BELOW, ABOVE]) for e in EACH[(i+3*j)%6::6])
     sweep('everything on', plays, turn, metric=True, progress=True)
 
-@few(1, 8)
+@few(1, 6)
 @pytest.mark.parametrize('kind', ['validate', 'predict'])
 @pytest.mark.parametrize('caught', [False, True])
 @pytest.mark.parametrize('turn', TURNS)
@@ -372,7 +372,7 @@ def test_each_raised_inside_an_inner_run(kind, caught, turn):
     sweep('inner runs', plays, turn)
 
 # from anywhere: the data, the model, the loss, a metric …
-@few(0, 6)
+@few(0, 4)
 @pytest.mark.parametrize('kind', RUNS)
 @pytest.mark.parametrize('turn', TURNS)
 def test_raised_by_the_rest(kind, turn):
@@ -469,7 +469,7 @@ def test_random_plays(play):
     wrong = compare(Stage(), play)
     assert wrong is None, f'{story(play)}: {wrong}'
 
-test_many_random_plays = pytest.mark.slow(random_plays(800)(given(plays())(test_random_plays.hypothesis.inner_test)))
+test_many_random_plays = pytest.mark.slow(random_plays(800 if 'LEARNKIT_SWEEP' in os.environ else 400)(given(plays())(test_random_plays.hypothesis.inner_test)))
 
 # who hears an event
 def listen(runs=(('fit',1),), n=1, **kw):

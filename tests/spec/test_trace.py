@@ -18,7 +18,7 @@ from learnkit.observe.tta import MCDropoutCallback
 from toys import at, few, slow, weights
 from trace import changes, late, record
 
-pytestmark = few(10_000, 5)   # of the slow cases of each test; all with LEARNKIT_SWEEP=1
+pytestmark = few(10_000, 3)   # of the slow cases of each test; all with LEARNKIT_SWEEP=1
 
 @pytest.fixture(autouse=True)
 def quick_collections():

@@ -1,13 +1,16 @@
 """The benchmarks run, in small; their arithmetic is right with a clock that is told what to say"""
-import json, sys, time, warnings
+import json, os, runpy, sys, time, warnings
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest, torch
 
 bench = Path(__file__).resolve().parents[1]/'bench'
 sys.path.insert(0, str(bench))
 import exactness, gpu, growth, own, peers, plot, processes, run, tools
+from kills import Fork
 from toys import few
 
 @pytest.fixture(autouse=True)
@@ -274,8 +277,25 @@ def test_the_clock_runs_from_a_batch_to_the_last_one(monkeypatch):
     clocked = processes.Clocked(range(processes.WARM+5))
     assert [*clocked]==[*range(processes.WARM+5)] and clocked.spent==(20, 2)   # asked twice, whatever comes between
 
+class Forked(Fork):
+    "Runs a script as a process of its own would, but for the imports, which this one has done: five seconds each"
+    def __init__(self, cmd, env, **kwargs):
+        def run():
+            os.environ.update(env)
+            sys.argv = cmd[1:]
+            runpy.run_path(cmd[1], run_name='__main__')
+        self.log = Path(f'said-{time.monotonic_ns()}').resolve()
+        super().__init__(run, self.log)
+    def communicate(self): self.wait(300); return None,self.log.read_text()
+
+@pytest.fixture
+def forks(monkeypatch):
+    if find_spec('torchmetrics'): exactness.f1()
+    torch.optim.SGD([torch.ones(1)])   # both import much: here once, for all forks
+    monkeypatch.setattr(processes, 'subprocess', SimpleNamespace(Popen=Forked, PIPE=None, DEVNULL=None))
+
 @pytest.mark.slow
-def test_the_parts_of_several_processes_run(shown):
+def test_the_parts_of_several_processes_run(shown, forks):
     processes.bench_processes(1, dict(tiny=processes.WARM+4), (2,))   # it refuses who comes to other weights
     processes.bench_compute(1, n=20)
     processes.bench_written(1, (10,))
@@ -284,7 +304,7 @@ def test_the_parts_of_several_processes_run(shown):
     with pytest.raises(RuntimeError, match='steps in 2 processes failed'): processes.launched(2, 'steps', what='none', n=1, rounds=1)
 
 @pytest.mark.slow
-def test_what_several_processes_find_is_compared(shown):
+def test_what_several_processes_find_is_compared(shown, forks):
     exactness.bench_exactness(1, (2,), (1,6))
     *values,twice,never = shown
     assert len(values)==3 and all(e['right']['learnkit']==2 and e['rows']['learnkit'][2]<1e-6 for e in shown) and twice['failed']['learnkit']==0

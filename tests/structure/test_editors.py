@@ -66,15 +66,18 @@ def pyright(folder, **config):
     return [dict(file=Path(d['file']).relative_to(folder.resolve()).as_posix(), line=d['range']['start']['line']+1, severity=d['severity'], rule=d.get('rule'), message=d['message'])
             for d in json.loads(res.stdout)['generalDiagnostics']]
 
-def said(folder, src, mode='strict'):
-    "What Pyright says of a script: types that it reveals by what was asked, and errors by line"
-    src = dedent(src)
-    (folder/'script.py').write_text(src)
-    out,lines = pyright(folder, typeCheckingMode=mode, include=['script.py']),src.splitlines()
-    types  = dict(re.fullmatch(r'Type of "(.*)" is "(.*)"', d['message'], re.S).groups() for d in out if d['severity'] == 'information')
-    return types,[f"{lines[d['line']-1].strip()}: {d['rule']}" for d in out if d['severity'] == 'error']
+def said(folder, *scripts):
+    "What Pyright says of scripts, in one run: of each the types that it reveals by what was asked, and errors by line"
+    for i,src in enumerate(scripts): (folder/f'script{i}.py').write_text(dedent(src))
+    out = pyright(folder, typeCheckingMode='basic', include=['script*.py'])
+    def of(i):
+        lines,own = dedent(scripts[i]).splitlines(),[d for d in out if d['file']==f'script{i}.py']
+        types = dict(re.fullmatch(r'Type of "(.*)" is "(.*)"', d['message'], re.S).groups() for d in own if d['severity'] == 'information')
+        return types,[f"{lines[d['line']-1].strip()}: {d['rule']}" for d in own if d['severity'] == 'error']
+    return [of(i) for i in range(len(scripts))]
 
 strict_script = '''
+    # pyright: strict
     import torch
     from torch import nn
     from learnkit import Callback, CancelFit, DataLoaders, EarlyStoppingCallback, Learner, accuracy, event, load_learner
@@ -115,14 +118,7 @@ strict_script = '''
     print(learn.to_bf16().summary(), learn.add_cb(StopAt(2.)).load(learn.save('model')).model, load_learner(learn.export()))
 '''
 
-@pytest.mark.slow
-def test_a_strict_script_knows_every_type(tmp_path):
-    _,errors = said(tmp_path, strict_script)
-    assert errors == []
-
-@pytest.mark.slow
-def test_pyright_resolves_the_api(tmp_path):
-    types,errors = said(tmp_path, '''
+api_script = '''
         from learnkit import Callback, DataLoaders, Learner, event
         from learnkit.all import ActivationStats, torch, F
         def f(learn: Learner):
@@ -152,7 +148,9 @@ def test_pyright_resolves_the_api(tmp_path):
         reveal_type(ActivationStats)
         reveal_type(torch.tensor(1))
         reveal_type(F.mse_loss(torch.ones(1), torch.ones(1)))
-    ''', 'basic')
+    '''
+
+def resolves_the_api(types, errors):
     one_cycle = types.pop('learn.fit_one_cycle')
     assert re.match(r'\(n_epoch: int \| str \| Time, lr_max: .*div: float = .*reset_opt: bool = False.*\) -> None$', one_cycle)
     assert re.match(r'\(file: .*with_opt: bool.*\) -> Path$', types.pop('learn.save'))
@@ -166,10 +164,22 @@ def test_pyright_resolves_the_api(tmp_path):
                       'event.before_fitt: reportAttributeAccessIssue', 'learn.fit_one_cycle(1, resett_opt=True): reportCallIssue',
                       'self.lerner: reportAttributeAccessIssue', 'self.pred = self.pred + 1: reportAttributeAccessIssue']
 
+def imports():
+    "A script that imports each name that `learnkit` and `learnkit.all` give"
+    import learnkit, learnkit.all
+    own = [n for n in learnkit.all.__all__ if getattr(getattr(learnkit.all, n), '__module__', '').startswith(lib)]
+    assert len(own) > 200
+    return ''.join(f'from {m} import {n}\n' for m,names in ((lib, learnkit.__all__), (f'{lib}.all', own)) for n in names) + ''.join(f'{n}\n' for n in own)
+
 @pytest.mark.slow
-def test_the_example_script_passes(tmp_path):
-    _,errors = said(tmp_path, (root/'nbs/examples/digits.py').read_text(encoding='utf-8'), 'basic')
-    assert [e for e in errors if '.images' not in e] == []   # scikit-learn gives its data sets another type
+def test_scripts_are_understood(tmp_path):
+    "A strict one knows every type, the API is resolved and wrong names refused, the example passes, everything public can be imported"
+    example = (root/'nbs/examples/digits.py').read_text(encoding='utf-8')
+    (_,strict),(types,api),(_,example),(_,imported) = said(tmp_path, strict_script, api_script, example, imports())
+    assert strict == []
+    resolves_the_api(types, api)
+    assert [e for e in example if '.images' not in e] == []   # scikit-learn gives its data sets another type
+    assert [e for e in imported if 'reportUnusedExpression' not in e] == []
 
 @pytest.mark.slow
 def test_every_public_type_is_known(tmp_path):
@@ -184,15 +194,6 @@ def test_every_public_type_is_known(tmp_path):
     assert found['pyTypedPath'] and found['exportedSymbolCounts']['withKnownType'] > 2000
     assert [s['name'] for s in found['symbols'] if not s['isTypeKnown'] and not s['isTypeAmbiguous']] == []
     assert found['completenessScore'] == 1
-
-@pytest.mark.slow
-def test_everything_public_can_be_imported(tmp_path):
-    "Each name that `learnkit` and `learnkit.all` give is known to Pyright, too"
-    import learnkit, learnkit.all
-    own = [n for n in learnkit.all.__all__ if getattr(getattr(learnkit.all, n), '__module__', '').startswith(lib)]
-    src = ''.join(f'from {m} import {n}\n' for m,names in ((lib, learnkit.__all__), (f'{lib}.all', own)) for n in names)
-    _,errors = said(tmp_path, src + ''.join(f'{n}\n' for n in own), 'basic')
-    assert [e for e in errors if 'reportUnusedExpression' not in e] == [] and len(own) > 200
 
 # completion and documentation
 

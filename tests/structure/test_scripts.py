@@ -2,7 +2,7 @@
 import os, re, subprocess, sys, time
 from pathlib import Path
 import pytest, torch
-from toys import slow
+from toys import few, slow
 
 root = Path(__file__).resolve().parents[2]
 script = root/'nbs/examples/digits.py'
@@ -107,7 +107,8 @@ def is_table(lines, n):
     return len(rows)==n and all([m.start() for m in re.finditer(r'\S+', r)]==starts for r in rows)
 
 @pytest.mark.slow
-@pytest.mark.parametrize('cols', [80, *slow(40)])
+@few(0, 1)
+@pytest.mark.parametrize('cols', [80, 40])
 def test_a_bar_and_a_table(copy, cols):
     "A live bar on one line, whatever the width, and nothing left of it in the end; the rows stand"
     term = Terminal([sys.executable, copy, 'train', '--epochs', '3'], cols=cols)

@@ -1,7 +1,7 @@
 """Random actions of a user on model and optimizer, between and inside fits. The oracle is a loop by hand in which each parameter has an optimizer of
 its own, made when it is first trained: no grouping and no time of making can go wrong there. Either the Learner's weights are equal to it bit for
 bit, or the Learner refuses with an error that names what is not trained."""
-import copy, warnings
+import copy, os, warnings
 from functools import partial
 
 import pytest, torch
@@ -142,7 +142,7 @@ def play(opt, splitter, rounds):
 def test_what_a_user_does(opt, splitter, rounds): play(opt, splitter, rounds)
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150 if 'LEARNKIT_SWEEP' in os.environ else 70, deadline=None)
 @example('sgd', 'groups', [([],1,[]), ([('act',replace,'a',1),('act',freeze,'b',1)],1,[])])   # the groups become fewer
 @example('sgd', 'groups', [([],1,[]), ([('act',freeze,'a',1)],2,[(replace,'b',1)])])
 @given(**plays)

@@ -15,7 +15,7 @@ from learnkit.all import (AccumMetric, Callback, CancelBatch, CancelFit, CancelS
 from learnkit.speed.virtual import VirtualShards
 from toys import few, slow, weights
 
-pytestmark = few(10_000, 2)   # of the slow cases of each test; all with LEARNKIT_SWEEP=1
+pytestmark = few(10_000, 1)   # of the slow cases of each test; all with LEARNKIT_SWEEP=1
 
 torch.set_num_threads(1)
 
