@@ -162,6 +162,7 @@ from ..loop.loop import Loop, run_attrs
 from ..loop.run import null_logger, running, write_out
 from ..loop.settings import plain, takes_one
 from ..measure.adapters import mk_metrics
+from ..measure.batch_weight import warn_sum
 from ..measure.finite import NonFiniteCheck
 from ..measure.model_output import check_shift, just_split, own_output
 from ..measure.recorder import Recorder
@@ -348,6 +349,7 @@ class Learner(Loop):
     def _checked(self, loss):
         if self.training and not self.iter: adopt_params(self, running=True)   # the forward pass may have made some
         self.checks_loss = isinstance(loss, dict)
+        if self.training and isinstance(loss, torch.Tensor): warn_sum(self, loss)
         return loss_tensor(self, loss)
 
     def _backward(self):

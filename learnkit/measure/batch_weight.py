@@ -10,6 +10,7 @@ import inspect
 from collections.abc import Callable
 from functools import partial
 from typing import Any
+from warnings import warn
 
 import torch, torch.nn as nn, torch.nn.functional as F
 from torch import Tensor
@@ -67,6 +68,30 @@ def takes_probabilities(
     "Returns whether the loss function wants probabilities of yes, so that predictions need no sigmoid"
     f = loss_inside(loss_func)
     return isinstance(f, nn.BCELoss) or f is F.binary_cross_entropy
+
+# %% ../../nbs/measure/00_batch_weight.ipynb #9b1f0c53
+def sums_items(
+    loss:Tensor, # what a loss function returned, in training
+    n:int        # how many items were in the batch
+) -> bool:
+    "Whether the last that was computed is a sum over all items, or such a sum and something else"
+    def is_sum(node):
+        kind,size = type(node).__name__.removesuffix('Backward0'),getattr(node, '_saved_self_sym_sizes', ())
+        if kind in ('Add','Sub'): return any(is_sum(o) for o,_ in node.next_functions)
+        return getattr(node, '_saved_reduction', None)==2 or (kind=='Sum' and n>1 and size[:1]==(n,))
+    return is_sum(loss.grad_fn)
+
+def warn_sum(
+    learn:Any,  # the Learner, in the first batch of a phase
+    loss:Tensor # what its loss function returned
+) -> None:
+    "Warn about a loss function that sums over the items, and does not say so"
+    f = learn.loss_func
+    said = any(loss_setting(f, k) is not None for k in ('reduction','batch_weight'))
+    if f is None or said or not sums_items(loss, n_items(learn)): return
+    name = getattr(f, '__name__', 'loss_func')
+    warn(f'the loss function `{name}` seems to sum over the items of a batch, and the loss of an epoch would be a mean of '
+         f"sums: write `{name}.reduction = 'sum'` for the sum over all items, or 'mean' if it is a mean all the same")
 
 # %% ../../nbs/measure/00_batch_weight.ipynb #be979ca5
 def count_targets(

@@ -1,4 +1,5 @@
 "How much a batch weighs: however a data set is split into batches, its loss, metrics and gradients are those of the whole as one batch"
+import warnings
 from functools import partial
 from types import SimpleNamespace
 
@@ -14,7 +15,7 @@ from learnkit.measure.meter import Meter
 from learnkit.measure.adapters import columns, mk_metrics
 from learnkit.data.process import to_detach
 from learnkit.all import (AccumMetric, BCEWithLogitsLossFlat, Callback, CrossEntropyLossFlat, DataLoaders, Evaluator, FocalLoss, FocalLossFlat, GradientAccumulation, LabelSmoothingCrossEntropy,
-                          LabelSmoothingCrossEntropyFlat, Learner, MapOutputs, MicroBatch, MSELossFlat, Perplexity, accuracy, error_rate, find_bs, top_k_accuracy)
+                          LabelSmoothingCrossEntropyFlat, Learner, MapOutputs, MicroBatch, MSELossFlat, Perplexity, Recorder, accuracy, error_rate, find_bs, top_k_accuracy)
 
 from toys import UnreadAccumulation, at
 
@@ -388,3 +389,49 @@ def test_what_a_loss_ignores_is_what_it_says():
     said = {F.cross_entropy:-100, F.nll_loss:-100, nn.CrossEntropyLoss(ignore_index=2):2, partial(F.cross_entropy, ignore_index=4):4, own:7, partial(own):7, Module():3,
             partial(Module()):3, OfTransformers():-100, F.mse_loss:None, nn.MSELoss():None, MSELossFlat():None, (lambda p,y: p.sum()):None, CrossEntropyLossFlat(ignore_index=1):1, max:None, None:None}
     assert {f:ignored_class(f) for f in said}==said
+
+# a loss function that sums
+
+def squares(pred, targ): return ((pred-targ)**2).sum()
+def summed_by_torch(pred, targ): return F.mse_loss(pred, targ, reduction='sum')
+def vae_like(pred, targ): return F.mse_loss(pred, targ, reduction='sum') - .5*torch.sum(1 + pred - pred.exp())
+
+def of_size(bs, loss, *cbs, **kw):
+    x = torch.randn(64, 4, generator=torch.Generator().manual_seed(1))
+    data = [(o, o.sum(1, keepdim=True)) for o in x.split(bs)]
+    torch.manual_seed(0)
+    learn = Learner(DataLoaders(data, data), nn.Linear(4,1), loss, torch.optim.SGD, cbs=cbs, **kw)
+    learn.logger = lambda row: None
+    return learn
+
+@pytest.mark.parametrize('f', (squares, summed_by_torch, vae_like))
+def test_a_function_that_sums_is_asked_and_told(f):
+    def loss(*args): return f(*args)
+    with pytest.warns(UserWarning, match=r"`loss` seems to sum over the items.*`loss.reduction = 'sum'`"): of_size(16, loss, lr=0.).fit(1)
+    loss.reduction = 'sum'
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        rows = []
+        for bs in (10,16,64):
+            learn = of_size(bs, loss, Recorder(train_loss='mean'), lr=0.)
+            learn.fit(1)
+            rows.append([learn.recorder.history[0][k] for k in ('train_loss','valid_loss')])
+    whole = f(learn.model(torch.cat([b[0] for b in learn.dls.train])), torch.cat([b[1] for b in learn.dls.train])).item()
+    assert rows==[[pytest.approx(whole)]*2]*3
+
+@pytest.mark.parametrize('cb', (lambda: GradientAccumulation(64), lambda: MicroBatch(n=4)))
+def test_gradients_of_a_function_that_sums_are_added(cb):
+    def loss(*args): return squares(*args)
+    loss.reduction = 'sum'
+    weights = []
+    for bs,cbs in (64,()),(16 if cb().__class__ is GradientAccumulation else 64, (cb(),)):
+        learn = of_size(bs, loss, *cbs, lr=.001)
+        learn.fit(2)
+        weights.append(learn.model.weight.detach())
+    assert torch.allclose(*weights, atol=1e-6)
+
+def test_means_are_not_asked_about():
+    for f in (F.mse_loss, lambda p,t: squares(p,t)/len(p), lambda p,t: torch.stack([F.mse_loss(p,t), F.l1_loss(p,t)]).sum(), nn.MSELoss(reduction='sum'), partial(F.mse_loss, reduction='sum')):
+        with warnings.catch_warnings():
+            warnings.simplefilter('error')
+            of_size(16, f, lr=.001).fit(1)
