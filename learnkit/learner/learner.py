@@ -349,7 +349,7 @@ class Learner(Loop):
     def _checked(self, loss):
         if self.training and not self.iter: adopt_params(self, running=True)   # the forward pass may have made some
         self.checks_loss = isinstance(loss, dict)
-        if self.training and isinstance(loss, torch.Tensor): warn_sum(self, loss)
+        if self.training and getattr(self.loss_func, 'reduction', None) is None: warn_sum(self, loss)
         return loss_tensor(self, loss)
 
     def _backward(self):

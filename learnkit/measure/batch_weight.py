@@ -83,12 +83,12 @@ def sums_items(
 
 def warn_sum(
     learn:Any,  # the Learner, in the first batch of a phase
-    loss:Tensor # what its loss function returned
+    loss:Any    # what its loss function returned
 ) -> None:
     "Warn about a loss function that sums over the items, and does not say so"
     f = learn.loss_func
     said = any(loss_setting(f, k) is not None for k in ('reduction','batch_weight'))
-    if f is None or said or not sums_items(loss, n_items(learn)): return
+    if f is None or said or not (isinstance(loss, Tensor) and sums_items(loss, n_items(learn))): return
     name = getattr(f, '__name__', 'loss_func')
     warn(f'the loss function `{name}` seems to sum over the items of a batch, and the loss of an epoch would be a mean of '
          f"sums: write `{name}.reduction = 'sum'` for the sum over all items, or 'mean' if it is a mean all the same")
