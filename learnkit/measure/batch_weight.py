@@ -91,7 +91,7 @@ def warn_sum(
     if f is None or said or not (isinstance(loss, Tensor) and sums_items(loss, n_items(learn))): return
     name = getattr(f, '__name__', 'loss_func')
     warn(f'the loss function `{name}` seems to sum over the items of a batch, and the loss of an epoch would be a mean '
-         f"of sums: write `{name}.reduction = 'sum'` for the sum over all items, or 'mean' if it is a mean all the same")
+         f"of sums: write `{name}.reduction = 'sum'` for the sum over all items, or 'mean' if it is a mean after all")
 
 # %% ../../nbs/measure/00_batch_weight.ipynb #be979ca5
 def count_targets(
