@@ -145,11 +145,12 @@ from math import nan
 from pathlib import Path
 from warnings import warn
 
+import torch
 import torch.distributed as dist
 from fastcore.basics import store_attr
 
 from ..data.files import is_safetensors, read_state
-from ..data.process import num_distrib, rank_distrib
+from ..data.process import num_distrib, rank_distrib, team
 from ..learner.save import write_state
 
 # %% ../../nbs/callbacks/65b_save_model.ipynb #b86ba39a
@@ -288,19 +289,36 @@ class SaveModelCallback(TrackerCallback):
         if self.new_best:
             self.learn.say(f'Better model found at epoch {self.moment} with {self.watch.name} value: {self.best}.')
             if self.fname is None: self._hold(self.with_opt)
-            else: self._save(self._name(), best=True)
+            else: self._save(self._name(), best=not self.at_end)   # else nobody loads it
         elif self.held and self.fname is not None: self._write_held()
 
     def after_fit(self):
-        if num_distrib()>1: dist.barrier()   # wait for the process that writes
-        self._finish()
+        several = num_distrib()>1
+        if several: dist.barrier()   # wait for the process that writes
+        self._finish(several)
 
-    def _finish(self):
+    def _best_path(self): return self._path(self.best_name or self.fname) if self.saved else None
+    def _check_best(self, path):
+        "The hash of the best model's file; None if there is none"
+        if path is None or not path.is_file(): return None
+        self._check_own(path)
+        return _hash(path)
+
+    def _send_best(self):
+        "The path of the best model; if not all processes see the file of process 0, what is in that, as bytes"
+        path = self._best_path()
+        first = team().in_first(lambda: self._check_best(path))
+        seen = team().in_all(lambda: _hash(path) if path is not None and path.is_file() else None)
+        if first is None: return None   # nobody loads a file that process 0 does not have
+        return path if all(o==first for o in seen) else team().in_first(lambda: _as_bytes(path))
+
+    def _finish(self, several=False):
         if self.at_end: return self._save(self._name())
         if self.every or self.every_epoch: return
         if self.held and self.fname is not None: self._write_held()
-        path = self.saved and self._path(self.best_name or self.fname)
-        if self.held: self.learn.load(BytesIO(self.held), with_opt=self.with_opt)
+        path = self._send_best() if several and self.fname is not None else self._best_path()
+        held = path if isinstance(path, bytes) else self.held
+        if held: self.learn.load(BytesIO(held), with_opt=self.with_opt)
         elif path and path.is_file():
             self._check_own(path)
             self.learn.load(path, with_opt=self.with_opt)
@@ -313,6 +331,10 @@ class SaveModelCallback(TrackerCallback):
         stopped = isinstance(self.learn.exc, KeyboardInterrupt)
         if stopped and (self.at_end or self.held or self.saved is not None): self._finish()
 
+def _as_bytes(path):
+    f = BytesIO()
+    torch.save(read_state(path), f)
+    return f.getvalue()
 def _hash(path):
     with open(path, 'rb') as f: return hashlib.file_digest(f, 'sha256').hexdigest()
 

@@ -5,7 +5,7 @@ import pytest, torch
 from torch import distributed as dist, nn
 from torch.utils.data import DataLoader
 
-from learnkit.all import Callback, CheckpointCallback, DataLoaders, Learner, RollBackOnNaN, ValidateEvery
+from learnkit.all import Callback, CheckpointCallback, DataLoaders, Learner, RollBackOnNaN, SaveModelCallback, ValidateEvery
 from learnkit.recovery.file import list_checkpoints
 from test_agreement import _inside
 from test_checksum import alike, learner
@@ -56,3 +56,35 @@ def _goes_back(rank, world, path):
 
 @pytest.mark.slow
 def test_back_to_the_checkpoint_of_process_0(processes, tmp_path): processes(2, _goes_back, tmp_path)
+
+def _best(rank, world, path, ends):
+    "The best model is that of the third of five epochs, in the folder of process 0 alone; that of process 1 has a model of an earlier run"
+    values = [3.,2.,1.,2.,2.,2.,2.,2.]
+    def learn_on(name):
+        torch.manual_seed(3)
+        learn = learner(path=path/name/str(rank))
+        seen = []
+        def end(cb):
+            seen.append(weights(cb.learn.model).clone())
+            if cb.learn.train_iter==ends: raise Ends
+        cbs = [SaveModelCallback(lambda learn: values[min(learn.epoch, 7)], comp="min"), CheckpointCallback('1ep'), Callback(after_step=end)]
+        return learn,cbs,seen
+    if rank:
+        old = learner(path=path/'parts'/str(rank))
+        old.model.apply(lambda m: [p.data.fill_(7.) for p in m.parameters()])
+        (path/'parts'/'1'/'models').mkdir(parents=True)
+        torch.save(old.model.state_dict(), path/'parts'/'1'/'models'/'model.pth')
+    for resume in (None, 'auto') if ends else (None,):
+        learn,cbs,seen = learn_on('parts')
+        with learn.no_logging(), warnings.catch_warnings():
+            warnings.simplefilter('ignore')
+            if ends and resume is None:
+                with pytest.raises(Ends): learn.fit(5, cbs=cbs)
+                best = seen[8]   # three epochs of three batches
+                ends = None
+            else: learn.fit(5, cbs=cbs, resume=resume)
+    if resume is None: best = seen[8]
+    assert alike(learn) and torch.equal(weights(learn.model), best) and len(seen)>=3
+
+@pytest.mark.parametrize('ends', [None, *slow(11)])
+def test_the_best_model_of_process_0_is_loaded_by_all(processes, tmp_path, ends): processes(2, _best, tmp_path, ends)
