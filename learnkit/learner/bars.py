@@ -271,7 +271,7 @@ class ProgressCallback(Callback):
         if self.mbar: self.mbar.end(); self.mbar.close()
         self.mbar = None
         if self.learn.logger==self._write: self.learn.logger = self.before   # it may be removed in the middle of a fit
-        write_out.report()
+        if write_out.n: write_out.report()
     after_fit = cleanup
 
     def _write(self, row): self.mbar.write([format_value(o) for o in row], table=True)

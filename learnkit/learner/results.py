@@ -151,7 +151,7 @@ class NestedBuffer:
         single = isinstance(b, Tensor)
         if single and self.spec is _tensor_spec: return self.buffers[0].append(b)
         leaves,spec = ((b,),_tensor_spec) if single else tree_flatten(b, is_leaf=is_item_list)
-        if spec!=self.spec and any(map(is_record, leaves)):
+        if not single and spec!=self.spec and any(map(is_record, leaves)):
             leaves,spec = tree_flatten(open_records(b), is_leaf=is_item_list)
         if self.spec is None:
             self.spec,self.buffers = spec,[self._new(i, single) for i in range(len(leaves))]

@@ -202,12 +202,12 @@ class Printer:
             if not self.n: warn(f'the output cannot be written ({e}): training goes on')
             self.n += 1
         else:
-            if self.n==n: self.report()   # else `f` itself has called this
+            if n and self.n==n: self.report()   # else `f` itself has called this
 
     def report(self) -> None:
-        "Warn of what could not be written, if anything"
+        "Warn of what could not be written"
         n,self.n = self.n,0
-        if n: warn(f'the output could not be written {n} time{"s" if n>1 else ""}: lines of it are late, or lost')
+        warn(f'the output could not be written {n} time{"s" if n>1 else ""}: lines of it are late, or lost')
 
 write_out = Printer()
 
