@@ -79,7 +79,7 @@ def examples(nb):
         src = ''.join(c['source'])
         if c['cell_type']!='code' or src.startswith(('%', '!')): continue
         if src.startswith('#| default_exp'): module = importlib.import_module(f'learnkit.{src.split()[2]}')
-        elif m := re.match(r'#\| exports? ([a-z_.]+)', src): ns.update(public(importlib.import_module(f'learnkit.{m[1]}')))
+        elif m := re.match(r'#\| export[is]? ([a-z_.]+)', src): ns.update(public(importlib.import_module(f'learnkit.{m[1]}')))
         elif src.startswith('#| export'): ns.update(public(module))
         else: exec(compile(src, nb.name, 'exec'), ns)
 
