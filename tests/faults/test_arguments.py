@@ -36,12 +36,12 @@ def wrong(ks, name):
     if Callable in ks: yield nn.Softmax   # the class, where an instance was meant
     if type(None) not in ks: yield None
 
-any_text = {'name','nm','fname','attr','monitor','metric_name','folder','project','experiment','uri','run_name'}
+any_text = {'name','nm','fname','attr','monitor','metric_name','folder','project','experiment','uri','run_name','hyper'}   # a hyper-parameter is known when there is an optimizer
 # Called for each batch, value or file: what they are given has been checked before, or PyTorch says so
 often = '''accuracy accuracy_multi error_rate top_k_accuracy foreground_acc activation_stats sched_cos sched_exp sched_lin sched_no even_mults apply split_batch item_find lower_better
-    map_container to_concat to_detach to_device nested_reorder n_batches write_atomic count_targets shapes blend reduce_loss format_time'''.split()
+    map_container to_concat to_detach to_device nested_reorder n_batches write_atomic count_targets shapes blend reduce_loss format_time is_matrix'''.split()
 # Made by learnkit itself, with arguments that were checked before
-inner = '''largest CSVFile LogFile MediaRow Sender WandbFile FuncLoader Limited FilteredMethod NestedBuffer TensorBuffer ScalarBuffer GatherPredsCallback ColumnMetric EvaluatorColumn AvgColumns Hypers LRCurve LogRow Time Timestamp PendingHandler Launch ComputedBatches Permutation
+inner = '''largest RootMetric CSVFile LogFile MediaRow Sender WandbFile FuncLoader Limited FilteredMethod NestedBuffer TensorBuffer ScalarBuffer GatherPredsCallback ColumnMetric EvaluatorColumn AvgColumns Hypers LRCurve LogRow Time Timestamp PendingHandler Launch ComputedBatches Permutation
     LineDisplay NotebookBar RichBar TerminalBar TqdmBar BatchStream Events TorchMetric as_loader atomic interruptibly uninterrupted rank0_first optional_import nearest marked_handlers replacing_yield taken weight_rule
     none_reduce NoneReduce loss_decodes check_whole check_fraction check_amount check_length check_choice check_path mk_comp to_cpu sync_folder remove_checkpoint list_checkpoints newest_checkpoint train_iter_of write_checkpoint
     write_safetensors write_state parse_csv read_checkpoint checkpoint_info read_safetensors torch_export layer_info plot_hypers valley slide minimum steep AMPMode MeterCallback derived_seed
