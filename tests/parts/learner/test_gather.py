@@ -149,7 +149,7 @@ def test_dataclasses():
     "One for each batch came back, in the order of the loader, beside targets in that of the data set"
     g = NestedBuffer(3, key='', positions=None)
     for t in (torch.tensor([20.,0.]), torch.tensor([10.])): g.append((t, Output(t, Rest(2*t))))
-    _,res = g.join([0,1], torch.tensor([2,0,1]))
+    _,res = g.gather([0,1], torch.tensor([2,0,1]))
     assert res.o.tolist()==[0.,10.,20.] and res.rest.x.tolist()==[0.,20.,40.] and res.rest.none is None
     with pytest.raises(ValueError, match='differ in structure'): g.append((t, Output(t, t)))
     learn = Learner(DataLoaders([(torch.ones(2, 3), torch.ones(2))], None), Model('dataclass'), lambda p,y: 0., default_cbs=False)
