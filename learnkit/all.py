@@ -110,6 +110,7 @@ from .optim.ownership import *
 from .optim.schedule import *
 from .optim.several import *
 from .optim.splitters import *
+from .optim.steps import *
 from .processes.agreement import *
 from .processes.checksum import *
 from .processes.distributed import *

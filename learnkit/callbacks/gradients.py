@@ -30,27 +30,43 @@ class GradientClip(Callback):
     alike = True   # the gradients are the same in all processes
     compiled = 'clip'
     def __init__(self,
-        max_norm:float|None=1.,# the largest norm of all gradients together; None: `value` says how to clip
+        max_norm:float|Mapping|None=1.,# the largest norm of all gradients together, or of each of several optimizers
         norm_type:float=2.,    # which norm: 2 is the Euclidean, `inf` the largest element
         value:float|None=None  # the largest absolute value of an element; if given, it replaces `max_norm`
     ):
-        for k,v in dict(max_norm=max_norm, norm_type=norm_type, value=value).items():
+        norms = max_norm if isinstance(max_norm, Mapping) else dict(max_norm=max_norm)
+        for k,v in dict(norms, norm_type=norm_type, value=value).items():
             if v is not None and not (isinstance(v, (int,float)) and v>0): raise ValueError(
                 f'GradientClip: `{k}` must be a number above 0, not {v!r}')
         if max_norm is None and value is None: raise ValueError('GradientClip: give `max_norm` or `value`')
         self.max_norm,self.norm_type,self.value = max_norm,norm_type,value
 
-    def before_train(self): self.mixed = len({*map(is_sharded, opt_params(self.learn.opt))})==2
+    def before_train(self):
+        opt = self.learn.opt
+        self.mixed = len({*map(is_sharded, opt_params(opt))})==2
+        if isinstance(self.max_norm, Mapping): self._check_names(getattr(opt, 'parts', {}))
+
+    def _check_names(self, parts):
+        for k in self.max_norm:
+            if k not in parts: raise ValueError(f"GradientClip: there is no optimizer '{k}': " +
+                (nearest(k, parts) if parts else 'it is one, so write `GradientClip(1.)`'))
+        if self.mixed: raise ValueError('GradientClip: where parameters are sharded, one norm is for all optimizers')
 
     def before_step(self):
         params = opt_params(self.learn.opt)
         try:
             if self.mixed: self._clip_mixed([p for p in params if p.grad is not None])
             elif self.value is not None: nn.utils.clip_grad_value_(params, self.value)
+            elif isinstance(self.max_norm, Mapping): self.norm = self._clip_each()
             else: self.norm = whole(nn.utils.clip_grad_norm_(params, self.max_norm, self.norm_type))
         except NotImplementedError as e:   # as PyTorch says it, with the names of its kernels
             if not any(p.grad is not None and p.grad.is_sparse for p in params): raise
             raise ValueError('GradientClip cannot clip sparse gradients: write `sparse=False` in the embedding') from e
+
+    def _clip_each(self):
+        "Clip the gradients of each optimizer by itself; returns their norms by name"
+        return {k:whole(nn.utils.clip_grad_norm_(opt_params(self.learn.opt.part(k)), n, self.norm_type))
+                for k,n in self.max_norm.items()}
 
     def _clip_mixed(self, params):
         "Clip sharded parameters, and those that are whole in each process: PyTorch does not take them together"

@@ -46,6 +46,11 @@ class MixedPrecision(Callback):
         if kwargs: torch.amp.GradScaler('cpu', **kwargs)   # raises now for a wrong argument
 
     @property
+    def one_pass(self) -> str|None:
+        "With loss scaling a step has gradients that were unscaled once"
+        scales = self.amp_mode==AMPMode.FP16
+        return "its gradients are scaled until the step: write `MixedPrecision('bf16')`" if scales else None
+    @property
     def compiled(self) -> str|None:
         "Without loss scaling all that it does is to choose the types"
         return 'autocast' if self.scaler is not None and not self.scaler.is_enabled() else None

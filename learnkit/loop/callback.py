@@ -104,6 +104,7 @@ class Callback(Stateful, GetAttr):
     alike:bool = False         # does it do the same in all processes that train together?
     distributes:bool = False   # does it let several processes train together? Then `fit` adds nothing that does
     no_shards:str|None = None  # why it cannot go with `VirtualShards`, and what to write instead; None: it can
+    one_pass:str|None = None   # why it cannot go with a second evaluation before the step; None: it can
     compiled:str|None = None   # what a compiled step does in place of its handlers; said by each class for itself
     compare_paths:Callable|None = None # takes the slow path beside a short cut; None: whoever has one takes it alone
     schedules:tuple = ()       # names of hyper-parameters that it sets in each batch: only one callback may set one

@@ -88,6 +88,7 @@ from learnkit.optim.opt_state import (check_opt_state, clear_opt_state, has_torc
 # %% ../../nbs/optim/05c_optimizer.ipynb #4db001c5
 class OptimWrapper:
     "Wraps a torch optimizer: hyper-parameters by name, parameter groups, weight decay, freezing, state"
+    closure:Callable|None = None   # what a step is given that is given none: see `Closure`
     takes_group_dicts = True   # fastai's optimizers have a `set_hyper` too, but take lists of parameters
     def __init__(self,
         params:Iterable|None=None, # Parameters, or one list of them for each group; None if `opt` is built already
@@ -144,7 +145,7 @@ class OptimWrapper:
         closure:Callable|None=None # Evaluates the model again and returns the loss, for optimizers such as LBFGS
     )->Any: # The loss of `closure`, or None
         "Makes one step of the optimizer"
-        return fast_step(self.opt, closure)
+        return fast_step(self.opt, closure or self.closure)
 
     def zero_grad(self,
         **kwargs # arguments of the torch optimizer's `zero_grad`, such as `set_to_none`

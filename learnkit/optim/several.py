@@ -79,8 +79,9 @@ class SeveralOptimizers(Optimizer):
         "Make a step of each optimizer that has a gradient"
         loss = None
         for o in map(self.part, self.parts):
+            if not any(p.grad is not None for pg in o.param_groups for p in pg['params']): continue
             if closure is not None and needs_closure(o): loss = fast_step(o, closure)
-            elif any(p.grad is not None for pg in o.param_groups for p in pg['params']): fast_step(o)
+            else: fast_step(o)
         return loss
 
     def train(self) -> None:
