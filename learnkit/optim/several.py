@@ -241,6 +241,7 @@ def _make_part(name, func, groups, of, lr):
     own = [{**g, 'params':[p for p in map(_param, g['params']) if of[id(p)]==name]} for g in groups]
     numbers = [i for i,g in enumerate(own) if g['params']]
     opt = build_optimizer(func, [own[i] for i in numbers], creation_lr(func, lr if is_number(lr) else None))
+    if isinstance(opt, OptimWrapper): opt = opt.opt   # of learnkit's own `Adam` and such
     for pg,i in zip(opt.param_groups, numbers): pg.update(optimizer=name, group=i)
     return opt
 

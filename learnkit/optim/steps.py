@@ -6,7 +6,7 @@
 __all__ = ['InTurn', 'Closure', 'SAM']
 
 # %% ../../nbs/optim/14_steps.ipynb #f0570003
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 

@@ -167,3 +167,10 @@ def test_a_fused_step_leaves_its_steps_to_it():
     learn = learner()
     learn.create_opt()
     assert functional_optim(learn.opt) is None
+
+def test_the_names_of_learnkit_are_those_of_pytorch():
+    "`Adam` from `learnkit.all` was refused, as it makes an `OptimWrapper`"
+    from learnkit import all as lk
+    a,b = learner({'m':(partial(lk.Adam, mom=.8), is_matrix), 'r':lk.SGD}, lr=.01),learner({'m':(partial(Adam, betas=(.8,.99)), is_matrix), 'r':SGD}, lr=.01)
+    for l in (a,b): l.fit(1)
+    assert type(a.opt.opt.parts['r']) is SGD and a.opt.hypers[0]['mom']==.8

@@ -1,5 +1,4 @@
 """Optimizers in turn, closures and second evaluations, with what else is around a step; each beside the loop by hand"""
-import copy, pickle
 from functools import partial
 
 import pytest, torch
@@ -126,7 +125,6 @@ def test_lbfgs_is_the_loop_by_hand_also_with_dropout(kw):
     first = [opt.step(closure_of(m, opt, x, y)).item() for x,y in data]
     assert same(learn.model, m) and learn.train_steps==12 and learn.opt.closure is None
     assert seen==first   # the loss before the step, as `step` returns it
-    pickle.loads(pickle.dumps(learn.opt)); copy.deepcopy(learn).fit(1)
 
 def test_lbfgs_beside_another_optimizer():
     learn,m = closed({'a':(SGD, '0.*'), 'b':LBFGS}),net().eval()
