@@ -22,7 +22,8 @@ from learnkit.loop.events import nearest
 @check_args
 class InTurn(Callback):
     "Lets optimizers with names step in turn, each with a loss of its own: `InTurn(critic=judge, drawer=fool)`"
-    single,order,modes,run_valid = True,100,('fit','lr_find'),False   # around `MicroBatch`, which is around one step
+    single,order = True,100   # around `MicroBatch`, which is around one step
+    modes,run_valid = ('fit','lr_find'),False
     no_shards = 'the shards of a batch are joined for one step: leave it out'
     turn:str|None = None   # the name of the optimizer whose turn it is
     def __init__(self,
@@ -46,7 +47,7 @@ class InTurn(Callback):
             'the processes exchange the gradients of all parameters in each backward pass, and in a turn only some '
             'have one: train with `InTurn` in one process')
 
-    def due(self) -> tuple: # names of optimizers
+    def _due(self) -> tuple: # names of optimizers
         "Return whose turns it is in this batch, one after the other"
         turns,learn = self.turns,self.learn
         return _names(turns(learn) if callable(turns) else turns[learn.train_iter%len(turns)])
@@ -61,7 +62,7 @@ class InTurn(Callback):
         if learn is None or not (learn.training and self.run): return do()
         own = learn.loss_func
         try:
-            for turn in self.due():
+            for turn in self._due():
                 self._assign(turn=turn)
                 learn.loss_func = self.losses.get(turn, own)
                 do()
@@ -99,7 +100,8 @@ def check_passes(
 # %% ../../nbs/optim/14_steps.ipynb #f057000f
 class Closure(Callback):
     "Gives an optimizer the function that evaluates the batch again: `Learner(…, opt_func=LBFGS, cbs=Closure())`"
-    single,order,modes,run_valid = True,12,('fit','lr_find'),False
+    single,order = True,12
+    modes,run_valid = ('fit','lr_find'),False
     fresh = False   # are the gradients those of the weights as they are?
 
     def before_fit(self):
@@ -115,11 +117,11 @@ class Closure(Callback):
     def before_step(self):
         opt = self.learn.opt
         self._assign(fresh=not hasattr(opt, 'parts'))   # of several optimizers another may step before
-        opt.closure = self.evaluate
+        opt.closure = self._evaluate
     def after_step(self): self.learn.opt.closure = None
     after_cancel_step = cleanup = after_step
 
-    def evaluate(self) -> Tensor: # the loss
+    def _evaluate(self) -> Tensor: # the loss
         "Return the loss of the batch with the weights as they are, and leave their gradients"
         if not self.fresh: return evaluate_again(self.learn)
         self._assign(fresh=False)
@@ -129,7 +131,8 @@ class Closure(Callback):
 @check_args
 class SAM(Callback):
     "Sharpness-aware minimization: the gradients of a step are those a distance of `rho` uphill (Foret et al. 2021)"
-    single,order,modes,run_valid = True,10,('fit','lr_find'),False   # before `GradientClip`
+    single,order = True,10   # before `GradientClip`
+    modes,run_valid = ('fit','lr_find'),False
     def __init__(self,
         rho:float=.05 # how far it goes uphill: the norm of the change of all weights
     ):
