@@ -42,6 +42,7 @@ class GradientAccumulation(Callback):
     prepares = ('before_step',)   # others hear of a step when there is one, with the gradients of that step
     accumulates,compiled = True,'accumulate'
     no_shards = 'a step has the gradient of `n` batches of the loader already: raise `n`'
+    one_pass = 'of the batches of a step only the last is there: make the batches larger'
     weigh:Any = None   # a `BatchWeight`, from the first batch of a phase on
     weight,unit = 0,0   # what the `count` items weigh, and what `n_acc` items like those of the first batch would
     factor:Any = 1.     # what the loss of this batch is multiplied by for its gradients
@@ -176,6 +177,7 @@ class MicroBatch(Callback):
     "Runs each training batch in parts, with one optimizer step: less memory, the same gradient"
     single,order = True,99
     modes,run_valid = ('fit','lr_find'),False
+    one_pass = 'the parts of a batch are gone before its step: make the batches smaller'
     whole:Any = None   # inputs and targets of the batch that is done in parts
     weigh:Any = None   # a `BatchWeight`, from the first batch of a phase on
     def __init__(self,

@@ -257,3 +257,28 @@ def trainers(
     if not learn.distributed or num_distrib()==1: return []
     there = any(getattr(cb, 'distributes', False) for cb in [*learn.cbs, *cbs])
     return [] if there else [DistributedTrainer(shard=not isinstance(learn.model, DistributedDataParallel))]
+
+# %% ../../nbs/processes/20c_several_processes.ipynb #9ea1e3ef
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ..learner.learner import Learner
+from ..loop.signals import interruptibly, uninterrupted
+from .launch import join_group, leave_group
+
+# %% ../../nbs/processes/20c_several_processes.ipynb #8409ac72
+@patch
+@uninterrupted
+@contextmanager
+def distrib_ctx(self:Learner,
+    sync_bn:bool=False, # average batch norms over all processes? (not on the CPU)
+    **kwargs:Any        # passed on to `DistributedTrainer`
+) -> Iterator[Learner]:
+    "Train in this block with all processes that a launcher started; alone if there is only this one (fastai's name)"
+    begin = not (dist.is_available() and dist.is_initialized())
+    if begin: interruptibly(join_group)   # it waits for the others
+    try:
+        cbs = [DistributedTrainer(sync_bn, **kwargs)] if num_distrib()>1 else []
+        with self.added_cbs(cbs): yield self
+    finally:
+        if begin: leave_group()

@@ -207,6 +207,7 @@ class VirtualShards(Callback):
     single = distributes = alike = True   # so `fit` adds no DistributedTrainer; all processes do alike
     order,run_valid = TrainEvalCallback.order-2,False
     modes,saves = ('fit',),('seed','threads')
+    one_pass = 'the shards of a batch are gone before its step: leave it out'
     seed,threads = 0,0
     stack:Any = None    # what ends with the fit
     added:Any = ()      # callbacks that it added
