@@ -26,6 +26,7 @@ class GradientClip(Callback):
     "Clips gradients before each step: their norm to `max_norm`, or each element to ±`value` (fastai's name and order)"
     order,modes,run_valid = 11,('fit','lr_find'),False
     norm = None
+    max_norm:Any      # a number, or numbers by the names of optimizers
     mixed = False     # are some parameters sharded, and others not, such as those of a loss function?
     alike = True   # the gradients are the same in all processes
     compiled = 'clip'

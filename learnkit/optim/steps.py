@@ -25,6 +25,7 @@ class InTurn(Callback):
     single,order = True,100   # around `MicroBatch`, which is around one step
     modes,run_valid = ('fit','lr_find'),False
     no_shards = 'the shards of a batch are joined for one step: leave it out'
+    turns:Any              # whose turn it is in each batch
     turn:str|None = None   # the name of the optimizer whose turn it is
     def __init__(self,
         turns:Callable|Sequence|None=None, # of each batch, over and over: a name, or several; or f(learn). None: all
