@@ -71,7 +71,7 @@ class Predictor:
     ) -> tuple:
         "Predict one item: returns what `learn.predict` does. Raises RuntimeError if the Learner is in another run."
         learn = self.learn
-        with turn(learn):
+        with turn(learn) if self.run is None else learn._lock:   # an open one belongs to no thread
             dl,decode = learn._item_loader(item)
             b = next(iter(dl))
             if not self._is_ready(): self._open()

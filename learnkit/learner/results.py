@@ -123,6 +123,7 @@ def only_item(
     o:Any # a batch of one
 ) -> Any:
     "Return the only item of `o`, in the structure of the batch"
+    if isinstance(o, Tensor): return o[0]
     if o is None: return None
     if is_record(o): return make_record([*map(only_item, record_values(o))], type(o))
     nested = isinstance(o, Mapping) or is_listy(o) and not is_item_list(o)
