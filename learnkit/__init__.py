@@ -29,6 +29,7 @@ from .learner.learner import TrainEvalCallback
 from .loop.callback import *
 from .loop.dispatcher import *
 from .loop.events import *
+from .loop.tracebacks import full_tracebacks
 from .measure.accum import *
 from .measure.adapters import TorchMetric, mk_metric
 from .measure.finite import NonFiniteCheck, NonFiniteLoss

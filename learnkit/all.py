@@ -76,6 +76,7 @@ from .loop.run import *
 from .loop.settings import *
 from .loop.signals import *
 from .loop.stream import *
+from .loop.tracebacks import *
 from .measure.accum import *
 from .measure.adapters import *
 from .measure.batch_weight import *

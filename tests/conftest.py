@@ -16,6 +16,8 @@ torch.set_num_threads(1)
 # has of the process that forked it: the garbage there holds loaders whose workers it would wait for, and locks of threads
 # that it does not have
 os.environ.setdefault('PYTHONFAULTHANDLER', '1')
+# what fails here is looked at by those who work on learnkit
+os.environ.setdefault('LEARNKIT_FULL_TRACEBACKS', '1')
 def in_child(): gc.freeze(); faulthandler.enable(2)
 if hasattr(os, 'register_at_fork'): os.register_at_fork(after_in_child=in_child)
 # PyTorch waits this long for each worker of a loader which the garbage collector frees with its cycle, and waits in vain:

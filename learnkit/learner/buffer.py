@@ -169,9 +169,8 @@ class TensorBuffer:
         # is the next one written when it comes?
         at_once = self.positions is None and self.file is None and ts[-1].is_cpu
         self.alike = ts[-1].shape if at_once else None
-        if at_once: self.max_pending = 1
-        elif ts[-1].is_cpu: self.max_pending = max(1, min(64, 2**18//size))
-        else: self.max_pending = max(1, 2**25//size)
+        most = min(64, 2**18//size) if ts[-1].is_cpu else 2**25//size
+        self.max_pending = 1 if at_once else max(1, most)
 
     def _receive(self):
         "Writes what is on its way, when it is there"

@@ -15,6 +15,8 @@ from threading import current_thread, main_thread
 from types import FrameType
 from typing import Any
 
+from .tracebacks import shorten
+
 # %% ../../nbs/loop/05_interrupts.ipynb #b47a612d
 _marks:dict = {}     # do signals wait in a function? By its code; one that is not marked does as its caller
 _handlers:dict = {}  # what was to be called, by the number of the signal
@@ -72,12 +74,13 @@ class _Received:
             _inside['pid'] = os.getpid()
         except BaseException: _put_back(); raise
 
-    def __exit__(self, *exc):
+    def __exit__(self, kind, e, tb):
         if not self.outermost: return
         try: _inside.clear(); _put_back()
         except BaseException: _put_back(); raise   # once more, as a signal came between
         finally:
             if pending: _deliver()
+        if e is not None: shorten(e, tb)
 
 # %% ../../nbs/loop/05_interrupts.ipynb #81e67d7c
 def critical(
@@ -112,9 +115,9 @@ def uninterrupted(
     "Decorator: signals wait while `f` runs, except in what it calls `interruptibly`; of a block, at both its ends"
     if isgeneratorfunction(unwrap(f)): return wraps(f)(lambda *args, **kwargs: _Block(f(*args, **kwargs)))
     @wraps(f)
-    def _uninterrupted(*args, **kwargs):
+    def _uninterrupted(*args, __tracebackhide__=True, **kwargs):   # pytest and IPython hide a frame that has it
         try:
-            with _Received(): return f(*args, **kwargs)
+            with _Received(): return f(*args, **kwargs)   # learnkit's lines are left out: see `full_tracebacks()`
         finally: handle_pending()
     return critical(_uninterrupted)
 
