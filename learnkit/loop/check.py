@@ -104,8 +104,8 @@ def check_keywords(
 
 # %% ../../nbs/loop/40_check.ipynb #bed6ecb4
 def known_keywords(
-    f:Made # a function
-) -> Made: # a function like it
+    f:Callable # a function
+) -> Callable: # a function like it
     "Decorator: raises TypeError for a keyword that `f` does not take, and says which was meant"
     @wraps(f)
     def asked(*args, **kwargs):
@@ -154,7 +154,7 @@ def _explained(e, f, args, kwargs):
         except TypeError as unknown: return unknown
     wrong = _wrong(f, args, kwargs)
     if wrong and wrong[0] not in str(e): return TypeError(wrong[1])
-    shorten(e, e.__traceback__)
+    shorten(e)
 
 def check_args(
     f:Made # a class, of which the constructor is checked, or a function that only makes something

@@ -80,7 +80,7 @@ class _Received:
         except BaseException: _put_back(); raise   # once more, as a signal came between
         finally:
             if pending: _deliver()
-        if e is not None: shorten(e, tb)
+        if e is not None: shorten(e)
 
 # %% ../../nbs/loop/05_interrupts.ipynb #81e67d7c
 def critical(

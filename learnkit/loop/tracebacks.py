@@ -50,11 +50,11 @@ def full_tracebacks(
     os.environ['LEARNKIT_FULL_TRACEBACKS'] = '1' if on else ''
 
 def shorten(
-    e:BaseException,  # what leaves a run
-    tb:TracebackType  # its traceback; the first frame stays
+    e:BaseException # what leaves a run; the first frame of its traceback stays
 ) -> None:
     "Leave the frames of learnkit out of the traceback of `e` and of what it came from; `e.full_traceback()` has them"
-    if os.environ.get('LEARNKIT_FULL_TRACEBACKS'): return
+    tb = e.__traceback__
+    if tb is None or os.environ.get('LEARNKIT_FULL_TRACEBACKS'): return
     for o in _origins(e):
         _keep(o, o.__traceback__)
         o.with_traceback(_of_others(o.__traceback__))
