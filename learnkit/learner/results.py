@@ -151,24 +151,14 @@ class NestedBuffer:
         "Adds the results of a batch; raises ValueError if its structure differs from that of the first batch"
         single = isinstance(b, Tensor)
         if single and self.spec is _tensor_spec: return self.buffers[0].append(b)
-<<<<<<< HEAD
         leaves,spec = ((b,),_tensor_spec) if single else tree_flatten(b, is_leaf=is_item_list)
         if not single and spec!=self.spec and any(map(is_record, leaves)):
             leaves,spec = tree_flatten(open_records(b), is_leaf=is_item_list)
-=======
-        leaves,spec = ((b,),_tensor_spec) if single else self._flat(b)
->>>>>>> 82fe8d86 (Only a nested batch is asked whether it holds dataclasses)
         if self.spec is None:
             self.spec,self.buffers = spec,[self._new(i, single) for i in range(len(leaves))]
         if spec is not self.spec and spec!=self.spec: raise ValueError(
             f'The batches to gather differ in structure: the first is {self.spec}, this one is {spec}.')
         for r,o in zip(self.buffers, leaves): r.append(o)
-
-    def _flat(self, b):
-        "The tensors of `b` and its structure"
-        leaves,spec = tree_flatten(b, is_leaf=is_item_list)
-        if spec==self.spec or not any(map(is_record, leaves)): return leaves,spec
-        return tree_flatten(open_records(b), is_leaf=is_item_list)
 
     def _file(self, i, single):
         if self.file is None: return None
