@@ -47,6 +47,7 @@ def full_tracebacks(
     on:bool=True # show them? False: leave the lines of learnkit out again
 ) -> None:
     "Show the lines of learnkit in tracebacks too, in this process and in those that it starts"
+    if on not in (True, False): raise TypeError(f'`on` must be True or False, not {on!r:.60}')
     os.environ['LEARNKIT_FULL_TRACEBACKS'] = '1' if on else ''
 
 def shorten(
