@@ -31,7 +31,8 @@ def complete_docs(
             o = sys.modules[module]
             for k in name.split('.'): o = getattr(o, k, _gone)
             o = getattr(o, '__func__', o)   # a class method is bound
-            if (said := o.__doc__) and not said.endswith(text): o.__doc__ = f'{inspect.cleandoc(said)}\n\n{text}'
+            for f in (o, getattr(o, '__wrapped__', o)):   # `rmse` stands for a function
+                if (said := f.__doc__) and not said.endswith(text): f.__doc__ = f'{inspect.cleandoc(said)}\n\n{text}'
 
 # %% ../../nbs/learner/65_docs.ipynb #d065b7da
 heading = re.compile(r'^(Args|Args of \w+|Returns|Raises):\n((?: {4}.*\n?)+)', re.M)

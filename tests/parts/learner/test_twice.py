@@ -18,12 +18,12 @@ single = [k for k in every if k.single]
 others = [k for k in every if not k.single and made(k) is not None and k.__name__ not in ('FusedStep','MCDropoutCallback','ProfileCallback','StopwatchCallback','TimerCallback')]
 
 def test_which_are_single():
-    assert {k.__name__ for k in single}=={'Agreement','CastToTensor','DistributedTrainer','FullyShard','GradientAccumulation','MicroBatch','MixedPrecision','NonFiniteCheck',
-                                          'ProgressCallback','Recorder','ReplayOnOOM','StepsPerEpoch','TrainEvalCallback','VirtualShards'}
+    assert {k.__name__ for k in single}=={'Agreement','CastToTensor','Closure','DistributedTrainer','FullyShard','GradientAccumulation','InTurn','MicroBatch','MixedPrecision','NonFiniteCheck',
+                                          'ProgressCallback','Recorder','ReplayOnOOM','SAM','StepsPerEpoch','TrainEvalCallback','VirtualShards'}
     assert not {*default}-{*single}
 
 ways = dict(learner=lambda l, cbs: learner(cbs=cbs), add_cbs=lambda l, cbs: l.add_cbs(cbs), fit=lambda l, cbs: l.fit(1, cbs=cbs), added_cbs=lambda l, cbs: l.added_cbs(cbs).__enter__())
-args = dict(StepsPerEpoch=(5,), FullyShard=(1000,), GradientAccumulation=(8,), MicroBatch=(2,))
+args = dict(InTurn=(lambda learn: (),), StepsPerEpoch=(5,), FullyShard=(1000,), GradientAccumulation=(8,), MicroBatch=(2,))
 
 @pytest.mark.parametrize('way', ways)
 @pytest.mark.parametrize('cls', single)
