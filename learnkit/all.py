@@ -119,6 +119,7 @@ from .processes.launch import *
 from .processes.shard import *
 from .processes.team import *
 from .processes.watch import *
+from .recovery.batch_size import *
 from .recovery.checkpoint import *
 from .recovery.export import *
 from .recovery.file import *
