@@ -273,14 +273,16 @@ from ..measure.batch_weight import n_items
 class ReplayOnOOM(MicroBatch):
     "Does a training batch again in smaller parts when it does not fit into memory"
     no_shards = 'it would change the shapes in one process only: write `MicroBatch`'
-    name,saves = 'replay_on_oom',('size',)
+    name,saves = 'replay_on_oom',('size','n_fitted')
+    n_fitted,least = 0,None   # batches since the size was another; the smallest size that was warned of
     attempt,stepping,snapshot = 0,False,None
     def __init__(self,
         size:int|None=None,       # number of items in a part to begin with; None: the whole batch
-        split:Callable|None=None  # how to take a batch apart, as for `MicroBatch`
+        split:Callable|None=None, # how to take a batch apart, as for `MicroBatch`
+        grow:int|None=None        # after so many batches that fit, parts twice as large are tried; None: never
     ):
         super().__init__(1 if size is None else size, split=split)
-        self.size = size
+        self.size,self.grow = size,check_whole('grow', grow, what='a number of batches', none=True)
 
     def before_batch(self): self.attempt,self.stepping = 0,False
     def before_step(self): self.stepping = True
@@ -296,6 +298,7 @@ class ReplayOnOOM(MicroBatch):
         self._begin()
         try:
             while not self._try(do): self._rewind()
+            self._grow()
         finally: self.snapshot = None
 
     def _try(self, do):
@@ -327,8 +330,16 @@ class ReplayOnOOM(MicroBatch):
             if self.stepping: why = "the optimizer's step takes as much memory for smaller parts"
             e.add_note(f'ReplayOnOOM could not help{learn.position}: {why}')
             raise e
-        self.size = ceil(size/2)
+        self.size,self.n_fitted = ceil(size/2),0
+        if self.least is not None and self.size>=self.least: return   # it grew, and had been told
+        self.least = self.size
         warn(f'out of memory{learn.position}: batches are trained in parts of {self.size} from now on')
+
+    def _grow(self):
+        "Do the next batches in larger parts, if enough have fitted"
+        if self.grow is None or self.size is None: return
+        self.n_fitted += 1
+        if self.n_fitted>=self.grow and self.size<n_items(self.learn): self.size,self.n_fitted = 2*self.size,0
 
     def _rewind(self):
         "Restore what was there when the batch began, and free memory"
