@@ -18,7 +18,6 @@ from torch import Tensor
 from ..callbacks.accumulate import is_out_of_memory
 from ..data.batch import find_bs
 from ..data.loaders import DataLoaders
-from ..data.modules import one_param
 from ..data.nested import apply
 from ..data.process import num_distrib
 from ..learner.learner import Learner
@@ -71,10 +70,11 @@ def _fits(learn, b, n):
     if torch.accelerator.is_available(): torch.accelerator.empty_cache()
     return fits
 
-def _most(learn, most):
+def _most(learn, most) -> int:
     "The largest size to try; raises ValueError on a CPU, whose memory does not end with an error"
-    if check_whole('most', most, what='a number of items', none=True) is not None: return most
-    if (learn.dls.device or one_param(learn.model).device).type=='cpu': raise ValueError(
+    check_whole('most', most, what='a number of items', none=True)
+    if most is not None: return most
+    if learn.device.type=='cpu': raise ValueError(
         'a program that fills the memory of a CPU is killed before there is an error: say the largest size to try, '
         'as in `learn.find_batch_size(most=512)`, or move the model to an accelerator')
     ds = learn.dls.train_ds
@@ -90,8 +90,8 @@ def find_batch_size(self:Learner,
     batch:Any=None       # the batch whose items are repeated; None: the first one of the training loader
 ) -> int:
     "Return the largest batch size with which a training step fits into memory, and leave the Learner as it was"
-    start,most = check_whole('start', start, what='a number of items'),_most(self, most)
-    if start>most: raise ValueError(f'start={start} is above most={most}: there is no size to try')
+    start,limit = check_whole('start', start, what='a number of items'),_most(self, most)
+    if start>limit: raise ValueError(f'start={start} is above most={limit}: there is no size to try')
     if num_distrib()>1: raise RuntimeError(
         'the batch size is searched in one process, as the others would wait for one that runs out of memory: '
         'call `learn.find_batch_size()` in a script without launcher, with the model of one process')
@@ -99,6 +99,6 @@ def find_batch_size(self:Learner,
     with unchanged(self), self.removed_cbs([cb for cb in self.cbs if cb.name in apart or cb.accumulates]):
         self.logger = null_logger
         b = self.dls.one_batch() if batch is None else batch
-        n = largest(lambda n: _fits(self, b, n), start, most, exact)
+        n = largest(lambda n: _fits(self, b, n), start, limit, exact)
     if not n: raise torch.OutOfMemoryError(f'not even a batch of {start} items fits into memory')
     return n
