@@ -55,6 +55,7 @@ from .data.snapshot import *
 from .data.stateful import *
 from .learner.bars import *
 from .learner.buffer import *
+from .learner.combined import *
 from .learner.display import *
 from .learner.docs import *
 from .learner.fit import *

@@ -245,6 +245,7 @@ class NotedLoader(GetAttr):
     def _positioned(self, place):
         state,again = place.get('data'),None
         if state is not None: restore_position(self.stateful, state['data'])
+        if state is not None and not self.done: getattr(self.stateful, 'begin_anew', noop)()   # what was cut is over
         self.retry = state is not None or (self.retry and not self.it.yielded)
         if self.retry and not self.done:
             undo = self._noted_now()

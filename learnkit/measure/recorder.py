@@ -285,6 +285,13 @@ class Recorder(RecorderPlots, Callback):
                                    "give one metric another name, as in `AvgMetric(f, name='other')`")
         return names
 
+    def add_train_metrics(self,
+        metrics:list # more columns, of training batches; somebody else fills them
+    ) -> None:
+        "Add metrics in `before_fit`"
+        self.train.metrics += metrics
+        self.metric_names = L(self._column_names())
+
     def before_epoch(self):
         self.cancelled,self.start = set(),time.perf_counter()
         self.row = {**dict.fromkeys(self.metric_names), 'epoch':self.learn.epoch}

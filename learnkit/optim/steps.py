@@ -61,6 +61,8 @@ class InTurn(Callback):
     def _take_turns(self, do):
         learn = self.learn
         if learn is None or not (learn.training and self.run): return do()
+        if learn.in_part: raise ValueError('InTurn makes a step in each turn, but the parts of a batch have one step '
+                                           'together: leave out `InTurn`, or what divides the batch')
         own = learn.loss_func
         try:
             for turn in self._due():

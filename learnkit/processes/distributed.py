@@ -105,10 +105,9 @@ class DistributedTrainer(Callback):
         self.apart = True
 
     def before_train(self):
+        for s in self.samplers: s.seed = self.seed   # a resumed run uses the seed of its beginning
         s = distributed_sampler(self.learn.dl)
-        if s is None: return
-        if s in self.samplers: s.seed = self.seed   # a resumed run uses the seed of its beginning
-        s.set_epoch(self.learn.epoch)
+        if s is not None: s.set_epoch(self.learn.epoch)
 
     def after_backward(self):
         if self.buffers: dist._broadcast_coalesced(dist.group.WORLD, self.buffers, 2**28, 0)
@@ -179,7 +178,8 @@ class DistributedTrainer(Callback):
         if new is None: raise ValueError(
             'this training data cannot be divided among the processes: use a `DataLoader` of a data set that has a '
             'length, or `DistributedTrainer(shard=False)` where each process has its own part already')
-        self.samplers = [distributed_sampler(new)] if new is not train else []
+        pairs = zip(*(getattr(o, 'loaders', {'':o}).values() for o in (new, train)))   # one, or several combined
+        self.samplers = [distributed_sampler(part) for part,whole in pairs if part is not whole]
         dls = copy(dls)
         dls.loaders = [new, *others]
         return dls

@@ -25,6 +25,7 @@ from ..data.nested import leaves, nested_reorder, to_concat
 from ..data.process import distributed_sampler, from_first, gather_objects, num_distrib, rank_distrib
 from ..data.random import get_random_states, set_random_states
 from ..data.snapshot import snapshot_random
+from ..learner.combined import CombinedLoader
 from ..loop.dispatcher import outside
 from ..loop.stream import loader_len
 from ..recovery.identity import data_contents
@@ -64,6 +65,7 @@ def shard_loader(
     seed:int=0  # the seed for shuffling, the same in all processes
 ) -> Any:
     "Returns a loader of this process's part of `dl`; `dl` itself if it is sharded already; `None` if it cannot be"
+    if isinstance(dl, CombinedLoader): return _shard_each(dl, seed)
     if distributed_sampler(dl) is not None: return dl
     batches = getattr(dl, 'batch_sampler', None)
     if not isinstance(dl, DataLoader) or batches is None: return None
@@ -74,6 +76,12 @@ def shard_loader(
     if not _is_plain_sampler(s): return copy_loader(dl, sampler=SharedDraws(s))
     shuffle = type(s) is RandomSampler
     return copy_loader(dl, sampler=DistributedSampler(dl.dataset, num_distrib(), rank_distrib(), shuffle, seed))
+
+# %% ../../nbs/processes/15a_shard.ipynb #54cedaab
+def _shard_each(dl, seed):
+    "Of the same loader in each process a batch: that of its part"
+    parts = {k:shard_loader(o, seed) for k,o in dl.loaders.items()}
+    return None if any(o is None for o in parts.values()) else dl.of(parts)
 
 # %% ../../nbs/processes/15a_shard.ipynb #59d2eec3
 def _seen(x):

@@ -205,12 +205,13 @@ class FusedStep(Callback):
         if self.optim: self.afterwards += step_notices(torch_opt(learn.opt))
         can = compile_obstacle(learn) if self.config else f'PyTorch {torch.__version__} cannot, 2.13 can'
         why = self.failure or self._untested() or can or ('another callback wraps the batch' if others else None)
-        whole = not (late or self.accumulation or self.optim is None)
+        whole = not (late or self.accumulation or self.optim is None or learn.in_part)
         fused = 'whole' if whole else 'gradients'
         self.part = None if why or early else fused
         if why: self._warn(why)
         elif early: self._warn('{!r} has a handler for `{}`'.format(*early[0]))
         elif late: self._warn('{!r} has a handler for `{}`'.format(*late[0]), 'is fused up to the gradients')
+        elif learn.in_part: self._warn('the parts of a batch have one step together', 'is fused up to the gradients')
         elif self.optim is None:
             name = type(torch_opt(learn.opt)).__name__
             self._warn(f'{name} has no functional form here', 'is fused up to the gradients')
