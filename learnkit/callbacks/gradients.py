@@ -27,6 +27,7 @@ class GradientClip(Callback):
     order,modes,run_valid = 11,('fit','lr_find'),False
     norm = None
     max_norm:Any      # a number, or numbers by the names of optimizers
+    by_name = False   # is there a norm for each of several optimizers?
     mixed = False     # are some parameters sharded, and others not, such as those of a loss function?
     alike = True   # the gradients are the same in all processes
     compiled = 'clip'
@@ -45,7 +46,8 @@ class GradientClip(Callback):
     def before_train(self):
         opt = self.learn.opt
         self.mixed = len({*map(is_sharded, opt_params(opt))})==2
-        if isinstance(self.max_norm, Mapping): self._check_names(getattr(opt, 'parts', {}))
+        self.by_name = isinstance(self.max_norm, Mapping)
+        if self.by_name: self._check_names(getattr(opt, 'parts', {}))
 
     def _check_names(self, parts):
         for k in self.max_norm:
@@ -58,7 +60,7 @@ class GradientClip(Callback):
         try:
             if self.mixed: self._clip_mixed([p for p in params if p.grad is not None])
             elif self.value is not None: nn.utils.clip_grad_value_(params, self.value)
-            elif isinstance(self.max_norm, Mapping): self.norm = self._clip_each()
+            elif self.by_name: self.norm = self._clip_each()
             else: self.norm = whole(nn.utils.clip_grad_norm_(params, self.max_norm, self.norm_type))
         except NotImplementedError as e:   # as PyTorch says it, with the names of its kernels
             if not any(p.grad is not None and p.grad.is_sparse for p in params): raise
