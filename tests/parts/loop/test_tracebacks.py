@@ -1,5 +1,5 @@
 "The traceback of what leaves a run has the lines of the user only, the exception keeps the others, and one switch brings them back"
-import copy, pickle, signal, subprocess, sys
+import copy, pickle, signal, sys
 from threading import Thread
 from traceback import format_exception, walk_tb
 
@@ -80,25 +80,18 @@ def test_in_a_thread_nothing_is_lost():
     t = Thread(target=lambda: seen.append(caught(fit, learn))); t.start(); t.join()
     assert names(seen[0].__traceback__)[-1]=='boom'
 
-def test_ctrl_c_is_one_line():
-    "In a notebook"
+def test_ctrl_c_is_one_line(monkeypatch, capsys):
+    "In a notebook, and in a script, where Python calls `sys.excepthook` with it; another one's hook stays"
     learn = learner(cbs=at('after_loss', lambda cb: signal.raise_signal(signal.SIGINT)))
-    before = sys.excepthook
-    try: e = caught(fit, learn)
-    finally: sys.excepthook = before
-    assert e._render_traceback_()==['KeyboardInterrupt']
-
-@pytest.mark.slow
-def test_ctrl_c_in_a_script(tmp_path):
-    script = tmp_path/'train.py'
-    script.write_text('''
-import signal, torch
-from learnkit import *
-def stop(self): signal.raise_signal(signal.SIGINT)
-data = [(torch.randn(4,2), torch.randn(4,1))]
-learn = Learner((data,data), torch.nn.Linear(2,1), torch.nn.functional.mse_loss, cbs=Callback(after_step=stop))
-learn.fit(1)
-''')
-    # PyTorch alone ends with 1, too, once an optimizer has made a step
-    run = subprocess.run([sys.executable, script], capture_output=True, text=True, cwd=tmp_path)
-    assert run.returncode in (-signal.SIGINT, 1) and run.stderr.splitlines()[-1:]==['KeyboardInterrupt'] and 'Traceback' not in run.stderr
+    for hook in (sys.__excepthook__, lambda *args: print('mine', file=sys.stderr)):
+        monkeypatch.setattr(sys, 'excepthook', hook)
+        e = caught(fit, learn)
+        assert e._render_traceback_()==['KeyboardInterrupt']
+        capsys.readouterr()
+        sys.excepthook(type(e), e, e.__traceback__)
+        assert capsys.readouterr().err==('KeyboardInterrupt\n' if hook is sys.__excepthook__ else 'mine\n')
+    monkeypatch.setattr(sys, 'excepthook', sys.__excepthook__)
+    caught(fit, learn)
+    e = caught(boom)
+    sys.excepthook(type(e), e, e.__traceback__)
+    assert capsys.readouterr().err.endswith('ValueError: boom\n')   # what is no interrupt is shown as ever
