@@ -167,7 +167,7 @@ def test_a_variable_puts_it_into_every_fit():
     run = subprocess.run([sys.executable, '-c', SCRIPT], env={**os.environ, 'LEARNKIT_CHECK_SHORT_CUTS':'1'}, capture_output=True, text=True)
     assert run.stdout.splitlines()==["['CheckShortCuts'] 2","['CheckShortCuts', 'CheckShortCuts'] 2"], run.stderr
 
-UNDER_IT = 'spec/test_raw_loop.py','parts/optim/test_opt_modes.py','parts/callbacks/test_before_step.py','parts/callbacks/test_schedule.py'
+UNDER_IT = 'parts/callbacks/test_before_step.py','spec/test_raw_loop.py','parts/optim/test_opt_modes.py','parts/callbacks/test_schedule.py'
 @few(0, 1)
 @pytest.mark.slow
 @pytest.mark.parametrize('file', UNDER_IT)
