@@ -243,6 +243,7 @@ class EachLoader(Callback):
     order,run_valid,modes = 51,False,('fit',)   # after the Recorder, which has the columns
     own:Any = None; loader:Any = None             # the Learner's loss function; the `CombinedLoader` of this fit
     last:Any = None                               # the loss that the columns have already
+    catches_up = None   # its columns are there from the start
     no_shards = 'a shard of a batch is of no loader'
     def __init__(self,
         loss_funcs:Mapping|None=None, # name of a loader -> loss function; the others have the Learner's
