@@ -69,7 +69,7 @@ class LossMonitor(Observer):
 class LRMonitor(Observer):
     "Logs the learning rate of each parameter group or optimizer, and its momentum if it has one"
     def measure(self) -> dict:
-        "Return `lr` and `mom`; with several parameter groups `lr/0`, `lr/1`, …, with several optimizers `lr_muon`, …"
+        "Return `lr` and `mom`; of several parameter groups `lr/0`, `lr/1` …, of several optimizers `lr_muon` …"
         by,row = {},{}
         for h in self.learn.opt.hypers: by.setdefault(getattr(h, 'optimizer', None), []).append(h)
         for name,hypers in by.items():
