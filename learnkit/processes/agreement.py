@@ -84,7 +84,7 @@ class Agreement(Callback):
         handlers:tuple # pairs of callback and function, in the order in which they are called
     ) -> tuple:
         # it asks when all others have decided, whatever their `order`; who obeys comes after it
-        if name not in _in_batch and name!='before_train': return handlers
+        if name not in _in_batch and name not in ('before_train','before_validate'): return handlers
         return tuple(sorted(handlers, key=lambda h: 2 if h[0].obeys else h[0] is self))
 
     def before_fit(self):
