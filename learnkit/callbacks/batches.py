@@ -198,10 +198,13 @@ class StepsPerEpoch(Callback):
     no_shards = 'it would read the data once more in each process: write `LimitBatches`'
     order,modes,data = TrainEvalCallback.order-1.5,('fit',),None   # after the data was divided among processes
     def __init__(self,
-        n:int # how many training batches an epoch has
-    ): self.n = check_whole('n', n, what='a number of batches')
+        n:int,            # how many training batches an epoch has
+        go_on:bool=False  # does each fit go on in the data where the last one ended?
+    ): self.n,self.go_on = check_whole('n', n, what='a number of batches'),go_on
 
-    def before_fit(self): self.data = OngoingLoader(self.learn.dls.train, self.n)
+    def before_fit(self):
+        dl,goes_on = self.learn.dls.train,self.data is not None and self.learn.resume is None
+        if not (goes_on and self.data.dl is dl): self.data = OngoingLoader(dl, self.n)
 
     def before_train(self):
         batches,data = self.learn.batches,self.data
@@ -228,7 +231,9 @@ class StepsPerEpoch(Callback):
         self.data.n_pass,self.data.start = state['n_pass'],state['start']
         if state['start'] and self.data.passes.place is None: self.data.passes.begin_after(state['start'])
 
-    def cleanup(self): self.data = None
+    def cleanup(self):
+        if not self.go_on: self.data = None
+    def __getstate__(self): return {**vars(self), 'data':None}   # a copy begins at the beginning
 
 def batches_per_epoch(
     learn:Learner # the Learner, in a fit that begins

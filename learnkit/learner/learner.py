@@ -305,8 +305,15 @@ class Learner(Loop):
     def _open_batches(self):
         if self.training:
             if self.mode=='fit' and hasattr(self.dls, 'valid'): check_ahead(self.dls, self.loss_func)
+            if self.batches.n is None and self.mode=='fit' and not self.epoch: self._say_unknown_length()
             for p in adopt_params(self, running=True).values(): p.grad = None
         return super()._open_batches()
+
+    def _say_unknown_length(self):
+        known = getattr(getattr(self, 'train_eval', None), 'n', None) is not None   # an earlier fit has counted
+        if known or self.duration is None or self.duration.unit!='ep': return
+        self.say('The training data has no `len`, so this epoch ends when the data does. For data without end say how '
+                 "much: `fit('2000ba')`, `cbs=StepsPerEpoch(500)` for epochs, `profile(n_batches=50)`.")
 
     def _set_device(self, b): return b if self.transfer is None else self.transfer(b)
     def _split(self, b): self.xb,self.yb = (self.own_output or just_split).split(b, getattr(self.dls, 'n_inp', None))

@@ -108,6 +108,7 @@ class Callback(Stateful, GetAttr):
     compiled:str|None = None   # what a compiled step does in place of its handlers; said by each class for itself
     compare_paths:Callable|None = None # takes the slow path beside a short cut; None: whoever has one takes it alone
     schedules:tuple = ()       # names of hyper-parameters that it sets in each batch: only one callback may set one
+    loss_names:tuple = ()      # columns of its own for losses in training, as of the parts or turns of a batch
     extra_columns:Mapping = {} # what a `Monitor` can watch beside the history: functions of the Learner by name
 
     def __init__(self,

@@ -287,6 +287,11 @@ class Logged(AvgLoss):
         name:str # column in the history
     ): super().__init__(name)
     def accumulate(self, learn): "Nothing to do: `log` adds the values"
+    def add_loss(self,
+        learn:Any # the Learner, with a loss of the batch: averaged as that of an epoch is
+    ) -> None:
+        "Include `learn.loss`"
+        super().accumulate(learn)
     def snapshot(self) -> Snapshot:
         "Take a snapshot of what was logged so far, for a batch that may be done again"
         self._pack()
@@ -350,5 +355,5 @@ def sum_of_parts(
         f"the loss has the parts {', '.join(parts)}: write `metrics=[*map(Logged, {[*parts]})]` for their columns")
     for k in parts.keys() & columns.keys():
         learn.loss = parts[k].detach()   # until the sum takes its place: a part is averaged as the loss is
-        AvgLoss.accumulate(columns[k], learn)
+        columns[k].add_loss(learn)
     return reduce(add, parts.values())

@@ -225,7 +225,7 @@ from ..loop.callback import Callback
 from ..loop.events import event
 from ..loop.run import write_out
 from .meter import Meter
-from .metric import AvgLoss
+from .metric import AvgLoss, Logged
 from .scalars import GroupSeries, to_number
 
 # %% ../../nbs/measure/45c_recorder.ipynb #cf96346a
@@ -268,7 +268,8 @@ class Recorder(RecorderPlots, Callback):
         learn = self.learn
         metrics,validates = list(learn.metrics),learn.dls.valid is not None and learn.mode!='lr_find'
         logged = [m for m in metrics if getattr(m, 'is_logged', False)]
-        self.train = Meter([self.smooth_loss, *[AvgLoss()]*self.mean, *(metrics if self.train_metrics else logged)])
+        losses = [*[AvgLoss()]*self.mean, *(Logged(k) for cb in learn.cbs for k in cb.loss_names)]
+        self.train = Meter([self.smooth_loss, *losses, *(metrics if self.train_metrics else logged)])
         self.valid = Meter([AvgLoss(), *(metrics if self.valid_metrics else [])] if validates else [])
         self.metric_names = L(self._column_names())
         self._clear(); self.train.reset(); self.valid.reset()

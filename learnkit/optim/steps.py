@@ -48,6 +48,13 @@ class InTurn(Callback):
             'the processes exchange the gradients of all parameters in each backward pass, and in a turn only some '
             'have one: train with `InTurn` in one process')
 
+    @property
+    def loss_names(self) -> tuple:
+        "A column for the loss of each turn, such as `d_loss`"
+        parts = getattr(getattr(self.learn, 'opt', None), 'parts', ())
+        said = parts if callable(self.turns) else [n for turn in self.turns for n in _names(turn)]
+        return tuple(f'{k}_loss' for k in parts if k in said)
+
     def _due(self) -> tuple: # names of optimizers
         "Return whose turns it is in this batch, one after the other"
         turns,learn = self.turns,self.learn
@@ -69,9 +76,14 @@ class InTurn(Callback):
                 self._assign(turn=turn)
                 learn.loss_func = self.losses.get(turn, own)
                 do()
+                self._average(f'{turn}_loss')
         finally:
             learn.loss_func = own
             self._assign(turn=None)
+
+    def _average(self, name):
+        meter = self.learn.phase_meter
+        if meter is not None and name in meter.logged: meter.logged[name].add_loss(self.learn)
 
     def after_backward(self):
         for pg in self.learn.opt.param_groups if self.turn is not None else ():

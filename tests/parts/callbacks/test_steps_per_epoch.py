@@ -1,6 +1,6 @@
 """Virtual epochs: their batches joined are those of the passes over the data joined, whatever data it is and how long an epoch; and a run that is killed in
 the middle of one ends as one that was not."""
-import itertools, random, warnings
+import copy, itertools, random, warnings
 
 import numpy as np, pytest, torch
 from torch import nn
@@ -241,3 +241,37 @@ def test_limit():
 def test_another_loader_is_refused():
     def swap(cb): cb.learn.dls.loaders[0] = KINDS['listed']()
     with pytest.raises(ValueError, match='another one than when the fit began'): run(KINDS['listed'](), 3, cbs=[at('after_epoch', swap)])
+
+# fits that go on in the data, as users of Lightning asked for (#11426)
+
+def numbers():
+    i = 0
+    while True: yield torch.full((2,4), i/100), torch.ones(2,1); i += 1
+
+def items(learn, *args, **kw):
+    "The batches of a fit, by the number that is in them"
+    seen,die = [],kw.pop('die', None)
+    def note(cb):
+        if cb.learn.training: seen.append(round(100*cb.learn.xb[0][0,0].item()))
+        if cb.learn.training and len(seen)==die: raise SystemError('the power failed')
+    cbs = [Callback(before_batch=note), *kw.pop('cbs', ())]
+    with learn.no_logging():
+        if die is None: learn.fit(*args, cbs=cbs, **kw)
+        else:
+            with pytest.raises(SystemError): learn.fit(*args, cbs=cbs, **kw)
+    return seen
+
+def test_the_next_fit_goes_on():
+    learn = learner(numbers, cbs=StepsPerEpoch(3, go_on=True))
+    assert items(learn, 2)==[*range(6)] and items(learn, '4ba')==[6,7,8,9]
+    copied = copy.deepcopy(learn)
+    assert items(learn, 1)==[10,11,12] and items(copied, 1)==[0,1,2]
+    learn.dls = DataLoaders([b for b,_ in zip(numbers(), range(2))])
+    assert items(learn, 1)==[0,1,0] and items(learn, 1)==[1,0,1]   # other data begins
+
+def test_a_fit_that_went_on_is_resumed(tmp_path):
+    def cbs(): return [CheckpointCallback('1ba', folder=tmp_path)]
+    learn,other = (learner(numbers, cbs=StepsPerEpoch(3, go_on=True)) for _ in range(2))
+    items(learn, 1)
+    assert items(learn, 2, cbs=cbs(), die=5)==[3,4,5,6,7]
+    assert items(other, 2, cbs=cbs(), resume='auto')==[7,8] and items(other, 1)==[9,10,11]

@@ -62,3 +62,22 @@ def test_a_second_fit_knows(name):
 def test_steps_are_always_known(cbs):
     "What counts steps needs no length"
     assert all(map(torch.equal, run(mk(Stream(), cbs()), lambda l: l.fit(2)), run(mk(batches, cbs()), lambda l: l.fit(2))))
+
+def test_said_at_once_that_it_may_never_end(capsys):
+    "In the first epoch of the first fit, unless an amount says how long it is"
+    class Ended(Exception): pass
+    def endless():
+        while True: yield from batches
+    def end(cb):
+        if cb.learn.train_iter==20: raise Ended
+    def said(f):
+        try: f()
+        except Ended: pass
+        return capsys.readouterr().out.count('has no `len`, so this epoch ends when the data does')
+    learn = mk(endless)
+    assert said(lambda: learn.fit(1, cbs=at('after_batch', end)))==1
+    assert said(lambda: learn.profile(cbs=at('after_batch', end)))==1
+    assert said(lambda: learn.profile(n_batches=3))==said(lambda: learn.fit('5ba'))==said(lambda: mk(batches).fit(1))==0
+    learn = mk(Stream())
+    assert [said(lambda: learn.fit(2)) for _ in range(2)]==[1,0]
+    with learn.no_logging(): assert said(lambda: mk(Stream()).validate())==0

@@ -192,3 +192,25 @@ def test_sam_in_turn_moves_those_of_the_turn_only():
     def note(cb): seen.append({k for k,p in learn.model.named_parameters() if p.grad is not None})
     learn.fit('2ba', cbs=Callback(before_step=note))
     assert [{k[0] for k in o} for o in seen]==[{'d'},{'g'}]
+
+def test_the_table_has_the_loss_of_each_turn(tmp_path):
+    "As a GAN's `d_loss` and `g_loss`: means by items over the epoch, also with parts of a batch and in a resumed run"
+    def ragged(): b = batches(); return [*b[:-1], (b[-1][0][:3], b[-1][1][:3])]
+    def trained(turns=None, cbs=(), n=2, **kw):
+        learn = learner(turns, cbs)
+        learn.dls = DataLoaders(ragged())
+        learn.fit(n, **kw)
+        return learn
+    for turns,cbs in ((None, ()), (['d','g','g'], ()), (lambda learn: 'dg'[learn.train_iter%2], ()), (None, [MicroBatch(3)])):
+        row,gan = trained(turns, cbs, 1, lr=0.).recorder.history[0],GAN()   # each batch has the loss of the same weights
+        due = [turns(type('L', (), dict(train_iter=i))) if callable(turns) else turns[i%3] if turns else 'dg' for i in range(6)]
+        for k,f in losses(gan).items():
+            parts = [(f(gan(z), real).item(), len(z)) for (z,real),d in zip(ragged(), due) if k in d]
+            assert row[f'{k}_loss']==pytest.approx(sum(v*n for v,n in parts)/sum(n for _,n in parts), rel=1e-5)
+    def rows(learn): return [{k:v for k,v in r.items() if k!='time'} for r in learn.recorder.history]
+    def kill(cb):
+        if cb.learn.train_iter==9: raise KeyboardInterrupt
+    def cbs(k): return [CheckpointCallback('2ba', folder=tmp_path/k)]
+    whole = trained(cbs=cbs('a'))
+    with pytest.raises(KeyboardInterrupt): trained(cbs=[*cbs('b'), Callback(after_batch=kill)])
+    assert rows(trained(cbs=cbs('b'), resume='auto'))==rows(whole) and [*rows(whole)[0]]==['epoch','train_loss','d_loss','g_loss']
