@@ -121,13 +121,14 @@ ifneq ($(shell cat $(READY) 2>/dev/null),$(CURDIR))
 .PHONY: $(READY)
 endif
 
+# A package is compiled when it is first imported: half of 12,000 files never are, and pip would take a minute for all.
 $(READY): $(PINS) settings.ini setup.py
 	@echo "Setting up .venv from the pinned versions (once; a few minutes) …"
 	@[ "$$(cat $@ 2>/dev/null)" = '$(CURDIR)' ] && $(PY) -c '' 2>/dev/null || { \
 	  $(find_python); echo "  1. a virtual environment, of $$py"; "$$py" -m venv --clear .venv; }
 	@echo "  2. PyTorch and the other packages (README: how to get the small PyTorch if this machine has no GPU)"
 	@quiet=-q; [ ! -t 1 ] || quiet=; \
-	  $(PY) $(PIP) install $$quiet --use-pep517 -e '.[dev]' -c $(PINS)
+	  $(PY) $(PIP) install $$quiet --no-compile --use-pep517 -e '.[dev]' -c $(PINS)
 	@echo '$(CURDIR)' > $@
 	@echo "  .venv is ready"
 

@@ -42,7 +42,7 @@ class Adds(Callback):
 
 def test_there_are_many(): assert len(every)>50
 
-@few(6)
+@few(6, 30)
 @pytest.mark.filterwarnings('ignore')
 @pytest.mark.parametrize('cls', every)
 def test_works_from_there_or_is_refused(cls, tmp_path, monkeypatch):

@@ -21,7 +21,7 @@ from test_durable import Failing
 from test_resume import BS, Crash, N, Noisy, PER, assert_same, end, equal, fit, learner
 from toys import few, slow
 
-pytestmark = [few(10_000, 3), pytest.mark.skipif(os.name!='posix', reason='calls of POSIX')]
+pytestmark = [few(10_000, 2), pytest.mark.skipif(os.name!='posix', reason='calls of POSIX')]
 torch.set_num_threads(1)
 root = Path(__file__).resolve().parents[2]
 
@@ -50,7 +50,7 @@ def run(folder, *args, **kwargs):
         learn = fit(learner(folder, every='5ba', keep=2), 1)
     return learn,calls.seen,heard(w)
 
-@few(0, 2)
+@few(0, 1)
 @pytest.mark.parametrize('fault,stays', [('no_space', False), ('memory', True), *slow(*((f,s) for f in faults for s in (False, True) if (f,s) not in (('no_space', False), ('memory', True))))])
 def test_whichever_call_fails_the_run_goes_on(fault, stays, tmp_path):
     "The weights are those of an undisturbed run, each failed save is counted, and what was complete can be read. A MemoryError ended the run"

@@ -10,7 +10,7 @@ import torch
 from test_notebooks import Server, jobs, needed
 from toys import few
 
-pytestmark = few(10_000, 2)   # of the slow cases of each test; all with LEARNKIT_SWEEP=1
+pytestmark = few(10_000, 1)   # of the slow cases of each test; all with LEARNKIT_SWEEP=1
 
 root = Path(__file__).resolve().parents[2]
 

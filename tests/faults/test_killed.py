@@ -1,8 +1,9 @@
 """A run that is killed at random moments, and started again each time, ends as one that nobody killed. The long version: python tests/faults/killed.py 100"""
 import os, pytest
 from killed import compare
+from toys import few
 
-@pytest.mark.slow
+@few(0, 1)
 @pytest.mark.skipif(os.name!='posix', reason='kills a process group')
 @pytest.mark.parametrize('seed', [0, 1])
 def test_killed(seed):

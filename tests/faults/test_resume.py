@@ -174,7 +174,7 @@ _cbs = dict(stop=lambda: EarlyStoppingCallback('valid_loss', patience=1), platea
             ema=lambda: EMACallback(.9), bf16=lambda: MixedPrecision('bf16'), fp16=lambda: MixedPrecision('fp16', growth_interval=3), mixup=MixUp, clip=lambda: GradientClip(.1),
             short=lambda: ShortEpochCallback(.6), nan=TerminateOnNaNCallback, on=lambda: OnCallback(lambda learn: None, 'after_step', Filter(every=2)),
             interval=lambda: OnCallback(lambda learn: None, 'before_step', Filter(every='3ba')))
-@few(4, 6)
+@few(4, 3)
 @pytest.mark.parametrize('name', _cbs)
 @pytest.mark.parametrize('k', [*slow(4), 8, *slow(13)])
 def test_with_a_callback(name, k, tmp_path):
@@ -207,7 +207,7 @@ _policies = dict(one_cycle=lambda l,cbs: l.fit_one_cycle(EPOCHS, .02, cbs=cbs, r
                  torch_step=lambda l,cbs: l.fit(EPOCHS, cbs=[TorchScheduler(partial(torch.optim.lr_scheduler.CosineAnnealingLR, T_max=15), 'step'), *L(cbs)], resume='auto'))
 def halves(m): return [list(m[:2].parameters()), list(m[2:].parameters())]
 
-@few(2, 5)
+@few(2, 3)
 @pytest.mark.parametrize('policy', _policies)
 @pytest.mark.parametrize('k', [*slow(2, 5, 7), 9, *slow(13)])
 def test_policies(policy, k, tmp_path):
@@ -434,7 +434,7 @@ def test_late_in_a_long_epoch(workers, tmp_path):
 
 fits = [e for e in ('before_fit before_epoch before_train before_fetch after_fetch before_batch before_pred after_pred before_loss after_loss before_backward after_backward before_step '
                     'after_step before_zero_grad after_zero_grad after_batch after_train before_validate after_validate after_epoch after_fit').split()]
-@few(6, 6)
+@few(6, 3)
 @pytest.mark.parametrize('event,again', [*((e, None) for e in fits), *((e, a) for e in ('before_fit', 'after_pred', 'after_step', 'after_validate') for a in ('after_exception', 'cleanup'))])
 def test_interrupted_and_fitted_again(event, again, tmp_path):
     "After Ctrl-C, or two of them, `fit` does what it does for a new Learner with the same weights, optimizer and random numbers"

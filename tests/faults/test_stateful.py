@@ -19,7 +19,7 @@ from test_resume import Crash, assert_same, end, fit
 from test_resume import learner as _learner
 from toys import few, slow
 
-pytestmark = few(10_000, 4)   # of the slow cases of each test; all with LEARNKIT_SWEEP=1
+pytestmark = few(10_000, 2)   # of the slow cases of each test; all with LEARNKIT_SWEEP=1
 
 BS,PER,N = 4,4,14   # 4 batches an epoch, the last one is short
 
@@ -104,7 +104,7 @@ def straight(tmp_path_factory):
         return ends[kind]
     return get
 
-@few(4, 8)
+@few(4, 4)
 @pytest.mark.parametrize('k', [1, *slow(*range(2, PER)), PER, *slow(*range(PER+1, 3*PER)), 3*PER])
 @pytest.mark.parametrize('kind', ['dataset','rewound','own','torchdata'])
 def test_at_every_batch_and_no_item_is_made_again(kind, k, straight, tmp_path):

@@ -311,7 +311,7 @@ def then(e):
 EACH = [*CANCELS.values(), BOTH, *ERRORS]
 TURNS = [0, *slow(1, 2, 3, 4)]   # every fifth play, from another one each time; 5 divides neither 8 nor 13 exceptions
 
-@few(1, 6)
+@few(1, 3)
 @pytest.mark.parametrize('kind', RUNS)
 @pytest.mark.parametrize('order', [BELOW, EQUAL, ABOVE], ids=['below', 'equal', 'above'])
 @pytest.mark.parametrize('turn', TURNS)
@@ -322,7 +322,7 @@ def test_each_raised_everywhere(kind, order, turn):
              for i,at in enumerate(positions(kind)) for e in EACH[some(i)])
     sweep(f'{kind} matrix', plays, turn)
 
-@few(0, 4)
+@few(0, 2)
 @pytest.mark.parametrize('kind', RUNS)
 @pytest.mark.parametrize('turn', TURNS)
 def test_every_kind_of_cancel(kind, turn):
@@ -351,7 +351,7 @@ def test_with_everything_on(turn):
              for i,(k,p) in enumerate(at) for j,order in enumerate([BELOW, ABOVE]) for e in EACH[(i+3*j)%6::6])
     sweep('everything on', plays, turn, metric=True, progress=True)
 
-@few(1, 6)
+@few(1, 3)
 @pytest.mark.parametrize('kind', ['validate', 'predict'])
 @pytest.mark.parametrize('caught', [False, True])
 @pytest.mark.parametrize('turn', TURNS)
@@ -372,7 +372,7 @@ def test_each_raised_inside_an_inner_run(kind, caught, turn):
     sweep('inner runs', plays, turn)
 
 # from anywhere: the data, the model, the loss, a metric …
-@few(0, 4)
+@few(0, 2)
 @pytest.mark.parametrize('kind', RUNS)
 @pytest.mark.parametrize('turn', TURNS)
 def test_raised_by_the_rest(kind, turn):
@@ -415,7 +415,7 @@ CAUSES = [{}, {('after_batch',1): ('raise', ValueError)}, {('before_fit',0): ('r
           {('after_pred',1): ('raise', CANCELS['fit'])}, {('after_epoch',0): ('raise', CANCELS['batch'])}]
 FAILURES = [ZeroDivisionError, CANCELS['fit'], KeyboardInterrupt, CANCELS['batch'], StopIteration, VARIANTS[4][2]]
 
-@few(1, 6)
+@few(1, 3)
 @pytest.mark.parametrize('kind', RUNS)
 @pytest.mark.parametrize('turn', TURNS)
 def test_errors_while_cleaning_up(kind, turn):

@@ -18,7 +18,7 @@ from learnkit.observe.tta import MCDropoutCallback
 from toys import at, few, slow, weights
 from trace import changes, late, record
 
-pytestmark = few(10_000, 3)   # of the slow cases of each test; all with LEARNKIT_SWEEP=1
+pytestmark = few(10_000, 2)   # of the slow cases of each test; all with LEARNKIT_SWEEP=1
 
 @pytest.fixture(autouse=True)
 def quick_collections():
@@ -242,7 +242,7 @@ def check(name, make, look, ev, **kw):
 
 # loaders
 
-@few(3, 7)
+@few(3, 4)
 @pytest.mark.parametrize('look', ['preds_train', *slow(*(k for k in LOOKS if k!='preds_train'))])
 @pytest.mark.parametrize('kind', LOADERS)
 def test_in_a_fit(kind, look):
@@ -266,7 +266,7 @@ def test_workers_in_use(kind, look):
         check(kind, make, look_at(kind, look), 'after_batch', training=training)
         assert seen==straight
 
-@few(6, 7)
+@few(6, 4)
 @pytest.mark.parametrize('look', LOOKS)
 @pytest.mark.parametrize('kind', ['own_sampler', *slow(*(k for k in {**LOADERS, **WORKERS} if k!='own_sampler'))])
 def test_alone(kind, look):
@@ -307,7 +307,7 @@ CALLBACKS = dict(
 MOMENTS = 'before_fit','before_epoch','before_train','before_batch','before_pred','after_pred','before_loss','after_loss','before_backward','after_backward', \
           'before_step','after_step','before_zero_grad','after_zero_grad','after_batch','after_train','before_validate','after_validate','after_epoch','after_fit'
 
-@few(2, 4)
+@few(2, 2)
 @pytest.mark.parametrize('cb', ['ema_amp','evaluator','sanity','tracker', *slow(*(k for k in CALLBACKS if k not in ('ema_amp','evaluator','sanity','tracker')))])
 @pytest.mark.parametrize('look', ['validate', *slow('preds_train','tta','predict')])
 def test_with_callbacks(cb, look, tmp_path, monkeypatch):
@@ -337,7 +337,7 @@ def interrupted(learn):
 def stop(cb): raise KeyboardInterrupt
 TRIALS = dict(lr_find=lr_find, trial=trial, interrupted=interrupted)
 
-@few(4, 7)
+@few(4, 4)
 @pytest.mark.filterwarnings('ignore:There is one group')
 @pytest.mark.parametrize('opt', [partial(SGD, momentum=.9), *slow(Adam)])
 @pytest.mark.parametrize('way', TRIALS)

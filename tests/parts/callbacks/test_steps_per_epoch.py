@@ -24,7 +24,7 @@ from learnkit.recovery.checkpoint import CheckpointCallback
 from learnkit.loop.stream import Limited
 from toys import at, few, slow, throw
 
-pytestmark = few(10_000, 3)   # of the slow cases of each test; all with LEARNKIT_SWEEP=1
+pytestmark = few(10_000, 1)   # of the slow cases of each test; all with LEARNKIT_SWEEP=1
 
 torch.set_num_threads(1)
 N,BS,L = 14,2,7   # 7 batches a pass
@@ -130,7 +130,7 @@ def killed(kind, n, ks, path, epochs=3):
 @pytest.mark.parametrize('kind,k', [('shuffled',9), ('placed',9), *slow(('stream',6), ('turning',9), ('endless',9))])
 def test_resumes_within(kind, k, tmp_path): killed(kind, 5, [k], tmp_path)
 
-@few(0, 5)
+@few(0, 2)
 @pytest.mark.parametrize('n', [3, 5, 7, 10])
 @pytest.mark.parametrize('kind', KINDS)
 def test_resumes_at_any_batch(kind, n, tmp_path):

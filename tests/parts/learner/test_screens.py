@@ -3,9 +3,10 @@
 import fcntl, json, os, re, select, signal, struct, subprocess, sys, termios, time
 import pytest
 from test_scripts import environ
+from toys import few
 
 pyte,pty = pytest.importorskip('pyte'),pytest.importorskip('pty')
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, few(10_000, 3)]   # of the cases of each test; all with LEARNKIT_SWEEP=1
 KINDS = ('terminal','tqdm','rich')
 
 SCRIPT = r'''

@@ -66,7 +66,7 @@ def test_an_event_that_is_not_fired_costs_nothing():
     assert (none.total, none.names)==(more.total, more.names)
 
 EVENTS = [e for e in event if e.startswith(('before_','after_','cleanup')) and event.depth[e]<=3 and not any(w in e for w in ('cancel','create','evaluate','predict','checkpoint','_model','exception'))]
-@few(12)
+@few(12, 40)
 @pytest.mark.parametrize('ev', EVENTS)
 @pytest.mark.parametrize('exc', [KeyboardInterrupt, CancelBatch, *slow(CancelFit, CancelEpoch)])
 def test_an_exception_or_cancel_at_any_event(ev, exc, tmp_path):

@@ -123,7 +123,7 @@ def _said(path, how, at, world=2, trainer=None):
     for p in ps: p.kill()
     return [(path/f'{r}').read_text().split('|') if (path/f'{r}').exists() else None for r in range(world)]
 
-@few(1, 5)
+@few(1, 2)
 @pytest.mark.parametrize('at', ['before_batch', *slow('before_fit','before_epoch','before_train','after_loss','after_backward','after_step','after_batch','after_train','before_validate','after_validate','after_epoch')])
 def test_an_error_of_one_process_is_told_by_all(tmp_path, at):
     (kind,said,took),own = _said(tmp_path, 'fails', at)

@@ -11,7 +11,7 @@ from learnkit.processes.distributed import DistributedTrainer
 from test_distributed import data, net
 from toys import few, slow
 
-pytestmark = few(10_000, 3)   # of the slow cases of each test; all with LEARNKIT_SWEEP=1
+pytestmark = few(10_000, 2)   # of the slow cases of each test; all with LEARNKIT_SWEEP=1
 
 torch.set_num_threads(1)
 

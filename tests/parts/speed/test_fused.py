@@ -102,7 +102,7 @@ configs = {
     'AdamW, clipped, frozen':  (rich, partial(AdamW, eps=1e-6), dict(splitter=two, lr=.01, wd=.1), [partial(GradientClip, value=.01)], 'freeze'),
 }
 
-@few(0, 2)
+@few(0, 1)
 @pytest.mark.parametrize('how', ['Quick','Count'])
 @pytest.mark.parametrize('name', configs)
 def test_equals_eager(name, how):
@@ -160,7 +160,7 @@ def test_equals_by_hand():
 more_optims = [RMSprop, partial(RMSprop, centered=True, weight_decay=.1), partial(RMSprop, momentum=.9), Adagrad, partial(Adagrad, lr_decay=.1, weight_decay=.1),
                NAdam, partial(NAdam, weight_decay=.1), partial(NAdam, weight_decay=.1, decoupled_weight_decay=True), Adamax, partial(Adamax, weight_decay=.1)]
 
-@few(0, 2)
+@few(0, 1)
 @pytest.mark.parametrize('opt_func, make', [(o, 'Quick') for o in more_optims] + [(partial(RMSprop, momentum=.9, centered=True), 'Count'), (NAdam, 'Count')])
 def test_more_optimizers(opt_func, make):
     "The whole step is one program, with a schedule, and state and numbers are those of the optimizer"
@@ -173,7 +173,7 @@ def test_more_optimizers(opt_func, make):
     assert cb.n==14 and cb.n_compiled==1 and cb.part=='whole' and close(state(a), state(b), 1e-5)
     for s,t in zip(a.opt.opt.state.values(), b.opt.opt.state.values()): assert close(s, t, 1e-5)
 
-@few(0, 2)
+@few(0, 1)
 @pytest.mark.skipif(not hasattr(torch.optim, 'Muon'), reason='this PyTorch has no Muon')
 @pytest.mark.parametrize('kw', [{}, dict(nesterov=False, adjust_lr_fn='match_rms_adamw', weight_decay=.2, ns_steps=3)])
 @pytest.mark.parametrize('make', ['Quick', 'Count'])
@@ -280,7 +280,7 @@ def test_averaged_weights(kw):
 class Sum(nn.CrossEntropyLoss):
     def __init__(self): super().__init__(reduction='sum')
 
-@few(3, 4)
+@few(3, 2)
 @pytest.mark.parametrize('more', [[], [partial(GradientClip, .05)], [partial(EMACallback, decay=.5)], [lambda: MixedPrecision('bf16')], [partial(ValidateEvery, '3ba')]])
 @pytest.mark.parametrize('loss_func', [F.cross_entropy, nn.CrossEntropyLoss(weight=torch.tensor([1.,2.,5.]), ignore_index=1), Sum()])
 def test_accumulation(loss_func, more):
@@ -750,7 +750,7 @@ class Changing(list):
 everything = [grads, hook, global_hook, param_hook, grad_hook, step_hook, frozen, weight, values, other_state, entry, no_state, rate, momentum,
               no_momentum, nesterov, uphill, other_model, other_loss, other_opt, inner_opt, mode, number, buffer, new_buffer, forward, layer, listener, clip, moved, double, fewer, strided, wants_grad, as_parameter]
 
-@few(6, 5)
+@few(6, 3)
 @pytest.mark.parametrize('change', everything, ids=lambda f: f.__name__)
 def test_what_changes_between_two_batches(change):
     "The very next batch knows, whatever it is: weights, predictions and losses are those of the eager run"
