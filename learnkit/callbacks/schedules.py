@@ -274,6 +274,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
+from ..data.process import from_first
 from ..loop.settings import func_name
 
 # %% ../../nbs/callbacks/10c_torch_scheduler.ipynb #21d59238
@@ -288,7 +289,7 @@ class TorchScheduler(Scheduler):
     def __init__(self,
         make:Callable|LRScheduler, # a scheduler class, a `partial` of it, a function of the optimizer, or a scheduler
         interval:str='epoch',      # 'step': after each step of the optimizer; 'epoch': after each epoch
-        monitor:str='valid_loss',  # the column of the history that `ReduceLROnPlateau` monitors
+        monitor:str|Callable='valid_loss', # what `ReduceLROnPlateau` monitors: a column, or a function of the Learner
         frequency:int=1            # its `step` is called after each so many steps or epochs only
     ):
         if interval not in ('step','epoch'): raise ValueError(f"interval must be 'step' or 'epoch', not {interval!r}")
@@ -337,6 +338,7 @@ class TorchScheduler(Scheduler):
     def after_epoch(self):
         if self.interval!='epoch': return
         if not isinstance(self.sched, ReduceLROnPlateau): return self._advance(self._value())
+        if callable(self.monitor): return self._step_with({self.monitor:from_first(float(self.monitor(self.learn)))})
         history = self.learn.recorder.history
         if self.monitor not in (row := history[-1]): raise ValueError(
             f"there is no column '{self.monitor}' for ReduceLROnPlateau: {nearest(self.monitor, row)}")

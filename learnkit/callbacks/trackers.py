@@ -132,6 +132,7 @@ class TerminateOnNaNCallback(Callback):
     def _look(self):
         learn,flag = self.learn,self.flag
         if flag is None or flag.isfinite().all(): return
+        if learn.loss.isfinite().all(): learn.loss = flag   # it was another batch: the Recorder notes why the fit ended
         learn.stop(f'the {"training" if learn.training else "validation"} loss is nan or infinite{learn.position}')
         raise CancelFit(learn.stop_reason)
     def nonfinite_loss(self) -> None:
@@ -343,6 +344,7 @@ def _hash(path):
 class ReduceLROnPlateau(TrackerCallback):
     "Divides the learning rate by `factor` after `patience` epochs, or validations within them, without improvement"
     order,saves = TrackerCallback.order+2,('watch','wait','lrs')
+    schedules = 'lr',   # a schedule of the rate beside it is refused
     def __init__(self,
         monitor:str|Callable|Metric|None='valid_loss', # a column, metric or function of the Learner; None: valid_loss
         comp:str|Callable|None=None,            # 'min', 'max' or a function such as `np.less`; None: as the metric says

@@ -213,6 +213,7 @@ def group_columns(
 # %% ../../nbs/measure/45c_recorder.ipynb #d1469fec
 import time
 from copy import deepcopy
+from math import isfinite
 
 import torch
 from fastcore.basics import store_attr
@@ -342,6 +343,18 @@ class Recorder(RecorderPlots, Callback):
         self.learn.final_record = L([*_by_position(self.row)])
         if (self.learn.epoch+1)%self.show_every==0: write_out(self.learn.logger, self.log)
         if len(self.iters)>5 and not (self.mean or self.said): self._say_share()
+
+    def after_cancel_fit(self):
+        "Keep the row of the epoch if a loss that is NaN or infinite has ended the fit: it says why"
+        learn,known = self.learn,any(r is self.row for r in self.history[-1:])
+        if known or learn.mode!='fit' or self.row.get('epoch')!=learn.epoch or learn.loss is None: return
+        loss = _mean_of_all(to_number(learn.loss.mean()))
+        if isfinite(loss): return
+        self.row['train_loss' if learn.training else 'valid_loss'] = loss
+        if self.add_time: self.row['time'] = format_time(time.perf_counter() - self.start)
+        learn('after_row', row=self.row, epoch=False)
+        self.iters.append(self.lrs.total)
+        write_out(learn.logger, self.log)
 
     def after_fit(self): self.show_every==1 or self._show_last()
     def _show_last(self):

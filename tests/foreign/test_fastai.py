@@ -135,8 +135,8 @@ CASES = dict(
     their_lookahead  = Case(opt=lambda lib: fopt.ranger, lr=1e-2),
     fit_again        = Case(act=lambda learn: [learn.fit(1), learn.fit(1, lr=.01), learn.fit(1, reset_opt=True)]),
     shuffled         = Case(kw=dict(shuffle=True)),
-    terminate        = Case(lambda: [fc.TerminateOnNaNCallback()], act=spoil(2)),
-    terminate_valid  = Case(lambda: [fc.TerminateOnNaNCallback()], act=spoil(1, 1)),
+    terminate        = Case(lambda: [fc.TerminateOnNaNCallback()], act=spoil(2), record='lrs losses'),   # learnkit keeps the row, with the loss that was none
+    terminate_valid  = Case(lambda: [fc.TerminateOnNaNCallback()], act=spoil(1, 1), record='lrs losses'),
     tracker          = Case(lambda: [fc.TrackerCallback()], out=attrs('best','new_best','idx'), act=fits(3)),
     early            = Case(lambda: [fc.EarlyStoppingCallback(patience=2, min_delta=9.)], out=lambda l,cbs: (cbs[0].wait, l.epoch), act=fits(6)),
     early_metric     = Case(lambda: [fc.EarlyStoppingCallback('accuracy')], 'classes', out=attrs('wait','best'), act=fits(6), kw=dict(metrics=True)),

@@ -532,7 +532,9 @@ def test_nan_ends_the_fit(value, i, cb, n):
     with warnings.catch_warnings():
         warnings.simplefilter('ignore')
         learn.fit(3)
-    assert learn.train_iter==n(i) and 'training loss is nan or infinite, epoch 0' in learn.stop_reason and not learn.recorder.history
+    assert learn.train_iter==n(i) and 'training loss is nan or infinite, epoch 0' in learn.stop_reason
+    row, = learn.recorder.history
+    assert not math.isfinite(row['train_loss']) and row['valid_loss'] is None and len(learn.recorder.values)==1
 
 @pytest.mark.parametrize('cb', [TerminateOnNaNCallback, Slow])
 def test_nan_in_validation_ends_the_fit(cb):
@@ -540,6 +542,8 @@ def test_nan_in_validation_ends_the_fit(cb):
     learn.logger = null_logger
     learn.fit(3)
     assert learn.train_iter==3 and 'validation loss' in learn.stop_reason
+    row, = learn.recorder.history
+    assert math.isfinite(row['train_loss']) and math.isnan(row['valid_loss'])
     assert math.isnan(learn.validate()[0])   # which is nobody's business but the caller's
 
 @settings(max_examples=30, deadline=None)
