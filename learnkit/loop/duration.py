@@ -17,7 +17,7 @@ from torch.utils._pytree import tree_leaves
 # %% ../../nbs/loop/45_duration.ipynb #087e9ba8
 _whole   = ('ep','ba','st','sp','tok')   # these units count: only whole numbers of them exist
 _seconds = dict(s=1, sec=1, m=60, h=3600)
-_number  = r'((?:\d+(?:_\d+)*\.?\d*|\.\d+)(?:e[+-]?\d+)?)'
+_number  = r'((?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)'
 _hms     = ''.join(rf'(?:{_number}{u})?' for u in ('h','m','s(?:ec)?'))
 _guesses = dict(ep='ep', ba='ba', st='st', it='ba', sa='sp', to='tok', du='dur', se='s', mi='m', ho='h', hr='h')
 _spelling = ("write a number and a unit, as '2ep' (epochs), '500ba' (batches), '500st' (steps), '10000sp' (items), "
@@ -27,10 +27,8 @@ def _parse(text) -> tuple:
     "`(value, unit)` of an amount, `(None, None)` if it is not one"
     if isinstance(text, Time): return text.value,text.unit
     if not isinstance(text, str): return None,None
-    text = text.strip()
-    if m := re.fullmatch(_number + '([a-z]+)', text):
-        n = m[1].replace('_', '')   # 10_000 is 10000
-        return (int if n.isdigit() else float)(n),m[2]
+    text = re.sub(r'(?<=\d)_(?=\d)', '', text.strip())   # 10_000 is 10000
+    if m := re.fullmatch(_number + '([a-z]+)', text): return (int if m[1].isdigit() else float)(m[1]),m[2]
     m = re.fullmatch(_hms, text)
     return (sum(float(v)*n for v,n in zip(m.groups(), (3600,60,1)) if v),'s') if m and text else (None,None)
 
