@@ -36,6 +36,7 @@ from .contrib.bars import *
 from .contrib.fastai_names import *
 from .contrib.mlflow import *
 from .contrib.search import *
+from .contrib.cli import *
 from .contrib.tensorboard import *
 from .contrib.wandb import *
 from .data.arrays import *
