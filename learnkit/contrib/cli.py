@@ -26,6 +26,7 @@ from ..data.files import atomic
 from ..data.process import rank_distrib
 from ..learner.learner import Learner
 from ..loop.callback import Callback
+from ..loop.check import check_args
 from ..loop.events import nearest
 from ..loop.settings import masked, optional_import, takes_argument, unwrap_partial, without_password
 from ..recovery.identity import differences
@@ -51,6 +52,7 @@ def _flat(
     return {name:v}
 
 # %% ../../nbs/contrib/17_cli.ipynb #5d80e865
+@check_args
 class SaveConfig(Callback):
     "Writes the configuration of a run to `run.yaml`, gives it to loggers, and says what is new in a run that resumes"
     observes = writes = True
@@ -142,6 +144,7 @@ def _parsed(parser, args):
     return parsed,config
 
 # %% ../../nbs/contrib/17_cli.ipynb #0f4a70c7
+@check_args
 def cli(
     f:Callable, # a function whose arguments are annotated, a `partial` of one, or a dataclass
     args:Sequence[str]|Mapping|str|Path|None=None # words of a command line; values by name; a YAML file; None: as typed
