@@ -219,6 +219,21 @@ from ..measure.adapters import mk_metrics
 from ..measure.metric import AvgLoss, Metric
 
 # %% ../../nbs/learner/25b_each_loader.ipynb #c89e4bcc
+class SumOfLosses(Metric):
+    "What the steps of zipped loaders follow: the sum of their mean losses"
+    def __init__(self,
+        losses:list # the `AvgLoss` of each; somebody else fills them
+    ): self.losses = losses
+
+    @property
+    def name(self) -> str: return 'loss'
+    @property
+    def value(self) -> float|None:
+        values = [m.value for m in self.losses]
+        return None if None in values else sum(values)
+    def reset(self): "Nothing to do"
+    def accumulate(self, learn): "Nothing to do"
+
 class LoaderMetric(Metric):
     "A metric of the batches of one loader, which `EachLoader` includes"
     def __init__(self,
@@ -261,7 +276,9 @@ class EachLoader(Callback):
         for k in loader.loaders:
             self.columns[k] = [LoaderMetric(k, m) for m in (AvgLoss(), *deepcopy(mk_metrics(each.get(k))))]
         if self.one_pass is not None: self._check_zipped(rec)
-        if rec is not None: rec.add_train_metrics([m for ms in self.columns.values() for m in ms])
+        if rec is None: return
+        loss = None if self.one_pass is None else SumOfLosses([ms[0].metric for ms in self.columns.values()])
+        rec.add_train_metrics([m for ms in self.columns.values() for m in ms], loss)
 
     @property
     def one_pass(self) -> str|None:

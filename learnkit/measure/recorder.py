@@ -226,7 +226,7 @@ from ..loop.callback import Callback
 from ..loop.events import event
 from ..loop.run import write_out
 from .meter import Meter
-from .metric import AvgLoss, Logged
+from .metric import AvgLoss, Logged, Metric
 from .scalars import GroupSeries, to_number
 
 # %% ../../nbs/measure/45c_recorder.ipynb #cf96346a
@@ -288,9 +288,11 @@ class Recorder(RecorderPlots, Callback):
         return names
 
     def add_train_metrics(self,
-        metrics:list # more columns, of training batches; somebody else fills them
+        metrics:list,         # more columns, of training batches; somebody else fills them
+        loss:Metric|None=None # takes the place of the mean loss, if that is wanted
     ) -> None:
         "Add metrics in `before_fit`"
+        if loss is not None and self.mean: self.train.metrics[1] = loss
         self.train.metrics += metrics
         self.metric_names = L(self._column_names())
 

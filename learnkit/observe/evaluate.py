@@ -23,7 +23,11 @@ event.register('before_validate_all', 'evaluations begin; `due` has the names of
 event.register('after_validate_all', "evaluations are done; `results` has them, `{name: {'loss':…, metric: …}}`",
                after='before_validate_all')
 
-Learner.dl_name = None   # the name of the loader that is validated; None if it has none
+def _name(learn):
+    "The name of the loader that is validated, or of that of a `CombinedLoader` which the batch is from; None: it has none"
+    own,b,dl = (*map(vars(learn).get, ('_dl_name','batch')), learn.dl)
+    return getattr(dl, 'dl_name', None) if own is None and b is not None and getattr(dl, 'batch', None) is b else own
+Learner.dl_name = property(_name, lambda learn, name: vars(learn).update(_dl_name=name), None, _name.__doc__)
 
 @patch
 @uninterrupted
@@ -34,7 +38,7 @@ def named(self:Learner,
 ) -> Iterator[Learner]:
     "Set `learn.dl_name`, and metrics for one loader, for a `with` block"
     with turn(self):
-        old_metrics,old_name = self._metrics,vars(self).get('dl_name')
+        old_metrics,old_name = self._metrics,vars(self).get('_dl_name')
         self.dl_name,self._metrics = name,old_metrics if metrics is None else metrics
         try: yield self
         finally: self.dl_name,self._metrics = old_name,old_metrics

@@ -6,7 +6,7 @@ from torch.nn import functional as F
 from torch.utils.data import DataLoader, TensorDataset
 
 from learnkit.all import (Callback, CheckpointCallback, CombinedLoader, DataLoaders, EachLoader, FusedStep, GradientAccumulation, InTurn, Learner,
-                          OverfitBatches, Prefetch, Recorder, SAM, StepsPerEpoch, mae)
+                          LimitBatches, OverfitBatches, Prefetch, Recorder, SAM, SeededLoader, StepsPerEpoch, mae)
 from learnkit.data.noted import NotedLoader
 from toys import few
 
@@ -89,9 +89,11 @@ def stream():
 kinds = dict(in_turn=dict(), shares=dict(weights=dict(a=3, b=1)), sequential=dict(order='sequential'), zip=dict(order='zip'),
              items=dict(size=lambda b: len(b[0])), schedule=dict(weights=lambda n: dict(a=1+n, b=5), until='shortest'))
 
-def learner(kind, path, *cbs, b=None, epoch=None):
+def learner(kind, path, *cbs, b=None, seeded=False):
     torch.manual_seed(0)
-    dl = CombinedLoader(dict(a=data(10, 0), b=data(7, 1, 3) if b is None else b()), **kinds[kind])
+    dls = dict(a=data(10, 0), b=data(7, 1, 3) if b is None else b())
+    if seeded: dls = {k:SeededLoader(dl, i) for i,(k,dl) in enumerate(dls.items())}
+    dl = CombinedLoader(dls, **kinds[kind])
     each = EachLoader(dict(b=F.l1_loss), mae)
     learn = Learner(DataLoaders(dl, [next(iter(data(6, 2, 6)))]), nn.Sequential(nn.Linear(3,1), nn.Dropout(.2)), F.mse_loss, lr=.05,
                     path=path, cbs=[each, CheckpointCallback('1ba'), *cbs])
@@ -123,6 +125,26 @@ def test_resumed_to_the_bit(kind, n, tmp_path): resumes(kind, n, tmp_path)
 
 @pytest.mark.parametrize('n', (3, 8))
 def test_a_stream_among_them(n, tmp_path): resumes('shares', n, tmp_path, lambda: [StepsPerEpoch(5)], b=lambda: stream)
+
+@pytest.mark.parametrize('n', (2, 5))
+@pytest.mark.parametrize('kind', ('in_turn','sequential'))
+@pytest.mark.parametrize('cb', (LimitBatches, StepsPerEpoch))
+def test_seeded_loaders_in_epochs_that_are_cut(cb, kind, n, tmp_path): resumes(kind, n, tmp_path, lambda: [cb(4)], seeded=True)
+
+def test_the_mean_loss_of_zipped_loaders_is_the_sum_of_theirs(tmp_path):
+    "Their last batches have other sizes: the sum was weighted by the last part's items"
+    learn = learner('zip', tmp_path, Recorder(train_loss='mean'))
+    with learn.no_bar(): learn.fit(2)
+    for row in learn.recorder.history: assert row['train_loss']==pytest.approx(row['a_loss']+row['b_loss'], rel=1e-6)
+    resumes('zip', 7, tmp_path/'r', lambda: [Recorder(train_loss='mean')])
+
+@pytest.mark.parametrize('cbs', (lambda: [], lambda: [StepsPerEpoch(4)], lambda: [CheckpointCallback('1ba', folder='c', overwrite=True)]))
+def test_whose_batch_it_is_is_known_without_columns(cbs, tmp_path):
+    seen = []
+    dls = DataLoaders(CombinedLoader(dict(a=data(6, 0), b=data(6, 1, 3))), [next(iter(data(6, 2, 6)))])
+    learn = Learner(dls, nn.Linear(3,1), F.mse_loss, path=tmp_path, cbs=[*cbs(), Callback(before_pred=lambda cb: seen.append(cb.learn.dl_name))])
+    with learn.no_bar(), learn.no_logging(): learn.fit(1)
+    assert seen[:4]==[*'abab'] and seen[-1] is None and learn.dl_name is None
 
 @pytest.mark.parametrize('kind', ('in_turn','zip'))
 def test_as_by_hand(kind, tmp_path):
