@@ -200,12 +200,22 @@ def model_hint(
 
 # %% ../../nbs/data/45a_explain.ipynb #359cb331
 _unequal = re.compile(r'each tensor to be equal size, but got (\[.*?\]) at entry (\d+) and (\[.*?\]) at entry (\d+)')
+_lists = 'each element in list of batch should be of equal size'
+
+def _lengths(tb):
+    "Of the lists that could not be collated, in words; without a traceback, as from a worker, nobody knows them"
+    if tb is None: return 'different lengths'
+    b = tb.tb_frame.f_locals.get('batch') if tb.tb_next is None else None
+    return _lengths(tb.tb_next) if b is None else f"the lengths {', '.join(str(len(o)) for o in b)}"
 
 def collate_hint(
     e:Exception # What the run raised
 )->str: # Empty if it was not about items of a batch
     "Returns what to do if items of different shapes could not become one tensor"
     found,tb = _unequal.search(str(e)),e.__traceback__
+    if _lists in str(e): return (
+        f'The items of the batch have lists of {_lengths(tb)}, of which no tensor can be made: give the loader a '
+        '`collate_fn` that makes them alike, for instance by padding')
     if not found: return ''
     while tb is not None and tb.tb_frame.f_code.co_name!='collate_tensor_fn': tb = tb.tb_next
     if tb is None and 'collate_tensor_fn' not in str(e): return ''   # it was the model's own `torch.stack`

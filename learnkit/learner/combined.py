@@ -220,7 +220,7 @@ from ..measure.metric import AvgLoss, Metric
 
 # %% ../../nbs/learner/25b_each_loader.ipynb #c89e4bcc
 class SumOfLosses(Metric):
-    "What the steps of zipped loaders follow: the sum of their mean losses"
+    "The sum of the mean losses of zipped loaders, which their steps follow"
     def __init__(self,
         losses:list # the `AvgLoss` of each; somebody else fills them
     ): self.losses = losses

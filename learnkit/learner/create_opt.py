@@ -138,7 +138,7 @@ def _follow_model(learn):
 # %% ../../nbs/learner/30_create_opt.ipynb #deaa308b
 def set_wd(
     learn:Any,    # the Learner, with an optimizer
-    wd:float|None # the weight decay; None: what it was before a fit was given one
+    wd:float|dict|None # the weight decay; None: what it was before a fit was given one
 ) -> None:
     "Set the weight decay of a fit"
     opt,old = learn.opt,learn._before_wd

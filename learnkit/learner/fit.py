@@ -246,7 +246,7 @@ from ..optim.groups import check_rate
 def fit(self:Learner,
     n_epoch:int|str|Time,          # epochs, those before `start_epoch` included; or an amount: '2000ba', '30m' …
     lr:float|slice|list|dict|None=None, # learning rate, a dict of them for several optimizers; None: the Learner's
-    wd:float|None=None,            # weight decay; None: the Learner's
+    wd:float|dict|None=None,       # weight decay, a dict of them for several optimizers; None: the Learner's
     cbs:Any=None,                  # callbacks for this fit only
     reset_opt:bool=False,          # begin with a fresh optimizer?
     start_epoch:int=0,             # the number of the first epoch, if those before it are done

@@ -190,7 +190,7 @@ class Learner(Loop):
         metrics:Any=None,               # functions of (pred, *yb), `Metric`s, torchmetrics or scikit-learn metrics
         path:str|Path|None=None,        # where files go; None: the path of `dls`, or the current folder
         model_dir:str|Path='models',    # the folder in it for saved models
-        wd:float|None=None,             # weight decay; None: as the optimizer has it
+        wd:float|dict|None=None,        # weight decay, or one for each optimizer by name; None: as they have it
         wd_bn_bias:bool=False,          # should weight decay apply to norm layers and biases too?
         train_bn:bool=True,             # should norm layers of frozen groups be trained?
         moms:tuple=(.95,.85,.95),       # momentums for `fit_one_cycle`

@@ -268,6 +268,7 @@ from operator import add
 from threading import get_ident
 
 from fastcore.basics import patch
+from torch import nn
 from torch.utils.data import get_worker_info
 
 # %% ../../nbs/measure/15c_logged.ipynb #35622f9e
@@ -316,6 +317,13 @@ def _log(learn, name, value, n):
         + (f'; {nearest(name, meter.logged)}' if meter.logged else ''))
 
 
+# %% ../../nbs/measure/15c_logged.ipynb #316d3367
+def _check_replica(name):
+    "Raise RuntimeError if this thread is one of `nn.DataParallel`: its models know no Learner"
+    if any(o.mode is not None and isinstance(o.model, nn.DataParallel) for o in [*thread_of]): raise RuntimeError(
+        f'`log_value({name!r}, …)` was called in a thread of `nn.DataParallel`, of which no Learner hears: return the '
+        'value with the prediction, and log it in a callback, or train with several processes (`torchrun`)')
+
 # %% ../../nbs/measure/15c_logged.ipynb #b87456b9
 def _uncompiled(f:Callable) -> Callable: return torch.compiler.disable(f)
 
@@ -326,8 +334,9 @@ def log_value(
 ) -> None:
     "As a callback's `log`, for the Learner whose run this thread is in; without one, as in a server, it does nothing"
     if torch.compiler.is_compiling(): return _uncompiled(log_value)(name, value, n)
-    for learn in [o for o,thread in thread_of.items() if thread==get_ident() and o.mode is not None][-1:]:
-        _log(learn, name, value, n)
+    learns = [o for o,thread in thread_of.items() if thread==get_ident() and o.mode is not None]
+    for learn in learns[-1:]: _log(learn, name, value, n)
+    if not learns: _check_replica(name)
 
 @patch
 def log(self:Callback,

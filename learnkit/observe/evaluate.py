@@ -24,7 +24,7 @@ event.register('after_validate_all', "evaluations are done; `results` has them, 
                after='before_validate_all')
 
 def _name(learn):
-    "The name of the loader that is validated, or of that of a `CombinedLoader` which the batch is from; None: it has none"
+    "The name of the loader that is validated, or of the one in a `CombinedLoader` that the batch is from; or None"
     own,b,dl = (*map(vars(learn).get, ('_dl_name','batch')), learn.dl)
     return getattr(dl, 'dl_name', None) if own is None and b is not None and getattr(dl, 'batch', None) is b else own
 Learner.dl_name = property(_name, lambda learn, name: vars(learn).update(_dl_name=name), None, _name.__doc__)

@@ -146,8 +146,9 @@ class FusedStep(Callback):
         try: learn.pred,learn.loss,rest = self.program(inputs, learn.xb, learn.yb, shape)
         except CompileError as e:
             self.part,self.failure = None,f'it could not be compiled ({e})'
-            self._warn(self.failure)
-            return do()
+            do()
+            if learn.checks_loss: self.failure = 'its loss is a dictionary of parts, and a program returns one number'
+            return self._warn(self.failure)
         self.counts['fused'] += 1
         learn.loss_grad = learn.loss
         if self.part!='whole': return self._step_eagerly(learn, rest)

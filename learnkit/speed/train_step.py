@@ -221,13 +221,22 @@ class StepInputs:
 
 # %% ../../nbs/speed/10c_step_compiler.ipynb #735fc4c9
 import sys
+from pathlib import Path
 from types import FunctionType
 
+import torch
 from torch import nn
 
 from ..data.random import get_random_states, set_random_states
 from ..loop.callback import Stateful
 from .compiled import compile_options, format_shapes, own_code, with_varying_sizes
+
+# %% ../../nbs/speed/10c_step_compiler.ipynb #3ac23d98
+_homes = str(Path(torch.__file__).parent),str(Path(compile_options.__code__.co_filename).parents[1])
+
+def _is_users(file:str) -> bool:
+    "Is it a file of the user's, not of PyTorch or learnkit? A cell of a notebook is none"
+    return not file.startswith(_homes) and Path(file).is_file()
 
 # %% ../../nbs/speed/10c_step_compiler.ipynb #3ac23d99
 class CompileError(Exception):
@@ -250,7 +259,12 @@ def describe_compile_error(
     from torch._dynamo.exc import FailOnRecompileLimitHit
     if isinstance(e, FailOnRecompileLimitHit): return (
         'it was compiled again and again, as something it depends on keeps changing, such as a number in the model')
-    return f'{type(e).__name__}: {next(iter(str(e).strip().splitlines()), "")}'
+    stack = [*(getattr(e, 'real_stack', None) or ())]   # of the code that was traced
+    if any(o.name=='log_value' for o in stack): return (
+        'the model or the loss function calls `log_value`, which a program would not do: write `self.log` in '
+        '`after_batch` of a callback')
+    at = next((f' in {o.filename}, line {o.lineno}' for o in reversed(stack) if _is_users(o.filename)), '')
+    return f'{type(e).__name__}: {next(iter(str(e).strip().splitlines()), "")}{at}'
 
 # %% ../../nbs/speed/10c_step_compiler.ipynb #5b0e7a31
 class Program:

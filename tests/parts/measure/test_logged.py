@@ -187,3 +187,22 @@ def _logs_in_two(rank, world, path):
 
 def test_two_processes_log_the_mean_of_all_items(tmp_path):
     torch.multiprocessing.start_processes(_logs_in_two, (2, tmp_path/'store'), nprocs=2, start_method='fork')
+
+class Replicas(nn.DataParallel):
+    "Calls the model in a thread of its own, as with several devices"
+    def forward(self, *xs):
+        import threading
+        res = []
+        def work():
+            try: res.append(self.module(*xs))
+            except Exception as e: res.append(e)
+        t = threading.Thread(target=work)
+        t.start(); t.join()
+        if isinstance(res[0], Exception): raise res[0]
+        return res[0]
+
+def test_what_a_replica_logs_is_not_lost_silently():
+    learn = learner(model=Replicas(Logs(4,1)))
+    learn.remove_cb(First)
+    with pytest.raises(RuntimeError, match='in a thread of `nn.DataParallel`'): learn.fit(1)
+    learn.model(x)   # without a run it does nothing

@@ -1052,3 +1052,18 @@ def test_numpy_draws_from_its_own_generator():
     plain = run()
     with pytest.warns(UserWarning, match='this fit is not fused: it could not be compiled .*numpy'): fused = run(FusedStep())
     assert fused==plain
+
+def test_why_what_logs_is_not_fused():
+    "The reason is named, not what the compiler says about it; no compiler is needed to find out"
+    from learnkit.all import Logged, log_value
+    class Logs(nn.Linear):
+        def forward(self, x): log_value('first', x.mean()); return super().forward(x)
+    def parts(pred, y): return dict(a=F.mse_loss(pred, y), b=F.l1_loss(pred, y))
+    x = torch.randn(4, 3)
+    for model,loss,names,why in ((Logs(3, 1), F.mse_loss, ['first'], 'calls `log_value`'), (nn.Linear(3, 1), parts, ['a','b'], 'a dictionary of parts')):
+        learn = Learner(DataLoaders([(x, x[:,:1])]*3), model, loss, SGD, lr=.1, metrics=[*map(Logged, names)], cbs=FusedStep())
+        with learn.no_bar(), learn.no_logging(), pytest.warns(UserWarning, match=f'this fit is not fused: .*{why}'): learn.fit(1)
+        assert None not in [learn.recorder.history[0][k] for k in names]
+
+def test_where_the_compiler_failed_is_said():
+    with pytest.warns(UserWarning, match=r'could not be compiled \(.* in .*test_fused.py, line \d+\)'): learner(model=Branches()).fit(1, cbs=Quick())
