@@ -174,3 +174,28 @@ def test_the_names_of_learnkit_are_those_of_pytorch():
     a,b = learner({'m':(partial(lk.Adam, mom=.8), is_matrix), 'r':lk.SGD}, lr=.01),learner({'m':(partial(Adam, betas=(.8,.99)), is_matrix), 'r':SGD}, lr=.01)
     for l in (a,b): l.fit(1)
     assert type(a.opt.opt.parts['r']) is SGD and a.opt.hypers[0]['mom']==.8
+
+def test_the_fused_optimizers_of_pytorch():
+    "`fused=True` is PyTorch's own kernel; with and without a scaler, whose steps some of them take themselves"
+    both = {'m':(partial(Adam, fused=True), is_matrix), 'r':partial(SGD, fused=True)}
+    learn,m = learner(both, lr=.01),net()
+    learn.fit(2)
+    opts = Adam([p for p in m.parameters() if p.ndim==2], lr=.01, fused=True),SGD([p for p in m.parameters() if p.ndim!=2], lr=.01, fused=True)
+    assert same(learn.model, loop(m, opts))
+    scaled,plain = (learner(o, lr=.01, cbs=MixedPrecision('fp16', init_scale=2.**8)) for o in (both, {'m':(Adam, is_matrix), 'r':SGD}))
+    for l in (scaled, plain): l.fit(1)
+    for a,b in zip(scaled.model.parameters(), plain.model.parameters()): torch.testing.assert_close(a, b)
+
+def test_each_is_frozen_and_decays_by_itself():
+    halves = dict(splitter=lambda m: [m[:2].parameters(), m[2:].parameters()])
+    learn = learner({'m':(SGD, is_matrix), 'r':SGD}, lr=.1, wd={'m':.5}, **halves)
+    learn.create_opt()
+    learn.opt.freeze_to({'m':1})
+    learn.fit(1)
+    m = net()
+    m[0].weight.requires_grad_(False)
+    opts = SGD([m[3].weight], .1, weight_decay=.5),SGD([m[0].bias, *m[1].parameters(), m[3].bias], .1)
+    assert same(learn.model, loop(m, opts, 1))
+    learn.unfreeze(); learn.fit(1)
+    assert not torch.equal(learn.model[0].weight, m[0].weight) and [h['wd'] for h in learn.opt.hypers if h['wd']]==[.5]*2
+    with pytest.raises(ValueError, match="no optimizer 'q'"): learner({'m':(SGD, is_matrix), 'r':SGD}, wd={'q':.1}).fit(1)
