@@ -203,8 +203,8 @@ class StepsPerEpoch(Callback):
     ): self.n,self.go_on = check_whole('n', n, what='a number of batches'),go_on
 
     def before_fit(self):
-        dl,goes_on = self.learn.dls.train,self.data is not None and self.learn.resume is None
-        if not (goes_on and self.data.dl is dl): self.data = OngoingLoader(dl, self.n)
+        old,dl = self.data,self.learn.dls.train
+        if old is None or old.dl is not dl or self.learn.resume is not None: self.data = OngoingLoader(dl, self.n)
 
     def before_train(self):
         batches,data = self.learn.batches,self.data

@@ -6,7 +6,7 @@
 __all__ = []
 
 # %% ../../nbs/data/45a_explain.ipynb #107fc3f0
-import re
+import inspect, re
 from collections.abc import Mapping
 from itertools import accumulate
 from operator import mul
@@ -76,7 +76,17 @@ def _check_numbers(name, pred, targ, flatten):
     "Does every number in `pred` have one partner in `targ`?"
     if pred.shape==targ.shape or (flatten and _is_joined(pred.shape, targ.shape)): return
     raise ValueError(f'`{name}` compares number by number, but the predictions are {shapes(pred)} and the targets '
-        f'{shapes(targ)}. Give both the same shape, for instance with `y[:,None]` or `pred.squeeze(-1)`.')
+                     f'{shapes(targ)}: {_pair_tip(pred, targ)}')
+
+def _pair_tip(pred, targ):
+    "What to write when `pred` and `targ` are compared number by number, but have different shapes"
+    n_out,own = pred.shape[-1] if pred.ndim else 1,'' if targ.is_floating_point() else '.float()'
+    if n_out>1 and own and targ.shape==pred.shape[:-1]: return (
+        f'if these are class numbers, of {n_out} classes, write `nn.CrossEntropyLoss()`; if not, let the model give '
+        'one number.')
+    if _is_joined(pred.shape, targ.shape): return (
+        f'give both the same shape, for instance with `y{own}[:,None]` or `pred.squeeze(-1)`.')
+    return f'each item needs as many targets as the model has outputs, {n_out}.'
 
 def check_targets(
     kind:str|None,     # Kind of the loss, from `loss_kind`; None: nothing is checked
@@ -137,6 +147,16 @@ def _range_hint(targ, n_cls, ignore_index):
     if 0<=lo and hi<n_cls: return ''
     return f'{want}, but yours go from {lo} to {hi}.' + (' Count from 0: write `y-1`.' if (lo,hi)==(1,n_cls) else '')
 
+def _order_hint(f):
+    "Does the loss function `f` name its arguments the other way round, as one for Keras does?"
+    try: a,b = [n.lower() for n in inspect.signature(f).parameters][:2]
+    except (ValueError,TypeError): return ''
+    if not (_of_target.match(a) and _of_pred.match(b)): return ''
+    return f'A loss function is called as `loss(pred, targ)`, but yours begins with `{a}`: write `({b}, {a})`.'
+
+_of_target = re.compile(r'(y|t|y_?true|targ.*|labels?|true)$')
+_of_pred   = re.compile(r'(y_?pred|y_?hat|p|pred.*|out.*|logits?|x|inp.*|scores?)$')
+
 def loss_hint(
     loss_func:Any, # The loss function that failed
     pred:Any,      # Its predictions
@@ -150,7 +170,8 @@ def loss_hint(
         f"loss(pred[{next(iter(pred), '')!r}], y)`, or with `cbs=MapOutputs(...)`, which metrics see too.")
     f = unwrap_partial(loss_func)
     kind = loss_kind(f)
-    if not kind or not _are_tensors(pred, targs): return ''
+    if not kind: return _order_hint(f)
+    if not _are_tensors(pred, targs): return ''
     targ, = targs
     if kind=='binary' and not targ.is_floating_point():
         return (f'`{func_name(f)}` wants zeros and ones as floats, but the targets are {shapes(targ)}: '
@@ -169,13 +190,21 @@ def subclass_hint(
     return ("The batch holds tensors of classes that do not go together, such as fastai's `TensorImage`: "
             '`cbs=CastToTensor()` makes plain tensors of them.')
 
+def device_hint(
+    e:Exception # What the model or the loss raised
+)->str: # Empty if nothing is known
+    "Returns what to do if `e` says that tensors are on different devices"
+    if not (isinstance(e, RuntimeError) and re.search('same device|expected device', str(e))): return ''
+    return ("What goes to the Learner's device: the batch, parameters and buffers of the model and the loss. Make a "
+            "tensor of your own a buffer, `self.register_buffer('w', w)`, or write `.to(x.device)` where it is used.")
+
 def model_hint(
     e:Exception, # What the model raised
     xb:tuple     # The inputs that it was called with
 )->str: # Empty if nothing is known
     "Returns what is probably wrong after the model has raised the exception `e`"
     text,given = str(e),shapes(xb)
-    if hint := subclass_hint(e): return hint
+    if hint := subclass_hint(e) or device_hint(e): return hint
     if isinstance(e, TypeError) and 'str' in given:
         return 'The batch holds a string: turn text into numbers in the data set or in `collate_fn`.'
     if isinstance(e, TypeError) and 'ndarray' in given:

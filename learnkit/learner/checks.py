@@ -64,7 +64,7 @@ def check_recipe(
 import torch
 
 from ..data.batch import shapes
-from ..data.explain import loss_hint, loss_value_hint, model_hint, subclass_hint, warn_no_target
+from ..data.explain import device_hint, loss_hint, loss_value_hint, model_hint, subclass_hint, warn_no_target
 from ..loop.settings import takes_one
 from ..measure.metric import sum_of_parts
 
@@ -84,7 +84,7 @@ def note_loss_error(
     "Note what the loss function was called with, and what is usually wrong then"
     e.add_note(f'The loss function was called with predictions {shapes(learn.pred)} '
                f'and targets {shapes(learn.yb)}{learn.position}')
-    if hint := subclass_hint(e) or loss_hint(learn.loss_func, learn.pred, *learn.yb): e.add_note(hint)
+    if hint := subclass_hint(e) or device_hint(e) or loss_hint(learn.loss_func, learn.pred, *learn.yb): e.add_note(hint)
 
 def note_backward_error(
     loss:torch.Tensor, # what the backward pass began with

@@ -17,7 +17,7 @@ from fastcore.basics import defaults
 from fastcore.foundation import L
 
 from ..data.nested import apply
-from ..loop.callback import Callback, Stateful
+from ..loop.callback import Callback, Stateful, made
 from ..loop.names import adapter_of
 from ..loop.settings import func_name, unwrap_partial
 
@@ -35,7 +35,7 @@ def adapt(
     cb:Any # a callback of this library or another one, or a class of them
 ) -> Any:
     "Return the callback `cb` with all that `Callback` declares; raises TypeError if it is no callback"
-    if isclass(cb) and issubclass(cb, Callback): cb = cb()
+    if isclass(cb) and issubclass(cb, Callback): cb = made(cb)
     if not isinstance(cb, Callback): return _adapt_foreign(cb)
     if cb.modes is None and (modes := _modes_of(type(cb))): cb.modes = modes
     return cb
@@ -48,7 +48,7 @@ def _adapt_foreign(cb):
         f"{cb!r:.80} is no callback: " + ("a scheduler of PyTorch's is given as "
         f'`TorchScheduler(partial({func_name(cb)}, ...))`' if hasattr(unwrap_partial(cb), 'get_last_lr') else
         'pass an instance of a subclass of `Callback`, the class itself, or `Callback(before_fit=f)`'))
-    if isclass(cb): cb = cb()
+    if isclass(cb): cb = made(cb)
     cls = type(cb)
     own = {k:getattr(Callback, k) for k in _declared} | {'modes':_modes_of(cls)}
     own |= {k:partial(getattr(Callback, k), cb) for k in _methods}

@@ -250,20 +250,35 @@ def _name(cls): return camel2snake(cls.removesuffix('Callback')) or 'callback'
 
 # %% ../../nbs/loop/15c_admit.ipynb #5d0e1504
 from functools import cache
+import inspect
 from inspect import isclass
 
 # %% ../../nbs/loop/15c_admit.ipynb #5d0e1507
+def made(
+    cls:type # the class of a callback
+) -> Any: # an instance, made without arguments
+    "Return an instance; notes to the TypeError of a class that needs arguments what to write"
+    try: return cls()
+    except TypeError as e: _note_arguments(cls, e); raise
+
 def check_callback(
     cb:Any # what should be a callback, or a class of them
 ) -> Callback:
     "Return `cb`, or an instance if it is a class; raises TypeError if it is no callback"
-    if isclass(cb) and issubclass(cb, Callback): cb = cb()
+    if isclass(cb) and issubclass(cb, Callback): cb = made(cb)
     if not all(hasattr(cb, k) for k in ('order','name','hears')) or isclass(cb): raise TypeError(
         f'{cb!r} is no callback: pass an instance of a subclass of `Callback`, the class itself, '
         'or `Callback(before_fit=f)`')
     if not isinstance(cb.order, (int,float)): raise TypeError(
         f'`order` is a number, by which callbacks are sorted, but that of {cb!r} is {cb.order!r}')
     return cb
+
+def _note_arguments(cls, e):
+    "Note to `e` that the callback's class `cls` needs arguments, if so"
+    ps = inspect.signature(cls).parameters.values()
+    needed = [p.name for p in ps if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL,p.VAR_KEYWORD)]
+    if needed: e.add_note(f'A class stands for an instance without arguments, but `{cls.__name__}` needs some: pass '
+                          f"`{cls.__name__}({', '.join(f'{k}=…' for k in needed)})`.")
 
 # %% ../../nbs/loop/15c_admit.ipynb #5d0e1510
 def check_name(

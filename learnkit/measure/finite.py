@@ -58,7 +58,7 @@ def weights_finite(
 
 # %% ../../nbs/measure/50b_nonfinite_check.ipynb #c8c68b24
 from bisect import bisect
-from math import isfinite
+from math import inf, isfinite
 from warnings import warn
 
 # %% ../../nbs/measure/50b_nonfinite_check.ipynb #1bc3a837
@@ -74,19 +74,24 @@ class NonFiniteLoss(FloatingPointError):
     "The training loss is NaN or infinite, and so are weights"
 
 class NonFiniteCheck(Callback):
-    "Ends the fit when the training loss and weights are NaN or infinite; warns if only the loss is"
+    "Ends the fit when the training loss and weights are NaN or infinite; warns if only the loss is, or is huge"
     single = observes = True
     order,modes,saves = Recorder.order+1,('fit',),('warned',)
     def __init__(self,
         on_nan:str='raise' # when weights are NaN or infinite: 'raise' a `NonFiniteLoss`, or 'warn' and continue
     ):
         if on_nan not in ('raise','warn'): raise ValueError(f"`on_nan` must be 'raise' or 'warn', not {on_nan!r}")
-        self.on_nan,self.warned = on_nan,False
+        self.on_nan,self.warned,self.most = on_nan,False,None
 
-    def before_fit(self): self.warned = False
+    def before_fit(self): self.warned,self.most = False,None
 
     def after_read_losses(self, losses, start):
-        if all(map(isfinite, losses)): return
+        if self.most is None and losses: self.most = 1e6*max(1, losses[0])
+        if not all(abs(l)<self.most for l in losses): self._judge(losses, start)
+
+    def _judge(self, losses, start):
+        "One of the losses is not finite, or far larger than the first"
+        if all(map(isfinite, losses)): return self._warn_of_growth(losses, start)
         learn,message,hint = self.learn,self._message(losses, start),self._hint(losses, start)
         alone = self.on_nan=='raise' and not learn.ordered_cbs('nonfinite_loss')
         if alone and not weights_finite(learn.opt): raise NonFiniteLoss(
@@ -96,6 +101,12 @@ class NonFiniteCheck(Callback):
             f'{_nan_buffer(learn.model)}. A batch without items or targets that count has such a loss; else {hint}')
         self.warned = True
         learn('nonfinite_loss', message=message)
+
+    def _warn_of_growth(self, losses, start):
+        i = next(i for i,l in enumerate(losses) if abs(l)>=self.most)
+        warn(f'the training loss is {losses[i]:.3g} in {self._position(start+i)}, a million times what it began with: '
+             'a lower learning rate or clipped gradients may help')
+        self.most = inf   # once is enough
 
     def _message(self, losses, start):
         "Say where it began: after the last finite loss; if it is over, at the first bad loss"

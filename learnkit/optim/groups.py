@@ -222,7 +222,10 @@ def param_dicts(
     res = [{'params':ps}] if all(_is_param(o) for o in ps) else [_group_dict(o) for o in ps]
     _check_once(res)
     if any(o['params'] for o in res): return res
-    raise ValueError("There are no parameters to train: the model has none, or none that `splitter` lets through.")
+    raise ValueError(_nothing_to_train)
+
+_nothing_to_train = ('There are no parameters to train: the model has none, or all are frozen (train some by '
+                     '`p.requires_grad_()`), or `splitter` lets none of them through.')
 
 # %% ../../nbs/optim/00b_param_groups.ipynb #1d6ea6d8
 def _check_decoupling(cls, v):

@@ -117,11 +117,16 @@ def optimizer_function_without_return(c):
 def splitter_lets_nothing_through(c): fixed(c, learner(splitter=lambda m: []), splitter=lambda m: list(m.parameters())).fit(1)
 @bad(TypeError, 'parameters')
 def splitter_gives_modules(c): fixed(c, learner(splitter=lambda m: [m]), splitter=lambda m: list(m.parameters())).fit(1)
-@bad(ValueError, 'no parameters to train')
+@bad(ValueError, 'no parameters to train', 'frozen', 'requires_grad_()')
 def everything_is_frozen(c):
     m = model()
     for p in m.parameters(): p.requires_grad_(False)
     learner(model=m).fit(1)
+@bad(TypeError, 'needs some', 'Clip(most=…)')
+def callback_class_needs_arguments(c):
+    class Clip(GradientClip):
+        def __init__(self, most, norm=2.): super().__init__(most)
+    learner(cbs=Clip)
 @bad(ValueError, 'n_inp', '1 or more')
 def n_inp_is_zero(c): DataLoaders(batches(2), n_inp=0)
 @bad(RuntimeError, 'cpu', 'cuda')
@@ -208,6 +213,22 @@ def dataset_that_fails(c):
     fixed(c, learner(dls=DataLoaders(DataLoader(Fails(), batch_size=4))), dls=good_dls()).fit(1)
 
 # targets and losses
+@bad(ValueError, 'MSELoss', 'class numbers, of 3 classes', 'nn.CrossEntropyLoss()')
+def mse_of_classes(c): fixed(c, on(x, labels, nn.MSELoss()), loss_func=nn.CrossEntropyLoss()).fit(1)
+@bad(ValueError, 'float32[8, 1]', 'int64[8]', 'y.float()[:,None]')
+def mse_of_whole_numbers(c): on(x, labels, nn.MSELoss(), Reg()).fit(1)
+@bad(ValueError, 'float32[8, 3]', 'float32[8, 4]', 'outputs, 3')
+def mse_of_other_outputs(c): on(x, x, nn.MSELoss()).fit(1)
+@bad(NotImplementedError, 'loss(pred, targ)', '(pred, y)')
+def loss_with_swapped_arguments(c):
+    fixed(c, on(x, labels, lambda y, pred: F.cross_entropy(pred, y)), loss_func=F.cross_entropy).fit(1)
+@bad(RuntimeError, 'buffer', '.to(x.device)')
+def loss_weight_on_another_device(c):
+    w = torch.ones(3, device='meta')
+    on(x, labels, lambda pred, y: F.cross_entropy(pred, y, weight=w)).fit(1)
+@bad(UserWarning, 'training loss is', 'a million times', 'lower learning rate')
+def rate_is_far_too_high(c):
+    Learner(DataLoaders([(x, labels)]*8, [(x, labels)]), cls(), F.cross_entropy, lr=1e12).fit(2)
 @bad(ValueError, 'MSELoss', 'float32[8, 1]', 'float32[8]', 'y[:,None]')
 def mse_would_broadcast(c): fixed(c, on(x, y[:,0], nn.MSELoss(), Reg()), dls=good_dls()).fit(1)
 @bad(ValueError, 'mse_loss', 'y[:,None]')
