@@ -109,7 +109,6 @@ from .observe.tta import *
 from .optim.groups import *
 from .optim.named import *
 from .optim.optimizer import *
-from .optim.ownership import *
 from .optim.schedule import *
 from .optim.several import *
 from .optim.splitters import *

@@ -235,10 +235,14 @@ def sequential_loader(
     if isinstance(dl.dataset, IterableDataset):
         return (_sequential(dl, drop_last=False) if dl.drop_last or not dl.in_order else dl), None
     bs = dl.batch_sampler
+    if type(bs) is BatchSampler and type(bs.sampler) is SequentialSampler and not bs.drop_last and dl.in_order:
+        return dl, None
+    return _put_in_order(dl, bs)
+
+def _put_in_order(dl, bs):
     if bs is None: return _sequential_unbatched(dl)
     if type(bs) is not BatchSampler:
         batches = list(bs)
         return _sequential(dl, batch_sampler=batches), _as_indices([i for b in batches for i in b])
-    if type(bs.sampler) is SequentialSampler and not bs.drop_last and dl.in_order: return dl, None
     s,idxs = _sequential_sampler(bs.sampler)
     return _sequential(dl, sampler=s, drop_last=False), idxs

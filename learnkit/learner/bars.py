@@ -243,7 +243,7 @@ class ProgressCallback(Callback):
 
     def after_batch(self):
         learn,now = self.learn,time.perf_counter()
-        if (now<self.due and learn.iter+1!=learn.n_iter) or self.mbar is None: return
+        if self.mbar is None or (self.plain if learn.iter+1==learn.n_iter else now<self.due): return   # a bar ends
         self.due = now + self.step
         loss = getattr(learn, 'smooth_loss', None) if learn.training else None
         said = [] if loss is None else [f'loss {loss.item():.4f}']

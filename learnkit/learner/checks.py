@@ -9,6 +9,7 @@ __all__ = []
 from inspect import isclass
 from typing import Any
 
+import torch
 from torch import nn
 from torch.optim import Optimizer
 
@@ -23,15 +24,19 @@ def check_types(
     "Raise TypeError if a part of a Learner is none, and say what to write"
     if isinstance(dls, nn.Module): raise TypeError(
         'the data come first, then the model: `Learner(DataLoaders(…), model)`')
-    if isclass(model): raise TypeError(
-        f'model is the class {model.__name__}: pass an instance of it, `{model.__name__}(...)`')
-    if not isinstance(model, nn.Module): raise TypeError(f'model must be an nn.Module, not {type(model).__name__}')
-    if isclass(loss_func): raise TypeError(
-        f'loss_func is the optimizer {loss_func.__name__}: write `opt_func={loss_func.__name__}`'
-        if issubclass(loss_func, Optimizer) else
-        f'loss_func is the class {loss_func.__name__}: pass an instance, `{loss_func.__name__}()`')
-    if not (callable(loss_func) or loss_func is None): raise TypeError(
-        f'loss_func must be a function of (pred, *targets) such as `F.mse_loss`, not {type(loss_func).__name__}')
+    if not isinstance(model, nn.Module): raise _no_model(model)
+    if isclass(loss_func) or not (callable(loss_func) or loss_func is None): raise _no_loss_func(loss_func)
+
+def _no_model(o):
+    if isclass(o): return TypeError(f'model is the class {o.__name__}: pass an instance of it, `{o.__name__}(...)`')
+    return TypeError(f'model must be an nn.Module, not {type(o).__name__}')
+
+def _no_loss_func(o):
+    if not isclass(o): return TypeError(
+        f'loss_func must be a function of (pred, *targets) such as `F.mse_loss`, not {type(o).__name__}')
+    name = o.__name__
+    if issubclass(o, Optimizer): return TypeError(f'loss_func is the optimizer {name}: write `opt_func={name}`')
+    return TypeError(f'loss_func is the class {name}: pass an instance, `{name}()`')
 
 # %% ../../nbs/learner/00a_argument_types.ipynb #cb4444d6
 def check_dls(
@@ -42,6 +47,19 @@ def check_dls(
         f'`learn.dls` must be a `DataLoaders`, not a {type(dls).__name__}: '
         'write `learn.dls = DataLoaders(train, valid)`')
 
+def no_device(
+    device:torch.device # where the data are to go
+) -> RuntimeError:
+    "The error for a device that this machine does not have"
+    return RuntimeError(f"the data's device is '{device}', but {device.type} is not available here; "
+                        '`DataLoaders(..., device=None)` takes what there is')
+
+def no_values() -> ValueError:
+    "The error for a model on the device 'meta'"
+    return ValueError("weights of the model are on the device 'meta', where they have no values: write "
+                      "`model.to_empty(device='cpu')` and load them, before the Learner uses the model")
+
+# %% ../../nbs/learner/00a_argument_types.ipynb #603138cc
 def check_recipe(
     opt_func:Any, # what should make the optimizer
     splitter:Any, # what should give the groups of parameters

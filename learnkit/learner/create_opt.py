@@ -17,8 +17,8 @@ from ..data.modules import get_model, norm_bias_params
 from ..loop.signals import uninterrupted
 from ..optim.by_hand import by_hand
 from ..optim.groups import creation_lr, is_built, is_split, param_dicts
-from ..optim.optimizer import OptimWrapper, create_optimizer, needs_closure
-from ..optim.ownership import can_take_params, describe_params, optimizers_of, param_ids, unheld_params
+from ..optim.optimizer import (OptimWrapper, can_take_params, create_optimizer, describe_params,
+    needs_closure, optimizers_of, param_ids, unheld_params)
 from ..optim.several import as_opt_func
 
 # %% ../../nbs/learner/30_create_opt.ipynb #7647789b
@@ -174,7 +174,10 @@ def check_closure(
     "Raise TypeError if the optimizer's `step` needs a function that nobody would give it"
     opt = getattr(learn.opt, 'opt', learn.opt)
     needy = next((o for o in (opt, *getattr(opt, 'parts', {}).values()) if needs_closure(o)), None)
-    if needy is not None and all(cb.observes for cb in learn.ordered_cbs('before_step')): raise TypeError(
-        f'{type(needy).__name__} makes a step by evaluating the model several times, which the loop does not: write '
+    if needy is not None and all(cb.observes for cb in learn.ordered_cbs('before_step')): raise _no_closure(needy)
+
+def _no_closure(opt):
+    return TypeError(
+        f'{type(opt).__name__} makes a step by evaluating the model several times, which the loop does not: write '
         '`cbs=Closure()`, or a callback that calls `self.learn.opt.step(closure)` in `before_step` and then raises '
         '`CancelStep`')

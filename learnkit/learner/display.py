@@ -24,6 +24,11 @@ def arranged(
 ) -> tuple: # the gap between columns; lines, each a list of pairs: number of a column, its width with the gap
     "Arrange columns in as few lines as possible"
     widest = [max(len(n), k) for n,k in zip(names, needs)]
+    if sum(widest) + 2*(len(names)-1) <= room: return 2,[[(i, w+2) for i,w in enumerate(widest)]]
+    return _squeezed(widest, needs, room)
+
+def _squeezed(widest, needs, room):
+    "In narrower columns, whose names are broken, or in several lines"
     def widths(limit, gap): return [min(w, max(limit, k)) + gap for w,k in zip(widest, needs)]
     for limit,gap in [*((i, 2) for i in range(max(widest), 7, -1)), (8, 1)]:
         if sum(res := widths(limit, gap)) - gap <= room: return gap,[[*enumerate(res)]]
@@ -60,6 +65,10 @@ class TextTable:
         return [[(i, (' ' if i is None else row[i] + ' ').ljust(w)) for i,w in l] for l in self.lines]
 
     def _head(self):
+        whole = all(i is not None and w-self.gap>=len(self.names[i]) for l in self.lines for i,w in l)
+        return self._padded(self.names) if whole else self._broken_head()
+
+    def _broken_head(self):
         res = []
         for line in self.lines:
             parts = {i:[] if i is None else broken(self.names[i], w-self.gap) for i,w in line}
@@ -107,7 +116,9 @@ class LineDisplay:
         note:str='' # shown beside the bar: 'loss 0.5031, 02:10 left'
     ) -> None:
         "Show the progress"
-        if i==self.n: return
+        if i!=self.n: self._say(i, note)
+
+    def _say(self, i, note):
         took = time.perf_counter() - self.start
         left = f' < {format_time(took*(self.n-i)/i)}' if self.n and i<self.n else ''
         write_out(print, f"{self.what} {i}/{self.n or '?'}, {format_time(took)}{left}{note and ', '}{note}", flush=True)

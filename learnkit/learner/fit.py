@@ -111,7 +111,9 @@ def as_duration(
     much:Any # a number of epochs, text such as '2000ba', or a `Time`
 ) -> Time:
     "Return how long a fit is to be; raises ValueError if it is no such amount"
-    if not isinstance(much, (str,Time)): return Time(check_whole('n_epoch', much, least=0), 'ep')
+    return _amount(much) if isinstance(much, (str,Time)) else Time(check_whole('n_epoch', much, least=0), 'ep')
+
+def _amount(much):
     try: t = Time(much)
     except ValueError as e: raise ValueError(f'n_epoch must be a whole number, or an amount of training: {e}') from None
     if t.unit=='dur' or t.value<0 or not (t.value or t.unit=='ep'): raise ValueError(

@@ -151,8 +151,8 @@ from ..data.modules import trainable_params
 from ..data.nested import detuplify
 from ..data.process import Team, alone, join_team, team, to_detach as _to_detach
 from .bars import ProgressCallback
-from learnkit.learner.checks import (check_recipe, check_types, loss_tensor, note_backward_error, note_loss_error,
-    note_model_error)
+from .checks import (check_recipe, check_types, loss_tensor, no_device, no_values,
+    note_backward_error, note_loss_error, note_model_error)
 from .create_opt import adopt_params, create_opt
 from ..loop.callback import MissingAttribute
 from ..loop.check import check_args
@@ -261,9 +261,7 @@ class Learner(Loop):
         device,p = getattr(self.dls, 'device', None),one_param(self.model)
         if device is None and p is not None and p.device.type!='cpu': device = p.device
         device = torch.device(default_device() if device is None else device)
-        if not getattr(getattr(torch, device.type, None), 'is_available', lambda: True)(): raise RuntimeError(
-            f"the data's device is '{device}', but {device.type} is not available here; "
-            '`DataLoaders(..., device=None)` takes what there is')
+        if not getattr(getattr(torch, device.type, None), 'is_available', lambda: True)(): raise no_device(device)
         return device
 
     def __getattr__(self, k:str) -> Any:
@@ -295,9 +293,7 @@ class Learner(Loop):
 
     def _use_device(self):
         ps = [*self.model.parameters()]
-        if any([p.is_meta for p in ps]): raise ValueError(
-            "weights of the model are on the device 'meta', where they have no values: write "
-            "`model.to_empty(device='cpu')` and load them, before the Learner uses the model")
+        if any([p.is_meta for p in ps]): raise no_values()
         device = ps[0].device if ps else getattr(self.dls, 'device', None)
         only_cpu = str(device)==str(default_device())=='cpu'   # then batches are there already: none need be looked at
         self.transfer = None if only_cpu or device is None else Transfer(torch.device(device))

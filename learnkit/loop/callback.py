@@ -68,6 +68,12 @@ def taken(
     return kwargs if names is None else {k:v for k,v in kwargs.items() if k in names}
 
 # %% ../../nbs/loop/15b_callback.ipynb #085d28b4
+def _missing(cb, k, learn):
+    name = type(cb).__name__
+    if learn is None: return MissingAttribute(
+        f'`{name}` has no attribute `{k}` (and belongs to no Learner yet, whose attributes it would read)', k, cb)
+    return MissingAttribute(f'neither `{name}` nor its Learner has an attribute `{k}`', k, cb, learn)
+
 class MissingAttribute(AttributeError):
     "Says what is lacking, and the nearest name in the objects that could have had it, sought when somebody reads it"
     def __str__(self) -> str:
@@ -151,23 +157,16 @@ class Callback(Stateful, GetAttr):
         if hasattr(type(self), k): return object.__getattribute__(self, k)   # a property failed: raise its own error
         learn = self.__dict__.get('learn')
         if learn is not None and not k.startswith('__') and hasattr(learn, k): return getattr(learn, k)
-        cls = type(self).__name__
-        raise MissingAttribute(f'neither `{cls}` nor its Learner has an attribute `{k}`' if learn is not None else
-            f'`{cls}` has no attribute `{k}` (and belongs to no Learner yet, whose attributes it would read)',
-            k, self, *([] if learn is None else [learn]))
+        raise _missing(self, k, learn)
 
     def __setattr__(self, k:str, v:Any) -> None:
-        if k in _flags and not (type(v).__name__ in ('bool','bool_') or v in (0, 1)): raise TypeError(
-            f'`{k}` says whether a {type(self).__name__} is called, so it must be True or False, not {v!r:.60}: '
-            f'give your attribute another name, as in `self.my_{k} = ...`')
+        if k in _flags: _check_flag(type(self).__name__, k, v)
         if k=='modes': _check_modes(type(self).__name__, v)
         learn = self.__dict__.get('learn')
         if learn is not None and k!='learn':
             if k in _gates or k in event.docs:   # does it change who handles what?
                 if getattr(self, k, None) is not v: getattr(learn, 'rebind', lambda: None)()
-            elif k in getattr(learn, '__dict__', ()) or hasattr(type(learn), k): warn(
-                f'You are shadowing an attribute ({k}) that exists in the learner. '
-                f'Use `self.learn.{k}` to avoid this', stacklevel=2)
+            elif k in getattr(learn, '__dict__', ()) or hasattr(type(learn), k): _warn_shadowing(k)
         super().__setattr__(k, v)
 
     def _assign(self, **values): vars(self).update(values)   # in each batch: past what is checked when one is assigned
@@ -217,6 +216,10 @@ class Callback(Stateful, GetAttr):
 
 _modes = 'fit','validate','predict','lr_find','sanity'
 
+def _warn_shadowing(k):
+    warn(f'You are shadowing an attribute ({k}) that exists in the learner. Use `self.learn.{k}` to avoid this',
+         stacklevel=3)
+
 def _check_modes(who, modes):
     if not isinstance(modes, (str,tuple,list,set)): return   # None, or a property
     for m in [modes] if isinstance(modes, str) else modes:
@@ -244,6 +247,11 @@ def _check_handler(f, name, what):
 # %% ../../nbs/loop/15b_callback.ipynb #4e93d3e4
 _flags = {'run', 'run_train', 'run_valid'}
 _gates = {*_flags, 'order', 'modes'}   # setting one changes which handlers are called
+
+def _check_flag(who, k, v):
+    if not (type(v).__name__ in ('bool','bool_') or v in (0, 1)): raise TypeError(
+        f'`{k}` says whether a {who} is called, so it must be True or False, not {v!r:.60}: '
+        f'give your attribute another name, as in `self.my_{k} = ...`')
 
 @lru_cache   # needed whenever callbacks come and go, a dozen times for each prediction
 def _name(cls): return camel2snake(cls.removesuffix('Callback')) or 'callback'
@@ -288,11 +296,17 @@ def check_name(
     "Raises ValueError if the name of `cb` is that of an attribute which is no callback"
     cls,name = type(learn),cb.name
     ours = name in vars(learn) and not any(o.name==name for o in learn.cbs)
-    if ours or name in _declared(cls) or hasattr(cls, name): raise ValueError(
-        f'{type(cb).__name__} would be reached as `learn.{name}`, which is an attribute of the Learner: '
-        f'rename the class, for instance to My{type(cb).__name__}')
+    if ours or name in _declared(cls) or hasattr(cls, name): raise _name_taken(type(cb).__name__, name)
+
+def _name_taken(cls, name):
+    return ValueError(f'{cls} would be reached as `learn.{name}`, which is an attribute of the Learner: '
+                      f'rename the class, for instance to My{cls}')
 
 # %% ../../nbs/loop/15c_admit.ipynb #5d0e1513
+def _one_at_a_time(kind, there):
+    return ValueError(f'a Learner has one {kind} at a time, and this one has {there!r}: change the attributes of '
+                      f'`learn.{there.name}`, or call `learn.remove_cb({kind})` first')
+
 @cache
 def _kind(cls) -> Any: return next((k for k in cls.__mro__ if vars(k).get('single')), None)
 
@@ -303,7 +317,5 @@ def check_single(
     "Raises ValueError if `learn` has this callback already, or one of a class of which it may have only one"
     kind = _kind(type(cb))
     for there in learn.cbs.items if kind else ():
-        if there is not cb and isinstance(there, kind): raise ValueError(
-            f'a Learner has one {kind.__name__} at a time, and this one has {there!r}: change the attributes of '
-            f'`learn.{there.name}`, or call `learn.remove_cb({kind.__name__})` first')
+        if there is not cb and isinstance(there, kind): raise _one_at_a_time(kind.__name__, there)
     if any(o is cb for o in learn.cbs): raise ValueError(f'this {cb!r} was added already: add a new instance')

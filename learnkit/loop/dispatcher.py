@@ -137,10 +137,7 @@ class Dispatcher:
         cb = check_callback(cb)
         check_single(self, cb)
         check_name(self, cb)
-        if getattr(cb, 'learn', None) is not None:
-            warn(f'this {cb!r} belonged to another Learner, which loses it: make a new instance for each',
-                 stacklevel=outside())
-            cb.learn.remove_cb(cb)
+        if getattr(cb, 'learn', None) is not None: _leave_learner(cb)
         name,keys = cb.name,[o.key for o in self.cbs.items if o.name==cb.name]
         cb.key = name if name not in keys else _another_key(self, cb, keys)
         cb.learn = self
@@ -236,6 +233,11 @@ def _another_key(learn, cb, keys):
 
 _order = attrgetter('order')
 
+def _leave_learner(cb):
+    warn(f'this {cb!r} belonged to another Learner, which loses it: make a new instance for each', stacklevel=outside())
+    cb.learn.remove_cb(cb)
+
+# %% ../../nbs/loop/20a_dispatcher.ipynb #b0f6fce7
 def _listener(cb, name, mode):
     "What to call for event `name` of `cb`, if anything"
     cls = type(cb)

@@ -65,18 +65,21 @@ def _within_reach(frame):
     own = [*frame.f_locals.values(), *[frame.f_globals.get(n) for n in frame.f_code.co_names]]
     return [*own, *[v for o in own for v in getattr(o, '__dict__', {}).values()]]
 
+# %% ../../nbs/loop/35a_run.ipynb #b3a6b5d7
 def turn(
     learn:Loop # a Learner
 ) -> Any:      # its lock
     "Wait until no other thread has a run of the Learner; raises RuntimeError if that thread waits for this one"
     owner = thread_of.get(learn, 0)
-    if learn.mode is None or owner==get_ident(): return learn._lock
+    if learn.mode is not None and owner!=get_ident(): _wait_for(owner, learn)
+    return learn._lock
+
+def _wait_for(owner, learn):
     while not learn._lock.acquire(timeout=.2):
         if waits_for_me(owner): raise RuntimeError(
             f'this thread cannot use the Learner before its run in another thread is over{learn.position}, and that '
             'one waits for this thread: call it in the callback itself, or do not wait for the thread there')
     learn._lock.release()
-    return learn._lock
 
 
 # %% ../../nbs/loop/35a_run.ipynb #7aaddf18
@@ -90,28 +93,20 @@ def running(
     with turn(learn):
         trains,outer = mode in ('fit','lr_find'),learn.mode
         if trains and outer is not None: _refuse_fit(learn)
-        keep = ('logger','loss_func') if trains else run_attrs
-        before = {k:v for k,v in vars(learn).items() if k in keep}
-        if not trains and outer is None: before['stop_reason'] = learn.stop_reason
-        modules = [] if trains else [(m,m.training) for m in learn.model.modules()]
-        opt_trains = not trains and getattr(learn.opt, 'training', None)   # of an optimizer that has modes
         quiet = [cb for cb in learn.cbs if outer is not None and not cb.nested]
-        try:
-            with learn.removed_cbs(quiet) if quiet else nullcontext(), learn.added_cbs(cbs):
-                muted = [] if trains else [cb for cb in learn.cbs if not cb.run]
-                learn.mode = mode
-                if outer is None:
-                    learn.stop_reason,thread_of[learn] = None,get_ident()
-                    begun[get_ident()] += 1
-                if not trains: learn.logger,learn.create_mbar,learn.skip_loss = null_logger,False,False
-                learn.rebind()
-                try: yield
-                finally:   # also those that are for this run only
-                    for cb in learn.cbs if outer is None else ():
-                        if not cb.run and not any(cb is o for o in muted): cb.run = True
-        finally:
-            if opt_trains is not None: switch_opt(learn, opt_trains)
-            _end_run(learn, trains, outer, before, modules)
+        with (_after_fit(learn) if trains else _after_inference(learn),
+              learn.removed_cbs(quiet) if quiet else nullcontext(), learn.added_cbs(cbs)):
+            muted = [] if trains else [cb for cb in learn.cbs if not cb.run]
+            learn.mode = mode
+            if outer is None:
+                learn.stop_reason,thread_of[learn] = None,get_ident()
+                begun[get_ident()] += 1
+            if not trains: learn.logger,learn.create_mbar,learn.skip_loss = null_logger,False,False
+            learn.rebind()
+            try: yield
+            finally:   # also those that are for this run only
+                for cb in learn.cbs if outer is None else ():
+                    if not cb.run and not any(cb is o for o in muted): cb.run = True
 
 def _refuse_fit(learn):
     advice = 'call it afterwards, or use a second Learner'
@@ -119,15 +114,36 @@ def _refuse_fit(learn):
     raise RuntimeError(f'a `fit` inside a running `{learn.mode}`{learn.position} would overwrite its counters and '
                        f'its history: {advice}')
 
-def _end_run(learn, trains, outer, before, modules):
+# %% ../../nbs/loop/35a_run.ipynb #fb40aab0
+@contextmanager
+def _after_fit(learn):
+    "A fit lets go of its last batch, gives back the logger and the loss function, and ends an optimizer's training"
     own = vars(learn)
-    for k in ('do_fetched','do_batch') if trains else run_attrs:
-        if k not in before: own.pop(k, None)   # the others stay all the time: another thread may read them
-    if trains:   # let go of the last batch
+    before = {k:own[k] for k in ('logger','loss_func') if k in own}
+    try: yield
+    finally:
+        switch_opt(learn, False)
+        for k in ('do_fetched','do_batch'): own.pop(k, None)
         last = dict.fromkeys('batches batch pred loss loss_grad output output_loss phase_meter'.split())
-        own.update(last, xb=(None,), yb=(None,), _training=False)
-    own.update(before, mode=outer, _heard={}, _heard_else={})
-    for m,t in modules: vars(m)['training'] = t
+        _end_run(learn, {**last, 'xb':(None,), 'yb':(None,), '_training':False, **before})
+
+@contextmanager
+def _after_inference(learn):
+    "An inference gives back all that it sets: the Learner's attributes, and the modes of the model and the optimizer"
+    own,outer = vars(learn),learn.mode
+    before = {k:v for k,v in own.items() if k in run_attrs}
+    if outer is None: before['stop_reason'] = learn.stop_reason
+    modules,opt_trains = [(m,m.training) for m in learn.model.modules()],getattr(learn.opt, 'training', None)
+    try: yield
+    finally:
+        if opt_trains is not None: switch_opt(learn, opt_trains)
+        for k in run_attrs:
+            if k not in before: own.pop(k, None)   # the others stay all the time: another thread may read them
+        _end_run(learn, before, outer)
+        for m,t in modules: vars(m)['training'] = t
+
+def _end_run(learn, before, outer=None):
+    vars(learn).update(before, mode=outer, _heard={}, _heard_else={})
     if outer is None: learn.exc = None
 
 # %% ../../nbs/loop/35a_run.ipynb #7aaddf1a

@@ -122,25 +122,27 @@ class Meter:
     @property
     def values(self) -> list:
         "The value of each metric"
-        return [self._one_number(m, to_number(m.value)) for m in self.metrics]
-    def _one_number(self, metric, v):
-        if isinstance(v, Mapping): warn(
-            f'The metric `{metric.name}` gives {len(v)} numbers, which only the history keeps, in one cell: '
-            '`columns(metric, [...])` with their keys makes a column of each, for loggers, trackers and plots')
-        return v
+        res = [to_number(m.value) for m in self.metrics]
+        for m,v in zip(self.metrics, res):
+            if isinstance(v, Mapping): _warn_mapping(m.name, len(v))
+        return res
 
     def shared(self,
         skip:int=0 # how many of the first metrics each process has for itself
     ) -> list:
         "The value of each metric, that of process 0 in all; raises ValueError if a metric does not join its parts"
         values = self.values
-        first,*others = gather_objects(values[skip:]) if num_parts()>1 else [values[skip:]]
+        return values if num_parts()==1 else [*values[:skip], *self._of_first(values[skip:])]
+
+    def _of_first(self, values):
+        "The last metrics' values in process 0"
+        first,*others = gather_objects(values)
         for r,other in enumerate(others):
-            for m,a,b in zip(self.metrics[skip:], first, other):
+            for m,a,b in zip(self.metrics[-len(values):], first, other):
                 if not (_same(a, b) or isinstance(m, ValueMetric)): raise ValueError(
                     f'the metric `{m.name}` is {a} in process 0 and {b} in process {r+1}: its `value` should join what '
                     'they have, as by `maybe_gather`')
-        return [*values[:skip], *first]
+        return first
 
     def state_dict(self) -> list:
         "Return what each metric has accumulated"
@@ -156,6 +158,10 @@ class Meter:
             if s is not None: m.load_state_dict(s)
 
 # %% ../../nbs/measure/20b_meter.ipynb #fa1e7dac
+def _warn_mapping(name, n):
+    warn(f'The metric `{name}` gives {n} numbers, which only the history keeps, in one cell: '
+         '`columns(metric, [...])` with their keys makes a column of each, for loggers, trackers and plots')
+
 def _same(a, b):
     "Are two values equal but for rounding? Only numbers are compared"
     if a is None or b is None: return a is b

@@ -102,6 +102,10 @@ def add_metric_note(
                ' `MapOutputs(lambda o: o.logits)`, or with another part, gives metrics one tensor of the output.'))
 
 # %% ../../nbs/measure/15b_metric.ipynb #0e04d685
+def _not_one_number(name, val):
+    return ValueError(f'The metric `{name}` should return one number for the batch, but it returned {shapes(val)}. '
+                      'Perhaps a `.mean()` is missing.')
+
 def _flushed(k):
     "A property: attribute `k` of a metric, brought up to date"
     def get(self): self.flush(); return vars(self)[k]
@@ -146,9 +150,7 @@ class AvgMetric(Metric):
     ) -> None:
         "Include `val` with weight `n`; raises ValueError if it is not one number"
         if not isinstance(val, Tensor): val = torch.tensor(metric_number(val, self.name), dtype=torch.float64)
-        if val.ndim and val.numel()!=1: raise ValueError(
-            f'The metric `{self.name}` should return one number for the batch, but it returned {shapes(val)}. '
-            'Perhaps a `.mean()` is missing.')
+        if val.ndim and val.numel()!=1: raise _not_one_number(self.name, val)
         self.new.append((val.detach(), n))
         if len(self.new)>=1024: self._pack()
 
@@ -165,11 +167,13 @@ class AvgMetric(Metric):
     def value(self) -> float|None:
         self.flush()
         total,count,sums = self._total,self._count,self.sums
-        if num_parts()>1:
-            own = torch.tensor([[total,count,sums]], dtype=torch.float64, device=self.vals.device or default_device())
-            total,count,sums = maybe_gather(own).sum(0).tolist()
+        if num_parts()>1: total,count,sums = self._of_all(total, count, sums)
         self.sums = sums>0   # without a batch, a process does not know
         return self.of_sums(total, count) if count else None
+    def _of_all(self, *own):
+        "The sums of all processes that train together"
+        sums = torch.tensor([own], dtype=torch.float64, device=self.vals.device or default_device())
+        return maybe_gather(sums).sum(0).tolist()
     def of_sums(self,
         total:float, # the sum of the numbers, each times its weight
         count:float  # the sum of the weights

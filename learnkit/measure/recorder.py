@@ -282,9 +282,7 @@ class Recorder(RecorderPlots, Callback):
         loss = ['valid_loss'] if self.valid.metrics else []
         self.valid_names = loss + [f'valid_{n}' if n in both else n for n in valid]
         names = ['epoch', *self.train_names, *self.valid_names, *['time']*self.add_time]
-        twice = sorted({n for n in names if names.count(n)>1})
-        if twice: raise ValueError(f"two columns would be called {', '.join(map(repr, twice))}: "
-                                   "give one metric another name, as in `AvgMetric(f, name='other')`")
+        if len({*names})<len(names): raise _named_twice(names)
         return names
 
     def add_train_metrics(self,
@@ -432,6 +430,11 @@ def _state(o):
     return o.state_dict() if hasattr(o, 'state_dict') else o
 
 # %% ../../nbs/measure/45c_recorder.ipynb #cf96346b
+def _named_twice(names):
+    twice = sorted({n for n in names if names.count(n)>1})
+    return ValueError(f"two columns would be called {', '.join(map(repr, twice))}: "
+                      "give one metric another name, as in `AvgMetric(f, name='other')`")
+
 def _mean_of_all(x):
     "The mean of a number over processes that train together; None if no process has one"
     if num_parts()==1: return x

@@ -142,7 +142,9 @@ def spread(
     n:int                          # Number of groups
 )->list: # Plain Python numbers
     "Returns `v` as a list of `n` numbers, one for each group; raises ValueError if it has another length"
-    if type(v) in (float,int): return [v]*n
+    return [v]*n if type(v) in (float,int) else _of_groups(v, n)
+
+def _of_groups(v, n):
     if isinstance(v, slice):
         if v.stop is None or v.step is not None:
             raise ValueError(f"Write slice(first, last) or slice(last) for the groups' values, not {v}.")
@@ -274,15 +276,20 @@ def check_opt_func(
     opt:Any # what the user gave as `opt_func`
 )->None:
     "Raises TypeError if it is no optimizer, and nothing that could make one"
-    if not (callable(opt) or is_built(opt)): raise TypeError(
-        'An optimizer is a class such as torch.optim.AdamW, a partial of one, a function of parameter groups, or an '
-        f'optimizer that is built already, not {opt!r:.60}.')
     cls = unwrap_partial(opt)
-    is_sched = hasattr(cls, 'get_last_lr')   # PyTorch's schedulers have a `step` too
-    if not isinstance(cls, type) or hasattr(cls, 'set_hyper') or (hasattr(cls, 'step') and not is_sched): return
-    raise TypeError(f'`opt_func` is the class {cls.__name__}, which is no optimizer: write one, such as '
-        '`opt_func=torch.optim.AdamW`' + (f', and `cbs=TorchScheduler(partial({cls.__name__}, ...))` for the scheduler'
-        if is_sched else ''))
+    if isinstance(cls, type): fits = hasattr(cls, 'set_hyper') or hasattr(cls, 'step') and not _is_scheduler(cls)
+    else: fits = callable(cls) or is_built(opt)
+    if not fits: raise _no_optimizer(cls)
+
+def _is_scheduler(cls): return hasattr(cls, 'get_last_lr')   # PyTorch's schedulers have a `step` too
+
+def _no_optimizer(o):
+    if not isinstance(o, type): return TypeError(
+        'An optimizer is a class such as torch.optim.AdamW, a partial of one, a function of parameter groups, or an '
+        f'optimizer that is built already, not {o!r:.60}.')
+    also = f', and `cbs=TorchScheduler(partial({o.__name__}, ...))` for the scheduler' if _is_scheduler(o) else ''
+    return TypeError(f'`opt_func` is the class {o.__name__}, which is no optimizer: write one, such as '
+        f'`opt_func=torch.optim.AdamW`{also}')
 
 # %% ../../nbs/optim/00b_param_groups.ipynb #62814564
 def _call(opt, params, lr=None, **kw):
@@ -307,8 +314,9 @@ def copy_tensors(
     if isinstance(v, tuple): return tuple(copy_tensors(o) for o in v)
     return v.detach().clone() if isinstance(v, Tensor) else v
 
-def _check_same_params(opt, params):
-    "Raises ValueError if the built optimizer `opt` has none of the parameters `params`"
+def _check_built(opt, params, kw):
+    "Raises ValueError if the built optimizer `opt` has none of the parameters `params`, TypeError if it is given `kw`"
+    if kw: raise TypeError(f"The optimizer is built already: it cannot be given {', '.join(kw)} any more.")
     expected = {id(p[1] if isinstance(p, tuple) else p) for pg in param_dicts(params) for p in pg['params']}
     if not expected.isdisjoint(id(p) for pg in opt.param_groups for p in pg['params']): return
     raise ValueError("The optimizer has none of the model's parameters: build it from the model that is "
@@ -323,15 +331,11 @@ def build_optimizer(
 )->Any: # A torch optimizer, or another one with `set_hyper`
     "Returns an optimizer over `params`; raises TypeError or ValueError if `opt` cannot make or be one"
     built = is_built(opt)
-    if built and kw: raise TypeError(f"The optimizer is built already: it cannot be given {', '.join(kw)} any more.")
+    if built and (kw or params is not None): _check_built(opt, params, kw)
     res:Any = opt if built else _call(opt, params, lr, **kw)
-    if built and params is not None: _check_same_params(opt, params)
-    set_after = lr is not None and (built or not is_number(lr))
-    if hasattr(res, 'set_hyper'):
-        if set_after: res.set_hyper('lr', lr)
-        return res
-    for pg in res.param_groups[1:]: pg.update({k:copy_tensors(v) for k,v in pg.items()})
-    if set_after: write_hyper(res, 'lr', lr)
+    own = hasattr(res, 'set_hyper')   # else it is PyTorch's, whose groups may share a tensor
+    for pg in () if own else res.param_groups[1:]: pg.update({k:copy_tensors(v) for k,v in pg.items()})
+    if lr is not None and (built or not is_number(lr)): res.set_hyper('lr', lr) if own else write_hyper(res, 'lr', lr)
     return res
 
 # %% ../../nbs/optim/00b_param_groups.ipynb #a5e8b27f

@@ -111,7 +111,7 @@ from warnings import warn
 
 from ..loop.check import check_args
 from ..optim.groups import is_built
-from ..optim.ownership import optimizers_of
+from ..optim.optimizer import optimizers_of
 from ..processes.distributed import DistributedTrainer
 
 # %% ../../nbs/speed/30b_fully_shard.ipynb #dd384caa
