@@ -37,6 +37,14 @@ line = lambda: ParamScheduler({'lr':SchedLin(.1, 0.)})
 def rows(learn): return [(r['epoch'], r['train_loss'], r['valid_loss']) for r in learn.recorder.history]
 
 @quick
+@given(a=st.floats(.1, 1e6), b=st.floats(.1, 1e6), n=st.integers(1, 10**6), k=st.integers(2, 1000))
+def test_amounts_are_divided(a, b, n, k):
+    "By one of their unit, which gives a ratio, and by a number; what is counted is rounded down, but not for a rounding error"
+    assert Time(a,'s')/Time(b,'s')==a/b and Time(n,'ba')/f'{k}ba'==n/k and Time(.25,'dur')/'0.1dur'==2.5
+    assert Time(a,'s')/k==Time(a/k,'s') and Time(a,'dur')/b==Time(a/b,'dur')
+    assert Time(n,'ba')/k==Time(n//k,'ba') and Time(3,'ba')/.1==Time(30,'ba')
+
+@quick
 @given(n=st.integers(1, 5), total=st.integers(1, 14), sized=st.booleans())
 def test_batches(n, total, sized):
     """As many epochs as it takes, the last one broken off and validated; the schedule ends with the last batch; it is the plain
