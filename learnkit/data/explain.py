@@ -291,8 +291,6 @@ def metric_number(
         f'The metric `{name}` should return one number for the batch, but it returned {type(v).__name__}: {hint}')
 
 # %% ../../nbs/data/45c_unfetched.ipynb #f999e7b0
-import inspect
-
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset, default_collate
 
 from .arrays import BatchTensorDataset, collate_tensors
