@@ -84,7 +84,7 @@ class Agreement(Callback):
         handlers:tuple # pairs of callback and function, in the order in which they are called
     ) -> tuple:
         # it asks when all others have decided, whatever their `order`; who obeys comes after it
-        if name not in _in_batch and name not in ('before_train','before_validate'): return handlers
+        if name not in _in_batch and name not in ('before_train','before_validate','after_exhaust'): return handlers
         return tuple(sorted(handlers, key=lambda h: 2 if h[0].obeys else h[0] is self))
 
     def before_fit(self):
@@ -121,9 +121,9 @@ class Agreement(Callback):
         if not self._meet('after_fetch'): return
         self.ended,self.learn.batch = True,exhausted   # it ended in another process
     def after_exhaust(self):
-        learn = self.learn
-        if not learn.training: self._meet('after_exhaust')
-        elif not self.ended and vars(self).get('after_fetch', 1): self._meet('after_fetch', ended=True)
+        asks = self.learn.training and vars(self).get('after_fetch', 1)
+        if asks and not self.ended: self._meet('after_fetch', ended=True)
+        self._meet('after_exhaust')
     def before_validate(self): self._meet('before_validate')   # before they tell each other about its data
 
     def before_fetch(self):     self._meet('before_fetch')

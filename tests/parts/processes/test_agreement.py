@@ -44,7 +44,7 @@ _within = dict(
 _within['train'] += _within['batch']
 _within['epoch'] += _within['train'] + _within['validate']
 _within['fit']   += _within['epoch']
-cases = [(s, e) for s,events in _within.items() for e in events] + [('stop', e) for e in _within['fit']]
+cases = [(s, e) for s,events in _within.items() for e in events] + [('train', 'after_exhaust')] + [('stop', e) for e in _within['fit']]
 
 class Decides(Callback):
     "In the second epoch, in its second batch if the event is in one"
@@ -55,7 +55,7 @@ class Decides(Callback):
         setattr(self, name, self.decide)
     def decide(self):
         learn = self.learn
-        if self.at=='after_exhaust' and learn.training: return
+        if self.at=='after_exhaust' and learn.training!=(self.what=='train'): return
         if learn.mode!='fit' or learn.epoch!=1 or (event.in_batch(self.at) and learn.iter!=1): return
         if self.what=='stop': learn.stop('enough')
         else: raise scopes[self.what]
@@ -88,7 +88,7 @@ def _decides_late(rank, world, cases):
     finally: Decides.order = order
 
 @few(2, 2)
-@pytest.mark.parametrize('at', ['before_backward','before_validate', *slow('before_train','before_step','before_zero_grad','after_zero_grad')])
+@pytest.mark.parametrize('at', ['before_backward','before_validate', *slow('after_exhaust','before_train','before_step','before_zero_grad','after_zero_grad')])
 def test_also_if_its_callback_comes_last(processes, at): processes(2, _decides_late, [(s, e) for s,e in cases if e==at])
 
 def _under_shards(rank, world, cases): _decide(rank, world, cases, VirtualShards, n=2)
