@@ -317,12 +317,15 @@ class Recorder(RecorderPlots, Callback):
         losses,self.smooth_loss.unseen = self.smooth_loss.unseen,[]
         self.learn('after_read_losses', losses=losses, start=self.smooth_loss.count-len(losses))
 
+    def _read_losses(self): self.smooth_loss.flush(); self._announce_losses()
+    after_cancel_epoch = after_cancel_fit = _read_losses   # `after_train` did not come
+
     def after_cancel_train(self):    self.cancelled.add('train')
     def after_cancel_validate(self): self.cancelled.add('valid')
 
     def after_train(self):
         self.learn.phase_meter = None
-        self.smooth_loss.flush(); self._announce_losses()
+        self._read_losses()
         if 'train' not in self.cancelled:
             smooth,*means = self.train.shared(skip=1)   # these are of all processes already
             self.row.update(zip(self.train_names, means if self.mean else [_mean_of_all(smooth), *means]))

@@ -7,6 +7,7 @@ from torch import nn
 from torch.utils.data import DataLoader, Dataset
 
 from learnkit.all import Adam, Callback, CancelBatch, CancelFit, DataLoaders, Learner, Recorder, TrainEvalCallback, event, get_random_states, set_seed
+from learnkit.loop.events import CancelEpoch, CancelFit, CancelTrain
 from learnkit.callbacks.accumulate import GradientAccumulation
 from learnkit.callbacks.gradients import GradientClip
 from learnkit.callbacks.accumulate import MicroBatch
@@ -356,6 +357,18 @@ def test_a_long_epoch_that_nobody_reads():
     learn = learner(data(1100, 2), Poison('loss', bad=(5,)))
     with pytest.raises(NonFiniteLoss, match='nan since epoch 0, batch 5, and so are weights'): learn.fit(1)
     assert learn.train_iter==1024
+
+@pytest.mark.parametrize('cancel', [CancelFit, CancelEpoch, CancelTrain])
+def test_a_fit_that_is_cancelled_reads_what_nobody_has_read(cancel):
+    def ends(self):
+        if self.learn.iter==9: raise cancel
+    def broken(*cbs): return learner(data(), Poison('loss', bad=(5,)), Callback(before_batch=ends), *cbs)
+    with pytest.raises(NonFiniteLoss, match='nan since epoch 0, batch 5, and so are weights'): broken().fit(1)
+    (ended := broken(TerminateOnNaNCallback())).fit(1)
+    assert 'nan' in ended.stop_reason
+    (whole := learner(data(), Callback(before_batch=ends))).fit(1)
+    (skips := broken(SkipNaN())).fit(1)
+    assert whole.train_iter==skips.train_iter and torch.isfinite(skips.model[0].weight).all()
 
 def test_what_was_harmless_is_not_blamed():
     "An infinite loss passes, a later one breaks the weights"

@@ -1,8 +1,11 @@
 """Folders of sharded tensors from a stranger: whatever their metadata says, nothing outside of them is read, no tensor has a gap, and damage is a ValueError."""
 import hashlib, os, pickle, random, warnings
+from enum import Enum
+from io import BytesIO
 from pathlib import Path
 
 import pytest, torch
+from torch.distributed.checkpoint.filesystem import SerializationFormat
 
 from learnkit.recovery.shard_files import _fills, read_shards, split_shards, write_shards
 from toys import slow
@@ -50,6 +53,22 @@ def test_metadata_is_not_believed(name, tmp_path):
     change,words = harms[name]
     changed(folder, change)
     with pytest.raises(ValueError, match=words): read_shards(rest, folder, listed(folder, files))
+
+class ByName(pickle._Pickler):
+    "Pickles members of an `Enum` as Debian 12's Python 3.11.2 does; `evil` in their place"
+    evil = None
+    def reducer_override(self, o): return (getattr, self.evil or (type(o), o.name)) if isinstance(o, Enum) else NotImplemented
+
+@pytest.mark.parametrize('evil', [None, (torch.Size, 'numel'), (SerializationFormat, '__class__'), (SerializationFormat, 'mro'), ('x', 'join')])
+def test_members_that_an_older_python_pickled(evil, tmp_path):
+    rest,files = written(tmp_path)
+    meta,out = pickle.loads((tmp_path/'.metadata').read_bytes()),BytesIO()
+    p = ByName(out); p.evil = evil; p.dump(meta)
+    assert b'getattr' in out.getvalue()
+    (tmp_path/'.metadata').write_bytes(out.getvalue())
+    if evil is None: assert same(state, read_shards(rest, tmp_path, listed(tmp_path, files)))
+    else:
+        with pytest.raises(ValueError, match='damaged'): read_shards(rest, tmp_path, listed(tmp_path, files))
 
 @pytest.mark.parametrize('files', [[1], {'.metadata':3}, {'../secret':[1, 'x']}, {'':[1, 'x']}, {'..':[1, 'x']}, {}, {'.metadata':[1]}], ids=str)
 def test_a_list_of_files_is_not_believed(files, tmp_path):
