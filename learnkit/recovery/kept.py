@@ -66,6 +66,7 @@ def _is_owner(o, depth):
 
 def _within(o):
     "What a container, or an object with attributes, holds, by name; nothing if that is too much"
+    if isinstance(o, type): return {k:v for k,v in vars(o).items() if not k.startswith('__')}
     if not isinstance(o, _containers): return {k:v for k,v in vars(o).items() if k not in _not_own(o)}
     entries = o.items() if isinstance(o, _mappings) else enumerate(o)
     return {str(k):v for k,v in entries} if len(o)<=_most else {}
@@ -84,8 +85,15 @@ def _owners(o, at, seen, depth=_depth) -> Iterator[tuple[str,Any]]:
     elif (isinstance(o, _containers) and not _is_plain(o)) or _is_owner(o, depth):
         yield from _of_object(o, at, seen, depth)
 
+def _classes(o, at, seen):
+    "The classes of `o`, whose attributes may be a state, too; but PyTorch's and learnkit's"
+    for cls in type(o).__mro__:
+        if id(cls) not in seen and not _is_library(cls): yield f'{at}<{cls.__name__}>',cls
+        seen[id(cls)] = cls
+
 def _of_object(o, at, seen, depth):
     yield at,o
+    yield from _classes(o, at, seen)
     call = getattr(type(o), 'forward' if isinstance(o, nn.Module) else '__call__', None)
     if isinstance(call, FunctionType): yield from _of_globals(call, at, seen, depth)
     for k,v in _within(o).items(): yield from _owners(v, f'{at}.{k}', seen, depth-1)
@@ -104,14 +112,16 @@ def _of_function(f, at, seen, depth):
 
 # %% ../../nbs/recovery/01a_holders.ipynb #ee59f4a2
 def _of_globals(f, at, seen, depth):
-    "The global variables that a function of the user's names"
-    if _is_installed(f): return
+    "The global variables that a function names; of an installed one only where it is the model or the loss"
+    installed = _is_installed(f)
+    if installed and (depth<_depth or _is_library(f)): return
     for n in global_names(f.__code__):
         key = id(f.__globals__),n
         if key in seen or (n not in f.__globals__ and hasattr(builtins, n)): continue
         seen[key],v = f,f.__globals__.get(n)
         yield f'{at}{{{n}}}',Global(f.__globals__, n)
-        if not (isinstance(v, FunctionType) and _is_installed(v)): yield from _owners(v, f'{at}{{{n}}}', seen, depth-1)
+        if installed or (isinstance(v, FunctionType) and _is_installed(v)): continue
+        yield from _owners(v, f'{at}{{{n}}}', seen, depth-1)
 
 def _is_installed(f): return _is_library(f) or is_foreign(f)
 
@@ -261,7 +271,7 @@ class KeptState:
         learn,seen = self.learn,{}
         roots = dict(model=get_model(learn.model), loss=self.loss, new_loss=learn.loss_func)
         opt = getattr(learn.opt, 'opt', None)
-        own = dict(opt=opt) if isinstance(opt, torch.optim.Optimizer) else {}
+        own = dict(opt=opt, **dict(_classes(opt, 'opt', seen))) if isinstance(opt, torch.optim.Optimizer) else {}
         return {**{name:o for at,root in roots.items() for name,o in _owners(root, at, seen)}, **own}
 
     def _now(self):

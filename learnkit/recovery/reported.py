@@ -102,7 +102,7 @@ def _differ(a, b):
 
 # %% ../../nbs/recovery/00_reported.ipynb #e7f6c99b
 def _is_library(o):
-    module = (o if isinstance(o, FunctionType) else type(o)).__module__
+    module = (o if isinstance(o, (FunctionType,type)) else type(o)).__module__
     return f'{module}'.partition('.')[0] in (_own, 'torch', 'torchdata')
 
 def _may_lack(cb):

@@ -1,6 +1,6 @@
 """Where a loss and a model may have state, other than in attributes of modules and variables of closures: globals, arguments, containers, objects
 within objects. A second Learner that loads what the first one keeps trains on as that one does; what no checkpoint keeps is named."""
-import warnings
+import sys, warnings
 from collections import Counter, defaultdict, deque, namedtuple
 from functools import partial
 from types import SimpleNamespace
@@ -17,10 +17,11 @@ torch.set_num_threads(1)
 
 def mse(pred, y): return (pred-y).pow(2).mean()
 
-def with_globals(source):
-    "A function that makes a loss, as a script of its own with `source` has it"
+def with_globals(source, installed=False):
+    "A function that makes a loss, as a script of its own with `source` has it, or an installed package"
+    sys.modules['some_losses'] = SimpleNamespace(__file__='/lib/site-packages/some_losses.py')
     def made():
-        of = dict(__name__='users_script', nn=nn, torch=torch, mse=mse)
+        of = dict(__name__='some_losses' if installed else 'users_script', nn=nn, torch=torch, mse=mse)
         exec(source, of)
         return of['loss']
     return made
@@ -67,6 +68,16 @@ class Loss(nn.Module):
         n += 1
         return mse(pred, y)/n
 loss = Loss()'''),
+    class_attribute = with_globals('''
+class Base:
+    n,past = 0,[]
+class Loss(Base):
+    def __call__(self, pred, y):
+        Base.n += 1
+        self.past.append(1.)
+        return mse(pred, y)/Base.n*sum(self.past)**.5
+loss = Loss()'''),
+    installed = with_globals('n = 0\ndef loss(pred, y):\n    global n\n    n += 1\n    return mse(pred, y)/n', installed=True),
     list_of_partial = lambda: partial(counting, seen=[0]), dict_of_partial=lambda: partial(held_in_a_dict, seen=dict(n=torch.zeros(()))),
     tensor_of_partial = lambda: partial(counting, seen=torch.zeros(1)), within_partials=lambda: partial(partial(counting), seen=deque([0])),
     defaults=defaults, attribute=attribute, method=lambda: Method().of, within=Within, drawing=Drawing)
@@ -122,13 +133,26 @@ class Shared(Model):
     "One list by two names, as long as it trains"
     def begin(self): self.a = [0.]; self.b = SimpleNamespace(of=self.a)
     def add(self, x, m): self.a[0] += float(m); return self.b.of[0]
-models = [Weights,WeightsOfTuple,WeightsOfDict,Layers,Alias,AliasedList,Expanded,OtherKind,Mixed,Counts,Named,Shared]
+def class_attribute():
+    class Sums(Model):
+        h = torch.zeros(1)
+        def add(self, x, m): Sums.h = .5*Sums.h+m; return Sums.h
+    return Sums()
+def optimizer():
+    class Slower(SGD):
+        n = 0
+        def step(self, closure=None):
+            Slower.n += 1
+            for g in self.param_groups: g['lr'] = .01/Slower.n
+            return super().step(closure)
+    return Slower
+models = [class_attribute,Weights,WeightsOfTuple,WeightsOfDict,Layers,Alias,AliasedList,Expanded,OtherKind,Mixed,Counts,Named,Shared]
 
-def trainer(model=lambda: nn.Linear(4, 1), loss=lambda: mse):
+def trainer(model=lambda: nn.Linear(4, 1), loss=lambda: mse, opt=lambda: SGD):
     torch.manual_seed(0)
-    model = model()
+    model,opt = model(),opt()
     more = getattr(model, 'more', list)()
-    return learner(n=3, model=model, loss_func=loss(), opt_func=lambda params, lr: SGD([*params, *([dict(params=more)] if more else [])], lr), lr=.01)
+    return learner(n=3, model=model, loss_func=loss(), opt_func=lambda params, lr: opt([*params, *([dict(params=more)] if more else [])], lr), lr=.01)
 
 def fitted(learn, n):
     with learn.no_logging(), learn.no_bar(), warnings.catch_warnings(): warnings.simplefilter('ignore'); learn.fit(n)
@@ -136,6 +160,7 @@ def fitted(learn, n):
 
 def check(**kw):
     whole,other = trainer(**kw),trainer(**kw)
+    other.create_opt()
     kept,places = KeptState(whole),KeptState(other)
     fitted(whole, 2)
     state = to_serializable(kept.state_dict(), 'kept', copy=True)
@@ -150,6 +175,8 @@ def test_the_loss(kind): check(loss=losses[kind])
 
 @pytest.mark.parametrize('model', models)
 def test_the_model(model): check(model=model)
+
+def test_the_optimizer(): check(opt=optimizer)
 
 def test_a_run_that_was_killed(tmp_path):
     "… and whole runs with checkpoints"

@@ -1,7 +1,7 @@
 """`CheckpointCallback(prove=True)`: a copy of the run resumes from the first checkpoint, and what is otherwise is named; the run stays as it is.
 The data, put together at random, are those of test_looks_only.py.
 """
-import os, random, time
+import itertools, os, random, time
 import pytest, torch
 from torch import nn
 from torch.utils.data import DataLoader, Dataset, IterableDataset
@@ -62,9 +62,9 @@ def test_files_stand_where_they_stood(cls, tmp_path):
     assert equal(*ends) and len(learn.checkpoint.proof.answer)==2
 
 class Fewer:
-    "An attribute of a class is kept by nobody"
-    n = 0
-    def __call__(self, pred, targ): Fewer.n += 1; return nn.functional.mse_loss(pred, targ)/Fewer.n
+    "What counts in C is kept by nobody"
+    n = itertools.count(1)
+    def __call__(self, pred, targ): return nn.functional.mse_loss(pred, targ)/next(self.n)
 
 class Cached(Dataset):
     seen = set()
@@ -82,7 +82,7 @@ class Noisy(Callback):
     def after_backward(self): self.learn.model.bias.grad += Noisy.r.random()
 
 def test_what_differs_is_named(tmp_path):
-    Fewer.n = 0
+    Fewer.n = itertools.count(1)
     said = refusal(tmp_path, loss_func=Fewer())
     assert 'resumes from fit-1/step-00000003.pth is another run: after batch 1 from there it has other values of `loss`' in said and 'register_buffer' in said
     Cached.seen.clear()
