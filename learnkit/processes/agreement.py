@@ -161,8 +161,10 @@ class Agreement(Callback):
         code_of_all,last,first,stops,over,most,least,*rest = message.tolist()
         if code_of_all==_failed and code!=_failed: raise ProcessFailed(self.watch.failures())
         if code_of_all>code:
+            cancel = _cancels[code_of_all-1]
+            if at==f'after_{cancel.scope}': return self._meet(at, 0, ended, more, compare, timeout)   # now they are here
             self.agreed = code_of_all
-            raise _cancels[code_of_all-1](f'as another process did at `{at}`')
+            raise cancel(f'as another process did at `{at}`')
         if last!=-first and not code_of_all: raise ProcessFailed(
             f'the processes do different things: {self.watch.everywhere(f"`{at}`{learn.position}")}. '
             '`validate`, `get_preds` and the like are for all of them')
