@@ -317,15 +317,12 @@ class Recorder(RecorderPlots, Callback):
         losses,self.smooth_loss.unseen = self.smooth_loss.unseen,[]
         self.learn('after_read_losses', losses=losses, start=self.smooth_loss.count-len(losses))
 
-    def _read_losses(self): self.smooth_loss.flush(); self._announce_losses()
-    after_cancel_epoch = after_cancel_fit = _read_losses   # `after_train` did not come
-
     def after_cancel_train(self):    self.cancelled.add('train')
     def after_cancel_validate(self): self.cancelled.add('valid')
 
     def after_train(self):
         self.learn.phase_meter = None
-        self._read_losses()
+        self.smooth_loss.flush(); self._announce_losses()
         if 'train' not in self.cancelled:
             smooth,*means = self.train.shared(skip=1)   # these are of all processes already
             self.row.update(zip(self.train_names, means if self.mean else [_mean_of_all(smooth), *means]))
@@ -347,7 +344,9 @@ class Recorder(RecorderPlots, Callback):
         if (self.learn.epoch+1)%self.show_every==0: write_out(self.learn.logger, self.log)
         if len(self.iters)>5 and not (self.mean or self.said): self._say_share()
 
-    def after_cancel_fit(self):
+    def after_cancel_epoch(self): self.smooth_loss.flush(); self._announce_losses()   # `after_train` did not come
+    def after_cancel_fit(self): self._keep_bad_row(); self.after_cancel_epoch()
+    def _keep_bad_row(self):
         "Keep the row of the epoch if a loss that is NaN or infinite has ended the fit: it says why"
         learn,known = self.learn,any(r is self.row for r in self.history[-1:])
         if known or learn.mode!='fit' or self.row.get('epoch')!=learn.epoch or learn.loss is None: return

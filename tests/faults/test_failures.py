@@ -7,7 +7,7 @@ from torch import nn
 from torch.utils.data import DataLoader, Dataset
 
 from learnkit.all import Adam, Callback, CancelBatch, CancelFit, DataLoaders, Learner, Recorder, TrainEvalCallback, event, get_random_states, set_seed
-from learnkit.loop.events import CancelEpoch, CancelFit, CancelTrain
+from learnkit.loop.events import CancelEpoch, CancelTrain
 from learnkit.callbacks.accumulate import GradientAccumulation
 from learnkit.callbacks.gradients import GradientClip
 from learnkit.callbacks.accumulate import MicroBatch

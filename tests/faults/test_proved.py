@@ -125,7 +125,7 @@ def test_nothing_is_written_or_left(tmp_path):
     for prove in (False, True):
         class See(Callback):
             def after_step(self): pids.append(getattr(self.learn.checkpoint.proof, 'pid', None))
-        learn = trained(tmp_path/str(prove), prove, cbs=[JsonLogger(), SaveModelCallback(every='1ba'), See()], every='1ba')
+        trained(tmp_path/str(prove), prove, cbs=[JsonLogger(), SaveModelCallback(every='1ba'), See()], every='1ba')
         names = sorted(p.relative_to(tmp_path/str(prove)).as_posix() for p in (tmp_path/str(prove)).rglob('*') if p.is_file())
         lines = [len(p.read_text().splitlines()) for p in (tmp_path/str(prove)).rglob('*.jsonl')]
         if path is None: path = names,lines
