@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import GeneratorType
 from typing import Any, NoReturn
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
@@ -246,3 +247,13 @@ def _put_in_order(dl, bs):
         return _sequential(dl, batch_sampler=batches), _as_indices([i for b in batches for i in b])
     s,idxs = _sequential_sampler(bs.sampler)
     return _sequential(dl, sampler=s, drop_last=False), idxs
+
+# %% ../../nbs/data/35b_loaders.ipynb #5b250002
+_queues:Any = WeakKeyDictionary()   # of each worker what it hears and answers through
+
+def keep_queues(
+    dl:Any # a `DataLoader` whose workers persist, and have begun
+) -> None:
+    "Keep the queues of the workers of `dl` as long as these live, so that they can be told to end"
+    it = getattr(dl, '_iterator', None)
+    for w in getattr(it, '_workers', ()): _queues[w] = it._index_queues,it._worker_result_queue

@@ -146,7 +146,7 @@ from ..data.batch import Inputs
 from ..data.device import Borrowed, Transfer, default_device
 from ..data.explain import (check_ahead, check_complete, check_loss, check_unfetched, collate_hint, no_batch,
                                    output_loss)
-from ..data.loaders import DataLoaders
+from ..data.loaders import DataLoaders, keep_queues
 from ..data.modules import trainable_params
 from ..data.nested import detuplify
 from ..data.process import Team, alone, join_team, team, to_detach as _to_detach
@@ -286,8 +286,7 @@ class Learner(Loop):
     # the steps, on real data
 
     def _use(self, dl):
-        super()._use(dl)
-        self._use_device()
+        super()._use(dl); self._use_device()
         if self.transfer is not None: self.batches.wrap(partial(Borrowed, transfer=self.transfer))
         self.own_output,self.checks_loss = own_output(self.model, self.loss_func),True
 
@@ -303,7 +302,9 @@ class Learner(Loop):
             if self.mode=='fit' and hasattr(self.dls, 'valid'): check_ahead(self.dls, self.loss_func)
             if self.batches.n is None and self.mode=='fit' and not self.epoch: self._say_unknown_length()
             for p in adopt_params(self, running=True).values(): p.grad = None
-        return super()._open_batches()
+        start = super()._open_batches()
+        if getattr(self.batches.loader, 'persistent_workers', False): keep_queues(self.batches.loader)
+        return start
 
     def _say_unknown_length(self):
         known = getattr(getattr(self, 'train_eval', None), 'n', None) is not None   # an earlier fit has counted

@@ -1,5 +1,5 @@
 "Accumulation, clipping, micro-batches, averages, short runs: beside loops written by hand, and together in any order"
-import random
+import gc, random, time
 from functools import partial
 from contextlib import contextmanager
 from copy import deepcopy
@@ -23,6 +23,9 @@ from learnkit.learner.predict import *
 from learnkit.processes.shard import *
 from learnkit.callbacks.averages import EMACallback
 from learnkit.callbacks.averages import averageable
+from torch.utils.data import DataLoader, TensorDataset
+from learnkit.recovery.checkpoint import CheckpointCallback
+from toys import slow
 from learnkit.speed.memory import ChannelsLast
 from learnkit.callbacks.precision import MixedPrecision
 from learnkit.callbacks.clock import StopAfter
@@ -552,3 +555,16 @@ def test_fastais_accumulation_and_clipping():
         return ws(fit(cls(dls, mlp(torch.float), MSELossFlat(), opt_func=opt, lr=.05, cbs=list(cbs))))
     theirs = run(FastLearner, partial(OptimWrapper, opt=SGD), fc.GradientAccumulation(16), fc.GradientClip(.1))
     assert same(theirs, run(Learner, SGD, GradientAccumulation(16), GradientClip(.1)))
+
+@pytest.mark.parametrize('cbs', [[], *slow([CheckpointCallback])])
+def test_workers_that_persist_end_with_their_learner(cbs, tmp_path, monkeypatch):
+    "The garbage collector closed their queues first, so they could not be told to end, and PyTorch waited for them"
+    monkeypatch.setattr(torch.utils.data._utils, 'MP_STATUS_CHECK_INTERVAL', 5)
+    def trained():
+        dl = DataLoader(TensorDataset(torch.randn(8, 4), torch.randn(8, 1)), 4, num_workers=1, persistent_workers=True)
+        learn = Learner(DataLoaders(dl), nn.Linear(4, 1), nn.MSELoss(), path=tmp_path)
+        with learn.no_bar(), learn.no_logging(): learn.fit(2, cbs=[cb('1ep') for cb in cbs])
+        return dl._iterator._workers
+    workers,start = trained(),time.perf_counter()
+    gc.collect()
+    assert time.perf_counter()-start<4 and not any(w.is_alive() for w in workers)
