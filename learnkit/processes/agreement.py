@@ -162,7 +162,7 @@ class Agreement(Callback):
         if code_of_all==_failed and code!=_failed: raise ProcessFailed(self.watch.failures())
         if code_of_all>code:
             cancel = _cancels[code_of_all-1]
-            if at==f'after_{cancel.scope}': return self._meet(at, 0, ended, more, compare, timeout)   # now they are here
+            if at==f'after_{cancel.scope}': return self._meet(at, 0, ended, more, compare)   # they come
             self.agreed = code_of_all
             raise cancel(f'as another process did at `{at}`')
         if last!=-first and not code_of_all: raise ProcessFailed(

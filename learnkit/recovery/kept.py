@@ -72,6 +72,13 @@ def _within(o):
     return {str(k):v for k,v in entries} if len(o)<=_most else {}
 
 
+# %% ../../nbs/recovery/01a_holders.ipynb #ee59f4a3
+def _classes(o, at, seen):
+    "The classes of `o`, whose attributes may be a state, too; but PyTorch's and learnkit's"
+    for cls in type(o).__mro__:
+        if id(cls) not in seen and not _is_library(cls): yield f'{at}<{cls.__name__}>',cls
+        seen[id(cls)] = cls
+
 # %% ../../nbs/recovery/01a_holders.ipynb #ee59f4a1
 def _owners(o, at, seen, depth=_depth) -> Iterator[tuple[str,Any]]:
     "What holds a state in `o`, by name: modules, objects, variables of functions, containers of such"
@@ -84,12 +91,6 @@ def _owners(o, at, seen, depth=_depth) -> Iterator[tuple[str,Any]]:
     elif isinstance(o, (FunctionType,MethodType,partial)): yield from _of_function(o, at, seen, depth)
     elif (isinstance(o, _containers) and not _is_plain(o)) or _is_owner(o, depth):
         yield from _of_object(o, at, seen, depth)
-
-def _classes(o, at, seen):
-    "The classes of `o`, whose attributes may be a state, too; but PyTorch's and learnkit's"
-    for cls in type(o).__mro__:
-        if id(cls) not in seen and not _is_library(cls): yield f'{at}<{cls.__name__}>',cls
-        seen[id(cls)] = cls
 
 def _of_object(o, at, seen, depth):
     yield at,o
