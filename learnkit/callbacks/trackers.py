@@ -150,7 +150,7 @@ import torch
 import torch.distributed as dist
 from fastcore.basics import store_attr
 
-from ..data.files import is_safetensors, read_state
+from ..data.files import StorePath, as_path, is_safetensors, read_state
 from ..data.process import num_distrib, rank_distrib, team
 from ..learner.save import write_state
 
@@ -189,7 +189,7 @@ class SaveModelCallback(TrackerCallback):
     @property
     def last_saved_path(self) -> Path|None:
         "The file that this run wrote last"
-        return None if self.saved is None else Path(self.saved)
+        return None if self.saved is None else as_path(self.saved)
 
     def before_fit(self):
         others = [str(o.fname) for o in self.learn.cbs if isinstance(o, SaveModelCallback) and o is not self]
@@ -337,6 +337,7 @@ def _as_bytes(path):
     torch.save(read_state(path), f)
     return f.getvalue()
 def _hash(path):
+    if isinstance(path, StorePath): return path.fingerprint()
     with open(path, 'rb') as f: return hashlib.file_digest(f, 'sha256').hexdigest()
 
 # %% ../../nbs/callbacks/65c_plateau.ipynb #de629f54

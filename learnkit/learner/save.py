@@ -95,8 +95,8 @@ from warnings import warn
 
 from fastcore.basics import patch
 
-from learnkit.data.files import (check_format, is_safetensors, read_state, to_serializable, write_atomic,
-    write_safetensors)
+from ..data.files import (StorePath, as_path, check_format, is_safetensors, read_state, to_serializable,
+    write_atomic, write_safetensors)
 from ..data.modules import get_model
 from ..data.process import gathered, is_sharded, lay_out_state, rank_distrib, team, whole
 from .create_opt import ready_opt
@@ -109,10 +109,10 @@ from ..loop.signals import uninterrupted
 def file_path(self:Learner,
     file:str|Path # a name, or a path
 ) -> Path:
-    "Returns the path of a model file: in `path/model_dir`, ending in .pth unless it has an ending of a model file"
-    if not isinstance(file, (str,PathLike)): raise TypeError(
+    "Returns the path of a model file: in `path/model_dir` or a store, ending in .pth unless it ends as a model file"
+    if not isinstance(file, str|PathLike|StorePath): raise TypeError(
         f"file is a name such as 'best' or a path, not {file!r}")
-    path = self.path/self.model_dir/file
+    path = as_path(self.path)/self.model_dir/as_path(file)
     return path if path.suffix in _endings else path.with_name(path.name+'.pth')
 
 _endings = '.pth','.pt','.pkl','.bin','.ckpt','.safetensors'

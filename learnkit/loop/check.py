@@ -74,7 +74,8 @@ def check_path(
     name:str, # the name of the argument, for the message
     v:Any     # its value, or None
 ) -> Any: # a Path, or None
-    "Returns `v` as a `Path`, or None; raises TypeError if it is neither text nor a path"
+    "Returns `v` as a `Path`, or None; raises TypeError if it is neither text nor a path, ValueError in a store"
+    if isinstance(v, str) and '://' in v: raise ValueError(f'`{name}` must be a local path, not {v!r:.60} in a store')
     if v is None or isinstance(v, str) or hasattr(v, '__fspath__'): return None if v is None else Path(v)
     raise TypeError(f'`{name}` must be a path, not {v!r:.60} (type {type(v).__name__})')
 

@@ -11,7 +11,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-from ..data.files import atomic
+from ..data.files import as_path, atomic
 
 # %% ../../nbs/measure/45a_history.ipynb #f362ecd4
 def format_time(
@@ -82,17 +82,17 @@ class History(list):
         self[:] = map(dict, state)
 
     def to_file(self,
-        path:str|Path # the file to write, in JSON
+        path:str|Path # the file to write, in JSON; an address such as 's3://bucket/h.json' too
     ) -> None:
         "Write the rows to a file, which appears when it is complete"
-        with atomic(Path(path)) as f: f.write(json.dumps(self.state_dict(), default=float, indent=0).encode())
+        with atomic(as_path(path)) as f: f.write(json.dumps(self.state_dict(), default=float, indent=0).encode())
 
     @classmethod
     def from_file(cls,
         path:str|Path # a file that `to_file` wrote
     ) -> 'History':
         "Read the rows from a file; raises ValueError if it holds none"
-        rows = json.loads(Path(path).read_text(encoding='utf-8'))
+        rows = json.loads(as_path(path).read_text(encoding='utf-8'))
         if not (isinstance(rows, list) and all(isinstance(r, dict) for r in rows)): raise ValueError(
             f'{path} has no rows, as `History.to_file` writes them')
         return cls(rows)

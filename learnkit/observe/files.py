@@ -128,6 +128,7 @@ import json
 from math import isfinite
 
 import learnkit.observe.outbox   # noqa: F401  for `learn.hparams`, `learn.outbox`
+from ..data.files import local_path
 from ..data.process import rank_distrib
 from ..loop.callback import Callback
 from ..loop.check import check_args
@@ -224,12 +225,12 @@ class FileLogger(MetricsLogger):
     def __init__(self,
         fname:str|Path,       # the file, relative to `learn.path`
         append:bool=False     # go on with a file of an earlier run? False: replace it
-    ): self.fname,self.append = Path(fname),append
+    ): self.fname,self.append = local_path(fname, 'a log, which grows row by row,'),append
 
     @property
     def path(self) -> Path:
         "The path of the file"
-        return Path(self.learn.path if self.learn else '.')/self.fname
+        return local_path(self.learn.path if self.learn else '.', 'a log')/self.fname
     def make_file(self) -> LogFile:
         "Return the file of a new log"
         return LogFile(self.path, append=self.append)

@@ -87,7 +87,7 @@ from fastcore.basics import store_attr
 
 from ..callbacks.intervals import Every
 from ..callbacks.monitor import Monitor
-from ..data.files import to_serializable
+from ..data.files import StorePath, as_path, to_serializable
 from ..data.modules import one_param
 from ..data.process import is_sharded
 from ..loop.check import check_args
@@ -116,7 +116,7 @@ class CheckpointCallback(DataPosition):
         keep:int|None=3,               # how many of the newest to keep; None: all
         best:Any=None,                 # keep the best too, by this column of the history ('valid_loss'), or a `Monitor`
         n_best:int=1,                  # how many of the best to keep
-        folder:str|Path='checkpoints', # where; in the Learner's `path` if relative
+        folder:str|Path='checkpoints', # where; in the Learner's `path` if relative; or in a store: 's3://bucket/run'
         on_exception:bool=False,       # after an exception save once more, to inspect (not if the model is sharded)
         background:bool=False,         # write in a thread while training continues, from a copy in memory
         on_error:str='warn',           # if a checkpoint cannot be written: 'warn' and continue, or 'raise'
@@ -124,7 +124,7 @@ class CheckpointCallback(DataPosition):
         prove:bool=False               # let a copy resume at the first one: are its batches the same? See `WrongResume`
     ):
         store_attr('keep,best,n_best,on_exception,background,on_error,overwrite,prove')
-        self.every,self.root = Every(every, at_once=True),Path(folder)
+        self.every,self.root = Every(every, at_once=True),as_path(folder)
         self.monitor = best if best is None or isinstance(best, Monitor) else Monitor(best)
         self.retention = Retention(keep, n_best, self.monitor)
         self.n_fit,self.who = 0,None   # of the present fit
@@ -135,13 +135,15 @@ class CheckpointCallback(DataPosition):
     @property
     def folder(self) -> Path:
         "The folder of this fit's checkpoints"
-        return self.home/self.learn.path/self.root/f'fit-{self.n_fit}'
+        return self.home/as_path(self.learn.path)/self.root/f'fit-{self.n_fit}'
 
     def before_fit(self):
         learn = self.learn
         self.home = Path.cwd()   # checkpoints stay in one folder, also after a `chdir`
         self.n_fit,self.who = fit_number(learn, self.root),learn.identity()
         self.begun = self.finished = False
+        if isinstance(self.root, StorePath) and is_sharded(one_param(learn.model)): raise ValueError(
+            f'the parts of a sharded model are written to local folders only, not to {self.root}: give a shared one')
         self.every.start(learn)
         if self.monitor: self.monitor.start(learn)
         self.begin_data()
@@ -159,6 +161,7 @@ class CheckpointCallback(DataPosition):
         "The proof that is asked for, if any; raises ValueError if it cannot be made"
         if not self.prove and switch not in os.environ: return None
         why = why_no_copy(self.learn)
+        if isinstance(self.root, StorePath): why = f'it would share the connection to {self.root}'
         if why and self.prove: raise ValueError(
             f'`prove=True` lets a copy of this process resume, but {why}: leave it out here, and prove that the run '
             'resumes with a small model on the CPU')
@@ -254,6 +257,7 @@ class CheckpointCallback(DataPosition):
                  'from it')
             return
         path = self.folder/f'{prefix}{learn.train_iter:08}{suffix}.pth'
+        if isinstance(path, StorePath): team().in_first(self.lock.check)
         learn('before_save_checkpoint', path=path)
         rows = getattr(getattr(learn, 'recorder', None), 'history', None)
         self.unkept.warn()

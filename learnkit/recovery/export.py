@@ -109,7 +109,7 @@ import json
 from typing import BinaryIO
 
 from ..data.batch import shapes, split_batch
-from learnkit.data.files import (is_safetensors, read_safetensors, read_state, to_serializable, write_atomic,
+from learnkit.data.files import (as_path, is_safetensors, read_safetensors, read_state, to_serializable, write_atomic,
     write_safetensors)
 from ..data.loaders import DataLoaders
 from ..data.process import gathered, is_sharded, own_class, team
@@ -176,7 +176,7 @@ def read_export(
     file:str|Path|BinaryIO # what `Learner.export` wrote: a path, or an open binary file
 ) -> tuple[dict,dict]:
     "Return the description and the tensors in a file; raises ValueError if the file is something else; runs no code"
-    file = file if hasattr(file, 'read') else Path(file)
+    file = file if hasattr(file, 'read') else as_path(file)
     state = _read_safetensors(file) if is_safetensors(file) and file.is_file() else read_state(file)
     hint = ': `learn.load` reads what `learn.save` wrote' if {'model','opt'}==set(state) or 'model' not in state else ''
     if state.get('format')!=_format: raise ValueError(f'{file} was not written by `learn.export`{hint}')

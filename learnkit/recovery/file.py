@@ -6,18 +6,38 @@
 __all__ = ['write_checkpoint', 'remove_checkpoint', 'checkpoint_info', 'read_checkpoint', 'list_checkpoints', 'newest_checkpoint', 'train_iter_of']
 
 # %% ../../nbs/recovery/15a_folder_lock.ipynb #a0393662
+import os, socket
+from contextlib import suppress
 from pathlib import Path
+from uuid import uuid4
 
+from ..data.files import StorePath
 from ..data.locks import FileLock
 
 # %% ../../nbs/recovery/15a_folder_lock.ipynb #c8ea2ff1
 class FolderLock(FileLock):
-    "Locks a folder, so that another run that wants it is refused"
+    "Locks a folder, so that another run that wants it is refused; in a store the run that comes later has it"
+    mark,owner = None,''   # a file in a store that says whose the folder is, and what it says
     def acquire(self,
         folder:Path # is created
     ) -> None:
         "Lock `folder`; raises ValueError if another run has it"
-        super().acquire(folder/'.lock', folder, 'use another `folder`')
+        if not isinstance(folder, StorePath): return super().acquire(folder/'.lock', folder, 'use another `folder`')
+        self.mark,self.owner = folder/'owner.txt',f'process {os.getpid()} on {socket.gethostname()}, {uuid4().hex[:8]}'
+        self.mark.write_bytes(self.owner.encode())
+
+    def check(self) -> None:
+        "Raise RuntimeError if another run has taken the folder in a store"
+        if self.mark is None: return
+        if (now := self.mark.read_text())!=self.owner: raise RuntimeError(
+            f'{self.mark.parent} was taken by another run ({now}), so this one ends, that their checkpoints do not '
+            'mix: give each run another `folder`')
+
+    def release(self) -> None:
+        super().release()
+        with suppress(OSError, RuntimeError):
+            if self.mark: self.check(); self.mark.unlink()
+        self.mark = None
 
 # %% ../../nbs/recovery/15b_checkpoint_file.ipynb #86bd0be7
 import hashlib, json, re
@@ -142,9 +162,11 @@ def read_checkpoint(
     "Read the state in a checkpoint; raises ValueError if a byte of it is not what was written"
     info = checkpoint_info(path)
     if not path.is_file(): raise ValueError(f'{path} is missing, though {path.stem}.json says that it was written')
-    n = path.stat().st_size
-    if n!=info['size']: raise ValueError(f"{path} has {n} bytes, and {info['size']} were written")
-    with open(path, 'rb') as f: sha = hashlib.file_digest(f, 'sha256').hexdigest()
+    with path.open('rb') as f:
+        n = f.seek(0, 2)
+        if n!=info['size']: raise ValueError(f"{path} has {n} bytes, and {info['size']} were written")
+        f.seek(0)
+        sha = hashlib.file_digest(f, 'sha256').hexdigest()
     if sha!=info['sha256']: raise ValueError(f'{path} is damaged: its SHA-256 is {sha[:12]}…, '
                                              f'and that of what was written is {str(info["sha256"])[:12]}…')
     state = read_state(path)
@@ -175,7 +197,7 @@ def newest_checkpoint(
 def _set_aside(path):
     "Rename a checkpoint that cannot be read; the manifest first, so that it is a checkpoint no more"
     aside = path.with_name(f'damaged-{path.name}')
-    for a,b in ((f(path), f(aside)) for f in (_manifest, Path, _shards)):
+    for a,b in ((_manifest(path), _manifest(aside)), (path, aside), (_shards(path), _shards(aside))):
         if a.exists(): a.replace(b)
     return aside
 

@@ -69,6 +69,7 @@ from math import inf
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from ..data.files import StorePath, as_path
 from ..data.process import alone, from_first, num_parts, rank_distrib, team
 from ..learner.learner import Learner
 from ..loop.callback import Callback
@@ -130,9 +131,9 @@ def find_checkpoint(
     overwrite:bool    # may later ones be deleted?
 ) -> tuple[Path|None, dict|None, list[Path]]:
     "Return path and state of the checkpoint to resume from, and the later ones; raises TypeError or ValueError"
-    if not isinstance(resume, (str,Path)): raise TypeError(
+    if not isinstance(resume, str|Path|StorePath): raise TypeError(
         f"`resume` must be 'auto', or the path of a checkpoint, not {resume!r}")
-    where = folder if resume=='auto' else Path(resume)
+    where = folder if resume=='auto' else as_path(resume)
     return find_in_all(lambda: _find(folder, resume, overwrite), where)
 
 def _find(folder, resume, overwrite):
@@ -140,7 +141,7 @@ def _find(folder, resume, overwrite):
         any_there,(path,state) = list_checkpoints(folder),newest_checkpoint(folder, set_aside=rank_distrib()==0)
         if any_there and path is None: warn(f'no checkpoint in {folder} can be read: the run starts from the beginning')
         return path,state,[]
-    path = Path(resume)
+    path = as_path(resume)
     state = read_checkpoint(path)
     return path,state,later_checkpoints(folder, path, state, overwrite)
 
