@@ -297,8 +297,9 @@ def check_zip(
 ) -> None:
     "Raise ValueError if a zip archive is damaged, or not one that `torch.save` wrote"
     with ZipFile(file) as z:
-        members,size = z.infolist(),z.fp.seek(0, 2)
-        _check_end(z.fp, size)
+        f:Any = z.fp
+        members,size = z.infolist(),f.seek(0, 2)
+        _check_end(f, size)
         for o in members: _check_member(o)
         if len({o.filename for o in members})<len(members): raise ValueError('two of its members have the same name')
         if sum(o.file_size for o in members)>size: raise ValueError('its members claim to be larger than the file')
