@@ -1,0 +1,31 @@
+"""The scripts of `tests/bench/scripts.py`: with a Learner each is a few lines, gives the bits of its loop by hand, and goes on after a kill as if nothing had been."""
+import os, sys, warnings
+from pathlib import Path
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]/'bench'))
+from scripts import jobs, largest_difference, main, n_lines, quiet, resumes, run   # noqa: E402
+from toys import few   # noqa: E402
+
+pytestmark = few(3, 2)
+
+@pytest.mark.parametrize('name', jobs)
+def test_job(name, tmp_path):
+    cls = jobs[name]
+    assert n_lines(cls.ours)<=9 and n_lines(cls.ours)<n_lines(cls.by_hand)
+    with quiet(), warnings.catch_warnings():
+        warnings.simplefilter('ignore')
+        (_,*a),(_,*b) = run(cls, 'by_hand'),run(cls, 'ours')
+        assert largest_difference(a, b)==0
+        if os.name=='posix': assert resumes(cls, tmp_path)
+
+def test_what_differs_is_seen():
+    (_,*a),(_,*b) = (run(jobs['gcn'], 'by_hand') for _ in range(2))
+    assert largest_difference(a, b)==0
+    b[0]['a.weight'][0,0] += 1e-7
+    assert 0<largest_difference(a, b)<1e-6 and largest_difference([1.], [1.,1.])>1
+
+def test_the_table(capsys):
+    main('timesequence', rounds=1, times=1)
+    head,row = [l.split() for l in capsys.readouterr().out.splitlines()]
+    assert head[0]=='job' and row[:3]==['timesequence','13','3'] and row[3]=='equal' and row[-1]=='yes'
