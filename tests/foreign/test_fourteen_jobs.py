@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]/'bench'))
-from scripts import jobs, largest_difference, main, n_lines, quiet, resumes, run   # noqa: E402
-from toys import few   # noqa: E402
+from scripts import jobs, largest_difference, main, n_lines, quiet, resumes, run
+from toys import few
 
 pytestmark = few(3, 2)
 
