@@ -196,7 +196,8 @@ class StepsPerEpoch(Callback):
     "Makes an epoch of `n` training batches, and goes on in the data with the next one (Keras' `steps_per_epoch`)"
     single,catches_up = True,None
     no_shards = 'it would read the data once more in each process: write `LimitBatches`'
-    order,modes,data = TrainEvalCallback.order-1.5,('fit',),None   # after the data was divided among processes
+    order,modes = TrainEvalCallback.order-1.5,('fit',)   # after the data was divided among processes
+    data:Any = None   # the `OngoingLoader`
     def __init__(self,
         n:int,            # how many training batches an epoch has
         go_on:bool=False  # does each fit go on in the data where the last one ended?

@@ -107,12 +107,20 @@ class TrainEvalCallback(Callback):
 
     def before_train(self):
         learn = self.learn
-        if learn.n_iter: self.n = learn.n_iter
+        self.n = learn.n_iter or self._counted()
         learn.pct_train = learn.epoch/learn.n_epoch
         if isinstance(learn.opt, OptimWrapper) and learn.opt.opt.state: move_opt_state(learn.opt.opt)
         learn.model.train()
         switch_opt(learn, True)
         learn.training = True
+
+    def _counted(self):
+        "How many batches an earlier epoch had, of data without a `len`; if there was none, say that it may not end"
+        learn = self.learn
+        if self.n is None and learn.mode=='fit' and learn.duration is not None and learn.duration.unit=='ep': learn.say(
+            'The training data has no `len`, so this epoch ends when the data does. For data without end say how much: '
+            "`fit('2000ba')`, `cbs=StepsPerEpoch(500)` for epochs, `profile(n_batches=50)`.")
+        return self.n
 
     def after_batch(self):
         learn = self.learn
@@ -300,17 +308,10 @@ class Learner(Loop):
     def _open_batches(self):
         if self.training:
             if self.mode=='fit' and hasattr(self.dls, 'valid'): check_ahead(self.dls, self.loss_func)
-            if self.batches.n is None and self.mode=='fit' and not self.epoch: self._say_unknown_length()
             for p in adopt_params(self, running=True).values(): p.grad = None
         start = super()._open_batches()
         if getattr(self.batches.loader, 'persistent_workers', False): keep_queues(self.batches.loader)
         return start
-
-    def _say_unknown_length(self):
-        known = getattr(getattr(self, 'train_eval', None), 'n', None) is not None   # an earlier fit has counted
-        if known or self.duration is None or self.duration.unit!='ep': return
-        self.say('The training data has no `len`, so this epoch ends when the data does. For data without end say how '
-                 "much: `fit('2000ba')`, `cbs=StepsPerEpoch(500)` for epochs, `profile(n_batches=50)`.")
 
     def _set_device(self, b): return b if self.transfer is None else self.transfer(b)
     def _split(self, b): self.xb,self.yb = (self.own_output or just_split).split(b, getattr(self.dls, 'n_inp', None))

@@ -94,6 +94,7 @@ from .scalars import to_number
 # %% ../../nbs/measure/20b_meter.ipynb #267dfa01
 class Meter:
     "The loss and the metrics of one phase"
+    n_items:Any = None   # in the batch, if it is more than is in `learn.yb`, which may be the last shard of it
     def __init__(self,
         metrics:Any # `Metric`s, or one
     ): self.metrics,self.last = list(L(metrics)),None

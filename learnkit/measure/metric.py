@@ -315,7 +315,8 @@ def _log(learn, name, value, n):
     if isinstance(n, (int,float)) and not 0<=n<inf: raise ValueError(
         f'the weight of `{name}` must be 0 or more, not {n}')
     metric = meter.logged.get(name)
-    if metric is not None: metric.add(value, n_items(learn) if n is None else n)
+    if n is None: n = n_items(learn) if meter.n_items is None else meter.n_items
+    if metric is not None: metric.add(value, n)
     elif learn.mode=='fit': raise ValueError(
         f"there is no column for what is logged as {name!r}: write `metrics=Logged({name!r})`"
         + (f'; {nearest(name, meter.logged)}' if meter.logged else ''))

@@ -96,6 +96,7 @@ class ShardMeans:
     def begin(self) -> None:
         "Begin a batch: note gradients and buffers as they are now"
         self.tree,self.live,self.full = MergeTree(),False,False   # `full`: has a shard had all gradients?
+        self.extra:Any = None   # the sums of what `add` was given beside, once they are merged
         self.before,self.start = [p.grad for p in self.params],[b.clone() for b in (*self.buffers, *self.counts)]
         self.most = self.start[len(self.buffers):]
         self._clear()
@@ -106,12 +107,14 @@ class ShardMeans:
 
     def add(self,
         loss:Tensor|None,         # the mean loss of a shard whose backward pass is done; None: it does not count
-        weight:int|float|Tensor=0 # how much it weighs
+        weight:int|float|Tensor=0,# how much it weighs
+        beside:Tensor|None=None   # numbers to be added up; as many for each shard
     ) -> None:
         "Take a shard out of the model: gradients are gone, and buffers as they were in `begin`"
         self.live = self.live or loss is not None
         self.most = [torch.maximum(a, b) for a,b in zip(self.most, self.counts)]
-        self.tree.push(*self._message(loss, weight))
+        means,sums = self._message(loss, weight)
+        self.tree.push(means, sums if beside is None else torch.cat([beside.to(self.device, self.dtype), sums]))
         self._clear()
 
     def _message(self, loss, weight):
@@ -133,6 +136,7 @@ class ShardMeans:
     ) -> Tensor:
         "Put the means over all shards into the model; returns the loss; raises CancelBatch if none counts"
         means,sums = merge_processes(*self.tree.total())
+        self.extra,sums = sums.tensor_split([len(sums)-len(self.params)-2])
         if not self.live and not sums[-2]: raise CancelBatch('every shard of this batch was cancelled')
         if total: means[:self.n+1].mul_(sums[-1])
         grads,loss,bufs = means.split([self.n, 1, len(means)-self.n-1])
@@ -164,6 +168,7 @@ from torch import nn
 from torch.nn.parallel import DataParallel, DistributedDataParallel
 
 from ..callbacks.accumulate import opt_params
+from ..data.batch import find_bs
 from ..data.process import rank_distrib, undivided
 from ..data.random import derived_seed
 from ..data.seeded import ShardLoader, Shards
@@ -173,6 +178,7 @@ from ..loop.callback import Callback
 from ..loop.check import check_args, check_whole
 from ..loop.events import cancel_types, cancelled
 from ..measure.batch_weight import BatchWeight
+from ..measure.metric import Logged
 from ..processes.agreement import Agreement, PhaseEnds
 from ..processes.distributed import share_random_states
 
@@ -189,8 +195,6 @@ def check_obstacles(
     "Raise ValueError if something in this fit would differ with the number of processes"
     for cb in learn.cbs:
         if why := _obstacle(cb): raise ValueError(f'VirtualShards and {type(cb).__name__} do not go together: {why}')
-    if any(getattr(m, 'is_logged', False) for m in learn.metrics): raise ValueError(
-        'VirtualShards and Logged do not go together: each process would average what some shards of a batch log')
     model = learn.model
     wrapped = isinstance(model, (DistributedDataParallel, DataParallel))
     if wrapped or any(hasattr(p, '_local_tensor') for p in model.parameters()): raise ValueError(
@@ -199,6 +203,53 @@ def check_obstacles(
         'SyncBatchNorm computes with the items of all processes, which VirtualShards keeps apart: use BatchNorm')
     if any(t.is_complex() for t in (*model.parameters(), *model.buffers())): raise ValueError(
         'VirtualShards cannot average complex numbers: keep their real and imaginary parts in two tensors')
+
+# %% ../../nbs/speed/25c_virtual_shards.ipynb #47896045
+class ShardLog(Logged):
+    "Stands for a `Logged` metric while shards are done: the sum of what one of them logs, and of its weights"
+    def __init__(self,
+        metric:Logged # the one that it stands for
+    ):
+        super().__init__(metric.name)
+        self.both = torch.zeros(2)
+
+    def add(self, val, n):
+        val,n = (torch.as_tensor(o).detach().reshape(()).float() for o in (val, n))
+        self.both = self.both.to(val.device) + torch.stack([val*n, n.to(val.device)])
+
+class LoggedShards:
+    "What the shards of a batch log, and how many items they have, for the metrics of all processes"
+    def __init__(self,
+        meter:Any,          # the `Meter` of the phase, if there is one
+        device:torch.device # of the model
+    ):
+        self.meter,self.own = meter,{} if meter is None else meter.logged
+        self.logs,self.device = {k:ShardLog(m) for k,m in self.own.items()},device
+
+    def begin(self) -> None:
+        "Let what is logged be that of a shard"
+        if self.own: self.meter.n_items,self.meter.logged = None,self.logs
+
+    def sums(self,
+        n:int # how many items the shard has; 0: there was none
+    ) -> torch.Tensor|None:
+        "Return the sums of the shard that was just done, and begin the next one; None if nothing is logged"
+        if not self.own: return None
+        both = torch.stack([m.both.to(self.device) for m in self.logs.values()])
+        for m in self.logs.values(): m.both = torch.zeros(2)
+        return F.pad(both.flatten()*(n>0), (1, 0), value=n)
+
+    def join(self,
+        total:torch.Tensor|None # the sums of all shards; None: there are none, as something failed
+    ) -> None:
+        "Give the metrics what all shards have logged"
+        if not self.own: return
+        self.meter.logged = self.own
+        if total is None: return
+        self.meter.n_items = total[0]
+        for (k,m),(v,n) in zip(self.own.items(), total[1:].view(-1, 2)):
+            m.sums = m.sums or self.logs[k].sums
+            m.add(v/n, n)
 
 # %% ../../nbs/speed/25c_virtual_shards.ipynb #bb38640e
 @check_args
@@ -215,6 +266,7 @@ class VirtualShards(Callback):
     loader:Any = None   # of batches that are `Shards`
     shards:Shards       # own ones of the batch at hand
     means:ShardMeans    # what is collected of all of them
+    logged:Any = None   # a `LoggedShards`: what they log
     def __init__(self,
         n:int=8 # how many batches of the loader, the shards, make the batch of an optimizer step
     ): self.n = check_whole('n', n, what='a number of shards')
@@ -307,15 +359,17 @@ class VirtualShards(Callback):
         learn = self.learn
         if not learn.training: return do(shards)
         self.shards,means = shards,self.means
-        if self.weigh is None: self.weigh = BatchWeight(learn)
+        if self.weigh is None: self.weigh,self.logged = BatchWeight(learn),LoggedShards(learn.phase_meter, means.device)
         sums,last = self.weigh.sums,learn.loss
-        means.begin()
+        means.begin(); self.logged.begin()
         for i in range(self.loader.size):
             learn.loss = last
-            if self._do_shard(do, i): means.add(learn.loss, 1 if sums else self.weigh(learn))
-            else: means.add(None)
+            done,n = self._do_shard(do, i),find_bs(shards.own[i]) if i<len(shards.own) else 0
+            if done: means.add(learn.loss, 1 if sums else self.weigh(learn), self.logged.sums(n))
+            else: means.add(None, 0, self.logged.sums(n))
         self._seed(self.n)   # the same in all processes
         learn.loss = last    # if no shard counts
-        learn.loss = means.merge(sums)
+        try: learn.loss = means.merge(sums)
+        finally: self.logged.join(means.extra)
         try: learn._do_step()
         finally: self._seed(self.n)   # `SkipNaN` puts back those of a shard

@@ -17,12 +17,10 @@ class GAN(L.LightningModule):
         opt_generator.zero_grad()
         self.manual_backward(loss)
         opt_generator.step()
-        self.log_dict(dict(generator=loss, discriminator=judged))
+        self.log_dict(dict(generator_loss=loss, judge_loss=judged), on_step=False, on_epoch=True)
 gan,log = GAN(),L.pytorch.loggers.CSVLogger('out')
-L.Trainer(max_epochs=12, logger=log, log_every_n_steps=1).fit(gan, dls.train)
+L.Trainer(max_epochs=12, logger=log).fit(gan, dls.train)
 # the result
-learn = SimpleNamespace(model=gan.generator)
-def read_log():
-    names,*rows = (l.split(',') for l in Path(log.log_dir, 'metrics.csv').read_text().splitlines())
-    return [{k:float(v) for k,v in zip(names, row)} for row in rows]
-log.read_log = read_log
+names,*rows = (l.split(',') for l in Path(log.log_dir, 'metrics.csv').read_text().splitlines())
+history = {k:[float(r[names.index(k)]) for r in rows] for k in ('generator_loss','judge_loss')}
+learn = SimpleNamespace(model=gan, recorder=SimpleNamespace(history=history))

@@ -106,8 +106,19 @@ def test_a_weight_that_is_none_is_refused():
     learn.fit(1)
     assert learn.recorder.history[-1]['train_none'] is None
 
-def test_shards_of_other_processes_are_not_left_out_silently():
-    with pytest.raises(ValueError, match='VirtualShards and Logged'): learner(VirtualShards(2)).fit(1)
+def test_shards_log_the_mean_of_all():
+    "Values of shards by their items, also those of a loss; what is logged once for a batch counts all its items"
+    class Once(Callback):
+        def after_step(self): self.log('once', self.learn.train_iter)
+    def parts(pred, y): log_value('said', pred.mean()); return dict(a=F.mse_loss(pred, y), b=pred.mean())
+    for cb in None,VirtualShards(2):
+        learn = learner(Once, *([cb] if cb else []), loss=parts, metrics=[*map(Logged, ('first','once','said','a','b'))])
+        learn.fit(1, lr=0.)
+        row,pred = learn.recorder.history[0],learn.model(x)
+        assert row['train_first']==mean and row['train_said']==row['train_b']==pytest.approx(pred.mean().item(), rel=1e-5)
+        assert row['train_a']==pytest.approx(F.mse_loss(pred, x.sum(1, keepdim=True)).item(), rel=1e-5)
+        assert row['train_once']==pytest.approx((0*16 + 1*4)/20 if cb else (0*8 + 1*8 + 2*4)/20)
+        assert row['valid_first']==mean
 
 @pytest.mark.slow
 def test_a_compiled_model_logs_each_time(recwarn):

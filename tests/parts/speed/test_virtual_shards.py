@@ -462,3 +462,25 @@ def _stops(rank, world):
 
 @pytest.mark.slow
 def test_processes_stop_at_the_same_batch(processes): processes(2, _stops)
+
+# what shards log
+
+def _logs(rank, world, loss_sums):
+    from learnkit.all import Logged, Recorder, log_value
+    def parts(pred, y):
+        log_value('said', pred.abs().mean())
+        return dict(ce=F.cross_entropy(pred, y, reduction='sum' if loss_sums else 'mean'), small=pred.pow(2).mean())
+    if loss_sums: parts.reduction = 'sum'
+    class Once(Callback):
+        def after_pred(self): self.log('first', self.xb[0].mean())
+        def after_step(self): self.log('norm', self.model[0].weight.norm())
+    learn = learner('cnn', loss_func=parts, metrics=[*map(Logged, ('said','ce','small','first','norm'))], cbs=Once())
+    learn.fit(2, cbs=VirtualShards(4))
+    return {0:result(learn)}
+
+@pytest.mark.slow
+@pytest.mark.parametrize('loss_sums', [False, True])
+def test_what_shards_log_is_the_same_in_two_processes(processes, loss_sums):
+    one,two = processes(1, _logs, loss_sums)[0],processes(2, _logs, loss_sums)[0]
+    same(one, two)
+    assert one['train_first.0']==pytest.approx(images(45).tensors[0].mean().item(), abs=1e-6) and one['train_norm.0']>0
