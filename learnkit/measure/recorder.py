@@ -279,7 +279,7 @@ class Recorder(RecorderPlots, Callback):
         train,valid = [[m.name for m in ms] for ms in (self.train.metrics[1+self.mean:], self.valid.metrics[1:])]
         both = {*train} & {*valid}   # their names tell them apart
         self.train_names = ['train_loss', *(f'train_{n}' if n in both else n for n in train)]
-        self.valid_names = [*['valid_loss']*bool(self.valid.metrics), *(f'valid_{n}' if n in both else n for n in valid)]
+        self.valid_names = ['valid_loss', *(f'valid_{n}' if n in both else n for n in valid)][:len(self.valid.metrics)]
         names = ['epoch', *self.train_names, *self.valid_names, *['time']*self.add_time]
         if len({*names})<len(names): raise _named_twice(names)
         return names

@@ -218,7 +218,7 @@ class ShardLog(Logged):
         self.both = self.both.to(val.device) + torch.stack([val*n, n.to(val.device)])
 
 class LoggedShards:
-    "What the shards of a batch log, and how many items they have, for the metrics of all processes"
+    "Collects what the shards of a batch log, and how many items they have, and gives the metrics that of all of them"
     def __init__(self,
         meter:Any,          # the `Meter` of the phase, if there is one
         device:torch.device # of the model
