@@ -42,15 +42,15 @@ howtos = [
      'use_transformers clip_gradients mixup average_the_weights stop_early two_optimizers make_it_reproducible '
      'cross_validate settings_from_the_command_line search_hyper_parameters'),
     ('saving', 'Saving, resuming, predicting', 'What is left of a run, and how it goes on.',
-     'save_and_load resume_after_a_crash stop_on_a_signal predict_new_items features'),
+     'save_and_load export_a_model resume_after_a_crash stop_on_a_signal predict_new_items predict_a_folder features'),
     ('looking', 'Looking and logging', 'What the data, the run and the mistakes look like.',
      'look_at_the_mistakes output_and_steps log_to_a_file log_to_tensorboard log_to_wandb log_to_mlflow '
      'write_a_logger'),
     ('own', 'Losses, metrics, callbacks', 'Parts of your own.',
-     'write_a_loss write_a_metric write_a_callback own_training_step skip_or_stop test_a_callback'),
+     'write_a_loss loss_with_inputs write_a_metric write_a_callback own_training_step skip_or_stop test_a_callback'),
     ('scale', 'Speed, memory, faults', 'Larger models, more devices, and what goes wrong.',
-     'mixed_precision accumulate_gradients out_of_memory several_processes train_on_slurm train_on_kubernetes '
-     'train_with_ray start_with_accelerate find_what_is_slow debug_nan')]
+     'mixed_precision accumulate_gradients out_of_memory several_processes large_model train_on_slurm '
+     'train_on_kubernetes train_with_ray start_with_accelerate find_what_is_slow debug_nan')]
 
 def group_of(page):
     "The group that the page of a chapter belongs to"
