@@ -288,7 +288,7 @@ class SaveModelCallback(TrackerCallback):
 
     def act(self):
         if self.new_best:
-            self.learn.say(f'Better model found at epoch {self.moment} with {self.watch.name} value: {self.best}.')
+            self.learn.say(f'Better model found at epoch {self.moment} with {self.watch.name} value: {self.best:.6g}.')
             if self.fname is None: self._hold(self.with_opt)
             else: self._save(self._name(), best=not self.at_end)   # else nobody loads it
         elif self.held and self.fname is not None: self._write_held()

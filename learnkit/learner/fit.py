@@ -254,7 +254,7 @@ def fit(self:Learner,
     start_epoch:int=0,             # the number of the first epoch, if those before it are done
     resume:str|Path|None=None      # a checkpoint to go on from; 'auto': the newest, if any
 ) -> None:
-    "Train for `n_epoch` epochs, or so long; with an `LRFinder`, which is for mode 'lr_find' only, it is a range test"
+    "Train for `n_epoch` epochs, or for an amount such as '2000ba' (batches) or '30m' (minutes)"
     rehearsal = limit_from_env() if limit_switch in os.environ else []
     if rehearsal: n_epoch = as_epochs(as_duration(n_epoch), self.dls.train)   # as many epochs, but short ones
     cbs = [*L(cbs), *rehearsal]
