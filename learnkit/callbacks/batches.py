@@ -139,6 +139,7 @@ from fastcore.basics import GetAttr
 from ..data.explain import ended_generator, lost
 from ..data.stateful import set_epoch
 from ..learner.learner import TrainEvalCallback
+from ..loop.check import check_args
 from ..loop.events import CancelFit
 from ..loop.stream import loader_len
 
@@ -192,6 +193,7 @@ class OngoingLoader(GetAttr):
         return getattr(self.live, 'indices', None)
 
 # %% ../../nbs/callbacks/05b_steps_per_epoch.ipynb #ae860f54
+@check_args
 class StepsPerEpoch(Callback):
     "Makes an epoch of `n` training batches, and goes on in the data with the next one (Keras' `steps_per_epoch`)"
     single,catches_up = True,None
