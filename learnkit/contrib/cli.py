@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 from warnings import warn
 
-from fastcore.docments import docments
 from fastcore.imports import in_notebook
 
 from ..data.files import atomic
@@ -90,6 +89,7 @@ def _sentence(message, parser):
 def _parser_class():
     with optional_import('a command line', 'jsonargparse', 'cli'):
         from jsonargparse import ArgumentParser, DefaultHelpFormatter
+    from fastcore.docments import docments   # it takes as long as a tenth of `import learnkit`
     class Formatter(DefaultHelpFormatter):
         def _expand_help(self, action): return re.sub(', known subclasses: [^()]*', '', super()._expand_help(action))
     class Parser(ArgumentParser):

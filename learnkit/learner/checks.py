@@ -43,10 +43,13 @@ def check_dls(
     dls:Any # what should be the data of a Learner, which may have been replaced
 ) -> None:
     "Raise TypeError if it is not a `DataLoaders`, or what another library calls so"
-    if not hasattr(dls, 'train'): raise TypeError(
-        f'`learn.dls` must be a `DataLoaders`, not a {type(dls).__name__}: '
-        'write `learn.dls = DataLoaders(train, valid)`')
+    if not hasattr(dls, 'train'): raise _no_dls(dls)
 
+def _no_dls(o):
+    return TypeError(f'`learn.dls` must be a `DataLoaders`, not a {type(o).__name__}: '
+                     'write `learn.dls = DataLoaders(train, valid)`')
+
+# %% ../../nbs/learner/00a_argument_types.ipynb #8c480754
 def no_device(
     device:torch.device # where the data are to go
 ) -> RuntimeError:

@@ -233,9 +233,7 @@ class Learner(Loop):
 
     def _take_in(self, cb):
         cb = adapt(cb)
-        for k in _moving & vars(cb).keys(): warn(
-            f'{type(cb).__name__} has an attribute `{k}` of its own, so `self.{k}` stays as it is: '
-            f'write `self.learn.{k}` for that of the Learner, or give it another name', stacklevel=outside())
+        for k in _moving & vars(cb).keys(): _warn_own(cb, k)
         return super()._take_in(cb)
 
     @property
@@ -407,3 +405,7 @@ class Learner(Loop):
 @contextmanager
 def _apart(run):
     with alone(), run: yield
+
+def _warn_own(cb, k):
+    warn(f'{type(cb).__name__} has an attribute `{k}` of its own, so `self.{k}` stays as it is: '
+         f'write `self.learn.{k}` for that of the Learner, or give it another name', stacklevel=outside())
