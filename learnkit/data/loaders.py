@@ -255,5 +255,5 @@ def keep_queues(
     dl:Any # a `DataLoader` whose workers persist, and have begun
 ) -> None:
     "Keep the queues of the workers of `dl` as long as these live, so that they can be told to end"
-    it = getattr(dl, '_iterator', None)
+    it:Any = getattr(dl, '_iterator', None)
     for w in getattr(it, '_workers', ()): _queues[w] = it._index_queues,it._worker_result_queue
