@@ -110,9 +110,11 @@ class Series(Sequence):
         state:dict|list # what `state_dict` returned, or all numbers in a list
     ) -> None:
         "Continue from `state`"
-        self.__init__()
-        if not isinstance(state, Mapping): return self.extend([*state])
-        self.kept,self._every,self.n_read = array('d', state['kept'].tolist()),state['every'],state['n_read']
+        if not isinstance(state, Mapping): self.__init__(); return self.extend([*state])
+        kept,every,n = state['kept'].tolist(),state['every'],state['n_read']
+        if type(every) is not int or every<1 or len(kept)!=-(-n//every): raise ValueError(
+            f'{len(kept)} numbers cannot be one of each {every!r} of {n!r}')
+        self.new,self.kept,self._every,self.n_read = [],array('d', kept),every,n
 
 # %% ../../nbs/measure/10_scalars.ipynb #2613a6ab
 class GroupSeries(Sequence):

@@ -66,7 +66,7 @@ def damaged(r, files):
 
 def sums(path):
     "Put the checksum of a manifest right"
-    try: note = json.loads(path.read_bytes())
+    try: note = json.loads(path.read_text(encoding='utf-8'))   # bytes may be UTF-16, whose codec is a module
     except (ValueError, RecursionError): return
     if not isinstance(note, dict): return
     note.pop('note_sha256', None)

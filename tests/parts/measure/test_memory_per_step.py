@@ -107,3 +107,11 @@ def test_group_values_read_as_a_list_of_lists():
     for r in rows: values.append(r)
     assert values==rows and [*values]==rows and values[-1]==rows[-1] and values[1:]==rows[1:] and values[::-1]==rows[::-1] and len(values)==3 and rows[1] in values and repr(values)==repr(rows)
     with pytest.raises(ValueError): values.append([1.])
+
+@pytest.mark.parametrize('wrong', [dict(every=0), dict(every=-1), dict(every=1.), dict(n_read=7), dict(kept=torch.ones(2))], ids=str)
+def test_a_damaged_series_is_refused(wrong):
+    "With `every` 0 it was read, and each number after that was a ZeroDivisionError"
+    s = Series(); s.extend([1., 2., 3.])
+    with pytest.raises(ValueError, match='cannot be one of each'): s.load_state_dict({**s.state_dict(), **wrong})
+    assert s==[1., 2., 3.]
+    s.append(4.); assert s==[1., 2., 3., 4.]
