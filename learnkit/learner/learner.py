@@ -307,9 +307,8 @@ class Learner(Loop):
         if self.training:
             if self.mode=='fit' and hasattr(self.dls, 'valid'): check_ahead(self.dls, self.loss_func)
             for p in adopt_params(self, running=True).values(): p.grad = None
-        start = super()._open_batches()
-        if getattr(self.batches.loader, 'persistent_workers', False): keep_queues(self.batches.loader)
-        return start
+        try: return super()._open_batches()
+        finally: getattr(self.batches.loader, 'persistent_workers', False) and keep_queues(self.batches.loader)
 
     def _set_device(self, b): return b if self.transfer is None else self.transfer(b)
     def _split(self, b): self.xb,self.yb = (self.own_output or just_split).split(b, getattr(self.dls, 'n_inp', None))

@@ -349,8 +349,8 @@ class Recorder(RecorderPlots, Callback):
         "Keep the row of the epoch if a loss that is NaN or infinite has ended the fit: it says why"
         learn,known = self.learn,any(r is self.row for r in self.history[-1:])
         if known or learn.mode!='fit' or self.row.get('epoch')!=learn.epoch or learn.loss is None: return
-        loss = _mean_of_all(to_number(learn.loss.mean()))
-        if isfinite(loss): return
+        loss = to_number(learn.loss.mean())
+        if isfinite(loss) or num_parts()>1: return   # here others may not have heard of it, and gather nothing
         self.row['train_loss' if learn.training else 'valid_loss'] = loss
         if self.add_time: self.row['time'] = format_time(time.perf_counter() - self.start)
         learn('after_row', row=self.row, epoch=False)
