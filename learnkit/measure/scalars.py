@@ -114,7 +114,8 @@ class Series(Sequence):
         kept,every,n = state['kept'].tolist(),state['every'],state['n_read']
         if type(every) is not int or every<1 or len(kept)!=-(-n//every): raise ValueError(
             f'{len(kept)} numbers cannot be one of each {every!r} of {n!r}')
-        self.new,self.kept,self._every,self.n_read = [],array('d', kept),every,n
+        self.__init__()
+        self.kept,self._every,self.n_read = array('d', kept),every,n
 
 # %% ../../nbs/measure/10_scalars.ipynb #2613a6ab
 class GroupSeries(Sequence):
