@@ -45,8 +45,8 @@ def _num(v, what='A hyper-parameter')->float:
     "Returns `v` as a plain Python number; raises TypeError if it is none"
     v = v.item() if hasattr(v, 'item') else v
     if is_number(v): return v
-    raise TypeError(f"{what} is a number, not {type(v).__name__}: {v!r:.60}." +
-                    " Callbacks are passed by name, as in `fit(1, cbs=...)`."*hasattr(v, 'order'))
+    hint = ' Callbacks are passed by name, as in `fit(1, cbs=...)`.' if hasattr(v, 'order') else ''
+    raise TypeError(f'{what} is a number, not {type(v).__name__}: {v!r:.60}.{hint}')
 
 # %% ../../nbs/optim/00a_hypers.ipynb #c1ff1a13
 def _find(pg, name):
@@ -175,8 +175,9 @@ def check_rate(
     if isinstance(v, Mapping):   # for several optimizers
         for k,o in v.items(): check_rate(f'{what} of {k!r}', o)
         return
+    if isinstance(v, slice): v = v.start,v.stop
     many = isinstance(v, Iterable) and not isinstance(v, str)
-    for o in (v.start,v.stop) if isinstance(v, slice) else v if many else [v]:
+    for o in v if many else [v]:
         if o is not None and not 0<=_num(o, what)<inf: raise ValueError(f'{what} must be 0 or more, not {o}')
 
 def check_moms(
@@ -353,7 +354,8 @@ def default_lr(
         raise ValueError(f'there are two learning rates, lr={lr} and the lr={own} of `opt_func`: give one of them')
     if own is not None or lr is not None: return lr if own is None else own
     lrs = [pg['lr'] for pg in getattr(opt_func, 'param_groups', ()) if 'lr' in pg]
-    return 1e-3 if not lrs else lrs[0] if len({float(o) for o in lrs})==1 else lrs
+    if not lrs: return 1e-3
+    return lrs[0] if len({float(o) for o in lrs})==1 else lrs
 
 def creation_lr(
     opt_func:Any, # What the user gave as `opt_func`

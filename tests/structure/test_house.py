@@ -265,7 +265,7 @@ def crowded_assignments(tree):
         if len(given) >= 4 and not all(name(a) and name(a) == name(b) for a,b in given): yield n
 
 # How many a room has now: a number here may only go down, and goes away with the last one
-read_twice = dict(nested_conditionals=dict(optim=2), times_condition=dict(optim=1), crowded_assignments={})
+read_twice = dict(nested_conditionals={}, times_condition={}, crowded_assignments={})
 finders = dict(nested_conditionals=nested_conditionals, times_condition=times_condition, crowded_assignments=crowded_assignments)
 
 def to_be_rewritten(at, limits=read_twice):
