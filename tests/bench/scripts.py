@@ -1,4 +1,4 @@
-"""Fourteen training scripts that many begin with, shrunk and written anew from their ideas: with the loop by hand, and with a Learner.
+"""Thirteen training scripts that many begin with, shrunk and written anew from their ideas: with the loop by hand, and with a Learner.
 
     python tests/bench/scripts.py            all of them: lines, whether the bits are equal, time, whether a killed run resumes; writes `scripts.json`
     python tests/bench/scripts.py vae gan    some of them, and writes nothing
