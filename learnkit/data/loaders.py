@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import GeneratorType
 from typing import Any, NoReturn
-from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
@@ -152,6 +151,7 @@ def _make_loader(ds, i, bs, shuffle, kwargs):
 import operator
 from functools import partial
 from inspect import signature
+from weakref import WeakKeyDictionary
 
 from torch.utils.data import BatchSampler, RandomSampler, SequentialSampler, default_collate, default_convert
 
