@@ -27,7 +27,12 @@ def _name(learn):
     "The name of the loader that is validated, or of the one in a `CombinedLoader` that the batch is from; or None"
     own,b,dl = (*map(vars(learn).get, ('_dl_name','batch')), learn.dl)
     return getattr(dl, 'dl_name', None) if own is None and b is not None and getattr(dl, 'batch', None) is b else own
-Learner.dl_name = property(_name, lambda learn, name: vars(learn).update(_dl_name=name), None, _name.__doc__)
+
+def _set_name(learn, name):
+    if name is None: vars(learn).pop('_dl_name', None)   # as if no loader had ever had one
+    else: vars(learn)['_dl_name'] = name
+
+Learner.dl_name = property(_name, _set_name, None, _name.__doc__)
 
 @patch
 @uninterrupted

@@ -1133,7 +1133,8 @@ def nan():
         def spoil(cb): cb.learn.xb = (cb.learn.x*bad,)
         learn,ear = learner(4, cbs=[TerminateOnNaNCallback(), at('before_batch', spoil, when=lambda cb: cb.learn.iter==1, run_valid=False)]),Ear()
         learn.add_cb(ear).fit(2)
-        assert 'nan or infinite' in learn.stop_reason and ear.heard[-3:]==['after_cancel_fit', 'after_fit', 'cleanup'] and learn.train_iter<=3
+        assert 'nan or infinite' in learn.stop_reason and learn.train_iter<=3
+        assert ear.heard[-4:]==['after_cancel_fit', 'after_row', 'after_fit', 'cleanup']   # the row of the epoch that ended so
         for cb in (SkipNaN(), RollBackOnNaN('1ba')):
             learn = learner(4, cbs=[cb, at('before_batch', spoil, when=lambda cb: cb.learn.iter==1 and cb.learn.epoch==0, run_valid=False)])
             with warnings.catch_warnings(): warnings.simplefilter('ignore'); learn.fit(2)
