@@ -34,6 +34,7 @@ def _set_name(learn, name):
 
 Learner.dl_name = property(_name, _set_name, None, _name.__doc__)
 
+# %% ../../nbs/observe/00a_evaluate.ipynb #501edf0b
 @patch
 @uninterrupted
 @contextmanager
