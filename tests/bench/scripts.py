@@ -1,4 +1,4 @@
-"""Thirteen training scripts that many begin with, shrunk and written anew from their ideas: with the loop by hand, and with a Learner.
+"""Fourteen training scripts that many begin with, shrunk and written anew from their ideas: with the loop by hand, and with a Learner.
 
     python tests/bench/scripts.py            all of them: lines, whether the bits are equal, time, whether a killed run resumes; writes `scripts.json`
     python tests/bench/scripts.py vae gan    some of them, and writes nothing
@@ -7,7 +7,7 @@ What both begin with (data, model, loss) is made by `parts`. Both return the num
 Lines are those of code in `by_hand` and `ours`. The time is that of the processor for both, in turn, each with everything that its lines do; the median of the ratios.
 A run is killed (SIGKILL) after five eighths of its batches, in a fork, and started again with `CheckpointCallback('3ba')` and `resume='auto'`; nothing in `ours` is made for this.
 """
-import io, json, math, os, signal, statistics, sys, tempfile, time, warnings
+import io, json, math, os, signal, socket, statistics, subprocess, sys, tempfile, time, warnings
 from contextlib import contextmanager, redirect_stdout
 from inspect import getsource
 from pathlib import Path
@@ -15,10 +15,12 @@ from types import SimpleNamespace
 
 import torch
 from learnkit.all import *
+from torch.nn.parallel import DistributedDataParallel
 from torch.nn.utils import clip_grad_norm_
 from torch.optim import LBFGS, SGD, Adadelta, Adam, AdamW
 from torch.optim.lr_scheduler import LambdaLR, OneCycleLR, StepLR
 from torch.utils.data import TensorDataset
+from torch.utils.data.distributed import DistributedSampler
 
 here = Path(__file__).resolve().parent
 torch.set_num_threads(1)
@@ -544,10 +546,65 @@ class Tabular:
         learn.fit_one_cycle(3, .01, wd=.01)
         return learn.recorder.history.latest('accuracy')
 
+@job
+class Ddp:
+    "The tutorial on several processes: each has its part of the data, and all have the same model"
+    processes = 2
+    def parts():
+        ds = TensorDataset(*pictures(64))
+        sampler = DistributedSampler(ds, int(os.environ['WORLD_SIZE']), int(os.environ['RANK']))
+        model = nn.Sequential(nn.Conv2d(1, 8, 3, 2), nn.ReLU(), nn.Flatten(), nn.Linear(200, 3))
+        return SimpleNamespace(train=DataLoader(ds, 8, sampler=sampler), model=model)
+
+    def by_hand(p):
+        torch.distributed.init_process_group('gloo')
+        model = DistributedDataParallel(p.model)
+        opt = SGD(model.parameters(), lr=.1)
+        for epoch in range(2):
+            p.train.sampler.set_epoch(epoch)
+            for x,y in p.train:
+                opt.zero_grad()
+                loss = F.cross_entropy(model(x), y)
+                loss.backward()
+                opt.step()
+
+    def ours(p):
+        learn = Learner([p.train], p.model, nn.CrossEntropyLoss(), SGD, lr=.1)
+        learn.fit(2)
+
 # how they are run
 
 def run(cls, who):
     "Train as `who` (`by_hand` or `ours`) does; the seconds, the weights, and what it returns"
+    n = getattr(cls, 'processes', 1)
+    if n==1: return _run(cls, who)
+    SGD([torch.ones(1)])   # it imports much: here once, for all forks
+    with tempfile.TemporaryDirectory() as folder, socket.socket() as s:
+        s.bind(('localhost', 0))
+        where = dict(MASTER_ADDR='localhost', MASTER_PORT=str(s.getsockname()[1]), WORLD_SIZE=str(n), LOCAL_WORLD_SIZE=str(n))
+        s.close()
+        pids = [_fork(cls, who, f'{folder}/result', {**where, 'RANK':str(i), 'LOCAL_RANK':str(i)}) for i in range(n)]
+        status = os.waitpid(pids[0], 0)[1]
+        if status: [os.kill(pid, signal.SIGKILL) for pid in pids[1:]]
+        for pid in pids[1:]: os.waitpid(pid, 0)
+        if os.WIFSIGNALED(status): os.kill(os.getpid(), signal.SIGKILL)   # it was killed, and this process is the one that trains
+        res,n_batches = torch.load(f'{folder}/result', weights_only=False)
+    seen.extend([None]*n_batches)
+    return res
+
+def _fork(cls, who, path, env):
+    if pid := os.fork(): return pid
+    os.environ.update(env)
+    n = len(seen)
+    try:
+        res = _run(cls, who)
+        if env['RANK']=='0': torch.save((res,len(seen)-n), path)
+        os._exit(0)
+    finally: os._exit(1)
+
+seen = []   # the batches that `watched` counts
+
+def _run(cls, who):
     set_seed(1)
     p = cls.parts()
     set_seed(2)
@@ -559,37 +616,40 @@ def largest_difference(a, b):
     "Of two weights, numbers, or lists and dictionaries of such: 0 if all bits are equal"
     if isinstance(a, dict): return max([largest_difference(a[k], b[k]) for k in a] + [0 if a.keys()==b.keys() else math.inf])
     if isinstance(a, (list,tuple)): return max([largest_difference(*o) for o in zip(a, b)] + [0 if len(a)==len(b) else math.inf])
+    if a is b is None: return 0.
     a,b = torch.as_tensor(a).double(),torch.as_tensor(b).double()
     return 0. if torch.equal(a, b) else (a-b).abs().max().item()
 
 @contextmanager
 def watched(folder, kill_at=0):
-    "Each Learner has a `CheckpointCallback` meanwhile, and resumes; the process is killed at batch number `kill_at`; yields a list of all batches"
-    batches,made,train = [],[],Learner._train
-    class Watch(Callback):
+    "Each Learner has a `CheckpointCallback` meanwhile, and resumes; the process is killed at batch number `kill_at`"
+    made,train = [],Learner._train
+    seen.clear()
+    class Counts(Callback):
         order,run_valid,modes,observes = 99,False,('fit',),True
         def after_batch(self):
-            batches.append(self.train_iter)
-            if len(batches)==kill_at: os.kill(os.getpid(), signal.SIGKILL)
+            seen.append(self.train_iter)
+            if len(seen)==kill_at and os.environ.get('RANK', '0')=='0': os.kill(os.getpid(), signal.SIGKILL)
     def watch(learn):
         made.append(learn)
-        return [CheckpointCallback('3ba', folder=Path(folder)/f'{len(made)}'), Watch()]
+        return [CheckpointCallback('3ba', folder=Path(folder)/f'{len(made)}'), Counts()]
     def resuming(self, mode, *args, resume=None, **kw): train(self, mode, *args[:6], resume='auto' if mode=='fit' else None, **kw)
     Learner.on_create.append(watch)
     Learner._train = resuming
-    try: yield batches
+    try: yield
     finally: Learner.on_create.remove(watch); Learner._train = train
 
 def resumes(cls, folder):
     "Is a run that is killed and started again the same, to the bit, as one that is not?"
-    with watched(f'{folder}/whole') as batches: _,*whole = run(cls, 'ours')
-    n = len(batches)*5//8+1
+    with watched(f'{folder}/whole'): _,*whole = run(cls, 'ours')
+    n_batches = len(seen)
+    n = n_batches*5//8+1
     if not (pid := os.fork()):
         with quiet(), watched(f'{folder}/cut', n): run(cls, 'ours')
         os._exit(1)
     if os.WTERMSIG(os.waitpid(pid, 0)[1])!=signal.SIGKILL: raise RuntimeError(f'{cls.__name__} ended before batch {n}')
-    with watched(f'{folder}/cut') as again: _,*ended = run(cls, 'ours')
-    return len(again)<len(batches) and largest_difference(whole, ended)==0
+    with watched(f'{folder}/cut'): _,*ended = run(cls, 'ours')
+    return len(seen)<n_batches and largest_difference(whole, ended)==0
 
 @contextmanager
 def quiet():
@@ -617,6 +677,12 @@ def measure(name, rounds=3, times=10):
         size = 1
     return dict(job=name, by_hand=n_lines(cls.by_hand), ours=n_lines(cls.ours), difference=largest_difference(a, b), ratio=statistics.median(ratios), resumes=same)
 
+def alone(name):
+    "Its row, measured in a Python of its own: its forks have no threads and caches of other jobs"
+    out = subprocess.run([sys.executable, __file__, '--json', name], capture_output=True, encoding='utf-8', timeout=600)
+    if out.returncode: raise RuntimeError(f'{name} failed:\n{out.stdout}{out.stderr}')
+    return json.loads(out.stdout.splitlines()[-1])
+
 def row(r):
     bits = 'equal' if r['difference']==0 else f"{r['difference']:.0e}"
     return f"{r['job']:18} {r['by_hand']:8} {r['ours']:10} {bits:>8} {r['ratio']:8.2f} {'yes' if r['resumes'] else 'no':>9}"
@@ -625,8 +691,10 @@ def main(*names, **kw):
     print(f"{'job':18} {'by hand':>8} {'learnkit':>10} {'bits':>8} {'time':>8} {'resumes':>9}")
     rows = []
     for name in names or jobs:
-        rows.append(measure(name, **kw))
+        rows.append(measure(name, **kw) if names else alone(name))
         print(row(rows[-1]), flush=True)
     if not names: (here/'scripts.json').write_text(json.dumps(rows, indent=1)+'\n')
 
-if __name__=='__main__': main(*sys.argv[1:])
+if __name__=='__main__':
+    if sys.argv[1:2]==['--json']: print(json.dumps(measure(*sys.argv[2:])))
+    else: main(*sys.argv[1:])

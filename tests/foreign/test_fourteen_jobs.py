@@ -4,20 +4,25 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]/'bench'))
-from scripts import jobs, largest_difference, main, n_lines, quiet, resumes, run
+from scripts import alone, jobs, largest_difference, main, n_lines, quiet, resumes, run
 from toys import few
 
-pytestmark = few(3, 2)
-
-@pytest.mark.parametrize('name', jobs)
+@few(3, 2)
+@pytest.mark.parametrize('name', [k for k in jobs if k!='ddp'])
 def test_job(name, tmp_path):
     cls = jobs[name]
-    assert n_lines(cls.ours)<=9 and n_lines(cls.ours)<n_lines(cls.by_hand)
+    assert len(jobs)==14 and n_lines(cls.ours)<=9 and n_lines(cls.ours)<n_lines(cls.by_hand)
     with quiet(), warnings.catch_warnings():
         warnings.simplefilter('ignore')
         (_,*a),(_,*b) = run(cls, 'by_hand'),run(cls, 'ours')
         assert largest_difference(a, b)==0
         if os.name=='posix': assert resumes(cls, tmp_path)
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name!='posix', reason='it forks')
+def test_several_processes():
+    got = alone('ddp')
+    assert (got['ours'], got['difference'], got['resumes'])==(2, 0, True)
 
 def test_what_differs_is_seen():
     (_,*a),(_,*b) = (run(jobs['gcn'], 'by_hand') for _ in range(2))
