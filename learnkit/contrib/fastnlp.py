@@ -20,7 +20,7 @@ from .foreign import ForeignCallback, View, view_of
 from ..data.loaders import DataLoaders
 from ..learner.learner import Learner
 from ..loop.callback import Callback as OurCallback
-from ..loop.events import CancelValid, nearest
+from ..loop.events import CancelFit, CancelValid, nearest
 from ..loop.names import names_in
 from ..loop.stream import loader_len
 from ..measure.metric import AvgMetric
@@ -32,6 +32,7 @@ class NLPTrainer(View):
     library,what = 'fastNLP','the trainer'
     monitor = larger_better = None   # what a callback watches that does not say it
     epochs_done = batches_done = 0   # set by the adapter
+    stopped:Any = None               # the exception of theirs that ended the fit
     model      = property(lambda self: self.learn.model)
     optimizers = property(lambda self: [getattr(self.learn.opt, 'opt', self.learn.opt)])
     state      = property(lambda self: self.learn.state)
@@ -74,11 +75,21 @@ class NLPCallback(ForeignCallback):
     stops:ClassVar[tuple] = 'EarlyStopException',
     def _view(self): return view_of(NLPTrainer, self.learn)
     def before_fit(self):
+        self._view().stopped = None
         if self.learn.mode=='fit': self._view().epochs_done = self.learn.start_epoch
     def before_epoch(self): vars(self._view()).update(epochs_done=self.learn.epoch, batches_done=0)
     def after_batch(self):
         if self.learn.training: self._view().batches_done = self.learn.iter+1
-    def after_train(self): self._view().epochs_done = self.learn.epoch+1
+    def after_train(self): vars(self._view()).update(epochs_done=self.learn.epoch+1, batches_done=0)
+    def after_exhaust(self):
+        if self.learn.training and self.has('on_fetch_data_end'): self.call('on_fetch_data_end')   # of none
+
+    def call(self, name):
+        "Call a method of theirs; all hear `on_exception` of an exception by which it ends the fit"
+        try: super().call(name)
+        except CancelFit as e: self._view().stopped = e.__cause__; raise
+    def after_cancel_fit(self):
+        if self.has('on_exception') and self._view().stopped: self.call('on_exception')
 
     def due(self, name):
         "Was there an evaluation, or was it cancelled?"
@@ -93,7 +104,7 @@ class NLPCallback(ForeignCallback):
             case 'on_before_backward':           return trainer,self._outputs()
             case 'on_evaluate_end'|'on_sanity_check_end':
                 return trainer,results_of(getattr(learn.recorder, 'row', {}))
-            case 'on_exception':                 return trainer,learn.exc
+            case 'on_exception':                 return trainer,trainer.stopped or learn.exc
         return (trainer,trainer.optimizers) if name.endswith(('_optimizers_step','_zero_grad')) else (trainer,)
 
     def _outputs(self):

@@ -133,7 +133,7 @@ class ForeignCallback(Callback):
         "Call a method of theirs; raises CancelFit for an exception by which their library ends a fit"
         self.prepare()
         try: res = getattr(self.theirs, name)(*self.arguments(name), **self.keywords(name))
-        except Exception as e:
+        except BaseException as e:   # as that of fastNLP is
             if type(e).__name__ in self.stops: raise CancelFit(str(e) or type(e).__name__) from e
             raise
         self.obey(name, res)

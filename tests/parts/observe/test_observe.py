@@ -354,7 +354,8 @@ def test_tensorboard(tmp_path):
     acc,got = points(tmp_path/'runs')
     assert [e.step for e in acc.Images('x')]==[2,4,6] and len([*(tmp_path/'runs').iterdir()])==1
     assert [o for o in got if o[0]=='batch_loss']==[('batch_loss', i, pytest.approx(l)) for l,i in zip(learn.loss_monitor.history['batch_loss'], (2,4,6))]
-    assert {k:v for k,s,v in got if s==3}=={k:pytest.approx(v) for k,v in learn.recorder.history[0].items() if k.endswith('loss')}
+    losses = {k:v for k,v in learn.recorder.history[0].items() if k.endswith('loss')}
+    assert {k:v for k,s,v in got if s==3}==pytest.approx(dict(losses, lr=learn.opt.hypers[0]['lr']))
 
 def test_tensorboard_shows_both_fits(tmp_path):
     "A second fit with `resume='auto'` told TensorBoard to hide the points of the first, though nobody had killed it"
