@@ -7,8 +7,10 @@ __all__ = []
 
 # %% ../../nbs/processes/00a_watch.ipynb #5ae8cba3
 import atexit, json, sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from contextlib import suppress
 from datetime import timedelta
+from itertools import accumulate, repeat
 from pathlib import Path
 from threading import Event, Thread, get_ident
 from time import monotonic, sleep
@@ -28,12 +30,12 @@ _libraries = {*sys.stdlib_module_names, 'learnkit', 'torch'}
 
 def frames_of(
     thread:int # its `get_ident()`
-) -> Iterator[FrameType]:
+) -> list[FrameType]:
     "The frames of a thread, the innermost first"
-    frame = sys._current_frames().get(thread)
-    while frame is not None:
-        yield frame
-        frame = frame.f_back
+    frames = []
+    with suppress(AttributeError):   # of None, behind the outermost; one call, so that the thread stands still
+        frames.extend(accumulate(repeat('f_back'), getattr, initial=sys._current_frames().get(thread)))
+    return frames[:-1]
 
 def module_of(
     frame:FrameType # of a call
@@ -88,7 +90,7 @@ class Watch(Thread):
 
     def _look(self):
         "Where the thread is, and whether it waits for others; its frames, with all that they hold, are let go of"
-        frames = [*frames_of(self.thread)]
+        frames = frames_of(self.thread)
         return whereabouts(frames),any(module_of(f).startswith(_wait_modules) for f in frames)
 
     def _say(self, *what):
