@@ -1,5 +1,5 @@
 "Small things to train, for tests: the same data and weights each time"
-import gc, sys
+import gc, sys, weakref
 from functools import partial
 import torch
 from torch import nn
@@ -68,6 +68,18 @@ def throw(e):
     return f
 
 def weights(learn): return torch.cat([p.detach().flatten().clone() for p in learn.model.parameters()])
+
+def big_model(most):
+    "A model without memory for more than `most` items, and a list: how many activations of earlier calls were alive at each"
+    alive,refs = [],[]   # not the model's, whose attributes may be put back
+    class Big(nn.Module):
+        def __init__(self): super().__init__(); self.w = nn.Linear(4, 1)
+        def forward(self, x):
+            big = torch.zeros(10)
+            alive.append(sum(r() is not None for r in refs)); refs.append(weakref.ref(big))
+            if len(x)>most: raise torch.OutOfMemoryError('no memory')
+            return self.w(x) + 0*big.sum()
+    return Big(),alive
 
 def few(n, m=None):
     """The mark of a test of whose cases `make test` runs only `n`, spread evenly, and `make test-all` `m` more, or all others;

@@ -124,7 +124,7 @@ class EMACallback(Callback):
 
     def before_fit(self):
         if self.use and any(cb.use for cb in self._others()): raise ValueError(
-            'two averages would stand in for the weights in each validation: write `EMACallback(…, use=False)` for the '
+            'two averages would stand in for the weights in a validation: write `EMACallback(…, use=False)` for the '
             'one that is only to be kept')
         if self.learn.mode!='fit': return
         self.avgs,self.fitting = WeightAverages(),True

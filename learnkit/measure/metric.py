@@ -326,7 +326,7 @@ def _log(learn, name, value, n):
 def _check_replica(name):
     "Raise RuntimeError if this thread is one of `nn.DataParallel`: its models know no Learner"
     if any(o.mode is not None and isinstance(o.model, nn.DataParallel) for o in [*thread_of]): raise RuntimeError(
-        f'`log_value({name!r}, …)` was called in a thread of `nn.DataParallel`, of which no Learner hears: return the '
+        f'`log_value({name!r}, …)` was called in a thread of `nn.DataParallel`, which no Learner hears: return the '
         'value with the prediction, and log it in a callback, or train with several processes (`torchrun`)')
 
 # %% ../../nbs/measure/15c_logged.ipynb #b87456b9

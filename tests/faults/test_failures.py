@@ -21,7 +21,7 @@ from learnkit.recovery.nan import ReplayOnOOM
 from learnkit.recovery.nan import RollBackOnNaN
 from learnkit.recovery.nan import SkipNaN
 from learnkit.recovery.file import list_checkpoints, read_checkpoint
-from toys import slow, throw
+from toys import big_model, slow, throw
 
 nan,inf = float('nan'),float('inf')
 BAD = 3,4,9   # which batches of an epoch are broken
@@ -518,16 +518,8 @@ def test_events_of_a_replay():
 
 def test_the_failed_attempt_is_gone_before_the_next():
     "What the exception kept alive would take the memory that the next attempt needs"
-    import weakref
-    alive,refs = [],[]
-    class Big(nn.Module):
-        def __init__(self): super().__init__(); self.w = nn.Linear(4, 1)
-        def forward(self, x):
-            big = torch.zeros(10)
-            alive.append(sum(r() is not None for r in refs)); refs.append(weakref.ref(big))
-            if len(x)>2: raise torch.OutOfMemoryError('no memory')
-            return self.w(x) + 0*big.sum()
-    learn = Learner(DataLoaders(data(1)), Big(), nn.MSELoss(), cbs=[TrainEvalCallback, ReplayOnOOM()], default_cbs=False)
+    model,alive = big_model(2)
+    learn = Learner(DataLoaders(data(1)), model, nn.MSELoss(), cbs=[TrainEvalCallback, ReplayOnOOM()], default_cbs=False)
     with pytest.warns(UserWarning): learn.fit(1)
     assert alive==[0]*6
 

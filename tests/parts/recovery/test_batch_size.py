@@ -1,5 +1,4 @@
 "The largest batch that fits: the search against trying all sizes, no trace of it, and parts that grow again"
-import weakref
 import pytest, torch
 from hypothesis import given, settings, strategies as st
 from torch import nn
@@ -7,7 +6,7 @@ from learnkit.all import CheckpointCallback, DataLoaders, GradientAccumulation, 
 from learnkit.loop.run import null_logger
 from learnkit.recovery import batch_size
 from learnkit.recovery.batch_size import batch_of, largest_fitting
-from toys import at, throw, weights
+from toys import at, big_model, throw, weights
 
 full = torch.OutOfMemoryError('CUDA out of memory (not really)')
 
@@ -59,17 +58,9 @@ def test_both_steps_have_to_fit():
     assert learn.find_batch_size(most=64)==16 and calls==[2,2, 4,4, 8,8, 16,16, 32,32]
 
 def test_the_failed_trial_is_gone_before_the_next():
-    alive,refs = [],[]
-    class Big(nn.Module):
-        def __init__(self): super().__init__(); self.w = nn.Linear(4, 1)
-        def forward(self, x):
-            big = torch.zeros(10)
-            alive.append(sum(r() is not None for r in refs)); refs.append(weakref.ref(big))
-            if len(x)>4: raise torch.OutOfMemoryError('no memory')
-            return self.w(x) + 0*big.sum()
-    x = torch.randn(16, 4)
-    learn = Learner(DataLoaders.from_tensors(x, x[:,:1], bs=4, device='cpu'), Big(), nn.MSELoss())
-    assert learn.find_batch_size(most=16, exact=True)==4 and alive==[0]*len(alive) and len(alive)==7
+    x,(model,alive) = torch.randn(16, 4),big_model(4)
+    learn = Learner(DataLoaders.from_tensors(x, x[:,:1], bs=4, device='cpu'), model, nn.MSELoss())
+    assert learn.find_batch_size(most=16, exact=True)==4 and alive==[0]*7
     assert learn.exc is None
 
 def test_other_errors_pass_and_leave_the_learner():
