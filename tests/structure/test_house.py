@@ -277,8 +277,31 @@ def to_be_rewritten(at, limits=read_twice):
             now,limit = found.get(r, []),limits[kind].get(r, 0)
             if len(now) > limit: yield r,f'{len(now)} {kind}, {limit} are allowed (write them as one reads them): {"; ".join(now)}'
 
+# openings
+
+# Chapters of a room that define something before they show anything at work: a number here may only go down
+defined_first = dict(loop=14, data=30, optim=14, measure=20, learner=31, callbacks=38, observe=35, recovery=24, processes=12, speed=17, contrib=8)
+
+def defines(src): return re.search(r'^(?:class|def|async def|@)', src, re.M)
+def first_shown(cells):
+    "Is the output of an example seen before the first definition that is exported?"
+    for c in (c for c in cells if c['cell_type'] == 'code'):
+        src = ''.join(c['source'])
+        if re.match(r'#\|\s*export', src):
+            if defines(src): return False
+        elif c.get('outputs') and not re.match(r'#\|\s*hide', src): return True
+    return True
+
+def silent_openings(at, limits=defined_first):
+    "Rooms with more chapters that define before they show than they have had, with these chapters"
+    for r in rooms:
+        now = [nb.stem for nb in sorted((at/'nbs'/r).glob('[0-9]*.ipynb')) if not first_shown(json.loads(nb.read_text(encoding='utf-8'))['cells'])]
+        if len(now) > limits.get(r, 0): yield r,(
+            f'{len(now)} chapters define something before they show it at work, {limits.get(r, 0)} are allowed '
+            f'(begin with an example and its output): {", ".join(now)}')
+
 checks = dict(strays=strays, upward=upward, circles=circles, borrowed=borrowed, long_modules=long_modules, long_lines=long_lines, full_cells=full_cells, twice=twice,
-              undocumented=undocumented, undescribed=undescribed, acquainted=acquainted, to_be_rewritten=to_be_rewritten)
+              undocumented=undocumented, undescribed=undescribed, acquainted=acquainted, to_be_rewritten=to_be_rewritten, silent_openings=silent_openings)
 
 # the tests
 
@@ -354,6 +377,14 @@ s,t,u = 1,2,3
 a,b,c,d = f()
 """
     assert [sorted(n.lineno for n in find(ast.parse(src))) for find in finders.values()] == [[1, 2], [4, 4, 5], [7]]
+
+def test_silent_openings_are_found(tmp_path):
+    def cell(src, *outputs, kind='code'): return dict(cell_type=kind, source=src, outputs=[*outputs])
+    imports,define,shown,hidden = cell('#| export\nimport a'),cell('#| export\nimport a\ndef f(): pass'),cell('f()', 1),cell('#| hide\nf()', 1)
+    assert [first_shown(cells) for cells in ([imports, shown, define], [cell('x = 1'), hidden, define, shown], [define], [imports, hidden])] == [True, False, False, True]
+    (tmp_path/'nbs/loop').mkdir(parents=True)
+    for i,cells in enumerate(([define, shown], [shown, define])): (tmp_path/f'nbs/loop/0{i}_a.ipynb').write_text(json.dumps(dict(cells=cells)))
+    assert [(r, what[0]) for r,what in silent_openings(tmp_path, {})] == [('loop', '1')] and not [*silent_openings(tmp_path, dict(loop=1))]
 
 if __name__ == '__main__':
     for k,f in checks.items():
