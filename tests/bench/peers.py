@@ -223,8 +223,11 @@ def do(lib, ready, job, kw):
     if job not in ready:   # the first time: check that the same comes out
         hand,own = (jobs | on_device)[job](lib, **kw)
         with unseen(): a,b = hand(),own()
-        near = dict(rtol=1e-2, atol=1e-3) if job in on_device else dict(rtol=1e-4, atol=1e-5)   # a device may add in another order
-        if not torch.allclose(a, b, **near):
+        near,noise = dict(rtol=1e-4, atol=1e-5),0.
+        if job in on_device:   # where a device adds in another order each time, the loop by hand differs from itself
+            near = dict(rtol=1e-2, atol=1e-3)
+            with unseen(): noise = (hand()-a).abs().max()
+        if not torch.allclose(a, b, **near) and (a-b).abs().max()>2*noise:
             raise ValueError(f'it comes to another result than by hand (by up to {(a-b).abs().max():.1e})')
         clock = gpu.clock(kw['device']) if job in on_device else cpu
         ready[job] = timed(hand, clock),timed(own, clock)

@@ -141,7 +141,7 @@ def test_recomputed_activations_save_memory():
         learn.fit(1)
         return state(learn.model),torch.cuda.max_memory_allocated()
     (a,m),(b,n) = fit([]),fit([lk.RecomputeActivations(Block)])
-    assert equal(a, b) and n < m - 100*MIB, (m/MIB, n/MIB)   # 12 times four results of 4 MiB, of which one is kept
+    assert equal(a, b) and n < m - 90*MIB, (m/MIB, n/MIB)   # 12 blocks hold 13 MiB each, of which 4 stay, and one block is there again: 95
 
 @pytest.mark.parametrize('cbs', [[], [partial(lk.MixedPrecision, 'bf16')], [partial(lk.GradientClip, .1), lk.EMACallback]], ids=['plain','bf16','clip and ema'])
 def test_one_shard_on_one_card(cbs, tmp_path):
