@@ -33,7 +33,7 @@ from .loop.tracebacks import full_tracebacks
 from .measure.accum import *
 from .measure.adapters import TorchMetric, mk_metric
 from .measure.finite import NonFiniteCheck, NonFiniteLoss
-from .measure.meter import AvgSmoothLoss
+from .measure.recorder import AvgSmoothLoss
 from .measure.metric import *
 from .measure.metrics import *
 from .measure.recorder import Recorder

@@ -83,8 +83,8 @@ from .measure.accum import *
 from .measure.adapters import *
 from .measure.batch_weight import *
 from .measure.finite import *
+from .measure.history import *
 from .measure.losses import *
-from .measure.meter import *
 from .measure.metric import *
 from .measure.metrics import *
 from .measure.model_output import *

@@ -15,7 +15,7 @@ from .intervals import EveryCallback
 from ..loop.check import check_args
 from ..loop.events import CancelValid
 from ..loop.run import write_out
-from ..measure.recorder import History, format_time
+from ..measure.history import History, format_time
 
 # %% ../../nbs/callbacks/50a_validate_every.ipynb #dc06abae
 @check_args

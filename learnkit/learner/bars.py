@@ -194,7 +194,7 @@ from .display import display_kind
 from ..loop.callback import Callback
 from ..loop.check import check_args
 from ..loop.run import null_logger
-from ..measure.recorder import format_time, format_value
+from ..measure.history import format_time, format_value
 
 # %% ../../nbs/learner/10c_progress.ipynb #76d5e669
 displays = dict(notebook=NotebookBar, terminal=TerminalBar, lines=LineDisplay)
@@ -242,9 +242,12 @@ class ProgressCallback(Callback):
         self.due = time.perf_counter() + self.step*self.plain
 
     def after_batch(self):
-        learn,now = self.learn,time.perf_counter()
-        if self.mbar is None or (self.plain if learn.iter+1==learn.n_iter else now<self.due): return   # a bar ends
-        self.due = now + self.step
+        now,last = time.perf_counter(),self.learn.iter+1==self.learn.n_iter
+        if now>=self.due or last and not self.plain: self._update(now)   # a bar ends
+
+    def _update(self, now):
+        if self.mbar is None: return
+        learn,self.due = self.learn,now + self.step
         loss = getattr(learn, 'smooth_loss', None) if learn.training else None
         said = [] if loss is None else [f'loss {loss.item():.4f}']
         self.mbar.update(learn.iter+1, ', '.join(said + self._left(now)))

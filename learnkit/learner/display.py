@@ -82,7 +82,7 @@ import math, os, sys, time
 from typing import Any
 
 from ..loop.run import write_out
-from ..measure.recorder import format_time
+from ..measure.history import format_time
 
 # %% ../../nbs/learner/05b_display.ipynb #ed490e3d
 def display_kind() -> str:

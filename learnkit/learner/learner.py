@@ -209,7 +209,8 @@ class Learner(Loop):
         check_types(dls, model, loss_func)
         if not hasattr(opt_func, 'add_param_group'): opt_func = as_opt_func(opt_func)   # none of PyTorch's
         check_recipe(opt_func, splitter, wd, moms)
-        self.dls = dls if hasattr(dls, 'train') else DataLoaders(*(dls if isinstance(dls, (tuple,list)) else [dls]))
+        known = isinstance(dls, DataLoaders) or hasattr(dls, 'train')   # as fastai's
+        self.dls = dls if known else DataLoaders(*(dls if isinstance(dls, (tuple,list)) else [dls]))
         if loss_func is None: loss_func = getattr(getattr(self.dls, 'train_ds', None), 'loss_func', None)
         self.model,self.loss_func = model,loss_func
         self.opt = self.loss = self.stop_reason = self.transfer = None

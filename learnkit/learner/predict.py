@@ -211,7 +211,7 @@ from .checks import check_dls
 from ..loop.run import Guard, null_logger, turn
 from ..loop.signals import critical, interruptibly
 from ..measure.losses import none_reduce
-from ..measure.meter import MeterCallback
+from ..measure.recorder import MeterCallback
 from ..measure.model_output import OutputLoss
 
 # %% ../../nbs/learner/40b_inference.ipynb #fd69719d

@@ -212,7 +212,8 @@ class Callback(Stateful, GetAttr):
         "Return whether the callback is called for event `name` now: see `run`, `run_train`, `run_valid`, `modes`"
         learn = self.learn
         if not (self.run or name=='cleanup') or not self.runs_in(getattr(learn, 'mode', None)): return False
-        return not event.in_batch(name) or bool(self.run_train if getattr(learn, 'training', True) else self.run_valid)
+        if name not in event.in_batch: return True
+        return bool(self.run_train if getattr(learn, 'training', True) else self.run_valid)
 
 _modes = 'fit','validate','predict','lr_find','sanity'
 

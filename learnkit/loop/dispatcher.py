@@ -63,7 +63,7 @@ class Dispatcher:
         if not isinstance(name, str):
             for o in name: self(o)
             return ()
-        event.check(name)
+        if name not in event.docs: event.check(name)   # raises
         mode = self.mode
         handlers = tuple([(cb,f) for cb in self._in_order(name) if (f := _listener(cb, name, mode))])
         for cb in self.cbs.items: handlers = cb.wrap_handlers(name, handlers)

@@ -35,6 +35,7 @@ class Events:
     ):
         self.docs,self.depth = {},{}
         self.by,self.also = {},{}
+        self.in_batch = set()   # the events of a single batch
         for line in table.strip('\n').splitlines():
             name,_,doc = line.strip().partition(' ')
             self.register(name, doc.strip(), depth=(len(line) - len(line.lstrip()))//2)
@@ -53,6 +54,7 @@ class Events:
         if name not in self.docs:
             later = [*self.docs][[*self.docs].index(self.check(after))+1:] if after else []
             self.docs[name],self.depth[name],self.by[name] = doc,depth,by
+            if depth>=3: self.in_batch.add(name)
             for n in later: self.docs[n] = self.docs.pop(n)   # move them behind it
         setattr(self, name, name)
         return name
@@ -71,12 +73,6 @@ class Events:
         "Returns `name`; raises ValueError, with the nearest known name, if there is no such event"
         if name in self.docs: return name
         raise ValueError(f'there is no event `{name}`: {nearest(name, self)} (`event.register` adds new ones)')
-
-    def in_batch(self,
-        name:str # an event
-    ) -> bool:
-        "Returns whether event `name` belongs to a single batch"
-        return self.depth.get(name, 0)>=3
 
     def __iter__(self) -> Iterator[str]: return iter(self.docs)
     def __contains__(self, name:object) -> bool: return name in self.docs

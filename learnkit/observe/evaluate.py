@@ -65,7 +65,7 @@ from ..loop.check import check_args
 from ..loop.events import nearest
 from ..loop.run import null_logger
 from ..measure.adapters import mk_metrics
-from ..measure.recorder import History, format_time, format_value
+from ..measure.history import History, format_time, format_value
 
 # %% ../../nbs/observe/00b_evaluator.ipynb #eabdb71e
 class EvaluatorColumn:
@@ -238,7 +238,7 @@ from ..data.snapshot import Snapshot, snapshot_forward
 from ..loop.callback import Callback
 from ..loop.check import check_whole
 from ..loop.signals import interruptibly
-from ..measure.meter import MeterCallback
+from ..measure.recorder import MeterCallback
 
 # %% ../../nbs/observe/00c_sanity.ipynb #b6aad003
 event.register('before_sanity', 'a few batches are validated next, before training begins',

@@ -322,7 +322,7 @@ def _decode(line, where):
 import csv
 from io import StringIO
 
-from ..measure.recorder import History, one_moment
+from ..measure.history import History, one_moment
 
 # %% ../../nbs/observe/40c_csv_logger.ipynb #5f3bfe60
 def _line(cells):

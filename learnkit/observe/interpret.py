@@ -20,7 +20,7 @@ from ..data.process import alone
 from ..learner.learner import Learner
 from ..loop.check import check_args
 from ..measure.batch_weight import ignored_class
-from ..measure.recorder import History
+from ..measure.history import History
 
 # %% ../../nbs/observe/60a_interpretation.ipynb #f7c82a0b
 def _some_items(dl):

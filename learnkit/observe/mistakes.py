@@ -46,7 +46,7 @@ from torch import Tensor
 from ..data.batch import flatten_check, shapes, to_np
 from ..loop.check import check_args
 from ..loop.settings import pyplot
-from ..measure.recorder import History
+from ..measure.history import History
 
 # %% ../../nbs/observe/65b_classification.ipynb #c7a64fd4
 @check_args

@@ -13,7 +13,7 @@ import torch
 
 import learnkit.observe.outbox   # noqa: F401  for `learn.outbox`
 from ..callbacks.intervals import EveryCallback
-from ..measure.recorder import History
+from ..measure.history import History
 
 # %% ../../nbs/observe/25a_observer.ipynb #0b3d04be
 class Observer(EveryCallback):

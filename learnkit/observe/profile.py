@@ -12,7 +12,7 @@ from typing import Callable
 
 from fastcore.basics import patch
 
-from ..measure.recorder import History
+from ..measure.history import History
 from .speed import waiting_hint
 from .trace import ActionTimer, chrome_trace, loop_actions
 

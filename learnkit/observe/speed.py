@@ -123,7 +123,7 @@ class RuntimeEstimator(StopwatchCallback, Observer):
 # %% ../../nbs/observe/30b_step_lines.ipynb #a1b4f507
 from ..data.process import rank_distrib
 from ..loop.run import write_out
-from ..measure.recorder import format_time
+from ..measure.history import format_time
 
 # %% ../../nbs/observe/30b_step_lines.ipynb #be87527e
 @check_args

@@ -164,7 +164,7 @@ from ..loop.events import event
 from ..loop.loop import Loop
 
 # %% ../../nbs/observe/05c_check_events.ipynb #87283083
-_batch_events = [e for e in event.declared if event.in_batch(e) and 'cancel' not in e]
+_batch_events = [e for e in event.declared if e in event.in_batch and 'cancel' not in e]
 _watched = [*_batch_events, 'after_cancel_batch']
 
 def _fires(f): return isfunction(f) and any(e in f.__code__.co_consts for e in _batch_events)

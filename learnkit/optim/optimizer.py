@@ -48,9 +48,8 @@ def fast_step(
     opt:Optimizer,             # A torch optimizer
     closure:Callable|None=None # Evaluates the model again and returns the loss, for optimizers such as LBFGS
 )->Any: # What the optimizer's `step` returns: the loss of `closure`, or None
-    "Makes an optimizer step, without PyTorch's wrappers around it if nothing uses them"
+    "Makes an optimizer step, without PyTorch's wrappers around it if no hook, option or profiler uses them"
     if closure is not None: return opt.step(closure)
-    # a hook, an option or a profiler may be there, which the wrappers serve
     if (not (update := unwrapped_step(type(opt).step)) or opt.defaults.get('differentiable') or before_any or after_any
         or opt._optimizer_step_pre_hooks or profiler._is_profiler_enabled): return opt.step()
     if opt._optimizer_step_post_hooks or 'step' in vars(opt): return _noticed_step(opt, update)
@@ -58,9 +57,8 @@ def fast_step(
 
 def _noticed_step(opt, update):
     "A step that is followed by hooks, or that a scheduler of PyTorch notes"
-    if (own := vars(opt).get('step')) is not None:
-        if not (getattr(own, '_wrapped_by_lr_sched', False) and own.__wrapped__ is type(opt).step): return opt.step()
-        opt._opt_called = True   # all that a scheduler's `step` does besides
+    if not is_own_step(opt): return opt.step()
+    if 'step' in vars(opt): opt._opt_called = True   # all that a scheduler's `step` does besides
     with torch.no_grad(): res = update(opt)
     for f in [*opt._optimizer_step_post_hooks.values()]: f(opt, (opt,), {})
     return res

@@ -27,7 +27,7 @@ from learnkit.data.loaders import DataLoaders
 from learnkit.learner.learner import Learner
 from learnkit.measure.losses import *
 from learnkit.measure.metric import *
-from learnkit.measure.meter import *
+from learnkit.measure.recorder import *
 from learnkit.measure.accum import *
 from learnkit.measure.metrics import *
 from learnkit.measure.accum import *

@@ -24,7 +24,7 @@ from learnkit.data.nested import to_concat
 from learnkit.data.loaders import DataLoaders
 from learnkit.learner.learner import Learner
 from learnkit.measure.metric import *
-from learnkit.measure.meter import *
+from learnkit.measure.recorder import *
 from learnkit.measure.accum import *
 from learnkit.measure.metrics import *
 from learnkit.measure.accum import *

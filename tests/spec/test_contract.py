@@ -200,9 +200,9 @@ def test_phases(flag, phase):
     for ev in event: setattr(A, ev, lambda self, ev=ev: self.hear(ev))
     cb = A(); setattr(cb, flag, False)
     learner(cbs=[cb, at('before_step', throw(CancelStep()), order=-1), at('before_batch', throw(CancelBatch()), lambda s: s.iter==1, order=-1)]).fit(1)
-    assert not [o for o in heard if o[1]==phase and event.in_batch(o[0])]
+    assert not [o for o in heard if o[1]==phase and o[0] in event.in_batch]
     assert {'before_train','after_train','before_validate','after_validate','before_epoch','after_fit','cleanup'} <= {e for e,_ in heard}
-    assert [o for o in heard if o[1]!=phase and event.in_batch(o[0])]
+    assert [o for o in heard if o[1]!=phase and o[0] in event.in_batch]
 
 def test_run_false_lasts_one_fit():
     log = at('before_epoch', lambda s: heard.append(1))

@@ -217,7 +217,7 @@ class Looks(Callback):
         self.found,self.n_looks = [],0
         def f(self):
             learn = self.learn
-            if learn.mode!='fit' or (event.in_batch(ev) and (learn.training!=training or learn.iter>1)): return
+            if learn.mode!='fit' or (ev in event.in_batch and (learn.training!=training or learn.iter>1)): return
             self.n_looks += 1
             self.found += [f'{ev}: {c}' for c in trace(learn, look, allow=lambda p: in_run(p) or '.found' in p or '.n_looks' in p or re.search(LIVE, p))]
         self.order = order

@@ -14,7 +14,7 @@ from learnkit.callbacks.gradients import AdaptiveGradientClip, GradualUnfreezing
 from learnkit.callbacks.schedules import TorchScheduler
 from learnkit.learner.learner import Learner
 from learnkit.loop.run import null_logger
-from learnkit.measure.recorder import History
+from learnkit.measure.history import History
 from learnkit.optim.splitters import by_names
 from learnkit.recovery.checkpoint import CheckpointCallback
 from toys import at, batches, learner, throw, weights

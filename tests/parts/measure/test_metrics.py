@@ -10,7 +10,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from learnkit.data.process import to_detach
 from learnkit.measure.metric import *
 from learnkit.measure.scalars import ScalarBuffer
-from learnkit.measure.meter import *
+from learnkit.measure.recorder import *
 from learnkit.measure.accum import *
 from learnkit.measure.metrics import *
 from learnkit.measure.accum import *

@@ -11,7 +11,7 @@ from torch.optim import SGD
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from learnkit.measure.batch_weight import ignored_class, weight_rule
-from learnkit.measure.meter import Meter
+from learnkit.measure.recorder import Meter
 from learnkit.measure.adapters import columns, mk_metrics
 from learnkit.data.process import to_detach
 from learnkit.all import (AccumMetric, BCEWithLogitsLossFlat, Callback, CrossEntropyLossFlat, DataLoaders, Evaluator, FocalLoss, FocalLossFlat, GradientAccumulation, LabelSmoothingCrossEntropy,
