@@ -100,10 +100,10 @@ from ..data.process import gather_objects, num_parts
 from ..data.snapshot import Snapshot, snapshot_contents, snapshot_random
 from ..learner.learner import Learner
 from ..learner.save import unchanged
-from ..loop.check import check_args, check_whole
+from ..loop.check import check_args, check_whole, unwrap_partial
 from ..loop.events import CancelFit
 from ..loop.run import null_logger
-from ..loop.settings import pyplot, unwrap_partial
+from ..loop.settings import pyplot
 from ..loop.signals import uninterrupted
 from ..loop.stream import loader_len
 from ..measure.recorder import Recorder

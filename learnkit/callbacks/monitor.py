@@ -65,9 +65,8 @@ from math import inf, isfinite, isnan
 from warnings import warn
 
 from ..data.process import gather_objects
-from ..loop.check import check_args
+from ..loop.check import check_args, func_name
 from ..loop.events import nearest
-from ..loop.settings import func_name
 from ..measure.metric import Metric
 from ..measure.scalars import to_number
 

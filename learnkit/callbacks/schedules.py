@@ -275,7 +275,7 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
 from ..data.process import from_first
-from ..loop.settings import func_name
+from ..loop.check import func_name
 
 # %% ../../nbs/callbacks/10c_torch_scheduler.ipynb #21d59238
 @check_args

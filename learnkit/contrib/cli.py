@@ -25,9 +25,9 @@ from ..data.files import atomic
 from ..data.process import rank_distrib
 from ..learner.learner import Learner
 from ..loop.callback import Callback
-from ..loop.check import check_args
+from ..loop.check import check_args, takes_argument, unwrap_partial
 from ..loop.events import nearest
-from ..loop.settings import masked, optional_import, takes_argument, unwrap_partial, without_password
+from ..loop.settings import masked, optional_import, without_password
 from ..recovery.identity import differences
 import learnkit.observe.outbox   # noqa: F401  for `learn.hparams`
 

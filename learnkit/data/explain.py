@@ -18,7 +18,7 @@ from torch import Tensor
 
 from .batch import Inputs, shapes
 from .nested import is_listy
-from ..loop.settings import func_name, unwrap_partial
+from ..loop.check import func_name, unwrap_partial
 
 # %% ../../nbs/data/45a_explain.ipynb #873ee85e
 _kinds = dict(
@@ -295,7 +295,7 @@ from torch.utils.data import DataLoader, IterableDataset, TensorDataset, default
 
 from .arrays import BatchTensorDataset, collate_tensors
 from .batch import split_batch
-from ..loop.settings import takes_one
+from ..loop.check import takes_one
 from ..loop.stream import BatchStream, loader_len
 
 # %% ../../nbs/data/45c_unfetched.ipynb #7bea2b15

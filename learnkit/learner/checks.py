@@ -86,7 +86,7 @@ import torch
 
 from ..data.batch import shapes
 from ..data.explain import device_hint, loss_hint, loss_value_hint, model_hint, subclass_hint, warn_no_target
-from ..loop.settings import takes_one
+from ..loop.check import takes_one
 from ..measure.metric import sum_of_parts
 
 # %% ../../nbs/learner/00b_steps.ipynb #f5dae795

@@ -12,9 +12,9 @@ from pathlib import Path
 from types import ModuleType, NoneType, UnionType
 from typing import Any, Union, get_args, get_origin
 
+from ..loop.check import unwrap_partial
 from ..loop.events import nearest
 from ..loop.run import shown
-from ..loop.settings import unwrap_partial
 
 # %% ../../nbs/learner/65_docs.ipynb #432ae5e5
 class _gone: pass   # in place of what was renamed since `make lib` wrote the file

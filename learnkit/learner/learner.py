@@ -18,8 +18,8 @@ from fastcore.foundation import L
 
 from ..data.nested import apply
 from ..loop.callback import Callback, Stateful, made
+from ..loop.check import func_name, unwrap_partial
 from ..loop.names import adapter_of
-from ..loop.settings import func_name, unwrap_partial
 
 # %% ../../nbs/learner/35a_fastai.ipynb #9a75ef9b
 _bases    = Stateful,Callback
@@ -163,12 +163,12 @@ from .checks import (check_recipe, check_types, loss_tensor, no_device, no_value
     note_backward_error, note_loss_error, note_model_error)
 from .create_opt import adopt_params, create_opt
 from ..loop.callback import MissingAttribute
-from ..loop.check import check_args
+from ..loop.check import check_args, takes_one
 from ..loop.dispatcher import outside
 from ..loop.events import event
 from ..loop.loop import Loop, run_attrs
 from ..loop.run import null_logger, running, write_out
-from ..loop.settings import plain, takes_one
+from ..loop.settings import plain
 from ..measure.adapters import mk_metrics
 from ..measure.batch_weight import warn_sum
 from ..measure.finite import NonFiniteCheck

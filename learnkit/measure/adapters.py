@@ -18,7 +18,7 @@ from torch import Tensor
 from ..data.batch import find_device, shapes
 from ..data.nested import apply, is_listy
 from ..data.process import gather_objects, num_parts, to_detach
-from ..loop.settings import unwrap_partial
+from ..loop.check import unwrap_partial
 from .accum import skm_to_learnkit
 from .metric import AvgMetric, Metric, add_metric_note, joined_state, snake_name, unsynced
 

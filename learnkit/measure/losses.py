@@ -17,8 +17,7 @@ from fastcore.basics import noop, store_attr
 from torch import Tensor
 
 from ..data.explain import check_targets, class_axis, loss_hint, loss_kind
-from ..loop.check import check_args, check_choice
-from ..loop.settings import func_name, unwrap_partial
+from ..loop.check import check_args, check_choice, func_name, unwrap_partial
 from ..loop.signals import uninterrupted
 
 # %% ../../nbs/measure/05a_base_loss.ipynb #03655ff7

@@ -45,8 +45,7 @@ from ..data.device import default_device
 from ..data.explain import metric_number
 from ..data.modules import get_model
 from ..data.process import maybe_gather, num_parts
-from ..loop.check import check_args
-from ..loop.settings import takes_argument, unwrap_partial
+from ..loop.check import check_args, takes_argument, unwrap_partial
 from .batch_weight import BatchWeight, ignored_class, loss_setting, takes_probabilities, weight_rule
 from .scalars import ScalarBuffer
 

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from ..data.batch import split_batch
 from ..data.explain import loss_kind, output_loss
 from ..data.modules import get_model
-from ..loop.settings import func_name
+from ..loop.check import func_name
 from .losses import BaseLoss
 
 # %% ../../nbs/measure/55_model_output.ipynb #b7d71b99

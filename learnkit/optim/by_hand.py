@@ -16,7 +16,8 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from learnkit.data.nested import apply
-from learnkit.loop.settings import func_name, settings, unwrap_partial
+from learnkit.loop.check import func_name, unwrap_partial
+from learnkit.loop.settings import settings
 from learnkit.optim.groups import is_number
 
 # %% ../../nbs/optim/12_by_hand.ipynb #b7a10008

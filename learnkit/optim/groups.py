@@ -197,7 +197,7 @@ from inspect import Parameter, signature
 from torch import nn
 from torch.optim import AdamW
 
-from ..loop.settings import parameters_of, unwrap_partial
+from ..loop.check import parameters_of, unwrap_partial
 
 # %% ../../nbs/optim/00b_param_groups.ipynb #7677cd2b
 def _check_once(groups):

@@ -17,7 +17,7 @@ from torch.autograd import profiler
 from torch.optim import Optimizer
 from torch.optim.optimizer import _global_optimizer_post_hooks as after_any, _global_optimizer_pre_hooks as before_any
 
-from ..loop.settings import parameters_of
+from ..loop.check import parameters_of
 
 # %% ../../nbs/optim/05a_fast_step.ipynb #30dd9456
 def _code(f): return getattr(f, '__code__', None)

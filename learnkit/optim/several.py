@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from learnkit.data.modules import get_model
+from learnkit.loop.check import func_name
 from learnkit.loop.events import nearest
-from learnkit.loop.settings import func_name
 from learnkit.optim.by_hand import by_hand
 from learnkit.optim.groups import (build_optimizer, check_opt_func, creation_lr, default_lr, is_built, is_number,
     param_dicts, spread)

@@ -47,8 +47,7 @@ from learnkit.data.process import (distributed_sampler, from_first, gather_objec
 from ..data.random import derived_seed, get_random_states, set_random_states, set_seed
 from ..learner.learner import TrainEvalCallback
 from ..loop.callback import Callback
-from ..loop.check import check_args
-from ..loop.settings import unwrap_partial
+from ..loop.check import check_args, unwrap_partial
 from .agreement import Agreement, PhaseEnds, agree_already
 from .launch import introduce
 from .shard import has_items, is_same_data, say_parts, shard_loader

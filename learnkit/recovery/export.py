@@ -13,7 +13,7 @@ from fastcore.basics import noop
 from torch import Tensor, nn
 
 import learnkit.measure.losses as losses
-from ..loop.settings import unwrap_partial
+from ..loop.check import unwrap_partial
 from ..measure.losses import BaseLoss, loss_decodes
 
 # %% ../../nbs/recovery/40a_loss_config.ipynb #aab109a5
