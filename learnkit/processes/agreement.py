@@ -33,6 +33,7 @@ class ProcessFailed(RuntimeError):
 _cancels = (CancelBackward,CancelStep,CancelZeroGrad,CancelBatch,CancelTrain,CancelValid,CancelEpoch,CancelFit)
 _failed  = len(_cancels)+1   # what an error is announced by; a Cancel by its place from 1 on
 _in_batch = ('before_fetch',       # then none of them takes the batch out of its loader
+             'before_pred',        # then none of them waits in the forward pass of a sharded model
              'before_backward','before_step','before_zero_grad',
              'after_zero_grad',    # before the batch is counted
              'after_batch')
@@ -74,10 +75,11 @@ class Agreement(Callback):
     def __init__(self,
         timeout:float=600., # seconds that a process waits for the others before it says which one hangs, and where
         shards:bool=False,  # does a process do parts of a batch that the others do not hear of, up to the step?
-        compare:bool=False  # end the run if the processes come to train different models?
+        compare:bool=False, # end the run if the processes come to train different models?
+        forward:bool=False  # do the processes wait for each other in the forward pass, too?
     ):
         self.timeout = check_seconds(timeout)
-        store_attr('shards,compare')
+        store_attr('shards,compare,forward')
 
     def wrap_handlers(self,
         name:str,      # an event
@@ -107,6 +109,7 @@ class Agreement(Callback):
         *needed,unknown,most,least = self._meet('before_train', more=mine, compare=begins)
         on = {**dict(zip(_in_batch, needed)), 'after_fetch':unknown}
         self.asks = on.pop('after_batch')
+        if not self.forward: on['before_backward'] |= on['before_pred']; on['before_pred'] = False
         if self.shards: self.asks |= on['before_backward']; on['before_backward'] = on['after_fetch'] = False
         for point,needed in on.items():
             if needed: vars(self).pop(point, None)
@@ -127,6 +130,7 @@ class Agreement(Callback):
     def before_validate(self): self._meet('before_validate')   # before they tell each other about its data
 
     def before_fetch(self):     self._meet('before_fetch')
+    def before_pred(self):      self._meet('before_pred')
     def before_backward(self):  self._meet('before_backward')
     def before_step(self):      self._meet('before_step')
     def before_zero_grad(self): self._meet('before_zero_grad')

@@ -150,7 +150,10 @@ class DistributedTrainer(Callback):
         learn.add_cbs(self.added)
         for cb in self.added: cb.handler('before_fit') and cb.before_fit()
 
-    def _agreeing(self): return [Agreement(self.timeout, compare=self.compare), PhaseEnds()]
+    def _agreeing(self):
+        model = self.learn.model
+        waits = any(map(is_sharded, model.parameters())) or any(isinstance(m, nn.SyncBatchNorm) for m in model.modules())
+        return [Agreement(self.timeout, compare=self.compare, forward=waits), PhaseEnds()]
 
     def _check_alike(self):
         "Raise ValueError, in all processes, if they are about to do different things"

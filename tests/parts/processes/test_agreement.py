@@ -196,8 +196,8 @@ class Clips(GradientClip):
 def test_a_fit_with_callbacks_that_do_the_same_everywhere_does_not_ask_in_each_batch():
     def alike(): return [ParamScheduler(one_cycle(.1)), GradientClip(), EMACallback(), MixedPrecision('bf16')]
     assert _points(alike())==[]
-    assert _points([*alike(), Callback(before_batch=lambda cb: None)])==['before_backward']
-    assert _points([SkipNaN(), StopAfter('30m')])==['before_backward','before_step','after_batch'] and _points([SkipNaN(wait=False)])==[]
+    assert _points([*alike(), Callback(before_batch=lambda cb: None)])==['before_pred']   # before the backward pass, if nothing is exchanged in the forward pass
+    assert _points([SkipNaN(), StopAfter('30m')])==['before_pred','before_backward','before_step','after_batch'] and _points([SkipNaN(wait=False)])==[]
     for name in ('after_batch','after_cancel_batch','after_read_losses','nonfinite_loss'): assert _points([Callback(**{name:lambda cb: None})])==['after_batch']
     assert _points([Clips])==['before_step']   # what it does is its own
     Clips.alike = True

@@ -10,7 +10,7 @@ from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from torch.nn.parallel import DistributedDataParallel as DDP
 from torch.utils.data import DataLoader, TensorDataset
 
-from learnkit.all import (Callback, CheckpointCallback, DataLoaders, DistributedTrainer, EMACallback, GradientAccumulation, GradientClip, Learner, MicroBatch, OptimizerMonitor, ProgressCallback, accuracy,
+from learnkit.all import (Callback, CancelBatch, CheckpointCallback, DataLoaders, DistributedTrainer, EMACallback, GradientAccumulation, GradientClip, Learner, MicroBatch, OptimizerMonitor, ProgressCallback, accuracy,
                           load_learner)
 from learnkit.recovery.file import list_checkpoints, newest_checkpoint, read_checkpoint
 from learnkit.processes.launch import in_all, in_first
@@ -458,6 +458,22 @@ def _faults(rank, world, path):
 
 @pytest.mark.slow
 def test_faults_in_one_process(processes, tmp_path): processes(2, _faults, tmp_path)
+
+# a Cancel of one process before the forward pass, in which the others would wait for it
+
+def _left_out(rank, world, ev):
+    def run(who):
+        def cut(cb):
+            if cb.learn.training and rank in who and cb.learn.train_iter==1: raise CancelBatch
+        learn = learner(Net(0), [FullyShard(Block, timeout=10), Callback(**{ev:cut})], world)
+        learn.fit(1)
+        assert learn.train_iter==4
+        return full(learn.model)
+    one,all_ = run([1]),run(range(world))
+    for n in one: assert torch.equal(one[n], all_[n]), n
+
+@pytest.mark.parametrize('ev', ['before_batch', pytest.param('before_pred', marks=pytest.mark.slow)])
+def test_a_batch_that_one_process_leaves_out(processes, ev): processes(2, _left_out, ev)
 
 # parameters of a loss function are whole in each process, those of the model are not: both are clipped
 
