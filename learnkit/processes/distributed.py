@@ -152,7 +152,8 @@ class DistributedTrainer(Callback):
 
     def _agreeing(self):
         model = self.learn.model
-        waits = any(map(is_sharded, model.parameters())) or any(isinstance(m, nn.SyncBatchNorm) for m in model.modules())
+        waits = any(isinstance(m, nn.SyncBatchNorm) for m in model.modules())
+        waits = waits or any(map(is_sharded, model.parameters()))
         return [Agreement(self.timeout, compare=self.compare, forward=waits), PhaseEnds()]
 
     def _check_alike(self):

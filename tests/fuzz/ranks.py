@@ -92,7 +92,7 @@ def _work(rank, store, folder, script, pipe):
     pipe.send((rank, res))
     os._exit(0)
 
-def run(script, limit=60):
+def run(script, limit=120):
     "What became of it in both processes; None of one that did not end"
     fork = multiprocessing.get_context('fork')
     got,sent = fork.Pipe(duplex=False)
