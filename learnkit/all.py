@@ -127,10 +127,10 @@ from .recovery.file import *
 from .recovery.identity import *
 from .recovery.kept import *
 from .recovery.nan import *
-from .recovery.position import *
 from .recovery.proof import *
 from .recovery.reported import *
 from .recovery.resume import *
+from .recovery.runs import *
 from .recovery.shard_files import *
 from .recovery.signals import *
 from .recovery.state import *

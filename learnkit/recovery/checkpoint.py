@@ -93,12 +93,11 @@ from ..data.process import is_sharded
 from ..loop.check import check_args
 from ..measure.finite import weights_finite
 from .file import FolderLock, checkpoint_info, list_checkpoints
-from .position import DataPosition
 from .proof import ResumeProof, switch, why_no_copy
 from .resume import (check_ended, check_identity, clear_folder, divide_anew, find_checkpoint,
     fit_number, is_longer, note_fit, restore_changed)
-from .state import duration_of, states_of_all
-import learnkit.recovery.identity   # noqa: F401  for `identity`
+from .state import DataPosition, duration_of, states_of_all
+from .identity import session
 
 # %% ../../nbs/recovery/25b_checkpoint.ipynb #6026709f
 @check_args
@@ -111,6 +110,7 @@ class CheckpointCallback(DataPosition):
     catches_up = None   # the order of the data is noted from the beginning
     home = Path()       # where the fit began
     proof:ResumeProof|None = None
+    sessions:list = []  # of the run: see `session`
     def __init__(self,
         every:Any='1ep',               # how often: '500ba', '2ep', '10m', …; see `Every`
         keep:int|None=3,               # how many of the newest to keep; None: all
@@ -148,12 +148,14 @@ class CheckpointCallback(DataPosition):
         if self.monitor: self.monitor.start(learn)
         self.begin_data()
         self.writer.restart()
+        self.sessions = []
         learn._check_run_state(learn.run_state(0))   # what cannot be saved or loaded is an error now, not after an hour
         self.proof = self._begin_proof()
         if self.proof is not None and (path := self.proof.begin()): return self._resume(path)   # this is the copy
         if rank_distrib()==0: self.lock.acquire(self.folder)
         if learn.resume is None: clear_folder(self.folder, self.overwrite)
         else: self._resume(learn.resume)
+        self.sessions = [*self.sessions, session(learn)]
         note_fit(learn, self.root, self.n_fit)
         self.begun = True
 
@@ -222,6 +224,7 @@ class CheckpointCallback(DataPosition):
         learn('before_load_checkpoint', path=path)
         restore_changed(learn, state, new)
         for p in later: remove_checkpoint(p)
+        self.sessions = state.get('sessions', [])   # older ones have none
         self._find_epoch(state, None if longer else state.get('stop_reason'))
         learn('after_load_checkpoint', path=path)
         earlier = itertools.takewhile(lambda cb: cb is not self, learn.ordered_cbs())
@@ -270,7 +273,8 @@ class CheckpointCallback(DataPosition):
             beside = dict(place=place, skipped=skipped,
                           parts=self.parts and self.parts.state_dict(self.done_in_pass(done)),
                           kept=to_serializable(self.kept.state_dict(), 'kept'))
-            contents = {**state, **beside, **to_serializable(own, copy=True), 'identity':self.who}
+            about = dict(identity=self.who, sessions=self.sessions)
+            contents = {**state, **beside, **to_serializable(own, copy=True), **about}
             return contents,dict(info, results=results)
         self.writer.write(collect, path, sharded)
         learn('after_save_checkpoint', path=path)

@@ -6,7 +6,7 @@
 __all__ = []
 
 # %% ../../nbs/recovery/10_identity.ipynb #bb6132a4
-import re
+import re, sys
 from collections.abc import Mapping
 from enum import Enum
 from functools import partial
@@ -14,6 +14,7 @@ from hashlib import blake2b
 from inspect import signature
 from itertools import zip_longest
 from pathlib import PurePath
+from time import gmtime, strftime
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
@@ -24,7 +25,7 @@ from torch.utils.data.distributed import DistributedSampler
 
 from ..data.modules import get_model
 from ..data.nested import is_listy, leaves
-from ..data.process import distributed_sampler, own_class
+from ..data.process import distributed_sampler, num_parts, own_class
 from ..learner.learner import Learner
 from ..loop.events import event
 from ..loop.settings import masked, without_password
@@ -185,3 +186,17 @@ def differences(
         return v if len(v)<80 else v[:77]+'…'
     odd = [k for k in {**then, **now} if then.get(k)!=now.get(k) and (k!='seed' or (k in then and k in now))]
     return {k:f'{k} is {cut(now.get(k))} and was {cut(then.get(k))}' for k in odd}
+
+# %% ../../nbs/recovery/10_identity.ipynb #5e5510a2
+def _device(d):
+    if d.type=='cuda': return torch.cuda.get_device_name(d)
+    return f'cpu ({torch.backends.cpu.get_cpu_capability()})' if d.type=='cpu' else d.type
+
+def session(
+    learn:Learner # the Learner, in a fit that begins or goes on
+) -> dict[str, str|int]:
+    "Return when and from which batch this process trains, and with what: what may change the last bits of its numbers"
+    lib = sys.modules[__name__.partition('.')[0]]
+    return dict(train_iter=learn.train_iter, time=strftime('%Y-%m-%dT%H:%M:%SZ', gmtime()), processes=num_parts(),
+                device=_device(learn.device), threads=torch.get_num_threads(), torch=str(torch.__version__),
+                learnkit=getattr(lib, '__version__', ''))

@@ -45,12 +45,12 @@ inner = '''largest RootMetric CSVFile LogFile MediaRow Sender WandbFile FuncLoad
     LineDisplay NotebookBar RichBar TerminalBar TqdmBar BatchStream Events TorchMetric as_loader atomic interruptibly uninterrupted rank0_first optional_import nearest marked_handlers replacing_yield taken weight_rule
     none_reduce NoneReduce loss_decodes check_whole check_fraction check_amount check_length check_choice check_path mk_comp to_cpu sync_folder remove_checkpoint list_checkpoints newest_checkpoint train_iter_of write_checkpoint
     write_safetensors write_state parse_csv read_checkpoint checkpoint_info read_safetensors torch_export layer_info plot_hypers valley slide minimum steep AMPMode MeterCallback derived_seed
-    check_keywords known_keywords log_value OtherName names_in name_hint adapter_of find_checkpoint find_in_all'''.split()
+    check_keywords known_keywords log_value OtherName names_in name_hint adapter_of find_checkpoint find_in_all peek_checkpoint read_state'''.split()
 later = ['no_random', 'named', 'default_device', 'load_learner', 'run_state', 'save_pretrained']   # context managers, when they are entered; and what looks first at what the machine, the file or the model has
 unused = {('Learner.to_channelslast','amp_mode'), ('AdaptiveGradientClip','skip')}   # looked at with `use_amp=True`; when the names of the parameters are known
 
 f = lambda *a, **k: None
-given = dict(lr=.1, config={}, loaders=dict(a=[torch.zeros(2)]), f=f, func=f, hook_func=f, aug=f, events=f, loss_cls=nn.MSELoss, m=nn.Linear(1,1), ms=[nn.Linear(1,1)], module=nn.Linear(1,1), modules=[nn.Linear(1,1)], name='after_batch', path=Path('x'), fname='a', file='a', attr='loss',
+given = dict(lr=.1, folder='no run', config={}, loaders=dict(a=[torch.zeros(2)]), f=f, func=f, hook_func=f, aug=f, events=f, loss_cls=nn.MSELoss, m=nn.Linear(1,1), ms=[nn.Linear(1,1)], module=nn.Linear(1,1), modules=[nn.Linear(1,1)], name='after_batch', path=Path('x'), fname='a', file='a', attr='loss',
     attrs='loss', lr_max=.1, start=.1, end=.2, middle=.15, pct=.5, power=2., n=5, s=1, beta=1., threshold=.1, seed=1, n_epoch=1, n_cycles=1, cycle_len=1, epochs=1, metrics=[], model=nn.Linear(4,1), scheds={'lr':lk.SchedCos(1, 0)}, every='1ep',
     dl=[1], item=torch.randn(4), lens=[1,2], filter=lk.Filter(every=1), preds=torch.rand(4,2), targs=torch.tensor([0,1,0,1]), decoded=torch.tensor([0,1,0,1]), losses=torch.rand(4), make=f, epoch=0, warm=.1, top=.1, items=[torch.randn(4)], then=lambda w: lk.SchedNo(1, 1))
 instead = {'cli':dict(args=[]), 'MicroBatch':dict(size=2), 'LimitBatches':dict(train=2), 'Learner.tta':dict(aug=lambda x: x), 'Learner.find_batch_size':dict(most=8)}
