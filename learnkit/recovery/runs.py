@@ -24,7 +24,7 @@ from ..measure.scalars import Series
 from .file import checkpoint_info, list_checkpoints, peek_checkpoint, read_checkpoint
 from .state import duration_of
 
-# %% ../../nbs/recovery/37a_runs.ipynb #061a818e
+# %% ../../nbs/recovery/37a_runs.ipynb #c59dc9b6
 def _by_number(path): return [int(o) if i%2 else o for i,o in enumerate(re.split(r'([0-9]+)', str(path)))]
 
 def fit_folders(
@@ -40,7 +40,7 @@ def find_fit(
     folder:Path,  # of a run
     fit:int|None  # the number of one of its fits; None: the last one
 ) -> Path:
-    "Return the folder of one fit; raises FileNotFoundError or ValueError if there is none, or if there are several runs"
+    "Return the folder of one fit; raises ValueError or FileNotFoundError if there is none, or more than one run"
     if not folder.exists(): raise FileNotFoundError(f'there is no folder {folder}, in which a run could be')
     found = [p for p in fit_folders(folder) if fit is None or p.name==f'fit-{fit}']
     which = '' if fit is None else f' of a fit {fit}'
@@ -51,7 +51,7 @@ def find_fit(
         f"{folder} has {len(several)} runs: give one, such as {several[0]!r}; `runs({str(folder)!r})` lists all")
     return found[-1]
 
-# %% ../../nbs/recovery/37a_runs.ipynb #15bb0ef5
+# %% ../../nbs/recovery/37a_runs.ipynb #578ad3b3
 @check_args
 class Run(RecorderPlots):
     "Opens what a run left in its folder, as its newest checkpoint knows it; needs no model, no data, and runs no code"
@@ -122,7 +122,7 @@ class Run(RecorderPlots):
     def __repr__(self): return f'{self._heading()}\n{self.history!r}'.rstrip()
     def _repr_html_(self): return f"<p>{escape(self._heading())}</p>{self.history._repr_html_()}"
 
-# %% ../../nbs/recovery/37a_runs.ipynb #9c61e335
+# %% ../../nbs/recovery/37a_runs.ipynb #4f23e482
 def _checked(o, kind):
     if not isinstance(o, kind): raise TypeError(f'its record has {o!r:.40} for a {kind.__name__}')
     return o
