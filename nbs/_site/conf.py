@@ -5,7 +5,9 @@ stored in them, and pages that are made of them and of the library:
 - `chapters.py` writes a page for each group of notebooks, and the navigation;
 - `reference.py` writes the entry of each public name: `functions.py` has what it says of a function, `examples.py`
   finds a cell that shows how it is used;
-- `words.py` makes links of the names that stand in prose as code.
+- `words.py` makes links of the names that stand in prose as code;
+- `search.py` ranks the pages for what a reader types, `searchtools.js` shows what is found;
+- `plain.py` writes pages as Markdown, their code as scripts, and `llms.txt`; `builder.py` has Sphinx do so.
 """
 import sys
 from configparser import ConfigParser
@@ -14,7 +16,7 @@ from pathlib import Path
 here = Path(__file__).resolve().parent
 nbs  = here.parent
 sys.path[:0] = [str(here), str(nbs)]
-import chapters, notebooks, words
+import builder, chapters, notebooks, words
 from docutils.nodes import SkipNode
 from latex2mathml.converter import convert
 from reference import Reference
@@ -38,14 +40,17 @@ myst_heading_anchors = 4
 
 html_theme = 'furo'
 html_title = project
-html_static_path = html_css_files = ['site.css']
+html_static_path = ['site.css', 'site.js', 'searchtools.js']
+html_css_files,html_favicon = ['site.css'],'favicon.svg'
+html_js_files = [('site.js', dict(defer='defer'))]
 html_math_renderer = 'mathml'   # which browsers show by themselves; MathJax would have to be fetched
 html_show_sphinx = html_copy_source = html_show_copyright = False
 pygments_style,pygments_dark_style = 'friendly','github-dark'
 
 def write_pages(app):
     "Write the pages that are made into nbs/, where they have changed, and delete those of what is gone"
-    pages = {**chapters.pages(nbs), **Reference(nbs, source).pages(),
+    app.source,app.reference = source,Reference(nbs, source).pages()
+    pages = {**chapters.pages(nbs), **app.reference,
              'changelog.md':(nbs.parent/'CHANGELOG.md').read_text(encoding='utf-8')}
     for p in (p for d in ('chapters', 'reference') for p in (nbs/d).glob('*.md')):
         if p.relative_to(nbs).as_posix() not in pages: p.unlink()
@@ -71,9 +76,11 @@ def formula(display):
     return visit,None
 
 def setup(app):
+    app.add_builder(builder.Site, override=True)
     app.connect('builder-inited', write_pages)
     app.connect('source-read', read_page)
     app.connect('html-page-context', own_branch, priority=400)   # before the theme asks for it
+    app.connect('html-page-context', builder.describe)
     app.connect('env-updated', lambda app, env: words.look_up(env))
     app.connect('doctree-resolved', words.link)
     app.add_html_math_renderer('mathml', inline_renderers=formula('inline'), block_renderers=formula('block'))
