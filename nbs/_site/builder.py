@@ -1,6 +1,7 @@
 """Builds the pages as Sphinx does, and beside them what it does not know: our search, Markdown, scripts, `llms.txt`"""
-from pathlib import Path
+import re
 from html import escape
+from pathlib import Path
 from docutils import nodes
 from sphinx.builders.html import StandaloneHTMLBuilder
 import notebooks, plain, search
@@ -36,10 +37,16 @@ def links(app, page):
     found.append(('Markdown', f'{stem}.md'))
     return '<p class="links">' + ' '.join(f'<a href="{to}">{name}</a>' for name,to in found) + '</p>'
 
+def breakable(body):
+    "The same html; names in titles, code and tables may go on in the next line between their words, and nowhere else"
+    def between(m): return re.sub(r'([_./=,(\[](?=[A-Za-z])|[a-z](?=[A-Z]))', r'\1<wbr>', m[0])
+    return re.sub(r'(?<=<span class="pre">)[^<]+|(?<=<h1>)[^<]+|(?<=<td><p>)[^<]+', between, body)
+
 def describe(app, page, template, context, doctree):
     "Add to a page what it is about, for those who list it, and its links"
     if doctree is None: return
     said = next((n.astext() for n in doctree.findall(nodes.paragraph)), '')
     meta = f'<meta name="description" content="{escape(" ".join(said.split())[:300])}">'
     context['metatags'] = context.get('metatags', '') + meta
-    if page!='index': context['body'] = context['body'].replace('</h1>', '</h1>\n' + links(app, page), 1)
+    body = breakable(context['body'])
+    context['body'] = body if page=='index' else body.replace('</h1>', '</h1>\n' + links(app, page), 1)

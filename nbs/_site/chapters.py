@@ -86,7 +86,8 @@ def chapter_table(paths, nbs, above=''):
 def group_page(paths, nbs, name, about, rows):
     "The page of a group: its notebooks and what they are about, in a table that the function `rows` makes"
     entries = toctree(['/'+p.relative_to(nbs).with_suffix('').as_posix() for p in paths])
-    return '\n\n'.join([f'# {name}', about, rows(paths, nbs, above='../'), entries])
+    mark = '{.chapters}\n' if rows is chapter_table else ''
+    return '\n\n'.join([f'# {name}', about, mark + rows(paths, nbs, above='../'), entries])
 
 def chapters_of(nbs, page):
     "The chapters of a group"

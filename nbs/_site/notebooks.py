@@ -19,6 +19,8 @@ def read(page, text, pages, source):
 
 _directive = re.compile(r'^[ \t]*#[ \t]*\|.*\n?', re.M)
 
+draws_data = re.compile(r'imshow|show_batch|show_results|plot_top_losses|\bshow\(')   # no chart: the dark site keeps it
+
 def shown(c):
     "A cell as it is shown; an output that is markdown is a cell of its own, so that its links are links of the site"
     if c['cell_type']!='code': return [dict(c, source=join(c['source']))]
@@ -26,6 +28,7 @@ def shown(c):
     if 'hide' in tags: return []
     meta = dict(tags=['exported'] if any(t.startswith('export') for t in tags) else [])
     if meta['tags'] and only_imports(src): meta['tags'].append('hide-input')
+    if draws_data.search(src): meta['tags'].append('data')
     if 'alt' in tags: meta['mystnb'] = dict(image=dict(alt=tags['alt']))
     if 'fold' in tags:   # an answer, or code that was read before, behind these words
         meta['tags'].append('hide-cell')

@@ -73,5 +73,5 @@ def llms(nbs):
 
 def in_full(pages):
     "What `llms-full.txt` has: the texts of `pages` that a user needs, by path; not how the source is explained"
-    wanted = 'index','howto/','examples/','book/','reference/learnkit'
+    wanted = 'index','howto/','examples/','book/','reference/Learner','reference/learnkit'
     return '\n\n'.join(f'<!-- {p}.md -->\n\n{pages[p]}' for w in wanted for p in sorted(pages) if p.startswith(w))

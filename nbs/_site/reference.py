@@ -10,6 +10,23 @@ from chapters import group_of, groups, toctree
 from examples import find, read_notebooks
 from functions import Function, code, source, table, text
 
+# The pages that methods of the Learner have of their own: page, title, what they do, and how their modules begin
+topics = [
+    ('Learner.train', 'Learner: train', 'Fit, freeze, schedules, precision, compilation, several processes.',
+     'learner.fit callbacks. processes. speed. recovery.batch_size'),
+    ('Learner.predict', 'Learner: predict and evaluate', 'Predictions, validation, metrics of several data sets.',
+     'learner.predict observe.evaluate observe.tta observe.interpret'),
+    ('Learner.save', 'Learner: save, resume, export', 'Weights, whole runs, and files for those who predict.',
+     'learner.save recovery.'),
+    ('Learner.look', 'Learner: look and log', 'The loop, the model, profiles, and what loggers get.',
+     'learner.summary observe.')]
+
+def topic_of(m):
+    "The page of its own that a method of the Learner is on, None if it is on that of the class"
+    module = '' if isinstance(m, str) else short(m.mod.name)
+    if module=='callbacks.handlers': return None
+    return next((page for page,_,_,begin in topics if module.startswith(tuple(begin.split()))), None)
+
 handler = re.compile(r'(before|after)_|cleanup$')
 def short(module): return module.partition('.')[2] or module
 
@@ -74,7 +91,8 @@ class Reference:
         declared = {n:a.doc for n,a in cls.attrs.items() if n[0]!='_' and a.declared and a.doc and n not in cls.methods}
         events = cls.events if cls.name=='Events' else {}
         for n,doc in {**declared, **events}.items(): yield entry('attribute', f'{cls.name}.{n}', cls.mod, [text(doc)])
-        for n,m in self.methods(cls).items(): yield self.method(cls, n, m)
+        for n,m in self.methods(cls).items():
+            if cls.name!='Learner' or topic_of(m) is None: yield self.method(cls, n, m)
 
     def methods(self, cls):
         "The public methods of a class that it documents itself: of the Learner, in the order of the chapters, all"
@@ -119,20 +137,42 @@ class Reference:
         added = [f'Adds to `{c}`: ' + ', '.join(names) for c,names in self.added(mod).items()]
         if not entries and not added: return ''
         explained = f'Explained in {chapters}' if chapters else ''
+        more = ', '.join(f'[{t}](/reference/{p})' for p,t,*_ in topics) if 'Learner' in (mod.all or ()) else ''
+        if more: explained += f'. More methods: {more}'
         about = text(ast.get_docstring(mod.tree) or '')
         return '\n\n'.join([f'# {short(mod.name)}', about, explained, *added, *entries])
+
+    def on_topic(self, page):
+        "The methods of the Learner that are on a page of their own, by name, and their class"
+        cls = next(c for c in self.classes.values() if c.name=='Learner')
+        return cls,{n:m for n,m in self.methods(cls).items() if topic_of(m)==page}
+
+    def topic_page(self, page, title, about):
+        "The page of a topic of the Learner"
+        self.shown = {}
+        cls,methods = self.on_topic(page)
+        entries = [self.method(cls, *o) for o in methods.items()]
+        return '\n\n'.join([f'# {title}', about, 'Methods of `Learner`', *entries])
+
+    def topic_rows(self):
+        "The rows of the topics in the table of their group"
+        return [[f'[{t}]({p}.md)', about, ', '.join(code(f'Learner.{n}') for n in self.on_topic(p)[1])]
+                for p,t,about,_ in topics]
 
     def group_page(self, title, names):
         "The page of a group: its modules, and what they give"
         def given(mod): return ', '.join([*map(code, mod.all or ()), *sum(self.added(mod).values(), [])])
         rows = [[f'[{short(n)}]({n}.md)', text(ast.get_docstring(m.tree) or ''), given(m)]
                 for n in names for m in [self.modules[n]]]
-        return '\n\n'.join([f'# {title}', *table(['module', '', 'names'], rows), toctree(names)])
+        more = [p for p,*_ in topics] if title=='Learner' else []
+        if more: rows = self.topic_rows() + rows
+        return '\n\n'.join([f'# {title}', *table(['module', '', 'names'], rows), toctree(more + names)])
 
     def pages(self):
         "All pages: texts by path"
         found = {name:page for name,mod in self.modules.items() if (page := self.page(mod))}
         res = {f'reference/{name}.md':page for name,page in found.items()}
+        res |= {f'reference/{page}.md':self.topic_page(page, *of) for page,*of,_ in topics}
         for group,title,_ in groups:
             names = [m for m,(nb,*_) in self.chapters.items() if m in found and group_of(nb.page)==group]
             if names: res[f'reference/{group}.md'] = self.group_page(title, names)

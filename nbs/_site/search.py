@@ -13,7 +13,7 @@ from _build import directives, join, notebooks
 also = re.compile(r'^Also searched for as: (.*)', re.M)   # the line of a how-to that has the words of others for it
 fields = dict(title=8, also=7, about=3, heading=2, text=1)   # how much a word counts by where it stands
 kinds = dict(howto=('How to', 1.5), book=('The book', .9), examples=('Example', 1.), reference=('Reference', .6),
-             chapter=('The source, annotated', .8))   # what a page is called in the results, and how much it counts
+             chapter=('Source', .8))   # what a page is called in the results, and how much it counts
 most = 80   # pages of a word that are kept
 stop = set('''a about am an and any are as at be been but by can could do does for from get had has have he her
     his how i if in into is it its like me my no not of on or our please set should so some than
