@@ -14,14 +14,17 @@ from inspect import ismodule as _ismodule
 
 _collects = _gc.isenabled()
 _gc.disable()   # nothing here is garbage, and to look for some goes through all that PyTorch has made
-try: from learnkit import all as _all   # each module after `learner` adds methods to the Learner
+try:
+    from learnkit import all as _all   # each module after `learner` adds methods to the Learner
+    from learnkit.learner.docs import complete_docs as _complete_docs
+    _complete_docs()
 finally:
     if _collects: _gc.enable()
 from .callbacks.trackers import EarlyStoppingCallback, ReduceLROnPlateau, SaveModelCallback
 from .data.loaders import DataLoaders
 from .data.random import set_seed
 from .learner.bars import ProgressCallback
-from .learner.docs import complete_docs as _complete_docs, doc
+from .learner.docs import doc
 from .learner.learner import Learner
 from .learner.predict import *
 from .learner.predictor import Predictor
@@ -41,9 +44,6 @@ from .observe.files import CSVLogger
 from .processes.shard import *
 from .recovery.checkpoint import CheckpointCallback
 from .recovery.export import load_learner
-
-# %% ../nbs/99_init.ipynb #19e88582
-_complete_docs()
 
 # %% ../nbs/99_init.ipynb #04ed261f
 __all__ = [k for k,v in list(vars().items()) if not (k.startswith('_') or _ismodule(v))]

@@ -72,12 +72,11 @@ from .loop.check import *
 from .loop.dispatcher import *
 from .loop.duration import *
 from .loop.events import *
-from .loop.loop import *
 from .loop.names import *
 from .loop.run import *
 from .loop.settings import *
 from .loop.signals import *
-from .loop.stream import *
+from .loop.loop import *
 from .loop.tracebacks import *
 from .measure.accum import *
 from .measure.adapters import *
@@ -86,9 +85,8 @@ from .measure.finite import *
 from .measure.history import *
 from .measure.losses import *
 from .measure.metric import *
-from .measure.metrics import *
 from .measure.model_output import *
-from .measure.overlap import *
+from .measure.metrics import *
 from .measure.recorder import *
 from .measure.scalars import *
 from .observe.activations import *
@@ -114,7 +112,6 @@ from .optim.several import *
 from .optim.splitters import *
 from .optim.steps import *
 from .processes.agreement import *
-from .processes.checksum import *
 from .processes.distributed import *
 from .processes.launch import *
 from .processes.shard import *

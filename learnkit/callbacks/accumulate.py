@@ -259,12 +259,12 @@ class MicroBatch(Callback):
 import re
 
 # %% ../../nbs/callbacks/20c_out_of_memory.ipynb #1a4198b1
-_words = re.compile("out of memory|can't allocate memory|not enough memory|_STATUS_ALLOC_FAILED|bad.?alloc|"
-                    'CUDNN_STATUS_NOT_SUPPORTED|valid cuDNN algorithm|Invalid buffer size|RESOURCE_EXHAUSTED', re.I)
+_words = ("out of memory|can't allocate memory|not enough memory|_STATUS_ALLOC_FAILED|bad.?alloc|"
+          'CUDNN_STATUS_NOT_SUPPORTED|valid cuDNN algorithm|Invalid buffer size|RESOURCE_EXHAUSTED')
 
 def is_out_of_memory(
     e:BaseException|None # what was raised
 ) -> bool:
     "Return whether an exception says that there was not enough memory"
     if isinstance(e, (torch.OutOfMemoryError, MemoryError)): return True
-    return isinstance(e, RuntimeError) and bool(_words.search(str(e)))
+    return isinstance(e, RuntimeError) and re.search(_words, str(e), re.I) is not None

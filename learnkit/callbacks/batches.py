@@ -141,7 +141,7 @@ from ..data.stateful import set_epoch
 from ..learner.learner import TrainEvalCallback
 from ..loop.check import check_args
 from ..loop.events import CancelFit
-from ..loop.stream import loader_len
+from ..loop.loop import loader_len
 
 # %% ../../nbs/callbacks/05b_steps_per_epoch.ipynb #fa31aaf8
 _used_up = ('the training data is used up, as it can be gone through only once, so the fit ends '

@@ -105,7 +105,7 @@ from ..loop.events import CancelFit
 from ..loop.run import null_logger
 from ..loop.settings import pyplot
 from ..loop.signals import uninterrupted
-from ..loop.stream import loader_len
+from ..loop.loop import loader_len
 from ..measure.recorder import Recorder
 from ..optim.groups import is_number
 from ..optim.schedule import SchedExp

@@ -22,7 +22,7 @@ from ..learner.learner import Learner
 from ..loop.callback import Callback as OurCallback
 from ..loop.events import CancelFit, CancelValid, nearest
 from ..loop.names import names_in
-from ..loop.stream import loader_len
+from ..loop.loop import loader_len
 from ..measure.metric import AvgMetric
 from ..measure.metrics import accuracy
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import torch
 
 from .foreign import ForeignCallback, View, view_of
-from ..loop.stream import loader_len
+from ..loop.loop import loader_len
 
 # %% ../../nbs/contrib/40_keras.ipynb #ff1c4986
 _columns = dict(train_loss='loss', valid_loss='val_loss')

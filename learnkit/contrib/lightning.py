@@ -14,7 +14,7 @@ import torch
 
 from .foreign import ForeignCallback, View, view_of
 from ..data.process import num_distrib, rank_distrib, team
-from ..loop.stream import loader_len
+from ..loop.loop import loader_len
 
 # %% ../../nbs/contrib/45_lightning.ipynb #31898f92
 def callback_metrics(

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from .foreign import ForeignCallback, View, view_of
 from ..data.process import num_distrib, rank_distrib
 from ..loop.events import CancelTrain
-from ..loop.stream import loader_len
+from ..loop.loop import loader_len
 
 # %% ../../nbs/contrib/50_transformers.ipynb #cce461ed
 def eval_metrics(

@@ -151,11 +151,11 @@ def _order_hint(f):
     "Does the loss function `f` name its arguments the other way round, as one for Keras does?"
     try: a,b = [n.lower() for n in inspect.signature(f).parameters][:2]
     except (ValueError,TypeError): return ''
-    if not (_of_target.match(a) and _of_pred.match(b)): return ''
+    if not (re.match(_of_target, a) and re.match(_of_pred, b)): return ''
     return f'A loss function is called as `loss(pred, targ)`, but yours begins with `{a}`: write `({b}, {a})`.'
 
-_of_target = re.compile(r'(y|t|y_?true|targ.*|labels?|true)$')
-_of_pred   = re.compile(r'(y_?pred|y_?hat|p|pred.*|out.*|logits?|x|inp.*|scores?)$')
+_of_target = r'(y|t|y_?true|targ.*|labels?|true)$'
+_of_pred   = r'(y_?pred|y_?hat|p|pred.*|out.*|logits?|x|inp.*|scores?)$'
 
 def loss_hint(
     loss_func:Any, # The loss function that failed
@@ -228,7 +228,7 @@ def model_hint(
     return ''
 
 # %% ../../nbs/data/45a_explain.ipynb #359cb331
-_unequal = re.compile(r'each tensor to be equal size, but got (\[.*?\]) at entry (\d+) and (\[.*?\]) at entry (\d+)')
+_unequal = r'each tensor to be equal size, but got (\[.*?\]) at entry (\d+) and (\[.*?\]) at entry (\d+)'
 _lists = 'each element in list of batch should be of equal size'
 
 def _lengths(tb):
@@ -241,7 +241,7 @@ def collate_hint(
     e:Exception # What the run raised
 )->str: # Empty if it was not about items of a batch
     "Returns what to do if items of different shapes could not become one tensor"
-    found,tb = _unequal.search(str(e)),e.__traceback__
+    found,tb = re.search(_unequal, str(e)),e.__traceback__
     if _lists in str(e): return (
         f'The items of the batch have lists of {_lengths(tb)}, of which no tensor can be made: give the loader a '
         '`collate_fn` that makes them alike, for instance by padding')
@@ -296,7 +296,7 @@ from torch.utils.data import DataLoader, IterableDataset, TensorDataset, default
 from .arrays import BatchTensorDataset, collate_tensors
 from .batch import split_batch
 from ..loop.check import takes_one
-from ..loop.stream import BatchStream, loader_len
+from ..loop.loop import BatchStream, loader_len
 
 # %% ../../nbs/data/45c_unfetched.ipynb #7bea2b15
 max_unfetched = 1000   # how many batches in a row may be cancelled before they are there

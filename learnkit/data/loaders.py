@@ -17,7 +17,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset
 
 from .device import to_device
 from ..loop.check import check_args, check_whole
-from ..loop.stream import loader_len
+from ..loop.loop import loader_len
 
 # %% ../../nbs/data/35a_data.ipynb #e6d56235
 class FuncLoader:

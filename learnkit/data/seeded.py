@@ -199,7 +199,7 @@ from math import ceil
 from typing import NamedTuple
 
 from ..loop.events import CancelBatch, cancelled
-from ..loop.stream import BatchStream
+from ..loop.loop import BatchStream
 
 # %% ../../nbs/data/60c_shard_loader.ipynb #eab4c459
 class Shards(NamedTuple):

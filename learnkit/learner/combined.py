@@ -14,7 +14,7 @@ from ..data.loaders import as_loader
 from ..data.noted import NotedLoader
 from ..data.stateful import set_epoch
 from ..loop.check import check_args, check_choice
-from ..loop.stream import loader_len
+from ..loop.loop import loader_len
 
 # %% ../../nbs/learner/25a_combined_loader.ipynb #3317a9b5
 class CombinedPart:

@@ -31,11 +31,13 @@ def complete_docs(
             o = sys.modules[module]
             for k in name.split('.'): o = getattr(o, k, _gone)
             o = getattr(o, '__func__', o)   # a class method is bound
-            for f in (o, getattr(o, '__wrapped__', o)):   # `rmse` stands for a function
-                if (said := f.__doc__) and not said.endswith(text): f.__doc__ = f'{inspect.cleandoc(said)}\n\n{text}'
+            for f in (o, o.__wrapped__) if hasattr(o, '__wrapped__') else (o,):   # `rmse` stands for a function
+                if not (said := f.__doc__) or said.endswith(text): continue
+                if '\n' in said: said = inspect.cleandoc(said)
+                f.__doc__ = f'{said}\n\n{text}'
 
 # %% ../../nbs/learner/65_docs.ipynb #d065b7da
-heading = re.compile(r'^(Args|Args of \w+|Returns|Raises):\n((?: {4}.*\n?)+)', re.M)
+heading = r'(?m)^(Args|Args of \w+|Returns|Raises):\n((?: {4}.*\n?)+)'
 
 def meanings(
     lines:str # the lines below `Args:`
@@ -86,8 +88,8 @@ class Doc:
         said = inspect.getdoc(f) or ''
         self.name   = getattr(of, '__qualname__', of.__name__).split('<locals>.')[-1]
         self.module = getattr(of, '__module__', of.__name__)
-        self.about = re.sub(r'\n{3,}', '\n\n', heading.sub('', said)).strip()
-        found = {k:textwrap.dedent(v).strip() for k,v in heading.findall(said)}
+        self.about = re.sub(r'\n{3,}', '\n\n', re.sub(heading, '', said)).strip()
+        found = {k:textwrap.dedent(v).strip() for k,v in re.findall(heading, said)}
         args  = next((k for k in found if k.startswith('Args')), 'Args')
         if inspect.isclass(f) and not is_about(args, f): found = {}
         means = meanings(found.get(args, ''))

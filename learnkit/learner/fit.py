@@ -15,7 +15,7 @@ from .learner import TrainEvalCallback
 from ..loop.callback import Callback
 from ..loop.check import check_amount, check_args, check_fraction
 from ..loop.events import CancelValid
-from ..loop.stream import loader_len
+from ..loop.loop import loader_len
 
 # %% ../../nbs/learner/45a_limit.ipynb #fdaf0db4
 def n_batches(

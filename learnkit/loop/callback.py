@@ -35,7 +35,8 @@ class Stateful:
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from functools import cache, lru_cache
-from inspect import iscoroutinefunction, isfunction, isgeneratorfunction, signature
+from inspect import (CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR, isasyncgenfunction, iscoroutinefunction,
+    isfunction, isgeneratorfunction, signature)
 from types import FunctionType, MethodType
 from typing import Any
 from warnings import warn
@@ -130,15 +131,15 @@ class Callback(Stateful, GetAttr):
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
         if 'modes' in vars(cls): _check_modes(cls.__name__, cls.modes)
-        for k in [*vars(cls)]:
-            if k in event or k in event.also: _check_handler(vars(cls)[k], k, f'{cls.__name__}.{k}')
-            if k in event.also: setattr(cls, event.also[k], vars(cls)[k])
-            elif k not in event and (hint := name_hint(k, vars(cls)[k])): raise TypeError(
+        for k,f in [*vars(cls).items()]:
+            if k in event or k in event.also: _check_handler(f, k, f'{cls.__name__}.{k}')
+            elif hint := name_hint(k, f): raise TypeError(
                 f"{cls.__name__}.{k} is never called here, as {hint}. "
                 f"If it's meant to be an event of yours, call `event.register('{k}')` first.")
-            elif k.startswith(('before_','after_')) and k not in event: raise TypeError(
+            elif k.startswith(('before_','after_')): raise TypeError(
                 f"{cls.__name__}.{k} is named like an event, but there is none of that name: {nearest(k, event)} "
                 f"If it's meant to be one, call `event.register('{k}')` first.")
+            if k in event.also: setattr(cls, event.also[k], f)
 
     @property
     def name(self) -> str:
@@ -234,12 +235,14 @@ def _takes_one_argument(f):
     one = code.co_argcount-n_default<=1<=code.co_argcount
     return one and not code.co_kwonlyargcount and not hasattr(f, '__wrapped__')
 
+_later = CO_GENERATOR|CO_COROUTINE|CO_ASYNC_GENERATOR   # a call runs nothing yet
+
 def _check_handler(f, name, what):
-    if isgeneratorfunction(f) or iscoroutinefunction(f): raise TypeError(
+    if isfunction(f) and not f.__code__.co_flags & _later and _takes_one_argument(f): return   # nearly all
+    if isgeneratorfunction(f) or iscoroutinefunction(f) or isasyncgenfunction(f): raise TypeError(
         f'{what} has a `{"yield" if isgeneratorfunction(f) else "await"}` in it, so nothing of it would run when it is '
         'called: write a plain function')
     if not isfunction(f) or event.also.get(name, name) not in event.declared[:event.declared.index('cleanup')+1]: return
-    if _takes_one_argument(f): return
     try: signature(f).bind(None)   # the events of a run have no arguments
     except TypeError as e: raise TypeError(
         f'{what} is called with the callback and nothing else, but {e}: write `def {name}(self)` '

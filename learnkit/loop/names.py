@@ -229,12 +229,13 @@ _only = dict(train=' with `run_valid = False`', valid=' with `run_train = False`
              predict=" with `modes = ('predict',)`")
 
 @cache
-def _advice(name):
-    "What is to be written here for `name`, with the libraries that say so"
+def _advice():
+    "What is to be written here for each of their names, with the libraries that say so"
     found:dict = {}
     for lib in other_libraries:
-        if o := names_in(lib).get(name):
-            found.setdefault(o.advice or f'write `{o.event}`{_only.get(o.phase, "")}', []).append(lib)
+        for name,o in names_in(lib).items():
+            advice = o.advice or f'write `{o.event}`{_only.get(o.phase, "")}'
+            found.setdefault(name, {}).setdefault(advice, []).append(lib)
     return found
 
 def name_hint(
@@ -242,7 +243,7 @@ def name_hint(
     f:Callable|None=None    # the method
 ) -> str|None:
     "Return whose event `name` is and what to write here; None if no other library has such an event"
-    found = _advice(name)
+    found = _advice().get(name)
     if not found or not ('_' in name or _takes_theirs(f)): return None
     return f'`{name}` is an event ' + '; '.join(f'of {", ".join(libs)}: {advice}' for advice,libs in found.items())
 

@@ -209,7 +209,7 @@ def log_objects(self:Learner,
 # %% ../../nbs/observe/20b_hparams.ipynb #78de640c
 from ..data.modules import get_model, params
 from ..loop.settings import masked, plain, settings
-from ..loop.stream import loader_len
+from ..loop.loop import loader_len
 
 # %% ../../nbs/observe/20b_hparams.ipynb #dfb34c3c
 @patch

@@ -27,7 +27,7 @@ from ..data.random import get_random_states, set_random_states
 from ..data.snapshot import snapshot_random
 from ..learner.combined import CombinedLoader
 from ..loop.dispatcher import outside
-from ..loop.stream import loader_len
+from ..loop.loop import loader_len
 from ..recovery.identity import data_contents
 
 # %% ../../nbs/processes/15a_shard.ipynb #6eb362e9

@@ -116,7 +116,7 @@ from ..data.process import gathered, is_sharded, own_class, team
 from ..data.snapshot import snapshot_loader, snapshot_random
 from ..learner.save import check_state
 from ..loop.signals import interruptibly, uninterrupted
-from ..loop.stream import loader_len
+from ..loop.loop import loader_len
 
 # %% ../../nbs/recovery/40c_export.ipynb #d28e95fa
 _format,_version = 'learnkit.recovery.export',1   # a newer version is refused

@@ -29,7 +29,7 @@ from ..data.process import distributed_sampler, num_parts, own_class
 from ..learner.learner import Learner
 from ..loop.events import event
 from ..loop.settings import masked, without_password
-from ..loop.stream import loader_len
+from ..loop.loop import loader_len
 
 
 # %% ../../nbs/recovery/10_identity.ipynb #12238937

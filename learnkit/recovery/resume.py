@@ -73,7 +73,7 @@ from ..data.files import StorePath, as_path
 from ..data.process import alone, from_first, num_parts, rank_distrib, team
 from ..learner.learner import Learner
 from ..loop.callback import Callback
-from ..loop.stream import loader_len
+from ..loop.loop import loader_len
 from .file import newest_checkpoint, read_checkpoint
 from .identity import differences, inner_optimizers
 from .state import duration_of, num_parts_of

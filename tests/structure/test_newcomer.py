@@ -112,11 +112,11 @@ def test_few_files_are_touched(house):
     path.write_text(json.dumps(dict(old, cells=noise), indent=1, ensure_ascii=False) + '\n', encoding='utf-8')
     house.notebook('nbs/measure/35b_more_metrics.ipynb', lambda cells: cells.extend(miss_rate))
     house.insert('nbs/loop/00_events.ipynb', '      before_batch   ', '      before_transfer      `batch` is about to go to the device\n')
-    house.insert('nbs/loop/30_loop.ipynb', '        self._split(self._set_device(self.batch))\n', "        self('before_transfer')\n")
+    house.insert('nbs/loop/30b_loop.ipynb', '        self._split(self._set_device(self.batch))\n', "        self('before_transfer')\n")
     house.make('lib')
     callback = ['learnkit/callbacks/mixup.py', 'nbs/README.md', 'nbs/callbacks/40c_label_noise.ipynb']
     metric   = ['learnkit/measure/metrics.py', 'nbs/measure/35b_more_metrics.ipynb']
-    event    = ['README.md', 'learnkit/loop/events.py', 'learnkit/loop/loop.py', 'nbs/index.ipynb', 'nbs/loop/00_events.ipynb', 'nbs/loop/30_loop.ipynb']
+    event    = ['README.md', 'learnkit/loop/events.py', 'learnkit/loop/loop.py', 'nbs/index.ipynb', 'nbs/loop/00_events.ipynb', 'nbs/loop/30b_loop.ipynb']
     assert house.touched() == sorted(callback + metric + event)
     assert "        self('before_transfer')" in (house.at/'README.md').read_text(encoding='utf-8')
     failed,said = house.check()

@@ -200,7 +200,7 @@ def unknown_events(at, table, heard):
     drawn = [e for e in table if table.index(e) < table.index('cleanup') and e != 'after_create']
     in_batch = [e for e in drawn[drawn.index('before_fetch'):drawn.index('after_batch')+1] if 'cancel' not in e]
     for e in [e for e in heard if e not in in_batch and e in table]: yield f'`{e}` is fired in a batch, and stands in the table elsewhere: move its line in nbs/loop/00_events.ipynb'
-    for e in [e for e in in_batch if e not in heard]: yield f"`{e}` stands in the table, and no batch fires it: write `self('{e}')` into nbs/loop/30_loop.ipynb"
+    for e in [e for e in in_batch if e not in heard]: yield f"`{e}` stands in the table, and no batch fires it: write `self('{e}')` into nbs/loop/30b_loop.ipynb"
     known = [e for e in heard if e in in_batch]
     for a,b in zip(known, [e for e in in_batch if e in known]):
         if a != b: yield f'the loop fires `{a}` where the table has `{b}`: give their lines in nbs/loop/00_events.ipynb the order of the loop'; break

@@ -21,7 +21,7 @@ from learnkit.callbacks.schedules import ParamScheduler
 from learnkit.callbacks.schedules import *
 from learnkit.optim.schedule import warmup_lin
 from learnkit.recovery.checkpoint import CheckpointCallback
-from learnkit.loop.stream import Limited
+from learnkit.loop.loop import Limited
 from toys import at, few, slow, throw
 
 pytestmark = few(10_000, 1)   # of the slow cases of each test; all with LEARNKIT_SWEEP=1

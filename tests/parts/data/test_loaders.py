@@ -7,7 +7,7 @@ from torch.utils.data import *
 
 from toys import few
 from learnkit.data.loaders import FuncLoader
-from learnkit.loop.stream import loader_len
+from learnkit.loop.loop import loader_len
 from learnkit.data.loaders import *
 from learnkit.data.nested import nested_reorder
 from loader_cases import Custom, Items, NewStyle, SizedStream, Stream

@@ -1,7 +1,7 @@
 """Which batches of a loader a phase gets, and what an iterator that ends early tells of the one inside"""
 import copy, pickle
 import pytest
-from learnkit.loop.stream import BatchStream, Limited, loader_len
+from learnkit.loop.loop import BatchStream, Limited, loader_len
 
 @pytest.mark.parametrize('limit,start,skipped,n', [(5, 0, 0, 5), (5, 3, 0, 2), (5, 3, 1, 3), (6, 2, 2, 6), (3, 3, 0, 0), (2, 3, 0, 0), (40, 1, 1, 40)])
 def test_a_limit_counts_from_the_first_batch_of_the_phase(limit, start, skipped, n):

@@ -3,7 +3,7 @@ from types import SimpleNamespace
 import pytest, torch
 from hypothesis import given, settings, strategies as st
 from sklearn.metrics import f1_score, jaccard_score
-from learnkit.measure.overlap import Dice, DiceLoss, DiceMulti, JaccardCoeff, JaccardCoeffMulti, foreground_acc
+from learnkit.measure.metrics import Dice, DiceLoss, DiceMulti, JaccardCoeff, JaccardCoeffMulti, foreground_acc
 
 def masks(seed, n, classes, ignored=0., size=3):
     g = torch.Generator().manual_seed(seed)
