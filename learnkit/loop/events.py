@@ -49,7 +49,8 @@ class Events:
         by:str=''   # the class of the callback that fires it; '': the Learner
     ) -> str:
         "Adds event `name` unless it exists, and returns it; raises ValueError if the name is not free"
-        if not name.isidentifier() or hasattr(type(self), name): raise ValueError(
+        free = not hasattr(type(self), name) and isinstance(getattr(self, name, ''), str)   # or an event already
+        if not name.isidentifier() or not free: raise ValueError(
             f"an event's name must be a free Python identifier such as 'before_sanity', not {name!r}")
         if name not in self.docs:
             later = [*self.docs][[*self.docs].index(self.check(after))+1:] if after else []

@@ -103,6 +103,7 @@ def describe_difference(
 
 # %% ../../nbs/processes/10b_agreement.ipynb #aa9d367b
 from datetime import timedelta
+from functools import partial
 from time import perf_counter
 from typing import Any
 from warnings import warn
@@ -115,7 +116,7 @@ from ..data.process import rank_distrib, shared_store
 from ..loop.callback import Callback
 from ..loop.check import check_args
 from ..loop.events import (CancelBackward, CancelBatch, CancelEpoch, CancelFit, CancelStep, CancelTrain,
-    CancelValid, CancelZeroGrad, event)
+    CancelValid, CancelZeroGrad, cancel_types, event)
 from ..loop.loop import exhausted
 from ..loop.run import null_logger
 from .launch import Pause, check_seconds
@@ -126,6 +127,7 @@ class ProcessFailed(RuntimeError):
     "Another process of this training failed, or does something else than this one"
 
 _cancels = (CancelBackward,CancelStep,CancelZeroGrad,CancelBatch,CancelTrain,CancelValid,CancelEpoch,CancelFit)
+def _place(e): return max([_cancels.index(t) for t in cancel_types(e)], default=-1)   # None is none
 _failed  = len(_cancels)+1   # what an error is announced by; a Cancel by its place from 1 on
 _in_batch = ('before_fetch',       # then none of them takes the batch out of its loader
              'before_pred',        # then none of them waits in the forward pass of a sharded model
@@ -164,6 +166,7 @@ class Agreement(Callback):
     watch:Any = None
     relay:Any = None   # of warnings
     agreed,ended,signal = 0,False,None
+    held:Any = None   # a Cancel raised in `after_batch`: it waits until all callbacks have heard of the batch
     wish = None   # why this process wants to stop, if the others do not know yet
     asks = True   # at the end of each batch, as somebody could decide something there? Else after a pause
     pause:Pause
@@ -182,10 +185,20 @@ class Agreement(Callback):
     ) -> tuple:
         # it asks when all others have decided, whatever their `order`; who obeys comes after it
         if name not in _in_batch and name not in ('before_train','before_validate','after_exhaust'): return handlers
-        return tuple(sorted(handlers, key=lambda h: 2 if h[0].obeys else h[0] is self))
+        handlers = tuple(sorted(handlers, key=lambda h: 2 if h[0].obeys else h[0] is self))
+        if name!='after_batch' or all(cb is not self for cb,_ in handlers): return handlers
+        return tuple((cb, f if cb is self or _alike(cb, name) else partial(self._hold, cb, f)) for cb,f in handlers)
+
+    def _hold(self, cb, f):
+        "What the others hear in their processes, they hear in this one: a Cancel waits until then"
+        try: f()
+        except Exception as e:
+            if not cancel_types(e): raise
+            e.raised_in = f'`after_batch` of `{type(cb).__name__}`'
+            if _place(e)>_place(self.held): self.held = e
 
     def before_fit(self):
-        self.agreed,self.ended = 0,False
+        self.agreed,self.ended,self.held = 0,False,None
         self.wish,self.pause = None,Pause()
         self.group,self.watch = _messages(self.timeout),watching()
         self.watch.begin_fit()
@@ -236,6 +249,7 @@ class Agreement(Callback):
         if self.learn.exc is None: self._meet('before_save_checkpoint', compare=True)
 
     def after_batch(self):
+        if self.held is not None: held,self.held = self.held,None; raise held
         learn,start,self.signal = self.learn,perf_counter(),None
         if self.pause.over() or self.asks:
             own = getattr(vars(learn).get('stop_on_signal'), 'received', None)

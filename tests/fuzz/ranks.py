@@ -57,7 +57,7 @@ def draw(seed, n):
     ev,does = r.choice(faults[what])
     trainer = r.choice(trainers)
     cbs = ', '.join([*filter(None, [trainer]), *r.sample(callbacks, r.choice([0, 1, 2, 2, 3]))])
-    at = f'self.learn.training and self.learn.train_iter=={r.randrange(9)}' if event.in_batch(ev) else f'self.learn.epoch=={r.randrange(3)}'
+    at = f'self.learn.training and self.learn.train_iter=={r.randrange(9)}' if ev in event.in_batch else f'self.learn.epoch=={r.randrange(3)}'
     always = r.random()<.2 and what in ('nan','rate','slow','random')
     when = f'rank_distrib()=={r.randrange(2)} and self.learn.mode=="fit" and self.learn.training' if always else f'rank_distrib()=={r.randrange(2)} and self.learn.mode=="fit" and {at}'
     return f'''import time, tempfile, torch; from functools import partial; from torch import nn; from torch.utils.data import DataLoader, TensorDataset; from learnkit.all import *

@@ -22,7 +22,7 @@ outer     begins
       low   of a batch  
       lone""")
     assert ev.depth==dict(outer=0, middle=1, inner=2, low=3, lone=3) and ev.docs['low']=='of a batch' and ev.declared==('outer','middle','inner','low','lone')
-    assert [ev.in_batch(k) for k in ('outer','inner','low','no_event')]==[False, False, True, False]
+    assert [k in ev.in_batch for k in ('outer','inner','low','no_event')]==[False, False, True, False]
     assert [*ev]==[*ev.docs] and 'low' in ev and 'no_event' not in ev and ev.low=='low'
     first,*_,last,lone = repr(ev).splitlines()
     assert first=='outer' + ' '*25 + 'begins' and last=='      low' + ' '*21 + 'of a batch' and lone=='      lone' and all(l.rstrip()==l for l in repr(ev).splitlines())
@@ -30,7 +30,7 @@ outer     begins
 def test_registering():
     "A second time changes nothing; names of methods, and what is no name, are refused"
     ev = Events('one first')
-    assert ev.register('two', 'second', depth=3)=='two' and ev.in_batch('two') and ev.depth['two']==3
+    assert ev.register('two', 'second', depth=3)=='two' and 'two' in ev.in_batch and ev.depth['two']==3
     assert ev.register('two', 'other')=='two' and ev.docs['two']=='second' and ev.depth['two']==3
     assert ev.declared==('one',) and ev.two=='two' and ev.register('three') and (ev.docs['three'], ev.depth['three'])==('', 0)
     ev.register('half', after='one', by='Maker')

@@ -56,7 +56,7 @@ class Decides(Callback):
     def decide(self):
         learn = self.learn
         if self.at=='after_exhaust' and learn.training!=(self.what=='train'): return
-        if learn.mode!='fit' or learn.epoch!=1 or (event.in_batch(self.at) and learn.iter!=1): return
+        if learn.mode!='fit' or learn.epoch!=1 or (self.at in event.in_batch and learn.iter!=1): return
         if self.what=='stop': learn.stop('enough')
         else: raise scopes[self.what]
 
@@ -71,11 +71,11 @@ def _decide(rank, world, cases, trainer=DistributedTrainer, **kw):
         alone,both = run(1),run(*range(world))
         for a,b in zip(everywhere(alone[0]), everywhere(both[0])): assert torch.equal(a, b), (what, name, 'weights')
         for a,b in zip(everywhere(alone[1]), everywhere(both[1])): assert torch.equal(a, b), (what, name, alone[1], both[1])
-        seen = name in ('after_batch','after_epoch') or event.in_batch(name) and [*event].index('before_fetch')<[*event].index(name)<[*event].index('after_loss')
+        seen = name=='after_epoch' or name in event.in_batch and [*event].index('before_fetch')<[*event].index(name)<[*event].index('after_loss')
         assert alone[2]==both[2] or seen, (what, name)   # process 0 has done its forward pass by then, and seen the loss
 
 @few(1, 1)
-@pytest.mark.parametrize('cases', [cases[::16], *slow(*[cases[i::7] for i in range(7)])], ids=range(8))
+@pytest.mark.parametrize('cases', [[*cases[::16], ('train','after_batch')], *slow(*[cases[i::7] for i in range(7)])], ids=range(8))
 def test_what_one_process_cancels_is_cancelled_in_all(processes, cases): processes(2, _decide, cases)
 
 @pytest.mark.slow
@@ -105,7 +105,7 @@ def test_under_virtual_shards(processes):
 def _ended(rank, world, path, how, at, trainer=None):
     "The second of them fails, is killed, or hangs; writes what the others said, and when"
     def ends(cb):
-        if rank!=1 or (cb.learn.epoch!=1 and at!='before_fit') or (event.in_batch(at) and cb.learn.iter!=1): return
+        if rank!=1 or (cb.learn.epoch!=1 and at!='before_fit') or (at in event.in_batch and cb.learn.iter!=1): return
         if how=='killed': os.kill(os.getpid(), signal.SIGKILL)
         if how=='hangs': time.sleep(40)
         raise ArithmeticError('that is too much')
