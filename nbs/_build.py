@@ -158,11 +158,13 @@ def folded_loop(source):
             f'```python\n{source}```\n\n</details>')
 
 def with_loop(at=nbs.parent):
-    "The text of index.ipynb, in which the output that shows the loop is that of the source"
-    nb = json.loads((at/'nbs'/index.name).read_text(encoding='utf-8'))
-    shows = next(c for c in nb['cells'] if 'inspect.getsource(Loop)' in join(c['source']))
-    shows['outputs'][0]['data']['text/markdown'] = folded_loop(loop_source(at)).splitlines(keepends=True)
-    return json.dumps(nb, indent=1, ensure_ascii=False) + '\n'
+    "The text of index.ipynb, in which the output that shows the loop, and the number of its lines, are of the source"
+    source,nb = loop_source(at),json.loads((at/'nbs'/index.name).read_text(encoding='utf-8'))
+    shows = next(c for c in nb['cells'] if '<summary>The whole loop' in join(c['source']))
+    shows['outputs'][0]['data']['text/markdown'] = folded_loop(source).splitlines(keepends=True)
+    n_lines = len([l for l in source.splitlines() if l]) - 1   # without that of the class
+    text = json.dumps(nb, indent=1, ensure_ascii=False)
+    return re.sub(r'\d+ lines of Python', f'{n_lines} lines of Python', text) + '\n'
 
 def contents():
     "The list of all chapters, which GitHub shows below the folder nbs/"
