@@ -24,6 +24,16 @@ def default_device(
     if use: raise RuntimeError("No accelerator was found. Write `default_device()` to use the CPU in this case.")
     return torch.device('cpu')
 
+# %% ../../nbs/data/10a_device.ipynb #a5d0e1c7
+def as_device(
+    device:torch.device|str|int|None # a device, or its name
+) -> torch.device|None:
+    "Returns the `torch.device` of that name; raises RuntimeError for one that PyTorch does not know"
+    try: return None if device is None else torch.device(device)
+    except RuntimeError as e:
+        e.add_note(f'An NVIDIA GPU is called `cuda`, one of Apple `mps`; here the default is {default_device().type!r}')
+        raise
+
 # %% ../../nbs/data/10a_device.ipynb #b68411ca
 def to_device(
     b:Any,                                 # a batch: tensors in nested containers

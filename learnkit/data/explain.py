@@ -147,12 +147,15 @@ def _range_hint(targ, n_cls, ignore_index):
     if 0<=lo and hi<n_cls: return ''
     return f'{want}, but yours go from {lo} to {hi}.' + (' Count from 0: write `y-1`.' if (lo,hi)==(1,n_cls) else '')
 
-def _order_hint(f):
-    "Does the loss function `f` name its arguments the other way round, as one for Keras does?"
+def order_hint(
+    f:Any,     # A loss function, or a metric
+    what:str   # Which of the two
+)->str: # Empty if nothing is known
+    "Returns what to do if `f` names its arguments the other way round, as one for Keras does"
     try: a,b = [n.lower() for n in inspect.signature(f).parameters][:2]
     except (ValueError,TypeError): return ''
     if not (re.match(_of_target, a) and re.match(_of_pred, b)): return ''
-    return f'A loss function is called as `loss(pred, targ)`, but yours begins with `{a}`: write `({b}, {a})`.'
+    return f'A {what} is called as `{what.split()[0]}(pred, targ)`, but yours begins with `{a}`: write `({b}, {a})`.'
 
 _of_target = r'(y|t|y_?true|targ.*|labels?|true)$'
 _of_pred   = r'(y_?pred|y_?hat|p|pred.*|out.*|logits?|x|inp.*|scores?)$'
@@ -170,10 +173,10 @@ def loss_hint(
         f"loss(pred[{next(iter(pred), '')!r}], y)`, or with `cbs=MapOutputs(...)`, which metrics see too.")
     f = unwrap_partial(loss_func)
     kind = loss_kind(f)
-    if not kind: return _order_hint(f)
+    if not kind: return order_hint(f, 'loss function')
     if not _are_tensors(pred, targs): return ''
     targ, = targs
-    if kind=='binary' and not targ.is_floating_point():
+    if kind=='binary' and not targ.is_floating_point() and pred.shape==targ.shape:
         return (f'`{func_name(f)}` wants zeros and ones as floats, but the targets are {shapes(targ)}: '
                 'write `y.float()`.')
     if pred.device!=targ.device: return f'Predictions are on {pred.device}, targets on {targ.device}: move one of them.'

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, IterableDataset
 
-from .device import to_device
+from .device import as_device, to_device
 from ..loop.check import check_args, check_whole
 from ..loop.loop import loader_len
 
@@ -34,7 +34,8 @@ def as_loader(
     "Returns `dl` as a loader; raises TypeError if it is not an iterable of batches that can be read again and again"
     def fail(what) -> NoReturn: raise TypeError(f"The {nm} loader must be an iterable of batches, but {what}.")
     if (isinstance(dl, Dataset) and not isinstance(dl, IterableDataset)) or hasattr(type(dl), '__getitems__'):
-        fail(f"{type(dl).__name__} is a data set, which has items; write `DataLoaders.from_dsets(train, valid, bs=64)`")
+        what = 'DataLoader(ds, batch_size=64)' if nm=='given' else 'DataLoaders.from_dsets(train, valid, bs=64)'
+        fail(f"{type(dl).__name__} is a data set, which has items; write `{what}`")
     if isinstance(dl, Tensor) or hasattr(type(dl), '__array__'):
         fail(f"this is a {type(dl).__name__}; write `DataLoaders.from_tensors(x, y)`")
     if isinstance(dl, (GeneratorType, zip, map, filter, enumerate)):
@@ -44,7 +45,9 @@ def as_loader(
     if tensors and len({(o.shape[1:],o.dtype) for o in dl})>1:   # those of `x.split(64)` are alike
         fail("this is a tuple of tensors, which looks like one batch: put batches into a list, `DataLoaders([b1, b2])`")
     if hasattr(type(dl), '__iter__') or hasattr(type(dl), '__getitem__'): return dl
-    return FuncLoader(dl) if callable(dl) else fail(f"a {type(dl).__name__} cannot be iterated")
+    if callable(dl): return FuncLoader(dl)
+    number = '; the number of a loader is no `dl=`: write `get_preds(1)`' if nm=='given' and isinstance(dl, int) else ''
+    fail(f"an object of type {type(dl).__name__} cannot be iterated{number}")
 
 # %% ../../nbs/data/35a_data.ipynb #08e479e6
 def _vocab(ds): return getattr(ds, 'vocab', getattr(ds, 'classes', None))
@@ -72,7 +75,7 @@ class DataLoaders:
         nms = ['training','validation'] + [f'{i}-th' for i in range(2, len(loaders))]
         self.loaders = [dl if i and dl is None else as_loader(dl, nm) for i,(dl,nm) in enumerate(zip(loaders, nms))]
         self.n_inp = getattr(self.train, 'n_inp', None) if n_inp is None else n_inp
-        self.path,self.device = Path(path),None if device is None else torch.device(device)
+        self.path,self.device = Path(path),as_device(device)
         self.vocab = _vocab(self.train_ds) if vocab is None else vocab
 
     def __getitem__(self, i:int) -> Any: return self.loaders[i]
@@ -104,7 +107,7 @@ class DataLoaders:
         device:torch.device|str|None # the device; `None`: where the model is
     ) -> 'DataLoaders':
         "Sets the device of the model and the batches"
-        self.device = None if device is None else torch.device(device)
+        self.device = as_device(device)
         return self
 
     def one_batch(self) -> Any:

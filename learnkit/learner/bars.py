@@ -267,8 +267,10 @@ class ProgressCallback(Callback):
         learn = self.learn
         if not (self.mbar and self.begun) or learn.mode!='fit': return
         self.mbar.leave()
-        what = 'interrupted' if isinstance(learn.exc, KeyboardInterrupt) else type(learn.exc).__name__
-        if learn.logger==self._write: self.mbar.write(what + learn.position.replace(',', ':', 1))
+        stopped = isinstance(learn.exc, KeyboardInterrupt)
+        what = 'interrupted' if stopped else type(learn.exc).__name__
+        said = '' if stopped else ': '.join(['', *str(learn.exc).strip().splitlines()[:1]])   # first, and last
+        if learn.logger==self._write: self.mbar.write(what + learn.position.replace(',', ':', 1) + said)
 
     def cleanup(self):
         if self.mbar: self.mbar.end(); self.mbar.close()

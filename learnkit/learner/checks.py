@@ -87,6 +87,7 @@ import torch
 from ..data.batch import shapes
 from ..data.explain import device_hint, loss_hint, loss_value_hint, model_hint, subclass_hint, warn_no_target
 from ..loop.check import takes_one
+from ..loop.settings import func_name
 from ..measure.metric import sum_of_parts
 
 # %% ../../nbs/learner/00b_steps.ipynb #f5dae795
@@ -96,7 +97,13 @@ def note_model_error(
 ) -> None:
     "Note what the model was called with, and what is usually wrong then"
     e.add_note(f'The model was called with {shapes(learn.xb)}{learn.position}')
-    if hint := model_hint(e, learn.xb): e.add_note(hint)
+    if _is_list(learn) and isinstance(e, TypeError): e.add_note('An item is one tensor; a list is several inputs')
+    elif hint := model_hint(e, learn.xb) or layer_hint(e, learn.model): e.add_note(hint)
+
+def _is_list(learn):
+    "Is a list of numbers predicted, as if each were an input?"
+    numbers = [getattr(x, 'ndim', 2)<2 for x in learn.xb]
+    return learn.mode=='predict' and len(numbers)>1 and all(numbers)
 
 def note_loss_error(
     learn:Any,  # the Learner
@@ -107,6 +114,7 @@ def note_loss_error(
                f'and targets {shapes(learn.yb)}{learn.position}')
     if hint := subclass_hint(e) or device_hint(e) or loss_hint(learn.loss_func, learn.pred, *learn.yb): e.add_note(hint)
 
+# %% ../../nbs/learner/00b_steps.ipynb #5eb19023
 def note_backward_error(
     loss:torch.Tensor, # what the backward pass began with
     e:RuntimeError     # what it raised
@@ -115,9 +123,15 @@ def note_backward_error(
     if loss.numel()!=1: raise ValueError(
         f'the loss is {shapes(loss)} where one number is needed: take its mean, '
         "or leave the loss function's `reduction` at 'mean'") from e
+    text = str(e)
     if not loss.requires_grad: e.add_note(
         'The loss has no gradient: it does not depend on weights that are trained. '
         'Is something detached (`detach()`, `item()`, `no_grad`), or is all of the model frozen?')
+    elif 'backward through the graph a second time' in text: e.add_note(
+        'The loss depends on a tensor of an earlier batch, such as the hidden state of an RNN: keep it as `h.detach()`')
+    elif 'modified by an inplace operation' in text: e.add_note(
+        'A value that the backward pass needs was changed in place, by `x += y`, `x.relu_()` or `inplace=True`: write '
+        '`x = x + y`. `with torch.autograd.detect_anomaly(): learn.fit(1)` names the line')
 
 # %% ../../nbs/learner/00b_steps.ipynb #d7e05fef
 def loss_tensor(
@@ -141,3 +155,94 @@ def check_no_loss(
         if learn.training: raise ValueError('there is no loss to learn from: pass `loss_func=` to the Learner, '
                                             'or let the model give an output with a `loss`')
     elif not learn.iter and learn.mode!='predict': warn_no_target(learn.batch, learn.training)
+
+# %% ../../nbs/learner/00c_layers.ipynb #6fed90cd
+from collections.abc import Iterator
+from math import prod
+from types import FrameType
+
+from torch import Tensor
+from torch.nn.modules.conv import _ConvNd
+
+from ..data.explain import collate_hint
+
+# %% ../../nbs/learner/00c_layers.ipynb #2f0a1954
+def _frames(e) -> Iterator[FrameType]:
+    tb = e.__traceback__
+    while tb is not None: yield tb.tb_frame; tb = tb.tb_next
+
+def _args(f): return [f.f_locals.get(k) for k in f.f_code.co_varnames[:f.f_code.co_argcount]]
+
+def layer_hint(
+    e:Exception,    # what the model raised
+    model:nn.Module # the model
+) -> str: # empty if it was no layer of it
+    "Return which layer raised `e`, what it was given, and what to write"
+    calls = [a for f in _frames(e) if f.f_code.co_name=='forward' and len(a := _args(f))>1]
+    layer,x = calls[-1][:2] if calls else (None,None)
+    name = next((n for n,m in model.named_modules() if m is layer), None)
+    if not isinstance(x, Tensor) or name is None or [*layer.children()]: return ''
+    return f'The layer {name and f"`{name}`, "}{layer}, was given {shapes(x)}{_layer_tip(layer, x)}'
+
+# %% ../../nbs/learner/00c_layers.ipynb #16f1c9a9
+def _layer_tip(layer, x):
+    "What to write if `layer` cannot take `x`; empty if nothing is known"
+    kind,weight = type(layer).__name__,getattr(layer, 'weight', None)
+    if isinstance(weight, Tensor) and x.dtype!=weight.dtype:
+        return f', but its weights are {shapes(weight).partition("[")[0]}: write `x.float()` in the data set'
+    if isinstance(layer, nn.Linear) and x.ndim and x.shape[-1]!=layer.in_features: return _linear_tip(layer, x)
+    if isinstance(layer, _ConvNd): return _conv_tip(kind, layer, x)
+    n = getattr(layer, 'num_features', None)
+    return f': write `{kind}({x.shape[1]})`' if n is not None and x.ndim>1 and x.shape[1]!=n else ''
+
+def _linear_tip(layer, x):
+    n = layer.in_features
+    if x.ndim>2 and prod(x.shape[1:])==n: return f', but takes all {n} numbers of an item: put `nn.Flatten()` before it'
+    return f', but takes {n} numbers along the last axis: write `nn.Linear({x.shape[-1]}, {layer.out_features})`'
+
+def _conv_tip(kind, layer, x):
+    n,d = layer.in_channels,len(layer.kernel_size)
+    if x.ndim==d+1 and n==1: return ', without an axis for its channel: write `x[:,None]`'
+    if x.ndim<=d or x.shape[-d-1]==n: return ''
+    if x.ndim==d+2 and x.shape[-1]==n: return (
+        f', with its channels along the last axis: write `x.permute({", ".join(map(str, (0, d+1, *range(1, d+1))))})`')
+    return f', but takes {n} channels along axis 1: write `{kind}({x.shape[-d-1]}, {layer.out_channels}, …)`' 
+
+# %% ../../nbs/learner/00c_layers.ipynb #06d7cbf8
+_fetch = 'torch.utils.data._utils.fetch'
+
+def data_hint(
+    e:BaseException, # what a run raised
+    where:str        # where the run is, for the message
+) -> str: # empty if it was not the data, or nothing is known
+    "Return which item or function of the data raised `e`, and what to do"
+    text = str(e)
+    if hint := collate_hint(e): return hint
+    if 'DataLoader worker' in text and 'exited unexpectedly' in text: return (
+        'A worker of the loader has died, often for lack of memory: take fewer (`num_workers`) or smaller batches. '
+        'With `num_workers=0` an error in the data set shows itself')
+    if 'default_collate: batch must contain' in text: return (
+        f'The items hold {text.rpartition("found ")[2]}, of which no tensor can be made: convert it in `__getitem__`, '
+        'an image by `torchvision.transforms.ToTensor()`, or give the loader a `collate_fn`')
+    frames = [*_frames(e)]
+    names = [f.f_globals.get('__name__') for f in frames]
+    if _fetch in names: return _item_hint(e, frames[names.index(_fetch):], where)
+    started = 'multiprocessing.reduction' in names and 'torch.utils.data.dataloader' in names
+    return ('What the workers of the loader are given is pickled: define functions and classes of the data at the top '
+            'of a module, not as `lambda` or inside of a function') if started else ''
+
+# %% ../../nbs/learner/00c_layers.ipynb #aae2afd3
+def _item_hint(e, frames, where):
+    "Which item, or which items in the `collate_fn`, `e` came from"
+    inner,fetch = [f for f in frames if f.f_code.co_name=='__getitem__'],frames[0].f_locals
+    if inner: return _read_hint(e, fetch['self'].dataset, _args(inner[0])[-1], where)
+    idxs,items,f = fetch.get('possibly_batched_index'),fetch.get('data'),fetch['self'].collate_fn
+    if not isinstance(idxs, list) or not isinstance(items, list): return ''
+    none = [str(i) for i,o in zip(idxs, items) if o is None]
+    if none: return f'Item {", ".join(none)} of the data set is None, of which no batch can be made: leave it out there'
+    return f'It is from the `collate_fn` of the loader, `{func_name(f)}`, for items {idxs[0]} to {idxs[-1]}{where}'
+
+def _read_hint(e, ds, i, where):
+    said = f'It was raised by item {i!r:.60} of the data set, {type(ds).__name__}{where}'
+    n = len(ds) if isinstance(e, (IndexError,KeyError)) and hasattr(ds, '__len__') else 0
+    return f'{said}, which has {n} items as its `__len__` says: is that right?' if n else said

@@ -152,14 +152,14 @@ from torch.optim import Adam
 
 from ..data.batch import Inputs
 from ..data.device import Borrowed, Transfer, default_device
-from ..data.explain import (check_ahead, check_complete, check_loss, check_unfetched, collate_hint, no_batch,
+from ..data.explain import (check_ahead, check_complete, check_loss, check_unfetched, no_batch,
                                    output_loss)
 from ..data.loaders import DataLoaders, keep_queues
 from ..data.modules import trainable_params
 from ..data.nested import detuplify
 from ..data.process import Team, alone, join_team, team, to_detach as _to_detach
 from .bars import ProgressCallback
-from .checks import (check_recipe, check_types, loss_tensor, no_device, no_values,
+from .checks import (check_recipe, check_types, data_hint, loss_tensor, no_device, no_values,
     note_backward_error, note_loss_error, note_model_error)
 from .create_opt import adopt_params, create_opt
 from ..loop.callback import MissingAttribute
@@ -366,7 +366,7 @@ class Learner(Loop):
         if self.training: check_trained(self)
 
     def _note_failed(self, e):
-        if hint := collate_hint(e): e.add_note(hint)
+        if hint := data_hint(e, self.position): e.add_note(hint)
     def _check_fetched(self, b):
         if b is None: check_unfetched(self.batches, self.iter, self.training, sys.exception())
 

@@ -170,6 +170,13 @@ def _model_state(file, state):
         f'{file} was written by `learn.export`: read it with `load_learner`')
     return (state['model'],state['opt']) if set(state)=={'model','opt'} else (state,None)
 
+def _found(file, path):
+    "The `path` of the name `file`; raises FileNotFoundError if there is such a file in the current folder instead"
+    own = Path(file) if isinstance(file, str|PathLike) else path
+    if path.exists() or not own.is_file(): return path
+    raise FileNotFoundError(f'there is no file {path}; for the one in the current folder write {str(own.absolute())!r}')
+
+# %% ../../nbs/learner/55b_save.ipynb #5a2b33f7
 @patch
 def load(self:Learner,
     file:str|Path|BinaryIO,   # a name, a path, or an open binary file
@@ -180,7 +187,7 @@ def load(self:Learner,
     ignore_keys:str|Collection[str]=() # names of weights that stay as they are, such as 'head.*'; so does the optimizer
 ) -> Learner:
     "Load the model (and optimizer); raises FileNotFoundError or ValueError, and changes nothing then"
-    weights,opt = _model_state(file, read_state(file if hasattr(file, 'read') else self.file_path(file)))
+    weights,opt = _model_state(file, read_state(file if hasattr(file, 'read') else _found(file, self.file_path(file))))
     if ignore_keys: weights,opt,with_opt = _with_own(weights, get_model(self.model), ignore_keys),None,False
     check_state(get_model(self.model), weights, strict)
     if opt is not None and with_opt:

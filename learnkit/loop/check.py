@@ -201,7 +201,15 @@ def _explained(e, f, args, kwargs):
         except TypeError as unknown: return unknown
     wrong = _wrong(f, args, kwargs)
     if wrong and wrong[0] not in str(e): return TypeError(wrong[1])
-    shorten(e)
+
+def _checked(f, args, kwargs):
+    "What `f` returns, if its arguments are what their annotations say"
+    try: res = f(*args, **kwargs)
+    except Exception as e:
+        if better := _explained(e, f, args, kwargs): raise better from None
+        raise
+    if wrong := _wrong(f, args, kwargs): raise TypeError(wrong[1])
+    return res
 
 def check_args(
     f:Made # a class, of which the constructor is checked, or a function that only makes something
@@ -212,10 +220,6 @@ def check_args(
         return f
     @wraps(f)
     def checked(*args, **kwargs):
-        try: res = f(*args, **kwargs)
-        except Exception as e:
-            if better := _explained(e, f, args, kwargs): raise better.with_traceback(None) from None
-            raise
-        if wrong := _wrong(f, args, kwargs): raise TypeError(wrong[1])
-        return res
+        try: return _checked(f, args, kwargs)
+        except Exception as e: shorten(e); raise   # the user's lines are left: see `full_tracebacks`
     return checked

@@ -115,9 +115,9 @@ def uninterrupted(
     "Decorator: signals wait while `f` runs, except in what it calls `interruptibly`; of a block, at both its ends"
     if isgeneratorfunction(unwrap(f)): return wraps(f)(lambda *args, **kwargs: _Block(f(*args, **kwargs)))
     @wraps(f)
-    def _uninterrupted(*args, __tracebackhide__=True, **kwargs):   # pytest and IPython hide a frame that has it
+    def _uninterrupted(*args, **kwargs):
         try:
-            with _Received(): return f(*args, **kwargs)   # learnkit's lines are left out: see `full_tracebacks()`
+            with _Received(): return f(*args, **kwargs)
         finally: handle_pending()
     return critical(_uninterrupted)
 

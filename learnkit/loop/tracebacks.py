@@ -11,12 +11,16 @@ from functools import partial
 from types import TracebackType
 
 # %% ../../nbs/loop/02_tracebacks.ipynb #b8f1b0e4
-_helpers = ('contextlib', 'torch.utils._contextlib', 'torch.nn.modules.module')   # they only pass a call on
+_data = 'torch.utils.data.'
+# These only pass a call on
+_helpers = ('contextlib', 'torch.utils._contextlib', 'torch.nn.modules.module', 'torch.nn.modules.container',
+            'torch._utils', 'torch._tensor', 'torch.autograd', 'torch.autograd.graph', _data+'dataloader',
+            _data+'_utils.fetch', _data+'_utils.collate', _data+'_utils.signal_handling', 'selectors')
 
 def _is_ours(tb):
     "Is it a frame of learnkit?"
     name = tb.tb_frame.f_globals.get('__name__') or ''
-    return name in _helpers or name.partition('.')[0] in ('learnkit','fastcore')
+    return name in _helpers or name.partition('.')[0] in ('learnkit','fastcore','multiprocessing')
 
 # %% ../../nbs/loop/02_tracebacks.ipynb #ee7aae51
 def _frames(tb):
@@ -39,8 +43,9 @@ class _Kept:
 def _keep(e, tb):
     "Let `e` keep `tb`, with what was left out of it before"
     frames,kept = [*_frames(tb)],vars(e).get('full_traceback', _Kept())()
-    at = next((i for i,o in enumerate(frames) if kept is not None and o.tb_frame is kept.tb_frame), None)
-    vars(e)['full_traceback'] = _Kept(_traceback(frames[:at], None if at is None else kept))
+    known = [o.tb_frame for o in _frames(kept)]
+    at = next((i for i,o in enumerate(frames) if o.tb_frame in known), len(frames))   # what was kept goes on from here
+    vars(e)['full_traceback'] = _Kept(_traceback(frames[:at], kept))
 
 # %% ../../nbs/loop/02_tracebacks.ipynb #b943a38f
 def full_tracebacks(
@@ -51,16 +56,13 @@ def full_tracebacks(
     os.environ['LEARNKIT_FULL_TRACEBACKS'] = '1' if on else ''
 
 def shorten(
-    e:BaseException # what leaves a run; the first frame of its traceback stays
+    e:BaseException # what leaves a run
 ) -> None:
     "Leave the frames of learnkit out of the traceback of `e` and of what it came from; `e.full_traceback()` has them"
-    tb = e.__traceback__
-    if tb is None or os.environ.get('LEARNKIT_FULL_TRACEBACKS'): return
-    for o in _origins(e):
+    if e.__traceback__ is None or os.environ.get('LEARNKIT_FULL_TRACEBACKS'): return
+    for o in (e, *_origins(e)):
         _keep(o, o.__traceback__)
         o.with_traceback(_of_others(o.__traceback__))
-    _keep(e, tb)
-    tb.tb_next = _of_others(tb.tb_next)
     if isinstance(e, KeyboardInterrupt): _in_one_line(e)
 
 # %% ../../nbs/loop/02_tracebacks.ipynb #f5557ea6

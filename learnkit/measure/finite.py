@@ -81,13 +81,23 @@ class NonFiniteCheck(Callback):
         on_nan:str='raise' # when weights are NaN or infinite: 'raise' a `NonFiniteLoss`, or 'warn' and continue
     ):
         if on_nan not in ('raise','warn'): raise ValueError(f"`on_nan` must be 'raise' or 'warn', not {on_nan!r}")
-        self.on_nan,self.warned,self.most = on_nan,False,None
+        self.on_nan = on_nan
+        self.before_fit()
 
-    def before_fit(self): self.warned,self.most = False,None
+    def before_fit(self):
+        self.warned = self.valid_warned = False
+        self.most = None
 
     def after_read_losses(self, losses, start):
         if self.most is None and losses: self.most = 1e6*max(1, losses[0])
         if not all(abs(l)<self.most for l in losses): self._judge(losses, start)
+
+    def after_validate(self):
+        loss = self.learn.recorder.row.get('valid_loss')
+        if self.warned or self.valid_warned or not isinstance(loss, float) or isfinite(loss): return
+        self.valid_warned = True
+        warn(f'the validation loss is {loss} in epoch {self.learn.epoch}: look for nan in the inputs and targets of '
+             'the validation set. A batch without items or targets that count has such a loss')
 
     def _judge(self, losses, start):
         "One of the losses is not finite, or far larger than the first"

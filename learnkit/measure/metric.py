@@ -42,7 +42,7 @@ from fastcore.basics import camel2snake, class2attr, noop
 # %% ../../nbs/measure/15b_metric.ipynb #a6ad827c
 from ..data.batch import shapes
 from ..data.device import default_device
-from ..data.explain import metric_number
+from ..data.explain import metric_number, order_hint
 from ..data.modules import get_model
 from ..data.process import maybe_gather, num_parts
 from ..loop.check import check_args, takes_argument, unwrap_partial
@@ -99,6 +99,17 @@ def add_metric_note(
     e.add_note(f'In the metric `{metric.name}`, for predictions {shapes(pred)} '
                f'and targets {", ".join(map(shapes, targs))}.' + ('' if isinstance(pred, Tensor) else
                ' `MapOutputs(lambda o: o.logits)`, or with another part, gives metrics one tensor of the output.'))
+    if isinstance(metric, AvgMetric) and (hint := order_hint(metric.func, 'metric')): e.add_note(hint)
+    if pred_of_classes(pred, *targs): e.add_note(
+        'The predictions are one number for each class: `pred.argmax(1)` is the class with the largest')
+
+def pred_of_classes(
+    pred:Any,  # predictions
+    *targs:Any # targets
+) -> bool:
+    "Are these numbers for each class, and one class number?"
+    one = len(targs)==1 and isinstance(pred, Tensor) and isinstance(targs[0], Tensor)
+    return one and pred.ndim==targs[0].ndim+1 and pred.is_floating_point() and not targs[0].is_floating_point()
 
 # %% ../../nbs/measure/15b_metric.ipynb #0e04d685
 def _not_one_number(name, val):

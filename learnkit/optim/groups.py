@@ -227,8 +227,9 @@ def param_dicts(
     if any(o['params'] for o in res): return res
     raise ValueError(_nothing_to_train)
 
-_nothing_to_train = ('There are no parameters to train: the model has none, or all are frozen (train some by '
-                     '`p.requires_grad_()`), or `splitter` lets none of them through.')
+_nothing_to_train = ('There are no parameters to train: the model has none (layers in a list are its own in an '
+                     '`nn.ModuleList`), or all are frozen (train some by `p.requires_grad_()`), or `splitter` lets '
+                     'none of them through.')
 
 # %% ../../nbs/optim/00b_param_groups.ipynb #1d6ea6d8
 def _check_decoupling(cls, v):

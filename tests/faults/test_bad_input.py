@@ -129,7 +129,7 @@ def callback_class_needs_arguments(c):
     learner(cbs=Clip)
 @bad(ValueError, 'n_inp', '1 or more')
 def n_inp_is_zero(c): DataLoaders(batches(2), n_inp=0)
-@bad(RuntimeError, 'cpu', 'cuda')
+@bad(RuntimeError, 'is called `cuda`', '`mps`')
 def device_is_unknown(c): DataLoaders(batches(2), device='gpu')
 @bad((RuntimeError, ValueError), 'cuda', 'available')
 def device_is_not_here(c):
@@ -211,6 +211,48 @@ def dataset_that_fails(c):
         def __len__(self): return 8
         def __getitem__(self, i): return 1/0
     fixed(c, learner(dls=DataLoaders(DataLoader(Fails(), batch_size=4))), dls=good_dls()).fit(1)
+
+def data_of(ds, bs=4, **kw): return learner(dls=DataLoaders(DataLoader(ds, bs, **kw)))
+class Rows(Dataset):
+    "Eight rows, the fourth of which is `odd`; it says that there are `n`"
+    def __init__(self, odd=(x[0],y[0]), n=8): self.odd,self.n = odd,n
+    def __len__(self): return self.n
+    def __getitem__(self, i): return self.odd if i==3 else (x[i],y[i])
+@bad(IndexError, 'item 8 of the data set, Rows, epoch 0, batch 2', '12 items', '`__len__`')
+def dataset_promises_too_much(c): fixed(c, data_of(Rows(n=12)), dls=good_dls()).fit(1)
+@bad(TypeError, 'Item 3 of the data set is None', 'leave it out')
+def dataset_gives_none(c): fixed(c, data_of(Rows(None)), dls=good_dls()).fit(1)
+@bad(TypeError, 'object', 'ToTensor()', '`collate_fn`')
+def dataset_gives_objects(c): fixed(c, data_of([object()]*4), dls=good_dls()).fit(1)
+@bad(ZeroDivisionError, '`broken`', 'items 0 to 3, epoch 0, batch 0')
+def collate_fn_fails(c):
+    def broken(items): 1/0
+    fixed(c, data_of(Rows(), collate_fn=broken), dls=good_dls()).fit(1)
+@bad(RuntimeError, '`2`, Linear(in_features=100', 'float32[8, 144]', 'nn.Linear(144, 2)')
+def linear_of_another_size(c):
+    on(torch.rand(8,3,8,8), labels%2, nn.CrossEntropyLoss(), nn.Sequential(nn.Conv2d(3, 4, 3), nn.Flatten(), nn.Linear(100, 2))).fit(1)
+@bad(RuntimeError, 'all 64 numbers of an item', '`nn.Flatten()`')
+def images_for_a_linear_layer(c): on(torch.rand(8,8,8), labels, nn.CrossEntropyLoss(), nn.Linear(64, 3)).fit(1)
+@bad(RuntimeError, '`0`, Conv2d', 'x.permute(0, 3, 1, 2)')
+def images_with_channels_last(c): on(torch.rand(8,8,8,3), labels, nn.CrossEntropyLoss(), nn.Sequential(nn.Conv2d(3, 3, 8), nn.Flatten())).fit(1)
+@bad(RuntimeError, 'uint8[8, 3, 8, 8]', 'its weights are float32', 'x.float()')
+def images_of_bytes(c): on(torch.ones(8,3,8,8).byte(), labels, nn.CrossEntropyLoss(), nn.Sequential(nn.Conv2d(3, 3, 8), nn.Flatten())).fit(1)
+class Keeps(Reg):
+    "Keeps a hidden state, with the graph of its batch"
+    h = 0
+    def forward(self, x): self.h = self.h + super().forward(x); return self.h
+@bad(RuntimeError, 'an earlier batch', '`h.detach()`')
+def hidden_state_with_its_graph(c): on(x, y, F.mse_loss, Keeps()).fit(1)
+@bad(RuntimeError, 'changed in place', 'x = x + y', 'detect_anomaly')
+def changed_in_place(c): on(x, y, F.mse_loss, Outputs(lambda o: o.sigmoid().add_(1))).fit(1)
+@bad(UserWarning, 'the validation loss is nan in epoch 0', 'inputs and targets of the validation set')
+def validation_data_have_nan(c): learner(dls=DataLoaders(batches(2), [(x*float('nan'), y)])).fit(1)
+@bad(ValueError, 'no parameters to train', '`nn.ModuleList`')
+def layers_in_a_list(c):
+    class M(nn.Module):
+        def __init__(self): super().__init__(); self.layers = [nn.Linear(4, 1)]
+        def forward(self, x): return self.layers[0](x)
+    learner(model=M()).fit(1)
 
 # targets and losses
 @bad(ValueError, 'MSELoss', 'class numbers, of 3 classes', 'nn.CrossEntropyLoss()')
@@ -380,6 +422,14 @@ def column_is_unknown(c): l = fixed(c, learner()); l.fit(1); l.recorder.history[
 def metric_of_other_shapes(c):
     def far(p, t): return mae(p, t[:3])
     fixed(c, learner(metrics=far), metrics=[]).fit(1)
+@bad(IndexError, 'A metric is called as `metric(pred, targ)`', 'write `(pred, targ)`')
+def metric_with_swapped_arguments(c):
+    def top(targ, pred): return (pred.argmax(1)==targ).float().mean()
+    fixed(c, on(x, labels, nn.CrossEntropyLoss(), metrics=top), metrics=[]).fit(1)
+@bad(RuntimeError, 'one number for each class', '`pred.argmax(1)`')
+def metric_without_argmax(c):
+    def top(pred, targ): return (pred==targ).float().mean()
+    fixed(c, on(x, labels, nn.CrossEntropyLoss(), metrics=top), metrics=[]).fit(1)
 @bad(ValueError, 'far', 'one number', 'float32[4, 1]', '.mean()')
 def metric_gives_a_vector(c):
     def far(p, t): return (p-t).abs()
@@ -424,6 +474,10 @@ def validate_a_dataset(c): fixed(c, learner()).validate(dl=TensorDataset(x,y))
 def predict_a_number(c): fixed(c, learner()).get_preds(dl=3)
 @bad(ValueError, 'no batch')
 def predict_nothing(c): fixed(c, learner()).get_preds(dl=[])
+@bad(TypeError, 'number of a loader is no `dl=`', '`get_preds(1)`')
+def loader_number_for_a_loader(c): fixed(c, learner()).get_preds(dl=1)
+@bad(TypeError, 'one tensor', 'several inputs')
+def predict_a_list_of_numbers(c): fixed(c, learner()).predict([1.,2.,3.,4.])
 @bad(TypeError, 'act', 'function', "'softmax'|str")
 def activation_is_a_name(c): fixed(c, learner()).get_preds(act='softmax')
 @bad(TypeError, 'with_inputs')
@@ -443,6 +497,12 @@ def saved(c, **kw):
 
 @bad(FileNotFoundError, 'models/modle.pth', '`model.pth`')
 def file_is_missing(c): saved(c).load('modle')
+@bad(FileNotFoundError, 'the one in the current folder', "own.pth'")
+def file_is_in_the_current_folder(c):
+    l,old = saved(c),os.getcwd()
+    os.chdir(c.path)
+    try: torch.save({}, 'own.pth'); l.load('own.pth')
+    finally: os.chdir(old)
 @bad(FileNotFoundError, 'nothing/here.pth')
 def folder_is_missing(c): saved(c).load('nothing/here')
 @bad(ValueError, 'damaged|incomplete|not a weight file')

@@ -320,7 +320,7 @@ def test_range_is_explained_after_the_fact():
     (F.cross_entropy, p3.to('meta'), (c3,), 'Predictions are on meta, targets on cpu'),
     (F.cross_entropy, p3.to('meta'), (c3.to('meta'),), 'run one batch on the CPU'),
     (F.mse_loss, None, (p3,), 'is there a `return`'), (no_way, (p3,p3), (p3,), 'pred[0]'), (flat, [p3], (c3,), 'pred[0]'),
-    (F.binary_cross_entropy_with_logits, p3, (c3,), 'y.float()'),
+    (F.binary_cross_entropy_with_logits, p3, (p3.long(),), 'y.float()'),
     (F.cross_entropy, p3, (), ''), (F.cross_entropy, p3, (c3[:0],), ''), (F.cross_entropy, p3, (c3.int(),), 'y.long()')])
 def test_hints(f, p, ts, says):
     hint = loss_hint(f, p, *ts)
