@@ -26,10 +26,10 @@ def default_device(
 
 # %% ../../nbs/data/10a_device.ipynb #a5d0e1c7
 def as_device(
-    device:torch.device|str|int|None # a device, or its name
-) -> torch.device|None:
+    device:torch.device|str|int # a device, or its name
+) -> torch.device:
     "Returns the `torch.device` of that name; raises RuntimeError for one that PyTorch does not know"
-    try: return None if device is None else torch.device(device)
+    try: return torch.device(device)
     except RuntimeError as e:
         e.add_note(f'An NVIDIA GPU is called `cuda`, one of Apple `mps`; here the default is {default_device().type!r}')
         raise

@@ -45,9 +45,8 @@ def as_loader(
     if tensors and len({(o.shape[1:],o.dtype) for o in dl})>1:   # those of `x.split(64)` are alike
         fail("this is a tuple of tensors, which looks like one batch: put batches into a list, `DataLoaders([b1, b2])`")
     if hasattr(type(dl), '__iter__') or hasattr(type(dl), '__getitem__'): return dl
-    if callable(dl): return FuncLoader(dl)
-    number = '; the number of a loader is no `dl=`: write `get_preds(1)`' if nm=='given' and isinstance(dl, int) else ''
-    fail(f"an object of type {type(dl).__name__} cannot be iterated{number}")
+    if nm=='given' and isinstance(dl, int): fail('the number of a loader is no `dl=`: write `get_preds(1)`')
+    return FuncLoader(dl) if callable(dl) else fail(f"an object of type {type(dl).__name__} cannot be iterated")
 
 # %% ../../nbs/data/35a_data.ipynb #08e479e6
 def _vocab(ds): return getattr(ds, 'vocab', getattr(ds, 'classes', None))
@@ -75,7 +74,7 @@ class DataLoaders:
         nms = ['training','validation'] + [f'{i}-th' for i in range(2, len(loaders))]
         self.loaders = [dl if i and dl is None else as_loader(dl, nm) for i,(dl,nm) in enumerate(zip(loaders, nms))]
         self.n_inp = getattr(self.train, 'n_inp', None) if n_inp is None else n_inp
-        self.path,self.device = Path(path),as_device(device)
+        self.path,self.device = Path(path),None if device is None else as_device(device)
         self.vocab = _vocab(self.train_ds) if vocab is None else vocab
 
     def __getitem__(self, i:int) -> Any: return self.loaders[i]
@@ -107,7 +106,7 @@ class DataLoaders:
         device:torch.device|str|None # the device; `None`: where the model is
     ) -> 'DataLoaders':
         "Sets the device of the model and the batches"
-        self.device = as_device(device)
+        self.device = None if device is None else as_device(device)
         return self
 
     def one_batch(self) -> Any:

@@ -22,8 +22,7 @@ def check_types(
     loss_func:Any # what should be the loss function, or None
 ) -> None:
     "Raise TypeError if a part of a Learner is none, and say what to write"
-    if isinstance(dls, nn.Module): raise TypeError(
-        'the data come first, then the model: `Learner(DataLoaders(…), model)`')
+    if isinstance(dls, nn.Module): raise TypeError('the data come first: `Learner(DataLoaders(…), model)`')
     if not isinstance(model, nn.Module): raise _no_model(model)
     if isclass(loss_func) or not (callable(loss_func) or loss_func is None): raise _no_loss_func(loss_func)
 
@@ -86,8 +85,7 @@ import torch
 
 from ..data.batch import shapes
 from ..data.explain import device_hint, loss_hint, loss_value_hint, model_hint, subclass_hint, warn_no_target
-from ..loop.check import takes_one
-from ..loop.settings import func_name
+from ..loop.check import func_name, takes_one
 from ..measure.metric import sum_of_parts
 
 # %% ../../nbs/learner/00b_steps.ipynb #f5dae795

@@ -194,22 +194,13 @@ def _wrong(f, args, kwargs):
         return name,f'`{name}` must be {what}, not {v!r:.60}' + (f' (type {type(v).__name__})' if v is not None else '')
 
 # %% ../../nbs/loop/40b_check.ipynb #0970bdf6
-def _explained(e, f, args, kwargs):
-    "What to raise instead of `e`, which `f` raised: that there is no such argument, or that it is not what it must be"
+def _explain(e, f, args, kwargs):
+    "Raises TypeError if `f` raised `e` as there is no such argument, or as it is not what it must be"
     if isinstance(e, TypeError):
         try: check_keywords(f, kwargs)
-        except TypeError as unknown: return unknown
+        except TypeError as unknown: raise unknown from None
     wrong = _wrong(f, args, kwargs)
-    if wrong and wrong[0] not in str(e): return TypeError(wrong[1])
-
-def _checked(f, args, kwargs):
-    "What `f` returns, if its arguments are what their annotations say"
-    try: res = f(*args, **kwargs)
-    except Exception as e:
-        if better := _explained(e, f, args, kwargs): raise better from None
-        raise
-    if wrong := _wrong(f, args, kwargs): raise TypeError(wrong[1])
-    return res
+    if wrong and wrong[0] not in str(e): raise TypeError(wrong[1]) from None
 
 def check_args(
     f:Made # a class, of which the constructor is checked, or a function that only makes something
@@ -220,6 +211,10 @@ def check_args(
         return f
     @wraps(f)
     def checked(*args, **kwargs):
-        try: return _checked(f, args, kwargs)
+        try:
+            try: res = f(*args, **kwargs)
+            except Exception as e: _explain(e, f, args, kwargs); raise
+            if wrong := _wrong(f, args, kwargs): raise TypeError(wrong[1])
+            return res
         except Exception as e: shorten(e); raise   # the user's lines are left: see `full_tracebacks`
     return checked

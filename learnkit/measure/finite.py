@@ -76,26 +76,26 @@ class NonFiniteLoss(FloatingPointError):
 class NonFiniteCheck(Callback):
     "Ends the fit when the training loss and weights are NaN or infinite; warns if only the loss is, or is huge"
     single = observes = True
+    warned = valid_warned = False; most = None
     order,modes,saves = Recorder.order+1,('fit',),('warned',)
     def __init__(self,
         on_nan:str='raise' # when weights are NaN or infinite: 'raise' a `NonFiniteLoss`, or 'warn' and continue
     ):
         if on_nan not in ('raise','warn'): raise ValueError(f"`on_nan` must be 'raise' or 'warn', not {on_nan!r}")
         self.on_nan = on_nan
-        self.before_fit()
 
-    def before_fit(self):
-        self.warned = self.valid_warned = False
-        self.most = None
+    def before_fit(self): self.warned = self.valid_warned = False; self.most = None
 
     def after_read_losses(self, losses, start):
         if self.most is None and losses: self.most = 1e6*max(1, losses[0])
         if not all(abs(l)<self.most for l in losses): self._judge(losses, start)
 
-    def after_validate(self):
-        loss = self.learn.recorder.row.get('valid_loss')
-        if self.warned or self.valid_warned or not isinstance(loss, float) or isfinite(loss): return
+    def after_validate(self): isfinite(self.learn.recorder.row.get('valid_loss') or 0) or self._warn_of_valid()
+
+    def _warn_of_valid(self):
+        if self.warned or self.valid_warned: return
         self.valid_warned = True
+        loss = self.learn.recorder.row['valid_loss']
         warn(f'the validation loss is {loss} in epoch {self.learn.epoch}: look for nan in the inputs and targets of '
              'the validation set. A batch without items or targets that count has such a loss')
 
