@@ -52,8 +52,9 @@ class House:
             found[0]['source'] = ''.join(found[0]['source']).replace(before, line+before, 1).splitlines(True)
         self.notebook(path, add)
 
-def cell(kind, source):
-    extra = dict(execution_count=None, outputs=[]) if kind=='code' else {}
+def cell(kind, source, said=''):
+    out = [dict(output_type='stream', name='stdout', text=said.splitlines(True))] if said else []
+    extra = dict(execution_count=None, outputs=out) if kind=='code' else {}
     return dict(cell_type=kind, id=f'{abs(hash(source)):08x}'[:8], metadata={}, source=source.strip('\n').splitlines(True), **extra)
 
 @pytest.fixture
@@ -63,6 +64,7 @@ def house(tmp_path): return House(tmp_path)
 
 noise = [cell('markdown', '# Label noise\n\n> Train with some wrong targets'),
     cell('markdown', 'How much does a wrong label harm? `LabelNoise` gives some items of each training batch the target of another one.'),
+    cell('code', "print(*('cat' if i in (2,5) else 'dog' for i in range(8)))", 'dog dog cat dog dog cat dog dog\n'),
     cell('code', '#| export callbacks.mixup\nimport torch\n\nfrom learnkit.loop.callback import Callback'),
     cell('code', '#| hide\nfrom fastcore.test import *\nfrom torch import nn\nfrom learnkit.data.loaders import DataLoaders\nfrom learnkit.learner.learner import Learner'),
     cell('code', '''
