@@ -19,6 +19,7 @@ from learnkit.observe.observer import LRMonitor
 from learnkit.recovery.checkpoint import CheckpointCallback
 from learnkit.recovery.file import checkpoint_info, list_checkpoints
 from learnkit.recovery.identity import described, differences
+from learnkit.recovery.resume import check_identity
 from test_resume import Crash, assert_same, end, equal
 
 torch.set_num_threads(1)
@@ -207,3 +208,10 @@ def test_in_one_process_a_finished_run_with_another_seed(tmp_path, capsys):
     assert 'finished' in capsys.readouterr().out
     learner(tmp_path/'c', seed=None).fit(1, resume='auto', cbs=[])
     learner(tmp_path/'c', seed=None).fit(2, resume='auto')   # longer: there is something left to do
+
+def test_in_another_number_of_processes_the_validation_batches_may_have_another_size(tmp_path):
+    "Scripts divide both batch sizes by the number of processes; that of training is of all processes together"
+    then = {'training batch size':'16', 'validation batch size':'8', 'loss':'MSELoss()'}
+    now,path = {**then, 'validation batch size':'16'},tmp_path/'fit-1'/'step-1.pth'
+    assert check_identity(path, dict(identity=then, rngs=[0, 1]), now, asked=False)=={}
+    with pytest.raises(ValueError, match='validation batch size is 16 and was 8'): check_identity(path, dict(identity=then, rngs=[0]), now, asked=False)

@@ -259,10 +259,14 @@ def two_directories(by_locator):
         return b'PK\6\6' + struct.pack('<QHHIIQQQQ', 44, 45, 45, 0, 0, n, n, size, start)
     head = bomb[:-22] + record(bomb)
     body = head + good[:-98] + record(good)
+    if by_locator=='alone':   # all else is right: the members are where they are said to be in the whole file
+        with zipfile.ZipFile(io.BytesIO(good)) as z, zipfile.ZipFile(f := io.BytesIO(head), 'a') as whole: [whole.writestr(n, z.read(n)) for n in z.namelist()]
+        good = f.getvalue()
+        body = good[:-22] + record(good)
     return body + b'PK\6\7' + struct.pack('<IQI', 0, len(bomb)-22 if by_locator else len(body)-56, 1) + good[-22:]
 
 def ends(): return dict(
-    locator=two_directories(True), concatenated=two_directories(False), comment=saved(dict(a=1))[:-2] + b'\1\0x', behind=saved(dict(a=1)) + b'x',
+    locator=two_directories(True), locator_alone=two_directories('alone'), concatenated=two_directories(False), comment=saved(dict(a=1))[:-2] + b'\1\0x', behind=saved(dict(a=1)) + b'x',
     signature=saved(dict(a=1)) + b'PK\5\6', prepended=b'PK\3\4' + saved(dict(a=1)), only=b'PK\3\4' + bytes(100), short=b'PK\3\4')
 
 @pytest.mark.parametrize('name', ends())
@@ -270,9 +274,10 @@ def test_one_directory(name):
     "The check read the directory that Python finds, and PyTorch loaded from another one: 4 kB became 4 MB"
     with pytest.raises(ValueError): read_state(io.BytesIO(ends()[name]))
 
-def test_two_directories_deceive():
+@pytest.mark.parametrize('by_locator', [True, 'alone'])
+def test_two_directories_deceive(by_locator):
     "So the test above is about something: one is what Python checks, the other what PyTorch loads"
-    data = two_directories(True)
+    data = two_directories(by_locator)
     assert len(data)<10_000 and torch.load(io.BytesIO(data), weights_only=True)['w'].numel()==10**6
     if sys.version_info<(3, 12):
         with zipfile.ZipFile(io.BytesIO(data)) as z: assert all(o.compress_type==zipfile.ZIP_STORED for o in z.infolist()) and z.testzip() is None
