@@ -195,9 +195,11 @@ class EMACallback(Callback):
     def after_validate(self):
         self.depth -= 1
         if self.depth<=0: self.swap_out()
+    after_save_model,after_epoch = after_validate,swap_out
 
     def before_batch(self):
         if self.kept is not None and self.learn.training: self.swap_out()   # a validation failed within the epoch
+    before_pred = before_backward = before_step = before_batch
 
     def before_save_model(self):
         if self.fitting and self.use: self.swap_in()
@@ -205,10 +207,3 @@ class EMACallback(Callback):
     def cleanup(self):
         self.swap_out()
         self.fitting,self.cancelled = False,False
-
-# %% ../../nbs/callbacks/30b_ema.ipynb #564acf18
-EMACallback.before_pred = EMACallback.before_backward = EMACallback.before_step = EMACallback.before_batch
-
-# %% ../../nbs/callbacks/30b_ema.ipynb #2f98e4a8
-EMACallback.after_save_model = EMACallback.after_validate
-EMACallback.after_epoch = EMACallback.swap_out

@@ -42,7 +42,7 @@ from typing import Any
 from warnings import warn
 from weakref import WeakKeyDictionary
 
-from fastcore.basics import GetAttr, camel2snake
+from fastcore.basics import camel2snake
 
 from .events import event, nearest
 from .names import name_hint
@@ -89,9 +89,9 @@ class MissingAttribute(AttributeError):
 def _declared(cls): return {k for c in cls.__mro__ for k in vars(c).get('__annotations__', ())}
 
 # %% ../../nbs/loop/15b_callback.ipynb #7c2b0665
-class Callback(Stateful, GetAttr):
+class Callback(Stateful):
     "Handles events; reads the Learner's attributes as its own; steers the loop with Cancels"
-    order,learn,_default = 0,None,'learn'
+    order,learn = 0,None
     judges_batch:bool = False  # does it judge a batch by its loss? Then it hears `after_loss` once, not for each part
     obeys:bool = False         # does it do what all processes agreed on? Then it hears a batch's events after that
     accumulates:bool = False   # does it add up gradients of several batches, counted in what it `saves`?
@@ -159,6 +159,8 @@ class Callback(Stateful, GetAttr):
         learn = self.__dict__.get('learn')
         if learn is not None and not k.startswith('__') and hasattr(learn, k): return getattr(learn, k)
         raise _missing(self, k, learn)
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *(k for k in dir(self.learn) if not k.startswith('__'))})
 
     def __setattr__(self, k:str, v:Any) -> None:
         if k in _flags: _check_flag(type(self).__name__, k, v)

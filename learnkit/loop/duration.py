@@ -92,6 +92,7 @@ class Time:
         v = self.value*k
         if self.unit in _whole and not isinstance(v, int): v = floor(v + 1e-9)   # 0.3*10 may be a little less than 3
         return Time(v, self.unit)
+    __rmul__ = __mul__
 
     def __truediv__(self,
         o:Any # an amount of the same unit, or a number
@@ -100,9 +101,6 @@ class Time:
         if isinstance(o, (str,Time)): return self.value/self._value_of(o)
         v = self.value/o
         return Time(floor(v + 1e-9) if self.unit in _whole else v, self.unit)
-
-# %% ../../nbs/loop/45_duration.ipynb #096cdfd6
-Time.__rmul__ = Time.__mul__
 
 # %% ../../nbs/loop/45_duration.ipynb #5015541b
 def find_tokens(

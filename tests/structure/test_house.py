@@ -52,6 +52,7 @@ def strays(at):
         elif len(here)>1 and '.'.join(here[:-1]) not in rooms: yield name_of(p, at),f'stands in no room of the list: {", ".join(rooms)}'
     for r,n in Counter(room(name_of(p, at)) for p in modules(at)).items():
         if n > max_modules: yield r,f'has {n} modules'
+    for d in sorted({p.relative_to(at/'tests/parts').parts[0] for p in (at/'tests/parts').rglob('test_*.py')} - {*rooms}): yield f'tests/parts/{d}','is no room'
 
 def upward(at):
     "Modules that import from a room which comes after their own"
@@ -204,6 +205,15 @@ def twice(at):
         for name,n in sorted(Counter(name for name,_ in names).items()):
             if n > 1: yield p.relative_to(at).as_posix(),f'{name} is defined {n} times'
 
+def pieces(at):
+    "Classes that do not stand in one place: what is patched into them, or assigned to them, in their own module"
+    for p in modules(at):
+        own = {n.name for n in tree_of(p).body if isinstance(n, ast.ClassDef)}
+        for n in tree_of(p).body:
+            if is_patched(n) and (c := ast.unparse(n.args.args[0].annotation)) in own: yield name_of(p, at),f'{c}.{n.name} is patched where {c} is defined'
+            for t in n.targets if isinstance(n, ast.Assign) else ():
+                if isinstance(t, ast.Attribute) and ast.unparse(t.value) in own: yield name_of(p, at),f'{ast.unparse(t)} is set outside of the class'
+
 # callbacks meet in declared properties
 
 def callback_classes(at):
@@ -300,7 +310,7 @@ def silent_openings(at, limits=defined_first):
             f'{len(now)} chapters define something before they show it at work, {limits.get(r, 0)} are allowed '
             f'(begin with an example and its output): {", ".join(now)}')
 
-checks = dict(strays=strays, upward=upward, circles=circles, borrowed=borrowed, long_modules=long_modules, long_lines=long_lines, full_cells=full_cells, twice=twice,
+checks = dict(strays=strays, upward=upward, circles=circles, borrowed=borrowed, long_modules=long_modules, long_lines=long_lines, full_cells=full_cells, twice=twice, pieces=pieces,
               undocumented=undocumented, undescribed=undescribed, acquainted=acquainted, to_be_rewritten=to_be_rewritten, silent_openings=silent_openings)
 
 # the tests
@@ -341,9 +351,11 @@ def test_faults_are_found(tmp_path):
     write('nbs/1.ipynb', json.dumps(dict(cells=[
         cell('code', '#| export', *[f'def f{i}(): pass' for i in range(4)]), cell('code', *['def f(): pass']*9), cell('code', 'x'*121),
         cell('markdown', 'a'*200, '```python', 'b'*121, '```', '`'+'c'*130+'`')])))
+    write(f'{lib}/measure/six.py', 'class P: pass\n@patch\ndef f(self:P): pass\nP.g = P.f\n@patch\ndef f(self:Q): pass\nQ.g = 1\n')
+    write('tests/parts/cellar/test_x.py', '')
     write('tests/a.py', 'def f(): pass\nclass g: pass\n@mark\ndef f(): pass\n@patch\ndef h(): pass\n@patch\ndef h(): pass\na = 1\na = 2\n')
     found = {k:[f'{w}: {what}' for w,what in f(tmp_path)] for k,f in checks.items()}
-    assert [s.split(':')[0] for s in found['strays']] == ['attic.old', 'hand', 'speed'], found['strays']
+    assert [s.split(':')[0] for s in found['strays']] == ['attic.old', 'hand', 'speed', 'tests/parts/cellar'], found['strays']
     assert found['upward'] == ['data.bad: imports callbacks.late']
     assert found['circles'] == [f'measure.{a}: imports measure.{b}, which needs it' for a,b in (('one', 'two'), ('three', 'one'), ('two', 'three'))]
     assert found['borrowed'] == [f'data.bad: {s} and does not define it' if 'exports' in s else f'data.bad: {s}, which does not define it'
@@ -353,6 +365,7 @@ def test_faults_are_found(tmp_path):
     assert found['full_cells'] == ['1.ipynb: cell c has 4 definitions']
     assert found['twice'] == [f'{lib}/measure/one.py: g is defined 2 times', f'{lib}/measure/one.py: n is defined 2 times',
                               'tests/a.py: f is defined 2 times']
+    assert found['pieces'] == ['data.bad: C.second is patched where C is defined', *['measure.one: K.a is set outside of the class']*2, 'measure.six: P.f is patched where P is defined', 'measure.six: P.g is set outside of the class']
     assert [s for s in found['undocumented'] if s.startswith('data')] == [
         f'data.bad: {s}' for s in ("C: ''", "C.first: ''", "C.y: 'the y'", "C.second: 'Those of it'")]
     assert [s for s in found['undescribed'] if s.startswith('data')] == [f'data.bad: {s}' for s in (
