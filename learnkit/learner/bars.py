@@ -205,7 +205,8 @@ class ProgressCallback(Callback):
     single = observes = writes = True
     name = 'progress'   # of subclasses too
     order,nested = 60,False
-    kind = mbar = begun = None
+    kind = mbar = table = None
+    begun = None   # when the first phase did, and where in the fit
     due = 0.
     def __init__(self,
         kind:str|None=None,    # a name in `displays`: 'notebook', 'terminal', 'lines'; None: depends on the output
@@ -217,17 +218,18 @@ class ProgressCallback(Callback):
         self.kind,self.every = kind,every
 
     def before_fit(self):
-        learn = self.learn
-        kind,fits = self.kind or display_kind(),learn.mode=='fit'
-        self.mbar,self.plain = displays[kind](learn.n_epoch if fits and learn.create_mbar else 0),kind=='lines'
-        self.step = self.mbar.pace if self.every is None else self.every
-        self.begun = None   # when the first phase did, and where in the fit
-        if fits and learn.logger!=null_logger and hasattr(learn, 'recorder'):
-            self.before,learn.logger = learn.logger,self._write
-            self._write(learn.recorder.metric_names)
+        self.table = self.learn.mode=='fit' and self.learn.logger!=null_logger and hasattr(self.learn, 'recorder')
+        if self.table: self.before,self.learn.logger = self.learn.logger,self._write
+
+    def _open(self):
+        if self.table is None: self.before_fit()   # added in the middle of a fit
+        learn,kind = self.learn,self.kind or display_kind()
+        self.mbar = displays[kind](learn.n_epoch if learn.mode=='fit' and learn.create_mbar else 0)
+        self.plain,self.step = kind=='lines',self.mbar.pace if self.every is None else self.every
+        if self.table: self._write(learn.recorder.metric_names)
 
     def _display(self):
-        if self.mbar is None: self.before_fit()   # added in the middle of a fit
+        if self.mbar is None: self._open()   # not before, so that what is said in `before_fit` stands above the table
         return self.mbar
 
     def before_epoch(self):    self._display().epoch(self.learn.epoch)
@@ -274,9 +276,9 @@ class ProgressCallback(Callback):
 
     def cleanup(self):
         if self.mbar: self.mbar.end(); self.mbar.close()
-        self.mbar = None
+        self.mbar = self.table = self.begun = None
         if self.learn.logger==self._write: self.learn.logger = self.before   # it may be removed in the middle of a fit
         if write_out.n: write_out.report()
     after_fit = cleanup
 
-    def _write(self, row): self.mbar.write([format_value(o) for o in row], table=True)
+    def _write(self, row): self._display().write([format_value(o) for o in row], table=True)

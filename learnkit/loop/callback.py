@@ -169,7 +169,7 @@ class Callback(Stateful):
         if learn is not None and k!='learn':
             if k in _gates or k in event.docs:   # does it change who handles what?
                 if getattr(self, k, None) is not v: getattr(learn, 'rebind', lambda: None)()
-            elif k in getattr(learn, '__dict__', ()) or hasattr(type(learn), k): _warn_shadowing(k)
+            elif k in getattr(learn, '__dict__', ()) or hasattr(type(learn), k): _warn_shadowing(k, learn)
         super().__setattr__(k, v)
 
     def _assign(self, **values): vars(self).update(values)   # in each batch: past what is checked when one is assigned
@@ -220,7 +220,8 @@ class Callback(Stateful):
 
 _modes = 'fit','validate','predict','lr_find','sanity'
 
-def _warn_shadowing(k):
+def _warn_shadowing(k, learn):
+    if isinstance(getattr(learn, '__dict__', {}).get(k), Callback): return   # `learn.count` of a callback `Count`
     warn(f'You are shadowing an attribute ({k}) that exists in the learner. Use `self.learn.{k}` to avoid this',
          stacklevel=3)
 

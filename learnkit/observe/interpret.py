@@ -151,6 +151,7 @@ def _scores(preds, decoded):
     return 'probability' if ((preds>=0) & (preds<=1)).all() else 'score',probs
 
 # %% ../../nbs/observe/60b_show.ipynb #ebb126a3
+from functools import cache
 from math import ceil
 
 from ..data.batch import split_batch, to_np
@@ -225,7 +226,15 @@ def draw_images(
         ax.imshow(im, cmap='gray', vmin=0, vmax=1)
         if masks is not None: _overlay(ax, masks[i], max(int(masks.max()), 9))
         ax.set_title(titles[i], fontsize=9, **({'color':colors[i]} if colors else {}))
-    return axs
+    return axs.view(_axes_class())
+
+@cache
+def _axes_class():
+    import numpy as np
+    class Axes(np.ndarray):
+        "The axes of drawn images; a notebook that shows it lists none of them"
+        def __repr__(self) -> str: return f'{self.size} axes'
+    return Axes
 
 def _overlay(ax, mask, highest):
     import numpy as np

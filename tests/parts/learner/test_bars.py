@@ -276,3 +276,13 @@ def test_no_time_left_without_a_length():
             if not length: learn.dls = DataLoaders(lambda: iter(data), lambda: iter(data))
             learn.fit(3)
         assert (' left' in s.getvalue())==length
+
+@pytest.mark.parametrize('kind', ('lines','terminal'))
+def test_what_is_said_at_the_beginning_stands_above_the_table(kind):
+    "As a resumed run says where it goes on; who sets `learn.logger` then gets the rows, and gives them on"
+    rows = []
+    def take(cb): old = cb.learn.logger; cb.learn.logger = lambda row: (rows.append(row), old(row))
+    with screen() as s:
+        make(kind, at('before_fit', lambda cb: cb.learn.say('resuming'), order=100), at('before_fit', take, order=101)).fit(2)
+    said = lines(s.getvalue())
+    assert said[0]=='resuming' and said[1].split()[0]=='epoch' and [r[0] for r in rows]==[0,1]

@@ -161,3 +161,14 @@ def test_what_a_missing_attribute_says():
     for k in ('x','xb','pred','loss_grad'):
         for o in (cb, cb.learn):
             with pytest.raises(AttributeError, match='yet: a run sets it$'): getattr(o, k)
+
+def test_an_attribute_named_like_a_callback_shadows_nothing():
+    "`learn.count` was the callback `Count` itself, of which nobody knows"
+    class Count(Callback):
+        count = 0
+        def after_batch(self): self.count += 1
+    learn = learner(cbs=[Count()])
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        learn.fit(1)
+    assert learn.cbs[-1].count and isinstance(learn.count, Count)

@@ -123,3 +123,8 @@ def test_no_targets():
     (lambda dls: DataLoaders([]).show_batch(),  ValueError, 'empty')])
 def test_refused(f, error, words):
     with pytest.raises(error, match=words): f(DataLoaders([(torch.rand(2,3), torch.rand(2,1))]))
+
+def test_a_notebook_lists_no_axes():
+    axs = DataLoaders([(torch.rand(3,1,4,4), torch.arange(3))]).show_batch(ncols=2)
+    assert repr(axs)=='4 axes' and axs.shape==(2,2) and axs[0,0].get_title()=='0' and len([*axs.flat])==4
+    plt.close('all')
