@@ -39,7 +39,7 @@ def links(app, page):
 
 def breakable(body):
     "The same html; names in titles, code and tables may go on in the next line between their words, and nowhere else"
-    def between(m): return re.sub(r'([_./=,(\[](?=[A-Za-z])|[a-z](?=[A-Z]))', r'\1<wbr>', m[0])
+    def between(m): return re.sub(r'([_./=,(](?=[A-Za-z])|[a-z](?=[A-Z])|\w(?=\[)|=(?=\'))', r'\1<wbr>', m[0])
     return re.sub(r'(?<=<span class="pre">)[^<]+|(?<=<h1>)[^<]+|(?<=<td><p>)[^<]+', between, body)
 
 def describe(app, page, template, context, doctree):

@@ -166,7 +166,7 @@ class Reference:
                 for n in names for m in [self.modules[n]]]
         more = [p for p,*_ in topics] if title=='Learner' else []
         if more: rows = self.topic_rows() + rows
-        return '\n\n'.join([f'# {title}', *table(['module', '', 'names'], rows), toctree(more + names)])
+        return '\n\n'.join([f'# {title}', *table(['module', '', 'names'], rows, 'modules'), toctree(more + names)])
 
     def pages(self):
         "All pages: texts by path"

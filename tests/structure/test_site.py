@@ -5,11 +5,12 @@ from html.parser import HTMLParser
 from importlib.util import find_spec
 from pathlib import Path
 from urllib.error import URLError
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 from urllib.request import Request, urlopen
 import learnkit, pytest
 
 root = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(root/'nbs'), str(root/'nbs/_site')]
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not find_spec('myst_nb'), reason="it needs Sphinx: pip install -e '.[docs]'")]
 
 @pytest.fixture(scope='module')
@@ -86,7 +87,7 @@ def test_every_public_name_has_an_entry(site):
 
 def test_an_entry_says_what_the_source_says(site):
     page,anchor = entries(site)['learnkit.learner.learner.Learner.fit'].split('#')
-    html = (site/page).read_text(encoding='utf-8')
+    html = (site/page).read_text(encoding='utf-8').replace('<wbr>', '')
     entry = re.search(rf'id="{re.escape(anchor)}"(.*?)<dt class="sig', html, re.S)[1]
     signature = inspect.signature(learnkit.Learner.fit)
     rows = [re.sub(r'<[^>]+>', ' ', r).split() for r in re.findall(r'<tr.*?</tr>', entry.split('<tbody>')[1].split('</tbody>')[0], re.S)]
@@ -94,10 +95,10 @@ def test_an_entry_says_what_the_source_says(site):
     assert all(len(r)>3 for r in rows), 'each has a type or default, and a meaning'
 
 def test_names_in_prose_are_links(site):
-    html = (site/'callbacks/15b_lr_find.html').read_text(encoding='utf-8')
+    html = (site/'callbacks/15b_lr_find.html').read_text(encoding='utf-8').replace('<wbr>', '')
     links = re.findall(r'<a class="reference internal" href="([^"]+)"[^>]*><code[^>]*><span class="pre">(\w+)</span>', html)
     assert ('../reference/learnkit.callbacks.lr_find.html#learnkit.callbacks.lr_find.LRFinder','LRFinder') in links
-    assert ('../reference/learnkit.learner.learner.html#learnkit.learner.learner.Learner.lr_find','lr_find') in links
+    assert ('../reference/Learner.train.html#learnkit.learner.learner.Learner.lr_find','lr_find') in links
 
 def test_every_notebook_is_a_page(site):
     nbs = [p.relative_to(root/'nbs') for p in (root/'nbs').rglob('*.ipynb') if not re.search(r'/[._]|/out/', p.as_posix().removeprefix(root.as_posix()))]
@@ -126,7 +127,7 @@ class Browser:
         self.cdp('Emulation.setDeviceMetricsOverride', width=width, height=900, deviceScaleFactor=1, mobile=width<600)
         self.cdp('Emulation.setEmulatedMedia', features=[dict(name='prefers-color-scheme', value='dark' if dark else 'light')])
         self.post('/url', url=page)
-    def js(self, script): return self.post('/execute/sync', script=script, args=[])
+    def js(self, script, *args): return self.post('/execute/sync', script=script, args=[*args])
     def close(self):
         with urlopen(Request(self.url, method='DELETE'), timeout=60): pass   # ends Chromium
         self.proc.terminate(); self.proc.wait(20)
@@ -156,8 +157,17 @@ contrast = '''
 scrolls = '''return [...document.querySelectorAll('div.output:has(.table-wrapper), .table-wrapper:has(th:nth-child(2):last-child), .table-wrapper:has(.parameters)')]
     .filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.outerHTML.slice(0, 200))'''
 
-PAGES = ['index', '250_docs', '425_optim.lr_find', '159_losses', 'reference/learnkit.learner.learner', 'reference/observe', 'howto/freeze_a_backbone',
-         'examples/coming_from', 'examples/benchmarks', 'changelog']
+PAGES = ['index', 'learner/65_docs', 'callbacks/15b_lr_find', 'measure/05b_losses', 'reference/learnkit.learner.learner', 'reference/Learner.train',
+         'reference/observe', 'reference/learnkit.contrib.pytorch_accelerated', 'howto/freeze_a_backbone', 'chapters/loop', 'examples/coming_from', 'examples/benchmarks', 'changelog']
+
+# Words that go on in the next line, outside of code that scrolls
+broken = '''
+    const res = [], walk = document.createTreeWalker(document.querySelector('article'), NodeFilter.SHOW_TEXT), range = document.createRange()
+    for (let n; n = walk.nextNode();) if (!n.parentElement.closest('pre, script, math, .visually-hidden')) for (const m of n.data.matchAll(/[A-Za-z]{2,}/g)) {
+        range.setStart(n, m.index); range.setEnd(n, m.index + m[0].length)
+        if (new Set([...range.getClientRects()].map(r => Math.round(r.top))).size > 1) res.push(m[0])
+    }
+    return res'''
 
 @pytest.mark.parametrize('dark', [False, True])
 @pytest.mark.parametrize('width', [1280, 390])
@@ -167,20 +177,49 @@ def test_pages_fit_the_screen_and_can_be_read(site, browser, width, dark):
         assert browser.js('return document.documentElement.scrollWidth <= innerWidth'), name
         assert browser.js(too_wide)==[], name
         assert browser.js(scrolls)==[], name
+        assert browser.js(broken)==[], name
+        if width==1280:
+            assert browser.js("return [...document.querySelectorAll('article section > p')].every(p => p.getBoundingClientRect().width <= 44*16+1)"), name
+            contents = browser.js("const c = document.querySelector('.toc-drawer:not(.no-toc)'); return c && c.getBoundingClientRect().right <= innerWidth")
+            assert contents in (True, None), name
         assert browser.js(contrast)>4, name
         assert browser.js("return [...document.querySelectorAll('article img')].every(e => getComputedStyle(e).backgroundColor=='rgb(255, 255, 255)')"), name
 
 def test_a_browser_sees_faults(browser, tmp_path):
     (tmp_path/'x.html').write_text('<article style="width:200px"><p style="color:#777;background:#888">a<b style="display:block;width:2000px">b</b></p></article>')
     browser.open(f'file://{tmp_path}/x.html', 1280, False)
+    (tmp_path/'y.html').write_text('<article style="width:60px;overflow-wrap:anywhere">a brokenwordisseen here</article>')
     assert browser.js(contrast)<2 and any(s.startswith('<b') for s in browser.js(too_wide))
     assert not browser.js('return document.documentElement.scrollWidth <= innerWidth')
+    browser.open(f'file://{tmp_path}/y.html', 1280, False)
+    assert browser.js(broken)==['brokenwordisseen']
 
-@pytest.mark.parametrize('word,page', [('resume', 'howto/resume_after_a_crash'), ('CancelBatch', 'reference/learnkit.loop.events'), ('freeze', 'howto/freeze_a_backbone')])
-def test_the_search_finds(site, browser, word, page):
-    browser.open(f'file://{site}/search.html?q={word}', 390, False)
-    for _ in range(100):
+queries = ['resume', 'CancelBatch', 'freeze', 'disable progress bar', 'k-fold Cross-validation', 'learn.fit_one_cycle', 'reproducib', 'Ünïcode', '']
+
+def test_the_browser_finds_what_the_index_says(site, browser):
+    "The two halves of the search, in Python and in the browser, agree on every word, spelling and order"
+    import search
+    text = (site/'searchindex.js').read_text(encoding='utf-8')
+    idx = json.loads(text.removeprefix('Search.setIndex(').rstrip().removesuffix(')'))
+    for q in queries:
+        browser.open(f'file://{site}/search.html?q={quote(q)}', 390, False)
+        for _ in range(100):
+            if browser.js("return !!document.querySelector('input.search-query')"): break
+            time.sleep(.1)
         found = browser.js("return [...document.querySelectorAll('ul.search li a')].map(a => a.getAttribute('href'))")
-        if any(page in to for to in found): break
-        time.sleep(.1)
-    assert any(page in to for to in found[:20]), found[:20]
+        assert found==search.rank(idx, q)[:30], q
+        assert browser.js('return Search.wanted(arguments[0], new Set(arguments[1]))', q, idx['stop'])==search.wanted(q), q
+    assert search.rank(idx, 'CancelBatch')[0].startswith('reference/learnkit.loop.events')
+    assert [url for url,*_ in idx['pages'] if not (site/url.partition('#')[0]).is_file()]==[]
+
+def test_plain_files_lead_somewhere(site):
+    "What `llms.txt` lists is there; each page is also Markdown, whose links lead to Markdown"
+    listed = re.findall(r'^- \[[^\]]+\]\(([^)]+)\)', (site/'llms.txt').read_text(encoding='utf-8'), re.M)
+    assert len(listed)>80 and [to for to in listed if not (site/to).is_file()]==[]
+    assert [p for p in site.rglob('*.html') if p.stem not in ('genindex','search') and not p.with_suffix('.md').is_file()]==[]
+    for p in [*(site/'howto').glob('*.md'), *(site/'reference').glob('*.md')]:
+        text = re.sub(r'^(`{3,}).*?^\1|`[^`\n]*`', '', p.read_text(encoding='utf-8'), flags=re.S | re.M)
+        links = [to for to in re.findall(r'\]\(([^)\s#]+)', text) if not is_outside(to)]
+        assert [to for to in links if not (p.parent/to).is_file()]==[], p.name
+        if p.parent.name=='howto': compile(p.with_suffix('.py').read_text(encoding='utf-8'), p.stem, 'exec')
+    assert (site/'llms-full.txt').stat().st_size>5e5
