@@ -97,11 +97,11 @@ def by_hand(watch=None):
     return dl.watch
 
 # What a step takes today, so that one more is seen; raise a number only if what is added is worth it
-CALLS = dict(training=63, validation=70, prediction=34)   # 7 of those in training stand in place of 20 of torch's around the step; 10 in validation count the targets that count
-ONE   = 1830   # `learn.predict` of an item, with a little room; 19 hide the bar, which drew itself for each
-OPEN  = 76     # the same by a `Predictor`: each call more is a hundredth of what a small model takes
-START = 2780   # a Learner and its fit of one batch, with a little room: a fifth more until signatures were remembered, and what no optimizer has was asked less often
-EPOCH = 1090   # an epoch of a fit, of a batch and a validation of one batch, sixteen to ask the loss what it ignores; 1,920 while each event was bound anew in each phase
+CALLS = dict(training=62, validation=70, prediction=34)   # 7 of those in training stand in place of 20 of torch's around the step; 10 in validation count the targets that count
+ONE   = 1735   # `learn.predict` of an item, with a little room; 19 hide the bar, which drew itself for each
+OPEN  = 71     # the same by a `Predictor`: each call more is a hundredth of what a small model takes
+START = 2610   # a Learner and its fit of one batch, with a little room: a fifth more until signatures were remembered, and what no optimizer has was asked less often
+EPOCH = 1015   # an epoch of a fit, of a batch and a validation of one batch, sixteen to ask the loss what it ignores; 1,920 while each event was bound anew in each phase
 FUSED = 52     # a fused step, where the program is one of them; 65 while each module's hooks were looked at one by one, and the program told a profiler of itself
 LINES = dict(training=141, validation=114)
 OPS   = dict(detach=1, clone=1)            # the loss, kept without its graph
