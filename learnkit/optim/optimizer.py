@@ -57,8 +57,9 @@ def fast_step(
 
 def _noticed_step(opt, update):
     "A step that is followed by hooks, or that a scheduler of PyTorch notes"
-    if not is_own_step(opt): return opt.step()
-    if 'step' in vars(opt): opt._opt_called = True   # all that a scheduler's `step` does besides
+    if (own := vars(opt).get('step')) is not None:
+        if not (getattr(own, '_wrapped_by_lr_sched', False) and own.__wrapped__ is type(opt).step): return opt.step()
+        opt._opt_called = True   # all that a scheduler's `step` does besides
     with torch.no_grad(): res = update(opt)
     for f in [*opt._optimizer_step_post_hooks.values()]: f(opt, (opt,), {})
     return res
