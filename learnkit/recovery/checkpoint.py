@@ -95,22 +95,17 @@ from ..measure.finite import weights_finite
 from .file import FolderLock, checkpoint_info, list_checkpoints
 from .proof import ResumeProof, switch, why_no_copy
 from .resume import (check_ended, check_identity, clear_folder, divide_anew, find_checkpoint,
-    fit_number, is_longer, note_fit, restore_changed)
-from .state import DataPosition, duration_of, states_of_all
+    fit_number, is_longer, note_fit, Paused, Resumable)
+from .state import duration_of, states_of_all
 from .identity import session
 
 # %% ../../nbs/recovery/25b_checkpoint.ipynb #6026709f
 @check_args
-class CheckpointCallback(DataPosition):
+class CheckpointCallback(Resumable):
     "Saves the whole run at intervals, keeps the newest and best checkpoints; `fit(..., resume='auto')` resumes it"
-    observes = True
-    order,run_valid = 100,False
-    modes,saves = ('fit',),('every','seed')
-    resumes = True      # so `fit(resume=...)` is allowed
-    catches_up = None   # the order of the data is noted from the beginning
+    saves = ('every','seed')
     home = Path()       # where the fit began
     proof:ResumeProof|None = None
-    sessions:list = []  # of the run: see `session`
     def __init__(self,
         every:Any='1ep',               # how often: '500ba', '2ep', '10m', …; see `Every`
         keep:int|None=3,               # how many of the newest to keep; None: all
@@ -128,7 +123,7 @@ class CheckpointCallback(DataPosition):
         self.monitor = best if best is None or isinstance(best, Monitor) else Monitor(best)
         self.retention = Retention(keep, n_best, self.monitor)
         self.n_fit,self.who = 0,None   # of the present fit
-        self.begun = self.finished = False
+        self.begun = False
         self.lock,self.writer = FolderLock(),CheckpointWriter(self.retention, background, on_error)
         self.value = None   # what is monitored, if a validation within this batch has measured it
 
@@ -212,6 +207,7 @@ class CheckpointCallback(DataPosition):
     def _resume(self, resume):
         "Restore the newest checkpoint, or the one at the path `resume`; without one, start from the beginning"
         learn = self.learn
+        if isinstance(resume, Paused): return self.take_up(Path('the pause'), resume.state, resume.new, False)
         path,state,later = find_checkpoint(self.folder, resume, self.overwrite)
         if path is None or state is None: return
         new = check_identity(path, state, self.who, asked=resume!='auto')
@@ -220,13 +216,8 @@ class CheckpointCallback(DataPosition):
         self.finished = team().in_first(lambda: bool(checkpoint_info(path).get('finished'))) and not longer
         if self.finished and resume=='auto': check_ended(self.folder, self.seed)
         divide_anew(learn, state, self.who)
-        self.resume_data(path, state)
-        learn('before_load_checkpoint', path=path)
-        restore_changed(learn, state, new)
+        self.take_up(path, state, new, longer)
         for p in later: remove_checkpoint(p)
-        self.sessions = state.get('sessions', [])   # older ones have none
-        self._find_epoch(state, None if longer else state.get('stop_reason'))
-        learn('after_load_checkpoint', path=path)
         earlier = itertools.takewhile(lambda cb: cb is not self, learn.ordered_cbs())
         for cb in earlier if self.finished else (): cb.run = False   # what they did in `after_fit` is in the checkpoint
         where = 'the run is finished' if self.finished else f"resuming at epoch {state['epoch']}, batch {state['done']}"
@@ -234,14 +225,6 @@ class CheckpointCallback(DataPosition):
         if now!=then: where += f", with {now} in all instead of {then.removesuffix(' epochs')}"
         if new: where += f", with what is new: {'; '.join(new.values())}"
         learn.say(f'{path.parent.name}/{path.name}: {where}')
-
-    def _find_epoch(self, state, stopped):
-        "Set the epoch to begin with: none if the run is finished, or was to stop after the last one"
-        learn = self.learn
-        if stopped: learn.stop(stopped)
-        over = self.finished or (stopped and not state['done'])
-        learn.start_epoch = learn.n_epoch if over else min(state['epoch'], learn.n_epoch)
-        learn.epoch = max(state['epoch']-1, 0)   # the last one, if there is none to come
 
     def save(self,
         epoch:int,          # the epoch to resume in
@@ -268,14 +251,7 @@ class CheckpointCallback(DataPosition):
         own = states_of_all(learn, place) if prefix=='step-' else {}
         def collect():
             results = to_serializable(rows[-1], copy=True) if rows else {}
-            state = learn.run_state(epoch, done, self.background)
-            skipped = learn.batches.skipped if done and learn.training else 0
-            beside = dict(place=place, skipped=skipped,
-                          parts=self.parts and self.parts.state_dict(self.done_in_pass(done)),
-                          kept=to_serializable(self.kept.state_dict(), 'kept'))
-            about = dict(identity=self.who, sessions=self.sessions)
-            contents = {**state, **beside, **to_serializable(own, copy=True), **about}
-            return contents,dict(info, results=results)
+            return self.contents(epoch, done, place, own, self.background),dict(info, results=results)
         self.writer.write(collect, path, sharded)
         learn('after_save_checkpoint', path=path)
         if self.proof is not None: self.proof.after_save()

@@ -171,7 +171,7 @@ class RollBackOnNaN(Callback):
 
     def before_fit(self):
         learn = self.learn
-        self.saver = next((cb for cb in learn.cbs if cb.resumes), None)
+        self.saver = next((cb for cb in learn.cbs if cb.resumes and hasattr(cb, 'writer')), None)
         if self.source=='checkpoint' and self.saver is None: raise ValueError(
             "RollBackOnNaN(source='checkpoint') needs a CheckpointCallback among the callbacks, "
             "or write source='memory'")

@@ -261,3 +261,90 @@ def check_ended(
         f"the run in {folder} has ended in this process, and this one begins with other random numbers, so it is "
         "another one, such as the next model of an ensemble: give each one a `folder` in CheckpointCallback. If it is "
         "the same one, set the same seed before it, or write `resume=` and the path of its last checkpoint")
+
+# %% ../../nbs/recovery/20c_resumable.ipynb #152edd43
+from copy import deepcopy
+
+from ..data.files import to_serializable
+from .state import DataPosition
+
+# %% ../../nbs/recovery/20c_resumable.ipynb #a7169b9c
+class Paused:
+    "A run that stands between two batches, kept in memory: `learn.go_on()` goes on from there"
+    held:dict = {}   # what the Learner had of its batch
+    def __init__(self,
+        state:dict,    # of the run, as a checkpoint has it, with copies of all tensors
+        duration:Any,  # how long the run is
+        cbs:list,      # the callbacks that the fit had
+        new:dict|None=None # what is to be otherwise from there on: `{'lr':…}` if the fit's rate is to hold
+    ):
+        self.state,self.duration,self.cbs = state,duration,cbs
+        self.new = new or {}
+
+    def __repr__(self):
+        s = self.state
+        return f"a run of {self.duration} that stands in epoch {s['epoch']}, after {s['done']} of its batches"
+
+    def look_at(self,
+        learn:Learner # the Learner, in a batch
+    ) -> None:
+        "Keep what there is to be looked at: the batch, the prediction, the loss"
+        self.held = {k:vars(learn).get(k) for k in ('batch','xb','yb','pred','loss','loss_grad')}
+
+    def again(self,
+        new:dict|None=None # as for the constructor
+    ) -> 'Paused':
+        "Return a copy for a fit that goes on, which would change the tensors"
+        return Paused(deepcopy(self.state), self.duration, self.cbs, new)
+
+# %% ../../nbs/recovery/20c_resumable.ipynb #f0545bdd
+class Resumable(DataPosition):
+    "Collects all that a run needs to go on from a batch, and takes it up there"
+    observes = True
+    order,run_valid = 100,False
+    modes = ('fit',)
+    resumes = True        # so `fit(resume=...)` is allowed
+    catches_up = None     # the order of the data is noted from the beginning
+    who:Any = None        # what the run trains with: see `identity`
+    sessions:list = []    # of the run: see `session`
+    finished = False      # is the run that goes on a finished one?
+
+    def contents(self,
+        epoch:int,       # the epoch to resume in
+        done:int,        # how many of its batches are done
+        place:Any,       # from `data_place(done)`, which all processes call
+        own:dict,        # from `states_of_all`
+        copy:bool=False  # copy all tensors to the CPU
+    ) -> dict:
+        "Return all that the run needs to go on there"
+        learn = self.learn
+        state = learn.run_state(epoch, done, copy)
+        skipped = learn.batches.skipped if done and learn.training else 0
+        beside = dict(place=place, skipped=skipped,
+                      parts=self.parts and self.parts.state_dict(self.done_in_pass(done)),
+                      kept=to_serializable(self.kept.state_dict(), 'kept'))
+        about = dict(identity=self.who, sessions=self.sessions)
+        return {**state, **beside, **to_serializable(own, copy=True), **about}
+
+    def take_up(self,
+        where:Path,    # the checkpoint, for messages
+        state:dict,    # what `contents` returned
+        new:dict,      # points of the identity that differ
+        longer:bool    # is the run to be longer than it was?
+    ) -> None:
+        "Let the fit that begins go on from there"
+        learn = self.learn
+        self.resume_data(where, state)
+        learn('before_load_checkpoint', path=where)
+        restore_changed(learn, state, new)
+        self.sessions = state.get('sessions', [])   # older ones have none
+        self._find_epoch(state, None if longer else state.get('stop_reason'))
+        learn('after_load_checkpoint', path=where)
+
+    def _find_epoch(self, state, stopped):
+        "Set the epoch to begin with: none if the run is finished, or was to stop after the last one"
+        learn = self.learn
+        if stopped: learn.stop(stopped)
+        over = self.finished or (stopped and not state['done'])
+        learn.start_epoch = learn.n_epoch if over else min(state['epoch'], learn.n_epoch)
+        learn.epoch = max(state['epoch']-1, 0)   # the last one, if there is none to come
