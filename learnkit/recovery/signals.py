@@ -181,7 +181,7 @@ from .resume import Paused, Resumable
 
 # %% ../../nbs/recovery/35c_pause.ipynb #3330b2c9
 class Stands(Exception):
-    "Ends a fit that is to stand: it goes on by `learn.step()` and `learn.go_on()`, which hear of it"
+    "Ends a fit that is to stand: it goes on by `learn.go_on()`, which hears of it"
 
 # %% ../../nbs/recovery/35c_pause.ipynb #76b1e48a
 class Pausable(StopOnSignal, Resumable):
@@ -247,43 +247,41 @@ def _standing(learn):
         'no fit stands, so none can go on: with `Pausable()` among its callbacks Ctrl-C stops one between two batches')
     return learn.paused
 
-# %% ../../nbs/recovery/35c_pause.ipynb #f10abad8
+# %% ../../nbs/recovery/35c_pause.ipynb #2d7cb605
 @patch
 def go_on(self:Learner,
-    lr:float|slice|list|dict|None=None, # another learning rate from here on; None: that of the optimizer
+    batches:int|None=None,              # how many; None: to the end of the fit
+    until:str|None=None,                # an event within the next batch to stand at, such as 'after_loss'
+    lr:float|slice|list|dict|None=None, # another learning rate from here on; None: that of the moment
     cbs:Any=None                        # more callbacks from here on
-) -> None:
-    "Go on with the fit that was stopped, to its end; raises RuntimeError if none was"
-    goes_on(self, _standing(self), cbs=cbs, lr=lr)
-
-# %% ../../nbs/recovery/35c_pause.ipynb #8c0a1680
-@patch
-def step(self:Learner,
-    n:int=1,             # how many batches
-    until:str|None=None  # an event within the next batch, such as 'after_loss'; None: the end of `n` batches
-) -> dict:
-    "Go on with the fit that was stopped, by `n` batches, or up to an event in the next; returns where it stands then"
+) -> dict|None:                         # where the run stands now, and the loss; None at its end
+    "Go on with the fit that `Pausable` stopped; raises RuntimeError if none was stopped"
     paused = _standing(self)
-    check_whole('n', n, what='a number of batches')
+    if batches is None and until is None: return goes_on(self, paused, cbs=cbs, lr=lr)
+    if None not in (batches, until): raise ValueError(
+        '`batches` and `until` were given, but `until` is within the next batch: give one of them')
+    n = 1 if batches is None else check_whole('batches', batches)
     if until is not None and (until=='after_batch' or until not in event.in_batch): raise ValueError(
         f"`until` must be an event within a batch, such as 'before_batch' or 'after_loss', not {until!r}")
-    done = paused.state['train_iter']
-    look = [] if until is None else [_LookAt(until, done, paused)]
-    with self.no_bar(), self.no_logging(): goes_on(self, paused, done+n, look)
+    look = [] if until is None else [_LookAt(until, paused)]
+    with self.no_bar(), self.no_logging(): goes_on(self, paused, paused.state['train_iter']+n, [*look, *L(cbs)], lr)
     where = {k:vars(self).get(k) for k in ('epoch','iter','train_iter')}
-    return {**where, 'loss':None if self.loss is None else self.loss.item(), 'lr':self.opt.hypers[-1]['lr']}
+    return {**where, 'loss':None if self.loss is None else self.loss.item()}
 
-# %% ../../nbs/recovery/35c_pause.ipynb #7ccd0f84
+# %% ../../nbs/recovery/35c_pause.ipynb #8c0a1680
 class _LookAt(Callback):
     "Stands at an event of one batch"
     order,observes = 10_000,True
-    def __init__(self, name, done, paused):
-        self.done,self.at = done,paused
+    def __init__(self,
+        name:str,     # of the event
+        moment:Paused # before the batch
+    ):
         super().__init__(**{name:_LookAt._stand})
+        self.moment = moment
 
     def _stand(self):
         learn = self.learn
-        if not learn.training or learn.train_iter!=self.done: return
-        learn.paused = self.at
-        self.at.look_at(learn)
+        if not learn.training or learn.train_iter!=self.moment.state['train_iter']: return
+        learn.paused = self.moment
+        learn.paused.look_at(learn)
         raise Stands

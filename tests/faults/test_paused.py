@@ -10,12 +10,10 @@ from pathlib import Path
 here = Path(__file__).resolve().parent
 if __name__=='__main__': sys.path[:0] = [str(here.parents[1]), str(here.parent), str(here)]
 import pytest, torch
-from torch import nn
-from learnkit.all import Callback, CheckpointCallback, DataLoaders, Learner, Pausable
-from learnkit.loop.run import null_logger
+from learnkit.all import Callback, CheckpointCallback, Pausable
 from test_resume import end, equal, halves, learner
 from test_resume_fuzz import callbacks, loaders, moments, opts, policies, settings
-from toys import learner as toy, slow
+from toys import learner as small, slow
 
 untils = 'before_batch after_pred after_loss after_backward before_step after_step'.split()
 
@@ -45,8 +43,8 @@ def made(path, cfg):
 
 def act(learn, how):
     if how=='preds': learn.get_preds()
-    elif how in untils: learn.step(until=how)
-    else: learn.step(1 if how=='step' else 2)
+    elif how in untils: learn.go_on(until=how)
+    else: learn.go_on(1 if how=='step' else 2)
 
 def stopped(path, cfg):
     learn,ends = made(path, cfg),[*cfg['ends']]
@@ -71,12 +69,42 @@ def differs(seed):
         try: learn = made(Path(tmp)/'a', cfg); policies[cfg['policy']](learn, 3)
         except ValueError: return None   # callbacks that refuse one another
         straight,other = end(learn),end(stopped(Path(tmp)/'b', cfg))
-        for e in (straight, other): e['cbs'].get('save_model', {}).pop('saved', None)   # their folders differ
+        for e in (straight, other):
+            e['cbs'].get('save_model', {}).pop('saved', None)   # their folders differ
+            for row in e['cbs'].get('validate_every', {}).get('history', ()): row.pop('time')
         return [k for k in straight if not equal(straight[k], other[k])]
 
 @pytest.mark.skipif(os.name!='posix', reason='signals')
 @pytest.mark.parametrize('seed', [3, *slow(*range(8))])
 def test_gone_on_with(seed): assert not differs(seed), drawn(seed)
+
+def paused(*cbs, **kw):
+    "A run of two epochs that stands after its second batch"
+    learn = small(3, cbs=[Pausable(), *cbs], **kw)
+    with pytest.raises(KeyboardInterrupt), learn.no_bar(), learn.no_logging(): learn.fit(2, cbs=press('after_pred', 2))
+    return learn
+
+def test_what_is_seen_where_it_stands():
+    learn = paused()
+    assert 'stands in epoch 0, after 2 of its batches' in repr(learn.paused)
+    assert learn.go_on(until='after_loss')['train_iter']==2 and learn.xb[0].shape==(4, 4) and learn.loss_grad.requires_grad
+    loss = learn.loss.item()
+    assert learn.go_on(1)==dict(epoch=0, iter=2, train_iter=3, loss=loss)
+    assert learn.go_on(1)['epoch']==1 and learn.recorder.history['epoch']==[0]
+    with learn.no_bar(), learn.no_logging(): assert learn.go_on() is None
+    assert learn.paused is None and learn.train_iter==6
+
+@pytest.mark.parametrize('args,words', [(dict(batches=0), 'batches'), (dict(batches=1, until='after_loss'), 'one of them'), (dict(until='after_epoch'), 'within a batch'), (dict(until='nonsense'), 'within a batch')])
+def test_what_cannot_be_gone_on_to_is_refused(args, words):
+    learn = paused()
+    with pytest.raises(ValueError, match=words): learn.go_on(**args)
+    assert learn.paused is not None
+
+def test_what_is_paused_is_let_go_by_the_next_fit():
+    learn = paused()
+    with learn.no_bar(), learn.no_logging(): learn.fit(1)
+    with pytest.raises(RuntimeError, match='no fit stands'): learn.go_on()
+    with pytest.raises(ValueError, match='keeps no files'): learn.fit(1, resume='auto')
 
 if __name__=='__main__':
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
