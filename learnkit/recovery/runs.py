@@ -55,7 +55,7 @@ def find_fit(
 @check_args
 class Run(RecorderPlots):
     "Opens what a run left in its folder, as its newest checkpoint knows it; needs no model, no data, and runs no code"
-    path:Path; train_iter:int; finished:bool; duration:Any   # the checkpoint, the batches so far, how long the run is
+    path:Any; train_iter:int; finished:bool; duration:Any   # the checkpoint, the batches so far, how long the run is
     settings:dict; sessions:History   # what it trained with, in words; each start of it, and what it was computed with
     interrupted:list                  # after how many batches a session ended before the run, and another went on
     def __init__(self,

@@ -238,7 +238,7 @@ def goes_on(
     own = [cb for cb in paused.cbs if cb.name!='train_for' and not any(cb is o for o in learn.cbs)]
     for cb in [*own, *learn.cbs]:
         if isinstance(cb, Pausable): cb.until = until
-    again = paused.again(None if lr is None else dict(lr=lr))
+    again:Any = paused.again(None if lr is None else dict(lr=lr))
     try: learn.fit(str(paused.duration), lr, cbs=[*own, *L(cbs)], resume=again)
     except Stands: vars(learn).update(learn.paused.held)
 
