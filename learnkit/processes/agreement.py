@@ -194,7 +194,7 @@ class Agreement(Callback):
         try: f()
         except Exception as e:
             if not cancel_types(e): raise
-            e.raised_in = f'`after_batch` of `{type(cb).__name__}`'
+            vars(e)['raised_in'] = f'`after_batch` of `{type(cb).__name__}`'
             if _place(e)>_place(self.held): self.held = e
 
     def before_fit(self):
