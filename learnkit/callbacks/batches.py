@@ -163,6 +163,7 @@ class OngoingLoader(GetAttr):
         self.passes.keep_indices()
 
     def __len__(self) -> int: return self.n
+    def set_epoch(self, epoch:int) -> None: pass   # each pass has a number of its own
 
     def __iter__(self) -> Iterator: self.fresh = True; return self
     def __next__(self) -> Any:
@@ -175,7 +176,7 @@ class OngoingLoader(GetAttr):
             return b
 
     def _begin_pass(self):
-        for o in ('sampler','batch_sampler'): set_epoch(getattr(self.dl, o, None), self.n_pass)
+        set_epoch(self.dl, self.n_pass)
         it,idxs = iter(self.passes),self.passes.batch_indices
         in_order = not getattr(self.dl, 'num_workers', 0) or getattr(self.dl, 'in_order', True)
         self.live = it if idxs is None or not in_order else IndexedIterator(it, idxs)

@@ -12,18 +12,22 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import chain
 from typing import Any, NoReturn
+from warnings import warn
 
+import torch
 from fastcore.basics import GetAttr, noop
+from torch import Tensor
 from torch.utils.data import (BatchSampler, RandomSampler, SequentialSampler, SubsetRandomSampler,
                               WeightedRandomSampler)
 from torch.utils.data.distributed import DistributedSampler
 
+from .nested import leaves
 from .random import (check_generator, generator_state, marks, set_generator, set_random_states,
                                   states_of)
 from .seeded import SeededLoader
 from .snapshot import generators_in
 from .stateful import (NotedBatches, PositionedBatches, StepNotes, WorkerNotes, begins_anew, check_states,
-    draws_nothing, is_indexed, knows_position, note_batches, restore_position)
+    draws_nothing, hash_seed, is_indexed, knows_position, note_batches, restore_position)
 
 # %% ../../nbs/data/67_noted_loader.ipynb #11d4bdbd
 draw_at_start = SequentialSampler, RandomSampler, SubsetRandomSampler, WeightedRandomSampler, DistributedSampler
@@ -89,6 +93,34 @@ class NotedSampler(GetAttr):
     def _recorded(self, it, yielded):
         for o in it: yielded.append(o); yield o
 
+# %% ../../nbs/data/67_noted_loader.ipynb #f1a50002
+def batch_mark(
+    b:Any # a batch
+) -> int:
+    "Returns a number that tells batches apart, by the shapes of their tensors and up to 256 entries of each"
+    def said(o):
+        if type(o) in (int,float,str): return o
+        if not isinstance(o, Tensor) or o.layout is not torch.strided: return type(o).__name__
+        return tuple(o.shape),o.detach().flatten()[::max(1, o.numel()//256)].tolist()
+    return hash_seed(*map(said, leaves(b)))
+
+class OpenedBatches(GetAttr):
+    "Iterates over `it`, and keeps the mark of the first batch"
+    _default,mark = 'it',None
+    def __init__(self,
+        it:Iterator # of batches
+    ): self.it = it
+
+    def __iter__(self) -> Iterator: return self
+    def __next__(self) -> Any:
+        b = next(self.it)
+        if self.mark is None: self.mark = batch_mark(b)
+        return b
+
+_other_batches = ('the training data were gone through again for this resume, and begin with another batch than '
+    'they did in the run: it goes on with other items. Shuffle by a seed and `set_epoch`, or give them a `state_dict`')
+
+
 # %% ../../nbs/data/67_noted_loader.ipynb #9cf30a6a
 class NotedLoader(GetAttr):
     "The batches of `dl` as they are, from any batch of a pass on"
@@ -97,6 +129,7 @@ class NotedLoader(GetAttr):
     begun:dict|None = None    # the states at the beginning of this one
     done = 0                  # the number of its first batch
     it:Any = None; steps:Any = None; base_seed:int|None = None; later = retry = False   # of the present pass
+    opened:Any = None         # the `OpenedBatches` of the present pass, if it would be gone through again
     made_from = 0             # the number of the first batch that was made for it
     limit:int|None = None     # how many batches of a pass are needed
     parts:Any = None          # a `KeptData`, which notes the states of the data's parts when a pass begins
@@ -173,7 +206,7 @@ class NotedLoader(GetAttr):
         steps,workers = place.get('steps') or {},place.get('workers') or {}
         if not (isinstance(steps, dict) and isinstance(workers, dict)): fail('its notes are no dictionaries')
         for s in (begun['rng'], *steps.values(), *(w['rng'] for w in workers.values())): check_states(s)
-        if not all(type(place.get(k, 0)) is int for k in ('taken','n_workers')): fail('its numbers are none')
+        if not all(type(place.get(k, 0)) is int for k in ('taken','n_workers','opened')): fail('its numbers are none')
 
     def _now(self) -> dict[str, Any]: return dict(rng=states_of(marks()), own=[*map(generator_state, self.generators)])
     def _set(self, rng, own):
@@ -200,11 +233,13 @@ class NotedLoader(GetAttr):
         if self.listed and self.done: return iter(self.dl[self.done:])
         if self.listed or self.seeded: return iter(self.dl)
         if self.stateful is not None: return self._positioned(place)
-        it = iter(self.dl)
-        if getattr(self.dl, 'num_workers', 0): return self._drop(it)
-        self.steps = StepNotes(it, place.get('steps'))
-        for _ in self.steps.again(self.done): pass
-        return self.steps
+        self.opened = it = OpenedBatches(iter(self.dl))
+        if getattr(self.dl, 'num_workers', 0): self._drop(it)
+        else:
+            it = self.steps = StepNotes(it, place.get('steps'))
+            for _ in it.again(self.done): pass
+        if self.done and self.opened.mark!=place.get('opened', self.opened.mark): warn(_other_batches)
+        return it
 
     def _drop(self, it):
         for _ in range(self.done):
@@ -271,7 +306,9 @@ class NotedLoader(GetAttr):
         if self.indexed: res.update(self._order(done))
         elif self.seeded: res['seeded'] = self.dl.position(done)
         elif self.stateful is not None: res['data'] = self._position(done)
-        elif done and self.steps is not None: res['steps'] = self.steps.notes
+        elif done:
+            if self.steps is not None: res['steps'] = self.steps.notes
+            if self.opened is not None and self.opened.mark is not None: res['opened'] = self.opened.mark
         return res
 
     def unknown(self,

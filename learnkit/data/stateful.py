@@ -7,6 +7,7 @@ __all__ = []
 
 # %% ../../nbs/data/55a_stateful.ipynb #ac405df4
 from collections.abc import Iterable, Iterator
+from inspect import signature
 from typing import Any
 
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset, default_collate, default_convert
@@ -17,8 +18,13 @@ from .loaders import copy_loader
 def is_stateful(
     o:Any # a loader or a data set
 ) -> bool:
-    "Returns whether `o` knows its position: whether it has `state_dict` and `load_state_dict`"
-    return all(callable(getattr(o, k, None)) for k in ('state_dict','load_state_dict'))
+    "Returns whether `o` knows its position: whether it has `load_state_dict`, and a `state_dict` that asks for nothing"
+    state,load = (getattr(o, k, None) for k in ('state_dict','load_state_dict'))
+    if not (callable(state) and callable(load)): return False
+    try: signature(state).bind()
+    except ValueError: pass   # some functions written in C don't say
+    except TypeError: return False
+    return True
 
 class EndTrackingDataset(IterableDataset):
     "The items of `ds`; `ended` tells whether the last pass reached their end"
@@ -407,16 +413,16 @@ def seed_generators(
         if is_generator(g): seed_generator(g, seed)
 
 def set_epoch(
-    sampler:Any, # of indices, or of batches of them; anything else stays as it is
-    epoch:int    # the number of its next pass
+    o:Any,    # a loader or a sampler; anything else stays as it is
+    epoch:int # the number of its next pass
 ) -> None:
-    "Tells `sampler`, and the one within it, the number of the epoch, if they ask for it as a `DistributedSampler` does"
-    for o in (sampler, getattr(sampler, 'sampler', None)):
-        if hasattr(o, 'set_epoch'): o.set_epoch(epoch)
+    "Tells `o`, or what it is made of, the number of the epoch, if it asks for it as a `DistributedSampler` does"
+    if hasattr(o, 'set_epoch'): o.set_epoch(epoch); return
+    for k in ('dataset','sampler','batch_sampler'):
+        if (part := getattr(o, k, None)) is not None: set_epoch(part, epoch)
 
 def _begin_epoch(sampler, seed, epoch):
-    set_epoch(sampler, epoch)
-    for o in (sampler, getattr(sampler, 'sampler', None)): seed_generators(o, seed)
+    for o in (sampler, getattr(sampler, 'sampler', None)): set_epoch(o, epoch); seed_generators(o, seed)
 
 # %% ../../nbs/data/55c_sampler.ipynb #027477a3
 computed_from = 2**24   # how many items have an order that is computed, rather than recorded

@@ -39,8 +39,8 @@ class CombinedPart:
         return self.laps>0 or self.done==self.n
 
     def open(self) -> Iterator:
-        "Open its pass, shuffled by the number of the pass where a sampler goes by it"
-        for o in ('sampler','batch_sampler'): set_epoch(getattr(self.passes, o, None), self.n_pass)
+        "Open its pass, shuffled by the number of the pass where the data go by it"
+        set_epoch(self.passes.dl, self.n_pass)
         self.live = iter(self.passes)
         return self.live
 

@@ -105,8 +105,6 @@ class DistributedTrainer(Callback):
 
     def before_train(self):
         for s in self.samplers: s.seed = self.seed   # a resumed run uses the seed of its beginning
-        s = distributed_sampler(self.learn.dl)
-        if s is not None: s.set_epoch(self.learn.epoch)
 
     def after_backward(self):
         if self.buffers: dist._broadcast_coalesced(dist.group.WORLD, self.buffers, 2**28, 0)

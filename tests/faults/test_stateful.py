@@ -4,7 +4,7 @@ from itertools import count
 
 import numpy as np, pytest, torch
 from torch import nn
-from torch.utils.data import DataLoader, Dataset, IterableDataset, Sampler, get_worker_info
+from torch.utils.data import BatchSampler, DataLoader, Dataset, IterableDataset, Sampler, Subset, get_worker_info
 
 from learnkit.recovery.checkpoint import CheckpointCallback
 from learnkit.loop.callback import Callback
@@ -265,3 +265,66 @@ def nodes():
 def test_nodes(cbs, every, k, tmp_path):
     def make(path): return learner(path, nodes, cbs, every=every)
     assert_same(end(fit(make(tmp_path/'a'))), end(stopped(lambda: make(tmp_path/'b'), Crash(k))))
+
+class Streamed(IterableDataset):
+    "As Hugging Face's: its position is that of an epoch, whose number it is told, and holds for each pass with that number"
+    epoch,start,at = 0,None,0
+    def set_epoch(self, epoch): self.epoch = epoch
+    def __iter__(self):
+        self.at = self.start['at'] if self.start and self.start['epoch']==self.epoch else 0
+        order = torch.randperm(N, generator=torch.Generator().manual_seed(self.epoch)).tolist()
+        while self.at<N:
+            self.at += 1
+            Made.one()
+            x = torch.tensor([1., 2, 3, order[self.at-1]/N])
+            yield x, x.sum()[None]/10
+    def state_dict(self): return dict(epoch=self.epoch, at=self.at)
+    def load_state_dict(self, d): self.start = d
+
+class AsksFor(Streamed):
+    "As mosaicml-streaming's, which only its own loader can ask"
+    def state_dict(self, num_samples, from_beginning): raise AssertionError('nobody can know')
+
+@pytest.mark.parametrize('k', [1, 2, PER, *slow(PER+1, 2*PER), 2*PER+1])
+@pytest.mark.parametrize('make', [Streamed, AsksFor])
+def test_the_data_are_told_the_epoch(make, k, tmp_path):
+    "Each epoch has its own order, also those after a resume in the middle of one"
+    data = lambda: DataLoader(make(), BS)
+    whole = end(fit(learner(tmp_path/'a', data)))
+    assert_same(whole, end(stopped(lambda: learner(tmp_path/'b', data), Crash(k))))
+
+class Clocked(Streamed):
+    "Shuffled by the clock, and without a state"
+    state_dict = None
+    def __init__(self): self.epoch = random.SystemRandom().randrange(10**9)
+    def set_epoch(self, epoch): pass
+
+@pytest.mark.parametrize('workers', [0, *slow(2)])
+def test_data_that_begin_otherwise_are_told(workers, tmp_path):
+    with pytest.warns(UserWarning, match='begin with another batch'):
+        stopped(lambda: learner(tmp_path, lambda: DataLoader(Clocked(), BS, num_workers=workers)), Crash(2))
+
+class Told:
+    "Notes what it was told"
+    def __init__(self, n): self.n,self.epochs = n,[]
+    def set_epoch(self, epoch): self.epochs.append(epoch)
+    def __len__(self): return self.n
+
+class ToldData(Told, Dataset):
+    def __getitem__(self, i): return torch.ones(4), torch.ones(1)
+class ToldSampler(Told, Sampler):
+    def __iter__(self): return iter(range(self.n))
+
+def test_who_is_told_the_epoch(tmp_path):
+    "The data set and the sampler, also within a batch sampler and a `Subset`, once an epoch; a loader that asks for it tells its own"
+    ds,sampler = ToldData(8),ToldSampler(8)
+    loaders = [DataLoader(ds, 4, sampler=sampler), DataLoader(Subset(ds, range(8)), batch_sampler=BatchSampler(sampler, 4, False))]
+    for i,dl in enumerate(loaders):
+        ds.epochs.clear(); sampler.epochs.clear()
+        fit(_learner(tmp_path/f'{i}', [], data=lambda: dl), 3)
+        assert (ds.epochs, {*sampler.epochs})==([0, 1, 2], {0, 1, 2})
+    class Own(DataLoader):
+        def set_epoch(self, epoch): told.append(epoch)
+    told = []; ds.epochs.clear()
+    fit(_learner(tmp_path/'own', [], data=lambda: Own(ds, 4)), 2)
+    assert (told, ds.epochs)==([0, 1], [])
