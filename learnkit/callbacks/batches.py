@@ -134,10 +134,10 @@ class ItemIndices(Callback):
 # %% ../../nbs/callbacks/05b_steps_per_epoch.ipynb #1d6b90c7
 from warnings import warn
 
-from fastcore.basics import GetAttr
+from fastcore.basics import GetAttr, noop
 
 from ..data.explain import ended_generator, lost
-from ..data.stateful import set_epoch
+from ..data.loaders import set_epoch
 from ..learner.learner import TrainEvalCallback
 from ..loop.check import check_args
 from ..loop.events import CancelFit
@@ -152,6 +152,7 @@ class OngoingLoader(GetAttr):
     _default = 'dl'
     live = None   # the iterator of the present pass
     used_up,fresh,failed = False,False,None
+    set_epoch = noop       # of the Learner: a pass has a number of its own
     n_pass,start = 0,0     # the number of this pass, and how many of its batches are done
     batch_indices = None   # those of the last batch are the `indices` of the iterator
     def __init__(self,
@@ -163,7 +164,6 @@ class OngoingLoader(GetAttr):
         self.passes.keep_indices()
 
     def __len__(self) -> int: return self.n
-    def set_epoch(self, epoch:int) -> None: pass   # each pass has a number of its own
 
     def __iter__(self) -> Iterator: self.fresh = True; return self
     def __next__(self) -> Any:

@@ -250,6 +250,16 @@ def _put_in_order(dl, bs):
     s,idxs = _sequential_sampler(bs.sampler)
     return _sequential(dl, sampler=s, drop_last=False), idxs
 
+# %% ../../nbs/data/35b_loaders.ipynb #5e700002
+def set_epoch(
+    o:Any,    # a loader or a sampler; anything else stays as it is
+    epoch:int # the number of its next pass
+) -> None:
+    "Tells `o`, or what it is made of, the number of the epoch, if it asks for it as a `DistributedSampler` does"
+    if hasattr(o, 'set_epoch'): o.set_epoch(epoch); return
+    for k in ('dataset','sampler','batch_sampler'):
+        if (part := getattr(o, k, None)) is not None: set_epoch(part, epoch)
+
 # %% ../../nbs/data/35b_loaders.ipynb #5b250002
 _queues:Any = WeakKeyDictionary()   # of each worker what it hears and answers through
 

@@ -401,6 +401,7 @@ from itertools import islice
 from torch.utils.data import BatchSampler, RandomSampler
 
 from .arrays import ComputedBatches, Permutation
+from .loaders import set_epoch
 from .random import is_generator, seed_generator
 
 # %% ../../nbs/data/55c_sampler.ipynb #562bf491
@@ -411,15 +412,6 @@ def seed_generators(
     "Seeds the random number generators among the attributes of `o`: PyTorch's, Python's, NumPy's"
     for g in getattr(o, '__dict__', {}).values():
         if is_generator(g): seed_generator(g, seed)
-
-def set_epoch(
-    o:Any,    # a loader or a sampler; anything else stays as it is
-    epoch:int # the number of its next pass
-) -> None:
-    "Tells `o`, or what it is made of, the number of the epoch, if it asks for it as a `DistributedSampler` does"
-    if hasattr(o, 'set_epoch'): o.set_epoch(epoch); return
-    for k in ('dataset','sampler','batch_sampler'):
-        if (part := getattr(o, k, None)) is not None: set_epoch(part, epoch)
 
 def _begin_epoch(sampler, seed, epoch):
     for o in (sampler, getattr(sampler, 'sampler', None)): set_epoch(o, epoch); seed_generators(o, seed)

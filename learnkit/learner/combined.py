@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
-from ..data.loaders import as_loader
+from ..data.loaders import as_loader, set_epoch
 from ..data.noted import NotedLoader
-from ..data.stateful import set_epoch
 from ..loop.check import check_args, check_choice
 from ..loop.loop import loader_len
 

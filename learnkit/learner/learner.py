@@ -85,8 +85,8 @@ def default_callbacks(
 def _class(cb): return cb if isclass(cb) else type(cb)
 
 # %% ../../nbs/learner/35b_train_eval.ipynb #49a0597e
+from ..data.loaders import set_epoch
 from ..data.modules import get_model, one_param
-from ..data.stateful import set_epoch
 from ..optim.opt_state import move_opt_state
 from ..optim.optimizer import OptimWrapper
 from .create_opt import check_trained
@@ -110,7 +110,7 @@ class TrainEvalCallback(Callback):
         learn = self.learn
         self.n = learn.n_iter or self._counted()
         learn.pct_train = learn.epoch/learn.n_epoch
-        set_epoch(learn.dl, learn.epoch)
+        set_epoch(learn.batches.loader, learn.epoch)
         if isinstance(learn.opt, OptimWrapper) and learn.opt.opt.state: move_opt_state(learn.opt.opt)
         learn.model.train()
         switch_opt(learn, True)
