@@ -293,7 +293,7 @@ def test_nothing_is_saved_or_shown(tmp_path, capsys):
     learn = learner(nv=4, cbs=[SanityCheck, SaveModelCallback(), CheckpointCallback('1ba'), EveryCallback(lambda l: calls.append(1), '1ba')], path=tmp_path)
     with pytest.raises(ZeroDivisionError): learn.fit(1, cbs=at('after_sanity', throw(ZeroDivisionError())))
     assert not calls and not list(tmp_path.rglob('*.pth')) and len(learn.recorder.history)==0 and not learn.recorder.lrs
-    assert len(capsys.readouterr().out.splitlines())==1   # the head of the table
+    assert not capsys.readouterr().out   # the head of the table comes with the first epoch
 
 @pytest.mark.parametrize('ev', ['before_sanity', 'before_validate', 'before_fetch', 'before_batch', 'after_pred', 'after_loss', 'after_batch', 'after_validate', 'after_sanity'])
 @pytest.mark.parametrize('exc', [KeyboardInterrupt, ZeroDivisionError, CancelFit])
