@@ -102,6 +102,7 @@ def describe_difference(
     return f'{name} is {then} in process 0 and {now} in {who}{beside}'
 
 # %% ../../nbs/processes/10b_agreement.ipynb #aa9d367b
+from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 from time import perf_counter
@@ -109,7 +110,7 @@ from typing import Any
 from warnings import warn
 
 import torch
-from fastcore.basics import store_attr
+from fastcore.basics import noop, store_attr
 from torch import distributed as dist
 
 from ..data.process import rank_distrib, shared_store
@@ -339,13 +340,18 @@ def _because(new, old): new.__cause__ = old; return new
 class PhaseEnds(Callback):
     "Lets the processes agree at the end of a phase and an epoch, before losses are gathered and the row is written"
     observes,order,modes = True,49.5,Agreement.modes
+    def __init__(self,
+        at_end:Callable=noop # what all processes do at the end of training phases and of the fit, once they agree
+    ): self.at_end = at_end
+
     def before_fit(self):
         if not rank_distrib(): return
         self.learn.logger = null_logger   # the end of the run sets both back
         for cb in self.learn.cbs:
             if cb.name=='progress': cb.run = False
 
-    def after_train(self): self._ask('after_train')
+    def after_train(self): self._ask('after_train'); self.at_end()
+    def after_fit(self):   self._ask('after_fit'); self.at_end()   # a Cancel may have left out the other
     def after_epoch(self): self._ask('after_epoch')   # before the row is written
     def after_validate(self):
         self._ask('after_validate')

@@ -106,8 +106,10 @@ class DistributedTrainer(Callback):
     def before_train(self):
         for s in self.samplers: s.seed = self.seed   # a resumed run uses the seed of its beginning
 
-    def after_backward(self):
+    def _send_buffers(self):
         if self.buffers: dist._broadcast_coalesced(dist.group.WORLD, self.buffers, 2**28, 0)
+    def after_backward(self):
+        self._send_buffers()
         self.equal = True
     def after_batch(self):
         if self.learn.training and not self.equal: self.after_backward()   # it was cancelled, in all of them by now
@@ -152,7 +154,7 @@ class DistributedTrainer(Callback):
         model = self.learn.model
         waits = any(isinstance(m, nn.SyncBatchNorm) for m in model.modules())
         waits = waits or any(map(is_sharded, model.parameters()))
-        return [Agreement(self.timeout, compare=self.compare, forward=waits), PhaseEnds()]
+        return [Agreement(self.timeout, compare=self.compare, forward=waits), PhaseEnds(self._send_buffers)]
 
     def _check_alike(self):
         "Raise ValueError, in all processes, if they are about to do different things"

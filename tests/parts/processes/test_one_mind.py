@@ -6,7 +6,7 @@ import pytest, torch
 from torch import distributed as dist, nn
 from torch.utils.data import DataLoader, Dataset, Subset, TensorDataset
 
-from learnkit.all import (Callback, CheckpointCallback, DataLoaders, FullyShard, GradientClip, Learner, OnBetter, ReduceLROnPlateau, RollBackOnNaN, SaveModelCallback, SkipNaN, ValidateEvery)
+from learnkit.all import (Callback, CancelEpoch, CancelFit, CancelTrain, CheckpointCallback, DataLoaders, FullyShard, GradientClip, Learner, OnBetter, ReduceLROnPlateau, RollBackOnNaN, SaveModelCallback, SkipNaN, ValidateEvery)
 from learnkit.processes.distributed import DistributedTrainer
 from learnkit.recovery.file import list_checkpoints
 from test_agreement import _inside
@@ -84,6 +84,19 @@ def _goes_back(rank, world, every, path):
         learn.fit(3, cbs=cbs)
     one,other = gathered((weights(learn.model).tolist(), learn.opt.hypers[0]['lr'], learn.roll_back_on_nan.n if hasattr(learn, 'roll_back_on_nan') else cbs[0].n, rows(learn)))
     assert one==other and one[1]==.1/2**one[2] and one[2]>=3 and weights(learn.model).isfinite().all(), (one, other)
+
+def _norms(rank, world, ends):
+    "Averages of a batch norm, when a fit ends between the forward pass and the backward pass that lets processes share them"
+    model = nn.Sequential(nn.Linear(4, 1), nn.BatchNorm1d(1))
+    learn = learner(model)
+    def end(cb):
+        if cb.learn.training and cb.learn.train_iter==1: raise ends
+    with learn.no_logging(): learn.fit(1, cbs=Callback(after_loss=end))
+    one,other = gathered([b.tolist() for b in model.buffers()])
+    assert one==other, (one, other)
+
+@pytest.mark.parametrize('ends', [CancelFit, *slow(CancelTrain, CancelEpoch)])
+def test_averages_of_norms_are_the_same_in_the_end(processes, ends): processes(2, _norms, ends)
 
 @pytest.mark.parametrize('every', ['1ba', *slow('2ba','3ba','100ba')])
 def test_a_nan_of_one_process_takes_all_of_them_back(processes, every): processes(2, _goes_back, every, None)
