@@ -13,7 +13,9 @@ import pytest, torch
 from learnkit.all import Callback, CheckpointCallback, Pausable
 from test_resume import end, equal, halves, learner
 from test_resume_fuzz import callbacks, loaders, moments, opts, policies, settings
-from toys import learner as small, slow
+from toys import few, learner as small, slow
+
+pytestmark = few(10_000, 2)   # of the slow cases; all with LEARNKIT_SWEEP=1
 
 untils = 'before_batch after_pred after_loss after_backward before_step after_step'.split()
 
