@@ -25,10 +25,12 @@ def arranged(
     "Arrange columns in as few lines as possible"
     widest = [max(len(n), k) for n,k in zip(names, needs)]
     if sum(widest) + 2*(len(names)-1) <= room: return 2,[[(i, w+2) for i,w in enumerate(widest)]]
-    return _squeezed(widest, needs, room)
+    return _squeezed(names, widest, needs, room)
 
-def _squeezed(widest, needs, room):
+def _squeezed(names, widest, needs, room):
     "In narrower columns, whose names are broken, or in several lines"
+    words = [max(map(len, re.split(r'(?<=[\W_])', n))) for n in names]   # a word is broken if there is no room for it
+    needs = [max(k, w) if 2*w<=room else k for k,w in zip(needs, words)]
     def widths(limit, gap): return [min(w, max(limit, k)) + gap for w,k in zip(widest, needs)]
     for limit,gap in [*((i, 2) for i in range(max(widest), 7, -1)), (8, 1)]:
         if sum(res := widths(limit, gap)) - gap <= room: return gap,[[*enumerate(res)]]

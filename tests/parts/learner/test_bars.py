@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import learnkit.observe.graph as show_graph
+from learnkit.learner.display import TextTable
 from learnkit.contrib.bars import RichBar
 from learnkit.observe.graph import ShowGraphCallback
 from learnkit.loop.events import CancelBatch, CancelEpoch, CancelFit, CancelTrain, CancelValid
@@ -286,3 +287,10 @@ def test_what_is_said_at_the_beginning_stands_above_the_table(kind):
         make(kind, at('before_fit', lambda cb: cb.learn.say('resuming'), order=100), at('before_fit', take, order=101)).fit(2)
     said = lines(s.getvalue())
     assert said[0]=='resuming' and said[1].split()[0]=='epoch' and [r[0] for r in rows]==[0,1]
+
+@pytest.mark.parametrize('room', (40, 60, 80))
+def test_no_name_is_broken_inside_of_a_word(room):
+    "`perplexit` stood above a `y`"
+    names = ['epoch', 'train_loss', 'valid_loss', 'accuracy', 'perplexity', 'error_rate', 'time']
+    said = ' '.join(''.join(s for _,s in l) for l in TextTable(names).write(names, room)).split()
+    assert {'epoch', 'accuracy', 'perplexity', 'time'} <= {*said}
