@@ -154,9 +154,9 @@ def match_opt_state(
     "Drops the state of parameters that the optimizer has no more; new ones get the state that they begin with"
     have = {id(p) for pg in opt.param_groups for p in pg['params']}
     for p in [p for p in opt.state if id(p) not in have]: del opt.state[p]
-    for o in _parts(opt): match_opt_state(o)
-    if not isinstance(opt, Adagrad): return
-    for p,s in Adagrad([{**pg} for pg in opt.param_groups], **opt.defaults).state.items(): opt.state.setdefault(p, s)
+    for o in (opt, *_parts(opt)):
+        if not isinstance(o, Adagrad): continue
+        for p,s in Adagrad([{**pg} for pg in o.param_groups], **o.defaults).state.items(): opt.state.setdefault(p, s)
 
 def clear_opt_state(
     opt:Optimizer # A torch optimizer

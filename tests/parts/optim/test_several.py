@@ -199,3 +199,13 @@ def test_each_is_frozen_and_decays_by_itself():
     learn.unfreeze(); learn.fit(1)
     assert not torch.equal(learn.model[0].weight, m[0].weight) and [h['wd'] for h in learn.opt.hypers if h['wd']]==[.5]*2
     with pytest.raises(ValueError, match="no optimizer 'q'"): learner({'m':(SGD, is_matrix), 'r':SGD}, wd={'q':.1}).fit(1)
+
+def test_the_state_of_each_stays_when_groups_change():
+    "Each part dropped that of the others"
+    from learnkit.optim.opt_state import match_opt_state
+    learn = learner()
+    learn.fit(1)
+    opt = learn.opt.opt
+    before = len(opt.state)
+    match_opt_state(opt)
+    assert len(opt.state)==before>0
