@@ -49,7 +49,7 @@ class Events:
         by:str=''   # the class of the callback that fires it; '': the Learner
     ) -> str:
         "Adds event `name` unless it exists, and returns it; raises ValueError if the name is not free"
-        free = not hasattr(type(self), name) and isinstance(getattr(self, name, ''), str)   # or an event already
+        free = not hasattr(type(self), name) and isinstance(vars(self).get(name, ''), str)   # or an event already
         if not name.isidentifier() or not free: raise ValueError(
             f"an event's name must be a free Python identifier such as 'before_sanity', not {name!r}")
         if name not in self.docs:
