@@ -7,7 +7,6 @@ __all__ = ['format_time', 'format_value', 'History', 'one_moment', 'RecorderPlot
 
 # %% ../../nbs/measure/42a_history.ipynb #88110ec7
 import json
-from html import escape
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -109,6 +108,7 @@ class History(list):
         return '\n'.join('  '.join(f'{c:<{w}}' for c,w in zip(r, widths)).rstrip() for r in cells)
 
     def _repr_html_(self):
+        from html import escape   # only notebooks need it
         rows = [''.join(f'<{t}>{escape(c)}</{t}>' for c in r) for t,r in zip(['th'] + ['td']*len(self), self.cells())]
         return '<table>' + ''.join(f'<tr>{r}</tr>' for r in rows) + '</table>'
 

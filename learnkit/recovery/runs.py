@@ -7,7 +7,6 @@ __all__ = ['Run', 'Comparison', 'Runs', 'runs']
 
 # %% ../../nbs/recovery/37a_runs.ipynb #bcfb65a6
 import os, re
-from html import escape
 from math import isnan
 from pathlib import Path
 from typing import Any
@@ -120,7 +119,9 @@ class Run(RecorderPlots):
         text = f'{self.folder}: {ended}, {self.train_iter} batches of a run of {long}'
         return text + (f", interrupted after {', '.join(map(str, self.interrupted))}" if self.interrupted else '')
     def __repr__(self): return f'{self._heading()}\n{self.history!r}'.rstrip()
-    def _repr_html_(self): return f"<p>{escape(self._heading())}</p>{self.history._repr_html_()}"
+    def _repr_html_(self):
+        from html import escape   # only notebooks need it
+        return f"<p>{escape(self._heading())}</p>{self.history._repr_html_()}"
 
 # %% ../../nbs/recovery/37a_runs.ipynb #4f23e482
 def _checked(o, kind):
