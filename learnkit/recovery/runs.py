@@ -65,7 +65,7 @@ class Run(RecorderPlots):
         self.folder = find_fit(as_path(folder), fit)
         for path in list_checkpoints(self.folder):
             try: return self._read(path)
-            except (ValueError, TypeError, LookupError, AttributeError, OSError) as e:
+            except (ValueError, TypeError, LookupError, AttributeError, RuntimeError, OSError) as e:
                 warn(f'{path} cannot be read: {type(e).__name__}: {e}')
         raise ValueError(f'no checkpoint in {self.folder} can be read')
 

@@ -52,7 +52,7 @@ def duration_of(
     state:dict # of a run
 ) -> Time:
     "Return how long the run was to be"
-    return Time(state['duration']) if state.get('duration') else Time(state['n_epoch'], 'ep')   # older ones have none
+    return Time(state['duration']) if 'duration' in state else Time(state['n_epoch'], 'ep')   # older ones have none
 
 _state_types = dict(version=int, epoch=int, done=int, n_epoch=int, train_iter=int, pct_train=(int,float),
               model=dict, opt=dict, grads=dict, cbs=dict, state=dict, rng=dict)
