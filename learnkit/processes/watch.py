@@ -6,11 +6,12 @@
 __all__ = []
 
 # %% ../../nbs/processes/00a_watch.ipynb #5ae8cba3
-import atexit, json, sys
-from collections.abc import Iterable
-from contextlib import suppress
+import atexit, gc, json, sys
+from collections.abc import Callable, Iterable
 from datetime import timedelta
-from itertools import accumulate, repeat
+from functools import partial
+from itertools import accumulate, chain, repeat
+from operator import call, methodcaller
 from pathlib import Path
 from threading import Event, Thread, get_ident
 from time import monotonic, sleep
@@ -24,18 +25,28 @@ from ..data.process import in_group, num_distrib, rank_distrib, shared_store
 from ..loop.dispatcher import Dispatcher
 from ..loop.loop import Loop
 
-# %% ../../nbs/processes/00a_watch.ipynb #93ef2024
-_steps = {f.__code__:k for k,f in vars(Loop).items() if hasattr(f, '__code__')}
-_libraries = {*sys.stdlib_module_names, 'learnkit', 'torch'}
+# %% ../../nbs/processes/00a_watch.ipynb #5a11f002
+def standing_still(
+    f:Callable # one call of C, or several in one another
+) -> Any:      # what it returns
+    "Call `f` while no other thread goes on; a garbage collection in it would let one go on, by a finalizer"
+    on = gc.isenabled()
+    try: return [*map(call, (gc.disable, f, gc.enable if on else gc.disable))][1]
+    except BaseException:
+        if on: gc.enable()
+        raise
 
 def frames_of(
     thread:int # its `get_ident()`
 ) -> list[FrameType]:
     "The frames of a thread, the innermost first"
-    frames = []
-    with suppress(AttributeError):   # of None, behind the outermost; one call, so that the thread stands still
-        frames.extend(accumulate(repeat('f_back'), getattr, initial=sys._current_frames().get(thread)))
-    return frames[:-1]
+    inner = map(methodcaller('get', thread), map(call, (sys._current_frames,)))
+    outwards = accumulate(chain(inner, repeat('f_back')), getattr)   # nothing of it is computed yet
+    return standing_still(partial(list, iter(partial(next, outwards), None)))
+
+# %% ../../nbs/processes/00a_watch.ipynb #93ef2024
+_steps = {f.__code__:k for k,f in vars(Loop).items() if hasattr(f, '__code__')}
+_libraries = {*sys.stdlib_module_names, 'learnkit', 'torch'}
 
 def module_of(
     frame:FrameType # of a call
@@ -51,7 +62,8 @@ def whereabouts(
     for f in frames:
         dispatches = f.f_code is Dispatcher.__call__.__code__
         if not dispatches and f.f_code not in _steps: continue
-        local = f.f_locals   # of these frames only: it is a copy, which would keep what a forward pass has let go of
+        # of these frames only: it is a copy, which would keep what a forward pass has let go of
+        local = standing_still(partial(getattr, f, 'f_locals'))
         if 'cb' in local: return f'in `{local["name"]}` of `{type(local["cb"]).__name__}`{local["self"].position}'
         if 'self' in local and not dispatches: return f'in `{_steps[f.f_code]}`{local["self"].position}'
     own = next((f for f in frames if module_of(f).partition('.')[0] not in _libraries), frames[-1])

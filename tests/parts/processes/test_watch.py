@@ -1,6 +1,6 @@
 "The thread that says where a process is only looks: it keeps nothing alive of the thread that it looks at."
-import threading, weakref
-import torch
+import subprocess, sys, threading, weakref
+import pytest, torch
 
 from learnkit.processes.watch import Watch
 
@@ -25,3 +25,35 @@ def test_what_a_function_lets_go_of_is_freed_while_it_is_watched():
     assert go.wait(10)
     assert seen[0]() is None, 'the look keeps what the thread has let go of'
     done2.set(); t.join(10)
+
+WALKS = '''
+import gc, sys, threading, time
+from learnkit.processes.watch import frames_of
+sys.setswitchinterval(1e-6); gc.set_threshold(25, 3, 3)
+class Cycle:
+    def __init__(self): self.me = self
+    def __del__(self): time.time()<end and time.sleep(3e-5)   # lets the other thread go on
+def gen(n):
+    if n: yield from gen(n-1)
+    yield n
+def deep(n):
+    if n%7==3: [*gen(4)]
+    return deep(n-1) if n else 0
+end = time.time()+3
+def work():
+    i = 0
+    while time.time()<end: i += 1; deep(50 + i*37%700)
+t = threading.Thread(target=work); t.start()
+n = 0
+while time.time()<end:
+    for _ in range(8): Cycle()
+    n += bool(frames_of(t.ident))
+t.join(); assert n>100 and gc.isenabled(), n
+gc.disable(); frames_of(t.ident); assert not gc.isenabled() and frames_of(t.ident)==[]
+'''
+
+@pytest.mark.slow
+def test_a_collection_lets_nobody_go_on():
+    "… while the frames of another thread are read, which would be gone then: that ended the process in a second"
+    res = subprocess.run([sys.executable, '-c', WALKS], capture_output=True, text=True, timeout=120)
+    assert res.returncode==0, (res.returncode, res.stderr[-500:])
