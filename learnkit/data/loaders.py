@@ -258,7 +258,7 @@ def set_epoch(
     "Tells `o`, or what it is made of, the number of the epoch, if it asks for it as a `DistributedSampler` does"
     if hasattr(o, 'set_epoch'): o.set_epoch(epoch); return
     for k in ('dataset','sampler','batch_sampler'):
-        if (part := getattr(o, k, None)) is not None: set_epoch(part, epoch)
+        if (part := getattr(o, k, None)) is not None and part is not o: set_epoch(part, epoch)
 
 # %% ../../nbs/data/35b_loaders.ipynb #5b250002
 _queues:Any = WeakKeyDictionary()   # of each worker what it hears and answers through

@@ -101,7 +101,7 @@ def batch_mark(
     def said(o):
         if type(o) in (int,float,str): return o
         if not isinstance(o, Tensor) or o.layout is not torch.strided: return type(o).__name__
-        return tuple(o.shape),o.detach().flatten()[::max(1, o.numel()//256)].tolist()
+        return tuple(o.shape),o.detach().flatten()[::max(1, -(-o.numel()//256))].tolist()
     return hash_seed(*map(said, leaves(b)))
 
 class OpenedBatches(GetAttr):

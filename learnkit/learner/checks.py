@@ -204,7 +204,7 @@ def _conv_tip(kind, layer, x):
     if x.ndim<=d or x.shape[-d-1]==n: return ''
     if x.ndim==d+2 and x.shape[-1]==n: return (
         f', with its channels along the last axis: write `x.permute({", ".join(map(str, (0, d+1, *range(1, d+1))))})`')
-    return f', but takes {n} channels along axis 1: write `{kind}({x.shape[-d-1]}, {layer.out_channels}, …)`' 
+    return f', but takes {n} channels along axis 1: write `{kind}({x.shape[-d-1]}, {layer.out_channels}, …)`'
 
 # %% ../../nbs/learner/00c_layers.ipynb #06d7cbf8
 _fetch = 'torch.utils.data._utils.fetch'

@@ -4,7 +4,7 @@ that nobody stopped; with a `CheckpointCallback` beside it or without.
     python tests/faults/test_paused.py 500            so many runs; prints those that end otherwise
     python tests/faults/test_paused.py 1 --first 123  one of them again
 """
-import argparse, builtins, os, random, signal, sys, tempfile, warnings
+import os, random, signal, sys, tempfile, warnings
 from pathlib import Path
 
 here = Path(__file__).resolve().parent
@@ -12,7 +12,7 @@ if __name__=='__main__': sys.path[:0] = [str(here.parents[1]), str(here.parent),
 import pytest, torch
 from learnkit.all import Callback, CheckpointCallback, Pausable
 from test_resume import end, equal, halves, learner
-from test_resume_fuzz import callbacks, loaders, moments, opts, policies, settings
+from test_resume_fuzz import callbacks, loaders, moments, opts, policies, settings, sweep
 from toys import few, learner as small, slow
 
 pytestmark = few(10_000, 2)   # of the slow cases; all with LEARNKIT_SWEEP=1
@@ -108,20 +108,10 @@ def test_what_is_paused_is_let_go_by_the_next_fit():
     with pytest.raises(RuntimeError, match='no fit stands'): learn.go_on()
     with pytest.raises(ValueError, match='keeps no files'): learn.fit(1, resume='auto')
 
-if __name__=='__main__':
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument('n', type=int, nargs='?', default=100)
-    p.add_argument('--first', type=int, default=0)
-    args = p.parse_args()
-    torch.set_num_threads(1)
-    done,bad,say = 0,0,print
-    builtins.print = lambda *a,**k: None
-    for seed in range(args.first, args.first+args.n):
-        try: odd = differs(seed)
-        except BaseException as e:
-            if isinstance(e, KeyboardInterrupt) and e.args: raise
-            odd = [f'{type(e).__name__}: {e}', *getattr(e, '__notes__', ())]
-        done,bad = done+(odd is not None),bad+bool(odd)
-        if odd: say(seed, odd, drawn(seed), flush=True)
-    say(f'{done} runs, {bad} of them end otherwise')
-    sys.exit(bool(bad))
+def uninterrupted(seed):
+    try: return differs(seed)
+    except KeyboardInterrupt as e:
+        if e.args: raise
+        return ['a Ctrl-C of its own was not taken']
+
+if __name__=='__main__': sweep(uninterrupted, drawn, __doc__)

@@ -95,8 +95,9 @@ def differs(seed):
 @pytest.mark.parametrize('seed', [11, *slow(*range(8))])
 def test_resumed(seed): assert not differs(seed), settings(seed)
 
-if __name__=='__main__':
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def sweep(differs, settings, doc):
+    "The command line: so many runs, those that end otherwise printed; its exit status is whether there are any"
+    p = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument('n', type=int, nargs='?', default=100)
     p.add_argument('--first', type=int, default=0)
     args = p.parse_args()
@@ -105,8 +106,10 @@ if __name__=='__main__':
     builtins.print = lambda *a,**k: None
     for seed in range(args.first, args.first+args.n):
         try: odd = differs(seed)
-        except Exception as e: odd = [f'{type(e).__name__}: {e}']
+        except Exception as e: odd = [f'{type(e).__name__}: {e}', *getattr(e, '__notes__', ())]
         made,bad = made+(odd is not None),bad+bool(odd)
         if odd: say(seed, odd, settings(seed), flush=True)
     say(f'{made} runs, {bad} of them end otherwise')
     sys.exit(bool(bad))
+
+if __name__=='__main__': sweep(differs, settings, __doc__)
