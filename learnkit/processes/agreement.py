@@ -185,7 +185,7 @@ class Agreement(Callback):
         handlers:tuple # pairs of callback and function, in the order in which they are called
     ) -> tuple:
         # it asks when all others have decided, whatever their `order`; who obeys comes after it
-        if name not in _in_batch and name not in ('before_train','before_validate','after_exhaust'): return handlers
+        if name not in (*_in_batch,'before_train','before_validate','after_exhaust','after_epoch'): return handlers
         handlers = tuple(sorted(handlers, key=lambda h: 2 if h[0].obeys else h[0] is self))
         if name!='after_batch' or all(cb is not self for cb,_ in handlers): return handlers
         return tuple((cb, f if cb is self or _alike(cb, name) else partial(self._hold, cb, f)) for cb,f in handlers)

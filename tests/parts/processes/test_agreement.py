@@ -88,7 +88,7 @@ def _decides_late(rank, world, cases):
     finally: Decides.order = order
 
 @few(2, 2)
-@pytest.mark.parametrize('at', ['before_backward','before_validate', *slow('after_exhaust','before_train','before_step','before_zero_grad','after_zero_grad')])
+@pytest.mark.parametrize('at', ['before_backward','after_epoch', *slow('before_validate','after_exhaust','before_train','before_step','before_zero_grad','after_zero_grad')])
 def test_also_if_its_callback_comes_last(processes, at): processes(2, _decides_late, [(s, e) for s,e in cases if e==at])
 
 def _under_shards(rank, world, cases): _decide(rank, world, cases, VirtualShards, n=2)
