@@ -47,11 +47,11 @@ def mk_comp(
     comp:str|Callable # 'min', 'max', or comp(a,b) -> whether a is better than b
 ) -> tuple:
     "Return `(f, lower)`: a comparison of two floats, and whether it prefers the lower. Raises ValueError if unclear."
-    def f(a, b): return bool(comp(a, b))
-    def on_tensors(a, b): return bool(comp(torch.tensor(a, dtype=torch.double), torch.tensor(b, dtype=torch.double)))
-    if isinstance(comp, str) and comp in _comps: return _comps[comp],comp=='min'
+    if isinstance(comp, str): comp = _comps.get(comp, comp)
     if not callable(comp): raise ValueError(
         f"comp must be 'min', 'max' or a function such as `np.less` or `operator.gt`, not {comp!r}")
+    def f(a, b): return bool(comp(a, b))
+    def on_tensors(a, b): return bool(comp(torch.tensor(a, dtype=torch.double), torch.tensor(b, dtype=torch.double)))
     try: f(0., 1.)
     except TypeError: f = on_tensors   # torch.lt takes only tensors
     lower,higher = f(0.,1.),f(1.,0.)
@@ -65,6 +65,7 @@ from math import inf, isfinite, isnan
 from warnings import warn
 
 from ..data.process import gather_objects
+from ..loop.callback import Stateful
 from ..loop.check import check_args, func_name
 from ..loop.events import nearest
 from ..measure.metric import Metric
@@ -84,17 +85,13 @@ def _read_margin(
 
 
 # %% ../../nbs/callbacks/60b_monitor.ipynb #79028614
-def _guess(name, column):
-    "Take a higher value of an unknown metric for better, as fastai does, and say so; a function has to be told"
-    asked = f"is a lower or a higher `{name}` better? The name does not tell: write comp='min' or comp='max'"
-    if column is None: raise ValueError(asked)
-    warn(f'{asked}, or give the metric an attribute `lower_better`. Until then a higher one is taken for better')
-    return False
-
 @check_args
-class Monitor:
+class Monitor(Stateful):
     "Keeps the best value so far of a metric, of another column of the Recorder, or of a function of the Learner"
-    best:Any   # the best value so far; None: which values are better is asked in the first fit
+    saves = 'best',
+    best:Any = None   # the best value so far; None: which values are better is asked in the first fit
+    column = None     # the watched column of the Recorder; None: a function of the Learner
+    comp = lower = None
     def __init__(self,
         monitor:str|Callable|Metric|None='valid_loss', # a column, metric or function of the Learner; None: valid_loss
         comp:str|Callable|None=None,            # 'min', 'max' or a function such as `np.less`; None: as the metric says
@@ -108,10 +105,10 @@ class Monitor:
         self.monitor,self.asked = monitor,comp
         self.min_delta,self.nan = min_delta,nan
         self.margin,self.relative = _read_margin(min_delta)
-        if monitor is None: self.name = 'valid_loss'
-        else: self.name = monitor if isinstance(monitor, str) else func_name(monitor)
-        self.comp,self.lower = mk_comp(comp) if comp is not None else (None,None)
-        self.best,self.column,self.source = None,None,monitor if callable(monitor) else None
+        if monitor is None: monitor = 'valid_loss'
+        self.name = monitor if isinstance(monitor, str) else func_name(monitor)
+        self.source = monitor if callable(monitor) else None
+        if comp is not None: self.comp,self.lower = mk_comp(comp)
 
     def start(self,
         learn:Any # the Learner, in `before_fit`
@@ -128,21 +125,29 @@ class Monitor:
         self.best = None if self.lower is None else worst
 
     def value(self,
-        learn:Any # the Learner, at the end of an epoch
+        learn:Any,         # the Learner, at the end of an epoch or in `after_row`
+        row:dict|None=None # what a validation within the epoch gave
     ) -> float|None:
-        "Return the value now; None if there is none. Raises TypeError if it is not a number."
-        return self.number(learn.recorder.history[-1].get(self.column)) if self.column else self._ask(learn)
+        "Return the value now; None if there is no new one. Raises TypeError if it is not a number."
+        if row is not None: return self._read(row, learn) if self._is_in(row) else None
+        rec = getattr(learn, 'recorder', None)
+        known = () if rec is None else rec.history.last_within(learn.train_iter)
+        if any(map(self._is_in, known)): return None   # the end of the epoch says it once more
+        return self._read(rec.history[-1] if self.column else {}, learn)
 
-    def _ask(self, learn):
-        "What the function of the Learner returns; if several processes have different values, their mean"
-        values = [v for v in gather_objects(self.number(self.source(learn))) if v is not None]
+    def _is_in(self, row):
+        "Whether `row` has the value, or is one after which a function of the Learner is asked"
+        asked = callable(self.monitor) and self.column is None and not hasattr(self.source, 'evaluator')
+        return self.name in row or (asked and 'train_loss' in row)
+
+    def _read(self, row, learn):
+        "The value in `row`, or what the function returns; if several processes have different values, their mean"
+        if self.column or self.name in row: return self._number(row.get(self.name))
+        values = [v for v in gather_objects(self._number(self.source(learn))) if v is not None]
         if not values: return None
         return values[0] if len({*values})==1 else sum(values)/len(values)
 
-    def number(self,
-        v:Any # a number, a tensor with one element, or None
-    ) -> float|None:
-        "Return `v` as a float. Raises TypeError if it is not a number."
+    def _number(self, v):
         v = to_number(v)
         try: return None if v is None else float(v)
         except (TypeError, ValueError) as e: raise TypeError(
@@ -167,15 +172,6 @@ class Monitor:
         if isnan(value) or not self.better(value): return False
         self.best = float(value)
         return True
-
-    def state_dict(self) -> dict:
-        "Return the best value so far"
-        return dict(best=self.best)
-    def load_state_dict(self,
-        state:dict # what `state_dict` returned
-    ) -> None:
-        "Continue from the best value of `state`"
-        self.best = state['best']
 
     def __repr__(self): return f'Monitor({self.name!r}, best={self.best})'
 
@@ -202,31 +198,15 @@ class Monitor:
         return hasattr(asked, 'as_metric') and asked.__name__==metric.name
 
     def _lower(self, learn):
+        "As the metric says, or its name; a higher value of any other is better, as in fastai, with a warning"
         plain = re.sub('^(train|valid)_', '', self.name)
         mets = [self.source] + [m for m in learn.metrics if m.name in (self.name, plain)]
         said = [s for m in mets if (s := says_lower(m)) is not None] + [lower_better(self.name)]
-        return _guess(self.name, self.column) if said[0] is None else said[0]
-
-    def in_row(self,
-        row:dict # of a validation within an epoch
-    ) -> bool:
-        "Return whether the value can be told after this row: it has the column, or a function of a Learner is watched"
-        plain = callable(self.monitor) and self.column is None and not hasattr(self.source, 'evaluator')
-        return self.name in row or (plain and 'train_loss' in row)
-
-    def row_value(self,
-        row:dict, # of a validation within an epoch, with the value
-        learn:Any # the Learner, in `after_row`
-    ) -> float|None:
-        "Return the value after `row`. Raises TypeError if it is not a number."
-        return self.number(row[self.name]) if self.name in row else self._ask(learn)
-
-    def in_history(self,
-        learn:Any # the Learner, at the end of an epoch
-    ) -> bool:
-        "Return whether a row after the last batch of this epoch has the value already"
-        rec = getattr(learn, 'recorder', None)
-        return rec is not None and any(self.in_row(r) for r in rec.history.last_within(learn.train_iter))
+        if said[0] is not None: return said[0]
+        asked = f"is a lower or a higher `{self.name}` better? The name does not tell: write comp='min' or comp='max'"
+        if self.column is None: raise ValueError(asked)
+        warn(f'{asked}, or give the metric an attribute `lower_better`. Until then a higher one is taken for better')
+        return False
 
 # %% ../../nbs/callbacks/60c_tracker.ipynb #13164b48
 from fastcore.basics import store_attr
@@ -269,12 +249,12 @@ class TrackerCallback(Callback):
 
     def after_epoch(self):
         self.moment = str(self.learn.epoch)
-        if not self.watch.in_history(self.learn): self.compare(self.watch.value(self.learn))
-    def after_row(self, row, epoch):
+        self.compare(self.watch.value(self.learn))
+    def after_row(self, row, epoch):   # of a validation within an epoch, unless it is a part of the epoch's row
         learn = self.learn
-        if epoch or not self.watch.in_row(row): return
+        if epoch or (value := self.watch.value(learn, row)) is None: return
         self.moment = f'{learn.epoch}:{0 if learn.iter is None else learn.iter+1}'
-        self.compare(self.watch.row_value(row, learn))
+        self.compare(value)
 
     def compare(self,
         value:float|None # of an epoch or a validation; None: it has none

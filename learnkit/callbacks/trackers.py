@@ -107,7 +107,7 @@ class ThresholdStopper(EarlyStoppingCallback):
     def after_epoch(self): self._look(epoch=True)
     def _look(self, epoch):
         if not self.every(self.learn, epoch): return
-        if not (epoch and self.watch.in_history(self.learn)): self.compare(self.watch.value(self.learn))
+        self.compare(self.watch.value(self.learn))
         self._stop(self.learn.epoch)
 
 
@@ -179,9 +179,10 @@ class SaveModelCallback(TrackerCallback):
         super().__init__(monitor, comp, min_delta, reset_on_fit, nan)
         self.every,self.saved = Every(every),None
         self.run_train = self.every.in_batches
-        if sum(map(bool, (every_epoch, at_end, self.every)))>1: raise ValueError(
+        self.regular = bool(self.every or every_epoch)   # however good the model is
+        if (self.regular and at_end) or (self.every and every_epoch): raise ValueError(
             'of `every_epoch`, `every` and `at_end` choose one')
-        if fname is None and (every_epoch or at_end or self.every): raise ValueError(
+        if fname is None and (self.regular or at_end): raise ValueError(
             'without a file (fname=None) only the best model is kept: leave out `every_epoch`, `every` and `at_end`')
         n = 1 if every_epoch is True else every_epoch
         if n: every_epoch = check_whole('every_epoch', n, what='a number of epochs')
@@ -199,7 +200,7 @@ class SaveModelCallback(TrackerCallback):
         self.n_failed,self.wrote,self.home = 0,False,Path.cwd()   # the files stay in one folder, also after a `chdir`
         self.every.start(self.learn)
         self._check_fields()
-        if not (self.every or self.every_epoch): super().before_fit()
+        if not self.regular: super().before_fit()
         elif not self.loaded: self.saved = None
 
     def reset(self):
@@ -236,8 +237,8 @@ class SaveModelCallback(TrackerCallback):
     def _path(self, name): return self.home/self.learn.file_path(name)
     def _written(self, path):
         self.saved,self.held,self.wrote = str(path),None,True
-        kept = not (self.every or self.every_epoch or self.at_end)   # else it is never loaded
-        self.hash = _hash(path) if kept and not rank_distrib() else None
+        loaded = not (self.regular or self.at_end)   # at the end
+        self.hash = _hash(path) if loaded and not rank_distrib() else None
 
     def _check_own(self, path):
         "Raise RuntimeError if the file is another one than this run wrote"
@@ -285,7 +286,7 @@ class SaveModelCallback(TrackerCallback):
             if learn.epoch%self.every_epoch==0: self._save(self._name(f'_{learn.epoch}'))
         else: super().after_epoch()
     def after_row(self, row, epoch):
-        if not (self.every or self.every_epoch): super().after_row(row, epoch)
+        if not self.regular: super().after_row(row, epoch)
 
     def act(self):
         if self.new_best:
@@ -299,34 +300,28 @@ class SaveModelCallback(TrackerCallback):
         if several: dist.barrier()   # wait for the process that writes
         self._finish(several)
 
-    def _best_path(self): return self._path(self.best_name or self.fname) if self.saved else None
-    def _check_best(self, path):
-        "The hash of the best model's file; None if there is none"
-        if path is None or not path.is_file(): return None
-        self._check_own(path)
-        return _hash(path)
-
-    def _send_best(self):
-        "The path of the best model; if not all processes see the file of process 0, what is in that, as bytes"
-        path = self._best_path()
-        first = team().in_first(lambda: self._check_best(path))
-        seen = team().in_all(lambda: _hash(path) if path is not None and path.is_file() else None)
-        if first is None: return None   # nobody loads a file that process 0 does not have
-        return path if all(o==first for o in seen) else team().in_first(lambda: _as_bytes(path))
-
     def _finish(self, several=False):
         if self.at_end: return self._save(self._name())
-        if self.every or self.every_epoch: return
+        if self.regular: return
         if self.held and self.fname is not None: self._write_held()
-        path = self._send_best() if several and self.fname is not None else self._best_path()
-        held = path if isinstance(path, bytes) else self.held
-        if held: self.learn.load(BytesIO(held), with_opt=self.with_opt)
-        elif path and path.is_file():
-            self._check_own(path)
-            self.learn.load(path, with_opt=self.with_opt)
+        path = self._path(self.best_name or self.fname) if self.saved else None
+        best = self.held or (self._in_all(path) if several and self.fname is not None else self._own(path))
+        if best: self.learn.load(BytesIO(best) if isinstance(best, bytes) else best, with_opt=self.with_opt)
         elif self.learn.train_iter:
             nothing = f'no epoch had a {self.watch.name} to keep, so nothing was saved'
             warn(f'{f"{self.saved} is gone" if self.saved else nothing}: the model is that of the last batch')
+
+    def _own(self, path):
+        "The best model's file; None if there is none"
+        if path is None or not path.is_file(): return None
+        self._check_own(path)
+        return path
+    def _in_all(self, path):
+        "The file of process 0; if not all processes see it, what is in it, as bytes; None if there is none"
+        first = team().in_first(lambda: self._own(path) and _hash(path))
+        seen = team().in_all(lambda: _hash(path) if path is not None and path.is_file() else None)
+        if first is None: return None   # nobody loads a file that process 0 does not have
+        return path if all(o==first for o in seen) else team().in_first(lambda: _as_bytes(path))
 
     def cleanup(self):
         super().cleanup()

@@ -164,8 +164,8 @@ class Evaluator(EveryCallback):
     def after_epoch(self) -> None: self._evaluate_due(lambda cb: cb.due(True), epoch=True)
     def after_row(self, row, epoch):
         better = self.when_better
-        if epoch or not better or not better.in_row(row): return
-        if better.update(better.row_value(row, self.learn)): self._evaluate_these([self])
+        if epoch or not better: return
+        if better.update(better.value(self.learn, row)): self._evaluate_these([self])
 
     def due(self,
         epoch:bool=False # asked at the end of an epoch; False: at the end of a training batch
@@ -173,7 +173,7 @@ class Evaluator(EveryCallback):
         "Is it time to evaluate?"
         better,learn = self.when_better,self.learn
         if better is None: return self.every(learn, epoch)
-        return bool(epoch and not better.in_history(learn) and better.update(better.value(learn)))
+        return bool(epoch and better.update(better.value(learn)))
 
     def _evaluate_due(self, is_due=lambda cb: cb.due(), epoch=False):
         "The first Evaluator evaluates all that are due, between two events"
@@ -268,7 +268,7 @@ class SanityCheck(Callback):
             self.results = dict(zip(self._names(), meter.values))
             learn('after_sanity', results=self.results)
         for m in self._monitors():
-            if m.column in self.results: m.number(self.results[m.column])   # else it would fail after the first epoch
+            if m.column in self.results: m.value(learn, self.results)   # what is no number is an error before training
 
     def _snapshot(self, dl):
         "Of all that a run through `dl` changes in the model and in the loader, random numbers, the states of callbacks"

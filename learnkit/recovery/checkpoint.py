@@ -165,8 +165,8 @@ class CheckpointCallback(Resumable):
         return None if why else ResumeProof(self)
 
     def after_row(self, row, epoch):
-        if self.monitor and not epoch and self.monitor.in_row(row):
-            self.value = self.monitor.row_value(row, self.learn)
+        if epoch or not self.monitor: return
+        if (value := self.monitor.value(self.learn, row)) is not None: self.value = value
 
     def after_batch(self):
         learn,value,self.value = self.learn,self.value,None
@@ -181,7 +181,7 @@ class CheckpointCallback(Resumable):
 
     def after_epoch(self):
         learn = self.learn
-        value = self.monitor and (None if self.monitor.in_history(learn) else self.monitor.value(learn))
+        value = self.monitor and self.monitor.value(learn)
         if self.monitor: self.writer.wait()   # it may be deleting what is compared next
         if self.every(learn, epoch=True) | self._is_best(value):
             self.save(learn.epoch+1, 0, f'-epoch-{learn.epoch}', value=value)
