@@ -53,6 +53,7 @@ def pytest_collection_modifyitems(items):
         for item in spread([o for o in its if 'slow' not in o.keywords])[n:]: item.add_marker('slow')
         if m is not None and not os.environ.get('LEARNKIT_SWEEP'): dropped.update(spread([o for o in its if 'slow' in o.keywords])[m:])
     items[:] = [o for o in items if o not in dropped]
+    items.sort(key=lambda o: 'test_site' not in o.nodeid)   # one process builds the site: the other one would wait for it
 
 def spread(items):
     "`items` in an order whose beginnings, of any length, are spread evenly: by multiples of the golden ratio"
