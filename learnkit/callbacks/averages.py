@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from ..data.modules import get_model
-from ..data.process import lay_out, local_part
+from ..data.process import lay_out, local_shard
 from ..loop.check import check_args
 
 # %% ../../nbs/callbacks/30a_weight_average.ipynb #8b12623e
@@ -46,7 +46,7 @@ class WeightAverages:
         self.values = {k:own(k, w) for k,w in weights.items()}
         by = {}
         for k,w in weights.items():
-            by.setdefault((w.device, w.dtype), []).append((local_part(w), local_part(self.values[k])))
+            by.setdefault((w.device, w.dtype), []).append((local_shard(w), local_shard(self.values[k])))
         self.groups = [tuple(map(list, zip(*o))) for o in by.values()]
 
     @torch.no_grad()

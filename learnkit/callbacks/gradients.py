@@ -48,12 +48,12 @@ class GradientClip(Callback):
         opt = self.learn.opt
         self.mixed = len({*map(is_sharded, opt_params(opt))})==2
         self.by_name = isinstance(self.max_norm, Mapping)
-        if self.by_name: self._check_names(getattr(opt, 'parts', {}))
+        if self.by_name: self._check_names(getattr(opt, 'named_optimizers', {}))
 
-    def _check_names(self, parts):
+    def _check_names(self, optimizers):
         for k in self.max_norm:
-            if k not in parts: raise ValueError(f"GradientClip: there is no optimizer '{k}': " +
-                (nearest(k, parts) if parts else 'it is one, so write `GradientClip(1.)`'))
+            if k not in optimizers: raise ValueError(f"GradientClip: there is no optimizer '{k}': " +
+                (nearest(k, optimizers) if optimizers else 'it is one, so write `GradientClip(1.)`'))
         if self.mixed: raise ValueError('GradientClip: where parameters are sharded, one norm is for all optimizers')
 
     def before_step(self):
@@ -69,7 +69,7 @@ class GradientClip(Callback):
 
     def _clip_each(self):
         "Clip the gradients of each optimizer by itself; returns their norms by name"
-        return {k:whole(nn.utils.clip_grad_norm_(opt_params(self.learn.opt.part(k)), n, self.norm_type))
+        return {k:whole(nn.utils.clip_grad_norm_(opt_params(self.learn.opt.optimizer(k)), n, self.norm_type))
                 for k,n in self.max_norm.items()}
 
     def _clip_mixed(self, params):

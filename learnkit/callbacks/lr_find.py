@@ -96,7 +96,7 @@ from fastcore.basics import patch, store_attr
 from fastcore.foundation import L
 
 from .schedules import Scheduler
-from ..data.process import gather_objects, num_parts
+from ..data.process import gather_objects, num_shards
 from ..data.snapshot import Snapshot, snapshot_contents, snapshot_random
 from ..learner.learner import Learner
 from ..learner.save import unchanged
@@ -160,7 +160,7 @@ class LRFinder(Scheduler):
 
     def _share_losses(self):
         "The losses of all processes, as the curve is one for all"
-        if num_parts()==1: return
+        if num_shards()==1: return
         of_all = gather_objects(self.rec.smooth_loss.values)
         self.shared_losses = [sum(vs)/len(vs) for vs in zip(*of_all)]
     @property

@@ -128,12 +128,16 @@ class Monitor(Stateful):
         learn:Any,         # the Learner, at the end of an epoch or in `after_row`
         row:dict|None=None # what a validation within the epoch gave
     ) -> float|None:
-        "Return the value now; None if there is no new one. Raises TypeError if it is not a number."
-        if row is not None: return self._read(row, learn) if self._is_in(row) else None
+        "Return the value now; None if there is none. Raises TypeError if it is not a number."
+        if row is None: return self._read(learn.recorder.history[-1] if self.column else {}, learn)
+        return self._read(row, learn) if self._is_in(row) else None
+
+    def is_known(self,
+        learn:Any # the Learner, at the end of an epoch
+    ) -> bool:
+        "Return whether a validation after the last batch of this epoch had the value already"
         rec = getattr(learn, 'recorder', None)
-        known = () if rec is None else rec.history.last_within(learn.train_iter)
-        if any(map(self._is_in, known)): return None   # the end of the epoch says it once more
-        return self._read(rec.history[-1] if self.column else {}, learn)
+        return rec is not None and any(map(self._is_in, rec.history.last_within(learn.train_iter)))
 
     def _is_in(self, row):
         "Whether `row` has the value, or is one after which a function of the Learner is asked"
@@ -249,7 +253,7 @@ class TrackerCallback(Callback):
 
     def after_epoch(self):
         self.moment = str(self.learn.epoch)
-        self.compare(self.watch.value(self.learn))
+        if not self.watch.is_known(self.learn): self.compare(self.watch.value(self.learn))
     def after_row(self, row, epoch):   # of a validation within an epoch, unless it is a part of the epoch's row
         learn = self.learn
         if epoch or (value := self.watch.value(learn, row)) is None: return

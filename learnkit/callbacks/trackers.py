@@ -107,7 +107,7 @@ class ThresholdStopper(EarlyStoppingCallback):
     def after_epoch(self): self._look(epoch=True)
     def _look(self, epoch):
         if not self.every(self.learn, epoch): return
-        self.compare(self.watch.value(self.learn))
+        if not (epoch and self.watch.is_known(self.learn)): self.compare(self.watch.value(self.learn))
         self._stop(self.learn.epoch)
 
 

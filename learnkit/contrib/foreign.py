@@ -72,12 +72,12 @@ def plain_state(
     return {k:v for k,v in values.items() if isinstance(v, _plain)}
 
 # %% ../../nbs/contrib/35_foreign.ipynb #b805a8e8
-_part = dict(train=('fit',), valid=('fit','validate'), predict=('predict',))
+_modes_of_phase = dict(train=('fit',), valid=('fit','validate'), predict=('predict',))
 _always = 'after_create', 'after_exception', 'before_sanity', 'after_sanity'
 
 def _modes(o:OtherName):
     "In runs of which modes theirs is called; None: in all"
-    if o.phase: return _part[o.phase]
+    if o.phase: return _modes_of_phase[o.phase]
     if o.event.endswith('_predict'): return 'predict',
     if o.event.endswith(('_validate','_evaluate')): return 'fit','validate'
     if o.event in _always or '_load_' in o.event or '_save_' in o.event: return None

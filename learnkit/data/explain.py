@@ -36,7 +36,7 @@ def loss_kind(
     return next((kind for kind,ks in _kinds.items() if is_any(ks)), None)
 
 # %% ../../nbs/data/45a_explain.ipynb #2ef5a9ec
-def _is_joined(a, b):
+def _is_merged(a, b):
     "Is one of the shapes `a` and `b` the other with axes joined?"
     a,b = [list(accumulate(o, mul, initial=1)) for o in (a,b)]
     return a[-1]==b[-1] and (set(a)<=set(b) or set(b)<=set(a))
@@ -51,7 +51,7 @@ def class_axis(
 def _shape_tip(ps, ts, want, axis):
     "What to write when targets have shape `ts` instead of `want`"
     if ps==ts: return f'These look one-hot: write `y.argmax({axis})`.'
-    if _is_joined(ts, want): return 'Drop the axes of length 1 with `y.squeeze()`, or use `CrossEntropyLossFlat()`.'
+    if _is_merged(ts, want): return 'Drop the axes of length 1 with `y.squeeze()`, or use `CrossEntropyLossFlat()`.'
     return 'If the classes are along another axis, use `CrossEntropyLossFlat(axis=...)`.'
 
 def _check_classes(name, pred, targ, axis, flatten):
@@ -67,14 +67,14 @@ def _check_classes(name, pred, targ, axis, flatten):
             f'Write `y.long()`, or give probabilities of the same shape as the predictions, {ps}.')
     axis %= len(ps)
     want = ps[:axis]+ps[axis+1:]
-    if ts==want or (flatten and _is_joined(ts, want)): return
+    if ts==want or (flatten and _is_merged(ts, want)): return
     raise ValueError(f'`{name}` got predictions {shapes(pred)}, with {n_cls} classes along axis {axis}, so the '
         f'targets should have shape {want}, but they are {shapes(targ)}. {_shape_tip(ps, ts, want, axis)}')
 
 # %% ../../nbs/data/45a_explain.ipynb #083d6190
 def _check_numbers(name, pred, targ, flatten):
     "Does every number in `pred` have one partner in `targ`?"
-    if pred.shape==targ.shape or (flatten and _is_joined(pred.shape, targ.shape)): return
+    if pred.shape==targ.shape or (flatten and _is_merged(pred.shape, targ.shape)): return
     raise ValueError(f'`{name}` compares number by number, but the predictions are {shapes(pred)} and the targets '
                      f'{shapes(targ)}: {_pair_tip(pred, targ)}')
 
@@ -84,7 +84,7 @@ def _pair_tip(pred, targ):
     if n_out>1 and own and targ.shape==pred.shape[:-1]: return (
         f'if these are class numbers, of {n_out} classes, write `nn.CrossEntropyLoss()`; if not, let the model give '
         'one number.')
-    if _is_joined(pred.shape, targ.shape): return (
+    if _is_merged(pred.shape, targ.shape): return (
         f'give both the same shape, for instance with `y{own}[:,None]` or `pred.squeeze(-1)`.')
     return f'each item needs as many targets as the model has outputs, {n_out}.'
 

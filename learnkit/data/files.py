@@ -375,7 +375,7 @@ def to_serializable(
     o:Any,          # nested containers of tensors, numbers and strings
     at:str='',      # the position of `o`, for the message of an error
     copy:bool=False,# copy tensors to the CPU, so that training can continue and change them
-    sharded:Callable|None=None # what becomes of a sharded tensor: `gathered`, `own_part`; None: it is refused
+    sharded:Callable|None=None # what becomes of a sharded tensor: `gathered`, `own_shard`; None: it is refused
 ) -> Any:
     "Return `o` as tensors, numbers, strings, lists, tuples and dicts; raises TypeError for anything else"
     if sharded is not None and is_sharded(o): return sharded(o, copy)

@@ -65,7 +65,7 @@ def _all_gather(x, sizes):
 # %% ../../nbs/data/15a_process.ipynb #634098ad
 _wholes:list = []   # the open blocks of `undivided`
 
-def num_parts() -> int:
+def num_shards() -> int:
     "Returns among how many processes the work is divided: all of them, or 1 in a block of `undivided`"
     return 1 if _wholes else num_distrib()
 
@@ -74,7 +74,7 @@ def maybe_gather(
     x:Tensor|None # the tensor of this process; they may differ in their first dimension only; None: it has none
 ) -> Tensor|None:
     "Concatenates the tensors of all processes, or averages scalars; raises ValueError if their shapes don't fit"
-    return x if num_parts()==1 else _gather(x)
+    return x if num_shards()==1 else _gather(x)
 
 # %% ../../nbs/data/15a_process.ipynb #ab3f8879
 def gather_objects(
@@ -127,7 +127,7 @@ def gather_turns(
     sizes:list[int] # of its parts, one for each of its batches
 ) -> Tensor|None:
     "Concatenates the tensors of all processes by their batches: the first of each, the second of each, …"
-    if num_parts()==1: return x
+    if num_shards()==1: return x
     x,of_all = _gather(x),gather_objects(sizes)
     if x is None: return None
     parts = iter(x.split([n for sizes in of_all for n in sizes]))
@@ -179,7 +179,7 @@ def whole(
     "Returns `t` as a plain tensor, put together from the parts of all processes; all must call it if it is sharded"
     return t.detach().full_tensor() if is_sharded(t) else t
 
-def local_part(
+def local_shard(
     t:Any # a tensor of any kind
 ) -> Tensor:
     "Returns the part of `t` that this process holds, in the same memory and without its gradient; a plain `t` itself"
@@ -220,7 +220,7 @@ def gathered(
     t = whole(t)
     return t.to('cpu', copy=copy) if rank_distrib()==0 else None
 
-def own_part(
+def own_shard(
     t:Tensor,       # a sharded tensor
     copy:bool=False # copy its values, so that training can continue and change them?
 ) -> Tensor:
@@ -284,12 +284,12 @@ class Team:
         "Call `f`, which talks to the threads of the other processes"
         f(*args)
 
-    def has_part(self,
+    def has_shard(self,
         dl:Any # a loader
     ) -> bool:
         "Does this process have its own part of `dl` already, so that the others have the rest?"
         return False
-    def gather_parts(self,
+    def gather_shards(self,
         idxs:list, # the indices of this process's items
         res:list   # nested results for these items
     ) -> list:

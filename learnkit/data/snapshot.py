@@ -30,14 +30,14 @@ from ..loop.signals import critical, uninterrupted
 class Snapshot:
     "States that were noted; restores them with `restore`, or at the end of a `with` block"
     def __init__(self,
-        *parts:'Snapshot|Callable' # snapshots, or functions that restore something; the last is restored first
-    ): self.parts = parts
+        *snapshots:'Snapshot|Callable' # snapshots, or functions that restore something; the last is restored first
+    ): self.snapshots = snapshots
 
     @uninterrupted
     def restore(self) -> None:
         "Restore all parts, in reverse order; raises the first error when all are done, with further errors as notes"
         errors = []
-        for p in reversed(self.parts):
+        for p in reversed(self.snapshots):
             try: getattr(p, 'restore', p)()
             except BaseException as e: errors.append(e)
         for e in errors[1:]: errors[0].add_note(f'another part could not be restored either: {e!r}')
@@ -320,7 +320,7 @@ def _of_object(o, depth, given):
     if not hasattr(o, '__dict__') or isinstance(o, type) or _standard(type(o)): return nothing
     if not given and _left_alone(o): return nothing
     if isinstance(o, (Dataset,Sampler,DataLoader)): depth = Depth.data
-    if type(o) is DataLoader: return _of_loader(o), _parts_of(o), depth
+    if type(o) is DataLoader: return _of_loader(o), _members_of(o), depth
     if depth==Depth.generators or not (given or _has_state(o, depth==Depth.data)):
         return Snapshot(), vars(o).values() if depth<Depth.everything else (), Depth.generators
     if isinstance(o, nn.Module): return *_of_module(o), depth
@@ -329,13 +329,13 @@ def _of_object(o, depth, given):
 # %% ../../nbs/data/30b_contents.ipynb #f74f7355
 def _of_loader(dl): return snapshot_attributes(dl, '_iterator', '_IterableDataset_len_called')
 
-def _parts_of(dl):
+def _members_of(dl):
     "What may keep something when `dl` is read; of PyTorch's own loader only what is not known to keep nothing"
     batch_sampler = getattr(dl, 'batch_sampler', None)
-    parts = [getattr(dl, 'sampler', None), getattr(batch_sampler, 'sampler', None), getattr(dl, 'dataset', None)]
-    if type(dl) is not DataLoader: return [dl, batch_sampler, *parts]
-    if type(batch_sampler) is not BatchSampler: parts.append(batch_sampler)
-    return [o for o in (*parts, dl.generator, dl.collate_fn) if not _is_still(o)]
+    members = [getattr(dl, 'sampler', None), getattr(batch_sampler, 'sampler', None), getattr(dl, 'dataset', None)]
+    if type(dl) is not DataLoader: return [dl, batch_sampler, *members]
+    if type(batch_sampler) is not BatchSampler: members.append(batch_sampler)
+    return [o for o in (*members, dl.generator, dl.collate_fn) if not _is_still(o)]
 
 # %% ../../nbs/data/30b_contents.ipynb #fd2c5abf
 def _contents(o, depth, given):
@@ -348,7 +348,7 @@ def _contents(o, depth, given):
     if isinstance(o, array):
         noted = noted and (whole or len(o)<=_many)
         return Snapshot(partial(o.__setitem__, slice(None), o[:])) if noted else Snapshot(), (), depth
-    if (generator := snapshot_generator(o)).parts: return generator, (), depth
+    if (generator := snapshot_generator(o)).snapshots: return generator, (), depth
     if isinstance(o, (FunctionType,MethodType,partial)):
         return Snapshot(), () if whole else of_function(o), Depth.generators
     return _of_object(o, depth, given)
@@ -362,7 +362,7 @@ def snapshot_contents(
     "Take a snapshot of all that is kept in `objects` and `loaders`; until it is restored, loaders have other workers"
     noted = [(dl, _of_loader(dl)) for dl in loaders if type(dl) is DataLoader]
     todo = [(o, Depth.everything, True) for o in objects]
-    todo += [(o, Depth.data, True) for dl in loaders for o in _parts_of(dl)]
+    todo += [(o, Depth.data, True) for dl in loaders for o in _members_of(dl)]
     if todo: noted += _walk(todo, loaders, leave)
     for o,_ in noted:
         if isinstance(o, DataLoader): o._iterator = None

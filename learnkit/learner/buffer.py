@@ -127,9 +127,9 @@ class TensorBuffer:
         self.flush()
         if self.out is not None and (self.filled==self.n or self._is_shared):
             return self.out if self.file is None else open_memmap(self.file)
-        return self._joined()
+        return self._concatenated()
 
-    def _joined(self):
+    def _concatenated(self):
         chunks = self.chunks if self.out is None else [self._written()]
         self._drop_file()
         if all(o is None for o in chunks): return None

@@ -86,7 +86,7 @@ import torch
 from ..data.batch import shapes
 from ..data.explain import device_hint, loss_hint, loss_value_hint, model_hint, subclass_hint, warn_no_target
 from ..loop.check import func_name, takes_one
-from ..measure.metric import sum_of_parts
+from ..measure.metric import sum_of_losses
 
 # %% ../../nbs/learner/00b_steps.ipynb #f5dae795
 def note_model_error(
@@ -138,7 +138,7 @@ def loss_tensor(
 ) -> torch.Tensor|None:
     "Return `loss`, or the sum of its parts; raise TypeError if it is no tensor, ValueError if training has none"
     if isinstance(loss, torch.Tensor): return loss
-    return sum_of_parts(learn, loss) if isinstance(loss, dict) else check_no_loss(learn, loss)
+    return sum_of_losses(learn, loss) if isinstance(loss, dict) else check_no_loss(learn, loss)
 
 def check_no_loss(
     learn:Any, # the Learner, in a batch

@@ -16,7 +16,7 @@ from ..loop.check import check_args, check_choice
 from ..loop.loop import loader_len
 
 # %% ../../nbs/learner/25a_combined_loader.ipynb #3317a9b5
-class CombinedPart:
+class CombinedSource:
     "One of several loaders, and the position in it"
     live:Any = None      # the iterator of its present pass
     n_pass = done = 0    # the number of that pass, and how many of its batches were given
@@ -101,8 +101,8 @@ class CombinedLoader:
         if order!='in_turn' and (weights is not None or size is not None): raise ValueError(
             f"`weights` and `size` are for order='in_turn': with {order!r} each gives what it has")
         self.loaders,self.said = dict(loaders),dict(order=order, weights=weights, size=size, until=until)
-        self.parts = {k:CombinedPart(k, dl) for k,dl in loaders.items()}
-        self.weights:Any = dict.fromkeys(self.parts, 1) if weights is None else weights
+        self.sources = {k:CombinedSource(k, dl) for k,dl in loaders.items()}
+        self.weights:Any = dict.fromkeys(self.sources, 1) if weights is None else weights
         self.size = size
         self.shares = self._shares()
         self._begin()
@@ -116,15 +116,15 @@ class CombinedLoader:
     def _shares(self):
         "The weights of now; raises ValueError if they are none"
         weights:Any = self.weights(self.n) if callable(self.weights) else self.weights
-        if weights.keys()!=self.parts.keys(): raise ValueError(
-            f'the weights are for {", ".join(weights) or "no loader"}, but the loaders are {", ".join(self.parts)}')
+        if weights.keys()!=self.sources.keys(): raise ValueError(
+            f'the weights are for {", ".join(weights) or "no loader"}, but the loaders are {", ".join(self.sources)}')
         if min(weights.values())<0 or not 0<sum(weights.values())<float('inf'): raise ValueError(
             f'weights are numbers from 0, and one must be larger, but after {self.n} batches they are {weights}')
         return weights
 
     def _begin(self):
-        for p in self.parts.values(): p.begin()
-        self.credit = dict.fromkeys(self.parts, 0)
+        for p in self.sources.values(): p.begin()
+        self.credit = dict.fromkeys(self.sources, 0)
 
     def __len__(self) -> int:
         ns:Any = {k:loader_len(dl) for k,dl in self.loaders.items()}
@@ -155,25 +155,25 @@ class CombinedLoader:
             return p.again()
 
     def _all_ended(self): return all(p.ended for p in self._counted())
-    def _counted(self): return [p for p in self.parts.values() if self.shares[p.name]>0]
+    def _counted(self): return [p for p in self.sources.values() if self.shares[p.name]>0]
 
     def _due(self):
         self.shares = self._shares()
         k = max((p.name for p in self._counted()), key=lambda k: (self.credit[k], self.shares[k]))
-        b = self._take(self.parts[k])
+        b = self._take(self.sources[k])
         size = 1 if self.size is None else self.size(b)
         for o,w in self.shares.items(): self.credit[o] += w*size
         self.credit[k] -= sum(self.shares.values())*size
         return b
 
     def _zipped(self):
-        res = {k:self._take(p) for k,p in self.parts.items()}
+        res = {k:self._take(p) for k,p in self.sources.items()}
         self.dl_name = None
-        if self.until=='longest' and all(p.laps for p in self.parts.values()): raise StopIteration   # nothing is new
+        if self.until=='longest' and all(p.laps for p in self.sources.values()): raise StopIteration   # nothing is new
         return res
 
     def _following(self):
-        for p in self.parts.values():
+        for p in self.sources.values():
             if p.ended: continue
             self.dl_name = p.name
             try: return p.next()
@@ -182,17 +182,17 @@ class CombinedLoader:
 
     def state_dict(self) -> dict:
         "Return the position: that in each loader, and who is due"
-        parts = {k:p.state_dict() for k,p in self.parts.items()}
-        return dict(n=self.n, credit=dict(self.credit), dl_name=self.dl_name, parts=parts)
+        sources = {k:p.state_dict() for k,p in self.sources.items()}
+        return dict(n=self.n, credit=dict(self.credit), dl_name=self.dl_name, sources=sources)
 
     def load_state_dict(self,
         state:dict # what `state_dict` returned
     ) -> None:
         "Let the next pass go on there; raises ValueError if it is of other loaders"
-        if state['parts'].keys()!=self.parts.keys(): raise ValueError(
-            f'the state is of the loaders {", ".join(state["parts"])}, but these are {", ".join(self.parts)}')
+        if state['sources'].keys()!=self.sources.keys(): raise ValueError(
+            f'the state is of the loaders {", ".join(state["sources"])}, but these are {", ".join(self.sources)}')
         self.n,self.credit,self.dl_name = state['n'],dict(state['credit']),state['dl_name']
-        for k,s in state['parts'].items(): self.parts[k].load_state_dict(s)
+        for k,s in state['sources'].items(): self.sources[k].load_state_dict(s)
         self.resumed = True
 
     def begin_anew(self) -> None:

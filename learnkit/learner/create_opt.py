@@ -173,7 +173,7 @@ def check_closure(
 ) -> None:
     "Raise TypeError if the optimizer's `step` needs a function that nobody would give it"
     opt = getattr(learn.opt, 'opt', learn.opt)
-    needy = next((o for o in (opt, *getattr(opt, 'parts', {}).values()) if needs_closure(o)), None)
+    needy = next((o for o in (opt, *getattr(opt, 'named_optimizers', {}).values()) if needs_closure(o)), None)
     if needy is not None and all(cb.observes for cb in learn.ordered_cbs('before_step')): raise _no_closure(needy)
 
 def _no_closure(opt):

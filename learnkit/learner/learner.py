@@ -388,7 +388,7 @@ class Learner(Loop):
     def to_detach(self,
         b:Any,            # nested tensors
         cpu:bool=True,    # bring them to the CPU?
-        gather:bool=True  # join the parts of all processes?
+        gather:bool=True  # gather those of all processes?
     ) -> Any:
         "Return the batch `b` without gradients, on the CPU, gathered from all processes"
         return getattr(self.dl, 'to_detach', _to_detach)(b, cpu, gather)

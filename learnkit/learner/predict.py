@@ -412,7 +412,7 @@ def get_preds(self:Learner,
     if mmap is not None: check_path('mmap', mmap)
     agree = self.team.begin_run(self, f"`learn.get_preds({f'ds_idx={ds_idx}' if dl is None else 'dl=…'})`")
     dl,idxs = self._loader(ds_idx, dl),None
-    shared = reorder and self.team.has_part(dl)
+    shared = reorder and self.team.has_shard(dl)
     if shared and mmap is not None: raise ValueError(
         'the predictions of the parts of a `DistributedSampler` are joined in memory: leave out `mmap`, or the sampler')
     at_once = act if mmap is None and kwargs.get('with_preds', True) else None   # gets all predictions
@@ -430,7 +430,7 @@ def get_preds(self:Learner,
                 self.skip_loss = not with_loss
                 self._infer('before_predict', 'after_predict', nested, dl)
             *res,decoded = *gather.all_tensors(),gather.decoded
-    if shared: *res,decoded = self.team.gather_parts(idxs, [*res, decoded])
+    if shared: *res,decoded = self.team.gather_shards(idxs, [*res, decoded])
     i = int(with_input)
     if at_once is not None and res[i] is not None:
         res[i] = at_once(res[i])

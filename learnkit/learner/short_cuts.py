@@ -17,7 +17,7 @@ from torch.optim import Optimizer
 import torch.optim.optimizer as torch_optimizer
 
 from ..data.nested import leaves
-from ..data.process import local_part
+from ..data.process import local_shard
 from ..data.snapshot import Snapshot, snapshot_contents, snapshot_random, snapshot_tensors
 from ..loop.callback import Callback
 from ..optim.optimizer import OptimWrapper
@@ -45,7 +45,7 @@ def copies(
     tensors:dict # by name
 ) -> dict[str,Tensor]:
     "Return copies of the tensors; of one that is sharded the part of this process"
-    return {k:local_part(v.detach()).clone() for k,v in tensors.items()}
+    return {k:local_shard(v.detach()).clone() for k,v in tensors.items()}
 
 # %% ../../nbs/learner/33_short_cuts.ipynb #3ac0a046
 def difference(

@@ -17,7 +17,7 @@ from ..loop.check import check_args, check_keywords
 
 # %% ../../nbs/measure/25a_accum_metric.ipynb #10661c17
 from ..data.batch import flatten_check, shapes, to_np
-from ..data.process import gather_objects, gather_turns, num_parts, to_detach
+from ..data.process import gather_objects, gather_turns, num_shards, to_detach
 from .batch_weight import ignored_class, takes_probabilities
 from .metric import Metric, add_metric_note, snake_name
 
@@ -69,7 +69,7 @@ class AccumMetric(Metric):
     def value(self) -> Any:
         self.flush()
         preds,targs = (gather_turns(torch.cat(o) if o else None, [len(t) for t in o]) for o in (self.preds, self.targs))
-        if num_parts()>1: self.ignore_index = self._of_others()
+        if num_shards()>1: self.ignore_index = self._of_others()
         if preds is None: return None
         preds,targs = self._counting(preds, targs)
         return self._result(preds, targs) if len(targs) else None

@@ -17,10 +17,10 @@ from torch import Tensor
 # %% ../../nbs/measure/40_metric_adapters.ipynb #c6443c11
 from ..data.batch import find_device, shapes
 from ..data.nested import apply, is_listy
-from ..data.process import gather_objects, num_parts, to_detach
+from ..data.process import gather_objects, num_shards, to_detach
 from ..loop.check import unwrap_partial
 from .accum import skm_to_learnkit
-from .metric import AvgMetric, Metric, add_metric_note, joined_state, snake_name, unsynced
+from .metric import AvgMetric, Metric, add_metric_note, merged_state, snake_name, unsynced
 
 # %% ../../nbs/measure/40_metric_adapters.ipynb #c8c14637
 class TorchMetric(Metric):
@@ -56,7 +56,7 @@ class TorchMetric(Metric):
 
     @property
     def value(self) -> Any:
-        if num_parts()>1: return self._of_all()
+        if num_shards()>1: return self._of_all()
         with unsynced(self.metric): return self.metric.compute() if self.n else None
     @property
     def name(self) -> str: return self._name or snake_name(self.metric)
@@ -72,7 +72,7 @@ class TorchMetric(Metric):
         def put(m, states, count): vars(m).update(states, _update_count=count, _computed=None)
         try:
             for m,*states in zip(parts, *gathered):
-                all_ = {k:joined_state(reduce, [s[k] for s in states]) for k,reduce in m._reductions.items()}
+                all_ = {k:merged_state(reduce, [s[k] for s in states]) for k,reduce in m._reductions.items()}
                 put(m, apply(lambda o, m=m: o.to(m.device) if isinstance(o, Tensor) else o, all_), 1)
             with unsynced(self.metric): return self.metric.compute()
         finally:
@@ -80,7 +80,7 @@ class TorchMetric(Metric):
 
     def _merged(self):
         if not hasattr(self.metric, 'merge_state'): raise TypeError(
-            f'the metric `{self.name}` cannot be joined over {num_parts()} processes: give '
+            f'the metric `{self.name}` cannot be joined over {num_shards()} processes: give '
             f'{type(self.metric).__name__} a method `merge_state(others)`, as metrics of torcheval have it')
         some = [m for n,m in gather_objects((self.n, self.metric)) if n]
         return some[0].merge_state(some[1:]).compute() if some else None

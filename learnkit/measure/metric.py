@@ -27,8 +27,8 @@ def unsynced(
     finally:
         for m,on in zip(parts, before): m._to_sync = on
 
-def joined_state(
-    reduce:Callable|None, # how torchmetrics joins the state; None: not at all
+def merged_state(
+    reduce:Callable|None, # how torchmetrics merges the states; None: not at all
     vals:list             # the state of each process
 ) -> Any:
     "A state of all processes, from that of each: a tensor, or a list with an entry for each batch"
@@ -44,7 +44,7 @@ from ..data.batch import shapes
 from ..data.device import default_device
 from ..data.explain import metric_number, order_hint
 from ..data.modules import get_model
-from ..data.process import maybe_gather, num_parts
+from ..data.process import maybe_gather, num_shards
 from ..loop.check import check_args, takes_argument, unwrap_partial
 from .batch_weight import BatchWeight, ignored_class, loss_setting, takes_probabilities, weight_rule
 from .scalars import ScalarBuffer
@@ -177,7 +177,7 @@ class AvgMetric(Metric):
     def value(self) -> float|None:
         self.flush()
         total,count,sums = self._total,self._count,self.sums
-        if num_parts()>1: total,count,sums = self._of_all(total, count, sums)
+        if num_shards()>1: total,count,sums = self._of_all(total, count, sums)
         self.sums = sums>0   # without a batch, a process does not know
         return self.of_sums(total, count) if count else None
     def _of_all(self, *own):
@@ -250,7 +250,7 @@ class ValueMetric(Metric):
     @property
     def name(self) -> str: return self.metric_name or snake_name(self.func)
 
-def _loss_part(
+def _loss_attr(
     learn:Any, # the Learner, after a batch
     name:str   # of the part
 ) -> Any:
@@ -271,7 +271,7 @@ class LossMetric(AvgMetric):
         super().__init__(None, nm or attr)
         self.attr = attr
     def accumulate(self, learn):
-        self.add(_loss_part(learn, self.attr), (self.weigh or self.begin(learn))(learn))
+        self.add(_loss_attr(learn, self.attr), (self.weigh or self.begin(learn))(learn))
 
 for _cls in (AvgMetric, AvgLoss, MeanMetric, ValueMetric, LossMetric): check_args(_cls)
 
@@ -363,7 +363,7 @@ def log(self:Callback,
     _log(self.learn, name, value, n)
 
 # %% ../../nbs/measure/15c_logged.ipynb #f2068f1b
-def sum_of_parts(
+def sum_of_losses(
     learn:Any, # the Learner, in a batch
     parts:dict # what its loss function returned: the parts of the loss by name
 ) -> Tensor:

@@ -55,7 +55,7 @@ def with_first(
     return tuple(F.pad(t, (1,0), value=-100) for t in yb)
 
 # %% ../../nbs/measure/55_model_output.ipynb #6e3bdaf7
-def main_part(
+def main_output(
     out:Any # what a model returned
 ) -> Any:
     "Returns the predictions in an output: its `logits`, those of several kinds as a dictionary, or all of it"
@@ -103,7 +103,7 @@ class OwnOutput:
         if self.is_tuple and type(out) is tuple:
             own = self.asks and len(yb)>0
             loss,pred = out[0] if own else None,out[int(own)]
-        else: loss,pred = output_loss(out),main_part(out)
+        else: loss,pred = output_loss(out),main_output(out)
         return loss,(pred[...,:-1,:] if self.shifts and yb and isinstance(pred, Tensor) else pred)
 
 # %% ../../nbs/measure/55_model_output.ipynb #49c852c4
@@ -128,7 +128,7 @@ def check_shift(
 ) -> None:
     "Raises ValueError if the model's loss says that labels are shifted where `own` does not, or the other way round"
     if loss is None or len(yb)!=1: return
-    logits,labels = out[1] if type(out) is tuple else main_part(out),(with_first(yb) if own.shifts else yb)[0]
+    logits,labels = out[1] if type(out) is tuple else main_output(out),(with_first(yb) if own.shifts else yb)[0]
     if not (isinstance(logits, Tensor) and logits.device.type=='cpu' and logits.ndim==3): return
     if labels.shape!=logits.shape[:2] or labels.shape[1]<2 or labels.is_floating_point(): return
     def mean(p, y): return F.cross_entropy(p.detach().float().flatten(0,1), y.flatten().long())

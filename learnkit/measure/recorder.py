@@ -85,7 +85,7 @@ from warnings import warn
 
 from fastcore.foundation import L
 
-from ..data.process import gather_objects, num_parts
+from ..data.process import gather_objects, num_shards
 from ..loop.callback import Callback
 from .metric import AvgLoss, ValueMetric
 from .scalars import to_number
@@ -130,9 +130,9 @@ class Meter:
     def shared(self,
         skip:int=0 # how many of the first metrics each process has for itself
     ) -> list:
-        "The value of each metric, that of process 0 in all; raises ValueError if a metric does not join its parts"
+        "The value of each metric, that of process 0 in all; raises ValueError if a metric's processes disagree"
         values = self.values
-        return values if num_parts()==1 else [*values[:skip], *self._of_first(values[skip:])]
+        return values if num_shards()==1 else [*values[:skip], *self._of_first(values[skip:])]
 
     def _of_first(self, values):
         "The last metrics' values in process 0"
@@ -140,7 +140,7 @@ class Meter:
         for r,other in enumerate(others):
             for m,a,b in zip(self.metrics[-len(values):], first, other):
                 if not (_same(a, b) or isinstance(m, ValueMetric)): raise ValueError(
-                    f'the metric `{m.name}` is {a} in process 0 and {b} in process {r+1}: its `value` should join what '
+                    f'the metric `{m.name}` is {a} in process 0 and {b} in process {r+1}: its `value` has to merge '
                     'they have, as by `maybe_gather`')
         return first
 
@@ -331,7 +331,7 @@ class Recorder(RecorderPlots, Callback):
         learn,known = self.learn,any(r is self.row for r in self.history[-1:])
         if known or learn.mode!='fit' or self.row.get('epoch')!=learn.epoch or learn.loss is None: return
         loss = to_number(learn.loss.mean())
-        if isfinite(loss) or num_parts()>1: return   # here others may not have heard of it, and gather nothing
+        if isfinite(loss) or num_shards()>1: return   # here others may not have heard of it, and gather nothing
         self.row['train_loss' if learn.training else 'valid_loss'] = loss
         if self.add_time: self.row['time'] = format_time(time.perf_counter() - self.start)
         learn('after_row', row=self.row, epoch=False)
@@ -414,6 +414,6 @@ def _named_twice(names):
 
 def _mean_of_all(x):
     "The mean of a number over processes that train together; None if no process has one"
-    if num_parts()==1: return x
+    if num_shards()==1: return x
     mean = maybe_gather(None if x is None else torch.tensor(x, dtype=torch.float64))
     return None if mean is None else mean.item()

@@ -173,7 +173,7 @@ class Evaluator(EveryCallback):
         "Is it time to evaluate?"
         better,learn = self.when_better,self.learn
         if better is None: return self.every(learn, epoch)
-        return bool(epoch and better.update(better.value(learn)))
+        return bool(epoch and not better.is_known(learn) and better.update(better.value(learn)))
 
     def _evaluate_due(self, is_due=lambda cb: cb.due(), epoch=False):
         "The first Evaluator evaluates all that are due, between two events"

@@ -168,7 +168,7 @@ _batch_events = [e for e in event.declared if e in event.in_batch and 'cancel' n
 _watched = [*_batch_events, 'after_cancel_batch']
 
 def _fires(f): return isfunction(f) and any(e in f.__code__.co_consts for e in _batch_events)
-_parts = ['all_batches', *(name for name,f in vars(Loop).items() if _fires(f))]
+_methods = ['all_batches', *(name for name,f in vars(Loop).items() if _fires(f))]
 
 class CheckEvents(Callback):
     "Warns if a replaced part of the loop does not fire an event that a callback handles"
@@ -177,7 +177,7 @@ class CheckEvents(Callback):
     fired,replaced = None,()
     def before_fit(self):
         learn = self.learn
-        self.replaced = [p for p in _parts if p in vars(learn) or getattr(type(learn), p) is not getattr(Loop, p)]
+        self.replaced = [p for p in _methods if p in vars(learn) or getattr(type(learn), p) is not getattr(Loop, p)]
         if not self.replaced: return
         self.fired = set()
         for e in _watched: setattr(self, e, partial(self.fired.add, e))

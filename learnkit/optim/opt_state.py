@@ -146,7 +146,7 @@ def lay_out_opt_state(
     return {**sd, 'state':{i:{k:laid(v, of[i]) for k,v in s.items()} if i in of else s for i,s in sd['state'].items()}}
 
 # %% ../../nbs/optim/04_opt_state.ipynb #d3115f54
-def _parts(opt:Any)->list: return [opt.part(k) for k in getattr(opt, 'parts', ())]   # of several optimizers as one
+def _optimizers(opt:Any)->list: return [opt.optimizer(k) for k in getattr(opt, 'named_optimizers', ())]
 
 def match_opt_state(
     opt:Optimizer # A torch optimizer
@@ -154,7 +154,7 @@ def match_opt_state(
     "Drops the state of parameters that the optimizer has no more; new ones get the state that they begin with"
     have = {id(p) for pg in opt.param_groups for p in pg['params']}
     for p in [p for p in opt.state if id(p) not in have]: del opt.state[p]
-    for o in (opt, *_parts(opt)):
+    for o in (opt, *_optimizers(opt)):
         if not isinstance(o, Adagrad): continue
         for p,s in Adagrad([{**pg} for pg in o.param_groups], **o.defaults).state.items(): opt.state.setdefault(p, s)
 

@@ -374,12 +374,12 @@ def optimizers_of(
 def _same_kind(opt, new):
     "Are these two wrapped optimizers of one class, which keeps all its state by parameter?"
     if not isinstance(opt, OptimWrapper) or _kinds(opt.opt)!=_kinds(getattr(new, 'opt', None)): return False
-    parts = getattr(opt.opt, 'parts', {})   # of several optimizers
-    other = [v for o in (opt.opt, *parts.values()) for k,v in vars(o).items() if k not in _in_groups]
+    optimizers = getattr(opt.opt, 'named_optimizers', {})   # of several optimizers
+    other = [v for o in (opt.opt, *optimizers.values()) for k,v in vars(o).items() if k not in _in_groups]
     return not any(isinstance(v, (Tensor,nn.Module)) for v in leaves(other))
 
-_in_groups = 'state','param_groups','defaults','parts'
-def _kinds(opt): return type(opt),{k:type(o) for k,o in getattr(opt, 'parts', {}).items()}
+_in_groups = 'state','param_groups','defaults','named_optimizers'
+def _kinds(opt): return type(opt),{k:type(o) for k,o in getattr(opt, 'named_optimizers', {}).items()}
 
 def can_take_params(
     opt:Any, # an optimizer

@@ -55,21 +55,22 @@ def _entry(name, entry):
 class SeveralOptimizers(Optimizer):
     "Several optimizers of PyTorch as one: all their parameter groups, and one state"
     def __init__(self,
-        parts:Mapping # name -> optimizer, of which each group has a key 'optimizer', that name, and 'group', a number
+        optimizers:Mapping # name -> optimizer; each group of it has 'optimizer', that name, and 'group', a number
     ):
-        self.parts = dict(parts)
-        for k,o in self.parts.items(): _check_part(k, o)
-        super().__init__([pg for o in self.parts.values() for pg in o.param_groups], {})
-        for o in self.parts.values(): self.state.update(o.state)   # Adagrad has one from the beginning
+        self.named_optimizers = dict(optimizers)
+        for k,o in self.named_optimizers.items(): _check_named(k, o)
+        super().__init__([pg for o in self.named_optimizers.values() for pg in o.param_groups], {})
+        for o in self.named_optimizers.values(): self.state.update(o.state)   # Adagrad has one from the beginning
 
     def __getstate__(self): return {**vars(self)}
 
-    def part(self,
+    def optimizer(self,
         name:str # of an optimizer
     ) -> Optimizer:
         "Return the optimizer of that name, with its groups as they are now"
-        if name not in self.parts: raise ValueError(f"there is no optimizer '{name}': {nearest(name, self.parts)}")
-        o = self.parts[name]
+        named = self.named_optimizers
+        if name not in named: raise ValueError(f"there is no optimizer '{name}': {nearest(name, named)}")
+        o = named[name]
         o.state,o.param_groups = self.state,[pg for pg in self.param_groups if pg['optimizer']==name]
         return o
 
@@ -78,7 +79,7 @@ class SeveralOptimizers(Optimizer):
     ) -> Any: # what it returned, None if no optimizer needs it
         "Make a step of each optimizer that has a gradient"
         loss = None
-        for o in map(self.part, self.parts):
+        for o in map(self.optimizer, self.named_optimizers):
             if not any(p.grad is not None for pg in o.param_groups for p in pg['params']): continue
             if closure is not None and needs_closure(o): loss = fast_step(o, closure)
             else: fast_step(o)
@@ -86,29 +87,30 @@ class SeveralOptimizers(Optimizer):
 
     def train(self) -> None:
         "Set those optimizers to train that have modes, as schedule-free ones have"
-        for o in map(self.part, self.parts): getattr(o, 'train', _nothing)()
+        for o in map(self.optimizer, self.named_optimizers): getattr(o, 'train', _nothing)()
     def eval(self) -> None:
         "Set those optimizers to evaluate that have modes"
-        for o in map(self.part, self.parts): getattr(o, 'eval', _nothing)()
+        for o in map(self.optimizer, self.named_optimizers): getattr(o, 'eval', _nothing)()
 
     def check_state(self,
         sd:dict # from `state_dict`
     ) -> None:
         "Raise ValueError if `sd` cannot be a state of these optimizers"
         names = dict.fromkeys(pg.get('optimizer') for pg in sd['param_groups'])
-        if [*names]!=[*self.parts]: raise ValueError(
-            f'the saved state is of the optimizers {", ".join(map(str, names))}, and these are {", ".join(self.parts)}')
-        for name in names: check_opt_state(self.part(name), _part_of_state(sd, name))
+        own = self.named_optimizers
+        if [*names]!=[*own]: raise ValueError(
+            f'the saved state is of the optimizers {", ".join(map(str, names))}, and these are {", ".join(own)}')
+        for name in names: check_opt_state(self.optimizer(name), _own_state(sd, name))
 
 # %% ../../nbs/optim/13_several.ipynb #f056000e
 def _nothing(): pass
 
-def _check_part(name, opt):
+def _check_named(name, opt):
     if type(opt).state_dict is not Optimizer.state_dict: raise TypeError(
         f"{func_name(opt)}, the optimizer '{name}', has a `state_dict` of its own, and the state of several optimizers "
         'is saved as one: leave out its `state_dict`, or train these parameters in a callback with an optimizer')
 
-def _part_of_state(sd, name):
+def _own_state(sd, name):
     groups = [pg for pg in sd['param_groups'] if pg['optimizer']==name]
     ids = {i for pg in groups for i in pg['params']}
     own = dict(param_groups=groups, state={i:s for i,s in sd['state'].items() if i in ids})
@@ -127,7 +129,7 @@ class SeveralWrapper(OptimWrapper):
         name:str # of an optimizer
     ) -> L:
         "Return the hyper-parameters of one optimizer, a dictionary for each of its groups"
-        self.opt.part(name)
+        self.opt.optimizer(name)
         return L(h for h in self.hypers if h.optimizer==name)
 
     def set_hyper(self,
@@ -147,7 +149,7 @@ class SeveralWrapper(OptimWrapper):
         "A value for each group; None: it stays"
         groups = [h.groups[0] for h in self.hypers]
         if isinstance(value, Mapping):
-            for k in value: self.opt.part(k)
+            for k in value: self.opt.optimizer(k)
             by = {k:spread(v, self.n_groups) for k,v in value.items()}
             return [by[g['optimizer']][g['group']] if g['optimizer'] in by else None for g in groups]
         value = getattr(value, 'tolist', lambda: value)()   # of an array or a tensor
@@ -167,11 +169,11 @@ class SeveralWrapper(OptimWrapper):
     ) -> None:
         "Freeze the groups before `n` in each optimizer, and train the rest"
         if not isinstance(n, Mapping): return super().freeze_to(n)
-        for k in n: self.opt.part(k)
+        for k in n: self.opt.optimizer(k)
         self._freeze({k:v if v>=0 else self.n_groups+v for k,v in n.items()})
 
     def __repr__(self) -> str:
-        def line(ps, h, off): return (f'{h.optimizer} ({func_name(self.opt.parts[h.optimizer])}): '
+        def line(ps, h, off): return (f'{h.optimizer} ({func_name(self.opt.named_optimizers[h.optimizer])}): '
                                       f"{len(ps)} parameters{' (frozen)' if off else ''}, {h}")
         return '\n'.join(map(line, self.param_lists, self.hypers, self.frozen))
 
@@ -208,8 +210,8 @@ class NamedOptimizers:
         groups = param_dicts(model.parameters() if groups is None else groups)
         of = self._owners(get_model(model), groups)
         rates = lr if isinstance(lr, Mapping) else dict.fromkeys(self.recipe, lr)
-        parts = {k:_make_part(k, f, groups, of, rates.get(k)) for k,(f,_) in self.recipe.items()}
-        res = SeveralWrapper(opt=SeveralOptimizers(parts), no_decay=no_decay, train_always=train_always)
+        optimizers = {k:_make_named(k, f, groups, of, rates.get(k)) for k,(f,_) in self.recipe.items()}
+        res = SeveralWrapper(opt=SeveralOptimizers(optimizers), no_decay=no_decay, train_always=train_always)
         if lr is not None: res.set_hyper('lr', lr)
         if any('wd' in getattr(f, 'keywords', ()) for f,_ in self.recipe.values()): res.split_no_decay()
         return res
@@ -236,7 +238,7 @@ def _why_none(which, names):
     if isinstance(which, nn.Module): return f'its {type(which).__name__} is no part of the model, or is frozen'
     return 'none fits, or those that fit belong to an optimizer before it'
 
-def _make_part(name, func, groups, of, lr):
+def _make_named(name, func, groups, of, lr):
     "The optimizer `name`, for its parameters of these groups"
     own = [{**g, 'params':[p for p in map(_param, g['params']) if of[id(p)]==name]} for g in groups]
     numbers = [i for i,g in enumerate(own) if g['params']]

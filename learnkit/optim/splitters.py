@@ -78,7 +78,7 @@ def body_and_head(
 # %% ../../nbs/optim/25_splitters.ipynb #fbfec9a8
 def _n_layers(m): return sum(next(l.parameters(recurse=False), None) is not None for l in m.modules())
 
-def parts(
+def blocks(
     m:nn.Module # a model
 ) -> list[nn.Module]:
     "Returns the parts of `m` in order, of which none has more than half of its layers, unless it is one"
@@ -105,9 +105,9 @@ def depths(
         names = timm.group_parameters(model, getattr(model, 'group_matcher')(coarse=False))
         named = dict(model.named_parameters())
         yield from ([named[n] for n in names[i]] for i in sorted(names))
-    else: yield from ([*o.parameters()] for o in parts(model))
+    else: yield from ([*o.parameters()] for o in blocks(model))
 
-def joined(
+def merged(
     groups:list, # the groups
     n:int|None   # how many there are to be; None: as many as there are
 ) -> list:
@@ -136,7 +136,7 @@ def by_depth(
         seen |= {id(p) for p in new}
         last += [p for p in new if id(p) in head and not timms]
         res.append([p for p in new if timms or id(p) not in head])
-    return joined([g for g in (*res, last) if g], n)
+    return merged([g for g in (*res, last) if g], n)
 
 @check_args
 def layer_decay(

@@ -36,11 +36,12 @@ class InTurn(Callback):
         self.turns,self.losses = [tuple(losses)] if turns is None else turns,losses
 
     def before_fit(self):
-        parts,lists = getattr(self.learn.opt, 'parts', None),() if callable(self.turns) else map(_names, self.turns)
-        if parts is None: raise ValueError('InTurn needs optimizers with names: write '
+        known = getattr(self.learn.opt, 'named_optimizers', None)
+        lists = () if callable(self.turns) else map(_names, self.turns)
+        if known is None: raise ValueError('InTurn needs optimizers with names: write '
             "`opt_func={'d':(Adam, 'd.*'), 'g':(Adam, 'g.*')}`")
         for k in (*self.losses, *(n for names in lists for n in names)):
-            if k not in parts: raise ValueError(f"InTurn: there is no optimizer '{k}': {nearest(k, parts)}")
+            if k not in known: raise ValueError(f"InTurn: there is no optimizer '{k}': {nearest(k, known)}")
         if any(cb.accumulates for cb in self.learn.cbs): raise ValueError(
             'a step for several batches would mix the gradients of several turns: leave out `GradientAccumulation`, '
             'and write `MicroBatch` for large batches')
@@ -51,9 +52,9 @@ class InTurn(Callback):
     @property
     def loss_names(self) -> tuple:
         "A column for the loss of each turn, such as `d_loss`"
-        parts = getattr(getattr(self.learn, 'opt', None), 'parts', ())
-        said = parts if callable(self.turns) else [n for turn in self.turns for n in _names(turn)]
-        return tuple(f'{k}_loss' for k in parts if k in said)
+        known = getattr(getattr(self.learn, 'opt', None), 'named_optimizers', ())
+        said = known if callable(self.turns) else [n for turn in self.turns for n in _names(turn)]
+        return tuple(f'{k}_loss' for k in known if k in said)
 
     def _due(self) -> tuple: # names of optimizers
         "Return whose turns it is in this batch, one after the other"
@@ -131,7 +132,7 @@ class Closure(Callback):
 
     def before_step(self):
         opt = self.learn.opt
-        self._assign(fresh=not hasattr(opt, 'parts'))   # of several optimizers another may step before
+        self._assign(fresh=not hasattr(opt, 'named_optimizers'))   # of several optimizers another may step before
         opt.closure = self._evaluate
     def after_step(self): self.learn.opt.closure = None
     after_cancel_step = cleanup = after_step

@@ -50,7 +50,7 @@ from ..loop.callback import Callback
 from ..loop.check import check_args, unwrap_partial
 from .agreement import Agreement, PhaseEnds, agree_already
 from .launch import introduce
-from .shard import has_items, is_same_data, say_parts, shard_loader
+from .shard import has_items, is_same_data, warn_unlike, shard_loader
 from ..recovery.identity import arguments
 
 # %% ../../nbs/processes/20b_distributed.ipynb #0c1e6a42
@@ -173,7 +173,7 @@ class DistributedTrainer(Callback):
         "A copy of `dls` with a part of the training data; raises ValueError if it cannot be divided"
         train,*others = dls.loaders
         if distributed_sampler(train) is None and has_items(train) and not is_same_data(train, look=False):
-            say_parts(train, 'the processes have different training data, of {} items: each trains on its own, and '
+            warn_unlike(train, 'the processes have different training data, of {} items: each trains on its own, and '
                 'nothing is divided. Write `DistributedTrainer(shard=False)` if that is meant; else make it the same '
                 'in each process, by sorted names of files and one seed')
             return dls

@@ -119,7 +119,7 @@ def is_same_data(
         set_random_states(**from_first(get_random_states()))   # for augmentations
         return _equal(_seen([ds[i] for i in (0, n//2, n-1)]))
 
-def say_parts(
+def warn_unlike(
     dl:Any,   # the loader of this process
     what:str # what is said of it; `{}` stands for the numbers of items
 ) -> None:
@@ -157,7 +157,7 @@ class Turns:
         else:
             first = [*islice(it, 1)]
             self.alike,it = _equal(_seen(first)),chain(first, it)
-        if not self.alike: say_parts(self.whole, 'the processes have different data to validate or predict, of {} '
+        if not self.alike: warn_unlike(self.whole, 'the processes have different data to validate or predict, of {} '
             'items: each does its own, and the results are of all of it')
         self.ready = self._in_turn(self._drawn(islice(it, self.limit))) if self.alike else self._own(it)
 
@@ -243,7 +243,7 @@ from weakref import WeakKeyDictionary
 
 from ..data.nested import apply
 from ..learner.learner import TrainEvalCallback
-from ..data.process import is_sharded, num_parts
+from ..data.process import is_sharded, num_shards
 from ..loop.callback import Callback
 from ..loop.events import CancelBatch
 
@@ -267,7 +267,7 @@ class ShareBatches(Callback):
         batches = self.learn.batches
         n = count_own_items(batches.loader)
         divided = batches.turns is not None or distributed_sampler(batches.loader) is not None
-        if num_parts()>1 and not divided:
+        if num_shards()>1 and not divided:
             batches.share(*self._divided(batches.loader))
             n = inf
         if n is not None: self.left[batches] = n

@@ -9,7 +9,7 @@ __all__ = []
 from collections.abc import Callable
 from typing import Any
 
-from ..data.process import Team, distributed_sampler, num_distrib, num_parts
+from ..data.process import Team, distributed_sampler, num_distrib, num_shards
 from ..loop.signals import interruptibly
 from .agreement import Agreement, PhaseEnds, agree_already
 from .distributed import trainers
@@ -51,7 +51,7 @@ class Several(Team):
 
     def _meet_for(self, learn, what):
         "Wait for the others, unless the processes agree already; returns whether they have met"
-        if num_parts()==1 or agree_already(learn): return False
+        if num_shards()==1 or agree_already(learn): return False
         interruptibly(meet, what, 'or in one of them inside of `with alone():`')
         return True
     def _sharing(self, learn, cbs=()):
@@ -80,12 +80,12 @@ class Several(Team):
         "Call `f`, which talks to the threads of the other processes"
         in_background(f, *args)
 
-    def has_part(self,
+    def has_shard(self,
         dl:Any # a loader
     ) -> bool:
         "Does this process have its own part of `dl` already, so that the others have the rest?"
-        return num_parts()>1 and distributed_sampler(dl) is not None
-    def gather_parts(self,
+        return num_shards()>1 and distributed_sampler(dl) is not None
+    def gather_shards(self,
         idxs:list, # the indices of this process's items
         res:list   # nested results for these items
     ) -> list:

@@ -181,7 +181,7 @@ class CheckpointCallback(Resumable):
 
     def after_epoch(self):
         learn = self.learn
-        value = self.monitor and self.monitor.value(learn)
+        value = self.monitor.value(learn) if self.monitor and not self.monitor.is_known(learn) else None
         if self.monitor: self.writer.wait()   # it may be deleting what is compared next
         if self.every(learn, epoch=True) | self._is_best(value):
             self.save(learn.epoch+1, 0, f'-epoch-{learn.epoch}', value=value)

@@ -25,7 +25,7 @@ from torch.utils.data.distributed import DistributedSampler
 
 from ..data.modules import get_model
 from ..data.nested import is_listy, leaves
-from ..data.process import distributed_sampler, num_parts, own_class
+from ..data.process import distributed_sampler, num_shards, own_class
 from ..learner.learner import Learner
 from ..loop.events import event
 from ..loop.settings import masked, without_password
@@ -129,8 +129,8 @@ def inner_optimizers(
 ) -> dict:  # 'optimizer' -> the one; of several 'optimizer NAME' -> each
     "Return the torch optimizers in `opt`, as messages call them"
     inner = getattr(opt, 'opt', opt)
-    if not hasattr(inner, 'parts'): return dict(optimizer=inner)
-    return {f'optimizer {k}':inner.part(k) for k in inner.parts}
+    if not hasattr(inner, 'named_optimizers'): return dict(optimizer=inner)
+    return {f'optimizer {k}':inner.optimizer(k) for k in inner.named_optimizers}
 
 # %% ../../nbs/recovery/10_identity.ipynb #7402fe3e
 def _loader_identity(which, dl):
@@ -197,6 +197,6 @@ def session(
 ) -> dict[str, str|int]:
     "Return when and from which batch this process trains, and with what: what may change the last bits of its numbers"
     lib = sys.modules[__name__.partition('.')[0]]
-    return dict(train_iter=learn.train_iter, time=strftime('%Y-%m-%dT%H:%M:%SZ', gmtime()), processes=num_parts(),
+    return dict(train_iter=learn.train_iter, time=strftime('%Y-%m-%dT%H:%M:%SZ', gmtime()), processes=num_shards(),
                 device=_device(learn.device), threads=torch.get_num_threads(), torch=str(torch.__version__),
                 learnkit=getattr(lib, '__version__', ''))

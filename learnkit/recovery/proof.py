@@ -19,7 +19,7 @@ import torch
 
 from ..data.modules import one_param
 from ..data.nested import apply
-from ..data.process import num_parts
+from ..data.process import num_shards
 from ..learner.learner import Learner
 from ..learner.short_cuts import difference
 from ..loop.run import null_logger
@@ -105,7 +105,7 @@ def why_no_copy(
     "Return a reason why this process cannot be copied, or no two runs would be equal"
     p,dist = one_param(learn.model),torch.distributed
     if not hasattr(os, 'fork'): return 'this system cannot copy a process'
-    if num_parts()>1 or (dist.is_available() and dist.is_initialized()): return (
+    if num_shards()>1 or (dist.is_available() and dist.is_initialized()): return (
         'a process that trains together with others cannot be copied')
     if p is not None and p.device.type!='cpu': return (
         f'a process that uses an accelerator ({p.device}) cannot be copied')

@@ -30,7 +30,7 @@ from ..optim.optimizer import OptimWrapper
 _within = nn.Module,Dispatcher,Stateful,torch.optim.Optimizer,torch.Tensor,torch.Generator,type
 _samplers = 'sampler','batch_sampler'
 
-def _parts(o, at, seen, depth=6):
+def _objects_in(o, at, seen, depth=6):
     if id(o) in seen or not depth or isinstance(o, _within): return
     seen[id(o)] = o
     if isinstance(o, (FunctionType,MethodType,partial)): within = enumerate(of_function(o))
@@ -41,16 +41,16 @@ def _parts(o, at, seen, depth=6):
         yield at,o
         if is_stateful(o): return
         within = vars(o).items()
-    for k,v in [*within]: yield from _parts(v, f'{at}.{k}', seen, depth-1)
+    for k,v in [*within]: yield from _objects_in(v, f'{at}.{k}', seen, depth-1)
 
-def data_parts(
+def data_objects(
     dl:Any # a loader
 ) -> dict[str, Any]:
     "Return the objects that make the batches of `dl`, by names that tell where they are"
     seen = {}
     own = {} if isinstance(dl, DataLoader) else {'loader':dl}
     roots = {k:getattr(dl, k, None) for k in ('dataset','collate_fn',*_samplers)}   # samplers refer to the data set
-    return {n:o for at,root in {**roots, **own}.items() for n,o in _parts(root, at, seen)}
+    return {n:o for at,root in {**roots, **own}.items() for n,o in _objects_in(root, at, seen)}
 
 # %% ../../nbs/recovery/00_reported.ipynb #889a8eef
 class KeptData:
@@ -59,19 +59,19 @@ class KeptData:
         data:NotedLoader # stands for the loader
     ):
         self.data,self.begun = data,{}
-        parts = {} if data.stateful is not None else data_parts(data.dl)
-        self.parts = {n:o for n,o in parts.items() if is_stateful(o)}
+        objects = {} if data.stateful is not None else data_objects(data.dl)
+        self.objects = {n:o for n,o in objects.items() if is_stateful(o)}
 
     def begin(self) -> None:
         "Note the states at the beginning of an epoch"
-        self.begun = {n:deepcopy(o.state_dict()) for n,o in self.parts.items()}
+        self.begun = {n:deepcopy(o.state_dict()) for n,o in self.objects.items()}
 
     def state_dict(self,
         done:int # how many batches of the pass are done; 0: it is over
     ) -> dict:
         "Return the states from which a run resumes here"
         def anew(n): return done and n in self.begun and (n.startswith(_samplers) or not self.data.counted)
-        states = {n:self.begun[n] if anew(n) else o.state_dict() for n,o in self.parts.items()}
+        states = {n:self.begun[n] if anew(n) else o.state_dict() for n,o in self.objects.items()}
         return to_serializable({n:s for n,s in states.items() if s}, 'parts', copy=True)
 
     def load_state_dict(self,
@@ -80,9 +80,9 @@ class KeptData:
         "Continue from `state`; raises ValueError if it is no such state"
         if not isinstance(state, Mapping) or not all(isinstance(k, str) for k in state): raise ValueError(
             f'this is not the checkpoint of a run: the states of its data are {state!r:.40}')
-        for n in [n for n in state if n not in self.parts]: warn(
+        for n in [n for n in state if n not in self.objects]: warn(
             f'the checkpoint has a state for {n} of the training data, for which there is no place now')
-        for n,o in self.parts.items():
+        for n,o in self.objects.items():
             if n not in state: continue
             try: o.load_state_dict(deepcopy(state[n]))
             except Exception as e: raise ValueError(
@@ -145,8 +145,8 @@ class Unkept:
     ): self.learn,self.warned = learn,False; self.begin = {id(o):(o,_state_of(o)) for o in self._objects()}
 
     def _objects(self):
-        parts = [o for dl in self.learn.dls.loaders for o in data_parts(dl).values()]
-        data = [o for o in parts if not (is_stateful(o) or _is_library(o) or is_foreign(type(o)))]
+        objects = [o for dl in self.learn.dls.loaders for o in data_objects(dl).values()]
+        data = [o for o in objects if not (is_stateful(o) or _is_library(o) or is_foreign(type(o)))]
         return [*data, *filter(_may_lack, self.learn.cbs)]
 
     def changed(self) -> list[tuple]:
@@ -183,6 +183,6 @@ def name_unkept(
         'an iterable data set with `persistent_workers` draws on in its workers, whose random numbers nobody knows')
     if iterable and is_stateful(dl) and getattr(dl, 'num_workers', 0): odd.append(
         f'if the data set draws random numbers, the state of {type(dl).__name__} lacks those of its workers')
-    inside = {type(o).__name__ for n,o in data_parts(dl).items() if is_stateful(o) and not n.startswith(_samplers)}
+    inside = {type(o).__name__ for n,o in data_objects(dl).items() if is_stateful(o) and not n.startswith(_samplers)}
     if workers and inside: odd.append(f"the state of {', '.join(sorted(inside))} is kept in worker processes")
     if odd: warn(f"this run does not resume bit for bit: {'; '.join(odd)}")

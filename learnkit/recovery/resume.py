@@ -70,13 +70,13 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from ..data.files import StorePath, as_path
-from ..data.process import alone, from_first, num_parts, rank_distrib, team
+from ..data.process import alone, from_first, num_shards, rank_distrib, team
 from ..learner.learner import Learner
 from ..loop.callback import Callback
 from ..loop.loop import loader_len
 from .file import newest_checkpoint, read_checkpoint
 from .identity import differences, inner_optimizers
-from .state import duration_of, num_parts_of
+from .state import duration_of, num_shards_of
 
 # %% ../../nbs/recovery/20b_resume.ipynb #4b86d4e7
 def clear_folder(
@@ -164,8 +164,8 @@ def check_identity(
         f'{path} is not the checkpoint of a run: its `identity` is {then!r:.40}')
     odd = differences(then, now)
     was,size = _batch_sizes(then, now)
-    if num_parts()!=num_parts_of(state): odd.pop('validation batch size', None)   # some scripts divide it by that
-    if was*num_parts()==size*num_parts_of(state): odd.pop(_size, None)   # that of each process is as it was
+    if num_shards()!=num_shards_of(state): odd.pop('validation batch size', None)   # some scripts divide it by that
+    if was*num_shards()==size*num_shards_of(state): odd.pop(_size, None)   # that of each process is as it was
     if any(not _came_or_went(k, then.get(k), now.get(k)) for k in odd) and not asked: raise ValueError(
         f"{path.parent} has checkpoints of another run, so this one does not resume: {'; '.join(odd.values())}. Give "
         "this run another `folder` in CheckpointCallback, or `overwrite=True` and no `resume`. To continue the other "
@@ -185,7 +185,7 @@ def divide_anew(
     now:dict       # the identity of the run that begins
 ) -> None:
     "Convert the position in the epoch at hand to batches of this number of processes, and warn, if it is another one"
-    n,then = num_parts(),num_parts_of(state)
+    n,then = num_shards(),num_shards_of(state)
     if n==then: return
     was,size = _batch_sizes(state.get('identity', now), now)
     old,new = (was,size) if was and size else (then,n)
@@ -321,7 +321,7 @@ class Resumable(DataPosition):
         state = learn.run_state(epoch, done, copy)
         skipped = learn.batches.skipped if done and learn.training else 0
         beside = dict(place=place, skipped=skipped,
-                      parts=self.parts and self.parts.state_dict(self.done_in_pass(done)),
+                      parts=self.kept_data and self.kept_data.state_dict(self.done_in_pass(done)),
                       kept=to_serializable(self.kept.state_dict(), 'kept'))
         about = dict(identity=self.who, sessions=self.sessions)
         return {**state, **beside, **to_serializable(own, copy=True), **about}

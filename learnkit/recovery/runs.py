@@ -148,7 +148,7 @@ def names_of(
     names = ['/'.join(p[head:len(p)-tail]) for p in parts]
     return names if len({*names})==len(names) and all(names) else [*map(str, folders)]
 
-def _odd_parts(values, most=50):
+def _short_texts(values, most=50):
     "Texts that fit into a table, from a little before they begin to differ"
     texts = ['' if v is None else str(v) for v in values]
     first = max(0, len(os.path.commonprefix(texts))-20) if max(map(len, texts))>most else 0
@@ -169,7 +169,7 @@ class Comparison:
         self.runs,self.names = runs,names_of([r.folder for r in runs])
         known = dict.fromkeys(k for r in runs for k in r.settings)
         values = {k:[r.settings.get(k) for r in runs] for k in known}
-        self.settings = History(dict(zip(['setting', *self.names], [k, *_odd_parts(vs)]))
+        self.settings = History(dict(zip(['setting', *self.names], [k, *_short_texts(vs)]))
                                 for k,vs in values.items() if len({*map(repr, vs)})>1)
         self.rows = History({'run':n, 'train_iter':r.train_iter, **dict(*r.history.epochs[-1:])}
                             for n,r in zip(self.names, runs))

@@ -47,12 +47,12 @@ def merge_shards(
 ) -> Any:
     "Returns `state` with the tensors of `parts` in the place of those on meta"
     found = iter(parts.values())
-    def join(o):
+    def merged(o):
         if isinstance(o, dict):
-            return with_metadata(type(o)((k,join(v)) for k,v in o.items()), getattr(o, '_metadata', None))
-        if isinstance(o, (list,tuple)): return type(o)(map(join, o))
+            return with_metadata(type(o)((k,merged(v)) for k,v in o.items()), getattr(o, '_metadata', None))
+        if isinstance(o, (list,tuple)): return type(o)(map(merged, o))
         return next(found) if isinstance(o, torch.Tensor) and o.is_meta else o
-    return join(state)
+    return merged(state)
 
 # %% ../../nbs/recovery/12_shard_files.ipynb #75501aa9
 @contextmanager

@@ -174,7 +174,7 @@ from pathlib import Path
 
 from fastcore.foundation import L
 
-from ..data.process import num_parts
+from ..data.process import num_shards
 from ..loop.check import check_whole
 from .identity import session
 from .resume import Paused, Resumable
@@ -193,8 +193,8 @@ class Pausable(StopOnSignal, Resumable):
     def before_fit(self):
         learn = self.learn
         learn.paused = None
-        if num_parts()>1: raise ValueError('a fit of several processes cannot be paused: nobody could tell all of them '
-                                           'to go on; a `CheckpointCallback` and `resume` can')
+        if num_shards()>1: raise ValueError('a fit of several processes cannot be paused: nobody could tell all '
+                                           'of them to go on; a `CheckpointCallback` and `resume` can')
         self.who,self.finished,self.sessions = learn.identity(),False,[]
         self.begin_data()
         others = [cb for cb in learn.cbs if cb.resumes and cb is not self]

@@ -18,7 +18,8 @@ from ..data.files import to_serializable
 from ..data.modules import get_model
 from ..data.nested import leaves
 
-from ..data.process import gather_objects, is_sharded, lay_out, lay_out_state, num_parts, own_part, rank_distrib
+from ..data.process import (
+    gather_objects, is_sharded, lay_out, lay_out_state, num_shards, own_shard, rank_distrib)
 from ..data.random import get_random_states, set_random_states
 from ..data.snapshot import snapshot_contents, snapshot_grads, snapshot_random
 from ..learner.learner import Learner
@@ -45,7 +46,7 @@ def run_state(self:Learner,
         version=format_version, epoch=epoch, done=done, n_epoch=self.n_epoch, train_iter=self.train_iter,
         train_steps=self.train_steps, pct_train=self.pct_train, model=model.state_dict(), opt=self.opt.state_dict(),
         grads=grads, cbs=cbs, state=self.state, rng=get_random_states(), stop_reason=self.stop_reason,
-        duration=str(self.duration or Time(self.n_epoch, 'ep'))), copy=copy, sharded=own_part)
+        duration=str(self.duration or Time(self.n_epoch, 'ep'))), copy=copy, sharded=own_shard)
 
 # %% ../../nbs/recovery/02a_run_state.ipynb #4059cae3
 def duration_of(
@@ -109,7 +110,7 @@ def states_of_all(
     place:Any=None  # where the data of this process are
 ) -> dict:
     "Return what differs between the processes, of all of them, for a checkpoint; every process must call it"
-    if num_parts()==1: return {}
+    if num_shards()==1: return {}
     apart = not getattr(learn.model, 'require_backward_grad_sync', True)
     params = get_model(learn.model).named_parameters() if apart else ()   # gradients that wait for the exchange
     grads = {n:p.grad.cpu() for n,p in params if p.grad is not None}
@@ -133,15 +134,15 @@ def _running(metric):
     return s and {k:v for k,v in s.items() if k not in ('_raw','_values')}
 
 # %% ../../nbs/recovery/02a_run_state.ipynb #526fb551
-def num_parts_of(
+def num_shards_of(
     state:dict # of a run
 ) -> int:
-    "Return how many processes divided the work of the run, as `num_parts` does for this one"
+    "Return how many processes divided the work of the run, as `num_shards` does for this one"
     return len(state.get('rngs', [None]))
 
 def _restore_own(learn, state):
     "Restore what is this process's own; in another number of processes only what is process 0's"
-    rank,same = rank_distrib() if num_parts()>1 else 0,num_parts_of(state)==num_parts()
+    rank,same = rank_distrib() if num_shards()>1 else 0,num_shards_of(state)==num_shards()
     if same or not rank: set_random_states(**state.get('rngs', [state['rng']])[rank])
     for m,own in zip(_meter(learn), state['meters'][rank] if rank and same and 'meters' in state else ()):
         if own: m.load_state_dict({**m.state_dict(), **own})
@@ -208,8 +209,8 @@ def own_place(
     state:dict # of a run
 ) -> dict|None:
     "Return where the data of this process were; those of process 0, without its workers, if the processes are others"
-    place,n = state.get('place'),num_parts()
-    if num_parts_of(state)==n: return state['places'][rank_distrib()] if n>1 and 'places' in state else place
+    place,n = state.get('place'),num_shards()
+    if num_shards_of(state)==n: return state['places'][rank_distrib()] if n>1 and 'places' in state else place
     if not isinstance(place, dict): return place
     place = {**place, 'done':state['done'] and state['done']-state.get('skipped', 0)}
     return {k:v for k,v in place.items() if k not in ('n_workers','workers','base_seed')}
@@ -221,7 +222,7 @@ class DataPosition(Callback):
     ongoing:OngoingLoader|None = None   # which makes several passes over it an epoch, or less than one
     seed = None                     # tells runs apart that begin with other random numbers
     resume_state:Any = None; place:Any = None     # where the run is to go on, until it is there
-    parts:Any = None; parts_state:Any = None      # what samplers, data sets and transforms report
+    kept_data:Any = None; kept_data_state:Any = None      # what samplers, data sets and transforms report
     kept:Any = None; unkept:Any = None            # what else changes, and what of it nobody keeps
     others = ()                     # generators of the other loaders
     warned = False                  # of random numbers that are not known?
@@ -230,7 +231,7 @@ class DataPosition(Callback):
         "Begin at the beginning; to be called when a fit begins"
         learn = self.learn
         self.seed,self.noted,self.ongoing = derived_seed(),None,None
-        self.resume_state = self.place = self.parts = self.parts_state = None
+        self.resume_state = self.place = self.kept_data = self.kept_data_state = None
         self.kept,self.unkept,self.warned = KeptState(learn),Unkept(learn),False
         self.others = generators_in(*[dl for dl in learn.dls.loaders[1:] if dl is not None])
         name_unkept(learn)
@@ -252,12 +253,12 @@ class DataPosition(Callback):
         except (ValueError, TypeError, LookupError, AttributeError) as e: raise ValueError(
             f'{path} does not fit: its position in the data is of other data, or of an older learnkit: {e}') from e
         self.kept.load_state_dict(state.get('kept', {}))
-        self.parts_state = state.get('parts')
-        self._begin_parts(noted)
+        self.kept_data_state = state.get('parts')
+        self._begin_kept_data(noted)
         self.resume_state,self.place = state if state['done'] else None,place
 
     def _check(self, place:Any):
-        alone = num_parts()==1 and self.noted.seeded==('seeded' in place)   # else a part of the loader is read
+        alone = num_shards()==1 and self.noted.seeded==('seeded' in place)   # else a part of the loader is read
         if alone: self.noted.check(place)
         if alone and not place['done']: self.noted.begin_at(place)
         others = place.get('others')
@@ -281,7 +282,7 @@ class DataPosition(Callback):
         if self.ongoing is None: learn.batches.replace(noted)
         noted.limit = learn.batches.limit
         if in_epoch: learn.batches.skipped = state.get('skipped', 0)
-        self._begin_parts(noted)
+        self._begin_kept_data(noted)
         if noted.rereads: learn.say(
             f'this data cannot be indexed: its first {noted.rereads} batches are read again, without training '
             '(a loader with a `state_dict` could resume)')
@@ -298,11 +299,11 @@ class DataPosition(Callback):
         elif self.noted is None or self.noted.dl is not dl: self.noted = NotedLoader(dl)
         return self.noted
 
-    def _begin_parts(self, noted):
-        if noted.parts is None: noted.parts = KeptData(noted)
-        self.parts = noted.parts
-        if self.parts_state is not None: self.parts.load_state_dict(self.parts_state)
-        self.parts_state = None
+    def _begin_kept_data(self, noted):
+        if noted.kept_data is None: noted.kept_data = KeptData(noted)
+        self.kept_data = noted.kept_data
+        if self.kept_data_state is not None: self.kept_data.load_state_dict(self.kept_data_state)
+        self.kept_data_state = None
 
     def done_in_pass(self,
         done:int # how many batches of this epoch are done

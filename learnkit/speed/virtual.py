@@ -239,7 +239,7 @@ class LoggedShards:
         for m in self.logs.values(): m.both = torch.zeros(2)
         return F.pad(both.flatten()*(n>0), (1, 0), value=n)
 
-    def join(self,
+    def merge(self,
         total:torch.Tensor|None # the sums of all shards; None: there are none, as something failed
     ) -> None:
         "Give the metrics what all shards have logged"
@@ -370,6 +370,6 @@ class VirtualShards(Callback):
         self._seed(self.n)   # the same in all processes
         learn.loss = last    # if no shard counts
         try: learn.loss = means.merge(sums)
-        finally: self.logged.join(means.extra)
+        finally: self.logged.merge(means.extra)
         try: learn._do_step()
         finally: self._seed(self.n)   # `SkipNaN` puts back those of a shard

@@ -187,7 +187,7 @@ def test_D17_means_of_processes_are_weighted(monkeypatch):
     "fastai: gathers each process's mean, and weights their mean by its own batch size; gathers the smoothed loss every training batch"
     calls = []
     def gather(x): calls.append(1); return torch.cat([x, torch.tensor([[10.,2.,0.]], dtype=x.dtype)])   # another one: 2 items, sum 10, and a mean
-    monkeypatch.setattr(learnkit.measure.metric, 'num_parts', lambda: 2); monkeypatch.setattr(learnkit.measure.metric, 'maybe_gather', gather)
+    monkeypatch.setattr(learnkit.measure.metric, 'num_shards', lambda: 2); monkeypatch.setattr(learnkit.measure.metric, 'maybe_gather', gather)
     learn = learner(n=20, nv=2)
     loss = AvgLoss()
     for x,y in batches(2):

@@ -153,9 +153,9 @@ def test_where_it_cannot_be_it_says_so(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match='depends on the clock'): trained(tmp_path, n='2s')
     monkeypatch.setenv(switch, '1')
     assert trained(tmp_path, False, n='.01s').checkpoint.proof is None
-    monkeypatch.setattr('learnkit.recovery.proof.num_parts', lambda: 2)
+    monkeypatch.setattr('learnkit.recovery.proof.num_shards', lambda: 2)
     with pytest.raises(ValueError, match='trains together with others'): trained(tmp_path)
-    monkeypatch.setattr('learnkit.recovery.proof.num_parts', lambda: 1)
+    monkeypatch.setattr('learnkit.recovery.proof.num_shards', lambda: 1)
     learn = learner()
     monkeypatch.setattr('learnkit.recovery.proof.one_param', lambda m: torch.zeros(1, device='meta'))
     assert 'accelerator (meta)' in why_no_copy(learn)

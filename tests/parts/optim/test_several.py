@@ -173,7 +173,7 @@ def test_the_names_of_learnkit_are_those_of_pytorch():
     from learnkit import all as lk
     a,b = learner({'m':(partial(lk.Adam, mom=.8), is_matrix), 'r':lk.SGD}, lr=.01),learner({'m':(partial(Adam, betas=(.8,.99)), is_matrix), 'r':SGD}, lr=.01)
     for l in (a,b): l.fit(1)
-    assert type(a.opt.opt.parts['r']) is SGD and a.opt.hypers[0]['mom']==.8
+    assert type(a.opt.opt.named_optimizers['r']) is SGD and a.opt.hypers[0]['mom']==.8
 
 def test_the_fused_optimizers_of_pytorch():
     "`fused=True` is PyTorch's own kernel; with and without a scaler, whose steps some of them take themselves"
