@@ -81,6 +81,8 @@ def check_recipe(
     check_moms(moms)
 
 # %% ../../nbs/learner/00b_steps.ipynb #13451158
+from warnings import warn
+
 import torch
 
 from ..data.batch import shapes
@@ -153,6 +155,15 @@ def check_no_loss(
         if learn.training: raise ValueError('there is no loss to learn from: pass `loss_func=` to the Learner, '
                                             'or let the model give an output with a `loss`')
     elif not learn.iter and learn.mode!='predict': warn_no_target(learn.batch, learn.training)
+
+def check_written_loss(
+    learn:Any # the Learner, after a batch, with a `loss` that has gradients
+) -> None:
+    "Warn of a loss with gradients that a callback wrote to `learn.loss`, where no backward pass reads it"
+    loss,used = learn.loss,getattr(learn, 'loss_grad', None)
+    if used is not None and not torch.equal(loss.detach(), used.detach()): warn(
+        'A callback wrote a loss to `learn.loss`, but the backward pass began with `learn.loss_grad`: write '
+        '`self.learn.loss_grad = …` in `after_loss`. `learn.loss` is what is shown and recorded, without gradients')
 
 # %% ../../nbs/learner/00c_layers.ipynb #6fed90cd
 from collections.abc import Iterator

@@ -14,6 +14,7 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from ..data.modules import get_model, norm_bias_params
+from .checks import check_written_loss
 from ..loop.signals import uninterrupted
 from ..optim.by_hand import by_hand
 from ..optim.groups import creation_lr, is_built, is_split, param_dicts
@@ -156,9 +157,9 @@ def set_wd(
 def check_trained(
     learn:Any # the Learner, after a batch
 ) -> None:
-    "Raise RuntimeError if parameters have got a gradient that no optimizer takes"
-    lost = {n:p for n,p in _unheld(learn).items() if p.grad is not None}
-    if lost: _refuse_untrained(lost)
+    "Raise RuntimeError if parameters have got a gradient that no optimizer takes; warn of a loss that nothing reads"
+    if lost := {n:p for n,p in _unheld(learn).items() if p.grad is not None}: _refuse_untrained(lost)
+    if getattr(learn.loss, 'requires_grad', False): check_written_loss(learn)
 
 def _refuse_untrained(lost):
     for p in lost.values(): p.grad = None
