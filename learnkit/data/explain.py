@@ -339,8 +339,9 @@ def check_ahead(
     "Look at the validation data before training: raises ValueError if there is no batch, warns if it has no target"
     if loader_len(dls.valid)==0: raise no_batch('validation')
     b = in_memory(dls.valid)
-    if not isinstance(b, (list,tuple)) or not b or loss_func is None or takes_one(loss_func): return
-    if not split_batch(b, getattr(dls, 'n_inp', None))[1]: warn_no_target(b, False)
+    if not isinstance(b, (list,tuple)) or not b or loss_func is None: return
+    has_target = split_batch(b, getattr(dls, 'n_inp', None))[1]
+    if not (has_target or takes_one(loss_func)): warn_no_target(b, False)
 
 # %% ../../nbs/data/45c_unfetched.ipynb #542dad52
 def ended_generator(

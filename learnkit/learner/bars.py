@@ -225,7 +225,7 @@ class ProgressCallback(Callback):
         if self.table is None: self.before_fit()   # added in the middle of a fit
         learn,kind = self.learn,self.kind or display_kind()
         self.mbar = displays[kind](learn.n_epoch if learn.mode=='fit' and learn.create_mbar else 0)
-        self.plain,self.step = kind=='lines',self.mbar.pace if self.every is None else self.every
+        self.step = self.mbar.pace if self.every is None else self.every
         if self.table: self._write(learn.recorder.metric_names)
 
     def _display(self):
@@ -241,11 +241,10 @@ class ProgressCallback(Callback):
         what = f'Epoch {learn.epoch+1}/{learn.n_epoch} {phase}' if learn.mode=='fit' else learn.mode
         self._display().begin(what, learn.n_iter)
         if self.begun is None: self.begun = time.perf_counter(),learn.pct_train
-        self.due = time.perf_counter() + self.step*self.plain
+        self.due = time.perf_counter() + self.step
 
     def after_batch(self):
-        now,last = time.perf_counter(),self.learn.iter+1==self.learn.n_iter
-        if now>=self.due or last and not self.plain: self._update(now)   # a bar ends
+        if (now := time.perf_counter())>=self.due: self._update(now)
 
     def _update(self, now):
         if self.mbar is None: return

@@ -6,7 +6,6 @@
 __all__ = ['count_targets', 'weight_rule', 'BatchWeight', 'n_items']
 
 # %% ../../nbs/measure/00_batch_weight.ipynb #fc0a0b5f
-import inspect
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -56,10 +55,12 @@ def _ignored_by_default(f):
     if isinstance(f, nn.Module):
         if hasattr(f, 'loss_function'): return -100   # a model of transformers, whose losses all leave out such labels
         f = f.forward
-    code = getattr(getattr(f, '__wrapped__', f), '__code__', None)   # a function written in C has none
+    f = getattr(f, '__wrapped__', f)
+    code = getattr(f, '__code__', None)   # a function written in C has none
     if code is None or 'ignore_index' not in code.co_varnames: return None
-    arg = inspect.signature(f).parameters.get('ignore_index')
-    return None if arg is None or arg.default is arg.empty else arg.default
+    names = code.co_varnames[:code.co_argcount]
+    defaults = dict(zip(names[::-1], (f.__defaults__ or ())[::-1])) | (f.__kwdefaults__ or {})
+    return defaults.get('ignore_index')
 
 # %% ../../nbs/measure/00_batch_weight.ipynb #a3c41f02
 def takes_probabilities(

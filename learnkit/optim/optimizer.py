@@ -338,10 +338,11 @@ def unheld_params(
     *opts:Any        # optimizers
 ) -> dict:           # name -> parameter
     "Returns the parameters that require a gradient and that none of the optimizers has, by name"
-    if any(hasattr(p, 'placements') for o in opts for pg in o.param_groups for p in pg['params']): return {}   # sharded
     have = set().union(*map(param_ids, opts))
-    return {n:p for prefix,m in modules.items() for n,p in m.named_parameters(prefix)
-            if p.requires_grad and id(p) not in have}
+    res = {n:p for prefix,m in modules.items() for n,p in m.named_parameters(prefix)
+           if p.requires_grad and id(p) not in have}
+    sharded = res and any(hasattr(p, 'placements') for o in opts for pg in o.param_groups for p in pg['params'])
+    return {} if sharded else res
 
 # %% ../../nbs/optim/05c_ownership.ipynb #34112b5a
 def describe_params(
