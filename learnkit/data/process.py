@@ -263,6 +263,10 @@ class Team:
         "Wait for the others, which all begin to validate or to predict; returns callbacks for that"
         return []
 
+    def agree(self,
+        learn:Any # the Learner, in a fit
+    ) -> None:
+        "Wait for the others, before all exchange something within a fit; raises what one of them was cancelled by"
     def meet(self,
         what:str # what they meet for, for messages
     ) -> None:

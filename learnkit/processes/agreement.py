@@ -136,7 +136,7 @@ _in_batch = ('before_fetch',       # then none of them takes the batch out of it
              'after_zero_grad',    # before the batch is counted
              'after_batch')
 _points = (*_in_batch,'after_fetch','before_train','after_exhaust','after_train','before_validate','after_validate',
-           'after_epoch','after_fit','before_save_checkpoint',
+           'after_epoch','after_fit','before_save_checkpoint','ask',
            *(f'after_cancel_{c.scope}' for c in _cancels), 'after_exception')
 
 def _before():

@@ -58,6 +58,11 @@ class Several(Team):
         "What shares the batches of a validation, if the Learner was made before the group"
         return [] if num_distrib()==1 or share_already([*learn.cbs, *cbs]) else [ShareBatches()]
 
+    def agree(self,
+        learn:Any # the Learner, in a fit
+    ) -> None:
+        "Wait for the others, before all exchange something within a fit; raises what one of them was cancelled by"
+        if num_shards()>1 and agree_already(learn): learn.agreement._meet('ask')
     def meet(self,
         what:str # what they meet for, for messages
     ) -> None:

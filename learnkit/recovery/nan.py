@@ -201,6 +201,7 @@ class RollBackOnNaN(Callback):
 
     def _all_finite(self, weights=True):
         "Were the losses finite, and are the weights, in all processes? All of them ask"
+        self.learn.team.agree(self.learn)
         return not largest(not (weights and self.flag.isfinite().all()))
 
     def _keep(self):

@@ -8,7 +8,7 @@ from torch.utils.data import DataLoader, IterableDataset
 
 from learnkit.processes.agreement import ProcessFailed
 from learnkit.all import (Callback, CancelBackward, CancelBatch, CancelEpoch, CancelFit, CancelStep, CancelTrain, CancelValid, CancelZeroGrad, CheckpointCallback, DataLoaders, EMACallback,
-                          GradientAccumulation, GradientClip, Learner, MixedPrecision, ParamScheduler, SkipNaN, StopOnSignal, StopAfter, ValidateEvery, VirtualShards, one_cycle)
+                          GradientAccumulation, GradientClip, Learner, MixedPrecision, ParamScheduler, ReduceLROnPlateau, RollBackOnNaN, SkipNaN, StopOnSignal, StopAfter, ValidateEvery, VirtualShards, one_cycle)
 from learnkit.processes.distributed import DistributedTrainer
 from learnkit.loop.events import event
 from test_distributed import data, everywhere, net, weights
@@ -60,12 +60,12 @@ class Decides(Callback):
         if self.what=='stop': learn.stop('enough')
         else: raise scopes[self.what]
 
-def _decide(rank, world, cases, trainer=DistributedTrainer, **kw):
+def _decide(rank, world, cases, trainer=DistributedTrainer, beside=list, **kw):
     for what,name in cases:
         def run(*who):
             torch.manual_seed(1)
             learn = learner()
-            learn.fit(3, cbs=[trainer(**kw or dict(timeout=6)), *[Decides(what, name)]*(rank in who), *[Decides(what, 'after_create')]*(rank not in who)])
+            learn.fit(3, cbs=[trainer(**kw or dict(timeout=6)), *beside(), *[Decides(what, name)]*(rank in who), *[Decides(what, 'after_create')]*(rank not in who)])
             rows = [[r['train_loss'],r['valid_loss']] for r in learn.recorder.history]
             return weights(learn.model),torch.tensor([learn.train_iter, learn.epoch, len(rows)*(name!='after_epoch'), learn.stop_reason=='enough']),str(rows)
         alone,both = run(1),run(*range(world))
@@ -90,6 +90,20 @@ def _decides_late(rank, world, cases):
 @few(2, 2)
 @pytest.mark.parametrize('at', ['before_backward','after_epoch', *slow('before_validate','after_exhaust','before_train','before_step','before_zero_grad','after_zero_grad')])
 def test_also_if_its_callback_comes_last(processes, at): processes(2, _decides_late, [(s, e) for s,e in cases if e==at])
+
+def _beside_exchanges(rank, world, beside, cases, order):
+    before,Decides.order = Decides.order,order
+    try: _decide(rank, world, cases, beside=beside)
+    finally: Decides.order = before
+
+@few(1, 1)
+@pytest.mark.parametrize('beside,cases,order', [
+    (lambda: [RollBackOnNaN('1ba')], [('train','before_batch'), ('epoch','after_train')], 0),
+    *slow((lambda: [ReduceLROnPlateau(lambda learn: float(learn.epoch), comp='min')], [('fit','after_epoch'), ('stop','after_epoch')], 55),
+          (lambda: [RollBackOnNaN('1ba')], [('batch','before_batch'), ('fit','before_pred'), ('stop','before_batch'), ('fit','after_train')], 0))], ids=range(3))
+def test_also_beside_callbacks_that_exchange_something(processes, beside, cases, order):
+    "In the middle of a batch, or between the points where all agree"
+    processes(2, _beside_exchanges, beside, cases, order)
 
 def _under_shards(rank, world, cases): _decide(rank, world, cases, VirtualShards, n=2)
 
