@@ -117,7 +117,6 @@ from .processes.launch import *
 from .processes.shard import *
 from .processes.team import *
 from .processes.watch import *
-from .recovery.batch_size import *
 from .recovery.checkpoint import *
 from .recovery.export import *
 from .recovery.file import *
@@ -125,6 +124,7 @@ from .recovery.identity import *
 from .recovery.kept import *
 from .recovery.nan import *
 from .recovery.proof import *
+from .recovery.replay import *
 from .recovery.reported import *
 from .recovery.resume import *
 from .recovery.runs import *
@@ -132,6 +132,7 @@ from .recovery.shard_files import *
 from .recovery.signals import *
 from .recovery.state import *
 from .recovery.torch_export import *
+from .speed.batch_size import *
 from .speed.compiled import *
 from .speed.fully_shard import *
 from .speed.fused import *

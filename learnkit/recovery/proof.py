@@ -121,7 +121,11 @@ def _quiet():
     for fd in range(3): os.dup2(null, fd)
     sys.stdout = sys.stderr = open(null, 'w', encoding='utf-8')
 
-def _own(cb): return type(cb).__module__.partition('.')[0]==__name__.partition('.')[0]
+def is_own(
+    cb:Any # a callback
+) -> bool:
+    "Return whether it is one of learnkit's"
+    return type(cb).__module__.partition('.')[0]==__name__.partition('.')[0]
 
 # %% ../../nbs/recovery/22_proof.ipynb #cc405646
 class WrongResume(RuntimeError):
@@ -160,7 +164,7 @@ class ResumeProof:
             put_files(files)
             learn.logger,learn.create_mbar = null_logger,False
             for cb in learn.cbs:
-                if cb.writes or (cb.observes and not _own(cb)): cb.run = False
+                if cb.writes or (cb.observes and not is_own(cb)): cb.run = False
         except BaseException: self._leave()   # the run has ended before
         return self.at
 

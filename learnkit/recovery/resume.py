@@ -264,6 +264,7 @@ def check_ended(
 
 # %% ../../nbs/recovery/20c_resumable.ipynb #152edd43
 from copy import deepcopy
+from pathlib import Path
 
 from ..data.files import to_serializable
 from .state import DataPosition
@@ -272,6 +273,8 @@ from .state import DataPosition
 class Paused:
     "A run that stands between two batches, kept in memory: `learn.go_on()` goes on from there"
     held:dict = {}   # what the Learner had of its batch
+    items:Any = None # the indices of its items in the data set, with `ItemIndices`
+    path = Path('the pause')   # the checkpoint that it is from, for messages
     def __init__(self,
         state:dict,    # of the run, as a checkpoint has it, with copies of all tensors
         duration:Any,  # how long the run is
@@ -290,6 +293,7 @@ class Paused:
     ) -> None:
         "Keep what there is to be looked at: the batch, the prediction, the loss"
         self.held = {k:vars(learn).get(k) for k in ('batch','xb','yb','pred','loss','loss_grad')}
+        self.items = learn.indices
 
     def again(self,
         new:dict|None=None # as for the constructor

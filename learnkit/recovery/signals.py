@@ -170,8 +170,6 @@ def close_at_exit(self:Learner) -> Learner:
     return self
 
 # %% ../../nbs/recovery/35c_pause.ipynb #d8219d7d
-from pathlib import Path
-
 from fastcore.foundation import L
 
 from ..data.process import num_shards
@@ -205,8 +203,8 @@ class Pausable(StopOnSignal, Resumable):
         if current_thread() is main_thread(): super().before_fit()
 
     def _go_on(self, paused, others):
-        if others: return self.resume_data(Path('the pause'), paused.state)   # they restore the run
-        self.take_up(Path('the pause'), paused.state, paused.new, False)
+        if others: return self.resume_data(paused.path, paused.state)   # they restore the run
+        self.take_up(paused.path, paused.state, paused.new, False)
 
     def after_batch(self): self._stand(self.learn.epoch, self.learn.iter+1)
     def after_epoch(self): self._stand(self.learn.epoch+1, 0)

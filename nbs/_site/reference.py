@@ -13,7 +13,7 @@ from functions import Function, code, source, table, text
 # The pages that methods of the Learner have of their own: page, title, what they do, and how their modules begin
 topics = [
     ('Learner.train', 'Learner: train', 'Fit, freeze, schedules, precision, compilation, several processes.',
-     'learner.fit callbacks. processes. speed. recovery.batch_size'),
+     'learner.fit callbacks. processes. speed.'),
     ('Learner.predict', 'Learner: predict and evaluate', 'Predictions, validation, metrics of several data sets.',
      'learner.predict observe.evaluate observe.tta observe.interpret'),
     ('Learner.save', 'Learner: save, resume, export', 'Weights, whole runs, and files for those who predict.',

@@ -4,8 +4,8 @@ from hypothesis import given, settings, strategies as st
 from torch import nn
 from learnkit.all import CheckpointCallback, DataLoaders, GradientAccumulation, Learner, MicroBatch, ReplayOnOOM, SkipNaN
 from learnkit.loop.run import null_logger
-from learnkit.recovery import batch_size
-from learnkit.recovery.batch_size import batch_of, largest_fitting
+from learnkit.speed import batch_size
+from learnkit.speed.batch_size import batch_of, largest_fitting
 from toys import at, big_model, throw, weights
 
 full = torch.OutOfMemoryError('CUDA out of memory (not really)')
