@@ -17,7 +17,7 @@ from fastcore.basics import patch
 from fastcore.foundation import L
 
 from ..callbacks.batches import ItemIndices
-from ..data.process import num_parts
+from ..data.process import num_shards
 from ..learner.bars import displays
 from ..learner.display import display_kind
 from ..learner.learner import Learner
@@ -28,7 +28,7 @@ from .proof import is_own
 from .resume import Paused
 from .runs import Run
 from .signals import Pausable, Stands
-from .state import num_parts_of
+from .state import num_shards_of
 
 # %% ../../nbs/recovery/38a_replay.ipynb #7b000011
 def moment_until(
@@ -159,8 +159,8 @@ class Replays(Pausable):
         if state is not None: odd.pop('seed', None)   # all random numbers are in it
         now = self.learn.duration
         if now!=run.duration: odd['duration'] = f'it is {now} long and was {run.duration}'
-        n = 1 if state is None else num_parts_of(state)
-        if n!=num_parts(): odd['processes'] = f'it has {num_parts()} processes and had {n}'
+        n = 1 if state is None else num_shards_of(state)
+        if n!=num_shards(): odd['processes'] = f'it has {num_shards()} processes and had {n}'
         if not odd: return
         hint = '' if not any(k.startswith('callback ') for k in odd) else (
             '. What a fit adds, such as a schedule, is said by `fit=partial(learn.fit_one_cycle, 10, .1)`')
