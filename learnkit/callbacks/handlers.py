@@ -115,7 +115,7 @@ from warnings import warn
 
 from ..learner.learner import Learner
 from ..loop.callback import Callback
-from ..loop.events import event
+from ..loop.events import event, Pause
 from ..measure.recorder import Recorder
 
 # %% ../../nbs/callbacks/70b_handlers.ipynb #7ea8b907
@@ -126,9 +126,11 @@ class OnCallback(Callback):
     def __init__(self,
         f:Callable,       # a function of the Learner, and of what the event brings along, if anything
         name:str,         # the event
-        filter:Filter     # which calls go through
+        filter:Filter,    # which calls go through
+        pause:bool=False  # is `f` a condition on which the fit is to stand?
     ):
         self.f,self.at,self.filter = f,event.check(name),filter
+        if pause: self.pauses,self.modes = (name,),('fit',)
         if hasattr(Recorder, name): self.order = Recorder.order+1   # `f` may look at what was recorded
         setattr(self, name, self._call)
         for k in filter.events: setattr(self, k, partial(self._measure, k))
@@ -139,7 +141,10 @@ class OnCallback(Callback):
         return f'on_{self.at}'
 
     def _call(self, **kwargs):
-        if self.filter.passes(self.learn): return self.f(self.learn, **taken(self.f, kwargs))
+        if not self.filter.passes(self.learn): return
+        res = self.f(self.learn, **taken(self.f, kwargs))
+        if self.pauses and res: raise Pause
+        return res
     def _measure(self, k, **kwargs):
         self.filter.measure(self.learn, k)
         if k==self.at: return self._call(**kwargs)
@@ -205,22 +210,24 @@ def on(
     every:Any=None,          # a number of calls, or an interval of training such as '500ba'
     once:int|None=None,      # call number `once` only, counted from 1; True is the first
     when:Callable|None=None, # when `when(filter, learn)` is true
-    marker:str|None=None     # on the class: which Learners; None is the next one, 'all' is all of them
+    marker:str|None=None,    # on the class: which Learners; None is the next one, 'all' is all of them
+    pause_if:Callable|None=None # stand there if this function of the Learner returns true: see `Pausable`
 ) -> Callable:
-    "Decorate a function of the Learner, to be called at event `name`. The conditions are those of `Filter`."
+    "Decorate a function of the Learner, to be called at event `name`; with `pause_if` it is a breakpoint itself"
     if callable(name): raise TypeError('`on` takes the event first: `@learn.on("after_batch")`')
     event.check(name)
     conditions = dict(every=every, once=once, when=when)
     filter,on_class = Filter(**conditions),isclass(to)
     if not on_class and marker is not None: raise TypeError(
         '`marker` is for `Learner.on`: `learn.on` adds to this Learner')
+    if on_class and pause_if is not None: raise TypeError('`pause_if` is for a Learner that is there: `learn.on`')
     def _on(f):
         if not callable(f) or has_no_parameters(f): raise TypeError(
             f'`on` decorates a function of the Learner, as `def f(learn): ...`, not {f!r}')
         if on_class: PendingHandler(f, name, conditions, marker).add()
-        else: to.add_cb(OnCallback(f, name, filter))
+        else: to.add_cb(OnCallback(f, name, filter, pause_if is not None))
         return f
-    return _on
+    return _on if pause_if is None else _on(pause_if)
 
 @hybrid_method
 def off(

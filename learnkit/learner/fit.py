@@ -258,7 +258,7 @@ def fit(self:Learner,
     "Train for `n_epoch` epochs, or for an amount such as '2000ba' (batches) or '30m' (minutes)"
     rehearsal = limit_from_env() if limit_switch in os.environ else []
     if rehearsal: n_epoch = as_epochs(as_duration(n_epoch), self.dls.train)   # as many epochs, but short ones
-    cbs = [*L(cbs), *rehearsal]
+    cbs,self.paused = [*L(cbs), *rehearsal],None   # a fit that stands cannot go on any more
     mode = 'lr_find' if any(getattr(cb, 'modes', None)==('lr_find',) for cb in [*self.cbs, *cbs]) else 'fit'
     self._train(mode, n_epoch, lr, wd, cbs, reset_opt, start_epoch, resume)
 
@@ -278,7 +278,7 @@ def _train(self:Learner, mode, n_epoch, lr=None, wd=None, cbs=None, reset_opt=Fa
     with self._run(mode, [*L(cbs), *amount, *shared, *([CheckShortCuts] if switch in os.environ else [])]):
         if resume is not None and not any(cb.resumes for cb in self.cbs): raise ValueError(
             f'resume={resume!r} needs a `CheckpointCallback` among the callbacks: it knows where the checkpoints are')
-        self.resume,self.iter,self.train_steps = resume,None,0
+        vars(self).update(resume=resume, fit_cbs=L(cbs), iter=None, train_steps=0)
         ready_opt(self, reset_opt)
         check_closure(self)
         if wd is not None or self._before_wd is not None: set_wd(self, wd)

@@ -105,6 +105,7 @@ class Callback(Stateful):
     draws:bool = False         # is it there for random numbers, which should differ from one inference to the next?
     resumes:bool = False       # can it go on with an earlier run, as `fit(resume=...)` asks?
     observes:bool = False      # does it only look on? Then a resumed run may do without it, or have others
+    pauses:tuple = ()          # events in which it may raise `Pause`: what the fit needs to go on is kept before them
     writes:bool = False        # does it write, send or show what a copy of the run should not?
     private:tuple = ()         # names of arguments that are written nowhere
     single:bool = False        # may a Learner have only one of this class and its subclasses?

@@ -6,7 +6,7 @@
 __all__ = ['event', 'CancelBatchException', 'CancelBackwardException', 'CancelStepException', 'CancelZeroGradException',
            'CancelTrainException', 'CancelValidException', 'CancelEpochException', 'CancelFitException', 'nearest',
            'Events', 'Cancel', 'CancelBatch', 'CancelBackward', 'CancelStep', 'CancelZeroGrad', 'CancelTrain',
-           'CancelValid', 'CancelEpoch', 'CancelFit', 'cancel_types', 'cancelled']
+           'CancelValid', 'CancelEpoch', 'CancelFit', 'cancel_types', 'cancelled', 'Pause']
 
 # %% ../../nbs/loop/00_events.ipynb #9075e795
 import sys
@@ -203,3 +203,10 @@ def cancelled(
     "Returns what `except` has to catch: the exception at hand if it is a `cancel` of any library, else nothing"
     e = sys.exception()
     return type(e) if e is not None and cancel in cancel_types(e) else ()
+
+# %% ../../nbs/loop/00_events.ipynb #5a6e1f02
+class Pause(KeyboardInterrupt):
+    "Stops a fit as Ctrl-C does; with `Pausable` among its callbacks it stands there, and can go on"
+    def __init__(self,
+        *args:Any # the reason; by default it says what a fit needs to stand
+    ): super().__init__(*(args or ('a fit can stand here, and go on, if `Pausable()` is among its callbacks',)))

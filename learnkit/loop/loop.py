@@ -150,6 +150,7 @@ class Loop(Dispatcher):
     own_output:Any = None; output:Any = None; output_loss:torch.Tensor|None = None   # of a model with its own loss
     logger:Any; create_mbar:bool; skip_loss:bool; _training:bool; phase_meter:Any = None   # its settings; what averages
     stop_reason:str|None = None   # why the run is to end soon: see `learn.stop`
+    fit_cbs:Any = None; held:dict; paused:Any = None   # callbacks of this fit only; what it leaves, and where it stands
     checks_loss:bool = True   # is the loss of the batch looked at: the first of a phase, and one of several parts?
 
     @property

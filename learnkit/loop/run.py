@@ -124,8 +124,8 @@ def _after_fit(learn):
     finally:
         switch_opt(learn, False)
         for k in ('do_fetched','do_batch'): own.pop(k, None)
-        last = dict.fromkeys('batches batch pred loss loss_grad output output_loss phase_meter'.split())
-        _end_run(learn, {**last, 'xb':(None,), 'yb':(None,), '_training':False, **before})
+        last = dict.fromkeys('batches batch pred loss loss_grad output output_loss phase_meter fit_cbs'.split())
+        _end_run(learn, {**last, 'xb':(None,), 'yb':(None,), '_training':False, **before, **own.pop('held', {})})
 
 @contextmanager
 def _after_inference(learn):
@@ -228,10 +228,26 @@ class Printer:
 write_out = Printer()
 
 # %% ../../nbs/loop/35b_messages.ipynb #dd4bb8cf
+def attended() -> str|None:
+    "Who may type what comes next: a 'prompt', as in a notebook; a 'terminal', in a script; None: nobody"
+    ipython = sys.modules.get('IPython')
+    if hasattr(sys, 'ps1') or ipython and ipython.get_ipython(): return 'prompt'
+    return 'terminal' if all(getattr(o, 'isatty', bool)() for o in (sys.stdin, sys.stdout)) else None
+
+def shell(
+    says:str,   # a line for the reader
+    **names:Any # what can be used there
+) -> None:
+    "Open a prompt in a terminal, until Ctrl-D"
+    import code
+    had = hasattr(sys, 'ps1')
+    try: code.interact(says, local=names, exitmsg='')
+    finally:
+        if not had and hasattr(sys, 'ps1'): delattr(sys, 'ps1')   # some versions of Python leave it there
+
 def shown(
     o:Any # a value whose `repr` is a text to read
 ) -> Any:
     "Return `o`; where nothing shows the `repr` of what is returned, in a script, print it first"
-    ipython = sys.modules.get('IPython')
-    if not (hasattr(sys, 'ps1') or ipython and ipython.get_ipython()): write_out(print, repr(o), flush=True)
+    if attended()!='prompt': write_out(print, repr(o), flush=True)
     return o

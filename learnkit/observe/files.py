@@ -243,7 +243,8 @@ class FileLogger(MetricsLogger):
 
     def before_fit(self):
         super().before_fit()
-        if self.append and getattr(self.learn, 'resume', None) is not None: raise ValueError(
+        resume = getattr(self.learn, 'resume', None)
+        if self.append and not getattr(resume, 'same_run', resume is None): raise ValueError(
             f'`{type(self).__name__}(append=True)` cannot be resumed, as other runs may have written to {self.path}: '
             "leave out `append`, as a resumed run goes on with its own file, or give each run its own `fname`")
         if not rank_distrib(): self.log_file.open()   # if that is impossible it fails now, not after an epoch

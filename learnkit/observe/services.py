@@ -227,7 +227,8 @@ class ServiceLogger(Service):
 
     def load_state_dict(self, state):
         if self.learn.iter is not None: state = {**state, 'id':self.id}
-        elif self.learn.resume!='auto':   # it may train differently: a new run, from the step that is not complete
+        elif not getattr(self.learn.resume, 'same_run', self.learn.resume=='auto'):
+            # it may train differently: a new run, from the step that is not complete
             state,self.opened = {**state, 'id':None, 'kept':state['kept'][-1:]},False
         super().load_state_dict(state)
     def after_load_checkpoint(self, path):

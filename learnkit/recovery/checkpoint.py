@@ -207,7 +207,7 @@ class CheckpointCallback(Resumable):
     def _resume(self, resume):
         "Restore the newest checkpoint, or the one at the path `resume`; without one, start from the beginning"
         learn = self.learn
-        if isinstance(resume, Paused): return self.take_up(Path('the pause'), resume.state, resume.new, False)
+        if isinstance(resume, Paused): return self.take_up(resume.path, resume.state, resume.new, False)
         path,state,later = find_checkpoint(self.folder, resume, self.overwrite)
         if path is None or state is None: return
         new = check_identity(path, state, self.who, asked=resume!='auto')

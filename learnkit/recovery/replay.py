@@ -106,7 +106,7 @@ class Record:
 # %% ../../nbs/recovery/38a_replay.ipynb #7b000015
 class Replays(Pausable):
     "Lets a fit begin at a moment of an earlier run and stand at a later one; compares the losses; nobody writes"
-    order = 100   # in the place of a `CheckpointCallback`
+    order,run_valid = 100,False   # in the place of a `CheckpointCallback`
     resting:Any = None   # the callbacks that hear nothing
     begun,display = False,None
     due = 0.
@@ -116,12 +116,13 @@ class Replays(Pausable):
         step:int,            # where to stand
         looks:list           # callbacks that hear all, though they only look on
     ):
-        super().__init__()
+        super().__init__(in_valid=False)
         self.record,self.moment = record,moment
         self.until,self.looks = step,looks
 
     def wrap_handlers(self, name, handlers):
         if self.resting is None: self.resting = [cb for cb in self.learn.cbs if self._rests(cb)]
+        handlers = super().wrap_handlers(name, handlers)
         return tuple((cb,f) for cb,f in handlers if not any(cb is o for o in self.resting))
 
     def _rests(self, cb):
@@ -141,7 +142,7 @@ class Replays(Pausable):
 
     def _stand_here(self):
         if self.moment is None: self._stand(0, 0)
-        self.moment.cbs,self.learn.paused = [*self.learn.cbs],self.moment
+        self.moment.cbs,self.learn.paused = [*self.learn.fit_cbs],self.moment
         raise Stands
 
     def _show(self, first):
@@ -149,7 +150,8 @@ class Replays(Pausable):
         self.display,self.first = displays[display_kind()](),first
         self.display.begin(f'step {self.until}', self.until-first)
 
-    def _go_on(self, paused, others):
+    def _find_keeper(self): return self
+    def _go_on(self, paused):
         if not self.begun: self._check_run(paused.state.get('identity', {}), paused.state)
         self.take_up(paused.path, paused.state, paused.new, False)
 
@@ -203,7 +205,7 @@ def replay(self:Learner,
     more = [*L(own), replays, ItemIndices(), *L(cbs)]
     if fit is None: fit = partial(self.fit, str(run.duration))
     with self.no_bar(), self.no_logging():
-        try: fit(cbs=more, resume=moment and moment.again())
+        try: fit(cbs=more, resume=moment and moment.again(until=step))
         except Stands: pass
         else: raise RuntimeError(f'the run ended before step {step}, after {self.train_iter} batches')
     there = self.paused

@@ -272,13 +272,17 @@ from .state import DataPosition
 # %% ../../nbs/recovery/20c_resumable.ipynb #a7169b9c
 class Paused:
     "A run that stands between two batches, kept in memory: `learn.go_on()` goes on from there"
-    held:dict = {}   # what the Learner had of its batch
-    items:Any = None # the indices of its items in the data set, with `ItemIndices`
-    path = Path('the pause')   # the checkpoint that it is from, for messages
+    held:dict = {}            # what the Learner had of its batch
+    items:Any = None          # the indices of its items in the data set, with `ItemIndices`
+    path = Path('the pause')  # the checkpoint that it is from, for messages
+    passed,until = 0,None     # the pauses in the batch to come that it stood at; where to stand again: see `goes_on`
+    origin:Any = None         # of a copy: what it is a copy of
+    over = False              # has the run come to its end?
+    same_run = True           # does the fit that goes on belong to the same run, for loggers?
     def __init__(self,
         state:dict,    # of the run, as a checkpoint has it, with copies of all tensors
         duration:Any,  # how long the run is
-        cbs:list,      # the callbacks that the fit had
+        cbs:list,      # the callbacks that were for this fit only
         new:dict|None=None # what is to be otherwise from there on: `{'lr':…}` if the fit's rate is to hold
     ):
         self.state,self.duration,self.cbs = state,duration,cbs
@@ -291,15 +295,21 @@ class Paused:
     def look_at(self,
         learn:Learner # the Learner, in a batch
     ) -> None:
-        "Keep what there is to be looked at: the batch, the prediction, the loss"
-        self.held = {k:vars(learn).get(k) for k in ('batch','xb','yb','pred','loss','loss_grad')}
+        "Keep what there is to be looked at, and let the fit that ends leave it: the batch, the prediction, the loss"
+        self.held = learn.held = {k:vars(learn).get(k) for k in ('batch','xb','yb','pred','loss','loss_grad')}
         self.items = learn.indices
 
     def again(self,
-        new:dict|None=None # as for the constructor
+        new:dict|None=None,  # as for the constructor
+        until:int|None=None  # stand again after so many batches of training; None: go on to the end
     ) -> 'Paused':
         "Return a copy for a fit that goes on, which would change the tensors"
-        return Paused(deepcopy(self.state), self.duration, self.cbs, new)
+        res = Paused(deepcopy(self.state), self.duration, self.cbs, new)
+        res.origin,res.until = self,until
+        res.passed,res.same_run,res.path = self.passed,self.same_run,self.path
+        return res
+
+    def __getstate__(self) -> dict: return {**vars(self), 'held':{}}   # a graph cannot be copied
 
 # %% ../../nbs/recovery/20c_resumable.ipynb #f0545bdd
 class Resumable(DataPosition):

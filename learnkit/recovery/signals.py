@@ -151,6 +151,7 @@ def close(self:Learner) -> None:
         self.add_cb(RefuseRuns)
         exc = self.isolated('before_close', reverse=True)
         exc = self.isolated('after_close', exc, reverse=True)
+        self.paused = None   # what stood cannot go on
     if exc is not None: raise no_orphan(self, exc)
 
 # %% ../../nbs/recovery/35b_close.ipynb #0208d9bb
@@ -170,60 +171,168 @@ def close_at_exit(self:Learner) -> Learner:
     return self
 
 # %% ../../nbs/recovery/35c_pause.ipynb #d8219d7d
+from functools import partial
+
 from fastcore.foundation import L
 
+from ..data.nested import apply
 from ..data.process import num_shards
-from ..loop.check import check_whole
+from ..data.snapshot import snapshot_random
+from ..loop.callback import taken
+from ..loop.check import check_args, check_whole
+from ..loop.events import Pause
+from ..loop.run import attended, shell
 from .identity import session
 from .resume import Paused, Resumable
 
 # %% ../../nbs/recovery/35c_pause.ipynb #3330b2c9
-class Stands(Exception):
-    "Ends a fit that is to stand: it goes on by `learn.go_on()`, which hears of it"
+class Stands(Pause):
+    "Ends a fit that is to stand after so many batches, or at an event of one: `goes_on` hears of it"
+
+# %% ../../nbs/recovery/35c_pause.ipynb #3c9a1e71
+class _Breakpoints(StopOnSignal):
+    "Takes up each `Pause` of the callbacks that name its event in `pauses`; `Pausable` keeps what that needs"
+    moment:Any = None            # what was kept last
+    there:str|None = None        # who is there to go on: see `attended`
+    keeps = asked = False        # is each moment kept? Is the fit to stand after this batch?
+    left = 0                     # the next pauses at which it stood already
+    def _begin_breakpoints(self):
+        "Find out whether moments are to be kept; raises ValueError if nobody is there who could go on"
+        learn,self.keeps,self.there = self.learn,False,attended()
+        at = {event.check(name):cb for cb in learn.cbs for name in tuplify(cb.pauses)}
+        if at and self.there is None: raise ValueError(
+            f'{next(iter(at.values()))!r} may let the fit stand, and nobody could go on: this is no notebook, no '
+            'prompt and no script in a terminal, so leave it out')
+        self.keeps = self.there=='prompt' and not at.keys()<={'after_batch','after_epoch'}
+
+    def wrap_handlers(self, name, handlers):
+        "Take up pauses; of a batch and an epoch that is over this callback hears last"
+        if self.learn.mode!='fit': return handlers
+        res = [(cb, partial(self._take_up, name, f) if name in tuplify(cb.pauses) else f) for cb,f in handlers]
+        return tuple(sorted(res, key=lambda o: o[0] is self) if name in ('after_batch','after_epoch') else res)
+
+    def _take_up(self, name, f, **kwargs):
+        try: return f(**taken(f, kwargs))
+        except Pause:
+            if self.left: self.left -= 1   # it stood here already
+            elif self.there=='terminal': self._open_shell(name)
+            else: self._pause_at(name)
+
+    def _pause_at(self, name):
+        over = name=='after_epoch' or name=='after_batch' and self.learn.training
+        self.asked = over or self.moment is None   # if nothing was kept before this batch: after it
+        if self.asked: return
+        self.moment.passed += 1
+        self._leave(Pause, f', in the next one at `{name}`')
+
+    def _leave(self, kind, within=''):
+        "End the fit, which goes on from the moment that was kept last"
+        learn = self.learn   # no name for the moment: a traceback that is shown would keep it
+        learn.paused,self.moment = self.moment,None
+        learn.paused.look_at(learn)
+        raise kind(f'{learn.paused}{within}: `learn.go_on()` goes on')
+
+    def _open_shell(self, name):
+        "Let somebody look, in the middle of the fit"
+        self._restore_handlers()   # Ctrl-C ends a line there, not the fit
+        says = f'The fit stands at `{name}`{self.learn.position}: look at `learn`. Ctrl-D goes on, `exit()` ends it.'
+        with snapshot_random(): shell(says, learn=self.learn)
+        if current_thread() is main_thread(): super().before_fit()
+
+    def after_exception(self):
+        super().after_exception()
+        learn = self.learn
+        if type(learn.exc) is not Pause or learn.paused is not None: return
+        e = RuntimeError(f'`Pause` was raised{learn.position} by who did not say so beforehand, and nothing was kept '
+                         "from which a fit could go on: name the event in the class, as in `pauses = ('after_loss',)`")
+        e.__cause__,learn.exc = learn.exc,e
 
 # %% ../../nbs/recovery/35c_pause.ipynb #76b1e48a
-class Pausable(StopOnSignal, Resumable):
-    "Lets Ctrl-C stop a fit between two batches, from where `learn.go_on()` goes on"
+@check_args
+class Pausable(_Breakpoints, Resumable):
+    "Lets Ctrl-C stop a fit between two batches, and `Pause` at an event, from where `learn.go_on()` goes on"
     order,single,catches_up = 101,True,None
-    until:int|None = None   # stand there, after so many batches of training
-    def __init__(self): super().__init__(signal.SIGINT)
+    run_valid = True
+    prepares = ('after_train',)   # what is kept there is begun anew
+    until:int|None = None         # stand there, after so many batches of training
+    keeper:Any = None             # who collects what the run needs: a `CheckpointCallback`, or this one
+    cut = False                   # was the training of this epoch cancelled?
+    def __init__(self,
+        in_valid:bool=True # keep a copy before each validation, so that Ctrl-C stops there, too? False: after it
+    ):
+        super().__init__(signal.SIGINT)
+        self.in_valid = in_valid
 
     def before_fit(self):
         learn = self.learn
-        learn.paused = None
         if num_shards()>1: raise ValueError('a fit of several processes cannot be paused: nobody could tell all '
                                            'of them to go on; a `CheckpointCallback` and `resume` can')
-        self.who,self.finished,self.sessions = learn.identity(),False,[]
-        self.begin_data()
-        others = [cb for cb in learn.cbs if cb.resumes and cb is not self]
-        if isinstance(learn.resume, Paused): self._go_on(learn.resume, others)
-        elif learn.resume is not None and not others: raise ValueError(
-            f'resume={learn.resume!r} needs a `CheckpointCallback`: a `Pausable` keeps no files')
-        self.sessions = [*self.sessions, session(learn)]
+        paused = learn.resume if isinstance(learn.resume, Paused) else None
+        self.keeper = self._find_keeper()
+        if self.keeper is self: self._begin(paused)
+        if paused: self.moment,self.until,self.left = paused.origin,paused.until,paused.passed
+        self._begin_breakpoints()
+        if self.keeps and self.moment is None and not self.keeper.resume_state: self._keep(learn.start_epoch, 0)
         if current_thread() is main_thread(): super().before_fit()
 
-    def _go_on(self, paused, others):
-        if others: return self.resume_data(paused.path, paused.state)   # they restore the run
-        self.take_up(paused.path, paused.state, paused.new, False)
+    def _find_keeper(self): return next((cb for cb in self.learn.cbs if cb.resumes and cb is not self), self)
+    def _begin(self, paused):
+        learn = self.learn
+        self.who,self.finished,self.sessions = learn.identity(),False,[]
+        self.begin_data()
+        if paused: self._go_on(paused)
+        elif learn.resume is not None: raise ValueError(
+            f'resume={learn.resume!r} needs a `CheckpointCallback`: a `Pausable` keeps no files')
+        self.sessions = [*self.sessions, session(learn)]
+    def _go_on(self, paused): self.take_up(paused.path, paused.state, paused.new, False)
 
-    def after_batch(self): self._stand(self.learn.epoch, self.learn.iter+1)
+    def before_train(self):
+        self.cut = False
+        if self.keeper is self: super().before_train()
+    def after_cancel_train(self): self.cut = True
+    def after_train(self):
+        learn = self.learn
+        done = 0 if learn.iter is None else learn.iter+1
+        needed = self.in_valid and self.moment is None and learn.dls.valid is not None
+        if needed and done and not self.cut: self._keep(learn.epoch, done)
+
+    def after_batch(self):
+        learn = self.learn
+        if learn.training: self._stand(learn.epoch, learn.iter+1)
+        elif self.received and self.moment is not None: self._leave(KeyboardInterrupt, ', in its validation')
     def after_epoch(self): self._stand(self.learn.epoch+1, 0)
     def after_fit(self):
         super().after_fit()
-        self.learn.paused = None   # nothing is left to do
+        if isinstance(self.learn.resume, Paused): self.learn.resume.over = True
+
+    def cleanup(self):
+        self.moment = self.keeper = self.until = None
+        self.asked,self.left = False,0
+        super().cleanup()
 
     def _stand(self, epoch, done):
-        "If the run is to stand here, keep the moment and end the fit"
-        learn,due = self.learn,self.until is not None and self.learn.train_iter>=self.until
-        if not (self.received or due): return
-        contents = self.contents(epoch, done, self.data_place(done), {}, copy=True)
-        learn.paused = Paused(contents, learn.duration, [*learn.cbs])
-        learn.paused.look_at(learn)
-        raise exit_exception(self.received) if self.received else Stands
+        "Stand between two batches if the run is to; keep the moment if somebody may come back to it"
+        learn,self.moment = self.learn,None
+        due = self.received or self.asked or (self.until is not None and learn.train_iter>=self.until)
+        if due or self.keeps: self._keep(epoch, done)
+        if not due: return   # the graph of what is left is used up
+        learn.pred,learn.loss_grad = apply(lambda t: getattr(t, 'detach', lambda: t)(), (learn.pred, learn.loss_grad))
+        kind = Pause if self.asked else Stands
+        self._leave(KeyboardInterrupt if self.received else kind)
+
+    def _keep(self, epoch, done):
+        learn,by = self.learn,self.keeper
+        place = by.data_place(done) if by.place is None else by.place
+        self.moment = Paused(by.contents(epoch, done, place, {}, copy=True), learn.duration, [*learn.fit_cbs])
+        self.left = 0
+
+    def _save(self, done):
+        "The workers were ended, too: stand before the batch that they did not bring"
+        self._keep(self.learn.epoch, done)
+        self.learn.paused = self.moment
 
 # %% ../../nbs/recovery/35c_pause.ipynb #6332ef1b
-Learner.paused = None   # the `Paused`, if a fit was stopped and can go on
-
+@uninterrupted
 def goes_on(
     learn:Learner,       # the Learner
     paused:Paused,       # where it stands
@@ -232,21 +341,27 @@ def goes_on(
     lr:Any=None          # another learning rate
 ) -> None:
     "Go on with the fit that was stopped; if it is to stand again, its last batch is there to be looked at"
-    # `fit` itself adds `train_for`
-    own = [cb for cb in paused.cbs if cb.name!='train_for' and not any(cb is o for o in learn.cbs)]
-    for cb in [*own, *learn.cbs]:
-        if isinstance(cb, Pausable): cb.until = until
-    again:Any = paused.again(None if lr is None else dict(lr=lr))
-    try: learn.fit(str(paused.duration), lr, cbs=[*own, *L(cbs)], resume=again)
-    except Stands: vars(learn).update(learn.paused.held)
+    own = [cb for cb in paused.cbs if not any(cb is o for o in learn.cbs)]
+    again:Any = paused.again(None if lr is None else dict(lr=lr), until)
+    learn.paused = None
+    try: learn._train('fit', str(paused.duration), lr, cbs=[*own, *L(cbs)], resume=again)
+    except Stands: pass
+    except BaseException:
+        if learn.paused is None and not again.over: learn.paused = paused   # from there once more
+        raise
+    finally: learn.resume = None
 
 def _standing(learn):
+    if learn.mode is not None: raise RuntimeError(
+        f'a `{learn.mode}` is running{learn.position}, which goes on when this callback returns, or this shell is left')
     if learn.paused is None: raise RuntimeError(
-        'no fit stands, so none can go on: with `Pausable()` among its callbacks Ctrl-C stops one between two batches')
+        'no fit stands, so none can go on: with `Pausable()` among its callbacks Ctrl-C stops one between two batches, '
+        'and a second Ctrl-C at once, from where only a checkpoint goes on')
     return learn.paused
 
 # %% ../../nbs/recovery/35c_pause.ipynb #2d7cb605
 @patch
+@uninterrupted
 def go_on(self:Learner,
     batches:int|None=None,              # how many; None: to the end of the fit
     until:str|None=None,                # an event within the next batch to stand at, such as 'after_loss'
@@ -282,4 +397,4 @@ class _LookAt(Callback):
         if not learn.training or learn.train_iter!=self.moment.state['train_iter']: return
         learn.paused = self.moment
         learn.paused.look_at(learn)
-        raise Stands
+        raise Stands(f'{self.moment}')

@@ -4,13 +4,13 @@ that nobody stopped; with a `CheckpointCallback` beside it or without.
     python tests/faults/test_paused.py 500            so many runs; prints those that end otherwise
     python tests/faults/test_paused.py 1 --first 123  one of them again
 """
-import os, random, signal, sys, tempfile, warnings
+import copy, gc, os, random, signal, sys, tempfile, warnings, weakref
 from pathlib import Path
 
 here = Path(__file__).resolve().parent
 if __name__=='__main__': sys.path[:0] = [str(here.parents[1]), str(here.parent), str(here)]
 import pytest, torch
-from learnkit.all import Callback, CheckpointCallback, Pausable
+from learnkit.all import Adam, Callback, CheckpointCallback, CSVLogger, Learner, Pausable, Pause
 from test_resume import end, equal, halves, learner
 from test_resume_fuzz import callbacks, loaders, moments, opts, policies, settings, sweep
 from toys import few, learner as small, slow
@@ -108,10 +108,189 @@ def test_what_is_paused_is_let_go_by_the_next_fit():
     with pytest.raises(RuntimeError, match='no fit stands'): learn.go_on()
     with pytest.raises(ValueError, match='keeps no files'): learn.fit(1, resume='auto')
 
+def test_a_fit_that_stands_leaves_its_batch_to_be_looked_at():
+    learn = paused()
+    (x,y),xb,loss = learn.batch,learn.xb[0],learn.loss.item()
+    assert torch.equal(x, xb) and torch.equal(y, learn.yb[0]) and learn.pred.shape==y.shape and (learn.epoch, learn.iter)==(0, 1)
+    learn.get_preds(), learn.validate()
+    assert learn.xb[0] is xb and learn.loss.item()==loss
+    copy.deepcopy(learn)
+    moment,pred = weakref.ref(learn.paused),weakref.ref(learn.pred)
+    with learn.no_bar(), learn.no_logging(): learn.go_on()
+    gc.collect()
+    assert learn.xb==(None,) and learn.batch is None and moment() is None and pred() is None
+
+def test_a_new_fit_stands_nowhere_since_another_stood_there():
+    learn = small(3, cbs=Pausable())
+    with learn.no_bar(), learn.no_logging():
+        with pytest.raises(KeyboardInterrupt, match=r'stands in epoch 0, after 2 of its batches: `learn.go_on\(\)` goes on'): learn.fit(2, cbs=press('after_pred', 2))
+        learn.go_on(1)
+        learn.fit(2)
+    assert learn.train_iter==6 and learn.paused is None
+
+def test_a_callback_that_is_removed_meanwhile_stays_away():
+    class Count(Callback):
+        n,run_valid = 0,False
+        def after_batch(self): self.n += 1
+    learn = small(3, cbs=Count())
+    count = learn.count
+    with learn.no_bar(), learn.no_logging():
+        with pytest.raises(KeyboardInterrupt): learn.fit(2, cbs=[Pausable(), press('after_pred', 2)])
+        learn.remove_cb(count)
+        learn.go_on()
+    assert count.n==2 and learn.train_iter==6
+
+def test_after_an_error_it_goes_on_from_where_it_stood():
+    learn,whole = paused(),small(3)
+    def fails(self): 1/0
+    with whole.no_bar(), whole.no_logging(): whole.fit(2)
+    with learn.no_bar(), learn.no_logging():
+        for n in (None, 2):
+            with pytest.raises(ZeroDivisionError): learn.go_on(n, cbs=Callback(after_step=fails))
+        with pytest.raises(KeyboardInterrupt): learn.go_on(cbs=[press('after_pred', 1), press('after_loss', 1)])   # two at once
+        with pytest.raises(TypeError, match='learning rate'): learn.go_on(lr='x')
+        assert 'after 2 of its batches' in repr(learn.paused)
+        learn.go_on()
+    assert equal(whole.model.state_dict(), learn.model.state_dict())
+
+def test_an_error_shows_no_line_of_the_library(monkeypatch):
+    monkeypatch.delenv('LEARNKIT_FULL_TRACEBACKS', raising=False)
+    learn = paused()
+    def fails(self): 1/0
+    for how in (dict(), dict(batches=1)):
+        with pytest.raises(ZeroDivisionError) as e: learn.go_on(cbs=Callback(after_step=fails), **how)
+        assert {Path(o.path).name for o in e.traceback}=={'test_paused.py'}
+
+def test_a_fit_that_was_not_paused_lets_go_of_what_is():
+    learn = small(3)
+    with learn.no_bar(), learn.no_logging():
+        with pytest.raises(KeyboardInterrupt): learn.fit(2, cbs=[Pausable(), press('after_pred', 2)])
+        learn.fit(1)
+        with pytest.raises(RuntimeError, match='no fit stands'): learn.go_on()
+        with pytest.raises(RuntimeError, match='a `fit` is running'): learn.fit(1, cbs=Callback(after_pred=lambda self: self.learn.go_on()))
+    learn = paused()
+    learn.close()
+    assert learn.paused is None
+
+def test_in_a_validation_it_stands_at_once():
+    seen = []
+    def watch(self):
+        if not self.training: seen.append(self.iter)
+    learn,whole = small(3, nv=5, cbs=Pausable()),small(3, nv=5)
+    with whole.no_bar(), whole.no_logging(): whole.fit(2)
+    with learn.no_bar(), learn.no_logging():
+        with pytest.raises(KeyboardInterrupt, match='in its validation'): learn.fit(2, cbs=[Callback(after_batch=watch), press('after_loss', 5)])
+        assert seen==[0, 1] and not learn.training and learn.recorder.history==[]
+        learn.go_on(1)
+        assert learn.train_iter==4 and len(learn.recorder.history)==1
+        learn.go_on()
+    assert equal(whole.model.state_dict(), learn.model.state_dict()) and learn.recorder.history['valid_loss']==whole.recorder.history['valid_loss']
+
+def test_a_checkpoint_beside_it_and_nothing_is_said_twice(tmp_path):
+    learn = small(3, path=tmp_path, cbs=CheckpointCallback('1ba'))
+    learn.model.seen = set()
+    learn.model.register_forward_pre_hook(lambda m, x: m.seen.add(len(m.seen)))
+    with learn.no_bar(), learn.no_logging(), warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter('always')
+        with pytest.raises(KeyboardInterrupt): learn.fit(2, cbs=[Pausable(), press('after_pred', 2)])
+    assert len([w for w in said if 'model.seen, a set' in str(w.message)])==1
+
+def test_a_log_that_is_appended_to_goes_on(tmp_path):
+    def text(stop):
+        learn = small(3, path=tmp_path/str(stop), cbs=CSVLogger(append=True))
+        with learn.no_bar(), learn.no_logging():
+            if not stop: learn.fit(2)
+            else:
+                with pytest.raises(KeyboardInterrupt): learn.fit(2, cbs=[Pausable(), press('after_pred', 4)])
+                learn.go_on(1)
+                learn.go_on()
+        return [row.rpartition(',')[0] for row in (tmp_path/str(stop)/'history.csv').read_text().splitlines()]
+    assert text(True)==text(False)
+
+@pytest.fixture
+def prompt(monkeypatch): monkeypatch.setattr(sys, 'ps1', '>>> ', raising=False)
+
+def stands(f, match):
+    with pytest.raises(Pause, match=match): f()
+
+class Watch(Callback):
+    "A breakpoint of a callback's own, in batches of training"
+    observes = True
+    def __init__(self, at, n): self.at,self.pauses,self.n,self.seen = at,(at,),n,[]; setattr(self, at, self.look)
+    def look(self):
+        if not self.learn.training or self.learn.mode!='fit': return
+        self.seen.append(self.learn.train_iter)
+        if self.learn.train_iter in self.n: raise Pause
+
+@pytest.mark.parametrize('at', ['before_batch', 'after_pred', 'after_loss', 'after_backward', 'before_step', 'after_step', 'after_zero_grad'])
+def test_a_callback_that_raises_Pause_in_a_batch_lets_the_fit_stand_there(prompt, at):
+    learn,whole = small(3, opt_func=Adam, cbs=[Pausable(), Watch(at, [0, 4])]),small(3, opt_func=Adam)
+    with whole.no_bar(), whole.no_logging(): whole.fit(2)
+    with learn.no_bar(), learn.no_logging():
+        stands(lambda: learn.fit(2), f'epoch 0, after 0 of its batches, in the next one at `{at}`')
+        assert learn.train_iter==0 and learn.xb[0].shape==(4, 4)
+        if at in ('after_loss', 'after_pred'): (learn.pred if at=='after_pred' else learn.loss_grad).sum().backward()
+        learn.get_preds()
+        assert learn.go_on(1)['train_iter']==1
+        stands(learn.go_on, 'epoch 1, after 1 of its batches')
+        stands(lambda: learn.go_on(cbs=Watch('after_step', [4])), 'epoch 1, after 1 of its batches, in the next one at `after_step`') if at<'after_step' else None
+        learn.go_on()
+    assert equal(whole.model.state_dict(), learn.model.state_dict()) and equal(whole.opt.state_dict(), learn.opt.state_dict())
+    assert learn.recorder.history['train_loss']==whole.recorder.history['train_loss']
+
+def test_a_condition_is_a_breakpoint(prompt):
+    learn,whole = small(3, cbs=Pausable()),small(3)
+    with whole.no_bar(), whole.no_logging(): whole.fit(2)
+    learn.on('after_loss', pause_if=lambda learn: learn.training and learn.train_iter==2)
+    learn.on('after_loss', pause_if=lambda learn: not learn.training and learn.epoch==1)
+    learn.on('after_batch', pause_if=lambda learn: learn.training and learn.train_iter==4)
+    learn.on('after_epoch', pause_if=lambda learn: True)
+    with learn.no_bar(), learn.no_logging():
+        stands(lambda: learn.fit(2), 'epoch 0, after 2 of its batches, in the next one at `after_loss`')
+        stands(learn.go_on, 'epoch 1, after 0 of its batches: ')
+        stands(learn.go_on, 'epoch 1, after 1 of its batches: ')
+        stands(learn.go_on, 'epoch 1, after 3 of its batches, in the next one at `after_loss`')
+        assert not learn.training and not learn.model.training
+        stands(learn.go_on, 'epoch 1, after 3 of its batches, in the next one at `after_loss`')   # the next batch of the validation
+        stands(learn.go_on, 'epoch 2, after 0 of its batches: ')
+        learn.go_on()
+    assert equal(whole.model.state_dict(), learn.model.state_dict()) and learn.recorder.history['valid_loss']==whole.recorder.history['valid_loss']
+    learn.off()
+    assert [cb.name for cb in learn.cbs]==[cb.name for cb in small(3, cbs=Pausable()).cbs]
+
+def test_where_nobody_is_there_breakpoints_are_refused(monkeypatch, prompt):
+    learn = small(3, cbs=Pausable())
+    learn.on('after_loss', pause_if=lambda learn: True)
+    monkeypatch.delattr(sys, 'ps1')
+    with learn.no_bar(), learn.no_logging(), pytest.raises(ValueError, match='nobody could go on'): learn.fit(1)
+    with pytest.raises(TypeError, match='`pause_if`'): Learner.on('after_loss', pause_if=bool)
+    with pytest.raises(Pause, match=r'if `Pausable\(\)` is among its callbacks'): small(3, cbs=Watch('after_loss', [0])).fit(1)
+
+def test_a_Pause_that_nobody_could_expect_is_an_error_that_says_so(prompt):
+    def out_of_the_blue(self): raise Pause
+    with pytest.raises(RuntimeError, match="pauses = "): small(3, cbs=Pausable()).fit(1, cbs=Callback(after_loss=out_of_the_blue))
+
+def test_in_a_terminal_a_breakpoint_opens_a_shell_in_the_fit(monkeypatch):
+    learn,whole,typed = small(3, cbs=Pausable()),small(3),[]
+    def type_in(prompt=''):
+        if len(typed)==2: typed.clear(); raise EOFError
+        typed.append(1)
+        return 'torch.rand(3); seen.append((learn.train_iter, learn.loss.item(), learn.get_preds()[0].shape))' if len(typed)==1 else 'learn.go_on()'
+    seen,isatty = [],type('Tty', (), dict(isatty=lambda s: True, write=lambda s, t: said.append(t), flush=lambda s: None))
+    said = []
+    monkeypatch.setattr('builtins.input', type_in)
+    for k in ('stdin', 'stdout', 'stderr'): monkeypatch.setattr(sys, k, isatty())
+    monkeypatch.setattr('builtins.seen', seen, raising=False); monkeypatch.setattr('builtins.torch', torch, raising=False)
+    learn.on('after_loss', pause_if=lambda learn: learn.training and learn.train_iter in (1, 4))
+    for o in (whole, learn):
+        with o.no_bar(), o.no_logging(): o.fit(2)
+    assert [n for n,*_ in seen]==[1, 4] and 'at `after_loss`, epoch 0, batch 1' in ''.join(said) and 'when this callback returns' in ''.join(said)
+    assert not hasattr(sys, 'ps1') and equal(whole.model.state_dict(), learn.model.state_dict()) and learn.paused is None
+
 def uninterrupted(seed):
     try: return differs(seed)
     except KeyboardInterrupt as e:
-        if e.args: raise
+        if not e.args or 'goes on' not in e.args[0]: raise
         return ['a Ctrl-C of its own was not taken']
 
 if __name__=='__main__': sweep(uninterrupted, drawn, __doc__)
