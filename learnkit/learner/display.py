@@ -91,8 +91,14 @@ def display_kind() -> str:
     "Return where the output goes: 'notebook', 'terminal', or 'lines' for everything else"
     ipython = sys.modules.get('IPython')
     if hasattr(ipython and ipython.get_ipython(), 'kernel'): return 'notebook'
-    plain = not getattr(sys.stdout, 'isatty', bool)() or os.environ.get('CI') or os.environ.get('TERM')=='dumb'
+    plain = not is_screen(sys.stdout) or os.environ.get('CI') or os.environ.get('TERM')=='dumb'
     return 'lines' if plain else 'terminal'
+
+def is_screen(out):
+    "Is it a terminal that has a size?"
+    if not getattr(out, 'isatty', bool)(): return False
+    try: return os.get_terminal_size(out.fileno()).columns>0
+    except (AttributeError,OSError): return True   # no file of the system's: what stands for a terminal knows best
 
 # %% ../../nbs/learner/05b_display.ipynb #a475371e
 class LineDisplay:
