@@ -49,6 +49,7 @@ from platform import node
 from time import monotonic, sleep
 from typing import Any, NamedTuple
 from uuid import uuid4
+from warnings import warn
 from zlib import crc32
 
 import torch
@@ -148,29 +149,49 @@ def introduce(
     said = f'{len(places)} processes train together ({by}, {dist.get_backend()}): {_devices_of(places)}'
     if dist.get_rank()==0: write_out(print, said)
 
+# %% ../../nbs/processes/05b_launch.ipynb #7e3d5a91
+_patience = 30.   # seconds that a process waits before it says for whom
+_advice = 'each process that the launcher starts has to make a Learner, or to call `join_group()`'
+
+def _wait_for(late, launch, timeout):
+    "Wait until no process is late; say once which ones are, and raise RuntimeError after `timeout` seconds"
+    begun,said = monotonic(),False
+    while (ranks := late()):
+        waited,who = monotonic()-begun,f"process{'es' if len(ranks)>1 else ''} {', '.join(map(str, ranks[:8]))}"
+        if len(ranks)>8: who += f' and {len(ranks)-8} more'
+        if waited>timeout: raise RuntimeError(
+            f'{who} of {launch.world} did not come within {timeout:g} seconds: {_advice}')
+        if waited>_patience and not said:
+            said = True
+            warn(f'process {launch.rank} has waited {waited:.0f} seconds for {who} of {launch.world}: {_advice}')
+        sleep(.02)
+
 # %% ../../nbs/processes/05b_launch.ipynb #7e3d5a90
 def _name_of_attempt(store, launch, timeout):
-    me = uuid4().hex
+    me,others = uuid4().hex,range(1, launch.world)
     if launch.rank:
         store.set(f'learnkit/hello/{launch.rank}', me)
-        name = store.get(f'learnkit/welcome/{me}').decode()   # it waits for it
-        store.add(f'learnkit/came/{name}', 1)
+        _wait_for(lambda: [] if store.check([f'learnkit/welcome/{me}']) else [0], launch, timeout)
+        name = store.get(f'learnkit/welcome/{me}').decode()
+        store.set(f'learnkit/came/{name}/{launch.rank}', '')
         return name
-    since = monotonic()
-    while (n := store.add(f'learnkit/came/{me}', 0))<launch.world-1:
-        for r in range(1, launch.world):
+    def late():
+        for r in others:
             if store.check([k := f'learnkit/hello/{r}']): store.set(f'learnkit/welcome/{store.get(k).decode()}', me)
-        if monotonic()-since>timeout: raise RuntimeError(
-            f'{launch.world-1-n} of {launch.world} processes did not come within {timeout:.0f} seconds')
-        sleep(.02)
+        return [r for r in others if not store.check([f'learnkit/came/{me}/{r}'])]
+    _wait_for(late, launch, timeout)
     return me
 
-def _meet(launch, timeout) -> dict[str,Any]:
-    "Where the processes meet, as arguments of `init_process_group`"
-    if os.environ.get('TORCHELASTIC_USE_AGENT_STORE')!='True':
-        return dict(init_method='env://' if launch.by=='torchrun' else f'tcp://{launch.addr}:{launch.port}')
-    store = dist.TCPStore(launch.addr, int(launch.port), is_master=False, timeout=timedelta(seconds=timeout))
-    return dict(store=dist.PrefixStore(f'learnkit/{_name_of_attempt(store, launch, timeout)}', store))
+def _meet(launch, timeout) -> dist.Store:
+    "Return the store where the processes meet: torchrun keeps one, else process 0 does"
+    keeps = launch.rank==0 and os.environ.get('TORCHELASTIC_USE_AGENT_STORE')!='True'
+    try: store = dist.TCPStore(launch.addr, int(launch.port), is_master=keeps, wait_for_workers=False, multi_tenant=True,
+                               timeout=timedelta(seconds=timeout))
+    except dist.DistNetworkError as e:
+        if not (keeps and 'EADDRINUSE' in str(e)): raise
+        raise RuntimeError(f'process 0 cannot listen on port {launch.port}, which another program has: '
+                           'set MASTER_PORT to a free port, in all processes') from e
+    return dist.PrefixStore(f'learnkit/{_name_of_attempt(store, launch, timeout)}', store)
 
 # %% ../../nbs/processes/05b_launch.ipynb #1d6dd00a
 def _backend(device):
@@ -206,7 +227,7 @@ def join_group(
             'start as many processes on each machine as it has accelerators')
         torch.accelerator.set_device_index(launch.local_rank)
         device = default_device()
-    dist.init_process_group(_backend(device), **_meet(launch, timeout), rank=launch.rank, world_size=launch.world,
+    dist.init_process_group(_backend(device), store=_meet(launch, timeout), rank=launch.rank, world_size=launch.world,
                             timeout=timedelta(seconds=timeout))
     atexit.register(leave_group)
     introduce(own=True)
@@ -219,7 +240,6 @@ def leave_group() -> None:
 import json
 from itertools import count
 from threading import get_ident, local
-from warnings import warn
 
 from ..data.process import num_distrib, rank_distrib
 from ..loop.dispatcher import outside
