@@ -91,10 +91,10 @@ def display_kind() -> str:
     "Return where the output goes: 'notebook', 'terminal', or 'lines' for everything else"
     ipython = sys.modules.get('IPython')
     if hasattr(ipython and ipython.get_ipython(), 'kernel'): return 'notebook'
-    plain = not is_screen(sys.stdout) or os.environ.get('CI') or os.environ.get('TERM')=='dumb'
+    plain = not _is_screen(sys.stdout) or os.environ.get('CI') or os.environ.get('TERM')=='dumb'
     return 'lines' if plain else 'terminal'
 
-def is_screen(out):
+def _is_screen(out):
     "Is it a terminal that has a size?"
     if not getattr(out, 'isatty', bool)(): return False
     try: return os.get_terminal_size(out.fileno()).columns>0
