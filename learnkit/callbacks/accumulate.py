@@ -77,9 +77,7 @@ class GradientAccumulation(Callback):
     def _weigh_batch(self):
         learn,(xb,yb) = self.learn,self.seen
         if learn.xb is xb and learn.yb is yb: return
-        share = self.weigh(learn)
-        if isinstance(share, torch.Tensor) and not self._waits(share): share = share.item()
-        self._assign(seen=(learn.xb,learn.yb), bs=n_items(learn), share=share)
+        self._assign(seen=(learn.xb,learn.yb), bs=n_items(learn), share=self.weigh.read(learn, self._waits))
 
     def _waits(self, t): return not t.is_cpu   # to read a number
 

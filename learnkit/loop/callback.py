@@ -173,7 +173,7 @@ class Callback(Stateful):
             elif k in getattr(learn, '__dict__', ()) or hasattr(type(learn), k): _warn_shadowing(k, learn)
         super().__setattr__(k, v)
 
-    def _assign(self, **values): vars(self).update(values)   # in each batch: past what is checked when one is assigned
+    def _assign(self, **values): self.__dict__.update(values)   # in each batch: past the checks
 
     def __repr__(self) -> str: return short_repr(self)
     def __str__(self) -> str: return type(self).__name__

@@ -143,6 +143,8 @@ class BatchWeight:
         if f is None: f = get_model(getattr(learn, 'model', None))
         self.rule,self.sums = weight_rule(f),is_sum(f)
         self.reduces = loss_setting(f, 'reduction')!='none'
+        counts = isinstance(self.rule, partial) and self.rule.func is count_targets
+        self.counts_from_0 = counts and (self.rule.keywords['ignore_index'] or 0)<0   # does each class number count?
 
     def __call__(self,
         learn:Any # the Learner
@@ -150,6 +152,17 @@ class BatchWeight:
         "Returns how much the Learner's current batch weighs"
         yb = learn.yb
         return self.rule(yb) if len(yb) else find_bs(learn.xb)
+
+    def read(self,
+        learn:Any,     # the Learner
+        waits:Callable # whether reading a number of this tensor waits for the device
+    ) -> int|float|Tensor:
+        "Returns the same, as a number where that waits for nothing"
+        t:Any = learn.yb[0] if self.counts_from_0 and len(learn.yb)==1 else None
+        looks = isinstance(t, Tensor) and t.dtype is torch.int64 and not waits(t)
+        if looks and t.numel() and t.min()>=0: return t.numel()   # sooner known than counted
+        w = self(learn)
+        return w.item() if isinstance(w, Tensor) and not waits(w) else w
 
 def n_items(
     learn:Any # the Learner

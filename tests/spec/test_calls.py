@@ -98,12 +98,12 @@ def by_hand(watch=None):
 
 # What a step takes today, so that one more is seen; raise a number only if what is added is worth it
 CALLS = dict(training=62, validation=70, prediction=34)   # 7 of those in training stand in place of 20 of torch's around the step; 10 in validation count the targets that count
-ONE   = 1735   # `learn.predict` of an item, with a little room; 19 hide the bar, which drew itself for each
+ONE   = 1710   # `learn.predict` of an item, with a little room; 19 hide the bar, which drew itself for each
 OPEN  = 71     # the same by a `Predictor`: each call more is a hundredth of what a small model takes
-START = 2610   # a Learner and its fit of one batch, with a little room: a fifth more until signatures were remembered, and what no optimizer has was asked less often
-EPOCH = 1015   # an epoch of a fit, of a batch and a validation of one batch, sixteen to ask the loss what it ignores; 1,920 while each event was bound anew in each phase
+START = 2545   # a Learner and its fit of one batch, with a little room: a fifth more until signatures were remembered, and what no optimizer has was asked less often
+EPOCH = 965    # an epoch of a fit, of a batch and a validation of one batch; 1,920 while each event was bound anew in each phase
 FUSED = 52     # a fused step, where the program is one of them; 65 while each module's hooks were looked at one by one, and the program told a profiler of itself
-LINES = dict(training=141, validation=114)
+LINES = dict(training=140, validation=113)
 OPS   = dict(detach=1, clone=1)            # the loss, kept without its graph
 
 NEW = len(TRAIN)-14   # events of a batch that were added since: each is a call, at most four lines, and handlers that are looked for
@@ -254,8 +254,8 @@ toolkit = dict(accumulate=lambda: UnreadAccumulation(64), clip=lk.GradientClip, 
                mc=lk.MCDropoutCallback, every=lambda: lk.EveryCallback(lambda l: None, '3ba'), on=lambda: lk.OnCallback(lambda l: None, 'after_step', lk.Filter(every=2)), nan=lambda: OnDevice())
 
 # How many calls more a step takes with it; what it calls of PyTorch's own counts where it is called from here
-MORE = dict(accumulate=37, clip=13, value=5, micro=261, ema=19, bf16=44, freeze=0, short=2, stop_after=5, mixup=124, last=0, sched=48, torch_sched=35, early=0, save=0, plateau=0,
-            threshold=0, better=0, stats=58, hooks=66, mc=0, every=6, on=3, nan=12)
+MORE = dict(accumulate=37, clip=13, value=5, micro=242, ema=19, bf16=44, freeze=0, short=2, stop_after=5, mixup=118, last=0, sched=47, torch_sched=33, early=0, save=0, plateau=0,
+            threshold=0, better=0, stats=56, hooks=66, mc=0, every=6, on=3, nan=12)
 
 @few(8)
 @pytest.mark.parametrize('name', toolkit)

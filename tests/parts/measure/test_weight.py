@@ -10,7 +10,7 @@ from torch.nn import functional as F
 from torch.optim import SGD
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from learnkit.measure.batch_weight import ignored_class, weight_rule
+from learnkit.measure.batch_weight import BatchWeight, ignored_class, weight_rule
 from learnkit.measure.recorder import Meter
 from learnkit.measure.adapters import columns, mk_metrics
 from learnkit.data.process import to_detach
@@ -435,3 +435,15 @@ def test_means_are_not_asked_about():
         with warnings.catch_warnings():
             warnings.simplefilter('error')
             of_size(16, f, lr=.001).fit(1)
+
+@pytest.mark.parametrize('ignore', (-100, -1, 0, 3, None))
+def test_a_weight_that_is_read_is_the_one_that_is_counted(ignore):
+    "Class numbers of which none is negative are not counted one by one"
+    loss = partial(F.cross_entropy, ignore_index=ignore) if ignore is not None else F.mse_loss
+    targets = [torch.randint(low, 5, shape).to(dtype) for low in (0,1,-1) for shape in ((6,), (2,3), (0,)) for dtype in (torch.int64, torch.int32, torch.float32)]
+    for t in [*targets, torch.tensor([ignore or 0]*4), torch.tensor([2,-100,3])]:
+        for yb in ((t,), (t,t)):
+            learn = SimpleNamespace(loss_func=loss, xb=(torch.zeros(len(t)),), yb=yb)
+            weigh = BatchWeight(learn)
+            there,kept = weigh.read(learn, lambda t: False),weigh.read(learn, lambda t: True)
+            assert there==weigh(learn) and not isinstance(there, torch.Tensor) and type(kept) is type(weigh(learn))
