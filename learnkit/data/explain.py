@@ -51,6 +51,8 @@ def class_axis(
 def _shape_tip(ps, ts, want, axis):
     "What to write when targets have shape `ts` instead of `want`"
     if ps==ts: return f'These look one-hot: write `y.argmax({axis})`.'
+    if ts[1:]==want[1:] and len(ts)==len(want): return (
+        f'These are {ps[0]} predictions and {ts[0]} targets: does the model keep the number of items?')
     if _is_merged(ts, want): return 'Drop the axes of length 1 with `y.squeeze()`, or use `CrossEntropyLossFlat()`.'
     return 'If the classes are along another axis, use `CrossEntropyLossFlat(axis=...)`.'
 
@@ -145,8 +147,15 @@ def _range_hint(targ, n_cls, ignore_index):
     targ = targ[targ!=ignore_index]
     lo,hi = (targ.min().item(),targ.max().item()) if len(targ) else (0,0)
     if 0<=lo and hi<n_cls: return ''
-    return f'{want}, but yours go from {lo} to {hi}.' + (' Count from 0: write `y-1`.' if (lo,hi)==(1,n_cls) else '')
+    return f'{want}, but yours go from {lo} to {hi}. {_range_tip(lo, hi, n_cls)}'
 
+def _range_tip(lo, hi, n_cls):
+    "What to write when class numbers go from `lo` to `hi`"
+    if lo<0: return f'`ignore_index={lo}` leaves that number out.'
+    if (lo,hi)==(1,n_cls): return 'Count from 0: write `y-1`.'
+    return f'Let the model give {hi+1} numbers for each item, or number the classes from 0.'
+
+# %% ../../nbs/data/45a_explain.ipynb #3e8d51fa
 def order_hint(
     f:Any,     # A loss function, or a metric
     what:str   # Which of the two

@@ -112,7 +112,9 @@ def as_duration(
     much:Any # a number of epochs, text such as '2000ba', or a `Time`
 ) -> Time:
     "Return how long a fit is to be; raises ValueError if it is no such amount"
-    return _amount(much) if isinstance(much, (str,Time)) else Time(check_whole('n_epoch', much, least=0), 'ep')
+    return _amount(much) if isinstance(much, (str,Time)) else Time(check_whole('n_epoch', much, 0, _epochs), 'ep')
+
+_epochs = "a whole number (an amount such as '500ba' is text, and a learning rate is `lr=…`)"
 
 def _amount(much):
     try: t = Time(much)

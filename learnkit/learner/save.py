@@ -46,7 +46,8 @@ def check_state(
     reasons = [f'{what} {_first(names)}' for what,names in
                (('shapes differ:', odd), ('it lacks', missing), ('the model lacks', extra)) if names]
     if not reasons: return
-    hint = '' if odd or none else '. `strict=False` loads what fits.'
+    hint = '' if none else '. `strict=False` loads what fits.'
+    if odd: hint = '. Make the model as it was, or let `learn.load(…, ignore_keys=…)` leave some as they are.'
     raise ValueError('these weights are of another model: ' + '; '.join(reasons) + hint)
 
 # %% ../../nbs/learner/55a_check_state.ipynb #24feed83
@@ -103,6 +104,7 @@ from .create_opt import ready_opt
 from .learner import Learner
 from ..loop.events import nearest
 from ..loop.signals import uninterrupted
+from ..loop.tracebacks import shortened
 
 # %% ../../nbs/learner/55b_save.ipynb #0aaad0dc
 @patch
@@ -173,11 +175,14 @@ def _model_state(file, state):
 def _found(file, path):
     "The `path` of the name `file`; raises FileNotFoundError if there is such a file in the current folder instead"
     own = Path(file) if isinstance(file, str|PathLike) else path
+    if not (own.is_file() or path.parent.exists()): raise FileNotFoundError(
+        f'there is no file {path}: `learn.save` writes it, into a folder of `learn.path`')
     if path.exists() or not own.is_file(): return path
     raise FileNotFoundError(f'there is no file {path}; for the one in the current folder write {str(own.absolute())!r}')
 
 # %% ../../nbs/learner/55b_save.ipynb #5a2b33f7
 @patch
+@shortened
 def load(self:Learner,
     file:str|Path|BinaryIO,   # a name, a path, or an open binary file
     device:Any=None,          # the device to move the model to; None: leave it where it is

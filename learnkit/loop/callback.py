@@ -47,6 +47,7 @@ from fastcore.basics import camel2snake
 from .events import event, nearest
 from .names import name_hint
 from .settings import short_repr
+from .tracebacks import shortened
 
 # %% ../../nbs/loop/15b_callback.ipynb #16926608
 _parameters:WeakKeyDictionary = WeakKeyDictionary()   # of functions: their names; None: it takes any
@@ -129,6 +130,7 @@ class Callback(Stateful):
             _check_handler(f, k, f'the handler of `{k}`')
             setattr(self, k, MethodType(f, self))
 
+    @shortened
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
         if 'modes' in vars(cls): _check_modes(cls.__name__, cls.modes)

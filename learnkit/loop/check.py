@@ -131,7 +131,7 @@ Made = TypeVar('Made')   # type checkers take a decorated function or class for 
 _elsewhere = dict(
     n_epoch='epochs n_epochs num_epochs max_epochs num_train_epochs', start_epoch='initial_epoch',
     lr='learning_rate base_lr', wd='weight_decay', opt_func='optimizer optim optimizer_class',
-    loss_func='loss loss_fn criterion', cbs='callbacks callback', resume='ckpt_path resume_from_checkpoint',
+    loss_func='loss loss_fn criterion', n='max_n', cbs='callbacks callback', resume='ckpt_path resume_from_checkpoint',
     dls='data dataloaders train_loader train_dataloader train_dataset', bs='batch_size', dl='dataloader loader')
 _ours = {their:our for our,theirs in _elsewhere.items() for their in theirs.split()}
 

@@ -7,7 +7,8 @@ __all__ = ['full_tracebacks', 'shorten']
 
 # %% ../../nbs/loop/02_tracebacks.ipynb #f5e87b3d
 import os, sys
-from functools import partial
+from collections.abc import Callable
+from functools import partial, wraps
 from types import TracebackType
 
 # %% ../../nbs/loop/02_tracebacks.ipynb #b8f1b0e4
@@ -64,6 +65,17 @@ def shorten(
         _keep(o, o.__traceback__)
         o.with_traceback(_of_others(o.__traceback__))
     if isinstance(e, KeyboardInterrupt): _in_one_line(e)
+
+# %% ../../nbs/loop/02_tracebacks.ipynb #7c2be9d4
+def shortened(
+    f:Callable # a function that people call
+) -> Callable: # a function like it
+    "Decorator: leaves the frames of learnkit out of the traceback of what `f` raises"
+    @wraps(f)
+    def called(*args, **kwargs):
+        try: return f(*args, **kwargs)
+        except Exception as e: shorten(e); raise
+    return called
 
 # %% ../../nbs/loop/02_tracebacks.ipynb #f5557ea6
 def _origins(e):

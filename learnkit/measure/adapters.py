@@ -108,7 +108,7 @@ def mk_metric(
     if hasattr(m, 'accumulate') and inspect.getattr_static(m, 'value', None) is not None: return m # fastai's, too
     if all(hasattr(m, o) for o in ('update','compute','reset')): return TorchMetric(m)
     if not callable(m): raise TypeError('A metric must be a function of predictions and targets, a `Metric`, a metric '
-        f'of torchmetrics or a function of scikit-learn, not {m!r}.')
+        f'of torchmetrics or a function of scikit-learn, as in `metrics=accuracy`, not {m!r:.60}.')
     f = unwrap_partial(m)
     return _mk_sklearn(m, f) if (getattr(f, '__module__', '') or '').startswith('sklearn.') else AvgMetric(m)
 

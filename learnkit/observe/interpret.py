@@ -158,7 +158,7 @@ from ..data.batch import split_batch, to_np
 from ..data.loaders import DataLoaders
 from ..data.nested import detuplify
 from ..data.snapshot import Snapshot, snapshot_contents, snapshot_random
-from ..loop.check import check_whole
+from ..loop.check import check_args, check_whole
 from ..loop.settings import pyplot
 
 # %% ../../nbs/observe/60b_show.ipynb #2777fc43
@@ -283,7 +283,8 @@ class Items:
 
     def show(self,
         stats:tuple|None=None,  # mean and standard deviation by which images were normalized
-        **kwargs:Any            # `ncols` and `figsize`, for images
+        ncols:int|None=None,    # images in a row; None: five, or each beside its masks
+        figsize:tuple|None=None # width and height in inches; None: by the number of images
     ) -> Any:
         "Draw images with their targets and predictions; list other items in a table"
         images,n = self.images,len(self)
@@ -291,21 +292,21 @@ class Items:
         masks = {k:t for k,t in self.columns.items() if is_mask(t, images)}
         texts = [self.texts(t, self.vocab) for k,t in self.columns.items() if k not in masks]
         titles = [' / '.join(o) for o in zip(*texts)] or ['']*n
-        if masks: return self._draw_masks(masks, titles, stats, **kwargs)
+        if masks: return self._draw_masks(masks, titles, stats, ncols, figsize)
         def is_float(t): return isinstance(t, Tensor) and t.is_floating_point()
         compared = len(texts)==2 and not any(map(is_float, self.columns.values()))
         colors = ['black' if a==b else 'red' for a,b in zip(*texts)] if compared else None
-        axs = draw_images(images, titles, None, stats, colors, **kwargs)
+        axs = draw_images(images, titles, None, stats, colors, ncols or 5, figsize)
         if len(texts)>1: axs[0,0].figure.suptitle(' / '.join(self.columns), fontsize=9)
         return axs
 
-    def _draw_masks(self, masks, titles, stats, **kwargs):
+    def _draw_masks(self, masks, titles, stats, ncols, figsize):
         "Each image as often as it has masks, beside each other"
         k,(_,*hw) = len(masks),next(iter(masks.values())).shape[-3:]
         over = torch.stack([t.reshape(-1, *hw).long().cpu() for t in masks.values()], 1).flatten(0, 1)
         titles = [' '.join(filter(None, [t, name if k>1 else ''])) for t in titles for name in masks]
-        kwargs.setdefault('ncols', 2*k if k>1 else 5)
-        return draw_images(self.images.repeat_interleave(k, 0), titles, over, stats, **kwargs)
+        ncols = ncols or (2*k if k>1 else 5)
+        return draw_images(self.images.repeat_interleave(k, 0), titles, over, stats, ncols=ncols, figsize=figsize)
 
 # %% ../../nbs/observe/60b_show.ipynb #e5a8dd92
 def first_batch(
@@ -319,32 +320,36 @@ def first_batch(
 def _stats(dl): return normalization_of(getattr(dl, 'dataset', None))
 
 @patch
+@check_args
 def show_batch(self:DataLoaders,
     ds_idx:int=0,              # number of the loader: 0 is the training set, 1 the validation set
     n:int=10,                  # how many items, at most those of a batch
     decode:Callable|None=None, # from a list of token numbers to text, such as `tokenizer.decode`
     stats:tuple|None=None,     # mean and standard deviation by which images were normalized; None: as transforms say
-    **kwargs:Any               # `ncols` and `figsize`, for images
+    ncols:int|None=None,       # images in a row; None: five, or each beside its masks
+    figsize:tuple|None=None    # width and height in inches; None: by the number of images
 ) -> Any:
     "Show the items of the next batch with their targets: images are drawn, other items listed in a table"
     dl = self.loaders[ds_idx] if ds_idx in range(len(self)) else None
     if dl is None: raise ValueError(f'there is no loader number {ds_idx}: these DataLoaders have {len(self)}')
     xb,yb = split_batch(first_batch(dl), self.n_inp)
     targets = {'target' if len(yb)==1 else f'target {i}':t for i,t in enumerate(yb)}
-    return Items(detuplify(xb), targets, n, vocab_of(self), decode).show(stats or _stats(dl), **kwargs)
+    return Items(detuplify(xb), targets, n, vocab_of(self), decode).show(stats or _stats(dl), ncols, figsize)
 
 # %% ../../nbs/observe/60b_show.ipynb #2986de03
 @patch
+@check_args
 def show_results(self:Learner,
     ds_idx:int=1,              # number of the loader in `dls`: 1 is the validation set
     dl:Any=None,               # the loader, any iterable of batches; None: the one of `ds_idx`
     n:int=10,                  # how many items, at most those of a batch
     decode:Callable|None=None, # from a list of token numbers to text, such as `tokenizer.decode`
     stats:tuple|None=None,     # mean and standard deviation by which images were normalized; None: as transforms say
-    **kwargs:Any               # `ncols` and `figsize`, for images
+    ncols:int|None=None,       # images in a row; None: five, or each beside its masks
+    figsize:tuple|None=None    # width and height in inches; None: by the number of images
 ) -> Any:
     "Show the items of the first batch with targets and predictions: images are drawn, other items listed in a table"
     dl = self._loader(ds_idx, dl)
     with alone(): inputs,_,targs,decoded = self.get_preds(dl=[first_batch(dl)], with_input=True, with_decoded=True)
     columns = {k:t for k,t in (('prediction', decoded), ('target', targs)) if t is not None}
-    return Items(inputs, columns, n, vocab_of(self.dls), decode).show(stats or _stats(dl), **kwargs)
+    return Items(inputs, columns, n, vocab_of(self.dls), decode).show(stats or _stats(dl), ncols, figsize)
