@@ -296,6 +296,13 @@ class NotedLoader(GetAttr):
         if self.counted and (not self.noted or place.get('workers') is not None): return 0
         return 0 if place.get('data') is not None else place.get('done', 0)
 
+    def beginning(self) -> dict|None:
+        "Return from where the first pass begins; None if that follows from the random numbers of the moment"
+        if self.seeded: return None
+        res:dict[str, Any] = dict(done=0, now=[*map(generator_state, self.generators)])
+        if self.stateful is not None: res['data'] = dict(data=self.stateful.state_dict(), ended=False)
+        return res
+
     def state(self,
         done:int # how many batches of the present pass are trained; 0: it is over
     ) -> dict|None:

@@ -97,7 +97,7 @@ from .proof import ResumeProof, switch, why_no_copy
 from .resume import (check_ended, check_identity, clear_folder, divide_anew, find_checkpoint,
     fit_number, is_longer, note_fit, Paused, Resumable)
 from .state import duration_of, states_of_all
-from .identity import session
+from .identity import branched, session
 
 # %% ../../nbs/recovery/25b_checkpoint.ipynb #6026709f
 @check_args
@@ -150,7 +150,8 @@ class CheckpointCallback(Resumable):
         if rank_distrib()==0: self.lock.acquire(self.folder)
         if learn.resume is None: clear_folder(self.folder, self.overwrite)
         else: self._resume(learn.resume)
-        self.sessions = [*self.sessions, session(learn)]
+        about = learn.resume.about(self.folder) if isinstance(learn.resume, Paused) else {}
+        self.sessions = [*self.sessions, {**session(learn), **about}]
         note_fit(learn, self.root, self.n_fit)
         self.begun = True
 
@@ -207,7 +208,8 @@ class CheckpointCallback(Resumable):
     def _resume(self, resume):
         "Restore the newest checkpoint, or the one at the path `resume`; without one, start from the beginning"
         learn = self.learn
-        if isinstance(resume, Paused): return self.take_up(resume.path, resume.state, resume.new, False)
+        if isinstance(resume, Paused):
+            return self.take_up(resume.path, resume.state, resume.differing(learn, self.who), False)
         path,state,later = find_checkpoint(self.folder, resume, self.overwrite)
         if path is None or state is None: return
         new = check_identity(path, state, self.who, asked=resume!='auto')
@@ -251,7 +253,8 @@ class CheckpointCallback(Resumable):
         own = states_of_all(learn, place) if prefix=='step-' else {}
         def collect():
             results = to_serializable(rows[-1], copy=True) if rows else {}
-            return self.contents(epoch, done, place, own, self.background),dict(info, results=results)
+            more = dict(info, results=results, **branched(self.sessions))
+            return self.contents(epoch, done, place, own, self.background),more
         self.writer.write(collect, path, sharded)
         learn('after_save_checkpoint', path=path)
         if self.proof is not None: self.proof.after_save()

@@ -201,3 +201,9 @@ def session(
     return dict(train_iter=learn.train_iter, time=strftime('%Y-%m-%dT%H:%M:%SZ', gmtime()), processes=num_shards(),
                 device=_device(learn.device), threads=torch.get_num_threads(), torch=str(torch.__version__),
                 learnkit=getattr(lib, '__version__', ''))
+
+def branched(
+    sessions:list # of a run
+) -> dict[str, str|int]:
+    "Return which run it left, and after how many batches; empty if it is no branch"
+    return next((dict(parent=s['parent'], left_at=s['train_iter']) for s in reversed(sessions) if 'parent' in s), {})

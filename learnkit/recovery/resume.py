@@ -292,6 +292,19 @@ class Paused:
         s = self.state
         return f"a run of {self.duration} that stands in epoch {s['epoch']}, after {s['done']} of its batches"
 
+    def differing(self,
+        learn:Learner, # the Learner, in the fit that takes it up
+        who:dict       # its identity
+    ) -> dict[str, str]:
+        "Return what is to be otherwise from there on"
+        return self.new
+
+    def about(self,
+        folder:Path # of the checkpoints of the fit that takes it up
+    ) -> dict[str, str|int]:
+        "Return what is noted of it in these checkpoints"
+        return {}
+
     def look_at(self,
         learn:Learner # the Learner, in a batch
     ) -> None:

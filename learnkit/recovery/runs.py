@@ -21,6 +21,7 @@ from ..measure.history import History, RecorderPlots
 from ..measure.recorder import AvgSmoothLoss
 from ..measure.scalars import Series
 from .file import checkpoint_info, list_checkpoints, peek_checkpoint, read_checkpoint
+from .identity import branched
 from .state import duration_of
 
 # %% ../../nbs/recovery/37a_runs.ipynb #c59dc9b6
@@ -50,6 +51,14 @@ def find_fit(
         f"{folder} has {len(several)} runs: give one, such as {several[0]!r}; `runs({str(folder)!r})` lists all")
     return found[-1]
 
+# %% ../../nbs/recovery/37a_runs.ipynb #c59dc9b7
+def parent_folder(
+    folder:Path, # of a branch
+    parent:Any   # what its checkpoints say of the run that it left
+) -> str:
+    "Return the folder of that run"
+    return str(parent) if '://' in str(parent) else os.path.normpath(os.path.join(folder, str(parent)))
+
 # %% ../../nbs/recovery/37a_runs.ipynb #578ad3b3
 @check_args
 class Run(RecorderPlots):
@@ -75,7 +84,7 @@ class Run(RecorderPlots):
         self.finished = checkpoint_info(path).get('finished') is True
         self.settings = dict(_checked(state.get('identity', {}), dict))
         self.sessions = _rows(state.get('sessions', []))
-        self.interrupted = [_checked(s['train_iter'], int) for s in self.sessions[1:]]
+        self.interrupted = [_checked(s['train_iter'], int) for s in self.sessions[1:] if 'parent' not in s]
         record = _checked(state['cbs'].get('recorder', {}), dict)
         self.history,self.smooth_loss,self.lrs = _rows(record.get('history', [])),AvgSmoothLoss(),Series()
         self.metric_names = L(self.history.epochs.names)
@@ -84,6 +93,11 @@ class Run(RecorderPlots):
         self.smooth_loss.load_state_dict(record['train'][0])
         self.lrs.load_state_dict(record['lrs'])
 
+    @property
+    def parent(self) -> tuple[str, int]|None:
+        "Of a branch: the folder of the run that it left, and after how many batches; else None"
+        of = branched(self.sessions)
+        return (parent_folder(self.folder, of['parent']),_checked(of['left_at'], int)) if of else None
     @property
     def losses(self) -> list:
         "The losses of the batches of training; of a very long run, of each `smooth_loss.every`th batch"
@@ -102,6 +116,7 @@ class Run(RecorderPlots):
         ax = self.plot_loss(ax=ax, **kwargs)
         across,steps = ax.get_xaxis_transform(),self.checkpoints['train_iter']
         gray = dict(color='gray', transform=across)
+        if self.parent: ax.axvline(self.parent[1], ls='--', color='gray', label='branched')
         if self.interrupted: ax.vlines(self.interrupted, 0, 1, ls=':', label='interrupted', **gray)
         ax.plot(steps, [.02]*len(steps), '^', label='checkpoint', **gray)
         ax.legend()
@@ -117,6 +132,7 @@ class Run(RecorderPlots):
         long = f'{self.duration.value} epochs' if self.duration.unit=='ep' else self.duration
         ended = 'finished' if self.finished else 'unfinished'
         text = f'{self.folder}: {ended}, {self.train_iter} batches of a run of {long}'
+        if self.parent: text += ', a branch of {} from step {}'.format(*self.parent)
         return text + (f", interrupted after {', '.join(map(str, self.interrupted))}" if self.interrupted else '')
     def __repr__(self): return f'{self._heading()}\n{self.history!r}'.rstrip()
     def _repr_html_(self):
@@ -204,6 +220,25 @@ class Runs(History):
         texts = sorted([r for r in self if isinstance(r.get(by), str)], key=lambda r: r[by], reverse=not ascending)
         return Runs([*numbers, *texts, *[r for r in self if not known(r.get(by)) and not isinstance(r.get(by), str)]])
 
+    def plot(self,
+        ax:Any=None, # matplotlib axes to draw on; None: new ones
+        **kwargs:Any # as for `Run.plot_loss`
+    ) -> Any: # the matplotlib axes
+        "Plot the losses of all runs; a branch begins with a dot where it left its parent"
+        if ax is None: ax = pyplot().subplots()[1]
+        opened = [*map(Run, self['run'])]
+        for name,run in zip(names_of([r.folder for r in opened]), opened): _plot_branch(ax, name, run, kwargs)
+        ax.legend()
+        return ax
+
+def _plot_branch(ax, name, run, kwargs):
+    n,first = len(ax.lines),run.parent[1] if run.parent else 5
+    if run.lrs.total<=first: return
+    run.plot_loss(ax=ax, **{'skip_start':first, **kwargs})
+    own = ax.lines[n:]
+    for line in own: line.set(label=f'{name} {line.get_label()}', color=own[0].get_color())
+    if run.parent: ax.plot(own[0].get_xdata()[:1], own[0].get_ydata()[:1], 'o', color=own[0].get_color())
+
 @check_args
 def runs(
     folder:str|Path='.' # any folder above the runs
@@ -216,5 +251,6 @@ def runs(
         except (ValueError, OSError) as e: warn(f'{e}: this run is left out'); continue
         row = info.get('results')
         about = dict(run=str(f), train_iter=info.get('train_iter'), finished=info.get('finished') is True)
+        if 'parent' in info: about |= dict(parent=parent_folder(f, info['parent']), left_at=info.get('left_at'))
         res.append({**about, **(row if isinstance(row, dict) else {})})
     return res

@@ -50,7 +50,7 @@ later = ['go_on', 'no_random', 'named', 'default_device', 'load_learner', 'run_s
 unused = {('Learner.to_channelslast','amp_mode'), ('AdaptiveGradientClip','skip')}   # looked at with `use_amp=True`; when the names of the parameters are known
 
 f = lambda *a, **k: None
-given = dict(lr=.1, step=3, folder='no run', config={}, loaders=dict(a=[torch.zeros(2)]), f=f, func=f, hook_func=f, aug=f, events=f, loss_cls=nn.MSELoss, m=nn.Linear(1,1), ms=[nn.Linear(1,1)], module=nn.Linear(1,1), modules=[nn.Linear(1,1)], name='after_batch', path=Path('x'), fname='a', file='a', attr='loss',
+given = dict(lr=.1, step=3, to='x', folder='no run', config={}, loaders=dict(a=[torch.zeros(2)]), f=f, func=f, hook_func=f, aug=f, events=f, loss_cls=nn.MSELoss, m=nn.Linear(1,1), ms=[nn.Linear(1,1)], module=nn.Linear(1,1), modules=[nn.Linear(1,1)], name='after_batch', path=Path('x'), fname='a', file='a', attr='loss',
     attrs='loss', lr_max=.1, start=.1, end=.2, middle=.15, pct=.5, power=2., n=5, s=1, beta=1., threshold=.1, seed=1, n_epoch=1, n_cycles=1, cycle_len=1, epochs=1, metrics=[], model=nn.Linear(4,1), scheds={'lr':lk.SchedCos(1, 0)}, every='1ep',
     dl=[1], item=torch.randn(4), lens=[1,2], filter=lk.Filter(every=1), preds=torch.rand(4,2), targs=torch.tensor([0,1,0,1]), decoded=torch.tensor([0,1,0,1]), losses=torch.rand(4), make=f, epoch=0, warm=.1, top=.1, items=[torch.randn(4)], then=lambda w: lk.SchedNo(1, 1))
 instead = {'cli':dict(args=[]), 'MicroBatch':dict(size=2), 'LimitBatches':dict(train=2), 'Learner.tta':dict(aug=lambda x: x), 'Learner.find_batch_size':dict(most=8)}

@@ -1,0 +1,86 @@
+"""Any step of runs put together at random comes out again in a replay: the batch, its loss, and the weights after it, to the bit, and no file of the
+run changes; a branch that changes nothing ends as its parent did.
+
+    python tests/faults/test_replayed.py 500            so many runs; prints those that come out otherwise
+    python tests/faults/test_replayed.py 1 --first 123  one of them again
+"""
+import random, sys, tempfile, warnings
+from functools import partial
+from pathlib import Path
+
+here = Path(__file__).resolve().parent
+if __name__=='__main__': sys.path[:0] = [str(here.parents[1]), str(here.parent), str(here)]
+import pytest, torch
+from learnkit.all import Callback, Run
+from learnkit.recovery.file import list_checkpoints, remove_checkpoint
+from test_resume import end, equal, halves, learner
+from test_resume_fuzz import callbacks, loaders, opts, policies, settings, sweep
+from toys import few, slow
+
+pytestmark = few(10_000, 2)   # of the slow cases; all with LEARNKIT_SWEEP=1
+
+counted = dict(runs=0, steps=0, losses=0, branches=0)
+
+def drawn(seed):
+    "What a run is made of, which of its checkpoints are lost, and what is replayed; all of it follows from `seed`"
+    cfg,r = settings(seed),random.Random(f'replayed/{seed}')
+    if cfg['policy']=='fine_tune': cfg['policy'] = 'fit'   # it is two fits
+    return {**cfg, 'kept':r.choice([1., .5, .2]), 'steps':[r.random() for _ in range(3)], 'left':r.random(), 'draw':r}
+
+def made(path, cfg):
+    learn = learner(path, [callbacks[k] for k in cfg['cbs']], every=cfg['every'], data=lambda: loaders[cfg['data']](cfg['workers']), opt=opts[cfg['opt']], keep=None)
+    learn.splitter = halves
+    return learn
+
+class Note(Callback):
+    "Keeps each batch of training, its loss, and the weights after it"
+    order,observes = 10_000,True
+    def __init__(self): self.seen = []
+    def after_batch(self):
+        if self.training and self.learn.mode=='fit': self.seen.append((self.learn.batch, float(self.learn.loss), {k:v.clone() for k,v in self.model.state_dict().items()}))
+
+def files(path): return {p:(p.stat().st_mtime_ns, p.stat().st_size) for p in Path(path).rglob('*')}
+def alike(a, b):
+    try: return equal(a, b)
+    except RuntimeError: return False   # of other shapes
+
+def replayed(path, cfg, step, seen):
+    "What comes out otherwise in a replay of `step`"
+    learn,before = made(path, cfg),files(path)
+    if any(int(p.stem.split('-')[1])<=step for p in list_checkpoints(Run(path).folder)): torch.rand(3), random.random()   # else it begins at the beginning
+    at = learn.replay(path, step, fit=partial(policies[cfg['policy']], learn, 3))
+    batch,left_out = learn.batch,learn.train_iter!=step
+    learn.go_on(1)
+    counted['steps'] += 1; counted['losses'] += at['equal']
+    odd = [] if at['equal']==at['compared'] else ['losses']
+    if not left_out: odd += [k for k,a,b in (('batch', batch, seen[step][0]), ('loss', float(learn.loss), seen[step][1])) if not alike(a, b)]
+    now = learn.paused.state['model'] if learn.paused else learn.model.state_dict()
+    return odd + ['weights']*(not alike(now, seen[step][2])) + ['files']*(files(path)!=before)
+
+def differs(seed):
+    "What comes out otherwise, by steps; None if the run could not be made"
+    cfg = drawn(seed)
+    with tempfile.TemporaryDirectory() as tmp, warnings.catch_warnings():
+        warnings.simplefilter('ignore')
+        path,note = Path(tmp)/'a',Note()
+        try: learn = made(path, cfg); policies[cfg['policy']](learn, 3, cbs=note)
+        except ValueError: return None   # callbacks that refuse one another
+        run = Run(path)
+        counted['runs'] += 1
+        for p in list_checkpoints(run.folder)[1:]:
+            if cfg['draw'].random()>cfg['kept']: remove_checkpoint(p)
+        steps = sorted({int(s*run.train_iter) for s in cfg['steps']})
+        odd = {s:o for s in steps if (o := replayed(path, cfg, s, note.seen))}
+        other,step = made(path, cfg),int(cfg['left']*run.train_iter)
+        other.branch(path, step, Path(tmp)/'b', fit=partial(policies[cfg['policy']], other, 3))
+        counted['branches'] += 1
+        one,two = end(learn),end(other)
+        for e in (one, two): e['cbs'].get('save_model', {}).pop('saved', None)   # their folders differ
+        return [*odd.items(), *[f'branch: {k}' for k in one if not alike(one[k], two[k]) and not (k in ('model','cbs') and 'best' in cfg['cbs'])]]   # which may be of an epoch before the branch
+
+@pytest.mark.parametrize('seed', [1, *slow(*range(2, 10))])
+def test_replayed(seed): assert not differs(seed), drawn(seed)
+
+if __name__=='__main__':
+    try: sweep(differs, drawn, __doc__)
+    finally: sys.stdout.write(f'{counted}\n')
