@@ -142,9 +142,9 @@ class Replays(Pausable):
         if self.start is None:
             noted = self._noted_loader(self.learn.dls.train)
             noted.place = noted.beginning()   # the first batch moves the generators of the data on
-            self._stand(0, 0)
-        self.start.cbs,self.learn.paused = [*self.learn.fit_cbs],self.start
-        raise Stands
+            self._keep(0, 0)
+        else: self.moment,self.start.cbs = self.start,[*self.learn.fit_cbs]
+        self._leave(Stands)
 
     def _show(self, first):
         "Show a bar for the batches until the step"
