@@ -302,7 +302,7 @@ def left_out(
     t = Time(skip)
     if t.unit!='ba': raise ValueError(
         f"`skip` is a number of batches, such as '20ba', or a list of items, not {skip!r}")
-    return [LeaveOut(steps=range(step, step+t.value))]
+    return [LeaveOut(steps=range(step, step+int(t.value)))]
 
 # %% ../../nbs/recovery/38b_branch.ipynb #7c000012
 class Branch(Paused):
