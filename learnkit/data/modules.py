@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['get_model', 'params', 'trainable_params', 'one_param', 'has_params', 'ParameterModule', 'flatten_model',
-           'norm_bias_params']
+           'norms_and_biases', 'norm_bias_params']
 
 # %% ../../nbs/data/20_modules.ipynb #3504cc40
 import re
@@ -77,12 +77,22 @@ _norm_types = (nn.modules.batchnorm._NormBase, nn.LayerNorm, nn.GroupNorm, nn.RM
 
 def _is_norm(m): return isinstance(m, _norm_types) or re.search(r'Norm(\d?d)?$', type(m).__name__) is not None
 
+def norms_and_biases(
+    m:nn.Module # a model
+) -> tuple[list,list]:
+    "Returns the parameters of all normalization layers in `m`, and the biases of the other layers"
+    norms,biases = {},{}
+    for o in m.modules():
+        for n,p in o.named_parameters(recurse=False):
+            if _is_norm(o): norms[id(p)] = p
+            elif 'bias' in n.split('_'): biases[id(p)] = p
+    return [*norms.values()],[p for i,p in biases.items() if i not in norms]
+
 @check_args
 def norm_bias_params(
     m:nn.Module,        # a model
     with_bias:bool=True # the biases of other layers too?
 ) -> list[nn.Parameter]:
     "Returns the parameters of all normalization layers in `m`, and all biases"
-    res = {id(p):p for o in m.modules() for n,p in o.named_parameters(recurse=False)
-           if _is_norm(o) or (with_bias and 'bias' in n.split('_'))}
-    return list(res.values())
+    norms,biases = norms_and_biases(m)
+    return norms+biases if with_bias else norms

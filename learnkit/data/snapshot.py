@@ -149,11 +149,9 @@ def snapshot_grads(
 def snapshot_random() -> Snapshot:
     "Take a snapshot of the generators of Python, NumPy, PyTorch and all devices; restored if no other thread has a run"
     n,shared = runs_elsewhere()
-    np = sys.modules.get('numpy')
-    of_process = [random.getstate, *([] if np is None else [np.random.get_state])]   # methods of their generators
-    generators = [torch.default_generator, *[f.__self__ for f in of_process]]
-    devices = [partial(put, get()) for rngs in device_rngs().values() for get,put in rngs]
-    noted = Snapshot(*map(snapshot_generator, generators), *devices)
+    rngs = [(random.getstate, random.setstate), (torch.get_rng_state, torch.set_rng_state)]
+    if np := sys.modules.get('numpy'): rngs.append((partial(np.random.get_state, legacy=False), np.random.set_state))
+    noted = Snapshot(*[partial(put, get()) for get,put in chain(rngs, *device_rngs().values())])
     def restore():
         if not shared and n==runs_elsewhere()[0]: return noted.restore()
         warn('the random numbers that were drawn are not put back: meanwhile another thread ran a Learner with the '

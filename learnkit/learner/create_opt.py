@@ -13,7 +13,7 @@ from typing import Any
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-from ..data.modules import get_model, norm_bias_params
+from ..data.modules import get_model, norms_and_biases
 from .checks import check_written_loss
 from ..loop.signals import uninterrupted
 from ..optim.by_hand import by_hand
@@ -45,8 +45,8 @@ def _use_opt(learn, opt, recipe):
 
 def _make_opt(learn, groups):
     "A new optimizer, for these groups of parameters"
-    no_decay = () if learn.wd_bn_bias else norm_bias_params(learn.model)
-    always = norm_bias_params(learn.model, with_bias=False) if learn.train_bn else ()
+    norms,biases = norms_and_biases(learn.model)
+    no_decay,always = () if learn.wd_bn_bias else norms+biases, norms if learn.train_bn else ()
     opt_func,lr = learn.opt_func,_said_lr(learn)
     if not hasattr(opt_func, 'add_param_group'): opt_func = as_opt_func(opt_func)
     if hasattr(opt_func, 'rates'): return opt_func(learn.model, groups, lr, no_decay, always)

@@ -99,7 +99,8 @@ class TrainEvalCallback(Callback):
     order,run_valid = -10,False
     n,saves = None,('n',)
     def before_fit(self):
-        learn,device = self.learn,getattr(self.dls, 'device', None)
+        learn = self.learn
+        device = getattr(learn.dls, 'device', None)
         learn.epoch = learn.train_iter = 0
         learn.pct_train,learn.loss = 0.,torch.tensor(0.)
         if device is not None: learn.model.to(device)
@@ -314,7 +315,11 @@ class Learner(Loop):
         finally: getattr(self.batches.loader, 'persistent_workers', False) and keep_queues(self.batches.loader)
 
     def _set_device(self, b): return b if self.transfer is None else self.transfer(b)
-    def _split(self, b): self.xb,self.yb = (self.own_output or just_split).split(b, getattr(self.dls, 'n_inp', None))
+    def _split(self, b):
+        n_inp = getattr(self.dls, 'n_inp', None)
+        plain = type(b) in (list,tuple) and len(b)>1 and isinstance(b[0], torch.Tensor)
+        if plain and n_inp is None and self.own_output is None: super()._split(b)
+        else: self.xb,self.yb = (self.own_output or just_split).split(b, n_inp)
 
     def _pred(self):
         x = self.xb
