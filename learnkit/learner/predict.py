@@ -258,55 +258,48 @@ def _without_cached_casts():
     torch.set_autocast_cache_enabled(False)
     return Snapshot(partial(torch.set_autocast_cache_enabled, cached))
 
-@patch
-def _look(self:Learner, dl, cbs) -> Snapshot:
+def _look(learn, dl, cbs) -> Snapshot:
     "Take a snapshot of all that inference on `dl` with the callbacks `cbs` changes"
-    draws = any(getattr(cb, 'draws', False) for cb in (*self.cbs, *L(cbs)))
-    if self.mode is not None: return self._look_in_run(dl, draws)
+    draws = any(getattr(cb, 'draws', False) for cb in (*learn.cbs, *L(cbs)))
+    if learn.mode is not None: return _look_in_run(learn, dl, draws)
     contents = snapshot_contents(loaders=[dl])
     return contents if draws else Snapshot(contents, snapshot_random())
 
-@patch
-def _look_in_run(self:Learner, dl, draws):
-    res = Snapshot(snapshot_forward(self.model, dl), _without_cached_casts())
+def _look_in_run(learn, dl, draws):
+    res = Snapshot(snapshot_forward(learn.model, dl), _without_cached_casts())
     if draws:
-        self.n_draws += 1
-        set_seed(derived_seed() + self.n_draws)
+        learn.n_draws += 1
+        set_seed(derived_seed() + learn.n_draws)
     return res
 
 # %% ../../nbs/learner/40b_inference.ipynb #f9c708d2
-@patch
-def _infer(self:Learner, before, after, nested, dl):
+def _infer(learn, before, after, nested, dl):
     "Run the validation phase on `dl`, between the events `before` and `after` if it is not nested in another run"
-    if nested: return interruptibly(self._do_epoch_validate, dl=dl)
-    self.n_epoch,self.start_epoch = 1,0
+    if nested: return interruptibly(learn._do_epoch_validate, dl=dl)
+    learn.n_epoch,learn.start_epoch = 1,0
     def run():
-        self(before)
-        self._do_fit(train=False, valid=lambda: dl)
-        self(after)
-    with Guard(self): interruptibly(run)
+        learn(before)
+        learn._do_fit(train=False, valid=lambda: dl)
+        learn(after)
+    with Guard(learn): interruptibly(run)
 
 # %% ../../nbs/learner/40b_inference.ipynb #e7998906
 @patch
 def _loader(self:Learner, ds_idx, dl):
     "The loader `dl`, or number `ds_idx` of `dls`; raises ValueError if there is none"
-    if dl is None: return self._numbered_loader(ds_idx)
+    if dl is None:
+        loaders = getattr(self.dls, 'loaders', ())
+        there = isinstance(ds_idx, int) and -len(loaders)<=ds_idx<len(loaders)
+        return loaders[ds_idx] if there and loaders[ds_idx] is not None else _no_loader(self, ds_idx)
     if dl is self.dl: return self.batches.whole
     return dl if hasattr(dl, '__next__') else as_loader(dl, 'given')   # it is read once only
 
-@patch
-def _numbered_loader(self:Learner, ds_idx):
-    loaders = getattr(self.dls, 'loaders', ())
-    there = isinstance(ds_idx, int) and -len(loaders)<=ds_idx<len(loaders)
-    return loaders[ds_idx] if there and loaders[ds_idx] is not None else self._no_loader(ds_idx)
-
-@patch
-def _no_loader(self:Learner, ds_idx) -> NoReturn:
-    check_dls(self.dls)
+def _no_loader(learn, ds_idx) -> NoReturn:
+    check_dls(learn.dls)
     if not isinstance(ds_idx, int): raise TypeError(
         f'ds_idx is the number of a loader in `dls`, not a {type(ds_idx).__name__}: pass a loader as `dl=`')
     to_add = ', or a validation loader to DataLoaders' if ds_idx==1 else ''
-    raise ValueError(f'there is no loader number {ds_idx} (`ds_idx`): `dls` has {len(self.dls.loaders)}. '
+    raise ValueError(f'there is no loader number {ds_idx} (`ds_idx`): `dls` has {len(learn.dls.loaders)}. '
                      f'Pass the data as `dl=`{to_add}')
 
 # %% ../../nbs/learner/40b_inference.ipynb #88353b2b
@@ -322,8 +315,8 @@ def validate(self:Learner,
     dl = self._loader(ds_idx, dl)
     with turn(self):
         meter = MeterCallback(self.metrics, nested := self.mode is not None)
-        with self._look(dl, cbs), self._run('validate', [meter, *L(cbs), *agree]):
-            self._infer('before_evaluate', 'after_evaluate', nested, dl)
+        with _look(self, dl, cbs), self._run('validate', [meter, *L(cbs), *agree]):
+            _infer(self, 'before_evaluate', 'after_evaluate', nested, dl)
             values = meter.values
         if not nested: self.final_record = values
     return values
@@ -333,16 +326,15 @@ def _not_here(cb): raise RuntimeError(
     '`with learn:` opens a run in mode `validate`, which callbacks for training do not hear: fire the events without '
     '`with`, as `learn.dl = learn.dls.train; learn("before_train")`')
 
-@patch
 @uninterrupted
 @contextmanager
-def _opened(self:Learner, agree):
+def _opened(learn, agree):
     "A run whose phases are those of a `with` block"
-    with snapshot_random(), self._run('validate', [Callback(before_train=_not_here), *agree]), Guard(self):
-        self.n_epoch = 1
-        self(['before_fit', 'before_epoch'])
-        yield self
-        self(['after_epoch', 'after_fit'])
+    with snapshot_random(), learn._run('validate', [Callback(before_train=_not_here), *agree]), Guard(learn):
+        learn.n_epoch = 1
+        learn(['before_fit', 'before_epoch'])
+        yield learn
+        learn(['after_epoch', 'after_fit'])
 
 # %% ../../nbs/learner/40b_inference.ipynb #34073e70
 @patch
@@ -351,7 +343,7 @@ def __enter__(self:Learner) -> Learner:
     "Open a run: `before_fit` and `before_epoch`; raises RuntimeError inside another run"
     if self.mode is not None: raise RuntimeError(
         f'`with learn:` opens a run, but a `{self.mode}` is running already{self.position}')
-    block = self._opened(self.team.begin_run(self, '`with learn:`'))
+    block = _opened(self, self.team.begin_run(self, '`with learn:`'))
     block.__enter__()
     self._open = block
     return self
@@ -385,11 +377,10 @@ def _activation(loss_func):
     act = loss_activation(loss_func)
     return None if act is noop else lambda pred: act(pred) if isinstance(pred, torch.Tensor) else pred
 
-@patch
-def _decodes(self:Learner, act):
+def _decodes(learn, act):
     "The function from predictions, which went through `act`, to answers"
-    if self.loss_func is None: return output_decodes(self.model)
-    return loss_decodes(self.loss_func, act or noop)
+    if learn.loss_func is None: return output_decodes(learn.model)
+    return loss_decodes(learn.loss_func, act or noop)
 
 @patch
 @uninterrupted
@@ -417,9 +408,9 @@ def get_preds(self:Learner,
         'the predictions of the parts of a `DistributedSampler` are joined in memory: leave out `mmap`, or the sampler')
     at_once = act if mmap is None and kwargs.get('with_preds', True) else None   # gets all predictions
     if act is None: act = _activation(self.loss_func)
-    decodes = self._decodes(act) if with_decoded else None
+    decodes = _decodes(self, act) if with_decoded else None
     by_batch = dict(act=act, decodes=decodes) if at_once is None else {}
-    with turn(self), self._look(dl, cbs), self.loss_not_reduced() if with_loss else nullcontext():
+    with turn(self), _look(self, dl, cbs), self.loss_not_reduced() if with_loss else nullcontext():
         if reorder: dl,idxs = sequential_loader(dl)
         gather = GatherPredsCallback(with_input=with_input, with_loss=with_loss, mmap=mmap,
                                      idxs=None if shared else idxs, **by_batch, **kwargs)
@@ -428,7 +419,7 @@ def get_preds(self:Learner,
         with closing(gather):
             with self._run('predict', [gather, *L(cbs), *agree]), undivided:
                 self.skip_loss = not with_loss
-                self._infer('before_predict', 'after_predict', nested, dl)
+                _infer(self, 'before_predict', 'after_predict', nested, dl)
             *res,decoded = *gather.all_tensors(),gather.decoded
     if shared: *res,decoded = self.team.gather_shards(idxs, [*res, decoded])
     i = int(with_input)
@@ -459,16 +450,15 @@ def _own_collate(dls):
     return None if f is default_collate else f
 
 # %% ../../nbs/learner/40c_predict.ipynb #455166bb
-@patch
-def _batch_of(self:Learner, items):
+def _batch_of(learn, items):
     "The inputs of `items` as a batch"
-    own = _own_collate(self.dls)
+    own = _own_collate(learn.dls)
     try: batch = (own or default_collate)(items)
     except Exception as e:
         if own: e.add_note("`predict` gives the loader's `collate_fn` a list of items without a target: let it take "
             'that too, or make a batch by hand and call `get_preds(dl=[batch])`')
         raise
-    if isinstance(batch, Mapping): return Inputs(split_batch(batch, getattr(self.dls, 'n_inp', None))[0][0])
+    if isinstance(batch, Mapping): return Inputs(split_batch(batch, getattr(learn.dls, 'n_inp', None))[0][0])
     return OnlyInputs(batch if isinstance(batch, (list,tuple)) else [batch])
 
 @patch
@@ -479,7 +469,7 @@ def test_dl(self:Learner,
     "Returns a loader of items, with the `collate_fn` of the data: `learn.get_preds(dl=learn.test_dl(items))`"
     if hasattr(self.dls, 'test_dl'): return self.dls.test_dl(items, bs=bs)   # fastai's, which transforms them
     items,bs = list(items),check_whole('bs', bs, what='a batch size')
-    return [self._batch_of(items[i:i+bs]) for i in range(0, len(items), bs)]
+    return [_batch_of(self, items[i:i+bs]) for i in range(0, len(items), bs)]
 
 # %% ../../nbs/learner/40c_predict.ipynb #00933876
 @patch
@@ -491,7 +481,7 @@ def class_names(self:Learner) -> Any:
 @patch
 def _item_loader(self:Learner, item):
     "A loader of one batch with one item, and what `decode_batch` the data has"
-    dl = self.dls.test_dl([item]) if hasattr(self.dls, 'test_dl') else [self._batch_of([item])]
+    dl = self.dls.test_dl([item]) if hasattr(self.dls, 'test_dl') else [_batch_of(self, [item])]
     return dl,getattr(self.dls, 'decode_batch', getattr(self.dls.train, 'decode_batch', None))   # both are fastai's
 
 @patch

@@ -13,7 +13,7 @@ from typing import Any, Self
 from weakref import finalize
 
 import torch
-from fastcore.basics import noop, patch
+from fastcore.basics import noop
 from fastcore.foundation import L
 
 from ..data.device import to_cpu
@@ -28,22 +28,21 @@ from ..measure.losses import loss_decodes
 from ..measure.model_output import output_decodes
 
 # %% ../../nbs/learner/50_predictor.ipynb #251ba806
-@patch
 @uninterrupted
 @contextmanager
-def _kept_open(self:Learner, cbs):
+def _kept_open(learn, cbs):
     "A run to predict in, which holds the lock only when it begins and ends"
-    with self.no_bar(), self._run('predict', cbs), Guard(self):
-        self.n_epoch,self.skip_loss = 1,True
-        self.start_epoch = self.epoch = 0
-        self(['before_predict','before_fit','before_epoch'])
-        self._use(iter(()))   # there is no loader: batches are handed over
-        self('before_validate')
-        thread_of.pop(self)   # it runs in none of them now
-        self._lock.release()
+    with learn.no_bar(), learn._run('predict', cbs), Guard(learn):
+        learn.n_epoch,learn.skip_loss = 1,True
+        learn.start_epoch = learn.epoch = 0
+        learn(['before_predict','before_fit','before_epoch'])
+        learn._use(iter(()))   # there is no loader: batches are handed over
+        learn('before_validate')
+        thread_of.pop(learn)   # it runs in none of them now
+        learn._lock.release()
         try: yield
-        finally: self._lock.acquire()
-        self(['after_validate','after_epoch','after_fit','after_predict'])
+        finally: learn._lock.acquire()
+        learn(['after_validate','after_epoch','after_fit','after_predict'])
 
 @uninterrupted
 def _leave(learn, run, e=None):
@@ -101,7 +100,7 @@ class Predictor:
         if learn.mode is not None: raise RuntimeError(
             f'a `Predictor` needs a run of its own, but a `{learn.mode}` is running already{learn.position}: '
             'call `learn.predict` in there')
-        run = learn._kept_open([*self.cbs, Callback(after_cancel_batch=_forget)])
+        run = _kept_open(learn, [*self.cbs, Callback(after_cancel_batch=_forget)])
         run.__enter__()
         self.run = finalize(self, _leave, learn, run)   # it ends when it is closed, forgotten, or when Python exits
         self.model,self.training,self.heard = learn.model,learn.model.training,[*learn.cbs]

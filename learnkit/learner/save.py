@@ -200,18 +200,17 @@ def load(self:Learner,
         check_opt_state(self.opt, opt)
     if opt is None and with_opt and self.opt is not None: warn(
         f'{file} has no optimizer state: the optimizer is left as it is')
-    self._take_weights(weights, opt if with_opt else None, strict, device)
+    _take_weights(self, weights, opt if with_opt else None, strict, device)
     return self
 
-@patch
 @uninterrupted
-def _take_weights(self:Learner, weights, opt, strict, device=None):
-    if device is not None: self.model.to(device)
-    self('before_load_model')
-    if opt is not None: self.opt.load_state_dict(opt)
-    model = get_model(self.model)
+def _take_weights(learn, weights, opt, strict, device=None):
+    if device is not None: learn.model.to(device)
+    learn('before_load_model')
+    if opt is not None: learn.opt.load_state_dict(opt)
+    model = get_model(learn.model)
     model.load_state_dict(lay_out_state(weights, model), strict=strict)
-    self('after_load_model')
+    learn('after_load_model')
 
 # %% ../../nbs/learner/55c_trial.ipynb #dedc9102
 from collections.abc import Iterator

@@ -108,17 +108,16 @@ def _their_rows(learn, *xb):
         for h in hooks: h.remove()
     return rows
 
-@patch
 @uninterrupted
-def _layer_info(self:Learner):
+def _layer_info(learn):
     "The model (a copy, if it is lazy), its `layer_info`, and the shapes of its input"
-    model  = _shaped(get_model(self.model))
-    before = snapshot_forward(model, self.dls.train),snapshot_attributes(self, 'model', 'xb', 'yb', 'transfer')
+    model  = _shaped(get_model(learn.model))
+    before = snapshot_forward(model, learn.dls.train),snapshot_attributes(learn, 'model', 'xb', 'yb', 'transfer')
     with Snapshot(*before), torch.no_grad(), torch.compiler.set_stance('force_eager'):
-        self.model = model.eval()
-        self._use_device()
-        self._split(self._set_device(interruptibly(self.dls.one_batch)))
-        return model,layer_info(model, self._pred),shapes(self.xb)
+        learn.model = model.eval()
+        learn._use_device()
+        learn._split(learn._set_device(interruptibly(learn.dls.one_batch)))
+        return model,layer_info(model, learn._pred),shapes(learn.xb)
 
 # %% ../../nbs/learner/60c_summary.ipynb #b04b3764
 def _trainable(n, n_trainable, shared):
@@ -139,7 +138,7 @@ def _table(rows):
 @patch
 def summary(self:Learner) -> Text:
     "Summarize the model: layers with output shapes and parameters, optimizer, loss function and callbacks"
-    model,rows,inputs = self._layer_info()
+    model,rows,inputs = _layer_info(self)
     total,train = count_params(model.parameters()),count_params(p for p in model.parameters() if p.requires_grad)
     opt   = getattr(self.opt_func, 'func', self.opt_func)
     first = getattr(self.opt, 'frozen_idx', 0)

@@ -110,7 +110,7 @@ def tta(self:Learner,
 ) -> tuple:
     "Test-time augmentation: returns predictions from several augmented views of each item, and the targets"
     augs = list(aug) if is_listy(aug) else [aug]
-    loader = self._numbered_loader(ds_idx) if dl is None else dl
+    loader = self._loader(ds_idx, dl)
     n,beta = _check_tta_args(n, aug, augs, loader), beta if beta is None else check_fraction('beta', beta, zero=True)
     def preds(*extra): return self.get_preds(ds_idx, dl, act=act, cbs=[*tuplify(cbs), *extra])
     def augmented(f):

@@ -90,12 +90,11 @@ def _check_run_state(self:Learner, state):
     check_opt_state(self.opt, state['opt'])
 
 # %% ../../nbs/recovery/02a_run_state.ipynb #c2563b35
-@patch
 @uninterrupted
-def _try_callbacks(self:Learner, state):
+def _try_callbacks(learn, state):
     "Load the states of callbacks and random numbers on trial, and put the old ones back; raises ValueError if it fails"
-    old = {cb:deepcopy(cb.state_dict()) for cb in self.cbs if cb.key in state['cbs']}
-    params = [*self.model.parameters()]
+    old = {cb:deepcopy(cb.state_dict()) for cb in learn.cbs if cb.key in state['cbs']}
+    params = [*learn.model.parameters()]
     with snapshot_random(), snapshot_grads(params), snapshot_contents(*old, leave=params):
         try:
             for cb in old: cb.load_state_dict(deepcopy(state['cbs'][cb.key]))
@@ -161,13 +160,13 @@ def restore(self:Learner,
 ) -> None:
     "Restore the state of a run; raises ValueError if it does not fit this Learner, and then changes nothing"
     self._check_run_state(state)
-    self._try_callbacks(state)
+    _try_callbacks(self, state)
     model,grads = get_model(self.model),state['grads']
     self.opt.load_state_dict(state['opt'])
     model.load_state_dict(lay_out_state(state['model'], model))
     for n,p in model.named_parameters():
         p.grad = lay_out(grads[n], p).to(p.device, copy=True) if n in grads else None
-    self._restore_cbs(state['cbs'])
+    _restore_cbs(self, state['cbs'])
     self.train_iter,self.pct_train = state['train_iter'],state['pct_train']
     self.train_steps = state.get('train_steps', state['train_iter'])   # older ones do not know
     then = duration_of(state)
@@ -175,9 +174,8 @@ def restore(self:Learner,
     self.state.update(state['state'])
     _restore_own(self, state)
 
-@patch
-def _restore_cbs(self:Learner, states):
-    cbs = {cb.key:cb for cb in self.cbs}
+def _restore_cbs(learn, states):
+    cbs = {cb.key:cb for cb in learn.cbs}
     lost,new = [k for k in states if k not in cbs],[k for k,cb in cbs.items() if k not in states and cb.state_dict()]
     if lost: warn(f"the checkpoint has a state for {', '.join(lost)}, "
                   f"which {'is' if len(lost)==1 else 'are'} not among the callbacks now")
