@@ -35,8 +35,8 @@ class Stopwatch:
         self.total,self.since = state['seconds'],None
 
 class StopwatchCallback(Callback):
-    "Has a `watch` that measures the seconds of training, without validation; a base class"
-    watch:Stopwatch   # the subclass makes it
+    "Has a `stopwatch` that measures the seconds of training, without validation; a base class"
+    stopwatch:Stopwatch   # the subclass makes it
     modes,run_valid,ran = ('fit',),False,False
     def hears(self,
         name:str # the event
@@ -44,11 +44,11 @@ class StopwatchCallback(Callback):
         "Whether event `name` reaches this callback: validations do in every mode"
         return super().hears(name) or (self.run and name in ('before_validate','after_validate'))
 
-    def before_train(self): self.watch.start()
-    def before_validate(self): self.ran = self.watch.stop()
+    def before_train(self): self.stopwatch.start()
+    def before_validate(self): self.ran = self.stopwatch.stop()
     def after_validate(self):
-        if self.ran: self.watch.start()
-    def after_train(self): self.watch.stop()
+        if self.ran: self.stopwatch.start()
+    def after_train(self): self.stopwatch.stop()
     after_cancel_epoch = after_train
 
 # %% ../../nbs/callbacks/55b_clock.ipynb #2569c4e5
@@ -101,12 +101,12 @@ class Timestamp:
 class Clock(StopwatchCallback):
     "Counts epochs, batches, items, tokens and seconds of training: `learn.time`"
     observes = True
-    order,saves,loaded = -9,('counts','began','watch'),False
+    order,saves,loaded = -9,('counts','began','stopwatch'),False
     def __init__(self): self._reset()
     def _reset(self):
-        self.watch,self.counts = Stopwatch(),dict(epoch=0, batch=0, sample=0, token=0)
+        self.stopwatch,self.counts = Stopwatch(),dict(epoch=0, batch=0, sample=0, token=0)
         self.began = self._now()
-    def _now(self) -> dict: return dict(self.counts, seconds=self.watch.seconds)
+    def _now(self) -> dict: return dict(self.counts, seconds=self.stopwatch.seconds)
 
     def before_fit(self):
         if self.loaded: return
@@ -119,10 +119,10 @@ class Clock(StopwatchCallback):
         counts['sample'] += find_bs(batch)
         if counts['token'] is not None: counts['token'] = self._tokens(batch, counts['token'])
     def after_epoch(self):
-        self.watch.stop()
+        self.stopwatch.stop()
         self.counts['epoch'] += 1
         self.began = self._now()
-    def cleanup(self): self.watch.stop(); self.loaded = False
+    def cleanup(self): self.stopwatch.stop(); self.loaded = False
 
     def _tokens(self, batch, before):
         try: return before + find_tokens(batch, self.learn.dls)

@@ -333,10 +333,8 @@ def warn_no_target(
     warn(f"the {'' if training else 'validation '}batch has no target, so {lost}: it is {shapes(b)}; {how}; "
          'a loss function that needs none takes the predictions alone')
 
-def in_memory(
-    dl:Any # a loader
-) -> Any:
-    "Return a part of the first batch of `dl` if it is in memory, else None"
+def _in_memory(dl):
+    "A part of the first batch of `dl` if it is in memory, else None"
     if isinstance(dl, (list,tuple)) and dl: return dl[0]
     if type(dl) is not DataLoader or type(dl.dataset) not in (TensorDataset,BatchTensorDataset): return None
     return tuple(t[:1] for t in dl.dataset.tensors) if dl.collate_fn in (default_collate,collate_tensors) else None
@@ -347,7 +345,7 @@ def check_ahead(
 ) -> None:
     "Look at the validation data before training: raises ValueError if there is no batch, warns if it has no target"
     if loader_len(dls.valid)==0: raise no_batch('validation')
-    b = in_memory(dls.valid)
+    b = _in_memory(dls.valid)
     if not isinstance(b, (list,tuple)) or not b or loss_func is None: return
     has_target = split_batch(b, getattr(dls, 'n_inp', None))[1]
     if not (has_target or takes_one(loss_func)): warn_no_target(b, False)

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['limit_switch', 'n_batches', 'check_length', 'LimitBatches', 'ShortEpochCallback', 'limit_from_env',
-           'max_idle', 'as_duration', 'as_epochs', 'TrainFor']
+           'max_idle', 'as_duration', 'TrainFor']
 
 # %% ../../nbs/learner/45a_limit.ipynb #e83a1b81
 import os
@@ -123,11 +123,8 @@ def _amount(much):
         f"a fit cannot be {str(much)!r} long: write a number of epochs, or an amount such as '2000ba' or '30m'")
     return t
 
-def as_epochs(
-    t:Time, # how long the fit is
-    dl:Any  # the training loader
-) -> int:
-    "Return how many epochs that is; 1 if the loader does not tell"
+def _as_epochs(t:Time, dl) -> int:
+    "How many epochs a fit of length `t` is; 1 if the loader does not tell"
     n = loader_len(dl) if t.unit=='ba' else None
     if t.unit=='ep': return t.value
     return ceil(t.value/n) if n else 1
@@ -259,7 +256,7 @@ def fit(self:Learner,
 ) -> None:
     "Train for `n_epoch` epochs, or for an amount such as '2000ba' (batches) or '30m' (minutes)"
     rehearsal = limit_from_env() if limit_switch in os.environ else []
-    if rehearsal: n_epoch = as_epochs(as_duration(n_epoch), self.dls.train)   # as many epochs, but short ones
+    if rehearsal: n_epoch = _as_epochs(as_duration(n_epoch), self.dls.train)   # as many epochs, but short ones
     cbs,self.paused = [*L(cbs), *rehearsal],None   # a fit that stands cannot go on any more
     mode = 'lr_find' if any(getattr(cb, 'modes', None)==('lr_find',) for cb in [*self.cbs, *cbs]) else 'fit'
     self._train(mode, n_epoch, lr, wd, cbs, reset_opt, start_epoch, resume)
@@ -270,7 +267,7 @@ def _train(self:Learner, mode, n_epoch, lr=None, wd=None, cbs=None, reset_opt=Fa
     check_dls(self.dls)   # it may have been replaced, and so may the others
     check_types(self.dls, self.model, self.loss_func)
     duration,start_epoch = as_duration(n_epoch),check_whole('start_epoch', start_epoch, least=0)
-    n_epoch,amount = as_epochs(duration, self.dls.train),[TrainFor(duration)] if duration.unit!='ep' else []
+    n_epoch,amount = _as_epochs(duration, self.dls.train),[TrainFor(duration)] if duration.unit!='ep' else []
     if start_epoch>n_epoch and not amount: raise ValueError(
         f'start_epoch must be from 0 to n_epoch ({n_epoch}), not {start_epoch!r}: n_epoch is the total')
     wd = self.wd if wd is None else wd

@@ -29,16 +29,14 @@ def shifts_labels(
     m = get_model(model)
     said,config = getattr(m, 'shifts_labels', None),getattr(m, 'config', None)
     if said is not None: return said
-    if not is_of_transformers(m) or getattr(config, 'is_encoder_decoder', False): return False
+    if not _is_of_transformers(m) or getattr(config, 'is_encoder_decoder', False): return False
     kind = getattr(m, 'loss_type', None)
     if kind is None: return re.search('(LMHeadModel|ForCausalLM)$', type(m).__name__) is not None
     return kind in ('ForCausalLM','ForConditionalGeneration')
 
 # %% ../../nbs/measure/55_model_output.ipynb #92377aa6
-def is_of_transformers(
-    model:nn.Module # a model, perhaps wrapped
-) -> bool:
-    "Returns whether `model` is one of the transformers library, or behaves as those do"
+def _is_of_transformers(model):
+    "Is it a model of the transformers library, perhaps wrapped, or does it behave as those do?"
     m = get_model(model)
     return hasattr(getattr(m, 'config', None), 'return_dict') and hasattr(m, 'base_model_prefix')
 
@@ -73,7 +71,7 @@ class OwnOutput:
     ):
         self.asks = loss_func is None or isinstance(loss_func, OutputLoss)   # the model for its loss
         self.shifts = shifts_labels(model)
-        self.is_tuple = is_of_transformers(model) and get_model(model).config.return_dict is False
+        self.is_tuple = _is_of_transformers(model) and get_model(model).config.return_dict is False
         self.name = type(get_model(model)).__name__
         if self.shifts and not self.asks: raise ValueError(
             f'{self.name} predicts the next token, but `{func_name(loss_func)}` would compare each prediction with the '
@@ -113,7 +111,7 @@ def own_output(
 ) -> OwnOutput|None:
     "Returns what reads the model's outputs; None where they are predictions, or are for a function that knows them"
     if loss_func is None or isinstance(loss_func, OutputLoss): return OwnOutput(model, loss_func)
-    if not is_of_transformers(model): return None
+    if not _is_of_transformers(model): return None
     takes_tensors = isinstance(loss_func, BaseLoss) or loss_kind(loss_func) is not None
     return OwnOutput(model, loss_func) if takes_tensors else None
 
@@ -186,7 +184,7 @@ def answer_kind(
     "Returns what the logits of `model` are: of 'classes', 'binary', or 'numbers'; None if it does not say"
     m = get_model(model)
     kind,config = getattr(m, 'loss_type', None),getattr(m, 'config', None)
-    if not is_of_transformers(m): return None
+    if not _is_of_transformers(m): return None
     if kind not in _of_items: return 'classes' if kind in _by_position or shifts_labels(m) else None
     said = dict(regression='numbers', multi_label_classification='binary', single_label_classification='classes')
     return said.get(getattr(config, 'problem_type', '')) or ('numbers' if config.num_labels==1 else 'classes')
@@ -205,6 +203,6 @@ def output_vocab(
 ) -> list|None:
     "Returns the names of the classes by the model's configuration; None if it is no classifier"
     m:Any = get_model(model)
-    if getattr(m, 'loss_type', None) not in (*_of_items, 'ForTokenClassification') or not is_of_transformers(m): return
+    if getattr(m, 'loss_type', None) not in (*_of_items, 'ForTokenClassification') or not _is_of_transformers(m): return
     if answer_kind(m)=='numbers': return None
     return [m.config.id2label[i] for i in range(m.config.num_labels)]

@@ -20,7 +20,7 @@ from .observer import Observer
 @check_args
 class SpeedMonitor(StopwatchCallback, Observer):
     "Logs throughput: batches, items (`samples_per_sec`), tokens and FLOPs a second (after Composer's `SpeedMonitor`)"
-    order,saves = Observer.order,(*Observer.saves,'watch')
+    order,saves = Observer.order,(*Observer.saves,'stopwatch')
     def __init__(self,
         every:Any='10ba',               # how often; see `Observer`
         window:int=100,                 # the number of batches to average over
@@ -32,22 +32,22 @@ class SpeedMonitor(StopwatchCallback, Observer):
         super().__init__(every)
         self.window = check_whole('window', window, what='a number of batches')
         self.flops,self.peak_flops = flops,peak_flops
-        self.watch,self.run_train = Stopwatch(),True   # every batch is counted
+        self.stopwatch,self.run_train = Stopwatch(),True   # every batch is counted
         self._reset()
     def _reset(self): self.marks,self.has_tokens = deque(maxlen=self.window+1),True
 
     def before_fit(self):
-        if not self.every.loaded: self.watch = Stopwatch()
+        if not self.every.loaded: self.stopwatch = Stopwatch()
         self._reset()
         super().before_fit()
     def before_train(self):
         super().before_train()
-        if not self.marks: self.marks.append((self.watch.seconds, 0, 0, 0, 0))
+        if not self.marks: self.marks.append((self.stopwatch.seconds, 0, 0, 0, 0))
 
     def after_batch(self):
         if self.marks and self.learn.batch is not None:
             totals = (a+b for a,b in zip(self.marks[-1][1:], self._counts()))
-            self.marks.append((self.watch.seconds, *totals))
+            self.marks.append((self.stopwatch.seconds, *totals))
         super().after_batch()
 
     def _counts(self):
@@ -67,7 +67,7 @@ class SpeedMonitor(StopwatchCallback, Observer):
         if not self.has_tokens: del rates['tokens']
         if self.flops is None: del rates['flops']
         mfu = {} if self.peak_flops is None else dict(mfu=rates['flops']/self.peak_flops)
-        return {**{f'{k}_per_sec':v for k,v in rates.items()}, **mfu, 'train_seconds':self.watch.seconds}
+        return {**{f'{k}_per_sec':v for k,v in rates.items()}, **mfu, 'train_seconds':self.stopwatch.seconds}
 
 # %% ../../nbs/observe/30a_speed.ipynb #eafa8ea4
 class RuntimeEstimator(StopwatchCallback, Observer):
@@ -82,7 +82,7 @@ class RuntimeEstimator(StopwatchCallback, Observer):
         self._reset()
 
     def _reset(self):
-        self.watch,self.n_batches = Stopwatch(),0
+        self.stopwatch,self.n_batches = Stopwatch(),0
         self.start = None   # fraction of the run, and seconds, at the end of the skipped batches
         self.epoch_validations,self.other_seconds,self.validation_start = [],0.,None
 
@@ -94,7 +94,7 @@ class RuntimeEstimator(StopwatchCallback, Observer):
     def before_train(self):
         super().before_train()
         if not self.skip and self.start is None: self._start()
-    def _start(self): self.start,self.other_seconds = (self.learn.pct_train, self.watch.seconds),0.
+    def _start(self): self.start,self.other_seconds = (self.learn.pct_train, self.stopwatch.seconds),0.
 
     def before_validate(self): super().before_validate(); self.validation_start = perf_counter()
     def after_validate(self):
@@ -113,7 +113,7 @@ class RuntimeEstimator(StopwatchCallback, Observer):
         validations = self.epoch_validations
         mean = sum(validations)/len(validations) if validations else 0.
         n_left = learn.n_epoch-learn.start_epoch-len(validations)
-        return (self.watch.seconds-self.start[1] + self.other_seconds)*ratio + n_left*mean
+        return (self.stopwatch.seconds-self.start[1] + self.other_seconds)*ratio + n_left*mean
 
     def measure(self) -> dict|None:
         "Return the remaining seconds; None while it is too early to tell"

@@ -104,7 +104,7 @@ def test_timer(monkeypatch):
     class Timer(StopwatchCallback): watch = Stopwatch()
     timer = Timer()
     learner(n=4, nv=2).fit(2, cbs=[Callback(before_pred=wait), timer])
-    assert timer.watch.seconds==8 and now[0]==48
+    assert timer.stopwatch.seconds==8 and now[0]==48
 
 # averages
 class Counts(nn.Module):
