@@ -88,10 +88,11 @@ def main(folder):
         of = dict(torchrun=(run + ['--standalone', '--nproc-per-node=2'], {}))
         if shutil.which('mpirun'): of['mpirun'] = ['mpirun', '--allow-run-as-root', '--oversubscribe', '-np', 2],{}
         if env: of['srun'] = ['srun', '-n', 2],env
+        first = {}
         for name,(cmd,more) in of.items():
             said = ended(start(folder/name, *cmd, *([] if name=='torchrun' else [sys.executable]), script, **more), 300)
             weights = torch.load(folder/name/'out/models/digits.pth', weights_only=True)['model']
-            first = weights if name=='torchrun' else first
+            first = first or weights
             print(f'{name:13} {sentence(said, ".* train together .*")}; rows {len(re.findall(r"(?m)^[0-2] +[0-9]+[.]", said))}, control characters {len(re.findall("[^ -~×" + chr(10) + "]", said))}, '
                   f'weights equal {all(torch.equal(v, first[k]) for k,v in weights.items())}')
     two = [*run, '--standalone', '--nproc-per-node=2', '../job.py']
