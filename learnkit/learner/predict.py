@@ -362,7 +362,7 @@ from copy import copy
 from fastcore.basics import noop
 from torch.utils.data import default_collate
 
-from ..data.batch import OnlyInputs, shapes, split_batch
+from ..data.batch import OnlyInputs, split_batch
 from ..data.explain import in_memory
 from ..data.loaders import sequential_loader
 from ..data.nested import tuplify
