@@ -350,6 +350,19 @@ def check_ahead(
     has_target = split_batch(b, getattr(dls, 'n_inp', None))[1]
     if not (has_target or takes_one(loss_func)): warn_no_target(b, False)
 
+# %% ../../nbs/data/45c_unfetched.ipynb #c4d86a1b
+def check_item(
+    item:Any, # what is to be predicted
+    dl:Any    # the training loader
+) -> None:
+    "Raise ValueError if `item` has the shape of the batches of `dl`, of which the first may be in memory"
+    b = in_memory(dl)
+    x = b[0] if isinstance(b, (list,tuple)) and b else b
+    if not (isinstance(item, Tensor) and isinstance(x, Tensor)) or item.ndim<2: return
+    if item.ndim==x.ndim and item.shape[1:]==x.shape[1:]: raise ValueError(
+        f'an item is one input, but {shapes(item)} is a batch: write `learn.get_preds(dl=[batch])` for all of it, '
+        'or `learn.predict(batch[0])` for one item')
+
 # %% ../../nbs/data/45c_unfetched.ipynb #542dad52
 def ended_generator(
     e:BaseException # what the data raised

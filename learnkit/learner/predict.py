@@ -363,7 +363,7 @@ from fastcore.basics import noop
 from torch.utils.data import default_collate
 
 from ..data.batch import OnlyInputs, split_batch
-from ..data.explain import in_memory
+from ..data.explain import check_item
 from ..data.loaders import sequential_loader
 from ..data.nested import tuplify
 from ..data.process import alone
@@ -494,15 +494,6 @@ def _answer(self:Learner, preds, decoded, decode, inp=None):
     if decode is None: return inp,_label(dec, self.class_names()),dec,only_item(preds)
     return *_decoded_item(decode, inp, decoded),dec,only_item(preds)
 
-# %% ../../nbs/learner/40c_predict.ipynb #b7150d2e
-def _check_item(item, batch):
-    "Raise ValueError if `item` has the shape of the data's batches, of which the first may be in memory"
-    x = batch[0] if isinstance(batch, (list,tuple)) and batch else batch
-    if not (isinstance(item, torch.Tensor) and isinstance(x, torch.Tensor)) or item.ndim<2: return
-    if item.ndim==x.ndim and item.shape[1:]==x.shape[1:]: raise ValueError(
-        f'an item is one input, but {shapes(item)} is as the batches are: write `learn.get_preds(dl=[batch])` for all of '
-        'its items, or `learn.predict(batch[0])` for one')
-
 # %% ../../nbs/learner/40c_predict.ipynb #fae861d6
 @patch
 @shortened
@@ -511,7 +502,7 @@ def predict(self:Learner,
     with_input:bool=False  # return the input too: as a batch, or as `decode_batch` gives it
 ) -> tuple:
     "Predict one item: returns `(label, decoded, prediction)`, after the input if `with_input`; see also `Predictor`"
-    _check_item(item, in_memory(self.dls.train))
+    check_item(item, self.dls.train)
     dl,decode = self._item_loader(item)
     asked = dict(with_input=with_input or decode is not None, with_decoded=True, with_targs=False)
     with turn(self), self.no_bar(), alone(): *inp,preds,_,decoded = self.get_preds(dl=dl, reorder=False, **asked)
