@@ -356,7 +356,7 @@ def check_item(
     dl:Any    # the training loader
 ) -> None:
     "Raise ValueError if `item` has the shape of the batches of `dl`, of which the first may be in memory"
-    b = in_memory(dl)
+    b = _in_memory(dl)
     x = b[0] if isinstance(b, (list,tuple)) and b else b
     if not (isinstance(item, Tensor) and isinstance(x, Tensor)) or item.ndim<2: return
     if item.ndim==x.ndim and item.shape[1:]==x.shape[1:]: raise ValueError(
