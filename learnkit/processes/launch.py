@@ -185,8 +185,8 @@ def _name_of_attempt(store, launch, timeout):
 def _meet(launch, timeout) -> dist.Store:
     "Return the store where the processes meet: torchrun keeps one, else process 0 does"
     keeps = launch.rank==0 and os.environ.get('TORCHELASTIC_USE_AGENT_STORE')!='True'
-    at = dict(host_name=launch.addr, port=int(launch.port), is_master=keeps)
-    try: store = dist.TCPStore(**at, wait_for_workers=False, multi_tenant=True, timeout=timedelta(seconds=timeout))
+    addr,port,wait = launch.addr,int(launch.port),timedelta(seconds=timeout)
+    try: store = dist.TCPStore(addr, port, is_master=keeps, wait_for_workers=False, multi_tenant=True, timeout=wait)
     except dist.DistNetworkError as e:
         if not (keeps and 'EADDRINUSE' in str(e)): raise
         raise RuntimeError(f'process 0 cannot listen on port {launch.port}, which another program has: '
