@@ -187,6 +187,21 @@ def loss_by_hand(model, batches):
     for xb,yb in batches: loss,n = loss + F.cross_entropy(model(xb), yb)*len(yb),n + len(yb)
     return loss.item()/n
 
+# what a fit and an epoch cost beside their steps
+
+def bench_short(rounds, n=50):
+    from learnkit import DataLoaders, Learner, accuracy
+    train,valid = steps(1),steps(1)
+    def by_hand(val, epochs): fit_by_hand(tiny(), partial(torch.optim.SGD, lr=.01), train, val, epochs)
+    def ours(val, epochs): Learner(DataLoaders(train, val), tiny(), F.cross_entropy, torch.optim.SGD, lr=.01, metrics=val and accuracy).fit(epochs)
+    def many(f, *args, times=1): return timed(lambda: [f(*args) for _ in range(times)])
+    kinds = {'a Learner and its fit of one batch':(None, 1, n), 'an epoch of one batch':(None, n, 1), 'an epoch of one batch, and one of validation':(valid, n, 1)}
+    ratios = {}
+    for what,(val,epochs,times) in kinds.items():
+        base,ratio = in_turn(rounds, many(by_hand, val, epochs, times=times), ours=many(ours, val, epochs, times=times))
+        ratios |= {f'{what} ({base*1e3/n:.2f} ms)': ratio['ours']}
+    show('Short fits', 'the same, in the time that stands beside each', ratios)
+
 # one item
 
 def wider(d=1024):
@@ -224,4 +239,4 @@ def bench_import(rounds):
     show('Importing, in a fresh process', f'{base:.2f} s', ratios, first='import torch')
 
 parts = {'step':bench_step, 'callbacks':bench_callbacks, 'toolkit':bench_toolkit, 'optimizers':bench_optimizers, 'digits':bench_digits,
-         'checkpoint':bench_checkpoint, 'preds':bench_preds, 'forms':bench_forms, 'predict':bench_predict, 'import':bench_import}
+         'checkpoint':bench_checkpoint, 'preds':bench_preds, 'forms':bench_forms, 'short':bench_short, 'predict':bench_predict, 'import':bench_import}
