@@ -169,7 +169,7 @@ class CheckShortCuts(Callback):
     def after_zero_grad(self):
         got,self.grads = [(p, g, p.grad) for p,g in self.grads],()
         if not got: return
-        for p,g,_ in got: p.grad = g
+        for p,g,_ in got: p.grad = None if g is None else g.clone()   # one of the user's may write there
         self.learn.opt.opt.zero_grad()
         names = {id(p):n for n,p in self.learn.model.named_parameters()}
         odd = next((p for p,_,g in got if (g is None)!=(p.grad is None)), None)

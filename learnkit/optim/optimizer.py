@@ -9,7 +9,7 @@ __all__ = ['OptimWrapper', 'create_optimizer', 'param_ids', 'unheld_params', 'de
 # %% ../../nbs/optim/05a_fast_step.ipynb #4b1dea4d
 from collections.abc import Callable
 from functools import lru_cache
-from inspect import Parameter
+from inspect import Parameter, unwrap
 from typing import Any
 
 import torch
@@ -36,6 +36,10 @@ def unwrapped_step(
     update = getattr(grad_mode, '__wrapped__', None)
     if _code(step) not in _hook_code or _code(grad_mode) not in _grad_code: return None
     return update if update.__globals__['__name__'].startswith('torch.optim.') else None
+
+# %% ../../nbs/optim/05a_fast_step.ipynb #30dd945a
+def _is_torch(f): return all(o.__globals__.get('__name__', '').startswith('torch.') for o in (f, unwrap(f)))
+torch_zero_grad:Any = Optimizer.zero_grad if _is_torch(Optimizer.zero_grad) else object()   # no other is left out
 
 # %% ../../nbs/optim/05a_fast_step.ipynb #30dd9457
 def is_own_step(
@@ -152,7 +156,7 @@ class OptimWrapper:
     )->None:
         "Sets the gradients of all parameters to None; with `kwargs` as the torch optimizer's own `zero_grad` does"
         zero = self.opt.zero_grad
-        if kwargs or getattr(zero, '__func__', None) is not Optimizer.zero_grad: return zero(**kwargs)
+        if kwargs or getattr(zero, '__func__', None) is not torch_zero_grad: return zero(**kwargs)
         for pg in self.opt.param_groups:
             for p in pg['params']: p.grad = None
 

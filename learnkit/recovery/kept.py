@@ -18,6 +18,7 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 from torch.utils.data import DataLoader, Dataset, Sampler
 
+from ..data.nested import leaves
 from ..data.random import is_generator
 from ..data.snapshot import is_foreign, of_function
 from ..loop.callback import Stateful
@@ -172,6 +173,8 @@ def _unkept(v):
     if isinstance(v, _containers): return (f'of more than {_most:,} entries',len(v)) if len(v)>_most else None
     kind = f'a {type(v).__name__}'
     if isinstance(v, complex): return kind,v
+    if isinstance(v, torch.optim.Optimizer): return kind,[t._version for t in leaves([*v.state.values()])
+                                                          if isinstance(t, torch.Tensor)]
     if isinstance(v, (set,frozenset,bytes,bytearray)): return kind,(len(v), hash(repr(v)) if len(v)<=_most else 0)
     is_array = hasattr(v, 'tobytes') and hasattr(v, 'dtype')   # of NumPy, also a number of it
     return (kind,hash(v.tobytes()) if v.nbytes<2**20 else v.shape) if is_array else None
@@ -281,8 +284,10 @@ class KeptState:
 
     def _lost(self):
         "What cannot be kept, by name: what it is, and what shows that it has changed"
+        opt = getattr(self.learn.opt, 'opt', None)
+        def saved(o, v): return v is opt or (o is opt and type(o).state_dict is not torch.optim.Optimizer.state_dict)
         return {f'{name}.{k}':lost for name,o in self._owners().items() for k,v in _attributes(o).items()
-                if (lost := _unkept(v)) is not None}
+                if (lost := _unkept(v)) is not None and not saved(o, v)}
 
     def state_dict(self) -> dict:
         "Return what has changed since the fit began, by name; warns once of what cannot be kept"

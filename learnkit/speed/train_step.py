@@ -133,7 +133,8 @@ class StepInputs:
     def _objects(self, learn, own=False):
         "All that must stay the same objects; with `own` only what decides how a step can be compiled"
         opt = torch_opt(learn.opt)
-        res = [learn.model, learn.loss_func, learn.opt, opt]
+        res = [learn.model, learn.loss_func, learn.opt, opt, getattr(type(opt), 'step', None), vars(opt).get('step'),
+               getattr(getattr(opt, 'zero_grad', None), '__func__', None)]
         if opt is self.opt:
             for pg in opt.param_groups: res += map(pg.get, self.switches)
         if own: return res

@@ -17,7 +17,7 @@ from torch.optim import SGD, Adam, AdamW, Optimizer, optimizer
 
 from ..callbacks.schedules import TorchScheduler
 from ..data.nested import leaves
-from ..optim.optimizer import OptimWrapper, is_own_step, unwrapped_step
+from ..optim.optimizer import OptimWrapper, is_own_step, torch_zero_grad, unwrapped_step
 
 # %% ../../nbs/speed/00a_functional_optim.ipynb #8ba8e496
 def sgd_step(
@@ -112,7 +112,7 @@ def functional_optim(
     wrapped,opt = 'step' in vars(opt),torch_opt(opt)
     if wrapped or type(opt) not in functional_optims or _has_odd_options(opt): return None
     patched = type(opt).__module__.startswith('torch.optim') and unwrapped_step(type(opt).step) is None
-    replaced = patched or not is_own_step(opt)
+    replaced = patched or not (is_own_step(opt) and getattr(opt.zero_grad, '__func__', None) is torch_zero_grad)
     hooked = sum(map(len, step_hooks(opt)))>len(step_notices(opt))
     return None if replaced or hooked else functional_optims[type(opt)]
 

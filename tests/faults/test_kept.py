@@ -166,6 +166,14 @@ def test_attributes_of_the_optimizer(opt, tmp_path):
     "They began anew, and with other keys in its `state_dict` a fit ended in a KeyError"
     check(tmp_path, opt=opt)
 
+class Within(torch.optim.Optimizer):
+    "Leaves the steps to another optimizer, and does not save that one's state"
+    def __init__(self, params, lr): self.inner = torch.optim.Adam(params, lr=lr); super().__init__(self.inner.param_groups, {})
+    def step(self, closure=None): return self.inner.step(closure)
+
+def test_an_optimizer_within_the_optimizer_is_named(tmp_path):
+    with pytest.warns(UserWarning, match='no checkpoint keeps opt.inner, a Adam, so a resumed run'): ended(tmp_path, opt=Within)
+
 def test_a_state_of_another_kind_of_optimizer():
     learn = Learner((DataLoader(tensors(), BS),), nn.Linear(4, 1), nn.MSELoss(), Own, lr=.01)
     learn.create_opt()

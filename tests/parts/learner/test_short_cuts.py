@@ -2,6 +2,7 @@
 import os, shutil, subprocess, sys, warnings
 from functools import partial, wraps
 from pathlib import Path
+from types import MethodType
 import pytest, torch
 from torch import nn
 from torch.optim import SGD, Adagrad, Adam, AdamW, RMSprop
@@ -69,6 +70,20 @@ def test_gradients_that_stay_are_found(monkeypatch):
     monkeypatch.setattr(optimizer.OptimWrapper, 'zero_grad', lambda self, **kw: None)
     with pytest.raises(WrongShortCut, match='zero_grad.*`0.weight`.*has a gradient'): trained(CheckShortCuts())
 
+def test_a_zero_grad_that_is_replaced_is_called(monkeypatch):
+    "Also where the class of all optimizers was given another one, as profilers do"
+    n,zero = [],torch.optim.Optimizer.zero_grad
+    monkeypatch.setattr(torch.optim.Optimizer, 'zero_grad', lambda self, *a, **k: (n.append(1), zero(self, *a, **k)))
+    trained()
+    assert len(n)==1+8   # before the first batch, too
+
+class Fading(SGD):
+    "Keeps a half of each gradient"
+    def zero_grad(self, set_to_none=True): [p.grad.mul_(.5) for pg in self.param_groups for p in pg['params'] if p.grad is not None]
+
+def test_to_compare_writes_into_no_gradient():
+    assert torch.equal(weights(trained(opt_func=Fading)), weights(trained(CheckShortCuts(), opt_func=Fading)))
+
 # bound handlers
 
 def test_a_handler_that_is_changed_behind_the_table_is_found():
@@ -119,6 +134,26 @@ def test_to_compare_a_fused_step_changes_nothing(opt, cbs, uncompiled):
     (a,x),(b,y) = (fused(*CBS[cbs](), *more, opt_func=OPTS[opt]) for more in ((), (CheckShortCuts(),)))
     assert x.counts==y.counts and x.counts['fused']==10 and torch.equal(weights(a), weights(b))
     assert b.check_short_cuts.n['fused']==10
+
+def doubled(step): return lambda self, *a, **k: (step(self, *a, **k), step(self, *a, **k))[1]
+def in_class(opt, undo): undo.setattr(type(opt), 'step', doubled(type(opt).step))
+def in_instance(opt, undo): opt.step = MethodType(doubled(type(opt).step), opt)
+def no_zero(opt, undo): opt.zero_grad = lambda *a, **k: None
+
+@fusable
+@pytest.mark.parametrize('replace', [in_class, in_instance, no_zero])
+def test_what_is_replaced_between_fused_steps_is_called(replace, uncompiled, monkeypatch):
+    def run(*cbs):
+        torch.manual_seed(0)
+        learn = Learner((batches(6, 8), None), plain(), nn.MSELoss(), opt_func=SGD, lr=.01, cbs=[*cbs])
+        late = iter(range(99))
+        with learn.no_bar(), learn.no_logging(), monkeypatch.context() as undo, warnings.catch_warnings():
+            warnings.simplefilter('ignore')
+            swap = Callback(after_batch=lambda cb: next(late)==3 and replace(cb.learn.opt.opt, undo))
+            swap.observes = True
+            learn.fit(1, cbs=swap)
+        return weights(learn)
+    assert torch.allclose(run(), run(FusedStep()), atol=1e-6)
 
 @fusable
 @pytest.mark.parametrize('wrong,said', [('p', 'weight` differs in .* elements'), ('state', '`exp_avg` of `0.weight`'), ('forgot', 'weight` differs')])
