@@ -90,6 +90,7 @@ def step_modules(
     return [m for o in (learn.model, learn.loss_func) if isinstance(o, torch.nn.Module) for m in o.modules()]
 
 _trained,_grad = attrgetter('requires_grad'),attrgetter('grad')
+_methods       = attrgetter('step', 'zero_grad')   # of an optimizer; others may be put in their place
 _param_hooks   = '_backward_hooks','_post_accumulate_grad_hooks'
 _kinds         = 'forward','forward_pre','backward','backward_pre'
 _module_hooks  = attrgetter(*(f'_{k}_hooks' for k in _kinds))
@@ -128,13 +129,12 @@ class StepInputs:
         self.options = ()
         self.missing_state,self.states,self.moved = [],[],[]
         if optim and self.params: self.read_hypers()
-        self.seen = self._objects(learn)
+        self.seen,self.methods = self._objects(learn),_methods(self.opt)
 
     def _objects(self, learn, own=False):
         "All that must stay the same objects; with `own` only what decides how a step can be compiled"
         opt = torch_opt(learn.opt)
-        res = [learn.model, learn.loss_func, learn.opt, opt, getattr(type(opt), 'step', None), vars(opt).get('step'),
-               getattr(getattr(opt, 'zero_grad', None), '__func__', None)]
+        res = [learn.model, learn.loss_func, learn.opt, opt]
         if opt is self.opt:
             for pg in opt.param_groups: res += map(pg.get, self.switches)
         if own: return res
@@ -149,13 +149,14 @@ class StepInputs:
     ) -> bool:
         "Returns whether these are still the parameters and states of the Learner's model and optimizer"
         now,seen = self._objects(learn),self.seen
-        return len(now)==len(seen) and all(map(is_, now, seen)) and [*map(_trained, self.all_params)]==self.trained
+        same = len(now)==len(seen) and all(map(is_, now, seen)) and _methods(self.opt)==self.methods
+        return same and [*map(_trained, self.all_params)]==self.trained
 
     def belongs_to(self,
         learn:Learner # the Learner
     ) -> bool:
-        "Returns whether the Learner still has this model, loss function and optimizer, with the same switches"
-        return all(map(is_, self._objects(learn, own=True), self.seen))
+        "Returns whether the Learner still has this model, loss function and optimizer, with the same switches and methods"
+        return _methods(self.opt)==self.methods and all(map(is_, self._objects(learn, own=True), self.seen))
 
     def is_plain(self) -> bool:
         "Returns whether there is none of what the following look for; one pass over all parameters, in C"
