@@ -155,7 +155,7 @@ class StepInputs:
     def belongs_to(self,
         learn:Learner # the Learner
     ) -> bool:
-        "Returns whether the Learner still has this model, loss function and optimizer, with the same switches and methods"
+        "Returns whether the Learner still has this model, loss function and optimizer, with these switches and methods"
         return _methods(self.opt)==self.methods and all(map(is_, self._objects(learn, own=True), self.seen))
 
     def is_plain(self) -> bool:
