@@ -129,16 +129,21 @@ def test_a_new_fit_stands_nowhere_since_another_stood_there():
     assert learn.train_iter==6 and learn.paused is None
 
 def test_a_callback_that_is_removed_meanwhile_stays_away():
+    more = []
     class Count(Callback):
-        n,run_valid = 0,False
+        n,run_valid,saves = 0,False,('n',)
         def after_batch(self): self.n += 1
+    class More(Count):
+        def after_fit(self): more.append(self.n)
     learn = small(3, cbs=Count())
     count = learn.count
     with learn.no_bar(), learn.no_logging():
         with pytest.raises(KeyboardInterrupt): learn.fit(2, cbs=[Pausable(), press('after_pred', 2)])
         learn.remove_cb(count)
-        learn.go_on()
-    assert count.n==2 and learn.train_iter==6
+        with warnings.catch_warnings():
+            warnings.simplefilter('error')   # that it is gone is no news
+            learn.go_on(cbs=More)
+    assert count.n==2 and learn.train_iter==6 and more==[4]
 
 def test_after_an_error_it_goes_on_from_where_it_stood():
     learn,whole = paused(),small(3)
