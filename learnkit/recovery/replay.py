@@ -40,7 +40,7 @@ def moment_until(
         if train_iter_of(path)>step: continue
         try: res = Paused(read_checkpoint(path), run.duration, [])
         except (ValueError, OSError) as e: warn(f'{e}. The one before it is used.'); continue
-        res.path = path
+        res.path,res.same_run = path,False
         return res
     return None
 
