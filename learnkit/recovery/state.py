@@ -177,7 +177,7 @@ def restore(self:Learner,
 def _restore_cbs(learn, states):
     cbs = {cb.key:cb for cb in learn.cbs}
     lost,new = [k for k in states if k not in cbs],[k for k,cb in cbs.items() if k not in states and cb.state_dict()]
-    if getattr(vars(learn).get('resume'), 'same_run', False): lost,new = [],[]   # who goes on has removed and added them
+    if getattr(vars(learn).get('resume'), 'same_run', False): lost = new = []   # who goes on did that
     if lost: warn(f"the checkpoint has a state for {', '.join(lost)}, "
                   f"which {'is' if len(lost)==1 else 'are'} not among the callbacks now")
     if new:  warn(f"the checkpoint has no state for {', '.join(new)}, "
