@@ -113,6 +113,7 @@ from .optim.splitters import *
 from .optim.steps import *
 from .processes.agreement import *
 from .processes.distributed import *
+from .processes.fault_tolerant import *
 from .processes.launch import *
 from .processes.shard import *
 from .processes.team import *

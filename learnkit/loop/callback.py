@@ -180,6 +180,9 @@ class Callback(Stateful):
     def __repr__(self) -> str: return short_repr(self)
     def __str__(self) -> str: return type(self).__name__
 
+    def take_over(self) -> None:
+        "Begin to write: the process that did so is lost, and this one had the same callbacks"
+
     def wrap_handlers(self,
         name:str,      # an event
         handlers:tuple # pairs of callback and function, in the order in which they are called

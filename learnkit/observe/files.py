@@ -81,6 +81,11 @@ class LogFile(Stateful):
         super().load_state_dict(state)
         self.clean = False
 
+    def go_on(self) -> None:
+        "Go on after the last whole row that is there: another process has written it"
+        self.pos,self.clean = None,False   # how much there is, is not known yet
+        self.append = self.begun = True
+
     def __getstate__(self) -> dict: return {**vars(self), 'file':None, 'lock':FileLock()}
 
     def head_of(self,
@@ -248,6 +253,11 @@ class FileLogger(MetricsLogger):
             f'`{type(self).__name__}(append=True)` cannot be resumed, as other runs may have written to {self.path}: '
             "leave out `append`, as a resumed run goes on with its own file, or give each run its own `fname`")
         if not rank_distrib(): self.log_file.open()   # if that is impossible it fails now, not after an epoch
+    def take_over(self) -> None:
+        "Go on with the file"
+        self.log_file.go_on()
+        self.log_file.open()
+
     def before_epoch(self): self._begin()
     def _begin(self):
         new = not (rank_distrib() or (file := self.log_file).pos or file.held or file.begun)
@@ -413,6 +423,16 @@ class CSVLogger(FileLogger):
         file,recorder = self.log_file,getattr(self.learn, 'recorder', None)
         if not file.names: file.add_names([*getattr(recorder, 'metric_names', ())])
         file.add(row)
+
+    def take_over(self) -> None:
+        "Go on with the file, and add the last rows of the history if their writer was lost before it wrote them"
+        super().take_over()
+        for row in self._unwritten(): self.write_row(row, self.last)
+    def _unwritten(self):
+        def moment(row): return row.get('epoch'),row.get('train_iter')
+        there = {moment(r) for r in self.read_log()} if self.path.stat().st_size else ()
+        rows = [*getattr(getattr(self.learn, 'recorder', None), 'history', ())]
+        return rows[max((i+1 for i,r in enumerate(rows) if moment(r) in there), default=0):]
 
     def read_log(self) -> History:
         "Read the file: numbers as numbers, empty cells as None; raises FileNotFoundError before the first fit"

@@ -155,6 +155,10 @@ class CheckpointCallback(Resumable):
         note_fit(learn, self.root, self.n_fit)
         self.begun = True
 
+    def take_over(self) -> None:
+        "Lock the folder, in which this process writes from now on"
+        self.lock.acquire(self.folder)
+
     def _begin_proof(self):
         "The proof that is asked for, if any; raises ValueError if it cannot be made"
         if not self.prove and switch not in os.environ: return None

@@ -1,0 +1,136 @@
+"""Trains with processes that are killed, frozen and started at random moments, and compares the end with a quiet run.
+
+    pip install --no-deps torchft && pip install opentelemetry-sdk opentelemetry-exporter-otlp-proto-http
+    python tests/bench/soak.py --minutes 15             a line for each kill, start and pause; in the end the losses of both runs
+    python tests/bench/soak.py --minutes 15 --seed 3    other moments
+
+One machine stands for several: a lighthouse of torchft, and one to four processes that train, each with `FaultTolerant`. What they do is slowed down to
+last as long as it is asked for. A quiet run is one process that nobody disturbs. Both must end with the same loss to 1 in 10,000, with each epoch once in
+the log, and all who are there at the end must have the same weights, to the bit.
+"""
+import argparse, csv, hashlib, multiprocessing, os, random, signal, sys, tempfile, time, traceback, warnings
+from pathlib import Path
+
+root = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(root))
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+from learnkit.all import (Callback, CheckpointCallback, CSVLogger, DataLoaders, EMACallback, FaultTolerant, GradientAccumulation, GradientClip, Learner,
+    SaveModelCallback, ValidateEvery)
+
+torch.set_num_threads(1)
+mp = multiprocessing.get_context('fork')   # a start then costs what is not imported yet
+MOST,EPOCHS,BATCHES = 4,12,40
+
+class Slow(Callback):
+    "Makes a batch last, and notes how many are done"
+    observes = True
+    def __init__(self, seconds, done): self.seconds,self.done = seconds,done
+    def before_batch(self):
+        if self.training: time.sleep(self.seconds)
+    def after_batch(self):
+        if self.training: self.done.value = self.learn.train_iter
+
+def train(folder, seconds, done):
+    "The run; returns its last losses, and a hash of its weights"
+    warnings.simplefilter('ignore')
+    torch.manual_seed(0)
+    x = torch.randn(16*BATCHES, 8)
+    y = x[:,:1]*x[:,1:2]+x.sum(1, keepdim=True)
+    dls = DataLoaders(DataLoader(TensorDataset(x, y), 16, shuffle=True), DataLoader(TensorDataset(x[:64], y[:64]), 16))
+    model = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.LayerNorm(16), nn.Linear(16, 1))
+    cbs = [FaultTolerant(timeout=20), Slow(seconds, done), GradientAccumulation(32), GradientClip(1.), EMACallback(.9), ValidateEvery('25ba'),
+           CheckpointCallback('20ba'), CSVLogger(), SaveModelCallback()]
+    learn = Learner(dls, model, nn.MSELoss(), torch.optim.AdamW, path=folder)
+    with learn.no_bar(): learn.fit_one_cycle(EPOCHS, .01, cbs=cbs)
+    weights = b''.join(p.detach().numpy().tobytes() for p in learn.model.parameters())
+    return learn.train_iter,learn.train_steps,learn.recorder.history[-1]['train_loss'],learn.recorder.history[-1]['valid_loss'],hashlib.md5(weights).hexdigest()[:8]
+
+def child(number, address, log, queue, *args):
+    os.environ['TORCHFT_LIGHTHOUSE'] = address
+    f = open(log, 'a', buffering=1)
+    os.dup2(f.fileno(), 1); os.dup2(f.fileno(), 2)
+    try: res = train(*args)
+    except BaseException as e: traceback.print_exc(); res = f'{type(e).__name__}: {e}'
+    queue.put((number, res))
+    queue.close(); queue.join_thread()
+
+def lighthouse(pipe):
+    os.environ['RUST_LOG'] = 'error'
+    from torchft.coordination import LighthouseServer
+    server = LighthouseServer(bind='127.0.0.1:0', min_replicas=1, join_timeout_ms=30_000, heartbeat_timeout_ms=1500)
+    pipe.send(server.address())
+    signal.pause()
+
+class Soak:
+    def __init__(self, folder):
+        here,there = mp.Pipe()
+        self.house = mp.Process(target=lighthouse, args=(there,), daemon=True)
+        self.house.start()
+        self.folder,self.address,self.queue,self.live,self.n,self.begin = folder,here.recv(),mp.Queue(),{},0,time.time()
+    def start(self, seconds):
+        self.n += 1
+        done = mp.Value('i', 0)
+        p = mp.Process(target=child, args=(self.n, self.address, self.folder/'out.log', self.queue, self.folder/'run', seconds, done), daemon=True)
+        p.start()
+        self.live[self.n] = p,done
+        self.say(f'start {self.n}')
+    def at(self): return max((d.value for p,d in self.live.values() if p.is_alive()), default=0)
+    def say(self, what): print(f'{time.time()-self.begin:6.1f} s, batch {self.at()}: {what}', flush=True)
+    def results(self, until):
+        "What those who are alive return"
+        res = {}
+        while any(p.is_alive() for p,_ in self.live.values()) and time.time()<until:
+            try: n,r = self.queue.get(timeout=.5); res[n] = r
+            except Exception: pass
+        return res
+    def ready(self): return [n for n,(p,d) in self.live.items() if p.is_alive() and d.value]
+    def wait(self):
+        "How long until another batch is done"
+        t,n = time.time(),self.at()
+        while self.at()<=n and time.time()-t<90 and any(p.is_alive() for p,_ in self.live.values()): time.sleep(.01)
+        return time.time()-t
+
+def soak(minutes, seed, folder):
+    r = random.Random(seed)
+    quiet = Soak(folder/'quiet'); (folder/'quiet').mkdir()
+    quiet.start(0)
+    [expected] = quiet.results(time.time()+300).values()
+    quiet.house.kill()
+    print(f'quiet: {expected}', flush=True)
+    s = Soak(folder/'loud'); (folder/'loud').mkdir()
+    seconds,longest,kills = 60*minutes/(EPOCHS*BATCHES)*.8,0.,0
+    for _ in range(2): s.start(seconds)
+    while s.at()<EPOCHS*BATCHES-15:
+        time.sleep(r.uniform(.2, 25))
+        ready,alive = s.ready(),[n for n,(p,_) in s.live.items() if p.is_alive()]
+        if not alive: raise SystemExit('all have ended: '+str([*s.results(time.time()+1).values()]))
+        what = r.choice(['kill','kill','start','start','freeze'])
+        if what=='kill' and len(ready)>1:
+            n = r.choice(ready); s.live[n][0].kill(); s.live[n][0].join(); kills += 1
+            took = s.wait(); longest = max(took, longest); s.say(f'killed {n} of {ready}, the next batch after {took:.1f} s')
+        elif what=='freeze' and ready:
+            n,long = r.choice(ready),r.uniform(.5, 6)
+            os.kill(s.live[n][0].pid, signal.SIGSTOP); time.sleep(long); os.kill(s.live[n][0].pid, signal.SIGCONT)
+            s.say(f'froze {n} for {long:.1f} s, the next batch after {s.wait():.1f} s')
+        elif len(alive)<MOST and s.at()<EPOCHS*BATCHES-80: s.start(seconds)
+    found = s.results(time.time()+240)
+    s.house.kill()
+    print(f'{kills} kills, {s.n} starts, at most {longest:.1f} s to the next batch; those who ended:', *found.items(), sep='\n')
+    ended = {v for v in found.values() if not isinstance(v, str)}
+    rows = [row['epoch'] for row in csv.DictReader(open(folder/'loud/run/history.csv')) if not row['train_iter']]
+    assert len(ended)==1, 'those who are there at the end differ'
+    [(n,steps,loss,valid,_)] = ended
+    print(f'loss {loss:.7f} ({loss/expected[2]-1:+.1e} of the quiet run), valid loss {valid:.7f} ({valid/expected[3]-1:+.1e})')
+    assert (n,steps)==expected[:2] and abs(loss/expected[2]-1)<1e-4 and abs(valid/expected[3]-1)<1e-4
+    assert rows==[*map(str, range(EPOCHS))],f'the log has the epochs {rows}'
+
+if __name__=='__main__':
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument('--minutes', type=float, default=15)
+    p.add_argument('--seed', type=int, default=1)
+    args = p.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        try: soak(args.minutes, args.seed, Path(folder))
+        finally: print(*Path(folder).glob('loud/out.log') and open(Path(folder)/'loud/out.log').read()[-3000:].splitlines(), sep='\n')
