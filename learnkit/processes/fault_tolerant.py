@@ -204,12 +204,13 @@ class FaultTolerant(Resumable):
         if learn.in_part: raise ValueError('FaultTolerant divides whole batches, and this is a part of one already')
         whole,last = (learn.xb,learn.yb),learn.loss
         if self.sums is None: self._begin_phase()
+        sums:Any = self.sums
         self.weight,self.own = self.weigh(learn),[learn.epoch%2**12, learn.iter%2**12, *self._checksums(whole)]
         try: self.message = self._total(do, whole)
         finally:
             (learn.xb,learn.yb),learn.loss = whole,last
             self._seed(-1)   # the same in all processes
-        learn.loss,rest = self.sums.take(self.message, mean=not self.weigh.sums)
+        learn.loss,rest = sums.take(self.message, mean=not self.weigh.sums)
         self._agree(*rest)
         self._finish()
         learn._do_step()
@@ -247,7 +248,8 @@ class FaultTolerant(Resumable):
             self.sums.restore()
 
     def _message(self, do, n):
-        learn,sums = self.learn,self.weigh.sums
+        learn:Any = self.learn
+        sums = self.weigh.sums
         weight = (1 if sums else self.weigh(learn))*(n>0)
         self.share,learn.loss = 1. if sums else weight/_or_one(self.weight),None
         try: do()
