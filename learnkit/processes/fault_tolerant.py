@@ -6,6 +6,7 @@
 __all__ = ['FaultTolerant']
 
 # %% ../../nbs/processes/45_fault_tolerant.ipynb #725e1607
+import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -64,6 +65,10 @@ class FaultTolerant(Resumable):
         patience:float=3600.,     # seconds that a process waits for the others between batches: they may validate
         host:str|None=None        # by which name other machines reach this one; None: as it calls itself
     ):
+        if lighthouse is not None and not re.match('https?://.', str(lighthouse)): raise ValueError(
+            f"`lighthouse` is an address such as 'http://host:29510', not {lighthouse!r:.60}")
+        if host is not None and not re.fullmatch(r'[\w.:-]+', str(host)): raise ValueError(
+            f"`host` is the name or the address of this machine, such as 'node7', not {host!r:.60}")
         self.timeout,self.patience = check_seconds(timeout),check_seconds(patience)
         self.lighthouse,self.host = lighthouse,host or node()
 

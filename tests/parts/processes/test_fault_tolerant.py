@@ -97,7 +97,7 @@ class House:
     "A lighthouse, and processes that train"
     def __init__(self, path, **kw):
         os.environ.setdefault('RUST_LOG', 'error')
-        import torchft   # noqa: F401  before they begin
+        import torchft   # before they begin
         self.path,self.kw,self.at,self.until,self.results,self.started = path,kw,fork.Array('i', 9),fork.Value('i', 0),fork.Queue(),[]
         here,there = fork.Pipe()
         self.lighthouse = fork.Process(target=self._light, args=(there,), daemon=True)
