@@ -8,7 +8,7 @@ from torch.utils.data import DataLoader, IterableDataset
 
 from learnkit.processes.agreement import ProcessFailed
 from learnkit.all import (Callback, CancelBackward, CancelBatch, CancelEpoch, CancelFit, CancelStep, CancelTrain, CancelValid, CancelZeroGrad, CheckpointCallback, DataLoaders, EMACallback,
-                          GradientAccumulation, GradientClip, Learner, MixedPrecision, ParamScheduler, ReduceLROnPlateau, RollBackOnNaN, SkipNaN, StopOnSignal, StopAfter, ValidateEvery, VirtualShards, one_cycle)
+                          GradientAccumulation, GradientClip, Learner, MixedPrecision, ParamScheduler, ReduceLROnPlateau, RollBackOnNaN, SkipNaN, StopOnSignal, StopAfter, TerminateOnNaNCallback, ValidateEvery, VirtualShards, one_cycle)
 from learnkit.processes.distributed import DistributedTrainer
 from learnkit.loop.events import event
 from test_distributed import data, everywhere, net, weights
@@ -104,6 +104,16 @@ def _beside_exchanges(rank, world, beside, cases, order):
 def test_also_beside_callbacks_that_exchange_something(processes, beside, cases, order):
     "In the middle of a batch, or between the points where all agree"
     processes(2, _beside_exchanges, beside, cases, order)
+
+def _terminates(rank, world):
+    def spoil(cb):
+        if rank==1 and cb.learn.training and cb.learn.train_iter==1: cb.learn.loss = cb.learn.loss*float('nan')
+    learn = learner()
+    learn.fit(2, cbs=[DistributedTrainer(timeout=6), TerminateOnNaNCallback(), Callback(after_loss=spoil)])
+    assert 'nan or infinite, epoch 0, batch 1' in learn.stop_reason
+
+@pytest.mark.slow
+def test_why_one_process_ended_the_fit_is_said_in_all(processes): processes(2, _terminates)
 
 def _under_shards(rank, world, cases): _decide(rank, world, cases, VirtualShards, n=2)
 
