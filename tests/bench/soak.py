@@ -76,7 +76,7 @@ class Soak:
         p.start()
         self.live[self.n] = p,done
         self.say(f'start {self.n}')
-    def at(self): return max((d.value for p,d in self.live.values() if p.is_alive()), default=0)
+    def at(self): return max((d.value for _,d in self.live.values()), default=0)
     def say(self, what): print(f'{time.time()-self.begin:6.1f} s, batch {self.at()}: {what}', flush=True)
     def results(self, until):
         "What those who are alive return"
