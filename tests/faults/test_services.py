@@ -1,10 +1,10 @@
 """Loggers for services: each step once, whatever the service does; training goes on. With a service that is a list, and with the real packages where they are
 installed (Weights & Biases offline, MLflow in a local store), read back by their own readers. Killed runs are in test_killed_logs.py."""
-import gc, json, os, socket, sys, threading, time, warnings, weakref, zipfile
+import gc, json, os, signal, socket, sys, threading, time, warnings, weakref, zipfile
 
 import pytest, torch
 from hypothesis import given, settings, strategies as st
-from learnkit.all import (CheckpointCallback, Evaluator, GradientAccumulation, ImageLogger, JsonLogger, LossMonitor, LRMonitor, SaveModelCallback, ServiceLogger, ValidateEvery, mae)
+from learnkit.all import (CheckpointCallback, Evaluator, GradientAccumulation, ImageLogger, JsonLogger, LossMonitor, LRMonitor, Pausable, SaveModelCallback, ServiceLogger, ValidateEvery, mae)
 from learnkit.contrib.mlflow import MLflowLogger
 from learnkit.contrib.wandb import WandbLogger
 from learnkit.loop.run import null_logger
@@ -69,6 +69,18 @@ def test_how_the_run_ended(e, status):
     assert server.runs['run0']['status']==status and steps(server)==[1,2]
     learn.fit(1)
     assert server.runs['run0']['status']=='finished' and len(server.runs)==1
+
+def test_a_fit_that_stood_goes_on_in_the_same_run():
+    def rows(stop):
+        server = Server()
+        learn = quiet(n=4, cbs=[Pausable(), Listed(server), LossMonitor('1ba')])
+        if not stop: learn.fit(2)
+        else:
+            with pytest.raises(KeyboardInterrupt): learn.fit(2, cbs=at('after_step', lambda cb: signal.raise_signal(signal.SIGINT), lambda cb: cb.train_iter==1))
+            for n in (1, 3, None): learn.go_on(n)
+        assert [*server.runs]==['run0'] and server.runs['run0']['status']=='finished'
+        return server.runs['run0']['rows']
+    assert rows(True)==rows(False)
 
 def test_a_service_that_is_gone_for_good(tmp_path):
     "Training goes on, one warning says so, and what could not be sent is in a file"
