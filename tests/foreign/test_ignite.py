@@ -101,7 +101,7 @@ def test_timer(monkeypatch):
     now = [0.]
     monkeypatch.setattr(stopwatch, 'perf_counter', lambda: now[0])
     def wait(self): now[0] += 1 if self.training else 10
-    class Timer(StopwatchCallback): watch = Stopwatch()
+    class Timer(StopwatchCallback): stopwatch = Stopwatch()
     timer = Timer()
     learner(n=4, nv=2).fit(2, cbs=[Callback(before_pred=wait), timer])
     assert timer.stopwatch.seconds==8 and now[0]==48
