@@ -119,6 +119,7 @@ from .processes.shard import *
 from .processes.team import *
 from .processes.watch import *
 from .recovery.checkpoint import *
+from .recovery.explain import *
 from .recovery.export import *
 from .recovery.file import *
 from .recovery.identity import *
@@ -132,7 +133,6 @@ from .recovery.runs import *
 from .recovery.shard_files import *
 from .recovery.signals import *
 from .recovery.state import *
-from .recovery.torch_export import *
 from .speed.batch_size import *
 from .speed.compiled import *
 from .speed.fully_shard import *

@@ -7,11 +7,12 @@ __all__ = ['Run', 'Comparison', 'Runs', 'runs']
 
 # %% ../../nbs/recovery/37a_runs.ipynb #bcfb65a6
 import os, re
-from math import isnan
+from math import inf, isnan
 from pathlib import Path
 from typing import Any
 from warnings import warn
 
+import torch
 from fastcore.foundation import L
 
 from ..data.files import StorePath, as_path
@@ -58,6 +59,24 @@ def parent_folder(
 ) -> str:
     "Return the folder of that run"
     return str(parent) if '://' in str(parent) else os.path.normpath(os.path.join(folder, str(parent)))
+
+# %% ../../nbs/recovery/37a_runs.ipynb #d1a50002
+def find_spikes(
+    losses:list, # of the batches
+    k:float,     # how many deviations above the median a spike is
+    window:int   # over how many losses before it
+) -> list[tuple]: # number, loss, median before it, and how many deviations it is above
+    "Return the losses that are far above those before them"
+    x = torch.tensor(losses, dtype=torch.float64)
+    if len(x)<=window: before = x.new_empty(0, window)
+    else: before = x.unfold(0, window, 1)[:-1]
+    known = before.nan_to_num(posinf=float('nan'), neginf=float('nan'), nan=float('nan'))
+    level = known.nanmedian(1).values
+    spread = torch.maximum(1.4826*(known-level[:,None]).abs().nanmedian(1).values, .01*level.abs())
+    far = torch.cat([torch.where(x[:window].isfinite(), 0, inf), (x[window:]-level)/spread])
+    odd = ~x.isfinite() | (far>k)
+    first = [i for i in odd.nonzero().flatten().tolist() if not (i and odd[i-1])]
+    return [(i, losses[i], level[i-window].item() if i>=window else None, far[i].item()) for i in first]
 
 # %% ../../nbs/recovery/37a_runs.ipynb #578ad3b3
 @check_args
@@ -107,15 +126,26 @@ class Run(RecorderPlots):
         "The checkpoints that are there, the oldest first, as their manifests tell"
         return History(map(_of_checkpoint, reversed(list_checkpoints(self.folder))))
 
+    def spikes(self,
+        k:float=8.,    # a loss is a spike if it is so many deviations above the median of those before it
+        window:int=50  # how many losses before it are looked at
+    ) -> History: # the step as for `learn.replay`, the loss, the median before it, how many deviations it is above
+        "Return the batches in which the loss jumped, or was NaN"
+        check_whole('window', window, least=8, what='a number of losses')
+        found,every = find_spikes(self.losses, k, window),self.smooth_loss.every
+        return History(dict(step=i*every, loss=x, median=m, deviations=d) for i,x,m,d in found)
+
     def plot(self,
         ax:Any=None, # matplotlib axes to draw on; None: new ones
         **kwargs:Any # as for `plot_loss`
     ) -> Any: # the matplotlib axes
-        "Plot the losses, where the run was interrupted, and its checkpoints; `plot_metrics` plots the other columns"
+        "Plot the losses, spikes, interruptions and checkpoints; `plot_metrics` plots the other columns"
         if not self.lrs: raise ValueError(f'{self.folder} has no losses: the run had no `Recorder`, or no batch yet')
         ax = self.plot_loss(ax=ax, **kwargs)
         across,steps = ax.get_xaxis_transform(),self.checkpoints['train_iter']
         gray = dict(color='gray', transform=across)
+        spikes = self.spikes()
+        if spikes: ax.plot([s+1 for s in spikes['step']], [.95]*len(spikes), 'rv', transform=across, label='spike')
         if self.parent: ax.axvline(self.parent[1], ls='--', color='gray', label='branched')
         if self.interrupted: ax.vlines(self.interrupted, 0, 1, ls=':', label='interrupted', **gray)
         ax.plot(steps, [.02]*len(steps), '^', label='checkpoint', **gray)

@@ -16,7 +16,7 @@ from learnkit.speed.memory import FreeOutputs
 from learnkit.observe.services import ImageLogger
 from learnkit.observe.files import JsonLogger, MetricsLogger
 from learnkit.contrib.tensorboard import TensorBoardLogger
-from learnkit.recovery.torch_export import ExportAtEnd
+from learnkit.recovery.export import ExportAtEnd
 from learnkit.observe.observer import LossMonitor, LRMonitor, Observer
 from learnkit.observe.speed import RuntimeEstimator, SpeedMonitor
 from learnkit.loop.run import null_logger

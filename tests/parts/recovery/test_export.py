@@ -7,7 +7,7 @@ from torch import nn
 from learnkit.measure import losses as L
 from learnkit.all import DataLoaders, ExportAtEnd, Inputs, Learner, MixedPrecision, get_random_states
 from learnkit.recovery.export import load_learner, read_export
-from learnkit.recovery.torch_export import torch_export
+from learnkit.recovery.export import torch_export
 from learnkit.recovery.export import known_losses, loss_config, loss_from_config
 from toys import few
 

@@ -6,6 +6,7 @@ from torch import nn
 from torch.utils.data import DataLoader
 from learnkit.all import (Callback, CheckpointCallback, CSVLogger, DataLoaders, EMACallback, Learner, LeaveOut, Pausable, Run, SaveModelCallback,
     StepsPerEpoch, runs)
+from learnkit.recovery.runs import find_spikes
 from learnkit.recovery.file import list_checkpoints, remove_checkpoint
 
 torch.set_num_threads(1)
@@ -168,3 +169,31 @@ def test_what_cannot_be_a_branch_is_refused(how, words, run, tmp_path):
     with pytest.raises(ValueError, match=words): made(tmp_path/'a').branch(tmp_path/'a', 8, tmp_path/to, **how)
     learn = made(tmp_path/'a').remove_cb(CheckpointCallback)
     with pytest.raises(ValueError, match='CheckpointCallback'): learn.branch(tmp_path/'a', 8, tmp_path/'c')
+
+# spikes
+
+def planted(path, bad=3, n=400):
+    "A run in whose second epoch one item has a target that is much too large"
+    learn = made(path, n=n, every='10ba', p=0.)
+    learn.dls.train.dataset.tensors[1][bad] *= 1000
+    return learn
+
+def test_a_spike_is_found_explained_and_bisected(tmp_path):
+    planted(tmp_path/'a').fit(3)
+    run,before = Run(tmp_path/'a'),files(tmp_path)
+    step = max(run.spikes(), key=lambda s: s['loss'])['step']
+    assert run.losses[step]==max(run.losses[50:])
+    why = planted(tmp_path/'a').explain_spike(tmp_path/'a', step)
+    assert why.items[0]['item']==3 and why.loss==run.losses[step] and why.layers[0]['steps_before']==0 and 'items of the batch' in repr(why)
+    total = torch.tensor([i['loss'] for i in why.items]).mean().item()
+    assert abs(total-why.loss)<1e-4*why.loss
+    assert planted(tmp_path/'a').bisect_spike(tmp_path/'a', step)==[3]
+    assert files(tmp_path)==before
+    with pytest.raises(ValueError, match='no spike'): planted(tmp_path/'a').bisect_spike(tmp_path/'a', step-1)
+
+def test_spikes_of_noise_are_rare_and_those_of_nan_are_named(run):
+    torch.manual_seed(0)
+    losses = (2+torch.randn(20_000).abs()).tolist()
+    assert len(find_spikes(losses, 8., 50))<=2
+    losses[10] = losses[5000] = float('nan'); losses[5001] = losses[7000] = 100.
+    assert [i for i,*_ in find_spikes(losses, 8., 50)][:3]==[10, 5000, 7000] and find_spikes([1.]*9, 8., 50)==[] and run.spikes()==[]
