@@ -104,6 +104,14 @@ def first_jumps(
     return History(sorted(rows, key=lambda r: (-r['steps_before'], r['norm'], -r['value']/max(r['usual'], 1e-30))))
 
 # %% ../../nbs/recovery/39_explain_spike.ipynb #7d000015
+def next_loss(
+    learn:Learner,    # the Learner, which stands before a batch
+    *cbs:Callback     # that are heard from there on
+) -> float:
+    "Go on by a batch, and return its loss"
+    where:Any = learn.go_on(1, cbs=cbs)
+    return where['loss']
+
 class Explanation:
     "Holds what was measured around a step in which the loss jumped"
     def __init__(self,
@@ -138,7 +146,7 @@ def explain_spike(self:Learner,
         self.go_on(step-first)
         self.go_on(until='before_batch')
     items = by_items(self, self.paused.items)
-    loss = self.go_on(1)['loss']
+    loss = next_loss(self)
     steps = {s:o for s,o in norms.steps.items() if s>=first}
     if step not in steps: raise ValueError(f'in `step` {step} there was no step of the optimizer, so none is explained')
     return Explanation(step, loss, items, first_jumps(steps, step, times), steps[step])
@@ -177,7 +185,7 @@ def bisect_spike(self:Learner,
     there,most = self.paused,spike['median'] + k*(spike['loss']-spike['median'])/spike['deviations']
     def gone(part):
         self.paused = there
-        loss = self.go_on(1, cbs=LeaveOut(items=part))['loss']
+        loss = next_loss(self, LeaveOut(items=part))
         return isfinite(loss) and loss<=most
     try:
         with catch_warnings():

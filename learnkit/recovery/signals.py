@@ -316,7 +316,8 @@ class Pausable(_Breakpoints, Resumable):
         due = self.received or self.asked or (self.until is not None and learn.train_iter>=self.until)
         if due or self.keeps: self._keep(epoch, done)
         if not due: return   # the graph of what is left is used up
-        learn.pred,learn.loss_grad = apply(lambda t: getattr(t, 'detach', lambda: t)(), (learn.pred, learn.loss_grad))
+        left = {k:vars(learn).get(k) for k in ('pred','loss_grad')}   # nothing, if all batches were left out
+        vars(learn).update(apply(lambda t: getattr(t, 'detach', lambda: t)(), left))
         kind = Pause if self.asked else Stands
         self._leave(KeyboardInterrupt if self.received else kind)
 
