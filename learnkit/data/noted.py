@@ -8,7 +8,7 @@ __all__ = []
 # %% ../../nbs/data/67_noted_loader.ipynb #9a38d1b2
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import chain
 from typing import Any, NoReturn
@@ -27,7 +27,7 @@ from .random import (check_generator, generator_state, marks, set_generator, set
 from .seeded import SeededLoader
 from .snapshot import generators_in
 from .stateful import (NotedBatches, PositionedBatches, StepNotes, WorkerNotes, begins_anew, check_states,
-    draws_nothing, hash_seed, is_indexed, knows_position, note_batches, restore_position)
+    draws_nothing, hash_seed, is_indexed, is_listed, knows_position, note_batches, restore_position)
 
 # %% ../../nbs/data/67_noted_loader.ipynb #11d4bdbd
 draw_at_start = SequentialSampler, RandomSampler, SubsetRandomSampler, WeightedRandomSampler, DistributedSampler
@@ -136,7 +136,7 @@ class NotedLoader(GetAttr):
     def __init__(self,
         dl:Any # any iterable of batches
     ):
-        self.dl,self.indexed,self.listed = dl,is_indexed(dl),isinstance(dl, Sequence)
+        self.dl,self.indexed,self.listed = dl,is_indexed(dl),is_listed(dl)
         self.seeded = isinstance(dl, SeededLoader)
         plain = not (self.indexed or self.listed or self.seeded)
         self.stateful = dl.stateful if self.seeded else None

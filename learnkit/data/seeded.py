@@ -63,7 +63,7 @@ from torch.utils.data import DataLoader
 from .loaders import copy_loader
 from .snapshot import generators_in
 from .stateful import (EndTrackingDataset, ReplaySampler, RngIterator, RngStream, begins_anew,
-    draws_nothing, find_stateful, is_indexed, record_sampler, restore_position)
+    draws_nothing, find_stateful, is_indexed, is_listed, record_sampler, restore_position)
 
 # %% ../../nbs/data/60b_seeded_loader.ipynb #5e2ab4d8
 def _generators(dl):
@@ -109,7 +109,7 @@ class SeededLoader(GetAttr):
     @property
     def indexed(self) -> bool:
         "Whether a position is found by counting; if not, the data knows its position, or is iterated over again"
-        return self.replay is not None or isinstance(self.dl, Sequence)
+        return self.replay is not None or is_listed(self.dl)
 
     @property
     def swaps_rng(self) -> bool:

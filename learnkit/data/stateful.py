@@ -6,7 +6,7 @@
 __all__ = []
 
 # %% ../../nbs/data/55a_stateful.ipynb #ac405df4
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from inspect import signature
 from typing import Any
 
@@ -72,6 +72,14 @@ def begins_anew(
 ) -> bool:
     "Returns whether it begins anew in the pass after one that was cut"
     return isinstance(dl, DataLoader) or _from_torchdata(dl)
+
+# %% ../../nbs/data/55a_stateful.ipynb #44347c33
+def is_listed(
+    dl:Any # a loader
+) -> bool:
+    "Returns whether `dl` gives `dl[0]`, `dl[1]` … as its batches, and no others by an `__iter__` of its own"
+    def as_in(t, *names): return isinstance(dl, t) and all(getattr(type(dl), n) is getattr(t, n) for n in names)
+    return any(as_in(t, '__iter__', '__getitem__') for t in (list, tuple)) or as_in(Sequence, '__iter__')
 
 # %% ../../nbs/data/55a_stateful.ipynb #44347c32
 def draws_nothing(
@@ -395,7 +403,7 @@ def note_batches(
     it.turn = notes.turn % notes.n
 
 # %% ../../nbs/data/55c_sampler.ipynb #526e9d35
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import islice
 
 from torch.utils.data import BatchSampler, RandomSampler

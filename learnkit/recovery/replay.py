@@ -140,9 +140,8 @@ class Replays(Pausable):
 
     def _stand_here(self):
         if self.start is None:
-            noted = self._noted_loader(self.learn.dls.train)
+            noted = self.note_beginning()
             noted.place = noted.beginning()   # the first batch moves the generators of the data on
-            self._begin_kept_data(noted)
             self._keep(0, 0)
         else: self.moment,self.start.cbs = self.start,[*self.learn.fit_cbs]
         self._leave(Stands)

@@ -272,7 +272,8 @@ class Pausable(_Breakpoints, Resumable):
         if self.keeper is self: self._begin(paused)
         if paused: self.moment,self.until,self.left = paused.origin,paused.until,paused.passed
         self._begin_breakpoints()
-        if self.keeps and self.moment is None and not self.keeper.resume_state: self._keep(learn.start_epoch, 0)
+        if self.keeps and self.moment is None and not self.keeper.resume_state:
+            self.keeper.note_beginning(); self._keep(learn.start_epoch, 0)
         if current_thread() is main_thread(): super().before_fit()
 
     def _find_keeper(self): return next((cb for cb in self.learn.cbs if cb.resumes and cb is not self), self)
@@ -372,8 +373,7 @@ def go_on(self:Learner,
     "Go on with the fit that `Pausable` stopped; raises RuntimeError if none was stopped"
     paused = _standing(self)
     if batches is None and until is None: return goes_on(self, paused, cbs=cbs, lr=lr)
-    if None not in (batches, until): raise ValueError(
-        '`batches` and `until` were given, but `until` is within the next batch: give one of them')
+    if None not in (batches, until): raise ValueError('`until` is within the next batch: give it or `batches`')
     n = 1 if batches is None else check_whole('batches', batches)
     if until is not None and (until=='after_batch' or until not in event.in_batch): raise ValueError(
         f"`until` must be an event within a batch, such as 'before_batch' or 'after_loss', not {until!r}")

@@ -298,6 +298,12 @@ class DataPosition(Callback):
         elif self.noted is None or self.noted.dl is not dl: self.noted = NotedLoader(dl)
         return self.noted
 
+    def note_beginning(self) -> NotedLoader:
+        "Note what the data report before the first batch; returns their loader"
+        noted = self._noted_loader(self.learn.dls.train)
+        self._begin_kept_data(noted)
+        return noted
+
     def _begin_kept_data(self, noted):
         if noted.kept_data is None: noted.kept_data = KeptData(noted)
         self.kept_data = noted.kept_data

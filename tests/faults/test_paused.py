@@ -10,7 +10,8 @@ from pathlib import Path
 here = Path(__file__).resolve().parent
 if __name__=='__main__': sys.path[:0] = [str(here.parents[1]), str(here.parent), str(here)]
 import pytest, torch
-from learnkit.all import Adam, Callback, CheckpointCallback, CSVLogger, Learner, Pausable, Pause
+from torch import nn
+from learnkit.all import Adam, Callback, CheckpointCallback, CSVLogger, DataLoaders, Learner, Pausable, Pause
 from test_resume import end, equal, halves, learner
 from test_resume_fuzz import callbacks, loaders, moments, opts, policies, settings, sweep
 from toys import few, learner as small, slow
@@ -98,7 +99,7 @@ def test_what_is_seen_where_it_stands():
     with learn.no_bar(), learn.no_logging(): assert learn.go_on() is None
     assert learn.paused is None and learn.train_iter==6
 
-@pytest.mark.parametrize('args,words', [(dict(batches=0), 'batches'), (dict(batches=1, until='after_loss'), 'one of them'), (dict(until='after_epoch'), 'within a batch'), (dict(until='nonsense'), 'within a batch')])
+@pytest.mark.parametrize('args,words', [(dict(batches=0), 'batches'), (dict(batches=1, until='after_loss'), 'within the next batch'), (dict(until='after_epoch'), 'within a batch'), (dict(until='nonsense'), 'within a batch')])
 def test_what_cannot_be_gone_on_to_is_refused(args, words):
     learn = paused()
     with pytest.raises(ValueError, match=words): learn.go_on(**args)
@@ -244,6 +245,29 @@ def test_a_callback_that_raises_Pause_in_a_batch_lets_the_fit_stand_there(prompt
         learn.go_on()
     assert equal(whole.model.state_dict(), learn.model.state_dict()) and equal(whole.opt.state_dict(), learn.opt.state_dict())
     assert learn.recorder.history['train_loss']==whole.recorder.history['train_loss']
+
+class Counts(torch.utils.data.Sampler):
+    "Tells where it is, and goes on from there"
+    def __init__(self, n): self.n,self.i = n,0
+    def __len__(self): return self.n
+    def __iter__(self):
+        order = torch.randperm(self.n, generator=torch.Generator().manual_seed(self.i)).tolist()
+        for i in order: self.i += 1; yield i
+    def state_dict(self): return dict(i=self.i)
+    def load_state_dict(self, d): self.i = d['i']
+
+def test_a_sampler_that_counts_stands_in_the_first_batch(prompt):
+    def fitted(*cbs):
+        torch.manual_seed(0)
+        x = torch.randn(24, 4, generator=torch.Generator().manual_seed(1))
+        dls = DataLoaders(torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x, x[:,:1]), 4, sampler=Counts(24)))
+        learn = Learner(dls, nn.Linear(4, 1), nn.MSELoss(), lr=.1, cbs=cbs)
+        with learn.no_bar(), learn.no_logging():
+            if not cbs: learn.fit(2); return learn.model.weight
+            stands(lambda: learn.fit(2), 'epoch 0, after 0 of its batches')
+            learn.go_on()
+        return learn.model.weight
+    assert torch.equal(fitted(), fitted(Pausable(), Watch('after_loss', [0])))
 
 def test_a_condition_is_a_breakpoint(prompt):
     learn,whole = small(3, cbs=Pausable()),small(3)

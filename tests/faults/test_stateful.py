@@ -167,6 +167,16 @@ def test_a_sampler_with_generators_of_its_own(tmp_path):
     data = lambda: DataLoader(Noisy(), BS, sampler=Shuffled())
     assert_same(end(fit(learner(tmp_path/'a', data))), end(stopped(lambda: learner(tmp_path/'b', data), Crash(3), Crash(6))))
 
+class Backwards(list):
+    "Batches in an order that its indices do not know"
+    def __iter__(self): return iter([*super().__iter__()][::-1])
+
+def test_a_list_with_an_order_of_its_own(tmp_path):
+    g = torch.Generator().manual_seed(3)
+    batches = [(torch.rand(BS, 4, generator=g), torch.rand(BS, 1, generator=g)) for _ in range(4)]
+    data = lambda: Backwards(batches)
+    assert_same(end(fit(learner(tmp_path/'a', data))), end(stopped(lambda: learner(tmp_path/'b', data), Crash(3), Crash(6))))
+
 class Cut(Callback):
     "Breaks the training off after two batches"
     order = 200
