@@ -66,7 +66,7 @@ def test_both_do_the_same_work():
     assert len(a[0])==600 and a[0].shape==b[0].shape and torch.equal(a[1], b[1])
 
 small = dict(step=dict(n=3), callbacks=dict(n=3), toolkit=dict(n=4), optimizers=dict(n=3), digits=dict(epochs=1), checkpoint=dict(epochs=1),
-             preds=dict(rows=600, memory=False), forms=dict(rows=600), predict=dict(n=2))
+             preds=dict(rows=600, memory=False), forms=dict(rows=600), short=dict(n=4), predict=dict(n=2))
 
 @few(3)
 @pytest.mark.parametrize('part', small)
