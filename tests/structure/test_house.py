@@ -290,7 +290,7 @@ def to_be_rewritten(at, limits=read_twice):
 # openings
 
 # Chapters of a room that define something before they show anything at work: a number here may only go down
-defined_first = dict(speed=2)
+defined_first = {}
 
 def defines(src): return re.search(r'^(?:class|def|async def|@)', src, re.M)
 def first_shown(cells):
