@@ -13,7 +13,7 @@ from learnkit.observe.evaluate import Evaluator
 from learnkit.callbacks.cycles import BatchEvents
 from learnkit.observe.evaluate import SanityCheck
 from oracle import TRAIN, VALID
-from toys import batches, learner, slow
+from toys import batches, few, learner, slow
 
 torch.set_num_threads(1)
 makers = dict(sanity=lambda: SanityCheck(1), cycles=lambda: Cycles('2ba'), parts=lambda: MicroBatch(n=2), inside=lambda: ValidateEvery('2ba'),
@@ -66,6 +66,7 @@ def oracle(names, n=2):
     if on('checkpoints'): yield from ['before_save_checkpoint', 'after_save_checkpoint']
     yield 'cleanup'
 
+@few(10_000, 2)
 @pytest.mark.parametrize('k', [*range(3), *slow(*range(3, len(makers))), len(makers)])
 def test_each_subset(k, tmp_path_factory):
     "With any of them on, with all, and with none, where the loop is the core's own"

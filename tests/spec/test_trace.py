@@ -210,7 +210,7 @@ def alone(path):
     "What stays when nothing runs: the result, and what model, loss and metrics wrote down"
     return in_run(path) or re.match(r'learn\.(final_record|model|_metrics|loss_func)\b', path) is not None
 
-LIVE = r"\.(device_type|watch|ran|preds)\b"   # set anew for each phase; time goes by; what FetchPredsCallback is there for
+LIVE = r"\.(device_type|stopwatch|ran|preds)\b"   # set anew for each phase; time goes by; what FetchPredsCallback is there for
 class Looks(Callback):
     "Looks at one event of each epoch, and notes what that changed"
     def __init__(self, look, ev, order=0, training=True):

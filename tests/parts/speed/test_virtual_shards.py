@@ -304,7 +304,7 @@ def _all_cases(rank, world, names, n=4):
         res[name] = result(learn) | {f'cb.{cb.key}':repr(cb.state_dict()) for cb in learn.cbs if cb.name in ('skip_nan',)}
     return res
 
-@few(1, 1)
+@few(1, 0)
 @pytest.mark.parametrize('worlds,names', [((2,), ['metrics']), *slow(*[((4,2)[i%2:i%2+1], [*CASES][i::4]) for i in range(4)])])
 def test_with_everything_else(processes, worlds, names):
     alone = _all_cases(0, 1, names)
