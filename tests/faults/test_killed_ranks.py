@@ -1,8 +1,9 @@
 "Ranks that are killed at random moments, and started again by torchrun, end as those that nobody killed. The long version: python tests/faults/killed_ranks.py 50"
 import os, pytest
 from killed_ranks import compare
+from toys import few
 
-@pytest.mark.slow
+@few(0, 0)   # half a minute, and other tests kill one process each
 @pytest.mark.skipif(os.name!='posix', reason='kills processes')
 @pytest.mark.parametrize('seed', [1])
 def test_killed_ranks(seed):

@@ -107,7 +107,7 @@ def is_table(lines, n):
     return len(rows)==n and all([m.start() for m in re.finditer(r'\S+', r)]==starts for r in rows)
 
 @pytest.mark.slow
-@few(0, 1)
+@few(0, 0)
 @pytest.mark.parametrize('cols', [80, 40])
 def test_a_bar_and_a_table(copy, cols):
     "A live bar on one line, whatever the width, and nothing left of it in the end; the rows stand"

@@ -203,7 +203,7 @@ def test_a_variable_puts_it_into_every_fit():
     assert run.stdout.splitlines()==["['CheckShortCuts'] 2","['CheckShortCuts', 'CheckShortCuts'] 2"], run.stderr
 
 UNDER_IT = 'parts/callbacks/test_before_step.py','spec/test_raw_loop.py','parts/optim/test_opt_modes.py','parts/callbacks/test_schedule.py'
-@few(0, 1)
+@few(0, 0)
 @pytest.mark.slow
 @pytest.mark.parametrize('file', UNDER_IT)
 def test_other_tests_pass_under_it(file):

@@ -1002,6 +1002,7 @@ def test_a_processor_with_other_vectors_makes_its_own(tmp_path):
     "The program of the one used to compute nan on the other"
     assert not process(tmp_path) and not process(tmp_path, ATEN_CPU_CAPABILITY='avx2')
 
+@few(0, 0)
 def test_what_is_damaged_is_made_anew(monkeypatch, tmp_path):
     from torch._inductor.utils import clear_caches
     monkeypatch.setenv('TORCHINDUCTOR_CACHE_DIR', str(tmp_path))
