@@ -17,7 +17,7 @@ what the comments beside parameters say, and what is raised.
 - `from learnkit import …` and `from learnkit.all import *` name all that they give;
 - what has no type is `Any`, or what its value shows, so that strict type checking finds nothing unknown.
 
-The modules are never imported, and only a long `__all__` is changed in them: it is wrapped. `make lib` runs this.
+The modules are only read, never imported. `make lib` runs this.
 """
 import ast, builtins, copy, io, json, re, sys, textwrap, tokenize
 from dataclasses import dataclass, field
@@ -858,14 +858,4 @@ def write(to=root, at=root):
         (to/p).parent.mkdir(parents=True, exist_ok=True)
         if not (to/p).is_file() or (to/p).read_text(encoding='utf-8')!=text: (to/p).write_text(text, encoding='utf-8')
 
-def wrap_names(at=root):
-    "Wrap `__all__`, a long line where several notebooks export into one module"
-    for p in (at/lib).rglob('*.py'):
-        text = p.read_text(encoding='utf-8')
-        names = re.search(r'^__all__ = \[[^]]*\]$', text, re.M)
-        wrapped = names and text.replace(names[0], textwrap.fill(names[0], width, subsequent_indent=' '*11), 1)
-        if wrapped not in (None, text): p.write_text(wrapped, encoding='utf-8')
-
-if __name__=='__main__':
-    wrap_names()
-    write(Path(sys.argv[1]).resolve() if len(sys.argv)>1 else root)
+if __name__=='__main__': write(Path(sys.argv[1]).resolve() if len(sys.argv)>1 else root)

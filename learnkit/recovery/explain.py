@@ -179,7 +179,8 @@ def bisect_spike(self:Learner,
 ) -> list[int]:
     "Return the fewest items of the batch without which its loss is no spike; raises ValueError if it is none"
     spike = next((s for s in Run(folder).spikes(k, window) if s['step']==step), None)
-    if spike is None: raise ValueError(f'the loss of `step` {step} is no spike: `Run(…).spikes()` lists those that are')
+    if spike is None: raise ValueError(
+        f'the loss of `step` {step} is no spike: `Run(…).spikes()` lists those that are')
     items = self.replay(folder, step, fit)['items']
     if items is None: raise ValueError('nobody knows which items are in these batches, so none can be left out')
     there,most = self.paused,spike['median'] + k*(spike['loss']-spike['median'])/spike['deviations']
