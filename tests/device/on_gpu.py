@@ -1,7 +1,7 @@
 """What a GPU alone can show: the bits of a loop by hand on the same GPU, half precision, compiled and fused steps, memory that is really full, one shard
 on one card, and files that go to a machine without a GPU. `make device` runs this where there is one, on_device.py beside it."""
 import gpu   # first: it makes PyTorch's kernels repeatable
-import gc, os, subprocess, sys
+import gc, os, signal, subprocess, sys
 from contextlib import nullcontext
 from functools import partial
 
@@ -197,3 +197,57 @@ def test_nothing_is_left_of_a_learner():
     for _ in range(3): fit()
     gc.collect()
     assert torch.cuda.memory_allocated()<=before
+
+def interrupt(event, n):
+    "Ctrl-C when `event` happens for the `n`th time"
+    seen = []
+    def _f(self):
+        seen.append(1)
+        if len(seen)==n: signal.raise_signal(signal.SIGINT)
+    return lk.Callback(**{event:_f})
+
+class Losses(lk.Callback):
+    observes = True
+    def before_fit(self): self.seen = {}
+    def after_batch(self):
+        if self.training: self.seen[self.learn.train_iter-1] = self.learn.loss.detach()
+
+@pytest.mark.parametrize('cbs', [[], [lk.MixedPrecision, partial(lk.GradientClip, .1)], [partial(lk.MixedPrecision, 'bf16'), lk.EMACallback, partial(lk.GradientAccumulation, 32)], [lk.MixUp]],
+                         ids=['plain','fp16, clip','bf16, ema, accumulated','mixup'])
+def test_a_run_is_gone_back_into(cbs, tmp_path):
+    "Replayed, branched, stopped and gone on with on the GPU, a run has its bits again"
+    def one(*more, to='a'): return learner([*[c() for c in cbs], *more], data(shuffle=True), path=tmp_path/to)
+    losses,straight = Losses(),one(lk.CheckpointCallback('4ba', keep=None))
+    torch.manual_seed(7)
+    straight.fit(2, cbs=losses)
+    again = one(lk.CheckpointCallback('4ba', keep=None))
+    at = again.replay(tmp_path/'a', 7)
+    assert at['compared']==at['equal'] and again.go_on(1)['loss']==losses.seen[7].item()
+    other = one(lk.CheckpointCallback('4ba', keep=None))
+    other.branch(tmp_path/'a', 5, tmp_path/'b')
+    assert equal(state(straight.model), state(other.model))
+    stopped = one(lk.Pausable(), to='c')
+    torch.manual_seed(7)
+    with pytest.raises(KeyboardInterrupt): stopped.fit(2, cbs=interrupt('after_pred', 3))
+    assert stopped.paused and stopped.batch[0].is_cpu
+    stopped.get_preds(); stopped.go_on(2); stopped.go_on(until='after_backward'); stopped.go_on()
+    assert equal(state(straight.model), state(stopped.model))
+
+def test_a_spike_is_explained(tmp_path):
+    "A planted item has the largest loss of its batch, and without it the spike is gone"
+    def plain(): torch.manual_seed(0); return nn.Sequential(nn.Flatten(), nn.Linear(432, 5))
+    dl = data(240)
+    dl.dataset.tensors[0][200] *= 1e4
+    def one(): return learner([lk.CheckpointCallback('10ba', keep=None)], dl, plain, torch.optim.SGD, 1e-3, path=tmp_path/'a')
+    one().fit(1)
+    run = lk.Run(tmp_path/'a')
+    step = 200//16
+    why = one().explain_spike(tmp_path/'a', step)
+    assert why.items[0]['item']==200
+    assert run.spikes(window=12)[0]['step']==step and one().bisect_spike(tmp_path/'a', step, window=12)==[200]
+    assert 'item' in repr(why)
+
+def test_the_largest_batch_is_found(little_memory):
+    learn = learner(model=lambda: nn.Sequential(nn.Flatten(), nn.Linear(432, 8192), nn.ReLU(), nn.Linear(8192, 5)), dl=data(65536))
+    n = learn.find_batch_size()
+    assert n>16

@@ -32,12 +32,14 @@ def made(path, cfg):
     learn.splitter = halves
     return learn
 
+def on_cpu(model): return {k:v.detach().to('cpu', copy=True) for k,v in model.state_dict().items()}
+
 class Note(Callback):
     "Keeps each batch of training, its loss, and the weights after it"
     order,observes = 10_000,True
     def __init__(self): self.seen = []
     def after_batch(self):
-        if self.training and self.learn.mode=='fit': self.seen.append((self.learn.batch, float(self.learn.loss), {k:v.clone() for k,v in self.model.state_dict().items()}))
+        if self.training and self.learn.mode=='fit': self.seen.append((self.learn.batch, float(self.learn.loss), on_cpu(self.model)))
 
 def files(path): return {p:(p.stat().st_mtime_ns, p.stat().st_size) for p in Path(path).rglob('*')}
 def alike(a, b):
@@ -54,7 +56,7 @@ def replayed(path, cfg, step, seen):
     counted['steps'] += 1; counted['losses'] += at['equal']
     odd = [] if at['equal']==at['compared'] else ['losses']
     if not left_out: odd += [k for k,a,b in (('batch', batch, seen[step][0]), ('loss', float(learn.loss), seen[step][1])) if not alike(a, b)]
-    now = learn.paused.state['model'] if learn.paused else learn.model.state_dict()
+    now = learn.paused.state['model'] if learn.paused else on_cpu(learn.model)
     return odd + ['weights']*(not alike(now, seen[step][2])) + ['files']*(files(path)!=before)
 
 def differs(seed):
