@@ -81,7 +81,7 @@ def is_listed(
     def as_in(t, *names): return isinstance(dl, t) and all(getattr(type(dl), n) is getattr(t, n) for n in names)
     return any(as_in(t, '__iter__', '__getitem__') for t in (list, tuple)) or as_in(Sequence, '__iter__')
 
-# %% ../../nbs/data/55a_stateful.ipynb #44347c32
+# %% ../../nbs/data/55a_stateful.ipynb #44347c35
 def draws_nothing(
     dl:Any # a loader
 ) -> bool:

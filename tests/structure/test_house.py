@@ -126,6 +126,12 @@ def full_cells(at):
             n = sum(isinstance(o, (ast.FunctionDef, ast.ClassDef)) for o in ast.parse(re.sub(r'^\s*[%!].*$', 'pass', src, flags=re.M)).body)
             if n > max_defs: yield nb.name,f'cell {cid} has {n} definitions'
 
+def same_ids(at):
+    "Cells of one notebook with one id: nbformat changes such an id each time that it reads the notebook"
+    for nb in notebooks(at):
+        ids = [c['id'] for c in json.loads(nb.read_text(encoding='utf-8'))['cells']]
+        yield from ((nb.name, f'{ids.count(i)} cells have the id {i}') for i in dict.fromkeys(ids) if ids.count(i) > 1)
+
 # documentation
 
 hidden = re.compile(r'_|(before|after)_|cleanup$')   # private, or a handler, whose event says what it is for
@@ -310,7 +316,7 @@ def silent_openings(at, limits=defined_first):
             f'{len(now)} chapters define something before they show it at work, {limits.get(r, 0)} are allowed '
             f'(begin with an example and its output): {", ".join(now)}')
 
-checks = dict(strays=strays, upward=upward, circles=circles, borrowed=borrowed, long_modules=long_modules, long_lines=long_lines, full_cells=full_cells, twice=twice, pieces=pieces,
+checks = dict(strays=strays, upward=upward, circles=circles, borrowed=borrowed, long_modules=long_modules, long_lines=long_lines, full_cells=full_cells, same_ids=same_ids, twice=twice, pieces=pieces,
               undocumented=undocumented, undescribed=undescribed, acquainted=acquainted, to_be_rewritten=to_be_rewritten, silent_openings=silent_openings)
 
 # the tests
@@ -362,6 +368,7 @@ def test_faults_are_found(tmp_path):
                                  for s in ('imports os from loop.low', 'exports given', 'exports os')]
     assert found['long_modules'] == ['callbacks.late: has 402 lines']*2
     assert [w.split(':')[0] for w in found['long_lines']] == [f'{lib}/callbacks/late.py', 'nbs/1.ipynb', 'nbs/1.ipynb']
+    assert found['same_ids'] == ['1.ipynb: 4 cells have the id c']
     assert found['full_cells'] == ['1.ipynb: cell c has 4 definitions']
     assert found['twice'] == [f'{lib}/measure/one.py: g is defined 2 times', f'{lib}/measure/one.py: n is defined 2 times',
                               'tests/a.py: f is defined 2 times']
