@@ -132,7 +132,7 @@ def build(path=index):
     return '\n\n'.join(filter(None, parts)) + '\n', pngs
 
 def script(readme=nbs.parent/'README.md'):
-    "The code of the README in its order, without the loop, which the library has; two tensors that it compares must be equal"
+    "The code of the README in its order, without the loop; two tensors that it compares must be equal"
     blocks = re.findall(r'^```python\n(.*?)^```', readme.read_text(encoding='utf-8'), re.S | re.M)
     text = ''.join(b for b in blocks if not b.startswith('class Loop('))
     return re.sub(r'^(?=torch\.equal\()', 'assert ', text, flags=re.M)
