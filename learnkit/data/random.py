@@ -7,6 +7,7 @@ __all__ = ['set_seed', 'plain_state', 'get_random_states', 'check_numpy_state', 
 
 # %% ../../nbs/data/25a_seed.ipynb #22b26767
 import random, sys
+from array import array
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -84,6 +85,23 @@ def check_torch_state(
         ok = left>0 and left+after<=625
     if not ok: raise ValueError('this is no state of a generator of PyTorch: its position is not among its numbers')
 
+# %% ../../nbs/data/25a_seed.ipynb #6f0d2c12
+def packed_state(
+    o:Any # states of generators, as `get_random_states` returns them
+) -> Any:
+    "Returns `o` with bytes for each list of more than a hundred numbers, of 32 bits"
+    if isinstance(o, dict): return {k:packed_state(v) for k,v in o.items()}
+    if not isinstance(o, (list,tuple)): return o
+    return array('I', o).tobytes() if len(o)>100 else type(o)(map(packed_state, o))
+
+def unpacked_state(
+    o:Any # what `packed_state` returned
+) -> Any:
+    "Returns `o` with its lists"
+    if isinstance(o, dict): return {k:unpacked_state(v) for k,v in o.items()}
+    if isinstance(o, (list,tuple)): return type(o)(map(unpacked_state, o))
+    return [*array('I', o)] if isinstance(o, bytes) else o
+
 # %% ../../nbs/data/25a_seed.ipynb #3503a432
 def set_random_states(
     random_state:Any=None,            # the state of Python's generator; `None` here and below: leave it as it is
@@ -95,6 +113,7 @@ def set_random_states(
     **others:list|None                # `torch_<type>_state` of other accelerators
 ) -> None:
     "Restores the states of the random number generators that `get_random_states` returned; raises ValueError"
+    random_state,numpy_state = unpacked_state(random_state),unpacked_state(numpy_state)
     if numpy_state is not None: check_numpy_state(numpy_state)
     if torch_state is not None: check_torch_state(torch_state)
     if random_state is not None: random.setstate((random_state[0], tuple(random_state[1]), random_state[2]))

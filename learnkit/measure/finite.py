@@ -11,8 +11,6 @@ from typing import Any
 
 import torch
 
-from .scalars import ScalarBuffer
-
 # %% ../../nbs/measure/50a_finite.ipynb #c9d96e74
 def elements(
     t:torch.Tensor # of any layout
@@ -33,9 +31,11 @@ def all_finite(
     ts:Iterable # tensors, on one device
 ) -> torch.Tensor:
     "Return whether every element of all tensors is finite, as a tensor on their device; does not wait for it"
-    ts = [o for o in map(elements, ts) if o.numel()]
+    ts = [o.detach() for o in map(elements, ts) if o.numel()]
     if not ts: return torch.tensor(True)
-    return torch.stack([n.isfinite() for n in torch._foreach_norm(ts, float('inf'))]).all()
+    on_cpu,ts = ts[0].device.type=='cpu',[torch.view_as_real(o) if o.is_complex() else o for o in ts]
+    ends = [o for t in ts for o in torch.aminmax(t)] if on_cpu else torch._foreach_norm(ts, float('inf'))
+    return torch.stack(ends).isfinite().all()
 
 # %% ../../nbs/measure/50a_finite.ipynb #be878483
 def nan_flag(
@@ -50,11 +50,11 @@ def weights_finite(
     opt:Any # the optimizer that trains them
 ) -> bool:
     "Check whether all trained weights are finite numbers; waits for the device"
-    flags = ScalarBuffer()
+    by_device:dict = {}
     for g in opt.param_groups:
         for p in g['params']:
-            if p.requires_grad: flags.append(elements(p).isfinite().all())
-    return all(flags.drain())
+            if p.requires_grad: by_device.setdefault(p.device, []).append(p)
+    return all(flag.item() for flag in [all_finite(ps) for ps in by_device.values()])
 
 # %% ../../nbs/measure/50b_nonfinite_check.ipynb #c8c68b24
 from bisect import bisect

@@ -20,7 +20,7 @@ from ..data.nested import leaves
 
 from ..data.process import (
     gather_objects, is_sharded, lay_out, lay_out_state, num_shards, own_shard, rank_distrib)
-from ..data.random import get_random_states, set_random_states
+from ..data.random import get_random_states, packed_state, set_random_states
 from ..data.snapshot import snapshot_contents, snapshot_grads, snapshot_random
 from ..learner.learner import Learner
 from ..learner.save import check_opt_state, check_state, mismatch
@@ -29,7 +29,7 @@ from ..loop.signals import uninterrupted
 from .kept import is_equal
 
 # %% ../../nbs/recovery/02a_run_state.ipynb #6cead52a
-format_version = 1   # of checkpoints; a newer one is refused
+format_version = 2   # of checkpoints; a newer one is refused. 2: random states are bytes
 
 @patch
 def run_state(self:Learner,
@@ -45,7 +45,8 @@ def run_state(self:Learner,
     return to_serializable(dict(
         version=format_version, epoch=epoch, done=done, n_epoch=self.n_epoch, train_iter=self.train_iter,
         train_steps=self.train_steps, pct_train=self.pct_train, model=model.state_dict(), opt=self.opt.state_dict(),
-        grads=grads, cbs=cbs, state=self.state, rng=get_random_states(), stop_reason=self.stop_reason,
+        grads=grads, cbs=cbs, state=self.state, rng=packed_state(get_random_states()),
+        stop_reason=self.stop_reason,
         duration=str(self.duration or Time(self.n_epoch, 'ep'))), copy=copy, sharded=own_shard)
 
 # %% ../../nbs/recovery/02a_run_state.ipynb #4059cae3
@@ -114,7 +115,7 @@ def states_of_all(
     params = get_model(learn.model).named_parameters() if apart else ()   # gradients that wait for the exchange
     grads = {n:p.grad.cpu() for n,p in params if p.grad is not None}
     meters = [_running(m) for m in _meter(learn)]
-    states = gather_objects((get_random_states(), meters, grads, _states_of_cbs(learn), place))
+    states = gather_objects((packed_state(get_random_states()), meters, grads, _states_of_cbs(learn), place))
     return {k:[*o] for k,o in zip(('rngs','meters','grads_of','cbs_of','places'), zip(*states)) if any(o)}
 
 # %% ../../nbs/recovery/02a_run_state.ipynb #526fb54f

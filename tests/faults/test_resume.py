@@ -321,7 +321,7 @@ def test_keep_and_best(tmp_path):
 def test_only_data_is_read(tmp_path):
     "The file is loaded with `weights_only=True`, and contains no class of learnkit"
     learn = fit(learner(tmp_path))
-    for p in list_checkpoints(learn.checkpoint.folder): assert torch.load(p, weights_only=True)['version']==1
+    for p in list_checkpoints(learn.checkpoint.folder): assert torch.load(p, weights_only=True)['version']==2
 
 def test_a_newer_format_is_refused(tmp_path):
     learn = fit(learner(tmp_path))

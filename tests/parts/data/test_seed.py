@@ -24,6 +24,19 @@ def test_random_states(seed, skip):
     for _ in range(skip): draw()
     assert [draw() for _ in range(3)]==a
 
+def test_packed_states():
+    "A checkpoint has bytes for the many numbers; half of them are refused"
+    from learnkit.data.random import packed_state
+    packed,a = packed_state(get_random_states()),draw()
+    assert isinstance(packed['random_state'][1], bytes) and isinstance(packed['numpy_state']['state']['key'], bytes)
+    set_random_states(**packed)
+    assert draw()==a
+    half = dict(random_state=(3, packed['random_state'][1][:1000], None)),dict(numpy_state={**packed['numpy_state'], 'state':{'key':b'12345', 'pos':3}})
+    before = get_random_states()
+    for bad in half:
+        with pytest.raises(ValueError): set_random_states(**bad)
+    assert before['random_state'][1]==random.getstate()[1] and before['numpy_state']==get_random_states()['numpy_state']
+
 def test_random_states_from_file():
     f,states = io.BytesIO(),get_random_states()
     torch.save(states, f); f.seek(0)
