@@ -321,7 +321,10 @@ class NotedLoader(GetAttr):
     def unknown(self,
         place:dict # from `state`
     ) -> str|None:
-        "Return why a run that is resumed at `place` draws other random numbers for the data, if so"
+        "Return why a run that is resumed at `place` may have other data, if so"
+        if place.get('data', 0) is None and begins_anew(self.dl) is None: return (
+            f'its last pass was cut, and nobody can ask {type(self.stateful).__name__} whether the next one goes on from '
+            'there. A resumed run begins it anew; with `StepsPerEpoch` it goes on, resumed or not')
         if place.get('later') and place.get('workers', {}) is None: return (
             'its workers persist, and had drawn random numbers before this fit, or for a batch that failed')
         if self.steps is not None and self.steps.missed: return (
@@ -349,5 +352,5 @@ class NotedLoader(GetAttr):
         it = self.it
         inner = getattr(it.it, '_dataset_fetcher', None) if self.stateful is not self.dl else None   # of the data set
         ended = it.ended or getattr(inner, 'ended', False)
-        if not done and not ended and begins_anew(self.dl): return None
+        if not done and not ended and begins_anew(self.dl) is not False: return None
         return dict(data=self.stateful.state_dict(), ended=ended)

@@ -190,7 +190,7 @@ class SeededLoader(GetAttr):
         if self.it is None: return None
         ds = getattr(self.loader, 'dataset', None)
         ended = self.it.ended or (isinstance(ds, EndTrackingDataset) and ds.ended)
-        if not done and not ended and begins_anew(self.dl): return None
+        if not done and not ended and begins_anew(self.dl) is not False: return None
         return dict(data=self.stateful.state_dict(), ended=ended, rng=self.it.rng.state_dict() if done else None)
 
 # %% ../../nbs/data/60c_shard_loader.ipynb #84c2553d

@@ -69,9 +69,10 @@ def is_indexed(
 
 def begins_anew(
     dl:Any # a loader that knows its position
-) -> bool:
-    "Returns whether it begins anew in the pass after one that was cut"
-    return isinstance(dl, DataLoader) or _from_torchdata(dl)
+) -> bool|None:
+    "Returns whether it begins anew in the pass after one that was cut; None: its data set decides, and can't be asked"
+    if _from_torchdata(dl) or type(getattr(dl, 'dataset', None)).__module__.startswith('datasets.'): return True
+    return None if isinstance(dl, DataLoader) else False
 
 # %% ../../nbs/data/55a_stateful.ipynb #44347c33
 def is_listed(

@@ -326,7 +326,7 @@ class DataPosition(Callback):
         if noted is None or (place := noted.state(self.done_in_pass(done))) is None: return None
         if not self.warned and (why := noted.unknown(place)):
             self.warned = True
-            warn(f'a resumed run will not have the same random numbers in the training data: {why}')
+            warn(f'a resumed run may not have the same training data: {why}')
         try: return to_serializable({**place, 'others':[*map(generator_state, self.others)]}, 'place', copy=True)
         except TypeError as e:
             warn(f'{e}. A resumed run will read the first batches of its epoch again, without training.')

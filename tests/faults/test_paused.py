@@ -24,8 +24,7 @@ def drawn(seed):
     "What a run is made of, and what is done while it stands; all of it follows from `seed`"
     cfg,r = settings(seed),random.Random(f'paused/{seed}')
     if cfg['policy']=='fine_tune': cfg['policy'] = 'fit'   # it is two fits
-    # nobody can tell whether data that keep their own place begin anew after a pass that was cut
-    if cfg['data']=='position': cfg['cbs'] = [k for k in cfg['cbs'] if k!='limit']
+    if cfg['data']=='position': cfg['cbs'] = [k for k in cfg['cbs'] if k!='limit']   # a warning says that nobody can tell how it goes on
     acts = [[r.choice(['step', 'step', 'two', 'preds', *untils]) for _ in range(r.choice([0, 1, 2, 3]))] for _ in cfg['ends']]
     return {**cfg, 'ends':[(r.choice(moments[:15]), n) for _,n in cfg['ends']], 'acts':acts, 'files':r.random()<.5}
 

@@ -9,6 +9,7 @@ from torch.utils.data import BatchSampler, DataLoader, Dataset, IterableDataset,
 from learnkit.recovery.checkpoint import CheckpointCallback
 from learnkit.loop.callback import Callback
 from learnkit.loop.events import CancelBatch, CancelTrain
+from learnkit.callbacks.batches import StepsPerEpoch
 from learnkit.learner.fit import LimitBatches
 from learnkit.recovery.file import list_checkpoints, read_checkpoint, write_checkpoint
 from learnkit.data.loaders import DataLoaders
@@ -290,6 +291,24 @@ class Streamed(IterableDataset):
             yield x, x.sum()[None]/10
     def state_dict(self): return dict(epoch=self.epoch, at=self.at)
     def load_state_dict(self, d): self.start = d
+
+class Place(IterableDataset):
+    "Goes on from its place, also in the pass after one that was cut"
+    at = 0
+    def __iter__(self):
+        while self.at<N: self.at += 1; x = torch.tensor([1., 2, 3, self.at/N]); yield x,x.sum()[None]/10
+        self.at = 0
+    def state_dict(self): return dict(at=self.at)
+    def load_state_dict(self, d): self.at = d['at']
+
+def test_a_cut_pass_of_which_nobody_can_tell_how_it_goes_on(tmp_path):
+    "… is said when a checkpoint is made behind it; `StepsPerEpoch` asks for what is meant"
+    def make(to, cb, data=Place): return learner(tmp_path/to, lambda: DataLoader(data(), BS), [cb], every='1ep')
+    with pytest.warns(UserWarning, match='may not have the same training data.*nobody can ask Place.*StepsPerEpoch'): fit(make('a', lambda: LimitBatches(2)))
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        fit(make('b', lambda: LimitBatches(PER+1)))
+        assert_same(end(fit(make('c', lambda: StepsPerEpoch(2)))), end(stopped(lambda: make('d', lambda: StepsPerEpoch(2)), Crash(2))))
 
 class AsksFor(Streamed):
     "As mosaicml-streaming's, which only its own loader can ask"
