@@ -323,8 +323,8 @@ class NotedLoader(GetAttr):
     ) -> str|None:
         "Return why a run that is resumed at `place` may have other data, if so"
         if place.get('data', 0) is None and begins_anew(self.dl) is None: return (
-            f'its last pass was cut, and nobody can ask {type(self.stateful).__name__} whether the next one goes on from '
-            'there. A resumed run begins it anew; with `StepsPerEpoch` it goes on, resumed or not')
+            f'its last pass was cut, and nobody can ask {type(self.stateful).__name__} whether the next one goes on '
+            'from there. A resumed run begins it anew; with `StepsPerEpoch` it goes on, resumed or not')
         if place.get('later') and place.get('workers', {}) is None: return (
             'its workers persist, and had drawn random numbers before this fit, or for a batch that failed')
         if self.steps is not None and self.steps.missed: return (
