@@ -133,6 +133,11 @@ class TrainEvalCallback(Callback):
 
     def after_train(self):
         if self.learn.iter is not None: self.n = self.learn.iter+1
+        self.after_epoch()
+
+    def after_epoch(self):   # training may have been left by a `CancelEpoch`, or a `CancelFit`
+        if getattr(self.learn.opt, 'training', None): switch_opt(self.learn, False)
+    after_fit = after_epoch
 
     def before_validate(self):
         learn = self.learn

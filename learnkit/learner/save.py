@@ -87,7 +87,8 @@ def check_opt_state(
     if fault: raise ValueError(f'this is not a state of the optimizer ({name}): {fault}')
 
 # %% ../../nbs/learner/55b_save.ipynb #ffc86873
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from os import PathLike
 from pathlib import Path
@@ -103,8 +104,22 @@ from ..data.process import gathered, is_sharded, lay_out_state, rank_distrib, te
 from .create_opt import ready_opt
 from .learner import Learner
 from ..loop.events import nearest
+from ..loop.run import evaluating
 from ..loop.signals import uninterrupted
 from ..loop.tracebacks import shortened
+
+# %% ../../nbs/learner/55b_save.ipynb #0aaad0da
+@uninterrupted
+@contextmanager
+def saving(
+    learn:Learner, # the Learner
+    **kwargs       # what the event `after_save_model` is told, such as `path`
+) -> Iterator:
+    "Context manager in which the model has the weights that are to be used, which may be averages"
+    with evaluating(learn):
+        learn('before_save_model')
+        try: yield
+        finally: learn('after_save_model', **kwargs)
 
 # %% ../../nbs/learner/55b_save.ipynb #0aaad0dc
 @patch
@@ -128,8 +143,7 @@ def save(self:Learner,
     "Save the model (and optimizer); returns the path of the file; raises TypeError for what `load` could not read"
     path = file if hasattr(file, 'write') else self.file_path(file)
     if path is file: check_format(file)
-    self('before_save_model')
-    try:
+    with saving(self, path=path):
         state = get_model(self.model).state_dict()
         parts = any(map(is_sharded, state.values()))
         if parts: team().meet('`learn.save` of a sharded model')
@@ -139,7 +153,6 @@ def save(self:Learner,
         if path is file: torch.save(state, file, **kwargs)
         elif parts: team().in_first(lambda: write_state(state, path, **kwargs))   # it may be read at once, in all
         elif rank_distrib()==0: write_state(state, path, **kwargs)
-    finally: self('after_save_model', path=path)   # averaged weights may stand in for the model's
     return path
 
 def write_state(
@@ -207,9 +220,10 @@ def load(self:Learner,
 def _take_weights(learn, weights, opt, strict, device=None):
     if device is not None: learn.model.to(device)
     learn('before_load_model')
-    if opt is not None: learn.opt.load_state_dict(opt)
-    model = get_model(learn.model)
-    model.load_state_dict(lay_out_state(weights, model), strict=strict)
+    with evaluating(learn):   # as it was when they were written
+        if opt is not None: learn.opt.load_state_dict(opt)
+        model = get_model(learn.model)
+        model.load_state_dict(lay_out_state(weights, model), strict=strict)
     learn('after_load_model')
 
 # %% ../../nbs/learner/55c_trial.ipynb #dedc9102

@@ -125,7 +125,7 @@ after_evaluate             the end of `learn.validate()`
 after_predict              the end of `learn.get_preds()`
 after_exception            something that is no Cancel was raised: it is in `exc`, and is raised again afterwards
 cleanup                    always last, however the run ended: give back here what was taken
-before_save_model          `learn.save` is about to write
+before_save_model          a file of the model is about to be written
 after_save_model           the file is written, or could not be
 before_load_model          `learn.load` is about to read
 after_load_model           model (and optimizer) are restored

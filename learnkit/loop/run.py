@@ -154,6 +154,17 @@ def switch_opt(
     "Set an optimizer that has modes to train or to evaluate"
     if getattr(learn.opt, 'training', None) is not None: learn.opt.train(train)
 
+@contextmanager
+def evaluating(
+    learn:Loop # the Learner
+) -> Iterator:
+    "Context manager in which such an optimizer does not train: for what writes the model, or reads it"
+    trains = getattr(learn.opt, 'training', None)
+    if trains: switch_opt(learn, False)
+    try: yield
+    finally:
+        if trains: switch_opt(learn, True)
+
 # %% ../../nbs/loop/35a_run.ipynb #369fa912
 class Guard:
     "Ends an outermost run: `after_exception` if something was raised, and `cleanup` always"

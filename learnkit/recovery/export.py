@@ -80,6 +80,7 @@ from ..data.locks import swap_folder
 from ..data.modules import get_model
 from ..data.process import rank_distrib
 from ..learner.learner import Learner
+from ..learner.save import saving
 from ..loop.check import check_path
 
 # %% ../../nbs/recovery/40b_pretrained.ipynb #a8f48458
@@ -95,13 +96,11 @@ def save_pretrained(self:Learner,
     for o in (model, *others):
         if not hasattr(o, 'save_pretrained'): raise TypeError(
             f'a {type(o).__name__} has no `save_pretrained`: write `learn.save({str(folder)!r})` for its weights')
-    self('before_save_model')
-    try:
+    with saving(self):
         if rank_distrib()==0:
             with swap_folder(path) as tmp:
                 model.save_pretrained(tmp, **kwargs)
                 for o in others: o.save_pretrained(tmp)
-    finally: self('after_save_model')   # averaged weights may stand in for the model's
     return path
 
 # %% ../../nbs/recovery/40c_export.ipynb #3a163904
@@ -150,15 +149,16 @@ def export(self:Learner,
     except (TypeError, ValueError) as e: raise TypeError(
         f'the description of an exported Learner is text, and cannot hold this: {e}') from e
     has_tensors = isinstance(loss, nn.Module) and 'own' not in note['loss']
-    weights = get_model(self.model).state_dict()
-    parts = any(map(is_sharded, weights.values()))
-    if parts: team().meet('`learn.export` of a sharded model')
-    state = dict(format=_format, note=text, model=to_serializable(weights, 'model', sharded=gathered),
-                 loss=dict(loss.state_dict()) if has_tensors else {})
-    path = self.file_path(file)
-    def write(): _write_safetensors(state, path) if is_safetensors(path) else write_atomic(state, path)
-    if parts: team().in_first(write)
-    elif rank_distrib()==0: write()
+    with saving(self):
+        weights = get_model(self.model).state_dict()
+        parts = any(map(is_sharded, weights.values()))
+        if parts: team().meet('`learn.export` of a sharded model')
+        state = dict(format=_format, note=text, model=to_serializable(weights, 'model', sharded=gathered),
+                     loss=dict(loss.state_dict()) if has_tensors else {})
+        path = self.file_path(file)
+        def write(): _write_safetensors(state, path) if is_safetensors(path) else write_atomic(state, path)
+        if parts: team().in_first(write)
+        elif rank_distrib()==0: write()
     return path
 
 def _write_safetensors(state, path):

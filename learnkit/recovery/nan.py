@@ -142,6 +142,7 @@ from ..callbacks.intervals import Every
 from ..data.modules import get_model
 from ..data.process import largest
 from ..loop.check import check_fraction
+from ..loop.run import evaluating
 from ..measure.finite import has_nan, nan_flag, weights_finite
 from .file import list_checkpoints, read_checkpoint
 from .resume import find_in_all
@@ -235,8 +236,9 @@ class RollBackOnNaN(Callback):
 
     def _restore(self, good):
         learn,states = self.learn,good['cbs']
-        get_model(learn.model).load_state_dict(good['model'])
-        learn.opt.load_state_dict(deepcopy(good['opt']))   # it would go on with these very tensors
+        with evaluating(learn):   # it may be of a time when the optimizer did not train
+            get_model(learn.model).load_state_dict(good['model'])
+            learn.opt.load_state_dict(deepcopy(good['opt']))   # it would go on with these very tensors
         learn.opt.zero_grad()
         for cb in self._others():
             other_epoch = cb.name=='recorder' and good['epoch']!=learn.epoch   # its history has more rows by now

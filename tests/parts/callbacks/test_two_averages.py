@@ -3,7 +3,7 @@ import pytest, torch
 from torch import nn
 from torch.nn import functional as F
 
-from learnkit.all import Callback, CheckpointCallback, DataLoaders, EMACallback, GradientAccumulation, Learner
+from learnkit.all import Callback, CheckpointCallback, DataLoaders, EMACallback, GradientAccumulation, Learner, load_learner
 
 x = torch.randn(20, 4, generator=torch.Generator().manual_seed(0))
 data = [(x[i:i+4], x[i:i+4].sum(1, keepdim=True)) for i in range(0, 20, 4)]
@@ -54,3 +54,12 @@ def test_resumed(tmp_path):
 
 def test_refused():
     with pytest.raises(ValueError, match='use=False'): learner(EMACallback(), EMACallback()).fit(1)
+
+def test_an_exported_model_has_the_average_as_a_saved_one_does(tmp_path):
+    def write(cb):
+        if cb.train_iter==3: cb.learn.save('saved', with_opt=False); cb.learn.export('exported')
+    learn = learner(EMACallback(.5), Callback(after_step=write), path=tmp_path)
+    learn.fit(1)
+    saved = nn.Linear(4, 1); saved.load_state_dict(torch.load(tmp_path/'models/saved.pth'))
+    exported = load_learner(tmp_path/'models/exported.pth', nn.Linear(4, 1)).model
+    assert equal(saved.state_dict(), exported.state_dict())

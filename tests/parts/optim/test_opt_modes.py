@@ -1,10 +1,13 @@
 """Optimizers with `train()` and `eval()`, such as the schedule-free ones: they train weights which the model should not be
 judged by, and put those into it that should. Beside a loop by hand that switches them as their documents say."""
+from copy import deepcopy
+
 import pytest, torch
 from torch import nn
 from torch.nn import functional as F
 
-from learnkit.all import Callback, CheckpointCallback, DataLoaders, Learner, SaveModelCallback, ValidateEvery
+from learnkit.all import (Callback, CancelEpoch, CancelFit, CheckpointCallback, DataLoaders, Learner, load_learner, RollBackOnNaN, SaveModelCallback,
+                          ValidateEvery)
 
 class Averaged(torch.optim.SGD):
     "Evaluates the mean of the weights after each step; as strict as the library `schedulefree`: no step unless it was set to train"
@@ -105,3 +108,59 @@ def test_the_best_model_is_saved_as_it_was_judged(tmp_path):
     learn.fit(3)
     assert learn.validate()[0]==pytest.approx(min(by_hand(3)[0]), rel=1e-6)
 
+
+def at(n):
+    "The model after so many batches, with the weights to be used"
+    m = net(); opt = Averaged(m.parameters(), lr=.1); opt.train()
+    for x,y in (batches*2)[:n]: F.mse_loss(m(x), y).backward(); opt.step(); opt.zero_grad()
+    opt.eval()
+    return m
+
+kinds = "save export model".split()
+
+@pytest.mark.parametrize('event,when,how', [('after_step', 4, 'save'), ('after_step', 4, 'export'), *[(e, n, k) for e,n in (('after_epoch', 6), ('after_fit', 12)) for k in kinds]])
+def test_what_is_written_within_a_fit_has_the_weights_to_be_used(event, when, how, tmp_path):
+    seen = []
+    def write(cb):
+        learn = cb.learn
+        if seen or learn.train_iter+(event=='after_step')!=when: return
+        if how=='save': m = net(); m.load_state_dict(torch.load(learn.save('m', with_opt=False))); seen.append(m)
+        elif how=='export': seen.append(load_learner(learn.export('m'), net()).model)
+        else: seen.append(deepcopy(learn.model))
+    learn = learner(tmp_path)
+    learn.dls = DataLoaders(batches)   # no validation, which would switch it
+    learn.fit(2, cbs=Callback(**{event:write}))
+    assert torch.equal(seen[0].weight, at(when).weight)
+    assert torch.equal(learn.model.weight, at(12).weight)   # and it trained on as if nobody had written
+
+@pytest.mark.parametrize('cancel', [CancelEpoch, CancelFit])
+def test_an_epoch_that_is_left_has_them_afterwards(cancel):
+    def leave(cb):
+        if cb.train_iter==3: raise cancel
+    seen,learn = [],learner()
+    learn.fit(1, cbs=[Callback(before_step=leave), Callback(after_fit=lambda cb: seen.append(deepcopy(cb.learn.model)))])
+    assert torch.equal(seen[0].weight, at(3).weight)
+
+def test_a_file_that_is_read_within_an_epoch_is_trained_on_from(tmp_path):
+    learn = learner(tmp_path)
+    learn.fit(1)
+    learn.save('m')
+    def read(cb):
+        if cb.train_iter==3: cb.learn.load('m')
+    learn.dls = DataLoaders(batches[3:])
+    learn.fit(1)
+    want = deepcopy(learn.model)
+    learn.dls = DataLoaders(batches)
+    learn.fit(1, cbs=Callback(before_pred=read))
+    assert torch.equal(learn.model.weight, want.weight)
+
+def test_going_back_after_a_nan_trains_on(tmp_path):
+    def spoil(cb):
+        if cb.train_iter==8 and cb.n==0: cb.n = 1; cb.learn.loss_grad = cb.learn.loss_grad*float('nan'); cb.learn.loss = cb.learn.loss_grad.detach()
+    def run(*cbs):
+        learn = learner(tmp_path)
+        learn.fit(2, cbs=cbs)
+        return learn
+    cb = Callback(after_loss=spoil); cb.n = 0
+    with pytest.warns(UserWarning, match='back to the last good weights'): learn = run(RollBackOnNaN('1ep', factor=1.), cb)
+    assert learn.opt.training is False and torch.isfinite(learn.model.weight).all()
