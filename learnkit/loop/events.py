@@ -206,7 +206,7 @@ def cancelled(
 
 # %% ../../nbs/loop/00_events.ipynb #5a6e1f02
 class Pause(KeyboardInterrupt):
-    "Stops a fit as Ctrl-C does; with `Pausable` among its callbacks it stands there, and can go on"
+    "Stops a fit as Ctrl-C does; with `Pausable` among its callbacks the fit pauses there, and can go on"
     def __init__(self,
         *args:Any # the reason; by default it says what a fit needs to stand
     ): super().__init__(*(args or ('a fit can stand here, and go on, if `Pausable()` is among its callbacks',)))
