@@ -322,7 +322,9 @@ class NotedLoader(GetAttr):
         place:dict # from `state`
     ) -> str|None:
         "Return why a run that is resumed at `place` may have other data, if so"
-        if place.get('data', 0) is None and begins_anew(self.dl) is None: return (
+        dl,told = self.dl,place.get('data', 0)
+        if self.seeded: dl,told = self.dl.dl,place.get('seeded', {}).get('state', 0)
+        if self.stateful is not None and told is None and begins_anew(dl) is None: return (
             f'its last pass was cut, and nobody can ask {type(self.stateful).__name__} whether the next one goes on '
             'from there. A resumed run begins it anew; with `StepsPerEpoch` it goes on, resumed or not')
         if place.get('later') and place.get('workers', {}) is None: return (

@@ -189,6 +189,9 @@ class CombinedLoader:
         state:dict # what `state_dict` returned
     ) -> None:
         "Let the next pass go on there; raises ValueError if it is of other loaders"
+        if 'sources' not in state: raise ValueError(
+            f'this is no position in a `CombinedLoader`, but has {", ".join(map(str, state)) or "nothing"}: does the '
+            'checkpoint come from an earlier version of learnkit? Go on with that one, or begin a new run')
         if state['sources'].keys()!=self.sources.keys(): raise ValueError(
             f'the state is of the loaders {", ".join(state["sources"])}, but these are {", ".join(self.sources)}')
         self.n,self.credit,self.dl_name = state['n'],dict(state['credit']),state['dl_name']

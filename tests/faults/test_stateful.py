@@ -303,8 +303,10 @@ class Place(IterableDataset):
 
 def test_a_cut_pass_of_which_nobody_can_tell_how_it_goes_on(tmp_path):
     "… is said when a checkpoint is made behind it; `StepsPerEpoch` asks for what is meant"
-    def make(to, cb, data=Place): return learner(tmp_path/to, lambda: DataLoader(data(), BS), [cb], every='1ep')
-    with pytest.warns(UserWarning, match='may not have the same training data.*nobody can ask Place.*StepsPerEpoch'): fit(make('a', lambda: LimitBatches(2)))
+    def make(to, cb, wrap=lambda dl: dl): return learner(tmp_path/to, lambda: wrap(DataLoader(Place(), BS)), [cb], every='1ep')
+    for seeded in (False, True):
+        with pytest.warns(UserWarning, match='may not have the same training data.*nobody can ask Place.*StepsPerEpoch'):
+            fit(make(f'a{seeded}', lambda: LimitBatches(2), **dict(wrap=lambda dl: SeededLoader(dl, 3)) if seeded else {}))
     with warnings.catch_warnings():
         warnings.simplefilter('error')
         fit(make('b', lambda: LimitBatches(PER+1)))
