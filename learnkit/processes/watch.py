@@ -155,7 +155,7 @@ class Watch(Thread):
             beats,here,since,_ = json.loads(self.heard[r][0])
             if beats is None: return f'process {r} {here}'
             if r not in self.gone(self.silence): return f'process {r} is {here}, for {since:.0f} s'
-            return f'process {r} has ended without a word, perhaps it was killed: it was last {here}'
+            return f'process {r} has ended without a word, perhaps it was killed: last heard of {here}'
         return '; '.join(map(say, ranks))
 
     def blame(self) -> str:

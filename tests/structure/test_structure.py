@@ -45,6 +45,7 @@ def fresh(tmp_path_factory):
     make_lib = 'from nbdev.clean import nbdev_clean; from nbdev.doclinks import nbdev_export; nbdev_clean(); nbdev_export()'
     env = {k:v for k,v in os.environ.items() if k != 'IN_TEST'}
     subprocess.run([sys.executable, '-c', make_lib], cwd=tmp, env=env, check=True)
+    shutil.copytree(tmp/lib, tmp/'alone'/lib)   # what `nbdev_export` alone leaves
     subprocess.run([sys.executable, 'nbs/_stubs.py'], cwd=tmp, env=env, check=True)
     return tmp
 
@@ -67,6 +68,16 @@ def test_package_is_what_the_notebooks_export(fresh, planted):
     faults = '\n'.join(differences(planted, fresh, modules))
     assert all(s in faults for s in (f'{one.name}: not what', f'{last.name}: missing', 'orphan.py: no notebook'))
     assert len(faults.splitlines()) == 3
+
+@pytest.mark.check
+@needs_nbdev
+def test_nbdev_export_alone_leaves_no_difference(fresh, planted):
+    def code(at): return [p for p in modules(at) if p.suffix=='.py']
+    alone = fresh/'alone'
+    assert code(alone) and differences(root, alone, code)==[]
+    one = code(planted)[0]
+    one.write_text(one.read_text() + '\n')
+    assert differences(planted, alone, code)==[f'{one.relative_to(planted).as_posix()}: not what `make lib` would write']
 
 @pytest.mark.check
 @needs_nbdev
