@@ -373,7 +373,7 @@ from .process import is_sharded
 def to_serializable(
     o:Any,          # nested containers of tensors, numbers and strings
     at:str='',      # the position of `o`, for the message of an error
-    copy:bool=False,# copy tensors to the CPU, so that training can continue and change them
+    copy:bool|Callable=False, # copy tensors to the CPU, so that training can continue and change them, or: by what
     sharded:Callable|None=None # what becomes of a sharded tensor: `gathered`, `own_shard`; None: it is refused
 ) -> Any:
     "Return `o` as tensors, numbers, strings, lists, tuples and dicts; raises TypeError for anything else"
@@ -403,7 +403,7 @@ def are_small(
     "Are all of `o` whole numbers of at most 2000 bits? A state of random number generators has 625, twice"
     return {*map(type, o)}=={int} and max(o).bit_length()<=2000 and min(o).bit_length()<=2000
 
-def _plain_tensor(t, at, copy):
+def _plain_tensor(t, at, copy:Any):
     "A tensor of no subclass, which does not share a larger storage: that would be written as a whole"
     wraps = type(t).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__   # as a `DTensor` does
     if wraps or t.is_meta: raise TypeError(
@@ -411,7 +411,7 @@ def _plain_tensor(t, at, copy):
         'replace it by a plain tensor (a `DTensor` has `full_tensor()`)')
     t = t.detach()
     if type(t) is not torch.Tensor: t = t.as_subclass(torch.Tensor)
-    if copy: return t.to('cpu', copy=True)
+    if copy: return t.to('cpu', copy=True) if copy is True else copy(t)
     part = t.layout is torch.strided and not t.is_nested and t.untyped_storage().nbytes()!=t.numel()*t.element_size()
     return t.clone() if part else t
 

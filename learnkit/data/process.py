@@ -231,10 +231,12 @@ def gathered(
 
 def own_shard(
     t:Tensor,       # a sharded tensor
-    copy:bool=False # copy its values, so that training can continue and change them?
+    copy:Any=False  # copy its values, so that training can continue and change them? A function: by this
 ) -> Tensor:
     "Returns `t` without its gradient, still sharded; with `copy` the part of this process is a copy on the CPU"
-    return t.detach().to('cpu', copy=True) if copy else t.detach()
+    t = t.detach()
+    if callable(copy): return copy(t)
+    return t.to('cpu', copy=True) if copy else t
 
 # %% ../../nbs/data/15b_sharded.ipynb #7a93efd2
 def own_class(

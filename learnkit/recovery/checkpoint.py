@@ -11,9 +11,42 @@ from threading import Thread
 from typing import Callable
 from warnings import warn
 
+import torch
+
 from ..data.process import rank_distrib, team
 from .file import read_checkpoint, remove_checkpoint, write_checkpoint
 from .resume import Retention
+
+# %% ../../nbs/recovery/25a_checkpoint_writer.ipynb #0d10051a
+class Stage:
+    "Copies tensors to the CPU, from save to save into the same memory"
+    def __init__(self): self.clear()
+
+    def clear(self) -> None:
+        "Free the memory"
+        self.free,self.used,self.copied = {},{},None
+
+    def begin(self) -> None:
+        "Begin a save: the copies for the one before are not needed any more"
+        self.free,self.used = self.used,{}   # what has no use now goes
+
+    def __call__(self,
+        t:torch.Tensor # a plain tensor, or a `DTensor`
+    ) -> torch.Tensor:
+        "Return a copy of `t` on the CPU; of a GPU's it has the values when `wait` returns"
+        if t.layout is not torch.strided or t.is_nested: return t.to('cpu', copy=True)
+        mesh,places = getattr(t, 'device_mesh', None),getattr(t, 'placements', None)
+        key = t.dtype,t.shape,t.stride(),t.device,mesh,places
+        if free := self.free.get(key): res = free.pop(0).copy_(t, non_blocking=True)
+        elif mesh is not None or not t.is_cuda: res = t.to('cpu', copy=True)
+        else: res = torch.empty_like(t, device='cpu', pin_memory=True).copy_(t, non_blocking=True)
+        if t.is_cuda: self.copied = torch.cuda.current_stream(t.device).record_event()
+        self.used.setdefault(key, []).append(res)
+        return res
+
+    def wait(self) -> None:
+        "Wait until the copies have their values"
+        if self.copied is not None: self.copied.synchronize()
 
 # %% ../../nbs/recovery/25a_checkpoint_writer.ipynb #0d100519
 class CheckpointWriter:
@@ -26,6 +59,7 @@ class CheckpointWriter:
         if on_error not in ('warn','raise'): raise ValueError(f"`on_error` must be 'warn' or 'raise', not {on_error!r}")
         self.retention,self.background,self.on_error = retention,background,on_error
         self.thread = self.failed = None
+        self.stage = Stage()
         self.restart()
 
     def restart(self) -> None:
@@ -33,12 +67,13 @@ class CheckpointWriter:
         self.n_failed,self.read_back = 0,False
 
     def write(self,
-        collect:Callable,   # returns the state and a dict for the manifest
+        collect:Callable,   # returns the state, in the background copied by `stage`, and a dict for the manifest
         path:Path,          # the file, ending in .pth
         sharded:bool=False  # do all processes write, each its part? Otherwise the first one does
     ) -> None:
         "Write a checkpoint, when the one before it is written; all processes call it"
         self.wait()
+        self.stage.begin()
         args = [path]
         try:
             if sharded: team().in_all(lambda: args.extend(collect()))   # if one process fails, none begins
@@ -57,6 +92,7 @@ class CheckpointWriter:
     def _write(self, sharded, path, state, info):
         first = team().in_first if sharded else lambda f: f()
         try:
+            self.stage.wait()
             path = write_checkpoint(state, path, **info)
             if not self.read_back: self._read_back(path, first)
             first(lambda: self.retention.prune(path.parent, path))
@@ -78,6 +114,11 @@ class CheckpointWriter:
         what = 'a checkpoint' if self.n_failed==1 else f'{self.n_failed} checkpoints of this fit, the last one now,'
         warn(f'{what} could not be written: {type(failed).__name__}: {failed}. '
              'Training continues, and the checkpoints before it are still there.')
+
+    def close(self) -> None:
+        "Wait, and free the memory of the copies"
+        try: self.wait()
+        finally: self.stage.clear()
 
 # %% ../../nbs/recovery/25b_checkpoint.ipynb #c2f4c2c4
 import itertools, os
@@ -113,7 +154,7 @@ class CheckpointCallback(Resumable):
         n_best:int=1,                  # how many of the best to keep
         folder:str|Path='checkpoints', # where; in the Learner's `path` if relative; or in a store: 's3://bucket/run'
         on_exception:bool=False,       # after an exception save once more, to inspect (not if the model is sharded)
-        background:bool=False,         # write in a thread while training continues, from a copy in memory
+        background:bool=False,         # write in a thread while training continues, from a copy, whose memory is kept
         on_error:str='warn',           # if a checkpoint cannot be written: 'warn' and continue, or 'raise'
         overwrite:bool=False,          # delete an earlier run's checkpoints; with `resume=path`, those of later batches
         prove:bool=False               # let a copy resume at the first one: are its batches the same? See `WrongResume`
@@ -206,7 +247,7 @@ class CheckpointCallback(Resumable):
 
     def cleanup(self):
         if self.proof is not None: self.proof.end()
-        try: self.writer.wait()
+        try: self.writer.close()
         finally: self.lock.release()
 
     def _resume(self, resume):
@@ -258,7 +299,7 @@ class CheckpointCallback(Resumable):
         def collect():
             results = to_serializable(rows[-1], copy=True) if rows else {}
             more = dict(info, results=results, **branched(self.sessions))
-            return self.contents(epoch, done, place, own, self.background),more
+            return self.contents(epoch, done, place, own, self.background and self.writer.stage),more
         self.writer.write(collect, path, sharded)
         learn('after_save_checkpoint', path=path)
         if self.proof is not None: self.proof.after_save()

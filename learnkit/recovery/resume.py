@@ -341,7 +341,7 @@ class Resumable(DataPosition):
         done:int,        # how many of its batches are done
         place:Any,       # from `data_place(done)`, which all processes call
         own:dict,        # from `states_of_all`
-        copy:bool=False  # copy all tensors to the CPU
+        copy:Any=False   # copy all tensors to the CPU? A function: by this
     ) -> dict:
         "Return all that the run needs to go on there"
         learn = self.learn

@@ -35,7 +35,7 @@ format_version = 2   # of checkpoints; a newer one is refused. 2: random states 
 def run_state(self:Learner,
     epoch:int,        # the epoch to resume in
     done:int=0,       # how many of its batches are done
-    copy:bool=False   # copy all tensors to the CPU
+    copy:Any=False    # copy all tensors to the CPU? A function: by this
 ) -> dict[str, Any]:
     "Return everything that this run needs to resume; raises TypeError if a checkpoint cannot hold a part of it"
     model = get_model(self.model)

@@ -240,20 +240,25 @@ def test_what_a_callback_had_is_missed(tmp_path):
 # written while training continues
 
 def test_in_the_background_it_is_as_it_was_at_the_save(tmp_path, monkeypatch):
-    "The writer is delayed by three batches"
-    held,states = threading.Event(),{}
-    def late(state, path, **info): assert held.wait(30); return write_checkpoint(state, path, **info)
+    "The writer is delayed: training is batches ahead, and the second copy takes the memory of the first"
+    held,states,copies = {3:threading.Event(), 6:threading.Event()},{},[]
+    def late(state, path, **info):
+        n = state['train_iter']
+        if n in held: assert held[n].wait(30); copies.append(next(iter(state['model'].values())).data_ptr())
+        return write_checkpoint(state, path, **info)
     monkeypatch.setattr('learnkit.recovery.checkpoint.write_checkpoint', late)
     def look(self):
         learn = self.learn
-        if learn.train_iter==4: states[4] = learn.run_state(0, 4, copy=True)
-        if learn.train_iter==6: held.set()
+        if learn.train_iter in held: states[learn.train_iter] = learn.run_state(0, learn.train_iter, copy=True)
+        if learn.train_iter in (5,7): held[{5:3, 7:6}[learn.train_iter]].set()
     late_cb = Callback(before_save_checkpoint=look, after_batch=look)
-    learn = learner(tmp_path, every='4ba', keep=9, background=True)
+    learn = learner(tmp_path, every='3ba', keep=9, background=True)
     fit(learn, 1, cbs=late_cb)
-    saved = read_checkpoint(learn.checkpoint.folder/'step-00000004.pth')
-    assert not equal(saved['model'], {k:v for k,v in learn.model.state_dict().items()})
-    assert_same({k:states[4][k] for k in ('model','opt','rng','grads')}, {k:saved[k] for k in ('model','opt','rng','grads')})
+    assert copies[0]==copies[1]
+    for n,then in states.items():
+        saved = read_checkpoint(learn.checkpoint.folder/f'step-{n:08}.pth')
+        assert not equal(saved['model'], {k:v for k,v in learn.model.state_dict().items()})
+        assert_same({k:then[k] for k in ('model','opt','rng','grads')}, {k:saved[k] for k in ('model','opt','rng','grads')})
 
 def test_a_writer_that_fails_is_heard_of_at_the_next_batch(tmp_path, monkeypatch):
     def fails(*args, **kwargs): raise OSError(28, 'No space left on device')
