@@ -74,7 +74,7 @@ def find_spikes(
     level = known.nanmedian(1).values
     spread = torch.maximum(1.4826*(known-level[:,None]).abs().nanmedian(1).values, .01*level.abs())
     far = torch.cat([torch.where(x[:window].isfinite(), 0, inf), (x[window:]-level)/spread])
-    odd = ~x.isfinite() | (far>k)
+    odd = ~x.isfinite() | torch.cat([torch.zeros(min(len(x), window), dtype=torch.bool), x[window:] > level + k*spread])
     first = [i for i in odd.nonzero().flatten().tolist() if not (i and odd[i-1])]
     return [(i, losses[i], level[i-window].item() if i>=window else None, far[i].item()) for i in first]
 

@@ -24,7 +24,7 @@ from learnkit.loop.events import event
 models = ['nn.Sequential(nn.Linear(4,8), nn.ReLU(), nn.Linear(8,1))', 'nn.Sequential(nn.Linear(4,8), nn.BatchNorm1d(8), nn.Dropout(.2), nn.Linear(8,1))',
           'nn.Sequential(nn.Linear(4,8), nn.LayerNorm(8), nn.Tanh(), nn.Linear(8,1))']
 optimizers = ['torch.optim.SGD', 'torch.optim.AdamW', 'partial(torch.optim.SGD, momentum=.9)']
-callbacks = ['GradientClip(.5)', 'GradientAccumulation(8)', 'MicroBatch(2)', 'EMACallback(.9)', 'SkipNaN()', 'SkipNaN(wait=False)', "RollBackOnNaN('1ba')", "RollBackOnNaN('3ba')",
+callbacks = ['GradientClip(.5)', 'GradientAccumulation(8)', 'MicroBatch(2)', 'EMACallback(.9)', 'SkipNaN()', 'SkipNaN(wait=False)', "RollBackOnNaN('1ba')", "RollBackOnNaN('3ba')", "*self_healing(window=4, every='2ba')",
              "ReduceLROnPlateau('train_loss', min_delta=1.)", 'ReduceLROnPlateau(lambda learn: learn.loss.item(), comp="min", min_delta=1.)', "EarlyStoppingCallback('train_loss', patience=2)",
              "SaveModelCallback('train_loss')", 'SaveModelCallback(every_epoch=True)', "ValidateEvery('2ba')", "ValidateEvery('.01s')", 'MixUp(.4)', "CheckpointCallback('2ba', folder=folder)",
              "CheckpointCallback(best='train_loss', folder=folder)", "StopAfter('.3s')", "StopAfter('7ba')", 'LimitBatches(3)', 'StepsPerEpoch(4)', 'OverfitBatches(2)', 'ShortEpochCallback(.5)',

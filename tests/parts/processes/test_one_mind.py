@@ -6,7 +6,7 @@ import pytest, torch
 from torch import distributed as dist, nn
 from torch.utils.data import DataLoader, Dataset, Subset, TensorDataset
 
-from learnkit.all import (Callback, CancelEpoch, CancelFit, CancelTrain, CheckpointCallback, DataLoaders, FullyShard, GradientClip, Learner, OnBetter, ReduceLROnPlateau, RollBackOnNaN, SaveModelCallback, SkipNaN, ValidateEvery)
+from learnkit.all import (Callback, CancelEpoch, CancelFit, CancelTrain, CheckpointCallback, DataLoaders, FullyShard, GradientClip, Learner, OnBetter, ReduceLROnPlateau, RollBackOnNaN, SaveModelCallback, SkipNaN, ValidateEvery, self_healing)
 from learnkit.processes.distributed import DistributedTrainer
 from learnkit.recovery.file import list_checkpoints
 from test_agreement import _inside
@@ -48,11 +48,11 @@ def test_who_watches_a_value_decides_alike(processes, tmp_path, name): processes
 # a NaN of one process
 
 class OwnLoss(Callback):
-    "One process takes the loss of its second batch for NaN; or it is, and so are the gradients of all"
+    "One process takes the loss of a batch for NaN; or it is, and so are the gradients of all"
     order = 9
-    def __init__(self, rank, grads): self.mine,self.grads = rank==1,grads
+    def __init__(self, rank, grads, at=1): self.mine,self.grads,self.at = rank==1,grads,at
     def after_loss(self):
-        if not self.mine or not self.learn.training or self.learn.train_iter!=1: return
+        if not self.mine or not self.learn.training or self.learn.train_iter!=self.at: return
         self.learn.loss = self.learn.loss*float('nan')
         if self.grads: self.learn.loss_grad = self.learn.loss_grad*float('nan')
 
@@ -71,6 +71,18 @@ def _each_its_part(rank, world):
     with pytest.raises(ValueError, match=r'SkipNaN\(wait=False\).*sharded.*write `SkipNaN\(\)`'), learn.no_logging(): learn.fit(1, cbs=[FullyShard(8), SkipNaN(wait=False)])
 
 def test_who_sees_a_part_of_the_gradients_cannot_decide(processes): processes(2, _each_its_part)
+
+def _heals(rank, world):
+    "One process leaves out a batch in which all were to check: they check in the next one"
+    learn = learner()
+    with warnings.catch_warnings(), learn.no_logging():
+        warnings.simplefilter('ignore')
+        learn.fit(2, cbs=[OwnLoss(rank, False, 2), *(cbs := self_healing(every='2ba'))])
+    one,other = gathered((weights(learn.model).tolist(), cbs[2].n, rows(learn)))
+    assert one==other and one[1]==0 and cbs[1].steps==[2]*(rank==1), (one, other)
+
+@pytest.mark.slow
+def test_what_one_process_leaves_out_takes_nobody_back(processes): processes(2, _heals)
 
 def _goes_back(rank, world, every, path):
     x = torch.randn(320, 4, generator=torch.Generator().manual_seed(0))

@@ -3,13 +3,15 @@ import math, warnings
 import pytest, torch
 from hypothesis import given, settings, strategies as st
 from torch import nn
-from torch.optim import SGD
+from torch.optim import SGD, AdamW
 from learnkit.callbacks.accumulate import GradientAccumulation, MicroBatch
 from learnkit.callbacks.trackers import TerminateOnNaNCallback
 from learnkit.learner.learner import Learner
 from learnkit.loop.run import null_logger
 from learnkit.recovery.checkpoint import CheckpointCallback
-from learnkit.recovery.nan import RollBackOnNaN, SkipNaN, SpikeDetection
+from learnkit.recovery.nan import RollBackOnNaN, SkipNaN, SpikeDetection, self_healing
+from learnkit.recovery.replay import LeaveOut
+from learnkit.recovery.runs import find_spikes
 from toys import at, batches, throw, weights
 
 quick = settings(max_examples=25, deadline=None)
@@ -30,15 +32,13 @@ def fitted(values, *cbs, **kw):
     return learn
 
 def spikes(values, k, window, skipped):
-    "Their places, with the band written as weighted sums over all losses in it"
+    "Their places, by hand"
     inside,res = [],[]
+    def middle(xs): return sorted(xs)[(len(xs)-1)//2]
     for i,v in enumerate(values):
-        n = len(inside)
-        ws = []   # the weight of each loss so far
-        for j in range(1, n+1): ws = [w*(1-1/min(j, window)) for w in ws] + [1/min(j, window)]
-        mean = sum(w*x for w,x in zip(ws, inside))
-        var = sum(w*(x-mean)**2 for w,x in zip(ws, inside))
-        odd = n>=window and v > mean + k*max(math.sqrt(var), .01*abs(mean))
+        last = inside[-window:]
+        level = middle(last) if last else 0.
+        odd = len(last)==window and v > level + k*max(1.4826*middle([abs(x-level) for x in last]), .01*abs(level))
         if odd: res.append(i)
         if not (odd and skipped): inside.append(v)
     return res
@@ -56,11 +56,17 @@ def test_left_out(values, k, window):
     learn = fitted(values, SpikeDetection(k, window))
     assert learn.spike_detection.seen==len(spikes(values, k, window, False)) and learn.train_steps==len(values)
 
-calm = [1., 1.2, .9, 1.1, 1., .95]
+@quick
+@given(lists, st.sampled_from([1., 2.3, 5.7]), st.integers(2, 6))
+def test_as_a_run_finds_them_afterwards(values, k, window):
+    found = spikes(values, k, window, False)
+    assert [i for i,*_ in find_spikes(values, k, window)]==[i for i in found if i-1 not in found]
+
+calm = [1., 1.2, .9, 1.1, 1.05, .95]
 def test_warned_of():
     data = [(torch.tensor([float(v)]), torch.zeros(1)) for v in [*calm, 50.]]
     learn = Learner((data,), Told(), loss, SGD, lr=1., cbs=SpikeDetection(window=4))
-    with pytest.warns(UserWarning, match='the loss is 50, far above the last ones, about 1.*epoch 0, batch 6.*`SkipNaN'): learn.fit(1)
+    with pytest.warns(UserWarning, match='the loss is 50, far above the last ones, about 0.95, epoch 0, batch 6.*`SkipNaN'): learn.fit(1)
 
 def test_the_others(tmp_path):
     learn = fitted([*calm, 50., *calm], SpikeDetection(window=4), TerminateOnNaNCallback())
@@ -69,6 +75,30 @@ def test_the_others(tmp_path):
     assert learn.roll_back_on_nan.n==1 and learn.opt.hypers[0]['lr']==.5
     learn = fitted([*calm, 50., 60., 70.], SpikeDetection(window=4), SkipNaN(at_most=3))
     assert '3 batches in a row' in learn.stop_reason
+
+def test_weights_that_are_bad_go_back():
+    "One batch is left out; of several in a row the last is left to `RollBackOnNaN`, whose copy is of before the last good step"
+    learn = fitted([*calm, 50., *calm, 50., 60., 70., 80., *calm], *self_healing(window=4, every='1ba'))
+    assert learn.skip_nan.steps==[6, 13, 14] and learn.roll_back_on_nan.n==2 and learn.train_steps==18 and learn.stop_reason is None
+    assert learn.model.w==-17 and learn.opt.hypers[0]['lr']==1.
+    learn = fitted([*calm, *[50.]*9], *self_healing(window=4, every='1ba', at_most=2))
+    assert 'after going back 2 times' in learn.stop_reason and learn.train_iter==10 and learn.model.w==-5
+
+def test_what_is_left_out_may_be_left_out_at_once():
+    "To the bit, with random numbers, and averages of a batch norm"
+    torch.manual_seed(0)
+    data = [(x, x.sum(1, keepdim=True)) for x in torch.randn(60, 8, 4)]
+    for i in (20, 33, 34): data[i] = data[i][0],data[i][1]*1000
+    def run(*cbs):
+        torch.manual_seed(1)
+        learn = Learner((data,), nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Dropout(.2), nn.Linear(8, 1)), nn.MSELoss(), AdamW, lr=.01, cbs=cbs)
+        learn.logger = null_logger
+        with warnings.catch_warnings(): warnings.simplefilter('ignore'); learn.fit(2)
+        return learn
+    a = run(*self_healing(window=16))
+    assert {20, 33, 34, 80, 93, 94} <= {*a.skip_nan.steps} and len(a.skip_nan.steps)<12 and not a.roll_back_on_nan.n
+    b = run(LeaveOut(a.skip_nan.steps))
+    assert all(torch.equal(v, b.model.state_dict()[k]) for k,v in a.model.state_dict().items())
 
 @pytest.mark.parametrize('extra', [[], [MicroBatch(2)], [MicroBatch(2), GradientAccumulation('2ba')]])
 def test_in_parts(extra):
