@@ -186,7 +186,8 @@ class RollBackOnNaN(Callback):
         if self.source=='checkpoint' and self.saver is None: raise ValueError(
             "RollBackOnNaN(source='checkpoint') needs a CheckpointCallback among the callbacks, "
             "or write source='memory'")
-        if not self.every.loaded: self.n,self.scale,self.written,self.due = 0,1.,None,False
+        if not self.every.loaded: self.n,self.scale,self.written = 0,1.,None
+        self.due = self.due and self.every.loaded
         self.every.start(learn)
         self.good,self.flag = None,None
 
