@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import zip_longest
+from pickle import dumps, loads
 from typing import Any
 
 import torch
@@ -85,41 +86,62 @@ def maybe_gather(
     "Concatenates the tensors of all processes, or averages scalars; raises ValueError if their shapes don't fit"
     return x if num_shards()==1 else _gather(x)
 
+# %% ../../nbs/data/15a_process.ipynb #ab3f8878
+def _sent(data):
+    "Bytes as a tensor that the processes can send"
+    return torch.frombuffer(bytearray(data or b' '), dtype=torch.uint8)[:len(data)].to(
+        dist.distributed_c10d._get_object_coll_device())
+
+def _head(data, size): return _sent((len(data).to_bytes(8, 'little') + data)[:size].ljust(size, b' '))
+def _read_head(t):
+    "The length of an object in bytes, and its beginning"
+    data = t.cpu().numpy().tobytes()
+    return int.from_bytes(data[:8], 'little'),data[8:]
+
 # %% ../../nbs/data/15a_process.ipynb #ab3f8879
 def gather_objects(
     x:Any # what this process has; it is pickled
 ) -> list:
     "Returns what all processes have, by rank; every process must call it"
     if num_distrib()==1: return [x]
-    objects = [None]*num_distrib()
-    dist.all_gather_object(objects, x)
-    return objects
+    data,world = dumps(x),num_distrib()
+    heads = [*map(_read_head, _all_gather(_head(data, 2**10), [2**10]*world))]
+    rests = [max(0, n-len(start)) for n,start in heads]
+    if not any(rests): return [loads(start[:n]) for n,start in heads]
+    others = _all_gather(_sent(data[2**10-8:]), rests)
+    return [loads((start + o.cpu().numpy().tobytes())[:n]) for (n,start),o in zip(heads, others)]
 
 def from_first(
     x:Any # what process 0 has; it is pickled, what others have is not used
 ) -> Any:
     "Returns what process 0 has; every process must call it"
     if num_distrib()==1: return x
-    of_all = [None if rank_distrib() else x]
-    dist.broadcast_object_list(of_all, 0)
-    return of_all[0]
+    data = b'' if rank_distrib() else dumps(x)
+    dist.broadcast(head := _head(data, 2**14), 0)
+    n,start = _read_head(head)
+    rest = _sent(data[2**14-8:].ljust(max(0, n-len(start)), b' '))
+    if len(rest): dist.broadcast(rest, 0)
+    return loads((start + rest.cpu().numpy().tobytes())[:n])
 
+# %% ../../nbs/data/15a_process.ipynb #ab3f887a
 def _gather(x) -> Any:
-    of_all = gather_objects(None if x is None else (tuple(x.shape), x.dtype, x.device.type))
+    values = x.tolist() if x is not None and x.numel()<=16 else None   # few numbers go along
+    of_all = gather_objects(None if x is None else (tuple(x.shape), x.dtype, x.device.type, values))
     some = [o for o in of_all if o is not None]
     if not some: return None
-    shapes,dtypes,kinds = ([*o] for o in zip(*some))
+    shapes,dtypes,kinds,numbers = ([*o] for o in zip(*some))
     if len({(s[1:], d) for s,d in zip(shapes, dtypes)})>1: raise ValueError(
         'The tensors of the processes must agree after the first dimension, and in their dtypes, but are '
         f'{shapes} of {dtypes}.')
-    shape,dtype,kind = some[0]
+    shape,dtype,kind,_ = some[0]
     kind = {'gloo':'cpu', 'nccl':default_device().type}.get(dist.get_backend(), kind)   # that they can all send from
     dev = torch.device(kind) if kind=='cpu' else default_device()
     own = torch.empty((0,*shape[1:]), dtype=dtype, device=dev) if x is None else x.to(dev)
     def n_rows(shape): return shape[0] if shape else 1
     sizes = [0 if o is None else n_rows(o[0]) for o in of_all]
-    sent = own.to(torch.uint8) if dtype is torch.bool else own
-    res = torch.cat(_all_gather(sent, sizes)).to(own.device if x is None else x.device, dtype)
+    if None in numbers: parts = _all_gather(own.to(torch.uint8) if dtype is torch.bool else own, sizes)
+    else: parts = [torch.tensor(v, dtype=dtype).view(s or 1) for v,s in zip(numbers, shapes)]
+    res = torch.cat(parts).to(own.device if x is None else x.device, dtype)
     if shape: return res
     return res.mean() if res.is_floating_point() else res.float().mean()
 

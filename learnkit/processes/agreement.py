@@ -120,6 +120,7 @@ from ..loop.events import (CancelBackward, CancelBatch, CancelEpoch, CancelFit, 
     CancelValid, CancelZeroGrad, cancel_types, event)
 from ..loop.loop import exhausted
 from ..loop.run import null_logger
+from .board import share_board
 from .launch import Pause, check_seconds
 from .watch import Relay, by_others, watching
 
@@ -145,16 +146,30 @@ def _before():
     ends = [*(events.index(p)+1 for p in _in_batch[:-1]), len(events)]
     return {p:events[start:end] for p,start,end in zip(_in_batch, [0,*ends], ends)}
 
+# %% ../../nbs/processes/10b_agreement.ipynb #75cb232e
+def _outside():
+    "The events that are not between two points of a batch"
+    inside = {e for events in _before().values() for e in events}
+    return [e for e in event if e not in inside]
+
 # %% ../../nbs/processes/10b_agreement.ipynb #b4544061
 _groups = {}   # of each store, the group for messages
 
 def _messages(timeout):
-    "A group for messages on the CPU"
+    "How the processes send each other messages: by a board if they share memory, else by a group on the CPU"
     store = shared_store()
     if store not in _groups:
         _groups.clear()   # those of a group that is no more
-        _groups[store] = dist.new_group(backend='gloo', timeout=timedelta(seconds=timeout))
+        _groups[store] = share_board() or _ByGroup(dist.new_group(backend='gloo', timeout=timedelta(seconds=timeout)))
     return _groups[store]
+
+class _ByGroup:
+    def __init__(self, group): self.group = group
+    def begin(self, numbers):
+        self.message = torch.tensor(numbers)
+        self.work = self.group.allreduce([self.message], _largest)
+        return self
+    def __getattr__(self, k): return getattr(vars(self).get('message' if k=='tolist' else 'work'), k)
 
 # %% ../../nbs/processes/10b_agreement.ipynb #9c94884e
 @check_args
@@ -170,6 +185,8 @@ class Agreement(Callback):
     held:Any = None   # a Cancel raised in `after_batch`: it waits until all callbacks have heard of the batch
     wish = None   # why this process wants to stop, if the others do not know yet
     asks = True   # at the end of each batch, as somebody could decide something there? Else after a pause
+    ends = True   # more than once at the end of a phase, an epoch and the fit, as somebody could decide something?
+    compared_at:int|None = None   # the number of the batch after which the processes compared their weights
     pause:Pause
     def __init__(self,
         timeout:float=600., # seconds that a process waits for the others before it says which one hangs, and where
@@ -201,6 +218,7 @@ class Agreement(Callback):
     def before_fit(self):
         self.agreed,self.ended,self.held = 0,False,None
         self.wish,self.pause = None,Pause()
+        self.ends,self.compared_at = True,None
         self.group,self.watch = _messages(self.timeout),watching()
         self.watch.begin_fit()
         self.relay = Relay(self.watch.store, rank_distrib())
@@ -214,8 +232,8 @@ class Agreement(Callback):
         n = self.learn.batches.n
         needed = [_somebody(self.learn, events) for events in _before().values()]
         begins = self.learn.epoch==self.learn.start_epoch   # the fit does, or goes on from a checkpoint
-        mine = [*needed, n is None, n or 0, -(n or 0)]
-        *needed,unknown,most,least = self._meet('before_train', more=mine, compare=begins)
+        mine = [*needed, _somebody(self.learn, _outside()), n is None, n or 0, -(n or 0)]
+        *needed,self.ends,unknown,most,least = self._meet('before_train', more=mine, compare=begins)
         on = {**dict(zip(_in_batch, needed)), 'after_fetch':unknown}
         self.asks = on.pop('after_batch')
         if not self.forward: on['before_backward'] |= on['before_pred']; on['before_pred'] = False
@@ -235,7 +253,7 @@ class Agreement(Callback):
     def after_exhaust(self):
         asks = self.learn.training and vars(self).get('after_fetch', 1)
         if asks and not self.ended: self._meet('after_fetch', ended=True)
-        self._meet('after_exhaust')
+        if self.ends: self._meet('after_exhaust')
     def before_validate(self): self._meet('before_validate')   # before they tell each other about its data
 
     def before_fetch(self):     self._meet('before_fetch')
@@ -245,7 +263,7 @@ class Agreement(Callback):
     def before_zero_grad(self): self._meet('before_zero_grad')
     def after_zero_grad(self):  self._meet('after_zero_grad')
     def after_epoch(self):      self._meet('after_epoch', compare=True)
-    def after_fit(self):        self._meet('after_fit', compare=True)
+    def after_fit(self):        self._meet('after_fit', compare=self.ends or self.compared_at!=self.learn.train_iter)
     def before_save_checkpoint(self):   # they put it together; of an exception it is that of one process
         if self.learn.exc is None: self._meet('before_save_checkpoint', compare=True)
 
@@ -266,9 +284,9 @@ class Agreement(Callback):
         store,place = self.watch.store,_points.index(at)
         stop,self.agreed = learn.stop_reason or self.wish,0
         if stop: store.set('stop', stop)
-        own,padding = digest(sums),[0]*(len(_in_batch)+3-len(more))
-        message = torch.tensor([code, place, -place, bool(stop), ended, own, -own, *more, *padding])
-        try: self.watch.wait(self.group.allreduce([message], _largest), timeout or self.timeout)
+        own,padding = digest(sums),[0]*(len(_in_batch)+4-len(more))
+        message = self.group.begin([code, place, -place, bool(stop), ended, own, -own, *more, *padding])
+        try: self.watch.wait(message, timeout or self.timeout)
         except RuntimeError as e:
             here = f'process {rank_distrib()} waited at `{at}`{learn.position}'
             raise ProcessFailed(f'{here}, and {self.watch.blame()}') from e
@@ -287,6 +305,7 @@ class Agreement(Callback):
             f'the processes train apart{where}: {find_difference(sums)}. '
             'What changes weights or hyper-parameters must do the same in each process; if they are to differ for a '
             'while, write `DistributedTrainer(compare=False)`')
+        if compare: self.compared_at = learn.train_iter
         if stops:
             if not learn.stop_reason: learn.stop(self.wish or store.get('stop').decode())
             self.wish = None
@@ -311,7 +330,7 @@ def _alike(cb, name):
     return False
 
 def _somebody(learn, events):
-    return any(not _alike(cb, e) for e in events for cb in learn.ordered_cbs(e) if cb.hears(e))
+    return any(cb.handler(e) and not _alike(cb, e) and cb.hears(e) for cb in learn.cbs for e in events)
 
 # %% ../../nbs/processes/10b_agreement.ipynb #9c94885a
 def agree_already(
@@ -351,12 +370,14 @@ class PhaseEnds(Callback):
             if cb.name=='progress': cb.run = False
 
     def after_train(self): self._ask('after_train'); self.at_end()
-    def after_fit(self):   self._ask('after_fit'); self.at_end()   # a Cancel may have left out the other
-    def after_epoch(self): self._ask('after_epoch')   # before the row is written
+    def after_fit(self):   self._ask_if('after_fit'); self.at_end()   # a Cancel may have left out the other
+    def after_epoch(self): self._ask_if('after_epoch')   # before the row is written
     def after_validate(self):
         self._ask('after_validate')
         self.learn.agreement.pause.end()   # who hears this event later may want to stop
 
+    def _ask_if(self, at):
+        if self.learn.agreement.ends: self._ask(at)   # else nobody has decided anything since they last agreed
     def _ask(self, at):
         self.learn.agreement._meet(at)
         self.learn.agreement.relay.show()

@@ -41,7 +41,7 @@ from fastcore.basics import patch, store_attr
 from torch import distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
-from ..data.modules import one_param
+from ..data.modules import get_model, one_param
 from learnkit.data.process import (distributed_sampler, from_first, gather_objects, is_sharded, num_distrib,
     rank_distrib)
 from ..data.random import derived_seed, get_random_states, set_random_states, set_seed
@@ -51,7 +51,7 @@ from ..loop.check import check_args, unwrap_partial
 from .agreement import Agreement, PhaseEnds, agree_already
 from .launch import introduce
 from .shard import has_items, is_same_data, warn_unlike, shard_loader
-from ..recovery.identity import arguments
+from ..recovery.identity import _model_identity, _optimizer_identity, arguments
 
 # %% ../../nbs/processes/20b_distributed.ipynb #0c1e6a42
 def share_random_states() -> None:
@@ -238,8 +238,7 @@ def settings_of(
     cbs:list   # its callbacks that act
 ) -> dict[str,str]:
     "Return what decides about the weights and must be alike in all processes, by name"
-    chosen = 'optimizer','model','lr','wd'
-    made = {k:v for k,v in learn.identity().items() if k.partition('.')[0] in chosen}
+    made = {**_model_identity(get_model(learn.model)), **_optimizer_identity(learn.opt)}
     ours = [cb for cb in cbs if type(cb).__module__.startswith('learnkit.')]
     return {**made, 'loss':_with_numbers(learn.loss_func),
             **{f'arguments of {cb.key}':_with_numbers(cb) for cb in ours}}

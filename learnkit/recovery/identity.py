@@ -47,7 +47,8 @@ def contents(
         return [w.flatten()[:64].tolist() if isinstance(w, torch.Tensor) else w for w in leaves(v)]
     size = len(o)
     entries = [entry(i) for i in sorted({size*k//n for k in range(n)} | {size-1})] if size else []
-    if not all(isinstance(v, (list,*_plain)) for e in entries for v in e): return None   # lists are of tensors
+    checked = [] if isinstance(o, torch.Tensor) else entries   # which are numbers
+    if not all(isinstance(v, (list,*_plain)) for e in checked for v in e): return None   # lists are of tensors
     return blake2b(repr((size,entries)).encode(), digest_size=6).hexdigest()
 
 def _is_array(v): return hasattr(v, 'shape') and hasattr(v, 'dtype') and hasattr(v, 'tolist') and len(v.shape)>0

@@ -1,12 +1,13 @@
 """What one process decides is decided for all of them, at the same batch; and none waits forever."""
 import os, signal, threading, time
+from collections import Counter
 from datetime import timedelta
 
 import pytest, torch
 from torch import distributed as dist, nn
 from torch.utils.data import DataLoader, IterableDataset
 
-from learnkit.processes.agreement import ProcessFailed
+from learnkit.processes.agreement import Agreement, ProcessFailed
 from learnkit.all import (Callback, CancelBackward, CancelBatch, CancelEpoch, CancelFit, CancelStep, CancelTrain, CancelValid, CancelZeroGrad, CheckpointCallback, DataLoaders, EMACallback,
                           GradientAccumulation, GradientClip, Learner, MixedPrecision, ParamScheduler, ReduceLROnPlateau, RollBackOnNaN, SkipNaN, StopOnSignal, StopAfter, TerminateOnNaNCallback, ValidateEvery, VirtualShards, one_cycle)
 from learnkit.processes.distributed import DistributedTrainer
@@ -77,6 +78,12 @@ def _decide(rank, world, cases, trainer=DistributedTrainer, beside=list, **kw):
 @few(1, 1)
 @pytest.mark.parametrize('cases', [[*cases[::16], ('train','after_batch')], *slow(*[cases[i::7] for i in range(7)])], ids=range(8))
 def test_what_one_process_cancels_is_cancelled_in_all(processes, cases): processes(2, _decide, cases)
+
+@few(2, 2)
+@pytest.mark.parametrize('cases', [cases[4::37], *slow(cases[::7])], ids=range(2))
+def test_also_between_machines(processes, monkeypatch, cases):
+    monkeypatch.setattr('learnkit.processes.agreement.share_board', lambda: None)
+    processes(2, _decide, cases)
 
 @pytest.mark.slow
 def test_with_three_processes(processes): processes(3, _decide, cases[4::11])
@@ -249,14 +256,37 @@ def _elsewhere(rank, world, how):
 @pytest.mark.parametrize('how', ['loss','thread','signal'])
 def test_a_stop_from_elsewhere_is_one_of_all(processes, how): processes(2, _elsewhere, how)
 
+def _counting(f):
+    "What `f` sends: at which points the processes ask each other, and collectives of PyTorch's"
+    asked,sent = Counter(),Counter()
+    def counted(c, k, f): return lambda *args, **kw: (c.update([k or args[1]]), f(*args, **kw))[1]
+    with pytest.MonkeyPatch.context() as m:
+        m.setattr(Agreement, '_meet', counted(asked, None, Agreement._meet))
+        for k in ('all_gather','broadcast','all_reduce','all_gather_object','broadcast_object_list'): m.setattr(dist, k, counted(sent, k, getattr(dist, k)))
+        f()
+    return asked,sent
+
 def _messages_of(rank, world):
-    from learnkit.processes.agreement import Agreement
-    asked,meet = [],Agreement._meet
-    def counted(self, at, *args, **kw): asked.append(at); return meet(self, at, *args, **kw)
-    Agreement._meet = counted
     learn = learner(DataLoader(data(2400), 4))
-    learn.fit(1)
-    assert learn.train_iter==300 and asked.count('after_batch')<60 and {*asked}=={'before_train','after_batch','after_train','after_exhaust','before_validate','after_validate','after_epoch','after_fit'}, asked
+    asked,_ = _counting(lambda: learn.fit(1))
+    assert learn.train_iter==300 and asked['after_batch']<60 and {*asked}=={'before_train','after_batch','after_train','before_validate','after_validate','after_epoch','after_fit'}, asked
+
+def _messages_of_a_step(rank, world):
+    "As few as are needed: the price of a short fit is that of its messages"
+    def fit(**kw): return _counting(lambda: learner().fit(2, cbs=Callback(**{k:lambda cb: None for k in kw})))
+    fit()   # the first fit of a group introduces its processes to each other
+    asked,sent = fit()
+    assert asked.pop('after_batch')<=6, asked
+    ends = dict(before_train=2, after_train=2, before_validate=2, after_validate=2, after_epoch=2, after_fit=1)
+    assert asked==ends, asked
+    # settings, data, random numbers; then in each epoch the losses and the names, twice, and twice whether the validation data is the same
+    assert sent==dict(all_gather=2 + 2*6, broadcast=1 + 2), sent
+    asked,more = fit(before_batch=1)
+    assert asked=={**ends, 'before_backward':6, 'after_batch':asked['after_batch']} and more==sent, asked
+    asked,more = fit(after_epoch=1)   # who hears the end of an epoch may decide something before its row is written
+    assert asked=={**ends, 'after_exhaust':4, 'after_epoch':4, 'after_fit':2, 'after_batch':asked['after_batch']} and more==sent, asked
+
+def test_messages_of_a_step(processes): processes(2, _messages_of_a_step)
 
 @pytest.mark.slow
 def test_they_ask_now_and_then(processes): processes(2, _messages_of)

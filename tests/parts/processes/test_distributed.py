@@ -3,6 +3,7 @@ import copy, os, signal, warnings
 from datetime import timedelta
 
 import pytest, torch
+import torch._dynamo   # for PyTorch's optimizers: once here, not for seconds in each forked process
 from torch import distributed as dist, nn
 from torch.nn.parallel import DistributedDataParallel as DDP
 from torch.utils.data import BatchSampler, DataLoader, IterableDataset, TensorDataset, WeightedRandomSampler
