@@ -149,10 +149,40 @@ def with_varying_sizes(
     return marked
 
 # %% ../../nbs/speed/05c_compile.ipynb #c74d93f5
+from functools import partial
+
 from fastcore.basics import patch
+from torch import nn
 
 from ..data.modules import get_model
 from ..learner.learner import Learner
+
+# %% ../../nbs/speed/05c_compile.ipynb #c0388a29
+_calls:dict[tuple,FunctionType] = {}   # by structure, the last one that was used at the end
+_plain = bool,int,float,str,tuple
+
+def structure_of(
+    model:nn.Module # a model
+) -> tuple:
+    "Returns what models have in common that can share programs"
+    def plain(m): return tuple([(k, repr(v)) for k,v in vars(m).items() if isinstance(v, _plain) and k!='training'])
+    tensors = [*model.named_parameters(), *model.named_buffers()]
+    return (tuple([(n, type(m), plain(m)) for n,m in model.named_modules()]),
+            tuple([(n, t.shape, t.dtype, t.device, t.requires_grad) for n,t in tensors]))
+
+def shared_call(
+    model:nn.Module # the model that is going to be compiled
+) -> FunctionType:
+    "Returns a function that calls its first argument, a model, with the others: one for each structure of models"
+    from torch._dynamo import config
+    from torch._dynamo.eval_frame import _debug_get_cache_entry_list
+    def call(model, *args, **kw): return model._call_impl(*args, **kw)
+    key = structure_of(model)
+    f = _calls.pop(key, None)
+    if f is None or 2*len(_debug_get_cache_entry_list(f.__code__))>=config.recompile_limit: f = own_code(call)
+    _calls[key] = f
+    for k in [*_calls][:-4]: del _calls[k]
+    return f
 
 # %% ../../nbs/speed/05c_compile.ipynb #1fec5d8a
 @patch
@@ -162,7 +192,6 @@ def compile(self:Learner,
     "Compile the model with `torch.compile`, in place and at its next call, and return the Learner"
     from torch._dynamo import config   # slow to import
     model = get_model(self.model)
-    def call(*args, **kw): return model._call_impl(*args, **kw)
     config.skip_nnmodule_hook_guards = False
-    model._compiled_call_impl = torch.compile(own_code(call), **kwargs)
+    model._compiled_call_impl = partial(torch.compile(shared_call(model), **kwargs), model)
     return self
