@@ -133,9 +133,8 @@ class TrainEvalCallback(Callback):
 
     def after_train(self):
         if self.learn.iter is not None: self.n = self.learn.iter+1
-        self.after_epoch()
 
-    def after_epoch(self):   # training may have been left by a `CancelEpoch`, or a `CancelFit`
+    def after_epoch(self):   # not in `after_train`, where a last step may come
         if getattr(self.learn.opt, 'training', None): switch_opt(self.learn, False)
     after_fit = after_epoch
 
