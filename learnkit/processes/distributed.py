@@ -129,7 +129,8 @@ class DistributedTrainer(Callback):
         late = any(cb.accumulates for cb in learn.cbs)
         if any(map(is_sharded, learn.model.parameters())): raise ValueError(
             'parameters of the model are sharded (DTensors). If `fully_shard` made them, add `cbs=FullyShard()`, which '
-            'trains such a model as it is; tensor parallelism is not supported')
+            'trains such a model as it is. With tensor parallelism over all processes each needs all of the data: '
+            'write `learn.distributed = False` before the fit, and give each process a `path` of its own')
         if not isinstance(learn.model, DistributedDataParallel):
             self.buffers = [*learn.model.buffers()] if kwargs.get(_sync_buffers, True) else []
             ids = dict(device_ids=[device]) if device.type=='cuda' else {}

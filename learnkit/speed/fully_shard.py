@@ -15,7 +15,7 @@ from torch import distributed as dist, nn
 from ..data.modules import get_model
 from ..data.process import is_sharded, lay_out, num_distrib, own_class
 from ..optim.optimizer import OptimWrapper
-from ..processes.launch import file_group
+from ..processes.launch import file_group, in_first
 from .memory import pick_modules
 
 # %% ../../nbs/speed/30a_shard_model.ipynb #e38b06c0
@@ -76,14 +76,44 @@ def _check_shardable(model, mesh):
     if any(map(is_sharded, model.parameters())): raise ValueError(
         'parameters of the model are DTensors already, as `parallelize_module` makes them: tensor parallelism is not '
         'supported, only data parallelism')
-    if any(p.is_meta for p in model.parameters()): raise ValueError(
-        'parameters of the model are on `meta` and have no values: make the model on the CPU, or shard it yourself '
-        'with `fully_shard`, give it its weights, and then give it to the Learner')
 
-def _send_weights(model):
-    "Every process gets the parameters and buffers of process 0"
-    for t in [*model.parameters(), *model.buffers()]:
-        dist.broadcast(t.data, 0, group=file_group() if t.device.type=='cpu' else None)
+def _check_sharded(model):
+    "Raise ValueError if the model, which the user sharded, is more than data-parallel over all processes"
+    def only_data(p):
+        *outer,last = [o.is_shard() for o in p.placements]
+        return p.device_mesh.size()==num_distrib() and last and not any(outer)
+    odd = [n for n,p in model.named_parameters() if is_sharded(p) and not only_data(p)]
+    if odd: raise ValueError(
+        f'{odd[0]} is laid out over a part of the processes, or divided twice, as tensor parallelism beside '
+        '`fully_shard` does it: then some processes need the same data, and each would get its own. What is supported '
+        'is `fully_shard` with a mesh over all processes')
+
+def _device_of_values(model):
+    "Where process 0 has the values of the model, which all get"
+    if any(p.is_meta for p in model.parameters()): raise ValueError(
+        'parameters of the model are on `meta` in process 0 and have no values: make the model on the CPU there (the '
+        'other processes may have it on `meta`), or shard it yourself with `fully_shard`, give it its weights, and '
+        'then give it to the Learner')
+    return next((p.device.type for p in model.parameters()), 'cpu')
+
+# %% ../../nbs/speed/30a_shard_model.ipynb #1cef9b4c
+def _materialize(unit, device):
+    "Give memory to what is on `meta`; tied weights stay one"
+    made = {}
+    def real(p):
+        if id(p) not in made:
+            made[id(p)] = own = nn.Parameter(torch.empty_like(p.data, device=device), p.requires_grad)
+            vars(own).update(vars(p))
+        return made[id(p)]
+    for m in unit.modules():
+        for k,p in [*m._parameters.items()]:
+            if p is not None and p.is_meta: setattr(m, k, real(p))
+        for k,b in [*m._buffers.items()]:
+            if b is not None and b.is_meta: m._buffers[k] = torch.empty_like(b, device=device)
+
+def _send_weights(ts):
+    "Every process gets the values that these tensors have in process 0"
+    for t in ts: dist.broadcast(t.data, 0, group=file_group() if t.device.type=='cpu' else None)
 
 # %% ../../nbs/speed/30a_shard_model.ipynb #308ebe2a
 def shard_model(
@@ -97,11 +127,15 @@ def shard_model(
     from torch.distributed.fsdp import fully_shard
     file_group()
     model = model if hasattr(model, 'module') else get_model(model)
-    if own_class(model) is not type(model): return   # the user did it
+    if own_class(model) is not type(model): return _check_sharded(model)   # the user did it
     _check_shardable(model, mesh)
-    _send_weights(model)
+    device = in_first(lambda: _device_of_values(model))
     old = dict(model.named_parameters(remove_duplicate=False))
-    for m in find_units(model, by): fully_shard(m, mesh=mesh, **policy(m is model))
+    for m in find_units(model, by):
+        _materialize(m, device)
+        _send_weights([p for p in m.parameters() if not is_sharded(p)])
+        if m is model: _send_weights(m.buffers())
+        fully_shard(m, mesh=mesh, **policy(m is model))
     new = {id(old[n]):p for n,p in model.named_parameters(remove_duplicate=False)}
     for opt in opts: swap_params(opt, new)
 
@@ -109,6 +143,7 @@ def shard_model(
 from dataclasses import replace
 from warnings import warn
 
+from ..data.device import default_device
 from ..loop.check import check_args
 from ..optim.groups import is_built
 from ..optim.optimizer import optimizers_of
@@ -149,7 +184,8 @@ class FullyShard(DistributedTrainer):
         learn = self.learn
         if self.mesh is None:
             from torch.distributed.device_mesh import init_device_mesh
-            self.mesh = init_device_mesh(learn.device.type, (num_distrib(),))
+            device = default_device() if learn.device.type=='meta' else learn.device
+            self.mesh = init_device_mesh(device.type, (num_distrib(),))
         opts = [o for owner in (learn, *learn.cbs) for o in optimizers_of(owner)]
         if is_built(learn.opt_func) and all(o is not learn.opt_func for o in opts): opts.append(learn.opt_func)
         shard_model(learn.model, self.by, self.mesh, opts, self._policy)

@@ -10,7 +10,7 @@ from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from torch.nn.parallel import DistributedDataParallel as DDP
 from torch.utils.data import DataLoader, TensorDataset
 
-from learnkit.all import (Callback, CancelBatch, CheckpointCallback, DataLoaders, DistributedTrainer, EMACallback, GradientAccumulation, GradientClip, Learner, MicroBatch, OptimizerMonitor, ProgressCallback, accuracy,
+from learnkit.all import (Callback, CancelBatch, CheckpointCallback, CrossEntropyLossFlat, DataLoaders, DistributedTrainer, EMACallback, GradientAccumulation, GradientClip, Learner, MicroBatch, OptimizerMonitor, ProgressCallback, accuracy,
                           load_learner)
 from learnkit.recovery.file import list_checkpoints, newest_checkpoint, read_checkpoint
 from learnkit.processes.launch import in_all, in_first
@@ -259,8 +259,70 @@ def _hybrid(rank, world):
     parallelize_module(tensor, grid['tp'], {'blocks.0.mlp.0':ColwiseParallel()})
     with pytest.raises(ValueError, match='tensor parallelism is not supported'): learner(tensor, FullyShard(Block), world)
 
+    # and beside `fully_shard`: two processes would need the same data
+    for m in (*tensor.blocks, tensor): fully_shard(m, mesh=grid['dp'])
+    with pytest.raises(ValueError, match='as tensor parallelism beside `fully_shard`'): learner(tensor, FullyShard(Block), world)
+
 @pytest.mark.slow
 def test_a_mesh_of_two_dimensions(processes): processes(4, _hybrid)
+
+def _mechanics(rank, world):
+    "What a large model needs, in one pair of processes"
+    def fit(model, *cbs, **kw):
+        learn = learner(model, [FullyShard(Block, **kw), *cbs], world)
+        learn.fit(1)
+        return learn
+    # only process 0 has values: the others make the model on `meta`
+    def partly(**kw):
+        with torch.device('meta' if rank else 'cpu'): return Net(0, **kw)
+    some,all_ = partly(norm=True),Net(0, norm=True)
+    for m in (some, all_):
+        if not m.norm.running_mean.is_meta: m.norm.running_mean.fill_(.25)
+    assert same(full(fit(some).model), full(fit(all_).model))
+    tied = fit(partly(tied=True)).model
+    assert tied.head.weight is tied.embed.weight
+    close(tied, by_hand(Net(tied=True))[0])
+    # 16 bits: the same bits as `fully_shard` by hand with the same policies
+    model,policy = Net(),MixedPrecisionPolicy(torch.bfloat16, torch.float32)
+    for b in model.blocks: fully_shard(b, mp_policy=policy)
+    fully_shard(model, mp_policy=MixedPrecisionPolicy(torch.bfloat16, torch.float32, output_dtype=torch.float32))
+    opt = sgd(model.parameters(), lr=.1)
+    for x,y in DataLoader(data(32), 8): loss(model(x[rank::world]), y[rank::world]).backward(); opt.step(); opt.zero_grad()
+    assert same(full(fit(Net(), mp=torch.bfloat16).model), full(model))
+    # as deep as one of a billion, and a vocabulary: bytes by the formula, 4 for a number, its gradient, each average
+    x = torch.randint(0, 1280, (8,6))
+    deep,held = nn.Sequential(nn.Embedding(1280, 16), *[Block(16) for _ in range(16)], nn.Linear(16, 1280)),{}
+    n = sum(p.numel() for p in deep.parameters())
+    def count(ts): return sum(t.to_local().nbytes for t in ts if is_sharded(t))
+    def note(cb): held.update(own=count(deep.parameters()), grads=count(p.grad for p in deep.parameters()))
+    learn = Learner(DataLoaders(DataLoader(TensorDataset(x, x), 4)), deep, CrossEntropyLossFlat(), torch.optim.AdamW, cbs=[FullyShard(Block), RecomputeActivations(Block)])
+    with learn.no_bar(), learn.no_logging(): learn.fit(1, cbs=Callback(after_step=note))
+    held['averages'] = count(t for s in learn.opt.state.values() for t in s.values())
+    assert held==dict(own=4*n/world, grads=4*n/world, averages=8*n/world)
+    # validation data of which each process has its own part, of another length: forwards are collectives
+    sizes = [5, 2]
+    parts = [data(20)[10*r:10*r+m] for r,m in enumerate(sizes)]
+    learn = learner(Net(0), FullyShard(Block, shard=False, timeout=20), world)
+    learn.dls.loaders[1] = DataLoader(TensorDataset(*parts[rank]), 2)
+    plain = Net(0).eval()
+    want = loss(plain(torch.cat([x for x,_ in parts])), torch.cat([y for _,y in parts])).item()
+    assert learn.validate()[0]==pytest.approx(want, abs=1e-5)
+    torch.testing.assert_close(learn.get_preds()[0], plain(parts[rank][0]), rtol=0, atol=1e-5)
+    # sharded by hand, without the callback: the sentence says what to write
+    with pytest.raises(ValueError, match='add `cbs=FullyShard..`'): learner(model, (), world).fit(1)
+    # tensor parallelism over all processes: they have the same data, and train as one
+    from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+    tensor = Net(0)
+    for b in tensor.blocks: parallelize_module(b.mlp, init_device_mesh('cpu', (world,)), {'0':ColwiseParallel(), '3':RowwiseParallel()})
+    with pytest.raises(ValueError, match='write `learn.distributed = False`'): learner(tensor, (), world).fit(1)
+    learn = learner(tensor)
+    learn.distributed = False
+    learn.fit(1)
+    close(tensor, by_hand(Net())[0])
+    assert learn.validate()[0]==pytest.approx(loss(by_hand(Net())[0].eval()(data(11).tensors[0]), data(11).tensors[1]).item(), abs=1e-5)
+
+@pytest.mark.slow
+def test_what_a_large_model_needs(processes): processes(2, _mechanics)
 
 # refused
 
