@@ -26,6 +26,27 @@ from ..loop.check import check_args
 from ..loop.signals import uninterrupted
 from ..measure.batch_weight import ignored_class
 
+# %% ../../nbs/learner/40a_gather_preds.ipynb #7d300001
+def losses_by_item(
+    loss:Any,      # what the loss function returned, asked for `reduction='none'`
+    yb:Any,        # the targets of the batch
+    loss_func:Any, # the loss function
+    dim:int=0      # along which the items are
+) -> Any:
+    "Return the loss of each item: the mean over its targets that count; raises ValueError if it cannot be told"
+    t,n = yb[0],find_bs(yb)
+    each = isinstance(t, torch.Tensor) and t.ndim and t.numel()==loss.numel()   # has each target a loss?
+    if each: loss,t = (o.reshape(t.shape).movedim(dim, 0) for o in (loss,t)); n = len(t)
+    if loss.numel()%n: raise ValueError(
+        f'the loss of each item is needed, but for a batch of {n} items the loss function returned {shapes(loss)}, '
+        "though asked for `reduction='none'`: it cannot tell the items apart")
+    loss = loss.reshape(n, -1)
+    if loss.shape[1]==1: return loss[:,0]
+    ignored = ignored_class(loss_func)
+    if not each or ignored is None or t.is_floating_point(): return loss.mean(1)
+    counts = (t!=ignored).reshape(n, -1)
+    return (loss*counts).sum(1)/counts.sum(1).clamp(min=1)
+
 # %% ../../nbs/learner/40a_gather_preds.ipynb #d560d54b
 class GatherPredsCallback(Callback):
     "Keeps the predictions of a validation phase, with inputs, targets and losses as asked for, on the CPU"
@@ -104,20 +125,8 @@ class GatherPredsCallback(Callback):
         if self.turns is not None: self.taken.append(learn.iter)
 
     def _losses(self, loss, yb):
-        "The loss of each item: the mean over its targets that count"
         if not yb: raise ValueError('`with_loss` asks for the loss of each item, but the batches have no target')
-        t,n = yb[0],find_bs(yb)
-        each = isinstance(t, torch.Tensor) and t.ndim and t.numel()==loss.numel()   # has each target a loss?
-        if each: loss,t = (o.reshape(t.shape).movedim(self.concat_dim, 0) for o in (loss,t)); n = len(t)
-        if loss.numel()%n: raise ValueError(
-            f'the loss of each item is needed, but for a batch of {n} items the loss function returned {shapes(loss)}, '
-            "though asked for `reduction='none'`: it cannot tell the items apart")
-        loss = loss.reshape(n, -1)
-        if loss.shape[1]==1: return loss[:,0]
-        ignored = ignored_class(self.learn.loss_func)
-        if not each or ignored is None or t.is_floating_point(): return loss.mean(1)
-        counts = (t!=ignored).reshape(n, -1)
-        return (loss*counts).sum(1)/counts.sum(1).clamp(min=1)
+        return losses_by_item(loss, yb, self.learn.loss_func, self.concat_dim)
 
     def _save(self, folder, b):
         learn,own = self.learn,self.turns is not None

@@ -242,6 +242,7 @@ class Recorder(RecorderPlots, Callback):
     def _clear(self):
         self.history,self.row = History(),{}
         self.lrs,self.iters = Series(),[]
+        self.lossless = []   # the batches that were left out before they had a loss, by how many were done before each
         self.smooth_loss.unseen = []    # losses that `after_read_losses` has not announced yet
         self.hps,self.group_hps = {},{} # schedulers record hyper-parameters here: of the last group, and of all groups
 
@@ -291,6 +292,7 @@ class Recorder(RecorderPlots, Callback):
             lr = learn.opt.param_groups[-1]['lr']   # the optimizer changes a tensor in place
             self.lrs.new.append(lr.clone() if isinstance(lr, torch.Tensor) else lr)   # flushed with the losses
             if self.smooth_loss.unseen or not learn.train_iter%1024: self._announce_losses()
+        else: self.lossless.append(learn.train_iter-1)
 
     def _announce_losses(self):
         if not self.learn.train_iter%1024: self.smooth_loss.flush(); self.lrs.flush()   # else only what somebody read
@@ -357,6 +359,7 @@ class Recorder(RecorderPlots, Callback):
     def state_dict(self) -> dict:
         "Return all that is recorded, also in the middle of an epoch"
         return dict(history=self.history.state_dict(), row=dict(self.row), lrs=_state(self.lrs), iters=[*self.iters],
+                    lossless=[*self.lossless],
                     hps=_state(self.hps), group_hps=_state(self.group_hps), cancelled=[*self.cancelled],
                     elapsed=time.perf_counter() - self.start, train=self.train.state_dict(),
                     unseen=[*self.smooth_loss.unseen])   # last, as it is complete when the losses were read

@@ -8,7 +8,8 @@ __all__ = []
 # %% ../../nbs/recovery/39_explain_spike.ipynb #7d000004
 from collections.abc import Callable
 from functools import partial
-from math import isfinite
+from itertools import zip_longest
+from math import inf, isfinite
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -17,14 +18,18 @@ from warnings import catch_warnings, simplefilter
 import torch
 from fastcore.basics import patch
 
+from ..callbacks.accumulate import opt_params
 from ..data.modules import get_model
-from ..data.nested import leaves
+from ..data.nested import detuplify, leaves
 from ..learner.learner import Learner
+from ..learner.predict import losses_by_item
 from ..loop.callback import Callback
 from ..loop.check import check_whole
+from ..measure.batch_weight import n_items
 from ..measure.history import History
 from ..measure.losses import NoneReduce
-from .replay import LeaveOut
+from ..observe.interpret import Items, normalization_of, vocab_of
+from .replay import LeaveOut, items_of, moment_until
 from .runs import Run
 
 # %% ../../nbs/recovery/39_explain_spike.ipynb #7d000010
@@ -33,25 +38,48 @@ def by_items(
     idxs:Any       # the indices of its items, if they are known
 ) -> History:
     "Return loss and gradient of each item of the batch, the largest loss first; empty if the loss is not one of items"
-    ps = [p for p in learn.model.parameters() if p.requires_grad]
-    try:
-        with NoneReduce(learn.loss_func) as loss_func: losses = loss_func(learn._pred(), *learn.yb)
-    except (TypeError, ValueError, AttributeError): return History()
-    n = len(next(iter(leaves(learn.xb))))
-    if not losses.ndim or len(losses)%n: return History()
-    losses = losses.reshape(n, -1).mean(1)
+    n,ps = n_items(learn),[p for p in learn.model.parameters() if p.requires_grad]
+    losses,alone = _of_batch(learn, n),False
+    if losses is None: losses,alone = _of_each(learn, n),True
+    if losses is None: return History()
     grads = [torch.autograd.grad(x/n, ps, retain_graph=True, allow_unused=True) for x in losses]
-    norms = [torch.stack([g.norm() for g in gs if g is not None]).norm().item() for gs in grads]
+    norms = [_norm([g for g in gs if g is not None]) for gs in grads]
     names = range(n) if idxs is None else map(int, idxs)
-    rows = [dict(item=i, loss=x, gradient=g) for i,x,g in zip(names, losses.tolist(), norms)]
+    more = dict(alone=True) if alone else {}
+    rows = [dict(item=i, loss=x.item(), gradient=g, **more, at=at)
+            for at,(i,x,g) in enumerate(zip(names, losses, norms))]
     return History(sorted(rows, key=lambda r: r['loss'] if isfinite(r['loss']) else float('inf'), reverse=True))
+
+def _of_batch(learn, n):
+    "The losses of the items, with their graph; None if the loss cannot be told by items"
+    try:
+        with NoneReduce(learn.loss_func) as loss_func: losses = loss_func(learn.pred, *learn.yb)
+        losses = losses_by_item(losses, learn.yb, learn.loss_func)
+    except (TypeError, ValueError, AttributeError, IndexError): return None
+    return losses if len(losses)==n and losses.requires_grad else None
+
+def _of_each(learn, n):
+    "The losses of the items, each alone in the model; None if it takes no single one"
+    xb,yb,pred = learn.xb,learn.yb,learn.pred
+    losses = []
+    try:
+        for i in range(n):
+            learn.xb,learn.yb = items_of((xb, yb), [i], n)
+            learn.pred = learn._pred()
+            losses.append(learn._loss())
+    except (TypeError, ValueError, RuntimeError): return None   # such as one for a BatchNorm
+    finally: learn.xb,learn.yb,learn.pred = xb,yb,pred
+    return losses if all(isinstance(x, torch.Tensor) and x.requires_grad for x in losses) else None
 
 # %% ../../nbs/recovery/39_explain_spike.ipynb #7d000012
 class LayerNorms(Callback):
     "Notes for each step the norms of gradients and updates of the layers, the rate, and which module gave NaN first"
     order,observes,run_valid = 9_000,True,False
     modes = ('fit',)
-    def __init__(self): self.steps,self.before,self.hooks = {},{},[]
+    def __init__(self):
+        self.steps,self.seen,self.before = {},{},{}
+        self.hooks,self.whole = [],Unclipped()
+
 
     def _layers(self):
         named = get_model(self.learn.model).named_modules()
@@ -67,23 +95,50 @@ class LayerNorms(Callback):
             self.odd = name
 
     def after_pred(self):
+        learn = self.learn
         while self.hooks: self.hooks.pop().remove()
+        self.seen[learn.train_iter] = dict(lr=[h['lr'] for h in learn.opt.hypers], nan=self.odd)
 
-    def before_step(self):
-        learn,layers = self.learn,self._layers()
+    def before_backward(self): self.scale = _scale(self.learn.cbs)   # that of this batch, before it is changed
+    def before_step(self, **more):
+        layers = self._layers()
         self.before = {n:[p.detach().clone() for p in ps] for n,ps in layers.items()}
         grads = {n:_norm([p.grad for p in ps if p.grad is not None]) for n,ps in layers.items()}
-        self.steps[learn.train_iter] = dict(gradient=grads, lr=[h['lr'] for h in learn.opt.hypers], nan=self.odd)
+        norms = dict(norm=self.whole.take(), clipped=grad_norm(self.learn))
+        self.steps[self.learn.train_iter] = dict(gradient=grads, scale=self.scale, **norms, **more)
+
+    def after_cancel_step(self): self.before_step(skipped=True)
 
     def after_step(self):
         step = self.steps.get(self.learn.train_iter)
-        if step is None: return
+        if step is None or 'skipped' in step: return
         step['update'] = {n:_norm([p-q for p,q in zip(ps, self.before[n])]) for n,ps in self._layers().items()}
 
     def cleanup(self): self.after_pred()
 
+class Unclipped(Callback):
+    "Notes the norm of the gradient when it is ready for a step, and nobody has clipped it yet"
+    order,observes,run_valid = -10_000,True,False
+    modes,norm = ('fit',),None
+    def before_step(self): self.norm = grad_norm(self.learn)
+    def take(self) -> float|None:
+        "Return the norm of this step, None if it was not ready"
+        res,self.norm = self.norm,None
+        return res
+
+# %% ../../nbs/recovery/39_explain_spike.ipynb #7d00001d
+def grad_norm(
+    learn:Learner # the Learner
+) -> float:
+    "Return the norm of the gradient of all that its optimizer has"
+    return _norm([p.grad for p in opt_params(learn.opt) if p.grad is not None])
+
+def _scale(cbs):
+    scalers = (getattr(cb, 'scaler', None) for cb in cbs)
+    return next((s.get_scale() for s in scalers if isinstance(s, torch.amp.GradScaler) and s.is_enabled()), None)
+
 @torch.no_grad()
-def _norm(ts): return torch.stack([t.norm() for t in ts]).norm().item() if ts else 0.
+def _norm(ts): return torch.stack([t.float().norm() for t in ts]).norm().item() if ts else 0.
 
 # %% ../../nbs/recovery/39_explain_spike.ipynb #7d000013
 def first_jumps(
@@ -94,7 +149,7 @@ def first_jumps(
     "Return for each layer and norm that jumped when it did first, the earliest first"
     rows = []
     for what in 'gradient','update':
-        for layer in steps[max(steps)][what]:
+        for layer in steps[max(steps)].get(what, ()):
             values = [(s, o[what][layer]) for s,o in sorted(steps.items()) if what in o]
             for i,(s,v) in enumerate(values):
                 usual = median(x for _,x in values[:i]) if i>=3 else None
@@ -119,15 +174,62 @@ class Explanation:
         loss:float,     # its loss
         items:History,  # loss and gradient of the items of its batch
         layers:History, # whose gradient or update jumped, the earliest first
-        noted:dict      # the rate of the step, and which module gave NaN first
-    ): self.step,self.loss,self.items,self.layers,self.noted = step,loss,items,layers,noted
+        noted:dict,     # the rate, which module gave NaN first; norms before and after clipping, and the loss scale
+        show:Callable   # draws items of the batch, by their places in it
+    ):
+        self.step,self.loss,self.noted = step,loss,noted
+        self.items,self.layers,self._show = items,layers,show
+
+    def show_batch(self,
+        n:int=5, # how many items, those with the largest loss first
+        **kwargs # as for `Items.show`
+    ) -> Any: # the axes of the images, or a table
+        "Show the items with the largest loss, with target, index and loss: images are drawn, others listed in a table"
+        rows = self.items[:check_whole('n', n, what='a number of items')]
+        if not rows: raise ValueError('the loss of this batch cannot be told by items, so none is shown')
+        return self._show(rows, **kwargs)
+
+    def _of_step(self):
+        "What became of the gradient, in words"
+        o = self.noted
+        if 'at' not in o: return ['no step of the optimizer followed']
+        said = [f"the optimizer's step was that of batch {o['at']}"] if o['at']!=self.step else []
+        if o['scale'] is not None: said.append(f"loss scale {o['scale']:g}")
+        if o.get('skipped'): return [*said, 'the step was skipped: its gradient was infinite or NaN']
+        clips = o['norm'] is not None and not abs(o['clipped']-o['norm'])<=1e-4*o['norm']
+        return [*said, f"gradient of norm {o['norm']:.6g}, clipped to {o['clipped']:.6g}" if clips else
+                f"gradient of norm {o['clipped']:.6g}, not clipped"]
 
     def __repr__(self):
-        said = [f"step {self.step}: loss {self.loss:.6g}, lr {self.noted['lr']}"]
+        said = [f"step {self.step}: loss {self.loss:.6g}, lr {self.noted['lr']}", '; '.join(self._of_step())]
         if self.noted['nan'] is not None: said.append(f"NaN or infinite first after module {self.noted['nan']!r}")
-        if self.items: said += ['', 'items of the batch:', repr(History(self.items[:5]))]
+        rows = History({k:r[k] for k in ('item','loss','gradient')} for r in self.items[:5])
+        alone = ', each alone in the model' if any('alone' in r for r in self.items) else ''
+        if rows: said += ['', f'items of the batch{alone}:', repr(rows)]
         none = 'no layer jumped in the steps before'
         return '\n'.join([*said, '', 'layers:' if self.layers else none, repr(History(self.layers[:8]))]).rstrip()
+
+# %% ../../nbs/recovery/39_explain_spike.ipynb #7d00001b
+def batches_a_step(
+    run:Run, # a run
+    step:int # how many of its batches are done
+) -> int:
+    "Return how many batches a step of the optimizer had until then, as `GradientAccumulation` has several"
+    moment = moment_until(run, step)
+    if moment is None or not moment.state.get('train_steps'): return 1
+    return max(1, round(moment.state['train_iter']/moment.state['train_steps']))
+
+def _shows(learn):
+    "A function that shows some items of the batch in hand"
+    xb,yb,n = learn.xb,learn.yb,n_items(learn)
+    dls = learn.dls
+    def show(rows, **kwargs):
+        some,targets = items_of((detuplify(xb), yb), [r['at'] for r in rows], n)
+        cols = {'target' if len(yb)==1 else f'target {i}':t for i,t in enumerate(targets)}
+        cols |= dict(item=[str(r['item']) for r in rows], loss=[f"{r['loss']:.4g}" for r in rows])
+        stats = kwargs.pop('stats', None) or normalization_of(getattr(dls.train, 'dataset', None))
+        return Items(some, cols, len(rows), vocab_of(dls), kwargs.pop('decode', None)).show(stats, **kwargs)
+    return show
 
 # %% ../../nbs/recovery/39_explain_spike.ipynb #7d000016
 @patch
@@ -139,17 +241,20 @@ def explain_spike(self:Learner,
     times:float=10.          # a norm that is so many times the median of those before has jumped
 ) -> Explanation:
     "Replay a step in which the loss jumped, and measure what was unusual in it and in the steps before"
-    first = max(0, step-check_whole('before', before, least=4, what='a number of steps'))
-    norms = LayerNorms()
-    self.replay(folder, first, fit, cbs=norms)
-    if step>first:
-        self.go_on(step-first)
-        self.go_on(until='before_batch')
-    items = by_items(self, self.paused.items)
+    check_whole('before', before, least=4, what='a number of steps')
+    first,norms = max(0, step-before*batches_a_step(Run(folder), step)),LayerNorms()
+    self.replay(folder, first, fit, cbs=[norms, norms.whole])
+    if step>first: self.go_on(step-first)
+    there = self.paused
+    self.go_on(until='before_loss')
+    if self.paused is not there: raise ValueError(f'a callback has left out the batch of `step` {step}')
+    items,show = by_items(self, there.items),_shows(self)
     loss = next_loss(self)
+    while max(norms.steps, default=-1)<step and self.paused and self.paused.state['grads']: self.go_on(1)
     steps = {s:o for s,o in norms.steps.items() if s>=first}
-    if step not in steps: raise ValueError(f'in `step` {step} there was no step of the optimizer, so none is explained')
-    return Explanation(step, loss, items, first_jumps(steps, step, times), steps[step])
+    at = max(steps, default=-1)
+    noted = norms.seen[step] | ({} if at<step else {'at':at, **steps[at]})
+    return Explanation(step, loss, items, first_jumps(steps, at, times) if at>=step else History(), noted, show)
 
 # %% ../../nbs/recovery/39_explain_spike.ipynb #7d000018
 def fewest(
@@ -168,6 +273,44 @@ def fewest(
         else: n = min(2*n, len(items))
     return items
 
+# %% ../../nbs/recovery/39_explain_spike.ipynb #7d00001c
+def items_until(
+    learn:Learner,     # the Learner
+    folder:str|Path,   # of a run
+    first:int,         # a step
+    last:int,          # a later one, or the same
+    fit:Callable|None  # what was called
+) -> tuple[list, Any]: # the items of the batches of these steps, and the moment before the first
+    "Return the items between two steps; raises ValueError if nobody knows them"
+    items,there = [learn.replay(folder, first, fit)['items']],learn.paused
+    while len(items)<=last-first:
+        learn.go_on(1)
+        learn.go_on(until='before_batch')
+        items.append(learn.paused.items)
+    if any(b is None for b in items): raise ValueError(
+        'nobody knows which items are in these batches, so none can be left out')
+    learn.paused = there
+    mixed = zip_longest(*items)   # one of each batch in turn: without a whole batch, others would make a step
+    return [int(i) for each in mixed for i in each if i is not None],there
+
+def first_of_step(
+    learn:Learner,    # the Learner
+    folder:str|Path,  # of a run
+    step:int,         # in which the loss jumped
+    fit:Callable|None # what was called
+) -> int:
+    "Return the first batch of the optimizer's last step before a batch; raises ValueError if there was none"
+    steps,first = [],max(0, step-2*batches_a_step(Run(folder), step))
+    class Steps(Callback):
+        observes = True
+        def after_step(self): steps.append(self.learn.train_iter)
+    learn.replay(folder, first, fit, cbs=Steps())
+    if step>first: learn.go_on(step-first)
+    *before,_ = [first-1, *[s for s in steps if first<=s<step]]
+    if not before: raise ValueError(
+        f'the loss of `step` {step} jumps, and there was no step of the optimizer before it')
+    return before[-1]+1
+
 # %% ../../nbs/recovery/39_explain_spike.ipynb #7d000019
 @patch
 def bisect_spike(self:Learner,
@@ -177,19 +320,25 @@ def bisect_spike(self:Learner,
     k:float=8.,             # as for `Run.spikes`
     window:int=50           # as for `Run.spikes`
 ) -> list[int]:
-    "Return the fewest items of the batch without which its loss is no spike; raises ValueError if it is none"
+    "Return the fewest items, of its batch or of the step before, without which a loss is no spike, if it is one"
     spike = next((s for s in Run(folder).spikes(k, window) if s['step']==step), None)
     if spike is None: raise ValueError(
         f'the loss of `step` {step} is no spike: `Run(…).spikes()` lists those that are')
-    items = self.replay(folder, step, fit)['items']
-    if items is None: raise ValueError('nobody knows which items are in these batches, so none can be left out')
-    there,most = self.paused,spike['median'] + k*(spike['loss']-spike['median'])/spike['deviations']
-    def gone(part):
-        self.paused = there
-        loss = next_loss(self, LeaveOut(items=part))
-        return isfinite(loss) and loss<=most
-    try:
-        with catch_warnings():
-            simplefilter('ignore')   # that the losses are others
-            return fewest([*map(int, items)], gone)
-    finally: self.paused = there
+    level,most = spike['median'],inf
+    if isfinite(spike['loss']): most = level + k*(spike['loss']-level)/spike['deviations']
+    def search(first):
+        items,there = items_until(self, folder, first, max(step-1, first), fit)
+        def gone(part):
+            self.paused = there
+            loss = self.go_on(step+1-first, cbs=LeaveOut(items=part))['loss']
+            return isfinite(loss) and loss<=most
+        try:
+            with catch_warnings():
+                simplefilter('ignore')   # that the losses are others
+                found = fewest(items, gone)
+                return found if len(found)<len(items) or len(items)==1 or first<step and gone(items) else None
+        finally: self.paused = there
+    found = search(step) or search(first_of_step(self, folder, step, fit))
+    if found is None: raise ValueError(f'the loss of `step` {step} jumps without the items of its batch, and without '
+        'those of the step before: look at `explain_spike(…, before=50)` for what grew earlier')
+    return found

@@ -106,6 +106,13 @@ def _value(k, v, o, depth):
     return '***' + blake2b(repr(v).encode(), digest_size=2).hexdigest()*(k=='key')
 
 # %% ../../nbs/recovery/10_identity.ipynb #8bd6a18b
+def _set_of(texts):
+    "The members of a set in one order, as a set has another one in each process; of many a hash"
+    texts = sorted(texts, key=lambda t: (len(t), t))
+    said = ', '.join(texts)
+    if len(texts)<50: return f'{{{said}}}'
+    return f'a set of {len(texts)} {blake2b(said.encode(), digest_size=6).hexdigest()}'
+
 def described(
     o:Any,      # anything that a run is made with
     depth:int=3 # how many objects inside of one another are described
@@ -118,7 +125,8 @@ def described(
     if _is_array(o): return f'{type(o).__name__}{tuple(o.shape)} {contents(o)}'
     if hasattr(o, 'item') and hasattr(o, 'dtype'): return repr(o.item())
     if isinstance(o, Mapping): return 'dict' + listed(o)
-    if is_listy(o) or isinstance(o, (set,frozenset)): return type(o).__name__ + several(o)
+    if is_listy(o): return type(o).__name__ + several(o)
+    if isinstance(o, (set,frozenset)): return _set_of(described(v, depth-1) for v in o) if depth else type(o).__name__
     if isinstance(o, partial): return described(o.func, depth) + listed(_passed(o), o.func)
     if isinstance(o, MethodType): return f'{_name(o)} of {described(o.__self__, depth-1)}' if depth else _name(o)
     if isinstance(o, FunctionType): return _name(o) + listed(_closure(o))

@@ -26,7 +26,7 @@ from .file import list_checkpoints, read_checkpoint, train_iter_of
 from .identity import differences, session
 from .proof import is_own
 from .resume import Paused
-from .runs import Run
+from .runs import Run, took
 from .signals import Pausable, Stands
 from .state import num_shards_of
 
@@ -213,7 +213,7 @@ def stand_at(
     moment,record = moment_until(run, step),Record(run)
     first = 0 if moment is None else moment.state['train_iter']
     begin = 'the beginning' if moment is None else moment.path.name
-    if first<step: learn.say(f'step {step} is {step-first} batches after {begin}')
+    if first<step: learn.say(f'step {step} is {step-first} batches after {begin}{took(run, step-first)}')
     fit,own = called(fit, learn, run)
     cbs = [*own, Replays(record, moment, step, looks), *indices_for(learn), *looks]
     with learn.no_bar(), learn.no_logging():
@@ -291,6 +291,16 @@ def items_of(
     "Return a batch of some items of `b`"
     return apply(lambda t: t[kept] if isinstance(t, Tensor) and t.ndim and len(t)==n else t, b)
 
+def without(
+    skip:Any # what a branch leaves out: '20ba', or items of the data set; None: nothing
+) -> str:
+    "Return it in words, for the message of a branch"
+    if skip is None: return ''
+    if isinstance(skip, str): return f', without the next {int(Time(skip).value)} batches'
+    some = ', '.join(map(str, skip[:10]))
+    if len(skip)>10: return f', without {len(skip)} items: {some}, …'
+    return f", without item{'' if len(skip)==1 else 's'} {some}"
+
 def left_out(
     learn:Learner, # the Learner
     skip:Any,      # '20ba', or items of the data set
@@ -324,7 +334,8 @@ class Branch(Paused):
         for cb in learn.cbs:   # a logger begins another file
             if cb.writes and cb.observes and (s := cb.state_dict()): states[cb.key] = to_serializable(s, copy=True)
         new = {k:v for k,v in differences(then, who).items() if k!='seed'}
-        what = f", with what is new: {'; '.join(new.values())}" if new else ''
+        odd = [v for k,v in new.items() if k!='callback leave_out' or self.skip is None or k in then]
+        what = without(self.skip) + (f", with what is new: {'; '.join(odd)}" if odd else '')
         learn.say(f"{self.run.folder}: going on from step {state['train_iter']} as a run of its own{what}")
         return new
 

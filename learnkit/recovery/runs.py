@@ -18,10 +18,10 @@ from fastcore.foundation import L
 from ..data.files import StorePath, as_path
 from ..loop.check import check_args, check_whole
 from ..loop.settings import pyplot
-from ..measure.history import History, RecorderPlots
+from ..measure.history import History, RecorderPlots, format_time
 from ..measure.recorder import AvgSmoothLoss
 from ..measure.scalars import Series
-from .file import checkpoint_info, list_checkpoints, peek_checkpoint, read_checkpoint
+from .file import checkpoint_info, list_checkpoints, peek_checkpoint, read_checkpoint, train_iter_of
 from .identity import branched
 from .state import duration_of
 
@@ -107,7 +107,7 @@ class Run(RecorderPlots):
         record = _checked(state['cbs'].get('recorder', {}), dict)
         self.history,self.smooth_loss,self.lrs = _rows(record.get('history', [])),AvgSmoothLoss(),Series()
         self.metric_names = L(self.history.epochs.names)
-        self.iters = [_checked(i, int) for i in record.get('iters', [])]
+        self.iters,self.lossless = ([_checked(i, int) for i in record.get(k, [])] for k in ('iters','lossless'))
         if not record: return
         self.smooth_loss.load_state_dict(record['train'][0])
         self.lrs.load_state_dict(record['lrs'])
@@ -133,7 +133,12 @@ class Run(RecorderPlots):
         "Return the batches in which the loss jumped, or was NaN"
         check_whole('window', window, least=8, what='a number of losses')
         found,every = find_spikes(self.losses, k, window),self.smooth_loss.every
-        return History(dict(step=i*every, loss=x, median=m, deviations=d) for i,x,m,d in found)
+        return History(dict(step=self._step_of(i*every), loss=x, median=m, deviations=d) for i,x,m,d in found)
+
+    def _step_of(self, n):
+        "How many batches were done before the one that has the loss number `n`: some have none"
+        for s in sorted(self.lossless): n += s<=n
+        return n
 
     def plot(self,
         ax:Any=None, # matplotlib axes to draw on; None: new ones
@@ -144,8 +149,8 @@ class Run(RecorderPlots):
         ax = self.plot_loss(ax=ax, **kwargs)
         across,steps = ax.get_xaxis_transform(),self.checkpoints['train_iter']
         gray = dict(color='gray', transform=across)
-        spikes = self.spikes()
-        if spikes: ax.plot([s+1 for s in spikes['step']], [.95]*len(spikes), 'rv', transform=across, label='spike')
+        spikes = [i*self.smooth_loss.every+1 for i,*_ in find_spikes(self.losses, 8., 50)]
+        if spikes: ax.plot(spikes, [.95]*len(spikes), 'rv', transform=across, label='spike')
         if self.parent: ax.axvline(self.parent[1], ls='--', color='gray', label='branched')
         if self.interrupted: ax.vlines(self.interrupted, 0, 1, ls=':', label='interrupted', **gray)
         ax.plot(steps, [.02]*len(steps), '^', label='checkpoint', **gray)
@@ -164,10 +169,28 @@ class Run(RecorderPlots):
         text = f'{self.folder}: {ended}, {self.train_iter} batches of a run of {long}'
         if self.parent: text += ', a branch of {} from step {}'.format(*self.parent)
         return text + (f", interrupted after {', '.join(map(str, self.interrupted))}" if self.interrupted else '')
-    def __repr__(self): return f'{self._heading()}\n{self.history!r}'.rstrip()
+    def _price(self):
+        "How many batches a replay computes at most, in words"
+        at = sorted({train_iter_of(p) for p in list_checkpoints(self.folder)})
+        most,first = max([b-a for a,b in zip(at, at[1:])], default=1)-1,at[0]-1
+        def said(n): return f"at most {n} batch{'' if n==1 else 'es'}{took(self, n)}"
+        if most<1 or most>=first: return f'a replay computes {said(max(most, first))}'
+        return f'a replay computes {said(most)}; of a step before {first+1} {said(first)}'
+    def __repr__(self): return f'{self._heading()}\n{self._price()}\n{self.history!r}'.rstrip()
     def _repr_html_(self):
         from html import escape   # only notebooks need it
-        return f"<p>{escape(self._heading())}</p>{self.history._repr_html_()}"
+        return f"<p>{escape(self._heading())}<br>{escape(self._price())}</p>{self.history._repr_html_()}"
+
+# %% ../../nbs/recovery/37a_runs.ipynb #7d400001
+def took(
+    run:Run, # a run
+    n:int    # how many of its batches
+) -> str:
+    "Return how long so many batches took in it, as the end of a sentence; nothing if it is less than a second"
+    times = [t.split(':') for r in run.history.epochs if isinstance(t := r.get('time'), str)]
+    seconds = sum(int(x)*60**i for t in times if ''.join(t).isdecimal() for i,x in enumerate(reversed(t)))
+    seconds *= n/max(1, *run.iters[-1:])
+    return f', about {format_time(seconds)}' if seconds>=1 else ''
 
 # %% ../../nbs/recovery/37a_runs.ipynb #4f23e482
 def _checked(o, kind):

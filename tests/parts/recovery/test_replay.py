@@ -4,9 +4,9 @@ from functools import partial
 import pytest, torch
 from torch import nn
 from torch.utils.data import DataLoader
-from learnkit.all import (Callback, CheckpointCallback, CSVLogger, DataLoaders, EMACallback, Learner, LeaveOut, Pausable, Run, SaveModelCallback,
+from learnkit.all import (Callback, CheckpointCallback, CrossEntropyLossFlat, CSVLogger, DataLoaders, EMACallback, GradientAccumulation, GradientClip, Learner, LeaveOut, Pausable, Run, SaveModelCallback,
     StepsPerEpoch, runs)
-from learnkit.recovery.runs import find_spikes
+from learnkit.recovery.runs import find_spikes, took
 from learnkit.recovery.file import list_checkpoints, remove_checkpoint
 
 torch.set_num_threads(1)
@@ -163,6 +163,26 @@ def test_items_are_left_out(run, tmp_path):
         learn = Learner(([(torch.ones(4, 2), torch.ones(4, 1))]*3,), nn.Linear(2, 1), nn.MSELoss(), cbs=LeaveOut(items=[1]))
         with learn.no_bar(), learn.no_logging(): learn.fit(1)
 
+@pytest.mark.parametrize('skip,words', [([3, 14], ', without items 3, 14\n'), ([3], ', without item 3\n'), ('2ba', ', without the next 2 batches\n')])
+def test_a_branch_says_what_it_leaves_out(skip, words, run, tmp_path, capsys):
+    made(tmp_path/'a').branch(tmp_path/'a', 16, tmp_path/'b', skip=skip)
+    assert capsys.readouterr().out.endswith('going on from step 16 as a run of its own' + words)
+    if skip==[3, 14]: assert 'LeaveOut(items={3, 14}' in Run(tmp_path/'b').settings['callback leave_out']
+
+def test_a_branch_of_a_branch_says_that_other_items_are_left_out(run, tmp_path, capsys):
+    made(tmp_path/'a').branch(tmp_path/'a', 8, tmp_path/'b', skip=[3])
+    made(tmp_path/'b').branch(tmp_path/'b', 16, tmp_path/'c', skip=[14])
+    assert 'items={14}' in (said := capsys.readouterr().out) and 'and was learnkit.recovery.replay.LeaveOut(items={3}' in said
+
+def test_a_run_says_what_a_replay_costs(run):
+    assert 'a replay computes at most 3 batches\n' in repr(run)
+    for p in list_checkpoints(run.folder)[3:]: remove_checkpoint(p)
+    assert 'a replay computes at most 3 batches; of a step before 12 at most 11 batches\n' in repr(Run(run.folder))
+    for r,t in zip(run.history, ('01:00', '00:40')): r['time'] = t
+    assert took(run, 3)==', about 00:15' and took(run, 0)=='' and 'at most 11 batches, about 00:55' in repr(run) and 'about 00:55' in run._repr_html_()
+    run.history.clear()
+    assert took(run, 3)==''
+
 @pytest.mark.parametrize('how,words', [(dict(skip='2ep'), "'20ba'"), (dict(lr=.1, fit=print), '`lr` is for'), (dict(to='a'), 'another folder')])
 def test_what_cannot_be_a_branch_is_refused(how, words, run, tmp_path):
     to = how.pop('to', 'b')
@@ -197,3 +217,116 @@ def test_spikes_of_noise_are_rare_and_those_of_nan_are_named(run):
     assert len(find_spikes(losses, 8., 50))<=2
     losses[10] = losses[5000] = float('nan'); losses[5001] = losses[7000] = 100.
     assert [i for i,*_ in find_spikes(losses, 8., 50)][:3]==[10, 5000, 7000] and find_spikes([1.]*9, 8., 50)==[] and run.spikes()==[]
+
+def labelled(path, *cbs, fp16=False):
+    "A classifier, one of whose items is huge and wrong"
+    torch.manual_seed(0)
+    x = torch.randn(400, 6)
+    y = (x[:,0]>0).long()
+    x[7] *= 1000; y[7] = 1-y[7]
+    net = nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.Linear(16, 2))
+    learn = Learner(DataLoaders.from_tensors(x, y, bs=8), net, CrossEntropyLossFlat(), lr=.01, path=path, cbs=[CheckpointCallback('10ba', keep=None), *cbs])
+    learn.remove_cb(learn.progress).logger = lambda row: None
+    return learn.to_fp16(init_scale=2.**10) if fp16 else learn
+
+@pytest.mark.parametrize('how,words', [
+    (dict(), 'not clipped'), (dict(cbs=[partial(GradientClip, .5)]), 'clipped to 0.5\n'),
+    (dict(cbs=[partial(Callback, before_step=lambda self: torch.nn.utils.clip_grad_norm_(self.learn.parameters(), .25))]), 'clipped to 0.25\n'),
+    (dict(fp16=True), "; the step was skipped: its gradient was infinite or NaN"),
+    (dict(cbs=[partial(GradientAccumulation, '4ba')]), "the optimizer's step was that of batch 15;"),
+], ids=['plain','clip','own clip','fp16','accumulation'])
+def test_a_spike_of_classes_says_what_became_of_its_gradient(how, words, tmp_path):
+    make = lambda: labelled(tmp_path/'a', *[f() for f in how.get('cbs', ())], fp16=how.get('fp16', False))
+    make().fit(1)
+    run = Run(tmp_path/'a')
+    step = max(run.spikes(window=12), key=lambda s: s['loss'])['step']
+    learn = make()
+    bad = next(i for i,(x,_) in enumerate(learn.dls.train.dataset) if x.abs().max()>100)
+    why = learn.explain_spike(tmp_path/'a', step)
+    assert why.items[0]['item']==bad and why.loss==run.losses[step] and words in repr(why)
+    assert 'target' in repr(why.show_batch(2)) and [r['item'] for r in why.show_batch(2)]==[str(r['item']) for r in why.items[:2]]
+    assert (why.layers and why.layers[0]['steps_before']==0) or 'clipped to' in repr(why)
+    assert make().bisect_spike(tmp_path/'a', step, window=12)==[bad]
+
+def test_the_loss_of_a_sequence_is_that_of_its_tokens_that_count(tmp_path):
+    def make():
+        torch.manual_seed(0)
+        x = torch.randint(0, 10, (300, 5))
+        y = x.clone(); y[:,1:4] = -100; y[9] = torch.tensor([1, -100, -100, -100, -100])
+        learn = Learner(DataLoaders.from_tensors(x, y, bs=8), nn.Sequential(nn.Embedding(10, 16), nn.Linear(16, 10)), CrossEntropyLossFlat(), lr=.05, path=tmp_path, cbs=CheckpointCallback('10ba', keep=None))
+        learn.remove_cb(learn.progress).logger = lambda row: None
+        return learn
+    make().fit(1)
+    learn = make()
+    why = learn.explain_spike(tmp_path, 25)
+    learn.replay(tmp_path, 25); learn.go_on(until='after_loss')
+    each = nn.functional.cross_entropy(learn.pred.movedim(-1, 1), learn.yb[0], reduction='none')
+    count = (learn.yb[0]!=-100).sum(1)
+    want = dict(zip(learn.paused.items, (each.sum(1)/count).tolist()))
+    assert {r['item']:r['loss'] for r in why.items}==pytest.approx(want)
+
+class Own(nn.Module):
+    "Computes its loss itself, of inputs by name"
+    def __init__(self): super().__init__(); self.l = nn.Linear(4, 1)
+    def forward(self, x, labels=None):
+        out = self.l(x)
+        return dict(logits=out) if labels is None else dict(logits=out, loss=nn.functional.mse_loss(out, labels))
+
+def test_a_loss_of_the_model_itself_is_told_by_single_items(tmp_path):
+    def make():
+        torch.manual_seed(0)
+        x = torch.randn(200, 4)
+        y = x.sum(1, keepdim=True); y[11] *= 1000
+        items = [dict(x=a, labels=b) for a,b in zip(x, y)]
+        learn = Learner(DataLoaders.from_dsets(items, items[:8], bs=8), Own(), lr=.01, path=tmp_path, cbs=CheckpointCallback('10ba', keep=None))
+        learn.remove_cb(learn.progress).logger = lambda row: None
+        return learn
+    make().fit(1)
+    step = max(range(25), key=lambda i: Run(tmp_path).losses[i])
+    why = make().explain_spike(tmp_path, step)
+    assert why.items[0]['item']==11 and 'each alone in the model' in repr(why) and len(why.show_batch(3))==3
+    assert sum(r['loss'] for r in why.items)/8==pytest.approx(why.loss)
+
+def test_steps_are_counted_where_batches_were_left_out(run, tmp_path):
+    "A batch that was left out has no loss, so those after it have other numbers among the losses than among the batches"
+    make = lambda path: planted(path)
+    make(tmp_path/'a2').fit(3)
+    want = max(Run(tmp_path/'a2').spikes(), key=lambda s: s['loss'])['step']
+    make(tmp_path/'a2').branch(tmp_path/'a2', 10, tmp_path/'b', skip='5ba')
+    b = Run(tmp_path/'b')
+    assert max(b.spikes(), key=lambda s: s['loss'])['step']==want and b.lossless==[*range(10, 15)] and len(b.losses)==b.train_iter-5
+    assert b.losses[want-5]==max(b.spikes()['loss'])
+
+def test_a_nan_is_bisected_too(tmp_path):
+    def make():
+        learn = made(tmp_path/'a', every='10ba', p=0.).to_fp16()   # which skips its step, so the weights stay finite
+        learn.dls.train.dataset.tensors[1][3] = float('nan')
+        return learn
+    learn = make()
+    learn.fit('10ba')
+    [first] = [s['step'] for s in Run(tmp_path/'a').spikes()[:1]]
+    assert make().bisect_spike(tmp_path/'a', first)==[3]
+    why = make().explain_spike(tmp_path/'a', first)
+    assert why.items[0]['item']==3
+
+def test_weights_that_were_bad_before_are_not_blamed_on_the_batch(tmp_path):
+    "The item whose gradient wrecks the weights is in the step before, and its own loss is small"
+    def make(*cbs):
+        torch.manual_seed(0)
+        x = torch.randn(400, 4)
+        learn = Learner(DataLoaders.from_tensors(x, x.sum(1, keepdim=True), bs=8), nn.Linear(4, 1), Wrecks(), lr=.01, opt_func=torch.optim.SGD, path=tmp_path/str(len(cbs)), cbs=[CheckpointCallback('10ba', keep=None), *cbs])
+        learn.remove_cb(learn.progress).logger = lambda row: None
+        return learn
+    class Wrecks(nn.Module):
+        reduction = 'mean'
+        def forward(self, pred, y):
+            bad = y==y.new_tensor(target)
+            loss = (pred-y)**2 + torch.where(bad, 1e5*(pred-pred.detach()), 0.)
+            return loss.mean() if self.reduction=='mean' else loss
+    target = float('nan')
+    first = make(); target = first.dls.train.dataset[77][1].item()
+    for cbs in ([], [GradientAccumulation('2ba')]):
+        make(*cbs).fit(1)
+        run = Run(tmp_path/str(len(cbs)))
+        step = max(run.spikes(window=8), key=lambda s: s['loss'])['step']
+        assert make(*cbs).bisect_spike(run.folder, step, window=8)==[i for i,(_,y) in enumerate(make().dls.train.dataset) if y.item()==target]
