@@ -98,7 +98,7 @@ class DistributedTrainer(Callback):
         if self.sync_bn: self.norms = sync_norms(learn.model)
         self._wrap(device)
 
-    def after_load_checkpoint(self): self.apart = True   # each has its own random numbers again
+    def after_load_checkpoint(self): self.apart = self.learn.train_iter>0   # each has its own random numbers again
     def before_epoch(self):
         if rank_distrib() and not self.apart: set_seed(self.seed + rank_distrib())
         self.apart = True

@@ -17,7 +17,7 @@ from fastcore.basics import patch
 from fastcore.foundation import L
 
 from ..callbacks.batches import ItemIndices
-from ..data.process import num_shards
+from ..data.process import from_first, num_shards, rank_distrib
 from ..learner.bars import displays
 from ..learner.display import display_kind
 from ..learner.learner import Learner
@@ -86,7 +86,7 @@ class Record:
         learn:Learner # the Learner, after a batch of training
     ) -> None:
         "Compare the loss of this batch; warns of the first that is another one"
-        if not hasattr(learn, 'recorder'): return
+        if not hasattr(learn, 'recorder') or rank_distrib(): return   # the record has the losses of process 0
         before,n = self.count,self.counted(learn)
         i,odd = divmod(n-1, self.every)
         if odd or n==before or i>=len(self.losses): return   # a batch that was left out has no loss
@@ -105,6 +105,7 @@ class Record:
 class Replays(Pausable):
     "Lets a fit begin at a moment of an earlier run and stand at a later one; compares the losses; nobody writes"
     order,run_valid = 100,False   # in the place of a `CheckpointCallback`
+    obeys = False                 # no signal: all processes know where to stand
     resting:Any = None   # the callbacks that hear nothing
     begun,display = False,None
     due = 0.
@@ -148,10 +149,12 @@ class Replays(Pausable):
 
     def _show(self, first):
         "Show a bar for the batches until the step"
+        if rank_distrib(): return
         self.display,self.first = displays[display_kind()](),first
         self.display.begin(f'step {self.until}', self.until-first)
 
     def _find_keeper(self): return self
+    def _begin(self, paused): super()._begin(paused); self.sessions = self.sessions[:-1]   # this is none of the run's
     def _go_on(self, paused):
         if not self.begun: self._check_run(paused.state.get('identity', {}), paused.state)
         self.take_up(paused.path, paused.state, paused.new, False)
@@ -162,7 +165,7 @@ class Replays(Pausable):
         if state is not None: odd.pop('seed', None)   # all random numbers are in it
         now = self.learn.duration
         if now!=run.duration: odd['duration'] = f'it is {now} long and was {run.duration}'
-        n = 1 if state is None else num_shards_of(state)
+        n = run.sessions[0].get('processes', 1) if state is None and run.sessions else num_shards_of(state or {})
         if n!=num_shards(): odd['processes'] = f'it has {num_shards()} processes and had {n}'
         if not odd: return
         hint = '' if not any(k.startswith('callback ') for k in odd) else (
@@ -213,7 +216,8 @@ def stand_at(
     moment,record = moment_until(run, step),Record(run)
     first = 0 if moment is None else moment.state['train_iter']
     begin = 'the beginning' if moment is None else moment.path.name
-    if first<step: learn.say(f'step {step} is {step-first} batches after {begin}{took(run, step-first)}')
+    about = f'step {step} is {step-first} batches after {begin}{took(run, step-first)}'
+    if first<step and rank_distrib()==0: learn.say(about)
     fit,own = called(fit, learn, run)
     cbs = [*own, Replays(record, moment, step, looks), *indices_for(learn), *looks]
     with learn.no_bar(), learn.no_logging():
@@ -237,7 +241,9 @@ def replay(self:Learner,
     self.go_on(until='before_batch')
     if self.paused is not there: self.paused = there; warn(f'a callback has left out the batch of step {step}')
     where = {k:vars(self)[k] for k in ('epoch','iter','train_iter')}
-    return {**where, 'items':self.paused.items, 'compared':record.compared, 'equal':record.equal}
+    counts = record.compared,record.equal
+    compared,equal = from_first(counts) if self.distributed else counts   # only process 0 has compared
+    return {**where, 'items':self.paused.items, 'compared':compared, 'equal':equal}
 
 # %% ../../nbs/recovery/38b_branch.ipynb #7c000003
 import os

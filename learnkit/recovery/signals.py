@@ -176,7 +176,7 @@ from functools import partial
 from fastcore.foundation import L
 
 from ..data.nested import apply
-from ..data.process import num_shards
+from ..data.process import num_distrib
 from ..data.snapshot import snapshot_random
 from ..loop.callback import taken
 from ..loop.check import check_args, check_whole
@@ -184,6 +184,7 @@ from ..loop.events import Pause
 from ..loop.run import attended, shell
 from .identity import session
 from .resume import Paused, Resumable
+from .state import states_of_all
 
 # %% ../../nbs/recovery/35c_pause.ipynb #3330b2c9
 class Stands(Pause):
@@ -233,7 +234,6 @@ class _Breakpoints(StopOnSignal):
         raise kind(f'{learn.paused}{within}: `learn.go_on()` goes on')
 
     def _open_shell(self, name):
-        "Let somebody look, in the middle of the fit"
         self._restore_handlers()   # Ctrl-C ends a line there, not the fit
         says = f'The fit stands at `{name}`{self.learn.position}: look at `learn`. Ctrl-D goes on, `exit()` ends it.'
         with snapshot_random(): shell(says, learn=self.learn)
@@ -265,8 +265,8 @@ class Pausable(_Breakpoints, Resumable):
 
     def before_fit(self):
         learn = self.learn
-        if num_shards()>1: raise ValueError('a fit of several processes cannot be paused: nobody could tell all '
-                                           'of them to go on; a `CheckpointCallback` and `resume` can')
+        if num_distrib()>1 and self.obeys: raise ValueError('a fit of several processes cannot be paused: '
+            'nobody could tell all of them to go on; a `CheckpointCallback` and `resume` can')
         paused = learn.resume if isinstance(learn.resume, Paused) else None
         self.keeper = self._find_keeper()
         if self.keeper is self: self._begin(paused)
@@ -274,7 +274,7 @@ class Pausable(_Breakpoints, Resumable):
         self._begin_breakpoints()
         if self.keeps and self.moment is None and not self.keeper.resume_state:
             self.keeper.note_beginning(); self._keep(learn.start_epoch, 0)
-        if current_thread() is main_thread(): super().before_fit()
+        if current_thread() is main_thread() and num_distrib()==1: super().before_fit()
 
     def _find_keeper(self): return next((cb for cb in self.learn.cbs if cb.resumes and cb is not self), self)
     def _begin(self, paused):
@@ -325,8 +325,8 @@ class Pausable(_Breakpoints, Resumable):
     def _keep(self, epoch, done):
         learn,by = self.learn,self.keeper
         place = by.data_place(done) if by.place is None else by.place
-        self.moment = Paused(by.contents(epoch, done, place, {}, copy=True), learn.duration, [*learn.fit_cbs])
-        self.left = 0
+        state = by.contents(epoch, done, place, states_of_all(learn, place), copy=True)
+        self.moment,self.left = Paused(state, learn.duration, [*learn.fit_cbs]),0
 
     def _save(self, done):
         "The workers were ended, too: stand before the batch that they did not bring"
