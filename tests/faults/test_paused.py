@@ -13,7 +13,7 @@ import pytest, torch
 from torch import nn
 from learnkit.all import Adam, Callback, CheckpointCallback, CSVLogger, DataLoaders, Learner, Pausable, Pause
 from test_resume import end, equal, halves, learner
-from test_resume_fuzz import callbacks, loaders, moments, opts, policies, settings, sweep
+from test_resume_fuzz import callbacks, loaders, moments, opts, passes, passes_opts, settings, so_many, sweep, with_passes
 from toys import few, learner as small, slow
 
 pytestmark = few(10_000, 2)   # of the slow cases; all with LEARNKIT_SWEEP=1
@@ -25,6 +25,7 @@ def drawn(seed):
     cfg,r = settings(seed),random.Random(f'paused/{seed}')
     if cfg['policy']=='fine_tune': cfg['policy'] = 'fit'   # it is two fits
     if cfg['data']=='position': cfg['cbs'] = [k for k in cfg['cbs'] if k!='limit']   # a warning says that nobody can tell how it goes on
+    cfg = with_passes(cfg, seed)
     acts = [[r.choice(['step', 'step', 'two', 'preds', *untils]) for _ in range(r.choice([0, 1, 2, 3]))] for _ in cfg['ends']]
     return {**cfg, 'ends':[(r.choice(moments[:15]), n) for _,n in cfg['ends']], 'acts':acts, 'files':r.random()<.5}
 
@@ -40,7 +41,7 @@ def press(event, n):
     return cb
 
 def made(path, cfg):
-    learn = learner(path, [callbacks[k] for k in cfg['cbs']], every=cfg['every'], data=lambda: loaders[cfg['data']](cfg['workers']), opt=opts[cfg['opt']])
+    learn = learner(path, [{**callbacks, **passes}[k] for k in cfg['cbs']], every=cfg['every'], data=lambda: loaders[cfg['data']](cfg['workers']), opt={**opts, **passes_opts}[cfg['opt']])
     if not cfg['files']: learn.remove_cb(CheckpointCallback)
     learn.splitter = halves
     return learn
@@ -52,7 +53,7 @@ def act(learn, how):
 
 def stopped(path, cfg):
     learn,ends = made(path, cfg),[*cfg['ends']]
-    try: policies[cfg['policy']](learn, 3, cbs=[Pausable(), press(*ends[0])])
+    try: so_many[cfg['policy']](learn, 3, cbs=[Pausable(), press(*ends[0])])
     except KeyboardInterrupt: pass
     for acts,then in zip(cfg['acts'], [*ends[1:], None]):
         if learn.paused is None: break
@@ -70,7 +71,7 @@ def differs(seed):
     cfg = drawn(seed)
     with tempfile.TemporaryDirectory() as tmp, warnings.catch_warnings():
         warnings.simplefilter('ignore')
-        try: learn = made(Path(tmp)/'a', cfg); policies[cfg['policy']](learn, 3)
+        try: learn = made(Path(tmp)/'a', cfg); so_many[cfg['policy']](learn, 3)
         except ValueError: return None   # callbacks that refuse one another
         straight,other = end(learn),end(stopped(Path(tmp)/'b', cfg))
         for e in (straight, other):

@@ -14,7 +14,8 @@ import pytest, torch
 from learnkit.all import Callback, Run
 from learnkit.recovery.file import list_checkpoints, remove_checkpoint
 from test_resume import end, equal, halves, learner
-from test_resume_fuzz import callbacks, loaders, opts, policies, settings, sweep
+from test_resume_fuzz import callbacks, loaders, opts, passes, passes_opts, settings, so_many, sweep, with_passes
+from test_resume_more import dies
 from toys import few, slow
 
 pytestmark = few(10_000, 2)   # of the slow cases; all with LEARNKIT_SWEEP=1
@@ -26,10 +27,11 @@ def drawn(seed):
     cfg,r = settings(seed),random.Random(f'replayed/{seed}')
     if cfg['policy']=='fine_tune': cfg['policy'] = 'fit'   # it is two fits
     if cfg['data']=='position': cfg['cbs'] = [k for k in cfg['cbs'] if k!='limit']   # a warning says that nobody can tell how it goes on
-    return {**cfg, 'kept':r.choice([1., .5, .2]), 'steps':[r.random() for _ in range(3)], 'left':r.random(), 'draw':r}
+    cfg = with_passes(cfg, seed)
+    return {**cfg, 'resumed':random.Random(f'resumed/{seed}').choice([None, None, 5, 11]), 'kept':r.choice([1., .5, .2]), 'steps':[r.random() for _ in range(3)], 'left':r.random(), 'draw':r}
 
 def made(path, cfg):
-    learn = learner(path, [callbacks[k] for k in cfg['cbs']], every=cfg['every'], data=lambda: loaders[cfg['data']](cfg['workers']), opt=opts[cfg['opt']], keep=None)
+    learn = learner(path, [{**callbacks, **passes}[k] for k in cfg['cbs']], every=cfg['every'], data=lambda: loaders[cfg['data']](cfg['workers']), opt={**opts, **passes_opts}[cfg['opt']], keep=None)
     learn.splitter = halves
     return learn
 
@@ -51,7 +53,7 @@ def replayed(path, cfg, step, seen):
     "What comes out otherwise in a replay of `step`"
     learn,before = made(path, cfg),files(path)
     if any(int(p.stem.split('-')[1])<=step for p in list_checkpoints(Run(path).folder)): torch.rand(3), random.random()   # else it begins at the beginning
-    at = learn.replay(path, step, fit=partial(policies[cfg['policy']], learn, 3))
+    at = learn.replay(path, step, fit=partial(so_many[cfg['policy']], learn, 3))
     batch,left_out = learn.batch,learn.train_iter!=step
     learn.go_on(1)
     counted['steps'] += 1; counted['losses'] += at['equal']
@@ -60,13 +62,25 @@ def replayed(path, cfg, step, seen):
     now = learn.paused.state['model'] if learn.paused else on_cpu(learn.model)
     return odd + ['weights']*(not alike(now, seen[step][2])) + ['files']*(files(path)!=before)
 
+def trained(path, cfg, note):
+    "The run, ended once and resumed if that was drawn"
+    learn,fit = made(path, cfg),so_many[cfg['policy']]
+    if cfg['resumed'] is None: fit(learn, 3, cbs=note); return learn
+    try: fit(learn, 3, cbs=[note, dies('after_step', cfg['resumed'])])
+    except SystemError: pass
+    torch.seed(), random.seed()
+    learn,begun = made(path, cfg),list_checkpoints(path/'checkpoints'/'fit-1')
+    del note.seen[int(begun[0].stem.split('-')[1]) if begun else 0:]
+    fit(learn, 3, cbs=note, resume='auto')
+    return learn
+
 def differs(seed):
     "What comes out otherwise, by steps; None if the run could not be made"
     cfg = drawn(seed)
     with tempfile.TemporaryDirectory() as tmp, warnings.catch_warnings():
         warnings.simplefilter('ignore')
         path,note = Path(tmp)/'a',Note()
-        try: learn = made(path, cfg); policies[cfg['policy']](learn, 3, cbs=note)
+        try: learn = trained(path, cfg, note)
         except ValueError: return None   # callbacks that refuse one another
         run = Run(path)
         counted['runs'] += 1
@@ -75,7 +89,7 @@ def differs(seed):
         steps = sorted({int(s*run.train_iter) for s in cfg['steps']})
         odd = {s:o for s in steps if (o := replayed(path, cfg, s, note.seen))}
         other,step = made(path, cfg),int(cfg['left']*run.train_iter)
-        other.branch(path, step, Path(tmp)/'b', fit=partial(policies[cfg['policy']], other, 3))
+        other.branch(path, step, Path(tmp)/'b', fit=partial(so_many[cfg['policy']], other, 3))
         counted['branches'] += 1
         one,two = end(learn),end(other)
         for e in (one, two): e['cbs'].get('save_model', {}).pop('saved', None)   # their folders differ

@@ -10,10 +10,11 @@ from pathlib import Path
 here = Path(__file__).resolve().parent
 if __name__=='__main__': sys.path[:0] = [str(here.parents[1]), str(here.parent), str(here)]
 import pytest, torch
+from torch import nn
 from torch.optim import SGD, Adagrad, AdamW, RMSprop
 from torch.utils.data import BatchSampler, DataLoader, IterableDataset, RandomSampler, TensorDataset, WeightedRandomSampler
 
-from learnkit.all import Adam, Callback, LimitBatches, StopAfter, StopOnSignal
+from learnkit.all import SAM, Adam, Callback, Closure, InTurn, LimitBatches, StopAfter, StopOnSignal
 from test_resume import BS, N, PER, Batches, Lists, Noisy, Seen, Stream, _cbs, end, equal, halves, learner
 from test_resume_more import Skip, dies
 from toys import slow
@@ -48,6 +49,7 @@ either = {'bf16','fp16'},{'micro','accumulate'},{'limit','short'}   # one or the
 opts = dict(adam=Adam, sgd=partial(SGD, momentum=.9), plain=SGD, adamw=AdamW, rms=RMSprop, adagrad=Adagrad)
 policies = dict(fit=lambda l,n,**kw: l.fit(n, **kw), one_cycle=lambda l,n,**kw: l.fit_one_cycle(n, .02, **kw), flat_cos=lambda l,n,**kw: l.fit_flat_cos(n, .02, **kw),
                 fine_tune=lambda l,n,**kw: l.fine_tune(n-1, .02, **kw))
+so_many = dict(policies, batches=lambda l,n,**kw: l.fit('17ba', **kw))
 moments = ('before_epoch before_train before_fetch after_fetch before_batch after_pred after_loss after_backward before_step after_step after_batch after_train before_validate after_validate '
            'after_epoch after_fit before_save_checkpoint after_save_checkpoint').split()
 
@@ -59,6 +61,16 @@ def settings(seed):
     ends = [(r.choice([*moments, 'signal']), r.choice([1, 2, 3, 5, 8, 13])) for _ in range(r.choice([1, 2, 3]))]
     return dict(data=r.choice([*loaders]), workers=r.choice([0, 0, 0, 1, 2]), cbs=cbs, opt=r.choice([*opts]), policy=r.choice([*policies]), every=r.choice(['1ba', '1ba', '2ba', '3ba', '1ep']),
                 ends=ends)
+
+def losses(): return dict(first=nn.L1Loss(), rest=nn.MSELoss())
+passes = dict(sam=lambda: SAM(.05), closure=Closure, turns=lambda: InTurn(['first', ('rest','first')], **losses()))
+passes_opts = dict(lbfgs=partial(torch.optim.LBFGS, max_iter=3), several={'first':(Adam, '0.*'), 'rest':partial(SGD, momentum=.9)})
+def with_passes(cfg, seed):
+    "The same, or several passes over a batch, several optimizers, a run of so many batches"
+    r = random.Random(f'passes/{seed}')
+    more = r.choice([{}, {}, dict(cbs='sam'), dict(cbs='closure', opt='lbfgs'), dict(opt='several'), dict(cbs='turns', opt='several')])
+    if 'cbs' in more: cfg['cbs'] = [*cfg['cbs'], more['cbs']]
+    return {**cfg, 'opt':more.get('opt', cfg['opt']), 'policy':r.choice([cfg['policy']]*3+['batches'])}
 
 def term(n):
     "Sends SIGTERM before the `n`th batch"
