@@ -286,8 +286,11 @@ class NotedLoader(GetAttr):
             undo = self._noted_now()
             def anew(): undo(); return iter(self.dl)
             again = anew
-        it = iter(()) if state is not None and self.done and state['ended'] else iter(self.dl)
-        return PositionedBatches(it if state is not None else self._drop(it), again)
+        over = state is not None and self.done>0 and state['ended']
+        it = iter(()) if over else iter(self.dl)
+        res = PositionedBatches(it if state is not None else self._drop(it), again)
+        res.ended = over   # also if the batches to come are left out before they are fetched
+        return res
 
     @property
     def rereads(self) -> int:

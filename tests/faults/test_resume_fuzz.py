@@ -14,8 +14,8 @@ from torch import nn
 from torch.optim import SGD, Adagrad, AdamW, RMSprop
 from torch.utils.data import BatchSampler, DataLoader, IterableDataset, RandomSampler, TensorDataset, WeightedRandomSampler
 
-from learnkit.all import SAM, Adam, Callback, Closure, InTurn, LimitBatches, StopAfter, StopOnSignal
-from test_resume import BS, N, PER, Batches, Lists, Noisy, Seen, Stream, _cbs, end, equal, halves, learner
+from learnkit.all import SAM, Adam, Callback, CancelBatch, Closure, InTurn, LimitBatches, StopAfter, StopOnSignal
+from test_resume import BS, N, PER, Batches, Crash, Lists, Noisy, Seen, Stream, _cbs, end, equal, halves, learner
 from test_resume_more import Skip, dies
 from toys import slow
 
@@ -106,6 +106,22 @@ def differs(seed):
 @pytest.mark.skipif(os.name!='posix', reason='signals')
 @pytest.mark.parametrize('seed', [11, *slow(*range(8))])
 def test_resumed(seed): assert not differs(seed), settings(seed)
+
+class Gaps(Callback):
+    "Leaves out batches before they are fetched, also when the data are used up"
+    def before_fetch(self):
+        if self.training and self.iter in (3, 8, 9): raise CancelBatch
+
+def test_data_that_are_used_up_stay_so_over_two_resumes(tmp_path):
+    "The second checkpoint said that they were not, and the epoch went through them once more"
+    def trained(name, *ns):
+        for n in (*ns, None):
+            learn = learner(tmp_path/name, [Gaps], every='1ba', data=lambda: DataLoader(Place(), BS))
+            try: learn.fit(2, resume='auto', cbs=Crash(n) if n else None)
+            except SystemError: pass
+        return end(learn)
+    whole,resumed = trained('a'),trained('b', 8, 9)
+    assert all(equal(whole[k], resumed[k]) for k in whole)
 
 def sweep(differs, settings, doc):
     "The command line: so many runs, those that end otherwise printed; its exit status is whether there are any"
