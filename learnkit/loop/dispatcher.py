@@ -29,7 +29,7 @@ class Dispatcher:
     mode:str|None = None   # the kind of run: 'fit', 'validate', 'predict', 'lr_find', 'sanity'; None: no run
     exc:Any = None         # the exception that ends the run, if one does
     def __init__(self):
-        self.cbs,self._training,self._lock = L(),False,RLock()   # the lock is of the thread that has a run
+        self.cbs,self._training,self._lock = L(),False,RLock()   # the thread that has a run holds the lock
         self.rebind()
 
     @property
@@ -117,7 +117,7 @@ class Dispatcher:
     def add_cb(self,
         cb:Callback|type[Callback] # a callback, or a class of which an instance is made
     ) -> 'Dispatcher':
-        "Add a callback, also one of another Learner; raises TypeError if it is none, ValueError if its name is taken"
+        "Add a callback, even another Learner's; raises TypeError if it is not one, ValueError if its name is taken"
         cb = self._take_in(cb)
         if self.mode is None: return self
         try: self._catch_up(cb)
@@ -125,7 +125,7 @@ class Dispatcher:
         return self
 
     def _catch_up(self, cb):
-        "In the middle of a run: let `cb` hear what sets it up"
+        "In the middle of a run: let `cb` hear the events that set it up"
         if cb.catches_up is None: raise RuntimeError(
             f'{type(cb).__name__} must be there when a run begins, and this one goes on{self.position}: '
             'add it before, or pass it to `fit(..., cbs=...)`')
@@ -149,7 +149,7 @@ class Dispatcher:
     def remove_cb(self,
         cb:Callback|type[Callback] # a callback, or a class of which all instances are removed
     ) -> 'Dispatcher':
-        "Remove a callback, or all of a class, if there; in the middle of a run it is called for `cleanup` first"
+        "Remove a callback, or all of a class, if there; in the middle of a run its `cleanup` is called first"
         if not (isclass(cb) or hasattr(cb, 'order')): raise TypeError(
             f'what is removed is a callback or a class of them, such as `learn.progress`, not {cb!r:.60}')
         for o in [o for o in self.cbs if o is cb or (isclass(cb) and isinstance(o, cb))]:
@@ -213,8 +213,8 @@ class Dispatcher:
         finally: self._put_in(gone, before)
 
     def _put_in(self, gone, before):
-        "Add what is gone, at its place in the list `before`"
-        fault = None   # if another one of its class was added, which may have only one
+        "Add the callbacks that are gone, at their places in the list `before`"
+        fault = None   # unless another one of its `single` class was added
         for o in gone:
             try: self._take_in(o)
             except ValueError as e: fault = e
@@ -222,7 +222,7 @@ class Dispatcher:
         if fault is not None: raise fault
 
 def _another_key(learn, cb, keys):
-    "A key for one more of a name; says if a notebook's cell has defined its class anew"
+    "A key for one more callback of a name; warns if a notebook's cell has redefined its class"
     def defined(o): return type(o).__module__,type(o).__qualname__
     there = next((o for o in learn.cbs.items if defined(o)==defined(cb) and type(o) is not type(cb)), None)
     if there is not None: warn(
@@ -247,7 +247,7 @@ def _listener(cb, name, mode):
 
 # %% ../../nbs/loop/20a_dispatcher.ipynb #1c5b7ea4
 def outside() -> int:
-    "Return how many calls up the first one is that is not in the library: the `stacklevel` of a warning"
+    "Return how many calls up the first caller outside the library is: the `stacklevel` of a warning"
     frame,n = sys._getframe(1),1
     def within(f): return f.f_globals.get('__name__', '').partition('.')[0] in ('learnkit','contextlib')
     while frame.f_back is not None and within(frame): frame,n = frame.f_back,n+1

@@ -15,7 +15,7 @@ import torch
 from torch.utils._pytree import tree_leaves
 
 # %% ../../nbs/loop/45_duration.ipynb #087e9ba8
-_whole   = ('ep','ba','st','sp','tok')   # these units count: only whole numbers of them exist
+_whole   = ('ep','ba','st','sp','tok')   # these units are counted: only whole numbers of them exist
 _seconds = dict(s=1, sec=1, m=60, h=3600)
 _number  = r'((?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)'
 _hms     = ''.join(rf'(?:{_number}{u})?' for u in ('h','m','s(?:ec)?'))
@@ -42,7 +42,7 @@ def _hint(text):
 @total_ordering
 class Time:
     "An amount of training such as '2ep', '500ba' or '1h30m' (Composer's `Time`). Raises ValueError for other text."
-    __hash__ = None   # it is equal to texts of several spellings
+    __hash__ = None   # it equals texts in several spellings
     def __init__(self,
         value:Any,         # text such as '500ba', another `Time`, or a number if there is a `unit`
         unit:str|None=None # of a number: 'ep', 'ba', 'st', 'sp', 'tok', 'dur', 's', 'm' or 'h'

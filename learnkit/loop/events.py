@@ -20,7 +20,7 @@ def nearest(
     name:str,            # a name that is not known
     known:Iterable[str]  # all names that are
 ) -> str:
-    "Returns the part of an error message that proposes the name that was probably meant"
+    "Returns the part of an error message that suggests the name that was probably meant"
     known = list(known)
     close = get_close_matches(str(name), known, 1, .5)
     if close: return f'did you mean `{close[0]}`?'
@@ -208,5 +208,5 @@ def cancelled(
 class Pause(KeyboardInterrupt):
     "Stops a fit as Ctrl-C does; with `Pausable` among its callbacks the fit pauses there, and can go on"
     def __init__(self,
-        *args:Any # the reason; by default it says what a fit needs to stand
-    ): super().__init__(*(args or ('a fit can stand here, and go on, if `Pausable()` is among its callbacks',)))
+        *args:Any # the reason; by default it says what a fit needs to pause
+    ): super().__init__(*(args or ('a fit can pause here, and go on, if `Pausable()` is among its callbacks',)))

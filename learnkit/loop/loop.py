@@ -30,7 +30,7 @@ class BatchStream:
     start = 0     # the batch with which it begins
     limit = it = None
     skipped = 0   # batches that were cancelled before they were fetched: the loader still has them
-    unfetched:tuple[int,int]; ended:tuple[int,str|None]   # the last of them, and how: see `check_unfetched`
+    unfetched:tuple[int,int]; ended:tuple[int,str|None]   # the last one, and how: see `check_unfetched`
     turns:Any = None   # how several processes share the batches, if they do
     def __init__(self,
         loader:Iterable,            # any iterable of batches
@@ -47,7 +47,7 @@ class BatchStream:
 
     @property
     def indices(self) -> Any:
-        "The indices of the last batch's items in the data set, if the iterator knows them, else None"
+        "The indices in the data set of the last batch's items, if the iterator knows them, else None"
         return getattr(self.it, 'indices', None)
 
     def stop_at(self,
@@ -61,14 +61,14 @@ class BatchStream:
 
     @property
     def whole(self) -> Iterable:
-        "The loader of all batches, also of those that other processes do"
+        "The loader of all batches, including those that other processes do"
         return self.loader if self.turns is None else self.turns.whole
 
     def share(self,
         loader:Iterable, # of the batches of this process
         turns:Any        # a `Turns`, which says how they share the batches of `self.loader`
     ) -> None:
-        "Take the batches from `loader`, and count those of all processes where the stream is to end"
+        "Take the batches from `loader`, and count those of all processes for the end of the stream"
         limit,self.limit = self.limit,None
         self.replace(loader)
         self.turns = turns
@@ -143,15 +143,15 @@ class Loop(Dispatcher):
     dls:Any; model:nn.Module; loss_func:Any; opt:Any
     epoch:int = 0; n_epoch:int = 1; start_epoch:int = 0; duration:Any = None   # where the run is, and how long it is
     iter:int|None = None; n_iter:int|None = None; pct_train:float = 0.
-    train_iter:int = 0; train_steps:int = 0   # batches of training, and steps of the optimizer, that are done
-    batches:BatchStream|None = None; batch:Any; transfer:Any   # its data, and what brings it to the device
+    train_iter:int = 0; train_steps:int = 0   # training batches done, and optimizer steps done
+    batches:BatchStream|None = None; batch:Any; transfer:Any   # its data, and what moves it to the device
     xb:tuple; yb:tuple; pred:Any; loss:torch.Tensor|None; loss_grad:torch.Tensor|None   # its batch
-    in_part:bool = False   # is that a part of what the loader gave, as a micro-batch or a shard? Then no step follows
+    in_part:bool = False   # is this a part of the loader's batch, as a micro-batch or a shard? Then no step follows
     own_output:Any = None; output:Any = None; output_loss:torch.Tensor|None = None   # of a model with its own loss
-    logger:Any; create_mbar:bool; skip_loss:bool; _training:bool; phase_meter:Any = None   # its settings; what averages
+    logger:Any; create_mbar:bool; skip_loss:bool; _training:bool; phase_meter:Any = None   # its settings; its averages
     stop_reason:str|None = None   # why the run is to end soon: see `learn.stop`
-    fit_cbs:Any = None; held:dict; paused:Any = None   # callbacks of this fit only; what it leaves, and where it stands
-    checks_loss:bool = True   # is the loss of the batch looked at: the first of a phase, and one of several parts?
+    fit_cbs:Any = None; held:dict; paused:Any = None   # callbacks of this fit only; what it leaves; its place
+    checks_loss:bool = True   # is the loss checked in this batch: the first of a phase, and one of several parts?
 
     @property
     def dl(self) -> Any:
@@ -184,7 +184,7 @@ class Loop(Dispatcher):
             if not (cb.run and cb.runs_in(self.mode)): continue
             self.do_fetched,self.do_batch = cb.wrap_fetched(self.do_fetched),cb.wrap_batch(self.do_batch)
 
-    # until a phase begins, by hand; then as callbacks wrap them
+    # for use by hand until a phase begins; then as callbacks wrap them
     def do_fetched(self,
         b:Any # a batch, as a loader gives it
     ) -> Any: # `exhausted` if it was the end of the data
@@ -197,7 +197,7 @@ class Loop(Dispatcher):
     def _epochs(self): return takewhile(lambda i: i<self.n_epoch, count(self.start_epoch))   # `n_epoch` may change
 
     def _open_batches(self):
-        first = not self.batches.start   # else an epoch goes on, whose validation and row are to come
+        first = not self.batches.start   # else an epoch is under way: its validation and its row come first
         if first and self.stop_reason and self.training: raise CancelFit(self.stop_reason)
         self.batches.open()
         return self.batches.start

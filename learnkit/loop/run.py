@@ -61,7 +61,7 @@ _ends  = {f.__code__ for f in (Thread.join, Future.result)}
 _gives = {f.__code__ for f in (Event.wait, Condition.wait, Condition.wait_for, Barrier.wait, Queue.get, Queue.join)}
 
 def _within_reach(frame):
-    "The variables that the code of `frame` uses, and their attributes: what it may give to another thread"
+    "The variables that the code of `frame` uses, and their attributes: what it may pass to another thread"
     own = [*frame.f_locals.values(), *[frame.f_globals.get(n) for n in frame.f_code.co_names]]
     return [*own, *[v for o in own for v in getattr(o, '__dict__', {}).values()]]
 
@@ -69,7 +69,7 @@ def _within_reach(frame):
 def turn(
     learn:Loop # a Learner
 ) -> Any:      # its lock
-    "Wait until no other thread has a run of the Learner; raises RuntimeError if that thread waits for this one"
+    "Wait until no other thread runs the Learner; raises RuntimeError if that thread waits for this one"
     owner = thread_of.get(learn, 0)
     if learn.mode is not None and owner!=get_ident(): _wait_for(owner, learn)
     return learn._lock
@@ -89,7 +89,7 @@ def running(
     mode:str,     # 'fit', 'validate', 'predict', 'lr_find' or 'sanity'
     cbs:Any=None  # callbacks for this run only
 ) -> Iterator[None]:
-    "Set the mode and add the callbacks of a run; afterwards put back what the run must not change"
+    "Set the mode and add the callbacks of a run; afterwards restore what the run must not change"
     with turn(learn):
         trains,outer = mode in ('fit','lr_find'),learn.mode
         if trains and outer is not None: _refuse_fit(learn)
@@ -117,7 +117,7 @@ def _refuse_fit(learn):
 # %% ../../nbs/loop/35a_run.ipynb #fb40aab0
 @contextmanager
 def _after_fit(learn):
-    "A fit lets go of its last batch, gives back the logger and the loss function, and ends an optimizer's training"
+    "A fit releases its last batch, restores the logger and the loss function, and sets the optimizer to evaluate"
     own = vars(learn)
     before = {k:own[k] for k in ('logger','loss_func') if k in own}
     try: yield
@@ -129,7 +129,7 @@ def _after_fit(learn):
 
 @contextmanager
 def _after_inference(learn):
-    "An inference gives back all that it sets: the Learner's attributes, and the modes of the model and the optimizer"
+    "An inference restores all that it sets: the Learner's attributes, and the modes of the model and the optimizer"
     own,outer = vars(learn),learn.mode
     before = {k:v for k,v in own.items() if k in run_attrs}
     if outer is None: before['stop_reason'] = learn.stop_reason
@@ -180,23 +180,23 @@ class Guard:
         if first is not None and first is not e: raise no_orphan(learn, first)
 
     def _after_exception(self, e):
-        "Let callbacks hear of `e`; returns it, or what one of them has set in its place"
+        "Tell the callbacks about `e`; returns it, or the exception that one of them has set in its place"
         learn = self.learn
-        torch.set_grad_enabled(self.grad)   # it may have come in the middle of `torch.no_grad` itself
+        torch.set_grad_enabled(self.grad)   # it may have been raised inside `torch.no_grad` itself
         learn.exc = exc = no_orphan(learn, e)
         learn._note_failed(exc)
         learn.isolated('after_exception', exc)
         return learn.exc
 
 def _wraps(new, old):
-    "Is `new` around `old`, with no parameters of its own?"
+    "Does `new` wrap `old`, with no parameters of its own?"
     if not isinstance(new, nn.Module): return any(o is old for o in getattr(new, '__dict__', {}).values())
     return any(m is old for m in new.modules()) and {*map(id, new.parameters())} <= {*map(id, old.parameters())}
 
 # %% ../../nbs/loop/35a_run.ipynb #369fa913
 def no_orphan(
     learn:Loop,     # the Learner
-    e:BaseException # what left a run
+    e:BaseException # the exception that left a run
 ) -> BaseException:
     "Return `e`, or if it is a Cancel an error that says why it could not end anything"
     cancels = cancel_types(e)
@@ -224,7 +224,7 @@ class Printer:
         "Call `f`; warns instead of raising if there is no room for what it prints"
         n = self.n
         try: f(*args, **kwargs)
-        except BrokenPipeError: raise   # nobody reads it any more
+        except BrokenPipeError: raise   # the reader is gone
         except OSError as e:
             if not self.n: warn(f'the output cannot be written ({e}): training goes on')
             self.n += 1
@@ -240,7 +240,7 @@ write_out = Printer()
 
 # %% ../../nbs/loop/35b_messages.ipynb #dd4bb8cf
 def attended() -> str|None:
-    "Who may type what comes next: a 'prompt', as in a notebook; a 'terminal', in a script; None: nobody"
+    "Where the user can type: a 'prompt', as in a notebook; a 'terminal', in a script; None: nowhere"
     ipython = sys.modules.get('IPython')
     if hasattr(sys, 'ps1') or ipython and ipython.get_ipython(): return 'prompt'
     return 'terminal' if all(getattr(o, 'isatty', bool)() for o in (sys.stdin, sys.stdout)) else None
@@ -257,8 +257,8 @@ def shell(
         if not had and hasattr(sys, 'ps1'): delattr(sys, 'ps1')   # some versions of Python leave it there
 
 def shown(
-    o:Any # a value whose `repr` is a text to read
+    o:Any # a value with a readable `repr`
 ) -> Any:
-    "Return `o`; where nothing shows the `repr` of what is returned, in a script, print it first"
+    "Return `o`; in a script, where nothing shows the `repr` of what is returned, print it first"
     if attended()!='prompt': write_out(print, repr(o), flush=True)
     return o

@@ -13,7 +13,7 @@ from math import isfinite
 from typing import Any
 
 # %% ../../nbs/loop/10a_settings.ipynb #76be1695
-@lru_cache   # asked once for each class
+@lru_cache   # computed once for each class
 def _defaults(cls):
     "The arguments of a class and their defaults"
     try: params = signature(cls).parameters.values()
@@ -27,9 +27,9 @@ _maybe = {*'key apikey token authtoken accesskey'.split()}   # or it counts toke
 def masked(
     name:Any,   # of a setting
     v:Any,      # its value
-    o:Any=None  # the object that has it; its `private` names what else is masked
+    o:Any=None  # the object that has it; its `private` names further settings to mask
 ) -> Any: # `v`, or `***`
-    "Return `***` for what nobody should read"
+    "Return `***` for a setting that is secret, else its value"
     if name in getattr(o, 'private', ()): return '***'
     words = {*re.findall('[a-z]+', re.sub('([a-z])([A-Z])', r'\1_\2', str(name)).lower())}
     spared = v is None or isinstance(v, bool) or callable(v) or isinstance(v, (int,float)) and not words & _secret
@@ -61,7 +61,7 @@ def plain(
     return _text(v, str, 200)
 
 def _text(v, show=repr, n=60):
-    "What `show` makes of `v`, if that is short; else its name, or that of its class"
+    "The result of `show(v)` if it is short; else the name of `v`, or of its class"
     while isinstance(v, partial): v = v.func
     name = getattr(v, '__name__', type(v).__name__)
     if hasattr(v, '__name__'): return name
@@ -75,7 +75,7 @@ def _text(v, show=repr, n=60):
 def short_repr(
     o:Any # any object
 ) -> str:
-    "Return its class, and the settings that are not the default: `Patience(patience=3)`"
+    "Return the class of an object, with the settings that are not the default: `Patience(patience=3)`"
     defaults = _defaults(type(o))
     args = [f'{k}={_said(v)}' for k,v in settings(o).items() if not _same(v, defaults[k])]
     return type(o).__name__ + (f"({', '.join(args)})" if args else '')

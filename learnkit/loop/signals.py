@@ -18,14 +18,14 @@ from typing import Any
 from .tracebacks import shorten
 
 # %% ../../nbs/loop/05_interrupts.ipynb #b47a612d
-_marks:dict = {}     # do signals wait in a function? By its code; one that is not marked does as its caller
+_marks:dict = {}     # do signals wait in a function? By its code; an unmarked function behaves like its caller
 _handlers:dict = {}  # what was to be called, by the number of the signal
 _inside:dict = {}    # in an uninterrupted function: the number of the process, `pid`
 pending:list = []    # the signals that wait: handler and number
 patience = 2         # how many may wait
 
 def _waits(frame):
-    "Does a signal wait that arrives at `frame`?"
+    "Does a signal that arrives at `frame` wait?"
     while frame is not None and frame.f_code not in _marks: frame = frame.f_back
     return frame is not None and _marks[frame.f_code]
 
@@ -45,7 +45,7 @@ def _deliver():
     if current_thread() is not main_thread(): return
     calls = [*dict.fromkeys(pending)]   # the same signal once
     pending.clear()
-    with ExitStack() as stack:          # it makes all calls, also if one raises
+    with ExitStack() as stack:          # it makes all calls, even if one raises
         for handler,number in reversed(calls): stack.callback(handler, number, sys._getframe(1))
 
 def handle_pending() -> None:
@@ -61,7 +61,7 @@ def _put_back():
         if signal.getsignal(s) is _receive: signal.signal(s, h)
 
 class _Received:
-    "Signals come to `_receive` in this block, unless it is inside of another one"
+    "Signals go to `_receive` in this block, unless it is inside another one"
     outermost = False
     def __enter__(self):
         if _inside or current_thread() is not main_thread(): return
@@ -91,7 +91,7 @@ def critical(
     return f
 
 class _Block:
-    "A context manager that is entered and left without an interruption"
+    "A context manager that is entered and left without interruption"
     def __init__(self, inner): self.inner,self.stack = inner,None
     @critical
     def __enter__(self):
@@ -112,7 +112,7 @@ for f in (_Received.__enter__, _Received.__exit__, _put_back, _deliver, handle_o
 def uninterrupted(
     f:Callable # a function, or a context manager made by `contextlib.contextmanager`
 ) -> Callable:
-    "Decorator: signals wait while `f` runs, except in what it calls `interruptibly`; of a block, at both its ends"
+    "Decorator: signals wait while `f` runs, except in what it calls `interruptibly`; for a block, at both its ends"
     if isgeneratorfunction(unwrap(f)): return wraps(f)(lambda *args, **kwargs: _Block(f(*args, **kwargs)))
     @wraps(f)
     def _uninterrupted(*args, **kwargs):
@@ -126,7 +126,7 @@ def interruptibly(
     *args:Any,   # its positional arguments
     **kwargs:Any # its keyword arguments
 ) -> Any:
-    "Call `f`, and handle signals at once meanwhile; for what takes long in an uninterrupted function"
+    "Call `f`, and handle signals at once while it runs; for what takes long in an uninterrupted function"
     if pending: _deliver()
     return f(*args, **kwargs)
 _marks[interruptibly.__code__] = False

@@ -28,7 +28,7 @@ def _frames(tb):
     while tb is not None: yield tb; tb = tb.tb_next
 
 def _traceback(frames, end=None):
-    "A traceback of copies of `frames`, then `end`; it may be long, so this is no recursion"
+    "A traceback of copies of `frames`, then `end`; not recursive, as it may be long"
     for o in reversed(frames): end = TracebackType(end, o.tb_frame, o.tb_lasti, o.tb_lineno)
     return end
 
@@ -42,10 +42,10 @@ class _Kept:
     def __reduce__(self): return _Kept,()
 
 def _keep(e, tb):
-    "Let `e` keep `tb`, with what was left out of it before"
+    "Let `e` keep `tb`, with the frames that were removed from it before"
     frames,kept = [*_frames(tb)],vars(e).get('full_traceback', _Kept())()
     known = [o.tb_frame for o in _frames(kept)]
-    at = next((i for i,o in enumerate(frames) if o.tb_frame in known), len(frames))   # what was kept goes on from here
+    at = next((i for i,o in enumerate(frames) if o.tb_frame in known), len(frames))   # what was kept begins here
     vars(e)['full_traceback'] = _Kept(_traceback(frames[:at], kept))
 
 # %% ../../nbs/loop/02_tracebacks.ipynb #b943a38f
@@ -59,7 +59,7 @@ def full_tracebacks(
 def shorten(
     e:BaseException # what leaves a run
 ) -> None:
-    "Leave the frames of learnkit out of the traceback of `e` and of what it came from; `e.full_traceback()` has them"
+    "Remove the frames of learnkit from the tracebacks of `e` and its causes; `e.full_traceback()` has them"
     if e.__traceback__ is None or os.environ.get('LEARNKIT_FULL_TRACEBACKS'): return
     for o in (e, *_origins(e)):
         _keep(o, o.__traceback__)
@@ -70,7 +70,7 @@ def shorten(
 def shortened(
     f:Callable # a function that people call
 ) -> Callable: # a function like it
-    "Decorator: leaves the frames of learnkit out of the traceback of what `f` raises"
+    "Decorator: removes the frames of learnkit from the traceback of what `f` raises"
     @wraps(f)
     def called(*args, **kwargs):
         try: return f(*args, **kwargs)
@@ -79,7 +79,7 @@ def shortened(
 
 # %% ../../nbs/loop/02_tracebacks.ipynb #f5557ea6
 def _origins(e):
-    "What `e` came from, and the parts of a group"
+    "The causes of `e`, and the parts of a group"
     seen,new = {id(e):e},[e]
     while new:
         o = new.pop()
@@ -89,7 +89,7 @@ def _origins(e):
 
 # %% ../../nbs/loop/02_tracebacks.ipynb #9b55e780
 def _in_one_line(e):
-    "Let `e` be shown as one line, in a notebook and in a script"
+    "Show `e` as one line, in a notebook and in a script"
     vars(e)['_render_traceback_'] = partial(list, [f'{type(e).__name__}: {e}'.rstrip(': ')])   # a list of lines
     if sys.excepthook is sys.__excepthook__: sys.excepthook = _hook
 
