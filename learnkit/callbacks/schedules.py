@@ -132,6 +132,7 @@ from ..learner.fit import as_duration
 from ..learner.learner import Learner
 from ..loop.check import check_args, check_whole
 from ..loop.duration import Time
+from ..loop.tracebacks import shortened
 from ..optim.groups import check_moms, is_number
 from ..optim.schedule import SchedCos, combine_scheds, combined_cos, group_values
 
@@ -170,6 +171,7 @@ def _fit_scheduled(learn, n_epoch, scheds, cbs=None, **kwargs):
     learn.fit(n_epoch, cbs=[ParamScheduler(scheds), *L(cbs)], **kwargs)
 
 @patch
+@shortened
 @delegates(Learner.fit, but=['n_epoch','lr'])
 def fit_one_cycle(self:Learner,
     n_epoch:int|str|Time,              # number of epochs, or an amount such as '2000ba'
@@ -208,6 +210,7 @@ def sgdr(
 
 # %% ../../nbs/callbacks/10b_policies.ipynb #84f918a0
 @patch
+@shortened
 @delegates(Learner.fit, but=['n_epoch','lr'])
 def fit_flat_cos(self:Learner,
     n_epoch:int|str|Time,          # number of epochs, or an amount such as '2000ba'
@@ -220,6 +223,7 @@ def fit_flat_cos(self:Learner,
     _fit_scheduled(self, n_epoch, flat_cos(_group_lrs(self, lr), div_final, pct_start), **kwargs)
 
 @patch
+@shortened
 @delegates(Learner.fit, but=['n_epoch','lr'])
 def fit_sgdr(self:Learner,
     n_cycles:int,                      # number of cycles
@@ -236,6 +240,7 @@ def fit_sgdr(self:Learner,
 
 # %% ../../nbs/callbacks/10b_policies.ipynb #48ddd7d1
 @patch
+@shortened
 @delegates(Learner.fit_one_cycle, but=['n_epoch','lr_max'])
 def fine_tune(self:Learner,
     epochs:int|str|Time, # epochs for the whole model, or an amount such as '2000ba'

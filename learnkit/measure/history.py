@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..data.files import as_path, atomic
+from ..loop.tracebacks import shortened
 
 # %% ../../nbs/measure/42a_history.ipynb #f362ecd4
 def format_time(
@@ -35,6 +36,7 @@ class _Columns(list):
 
 class History(list):
     "Rows as dictionaries; `history['valid_loss']` is a column, `history['epoch','valid_loss']` has two side by side"
+    @shortened
     def __getitem__(self, k):
         if isinstance(k, tuple): return [*zip(*map(self.__getitem__, k))]
         if not isinstance(k, str): return super().__getitem__(k)
@@ -49,7 +51,7 @@ class History(list):
     def last_within(self,
         train_iter:int # how many training batches are done
     ) -> 'History':
-        "The rows of validations within the last epoch that came after its last batch, so that its own row repeats them"
+        "The rows of validations within the last epoch that came after its last batch, for its own row to reuse"
         return History(takewhile(lambda r: r.get('train_iter')==train_iter, self[-2::-1]))
 
     @property
@@ -117,7 +119,7 @@ def one_moment(
     rows:list, # what there is so far; the last row may be of the same batch
     row:dict   # of a validation within an epoch
 ) -> bool:
-    "Return whether `row` and the last of `rows` are of one moment and nowhere differ, so that they can be one row"
+    "Return whether `row` and the last of `rows` can be one row: they belong to the same batch and do not conflict"
     if not rows or row.get('train_iter') is None or 'train_iter' not in rows[-1]: return False
     return all(rows[-1].get(k, v)==v for k,v in row.items() if k!='time')
 
