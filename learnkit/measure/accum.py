@@ -22,7 +22,7 @@ from .metric import Metric, add_metric_note, snake_name
 
 # %% ../../nbs/measure/25a_accum_metric.ipynb #e03fe80c
 class ActivationType:
-    "The activations of an `AccumMetric`, to complete and not to misspell"
+    "The activations of an `AccumMetric`, for completion in an editor"
     No = 'no'
     Softmax,Sigmoid = 'softmax','sigmoid'
     BinarySoftmax = 'binarysoftmax'
@@ -193,7 +193,7 @@ def as_factory(
     f:Callable,        # makes a metric
     doc:str|None=None  # its docstring; None: it has one
 ) -> Callable:
-    "Let `f` be given as the metric itself: it is called when a Learner is made"
+    "Allow `f` itself as a metric: it is called when a Learner is made"
     f = check_args(f)
     f.as_metric,f.__doc__ = f,doc or f.__doc__
     return f

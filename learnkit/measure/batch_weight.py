@@ -50,7 +50,7 @@ def _ignored_by_default(f):
         if hasattr(f, 'loss_function'): return -100   # a model of transformers, whose losses all leave out such labels
         f = f.forward
     f = getattr(f, '__wrapped__', f)
-    code = getattr(f, '__code__', None)   # a function written in C has none
+    code = getattr(f, '__code__', None)   # a function written in C has no signature
     if code is None or 'ignore_index' not in code.co_varnames: return None
     names = code.co_varnames[:code.co_argcount]
     defaults = dict(zip(names[::-1], (f.__defaults__ or ())[::-1])) | (f.__kwdefaults__ or {})
@@ -66,10 +66,10 @@ def takes_probabilities(
 
 # %% ../../nbs/measure/00_batch_weight.ipynb #9b1f0c53
 def sums_items(
-    loss:Tensor, # what a loss function returned, in training
+    loss:Tensor, # the result of a loss function, in training
     n:int        # how many items were in the batch
 ) -> bool:
-    "Whether the last that was computed is a sum over all items, or such a sum and something else"
+    "Whether the last operation is a sum over all items, or adds something to such a sum"
     def is_sum(node):
         kind,size = type(node).__name__.removesuffix('Backward0'),getattr(node, '_saved_self_sym_sizes', ())
         if kind in ('Add','Sub'): return any(is_sum(o) for o,_ in node.next_functions)
@@ -80,7 +80,7 @@ def warn_sum(
     learn:Any,  # the Learner, in the first batch of a phase
     loss:Any    # what its loss function returned
 ) -> None:
-    "Warn about a loss function that sums over the items, and does not say so"
+    "Warn about a loss function that sums over the items without saying so"
     f = learn.loss_func
     said = any(loss_setting(f, k) is not None for k in ('reduction','batch_weight'))
     if f is None or said or not (isinstance(loss, Tensor) and sums_items(loss, n_items(learn))): return
@@ -90,7 +90,7 @@ def warn_sum(
 
 # %% ../../nbs/measure/00_batch_weight.ipynb #be979ca5
 def _count_targets(yb, ignore_index=None):
-    "How many targets are not of the class `ignore_index`, without a wait for the device; if unknown, how many items"
+    "How many targets are not of the class `ignore_index`, without waiting for the device; if unknown, how many items"
     t = yb[0] if type(yb) is tuple and len(yb)==1 else yb
     if not isinstance(t, Tensor) or not t.ndim: return find_bs(yb)
     if ignore_index is None or t.dtype.is_floating_point or t.dtype is torch.bool: return t.numel()
@@ -128,7 +128,7 @@ def weight_rule(
 class BatchWeight:
     "How much each batch of a phase weighs in a mean of losses, without waiting for the device"
     def __init__(self,
-        learn:Any # the Learner; its loss function is looked at now
+        learn:Any # the Learner; its loss function is examined now
     ):
         f = getattr(learn, 'loss_func', None)
         if f is None: f = get_model(getattr(learn, 'model', None))
@@ -146,12 +146,12 @@ class BatchWeight:
 
     def read(self,
         learn:Any,     # the Learner
-        waits:Callable # whether reading a number of this tensor waits for the device
+        waits:Callable # does reading a number of this tensor wait for the device?
     ) -> int|float|Tensor:
-        "Returns the same, as a number where that waits for nothing"
+        "Returns the same, as a number if that needs no waiting"
         t:Any = learn.yb[0] if self.counts_from_0 and len(learn.yb)==1 else None
         looks = isinstance(t, Tensor) and t.dtype is torch.int64 and not waits(t)
-        if looks and t.numel() and t.min()>=0: return t.numel()   # sooner known than counted
+        if looks and t.numel() and t.min()>=0: return t.numel()   # faster to know than to count
         w = self(learn)
         return w.item() if isinstance(w, Tensor) and not waits(w) else w
 

@@ -22,9 +22,9 @@ from ..loop.signals import uninterrupted
 
 # %% ../../nbs/measure/05a_base_loss.ipynb #03655ff7
 def check_reduction(
-    v:Any # what should be the `reduction` of a loss
+    v:Any # the `reduction` of a loss
 ) -> str:
-    "Returns `v`; raises ValueError if it is no reduction that PyTorch's losses have"
+    "Returns `v`; raises ValueError if PyTorch's losses have no such reduction"
     return check_choice('reduction', v, ('mean','sum','none','batchmean'))
 
 # %% ../../nbs/measure/05a_base_loss.ipynb #be169a2a
@@ -85,7 +85,7 @@ class BaseLoss(nn.Module):
         pred:Tensor, # Predictions
         targ:Tensor  # Targets
     )->None:
-        "Raises TypeError or ValueError if shapes or types of `pred` and `targ` cannot be right; reads no values"
+        "Raises TypeError or ValueError if the shapes or types of `pred` and `targ` cannot be right; reads no values"
         name = type(self).__name__ if type(self)!=BaseLoss else func_name(self.func)
         for o,what in ((pred,'predictions'),(targ,'targets')):
             if not isinstance(o, Tensor): raise TypeError(
@@ -96,7 +96,7 @@ class BaseLoss(nn.Module):
     def prepare(self,
         pred:Tensor, # Predictions
         targ:Tensor  # Targets
-    )->tuple[Tensor,Tensor]: # Both as the loss inside wants them
+    )->tuple[Tensor,Tensor]: # Both as the wrapped loss wants them
         "Returns predictions and targets with classes last, other axes joined, and targets of the right type"
         paired = pred.shape==targ.shape # such targets have an axis of classes too
         if self.axis not in (-1, pred.ndim-1):
@@ -120,7 +120,7 @@ def loss_activation(
 
 def loss_decodes(
     loss_func:Any,    # Any loss function
-    act:Callable=noop # Activation that the predictions went through, if it is not the loss's own
+    act:Callable=noop # Activation that was applied to the predictions, if it is not the loss's own
 )->Callable: # Function of the predictions
     "Returns the function from predictions to answers: the loss's own `decodes`, or what suits PyTorch's loss"
     f = unwrap_partial(loss_func)
@@ -152,7 +152,7 @@ def none_reduce(
     "Context manager in which `loss_func` returns one loss for each item; raises TypeError if it cannot"
     f = unwrap_partial(loss_func)   # a `partial` of a module: the attribute is the module's
     if hasattr(f, 'reduction'): return _set_to_none(f, loss_func)
-    if getattr(loss_func, 'keywords', {}).get('reduction')=='none': return nullcontext(loss_func)   # it does so already
+    if getattr(loss_func, 'keywords', {}).get('reduction')=='none': return nullcontext(loss_func)   # it already does so
     if _takes_reduction(loss_func): return nullcontext(partial(loss_func, reduction='none'))
     raise TypeError(f'`{func_name(loss_func)}` cannot give one loss for each item: it has no attribute and no '
         "argument `reduction`. Write `def my_loss(pred, targ, reduction='mean')`, and return all losses for `'none'`.")

@@ -19,7 +19,7 @@ from torch import Tensor
 def unsynced(
     metric:Any # of torchmetrics, or of any kind
 ) -> Iterator[None]:
-    "In this block, torchmetrics exchanges nothing with other processes"
+    "A block in which torchmetrics exchanges nothing with other processes"
     parts = [m for m in getattr(metric, 'modules', lambda: ())() if hasattr(m, '_to_sync')]
     before = [m._to_sync for m in parts]
     for m in parts: m._to_sync = False
@@ -53,7 +53,7 @@ from .scalars import ScalarBuffer
 class Metric:
     "Base class of metrics: a subclass defines `reset`, `accumulate` and the property `value`"
     saves:tuple = ()   # the attributes that hold what was accumulated
-    is_logged:bool = False   # is it filled by a callback's `log`? Then it is kept in training too
+    is_logged:bool = False   # is it filled by a callback's `log`? Then it is computed in training too
     def reset(self) -> None: "Forget all batches"
     def accumulate(self,
         learn:Any # the Learner, after a batch
@@ -70,7 +70,7 @@ class Metric:
         return class2attr(self, 'Metric')
     def __repr__(self) -> str: return f'{type(self).__name__}({self.name!r})'
 
-    def flush(self) -> None: "Bring what was accumulated up to date in the attributes that `saves` names"
+    def flush(self) -> None: "Bring the attributes that `saves` names up to date"
     def state_dict(self) -> dict:
         "Return what was accumulated so far"
         self.flush()
@@ -98,7 +98,7 @@ def add_metric_note(
     "Add a note to `e`: which metric failed, and for which shapes"
     e.add_note(f'In the metric `{metric.name}`, for predictions {shapes(pred)} '
                f'and targets {", ".join(map(shapes, targs))}.' + ('' if isinstance(pred, Tensor) else
-               ' `MapOutputs(lambda o: o.logits)`, or with another part, gives metrics one tensor of the output.'))
+               ' `MapOutputs(lambda o: o.logits)` gives metrics one tensor of the output, such as its `logits`.'))
     if isinstance(metric, AvgMetric) and (hint := order_hint(metric.func, 'metric')): e.add_note(hint)
     if pred_of_classes(pred, *targs): e.add_note(
         'The predictions are one number for each class: `pred.argmax(1)` is the class with the largest')
@@ -117,7 +117,7 @@ def _not_one_number(name, val):
                       'Perhaps a `.mean()` is missing.')
 
 def _flushed(k):
-    "A property: attribute `k` of a metric, brought up to date"
+    "A property: the attribute `k` of a metric, brought up to date"
     def get(self): self.flush(); return vars(self)[k]
     def put(self, v): vars(self)[k] = v
     return property(get, put)
@@ -145,7 +145,7 @@ class AvgMetric(Metric):
     def begin(self,
         learn:Any # the Learner, after the first batch
     ) -> BatchWeight:
-        "Ask the loss function once what counts; returns what weighs the batches"
+        "Examine the loss function once; returns the function that weights the batches"
         self.weigh,loss_func = BatchWeight(learn),getattr(learn, 'loss_func', None)
         ignore,said = ignored_class(loss_func),{}
         if ignore is not None: said['ignore_index'] = ignore
@@ -170,7 +170,7 @@ class AvgMetric(Metric):
 
     def flush(self):
         self._pack()
-        for v,n in zip(self.vals.drain(), self.weights.drain()):   # one by one, whenever it is read: the same sum
+        for v,n in zip(self.vals.drain(), self.weights.drain()):   # one by one: the same sum, whenever it is read
             self._total,self._count = self._total + (v*n if n else 0), self._count+n
 
     @property
@@ -178,7 +178,7 @@ class AvgMetric(Metric):
         self.flush()
         total,count,sums = self._total,self._count,self.sums
         if num_shards()>1: total,count,sums = self._of_all(total, count, sums)
-        self.sums = sums>0   # without a batch, a process does not know
+        self.sums = sums>0   # a process without a batch does not know
         return self.of_sums(total, count) if count else None
     def _of_all(self, *own):
         "The sums of all processes that train together"
@@ -198,14 +198,14 @@ class AvgMetric(Metric):
 
 # %% ../../nbs/measure/15b_metric.ipynb #3d51c0a7
 def wide(
-    t:Tensor # of any kind of numbers
+    t:Tensor # numbers of any type
 ) -> Tensor:
-    "Return floats of 16 bits as 32: their mean over a batch may be off by .3 %"
+    "Return 16-bit floats as 32-bit: their mean over a batch may be off by .3 %"
     return t.float() if t.dtype in (torch.float16, torch.bfloat16) else t
 
 # %% ../../nbs/measure/15b_metric.ipynb #f16ff423
 class AvgLoss(AvgMetric):
-    "The loss of an epoch: what the loss function would return for all its items as one batch"
+    "The loss of an epoch: what the loss function would return for all its items in one batch"
     saves = '_total','_count','sums'
     def __init__(self,
         name:str='loss' # column in the history
@@ -252,9 +252,9 @@ class ValueMetric(Metric):
 
 def _loss_attr(
     learn:Any, # the Learner, after a batch
-    name:str   # of the part
+    name:str   # the name of the part
 ) -> Any:
-    "Returns a part of the loss: from the loss function, or if the model computes it, its output or the model"
+    "Returns a part of the loss: from the loss function, or if the model computes the loss, its output or the model"
     if learn.loss_func is not None: return getattr(learn.loss_func, name)
     out = learn.pred if learn.output is None else learn.output
     if isinstance(out, Mapping) and name in out: return out[name]
@@ -263,7 +263,7 @@ def _loss_attr(
     raise AttributeError(f'the model computes its loss, and neither its output nor the model has a part `{name}`')
 
 class LossMetric(AvgMetric):
-    "The mean of a part of the loss, which the loss function sets in each batch, or the model, or its output has"
+    "The mean of a part of the loss, which the loss function or the model sets in each batch, or the output holds"
     def __init__(self,
         attr:str,        # attribute of `learn.loss_func`, or an entry of the model's output: a mean over the batch
         nm:str|None=None # column in the history; None: `attr`
@@ -296,19 +296,19 @@ from .batch_weight import n_items
 # %% ../../nbs/measure/15c_logged.ipynb #a9e26b96
 @check_args
 class Logged(AvgLoss):
-    "The mean of what `self.log(name, value)` or `log_value` was given in a phase, of training too"
+    "The mean of the values that `self.log(name, value)` or `log_value` gets in a phase, in training too"
     is_logged = True
     def __init__(self,
         name:str # column in the history
     ): super().__init__(name)
     def accumulate(self, learn): "Nothing to do: `log` adds the values"
     def add_loss(self,
-        learn:Any # the Learner, with a loss of the batch: averaged as that of an epoch is
+        learn:Any # the Learner, with a loss of the batch: averaged like the loss of an epoch
     ) -> None:
         "Include `learn.loss`"
         super().accumulate(learn)
     def snapshot(self) -> Snapshot:
-        "Take a snapshot of what was logged so far, for a batch that may be done again"
+        "Take a snapshot of the values logged so far, for a batch that may be repeated"
         self._pack()
         return snapshot_entries(self.new)
 
@@ -347,7 +347,7 @@ def log_value(
     value:Any,            # a number, or a tensor with one element: a mean over `n`
     n:float|Tensor|None=None # its weight; None: the number of items in the batch
 ) -> None:
-    "As a callback's `log`, for the Learner whose run this thread is in; without one, as in a server, it does nothing"
+    "Like a callback's `log`, for the Learner that runs in this thread; does nothing without one, as in a server"
     if torch.compiler.is_compiling(): return _uncompiled(log_value)(name, value, n)
     learns = [o for o,thread in thread_of.items() if thread==get_ident() and o.mode is not None]
     for learn in learns[-1:]: _log(learn, name, value, n)
@@ -365,7 +365,7 @@ def log(self:Callback,
 # %% ../../nbs/measure/15c_logged.ipynb #f2068f1b
 def sum_of_losses(
     learn:Any, # the Learner, in a batch
-    parts:dict # what its loss function returned: the parts of the loss by name
+    parts:dict # the result of its loss function: the parts of the loss by name
 ) -> Tensor:
     "Return the sum of the parts, and average each into its `Logged` column; raises ValueError if one has none"
     if not parts or 'loss' in parts: raise TypeError(
@@ -378,6 +378,6 @@ def sum_of_losses(
     if learn.mode=='fit' and not parts.keys()<=columns.keys(): raise ValueError(
         f"the loss has the parts {', '.join(parts)}: write `metrics=[*map(Logged, {[*parts]})]` for their columns")
     for k in parts.keys() & columns.keys():
-        learn.loss = parts[k].detach()   # until the sum takes its place: a part is averaged as the loss is
+        learn.loss = parts[k].detach()   # until the sum takes its place: a part is averaged like the loss
         columns[k].add_loss(learn)
     return reduce(add, parts.values())

@@ -22,7 +22,7 @@ from .metric import AvgLoss, MeanMetric, wide
 
 # %% ../../nbs/measure/35a_metrics.ipynb #14f6c954
 def _share(right, targ, ignore_index):
-    "The share of targets for which `right` is true; of those that count"
+    "The share of the targets that count for which `right` is true"
     counts = targ!=ignore_index
     return (right & counts).sum()/counts.sum()
 
@@ -73,7 +73,7 @@ def accuracy_multi(
 
 # %% ../../nbs/measure/35a_metrics.ipynb #b0e471da
 def _vectors(inp, targ):
-    "Both as vectors of 32 bits or more, for a mean over them"
+    "Both as vectors of at least 32 bits, for a mean over them"
     inp,targ = flatten_check(inp, targ)
     return wide(inp),wide(targ)
 
@@ -202,12 +202,12 @@ def FBetaMulti(
 # %% ../../nbs/measure/35b_more_metrics.ipynb #1ebe86e4
 def of_labels(
     func:str,             # the name of a function of `sklearn.metrics`
-    thresh:float|None=.5, # probability from which a label counts as present; None: `func` wants the probabilities
+    thresh:float|None=.5, # probability from which a label counts as present; None: `func` gets the probabilities
     **defaults:Any        # the function's arguments, if no others are given
 ) -> Callable:
     "Return a function that makes a metric: `func` of the labels whose probability is `thresh` or more"
     def metric(
-        thresh:float|None=thresh, # probability from which a label counts as present; None: probabilities are wanted
+        thresh:float|None=thresh, # probability from which a label counts as present; None: `func` gets probabilities
         sigmoid:bool=True,        # apply a sigmoid to the outputs first?
         **kw:Any                  # more arguments of the function of scikit-learn
     ) -> AccumMetric:
@@ -278,7 +278,7 @@ from .metric import Metric, add_metric_note
 # %% ../../nbs/measure/35c_overlap.ipynb #96381fb1
 @check_args
 class Overlap(Metric):
-    "Base class: counts how many pixels of each class were taken for which; a subclass defines the property `value`"
+    "Base class: counts how many pixels of each class were predicted as which; a subclass defines the property `value`"
     saves = ('counts',)
     def __init__(self,
         axis:int=1,           # the axis of the classes in the predictions
@@ -291,14 +291,14 @@ class Overlap(Metric):
         try:
             n = learn.pred.shape[self.axis]
             pred,targ = flatten_check(best_class(learn.pred, self.axis), *learn.yb)
-            cell = torch.where(targ<n, targ.long()*n + pred, n*n+1)       # no class: no cell, which is an error
+            cell = torch.where(targ<n, targ.long()*n + pred, n*n+1)       # not a class: no cell, so an error
             cell = torch.where(targ==self.ignore_index, n*n, cell)        # the last cell: what is ignored
             new = torch.zeros(n*n+1, dtype=torch.long, device=cell.device).scatter_add_(0, cell, torch.ones_like(cell))
             self.counts = new if self.counts is None else self.counts+new
         except Exception as e: add_metric_note(e, self, learn.pred, *learn.yb); raise
 
     def areas(self) -> tuple[Tensor,Tensor]|None:
-        "Return for each class in how many pixels it is right, and the sum of its predicted and its true area"
+        "Return for each class its number of right pixels, and the sum of its predicted and its true area"
         counts = maybe_gather(None if self.counts is None else self.counts[None])
         if counts is None: return None
         counts = counts.sum(0).cpu()[:-1]

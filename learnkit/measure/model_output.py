@@ -36,27 +36,27 @@ def shifts_labels(
 
 # %% ../../nbs/measure/55_model_output.ipynb #92377aa6
 def _is_of_transformers(model):
-    "Is it a model of the transformers library, perhaps wrapped, or does it behave as those do?"
+    "Is it a model of the transformers library, perhaps wrapped, or one that behaves like it?"
     m = get_model(model)
     return hasattr(getattr(m, 'config', None), 'return_dict') and hasattr(m, 'base_model_prefix')
 
 def next_tokens(
     yb:tuple # the targets of a batch: token numbers
 ) -> tuple:
-    "Returns the targets without the first position, which no logits are compared with"
+    "Returns the targets without the first position, because no logits are compared with it"
     return tuple(t[...,1:] for t in yb)
 
 def with_first(
     yb:tuple # targets without their first position
 ) -> tuple:
-    "Returns the targets with a first position that does not count, as the model wants them"
+    "Returns the targets with a first position that does not count, as the model expects"
     return tuple(F.pad(t, (1,0), value=-100) for t in yb)
 
 # %% ../../nbs/measure/55_model_output.ipynb #6e3bdaf7
 def main_output(
     out:Any # what a model returned
 ) -> Any:
-    "Returns the predictions in an output: its `logits`, those of several kinds as a dictionary, or all of it"
+    "Returns the predictions in an output: its `logits`, a dictionary of several logits, or the whole output"
     if isinstance(out, Mapping): d = out
     else: d = vars(out) if hasattr(out, 'logits') else {}
     if isinstance(d.get('logits'), Tensor): return d['logits']
@@ -69,7 +69,7 @@ class OwnOutput:
         model:nn.Module,        # the model
         loss_func:Callable|None # the Learner's; None: the model's own
     ):
-        self.asks = loss_func is None or isinstance(loss_func, OutputLoss)   # the model for its loss
+        self.asks = loss_func is None or isinstance(loss_func, OutputLoss)   # the model computes the loss
         self.shifts = shifts_labels(model)
         self.is_tuple = _is_of_transformers(model) and get_model(model).config.return_dict is False
         self.name = type(get_model(model)).__name__
@@ -82,7 +82,7 @@ class OwnOutput:
         b:Any,         # a batch
         n_inp:int|None # how many of its elements are inputs; None: as `split_batch` does
     ) -> tuple[tuple,tuple]:
-        "Returns inputs and targets, which are those that predictions are compared with"
+        "Returns the inputs, and the targets that predictions are compared with"
         xb,yb = split_batch(b, n_inp)
         return xb,(next_tokens(yb) if self.shifts else yb)
 
@@ -90,7 +90,7 @@ class OwnOutput:
         x:dict,  # the inputs by name, as `Inputs`
         yb:tuple # the targets, as `split` gave them
     ) -> dict:
-        "Returns the arguments of the model: with the targets, if it is to compute its loss"
+        "Returns the arguments of the model, including the targets if it computes its loss"
         return x.with_targs(with_first(yb) if self.shifts else yb) if self.asks else x
 
     def read(self,
@@ -109,7 +109,7 @@ def own_output(
     model:nn.Module,        # the model
     loss_func:Callable|None # the Learner's; None: the model's own
 ) -> OwnOutput|None:
-    "Returns what reads the model's outputs; None where they are predictions, or are for a function that knows them"
+    "Returns the reader of the model's outputs; None if they are predictions, or go to a loss function that knows them"
     if loss_func is None or isinstance(loss_func, OutputLoss): return OwnOutput(model, loss_func)
     if not _is_of_transformers(model): return None
     takes_tensors = isinstance(loss_func, BaseLoss) or loss_kind(loss_func) is not None
@@ -119,7 +119,7 @@ just_split = SimpleNamespace(split=split_batch)   # instead of an `OwnOutput`
 
 # %% ../../nbs/measure/55_model_output.ipynb #a1f2db4b
 def check_shift(
-    own:OwnOutput,    # what has read the output
+    own:OwnOutput,    # the reader of the output
     out:Any,          # the output of the model
     yb:tuple,         # its targets, as `own.split` gave them
     loss:Tensor|None  # its loss
@@ -141,7 +141,7 @@ def each_loss(
     pred:Any, # the predictions
     targ:Any  # their targets
 ) -> Iterator[tuple[Tensor,Tensor|int]]:
-    "Gives the losses, one for each target, that a model may have computed its own from, and how many count"
+    "Yields the losses, one for each target, whose mean may be the model's own loss, and how many count"
     if not (isinstance(pred, Tensor) and isinstance(targ, Tensor)): return
     pred,n = pred.float(),targ.numel()
     if pred.shape[:-1]==targ.shape and not targ.is_floating_point():
@@ -152,7 +152,7 @@ def each_loss(
             yield f(pred.reshape(targ.shape), targ.float(), reduction='none'),n
 
 class OutputLoss:
-    "The loss that a model computes itself, where that of each item is asked for"
+    "The loss that a model computes itself, for each item"
     reduction = 'none'
     def __init__(self,
         learn:Any # the Learner
@@ -181,7 +181,7 @@ _of_items = tuple(f'For{o}Classification' for o in ('Sequence','Image','Video','
 def answer_kind(
     model:nn.Module # a model of transformers, or another one
 ) -> str|None:
-    "Returns what the logits of `model` are: of 'classes', 'binary', or 'numbers'; None if it does not say"
+    "Returns what the logits of `model` mean: 'classes', 'binary' or 'numbers'; None if it does not say"
     m = get_model(model)
     kind,config = getattr(m, 'loss_type', None),getattr(m, 'config', None)
     if not _is_of_transformers(m): return None
@@ -201,7 +201,7 @@ def output_decodes(
 def output_vocab(
     model:nn.Module # a model of transformers, or another one
 ) -> list|None:
-    "Returns the names of the classes by the model's configuration; None if it is no classifier"
+    "Returns the names of the classes from the model's configuration; None if it is not a classifier"
     m:Any = get_model(model)
     if getattr(m, 'loss_type', None) not in (*_of_items, 'ForTokenClassification') or not _is_of_transformers(m): return
     if answer_kind(m)=='numbers': return None

@@ -29,7 +29,7 @@ class AvgSmoothLoss(Metric):
     def accumulate(self, learn):
         loss,unread = learn.loss,self.unread
         if loss is None: return   # nothing is learned from a batch without a target
-        if loss.requires_grad: loss = loss.detach()   # or a thousand graphs would stay in memory
+        if loss.requires_grad: loss = loss.detach()   # else a thousand graphs would stay in memory
         unread.new.append(loss)
         if len(unread.new)>=unread.every: unread.pack()
 
@@ -93,7 +93,7 @@ from .scalars import to_number
 # %% ../../nbs/measure/45b_meter.ipynb #267dfa01
 class Meter:
     "The loss and the metrics of one phase"
-    n_items:Any = None   # in the batch, if it is more than is in `learn.yb`, which may be the last shard of it
+    n_items:Any = None   # targets of the batch, if `learn.yb` has only some of them, such as its last shard
     def __init__(self,
         metrics:Any # `Metric`s, or one
     ): self.metrics,self.last = list(L(metrics)),None
@@ -112,7 +112,7 @@ class Meter:
     def accumulate(self,
         learn:Any # the Learner, after a batch
     ) -> bool:
-        "Include the current batch, unless its loss (or without one, `pred`) is that before; return if it was included"
+        "Include the current batch unless its loss (else `pred`) is the previous batch's; return if it was included"
         this = learn.pred if learn.loss is None else learn.loss
         if this is self.last: return False
         self.last = this
@@ -163,7 +163,7 @@ def _warn_mapping(name, n):
          '`columns(metric, [...])` with their keys makes a column of each, for loggers, trackers and plots')
 
 def _same(a, b):
-    "Are two values equal but for rounding? Only numbers are compared"
+    "Are two values equal up to rounding? Only numbers are compared"
     if a is None or b is None: return a is b
     if not (isinstance(a, (int,float)) and isinstance(b, (int,float))): return True
     return isclose(a, b, rel_tol=1e-6, abs_tol=1e-9) or isnan(a) and isnan(b)
@@ -172,7 +172,7 @@ def _same(a, b):
 class MeterCallback(Callback):
     "Computes the loss and the metrics of a validation phase"
     order,run_train,nested = 50,False,False
-    name = 'gather_preds'   # by which fastai's callbacks know that this is no fit
+    name = 'gather_preds'   # tells fastai's callbacks that this is not a fit
     def __init__(self,
         metrics:Any=None, # `Metric`s, or one
         copy:bool=False   # work on copies of the metrics, which a fit may be using?
@@ -221,14 +221,14 @@ class Recorder(RecorderPlots, Callback):
     single = observes = True
     name = 'recorder'   # of subclasses too
     order,modes,remove_on_fetch = 50,('fit','lr_find'),True
-    said = False   # has something been said about the smoothed loss?
+    said = False   # was the note on the smoothed loss printed?
     def __init__(self,
         add_time:bool=True,       # a column for the time that an epoch took
         train_metrics:bool=False, # compute the metrics on the training batches too
         valid_metrics:bool=True,  # compute the metrics in validation
         beta:float=0.98,          # smoothing of the training loss: the share of the old average that each batch keeps
         train_loss:str='smooth',  # the column: 'smooth', the smoothed loss; 'mean', that of the epoch's batches
-        show_every:int=1          # the table shows each so many epochs and the last one; the history has all
+        show_every:int=1          # the table shows every so many epochs and the last one; the history has all
     ):
         store_attr('add_time,train_metrics,valid_metrics,beta')
         self.mean = check_choice('train_loss', train_loss, ('smooth','mean'))=='mean'
@@ -266,8 +266,8 @@ class Recorder(RecorderPlots, Callback):
         return names
 
     def add_train_metrics(self,
-        metrics:list,         # more columns, of training batches; somebody else fills them
-        loss:Metric|None=None # takes the place of the mean loss, if that is wanted
+        metrics:list,         # more columns, for training batches; other callbacks fill them
+        loss:Metric|None=None # replaces the smoothed loss, if the mean is wanted
     ) -> None:
         "Add metrics in `before_fit`"
         if loss is not None and self.mean: self.train.metrics[1] = loss
@@ -279,7 +279,7 @@ class Recorder(RecorderPlots, Callback):
         self.row = {**dict.fromkeys(self.metric_names), 'epoch':self.learn.epoch}
 
     def before_train(self):
-        self.train.reset(skip=1)   # the smoothed loss goes on over epochs
+        self.train.reset(skip=1)   # the smoothed loss continues over epochs
         self.train.last,self.learn.phase_meter = self.learn.loss,self.train
     def before_validate(self):
         self.valid.reset()
@@ -295,7 +295,7 @@ class Recorder(RecorderPlots, Callback):
         else: self.lossless.append(learn.train_iter-1)
 
     def _announce_losses(self):
-        if not self.learn.train_iter%1024: self.smooth_loss.flush(); self.lrs.flush()   # else only what somebody read
+        if not self.learn.train_iter%1024: self.smooth_loss.flush(); self.lrs.flush()   # else only what was read
         losses,self.smooth_loss.unseen = self.smooth_loss.unseen,[]
         self.learn('after_read_losses', losses=losses, start=self.smooth_loss.count-len(losses))
 
@@ -306,7 +306,7 @@ class Recorder(RecorderPlots, Callback):
         self.learn.phase_meter = None
         self.smooth_loss.flush(); self._announce_losses()
         if 'train' not in self.cancelled:
-            smooth,*means = self.train.shared(skip=1)   # these are of all processes already
+            smooth,*means = self.train.shared(skip=1)   # these already cover all processes
             self.row.update(zip(self.train_names, means if self.mean else [_mean_of_all(smooth), *means]))
     def after_validate(self):
         self.learn.phase_meter = None
@@ -318,7 +318,7 @@ class Recorder(RecorderPlots, Callback):
         else: self.history.append(row)
 
     def after_epoch(self):
-        if self.row.get('epoch')!=self.learn.epoch: self.before_epoch()   # cancelled before the Recorder heard of it
+        if self.row.get('epoch')!=self.learn.epoch: self.before_epoch()   # cancelled before the Recorder heard it
         if self.add_time: self.row['time'] = format_time(time.perf_counter() - self.start)
         self.history.append(self.row)
         self.iters.append(self.lrs.total)
@@ -333,7 +333,7 @@ class Recorder(RecorderPlots, Callback):
         learn,known = self.learn,any(r is self.row for r in self.history[-1:])
         if known or learn.mode!='fit' or self.row.get('epoch')!=learn.epoch or learn.loss is None: return
         loss = to_number(learn.loss.mean())
-        if isfinite(loss) or num_shards()>1: return   # here others may not have heard of it, and gather nothing
+        if isfinite(loss) or num_shards()>1: return   # other processes may not have heard it, and gather nothing
         self.row['train_loss' if learn.training else 'valid_loss'] = loss
         if self.add_time: self.row['time'] = format_time(time.perf_counter() - self.start)
         learn('after_row', row=self.row, epoch=False)
@@ -347,7 +347,7 @@ class Recorder(RecorderPlots, Callback):
             if (row['epoch']+1)%self.show_every: write_out(self.learn.logger, Cells(row, [*row]))
 
     def _say_share(self):
-        "Say it, once, if the smoothed loss has hardly anything of this epoch"
+        "Say once if hardly any of the smoothed loss comes from this epoch"
         before,seen = self.iters[-2:]
         if seen==before: return
         share = (1-self.beta**(seen-before))/(1-self.beta**seen)
@@ -362,19 +362,19 @@ class Recorder(RecorderPlots, Callback):
                     lossless=[*self.lossless],
                     hps=_state(self.hps), group_hps=_state(self.group_hps), cancelled=[*self.cancelled],
                     elapsed=time.perf_counter() - self.start, train=self.train.state_dict(),
-                    unseen=[*self.smooth_loss.unseen])   # last, as it is complete when the losses were read
+                    unseen=[*self.smooth_loss.unseen])   # last, as it is complete only after the losses were read
 
     def load_state_dict(self,
         state:dict # what `state_dict` returned
     ):
-        "Continue from `state`; raises ValueError if it is of other metrics"
+        "Continue from `state`; raises ValueError if it has other metrics"
         state = deepcopy(state)
         self.train.load_state_dict(state.pop('train'))
         self.history.load_state_dict(state.pop('history'))
         self.cancelled = set(state.pop('cancelled'))
         self.start = time.perf_counter() - state.pop('elapsed')
         self.lrs.load_state_dict(state.pop('lrs'))
-        n_read = state.pop('n_read', 0)   # of older checkpoints, which have all losses
+        n_read = state.pop('n_read', 0)   # older checkpoints have all losses
         self.smooth_loss.unseen = state.pop('unseen') if 'unseen' in state else self.smooth_loss.raw[n_read:]
         for name,cls in (('hps',Series), ('group_hps',GroupSeries)):
             for k,v in state.pop(name).items():   # in place: schedulers append to these
@@ -385,7 +385,7 @@ class Recorder(RecorderPlots, Callback):
 
     @property
     def train_loss(self) -> float|None:
-        "The column `train_loss` as it is now, of all processes, which all ask for it; None before the first batch"
+        "The current `train_loss` over all processes, which must all ask for it; None before the first batch"
         return self.train.metrics[1].value if self.mean else _mean_of_all(to_number(self.smooth_loss.value))
     @property
     def log(self) -> list:
@@ -405,7 +405,7 @@ class Recorder(RecorderPlots, Callback):
 def _by_position(row): return Cells(row, [k for k in row if k not in ('epoch','time')], nan)
 
 def _state(o):
-    "The state of a `Series`, or of all in a dict; what a foreign callback has put there as it is"
+    "The state of a `Series`, or of all in a dict; other values, from foreign callbacks, as they are"
     if isinstance(o, dict): return {k:_state(v) for k,v in o.items()}
     return o.state_dict() if hasattr(o, 'state_dict') else o
 
