@@ -82,7 +82,7 @@ class TerminalBar(LineDisplay):
     def room(self): return shutil.get_terminal_size().columns - 1
 
     def _wipe(self):
-        "What erases a line that the terminal has broken since it was drawn, as it is narrower now"
+        "The text that erases a line that the terminal has wrapped because it is narrower now"
         return '\x1b[J' if self.line and len(self.line)>self.room() else ''
 
     def erase(self) -> None:
@@ -229,7 +229,7 @@ class ProgressCallback(Callback):
         if self.table: self._write(learn.recorder.metric_names)
 
     def _display(self):
-        if self.mbar is None: self._open()   # not before, so that what is said in `before_fit` stands above the table
+        if self.mbar is None: self._open()   # not before, so that messages of `before_fit` are above the table
         return self.mbar
 
     def before_epoch(self):    self._display().epoch(self.learn.epoch)
@@ -254,7 +254,7 @@ class ProgressCallback(Callback):
         self.mbar.update(learn.iter+1, ', '.join(said + self._left(now)))
 
     def _left(self, now):
-        "How long the whole fit will take from here, if it has several epochs and begins to be known"
+        "The remaining time of the whole fit, if it has several epochs and can be estimated"
         learn = self.learn
         known = learn.mode=='fit' and learn.n_epoch>1 and learn.n_iter   # else `pct_train` moves by whole epochs
         done = learn.pct_train-self.begun[1] if known else 0

@@ -34,11 +34,11 @@ class CombinedSource:
 
     @property
     def ended(self) -> bool:
-        "Has it given each batch once? Without a length, that shows when it is asked for another"
+        "Has it given each batch once? Without a length, only asking for another batch shows it"
         return self.laps>0 or self.done==self.n
 
     def open(self) -> Iterator:
-        "Open its pass, shuffled by the number of the pass where the data go by it"
+        "Open its pass, shuffled by the number of the pass if the data have `set_epoch`"
         set_epoch(self.passes.dl, self.n_pass)
         self.live = iter(self.passes)
         return self.live

@@ -33,7 +33,7 @@ def n_batches(
 # %% ../../nbs/learner/45a_limit.ipynb #3b8bc9f0
 def check_length(
     learn:Any, # the Learner, in a training phase
-    what:str   # what goes by the fraction, for the message
+    what:str   # what follows the fraction, for the message
 ) -> None:
     "Raise ValueError if nobody knows how many batches an epoch has"
     if getattr(getattr(learn, 'duration', None), 'unit', 'ep')!='ep': return   # `TrainFor` knows the fraction

@@ -255,7 +255,7 @@ def snapshot_training(
 def unchanged(
     learn:Learner # the Learner; also as `learn.unchanged()`
 ) -> Iterator[Learner]:
-    "Undo whatever is trained in the block, however it ends; raises RuntimeError in a run, ValueError for lazy layers"
+    "Undo all training in the block, however it ends; raises RuntimeError in a run, ValueError for lazy layers"
     with turn(learn):
         if learn.mode is not None: raise RuntimeError(
             f'a trial inside a running `{learn.mode}`{learn.position} would overwrite its counters and its history: '
