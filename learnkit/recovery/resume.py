@@ -271,7 +271,7 @@ from .state import DataPosition
 
 # %% ../../nbs/recovery/20c_resumable.ipynb #a7169b9c
 class Paused:
-    "A run that stands between two batches, kept in memory: `learn.go_on()` goes on from there"
+    "A run paused between two batches, kept in memory: `learn.go_on()` goes on from there"
     held:dict = {}            # what the Learner had of its batch
     items:Any = None          # the indices of its items in the data set, with `ItemIndices`
     path = Path('the pause')  # the checkpoint that it is from, for messages
@@ -326,7 +326,7 @@ class Paused:
 
 # %% ../../nbs/recovery/20c_resumable.ipynb #f0545bdd
 class Resumable(DataPosition):
-    "Collects all that a run needs to go on from a batch, and takes it up there"
+    "Collects all that a run needs to go on from a batch, and resumes there"
     observes = True
     order,run_valid = 100,False
     modes = ('fit',)
