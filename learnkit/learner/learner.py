@@ -99,8 +99,7 @@ class TrainEvalCallback(Callback):
     order,run_valid = -10,False
     n,saves = None,('n',)
     def before_fit(self):
-        learn = self.learn
-        device = getattr(learn.dls, 'device', None)
+        learn,device = self.learn,getattr(self.learn.dls, 'device', None)
         learn.epoch = learn.train_iter = 0
         learn.pct_train,learn.loss = 0.,torch.tensor(0.)
         if device is not None: learn.model.to(device)
@@ -109,8 +108,7 @@ class TrainEvalCallback(Callback):
 
     def before_train(self):
         learn = self.learn
-        self.n = learn.n_iter or self._counted()
-        learn.pct_train = learn.epoch/learn.n_epoch
+        self.n,learn.pct_train = learn.n_iter or self._counted(),learn.epoch/learn.n_epoch
         set_epoch(learn.batches.loader, learn.epoch)
         if isinstance(learn.opt, OptimWrapper) and learn.opt.opt.state: move_opt_state(learn.opt.opt)
         learn.model.train()
@@ -134,8 +132,7 @@ class TrainEvalCallback(Callback):
     def after_train(self):
         if self.learn.iter is not None: self.n = self.learn.iter+1
 
-    def after_epoch(self):   # not in `after_train`, where a last step may come
-        if getattr(self.learn.opt, 'training', None): switch_opt(self.learn, False)
+    def after_epoch(self): switch_opt(self.learn, False)   # not in `after_train`, where a last step may come
     after_fit = after_epoch
 
     def before_validate(self):

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from ..data.files import as_path, atomic
-from ..loop.tracebacks import shortened
 
 # %% ../../nbs/measure/42a_history.ipynb #f362ecd4
 def format_time(
@@ -36,7 +35,6 @@ class _Columns(list):
 
 class History(list):
     "Rows as dictionaries; `history['valid_loss']` is a column, `history['epoch','valid_loss']` has two side by side"
-    @shortened
     def __getitem__(self, k):
         if isinstance(k, tuple): return [*zip(*map(self.__getitem__, k))]
         if not isinstance(k, str): return super().__getitem__(k)

@@ -240,10 +240,9 @@ class Recorder(RecorderPlots, Callback):
         self._clear()
 
     def _clear(self):
-        self.history,self.row = History(),{}
-        self.lrs,self.iters = Series(),[]
-        self.lossless = []   # the batches that were left out before they had a loss, by how many were done before each
-        self.smooth_loss.unseen = []    # losses that `after_read_losses` has not announced yet
+        self.history,self.row,self.lrs = History(),{},Series()
+        # `lossless`: how many batches were done before each that had no loss; `unseen`: losses not announced yet
+        self.iters,self.lossless,self.smooth_loss.unseen = [],[],[]
         self.hps,self.group_hps = {},{} # schedulers record hyper-parameters here: of the last group, and of all groups
 
     def before_fit(self):

@@ -80,7 +80,6 @@ class LayerNorms(Callback):
         self.steps,self.seen,self.before = {},{},{}
         self.hooks,self.whole = [],Unclipped()
 
-
     def _layers(self):
         named = get_model(self.learn.model).named_modules()
         return {n or 'model':ps for n,m in named if (ps := [*m.parameters(recurse=False)])}

@@ -189,7 +189,7 @@ def took(
     "Return how long so many batches took in it, as the end of a sentence; nothing if it is less than a second"
     times = [t.split(':') for r in run.history.epochs if isinstance(t := r.get('time'), str)]
     seconds = sum(int(x)*60**i for t in times if ''.join(t).isdecimal() for i,x in enumerate(reversed(t)))
-    seconds *= n/max(1, *run.iters[-1:])
+    seconds *= n/max([1, *run.iters[-1:]])
     return f', about {format_time(seconds)}' if seconds>=1 else ''
 
 # %% ../../nbs/recovery/37a_runs.ipynb #4f23e482

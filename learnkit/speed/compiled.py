@@ -158,7 +158,7 @@ from ..data.modules import get_model
 from ..learner.learner import Learner
 
 # %% ../../nbs/speed/05c_compile.ipynb #c0388a29
-_calls:dict[tuple,FunctionType] = {}   # by structure, the last one that was used at the end
+_calls:dict[tuple,FunctionType] = {}   # by structure and settings, the last one that was used at the end
 _plain = bool,int,float,str,tuple
 
 def structure_of(
@@ -171,13 +171,14 @@ def structure_of(
             tuple([(n, t.shape, t.dtype, t.device, t.requires_grad) for n,t in tensors]))
 
 def shared_call(
-    model:nn.Module # the model that is going to be compiled
+    model:nn.Module, # the model that is going to be compiled
+    settings:dict    # for `torch.compile`
 ) -> FunctionType:
-    "Returns a function that calls its first argument, a model, with the others: one for each structure of models"
+    "Returns a function that calls its first argument, a model, with the others: one for models of one structure"
     from torch._dynamo import config
     from torch._dynamo.eval_frame import _debug_get_cache_entry_list
     def call(model, *args, **kw): return model._call_impl(*args, **kw)
-    key = structure_of(model)
+    key = structure_of(model),repr(settings)
     f = _calls.pop(key, None)
     if f is None or 2*len(_debug_get_cache_entry_list(f.__code__))>=config.recompile_limit: f = own_code(call)
     _calls[key] = f
@@ -193,5 +194,5 @@ def compile(self:Learner,
     from torch._dynamo import config   # slow to import
     model = get_model(self.model)
     config.skip_nnmodule_hook_guards = False
-    model._compiled_call_impl = partial(torch.compile(shared_call(model), **kwargs), model)
+    model._compiled_call_impl = partial(torch.compile(shared_call(model, kwargs), **kwargs), model)
     return self
