@@ -21,20 +21,20 @@ from ..measure.batch_weight import BatchWeight, n_items
 # %% ../../nbs/callbacks/20a_accumulate.ipynb #ec9803b5
 def opt_params(
     opt:Any         # the optimizer
-) -> list:          # its parameters, of all parameter groups
+) -> list:          # the parameters of all parameter groups
     "Returns the parameters that `opt` updates"
     return [p for pg in opt.param_groups for p in pg['params']]
 
 def other_params(
     learn:Any # the Learner
 ) -> list:    # parameters of its model
-    "Returns the parameters that its optimizer does not have: another one may update them"
+    "Returns the model's parameters that are not in the Learner's optimizer: another one may update them"
     own = {*map(id, opt_params(learn.opt))}
     return [p for p in learn.model.parameters() if id(p) not in own]
 
 # %% ../../nbs/callbacks/20a_accumulate.ipynb #102b84ca
 class GradientAccumulation(Callback):
-    "Steps the optimizer every `n_acc` items or batches, with the gradient of their mean loss (fastai's name and order)"
+    "Steps the optimizer every `n_acc` items or batches with the gradient of their mean loss (fastai's name and order)"
     single,order,run_valid = True,6,False
     modes,saves = ('fit','lr_find'),('count','weight','unit','counted')
     count,counted = 0,False   # `counted`: is this batch in `count`?
@@ -50,7 +50,7 @@ class GradientAccumulation(Callback):
     bs,share = 0,0      # their number of items, and their weight
     others:Any = None   # parameters that another optimizer takes
     def __init__(self,
-        n_acc:int|str=32 # number of items for each step, at least the batch size; or of batches: '4ba'
+        n_acc:int|str=32 # items for each step, at least the batch size; or batches: '4ba'
     ):
         text = isinstance(n_acc, (str,Time))
         n = n_acc if text else f"{check_whole('n_acc', n_acc, what='a whole number of items')}sp"
@@ -111,7 +111,7 @@ class GradientAccumulation(Callback):
     def before_zero_grad(self): self._assign(count=0, weight=0)
 
     def after_train(self):
-        "Step with the items that are left at the end of the training phase"
+        "Step with the items left over at the end of the training phase"
         if not self.count: return
         self.last = True
         try: self.learn._do_step()

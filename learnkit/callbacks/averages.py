@@ -39,7 +39,7 @@ class WeightAverages:
     def bind(self,
         weights:dict # name -> tensor, as `averageable` returns
     ) -> None:
-        "Average these tensors from now on; the average of a new one starts as a copy"
+        "Average these tensors from now on; the average of a new tensor starts as a copy"
         def own(k, w):
             if k in self.values: return lay_out(self.values[k], w).to(w.device, _wide(w))
             return w.detach().to(_wide(w), copy=True)
@@ -76,7 +76,7 @@ class WeightAverages:
 @check_args
 def ema_avg_fn(
     decay:float=.999, # the share of the average that stays in an update, 0 to 1
-    warmup:bool=True  # is the share lower in the first updates, `(1+n)/(10+n)`?
+    warmup:bool=True  # limit the share in the first updates, to `(1+n)/(10+n)`?
 ) -> Callable:        # `f(averages, weights, n)` on lists of tensors, as PyTorch's `AveragedModel` takes it too
     "Returns the update of an exponential moving average (the warm-up is that of TensorFlow's)"
     return partial(_ema_update, decay, warmup)
@@ -108,11 +108,11 @@ class EMACallback(Callback):
         decay:float=.999,         # the share of the average that stays in an update, 0 to 1
         every:int=1,              # the number of steps from one update to the next
         start:int|float=0,        # start after this many steps or, as a float, after this fraction of the fit
-        buffers:bool=True,        # average buffers too? False: they stay those of the model
-        at_end:bool=True,         # does the model take over the averaged weights when the fit ends?
+        buffers:bool=True,        # average buffers too? False: keep the model's
+        at_end:bool=True,         # copy the averaged weights to the model when the fit ends?
         avg_fn:Callable|None=None,# another average, such as PyTorch's `get_swa_multi_avg_fn()`: f(averages, weights, n)
-        warmup:bool=True,         # is the decay lower in the first updates: `(1+n)/(10+n)`? See `ema_avg_fn`
-        use:bool=True             # put the average into the model, as said above? False: only keep it, for `averaged()`
+        warmup:bool=True,         # limit the decay in the first updates, to `(1+n)/(10+n)`? See `ema_avg_fn`
+        use:bool=True             # put the average into the model? False: only keep it, for `averaged()`
     ):
         self.decay = check_fraction('decay', decay, zero=True, what='the fraction of the average that stays')
         self.every = check_whole('every', every, what='a whole number of steps')

@@ -21,9 +21,9 @@ from ..loop.check import check_whole
 
 # %% ../../nbs/callbacks/05a_item_indices.ipynb #59782817
 class RecordingSampler:
-    "Yields what `sampler` yields, and appends it to the queue `yielded`, which is a new one in each epoch"
+    "Yields what `sampler` yields, and appends it to the queue `yielded`, a new one in each epoch"
     def __init__(self,
-        sampler:Any # of indices, or of batches of them
+        sampler:Any # a sampler of indices, or of batches of them
     ): self.sampler,self.yielded = sampler,deque()
 
     def __len__(self) -> int: return len(self.sampler)
@@ -34,10 +34,10 @@ class RecordingSampler:
         for o in self.sampler: yielded.append(o); yield o
 
 class IndexedIterator:
-    "Iterates over batches; `indices` are those of the last batch, also if an item of it failed"
+    "Iterates over batches; `indices` are those of the last batch, even if one of its items failed"
     def __init__(self,
-        it:Iterator,     # of batches
-        queue:Collection # the indices of each batch, in the order of the batches; to a deque more may be added later
+        it:Iterator,     # yields batches
+        queue:Collection # the indices of each batch, in order; more may be added to a deque later
     ): self.it,self.queue,self.indices = it,queue if isinstance(queue, deque) else iter(queue),None
 
     def __iter__(self) -> Iterator: return self
@@ -58,7 +58,7 @@ class RecordingLoader(GetAttr):
     "Stands in for a `DataLoader` in one phase, and records the indices of its batches"
     _default = 'dl'
     def __init__(self,
-        dl:DataLoader # whose attributes it has too
+        dl:DataLoader # the loader, whose attributes it has too
     ):
         unbatched = dl.batch_sampler is None
         self.dl,self.recording = dl,RecordingSampler(dl.sampler if unbatched else dl.batch_sampler)
@@ -71,7 +71,7 @@ class RecordingLoader(GetAttr):
 
     @property
     def batch_indices(self) -> deque:
-        "The indices of the batches that were asked for in this phase, and have not arrived yet"
+        "The indices of the batches that were requested in this phase and have not arrived yet"
         return self.recording.yielded
 
     def __len__(self) -> int: return len(self.dl)
@@ -80,7 +80,7 @@ class RecordingLoader(GetAttr):
 def knows_indices(
     dl:Any # a loader
 ) -> bool:
-    "Returns whether it can be known which items are in the batches of `dl`"
+    "Returns whether the items in the batches of `dl` can be known"
     if getattr(dl, 'num_workers', 0) and not getattr(dl, 'in_order', True): return False
     if isinstance(dl, NotedLoader): return dl.indexed or dl.batch_indices is not None
     if hasattr(type(dl), 'batch_indices'): return dl.batch_indices is not None
@@ -148,7 +148,7 @@ _used_up = ('the training data is used up, as it can be gone through only once, 
             '(a list, a `DataLoader` or a function that returns a generator begins again)')
 
 class OngoingLoader(GetAttr):
-    "All passes over `dl`, one after the other: to iterate over it is to go on where the last iteration ended"
+    "Chains all passes over `dl`: each iteration continues where the last one ended"
     _default = 'dl'
     live = None   # the iterator of the present pass
     used_up,fresh,failed = False,False,None
@@ -196,14 +196,14 @@ class OngoingLoader(GetAttr):
 # %% ../../nbs/callbacks/05b_steps_per_epoch.ipynb #ae860f54
 @check_args
 class StepsPerEpoch(Callback):
-    "Makes an epoch of `n` training batches, and goes on in the data with the next one (Keras' `steps_per_epoch`)"
+    "Ends an epoch after `n` training batches; the next one continues in the data (Keras' `steps_per_epoch`)"
     single,catches_up = True,None
     no_shards = 'it would read the data once more in each process: write `LimitBatches`'
     order,modes = TrainEvalCallback.order-1.5,('fit',)   # after the data was divided among processes
     data:Any = None   # the `OngoingLoader`
     def __init__(self,
         n:int,            # how many training batches an epoch has
-        go_on:bool=False  # does each fit go on in the data where the last one ended?
+        go_on:bool=False  # continue in the data where the last fit ended?
     ): self.n,self.go_on = check_whole('n', n, what='a number of batches'),go_on
 
     def before_fit(self):
@@ -222,13 +222,13 @@ class StepsPerEpoch(Callback):
         if self.data.used_up: self.learn.stop(_used_up)
 
     def state_dict(self) -> dict:
-        "Return the position: the number of the pass over the data, and how many of its batches are done"
+        "Return the position: the number of the pass over the data, and of its batches that are done"
         return {} if self.data is None else dict(n_pass=self.data.n_pass, start=self.data.start)
 
     def load_state_dict(self,
         state:dict # what `state_dict` returned
     ) -> None:
-        "Go on there; raises ValueError if it is no such state"
+        "Continue from `state`; raises ValueError if it is not such a state"
         if not (state.keys()=={'n_pass','start'} and all(type(v) is int and v>=0 for v in state.values())):
             raise ValueError(f'this is not the state of a StepsPerEpoch: {state!r:.60}')
         if self.data is None or self.data.live is not None: return   # what was read is read
@@ -242,7 +242,7 @@ class StepsPerEpoch(Callback):
 def batches_per_epoch(
     learn:Learner # the Learner, in a fit that begins
 ) -> int|None:
-    "Returns how many training batches an epoch has; None if nobody knows"
+    "Returns how many training batches an epoch has; None if that is unknown"
     n = next((cb.n for cb in learn.cbs if isinstance(cb, StepsPerEpoch)), None)
     return loader_len(learn.dls.train) if n is None else n
 
@@ -263,14 +263,14 @@ from ..loop.loop import exhausted
 class BatchFetcher:
     "Takes batches from an iterator, and pins them for an accelerator"
     def __init__(self,
-        it:Iterator, # of batches
+        it:Iterator, # yields batches
         pin:bool     # pin them?
     ):
         self.it,self.pin,self.ended = it,pin,False
         self.grad = torch.is_grad_enabled()
 
     def __call__(self) -> Any:
-        "Returns a batch, or at the end `exhausted`"
+        "Returns a batch, or `exhausted` at the end"
         if self.ended: return exhausted
         with torch.set_grad_enabled(self.grad):
             b = next(self.it, exhausted)
@@ -280,7 +280,7 @@ class BatchFetcher:
 class PrefetchIterator:
     "Iterates over the batches of `it`, while a thread fetches the next `n`"
     def __init__(self,
-        it:Iterator,   # of batches
+        it:Iterator,   # yields batches
         n:int=0,       # how many batches to fetch ahead; 0: no thread
         pin:bool=False # pin them for an accelerator?
     ):
@@ -313,7 +313,7 @@ class PrefetchIterator:
 def made_by_workers(
     dl:Any # a loader
 ) -> bool:
-    "Returns whether workers make the batches of `dl`, and this process draws nothing for them after the beginning"
+    "Returns whether workers make the batches of `dl`, and this process draws random numbers only at the beginning"
     if isinstance(dl, NotedLoader): dl = dl.dl
     if isinstance(dl, SeededLoader): return not dl.swaps_rng and getattr(dl, 'num_workers', 0)>0
     if not isinstance(dl, DataLoader) or not dl.num_workers: return False
@@ -324,12 +324,12 @@ def made_by_workers(
 
 # %% ../../nbs/callbacks/05c_prefetch.ipynb #bd91859c
 class Prefetch(Callback):
-    "Fetches the next batches in a thread while the present one is computed"
+    "Fetches the next batches in a thread while the current one is computed"
     observes = True
     order = 1000   # after all callbacks that change the loader or the batch
     def __init__(self,
         n:int=2,          # how many batches to fetch ahead
-        thread:bool=False # also if this process makes the data? If not, only where workers do
+        thread:bool=False # even if this process makes the data? False: only if workers do
     ):
         self.n,self.thread = check_whole('n', n, what='a number of batches'),thread
         if thread not in (True, False): raise ValueError(f'`thread` must be True or False, not {thread!r}')

@@ -15,10 +15,10 @@ class Stopwatch:
     "Adds up the seconds between `start` and `stop`"
     def __init__(self): self.total,self.since = 0.,None
     def start(self) -> None:
-        "Run, if it does not run yet"
+        "Run, unless it is running already"
         if self.since is None: self.since = perf_counter()
     def stop(self) -> bool:
-        "Pause; returns whether it ran"
+        "Pause; returns whether it was running"
         ran,self.total,self.since = self.since is not None,self.seconds,None
         return ran
     @property
@@ -35,13 +35,13 @@ class Stopwatch:
         self.total,self.since = state['seconds'],None
 
 class StopwatchCallback(Callback):
-    "Has a `stopwatch` that measures the seconds of training, without validation; a base class"
+    "Base class with a `stopwatch` that measures the seconds of training, without validation"
     stopwatch:Stopwatch   # the subclass makes it
     modes,run_valid,ran = ('fit',),False,False
     def hears(self,
         name:str # the event
     ) -> bool:
-        "Whether event `name` reaches this callback: validations do in every mode"
+        "Whether event `name` reaches this callback: those of validation do in every mode"
         return super().hears(name) or (self.run and name in ('before_validate','after_validate'))
 
     def before_train(self): self.stopwatch.start()
@@ -157,7 +157,7 @@ from .intervals import EveryCallback
 
 # %% ../../nbs/callbacks/55c_stop_after.ipynb #e287bb5b
 class StopAfter(EveryCallback):
-    "Ends the fit when a budget of batches, steps, items, epochs or time is used up; ValueError for one that never is"
+    "Ends the fit when a budget of batches, steps, items, epochs or time is used up; ValueError if that cannot happen"
     observes = True   # how long a run is does not say which one it is
     due_at_once,alike = True,False   # all processes stop at the same batch, and hear of it at once
     def __init__(self,

@@ -27,7 +27,7 @@ class ValidateEvery(EveryCallback):
         every:Any,    # how often: text such as '500ba' or '30m', a number of epochs, or a function of the Learner
         ds_idx:int=1, # which loader of `dls`
         dl:Any=None,  # this loader instead
-        at_start:bool=False # before the first batch of a fit, too
+        at_start:bool=False # also before the first batch of a fit?
     ):
         self.history = History()
         self.set_every(every)
@@ -54,7 +54,7 @@ class ValidateEvery(EveryCallback):
         return self.every.unit=='ep' and self.learn._loader(self.ds_idx, self.dl) is self.learn.dls.valid
 
     def act(self) -> None:
-        "Validate, announce the row, and write it into the table"
+        "Validate, announce the row, and write it to the table"
         learn,rec,start = self.learn,getattr(self.learn, 'recorder', None),perf_counter()
         values = learn.validate(self.ds_idx, self.dl)
         row = dict(epoch=learn.epoch, train_iter=learn.train_iter)

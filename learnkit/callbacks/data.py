@@ -76,8 +76,8 @@ class MapInputs(Callback):
     order = -9
     def __init__(self,
         f:Callable|Mapping, # a function of the batch, or a dictionary of old keys and new ones
-        train:bool=True,    # for the batches of training?
-        valid:bool=True     # for those of validation and prediction?
+        train:bool=True,    # apply it in training?
+        valid:bool=True     # apply it in validation and prediction?
     ):
         check_mapping(f)
         self.f = f if callable(f) else partial(rename_keys, names=f)
@@ -90,8 +90,8 @@ class MapOutputs(Callback):
     order = -9
     def __init__(self,
         f:Callable|Mapping, # a function of the output, or a dictionary of old keys and new ones
-        train:bool=True,    # in training?
-        valid:bool=True     # in validation and prediction?
+        train:bool=True,    # apply it in training?
+        valid:bool=True     # apply it in validation and prediction?
     ):
         check_mapping(f)
         self.f = f if callable(f) else partial(rename_keys, names=f, what='output')

@@ -84,8 +84,8 @@ class GradientClip(Callback):
 # %% ../../nbs/callbacks/25a_clip.ipynb #6e0740f3
 def unit_norms(
     t:torch.Tensor # weights, or their gradient
-) -> torch.Tensor: # of a shape that can be multiplied with `t`
-    "Returns the norm of each slice along the first dimension; of a vector, that of all of it"
+) -> torch.Tensor: # norms, in a shape that broadcasts with `t`
+    "Returns the norm of each slice along the first dimension; for a vector, the norm of the whole"
     return torch.linalg.vector_norm(t, dim=tuple(range(1, t.ndim)) or None, keepdim=True)
 
 @check_args
@@ -95,9 +95,9 @@ class AdaptiveGradientClip(Callback):
     modes,run_valid = ('fit','lr_find'),False
     params:Any = ()
     def __init__(self,
-        ratio:float=.01,    # the largest norm of a unit's gradient, as a part of that of its weights
-        eps:float=1e-3,     # the least norm of weights: those of a new layer may be zero
-        skip:str|None=None  # a pattern of the names of parameters to leave alone, such as 'head.*'
+        ratio:float=.01,    # the largest norm of a unit's gradient, relative to that of its weights
+        eps:float=1e-3,     # a lower bound for the norm of weights: those of a new layer may be zero
+        skip:str|None=None  # a pattern of the names of parameters to skip, such as 'head.*'; None: clip all
     ):
         if not (ratio>0 and eps>0): raise ValueError(f'`ratio` and `eps` must be above 0, not {ratio} and {eps}')
         self.ratio,self.eps,self.skip = ratio,eps,skip
@@ -132,7 +132,7 @@ def set_bn_eval(
         if isinstance(l, bn_types) and ps and not any(p.requires_grad for p in ps): l.train(not use_eval)
 
 class BnFreeze(Callback):
-    "Keeps frozen batch norms in evaluation mode during training, so that their running statistics stay (fastai's name)"
+    "Keeps frozen batch norms in evaluation mode in training, so that running statistics don't change (fastai's name)"
     modes = ('fit','lr_find')
     def before_train(self): set_bn_eval(self.learn.model)
 
@@ -141,10 +141,10 @@ def _n_groups(opt): return getattr(opt, 'n_groups', len(opt.hypers))   # fastai'
 
 @check_args
 class GradualUnfreezing(Callback):
-    "Trains more parameter groups from certain epochs on: calls `learn.opt.freeze_to` at their beginning"
+    "Unfreezes more parameter groups at given epochs: calls `learn.opt.freeze_to` at their beginning"
     modes,catches_up = ('fit',),()
     def __init__(self,
-        at:Mapping # epoch -> the first parameter group to be trained from then on; negative counts from the end
+        at:Mapping # epoch -> the first parameter group to train from then on; negative numbers count from the end
     ):
         ok = isinstance(at, Mapping) and at and all(isinstance(o, int) for kv in at.items() for o in kv) and min(at)>=0
         if not ok: raise ValueError(f'GradualUnfreezing takes epochs, and the first group to be trained from then on, '

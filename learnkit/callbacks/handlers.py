@@ -20,8 +20,8 @@ class Filter:
     "Lets through every n-th call, those after an interval such as '500ba', only one, or those for which `when` is true"
     def __init__(self,
         every:Any=None,         # a number of calls, or an interval of training as for `Every`: text such as '500ba'
-        once:int|bool|None=None,# let through this call only, counted from 1; True is the first
-        when:Callable|None=None # called with this filter and the Learner: let through the calls for which it is true
+        once:int|bool|None=None,# let through only this call, counted from 1; True: the first
+        when:Callable|None=None # f(filter, learn): let through the calls for which it is true
     ):
         given = [f'{k}={v!r}' for k,v in dict(every=every, once=once, when=when).items() if v is not None]
         if len(given)>1: raise ValueError(f'give one of `every`, `once` and `when`, not {" and ".join(given)}: '
@@ -91,7 +91,7 @@ class FilteredMethod:
     "A callback's method with a `Filter` before it"
     def __init__(self,
         f:Callable,    # the method
-        filter:Filter  # the filter, of which each callback gets a copy
+        filter:Filter  # the filter; each callback gets a copy of it
     ): self.f,self.filter,self.__doc__ = f,filter,f.__doc__
 
     def __set_name__(self, owner, name):
@@ -127,7 +127,7 @@ class OnCallback(Callback):
         f:Callable,       # a function of the Learner, and of what the event brings along, if anything
         name:str,         # the event
         filter:Filter,    # which calls go through
-        pause:bool=False  # is `f` a condition on which the fit is to stand?
+        pause:bool=False  # is `f` a condition for the fit to pause?
     ):
         self.f,self.at,self.filter = f,event.check(name),filter
         if pause: self.pauses,self.modes = (name,),('fit',)
@@ -137,7 +137,7 @@ class OnCallback(Callback):
 
     @property
     def name(self) -> str:
-        "By the event: `learn.on_after_batch`"
+        "The name, from the event: `learn.on_after_batch`"
         return f'on_{self.at}'
 
     def _call(self, **kwargs):
@@ -159,8 +159,8 @@ class PendingHandler:
     def __init__(self,
         f:Callable,       # a function of the Learner
         name:str,         # the event
-        conditions:dict,  # arguments of the `Filter`, of which each Learner gets one
-        marker:str|None   # which Learners: None is the next one, 'all' is all of them
+        conditions:dict,  # arguments of the `Filter`; each Learner gets its own
+        marker:str|None   # which Learners: None: the next one; 'all': all of them
     ): self.f,self.name,self.conditions,self.marker = f,name,conditions,marker
 
     def callback(self) -> OnCallback:
@@ -171,11 +171,11 @@ class PendingHandler:
         return [self.callback()]
 
     def add(self) -> None:
-        "Begin to wait"
+        "Start waiting"
         _pending.append(self)
         if self.marker in (None,'all'): Learner.on_create.append(self)
     def remove(self) -> None:
-        "Wait no longer"
+        "Stop waiting"
         for l in (_pending, Learner.on_create):
             if self in l: l.remove(self)
 
@@ -191,12 +191,12 @@ def marked_handlers(
 def has_no_parameters(
     f:Callable # a function
 ) -> bool:
-    "Whether `f` certainly takes no argument"
+    "Whether it is certain that `f` takes no argument"
     try: return not signature(f).parameters
     except ValueError: return False   # some functions written in C don't say
 
 class hybrid_method:
-    "A method that can be called on an object or on its class, and gets the one or the other as first argument"
+    "A method that can be called on an object or its class, and gets that as its first argument"
     def __init__(self,
         f:Callable # the method
     ): self.f,self.__doc__ = f,f.__doc__
@@ -208,10 +208,10 @@ def on(
     to:Any,                  # the Learner, or its class
     name:str,                # the event, such as 'after_batch' or `event.after_batch`
     every:Any=None,          # a number of calls, or an interval of training such as '500ba'
-    once:int|None=None,      # call number `once` only, counted from 1; True is the first
-    when:Callable|None=None, # when `when(filter, learn)` is true
-    marker:str|None=None,    # on the class: which Learners; None is the next one, 'all' is all of them
-    pause_if:Callable|None=None # stand there if this function of the Learner returns true: see `Pausable`
+    once:int|None=None,      # only call number `once`, counted from 1; True: the first
+    when:Callable|None=None, # only when `when(filter, learn)` is true
+    marker:str|None=None,    # on the class: which Learners; None: the next one; 'all': all of them
+    pause_if:Callable|None=None # pause there if this function of the Learner is true: see `Pausable`
 ) -> Callable:
     "Decorate a function of the Learner, to be called at event `name`; with `pause_if` it is a breakpoint itself"
     if callable(name): raise TypeError('`on` takes the event first: `@learn.on("after_batch")`')

@@ -41,7 +41,7 @@ class Every:
     "Says when an interval of training is over: 2 epochs ('2ep'), 500 batches ('500ba'), half an hour ('30m')"
     def __init__(self,
         every:Any=None,     # text such as '500ba', a number of epochs, a function of the Learner, or None for never
-        at_once:bool=False # must it be due at the same batch in all processes, which are asked then?
+        at_once:bool=False # must it be due at the same batch in all processes? They then agree on it
     ):
         self.spec = every.spec if isinstance(every, Every) else every
         self.value,self.unit = parse_every(self.spec)
@@ -52,7 +52,7 @@ class Every:
     def __bool__(self): return self.unit is not None
     @property
     def in_batches(self) -> bool:
-        "Whether it can be due within an epoch; if not, there is no need to ask at the end of each batch"
+        "Whether it can be due within an epoch; if not, it need not be called after each batch"
         return self.unit not in (None,'ep')
     def __repr__(self): return f'Every({self.spec!r})'
     def __str__(self): return str(self.spec)
@@ -131,7 +131,7 @@ class Every:
     def load_state_dict(self,
         state:dict # what `state_dict` returned
     ) -> None:
-        "Continue the count of `state`: in the fit that has just begun, else also in the one that `start` begins next"
+        "Continue the count of `state`: in the fit that has just begun, or in the one that `start` begins next"
         self.count,self.times = state['count'],state['times']
         self.since,self.loaded = monotonic(),not self.fresh
 
@@ -159,7 +159,7 @@ class EveryCallback(Callback):
     def set_every(self,
         every:Any # how often, as for `Every`
     ) -> None:
-        "Set how often; for an interval of whole epochs the end of a batch is not listened to"
+        "Set how often to call `f`; for an interval of whole epochs, the end of a batch is ignored"
         self.every = Every(every, self.due_at_once)
         self.run_train = self.every.in_batches
 
@@ -170,5 +170,5 @@ class EveryCallback(Callback):
         if self.every(self.learn, epoch=True): self.act()
 
     def act(self) -> None:
-        "Do what is to be done each time"
+        "Do what is due each time"
         self.f(self.learn)

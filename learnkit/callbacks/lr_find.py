@@ -113,17 +113,17 @@ from ..optim.schedule import SchedExp
 # %% ../../nbs/callbacks/15b_lr_find.ipynb #45420c93
 @check_args
 class LRFinder(Scheduler):
-    "Trains with an exponentially growing learning rate, then puts back what it trained; used by `learn.lr_find`"
+    "Trains with an exponentially growing learning rate, then undoes the training; used by `learn.lr_find`"
     modes,names = ('lr_find',),('lr',)   # a fit with it is of this mode
     rec,before = None,Snapshot()
     shared_losses = None   # the losses, if there are several processes
     restores = True   # `learn.lr_find` puts back more, itself
     def __init__(self,
         start_lr:float|list=1e-7, # the learning rate of the first batch; a list has one for each parameter group
-        end_lr:float|list=10,     # the learning rate that is approached by the last batch
+        end_lr:float|list=10,     # the learning rate that the last batch approaches
         num_it:int=100,           # number of batches, at least 6
         stop_div:bool=True,       # stop when the loss is above four times its minimum?
-        hyper:str='lr'            # what grows; `lr_muon`: only the rate of this one of several optimizers
+        hyper:str='lr'            # what grows; `lr_muon`: only the rate of the optimizer named muon
     ):
         self.num_it = check_whole('num_it', num_it, least=6, what='a whole number of batches')
         for k,v in dict(start_lr=start_lr, end_lr=end_lr).items():
@@ -244,12 +244,12 @@ def _func_name(f):
 @uninterrupted
 def lr_find(self:Learner,
     start_lr:float|list=1e-7, # the learning rate of the first batch; a list has one for each parameter group
-    end_lr:float|list=10,     # the learning rate that is approached by the last batch
+    end_lr:float|list=10,     # the learning rate that the last batch approaches
     num_it:int=100,           # number of batches, at least 6
     stop_div:bool=True,       # stop when the loss is above four times its minimum?
     show_plot:bool=True,      # plot the curve?
     suggest_funcs:Any=valley, # one or several of `valley`, `slide`, `minimum`, `steep` or your own; None: no suggestion
-    hyper:str='lr'            # what grows; `lr_muon`: only the rate of this one of several optimizers
+    hyper:str='lr'            # what grows; `lr_muon`: only the rate of the optimizer named muon
 ) -> Any:                     # a named tuple of suggested learning rates; None without `suggest_funcs`
     "Find a learning rate by a range test (Smith 2015), and restore the Learner afterwards"
     finder,n = LRFinder(start_lr, end_lr, num_it, stop_div, hyper),loader_len(self.dls.train)

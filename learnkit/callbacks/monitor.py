@@ -95,8 +95,8 @@ class Monitor(Stateful):
     def __init__(self,
         monitor:str|Callable|Metric|None='valid_loss', # a column, metric or function of the Learner; None: valid_loss
         comp:str|Callable|None=None,            # 'min', 'max' or a function such as `np.less`; None: as the metric says
-        min_delta:float|str=0.,                 # how much better a value must be to count; '1%': of the best one
-        nan:str='worse'                         # a NaN is 'worse' than everything, or 'skip' it, or 'raise' an error
+        min_delta:float|str=0.,                 # how much better a value must be to count; '1%': of the best value
+        nan:str='worse'                         # NaN is 'worse' than everything; or 'skip' it, or 'raise' an error
     ):
         ok = monitor is None or isinstance(monitor, str) or callable(monitor) or hasattr(monitor, 'accumulate')
         if not ok: raise TypeError(f"monitor must be the name of a column such as 'valid_loss', a metric, "
@@ -126,7 +126,7 @@ class Monitor(Stateful):
 
     def value(self,
         learn:Any,         # the Learner, at the end of an epoch or in `after_row`
-        row:dict|None=None # what a validation within the epoch gave
+        row:dict|None=None # the row of a validation within the epoch
     ) -> float|None:
         "Return the value now; None if there is none. Raises TypeError if it is not a number."
         if row is None: return self._read(learn.recorder.history[-1] if self.column else {}, learn)
@@ -135,7 +135,7 @@ class Monitor(Stateful):
     def is_known(self,
         learn:Any # the Learner, at the end of an epoch
     ) -> bool:
-        "Return whether a validation after the last batch of this epoch had the value already"
+        "Return whether a validation after this epoch's last batch has given the value already"
         rec = getattr(learn, 'recorder', None)
         return rec is not None and any(map(self._is_in, rec.history.last_within(learn.train_iter)))
 
@@ -170,7 +170,7 @@ class Monitor(Stateful):
     def update(self,
         value:float|None # the new value; None if there is none
     ) -> bool|None:
-        "Keep `value` if it is the best; return whether it is, None without a value. Raises ValueError as `nan` says."
+        "Keep `value` if it is the best; return whether it is, None without a value. ValueError for NaN if nan='raise'."
         if value is None or (isnan(value) and self.nan=='skip'): return None
         if isnan(value) and self.nan=='raise': raise ValueError(
             f"`{self.name}` is nan (`nan='worse'` would take that for no improvement, `nan='skip'` would ignore it)")
@@ -231,9 +231,9 @@ class TrackerCallback(Callback):
     def __init__(self,
         monitor:str|Callable|Metric|None='valid_loss', # a column, metric or function of the Learner; None: valid_loss
         comp:str|Callable|None=None,            # 'min', 'max' or a function such as `np.less`; None: as the metric says
-        min_delta:float|str=0.,                 # how much better a value must be to count; '1%': of the best one
+        min_delta:float|str=0.,                 # how much better a value must be to count; '1%': of the best value
         reset_on_fit:bool=True,                 # forget the best value when a fit begins?
-        nan:str='worse'                         # a NaN is 'worse' than everything, or 'skip' it, or 'raise' an error
+        nan:str='worse'                         # NaN is 'worse' than everything; or 'skip' it, or 'raise' an error
     ):
         store_attr('monitor,comp,min_delta,reset_on_fit,nan')
         self.watch = Monitor(monitor, comp, min_delta, nan)
@@ -248,7 +248,7 @@ class TrackerCallback(Callback):
         if not self.loaded: self.reset()
 
     def reset(self) -> None:
-        "Start anew; called when a fit begins that does not continue from a saved state"
+        "Start over; called when a fit begins that does not continue from a saved state"
         self.new_best = None
         if self.reset_on_fit: self.watch.reset()
 
@@ -262,12 +262,12 @@ class TrackerCallback(Callback):
         self.compare(value)
 
     def compare(self,
-        value:float|None # of an epoch or a validation; None: it has none
+        value:float|None # the value of an epoch or a validation; None: it has none
     ) -> None:
         "Compare `value` with the best: `new_best` is True, False, or None if there is no value; then `act`"
         self.new_best = self.watch.update(value)
         self.act()
-    def act(self) -> None: "Do what follows from `new_best`"
+    def act(self) -> None: "Act on `new_best`"
 
     def after_fit(self):
         column = self.watch.column

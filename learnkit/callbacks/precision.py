@@ -22,7 +22,7 @@ from ..loop.signals import uninterrupted
 
 # %% ../../nbs/callbacks/35_precision.ipynb #2987ed37
 class AMPMode(StrEnum):
-    "The 16-bit types, for completion in editors; the strings 'fp16' and 'bf16' do as well (fastai's name)"
+    "The 16-bit types, for completion in editors; the strings 'fp16' and 'bf16' work too (fastai's name)"
     FP16,BF16 = 'fp16','bf16'
 
 _dtypes = {AMPMode.FP16:torch.float16, AMPMode.BF16:torch.bfloat16}
@@ -47,12 +47,12 @@ class MixedPrecision(Callback):
 
     @property
     def one_pass(self) -> str|None:
-        "With loss scaling a step has gradients that were unscaled once"
+        "Why a step cannot have several passes: with loss scaling, gradients are unscaled once"
         scales = self.amp_mode==AMPMode.FP16
         return "its gradients are scaled until the step: write `MixedPrecision('bf16')`" if scales else None
     @property
     def compiled(self) -> str|None:
-        "Without loss scaling all that it does is to choose the types"
+        "Without loss scaling, all it does is choose the types"
         return 'autocast' if self.scaler is not None and not self.scaler.is_enabled() else None
 
     @property
@@ -125,7 +125,7 @@ class MixedPrecision(Callback):
 
     @property
     def param_groups(self) -> list:
-        "All that has gradients of the scaled loss, for `GradScaler`: a callback may have an optimizer for some of it"
+        "All parameters with gradients of the scaled loss, for `GradScaler`: some may be in a callback's optimizer"
         if self.others is None: self.others = other_params(self.learn)
         return [*self.learn.opt.param_groups, dict(params=self.others)]
 

@@ -295,7 +295,7 @@ class TorchScheduler(Scheduler):
         make:Callable|LRScheduler, # a scheduler class, a `partial` of it, a function of the optimizer, or a scheduler
         interval:str='epoch',      # 'step': after each step of the optimizer; 'epoch': after each epoch
         monitor:str|Callable='valid_loss', # what `ReduceLROnPlateau` monitors: a column, or a function of the Learner
-        frequency:int=1            # its `step` is called after each so many steps or epochs only
+        frequency:int=1            # call its `step` after every `frequency` steps or epochs only
     ):
         if interval not in ('step','epoch'): raise ValueError(f"interval must be 'step' or 'epoch', not {interval!r}")
         if not (_is_sched(make) or callable(make)): raise TypeError(

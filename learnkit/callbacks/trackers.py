@@ -26,16 +26,16 @@ class EarlyStoppingCallback(TrackerCallback):
     def __init__(self,
         monitor:str|Callable|Metric|None='valid_loss', # a column, metric or function of the Learner; None: valid_loss
         comp:str|Callable|None=None,            # 'min', 'max' or a function such as `np.less`; None: as the metric says
-        min_delta:float|str=0.,                 # how much better a value must be to count; '1%': of the best one
-        patience:int|None=1,                    # values without improvement after which it stops; None: any number
+        min_delta:float|str=0.,                 # how much better a value must be to count; '1%': of the best value
+        patience:int|None=1,                    # stop after this many values without improvement; None: never for that
         reset_on_fit:bool=True,                 # forget the best value when a fit begins?
-        nan:str='worse',                        # a NaN is 'worse', or 'skip' it, or 'raise'; 'stop' ends the fit
+        nan:str='worse',                        # NaN is 'worse'; or 'skip' it, or 'raise' an error; 'stop' ends the fit
         *,
         threshold:float|None=None,              # stop at a value that is at least as good as this
         divergence:float|None=None,             # stop at a value that is worse than this
-        baseline:float|None=None,               # the wait ends only with a best value that is better than this, too
-        start_from_epoch:int=0,                 # the first epoch whose values are looked at
-        at_least:Any=None                       # do not stop before so much: '10ep', '500st' (steps), '500ba', '0.5dur'
+        baseline:float|None=None,               # an improvement resets the count only if it is better than this
+        start_from_epoch:int=0,                 # the first epoch whose values count
+        at_least:Any=None                       # do not stop before this: '10ep', '500st' (steps), '500ba', '0.5dur'
     ):
         super().__init__(monitor, comp, min_delta, reset_on_fit, 'worse' if nan=='stop' else nan)
         self.patience = check_whole('patience', patience, what='a number of epochs', none=True)
@@ -115,7 +115,7 @@ class TerminateOnNaNCallback(Callback):
     "Ends the fit when a loss is NaN or infinite"
     order,modes,saves = -9,('fit','lr_find'),('every',)
     def __init__(self,
-        every:Any='100ba' # how often to read the losses on an accelerator, which waits for it; as for `Every`
+        every:Any='100ba' # how often to read the losses on an accelerator, which makes it wait; as for `Every`
     ): self.every,self.flag = Every(every),None
 
     def before_fit(self): self.every.start(self.learn); self.flag = None
@@ -136,7 +136,7 @@ class TerminateOnNaNCallback(Callback):
         learn.stop(f'the {"training" if learn.training else "validation"} loss is nan or infinite{learn.position}')
         raise CancelFit(learn.stop_reason)
     def nonfinite_loss(self) -> None:
-        "Handle the event, so that it is no warning or error: the fit ends at the next reading of the losses"
+        "Handle the event, so that it raises no warning or error: the fit ends when the losses are next read"
     def cleanup(self): self.flag = None
 
 # %% ../../nbs/callbacks/65b_save_model.ipynb #53df0c7b
@@ -157,7 +157,7 @@ from ..learner.save import write_state
 # %% ../../nbs/callbacks/65b_save_model.ipynb #b86ba39a
 @check_args
 class SaveModelCallback(TrackerCallback):
-    "Saves the model when it is the best so far, and loads the best at the end of the fit; or saves it every so often"
+    "Saves the model when it is the best so far, and loads the best at the end of the fit; or saves it at intervals"
     order,run_valid,saves = TrackerCallback.order+1,False,('watch','saved','every','held','hash','best_name')
     writes,n_failed,home = True,0,Path()
     held = None   # the best model if it is not in a file, as bytes
@@ -166,14 +166,14 @@ class SaveModelCallback(TrackerCallback):
     def __init__(self,
         monitor:str|Callable|Metric|None='valid_loss', # a column, metric or function of the Learner; None: valid_loss
         comp:str|Callable|None=None,            # 'min', 'max' or a function such as `np.less`; None: as the metric says
-        min_delta:float|str=0.,                 # how much better a value must be to count; '1%': of the best one
+        min_delta:float|str=0.,                 # how much better a value must be to count; '1%': of the best value
         fname:str|None='model',                 # the file in `learn.path/learn.model_dir`; with fields; None: memory
-        every_epoch:int|bool=False,             # save every n-th epoch, beginning with the first, however good it is
-        at_end:bool=False,                      # at the end save the model as it is then, instead of loading the best
+        every_epoch:int|bool=False,             # save every n-th epoch, from the first on, whatever its value
+        at_end:bool=False,                      # save the model at the end of the fit, instead of loading the best?
         with_opt:bool=False,                    # save and load the optimizer's state too?
         reset_on_fit:bool=True,                 # forget the best value when a fit begins?
-        every:Any=None,                         # save every so often, however good it is: text such as '500ba' or '30m'
-        nan:str='worse'                         # a NaN is 'worse' than everything, or 'skip' it, or 'raise' an error
+        every:Any=None,                         # save at intervals, whatever the value: text such as '500ba' or '30m'
+        nan:str='worse'                         # NaN is 'worse' than everything; or 'skip' it, or 'raise' an error
     ):
         super().__init__(monitor, comp, min_delta, reset_on_fit, nan)
         self.every,self.saved = Every(every),None
@@ -344,13 +344,13 @@ class ReduceLROnPlateau(TrackerCallback):
     def __init__(self,
         monitor:str|Callable|Metric|None='valid_loss', # a column, metric or function of the Learner; None: valid_loss
         comp:str|Callable|None=None,            # 'min', 'max' or a function such as `np.less`; None: as the metric says
-        min_delta:float|str=0.,                 # how much better a value must be to count; '1%': of the best one
-        patience:int=1,                         # values without improvement after which it acts
+        min_delta:float|str=0.,                 # how much better a value must be to count; '1%': of the best value
+        patience:int=1,                         # lower the rate after this many values without improvement
         factor:float=10.,                       # the learning rate is divided by this
         min_lr:float=0,                         # the learning rate never gets lower than this
         reset_on_fit:bool=True,                 # forget the best value when a fit begins?
-        nan:str='worse',                        # a NaN is 'worse' than everything, or 'skip' it, or 'raise' an error
-        cooldown:int=0                          # values that do not count after the rate was lowered
+        nan:str='worse',                        # NaN is 'worse' than everything; or 'skip' it, or 'raise' an error
+        cooldown:int=0                          # how many values to ignore after the rate was lowered
     ):
         super().__init__(monitor, comp, min_delta, reset_on_fit, nan)
         if not factor>1: raise ValueError(

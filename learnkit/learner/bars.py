@@ -14,7 +14,7 @@ from ..loop.run import write_out
 
 # %% ../../nbs/learner/10a_terminal_bar.ipynb #3357f07a
 class StreamProxy:
-    "A proxy of `sys.stdout` or `sys.stderr` that erases the progress bar before it writes"
+    "A proxy for `sys.stdout` or `sys.stderr` that erases the progress bar before it writes"
     def __init__(self,
         out:Any, # the stream
         bar:Any  # the `TerminalBar` that is on the screen
@@ -29,7 +29,7 @@ class StreamProxy:
 
 # %% ../../nbs/learner/10a_terminal_bar.ipynb #6d079d27
 class TerminalBar(LineDisplay):
-    "A progress bar on the last line of a terminal, the rows above it"
+    "Shows a progress bar on the last line of a terminal, and the rows above it"
     pace,line,fill = .2,'','█'
     active = midline = False
     def begin(self, what, n):
@@ -42,7 +42,7 @@ class TerminalBar(LineDisplay):
         self.bar.update(0)
 
     def watch(self) -> None:
-        "Replace `sys.stdout` and `sys.stderr` by proxies, until `end`"
+        "Replace `sys.stdout` and `sys.stderr` with proxies, until `end`"
         if self.active: return
         self.out,self.active = sys.stdout,True
         if self.midline: self.out.write('\n'); self.midline = False
@@ -59,7 +59,7 @@ class TerminalBar(LineDisplay):
         i:int,   # number of batches so far
         text:str # percentage and times
     ) -> None:
-        "Draw the bar over the previous one; not after an unfinished line of other text"
+        "Draw the bar over the previous one, unless other text has left its line unfinished"
         if self.midline: return
         n,before = len(self.line),self._wipe()
         self.line = self.fitting(i, text, min(self.room(), 120))
@@ -86,7 +86,7 @@ class TerminalBar(LineDisplay):
         return '\x1b[J' if self.line and len(self.line)>self.room() else ''
 
     def erase(self) -> None:
-        "Leave an empty line"
+        "Erase the bar, and leave its line empty"
         if self.line: self._put((self._wipe() or ' '*len(self.line)) + '\r')
         self.line = ''
 
@@ -125,7 +125,7 @@ def show_style() -> None:
 
 # %% ../../nbs/learner/10b_notebook_bar.ipynb #81db44fc
 class NotebookBar(LineDisplay):
-    "A progress bar for the epochs, the table, and a bar for the batches, in the output of a notebook's cell"
+    "Shows a bar for the epochs, the table, and a bar for the batches, in the output of a notebook cell"
     pace,left = .2,False
     master = bar = None
     def __init__(self,
@@ -210,7 +210,7 @@ class ProgressCallback(Callback):
     due = 0.
     def __init__(self,
         kind:str|None=None,    # a name in `displays`: 'notebook', 'terminal', 'lines'; None: depends on the output
-        every:float|None=None  # seconds between two updates; None: 0.2, for lines 30
+        every:float|None=None  # seconds between two updates; None: 0.2, or 30 for lines
     ):
         if kind not in (None, *displays): raise ValueError(
             f"`kind` must be None or one of {', '.join(map(repr, displays))}, not {kind!r}; "

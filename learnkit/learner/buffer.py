@@ -50,7 +50,7 @@ def shared_memmap(
     path:str|Path,     # the file, in a folder that all processes see
     shape:tuple,       # the shape of the tensor
     dtype:torch.dtype, # the type of its elements
-    key:str            # a name that was not used before, the same in all processes
+    key:str            # a name not used before, the same in all processes
 ) -> Tensor:
     "Creates or opens a memory-mapped tensor that several processes write to; raises OSError if none of them can"
     store = shared_store()
@@ -80,9 +80,9 @@ class TensorBuffer:
         n:int|None=None,              # how many items are expected; more, or fewer, may come; `None`: unknown
         dim:int=0,                    # the dimension of the items, along which batches are concatenated
         dtype:torch.dtype|None=None,  # the type for floating-point numbers; `None`: as they come
-        positions:Tensor|None=None,   # for each item, as they come, its position in the result; `None`: in sequence
+        positions:Tensor|None=None,   # the position in the result of each item, as they arrive; `None`: in sequence
         file:str|Path|None=None,      # write the result to this file, mapped into memory; `None`: keep it in memory
-        key:str|None=None             # what processes that share the batches call the file; `None`: they don't
+        key:str|None=None             # the file's name in all processes that share the batches; `None`: not shared
     ):
         self.n = n if dim==0 else None
         self.dim,self.dtype,self.positions,self.file,self.key = dim,dtype,positions,file,key
@@ -117,7 +117,7 @@ class TensorBuffer:
         for o in ts: self._write([o]) if self._fits([o]) else self._add_chunk(o)
 
     def flush(self) -> None:
-        "Writes the batches that are held back, or on their way"
+        "Writes the batches that are held back or still being copied"
         self._send()
         self._receive()
 

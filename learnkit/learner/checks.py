@@ -17,9 +17,9 @@ from ..optim.groups import check_moms, check_opt_func, check_rate
 
 # %% ../../nbs/learner/00a_argument_types.ipynb #f6ecd6ef
 def check_types(
-    dls:Any,      # what should be the data
-    model:Any,    # what should be the model
-    loss_func:Any # what should be the loss function, or None
+    dls:Any,      # what was given as the data
+    model:Any,    # what was given as the model
+    loss_func:Any # what was given as the loss function, or None
 ) -> None:
     "Raise TypeError if a part of a Learner is of the wrong kind, and say what to write"
     if isinstance(dls, nn.Module): raise TypeError('the data come first: `Learner(DataLoaders(…), model)`')
@@ -39,9 +39,9 @@ def _no_loss_func(o):
 
 # %% ../../nbs/learner/00a_argument_types.ipynb #cb4444d6
 def check_dls(
-    dls:Any # what should be the data of a Learner, which may have been replaced
+    dls:Any # the data of a Learner, which may have been replaced
 ) -> None:
-    "Raise TypeError if it is not a `DataLoaders`, of learnkit or another library"
+    "Raise TypeError if `dls` is not a `DataLoaders`, learnkit's or another library's"
     if not hasattr(dls, 'train'): raise _no_dls(dls)
 
 def _no_dls(o):
@@ -63,12 +63,12 @@ def no_values() -> ValueError:
 
 # %% ../../nbs/learner/00a_argument_types.ipynb #603138cc
 def check_recipe(
-    opt_func:Any, # what should make the optimizer
-    splitter:Any, # what should give the groups of parameters
-    wd:Any,       # what should be the weight decay, or None
-    moms:Any      # what should be the momentums for `fit_one_cycle`, or None
+    opt_func:Any, # what was given to make the optimizer
+    splitter:Any, # what was given to split the parameters into groups
+    wd:Any,       # what was given as weight decay, or None
+    moms:Any      # what was given as momentums for `fit_one_cycle`, or None
 ) -> None:
-    "Raise TypeError or ValueError if no optimizer can be made from these, and say what to write"
+    "Raise TypeError or ValueError if these arguments cannot make an optimizer, and say what to write"
     check_opt_func(opt_func)
     if not callable(splitter): raise TypeError(
         'splitter must be a function of the model that returns its parameters, or a list of them for each group, '
@@ -116,10 +116,10 @@ def note_loss_error(
 
 # %% ../../nbs/learner/00b_steps.ipynb #5eb19023
 def note_backward_error(
-    loss:torch.Tensor, # the loss that the backward pass began with
+    loss:torch.Tensor, # the loss that the backward pass started from
     e:RuntimeError     # what it raised
 ) -> None:
-    "Add a note that the loss has no gradient; raise ValueError if it is not one number"
+    "Add a note that the loss has no gradient; raise ValueError if the loss is not a single number"
     if loss.numel()!=1: raise ValueError(
         f'the loss is {shapes(loss)} where one number is needed: take its mean, '
         "or leave the loss function's `reduction` at 'mean'") from e
@@ -136,7 +136,7 @@ def note_backward_error(
 # %% ../../nbs/learner/00b_steps.ipynb #d7e05fef
 def loss_tensor(
     learn:Any, # the Learner, in a batch
-    loss:Any   # what its loss function returned, or what the model's output has as its loss
+    loss:Any   # what its loss function returned, or the loss in the model's output
 ) -> torch.Tensor|None:
     "Return `loss`, or the sum of its parts; raise TypeError if it is not a tensor, ValueError if training has none"
     if isinstance(loss, torch.Tensor): return loss
@@ -144,9 +144,9 @@ def loss_tensor(
 
 def check_no_loss(
     learn:Any, # the Learner, in a batch
-    loss:Any   # what its loss function returned, which is no tensor
+    loss:Any   # what its loss function returned, which is not a tensor
 ) -> None:
-    "Raise TypeError if there should be a loss, ValueError if there is none to learn from"
+    "Raise TypeError if the loss function did not return a loss, ValueError if training has none to learn from"
     called = learn.loss_func is not None and (learn.yb or takes_one(learn.loss_func))
     if loss is not None or called: raise TypeError(
         f'the loss function must return a tensor, but it returned '
@@ -185,8 +185,8 @@ def _args(f): return [f.f_locals.get(k) for k in f.f_code.co_varnames[:f.f_code.
 def layer_hint(
     e:Exception,    # what the model raised
     model:nn.Module # the model
-) -> str: # empty if it was no layer of it
-    "Return which layer raised `e`, what it was given, and what to write"
+) -> str: # empty if none of its layers raised it
+    "Return which layer raised `e`, with what input, and what to write"
     calls = [a for f in _frames(e) if f.f_code.co_name=='forward' and len(a := _args(f))>1]
     layer,x = calls[-1][:2] if calls else (None,None)
     name = next((n for n,m in model.named_modules() if m is layer), None)
@@ -223,7 +223,7 @@ _fetch = 'torch.utils.data._utils.fetch'
 def data_hint(
     e:BaseException, # what a run raised
     where:str        # where the run is, for the message
-) -> str: # empty if it was not the data, or nothing is known
+) -> str: # empty if the data did not raise it, or nothing is known
     "Return which item or function of the data raised `e`, and what to do"
     text = str(e)
     if hint := collate_hint(e): return hint

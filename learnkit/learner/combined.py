@@ -22,29 +22,29 @@ class CombinedSource:
     n_pass = done = 0    # the number of that pass, and how many of its batches were given
     laps = 0             # how often it was gone through since the whole began
     def __init__(self,
-        name:str, # of the loader
+        name:str, # the loader's name
         dl:Any    # any iterable of batches
     ): self.name,self.passes = name,NotedLoader(as_loader(dl, name))
 
     def begin(self) -> None:
-        "Let its next batch be the first one"
+        "Start over: the next batch is the first one"
         self.n_pass += self.done>0
         self.live,self.done,self.laps = None,0,0
         self.n = loader_len(self.passes.dl)
 
     @property
     def ended(self) -> bool:
-        "Has it given each batch once? Without a length, only asking for another batch shows it"
+        "Has the loader given each batch once? Without a length, only asking for another batch can tell"
         return self.laps>0 or self.done==self.n
 
     def open(self) -> Iterator:
-        "Open its pass, shuffled by the number of the pass if the data have `set_epoch`"
+        "Begin a pass; if the data have `set_epoch`, call it with the number of the pass, to shuffle them"
         set_epoch(self.passes.dl, self.n_pass)
         self.live = iter(self.passes)
         return self.live
 
     def next(self) -> Any:
-        "Return its next batch; raises StopIteration after the last one"
+        "Return the next batch; raises StopIteration after the last one"
         try: b = next(self.open() if self.live is None else self.live)
         except StopIteration: self.laps += 1; raise
         self.done += 1
@@ -66,7 +66,7 @@ class CombinedSource:
     def load_state_dict(self,
         state:dict # what `state_dict` returned
     ) -> None:
-        "Go on there"
+        "Continue at that position"
         self.n_pass,self.done,self.laps = state['n_pass'],state['done'],state['laps']
         if state['place'] is not None: self.passes.begin_at(state['place'])
         self.live = None
@@ -83,17 +83,17 @@ class CombinedBatches:
 # %% ../../nbs/learner/25a_combined_loader.ipynb #f46bea1b
 @check_args
 class CombinedLoader:
-    "The batches of several loaders, each with a name: `dl_name` is that of the last batch"
+    "Combines the batches of several loaders, each with a name: `dl_name` is that of the last batch's loader"
     dl_name:str|None = None   # of the loader that the last batch came from; None: of all, if they are zipped
     n = 0                     # how many batches were given, in all passes
     resumed = False           # does the next pass begin where a state says?
     batch:Any = None          # the last one, by which others know that `dl_name` is that of theirs
     def __init__(self,
         loaders:Mapping,                   # name -> an iterable of batches, or a function that returns one
-        order:str='in_turn',               # 'in_turn', 'sequential', or 'zip': a batch is a dictionary of one of each
+        order:str='in_turn',               # 'in_turn', 'sequential', or 'zip': a dictionary with one batch of each
         weights:Mapping|Callable|None=None,# name -> share, or a function that returns them for `n` batches so far
-        size:Callable|None=None,           # batch -> number of which the weights are shares, as its tokens; None: 1
-        until:str='longest'                # a pass ends when each was gone through, or with the 'shortest' one
+        size:Callable|None=None,           # batch -> its size, of which weights are shares, such as tokens; None: 1
+        until:str='longest'                # a pass ends with the last loader to end; 'shortest': with the first
     ):
         self.order = check_choice('order', order, ('in_turn','sequential','zip'))
         self.until = check_choice('until', until, ('longest','shortest'))
@@ -110,7 +110,7 @@ class CombinedLoader:
     def of(self,
         loaders:Mapping # name -> loader
     ) -> 'CombinedLoader':
-        "Return the same of other loaders, such as parts of these"
+        "Return a loader like this one over other loaders, such as parts of these"
         return CombinedLoader(loaders, **self.said)
 
     def _shares(self):
@@ -181,14 +181,14 @@ class CombinedLoader:
         raise StopIteration
 
     def state_dict(self) -> dict:
-        "Return the position: that in each loader, and who is due"
+        "Return the position: the one in each loader, and which loader is next"
         sources = {k:p.state_dict() for k,p in self.sources.items()}
         return dict(n=self.n, credit=dict(self.credit), dl_name=self.dl_name, sources=sources)
 
     def load_state_dict(self,
         state:dict # what `state_dict` returned
     ) -> None:
-        "Let the next pass go on there; raises ValueError if it is of other loaders"
+        "Let the next pass continue from `state`; raises ValueError if it belongs to other loaders"
         if 'sources' not in state: raise ValueError(
             f'this is no position in a `CombinedLoader`, but has {", ".join(map(str, state)) or "nothing"}: does the '
             'checkpoint come from an earlier version of learnkit? Go on with that one, or begin a new run')
@@ -199,7 +199,7 @@ class CombinedLoader:
         self.resumed = True
 
     def begin_anew(self) -> None:
-        "Let the next pass be a new one, also after a state"
+        "Let the next pass start over, even after a state was loaded"
         self.resumed = False
 
 # %% ../../nbs/learner/25a_combined_loader.ipynb #fb2f40a7
@@ -222,9 +222,9 @@ from ..measure.metric import AvgLoss, Metric
 
 # %% ../../nbs/learner/25b_each_loader.ipynb #c89e4bcc
 class SumOfLosses(Metric):
-    "The sum of the mean losses of zipped loaders, which their steps follow"
+    "The sum of the mean losses of zipped loaders, which the steps minimize"
     def __init__(self,
-        losses:list # the `AvgLoss` of each; somebody else fills them
+        losses:list # the `AvgLoss` of each loader, updated elsewhere
     ): self.losses = losses
 
     @property
@@ -240,7 +240,7 @@ class LoaderMetric(Metric):
     "A metric of the batches of one loader, which `EachLoader` includes"
     def __init__(self,
         label:str,    # the name of the loader
-        metric:Metric # any other one
+        metric:Metric # the metric to report for it
     ): self.label,self.metric = label,metric
 
     @property
@@ -248,7 +248,7 @@ class LoaderMetric(Metric):
     @property
     def value(self) -> Any: return self.metric.value
     def reset(self): self.metric.reset()
-    def accumulate(self, learn): "Nothing to do: this is heard of all batches"
+    def accumulate(self, learn): "Do nothing: this is called for the batches of all loaders"
     def state_dict(self): return self.metric.state_dict() if hasattr(self.metric, 'state_dict') else {}
     def load_state_dict(self, state):
         if state: self.metric.load_state_dict(state)
@@ -256,15 +256,15 @@ class LoaderMetric(Metric):
 # %% ../../nbs/learner/25b_each_loader.ipynb #41c84eee
 @check_args
 class EachLoader(Callback):
-    "Gives each loader of a `CombinedLoader` its own loss function, and columns of its loss and metrics"
+    "Gives each loader of a `CombinedLoader` its own loss function, and columns for its loss and metrics"
     order,run_valid,modes = 51,False,('fit',)   # after the Recorder, which has the columns
     own:Any = None; loader:Any = None             # the Learner's loss function; the `CombinedLoader` of this fit
     last:Any = None                               # the loss that the columns have already
     catches_up = None   # its columns are there from the start
     no_shards = 'a shard of a batch is of no loader'
     def __init__(self,
-        loss_funcs:Mapping|None=None, # name of a loader -> loss function; the others have the Learner's
-        metrics:Any=None              # metrics of each in training, as for the Learner; or a dictionary of them by name
+        loss_funcs:Mapping|None=None, # loader name -> loss function; other loaders use the Learner's
+        metrics:Any=None              # training metrics of each loader, as for the Learner; or a dict by loader name
     ): self.loss_funcs,self.metrics,self.columns = dict(loss_funcs or {}),metrics,{}
 
     def before_fit(self):

@@ -66,7 +66,7 @@ def _unfrozen(learn):
 def create_opt(
     learn:Any # the Learner
 ) -> None:
-    "Make its optimizer anew"
+    "Make a new optimizer for `learn`"
     learn.model.to(learn.device)
     with _unfrozen(learn): _use_opt(learn, _make_opt(learn, learn.splitter(learn.model)), _recipe(learn))
 
@@ -83,7 +83,7 @@ def adopt_params(
     learn:Any,         # the Learner
     running:bool=False # in the middle of a fit?
 ) -> dict:             # name -> parameter
-    "Add the parameters that the splitter now returns to the optimizer; return the others that it lacks"
+    "Add the parameters that the splitter returns now to the optimizer; return those that it still lacks"
     lost = _unheld(learn)
     return _adopt(learn, lost, running) if lost else lost
 
@@ -120,7 +120,7 @@ def ready_opt(
     learn:Any,       # the Learner
     reset:bool=False # make a new optimizer in any case?
 ) -> None:
-    "Have an optimizer for the model as it is now; one that the user made stays"
+    "Make sure that the optimizer fits the model as it is now; one that the user made stays"
     opt,origin = learn.opt,learn._opt_origin
     changed = opt is origin.opt and origin.recipe not in (None, _recipe(learn))
     if opt is not None and not reset and not changed: return _follow_model(learn)
@@ -139,7 +139,7 @@ def _follow_model(learn):
 # %% ../../nbs/learner/30_create_opt.ipynb #deaa308b
 def set_wd(
     learn:Any,    # the Learner, with an optimizer
-    wd:float|dict|None # the weight decay; None: what it was before a fit was given one
+    wd:float|dict|None # the weight decay; None: the value before a fit set its own
 ) -> None:
     "Set the weight decay of a fit"
     opt,old = learn.opt,learn._before_wd

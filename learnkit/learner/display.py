@@ -11,14 +11,14 @@ from math import inf
 
 # %% ../../nbs/learner/05a_text_table.ipynb #ce5eebe0
 def broken(
-    name:str, # of the column
-    width:int # of the column
+    name:str, # the column's name
+    width:int # the column's width
 ) -> list: # lines
-    "Break a name that is wider than its column, if possible behind a `_` or the like"
+    "Break a name that is wider than its column, if possible after a `_` or similar"
     return re.findall(rf'.{{1,{width}}}(?:(?<=[\W_])|$)|.{{1,{width}}}', name)
 
 def arranged(
-    names:list, # of the columns
+    names:list, # the columns' names
     needs:list, # widths of the values
     room:float  # characters in a line
 ) -> tuple: # the gap between columns; lines, each a list of pairs: number of a column, its width with the gap
@@ -46,16 +46,16 @@ def _squeezed(names, widest, needs, room):
 class TextTable:
     "Arranges the rows of a table as lines of text"
     def __init__(self,
-        names:list # of the columns
+        names:list # the columns' names
     ):
         self.names,self.lines = names,None
         self.needs = [len(names[0]), *[8]*(len(names)-2), 5][:len(names)]   # the last one has times
 
     def write(self,
-        row:list,      # the cells; the names themselves, to begin with
+        row:list,      # the cells; the column names themselves for a header alone
         room:float=inf # characters in a line
     ) -> list: # of lines, each a list of pairs: number of a column, its padded text
-        "Return the lines of a row, with those of the header before the first row and where the arrangement changes"
+        "Return the lines of a row; the header's lines precede the first row, and each row that changes the arrangement"
         if self.lines and self._width(self._padded(row))<=room: return self._padded(row)
         if row!=self.names: self.needs = [max(len(c), k) for c,k in zip(row, self.needs)]
         self.gap,self.lines = arranged(self.names, self.needs, room)
@@ -102,7 +102,7 @@ def _is_screen(out):
 
 # %% ../../nbs/learner/05b_display.ipynb #a475371e
 class LineDisplay:
-    "Progress as plain lines of text: one for each row, and one every 30 seconds"
+    "Shows progress as plain lines of text: one for each row, and one every 30 seconds"
     pace = 30. # seconds between two updates
     def __init__(self,
         n_epoch:int=0 # epochs in the table; 0: there is no table
@@ -110,7 +110,7 @@ class LineDisplay:
 
     def epoch(self,
         i:int # number of the epoch, from 0
-    ) -> None: "An epoch begins"
+    ) -> None: "Begin an epoch"
 
     def begin(self,
         what:str,   # what the bar is for, such as 'Epoch 1/3 train'

@@ -20,7 +20,7 @@ from ..loop.run import shown
 class _gone: pass   # in place of what was renamed since `make lib` wrote the file
 
 def complete_docs(
-    only:str|None=None # the name of a module; None: all that are imported
+    only:str|None=None # the name of a module; None: all imported modules
 ) -> None:
     "Adds to docstrings what the parameters mean and what is raised, unless Python removed them (`-OO`)"
     file = Path(sys.modules['learnkit'].__file__).with_name('_docs.json')
@@ -150,7 +150,7 @@ def _called(name):
     return o
 
 def doc(
-    f:Any # a function, class, method, property or module, or the name of one; of another object its class
+    f:Any # a function, class, method, property or module, or its name; for any other object, its class
 ) -> Doc: # its `repr` is the page as text
     "Returns the page about `f`, which a script prints: parameters, result, errors, chapter; raises ValueError"
     f = unwrap_partial(_called(f) if isinstance(f, str) else f)

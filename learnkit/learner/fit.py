@@ -20,9 +20,9 @@ from ..loop.loop import loader_len
 # %% ../../nbs/learner/45a_limit.ipynb #fdaf0db4
 def n_batches(
     amount:int|float, # 5 batches, or the fraction 0.1 of them
-    n:int|None        # how many there are; None: nobody knows
+    n:int|None        # how many there are; None: unknown
 ) -> int:
-    "Return how many batches `amount` is of `n`; raises ValueError for a fraction of an unknown number"
+    "Return how many of `n` batches `amount` stands for; raises ValueError for a fraction of an unknown number"
     if isinstance(amount, float):
         if n is None: raise ValueError(
             f'{amount} is a fraction of the batches, but the loader has no `len`: give a number of batches, '
@@ -35,7 +35,7 @@ def check_length(
     learn:Any, # the Learner, in a training phase
     what:str   # what follows the fraction, for the message
 ) -> None:
-    "Raise ValueError if nobody knows how many batches an epoch has"
+    "Raise ValueError if the number of batches in an epoch is unknown"
     if getattr(getattr(learn, 'duration', None), 'unit', 'ep')!='ep': return   # `TrainFor` knows the fraction
     if learn.n_iter is None and getattr(getattr(learn, 'train_eval', None), 'n', None) is None: raise ValueError(
         f'{what} goes by the fraction of the run that is done, but the training loader has no `len`: '
@@ -110,7 +110,7 @@ from ..loop.duration import Time, find_tokens
 def as_duration(
     much:Any # a number of epochs, text such as '2000ba', or a `Time`
 ) -> Time:
-    "Return how long a fit is to be; raises ValueError if it is no such amount"
+    "Return the length of a fit; raises ValueError if `much` is not an amount"
     return _amount(much) if isinstance(much, (str,Time)) else Time(check_whole('n_epoch', much, 0, _epochs), 'ep')
 
 _epochs = "a whole number (an amount such as '500ba' is text, and a learning rate is `lr=…`)"
@@ -150,7 +150,7 @@ class TrainFor(Callback):
 
     @property
     def amount(self) -> int|float:
-        "How much is done by now, in the unit of the amount"
+        "How much is done so far, in the unit of the amount"
         return self.done if self.since is None else self.done + monotonic() - self.since
 
     def before_fit(self):
@@ -288,7 +288,7 @@ def _train(self:Learner, mode, n_epoch, lr=None, wd=None, cbs=None, reset_opt=Fa
 # %% ../../nbs/learner/45c_fit.ipynb #d264ae2b
 @patch
 def freeze_to(self:Learner,
-    n:int # the first parameter group to be trained; negative counts from the end
+    n:int # the first parameter group to train; negative numbers count from the end
 ) -> None:
     "Freeze the parameter groups before number `n`, train the others"
     ready_opt(self)

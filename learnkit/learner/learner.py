@@ -63,7 +63,7 @@ def cast_tensor(
     return apply(lambda t: t.as_subclass(torch.Tensor) if isinstance(t, torch.Tensor) else t, b)
 
 class CastToTensor(Callback):
-    "Makes plain tensors of the batch's: those of fastai's data have classes of their own, such as `TensorImage`"
+    "Makes the tensors of the batch plain ones: fastai's data have subclasses, such as `TensorImage`"
     order,single = 9,True
     def before_batch(self):
         learn = self.learn
@@ -72,9 +72,9 @@ class CastToTensor(Callback):
 # %% ../../nbs/learner/35a_fastai.ipynb #bcef1ded
 def default_callbacks(
     own:Iterable, # the callbacks that a Learner has by default
-    cbs:Any=None  # those that it was given
-) -> list:        # those that it gets beside them
-    "Return `own`, and what of learnkit's is in `defaults.callbacks`, or only that; without what `cbs` have already"
+    cbs:Any=None  # the callbacks that it was given
+) -> list:        # the callbacks that it gets in addition
+    "Return `own` and learnkit's callbacks in `defaults.callbacks`, or only those; without any that `cbs` replace"
     listed,given = L(getattr(defaults, 'callbacks', None)),[_class(cb) for cb in L(cbs)]
     ours = [cb for cb in listed if issubclass(_class(cb), Callback)]
     if any(_class(cb).__name__=='CastToTensor' for cb in listed): own = [*own, CastToTensor]   # fastai's data may come
@@ -198,11 +198,11 @@ class Learner(Loop):
         opt_func:Any=Adam,              # a torch optimizer: class, `partial`, instance, function; or a dict of several
         lr:float|slice|list|dict|None=None, # learning rate; a slice spreads it over groups; None: `opt_func`'s, or 1e-3
         splitter:Callable=trainable_params, # model -> parameters, or a list of lists of them: the parameter groups
-        cbs:Any=None,                   # callbacks; one of a default's class takes the place of the default
+        cbs:Any=None,                   # callbacks; one of a default callback's class replaces that
         metrics:Any=None,               # functions of (pred, *yb), `Metric`s, torchmetrics or scikit-learn metrics
         path:str|Path|None=None,        # where files go; None: the path of `dls`, or the current folder
-        model_dir:str|Path='models',    # the folder in it for saved models
-        wd:float|dict|None=None,        # weight decay, or one for each optimizer by name; None: as they have it
+        model_dir:str|Path='models',    # the folder in `path` for saved models
+        wd:float|dict|None=None,        # weight decay, or a dict by optimizer name; None: the optimizer's
         wd_bn_bias:bool=False,          # should weight decay apply to norm layers and biases too?
         train_bn:bool=True,             # should norm layers of frozen groups be trained?
         moms:tuple=(.95,.85,.95),       # momentums for `fit_one_cycle`
@@ -231,9 +231,9 @@ class Learner(Loop):
         self('after_create')
 
     def add_cb(self,
-        cb:Callback|type[Callback] # a callback, or a class of which an instance is made; those of fastai will do
+        cb:Callback|type[Callback] # a callback, or a class to make one from; fastai's callbacks work too
     ) -> 'Learner':
-        "Add a callback; raises TypeError if it is none, ValueError if its name is taken. See `Dispatcher.add_cb`."
+        "Add a callback; raises TypeError if `cb` is not one, ValueError if its name is taken. See `Dispatcher.add_cb`."
         return super().add_cb(cb)
 
     def _take_in(self, cb):
@@ -393,8 +393,8 @@ class Learner(Loop):
 
     def to_detach(self,
         b:Any,            # nested tensors
-        cpu:bool=True,    # bring them to the CPU?
-        gather:bool=True  # gather those of all processes?
+        cpu:bool=True,    # move them to the CPU?
+        gather:bool=True  # gather the tensors of all processes?
     ) -> Any:
         "Return the batch `b` without gradients, on the CPU, gathered from all processes"
         return getattr(self.dl, 'to_detach', _to_detach)(b, cpu, gather)

@@ -31,9 +31,9 @@ def losses_by_item(
     loss:Any,      # what the loss function returned, asked for `reduction='none'`
     yb:Any,        # the targets of the batch
     loss_func:Any, # the loss function
-    dim:int=0      # along which the items are
+    dim:int=0      # the dimension of the items
 ) -> Any:
-    "Return the loss of each item: the mean over its targets that count; raises ValueError if it cannot be told"
+    "Return the loss of each item: the mean over its targets that count; raises ValueError if that is unknown"
     t,n = yb[0],find_bs(yb)
     each = isinstance(t, torch.Tensor) and t.ndim and t.numel()==loss.numel()   # has each target a loss?
     if each: loss,t = (o.reshape(t.shape).movedim(dim, 0) for o in (loss,t)); n = len(t)
@@ -58,7 +58,7 @@ class GatherPredsCallback(Callback):
     def __init__(self,
         with_input:bool=False,         # keep the inputs too
         with_loss:bool=False,          # keep the loss of each item; the loss function must not reduce
-        save_preds:str|Path|None=None, # a folder for the predictions, a file a batch, named by its number
+        save_preds:str|Path|None=None, # a folder for the predictions: one file per batch, named by number
         save_targs:str|Path|None=None, # the same for targets
         with_preds:bool=True,          # keep the predictions
         with_targs:bool=True,          # keep the targets
@@ -66,10 +66,10 @@ class GatherPredsCallback(Callback):
         pickle_protocol:int=2,         # for `save_preds` and `save_targs`
         act:Callable|None=None,        # activation: a batch of model outputs -> predictions; None: the outputs
         decodes:Callable|None=None,    # predictions -> answers, kept as `decoded`
-        idxs:Any=None,                 # each item's index in the data set, as they come: results are in this order
+        idxs:Any=None,                 # the indices of the items as they arrive; results are in data set order
         dtype:torch.dtype|None=None,   # the dtype of floating-point predictions; None: unchanged
         mmap:str|Path|None=None,       # a folder for memory-mapped files, for results larger than memory
-        ignore_keys:str|Collection[str]=() # entries of the model's output, a dictionary, that are not kept
+        ignore_keys:str|Collection[str]=() # entries of the model's output, a dictionary, to leave out
     ):
         self.with_input,self.with_preds,self.with_targs,self.with_loss = with_input,with_preds,with_targs,with_loss
         self.save_preds,self.save_targs,self.pickle_protocol,self.mmap = save_preds,save_targs,pickle_protocol,mmap
@@ -153,7 +153,7 @@ class GatherPredsCallback(Callback):
         self.drafts = {}
 
     def close(self) -> None:
-        "Remove the files of a run that did not come to its end"
+        "Remove the files of a run that did not finish"
         for draft in self.drafts.values(): draft.close()
         self.drafts = {}
 
@@ -193,10 +193,10 @@ class FetchPredsCallback(Callback):
     modes,remove_on_fetch = ('fit','validate'),True
     def __init__(self,
         ds_idx:int=1,            # which loader of `dls`
-        dl:Any=None,             # or this one
+        dl:Any=None,             # this loader instead; None: that of `ds_idx`
         with_input:bool=False,   # the inputs too
         with_decoded:bool=False, # the decoded predictions too
-        cbs:Any=None,            # callbacks to do without meanwhile
+        cbs:Any=None,            # callbacks to remove meanwhile
         reorder:bool=True        # in the order of the data set
     ):
         self.cbs = L(cbs)

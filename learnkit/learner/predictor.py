@@ -57,7 +57,7 @@ class Predictor:
     "Predicts one item after another in a run that stays open; threads take turns"
     run:Any = None; n = 0
     def __init__(self,
-        learn:Learner, # its model, callbacks and data predict; it cannot be trained until `close`
+        learn:Learner, # the Learner to predict with; it cannot train until `close`
         cbs:Any=None   # callbacks for this run only
     ):
         if not isinstance(learn, Learner): raise TypeError(

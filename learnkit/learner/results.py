@@ -17,10 +17,10 @@ from ..data.process import gather_objects, num_distrib, rank_distrib
 
 # %% ../../nbs/learner/20a_gather_items.ipynb #eb77f4f4
 def places(
-    sizes:list,             # for each process, pairs of a turn and the number of items that it had then
-    order:Tensor|None=None  # for each item, as one process would have them, its position in the result; None: the same
+    sizes:list,             # for each process, pairs of a turn and the number of items in it
+    order:Tensor|None=None  # the position in the result of each item, in the order of one process; None: that order
 ) -> list[Tensor]:
-    "Returns for each process the positions of its items in the result"
+    "Returns, for each process, the positions of its items in the result"
     res,start = [[torch.empty(0, dtype=torch.long)] for _ in sizes],0
     for turn,r,n in sorted((turn,r,n) for r,own in enumerate(sizes) for turn,n in own):
         res[r].append(torch.arange(start, start+n))
@@ -31,9 +31,9 @@ def places(
 # %% ../../nbs/learner/20a_gather_items.ipynb #a84b1f0c
 def gather_items(
     x:Any,         # this process's results: a tensor, a list with an entry for each item, or None
-    at:list,       # for each process the positions of its items
+    at:list,       # for each process, the positions of its items
     dim:int=0,     # the dimension of the items
-    room:int=2**24 # how many bytes are sent at once
+    room:int=2**24 # the number of bytes sent at once
 ) -> Any:
     "Returns the results of all processes, in each of them"
     if isinstance(x, Tensor) and dim: x = x.movedim(dim, 0)
@@ -82,36 +82,36 @@ from ..loop.events import nearest
 def is_record(
     o:Any # anything
 ) -> bool:
-    "Is `o` an object of a dataclass, and not a mapping, as the outputs of transformers are?"
+    "Is `o` an instance of a dataclass, but not a mapping, as the outputs of transformers are?"
     return is_dataclass(o) and not isinstance(o, (type,Mapping))
 
 def make_record(
-    values:list, # of its fields
+    values:list, # the values of its fields
     cls:type     # a dataclass
 ) -> Any:
-    "Return an object of `cls`, even if it is frozen"
+    "Return an instance of `cls`, even if the dataclass is frozen"
     res = object.__new__(cls)
     for k,v in zip(fields(cls), values): object.__setattr__(res, k.name, v)
     return res
 
 def record_values(
-    o:Any # an object of a dataclass
+    o:Any # an instance of a dataclass
 ) -> list:
-    "Return the values of its fields"
+    "Return the values of the fields of `o`"
     return [getattr(o, k.name) for k in fields(o)]
 
 
 # %% ../../nbs/learner/20b_gather.ipynb #2802a581
 class Opened:
-    "Stands for an object of a dataclass, as a node that PyTorch takes apart, and puts together to such an object"
+    "Wraps a dataclass instance as a pytree node, which PyTorch flattens and unflattens to a dataclass instance"
     def __init__(self,
-        record:Any # the object
+        record:Any # the instance
     ): self.record = record
 
 def open_records(
     b:Any # nested containers
 ) -> Any:
-    "Return `b` with the objects of dataclasses opened"
+    "Return `b` with each dataclass instance wrapped in an `Opened`"
     return tree_map(lambda o: Opened(o) if is_record(o) else o, b, is_leaf=is_item_list)
 
 def _flatten(o): return [*map(open_records, record_values(o.record))],type(o.record)
@@ -138,7 +138,7 @@ class NestedBuffer:
         n:int|None=None,         # how many items are expected; `None`: unknown
         dim:int=0,               # the dimension of the items
         file:str|Path|None=None, # write the result to `{file}.pt`, of a nested batch to `{file}_0.pt` and so on
-        key:str|None=None,       # what processes that share the batches call the files; `None`: they don't
+        key:str|None=None,       # the files' name in all processes that share the batches; `None`: not shared
         **kwargs:Any             # passed to `TensorBuffer`: `dtype`, `positions`
     ):
         self.n,self.dim,self.file,self.key = n,dim,file,key
@@ -174,7 +174,7 @@ class NestedBuffer:
 
     def gather(self,
         turns:list,              # the number of the turn of each batch
-        order:Tensor|None=None   # where each item stands in the result, by the order of one process; None: there
+        order:Tensor|None=None   # each item's position in the result, in the order of one process; None: that order
     ) -> Any:
         "Returns the results of all processes, in each; raises ValueError if they differ in structure or are incomplete"
         for b in self.buffers: b.flush()
@@ -202,7 +202,7 @@ class NestedBuffer:
 # %% ../../nbs/learner/20b_gather.ipynb #15ddc618
 def drop_keys(
     pred:Any,                # the output of a model
-    keys:str|Collection[str] # entries of it
+    keys:str|Collection[str] # the entries to drop
 ) -> Any:
     "Return the dictionary `pred` without `keys`; raises TypeError if it is not one, ValueError for a missing key"
     keys = [keys] if isinstance(keys, str) else keys

@@ -16,7 +16,7 @@ from ..optim.opt_state import has_torch_state
 # %% ../../nbs/learner/55a_check_state.ipynb #5c090a3a
 def mismatch(
     new:Any,          # the value in the file
-    own:torch.Tensor  # the tensor that it is to replace
+    own:torch.Tensor  # the model's tensor, which it would replace
 ) -> str:
     "Returns why `new` cannot be copied to `own`; empty if it can"
     if not isinstance(new, torch.Tensor): return f'is {type(new).__name__}, the model has {tuple(own.shape)}'
@@ -31,7 +31,7 @@ def mismatch(
 def _first(names): return ', '.join(map(str, names[:3])) + (f' and {len(names)-3} more' if len(names)>3 else '')
 
 def check_state(
-    model:torch.nn.Module, # the model whose weights are to be replaced
+    model:torch.nn.Module, # the model whose weights would be replaced
     state:dict,            # the new weights by name
     strict:bool=True       # refuse a state that lacks weights, or has weights that the model does not have
 ) -> None:
@@ -78,10 +78,10 @@ def _opt_fault(own, state):
                 return f'`{k}` of parameter {i} is {_kind(v)}'
 
 def check_opt_state(
-    opt:Any,   # the optimizer whose state is to be replaced
+    opt:Any,   # the optimizer whose state would be replaced
     state:dict # the new state
 ) -> None:
-    "Raise ValueError if `state` cannot be that of an optimizer like `opt`; changes nothing"
+    "Raise ValueError if `state` does not fit an optimizer like `opt`; changes nothing"
     fault = _opt_fault(opt.state_dict(), state)
     name = type(getattr(opt, 'opt', opt)).__name__
     if fault: raise ValueError(f'this is not a state of the optimizer ({name}): {fault}')
@@ -113,9 +113,9 @@ from ..loop.tracebacks import shortened
 @contextmanager
 def saving(
     learn:Learner, # the Learner
-    **kwargs       # what the event `after_save_model` is told, such as `path`
+    **kwargs       # arguments of the event `after_save_model`, such as `path`
 ) -> Iterator:
-    "Context manager in which the model has the weights that are to be used, which may be averages"
+    "Context manager in which the model has the weights to save, which may be averages"
     with evaluating(learn):
         learn('before_save_model')
         try: yield
@@ -126,7 +126,7 @@ def saving(
 def file_path(self:Learner,
     file:str|Path # a name, or a path
 ) -> Path:
-    "Returns the path of a model file: in `path/model_dir` or a store, ending in .pth unless it ends as a model file"
+    "Returns the path of a model file: in `path/model_dir` or a store; adds .pth unless it has a model file's suffix"
     if not isinstance(file, str|PathLike|StorePath): raise TypeError(
         f"file is a name such as 'best' or a path, not {file!r}")
     path = as_path(self.path)/self.model_dir/as_path(file)
@@ -160,7 +160,7 @@ def write_state(
     path:Path,  # ends in .pth or .safetensors
     **kwargs    # arguments of `torch.save`
 ) -> None:
-    "Write a state atomically, in the format that the name of the file asks for"
+    "Write a state atomically, in the format that the file's suffix names"
     if is_safetensors(path): write_safetensors(state, path)
     else: write_atomic(state, path, **kwargs)
 

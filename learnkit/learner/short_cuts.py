@@ -26,8 +26,8 @@ from ..optim.optimizer import OptimWrapper
 def step_tensors(
     model:Any,     # the model, for the names of its parameters
     opt:Optimizer  # a torch optimizer
-) -> dict[str,Tensor]: # by what they are called in a message
-    "Return all that a step of `opt` changes"
+) -> dict[str,Tensor]: # by their names in messages
+    "Return everything that a step of `opt` changes"
     names,res = {id(p):n for n,p in model.named_parameters()},{}
     for i,pg in enumerate(opt.param_groups):
         for j,p in enumerate(pg['params']):
@@ -44,16 +44,16 @@ def _numbers(v): return type(v) in (int,float) or isinstance(v, tuple) and all(m
 def copies(
     tensors:dict # by name
 ) -> dict[str,Tensor]:
-    "Return copies of the tensors; of one that is sharded the part of this process"
+    "Return copies of the tensors; for a sharded tensor, of this process's shard"
     return {k:local_shard(v.detach()).clone() for k,v in tensors.items()}
 
 # %% ../../nbs/learner/33_short_cuts.ipynb #3ac0a046
 def difference(
     got:dict,      # tensors by name, as the short cut left them
     expected:dict, # as the slow path left them
-    room:dict      # how much elements may differ, by name; nothing if a name is not there
+    room:dict      # how much elements may differ, by name; 0 for a missing name
 ) -> str:
-    "Return in words what differs first: which tensor, how much of it, and where most; empty if nothing does"
+    "Describe the first difference: which tensor, how much of it, and where it is largest; empty if there is none"
     for name in {**expected, **got}:
         a,b = got.get(name),expected.get(name)
         if a is None: return f'{name} is there after the slow path only'
@@ -82,7 +82,7 @@ def _difference(name, a, b, wrong, i):
 def torch_opt(
     opt:Any # an optimizer, such as `learn.opt`
 ) -> Optimizer|None:
-    "Return the torch optimizer in an `OptimWrapper` whose steps can be made twice; None of any other"
+    "Return the torch optimizer in an `OptimWrapper` whose steps can be made twice; None for any other"
     inner = opt.opt if type(opt) is OptimWrapper else None
     hooked = inner is None or inner._optimizer_step_pre_hooks or inner._optimizer_step_post_hooks
     anywhere = torch_optimizer._global_optimizer_pre_hooks or torch_optimizer._global_optimizer_post_hooks
@@ -91,7 +91,7 @@ def torch_opt(
 def slow_step(
     opt:Optimizer # a torch optimizer
 ) -> None:
-    "Make a step by the optimizer's own `step`, without hooks"
+    "Make a step with the optimizer's own `step`, without hooks"
     hooks = {k:vars(opt)[k] for k in ('_optimizer_step_pre_hooks','_optimizer_step_post_hooks')}
     vars(opt).update({k:OrderedDict() for k in hooks})
     try: opt.step()
@@ -101,7 +101,7 @@ def note_step(
     opt:Optimizer, # a torch optimizer
     *more:Any      # what else a short cut changes, such as the model
 ) -> Snapshot:
-    "Take a snapshot of all that a step changes, with gradients and random numbers"
+    "Take a snapshot of everything that a step changes, with gradients and random number generators"
     grads = {i:p.grad for i,p in enumerate(p for pg in opt.param_groups for p in pg['params']) if p.grad is not None}
     return Snapshot(snapshot_random(), snapshot_tensors(grads), snapshot_contents(opt, *more))
 
@@ -125,9 +125,9 @@ class CheckShortCuts(Callback):
         what:str,         # the short cut: a key of `n`, and its name in a message
         fast:Callable,    # the short cut
         slow:Callable,    # what it stands for
-        note:Callable,    # returns a snapshot of all that both change
-        tensors:Callable, # returns what is compared, by name; called with the result of either
-        room:Callable     # returns by how much these may differ; called with those of `slow`, and the state before
+        note:Callable,    # returns a snapshot of everything that both change
+        tensors:Callable, # returns the tensors to compare, by name; called with the result of either
+        room:Callable     # returns how much these may differ; called with those of `slow`, and the state before
     ) -> Any:             # the result of `fast`
         "Take both paths from the same state, compare what they did, and leave what `fast` did"
         before,res = note(),fast()

@@ -42,21 +42,21 @@ from ..loop.signals import interruptibly, uninterrupted
 def layers(
     model:nn.Module # the model
 ) -> list[tuple[str,nn.Module]]:
-    "Returns `(name, module)` of each layer: each module with parameters of its own, or without modules in it"
+    "Returns `(name, module)` of each layer: each module with parameters of its own, or without submodules"
     return [(n,m) for n,m in model.named_modules() if not list(m.children()) or list(m.parameters(recurse=False))]
 
 def count_params(
     ps:Iterable[Tensor] # the parameters
 ) -> int:
-    "Returns the number of values in parameters; a lazy parameter, which has no shape yet, counts as 0"
+    "Returns the number of elements in parameters; a lazy parameter, which has no shape yet, counts as 0"
     return sum(p.numel() for p in ps if not is_lazy(p))
 
 # %% ../../nbs/learner/60b_layer_info.ipynb #4405f395
 @uninterrupted
 def layer_info(
     model:nn.Module, # the model; a Learner, as in fastai: see `_their_rows`
-    call:Callable,   # a function without arguments that calls the model once; of a Learner the first input
-    *more:Tensor     # of a Learner the other inputs
+    call:Callable,   # a function without arguments that calls the model once; for a Learner, the first input
+    *more:Tensor     # for a Learner, its other inputs
 ) -> list[tuple]:
     "Returns for each call of a layer: (name, type, output shape, parameters, trainable parameters, counted above?)"
     if isinstance(model, Learner): return _their_rows(model, call, *more)

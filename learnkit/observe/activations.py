@@ -14,7 +14,7 @@ from ..loop.settings import pyplot
 
 # %% ../../nbs/observe/15a_activation_plots.ipynb #5552fdff
 class ActivationPlots:
-    "The plotting methods of `ActivationStats`, which has the attributes and methods that they read"
+    "The plotting methods of `ActivationStats`, which has the attributes and methods they use"
     names:list; modules:list; iters:list; hist_range:tuple; table:Callable; hist:Callable
     def color_dim(self,
         idx:int,              # number of the layer, in the order of `modules`
@@ -84,7 +84,7 @@ def activation_stats(
     bins:int=40,    # number of bins of the histogram; 0: no histogram
     lo:float=0.,    # lower edge of the first bin
     hi:float=10.,   # upper edge of the last bin; values outside are not counted
-    near:float=.05  # a value counts as near zero up to here
+    near:float=.05  # absolute values up to this count as near zero
 ) -> torch.Tensor:
     "Returns `[mean, variance (of the population), share near zero, *counts]` of `o`, computed on its device"
     o = o.detach().flatten().float()
@@ -96,7 +96,7 @@ def activation_stats(
 
 # %% ../../nbs/observe/15b_activation_stats.ipynb #375dd48e
 def pool_stats(
-    stats:torch.Tensor,  # `activation_stats` of the parts, one in a row
+    stats:torch.Tensor,  # `activation_stats` of the parts, one per row
     ns:list[int],        # number of values of each part
     group:list[int],     # number of the group that each part belongs to
     n_groups:int         # number of groups
@@ -199,7 +199,7 @@ class ActivationStats(ActivationPlots, HookCallback):
     def layer_stats(self,
         idx:int # number of the layer, in the order of `modules`
     ) -> L:
-        "Returns a layer's means, standard deviations and shares near zero: lists with a value for each recorded batch"
+        "Returns a layer's means, standard deviations and shares near zero: three lists, a value per recorded batch"
         return L(L(o.tolist()) for o in self.table()[:,idx,:3].T)
 
     def hist(self,

@@ -39,7 +39,7 @@ Learner.dl_name = property(_name, _set_name, None, _name.__doc__)
 @uninterrupted
 @contextmanager
 def named(self:Learner,
-    name:str,           # the name of the loader that is validated in this block
+    name:str,           # the name of the loader validated in this block
     metrics:L|None=None # its `Metric`s; None: those of the Learner
 ) -> Iterator[Learner]:
     "Set `learn.dl_name`, and metrics for one loader, for a `with` block"
@@ -69,7 +69,7 @@ from ..measure.history import History, format_time, format_value
 
 # %% ../../nbs/observe/00b_evaluator.ipynb #eabdb71e
 class EvaluatorColumn:
-    "The latest value of a column of an `Evaluator`, as a function of the Learner that a `Monitor` takes"
+    "The latest value of an `Evaluator` column, as a function of the Learner for a `Monitor`"
     def __init__(self,
         evaluator:Any, # the `Evaluator`
         column:str     # the name of its column
@@ -77,7 +77,7 @@ class EvaluatorColumn:
 
     @property
     def lower_better(self) -> bool|None:
-        "Whether a lower value is better, if the metric says so itself; None if it does not"
+        "Whether a lower value is better, as the metric says; None if it says nothing"
         return says_lower(self.evaluator.column_metrics().get(self.__name__))
 
     def __call__(self,
@@ -90,7 +90,7 @@ class EvaluatorColumn:
 # %% ../../nbs/observe/00b_evaluator.ipynb #82264ec4
 @check_args
 class Evaluator(EveryCallback):
-    "Evaluates a loader of its own, with its own metrics, on its own schedule; `history` has the results"
+    "Evaluates a further loader, with its own metrics, on its own schedule; `history` has the results"
     observes = True
     saves = 'every','when_better','history'
     at_end:int|None = None   # the epoch at whose end it evaluated last
@@ -100,7 +100,7 @@ class Evaluator(EveryCallback):
         metrics:Any=None,    # metrics, as for the Learner; None: the metrics of the Learner
         every:Any='1ep',     # how often, as for `Every`: text such as '500ba' or '30m', a number of epochs, …
         when_better:Any=None, # instead of `every`: after each row in which this column, or `Monitor`, improved
-        at_start:bool=False  # before the first batch of a fit, too
+        at_start:bool=False  # also before the first batch of a fit?
     ):
         if not (isinstance(name, str) and name.isidentifier()): raise ValueError(
             f"the name of an Evaluator must be one word, such as 'test', not {name!r}")
@@ -253,7 +253,7 @@ class SanityCheck(Callback):
     order,modes,results = 110,('fit',),None   # after all others are set up
     def __init__(self,
         n:int=2,     # how many batches to validate
-        ds_idx:int=1 # the number of the loader in `dls`
+        ds_idx:int=1 # number of the loader in `dls`
     ): self.n,self.ds_idx = check_whole('n', n, what='a number of batches'),ds_idx
 
     @uninterrupted

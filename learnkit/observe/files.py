@@ -16,13 +16,13 @@ from ..loop.callback import Stateful
 
 # %% ../../nbs/observe/40a_log_file.ipynb #d6a11721
 class LogFile(Stateful):
-    "A file to which rows are appended; knows which part of it counts, and holds what the disk has no room for"
+    "A file to which rows are appended; knows which part of it is valid, and holds rows while the disk is full"
     saves = 'pos','held'
     begun = False   # have the hyper-parameters been written, as far as there are any to write?
     def __init__(self,
         path:Path,         # the file
-        head:bytes=b'',    # what it begins with
-        append:bool=False  # go on with what is there already? False: replace it
+        head:bytes=b'',    # the bytes that the file begins with
+        append:bool=False  # append to an existing file? False: replace it
     ):
         self.path,self.head,self.append = path.absolute(),head,append   # also after a `chdir`
         self.pos,self.held = None,[]   # the length of what counts, after the head, None: not known yet; rows that wait
@@ -30,7 +30,7 @@ class LogFile(Stateful):
         self.lock = FileLock()
 
     def open(self) -> None:
-        "Open the file, and leave it as it is; raises OSError if that is impossible, ValueError if another run has it"
+        "Open the file, unchanged; raises OSError if that is impossible, ValueError if another run has it open"
         if self.file is not None and not self.file.closed: return   # Ctrl-C may have left a closed one
         path = self.path
         self.lock.acquire(path.with_name(f'.{path.name}.lock'), path, 'give this run a file of its own (`fname`)')
@@ -39,7 +39,7 @@ class LogFile(Stateful):
         self.file,self.clean = open(self.path, 'r+b' if self.path.exists() else 'x+b', buffering=0),False
 
     def write(self,
-        row:bytes # to the end of its line, if it has one
+        row:bytes # the row, with its line end, if it has one
     ) -> None:
         "Append a row; one that can't be written is held until the next call"
         self.held.append(row)
@@ -50,7 +50,7 @@ class LogFile(Stateful):
             self.error = e
 
     def close(self) -> None:
-        "Bring the file to the disk and close it; warns if there are rows that could not be written"
+        "Flush the file to the disk and close it; warns of rows that could not be written"
         if self.error is not None and self.held: self.write(b'')
         if self.file is not None: self.sync(); self.file.close()
         self.lock.release()
@@ -59,7 +59,7 @@ class LogFile(Stateful):
         self.file,self.error = None,None
 
     def sync(self) -> None:
-        "Bring what is written to the disk"
+        "Flush what is written to the disk"
         self._bring_back()
         try: os.fsync(self.file.fileno())
         except OSError: pass   # not all file systems can
@@ -77,12 +77,12 @@ class LogFile(Stateful):
     def load_state_dict(self,
         state:dict # from `state_dict`
     ) -> None:
-        "Go on from `state`: what was written later is cut off when the next row is written"
+        "Continue from `state`: what was written later is cut off when the next row is written"
         super().load_state_dict(state)
         self.clean = False
 
     def go_on(self) -> None:
-        "Go on after the last whole row that is there: another process has written it"
+        "Continue after the last whole row in the file, which another process has written"
         self.pos,self.clean = None,False   # how much there is, is not known yet
         self.append = self.begun = True
 
@@ -91,7 +91,7 @@ class LogFile(Stateful):
     def head_of(self,
         data:bytes # the content of the file
     ) -> bytes:
-        "Return the part of `data` that is the head"
+        "Return the head at the beginning of `data`"
         return data[:len(self.head)]
 
     def _put(self):
@@ -151,7 +151,7 @@ class MetricsLogger(Callback):
         raise NotImplementedError(f'{type(self).__name__} needs a method `write(self, metrics, step)`')
 
     def write_row(self,
-        row:dict, # of the history
+        row:dict, # the row
         step:int  # training batches so far, in all fits
     ) -> None:
         "Write the numbers of a row of the history"
@@ -178,12 +178,12 @@ class MetricsLogger(Callback):
         media:dict, # what was logged, by name: texts, tensors on the CPU, lists of dictionaries
         step:int    # training batches so far, in all fits
     ) -> None:
-        "Write `media`; leaves them out unless a subclass defines it"
+        "Write `media`; does nothing unless a subclass defines it"
 
     def counts(self,
         step:int # training batches so far, in all fits
     ) -> bool:
-        "Return whether this is the process that writes; raises ValueError if `step` goes back"
+        "Return whether this process is the one that writes; raises ValueError if `step` goes back"
         if rank_distrib(): return False
         if step<self.last: raise ValueError(
             f'step {step} was logged after step {self.last}, but the steps of a log only grow: '
@@ -210,7 +210,7 @@ class MetricsLogger(Callback):
     last = 0   # the step that was written last
     @property
     def start(self) -> int:
-        "The training batches of the fits before this one"
+        "The number of training batches in the fits before this one"
         return self.learn.outbox.start
     @start.setter
     def start(self, n:int): self.learn.outbox.start,self.last = n,n
@@ -218,18 +218,18 @@ class MetricsLogger(Callback):
     def load_state_dict(self,
         state:dict # from `state_dict`
     ) -> None:
-        "Go on from `state`; what this fit has logged so far is dropped, as the log has it already"
+        "Continue from `state`; drop what this fit has logged so far, as the log has it already"
         self.learn.outbox.clear()
         super().load_state_dict(state)
 
 # %% ../../nbs/observe/40b_loggers.ipynb #a812f01e
 @check_args
 class FileLogger(MetricsLogger):
-    "Base class of loggers that write a file: they pass whole rows to `log_file.write`"
+    "Base class of loggers that write a file: subclasses pass whole rows to `log_file.write`"
     saves = (*MetricsLogger.saves,'log_file')
     def __init__(self,
         fname:str|Path,       # the file, relative to `learn.path`
-        append:bool=False     # go on with a file of an earlier run? False: replace it
+        append:bool=False     # append to the file of an earlier run? False: replace it
     ): self.fname,self.append = local_path(fname, 'a log, which grows row by row,'),append
 
     @property
@@ -254,7 +254,7 @@ class FileLogger(MetricsLogger):
             "leave out `append`, as a resumed run goes on with its own file, or give each run its own `fname`")
         if not rank_distrib(): self.log_file.open()   # if that is impossible it fails now, not after an epoch
     def take_over(self) -> None:
-        "Go on with the file"
+        "Continue the file"
         self.log_file.go_on()
         self.log_file.open()
 
@@ -295,7 +295,7 @@ class JsonLogger(FileLogger):
     "Writes each row of numbers as a line of JSON: `{\"step\": 10, \"batch_loss\": 0.5}`"
     def __init__(self,
         fname:str|Path='log.jsonl', # the file, relative to `learn.path`
-        append:bool=False           # go on with a file of an earlier run? False: replace it
+        append:bool=False           # append to the file of an earlier run? False: replace it
     ): super().__init__(fname, append)
 
     def write(self,
@@ -342,7 +342,7 @@ def _line(cells):
     return s.getvalue().encode()
 
 class CSVFile(LogFile):
-    "A CSV file to which rows are appended, and columns"
+    "A CSV file to which rows and columns can be added"
     saves = (*LogFile.saves,'names')
     names:list = []       # of the columns
     last:tuple = (None,0) # the row that was written last, and where it begins
@@ -360,7 +360,7 @@ class CSVFile(LogFile):
     def add_names(self,
         names:list # names of columns, which the file may have already
     ) -> None:
-        "Add those columns that the file does not have"
+        "Add the columns that the file lacks"
         new = [n for n in names if n not in self.names]
         if new: self.names,self.clean = [*self.names, *new],False
         self.head = _line(self.names)
@@ -368,7 +368,7 @@ class CSVFile(LogFile):
     def add(self,
         row:dict # values by the names of their columns
     ) -> None:
-        "Append a row; what belongs to the same moment as the last one completes that one"
+        "Append a row; one for the same moment as the last row completes that row"
         before,start = self.last
         if before and not self.held and one_moment([before], row):
             self.pos,self.clean = start,False
@@ -387,7 +387,7 @@ class CSVFile(LogFile):
 def parse_csv(
     path:Path # the file
 ) -> list: # of lists of strings
-    "Return the lines of a CSV file, the names first; raises ValueError if it is none"
+    "Return the lines of a CSV file, the names first; raises ValueError if `path` is not a CSV file"
     text = path.read_bytes()
     text = text[:text.rfind(b'\n')+1]   # what follows the last line was cut off when it was written
     try: rows = [r for r in csv.reader(StringIO(text.decode(), newline=''), strict=True) if r]
@@ -409,12 +409,12 @@ def _value(s):
 # %% ../../nbs/observe/40c_csv_logger.ipynb #ad3e39ab
 @check_args
 class CSVLogger(FileLogger):
-    "Writes the rows of the history to a CSV file, each when its epoch or validation ends"
+    "Writes each row of the history to a CSV file when its epoch or validation ends"
     observes = True
     order = 60
     def __init__(self,
         fname:str|Path='history.csv', # the file, relative to `learn.path`
-        append:bool=False             # go on with a file of an earlier run? False: replace it
+        append:bool=False             # append to the file of an earlier run? False: replace it
     ): super().__init__(fname, append)
 
     def make_file(self): return CSVFile(self.path, append=self.append)
@@ -425,7 +425,7 @@ class CSVLogger(FileLogger):
         file.add(row)
 
     def take_over(self) -> None:
-        "Go on with the file, and add the last rows of the history if their writer was lost before it wrote them"
+        "Continue the file, and add the last rows of the history if the process that should have written them was lost"
         super().take_over()
         for row in self._unwritten(): self.write_row(row, self.last)
     def _unwritten(self):

@@ -17,13 +17,13 @@ from ..loop.settings import pyplot
 # %% ../../nbs/observe/50_show_graph.ipynb #a2d1664b
 @check_args
 class ShowGraphCallback(Callback):
-    "Plots the losses of training and validation in the notebook after each epoch"
+    "Plots the training and validation losses in the notebook after each epoch"
     observes,writes,catches_up = True,True,('before_fit',)
     order,modes = 65,('fit',)
     handle,noted = None,False
     def __init__(self,
-        skip_start:int=5,      # batches to leave out at the beginning, whose high losses would flatten the curve
-        log:bool=False,        # a logarithmic loss axis?
+        skip_start:int=5,      # initial batches to leave out: their high losses would flatten the curve
+        log:bool=False,        # make the loss axis logarithmic?
         figsize:tuple=(6.,4.)  # width and height of the graph, in inches
     ): self.skip_start,self.log,self.figsize = skip_start,log,figsize
 

@@ -21,7 +21,7 @@ class Hook:
     "Calls `hook_func(module, input, output)` after each call of the module `m`, and keeps its result in `stored`"
     def __init__(self,
         m:nn.Module,           # the module to hook
-        hook_func:Callable,    # called with (module, input, output); in a backward pass these are gradients
+        hook_func:Callable,    # called with (module, input, output); in the backward pass with gradients
         is_forward:bool=True,  # hook the forward pass; False: the backward pass
         detach:bool=True,      # detach the tensors from the graph before `hook_func` gets them
         cpu:bool=False,        # copy the result to the CPU when `stored` is read (only with `detach`)
@@ -35,7 +35,7 @@ class Hook:
     def hook_fn(self,
         module:nn.Module, # the module that was called
         input:Any,        # its inputs, or their gradients
-        output:Any        # its output, or the gradients of it
+        output:Any        # its output, or the gradients of that
     ) -> None:
         "Store the result of `hook_func`: the function that PyTorch calls"
         if self.removed: return
@@ -138,7 +138,7 @@ class HookCallback(Callback):
     hook:Callable = staticmethod(noops)
     def __init__(self,
         modules:Any=None,             # the modules to hook; None: all layers that have parameters
-        every:int|None=None,          # record every n-th training batch only; None: all batches, of validation too
+        every:int|None=None,          # record every n-th training batch only; None: all batches, also in validation
         remove_end:bool=True,         # remove the hooks at the end of the run
         is_forward:bool=True,         # hook the forward pass; False: the backward pass
         detach:bool=True,             # detach the tensors from the graph before `hook` gets them

@@ -34,8 +34,8 @@ def _some_items(dl):
     return (lambda idxs: dl.new(get_idxs=lambda: idxs, n=len(idxs), num_workers=0)) if order is None else None
 
 def vocab_of(
-    dls:Any,             # may have a `vocab`
-    vocab:list|None=None # taken instead
+    dls:Any,             # the data, which may have a `vocab`
+    vocab:list|None=None # names to use instead; None: those of `dls`
 ) -> list|None:
     "Return the names of the classes, None if there are none; the last ones if `vocab` has several lists"
     if vocab is None: vocab = getattr(dls, 'vocab', None)
@@ -45,7 +45,7 @@ def vocab_of(
 
 @check_args
 class Interpretation:
-    "Interpret a model: predictions, targets and the loss of each item"
+    "Interprets a model by predictions, targets and the loss of each item"
     read:Callable|None = None   # from the numbers of items to their inputs, if those were not kept
     def __init__(self,
         preds:Any,               # predictions, after the activation
@@ -54,16 +54,16 @@ class Interpretation:
         losses:Tensor,           # the loss of each item
         inputs:Any=None,         # inputs; None: not kept
         vocab:list|None=None,    # names of the classes
-        ignore_index:int=-100    # class number that does not count, such as that of padding
+        ignore_index:int=-100    # class number to ignore, such as that of padding
     ): store_attr()
 
     @classmethod
     def from_learner(cls,
-        learn:Learner,           # has the model, the loss function and the data
+        learn:Learner,           # the Learner, with model, loss function and data
         ds_idx:int=1,            # number of the loader in `learn.dls`: 1 is the validation set
         dl:Any=None,             # the loader, any iterable of batches; None: the one of `ds_idx`
-        act:Callable|None=None,  # from the model's outputs to predictions; None: the loss function's `activation`
-        with_input:bool=False,   # keep the inputs; False: read those of the items looked at again, if possible
+        act:Callable|None=None,  # model outputs -> predictions; None: the loss function's `activation`
+        with_input:bool=False,   # keep the inputs; False: read those of the requested items again, if possible
         vocab:list|None=None     # names of the classes; None: those of `learn.dls`
     ) -> 'Interpretation':
         "Predict a data set with `learn`, and interpret the results"
@@ -135,7 +135,7 @@ def value_text(
     return f'[{", ".join(f"{o:.4g}" for o in v.flatten()[:4].tolist())}{", …" if v.numel()>4 else ""}]'
 
 def inputs_by_name(
-    inputs:Any # of a batch; None: not kept
+    inputs:Any # the inputs of a batch; None: not kept
 ) -> Mapping:
     "Return the inputs as a mapping: `input`, or `input 0` and so on if there are several"
     if inputs is None: return {}
@@ -173,7 +173,7 @@ def is_mask(
     t:Any,        # a batch of targets or decoded predictions
     images:Tensor # the images that they belong to
 ) -> bool:
-    "Are these masks: a class, or yes and no, for each pixel of the images?"
+    "Is `t` a batch of masks: a class, or true or false, for each pixel of the images?"
     if not isinstance(t, Tensor) or t.shape[-2:]!=images.shape[-2:]: return False
     one = t.ndim==3 or t.ndim==4 and t.shape[1]==1
     return one and (not t.is_floating_point() or bool(((t==0) | (t==1)).all()))
@@ -193,10 +193,10 @@ def normalization_of(
         todo += o if is_listy(o) else [getattr(o, k, None) for k in ('dataset','transform','transforms')]
 
 def to_drawing(
-    images:Tensor,        # (item, channel, row, column) or (item, row, column), all that is drawn together
-    stats:tuple|None=None # mean and standard deviation of each channel by which they were normalized
+    images:Tensor,        # (item, channel, row, column) or (item, row, column): everything drawn together
+    stats:tuple|None=None # mean and standard deviation of each channel that normalized them; None: not normalized
 ) -> Any:                 # a NumPy array with the channels last and values from 0 to 1
-    "Convert images to what matplotlib draws, all on one scale"
+    "Convert images to the form that matplotlib draws, all on one scale"
     t = images.float()/255 if images.dtype==torch.uint8 else images.float()
     if t.ndim==3: t = t[:,None]
     if stats is not None:
@@ -208,11 +208,11 @@ def to_drawing(
 
 # %% ../../nbs/observe/60b_show.ipynb #b17f30b1
 def draw_images(
-    images:Tensor,           # the images, of one scale
-    titles:list,             # one for each
-    masks:Tensor|None=None,  # one for each image, drawn over it
-    stats:tuple|None=None,   # mean and standard deviation by which they were normalized
-    colors:list|None=None,   # of the titles; None: black
+    images:Tensor,           # the images, all on one scale
+    titles:list,             # a title for each image
+    masks:Tensor|None=None,  # a mask for each image, drawn over it; None: no masks
+    stats:tuple|None=None,   # mean and standard deviation that normalized them; None: not normalized
+    colors:list|None=None,   # the colors of the titles; None: black
     ncols:int=5,             # images in a row
     figsize:tuple|None=None  # width and height in inches; None: by the number of images
 ) -> Any:
@@ -252,11 +252,11 @@ def _first(n, t): return t[:n] if _is_texts(t) else apply(lambda o: o[:n] if isi
 class Items:
     "Some items of a batch, with their targets and predictions, to be drawn or listed"
     def __init__(self,
-        inputs:Any,               # of a batch
+        inputs:Any,               # the inputs of a batch
         columns:dict,             # targets, and predictions if there are any, by the name of their column
-        n:int=10,                 # how many items, at most those of the batch
+        n:int=10,                 # how many items; at most the whole batch
         vocab:list|None=None,     # names of the classes
-        decode:Callable|None=None # from a list of token numbers to text
+        decode:Callable|None=None # list of token numbers -> text; None: show the numbers
     ):
         n = check_whole('n', n, what='a number of items')
         self.inputs = {k:_first(n, t) for k,t in inputs_by_name(inputs).items()}
@@ -282,7 +282,7 @@ class Items:
         return History(dict(zip(cols, row)) for row in zip(*cols.values()))
 
     def show(self,
-        stats:tuple|None=None,  # mean and standard deviation by which images were normalized
+        stats:tuple|None=None,  # mean and standard deviation that normalized the images; None: not normalized
         ncols:int|None=None,    # images in a row; None: five, or each beside its masks
         figsize:tuple|None=None # width and height in inches; None: by the number of images
     ) -> Any:
@@ -312,7 +312,7 @@ class Items:
 def first_batch(
     dl:Any # a loader
 ) -> Any:
-    "Return the first batch of a loader, which then stands where it stood; raises ValueError if there is none"
+    "Return the first batch of a loader, and restore its position; raises ValueError if it has no batch"
     with Snapshot(snapshot_contents(loaders=[dl]), snapshot_random()):
         for b in dl: return b
     raise ValueError('the loader is empty, so there is nothing to show')
@@ -323,9 +323,9 @@ def _stats(dl): return normalization_of(getattr(dl, 'dataset', None))
 @check_args
 def show_batch(self:DataLoaders,
     ds_idx:int=0,              # number of the loader: 0 is the training set, 1 the validation set
-    n:int=10,                  # how many items, at most those of a batch
-    decode:Callable|None=None, # from a list of token numbers to text, such as `tokenizer.decode`
-    stats:tuple|None=None,     # mean and standard deviation by which images were normalized; None: as transforms say
+    n:int=10,                  # how many items; at most the whole batch
+    decode:Callable|None=None, # list of token numbers -> text, such as `tokenizer.decode`
+    stats:tuple|None=None,     # mean and standard deviation that normalized the images; None: from the transforms
     ncols:int|None=None,       # images in a row; None: five, or each beside its masks
     figsize:tuple|None=None    # width and height in inches; None: by the number of images
 ) -> Any:
@@ -342,9 +342,9 @@ def show_batch(self:DataLoaders,
 def show_results(self:Learner,
     ds_idx:int=1,              # number of the loader in `dls`: 1 is the validation set
     dl:Any=None,               # the loader, any iterable of batches; None: the one of `ds_idx`
-    n:int=10,                  # how many items, at most those of a batch
-    decode:Callable|None=None, # from a list of token numbers to text, such as `tokenizer.decode`
-    stats:tuple|None=None,     # mean and standard deviation by which images were normalized; None: as transforms say
+    n:int=10,                  # how many items; at most the whole batch
+    decode:Callable|None=None, # list of token numbers -> text, such as `tokenizer.decode`
+    stats:tuple|None=None,     # mean and standard deviation that normalized the images; None: from the transforms
     ncols:int|None=None,       # images in a row; None: five, or each beside its masks
     figsize:tuple|None=None    # width and height in inches; None: by the number of images
 ) -> Any:

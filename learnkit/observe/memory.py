@@ -19,16 +19,16 @@ from ..loop.check import check_args, check_whole
 # %% ../../nbs/observe/35_memory_snapshot.ipynb #2377f353
 @check_args
 class MemorySnapshot(Callback):
-    "Records CUDA memory allocations, of some batches and when memory runs out (Composer's `MemorySnapshot`)"
+    "Records CUDA memory allocations in some batches, and when memory runs out (Composer's `MemorySnapshot`)"
     observes = True
     order,modes,run_valid = 101,('fit','lr_find'),False
     warned = False
     def __init__(self,
         n:int|None=3,               # the number of training batches in the snapshot; None: only when memory runs out
-        skip:int=1,                 # the number of training batches before it: the first one allocates what stays
+        skip:int=1,                 # the number of training batches to skip first: the first allocates what stays
         on_oom:bool=True,           # record the whole fit, and write a snapshot when memory runs out
         max_entries:int=100_000,    # the number of allocations to keep
-        folder:str|Path='memory'    # folder of the files, relative to the Learner's `path`
+        folder:str|Path='memory'    # the folder for the files, relative to the Learner's `path`
     ):
         check_whole('n', n, none=True)
         check_whole('skip', skip, 0)

@@ -24,7 +24,7 @@ def plot_top_losses(self:Interpretation,
     largest:bool=True,       # the largest losses first; False: the smallest
     ncols:int=5,             # images in a row
     figsize:tuple|None=None, # width and height in inches; None: by the number of images
-    stats:tuple|None=None    # mean and standard deviation by which images were normalized
+    stats:tuple|None=None    # mean and standard deviation that normalized the images; None: not normalized
 ) -> Any:
     "Plot the items with the largest losses; returns matplotlib axes, or a table if the inputs are not images"
     ranks = list(k) if is_listy(k) or isinstance(k, range) else None
@@ -51,7 +51,7 @@ from ..measure.history import History
 # %% ../../nbs/observe/65b_classification.ipynb #c7a64fd4
 @check_args
 class ClassificationInterpretation(Interpretation):
-    "Interpret a classifier: how often each class was predicted for each other"
+    "Interprets a classifier: how often each class was predicted as each other class"
     vocab:list   # names of the classes
     def __init__(self,
         preds:Tensor,            # predictions, after the activation
@@ -60,7 +60,7 @@ class ClassificationInterpretation(Interpretation):
         losses:Tensor,           # the loss of each item
         inputs:Any=None,         # inputs; None: not kept
         vocab:list|None=None,    # names of the classes; None: their numbers
-        ignore_index:int=-100    # class number that does not count, such as that of padding
+        ignore_index:int=-100    # class number to ignore, such as that of padding
     ):
         super().__init__(preds, targs, decoded, losses, inputs, vocab, ignore_index)
         d,t = self._class_ids()

@@ -27,7 +27,7 @@ class Observer(EveryCallback):
         self.rows = History()
 
     def measure(self) -> dict|None: # numbers by name: floats, or tensors of one element; None if there are none yet
-        "Return the numbers of now; raises NotImplementedError unless a subclass defines it"
+        "Return the current numbers; raises NotImplementedError unless a subclass defines it"
         raise NotImplementedError(f'{type(self).__name__} needs a method `measure` that returns a dict of numbers')
 
     def before_fit(self):
@@ -50,18 +50,18 @@ class Observer(EveryCallback):
     def _keep(self, rows, epoch, train_iter, metrics): rows.append(dict(epoch=epoch, train_iter=train_iter, **metrics))
 
     def flush(self) -> None:
-        "Read all rows that wait from the device at once, and announce them"
+        "Read all waiting rows from the device at once, and announce them"
         if self.learn is not None: self.learn.outbox.flush(self.learn)
 
     @property
     def history(self) -> History:
-        "All rows measured so far; reads from the device those that wait"
+        "All rows measured so far; reads waiting ones from the device"
         self.flush()
         return self.rows
 
 # %% ../../nbs/observe/25a_observer.ipynb #8eacd6c3
 class LossMonitor(Observer):
-    "Logs the training loss of single batches, not smoothed, as `batch_loss`"
+    "Logs the unsmoothed training loss of single batches, as `batch_loss`"
     def measure(self) -> dict:
         "Return the loss, still on its device"
         return dict(batch_loss=self.learn.loss)
@@ -69,7 +69,7 @@ class LossMonitor(Observer):
 class LRMonitor(Observer):
     "Logs the learning rate of each parameter group or optimizer, and its momentum if it has one"
     def measure(self) -> dict:
-        "Return `lr` and `mom`; of several parameter groups `lr/0`, `lr/1` …, of several optimizers `lr_muon` …"
+        "Return `lr` and `mom`; for several parameter groups `lr/0`, `lr/1` …, for several optimizers `lr_muon` …"
         by,row = {},{}
         for h in self.learn.opt.hypers: by.setdefault(getattr(h, 'optimizer', None), []).append(h)
         for name,hypers in by.items():
@@ -94,8 +94,8 @@ class OptimizerMonitor(Observer):
     start:tuple|None = None   # what `before_step` keeps of the step that is measured
     row:dict|None = None      # what was measured, until the batch is over and counted
     def __init__(self,
-        every:Any='10ba',     # how often; the first step is measured, then the step after each time that it is due
-        per_layer:bool=True   # log each parameter too, as `grad_norm/0.weight`; False: only over all parameters
+        every:Any='10ba',     # how often; the first step is measured, then the next one whenever this is due
+        per_layer:bool=True   # log each parameter too, as `grad_norm/0.weight`; False: only totals over all parameters
     ):
         super().__init__(every)
         self.per_layer,self.due,self.run_train = per_layer,True,True   # also for an interval of whole epochs
@@ -149,7 +149,7 @@ def _psutil(what:str) -> ModuleType:
     return psutil
 
 class MemoryMonitor(Observer):
-    "Logs the memory in use, in GB (10^9 bytes): of the accelerator, or without one of the process (needs psutil)"
+    "Logs the memory in use, in GB (10^9 bytes): the accelerator's, or without one the process's (needs psutil)"
     def before_fit(self):
         super().before_fit()
         self.where = self.learn.device
@@ -187,7 +187,7 @@ class SystemMetrics(Observer):
                     net_sent=getattr(net, 'bytes_sent', 0), net_recv=getattr(net, 'bytes_recv', 0))
 
     def measure(self) -> dict:
-        "Return `cpu_percent`, `memory_percent`, `gpu_percent` (NVIDIA), and `disk_read_mb_per_sec` and its like"
+        "Return `cpu_percent`, `memory_percent`, `gpu_percent` (NVIDIA), `disk_read_mb_per_sec` and similar ones"
         (start,old),self.last = self.last,(perf_counter(), self._totals())
         end,new = self.last
         seconds = max(end-start, 1e-9)

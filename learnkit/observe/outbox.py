@@ -23,14 +23,14 @@ from ..measure.scalars import to_number
 
 # %% ../../nbs/observe/20a_outbox.ipynb #659742e5
 def stack_scalars(
-    values:list|tuple # tensors of one element each; they may be on several devices, as the parts of a model may
+    values:list|tuple # tensors of one element each, maybe on several devices, like the parts of a model
 ) -> torch.Tensor: # of shape (len(values),)
-    "Return one tensor of all `values`, on the device of the first"
+    "Return all `values` as one tensor, on the device of the first"
     return torch.stack([v.detach().reshape(()).to(values[0].device, non_blocking=True) for v in values])
 
 # %% ../../nbs/observe/20a_outbox.ipynb #e258683d
 class LogRow:
-    "Numbers by name, of which some may still be on their device"
+    "Numbers by name, some of which may still be on their device"
     size,waits = 1,False
     def __init__(self,
         metrics:dict,             # floats, or tensors of one element, by name
@@ -54,9 +54,9 @@ class LogRow:
 
 # %% ../../nbs/observe/20a_outbox.ipynb #169b1f28
 def media_kind(
-    v:Any # what is to be logged
+    v:Any # the value to log
 ) -> str: # 'texts', 'images', 'histograms' or 'tables'
-    "Return as what `v` is logged; raises TypeError if that cannot be told"
+    "Return the kind of media that `v` is; raises TypeError if that is unclear"
     if isinstance(v, str): return 'texts'
     if isinstance(v, list) and v and all(isinstance(o, dict) for o in v): return 'tables'
     kinds = {1:'histograms', 4:'images'}
@@ -76,11 +76,11 @@ def as_media(
 
 # %% ../../nbs/observe/20a_outbox.ipynb #0a1d9bab
 class MediaRow:
-    "Texts, images, histograms or tables by name, of which some may still be on their device"
+    "Texts, images, histograms or tables by name, some of which may still be on their device"
     names = ()
     def __init__(self,
         kind:str,    # 'texts', 'images', 'histograms' or 'tables'
-        media:dict,  # what is logged, by name
+        media:dict,  # the values to log, by name
         step:int     # the training batches of all fits so far
     ):
         self.kind,self.step = kind,step
@@ -105,7 +105,7 @@ event.register('log_metrics', 'numbers were logged: `metrics` by name, at batch 
 event.register('log_media', 'texts, images, histograms or tables (`kind`) were logged: `media` by name, at `step`')
 
 class Outbox:
-    "Rows on their way to the loggers, in the order in which they were logged"
+    "Holds rows until they reach the loggers, in the order in which they were logged"
     max_pending,max_seconds = 1000,30.   # how many rows may wait, and how long, before the device is waited for
     def __init__(self):
         self.rows,self.unread,self.busy = deque(),[],False
@@ -123,7 +123,7 @@ class Outbox:
         metrics:dict|None,      # numbers by name: floats, or tensors of one element; None or empty: nothing is logged
         then:Callable|None=None # called with the numbers when they are read
     ) -> None:
-        "Log `metrics`; not in a validation or prediction of its own, which leaves no trace"
+        "Log `metrics`; does nothing in a separate validation or prediction, which is not logged"
         if metrics and self.logs(learn): self._add(learn, LogRow(metrics, self.step(learn), then))
 
     def logs(self,
@@ -143,7 +143,7 @@ class Outbox:
     def ready(self,
         learn:Learner # the Learner
     ) -> bool:
-        "Whether rows may leave now: it is certain that this part of the run was not logged before"
+        "Whether rows may be announced now: it is certain that this part of the run was not logged before"
         if learn.mode!='fit': return learn.mode is None
         return learn.start_epoch<learn.n_epoch and (learn.iter is not None or learn.train_iter>0)
 
@@ -175,7 +175,7 @@ class Outbox:
     def end(self,
         learn:Learner # the Learner
     ) -> None:
-        "End a fit: what it logged is announced, and the next one counts on from its last step"
+        "End a fit: announce what it logged; the next one continues from its last step"
         if not self.fitting: return
         self.flush(learn)
         self.clear()
@@ -184,21 +184,21 @@ class Outbox:
 # %% ../../nbs/observe/20a_outbox.ipynb #d4cdcb85
 @patch(as_prop=True)
 def outbox(self:Learner) -> Outbox:
-    "Rows of numbers on their way to the loggers"
+    "Rows that have not reached the loggers yet"
     return vars(self).setdefault('_outbox', Outbox())
 
 @patch
 def log_numbers(self:Learner,
     metrics:dict # numbers by name: Python numbers, or tensors of one element, which are read later
 ) -> None:
-    "Log numbers of now; the loggers among the callbacks write them, with the number of batches so far as `step`"
+    "Log current numbers; the loggers among the callbacks write them, with the number of batches so far as `step`"
     self.outbox.put(self, metrics)
 
 @patch
 def log_objects(self:Learner,
     media:dict # by name: texts, images (n, channels, height, width), flat tensors for histograms, tables
 ) -> None:
-    "Log texts, images, histograms and tables of now; a logger writes what its file or service can hold"
+    "Log current texts, images, histograms and tables; a logger writes what its file or service can hold"
     box,kinds = self.outbox,{}
     if not box.logs(self): return
     for k,v in media.items():
@@ -214,9 +214,9 @@ from ..loop.loop import loader_len
 # %% ../../nbs/observe/20b_hparams.ipynb #dfb34c3c
 @patch
 def hparams(self:Learner,
-    **more:Any # hyper-parameters that only you know, to be kept with the others from now on
+    **more:Any # further hyper-parameters, kept with the others from now on
 ) -> dict[str, Any]: # numbers and short texts by name
-    "Return what the Learner trains with: names, numbers, and the settings of callbacks that do more than look on"
+    "Return what the Learner trains with: names, numbers, and the settings of callbacks that do more than observe"
     own = vars(self).setdefault('_hparams', {})
     own.update(more)
     train,model = self.dls.train,get_model(self.model)

@@ -32,7 +32,7 @@ class TimeTable(History):
 
 # %% ../../nbs/observe/55a_profile.ipynb #2a06c629
 class Profile(ActionTimer):
-    "Shows where the time of a run went, as tables and as a trace; `learn.profile()` returns it"
+    "Shows how a run spent its time, as tables and as a trace; `learn.profile()` returns it"
     @property
     def seconds(self) -> float:
         "The length of the run: the sum of all times"
@@ -86,7 +86,7 @@ class Profile(ActionTimer):
 
     @property
     def summary(self) -> str:
-        "How long the run took, how much of that was waiting for data, and what helps where it is a tenth or more"
+        "How long the run took, how much of that was waiting for data, and what helps if that is a tenth or more"
         hint = f': {self._hint()}' if self.wait_fraction>=.1 else ''
         return f'total: {self.seconds:.3f} s; waiting for data: {self.wait_fraction:.0%} of it{hint}'
 
@@ -149,14 +149,14 @@ from .trace import Action
 # %% ../../nbs/observe/55b_profiler.ipynb #933e7fa7
 @check_args
 class ProfileCallback(Callback):
-    "Profiler: measures where the time of a run goes; `learn.profiler.result` is a `Profile`"
+    "Measures how a run spends its time; `learn.profiler.result` is a `Profile`"
     observes = True
     order,name = -100,'profiler'
     active,in_handler = False,False
     def __init__(self,
         max_slices:int=100_000,          # the number of slices (loop actions, callbacks, batches) to keep for the trace
         clock:Callable=perf_counter_ns,  # returns the time, in nanoseconds
-        markers:bool=False               # mark the handlers in profiles of `torch.profiler` too, by `record_function`
+        markers:bool=False               # also mark handlers in profiles of `torch.profiler`, with `record_function`
     ):
         self.max_slices,self.clock,self.markers = max_slices,clock,markers
         self.result = Profile(max_slices, clock)
@@ -212,9 +212,9 @@ def profile(self:Learner,
     fname:str|Path|None=None,  # a file for the trace; None: no file
     max_slices:int=100_000,    # the number of slices (loop actions, callbacks, batches) to keep for the trace
     cbs:Any=None,              # more callbacks for this run only
-    fused:bool=False           # compare eager steps with fused ones instead, of 200 batches if not said: no trace
+    fused:bool=False           # compare eager steps with fused ones instead, over 200 batches by default: no trace
 ) -> Profile|Any:              # with `fused` a `FusedProfile`
-    "Measure where the time of a fit goes; the Learner stays as it was. Raises ValueError for a bad `n_batches`"
+    "Measure how a fit spends its time; the Learner stays as it was. Raises ValueError for a bad `n_batches`"
     if fused: return self._profile_fused(n_epoch, n_batches, cbs)
     check_whole('n_batches', n_batches, what='a whole number of batches', none=True)
     fname,profiler = check_path('fname', fname),ProfileCallback(max_slices)
@@ -228,11 +228,11 @@ from ..callbacks.intervals import Every
 
 # %% ../../nbs/observe/55c_timer.ipynb #4cf9afe4
 class TimerCallback(ProfileCallback):
-    "Prints at intervals where the time went so far: loader, forward, backward, step, validation, callbacks, rest"
+    "Prints at intervals how time was spent so far: loader, forward, backward, step, validation, callbacks, rest"
     order,name,modes = 70,'timer',('fit',)
     def __init__(self,
         every:Any='1ep', # how often: text such as '10ep' or '500ba', or a number of epochs; None: only at the end
-        **kwargs         # for `ProfileCallback`
+        **kwargs         # passed on to `ProfileCallback`
     ):
         super().__init__(**{'max_slices':0, **kwargs})
         self.every = Every(every)

@@ -17,13 +17,13 @@ from ..loop.signals import interruptibly, uninterrupted
 
 # %% ../../nbs/observe/45a_sender.ipynb #5bbe627f
 class Sender:
-    "Calls `send` with what is put into it, in a thread and in order, until that works; keeps what is not safe yet"
+    "Calls `send` with what `put` gets, in a thread and in order, until it succeeds; keeps what is not safe yet"
     max_wait,idle = 60.,1.   # seconds: between two attempts, at most; until the thread ends that has nothing to send
     def __init__(self,
-        send:Callable,              # called with the first things; returns how many it sent (None: all), or raises
-        safe:Callable|None=None,    # returns whether a thing that was sent needs not be kept; None: all need not
-        failed:Callable|None=None,  # called before what failed is tried again
-        most:int=1                  # things that `send` is called with, at most
+        send:Callable,              # called with the first items; returns how many it sent (None: all), or raises
+        safe:Callable|None=None,    # returns whether a sent item is safe, and so need not be kept; None: all are
+        failed:Callable|None=None,  # called before a failed call is retried; None: nothing
+        most:int=1                  # the largest number of items per call of `send`
     ):
         self.send,self.most = send,most
         self.safe = (lambda o: True) if safe is None else safe
@@ -46,19 +46,19 @@ class Sender:
 
     @uninterrupted
     def replace(self,
-        *things:Any # to send when `put` is called
+        *things:Any # what to send when `put` is called
     ) -> None:
-        "Drop all, and take `things` instead"
+        "Drop all items, and keep `things` instead"
         with self.changed:
             self.sent.clear(); self.unsent.clear()
             self.unsent.extend(things)
 
     def take(self,
-        key:Any,      # what is sent to
-        last:Any,     # what another sender of this process still sends there
-        seconds:float # it is waited for, at most
+        key:Any,      # where the items are sent
+        last:Any,     # the last item that another sender of this process sends there
+        seconds:float # how long to wait for that, at most
     ) -> None:
-        "Be the one sender of this process to `key`: another one sends `last` instead of all that waits, and no more"
+        "Become this process's only sender to `key`: any other sends `last` instead of what is waiting, and then stops"
         other,_senders[key] = _senders.get(key, self),self
         if other is self: return
         other.replace(last)
@@ -69,14 +69,14 @@ class Sender:
     @property
     @uninterrupted
     def kept(self) -> list:
-        "All that is not safe yet, in order"
+        "All items that are not safe yet, in order"
         with self.changed: return [*self.sent, *self.unsent]
 
     @uninterrupted
     def wait(self,
-        seconds:float # at most; no longer than 5 if the last attempt failed
+        seconds:float # how long, at most; no more than 5 if the last attempt failed
     ) -> bool:
-        "Wait until all is sent, and try at once what has failed; returns whether it is"
+        "Wait until everything is sent, retrying at once what has failed; returns whether it is sent"
         end = monotonic()+(seconds if self.error is None else min(seconds, 5.))
         with self.changed:
             self.hurry = True
@@ -126,23 +126,23 @@ from .files import LogFile, MetricsLogger
 
 # %% ../../nbs/observe/45b_services.ipynb #120a2936
 class Service(MetricsLogger):
-    "Describes a service to `ServiceLogger`: `open` and `write` are needed, the rest has defaults"
+    "Describes a service to `ServiceLogger`: `open` and `write` are required, the rest has defaults"
     id:str|None = None   # of the run at the service
     at_once:int = 1      # steps that `write_steps` is called with, at most
     def open(self,
-        id:str|None # of the run to go on with; None: a new one
+        id:str|None # the id of the run to continue; None: a new run
     ) -> str:
-        "Begin a run at the service, or go on with one; returns its id. Raises NotImplementedError unless defined"
+        "Begin a run at the service, or continue one; returns its id. Raises NotImplementedError unless defined"
         raise NotImplementedError(f'{type(self).__name__} needs a method `open(self, id)` that returns the id of a run')
 
     def last_step(self,
-        name:str # of a number
+        name:str # the number's name
     ) -> int:
-        "Return the last step of which the service has this number; -1 if there is none, or nobody knows"
+        "Return the last step for which the service has this number; -1 if there is none, or it is unknown"
         return -1
 
     def is_safe(self,
-        step:int # that was sent
+        step:int # a step that was sent
     ) -> bool:
         "Return whether `step` would still be there if this process were killed now"
         return True
@@ -150,34 +150,34 @@ class Service(MetricsLogger):
     def write_hparams(self,
         hparams:dict # numbers and short texts by name
     ) -> None:
-        "Send what the run trains with; leaves it out unless a subclass defines it"
+        "Send what the run trains with; does nothing unless a subclass defines it"
     def write_file(self,
-        path:Path # of a saved model or checkpoint
+        path:Path # the file of a saved model or checkpoint
     ) -> None:
-        "Send a file; leaves it out unless a subclass defines it"
+        "Send a file; does nothing unless a subclass defines it"
     def close(self,
         status:str # 'finished', 'failed' or 'killed'
     ) -> None:
-        "Tell the service how the fit ended, 'killed' if another Learner goes on; does nothing unless defined"
+        "Tell the service how the fit ended, 'killed' if another Learner continues the run; does nothing unless defined"
 
     def write_step(self,
         row:dict, # numbers as 'metrics', and 'texts', 'images', 'histograms', 'tables', each by name
         step:int  # training batches so far, in all fits
     ) -> None:
-        "Send all of a step: calls `write_media` for each kind, and then `write` for the numbers"
+        "Send everything of a step: calls `write_media` for each kind, and then `write` for the numbers"
         for kind,values in row.items():
             if kind!='metrics': self.write_media(kind, values, step)
         if 'metrics' in row: self.write(row['metrics'], step)
 
     def write_steps(self,
-        rows:list # pairs of step and row, `at_once` of them at most, in order
+        rows:list # pairs of step and row, at most `at_once` of them, in order
     ) -> None:
         "Send steps: calls `write_step` for each"
         for step,row in rows: self.write_step(row, step)
 
 # %% ../../nbs/observe/45b_services.ipynb #94e6734a
 class ServiceLogger(Service):
-    "Base class of loggers for services: sends each step once, in a thread, and holds what can't be sent"
+    "Base class of loggers for services: sends each step once, in a thread, and keeps what can't be sent yet"
     saves = (*MetricsLogger.saves,'id','kept')
     wait,files = 30.,False      # seconds that the end of a fit waits, at most; are saved models sent?
     opened = warned = asks = False   # is the run open? Is a failure known? Is it asked what the service has?
@@ -345,7 +345,7 @@ class ImageLogger(EveryCallback):
 def pictures(
     images:Tensor # (n, channels, height, width): from 0 to 1, or bytes
 ) -> list: # of arrays (height, width, channels) of bytes
-    "Return images as services take them"
+    "Return images in the form that services take"
     if images.is_floating_point(): images = images.clamp(0,1)*255
     return [*images.to(torch.uint8).permute(0,2,3,1).numpy()]
 
@@ -353,6 +353,6 @@ def pictures(
 def as_columns(
     rows:list # of dictionaries
 ) -> dict: # `columns`, a list of names, and `data`, a list of lists
-    "Return a table as services take it"
+    "Return a table in the form that services take"
     names = [*dict.fromkeys(k for r in rows for k in r)]
     return dict(columns=names, data=[[r.get(n) for n in names] for r in rows])

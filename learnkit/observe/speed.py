@@ -24,8 +24,8 @@ class SpeedMonitor(StopwatchCallback, Observer):
     def __init__(self,
         every:Any='10ba',               # how often; see `Observer`
         window:int=100,                 # the number of batches to average over
-        flops:float|Callable|None=None, # FLOPs of a training batch, forward and backward, or a function of the batch
-        peak_flops:float|None=None      # FLOPs that all devices together could do in a second, to log `mfu`
+        flops:float|Callable|None=None, # FLOPs of a training batch, forward and backward, or f(batch); None: not logged
+        peak_flops:float|None=None      # peak FLOPs per second of all devices together, to log `mfu`; None: no `mfu`
     ):
         if peak_flops is not None and flops is None: raise ValueError(
             '`peak_flops` is compared with the operations of a batch: give these as `flops`, or leave out `peak_flops`')
@@ -75,7 +75,7 @@ class RuntimeEstimator(StopwatchCallback, Observer):
     order,saves = Observer.order,Observer.saves
     def __init__(self,
         every:Any='10ba', # how often; see `Observer`
-        skip:int=1        # the number of batches at the beginning to leave out of the estimate
+        skip:int=1        # the number of initial batches to leave out of the estimate
     ):
         super().__init__(every)
         self.skip,self.run_train = check_whole('skip', skip, 0, 'a number of batches'),True
@@ -139,7 +139,7 @@ class StepLines(SpeedMonitor):
         if not rank_distrib(): write_out(print, self.line(), flush=True)
 
     def line(self) -> str:
-        "Return the line for now"
+        "Return the current line"
         learn,speed,pct = self.learn,self.measure() or {},self.learn.pct_train
         cells = [f'epoch {learn.epoch} batch {learn.train_iter}']
         if hasattr(learn, 'smooth_loss'): cells.append(f'loss {learn.smooth_loss.item():.4f}')
@@ -155,13 +155,13 @@ from os import cpu_count
 
 # %% ../../nbs/observe/30c_waiting_for_data.ipynb #1492bd61
 def waiting_hint(
-    workers:int|None,     # how many make the batches; None: it is no DataLoader that does
-    start:float,          # seconds until there was an iterator, and so the workers
+    workers:int|None,     # how many make the batches; None: the loader is not a DataLoader
+    start:float,          # seconds to create the iterator, and with it the workers
     wait:float,           # seconds that the loop waited for batches
-    rest:float,           # seconds of the loop otherwise
-    cores:int|None=None   # of this machine; None: as many as it has
+    rest:float,           # seconds of everything else in the loop
+    cores:int|None=None   # number of CPU cores; None: as many as this machine has
 ) -> str:
-    "Returns what makes the loop wait less"
+    "Returns advice on how to make the loop wait less"
     cores = cores or cpu_count() or 1
     if workers is None: return ('a `DataLoader` with `num_workers` makes the batches in other processes, and '
                                 '`Prefetch(thread=True)` in a thread, if making them draws no random numbers')

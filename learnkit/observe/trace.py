@@ -16,7 +16,7 @@ from ..loop.check import check_args
 
 # %% ../../nbs/observe/05a_action_timer.ipynb #9975380b
 class Action(NamedTuple):
-    "The action that a moment of a run is counted for"
+    "An action to which the time of a run is assigned"
     phase:str      # 'train', 'valid', or '' outside of both
     kind:str       # 'loop' (a part of the loop between two events), 'event' or 'callback'
     name:str       # of the part of the loop, the event, or the callback
@@ -36,7 +36,7 @@ _scopes = ('fit','epoch','train','validate','batch')
 _on_device = ('to device','forward','loss','backward','step','zero_grad')
 
 class DeviceTimer:
-    "Times how long the accelerator works on each action, with events on its stream; waits only at the end"
+    "Times how long the accelerator works on each action, with events on its stream; waits for it only at the end"
     def __init__(self,
         device:torch.device # the accelerator
     ):
@@ -53,7 +53,7 @@ class DeviceTimer:
         old:Action|None, # ends now
         new:Action|None  # starts now
     ) -> None:
-        "Time the action `new` from now on, and no longer `old`"
+        "Time the action `new` from now on, and stop timing `old`"
         if self.start is not None: self.pending.append((old, self.start, self.record()))
         self.start = self.record() if new is not None and new.kind=='loop' and new.name in _on_device else None
         self.collect()
@@ -70,11 +70,11 @@ class DeviceTimer:
 # %% ../../nbs/observe/05a_action_timer.ipynb #ab66c0d2
 @check_args
 class ActionTimer:
-    "Times a run: counts each moment for one action, which is a part of the loop, an event, or a callback"
+    "Times a run: assigns each moment to one action, which is a part of the loop, an event, or a callback"
     def __init__(self,
         max_slices:int=100_000,          # the number of slices (loop actions, callbacks, batches) to keep for the trace
         clock:Callable=perf_counter_ns,  # returns the time, in nanoseconds
-        device:torch.device|None=None    # an accelerator whose own times are measured too; None or 'cpu': only the host
+        device:torch.device|None=None    # an accelerator to time too; None or 'cpu': only the host
     ):
         self.clock,self.max_slices = clock,max_slices
         self.device = None if device is None or device.type=='cpu' else DeviceTimer(device)
@@ -85,10 +85,10 @@ class ActionTimer:
         self.workers:dict[str,int|None] = {}   # how many the loader of each phase has; None: it is no DataLoader
 
     def switch(self,
-        action:Action|None, # counted from now on; None: nothing is
+        action:Action|None, # timed from now on; None: nothing
         calls:int=1         # 0 if the action continues after an interruption
     ) -> None:
-        "Count the time from now on for `action`"
+        "Assign the time from now on to `action`"
         now = self.clock()
         if self.start_time is None: self.start_time = now
         old = self.action
@@ -102,7 +102,7 @@ class ActionTimer:
     def start(self,
         event:str # the name of an event whose callbacks are called next
     ) -> None:
-        "Count the time from now on for `event`; time its scope too, such as a batch, if it begins one"
+        "Assign the time from now on to `event`; also time its scope, such as a batch, if it begins one"
         if self.action is not None and self.action.kind=='loop': self.loop_action = self.action
         scope = event.removeprefix('before_') if event.startswith('before_') else ''
         self.phase = _phases.get(scope, self.phase)
@@ -110,9 +110,9 @@ class ActionTimer:
         if scope in _scopes: self.scopes.append((scope, self.since))
 
     def end(self,
-        event:str # the name of an event whose callbacks were called
+        event:str # the name of an event whose callbacks have been called
     ) -> None:
-        "Count the time from now on for the part of the loop that follows `event`"
+        "Assign the time from now on to the part of the loop that follows `event`"
         scope = event.removeprefix('after_') if event.startswith('after_') else None
         if scope in _phases: self.phase = ''
         if event in _starts: self.switch(Action(self.phase, 'loop', _starts[event]))
@@ -140,7 +140,7 @@ class ActionTimer:
 
 # %% ../../nbs/observe/05b_trace.ipynb #c1323db5
 def chrome_trace(
-    timer:ActionTimer # with the slices of a run
+    timer:ActionTimer # the timer of a run, with its slices
 ) -> dict: # for `json.dump`
     "Return the slices of a run in Chrome's Trace Event Format"
     def us(ns): return ns/1000

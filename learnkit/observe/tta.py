@@ -54,7 +54,7 @@ class AugmentCallback(Callback):
     "Replaces the inputs of each batch by `aug(*inputs)`"
     order,draws = -5,True   # before callbacks that prepare batches for the model, such as one that normalises
     def __init__(self,
-        aug:Callable # function from the inputs to as many inputs; for inputs by name, from a dictionary to a dictionary
+        aug:Callable # function from the inputs to the same number of inputs; for named inputs, from dict to dict
     ):
         if not callable(aug): raise TypeError(
             f'aug must be a function of the inputs of a batch, such as `lambda x: x.flip(-1)`, '
@@ -102,7 +102,7 @@ def tta(self:Learner,
     ds_idx:int=1,               # number of the loader in `dls`: 0 is the training set, 1 the validation set
     dl:Any=None,                # the loader, read n+1 times; None: the one of `ds_idx`
     n:int|None=None,            # number of augmented passes; None: one for each function in the list `aug`, else 4
-    aug:Callable|list|None=None,# random function of inputs, or a list that take turns; None: fastai's data set's own
+    aug:Callable|list|None=None,# random function of inputs, or a list to use in turn; None: that of fastai's data set
     beta:float|None=.25,        # weight of the plain predictions; None: return both, as `(augmented, plain)`
     use_max:bool=False,         # return the largest prediction of all passes instead of the mean
     act:Callable|None=None,     # function from outputs to predictions; None: the loss function's `activation`

@@ -26,17 +26,17 @@ _others = 'add_param_group','param_groups','set_hyper','get_last_lr'   # of PyTo
 def is_by_hand(
     opt:Any # a class, a `partial` of one, or an optimizer
 ) -> bool:
-    "Is it an optimizer, or a class of them, that has no parameter groups?"
+    "Is `opt` an optimizer without parameter groups, or a class of such optimizers?"
     f = unwrap_partial(opt)
     return (all(callable(getattr(f, k, None)) for k in ('step','zero_grad')) and not isinstance(f, nn.Module)
             and not any(hasattr(f, k) for k in _others))
 
 # %% ../../nbs/optim/12_by_hand.ipynb #b7a1000b
 class ByHand(Optimizer):
-    "Optimizers written by hand, one for each parameter group, as one of PyTorch's"
+    "Wraps optimizers written by hand, one for each parameter group, as one PyTorch optimizer"
     def __init__(self,
         made:list,  # the optimizers
-        groups:list # dicts with their 'params'
+        groups:list # PyTorch's group dicts, with 'params'
     ):
         self.made,self.names = made,_names(made[0])
         self.own_params = [pg['params'] for pg in groups]
@@ -45,9 +45,9 @@ class ByHand(Optimizer):
 
     def __getstate__(self): return {**vars(self)}
 
-    def step(self, closure:Callable|None=None # evaluates the model again and returns the loss
+    def step(self, closure:Callable|None=None # evaluates the model and returns the loss
     ) -> Any: # what it returned
-        "Make a step of each optimizer, with the hyper-parameters of its group"
+        "Step each optimizer, with the hyper-parameters of its group"
         self._check_groups()
         loss = None if closure is None else closure()
         for o,pg,ps in zip(self.made, self.param_groups, self.own_params):
@@ -55,9 +55,9 @@ class ByHand(Optimizer):
             if _any_grad(ps): self._call(o.step)   # else the group is frozen
         return loss
     def zero_grad(self,
-        set_to_none:bool=True # not used: they know how
+        set_to_none:bool=True # not used: each optimizer clears them its own way
     ) -> None:
-        "Have each optimizer clear its gradients, if there are any"
+        "Let each optimizer clear its gradients, if there are any"
         for o,ps in zip(self.made, self.own_params):
             if _any_grad(ps): self._call(o.zero_grad)
 
@@ -74,7 +74,7 @@ class ByHand(Optimizer):
             'biases from weight decay or take more groups: write `wd_bn_bias=True`, or give the groups by `splitter`')
 
     def state_dict(self) -> dict:
-        "Return PyTorch's state dict, with what each optimizer keeps"
+        "Return PyTorch's state dict, with the state of each optimizer"
         return {**super().state_dict(), 'made':[o.state_dict() if hasattr(o, 'state_dict') else self._kept(o)
                                                 for o in self.made]}
     def _kept(self, o):
@@ -84,7 +84,7 @@ class ByHand(Optimizer):
     def load_state_dict(self,
         state_dict:dict # from `state_dict`
     ) -> None:
-        "Give groups and optimizers back what they had; raises ValueError if it is the state of another kind"
+        "Restore groups and optimizers; raises ValueError if it is the state of another kind of optimizer"
         made = state_dict.get('made', ())
         if len(made)!=len(self.made): raise ValueError(
             f'the saved optimizer is of another kind: it has no state of {func_name(self.made[0])}')
@@ -132,7 +132,7 @@ class Maker:
         groups:list, # dicts with 'params'
         **kw:Any     # arguments of the class
     ) -> ByHand:
-        "Return an optimizer of these groups"
+        "Return an optimizer for these groups"
         return ByHand([self.make(pg['params'], **kw) for pg in groups], groups)
 
     @property
@@ -145,9 +145,9 @@ class Maker:
         return getattr(self.make, 'keywords', {})
 
 def by_hand(
-    opt:Any # what the user gave as an optimizer, or to make one
+    opt:Any # what the user gave: an optimizer, or what makes one
 ) -> Any:
-    "Return what a Learner can use: `opt` itself, if it was not written by hand"
+    "Return `opt` in a form that a Learner can use: `opt` itself unless it was written by hand"
     if not is_by_hand(opt): return opt
     if isinstance(unwrap_partial(opt), type): return Maker(opt)
     params = next((v for v in vars(opt).values() if _has_params(v)), None)

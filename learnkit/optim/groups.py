@@ -90,8 +90,8 @@ def _start_momentum(opt, pgs):
 # %% ../../nbs/optim/00a_hypers.ipynb #2ad19cd0
 def logical_groups(
     pgs:list # A torch optimizer's `param_groups`
-)->list: # For each group as you made it: a list with that group, and its half without decay if it was split
-    "Returns PyTorch's parameter groups as the user counts them"
+)->list: # For each group you made: a list of it and, if it was split, of its half without decay
+    "Returns PyTorch's parameter groups, arranged as the user's groups"
     res = []
     for pg in pgs:
         if pg.get('no_decay_half'): res[-1].append(pg)
@@ -112,7 +112,7 @@ class Hypers(MutableMapping):
         return logical_groups(self.opt.param_groups)[self.i]
     @property
     def optimizer(self)->str|None:
-        "The name of the optimizer that it belongs to, if there are several"
+        "The name of the optimizer that the group belongs to, if there are several"
         return self.groups[0].get('optimizer')
     def __getitem__(self, k:str)->float|Tensor: return _read(self.groups[0], k)
     def __setitem__(self, k:str, v:float|Tensor)->None: _write(self.opt, self.groups, k, _num(v))
@@ -139,7 +139,7 @@ def spread(
     v:float|Tensor|slice|Iterable, # One number for all groups, one for each, or a slice
     n:int                          # Number of groups
 )->list: # Plain Python numbers
-    "Returns `v` as a list of `n` numbers, one for each group; raises ValueError if it has another length"
+    "Returns `v` as a list of `n` numbers, one for each group; raises ValueError if `v` has another length"
     return [v]*n if type(v) in (float,int) else _of_groups(v, n)
 
 def _of_groups(v, n):
@@ -168,7 +168,7 @@ def check_rate(
     what:str, # What it is, for the message: 'the learning rate `lr`'
     v:Any     # One number for all groups, one for each, or a slice; None: not given
 )->None:
-    "Raises TypeError if `v` has what is no number in it, ValueError if a number is negative, infinite or NaN"
+    "Raises TypeError if `v` contains anything but numbers, ValueError if a number is negative, infinite or NaN"
     v = getattr(v, 'tolist', lambda: v)()
     if isinstance(v, Mapping):   # for several optimizers
         for k,o in v.items(): check_rate(f'{what} of {k!r}', o)
@@ -179,7 +179,7 @@ def check_rate(
         if o is not None and not 0<=_num(o, what)<inf: raise ValueError(f'{what} must be 0 or more, not {o}')
 
 def check_moms(
-    moms:Any # Should be three momentums, or None
+    moms:Any # What was given: three momentums, or None
 )->None:
     "Raises ValueError unless `moms` are what `fit_one_cycle` needs"
     if moms is not None and not (isinstance(moms, Iterable) and len(moms)==3 and all(map(is_number, moms))
@@ -246,14 +246,14 @@ def _check_takes_lr(opt, lr):
 def is_built(
     opt:Any # what the user gave as `opt_func`
 )->bool:
-    "Is it an optimizer already, not something that makes one?"
+    "Is `opt` an optimizer already, rather than something that makes one?"
     return hasattr(opt, 'param_groups') and not isinstance(opt, type)
 
 def torch_keywords(
     opt:Callable, # An optimizer class, or a `partial` of one
     kw:dict       # More keywords for it
 )->tuple:         # `opt` and `kw`
-    "Returns both with `mom`, `sqr_mom` and `wd` by the names that a torch optimizer has for them"
+    "Returns `opt` and `kw` with `mom`, `sqr_mom` and `wd` renamed to what torch optimizers call them"
     func,kws = unwrap_partial(opt),{**getattr(opt, 'keywords', {}), **kw}
     if not (isinstance(func, type) and issubclass(func, Optimizer)): return opt,kw
     known = parameters_of(func)
@@ -275,7 +275,7 @@ def _lr_parameter(f):
 def check_opt_func(
     opt:Any # what the user gave as `opt_func`
 )->None:
-    "Raises TypeError if it is no optimizer, and nothing that could make one"
+    "Raises TypeError if `opt` is neither an optimizer nor something that could make one"
     cls = unwrap_partial(opt)
     if isinstance(cls, type): fits = hasattr(cls, 'set_hyper') or hasattr(cls, 'step') and not _is_scheduler(cls)
     else: fits = callable(cls) or is_built(opt)
@@ -341,7 +341,7 @@ def build_optimizer(
 # %% ../../nbs/optim/00b_param_groups.ipynb #a5e8b27f
 def default_lr(
     opt_func:Any, # What the user gave as `opt_func`: class, `partial`, function or built optimizer
-    lr:float|Tensor|slice|list|None=None # Learning rate that the user gave beside it
+    lr:float|Tensor|slice|list|None=None # Learning rate that the user gave with it
 )->float|Tensor|slice|list: # One learning rate, or one for each group
     "Returns the learning rate to train with: `lr`, that of a `partial` or a built optimizer, else 1e-3"
     check_rate('the learning rate `lr`', lr)
@@ -358,9 +358,9 @@ def default_lr(
 
 def creation_lr(
     opt_func:Any, # What the user gave as `opt_func`
-    lr:float|Tensor|slice|list|None # Learning rate that the user gave beside it
+    lr:float|Tensor|slice|list|None # Learning rate that the user gave with it
 )->float|Tensor|slice|list|None: # None: do not pass any
-    "Returns the learning rate to make the optimizer with; a function that has its own is left to it"
+    "Returns the learning rate to make the optimizer with; a function that sets its own keeps it"
     if lr is not None: return lr
     own = not is_built(opt_func) and not isinstance(unwrap_partial(opt_func), type)
     return None if own and _lr_parameter(opt_func) is not Parameter.empty else default_lr(opt_func)
@@ -373,9 +373,9 @@ def _pick(pg, keep): return {k:[o for o,b in zip(pg[k], keep) if b] for k in ('p
 
 def split_groups(
     opt:Optimizer,    # A torch optimizer
-    no_decay:Iterable # Parameters that weight decay leaves alone
+    no_decay:Iterable # Parameters to exempt from weight decay
 )->None:
-    "Moves the parameters `no_decay` to parameter groups of their own, without weight decay"
+    "Moves the parameters in `no_decay` to parameter groups of their own, without weight decay"
     ids,res = {id(p) for p in no_decay},[]
     for pgs in logical_groups(opt.param_groups):
         pg = pgs[0]
@@ -393,7 +393,7 @@ def split_groups(
 def is_split(
     param_groups:list # PyTorch's groups, of an optimizer or of its state dict
 )->bool:
-    "Has weight decay split any of these parameter groups?"
+    "Has `split_groups` split any of these parameter groups?"
     return any(pg.get('no_decay_half') for pg in param_groups)
 
 # %% ../../nbs/optim/00c_weight_decay.ipynb #14ba8194
@@ -412,7 +412,7 @@ def merge_groups(
     opt:Optimizer, # A torch optimizer
     order:list     # All its parameters, in their original order
 )->None:
-    "Undoes `split_groups`: every parameter decays again"
+    "Undoes `split_groups`: weight decay applies to every parameter again"
     groups = logical_groups(opt.param_groups)
     for pgs in groups: pgs[0].update(merged_params(pgs, order))
     opt.param_groups[:] = [pgs[0] for pgs in groups]

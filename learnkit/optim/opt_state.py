@@ -90,14 +90,14 @@ def _check_state_shapes(groups, saved, state):
 def has_torch_state(
     sd:dict # From `state_dict` of an optimizer
 )->bool:
-    "Has `sd` the keys of PyTorch's optimizers? Some classes have others, around those of an optimizer that they hold"
+    "Does `sd` have the keys of PyTorch's optimizers? Some classes that wrap an optimizer have other keys"
     return {'state','param_groups'} <= {*sd}
 
 def check_opt_state(
     opt:Optimizer, # A torch optimizer
     sd:dict        # A state dict, from `state_dict` of a torch optimizer
 )->None:
-    "Raises ValueError if `sd` cannot be a state of the torch optimizer `opt`"
+    "Raises ValueError if `sd` does not fit the torch optimizer `opt`"
     if not has_torch_state(sd):
         raise ValueError(f"An optimizer's state has 'state' and 'param_groups', not {[*sd]}.")
     if (check := getattr(opt, 'check_state', None)) is not None: return check(sd)   # several optimizers as one
@@ -138,7 +138,7 @@ def lay_out_opt_state(
     opt:Optimizer, # A torch optimizer
     sd:dict        # A state dict that fits it
 )->dict:
-    "Returns `sd`, with each tensor of its parameter's shape laid out as the parameter is"
+    "Returns `sd`, each tensor that has its parameter's shape sharded like the parameter"
     params = [p for pg in opt.param_groups for p in pg['params']]
     of = dict(zip((i for pg in sd['param_groups'] for i in pg['params']), params))
     if not any(is_sharded(o) for o in (*params, *(v for s in sd['state'].values() for v in s.values()))): return sd
@@ -151,7 +151,7 @@ def _optimizers(opt:Any)->list: return [opt.optimizer(k) for k in getattr(opt, '
 def match_opt_state(
     opt:Optimizer # A torch optimizer
 )->None:
-    "Drops the state of parameters that the optimizer has no more; new ones get the state that they begin with"
+    "Drops the state of parameters that the optimizer no longer has; gives new ones their initial state"
     have = {id(p) for pg in opt.param_groups for p in pg['params']}
     for p in [p for p in opt.state if id(p) not in have]: del opt.state[p]
     for o in (opt, *_optimizers(opt)):
@@ -161,7 +161,7 @@ def match_opt_state(
 def clear_opt_state(
     opt:Optimizer # A torch optimizer
 )->None:
-    "Resets what a torch optimizer gathered over the steps: momentum, averages, counts"
+    "Resets what a torch optimizer accumulated over the steps: momentum, averages, counts"
     opt.state.clear()
     match_opt_state(opt)
 
@@ -175,7 +175,7 @@ def _to_param(p, o): return o.to(p.device) if _is_away(p, o) else o
 def move_opt_state(
     opt:Optimizer # A torch optimizer
 )->None:
-    "Brings the state of each parameter to its device; whatever is there already stays the same object"
+    "Moves the state of each parameter to its device; what is there already stays the same object"
     for p,s in opt.state.items():
         if not (isinstance(p, Tensor) and isinstance(s, dict)): continue   # an optimizer's own, of no parameter
         s.update({k:apply(partial(_to_param, p), v) for k,v in s.items() if any(_is_away(p, o) for o in leaves(v))})

@@ -30,7 +30,7 @@ _grad_code = _of_wrapper(torch_optimizer._use_grad_for_differentiable, torch.no_
 def unwrapped_step(
     step:Callable # The `step` of an optimizer class
 )->Callable|None: # None if it is not wrapped as PyTorch 2 wraps its own optimizers
-    "Returns the update inside PyTorch's wrappers around an optimizer's `step`, if all three are PyTorch's own"
+    "Returns the `step` inside PyTorch's three wrappers around it, if all of them are PyTorch's own"
     grad_mode = getattr(step, '__wrapped__', None)
     update = getattr(grad_mode, '__wrapped__', None)
     if _code(step) not in _hook_code or _code(grad_mode) not in _grad_code: return None
@@ -44,7 +44,7 @@ torch_zero_grad:Any = Optimizer.zero_grad if _is_torch(Optimizer.zero_grad) else
 def is_own_step(
     opt:Optimizer # A torch optimizer
 )->bool:
-    "Is its `step` that of its class, or PyTorch's schedulers' note that it was called?"
+    "Is the optimizer's `step` that of its class, or a PyTorch scheduler's wrapper that notes calls?"
     own = vars(opt).get('step')
     return own is None or getattr(own, '_wrapped_by_lr_sched', False) and own.__wrapped__ is type(opt).step
 
@@ -72,7 +72,7 @@ def _noticed_step(opt, update):
 def needs_closure(
     opt:Optimizer # A torch optimizer
 )->bool:
-    "Does its `step` need a function that evaluates the model, as that of `LBFGS`?"
+    "Does the optimizer's `step` need a function that evaluates the model, as `LBFGS` does?"
     p = parameters_of(type(opt).step).get('closure')
     return p is not None and p.default is Parameter.empty
 
@@ -127,7 +127,7 @@ class OptimWrapper:
 
     @property
     def n_groups(self)->int:
-        "How many parameter groups there are, as `splitter` gave them"
+        "The number of parameter groups that `splitter` returned"
         return len(self.hypers)
     @property
     def frozen(self)->list:
@@ -153,25 +153,25 @@ class OptimWrapper:
     def zero_grad(self,
         **kwargs # arguments of the torch optimizer's `zero_grad`, such as `set_to_none`
     )->None:
-        "Sets the gradients of all parameters to None; with `kwargs` as the torch optimizer's own `zero_grad` does"
+        "Sets the gradients of all parameters to None; with `kwargs`, calls the torch optimizer's own `zero_grad`"
         zero = self.opt.zero_grad
         if kwargs or getattr(zero, '__func__', None) is not torch_zero_grad: return zero(**kwargs)
         for pg in self.opt.param_groups:
             for p in pg['params']: p.grad = None
 
     def train(self,
-        mode:bool=True # False: to evaluate, with the weights that are to be used
+        mode:bool=True # False: to evaluate, with the weights for inference
     )->None:
-        "Sets an optimizer that has modes, as schedule-free ones have, to train; raises AttributeError if it has none"
+        "Sets an optimizer with modes, such as a schedule-free one, to train; raises AttributeError if it has none"
         if mode: self.opt.train()
         else: self.opt.eval()
         self.training = mode
     def eval(self)->None:
-        "Sets an optimizer that has modes to evaluate: the model gets the weights that are to be used"
+        "Sets an optimizer with modes to evaluate: the model gets the weights for inference"
         self.train(False)
 
     def clear_state(self)->None:
-        "Resets what the optimizer gathered over the steps: momentum, averages, counts"
+        "Resets what the optimizer accumulated over the steps: momentum, averages, counts"
         clear_opt_state(self.opt)
 
     def all_params(self,
@@ -200,14 +200,14 @@ class OptimWrapper:
         split_groups(self.opt, self.no_decay)
 
     def merge_no_decay(self)->None:
-        "Undoes `split_no_decay`: every parameter decays again"
+        "Undoes `split_no_decay`: weight decay applies to every parameter again"
         merge_groups(self.opt, self._order)
 
     def take_params(self,
         new:'OptimWrapper', # an optimizer that was just made, with as many groups
-        model_ids:Iterable # the `id` of each parameter of the model: what is frozen in it is kept too
+        model_ids:Iterable # the `id` of each parameter of the model: frozen ones are kept too
     ) -> None:
-        "Take over the parameters of `new`; hyper-parameters stay, and the state of the parameters that stay"
+        "Take over the parameters of `new`; keep hyper-parameters, and the state of parameters in both"
         split = is_split(self.param_groups)
         if split: self.merge_no_decay()
         if is_split(new.param_groups): new.merge_no_decay()
@@ -223,7 +223,7 @@ class OptimWrapper:
     def take_state(self,
         old:Any # an optimizer that was made in the same way, with other groups
     ) -> None:
-        "Take over the state of the parameters that `old` has too, and their groups' hyper-parameters but `lr` and `wd`"
+        "Take over the state of parameters that `old` has too, and their groups' hyper-parameters except `lr` and `wd`"
         if not _same_kind(old, self): return
         self.opt.state.update({p:old.opt.state[p] for ps in self.param_lists for p in ps if p in old.opt.state})
         before = {id(p):i for i,ps in enumerate(old.param_lists) for p in ps}
@@ -250,7 +250,7 @@ class OptimWrapper:
     def freeze_to(self,
         n:int # Number of the first group to train; negative: counted from the end
     )->None:
-        "Freezes the groups before `n` and trains the rest; raises ValueError if there are not so many groups"
+        "Freezes the groups before `n` and trains the rest; raises ValueError if there are fewer groups"
         n_groups = self.n_groups
         if not hasattr(n, '__index__'): raise TypeError(
             f"freeze_to takes the number of the first group to be trained, such as -1 for the last one, not {n!r:.60}.")
@@ -278,7 +278,7 @@ class OptimWrapper:
         self.freeze_to(0)
 
     def state_dict(self)->dict:
-        "Returns PyTorch's state dict, with the number of frozen groups, and that of parameters that have a state"
+        "Returns PyTorch's state dict, with the number of frozen groups, and of parameters that have a state"
         sd = self.opt.state_dict()
         if not has_torch_state(sd): return {**sd, 'frozen_idx':self.frozen_idx}
         return {**sd, 'frozen_idx':self.frozen_idx, 'n_states':len(sd['state'])}
@@ -340,7 +340,7 @@ def unheld_params(
     modules:Mapping, # prefix of the names -> module
     *opts:Any        # optimizers
 ) -> dict:           # name -> parameter
-    "Returns the parameters that require a gradient and that none of the optimizers has, by name"
+    "Returns the parameters that require a gradient and are in none of the optimizers, by name"
     have = set().union(*map(param_ids, opts))
     res = {n:p for prefix,m in modules.items() for n,p in m.named_parameters(prefix)
            if p.requires_grad and id(p) not in have}
@@ -370,7 +370,7 @@ def _mentioned(v, deep=True):
 def optimizers_of(
     o:Any # a callback, or a Learner
 ) -> list:
-    "Returns the optimizers among the attributes of `o`, also in lists and dicts, and those that its functions use"
+    "Returns the optimizers among the attributes of `o`, also in lists and dicts, and those used by its functions"
     values = [x for v in (*vars(o).values(), *vars(type(o)).values()) for x in _mentioned(v)]
     return [x for x in values if isinstance(x, (Optimizer,OptimWrapper))]
 

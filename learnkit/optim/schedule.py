@@ -172,7 +172,7 @@ from ..loop.duration import Time
 # %% ../../nbs/optim/20b_warmup.ipynb #3c2abb0a
 @check_args
 class Warmup:
-    "A schedule that rises from 0 to the beginning of `then` in a line, and goes on with `then`"
+    "A schedule that rises linearly from 0 to the first value of `then`, and continues with `then`"
     def __init__(self,
         warm:float|str, # its length: a fraction of the training, 0 to 1, or an amount such as '500ba'
         top:float|list, # the value at its end; a list has one for each parameter group
@@ -189,7 +189,7 @@ class Warmup:
         duration:Time,           # how long the fit is
         n:int|None=None          # batches of an epoch, None: unknown
     ) -> None:
-        "Find the fraction that the warm-up is of a fit; raises ValueError if it cannot be told, or is all of it"
+        "Compute the warm-up's fraction of a fit; raises ValueError if that is unknown, or the whole fit"
         if self.amount is None or self.amount.unit=='dur': return
         amount,unit = self.amount,duration.unit
         total = duration.value*n if (unit,amount.unit)==('ep','ba') and n else duration.value
@@ -213,7 +213,7 @@ def warmup_const(
     lr:float|list,     # the learning rate; a list has one for each parameter group
     warm:float|str=.05 # length of the warm-up: a fraction, or an amount such as '500ba'
 ) -> dict:             # name of a hyper-parameter -> schedule
-    "Return a linear warm-up, and then the same rate"
+    "Return a linear warm-up, and then a constant rate"
     return {'lr':Warmup(warm, lr, lambda w: SchedNo(lr, lr))}
 
 def warmup_lin(
@@ -221,7 +221,7 @@ def warmup_lin(
     warm:float|str=.05,  # length of the warm-up: a fraction, or an amount such as '500ba'
     lr_end:float|list=0. # the last learning rate
 ) -> dict:               # name of a hyper-parameter -> schedule
-    "Return a linear warm-up, and then a line down"
+    "Return a linear warm-up, and then a linear decay"
     return {'lr':Warmup(warm, lr, lambda w: SchedLin(lr, lr_end))}
 
 @check_args
@@ -229,7 +229,7 @@ def warmup_poly(
     lr:float|list,          # the highest learning rate; a list has one for each parameter group
     warm:float|str=.05,     # length of the warm-up: a fraction, or an amount such as '500ba'
     lr_end:float|list=1e-7, # the last learning rate
-    power:float=1.          # of the way that is left: above 1 it falls fast at first
+    power:float=1.          # power of the remaining fraction: above 1 it falls fast at first
 ) -> dict:                  # name of a hyper-parameter -> schedule
     "Return a linear warm-up, and then a polynomial decay"
     return {'lr':Warmup(warm, lr, lambda w: partial(_backward, SchedPoly(lr_end, lr, power)))}
@@ -252,7 +252,7 @@ def inv_sqrt(
     lr:float|list,     # the highest learning rate; a list has one for each parameter group
     warm:float|str=.05 # length of the warm-up: a fraction above 0, or an amount such as '500ba'
 ) -> dict:             # name of a hyper-parameter -> schedule
-    "Return a linear warm-up, and then a rate that falls with the root of the batches (Vaswani et al. 2017)"
+    "Return a linear warm-up, and then a decay by the inverse square root of the batches (Vaswani et al. 2017)"
     if warm==0: raise ValueError('`warm` must be more than 0: the rate falls by the length of the warm-up')
     top = group_values(lr)
     return {'lr':Warmup(warm, lr, lambda w: lambda pos: top*(w/(w+pos*(1-w)))**.5)}
@@ -263,9 +263,9 @@ def wsd(
     warm:float|str=.05,     # length of the warm-up: a fraction, or an amount such as '500ba'
     decay:float=.2,         # length of the decay: a fraction of the training
     lr_min:float|list=0.,   # the last learning rate
-    shape:Callable=SchedCos # of the decay: `SchedCos`, `SchedLin`, …
+    shape:Callable=SchedCos # shape of the decay: `SchedCos`, `SchedLin`, …
 ) -> dict:                  # name of a hyper-parameter -> schedule
-    "Return warm-up, stable and decay: a linear rise, the same rate for long, and a fall at the end (MiniCPM 2024)"
+    "Return warm-up, stable and decay: a linear rise, a long constant rate, and a fall at the end (MiniCPM 2024)"
     decay = check_fraction('decay', decay, what='the length of the decay')
     def then(w):
         if w+decay>1: raise ValueError(f'a warm-up of {w:g} and a decay of {decay:g} are longer than the training')

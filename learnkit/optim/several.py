@@ -28,7 +28,7 @@ def is_matrix(
     name:str,       # name of a parameter; not used
     p:nn.Parameter  # the parameter
 ) -> bool:
-    "Is the parameter a matrix, as Muon needs them?"
+    "Is the parameter a matrix, as Muon requires?"
     return p.ndim==2
 
 # %% ../../nbs/optim/13_several.ipynb #f056000a
@@ -53,9 +53,9 @@ def _entry(name, entry):
 
 # %% ../../nbs/optim/13_several.ipynb #f056000d
 class SeveralOptimizers(Optimizer):
-    "Several optimizers of PyTorch as one: all their parameter groups, and one state"
+    "Combines several PyTorch optimizers in one: all their parameter groups, and one state"
     def __init__(self,
-        optimizers:Mapping # name -> optimizer; each group of it has 'optimizer', that name, and 'group', a number
+        optimizers:Mapping # name -> optimizer, whose groups have 'optimizer' (that name) and 'group' (a number)
     ):
         self.named_optimizers = dict(optimizers)
         for k,o in self.named_optimizers.items(): _check_named(k, o)
@@ -67,7 +67,7 @@ class SeveralOptimizers(Optimizer):
     def optimizer(self,
         name:str # of an optimizer
     ) -> Optimizer:
-        "Return the optimizer of that name, with its groups as they are now"
+        "Return the optimizer called `name`, with its groups as they are now"
         named = self.named_optimizers
         if name not in named: raise ValueError(f"there is no optimizer '{name}': {nearest(name, named)}")
         o = named[name]
@@ -77,7 +77,7 @@ class SeveralOptimizers(Optimizer):
     def step(self,
         closure:Callable|None=None # evaluates the model again and returns the loss, for those that need it
     ) -> Any: # what it returned, None if no optimizer needs it
-        "Make a step of each optimizer that has a gradient"
+        "Step each optimizer that has a gradient"
         loss = None
         for o in map(self.optimizer, self.named_optimizers):
             if not any(p.grad is not None for pg in o.param_groups for p in pg['params']): continue
@@ -86,16 +86,16 @@ class SeveralOptimizers(Optimizer):
         return loss
 
     def train(self) -> None:
-        "Set those optimizers to train that have modes, as schedule-free ones have"
+        "Set the optimizers that have modes, such as schedule-free ones, to train"
         for o in map(self.optimizer, self.named_optimizers): getattr(o, 'train', _nothing)()
     def eval(self) -> None:
-        "Set those optimizers to evaluate that have modes"
+        "Set the optimizers that have modes to evaluate"
         for o in map(self.optimizer, self.named_optimizers): getattr(o, 'eval', _nothing)()
 
     def check_state(self,
         sd:dict # from `state_dict`
     ) -> None:
-        "Raise ValueError if `sd` cannot be a state of these optimizers"
+        "Raise ValueError if `sd` does not fit these optimizers"
         names = dict.fromkeys(pg.get('optimizer') for pg in sd['param_groups'])
         own = self.named_optimizers
         if [*names]!=[*own]: raise ValueError(
@@ -119,10 +119,10 @@ def _own_state(sd, name):
 
 # %% ../../nbs/optim/13_several.ipynb #f0560010
 class SeveralWrapper(OptimWrapper):
-    "Several optimizers with names, as one `OptimWrapper`: what has one value for all may have one for each, in a dict"
+    "Wraps several named optimizers as one `OptimWrapper`: settings may have a value for each, in a dict"
     @property
     def n_groups(self) -> int:
-        "How many groups the splitter gave; each optimizer may have parameters of each"
+        "The number of groups that the splitter returned; each optimizer may have parameters of each"
         return 1+max(pg['group'] for pg in self.opt.param_groups)
 
     def hypers_of(self,
@@ -136,7 +136,7 @@ class SeveralWrapper(OptimWrapper):
         name:str, # `lr`, `mom`, `wd`, ... or with the name of an optimizer, `lr_muon`
         value:float|Tensor|slice|Iterable # a number, a slice or a list over the groups; or a dict of them, by optimizer
     ) -> None:
-        "Set the hyper-parameter `name` wherever it is; raises KeyError if no optimizer has one of that name"
+        "Set the hyper-parameter `name` in each optimizer that has it; raises KeyError if none has"
         have = [name in h for h in self.hypers]
         if not any(have): raise KeyError(f"none of the optimizers has '{name}': {nearest(name, self._known_hypers())}")
         for h,ok,v in zip(self.hypers, have, self._values(value)):
@@ -159,7 +159,7 @@ class SeveralWrapper(OptimWrapper):
 
     @property
     def frozen(self) -> list:
-        "Is each group frozen? `freeze_to` counts those of the splitter"
+        "Is each of the splitter's groups frozen?"
         first = self.frozen_idx
         def before(g): return first.get(g['optimizer'], 0) if isinstance(first, Mapping) else first
         return [(g := h.groups[0])['group']<before(g) for h in self.hypers]
@@ -191,7 +191,7 @@ class NamedOptimizers:
 
     def rates(self,
         lr:Any=None # a learning rate for all, or a dict of them
-    ) -> Any: # a dict by name, if none is given or a dict
+    ) -> Any: # a dict by name if `lr` is None or a dict
         "Return the learning rates to begin with; raises ValueError if there are two for one optimizer"
         by = lr if isinstance(lr, Mapping) else dict.fromkeys(self.recipe, lr)
         for k in by:
@@ -200,13 +200,13 @@ class NamedOptimizers:
         return res if lr is None or isinstance(lr, Mapping) else lr
 
     def __call__(self,
-        model:nn.Module,         # the model, whose names of parameters count
+        model:nn.Module,         # the model, whose parameter names are matched
         groups:Iterable|None=None, # what `splitter(model)` returns; None: all its parameters
         lr:Any=None,             # a learning rate, or a dict of them; None: those of the optimizers
         no_decay:Iterable=(),    # parameters without weight decay, once it is asked for
         train_always:Iterable=() # parameters that are trained in frozen groups too
     ) -> SeveralWrapper:
-        "Make the optimizers; raises ValueError if one gets no parameters, or some parameters have none"
+        "Make the optimizers; raises ValueError if one gets no parameters, or a parameter gets no optimizer"
         groups = param_dicts(model.parameters() if groups is None else groups)
         of = self._owners(get_model(model), groups)
         rates = lr if isinstance(lr, Mapping) else dict.fromkeys(self.recipe, lr)
@@ -249,7 +249,7 @@ def _make_named(name, func, groups, of, lr):
 
 # %% ../../nbs/optim/13_several.ipynb #f056001c
 def as_opt_func(
-    opt_func:Any # what the user gave: one that makes an optimizer, or a dict of several
+    opt_func:Any # what the user gave: something that makes an optimizer, or a dict of several
 ) -> Any:
     "Return what a Learner makes its optimizer with"
     return NamedOptimizers(opt_func) if isinstance(opt_func, dict) else by_hand(opt_func)

@@ -20,9 +20,9 @@ from ..loop.events import nearest
 # %% ../../nbs/optim/25_splitters.ipynb #ffefe024
 def no_head(
     model:nn.Module, # the model
-    why:str          # what is the matter
+    why:str          # why none was found
 ) -> NoReturn:
-    "Raise ValueError, and say what to write"
+    "Raise ValueError because no head was found, and say what to write"
     raise ValueError(f'{type(model).__name__}: {why}. Write the groups by hand, the head last, as in '
                      '`splitter=lambda m: [params(m.body), params(m.head)]`, or split by layers with `by_depth`')
 
@@ -59,7 +59,7 @@ def _of_torchvision(model):
 def head_params(
     model:nn.Module # a model of timm, transformers or torchvision, or another one with `get_classifier()`
 ) -> list[nn.Parameter]:
-    "Returns the parameters of the head, as the model or its library says; raises ValueError where neither does"
+    "Returns the parameters of the head, as named by the model or its library; raises ValueError if neither names it"
     m = get_model(model)
     if callable(getattr(m, 'get_classifier', None)): return _of_timm(m)
     return _of_transformers(m) if hasattr(m, 'base_model_prefix') and hasattr(m, 'base_model') else _of_torchvision(m)
@@ -67,7 +67,7 @@ def head_params(
 def body_and_head(
     model:nn.Module # as for `head_params`
 ) -> list[list[nn.Parameter]]:
-    "Returns two parameter groups, for `Learner(splitter=body_and_head)`; raises ValueError where no head is found"
+    "Returns two parameter groups, for `Learner(splitter=body_and_head)`; raises ValueError if no head is found"
     head = {id(p) for p in head_params(model)}
     ps = trainable_params(model)
     groups = [p for p in ps if id(p) not in head],[p for p in ps if id(p) in head]
@@ -81,7 +81,7 @@ def _n_layers(m): return sum(next(l.parameters(recurse=False), None) is not None
 def blocks(
     m:nn.Module # a model
 ) -> list[nn.Module]:
-    "Returns the parts of `m` in order, of which none has more than half of its layers, unless it is one"
+    "Returns the parts of `m` in order, none with more than half of its layers, unless it is a single layer"
     res,half = [m],_n_layers(m)/2
     while True:
         i = next((i for i,o in enumerate(res) if _n_layers(o)>half and has_params_inside(o)), None)
@@ -92,14 +92,14 @@ def blocks(
 def has_params_inside(
     m:nn.Module # a module
 ) -> bool:
-    "Has `m` children with parameters?"
+    "Does `m` have children with parameters?"
     return any(has_params(o) for o in m.children())
 
 # %% ../../nbs/optim/25_splitters.ipynb #044b6755
 def depths(
     model:nn.Module # the model
 ) -> Iterator[list[nn.Parameter]]:
-    "Gives the parameters of each part of `model`; a parameter may come twice"
+    "Returns the parameters of each part of `model`; a parameter may occur twice"
     if callable(getattr(model, 'group_matcher', None)):
         timm:Any = sys.modules['timm.models']   # the model is timm's
         names = timm.group_parameters(model, getattr(model, 'group_matcher')(coarse=False))
@@ -109,9 +109,9 @@ def depths(
 
 def merged(
     groups:list, # the groups
-    n:int|None   # how many there are to be; None: as many as there are
+    n:int|None   # the number of groups to return; None: unchanged
 ) -> list:
-    "Returns `n` groups of neighbours, of about as many layers each; the last stays alone if it can"
+    "Returns `n` groups, merged from neighbours with about equally many layers; the last stays alone if possible"
     if n is None: return groups
     if not 0<n<=len(groups): raise ValueError(f'n must be from 1 to {len(groups)}, the number of layers, not {n!r}')
     if n==1: return [sum(groups, [])]
@@ -142,7 +142,7 @@ def by_depth(
 def layer_decay(
     model:nn.Module,     # the model that the Learner gets
     lr:float,            # the learning rate of the last group
-    decay:float=.75,     # that of each group, divided by that of the next one
+    decay:float=.75,     # each group's learning rate divided by the next group's
     n:int|None=None      # as for `by_depth`
 ) -> list[float]:
     "Returns the learning rates of the groups of `by_depth`, smaller from layer to layer towards the input"
@@ -152,9 +152,9 @@ def layer_decay(
 
 # %% ../../nbs/optim/25_splitters.ipynb #b9a634e9
 def by_names(
-    *patterns:str # of the names of parameters, with `*` for any text, such as 'encoder.*'; the first that fits counts
+    *patterns:str # patterns of parameter names, with `*` for any text, such as 'encoder.*'; the first match counts
 ) -> Callable:    # model -> a list of parameters for each pattern, and one of all others if there are any
-    "Returns a splitter that groups the parameters by name; the splitter raises ValueError if nothing fits a pattern"
+    "Returns a splitter that groups the parameters by name; the splitter raises ValueError if a pattern matches nothing"
     def split(model):
         groups = [[] for _ in range(len(patterns)+1)]
         for name,p in get_model(model).named_parameters():

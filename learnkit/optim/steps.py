@@ -28,8 +28,8 @@ class InTurn(Callback):
     turns:Any              # whose turn it is in each batch
     turn:str|None = None   # the name of the optimizer whose turn it is
     def __init__(self,
-        turns:Callable|Sequence|None=None, # of each batch, over and over: a name, or several; or f(learn). None: all
-        **losses:Callable # by the optimizer's name: (pred, *yb) -> tensor; without one it has the Learner's
+        turns:Callable|Sequence|None=None, # a name or several per batch, repeated in turn; or f(learn). None: all
+        **losses:Callable # by the optimizer's name: (pred, *yb) -> tensor; others use the Learner's
     ):
         if not (losses or turns): raise ValueError(
             'InTurn needs names of optimizers, such as `InTurn(d=loss_d, g=loss_g)`')
@@ -96,7 +96,7 @@ def _names(turn): return (turn,) if isinstance(turn, str) else tuple(turn)
 def evaluate_again(
     learn:Any # the Learner, in a step
 ) -> Tensor:  # the loss
-    "Evaluate the batch once more; its gradients take the place of those before, prediction and loss stay"
+    "Evaluate the batch again; the new gradients replace the old ones, prediction and loss stay"
     before,within = (learn.pred,learn.loss,learn.loss_grad),learn.in_part
     learn.opt.zero_grad()
     learn.in_part = True   # no step follows
@@ -106,9 +106,9 @@ def evaluate_again(
     finally: (learn.pred,learn.loss,learn.loss_grad),learn.in_part = before,within
 
 def check_passes(
-    cb:Callback # evaluates a batch several times in a step
+    cb:Callback # the callback that evaluates a batch several times in a step
 ) -> None:
-    "Raise ValueError if another callback cannot do with that"
+    "Raise ValueError if another callback does not allow several evaluations of a batch"
     for o in cb.learn.cbs:
         if o.one_pass: raise ValueError(f'{type(cb).__name__} evaluates a batch again before the step, '
                                         f'which {type(o).__name__} is not made for: {o.one_pass}')
@@ -146,11 +146,11 @@ class Closure(Callback):
 # %% ../../nbs/optim/14_steps.ipynb #f0570012
 @check_args
 class SAM(Callback):
-    "Sharpness-aware minimization: the gradients of a step are those a distance of `rho` uphill (Foret et al. 2021)"
+    "Sharpness-aware minimization: steps with the gradients at a distance of `rho` uphill (Foret et al. 2021)"
     single,order = True,10   # before `GradientClip`
     modes,run_valid = ('fit','lr_find'),False
     def __init__(self,
-        rho:float=.05 # how far it goes uphill: the norm of the change of all weights
+        rho:float=.05 # how far to go uphill: the norm of the change of all weights
     ):
         if not rho>0: raise ValueError(f'`rho` is a distance above 0, not {rho}')
         self.rho = rho

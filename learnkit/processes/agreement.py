@@ -27,7 +27,7 @@ def _factors(device):
     return torch.arange(n, device=device)*-7046029254386353131 | 1
 
 def checksum(
-    t:Tensor # of any type, not sharded
+    t:Tensor # a tensor of any type, not sharded
 ) -> Tensor: # one whole number
     "Return a number that changes with every bit of `t`, on its device"
     t = t.detach()
@@ -44,8 +44,8 @@ def _is_compared(p):
 
 def compared(
     learn:Any # the Learner, in a fit
-) -> dict[str,Any]: # numbers and tensors, by what they are called in a message
-    "Return what must be the same in all processes; what explains other differences comes first"
+) -> dict[str,Any]: # numbers and tensors, by their names in messages
+    "Return what must be equal in all processes; what may explain other differences comes first"
     model,groups = get_model(learn.model),learn.opt.param_groups
     steps = {'the epoch':learn.epoch, 'the number of training batches':learn.train_iter}
     hypers = {f'`{k}` of parameter group {i}':v for i,g in enumerate(groups) for k,v in g.items() if _is_number(v)}
@@ -64,7 +64,7 @@ def _is_number(v):
 def checksums(
     things:Mapping[str,Any] # numbers and tensors by name
 ) -> dict[str,Any]: # numbers
-    "Return `things` with a checksum for each tensor"
+    "Return `things` with each tensor replaced by its checksum"
     sums = {n:checksum(t) for n,t in things.items() if isinstance(t, Tensor) and t.numel()!=1}
     if not sums: return _read(things)
     device = next(iter(sums.values())).device
@@ -74,14 +74,14 @@ def checksums(
 def _read(things): return {n:v.item() if isinstance(v, Tensor) else v for n,v in things.items()}
 
 def digest(
-    sums:Mapping[str,Any] # from `checksums`
+    sums:Mapping[str,Any] # the result of `checksums`
 ) -> int:
-    "Return one number, not negative, that changes with each of them"
+    "Return one number, not negative, that changes with each checksum"
     return int.from_bytes(blake2b(repr([*sums.items()]).encode(), digest_size=7).digest())
 
 # %% ../../nbs/processes/10a_checksum.ipynb #c8ec5a10
 def find_difference(
-    sums:Mapping[str,Any] # of this process, from `checksums`
+    sums:Mapping[str,Any] # this process's result of `checksums`
 ) -> str:
     "Return what differs between the processes, in words; all of them call it"
     return describe_difference(gather_objects(dict(sums)))
@@ -89,7 +89,7 @@ def find_difference(
 def describe_difference(
     of_all:list[dict] # the checksums of each process
 ) -> str:
-    "Return in words what differs: the first thing, and in which processes; empty if nothing does"
+    "Describe the first difference, and in which processes it is; empty if there is none"
     first,missing = of_all[0],'not there'
     names = [n for n in {k:None for sums in of_all for k in sums} if any(s.get(n)!=first.get(n) for s in of_all)]
     if not names: return ''
@@ -126,7 +126,7 @@ from .watch import Relay, by_others, watching
 
 # %% ../../nbs/processes/10b_agreement.ipynb #adaf2f75
 class ProcessFailed(RuntimeError):
-    "Another process of this training failed, or does something different"
+    "Another process of this training failed, or did something different"
 
 _cancels = (CancelBackward,CancelStep,CancelZeroGrad,CancelBatch,CancelTrain,CancelValid,CancelEpoch,CancelFit)
 def _place(e): return max([_cancels.index(t) for t in cancel_types(e)], default=-1)   # None is none
@@ -174,7 +174,7 @@ class _ByGroup:
 # %% ../../nbs/processes/10b_agreement.ipynb #9c94884e
 @check_args
 class Agreement(Callback):
-    "Makes all processes take the same decisions, at the same batch; raises `ProcessFailed` where they cannot"
+    "Makes all processes take the same decisions at the same batch; raises `ProcessFailed` if they cannot"
     single = observes = alike = True
     order,run_valid = 100.5,False
     modes = 'fit','lr_find','validate','predict'
@@ -190,9 +190,9 @@ class Agreement(Callback):
     pause:Pause
     def __init__(self,
         timeout:float=600., # seconds that a process waits for the others before it says which one hangs, and where
-        shards:bool=False,  # does a process do parts of a batch that the others do not hear of, up to the step?
-        compare:bool=False, # end the run if the processes come to train different models?
-        forward:bool=False  # do the processes wait for each other in the forward pass, too?
+        shards:bool=False,  # does a process run parts of a batch, up to the step, without the others?
+        compare:bool=False, # end the run if the processes' models become different?
+        forward:bool=False  # do the processes wait for each other in the forward pass too?
     ):
         self.timeout = check_seconds(timeout)
         store_attr('shards,compare,forward')
@@ -336,7 +336,7 @@ def _somebody(learn, events):
 def agree_already(
     learn:Any # the Learner
 ) -> bool:
-    "Does one of its callbacks let the processes agree?"
+    "Does one of the Learner's callbacks make the processes agree?"
     return any(isinstance(cb, Agreement) for cb in learn.cbs)
 
 # %% ../../nbs/processes/10b_agreement.ipynb #a316696c
@@ -357,7 +357,7 @@ def _because(new, old): new.__cause__ = old; return new
 
 # %% ../../nbs/processes/10b_agreement.ipynb #e9d7c11b
 class PhaseEnds(Callback):
-    "Lets the processes agree at the end of a phase and an epoch, before losses are gathered and the row is written"
+    "Makes the processes agree at the end of a phase and an epoch, before losses are gathered and the row is written"
     observes,order,modes = True,49.5,Agreement.modes
     def __init__(self,
         at_end:Callable=noop # what all processes do at the end of training phases and of the fit, once they agree

@@ -23,9 +23,9 @@ _numbers = Struct('25q')   # of a message: which one it is, and what it says
 _size,_last = _numbers.size+8,4
 
 class Board:
-    "Memory that processes share: each writes a few whole numbers, and reads the largest of all"
+    "Memory that processes share: each writes a few whole numbers, and reads the maximum over all processes"
     def __init__(self,
-        file:Any,  # in memory, open for reading and writing
+        file:Any,  # a file in memory, open for reading and writing
         rank:int,  # the number of this process
         world:int  # how many processes there are
     ):
@@ -53,7 +53,7 @@ class Board:
         return Message(self, self.n, len(numbers))
 
     def read(self,
-        rank:int, # of a process
+        rank:int, # the number of the process
         n:int     # the number of one of its messages
     ) -> Sequence|None:
         "Return what a process has written; None if it has not yet"
@@ -73,9 +73,9 @@ class Board:
 
 # %% ../../nbs/processes/08_board.ipynb #b0a2d00a
 class Message:
-    "The largest numbers of all processes, once `wait` has returned"
+    "Holds the largest numbers over all processes, once `wait` has returned"
     def __init__(self,
-        board:Board, # on which it is written
+        board:Board, # the board on which it is written
         n:int,       # its number
         length:int   # how many numbers it has
     ):
@@ -84,7 +84,7 @@ class Message:
         self.largest:list = [-2**63]*length
 
     def is_completed(self) -> bool:
-        "Have all written it, or is it known that one will not?"
+        "Have all processes written it, or is it known that one will not?"
         if self.failed: return True
         for r in [*self.missing]:
             if (numbers := self.board.read(r, self.n)) is None: continue
@@ -93,9 +93,9 @@ class Message:
         return not self.missing
 
     def wait(self,
-        timeout:timedelta=timedelta(seconds=0) # how long
+        timeout:timedelta=timedelta(seconds=0) # how long to wait
     ) -> None:
-        "Wait until all have written it; raises RuntimeError if that takes too long, or if one of them has ended"
+        "Wait until all processes have written it; raises RuntimeError if that takes too long or one has ended"
         begun,pause,looks = monotonic(),2e-5,1.
         while not self.is_completed():
             sleep(pause)
@@ -119,7 +119,7 @@ def _open(pid, fd, name):
     except OSError: return None
 
 def share_board() -> Board|None:
-    "Return a board of all processes, None if they do not share memory; all of them call it"
+    "Return a board for all processes, None if they do not share memory; all of them call it"
     rank,name,file = rank_distrib(),uuid4().hex,None
     if rank==0 and hasattr(os, 'memfd_create'): file = open(os.memfd_create(name), 'r+b', buffering=0)
     board = None if file is None else Board(file, 0, num_distrib())

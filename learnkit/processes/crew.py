@@ -25,20 +25,20 @@ from .agreement import ProcessFailed
 # %% ../../nbs/processes/40_crew.ipynb #bcc469cd
 @cache
 def born(
-    pid:int # of this process; a forked one was born later
+    pid:int # the process id, so that a forked process has its own time
 ) -> float:
-    "Return about when this process began, in seconds"
+    "Return roughly when this process began, in seconds"
     return time.time()
 
 class Crew:
-    "The processes that are there: torchft's `Manager`, for a process that trains by itself"
+    "The processes that are present: torchft's `Manager`, for a process that trains by itself"
     def __init__(self,
-        address:str|None, # of the lighthouse; None: that of the environment
+        address:str|None, # the lighthouse's address; None: that of the environment
         host:str,         # the name of this machine
         timeout:float,    # seconds for a message
-        patience:float,   # seconds for the others to come to the end of a batch
+        patience:float,   # seconds to wait for the others to reach the end of a batch
         state:Callable,   # returns what a process that lags behind needs
-        when:float|None=None # this process was born: the oldest has rank 0; None: as it was
+        when:float|None=None # birth time of this process: the oldest has rank 0; None: the real one
     ):
         if not (address or os.environ.get('TORCHFT_LIGHTHOUSE')): raise ValueError(
             'nobody tells the processes of each other: start `torchft_lighthouse --min_replicas 1`, and set '
@@ -66,26 +66,26 @@ class Crew:
 
     @property
     def step(self) -> int:
-        "How many messages were added up: the process with the most has what the others lack"
+        "How many messages were added up: the process with the most is up to date"
         return self.manager.current_step()
     @step.setter
     def step(self, n:int): self.manager.load_state_dict(dict(step=n, batches_committed=0))
 
     @property
     def rank(self) -> int:
-        "The number of this process among those that are there"
+        "The number of this process among those that are present"
         return self.manager.participating_rank() or 0
     @property
     def part(self) -> tuple[int,int]:
-        "Which part of a batch this process does, and how many there are"
+        "Which part of a batch this process runs, and how many parts there are"
         return self.members.index(self.rank),len(self.members)
     @property
     def failed(self) -> bool:
-        "Could they not connect, or was somebody lost since they did?"
+        "Did connecting fail, or was a process lost since then?"
         return self.manager.errored() is not None
 
-    def gather(self) -> Any: # what another process sent, if this one lags behind
-        "Find out who is there; raises ProcessFailed if the lighthouse does not say it"
+    def gather(self) -> Any: # the state from another process, if this one lags behind
+        "Find out which processes are present; raises ProcessFailed if the lighthouse does not say"
         self.received = None
         try: self.manager.start_quorum()
         except (RuntimeError, TimeoutError) as e: raise ProcessFailed(
@@ -94,9 +94,9 @@ class Crew:
         return self.received
 
     def count(self,
-        works:bool # does this process do a part of the batch at hand? One that has just come does not
+        works:bool # does this process run a part of this batch? A new one does not
     ) -> bool:
-        "Find out who does a part of a batch; returns False if somebody was lost"
+        "Find out which processes run a part of a batch; returns False if one was lost"
         flags = torch.zeros(len(self.members))
         flags[self.rank] = works
         self._send(flags)
@@ -105,9 +105,9 @@ class Crew:
         return True
 
     def add_up(self,
-        message:Tensor # of this process; it becomes the sum of all
+        message:Tensor # this process's message; it becomes the sum of all
     ) -> bool:
-        "Add up the messages of all; returns False if somebody was lost, then the sum means nothing"
+        "Add up the messages of all processes; returns False, with a meaningless sum, if one was lost"
         self._send(message)
         return self.manager.should_commit()
 
@@ -118,7 +118,7 @@ class Crew:
         if sent is not message: message.copy_(sent)
 
     def leave(self) -> None:
-        "Let the others know that this process is no longer there"
+        "Let the others know that this process has left"
         self.manager.shutdown()
         self.group.shutdown()
 

@@ -15,7 +15,7 @@ def _is_unsynced(m):
 def sync_norms(
     model:nn.Module # its batch norms are replaced in place
 ) -> dict[str,nn.Module]:
-    "Replaces batch norms by `nn.SyncBatchNorm`, which averages over all processes; returns the old layers by name"
+    "Replaces batch norms with `nn.SyncBatchNorm`, which averages over all processes; returns the old layers by name"
     old = {n:m for n,m in model.named_modules() if n and _is_unsynced(m)}
     nn.SyncBatchNorm.convert_sync_batchnorm(model)
     return old
@@ -55,7 +55,7 @@ from ..recovery.identity import _model_identity, _optimizer_identity, arguments
 
 # %% ../../nbs/processes/20b_distributed.ipynb #0c1e6a42
 def share_random_states() -> None:
-    "Gives every process the random states of process 0; all of them call it"
+    "Gives every process the random number states of process 0; all of them call it"
     states = from_first(None if rank_distrib() else get_random_states())
     if rank_distrib(): set_random_states(**states)
 
@@ -75,7 +75,7 @@ class DistributedTrainer(Callback):
         sync_bn:bool=False,  # average batch norms over all processes? (not on the CPU)
         shard:bool=True,     # divide the data? False: each process has its own part already
         timeout:float=600.,  # seconds that a process waits for the others before it says which one hangs
-        compare:bool=True,   # end the fit if weights or hyper-parameters come to differ between the processes?
+        compare:bool=True,   # end the fit if weights or hyper-parameters differ between the processes?
         **kwargs:Any         # passed on to `DistributedDataParallel`
     ): store_attr('sync_bn,shard,timeout,compare,kwargs')
 
@@ -194,7 +194,7 @@ _sync_buffers = _new if _new in signature(DistributedDataParallel.__init__).para
 
 # %% ../../nbs/processes/20b_distributed.ipynb #cf764ffe
 def form_buckets(
-    ddp:DistributedDataParallel # around a model
+    ddp:DistributedDataParallel # the wrapper around a model
 ) -> None:
     "Let `ddp` form its buckets of gradients now, not after the first batch; all processes call it"
     model,params = ddp.module,[p for p in ddp.module.parameters() if p.requires_grad]
@@ -214,11 +214,11 @@ def form_buckets(
 
 # %% ../../nbs/processes/20b_distributed.ipynb #cf764fff
 class GradientExchange(Callback):
-    "Replaces gradients by their mean over all processes, before the step"
+    "Replaces gradients with their mean over all processes, before the step"
     observes,order,modes = True,6.5,('fit','lr_find')   # after GradientAccumulation, before MixedPrecision
     prepares = ('before_step',)
     def __init__(self,
-        params:list # whose gradients
+        params:list # the parameters whose gradients are exchanged
     ): self.params = params
 
     def before_step(self):
@@ -236,9 +236,9 @@ class GradientExchange(Callback):
 # %% ../../nbs/processes/20b_distributed.ipynb #ad8b5dab
 def settings_of(
     learn:Any, # the Learner, in a fit
-    cbs:list   # its callbacks that act
+    cbs:list   # its callbacks that affect training
 ) -> dict[str,str]:
-    "Return what decides about the weights and must be alike in all processes, by name"
+    "Return what determines the weights and must be equal in all processes, by name"
     made = {**_model_identity(get_model(learn.model)), **_optimizer_identity(learn.opt)}
     ours = [cb for cb in cbs if type(cb).__module__.startswith('learnkit.')]
     return {**made, 'loss':_with_numbers(learn.loss_func),
@@ -256,7 +256,7 @@ def trainers(
     learn:Any, # a Learner
     cbs:Any    # callbacks of its next fit
 ) -> list:
-    "Return what trains with the other processes: a `DistributedTrainer`; nothing in one process, or if there is one"
+    "Return the callback that trains with the other processes, a `DistributedTrainer`; none if not needed or given"
     if not learn.distributed or num_distrib()==1: return []
     there = any(getattr(cb, 'distributes', False) for cb in [*learn.cbs, *cbs])
     return [] if there else [DistributedTrainer(shard=not isinstance(learn.model, DistributedDataParallel))]
@@ -277,7 +277,7 @@ def distrib_ctx(self:Learner,
     sync_bn:bool=False, # average batch norms over all processes? (not on the CPU)
     **kwargs:Any        # passed on to `DistributedTrainer`
 ) -> Iterator[Learner]:
-    "Train in this block with all processes that a launcher started; alone if there is only this one (fastai's name)"
+    "Train in this block with all processes that a launcher started, or alone if there is only one (fastai's name)"
     begin = not (dist.is_available() and dist.is_initialized())
     if begin: interruptibly(join_group)   # it waits for the others
     try:

@@ -39,7 +39,7 @@ _fits:WeakKeyDictionary = WeakKeyDictionary()   # of each Learner: its fits with
 
 @check_args
 class FaultTolerant(Resumable):
-    "Trains with the processes that are there (torchft): one may be lost in any batch, one may come at any batch"
+    "Trains with the processes that are present (torchft): they may be lost, or join, at any batch"
     single = distributes = True
     order,saves = 102,('seed',)
     one_pass = 'a second evaluation would be of a part of the batch: leave it out'
@@ -60,10 +60,10 @@ class FaultTolerant(Resumable):
     cancel:Any = None     # the Cancel that ended the part
     n_compared = 0        # with how many processes weights and data were compared
     def __init__(self,
-        lighthouse:str|None=None, # its address, such as http://host:29510; None: that in TORCHFT_LIGHTHOUSE
-        timeout:float=60.,        # seconds that a batch waits for a process, and that a new one may take to come
+        lighthouse:str|None=None, # the lighthouse's address, such as http://host:29510; None: TORCHFT_LIGHTHOUSE
+        timeout:float=60.,        # seconds that a batch waits for a process, and that a new one may take to join
         patience:float=3600.,     # seconds that a process waits for the others between batches: they may validate
-        host:str|None=None        # by which name other machines reach this one; None: as it calls itself
+        host:str|None=None        # name by which other machines reach this one; None: its hostname
     ):
         if lighthouse is not None and not re.match('https?://.', str(lighthouse)): raise ValueError(
             f"`lighthouse` is an address such as 'http://host:29510', not {lighthouse!r:.60}")

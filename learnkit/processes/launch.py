@@ -19,24 +19,24 @@ class Pause:
         self.n,self.length,self.cost = 0,0,0.   # batches since the last message, of how many, and what a message takes
 
     def over(self) -> bool:
-        "Count a batch; returns whether they ask at its end"
+        "Count a batch; returns whether the processes ask at its end"
         self.n += 1
         return self.n>=self.length
 
     def end(self) -> None:
-        "Let them ask at the end of this batch"
+        "Let the processes ask at the end of this batch"
         self.length = 0
 
     def proposal(self) -> int:
-        "Return how many batches this process would wait after the message that it is about to send"
+        "Return how many batches this process proposes to wait after the next message"
         took = max(self.clock()-self.since, 1e-9)
         return max(1, round(self.n*min(2, max(.1, 100*self.cost)/took)))
 
     def begin(self,
-        length:int, # how many batches: the least number that a process proposed
+        length:int, # how many batches: the smallest number that a process proposed
         cost:float  # what the message took, in seconds
     ) -> None:
-        "Begin to count; it costs what the fastest message did, as the others waited for a slow process"
+        "Start counting; the cost is that of the fastest message, as others include waiting for a slow process"
         self.n,self.length,self.since = 0,length,self.clock()
         self.cost = min(cost, self.cost or cost)
 
@@ -131,9 +131,9 @@ def _devices_of(places):
 _introduced = []   # the store of the group whose processes have said that they train together
 
 def introduce(
-    own:bool=False # did `join_group` make the group?
+    own:bool=False # did `join_group` create the group?
 ) -> None:
-    "Say in one line, once for each group, which processes train together; all of them call it"
+    "Print in one line, once for each group, which processes train together; all of them call it"
     store = shared_store()
     if store in _introduced: return
     _introduced[:] = [store]
@@ -200,9 +200,9 @@ def _backend(device):
 
 # %% ../../nbs/processes/05b_launch.ipynb #c0de015b
 def check_seconds(
-    timeout:float # what should be a time
+    timeout:float # what was given as seconds
 ) -> float:
-    "Return `timeout`; raises ValueError if no process could wait so long"
+    "Return `timeout`; raises ValueError if it is not a time that a process can wait"
     if not (isinstance(timeout, (int,float)) and 0<timeout<float('inf')): raise ValueError(
         f'`timeout` is the number of seconds that a process waits for the others, such as 600, not {timeout!r:.60}')
     return timeout
@@ -210,9 +210,9 @@ def check_seconds(
 # %% ../../nbs/processes/05b_launch.ipynb #b0261e8d
 @check_args
 def join_group(
-    timeout:float=600. # seconds after which a process that waits for another one gives up
+    timeout:float=600. # seconds after which a process stops waiting for another one
 ) -> None:
-    "Make the group of the processes that a launcher started, if there is none; raises RuntimeError if it cannot be"
+    "Create the group of the processes that a launcher started, if there is none; raises RuntimeError if that fails"
     launch,timeout = launched(),check_seconds(timeout)
     if launch is None or not dist.is_available() or dist.is_initialized(): return
     if launch.addr is None: raise RuntimeError(
@@ -249,7 +249,7 @@ from .watch import no_store, messages, watching
 _made,_thread = {},local()   # the groups of the present group of processes; whether this is the thread that writes
 
 def file_group() -> Any:
-    "Returns the group by which processes agree about files, None for one process; all must call it for the first time"
+    "Returns the group in which processes agree about files, None for one process; the first call must be made by all"
     if not (dist.is_available() and dist.is_initialized()): return None
     if _made.get('of') is not dist.group.WORLD:
         _made.update(of=dist.group.WORLD, groups=[dist.new_group(backend='gloo') for _ in range(2)])
@@ -259,13 +259,13 @@ def in_background(
     f:Callable, # what to call, in a thread
     *args:Any   # passed to `f`
 ) -> None:
-    "Calls `f`, which talks to the threads of the other processes that are in the background too"
+    "Calls `f`, which communicates with the background threads of the other processes"
     _thread.writes = True
     f(*args)
 
 # %% ../../nbs/processes/05c_meeting.ipynb #7b84556e
 def in_all(
-    f:Callable # of no arguments
+    f:Callable # a function without arguments
 ) -> list:
     "Calls `f` in each process; returns the results of all; raises the first error of any in all of them"
     res = error = None
@@ -281,7 +281,7 @@ def in_all(
     return [o for o,_ in every]
 
 def in_first(
-    f:Callable # of no arguments
+    f:Callable # a function without arguments
 ) -> Any:
     "Calls `f` in process 0, and returns its result in all; raises its error in all"
     return in_all(lambda: f() if rank_distrib()==0 else None)[0]
@@ -292,9 +292,9 @@ _all_came = 'all came'
 
 def meet(
     what:str,                             # what they meet for, for the message
-    advice:str='not in process 0 alone'   # what to write instead of calling it in one of them
+    advice:str='not in process 0 alone'   # what to write instead of calling it in only one of them
 ) -> None:
-    "Waits for all processes; raises RuntimeError, in all, if one does not come, or comes for something else"
+    "Waits for all processes; raises RuntimeError in all if one does not come, or comes for something else"
     watch = watching()
     if watch is None or num_distrib()==1: return
     watch.thread,meeting = get_ident(),_Meeting(next(_numbers), watch, what, advice)

@@ -15,13 +15,13 @@ def part_of(
     i:int,  # the number of the part
     n:int   # how many parts there are
 ) -> tuple[slice,int]:
-    "Return which items the part has, and how many of them count"
+    "Return which items part `i` has, and how many of them count"
     first,end = bs*i//n,bs*(i+1)//n
     return (slice(first, end),end-first) if end>first else (slice(0, 1),0)
 
 # %% ../../nbs/processes/35_part_sums.ipynb #ce19f14c
 class PartSums:
-    "Takes what a part of a batch leaves in the model out of it, as one message, and puts in what the sum of all says"
+    "Takes the gradients and buffers of a part of a batch out of the model as one message, and puts the sums in"
     def __init__(self,
         params:list, # the parameters that are trained
         modules:list # modules whose buffers change: the model, the loss
@@ -40,22 +40,22 @@ class PartSums:
         for p in self.params: p.grad = None
 
     def undo(self) -> None:
-        "Take the part out of the model: gradients are gone, and buffers as they were in `begin`"
+        "Take the part out of the model: clear gradients, and restore buffers as they were in `begin`"
         for p in self.params: p.grad = None
         for b,v in zip((*self.buffers, *self.counts), self.start): b.copy_(v)
 
     def restore(self) -> None:
-        "Leave the model as it was in `begin`"
+        "Restore the model as it was in `begin`"
         self.undo()
         for p,g in zip(self.params, self.before): p.grad = g
 
     def message(self,
-        loss:Tensor|None,        # of the part; None: it has none
-        weight:int|float|Tensor, # of its targets
-        n:int,                   # of its items
-        rest:list                # numbers that are added up, too
-    ) -> Tensor:                 # flat
-        "Return what is to be added up"
+        loss:Tensor|None,        # the loss of the part; None: it has none
+        weight:int|float|Tensor, # the weight of its targets
+        n:int,                   # the number of its items
+        rest:list                # further numbers to add up
+    ) -> Tensor:                 # a flat tensor
+        "Return the message to add up"
         grads = [p.grad for p in self.params]
         if any(g is not None and g.layout!=torch.strided for g in grads): raise ValueError(
             'the processes cannot add up sparse gradients: write `sparse=False` in the embedding')
@@ -73,7 +73,7 @@ class PartSums:
         total:Tensor,  # the sum of the messages of all parts
         mean:bool=True # is the loss a mean? Else a sum
     ) -> tuple[Tensor,list]:
-        "Return the loss, and the numbers that were added up; `put` then puts the rest into the model"
+        "Return the loss, and the further numbers that were added up; `put` then puts the rest into the model"
         n_grads,n_bufs = self.sizes
         grads,loss,bufs,numbers = total.split([n_grads, 1, n_bufs, len(total)-n_grads-1-n_bufs])
         w,n,*rest = numbers.tolist()

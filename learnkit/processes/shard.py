@@ -34,7 +34,7 @@ from ..recovery.identity import data_contents
 def count_own_items(
     dl:Any # a loader
 ) -> int|None:
-    "Returns how many items of `dl` are not repeated ones in this process; `None` if no item is repeated"
+    "Returns how many items of `dl` in this process are not repetitions; `None` if no item is repeated"
     s = distributed_sampler(dl)
     if s is None or s.drop_last or s is dl.batch_sampler: return None
     return len(range(s.rank, len(s.dataset), s.num_replicas))
@@ -46,9 +46,9 @@ def _is_plain_sampler(s):
     return type(s) is SequentialSampler
 
 class SharedDraws(DistributedSampler):
-    "Divides what another sampler draws in process 0"
+    "Divides among the processes what another sampler draws in process 0"
     def __init__(self,
-        sampler:Any # of the items of a data set, or of batches of them; with a length
+        sampler:Any # a sampler of items or of batches of them, with a length
     ):
         super().__init__(range(len(sampler)), num_distrib(), rank_distrib(), shuffle=False)
         self.draws = sampler
@@ -64,7 +64,7 @@ def shard_loader(
     dl:Any,     # a loader
     seed:int=0  # the seed for shuffling, the same in all processes
 ) -> Any:
-    "Returns a loader of this process's part of `dl`; `dl` itself if it is sharded already; `None` if it cannot be"
+    "Returns a loader of this process's part of `dl`; `dl` itself if already sharded; `None` if it cannot be sharded"
     if isinstance(dl, CombinedLoader): return _shard_each(dl, seed)
     if distributed_sampler(dl) is not None: return dl
     batches = getattr(dl, 'batch_sampler', None)
@@ -105,9 +105,9 @@ def has_items(
 
 def is_same_data(
     dl:Any,         # a `DataLoader` of items
-    look:bool=True  # read three items, if no worker does it? Otherwise only where nothing else could be compared
+    look:bool=True  # read three items to compare, if no worker would? False: only if nothing else can be compared
 ) -> bool:
-    "Return whether `dl` has the same data in all processes; all of them ask"
+    "Return whether `dl` has the same data in all processes; all of them call it"
     ds:Any = dl.dataset
     n:Any = len(ds) if hasattr(type(ds), '__len__') else None
     kept = () if n is None else data_contents(ds)
@@ -121,37 +121,37 @@ def is_same_data(
 
 def warn_unlike(
     dl:Any,   # the loader of this process
-    what:str # what is said of it; `{}` stands for the numbers of items
+    what:str # the message; `{}` stands for the numbers of items
 ) -> None:
-    "Warn that each process has other data; all of them call it"
+    "Warn that the processes have different data; all of them call it"
     sizes = gather_objects(loader_len(getattr(dl, 'dataset', dl)) or 'unknown')
     warn(what.format(' and '.join(map(str, sizes))), stacklevel=outside())
 
 # %% ../../nbs/processes/15a_shard.ipynb #d5136a45
 class Turns:
-    "Every n-th of the batches for each of n processes, and as many for all of them: some are repeated at the end"
+    "Gives each of n processes every n-th batch, and all equally many: some batches are repeated at the end"
     n_own,alike,limit = inf,None,None   # own batches (inf: not known yet); is the data alike everywhere?
     as_often = False                    # must all processes have as many batches, also where their data differs?
     ready:Any = None                    # the batches of the phase that begins
     def __init__(self,
-        whole:Any,       # the loader that is divided
-        batches:Any=None # its sampler, of batches; None: the batches themselves are taken
+        whole:Any,       # the loader to divide
+        batches:Any=None # its batch sampler; None: divide the batches themselves
     ): self.whole,self.batches = whole,whole if batches is None else batches
 
     @property
     def indexed(self) -> bool:
-        "Are they indices of items, not items?"
+        "Are the batches indices of items, not items?"
         return self.batches is not self.whole
 
     def stop_at(self,
-        n:int # no batch of all processes from this number on
+        n:int # the number, over all processes, of the first batch to leave out
     ) -> int:
-        "End before batch number `n`; returns how many batches that are for each process"
+        "End before batch number `n`; returns how many batches that leaves for each process"
         self.limit = n if self.limit is None else min(n, self.limit)
         return ceil(self.limit/num_distrib())
 
     def begin(self) -> None:
-        "Begin a phase: the processes compare their data, and process 0 tells what is drawn; all of them call it"
+        "Begin a phase: the processes compare their data, and process 0 sends what it drew; all of them call it"
         self.n_own,it = inf,iter(self.batches)
         if self.indexed: self.alike = is_same_data(self.whole)
         else:
@@ -198,7 +198,7 @@ class Turns:
             yield first if b is None else b
 
     def sizes(self) -> list[int]:
-        "Returns how many items each batch has, also those of other processes"
+        "Returns the number of items in each batch, also in those of other processes"
         b = self.batches
         if not self.indexed: return [find_bs(o) for o in b]
         if type(b) is not BatchSampler: return [len(o) for o in b]
@@ -222,9 +222,9 @@ def take_turns(
 
 # %% ../../nbs/processes/15a_shard.ipynb #b24f0d79
 def merge_shards(
-    shards:list # for each process the indices of its items, and a list of nested results for them
+    shards:list # for each process, the indices of its items, and a list of their nested results
 ) -> tuple[list,list]:
-    "Merges the results of several processes: returns all indices in order, and the results for them"
+    "Merges the results of several processes: returns all indices in order, and their results"
     first = {}   # the position at which each index comes first
     for pos,i in enumerate(i for idxs,_ in shards for i in idxs): first.setdefault(i, pos)
     idxs = sorted(first)
@@ -235,7 +235,7 @@ def gather_shards(
     idxs:list, # the indices of this process's items
     res:list   # nested results for these items
 ) -> tuple[list,list]:
-    "Gathers the results of all processes, in each of them: returns all indices in order, and the results for them"
+    "Gathers the results of all processes, in each of them: returns all indices in order, and their results"
     return merge_shards(gather_objects((idxs, res)))
 
 # %% ../../nbs/processes/15b_share_batches.ipynb #798599db
@@ -251,11 +251,11 @@ from ..loop.events import CancelBatch
 def share_already(
     cbs:list # callbacks, or classes of them
 ) -> bool:
-    "Does one of them share the batches of a validation?"
+    "Does one of the callbacks share the batches of a validation?"
     return any(isinstance(cb, ShareBatches) or cb is ShareBatches for cb in cbs)
 
 class ShareBatches(Callback):
-    "Shares the batches of a validation among all processes, and leaves out what is repeated"
+    "Divides the batches of a validation among all processes, and drops repeated items"
     observes = alike = True
     order,own = TrainEvalCallback.order+1,None
     run_train = run_valid = False

@@ -19,33 +19,33 @@ from .watch import watching
 
 # %% ../../nbs/processes/30_team.ipynb #ce9910c4
 class Several(Team):
-    "Who trains: this process, one of several"
+    "The team that trains: this process is one of several"
     @property
     def group(self) -> Any:
-        "The group by which they agree about files; all must ask for it for the first time"
+        "The group in which processes agree about files; all must ask for it the first time"
         return file_group()
 
     def join(self) -> None:
-        "Join the group of the processes that a launcher started, and let the others know where this one is"
+        "Join the group of the processes that a launcher started, and publish where this one is"
         join_group()
         watching()
 
     def default_cbs(self) -> tuple:
-        "Return the default callbacks that it brings"
+        "Return the default callbacks of this team"
         return ShareBatches,
     def begin_fit(self,
         learn:Any, # the Learner
         what:str,  # what begins, for messages
         cbs:Any    # the callbacks of this fit
     ) -> list:
-        "Wait for the others, which all begin a fit; returns callbacks for it"
+        "Wait until all processes begin the fit; returns callbacks for it"
         self._meet_for(learn, what)
         return [*trainers(learn, cbs), *self._sharing(learn, cbs)]
     def begin_run(self,
         learn:Any, # the Learner
         what:str   # what begins, for messages
     ) -> list:
-        "Wait for the others, which all begin to validate or to predict; returns callbacks for that"
+        "Wait until all processes begin to validate or predict; returns callbacks for that"
         agree = [Agreement(), PhaseEnds()] if self._meet_for(learn, what) else []
         return [*agree, *self._sharing(learn)]
 
@@ -61,7 +61,7 @@ class Several(Team):
     def agree(self,
         learn:Any # the Learner, in a fit
     ) -> None:
-        "Wait for the others, before all exchange something within a fit; raises what one of them was cancelled by"
+        "Wait for the others before an exchange within a fit; raises what cancelled one of them"
         if num_shards()>1 and agree_already(learn): learn.agreement._meet('ask')
     def meet(self,
         what:str # what they meet for, for messages
@@ -69,12 +69,12 @@ class Several(Team):
         "Wait for the others"
         meet(what)
     def in_all(self,
-        f:Callable # of no arguments
+        f:Callable # a function without arguments
     ) -> list:
         "Call `f` in each process; returns the results of all, raises the first error of any in all"
         return in_all(f)
     def in_first(self,
-        f:Callable # of no arguments
+        f:Callable # a function without arguments
     ) -> Any:
         "Call `f` once; returns its result in all processes, raises its error in all"
         return in_first(f)
@@ -82,19 +82,19 @@ class Several(Team):
         f:Callable, # what to call, in a thread
         *args:Any   # passed to `f`
     ) -> None:
-        "Call `f`, which talks to the threads of the other processes"
+        "Call `f`, which communicates with the background threads of the other processes"
         in_background(f, *args)
 
     def has_shard(self,
         dl:Any # a loader
     ) -> bool:
-        "Does this process have its own part of `dl` already, so that the others have the rest?"
+        "Does this process have only its part of `dl` already, and the others the rest?"
         return num_shards()>1 and distributed_sampler(dl) is not None
     def gather_shards(self,
         idxs:list, # the indices of this process's items
         res:list   # nested results for these items
     ) -> list:
-        "Return the results for the items of all, in order"
+        "Return the results for the items of all processes, in order"
         return gather_shards(idxs, res)[1]
 
 Team.several = Several()

@@ -27,9 +27,9 @@ from ..loop.loop import Loop
 
 # %% ../../nbs/processes/00a_watch.ipynb #5a11f002
 def standing_still(
-    f:Callable # one call of C, or several in one another
-) -> Any:      # what it returns
-    "Call `f` while no other thread goes on; a garbage collection in it would let one go on, by a finalizer"
+    f:Callable # a C function, or several nested in one call
+) -> Any:      # what `f` returns
+    "Call `f` while no other thread runs; garbage collection is off, as a finalizer would let one run"
     on = gc.isenabled()
     try: return [*map(call, (gc.disable, f, gc.enable if on else gc.disable))][1]
     except BaseException:
@@ -39,7 +39,7 @@ def standing_still(
 def frames_of(
     thread:int # its `get_ident()`
 ) -> list[FrameType]:
-    "The frames of a thread, the innermost first"
+    "Return the frames of a thread, the innermost first"
     inner = map(methodcaller('get', thread), map(call, (sys._current_frames,)))
     outwards = accumulate(chain(inner, repeat('f_back')), getattr)   # nothing of it is computed yet
     return standing_still(partial(list, iter(partial(next, outwards), None)))
@@ -49,15 +49,15 @@ _steps = {f.__code__:k for k,f in vars(Loop).items() if hasattr(f, '__code__')}
 _libraries = {*sys.stdlib_module_names, 'learnkit', 'torch'}
 
 def module_of(
-    frame:FrameType # of a call
+    frame:FrameType # the frame of a call
 ) -> str:
-    "The name of the module in which a frame's code is"
+    "Return the name of the module that contains a frame's code"
     return frame.f_globals.get('__name__', '')
 
 def whereabouts(
-    frames:list # those of a thread
+    frames:list # the frames of the thread
 ) -> str:
-    "Return where a thread is: the handler that it is in, the step of the loop, or the line of a script"
+    "Return where a thread is: its handler, the step of the loop, or the line of a script"
     if not frames: return 'in a thread that has ended'
     for f in frames:
         dispatches = f.f_code is Dispatcher.__call__.__code__
@@ -75,7 +75,7 @@ def whereabouts(
 _wait_modules = 'torch.distributed','torch.autograd','learnkit.processes.agreement','learnkit.processes.launch'
 
 class Watch(Thread):
-    "Says where this process is, for the others to read, as long as it is in this group"
+    "Publishes where this process is, for the others to read, as long as it is in this group"
     interval,silence = 1.,5.   # seconds between two words; after so many without one a process has ended
     n,store = 0,None           # how many fits there were, which the processes begin together; for words of this fit
     def __init__(self):
@@ -91,7 +91,7 @@ class Watch(Thread):
         self.thread,self.store = get_ident(),dist.PrefixStore(f'learnkit/{Watch.n}', shared_store())
 
     def run(self) -> None:
-        "Write where the process is, until it leaves the group"
+        "Publish where the process is, until it leaves the group"
         seen,since,beats = None,monotonic(),0
         while dist.group.WORLD is self.group:
             (here,waits),beats = self._look(),beats+1
@@ -111,25 +111,25 @@ class Watch(Thread):
         return True
 
     def end(self) -> None:
-        "Stop, and say that this process ends"
+        "Stop, and announce that this process ends"
         self.over.set()
         self.join()
 
     def listen(self) -> None:
-        "Hear where the processes are"
+        "Read where the processes are"
         for r,said in messages(self.places).items():
             if self.heard.get(r, (None,))[0]!=said: self.heard[r] = said,monotonic()
 
     def gone(self,
-        silence:float # seconds without a word, since this process has listened
+        silence:float # seconds without a message, counted since this process began to listen
     ) -> list[int]:
-        "Return which processes have ended, as far as this one has heard"
+        "Return which processes have ended, as far as this one knows"
         return [r for r,(said,when) in self.heard.items() if json.loads(said)[0] is None or monotonic()-when>silence]
 
     def stuck(self,
-        seconds:float # that they have waited elsewhere
+        seconds:float # how long they have waited elsewhere
     ) -> list[int]:
-        "Return which processes wait for others, as far as this one has heard"
+        "Return which processes wait for others, as far as this one knows"
         found = {r:json.loads(said) for r,(said,_) in self.heard.items()}
         return [r for r,(_,_,since,waits) in found.items() if waits and since>seconds]
 
@@ -137,7 +137,7 @@ class Watch(Thread):
         work:Any,     # a collective that has begun
         timeout:float # seconds
     ) -> None:
-        "Wait for the others in a collective; raises RuntimeError if that takes too long or they are stuck elsewhere"
+        "Wait for the others in a collective; raises RuntimeError if it takes too long or they are stuck elsewhere"
         end,following = monotonic()+timeout,(self.rank+1)%num_distrib()
         while True:
             try: return work.wait(timedelta(seconds=timeout/20))
@@ -159,7 +159,7 @@ class Watch(Thread):
         return '; '.join(map(say, ranks))
 
     def blame(self) -> str:
-        "Return which process did not come to a point of a fit, in words"
+        "Return which process did not reach a point of a fit, in words"
         others = {*range(num_distrib())} - {self.rank}
         try:
             self.listen()
@@ -188,7 +188,7 @@ class Watch(Thread):
     def everywhere(self,
         at:str # the point of the loop at which this process is, in words
     ) -> str:
-        "Return at which point each process is; all of them ask"
+        "Return the point at which each process is; all of them call it"
         self.store.set(f'point/{self.rank}', at)
         return ', '.join(f"process {r} is at {self.store.get(f'point/{r}').decode()}" for r in range(num_distrib()))
 
@@ -196,7 +196,7 @@ class Watch(Thread):
 _watches:list[Watch] = []   # that of the present group
 
 def watching() -> Watch|None:
-    "Return the `Watch` of this process, which begins now if there is none; None if it is in no group"
+    "Return the `Watch` of this process, which begins now if there was none; None if the process is in no group"
     if not in_group(): return None
     if not _watches or _watches[0].group is not dist.group.WORLD:
         _watches[:] = [Watch()]
@@ -206,9 +206,9 @@ def watching() -> Watch|None:
 
 # %% ../../nbs/processes/00a_watch.ipynb #e84f3cdf
 def messages(
-    store:Any # that all processes share
+    store:Any # the store that all processes share
 ) -> dict[int,str]:
-    "Return what each process wrote under its number, those left out that wrote nothing"
+    "Return what each process wrote, by its number, without processes that wrote nothing"
     return {r:store.get(str(r)).decode() for r in range(num_distrib()) if store.check([str(r)])}
 
 # %% ../../nbs/processes/00a_watch.ipynb #1a30707b
@@ -218,7 +218,7 @@ no_store = 'the process that keeps their store has ended without a word: perhaps
 def by_others(
     e:BaseException # what was raised
 ) -> bool:
-    "Is it because of another process?"
+    "Was `e` caused by another process?"
     if isinstance(e, dist.DistError): return True
     frames = [f for f,_ in walk_tb(e.__traceback__)]
     collective = bool(frames) and module_of(frames[-1]).startswith('torch.distributed')
@@ -232,9 +232,9 @@ from contextlib import redirect_stderr
 _closed = 2**40   # added to the number of warnings when process 0 reads no more
 
 class Relay:
-    "From its making to its `end`, process 0 shows the warnings of this process"
+    "Makes process 0 show the warnings of this process, until `end`"
     def __init__(self,
-        store:Any, # that all processes share
+        store:Any, # the store that all processes share
         rank:int   # the number of this process
     ):
         self.store,self.rank,self.over = store,rank,False
@@ -273,7 +273,7 @@ class Relay:
         self.shows(kind(f'{who}: {message}'), kind, filename, lineno)
 
     def show(self) -> None:
-        "In process 0: show what others have said since the last time"
+        "In process 0: show the warnings of the others since the last time"
         if self.rank==0: self._read(0)
 
     def _read(self, add):
@@ -289,9 +289,9 @@ class Relay:
         for key,ranks in said.items(): self._show(sorted(ranks), *key)
 
     def end(self,
-        failed:bool=False # does this process end with an error? Then it shows what process 0 has not shown yet
+        failed:bool=False # does this process end with an error? Then it shows what process 0 has not
     ) -> None:
-        "Let warnings be shown as before, and show those that are left"
+        "Let warnings be shown as before, and show those still unshown"
         if self.over: return
         self.over = True
         if warnings.showwarning==self._warned: warnings.showwarning = self.shows

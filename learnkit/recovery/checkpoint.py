@@ -19,7 +19,7 @@ from .resume import Retention
 
 # %% ../../nbs/recovery/25a_checkpoint_writer.ipynb #0d10051a
 class Stage:
-    "Copies tensors to the CPU, from save to save into the same memory"
+    "Copies tensors to the CPU, reusing the same memory for each save"
     def __init__(self): self.clear()
 
     def clear(self) -> None:
@@ -27,13 +27,13 @@ class Stage:
         self.free,self.used,self.copied = {},{},None
 
     def begin(self) -> None:
-        "Begin a save: the copies for the one before are not needed any more"
+        "Begin a save: the copies of the previous one are no longer needed"
         self.free,self.used = self.used,{}   # what has no use now goes
 
     def __call__(self,
         t:torch.Tensor # a plain tensor, or a `DTensor`
     ) -> torch.Tensor:
-        "Return a copy of `t` on the CPU; of a GPU's it has the values when `wait` returns"
+        "Return a copy of `t` on the CPU; if `t` is on a GPU, the values are there once `wait` returns"
         if t.layout is not torch.strided or t.is_nested: return t.to('cpu', copy=True)
         mesh,places = getattr(t, 'device_mesh', None),getattr(t, 'placements', None)
         key = t.dtype,t.shape,t.stride(),t.device,mesh,places
@@ -63,15 +63,15 @@ class CheckpointWriter:
         self.restart()
 
     def restart(self) -> None:
-        "Count from the beginning, for another fit"
+        "Start counting again, for another fit"
         self.n_failed,self.read_back = 0,False
 
     def write(self,
-        collect:Callable,   # returns the state, in the background copied by `stage`, and a dict for the manifest
+        collect:Callable,   # returns the state, copied by `stage` for the background, and a dict for the manifest
         path:Path,          # the file, ending in .pth
-        sharded:bool=False  # do all processes write, each its part? Otherwise the first one does
+        sharded:bool=False  # does each process write its part? False: only the first one writes
     ) -> None:
-        "Write a checkpoint, when the one before it is written; all processes call it"
+        "Write a checkpoint, once the previous one is written; all processes call it"
         self.wait()
         self.stage.begin()
         args = [path]
@@ -116,7 +116,7 @@ class CheckpointWriter:
              'Training continues, and the checkpoints before it are still there.')
 
     def close(self) -> None:
-        "Wait, and free the memory of the copies"
+        "Wait for the checkpoint being written, and free the memory of the copies"
         try: self.wait()
         finally: self.stage.clear()
 
@@ -152,12 +152,12 @@ class CheckpointCallback(Resumable):
         keep:int|None=3,               # how many of the newest to keep; None: all
         best:Any=None,                 # keep the best too, by this column of the history ('valid_loss'), or a `Monitor`
         n_best:int=1,                  # how many of the best to keep
-        folder:str|Path='checkpoints', # where; in the Learner's `path` if relative; or in a store: 's3://bucket/run'
-        on_exception:bool=False,       # after an exception save once more, to inspect (not if the model is sharded)
-        background:bool=False,         # write in a thread while training continues, from a copy, whose memory is kept
+        folder:str|Path='checkpoints', # the folder; relative to the Learner's `path`; or in a store: 's3://bucket/run'
+        on_exception:bool=False,       # save once more after an exception, for inspection (not if the model is sharded)
+        background:bool=False,         # write in a thread while training continues, from a copy whose memory is reused
         on_error:str='warn',           # if a checkpoint cannot be written: 'warn' and continue, or 'raise'
         overwrite:bool=False,          # delete an earlier run's checkpoints; with `resume=path`, those of later batches
-        prove:bool=False               # let a copy resume at the first one: are its batches the same? See `WrongResume`
+        prove:bool=False               # resume a copy from the first one, and compare its batches? See `WrongResume`
     ):
         store_attr('keep,best,n_best,on_exception,background,on_error,overwrite,prove')
         self.every,self.root = Every(every, at_once=True),as_path(folder)
@@ -197,7 +197,7 @@ class CheckpointCallback(Resumable):
         self.begun = True
 
     def take_over(self) -> None:
-        "Lock the folder, in which this process writes from now on"
+        "Lock the folder; this process writes to it from now on"
         self.lock.acquire(self.folder)
 
     def _begin_proof(self):
@@ -276,11 +276,11 @@ class CheckpointCallback(Resumable):
     def save(self,
         epoch:int,          # the epoch to resume in
         done:int,           # how many of its batches are done
-        suffix:str='',      # of the file's name
-        prefix:str='step-', # of the file's name; a run resumes only from files with 'step-'
-        **info              # what else the manifest contains; numbers and strings
+        suffix:str='',      # end of the file's name
+        prefix:str='step-', # beginning of the file's name; a run resumes only from files with 'step-'
+        **info              # further entries of the manifest: numbers and strings
     ) -> None:
-        "Save a checkpoint; if it cannot be written, warns, or raises the error if `on_error` is 'raise'"
+        "Save a checkpoint; if it cannot be written, warn, or raise the error if `on_error` is 'raise'"
         learn,sharded = self.learn,is_sharded(one_param(self.learn.model))
         if self.proof is not None and self.proof.in_copy: return
         if sharded: self.writer.wait()

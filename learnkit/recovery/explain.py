@@ -34,10 +34,10 @@ from .runs import Run
 
 # %% ../../nbs/recovery/39_explain_spike.ipynb #7d000010
 def by_items(
-    learn:Learner, # the Learner, with the batch in hand
+    learn:Learner, # the Learner, in a batch
     idxs:Any       # the indices of its items, if they are known
 ) -> History:
-    "Return loss and gradient of each item of the batch, the largest loss first; empty if the loss is not one of items"
+    "Return loss and gradient of each item of the batch, the largest loss first; empty if the loss is not per item"
     n,ps = n_items(learn),[p for p in learn.model.parameters() if p.requires_grad]
     losses,alone = _of_batch(learn, n),False
     if losses is None: losses,alone = _of_each(learn, n),True
@@ -73,7 +73,7 @@ def _of_each(learn, n):
 
 # %% ../../nbs/recovery/39_explain_spike.ipynb #7d000012
 class LayerNorms(Callback):
-    "Notes for each step the norms of gradients and updates of the layers, the rate, and which module gave NaN first"
+    "Records for each step the norms of the layers' gradients and updates, the rate, and the first module to give NaN"
     order,observes,run_valid = 9_000,True,False
     modes = ('fit',)
     def __init__(self):
@@ -116,12 +116,12 @@ class LayerNorms(Callback):
     def cleanup(self): self.after_pred()
 
 class Unclipped(Callback):
-    "Notes the norm of the gradient when it is ready for a step, and nobody has clipped it yet"
+    "Records the norm of the gradient when it is ready for a step, before any clipping"
     order,observes,run_valid = -10_000,True,False
     modes,norm = ('fit',),None
     def before_step(self): self.norm = grad_norm(self.learn)
     def take(self) -> float|None:
-        "Return the norm of this step, None if it was not ready"
+        "Return the norm of this step, None if there was no step"
         res,self.norm = self.norm,None
         return res
 
@@ -129,7 +129,7 @@ class Unclipped(Callback):
 def grad_norm(
     learn:Learner # the Learner
 ) -> float:
-    "Return the norm of the gradient of all that its optimizer has"
+    "Return the norm of the gradient of all parameters in the Learner's optimizer"
     return _norm([p.grad for p in opt_params(learn.opt) if p.grad is not None])
 
 def _scale(cbs):
@@ -141,11 +141,11 @@ def _norm(ts): return torch.stack([t.float().norm() for t in ts]).norm().item() 
 
 # %% ../../nbs/recovery/39_explain_spike.ipynb #7d000013
 def first_jumps(
-    steps:dict, # from `LayerNorms`
-    step:int,   # in which the loss jumped
-    times:float # as large as the median before: a jump
+    steps:dict, # the records of `LayerNorms`
+    step:int,   # the step in which the loss jumped
+    times:float # a norm this many times the median before it has jumped
 ) -> History:
-    "Return for each layer and norm that jumped when it did first, the earliest first"
+    "Return the first jump of each layer and norm that jumped, the earliest first"
     rows = []
     for what in 'gradient','update':
         for layer in steps[max(steps)].get(what, ()):
@@ -159,10 +159,10 @@ def first_jumps(
 
 # %% ../../nbs/recovery/39_explain_spike.ipynb #7d000015
 def next_loss(
-    learn:Learner,    # the Learner, which stands before a batch
-    *cbs:Callback     # that are heard from there on
+    learn:Learner,    # the Learner, paused before a batch
+    *cbs:Callback     # further callbacks from there on
 ) -> float:
-    "Go on by a batch, and return its loss"
+    "Train on the next batch, and return its loss"
     where:Any = learn.go_on(1, cbs=cbs)
     return where['loss']
 
@@ -172,15 +172,15 @@ class Explanation:
         step:int,       # the step
         loss:float,     # its loss
         items:History,  # loss and gradient of the items of its batch
-        layers:History, # whose gradient or update jumped, the earliest first
-        noted:dict,     # the rate, which module gave NaN first; norms before and after clipping, and the loss scale
-        show:Callable   # draws items of the batch, by their places in it
+        layers:History, # layers whose gradient or update jumped, the earliest first
+        noted:dict,     # rate, first module to give NaN, norms before and after clipping, loss scale
+        show:Callable   # draws items of the batch, by their positions in it
     ):
         self.step,self.loss,self.noted = step,loss,noted
         self.items,self.layers,self._show = items,layers,show
 
     def show_batch(self,
-        n:int=5, # how many items, those with the largest loss first
+        n:int=5, # how many items, the largest loss first
         **kwargs # as for `Items.show`
     ) -> Any: # the axes of the images, or a table
         "Show the items with the largest loss, with target, index and loss: images are drawn, others listed in a table"
@@ -213,7 +213,7 @@ def batches_a_step(
     run:Run, # a run
     step:int # how many of its batches are done
 ) -> int:
-    "Return how many batches a step of the optimizer had until then, as `GradientAccumulation` has several"
+    "Return how many batches an optimizer step had before `step`: several with `GradientAccumulation`"
     moment = moment_until(run, step)
     if moment is None or not moment.state.get('train_steps'): return 1
     return max(1, round(moment.state['train_iter']/moment.state['train_steps']))
@@ -233,13 +233,13 @@ def _shows(learn):
 # %% ../../nbs/recovery/39_explain_spike.ipynb #7d000016
 @patch
 def explain_spike(self:Learner,
-    folder:str|Path,        # of the run, as for `Run`
-    step:int,               # in which the loss jumped, as `Run.spikes` says
+    folder:str|Path,        # the folder of the run, as for `Run`
+    step:int,               # the step in which the loss jumped, from `Run.spikes`
     fit:Callable|None=None, # what was called, as for `learn.replay`
-    before:int=10,          # how many steps before it are measured
-    times:float=10.          # a norm that is so many times the median of those before has jumped
+    before:int=10,          # how many steps before it to measure
+    times:float=10.          # a norm this many times the median of those before it has jumped
 ) -> Explanation:
-    "Replay a step in which the loss jumped, and measure what was unusual in it and in the steps before"
+    "Replay a step in which the loss jumped, and measure what was unusual in it and in the steps before it"
     check_whole('before', before, least=4, what='a number of steps')
     first,norms = max(0, step-before*batches_a_step(Run(folder), step)),LayerNorms()
     self.replay(folder, first, fit, cbs=[norms, norms.whole])
@@ -257,10 +257,10 @@ def explain_spike(self:Learner,
 
 # %% ../../nbs/recovery/39_explain_spike.ipynb #7d000018
 def fewest(
-    items:list,   # all of them do
-    does:Callable # do these?
+    items:list,   # all items, which together fulfill `does`
+    does:Callable # do these items have the effect?
 ) -> list:
-    "Return a part of `items` that does, and of which none can be spared (ddmin)"
+    "Return a subset of `items` that fulfills `does` and from which no item can be dropped (ddmin)"
     n = 2
     while len(items)>1:
         size = -(-len(items)//n)
@@ -275,12 +275,12 @@ def fewest(
 # %% ../../nbs/recovery/39_explain_spike.ipynb #7d00001c
 def items_until(
     learn:Learner,     # the Learner
-    folder:str|Path,   # of a run
+    folder:str|Path,   # the folder of a run
     first:int,         # a step
-    last:int,          # a later one, or the same
+    last:int,          # a later step, or the same
     fit:Callable|None  # what was called
 ) -> tuple[list, Any]: # the items of the batches of these steps, and the moment before the first
-    "Return the items between two steps; raises ValueError if nobody knows them"
+    "Return the items between two steps; raises ValueError if they are not known"
     items,there = [learn.replay(folder, first, fit)['items']],learn.paused
     while len(items)<=last-first:
         learn.go_on(1)
@@ -294,11 +294,11 @@ def items_until(
 
 def first_of_step(
     learn:Learner,    # the Learner
-    folder:str|Path,  # of a run
-    step:int,         # in which the loss jumped
+    folder:str|Path,  # the folder of a run
+    step:int,         # the step in which the loss jumped
     fit:Callable|None # what was called
 ) -> int:
-    "Return the first batch of the optimizer's last step before a batch; raises ValueError if there was none"
+    "Return the first batch of the optimizer's last step before batch `step`; raises ValueError if there was none"
     steps,first = [],max(0, step-2*batches_a_step(Run(folder), step))
     class Steps(Callback):
         observes = True
@@ -313,13 +313,13 @@ def first_of_step(
 # %% ../../nbs/recovery/39_explain_spike.ipynb #7d000019
 @patch
 def bisect_spike(self:Learner,
-    folder:str|Path,        # of the run, as for `Run`
-    step:int,               # in which the loss jumped
+    folder:str|Path,        # the folder of the run, as for `Run`
+    step:int,               # the step in which the loss jumped
     fit:Callable|None=None, # what was called, as for `learn.replay`
     k:float=8.,             # as for `Run.spikes`
     window:int=50           # as for `Run.spikes`
 ) -> list[int]:
-    "Return the fewest items, of its batch or of the step before, without which a loss is no spike, if it is one"
+    "Return the fewest items, of the batch or of the step before, without which its loss is no longer a spike"
     spike = next((s for s in Run(folder).spikes(k, window) if s['step']==step), None)
     if spike is None: raise ValueError(
         f'the loss of `step` {step} is no spike: `Run(…).spikes()` lists those that are')

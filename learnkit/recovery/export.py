@@ -31,7 +31,7 @@ def _settings(m): return {k:v for k,v in vars(m).items() if k[0]!='_' and k!='tr
 def loss_config(
     f:Any # a loss function, or None
 ) -> dict|None:
-    "Return name and settings of a loss function, for JSON; of an unknown one, its name and whether predictions need it"
+    "Return name and settings of a loss function, for JSON; for an unknown one, name and whether predictions need it"
     if f is None: return None
     name = getattr(f, '__name__', type(f).__name__)
     attrs = vars(f) if isinstance(f, nn.Module) else {}
@@ -53,7 +53,7 @@ def _set(m, settings, what):
 
 def loss_from_config(
     config:dict,             # what `loss_config` returned
-    tensors:dict[str,Tensor] # the weights of classes, from the `state_dict` of the loss function
+    tensors:dict[str,Tensor] # the class weights, from the loss function's `state_dict`
 ) -> Callable|None:
     "Return the loss function that `config` describes; raises ValueError if it is not among `known_losses`"
     name = config.get('name')
@@ -87,10 +87,10 @@ from ..loop.check import check_path
 @patch
 def save_pretrained(self:Learner,
     folder:str|Path, # name of the folder, in `learn.path/learn.model_dir`, or a path
-    *others:Any,     # what is kept beside the model: a tokenizer, an image processor
+    *others:Any,     # what to save with the model: a tokenizer, an image processor
     **kwargs         # arguments of the model's `save_pretrained`
 ) -> Path:
-    "Save the model by its own `save_pretrained`; returns the folder; raises TypeError for a model that has none"
+    "Save the model with its own `save_pretrained`; returns the folder; raises TypeError for a model without it"
     model:Any = get_model(self.model)
     path = self.path/self.model_dir/check_path('folder', folder)
     for o in (model, *others):
@@ -140,8 +140,8 @@ def _describe(learn, inputs, about):
 @patch
 def export(self:Learner,
     file:str|Path='export', # a name in `path/model_dir`, or a path
-    inputs:Any=None,        # what the inputs look like, a text for people; None: describe a batch of the training data
-    **about                 # what else the description contains: numbers, strings, lists and dicts of them
+    inputs:Any=None,        # description of the inputs, for people; None: describe a batch of the training data
+    **about                 # further entries of the description: numbers, strings, lists and dicts of them
 ) -> Path:
     "Export the model for inference: weights and a description, no code; `load_learner` reads it. Raises TypeError."
     loss,note = self.loss_func,_describe(self, inputs, about)
@@ -199,12 +199,12 @@ def _check_note(file, note):
 # %% ../../nbs/recovery/40c_export.ipynb #023d04aa
 def load_learner(
     file:str|Path|BinaryIO,        # what `Learner.export` wrote: a path, or an open binary file
-    model:nn.Module|None=None,     # a model of the same shapes, which gets the weights
-    loss_func:Callable|None=None,  # needed if it was one of your own that determines what predictions mean
+    model:nn.Module|None=None,     # a model with the same shapes, to load the weights into
+    loss_func:Callable|None=None,  # needed if your own loss function determines what predictions mean
     dls:Any=None,                  # data to train further with; None: no data
-    **kwargs                       # of `Learner`
+    **kwargs                       # arguments of `Learner`
 ) -> Learner:
-    "Return a Learner for inference from a file; runs no code; raises ValueError, and then the model is unchanged"
+    "Return a Learner for inference from a file; runs no code; raises ValueError, leaving the model unchanged"
     note,state = read_export(file)
     if not isinstance(model, nn.Module): raise ValueError(
         f"{file} has the weights of a {note.get('model')!s:.100}, and no code: "
@@ -238,7 +238,7 @@ from ..loop.check import check_args
 # %% ../../nbs/recovery/40c_export.ipynb #654a387d
 def torch_export(
     model:torch.nn.Module, # the model, in evaluation mode
-    xb:tuple,              # example inputs, as `learn.xb`; the batch size may differ later, other dimensions may not
+    xb:tuple,              # example inputs, such as `learn.xb`; later only the batch size may differ
     path:str|Path          # the file; its name usually ends in `.pt2`
 ) -> None:
     "Export a model to a file with `torch.export`; `torch.export.load(path).module()` loads it"

@@ -16,10 +16,10 @@ from ..data.locks import FileLock
 
 # %% ../../nbs/recovery/15a_folder_lock.ipynb #c8ea2ff1
 class FolderLock(FileLock):
-    "Locks a folder, so that another run that wants it is refused; in a store the run that comes later has it"
+    "Locks a folder against other runs; in a store, the later run takes it over"
     mark,owner = None,''   # a file in a store that says whose the folder is, and what it says
     def acquire(self,
-        folder:Path # is created
+        folder:Path # the folder, created if missing
     ) -> None:
         "Lock `folder`; raises ValueError if another run has it"
         if not isinstance(folder, StorePath): return super().acquire(folder/'.lock', folder, 'use another `folder`')
@@ -27,7 +27,7 @@ class FolderLock(FileLock):
         self.mark.write_bytes(self.owner.encode())
 
     def check(self) -> None:
-        "Raise RuntimeError if another run has taken the folder in a store"
+        "Raise RuntimeError if another run has taken over the folder in a store"
         if self.mark is None: return
         if (now := self.mark.read_text())!=self.owner: raise RuntimeError(
             f'{self.mark.parent} was taken by another run ({now}), so this one ends, that their checkpoints do not '
@@ -73,9 +73,9 @@ def _checksum(info): return hashlib.sha256(json.dumps(info, sort_keys=True).enco
 def write_checkpoint(
     state:dict,  # what `Learner.run_state` returned
     path:Path,   # the file, ending in .pth
-    **info       # what else the manifest contains: numbers, strings, tensors, and lists and dicts of them
+    **info       # further entries of the manifest: numbers, strings, tensors, and lists and dicts of them
 ) -> Path:
-    "Write a checkpoint, and its manifest when it is on the disk; returns its path, a new one if `path` is taken"
+    "Write a checkpoint and, once that is on the disk, its manifest; returns its path, a new one if `path` is taken"
     rest,parts = split_shards(state)
     if parts: return _write_sharded(rest, parts, path, info)
     path,old = _place(path)
@@ -135,7 +135,7 @@ def _for_json(o):
 def remove_checkpoint(
     path:Path # the checkpoint, ending in .pth
 ) -> None:
-    "Delete a checkpoint: first the manifest, so that half a deletion does not look like a checkpoint"
+    "Delete a checkpoint: the manifest first, so that an interrupted deletion does not leave a valid checkpoint"
     _manifest(path).unlink(missing_ok=True)
     path.unlink(missing_ok=True)
     remove_shards(_shards(path))
@@ -144,7 +144,7 @@ def remove_checkpoint(
 def checkpoint_info(
     path:Path # the checkpoint, ending in .pth
 ) -> dict[str, Any]:
-    "Read the manifest of a checkpoint; raises ValueError if there is none, or it cannot be read"
+    "Read the manifest of a checkpoint; raises ValueError if it is missing or cannot be read"
     file = _manifest(path)
     if not file.is_file(): raise ValueError(f'{path} is no checkpoint: ' + (
         f'there is no {file.name} beside it, so it is incomplete, or written by something else' if path.is_file()
@@ -169,7 +169,7 @@ def _opened(path, info):
 def read_checkpoint(
     path:Path # the checkpoint, ending in .pth
 ) -> dict[str, Any]:
-    "Read the state in a checkpoint; raises ValueError if a byte of it is not what was written"
+    "Read the state in a checkpoint; raises ValueError if any byte differs from what was written"
     info = checkpoint_info(path)
     with _opened(path, info) as f: sha = hashlib.file_digest(f, 'sha256').hexdigest()
     if sha!=info['sha256']: raise ValueError(f'{path} is damaged: its SHA-256 is {sha[:12]}…, '
@@ -181,7 +181,7 @@ def read_checkpoint(
 def peek_checkpoint(
     path:Path # the checkpoint, ending in .pth
 ) -> dict[str, Any]:
-    "Read what is small in a checkpoint: tensors stay on the disk until they are used, and their bytes are not checked"
+    "Read a checkpoint lazily: tensors stay on the disk until they are used, and their bytes are not checked"
     _opened(path, checkpoint_info(path)).close()
     return read_state(path, mmap=True)
 
@@ -191,7 +191,7 @@ def _age(path): return [int(o) if o.isdigit() else o for o in re.split(r'(\d+)',
 def list_checkpoints(
     folder:Path # where to look
 ) -> list[Path]:
-    "Return the paths of the checkpoints in a folder, the newest first; what is in them is not checked"
+    "Return the paths of the checkpoints in a folder, the newest first; their contents are not checked"
     return sorted((p.with_suffix('.pth') for p in folder.glob('step-[0-9]*.json')), key=_age, reverse=True)
 
 def newest_checkpoint(
@@ -215,7 +215,7 @@ def _set_aside(path):
     return aside
 
 def train_iter_of(
-    path:Path # of a checkpoint
+    path:Path # the checkpoint's path
 ) -> int:
     "Return the number of training batches in the name of a checkpoint"
     return int(re.search(r'\d+', path.stem)[0])

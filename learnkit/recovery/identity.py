@@ -37,9 +37,9 @@ _plain = bool,int,float,complex,str,bytes,PurePath,Enum,torch.dtype,torch.device
 
 def contents(
     o:Any,   # a tensor, an array, or a sequence
-    n:int=32 # how many entries are looked at
+    n:int=32 # how many entries to look at
 ) -> str|None:
-    "Return a hash of some entries of `o`; None if these are not numbers or texts"
+    "Return a hash of some entries of `o`; None if they are not numbers or texts"
     def entry(i):
         v = o[i]
         if isinstance(v, torch.Tensor): return v.flatten()[:64].tolist()
@@ -55,9 +55,9 @@ def _is_array(v): return hasattr(v, 'shape') and hasattr(v, 'dtype') and hasattr
 
 def data_contents(
     ds:Any,     # a data set
-    depth:int=4 # how many data sets inside of one another are looked at
+    depth:int=4 # how many levels of nested data sets to look at
 ) -> tuple:
-    "Return hashes of what `ds` keeps of its items: tensors, indices, names of files, one for each item"
+    "Return hashes of the sequences in `ds` with one entry per item: tensors, indices, file names"
     if isinstance(own := getattr(ds, '_fingerprint', None), str): return own,   # Hugging Face
     if isinstance(ds, (list,tuple)) or _is_array(ds): return (h,) if ds and (h := contents(ds)) else ()
     size,res = loader_len(ds),[]
@@ -75,7 +75,7 @@ _unimportant = {'self','data_source','dataset','generator','seed','rank','num_re
 def arguments(
     o:Any # an object
 ) -> dict[str, Any]:
-    "Return the arguments that the class of `o` takes, as far as `o` keeps them under their names"
+    "Return the constructor arguments of `o` that it keeps as attributes of the same names"
     try: names = signature(type(o).__init__).parameters.keys() - _unimportant
     except (TypeError, ValueError): return {}   # a class that is written in C
     kept = {**getattr(o, '_buffers', {}), **getattr(o, '__dict__', {})}
@@ -114,10 +114,10 @@ def _set_of(texts):
     return f'a set of {len(texts)} {blake2b(said.encode(), digest_size=6).hexdigest()}'
 
 def described(
-    o:Any,      # anything that a run is made with
-    depth:int=3 # how many objects inside of one another are described
+    o:Any,      # anything that defines a run
+    depth:int=3 # how many levels of nested objects to describe
 ) -> str:
-    "Return in a line what `o` is: a value; a function and what it keeps; a class and its arguments"
+    "Describe `o` in one line: a value; a function with its closure; a class with its arguments"
     def listed(kw, o=o):
         return f"({', '.join(f'{k}={_value(k, v, o, depth-1)}' for k,v in kw.items())})" if depth and kw else ''
     def several(vs): return listed(dict(enumerate(vs))) if len(vs)<50 else f' of {len(vs)}'
@@ -136,8 +136,8 @@ def described(
 # %% ../../nbs/recovery/10_identity.ipynb #7402fe3d
 def inner_optimizers(
     opt:Any # the Learner's optimizer
-) -> dict:  # 'optimizer' -> the one; of several 'optimizer NAME' -> each
-    "Return the torch optimizers in `opt`, as messages call them"
+) -> dict:  # 'optimizer' -> the only one, or 'optimizer NAME' -> each
+    "Return the torch optimizers in `opt`, by their names in messages"
     inner = getattr(opt, 'opt', opt)
     if not hasattr(inner, 'named_optimizers'): return dict(optimizer=inner)
     return {f'optimizer {k}':inner.optimizer(k) for k in inner.named_optimizers}
@@ -176,7 +176,7 @@ def _callback_identity(cb):
 
 @patch
 def identity(self:Learner) -> dict[str, str|None]:
-    "Return what this run trains with, in words; to be asked for in `before_fit`"
+    "Return what this run trains with, in words; call it in `before_fit`"
     loaders = dict(training=self.dls.train, validation=self.dls.valid)
     data = {k:v for n,dl in loaders.items() if dl is not None for k,v in _loader_identity(n, dl).items()}
     cbs = [cb for cb in self.cbs if not cb.observes and cb.runs_in('fit')]
@@ -188,9 +188,9 @@ def identity(self:Learner) -> dict[str, str|None]:
 # %% ../../nbs/recovery/10_identity.ipynb #fd159849
 def differences(
     then:Mapping, # the identity of a run
-    now:Mapping   # that of another one
+    now:Mapping   # the identity of another run
 ) -> dict[str, str]:
-    "Return the points in which two runs differ, each with what it is now and what it was"
+    "Return the points in which two runs differ, each with its value now and then"
     def cut(v):
         if v is None: return 'nothing'
         return v if len(v)<80 else v[:77]+'…'
@@ -203,16 +203,16 @@ def _device(d):
     return f'cpu ({torch.backends.cpu.get_cpu_capability()})' if d.type=='cpu' else d.type
 
 def session(
-    learn:Learner # the Learner, in a fit that begins or goes on
+    learn:Learner # the Learner, in a fit that begins or resumes
 ) -> dict[str, str|int]:
-    "Return when and from which batch this process trains, and with what: what may change the last bits of its numbers"
+    "Return when, from which batch and with what this process trains: all that may change the last bits of its numbers"
     lib = sys.modules[__name__.partition('.')[0]]
     return dict(train_iter=learn.train_iter, time=strftime('%Y-%m-%dT%H:%M:%SZ', gmtime()), processes=num_shards(),
                 device=_device(learn.device), threads=torch.get_num_threads(), torch=str(torch.__version__),
                 learnkit=getattr(lib, '__version__', ''))
 
 def branched(
-    sessions:list # of a run
+    sessions:list # the sessions of a run
 ) -> dict[str, str|int]:
-    "Return which run it left, and after how many batches; empty if it is no branch"
+    "Return which run this one branched from, and after how many batches; empty if it is not a branch"
     return next((dict(parent=s['parent'], left_at=s['train_iter']) for s in reversed(sessions) if 'parent' in s), {})

@@ -28,10 +28,10 @@ from .reported import _is_library
 
 # %% ../../nbs/recovery/01a_holders.ipynb #ee59f49e
 class Global:
-    "A global variable, with the attribute of a variable in a closure"
+    "A global variable, with the interface of a closure's cell"
     def __init__(self,
-        of:dict, # the variables of a module
-        name:str # of the variable
+        of:dict, # the variables of its module
+        name:str # the variable's name
     ): self.of,self.name = of,name
 
     @property
@@ -44,9 +44,9 @@ class Global:
 
 @lru_cache
 def global_names(
-    code:CodeType # of a function
+    code:CodeType # the function's code
 ) -> tuple:
-    "Return the names of the global variables that a function reads or writes, also in functions within it"
+    "Return the names of the global variables that a function, or one nested in it, reads or writes"
     own = [o.argval for o in dis.get_instructions(code) if o.opname in ('LOAD_GLOBAL','STORE_GLOBAL')]
     return *dict.fromkeys([*own, *(n for c in code.co_consts if isinstance(c, CodeType) for n in global_names(c))]),
 
@@ -203,9 +203,9 @@ def _read(v):
 # %% ../../nbs/recovery/01b_kept.ipynb #d1c2a004
 def is_equal(
     a:Any, # numbers, strings and tensors, also in containers
-    b:Any  # the like
+    b:Any  # the same kinds of things
 ) -> bool:
-    "Are `a` and `b` the same, to the bit? A list may have become a tuple"
+    "Are `a` and `b` equal, bit for bit? A list may have become a tuple"
     if isinstance(a, torch.Tensor):
         return isinstance(b, torch.Tensor) and a.dtype==b.dtype and a.shape==b.shape and bool(a.equal(b.to(a.device)))
     if isinstance(a, dict): return isinstance(b, dict) and [*a]==[*b] and all(map(is_equal, a.values(), b.values()))
@@ -264,7 +264,7 @@ def _takes(o, k, own, v):
 
 # %% ../../nbs/recovery/01b_kept.ipynb #28234e41
 class KeptState:
-    "Notes what the model and the loss of `learn` change outside of the model's `state_dict`, from now on"
+    "Notes what the model and the loss of `learn` change outside the model's `state_dict`, from now on"
     def __init__(self,
         learn:Learner # the Learner, in a fit
     ):
@@ -299,9 +299,9 @@ class KeptState:
         return {k:v for k,v in self._now().items() if k not in self.begin or not is_equal(v, self.begin[k])}
 
     def check(self,
-        state:Any # what should be a result of `state_dict`
+        state:Any # what was given as a result of `state_dict`
     ) -> dict[str, tuple]:
-        "Return where each part of `state` belongs: object, attribute, value; raises ValueError if it is no such state"
+        "Return where each part of `state` belongs: object, attribute, value; raises ValueError if it is not such state"
         if not isinstance(state, dict): raise ValueError(
             f'this is not the checkpoint of a run: `kept` is {state!r:.40}')
         owners,res = self._owners(),{}
@@ -318,7 +318,7 @@ class KeptState:
     def load_state_dict(self,
         state:dict # from `state_dict`
     ) -> None:
-        "Put back what had changed; raises ValueError if it is no such state, and then changes nothing"
+        "Restore what had changed; raises ValueError, and changes nothing, if `state` is not such a state"
         places = self.check(state)
         if odd := [k for k in state if k not in places]: warn(
             f"the checkpoint has a state for {', '.join(odd)}, for which there is no place now")

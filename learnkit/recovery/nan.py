@@ -24,7 +24,7 @@ from ..measure.finite import all_finite, elements
 # %% ../../nbs/recovery/30a_skip_nan.ipynb #1229234a
 @check_args
 class SkipNaN(Callback):
-    "Leaves out a training batch whose loss or gradients are NaN or infinite"
+    "Skips training batches whose loss or gradients are NaN or infinite"
     judges_batch = True
     observes = True   # it changes nothing as long as nothing is NaN, and may come when something was
     name = 'skip_nan'
@@ -33,8 +33,8 @@ class SkipNaN(Callback):
     snapshot,buffers,last = None,(),None
     grads:Snapshot|None = None   # of a batch in parts: what was accumulated before it
     def __init__(self,
-        at_most:int|None=10, # so many in a row end the fit, or are left to another callback; None: go on for ever
-        wait:bool=True       # read the values, which waits for the device? False: the device sets gradients to zero
+        at_most:int|None=10, # this many in a row end the fit, or are left to another callback; None: no limit
+        wait:bool=True       # wait for the device, to read the values? False: the device sets gradients to zero
     ):
         self.at_most,self.wait = check_whole('at_most', at_most, what='a number of batches', none=True),wait
         self.n,self.row,self.steps = 0,0,[]   # skipped batches, those in a row, and what was done before each
@@ -51,7 +51,7 @@ class SkipNaN(Callback):
         else:         self.buffers  = [(b, b.clone()) for b in model.buffers()]
 
     def before_micro_batch(self):
-        "A part of the batch: its gradients come before the loss of the batch is known"
+        "Check a part of the batch: its gradients come before the loss of the batch is known"
         learn = self.learn
         counting = [snapshot_attributes(cb, *cb.saves) for cb in learn.cbs if cb.accumulates]
         if self.wait and counting and self.grads is None:
@@ -95,7 +95,7 @@ class SkipNaN(Callback):
         raise CancelFit(learn.stop_reason)
 
     def nonfinite_loss(self) -> None:
-        "Handle the event, so that it is no error: such batches are left out in `after_loss` and `before_step`"
+        "Handle the event, so that it raises no error: `after_loss` and `before_step` skip such batches"
     def cleanup(self):
         self.snapshot = self.last = self.grads = None
         self.buffers = ()
@@ -103,14 +103,14 @@ class SkipNaN(Callback):
 # %% ../../nbs/recovery/30a_skip_nan.ipynb #99b6f7b6
 @check_args
 class SpikeDetection(Callback):
-    "Takes a training loss far above the last ones for NaN, about which `SkipNaN` and others know what to do; or warns"
+    "Treats a training loss far above the last ones as NaN, which `SkipNaN` and others handle; without them, warns"
     judges_batch = observes = True
     order,run_valid = MixedPrecision.order+.4,False
     modes,saves = ('fit',),('losses','seen')
     seen,jumped = 0,False   # how many spikes there were, and was the last loss one?
     def __init__(self,
-        k:float=8.,   # a spike is so many deviations above the median of the last losses, as in `Run.spikes`
-        window:int=50 # how many losses these are; before there are so many, none is a spike
+        k:float=8.,   # a spike is more than this many deviations above the median of recent losses, as in `Run.spikes`
+        window:int=50 # the number of these losses; before there are so many, none is a spike
     ):
         if not k>0: raise ValueError(f'`k` must be a number of deviations, more than 0, not {k!r}')
         self.k,self.window,self.losses = k,check_whole('window', window, least=2, what='a number of batches'),[]
@@ -159,7 +159,7 @@ from .resume import find_in_all
 # %% ../../nbs/recovery/30b_roll_back.ipynb #cfb7d701
 @check_args
 class RollBackOnNaN(Callback):
-    "Goes back to the last good weights when a training loss is NaN or infinite, and on with a lower learning rate"
+    "Goes back to the last good weights when a training loss is NaN or infinite, and lowers the learning rate"
     judges_batch = alike = True   # all processes go back when one has to
     no_shards = 'it would judge each shard, not the batch: write `SkipNaN`'
     name = 'roll_back_on_nan'
@@ -168,10 +168,10 @@ class RollBackOnNaN(Callback):
     saver = good = flag = None
     due = False   # is a check to come? In all processes alike, though one of them leaves out a batch
     def __init__(self,
-        every:Any='100ba',    # how often to check the losses, and to keep a copy; text such as '500ba', see `Every`
-        factor:float=.5,      # the learning rate is multiplied by it each time
-        at_most:int=3,        # how often to go back; then the fit ends, with good weights
-        source:str='memory'   # 'memory' for a copy there, or 'checkpoint' for the newest one whose weights are finite
+        every:Any='100ba',    # how often to check the losses and keep a copy; text such as '500ba', see `Every`
+        factor:float=.5,      # the learning rate is multiplied by this each time
+        at_most:int=3,        # how many times to go back; then the fit ends, with good weights
+        source:str='memory'   # 'memory': the copy in memory; 'checkpoint': the newest one with finite weights
     ):
         if source not in ('memory','checkpoint'): raise ValueError(
             f"`source` must be 'memory' or 'checkpoint', not {source!r}")
@@ -193,7 +193,7 @@ class RollBackOnNaN(Callback):
 
     def before_batch(self): self.due = self.every(self.learn) or self.due
     def before_pred(self):
-        "Lower the learning rate again if a schedule, which does not know of it, has set it since"
+        "Lower the learning rate again if a schedule has set it since"
         if self.scale==1: return
         hypers = self.learn.opt.hypers
         if self.written!=[h['lr'] for h in hypers]: self._lower(self.scale)
@@ -209,7 +209,7 @@ class RollBackOnNaN(Callback):
         if not self._all_finite(weights_finite(self.learn.opt)): self._back()
 
     def nonfinite_loss(self) -> None:
-        "Handle the event, so that it is no error: `after_loss` and `after_train` go back to good weights"
+        "Handle the event, so that it raises no error: `after_loss` and `after_train` go back to good weights"
     def cleanup(self): self.good = self.flag = self.saver = None
 
     def _all_finite(self, weights=True):
@@ -277,15 +277,15 @@ class RollBackOnNaN(Callback):
 
 # %% ../../nbs/recovery/30b_roll_back.ipynb #7c6bd252
 def self_healing(
-    k:float=8.,           # a loss has jumped if it is so many deviations above the median of the last ones
-    window:int=50,        # how many losses these are
-    in_row:int=3,         # so many in a row: not the batches, the weights are bad
-    every:Any='50ba',     # how often to check the losses, and to keep a copy of the weights
-    factor:float=1.,      # the learning rate is multiplied by it each time that the weights go back
-    at_most:int=3,        # how often to go back; then the fit ends
+    k:float=8.,           # a loss jumps if it is this many deviations above the median of the last losses
+    window:int=50,        # the number of these losses
+    in_row:int=3,         # after this many in a row, the weights are to blame, not the batches
+    every:Any='50ba',     # how often to check the losses and keep a copy of the weights
+    factor:float=1.,      # the learning rate is multiplied by this each time the weights go back
+    at_most:int=3,        # how many times to go back; then the fit ends
     source:str='memory'   # where the copy is, as for `RollBackOnNaN`
 ) -> list[Callback]:
-    "Return callbacks that leave out a batch whose loss jumps or is NaN, and after several in a row go back"
+    "Return callbacks that skip a batch whose loss jumps or is NaN, and after several in a row restore good weights"
     check_whole('in_row', in_row, what='a number of batches')
     return [SpikeDetection(k, window), SkipNaN(in_row), RollBackOnNaN(every, factor, at_most, source)]
 
@@ -301,15 +301,15 @@ from ..measure.batch_weight import n_items
 # %% ../../nbs/recovery/30c_replay_oom.ipynb #104b328a
 @check_args
 class ReplayOnOOM(MicroBatch):
-    "Does a training batch again in smaller parts when it does not fit into memory"
+    "Runs a training batch again in smaller parts when it does not fit into memory"
     no_shards = 'it would change the shapes in one process only: write `MicroBatch`'
     name,saves = 'replay_on_oom',('size','n_fitted')
     n_fitted,least = 0,None   # batches since the size was another; the smallest size that was warned of
     attempt,stepping,snapshot = 0,False,None
     def __init__(self,
         size:int|None=None,       # number of items in a part to begin with; None: the whole batch
-        split:Callable|None=None, # how to take a batch apart, as for `MicroBatch`
-        grow:int|None=None        # after so many batches that fit, parts twice as large are tried; None: never
+        split:Callable|None=None, # how to split a batch, as for `MicroBatch`
+        grow:int|None=None        # try parts twice as large after this many batches that fit; None: never
     ):
         super().__init__(1 if size is None else size, split=split)
         self.size,self.grow = size,check_whole('grow', grow, what='a number of batches', none=True)
@@ -320,7 +320,7 @@ class ReplayOnOOM(MicroBatch):
     def wrap_batch(self,
         do:Callable # does one batch
     ) -> Callable:
-        "Return a function that does a training batch again, in smaller parts, until it fits into memory"
+        "Return a function that repeats a training batch, in smaller parts, until it fits into memory"
         return partial(self._until_it_fits, do)
 
     def _until_it_fits(self, do):

@@ -35,13 +35,13 @@ def _plain(o):
 def batch_marks(
     learn:Learner # the Learner, after a batch of training
 ) -> dict[str, Any]:
-    "Return what came out of the loader, and the loss"
+    "Return marks of what the loader gave, and of the loss"
     return apply(_plain, dict(batch=[learn.xb, learn.yb], loss=learn.loss))
 
 def state_marks(
     saver:Any # the `CheckpointCallback`, after a batch of training
 ) -> dict[str, Any]:
-    "Return what a checkpoint would hold of the run by now"
+    "Return marks of what a checkpoint of the run would hold now"
     learn = saver.learn
     state = learn.run_state(learn.epoch, learn.iter+1, copy=True)
     acting = {cb.key for cb in learn.cbs if not (cb.observes or cb.writes)}
@@ -60,7 +60,7 @@ def _named(o, name) -> Iterator[tuple[str, Any]]:
 
 def differing(
     run:dict, # marks of the run
-    copy:dict # those of the copy
+    copy:dict # marks of the copy
 ) -> dict[str, str]: # in words, by name
     "Return what differs, the data first"
     one,other = dict(_named(run, '')),dict(_named(copy, ''))
@@ -74,7 +74,7 @@ def _described(name, run, copy):
 
 # %% ../../nbs/recovery/22_proof.ipynb #a671b9ca
 def end_threads() -> None:
-    "End the idle threads of OpenMP in this process"
+    "End the idle OpenMP threads in this process"
     if torch.get_num_threads()==1 or not os.path.exists('/proc/self/maps'): return   # elsewhere they know of a fork
     with open('/proc/self/maps') as f: libs = {*re.findall(r'/\S*omp[^/\s]*\.so\S*', f.read())}
     for lib in libs:
@@ -82,7 +82,7 @@ def end_threads() -> None:
         if pause is not None: pause(2)   # `omp_pause_hard`
 
 def file_positions() -> dict[int, int]:
-    "Return where the open files of this process stand, by their descriptors"
+    "Return the positions in the open files of this process, by file descriptor"
     found = {}
     for fd in map(int, os.listdir('/dev/fd')):
         try:
@@ -93,7 +93,7 @@ def file_positions() -> dict[int, int]:
 def put_files(
     positions:dict # from `file_positions`
 ) -> None:
-    "Put files back to where they stood, those that are still open"
+    "Restore the positions in files that are still open"
     for fd,at in positions.items():
         try: os.lseek(fd, at, os.SEEK_SET)
         except OSError: pass
@@ -101,8 +101,8 @@ def put_files(
 # %% ../../nbs/recovery/22_proof.ipynb #52e3bdbe
 def why_no_copy(
     learn:Learner # the Learner, when a fit begins
-) -> str: # empty if there is none
-    "Return a reason why this process cannot be copied, or no two runs would be equal"
+) -> str: # empty if there is no such reason
+    "Return why this process cannot be copied, or why two runs would differ anyway"
     p,dist = one_param(learn.model),torch.distributed
     if not hasattr(os, 'fork'): return 'this system cannot copy a process'
     if num_shards()>1 or (dist.is_available() and dist.is_initialized()): return (
@@ -124,28 +124,28 @@ def _quiet():
 def is_own(
     cb:Any # a callback
 ) -> bool:
-    "Return whether it is one of learnkit's"
+    "Return whether the callback is one of learnkit's"
     return type(cb).__module__.partition('.')[0]==__name__.partition('.')[0]
 
 # %% ../../nbs/recovery/22_proof.ipynb #cc405646
 class WrongResume(RuntimeError):
-    "A run that resumes would be another run"
+    "A resumed run would differ from the original run"
 
 # %% ../../nbs/recovery/22_proof.ipynb #af415c00
 switch = 'LEARNKIT_PROVE_RESUME'   # the environment variable that makes the proof in every fit with checkpoints
 
 class ResumeProof:
-    "A copy of the run that resumes from its first checkpoint: are its next batches those of the run?"
+    "Resumes a copy of the run from its first checkpoint, and checks that its next batches are those of the run"
     pid = 0; link:Any = None; at:Any = None; error = ''; begun = 0.; in_copy = False
     def __init__(self,
         saver:Any, # the `CheckpointCallback`, in a fit that begins
-        n:int=2    # how many batches
+        n:int=2    # how many batches to compare
     ):
         self.saver,self.n = saver,n
         self.marks,self.answer = [],[]   # what came out of each batch: here, and in the copy
 
     def begin(self) -> Path|None:
-        "Copy this process. Returns None, and in the copy the path of the first checkpoint, when it is written"
+        "Copy this process. Returns None; in the copy, the path of the first checkpoint, once it is written"
         self.begun = time.monotonic()
         self.link,other = Pipe()
         end_threads()
@@ -174,14 +174,14 @@ class ResumeProof:
         finally: os._exit(1)
 
     def tell(self,
-        error:str='' # why there are no more marks
+        error:str='' # why there are no further results
     ) -> None:
-        "In the copy: tell the run what came out, and end"
+        "In the copy: report the results to the run, and end"
         try: self.link.send_bytes(pickle.dumps((self.marks, error)))
         finally: self._leave()
 
     def after_save(self) -> None:
-        "After a checkpoint: let the copy resume from it, if it is the first one"
+        "After a checkpoint: if it is the first one, let the copy resume from it"
         if not self.pid: return
         self.saver.writer.wait()
         found = list_checkpoints(self.saver.folder)
@@ -198,7 +198,7 @@ class ResumeProof:
             put_files(files)
 
     def after_batch(self) -> None:
-        "After a batch of training: note what came out; and in the run compare it with what the copy has noted"
+        "After a training batch: note its results; in the run, also compare them with those of the copy"
         if self.at is None or len(self.marks)==self.n: return
         marks = batch_marks(self.saver.learn)
         if len(self.marks)==self.n-1: marks |= state_marks(self.saver)
@@ -219,9 +219,9 @@ class ResumeProof:
                           f'{", ".join(names)}. {odd[first]}. {_of_data if first.startswith("batch") else _of_model}')
 
     def end(self,
-        error:str='' # what ended the fit, if it has ended
+        error:str='' # the error that ended the fit, if any
     ) -> None:
-        "Let go of the copy; the copy itself tells what it has, and ends"
+        "Release the copy; in the copy, report the results so far, and end"
         if self.in_copy: self.tell(error)
         pid,self.pid = self.pid,0
         if not pid: return

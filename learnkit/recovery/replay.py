@@ -32,10 +32,10 @@ from .state import num_shards_of
 
 # %% ../../nbs/recovery/38a_replay.ipynb #7b000011
 def moment_until(
-    run:Run, # where to look
-    step:int # how many batches of training are done at most
+    run:Run, # the run
+    step:int # the largest number of training batches done
 ) -> Paused|None:
-    "Return the newest moment of which there is a checkpoint, and that is not after `step`; None if there is none"
+    "Return the paused run from the newest checkpoint that is not after `step`; None if there is none"
     for path in list_checkpoints(run.folder):
         if train_iter_of(path)>step: continue
         try: res = Paused(read_checkpoint(path), run.duration, [])
@@ -46,9 +46,9 @@ def moment_until(
 
 def check_step(
     run:Run, # the run
-    step:int # how many of its batches are done
+    step:int # the number of its batches done before it
 ) -> None:
-    "Raise ValueError if the run has no batch then"
+    "Raise ValueError if the run has no such step"
     check_whole('step', step, least=0, what='a number of batches')
     if run.finished and step>=run.train_iter: raise ValueError(
         f'{run.folder} has ended after {run.train_iter} batches, so `step` is from 0 to {run.train_iter-1}')
@@ -56,18 +56,18 @@ def check_step(
 # %% ../../nbs/recovery/38a_replay.ipynb #7b000013
 def how_computed(
     then:dict, # a session of the run
-    now:dict   # this one
+    now:dict   # the current session
 ) -> str:
-    "Return in words what the numbers are computed with now, and were not then"
+    "Return in words what now computes the numbers and did not then"
     odd = [k for k in ('device','threads','processes','torch','learnkit') if k in then and then[k]!=now[k]]
     if odd: return 'it is computed otherwise: ' + ', '.join(f'{k} {now[k]} for {then[k]}' for k in odd)
     return ('the machine and the versions are the same, so the data may have changed, or the code, or an operation '
             'is not deterministic')
 
 class Record:
-    "Compares the losses that come out with those that a run recorded"
+    "Compares the losses of a fit with those that a run recorded"
     def __init__(self,
-        run:Run # that recorded them
+        run:Run # the run that recorded them
     ):
         self.run,self.losses,self.every = run,run.losses,run.smooth_loss.every
         self.compared = self.equal = self.count = 0
@@ -76,7 +76,7 @@ class Record:
     def counted(self,
         learn:Learner # the Learner, in a fit
     ) -> int:
-        "Return how many losses are recorded by now, and remember it"
+        "Return how many losses are recorded so far, and keep that number"
         smooth = learn.recorder.smooth_loss
         smooth.flush()
         self.count = smooth.count
@@ -85,7 +85,7 @@ class Record:
     def compare(self,
         learn:Learner # the Learner, after a batch of training
     ) -> None:
-        "Compare the loss of this batch; warns of the first that is another one"
+        "Compare the loss of this batch with the recorded one; warn at the first difference"
         if not hasattr(learn, 'recorder') or rank_distrib(): return   # the record has the losses of process 0
         before,n = self.count,self.counted(learn)
         i,odd = divmod(n-1, self.every)
@@ -103,17 +103,17 @@ class Record:
 
 # %% ../../nbs/recovery/38a_replay.ipynb #7b000015
 class Replays(Pausable):
-    "Lets a fit begin at a moment of an earlier run and stand at a later one; compares the losses; nobody writes"
+    "Lets a fit begin at a step of an earlier run and pause at a later one, comparing losses; nothing writes files"
     order,run_valid = 100,False   # in the place of a `CheckpointCallback`
     obeys = False                 # no signal: all processes know where to stand
     resting:Any = None   # the callbacks that hear nothing
     begun,display = False,None
     due = 0.
     def __init__(self,
-        record:Record,       # of the run
+        record:Record,       # the record of the run
         moment:Paused|None,  # where to begin; None: at the beginning
-        step:int,            # where to stand
-        looks:list           # callbacks that hear all, though they only look on
+        step:int,            # where to pause
+        looks:list           # callbacks that get all events, though they only observe
     ):
         super().__init__(in_valid=False)
         self.record,self.start = record,moment
@@ -192,25 +192,25 @@ class Replays(Pausable):
 def called(
     fit:Callable|None, # what was called, if it was not `learn.fit`
     learn:Learner,     # the Learner
-    run:Run            # its run
+    run:Run            # its earlier run
 ) -> tuple[Callable, list]:
-    "Return what begins the fit, and the callbacks that it brings along itself, which others join"
+    "Return what begins the fit, and the callbacks that it brings along, which others join"
     return fit or partial(learn.fit, str(run.duration)),[*L(getattr(fit, 'keywords', {}).get('cbs'))]
 
 def indices_for(
     learn:Learner # the Learner
 ) -> list:
-    "Return the callback that knows which items are in a batch, unless there is one"
+    "Return a callback that knows which items are in a batch, unless the Learner has one"
     return [] if hasattr(learn, 'item_indices') else [ItemIndices()]
 
 def stand_at(
     learn:Learner,       # the Learner
     run:Run,             # an earlier run
-    step:int,            # how many of its batches are done in that moment
+    step:int,            # the number of its batches done before it
     fit:Callable|None,   # what was called
-    looks:list           # callbacks that look on
+    looks:list           # callbacks that observe
 ) -> Record:
-    "Let the Learner stand before a step of an earlier run; return how the losses on the way compare"
+    "Pause the Learner before a step of an earlier run; return how the losses up to there compare"
     if run.duration.unit=='s': raise ValueError(
         f'a run of {run.duration} depends on the clock, so no other one is equal to it: say how long in batches')
     moment,record = moment_until(run, step),Record(run)
@@ -228,12 +228,12 @@ def stand_at(
 # %% ../../nbs/recovery/38a_replay.ipynb #7b000017
 @patch
 def replay(self:Learner,
-    folder:str|Path,        # of the run, as for `Run`
-    step:int,               # how many of its batches of training are done in that moment
+    folder:str|Path,        # the folder of the run, as for `Run`
+    step:int,               # the number of its training batches done before it
     fit:Callable|None=None, # what was called: `partial(learn.fit_one_cycle, 10, .1)`; None: `learn.fit`
-    cbs:Any=None            # callbacks that look on, beside those of the run
-) -> dict:                  # where it stands, the items of the batch in hand, how many losses were compared and equal
-    "Go to the moment before a step of an earlier run; `learn.go_on()` goes on from there"
+    cbs:Any=None            # callbacks that observe, in addition to those of the run
+) -> dict:                  # where it is paused, the items of the batch there, how many losses were compared and equal
+    "Go to the moment before a step of an earlier run, and pause; `learn.go_on()` resumes from there"
     run = Run(folder)
     check_step(run, step)
     record = stand_at(self, run, step, fit, [*L(cbs)])
@@ -264,11 +264,11 @@ from .runs import fit_folders
 # %% ../../nbs/recovery/38b_branch.ipynb #7c000009
 @check_args
 class LeaveOut(Callback):
-    "Leaves out batches of training, or items of the data set wherever they come"
+    "Leaves out training batches, or items of the data set wherever they occur"
     order,run_valid = -1000,False
     modes = ('fit',)
     def __init__(self,
-        steps:Collection=(), # the batches, by how many were done before each
+        steps:Collection=(), # the batches, each by the number of batches before it
         items:Collection=()  # the indices of items in the data set
     ):
         self.steps,self.items = (*steps,),frozenset(map(int, items))
@@ -292,7 +292,7 @@ class LeaveOut(Callback):
 def items_of(
     b:Any,     # a batch: nested tensors
     kept:list, # the positions of the items that stay
-    n:int      # how many items it has
+    n:int      # how many items the batch has
 ) -> Any:
     "Return a batch of some items of `b`"
     return apply(lambda t: t[kept] if isinstance(t, Tensor) and t.ndim and len(t)==n else t, b)
@@ -300,7 +300,7 @@ def items_of(
 def without(
     skip:Any # what a branch leaves out: '20ba', or items of the data set; None: nothing
 ) -> str:
-    "Return it in words, for the message of a branch"
+    "Return what is left out, in words, for the message of a branch"
     if skip is None: return ''
     if isinstance(skip, str): return f', without the next {int(Time(skip).value)} batches'
     some = ', '.join(map(str, skip[:10]))
@@ -310,9 +310,9 @@ def without(
 def left_out(
     learn:Learner, # the Learner
     skip:Any,      # '20ba', or items of the data set
-    step:int       # where the run goes on
+    step:int       # where the branch begins
 ) -> list[Callback]:
-    "Return the callbacks that leave them out, if there is something to be left out"
+    "Return the callbacks that leave out `skip`; none if it is None"
     if skip is None: return []
     if not isinstance(skip, str): return [LeaveOut(items=skip), *indices_for(learn)]
     t = Time(skip)
@@ -322,7 +322,7 @@ def left_out(
 
 # %% ../../nbs/recovery/38b_branch.ipynb #7c000012
 class Branch(Paused):
-    "A moment of an earlier run, from which another one goes on"
+    "A paused moment of an earlier run, from which another run continues"
     same_run = False
     def __init__(self,
         moment:Paused, # where it begins
@@ -354,16 +354,16 @@ class Branch(Paused):
 # %% ../../nbs/recovery/38b_branch.ipynb #7c000013
 @patch
 def branch(self:Learner,
-    folder:str|Path,          # of the earlier run, as for `Run`
-    step:int,                 # from which step on: how many batches of training are done then
+    folder:str|Path,          # the folder of the earlier run, as for `Run`
+    step:int,                 # the step to continue from: the number of training batches done before it
     to:str|Path,              # the folder of the new run; the Learner's `path` from then on
     skip:str|list|None=None,  # leave out the next batches: '20ba'; or some items, by their indices in the data set
     lr:float|slice|list|dict|None=None, # another learning rate
-    fit:Callable|None=None,   # what is called now: `partial(learn.fit_one_cycle, 10, .05)`; None: `learn.fit`
-    was:Callable|None=None,   # what was called then, if batches are computed again; None: the same as `fit`
+    fit:Callable|None=None,   # what to call now: `partial(learn.fit_one_cycle, 10, .05)`; None: `learn.fit`
+    was:Callable|None=None,   # what was called then, if batches are recomputed; None: the same as `fit`
     cbs:Any=None              # more callbacks, for this fit only
 ) -> None:
-    "Go on from a step of an earlier run, as a run of its own in another folder"
+    "Continue from a step of an earlier run, as a run of its own in another folder"
     run,leave = Run(folder),left_out(self, skip, check_whole('step', step, least=0, what='a number of batches'))
     check_step(run, step)
     check_branch(self, to, lr, fit)
@@ -381,9 +381,9 @@ def check_branch(
     learn:Learner,     # the Learner
     to:str|Path,       # the folder of the new run
     lr:Any,            # its learning rate
-    fit:Callable|None  # what is called
+    fit:Callable|None  # what to call
 ) -> None:
-    "Raise ValueError if it cannot be a run of its own"
+    "Raise ValueError if the branch cannot be a run of its own"
     savers = [cb for cb in learn.cbs if cb.resumes and hasattr(cb, 'root')]
     if not savers: raise ValueError(
         'a branch is a run of its own, with checkpoints: give the Learner a `CheckpointCallback`')

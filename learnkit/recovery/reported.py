@@ -46,7 +46,7 @@ def _objects_in(o, at, seen, depth=6):
 def data_objects(
     dl:Any # a loader
 ) -> dict[str, Any]:
-    "Return the objects that make the batches of `dl`, by names that tell where they are"
+    "Return the objects that make the batches of `dl`, by names that say where they are"
     seen = {}
     own = {} if isinstance(dl, DataLoader) else {'loader':dl}
     roots = {k:getattr(dl, k, None) for k in ('dataset','collate_fn',*_samplers)}   # samplers refer to the data set
@@ -54,9 +54,9 @@ def data_objects(
 
 # %% ../../nbs/recovery/00_reported.ipynb #889a8eef
 class KeptData:
-    "Keeps what the parts of a training loader report as their state"
+    "Keeps the states that the parts of a training loader report"
     def __init__(self,
-        data:NotedLoader # stands for the loader
+        data:NotedLoader # a wrapper around the loader
     ):
         self.data,self.begun = data,{}
         objects = {} if data.stateful is not None else data_objects(data.dl)
@@ -67,7 +67,7 @@ class KeptData:
         self.begun = {n:deepcopy(o.state_dict()) for n,o in self.objects.items()}
 
     def state_dict(self,
-        done:int # how many batches of the pass are done; 0: it is over
+        done:int # how many batches of the pass are done; 0: the pass is over
     ) -> dict:
         "Return the states from which a run resumes here"
         def anew(n): return done and n in self.begun and (n.startswith(_samplers) or not self.data.counted)
@@ -77,7 +77,7 @@ class KeptData:
     def load_state_dict(self,
         state:dict # from `state_dict`
     ) -> None:
-        "Continue from `state`; raises ValueError if it is no such state"
+        "Continue from `state`; raises ValueError if it is not such a state"
         if not isinstance(state, Mapping) or not all(isinstance(k, str) for k in state): raise ValueError(
             f'this is not the checkpoint of a run: the states of its data are {state!r:.40}')
         for n in [n for n in state if n not in self.objects]: warn(
@@ -139,7 +139,7 @@ def _state_of(o):
 
 # %% ../../nbs/recovery/00_reported.ipynb #1c49ec2f
 class Unkept:
-    "Notes the numbers in data and callbacks, and warns once of those that change and that no checkpoint keeps"
+    "Notes the numbers in data and callbacks, and warns once of those that change but are in no checkpoint"
     def __init__(self,
         learn:Any # the Learner, in a fit
     ): self.learn,self.warned = learn,False; self.begin = {id(o):(o,_state_of(o)) for o in self._objects()}
@@ -158,7 +158,7 @@ class Unkept:
         return [(o,ks) for o,old in self.begin.values() if (ks := odd(o, old))]
 
     def warn(self) -> None:
-        "Warn of what has changed, the first time that something has"
+        "Warn of what has changed, the first time that anything has"
         if self.warned or not (found := self.changed()): return
         self.warned = True
         what = ', '.join(f"{', '.join(f'`{k}`' for k in ks)} of {type(o).__name__}" for o,ks in found)
@@ -173,7 +173,7 @@ class Unkept:
 def name_unkept(
     learn:Any # the Learner, in a fit that begins
 ) -> None:
-    "Warn in one line of what is known not to resume bit for bit"
+    "Warn in one line of everything known not to resume bit for bit"
     dl,odd = learn.dls.train,[]
     iterable = isinstance(getattr(dl, 'dataset', None), IterableDataset)
     workers = isinstance(dl, DataLoader) and not is_stateful(dl) and dl.num_workers

@@ -20,13 +20,13 @@ class Retention:
     def __init__(self,
         keep:int|None=3,           # how many of the newest to keep; None: all
         n_best:int=1,              # how many of the best to keep
-        monitor:Monitor|None=None  # says which value is better; None: keep the newest only
+        monitor:Monitor|None=None  # decides which value is better; None: keep the newest only
     ):
         self.keep = None if keep is None else check_whole('keep', keep)
         self.n_best,self.monitor = check_whole('n_best', n_best),monitor
 
     def best(self,
-        folder:Path # with checkpoints
+        folder:Path # the folder of the checkpoints
     ) -> list[tuple[float, Path]]:
         "Return value and path of the best checkpoints so far, the best first"
         if self.monitor is None: return []
@@ -39,7 +39,7 @@ class Retention:
         return value if isinstance(value, (int,float)) and value==value else None
 
     def is_best(self,
-        folder:Path,       # with checkpoints
+        folder:Path,       # the folder of the checkpoints
         value:float|None   # the monitored value now; None: there is none
     ) -> bool:
         "Return whether a checkpoint with this value would be among the best"
@@ -48,8 +48,8 @@ class Retention:
         return len(best)<self.n_best or self.monitor.comp(value, best[-1][0])
 
     def prune(self,
-        folder:Path,        # with checkpoints
-        saved:Path|None=None # the one that was saved last, which stays in any case
+        folder:Path,        # the folder of the checkpoints
+        saved:Path|None=None # the checkpoint saved last, which stays in any case
     ) -> None:
         "Delete checkpoints that are neither among the newest nor the best, and incomplete files of killed saves"
         paths,newest = list_checkpoints(folder),{}
@@ -80,10 +80,10 @@ from .state import duration_of, num_shards_of
 
 # %% ../../nbs/recovery/20b_resume.ipynb #4b86d4e7
 def clear_folder(
-    folder:Path,    # for the checkpoints of a new run
+    folder:Path,    # the folder for the checkpoints of a new run
     overwrite:bool  # delete those of an earlier run?
 ) -> None:
-    "Make sure that `folder` has no checkpoints: deletes them if `overwrite` is True, else raises ValueError"
+    "Make sure that `folder` has no checkpoints: delete them if `overwrite` is True, else raise ValueError"
     old = list_checkpoints(folder)
     if old and not overwrite: raise ValueError(
         f"{folder} has checkpoints of an earlier run (the newest is {old[0].name}): pass `resume='auto'` to `fit` to "
@@ -91,9 +91,9 @@ def clear_folder(
     for p in old: remove_checkpoint(p)
 
 def later_checkpoints(
-    folder:Path,    # with checkpoints
-    path:Path,      # the one from which the run resumes
-    state:dict,     # what it holds
+    folder:Path,    # the folder of the checkpoints
+    path:Path,      # the checkpoint from which the run resumes
+    state:dict,     # the state in the checkpoint
     overwrite:bool  # may they be deleted?
 ) -> list[Path]:
     "Return the checkpoints of later batches than this one; raises ValueError if there are any and `overwrite` is False"
@@ -115,7 +115,7 @@ def find_in_all(
     find:Callable, # finds a checkpoint and reads it
     where:Path     # a folder with checkpoints, or one of them
 ) -> Any:
-    "Return what `find` returns; if the processes do not see the same files, what it returns in process 0"
+    "Return what `find` returns; if the processes do not see the same files, what it returned in process 0"
     seen = team().in_all(lambda: _seen(where))
     if all(o==seen[0] for o in seen): return find()
     found = []
@@ -126,7 +126,7 @@ def find_in_all(
 
 # %% ../../nbs/recovery/20b_resume.ipynb #4b86d4ea
 def find_checkpoint(
-    folder:Path,      # with the checkpoints of the run
+    folder:Path,      # the folder of the run's checkpoints
     resume:Any,       # 'auto' for the newest, or the path of a checkpoint
     overwrite:bool    # may later ones be deleted?
 ) -> tuple[Path|None, dict|None, list[Path]]:
@@ -154,11 +154,11 @@ def _came_or_went(point, then, now):
 
 def check_identity(
     path:Path,   # the checkpoint
-    state:dict,  # what it holds
+    state:dict,  # the state in the checkpoint
     now:dict,    # the identity of the run that begins
-    asked:bool   # did somebody ask for this checkpoint?
+    asked:bool   # was this checkpoint asked for explicitly?
 ) -> dict[str, str]:
-    "Return what is new in this run, in words; raises ValueError if it is another run, and `asked` is False"
+    "Return what has changed in this run, in words; raises ValueError if it is another run and `asked` is False"
     then = state.get('identity', now)   # older checkpoints have none
     if not (isinstance(then, dict) and all(isinstance(v, str|None) for v in then.values())): raise ValueError(
         f'{path} is not the checkpoint of a run: its `identity` is {then!r:.40}')
@@ -181,10 +181,10 @@ def _batch_sizes(then, now):
 
 def divide_anew(
     learn:Learner, # the Learner, in a fit
-    state:dict,    # of the run, which changes if the run has another number of processes now
+    state:dict,    # the state of the run, changed if the number of processes has changed
     now:dict       # the identity of the run that begins
 ) -> None:
-    "Convert the position in the epoch at hand to batches of this number of processes, and warn, if it is another one"
+    "If the number of processes has changed, convert the position in the current epoch to its batches, and warn"
     n,then = num_shards(),num_shards_of(state)
     if n==then: return
     was,size = _batch_sizes(state.get('identity', now), now)
@@ -205,9 +205,9 @@ def divide_anew(
 # %% ../../nbs/recovery/20b_resume.ipynb #b3643fe7
 def is_longer(
     learn:Learner, # the Learner, in a fit
-    state:dict     # of the run that it resumes
+    state:dict     # the state of the run that it resumes
 ) -> bool:
-    "Return whether the fit is to be longer than that run; raises ValueError if their units differ"
+    "Return whether the fit is planned to be longer than that run; raises ValueError if their units differ"
     then,now = duration_of(state),learn.duration
     if then.unit!=now.unit: raise ValueError(
         f"the run of this checkpoint was to be {then} long, which cannot be compared with {now}: "
@@ -216,7 +216,7 @@ def is_longer(
 
 def restore_changed(
     learn:Learner, # the Learner, in a fit that has set its hyper-parameters
-    state:dict,    # of the run; its part `opt` changes too
+    state:dict,    # the state of the run; its part `opt` changes too
     new:dict       # the points of the identity that differ
 ) -> None:
     "Restore `state`, except for the hyper-parameters that are new"
@@ -244,19 +244,19 @@ def fit_number(
 def note_fit(
     learn:Learner,        # the Learner, in a fit
     root:Path,            # the folder of all its fits
-    n:int,                # the number of this one
+    n:int,                # the number of this fit
     ended:Path|None=None, # the folder of this fit if it has ended; None: it has begun
-    seed:int|None=None    # of its data
+    seed:int|None=None    # the seed of its data
 ) -> None:
     "Note that a fit has begun or ended"
     _fits.setdefault(learn, {})[root] = n,ended is not None
     if ended is not None: _ended[ended.resolve()] = seed
 
 def check_ended(
-    folder:Path, # of a finished run
-    seed:int     # of the run that begins
+    folder:Path, # the folder of a finished run
+    seed:int     # the seed of the run that begins
 ) -> None:
-    "Raise ValueError if the run in `folder` has ended in this process, and was another one"
+    "Raise ValueError if the run in `folder` has ended in this process and was a different one"
     if _ended.get(folder.resolve(), seed)!=seed: raise ValueError(
         f"the run in {folder} has ended in this process, and this one begins with other random numbers, so it is "
         "another one, such as the next model of an ensemble: give each one a `folder` in CheckpointCallback. If it is "
@@ -271,7 +271,7 @@ from .state import DataPosition
 
 # %% ../../nbs/recovery/20c_resumable.ipynb #a7169b9c
 class Paused:
-    "A run paused between two batches, kept in memory: `learn.go_on()` goes on from there"
+    "A run paused between two batches, kept in memory: `learn.go_on()` resumes it"
     held:dict = {}            # what the Learner had of its batch
     items:Any = None          # the indices of its items in the data set, with `ItemIndices`
     path = Path('the pause')  # the checkpoint that it is from, for messages
@@ -280,10 +280,10 @@ class Paused:
     over = False              # has the run come to its end?
     same_run = True           # does the fit that goes on belong to the same run, for loggers?
     def __init__(self,
-        state:dict,    # of the run, as a checkpoint has it, with copies of all tensors
+        state:dict,    # the state of the run, as in a checkpoint, with copies of all tensors
         duration:Any,  # how long the run is
         cbs:list,      # the callbacks that were for this fit only
-        new:dict|None=None # what is to be otherwise from there on: `{'lr':…}` if the fit's rate is to hold
+        new:dict|None=None # what changes from there on: `{'lr':…}` to use the new fit's rate
     ):
         self.state,self.duration,self.cbs = state,duration,cbs
         self.new = new or {}
@@ -293,30 +293,30 @@ class Paused:
         return f"a run of {self.duration} that stands in epoch {s['epoch']}, after {s['done']} of its batches"
 
     def differing(self,
-        learn:Learner, # the Learner, in the fit that takes it up
-        who:dict       # its identity
+        learn:Learner, # the Learner, in the fit that resumes it
+        who:dict       # the identity of that fit
     ) -> dict[str, str]:
-        "Return what is to be otherwise from there on"
+        "Return what changes from there on"
         return self.new
 
     def about(self,
-        folder:Path # of the checkpoints of the fit that takes it up
+        folder:Path # the checkpoint folder of the fit that resumes it
     ) -> dict[str, str|int]:
-        "Return what is noted of it in these checkpoints"
+        "Return what to note about the paused run in these checkpoints"
         return {}
 
     def look_at(self,
         learn:Learner # the Learner, in a batch
     ) -> None:
-        "Keep what there is to be looked at, and let the fit that ends leave it: the batch, the prediction, the loss"
+        "Keep the batch, the prediction and the loss for inspection, also after the fit has ended"
         self.held = learn.held = {k:vars(learn).get(k) for k in ('batch','xb','yb','pred','loss','loss_grad')}
         self.items = learn.indices
 
     def again(self,
         new:dict|None=None,  # as for the constructor
-        until:int|None=None  # stand again after so many batches of training; None: go on to the end
+        until:int|None=None  # pause again after so many training batches; None: train to the end
     ) -> 'Paused':
-        "Return a copy for a fit that goes on, which would change the tensors"
+        "Return a copy for a resumed fit, which would change the tensors"
         res = Paused(deepcopy(self.state), self.duration, self.cbs, new)
         res.origin,res.until = self,until
         res.passed,res.same_run,res.path = self.passed,self.same_run,self.path
@@ -326,7 +326,7 @@ class Paused:
 
 # %% ../../nbs/recovery/20c_resumable.ipynb #f0545bdd
 class Resumable(DataPosition):
-    "Collects all that a run needs to go on from a batch, and resumes there"
+    "Collects everything that a run needs to resume from a batch, and resumes there"
     observes = True
     order,run_valid = 100,False
     modes = ('fit',)
@@ -339,11 +339,11 @@ class Resumable(DataPosition):
     def contents(self,
         epoch:int,       # the epoch to resume in
         done:int,        # how many of its batches are done
-        place:Any,       # from `data_place(done)`, which all processes call
-        own:dict,        # from `states_of_all`
-        copy:Any=False   # copy all tensors to the CPU? A function: by this
+        place:Any,       # the result of `data_place(done)`, which all processes call
+        own:dict,        # the result of `states_of_all`
+        copy:Any=False   # copy all tensors to the CPU? Or a function that copies them
     ) -> dict:
-        "Return all that the run needs to go on there"
+        "Return everything that the run needs to resume there"
         learn = self.learn
         state = learn.run_state(epoch, done, copy)
         skipped = learn.batches.skipped if done and learn.training else 0
@@ -356,10 +356,10 @@ class Resumable(DataPosition):
     def take_up(self,
         where:Path,    # the checkpoint, for messages
         state:dict,    # what `contents` returned
-        new:dict,      # points of the identity that differ
-        longer:bool    # is the run to be longer than it was?
+        new:dict,      # the points in which the identities differ
+        longer:bool    # is the run now planned to be longer?
     ) -> None:
-        "Let the fit that begins go on from there"
+        "Let the fit that begins resume from there"
         learn = self.learn
         self.resume_data(where, state)
         learn('before_load_checkpoint', path=where)

@@ -29,16 +29,16 @@ from .state import duration_of
 def _by_number(path): return [int(o) if i%2 else o for i,o in enumerate(re.split(r'([0-9]+)', str(path)))]
 
 def fit_folders(
-    folder:Path # of a run, of one of its fits, or of many runs
+    folder:Path # the folder of a run, of one of its fits, or of many runs
 ) -> list[Path]:
-    "Return the folders with checkpoints in `folder`, each of one fit, in order of their numbers"
+    "Return the folders with checkpoints in `folder`, one for each fit, in order of their numbers"
     if isinstance(folder, StorePath):   # where to look for the names of all files takes long
         found = [folder, *folder.glob('fit-*'), *(folder/'checkpoints').glob('fit-*')]
         return sorted([p for p in found if list_checkpoints(p)], key=_by_number)
     return sorted({p.parent for p in folder.rglob('step-[0-9]*.json')}, key=_by_number)
 
 def find_fit(
-    folder:Path,  # of a run
+    folder:Path,  # the folder of a run
     fit:int|None  # the number of one of its fits; None: the last one
 ) -> Path:
     "Return the folder of one fit; raises ValueError or FileNotFoundError if there is none, or more than one run"
@@ -54,18 +54,18 @@ def find_fit(
 
 # %% ../../nbs/recovery/37a_runs.ipynb #c59dc9b7
 def parent_folder(
-    folder:Path, # of a branch
-    parent:Any   # what its checkpoints say of the run that it left
+    folder:Path, # the folder of the branch
+    parent:Any   # what its checkpoints say about the run that it left
 ) -> str:
-    "Return the folder of that run"
+    "Return the folder of the run that a branch left"
     return str(parent) if '://' in str(parent) else os.path.normpath(os.path.join(folder, str(parent)))
 
 # %% ../../nbs/recovery/37a_runs.ipynb #d1a50002
 def find_spikes(
-    losses:list, # of the batches
+    losses:list, # the losses of the batches
     k:float,     # how many deviations above the median a spike is
-    window:int   # over how many losses before it
-) -> list[tuple]: # number, loss, median before it, and how many deviations it is above
+    window:int   # how many losses before it to take the median of
+) -> list[tuple]: # number, loss, median before it, and by how many deviations it is above that
     "Return the losses that are far above those before them"
     x = torch.tensor(losses, dtype=torch.float64)
     if len(x)<=window: before = x.new_empty(0, window)
@@ -81,13 +81,13 @@ def find_spikes(
 # %% ../../nbs/recovery/37a_runs.ipynb #578ad3b3
 @check_args
 class Run(RecorderPlots):
-    "Opens what a run left in its folder, as its newest checkpoint knows it; needs no model, no data, and runs no code"
+    "Opens a run's folder, and reads what its newest checkpoint holds; needs no model and no data, and runs no code"
     path:Any; train_iter:int; finished:bool; duration:Any   # the checkpoint, the batches so far, how long the run is
     settings:dict; sessions:History   # what it trained with, in words; each start of it, and what it was computed with
     interrupted:list                  # after how many batches a session ended before the run, and another went on
     def __init__(self,
-        folder:str|Path,   # what `CheckpointCallback` was given, a folder above, or `…/fit-1`; a store too
-        fit:int|None=None  # which of its fits; None: the last one
+        folder:str|Path,   # the folder of `CheckpointCallback`, one above, or `…/fit-1`; or in a store
+        fit:int|None=None  # number of one of its fits; None: the last one
     ):
         if fit is not None: check_whole('fit', fit, what='the number of a fit')
         self.folder = find_fit(as_path(folder), fit)
@@ -114,22 +114,22 @@ class Run(RecorderPlots):
 
     @property
     def parent(self) -> tuple[str, int]|None:
-        "Of a branch: the folder of the run that it left, and after how many batches; else None"
+        "For a branch: the folder of the run that it left, and after how many batches; else None"
         of = branched(self.sessions)
         return (parent_folder(self.folder, of['parent']),_checked(of['left_at'], int)) if of else None
     @property
     def losses(self) -> list:
-        "The losses of the batches of training; of a very long run, of each `smooth_loss.every`th batch"
+        "The losses of the training batches; in a very long run, of every `smooth_loss.every`th batch"
         return self.smooth_loss.raw
     @property
     def checkpoints(self) -> History:
-        "The checkpoints that are there, the oldest first, as their manifests tell"
+        "The existing checkpoints, the oldest first, as their manifests describe them"
         return History(map(_of_checkpoint, reversed(list_checkpoints(self.folder))))
 
     def spikes(self,
-        k:float=8.,    # a loss is a spike if it is so many deviations above the median of those before it
-        window:int=50  # how many losses before it are looked at
-    ) -> History: # the step as for `learn.replay`, the loss, the median before it, how many deviations it is above
+        k:float=8.,    # a loss is a spike if it is this many deviations above the median of those before it
+        window:int=50  # how many losses before it to take the median of
+    ) -> History: # step as for `learn.replay`, loss, median before it, deviations above that
         "Return the batches in which the loss jumped, or was NaN"
         check_whole('window', window, least=8, what='a number of losses')
         found,every = find_spikes(self.losses, k, window),self.smooth_loss.every
@@ -158,9 +158,9 @@ class Run(RecorderPlots):
         return ax
 
     def compare(self,
-        *others:'Run' # one or several
+        *others:'Run' # one or several other runs
     ) -> 'Comparison':
-        "Compare with other runs: the settings that differ, the last rows, and by its `plot` the curves"
+        "Compare with other runs: the settings that differ, the last rows and, by `plot`, the curves"
         return Comparison([self, *others])
 
     def _heading(self):
@@ -184,9 +184,9 @@ class Run(RecorderPlots):
 # %% ../../nbs/recovery/37a_runs.ipynb #7d400001
 def took(
     run:Run, # a run
-    n:int    # how many of its batches
+    n:int    # the number of its batches
 ) -> str:
-    "Return how long so many batches took in it, as the end of a sentence; nothing if it is less than a second"
+    "Return how long `n` batches took in the run, as the end of a sentence; empty if less than a second"
     times = [t.split(':') for r in run.history.epochs if isinstance(t := r.get('time'), str)]
     seconds = sum(int(x)*60**i for t in times if ''.join(t).isdecimal() for i,x in enumerate(reversed(t)))
     seconds *= n/max([1, *run.iters[-1:]])
@@ -206,7 +206,7 @@ def _of_checkpoint(path):
 
 # %% ../../nbs/recovery/37a_runs.ipynb #f3ba1c70
 def names_of(
-    folders:list # of runs
+    folders:list # the folders of runs
 ) -> list[str]:
     "Return the parts of the paths in which they differ"
     parts = [str(f).split('/') for f in map(lambda p: p if isinstance(p, StorePath) else p.as_posix(), folders)]
@@ -227,7 +227,7 @@ def _short_texts(values, most=50):
 
 # %% ../../nbs/recovery/37a_runs.ipynb #20032908
 class Comparison:
-    "Several runs side by side"
+    "Shows several runs side by side"
     settings:History   # those that differ: a column for each run
     rows:History       # the last row of each run
     def __init__(self,
@@ -261,12 +261,12 @@ class Comparison:
 
 # %% ../../nbs/recovery/37a_runs.ipynb #86553233
 class Runs(History):
-    "Rows of runs, which can be sorted"
+    "A table of runs, which can be sorted"
     def sort_values(self,
         by:str,             # a column
         ascending:bool=True # the smallest first?
     ) -> 'Runs':
-        "Return the rows sorted by a column, as pandas does: numbers, then texts, then what is missing"
+        "Return the rows sorted by a column, as in pandas: numbers, then texts, then missing values"
         self[by]   # raises KeyError if there is none
         def known(v): return isinstance(v, (int,float)) and not isnan(v)
         numbers = sorted([r for r in self if known(r.get(by))], key=lambda r: r[by], reverse=not ascending)

@@ -26,7 +26,7 @@ def split_shards(
     state:Any,          # nested dicts, lists and tuples
     take:Callable=is_sharded # which tensors to take out
 ) -> tuple[Any, dict]:
-    "Returns `state` with tensors on meta in the place of the sharded ones, and these by the names of their places"
+    "Returns `state` with meta tensors in place of the sharded ones, and the sharded ones, named by their places"
     parts = {}
     def split(o, at):
         if isinstance(o, dict):
@@ -43,9 +43,9 @@ def split_shards(
 
 def merge_shards(
     state:Any, # nested dicts, lists and tuples
-    parts:dict # tensors by the names of their places
+    parts:dict # tensors, named by their places
 ) -> Any:
-    "Returns `state` with the tensors of `parts` in the place of those on meta"
+    "Returns `state` with the tensors of `parts` in place of the meta tensors"
     found = iter(parts.values())
     def merged(o):
         if isinstance(o, dict):
@@ -70,9 +70,9 @@ def _digest(file):
 
 def write_shards(
     parts:dict,  # sharded tensors by name, the same in all processes
-    folder:Path  # the folder to write; what is in it is deleted
+    folder:Path  # the folder to write to; its contents are deleted
 ) -> dict[str, list]: # name of a file -> size, SHA-256
-    "Writes this process's parts, when all processes call it; returns the files of all; raises OSError in all"
+    "Writes this process's parts; all processes must call it; returns the files of all; raises OSError in all"
     from torch.distributed import checkpoint as dcp
     team().in_first(lambda: remove_shards(folder))
     group,rank = team().group,rank_distrib()
@@ -85,9 +85,9 @@ def write_shards(
 
 # %% ../../nbs/recovery/12_shard_files.ipynb #2f653cfa
 def remove_shards(
-    folder:Path # that `write_shards` wrote
+    folder:Path # the folder that `write_shards` wrote
 ) -> None:
-    "Deletes such a folder, if it is there"
+    "Deletes a folder of shards, if it exists"
     if folder.exists(): shutil.rmtree(folder)
 
 # %% ../../nbs/recovery/12_shard_files.ipynb #30c65d6d
@@ -196,9 +196,9 @@ def _fill(t, folder, pieces):
 
 # %% ../../nbs/recovery/12_shard_files.ipynb #1a34dac5
 def read_shards(
-    state:Any,   # from a file: what is on meta is to be read
-    folder:Path, # that `write_shards` wrote
-    files:dict   # what it returned
+    state:Any,   # the state from a file, with meta tensors for what is read here
+    folder:Path, # the folder that `write_shards` wrote
+    files:dict   # what `write_shards` returned
 ) -> Any:
     "Returns `state` with sharded tensors, or plain ones in a single process; raises ValueError in all processes"
     _check_files(folder, files)

@@ -39,7 +39,7 @@ class StopOnSignal(Callback):
     observes = obeys = True
     order,modes = 101,('fit',)   # just after CheckpointCallback
     def __init__(self,
-        signals:Any=(signal.SIGTERM, signal.SIGINT) # one or several, as `signal.SIGTERM` or 'SIGTERM'
+        signals:Any=(signal.SIGTERM, signal.SIGINT) # one or several, such as `signal.SIGTERM` or 'SIGTERM'
     ):
         self.signals = tuple(map(to_signal, tuplify(signals)))
         fatal = [s.name for s in self.signals if s.name in ('SIGKILL','SIGSTOP')]
@@ -107,7 +107,7 @@ class StopOnSignal(Callback):
              'add a CheckpointCallback to resume from here')
 
     def after_exception(self):
-        "If the workers were ended too while the loop waited for a batch, save a checkpoint: no batch is lost"
+        "If the workers ended too while the loop waited for a batch, save a checkpoint: no batch is lost"
         learn = self.learn
         worker_died = isinstance(learn.exc, RuntimeError) and 'DataLoader worker' in str(learn.exc)
         if self.received is None or not worker_died: return
@@ -143,7 +143,7 @@ def closed(self:Learner) -> bool:
 
 @patch
 def close(self:Learner) -> None:
-    "Let the callbacks release what they keep, and refuse further runs; raises RuntimeError in a run"
+    "Let the callbacks release what they hold, and refuse further runs; raises RuntimeError in a run"
     with turn(self):
         if self.mode is not None: raise RuntimeError(
             f'a `{self.mode}` is running{self.position}: close the Learner when it has ended')
@@ -158,7 +158,7 @@ def close(self:Learner) -> None:
 _at_exit = WeakSet()
 
 def close_all() -> None:
-    "Close the Learners of which `close_at_exit` was called; prints their errors"
+    "Close the Learners for which `close_at_exit` was called; prints their errors"
     for learn in list(_at_exit):
         try: learn.close()
         except BaseException: traceback.print_exc()
@@ -188,7 +188,7 @@ from .state import states_of_all
 
 # %% ../../nbs/recovery/35c_pause.ipynb #3330b2c9
 class Stands(Pause):
-    "Ends a fit that is to stand after so many batches, or at an event of one: `goes_on` hears of it"
+    "Ends a fit that pauses after a number of batches, or at an event of one; `goes_on` catches it"
 
 # %% ../../nbs/recovery/35c_pause.ipynb #3c9a1e71
 class _Breakpoints(StopOnSignal):
@@ -250,7 +250,7 @@ class _Breakpoints(StopOnSignal):
 # %% ../../nbs/recovery/35c_pause.ipynb #76b1e48a
 @check_args
 class Pausable(_Breakpoints, Resumable):
-    "Lets Ctrl-C stop a fit between two batches, and `Pause` at an event, from where `learn.go_on()` goes on"
+    "Lets Ctrl-C pause a fit between two batches, and `Pause` at an event; `learn.go_on()` resumes it"
     order,single,catches_up = 101,True,None
     run_valid = True
     prepares = ('after_train',)   # what is kept there is begun anew
@@ -258,7 +258,7 @@ class Pausable(_Breakpoints, Resumable):
     keeper:Any = None             # who collects what the run needs: a `CheckpointCallback`, or this one
     cut = False                   # was the training of this epoch cancelled?
     def __init__(self,
-        in_valid:bool=True # keep a copy before each validation, so that Ctrl-C stops there, too? False: after it
+        in_valid:bool=True # keep a copy before each validation, so that Ctrl-C pauses there too? False: only after it
     ):
         super().__init__(signal.SIGINT)
         self.in_valid = in_valid
@@ -337,12 +337,12 @@ class Pausable(_Breakpoints, Resumable):
 @uninterrupted
 def goes_on(
     learn:Learner,       # the Learner
-    paused:Paused,       # where it stands
-    until:int|None=None, # stand again after so many batches of training; None: go on to the end
+    paused:Paused,       # the paused run
+    until:int|None=None, # pause again after so many training batches; None: train to the end
     cbs:Any=None,        # more callbacks
     lr:Any=None          # another learning rate
 ) -> None:
-    "Go on with the fit that was stopped; if it is to stand again, its last batch is there to be looked at"
+    "Resume the paused fit; when it pauses again, its last batch is kept for inspection"
     own = [cb for cb in paused.cbs if not any(cb is o for o in learn.cbs)]
     again:Any = paused.again(None if lr is None else dict(lr=lr), until)
     learn.paused = None
@@ -366,11 +366,11 @@ def _standing(learn):
 @uninterrupted
 def go_on(self:Learner,
     batches:int|None=None,              # how many; None: to the end of the fit
-    until:str|None=None,                # an event within the next batch to stand at, such as 'after_loss'
-    lr:float|slice|list|dict|None=None, # another learning rate from here on; None: that of the moment
+    until:str|None=None,                # an event within the next batch to pause at, such as 'after_loss'
+    lr:float|slice|list|dict|None=None, # another learning rate from here on; None: the current one
     cbs:Any=None                        # more callbacks from here on
-) -> dict|None:                         # where the run stands now, and the loss; None at its end
-    "Go on with the fit that `Pausable` stopped; raises RuntimeError if none was stopped"
+) -> dict|None:                         # where the run is paused now, and the loss; None at its end
+    "Resume the fit that `Pausable` paused; raises RuntimeError if none is paused"
     paused = _standing(self)
     if batches is None and until is None: return goes_on(self, paused, cbs=cbs, lr=lr)
     if None not in (batches, until): raise ValueError('`until` is within the next batch: give it or `batches`')

@@ -35,7 +35,7 @@ format_version = 2   # of checkpoints; a newer one is refused. 2: random states 
 def run_state(self:Learner,
     epoch:int,        # the epoch to resume in
     done:int=0,       # how many of its batches are done
-    copy:Any=False    # copy all tensors to the CPU? A function: by this
+    copy:Any=False    # copy all tensors to the CPU? Or a function that copies them
 ) -> dict[str, Any]:
     "Return everything that this run needs to resume; raises TypeError if a checkpoint cannot hold a part of it"
     model = get_model(self.model)
@@ -51,9 +51,9 @@ def run_state(self:Learner,
 
 # %% ../../nbs/recovery/02a_run_state.ipynb #4059cae3
 def duration_of(
-    state:dict # of a run
+    state:dict # the state of a run
 ) -> Time:
-    "Return how long the run was to be"
+    "Return the planned length of the run"
     return Time(state['duration']) if 'duration' in state else Time(state['n_epoch'], 'ep')   # older ones have none
 
 _state_types = dict(version=int, epoch=int, done=int, n_epoch=int, train_iter=int, pct_train=(int,float),
@@ -61,9 +61,9 @@ _state_types = dict(version=int, epoch=int, done=int, n_epoch=int, train_iter=in
 _later_types = dict(train_steps=int, duration=str)   # version 0.1.0 wrote neither
 
 def check_fields(
-    state:dict # what should be a result of `run_state`
+    state:dict # what was given as a result of `run_state`
 ) -> None:
-    "Check that `state` has all parts, each of the right type; raises ValueError if not"
+    "Check that `state` has all parts, each of the right type; raises ValueError otherwise"
     version = state.get('version', 0)
     if isinstance(version, int) and version>format_version: raise ValueError(
         f"this checkpoint has format {version}, and this learnkit reads up to {format_version}: "
@@ -107,9 +107,9 @@ def _try_callbacks(learn, state):
 # %% ../../nbs/recovery/02a_run_state.ipynb #526fb550
 def states_of_all(
     learn:Any,      # the Learner
-    place:Any=None  # where the data of this process are
+    place:Any=None  # the position in this process's data
 ) -> dict:
-    "Return what differs between the processes, of all of them, for a checkpoint; every process must call it"
+    "Gather the state that differs between processes, for a checkpoint; every process must call it"
     if num_shards()==1: return {}
     apart = not getattr(learn.model, 'require_backward_grad_sync', True)
     params = get_model(learn.model).named_parameters() if apart else ()   # gradients that wait for the exchange
@@ -135,7 +135,7 @@ def _running(metric):
 
 # %% ../../nbs/recovery/02a_run_state.ipynb #526fb551
 def num_shards_of(
-    state:dict # of a run
+    state:dict # the state of a run
 ) -> int:
     "Return how many processes divided the work of the run, as `num_shards` does for this one"
     return len(state.get('rngs', [None]))
@@ -159,7 +159,7 @@ def _restore_own(learn, state):
 def restore(self:Learner,
     state:dict # what `run_state` returned
 ) -> None:
-    "Restore the state of a run; raises ValueError if it does not fit this Learner, and then changes nothing"
+    "Restore the state of a run; raises ValueError, and changes nothing, if it does not fit this Learner"
     self._check_run_state(state)
     _try_callbacks(self, state)
     model,grads = get_model(self.model),state['grads']
@@ -206,9 +206,9 @@ from .reported import KeptData, Unkept, name_unkept
 
 # %% ../../nbs/recovery/02b_data_position.ipynb #c1ba0e2c
 def own_place(
-    state:dict # of a run
+    state:dict # the state of a run
 ) -> dict|None:
-    "Return where the data of this process were; those of process 0, without its workers, if the processes are others"
+    "Return this process's position in the data; if the number of processes has changed, process 0's without workers"
     place,n = state.get('place'),num_shards()
     if num_shards_of(state)==n: return state['places'][rank_distrib()] if n>1 and 'places' in state else place
     if not isinstance(place, dict): return place
@@ -217,7 +217,7 @@ def own_place(
 
 # %% ../../nbs/recovery/02b_data_position.ipynb #c1ba0e2d
 class DataPosition(Callback):
-    "Notes where the training data of a fit are, and begins there when the fit is resumed"
+    "Keeps the position in the training data of a fit, and begins there when the fit is resumed"
     noted:Any = None                # the `NotedLoader` of the training loader, once it was needed
     ongoing:OngoingLoader|None = None   # which makes several passes over it an epoch, or less than one
     seed = None                     # tells runs apart that begin with other random numbers
@@ -228,7 +228,7 @@ class DataPosition(Callback):
     warned = False                  # of random numbers that are not known?
 
     def begin_data(self) -> None:
-        "Begin at the beginning; to be called when a fit begins"
+        "Begin at the start of the data; called when a fit begins"
         learn = self.learn
         self.seed,self.noted,self.ongoing = derived_seed(),None,None
         self.resume_state = self.place = self.kept_data = self.kept_data_state = None
@@ -237,10 +237,10 @@ class DataPosition(Callback):
         name_unkept(learn)
 
     def resume_data(self,
-        path:Path, # of a checkpoint
-        state:dict # of the run, which is restored again when its epoch begins
+        path:Path, # the checkpoint's path
+        state:dict # the state of the run, restored again when its epoch begins
     ) -> None:
-        "Continue at the position of `state`; raises ValueError if it has a wrong one"
+        "Continue at the position in `state`; raises ValueError if it is invalid"
         skipped,place = state.get('skipped', 0),own_place(state)
         if type(skipped) is not int or not 0<=skipped<=state['done']: raise ValueError(
             f'{path} is not the checkpoint of a run: `skipped`, the batches that were never fetched, '
@@ -300,7 +300,7 @@ class DataPosition(Callback):
         return self.noted
 
     def note_beginning(self) -> NotedLoader:
-        "Note what the data report before the first batch; returns their loader"
+        "Note the state that the data report before the first batch; returns their loader"
         noted = self._noted_loader(self.learn.dls.train)
         self._begin_kept_data(noted)
         return noted
@@ -314,14 +314,14 @@ class DataPosition(Callback):
     def done_in_pass(self,
         done:int # how many batches of this epoch are done
     ) -> int:
-        "Return how many batches of the present pass over the training data are done"
+        "Return how many batches of the current pass over the training data are done"
         if self.ongoing is not None: return self.ongoing.start
         return done and done-self.learn.batches.skipped
 
     def data_place(self,
         done:int # how many batches of this epoch are done
     ) -> dict|None:
-        "Return from where the training data go on; None if the first epoch is to come"
+        "Return the position to resume the training data from; None before the first epoch"
         noted = self.noted
         if noted is None or (place := noted.state(self.done_in_pass(done))) is None: return None
         if not self.warned and (why := noted.unknown(place)):

@@ -31,7 +31,7 @@ def batch_of(
     b:Any, # a batch: nested tensors, each with the items along its first dimension
     n:int  # number of items
 ) -> Any:  # a batch, nested as `b`
-    "Return a batch with `n` items, those of `b` again and again; raises ValueError for a tensor that has not one each"
+    "Return a batch of `n` items, repeating those of `b`; raises ValueError for a tensor without an entry per item"
     bs = find_bs(b)
     def sized(t):
         if not isinstance(t, Tensor) or not t.ndim: return t
@@ -46,7 +46,7 @@ def largest_fitting(
     fits:Callable, # does this number fit? Called with numbers from `start` to `most`
     start:int,     # the first number
     most:int,      # the last number
-    exact:bool     # any number? Else `start` times a power of two
+    exact:bool     # allow any number? False: `start` times a power of two
 ) -> int:
     "Return the largest number that fits, 0 if none does"
     if not fits(start): return 0
@@ -85,9 +85,9 @@ def _most(learn, most) -> int:
 @uninterrupted
 def find_batch_size(self:Learner,
     start:int=2,         # the first size to try, doubled while it fits; a batch norm needs two items
-    most:int|None=None,  # the largest size to try; None: the number of items for training
-    exact:bool=False,    # try sizes in between, too? Else the answer is `start` times a power of two
-    batch:Any=None       # the batch whose items are repeated; None: the first one of the training loader
+    most:int|None=None,  # the largest size to try; None: the number of training items
+    exact:bool=False,    # try sizes in between too? False: `start` times a power of two
+    batch:Any=None       # the batch whose items are repeated; None: the first of the training loader
 ) -> int:
     "Return the largest batch size with which a training step fits into memory, and leave the Learner as it was"
     start,limit = check_whole('start', start, what='a number of items'),_most(self, most)

@@ -38,7 +38,7 @@ def find_units(
     model:nn.Module,           # the model
     by:int|type|tuple|Callable # a number of parameters, or as in `pick_modules`
 ) -> list[nn.Module]:
-    "Returns the modules whose parameters are to be fetched together, the inner ones first, the model itself last"
+    "Returns the modules whose parameters are fetched together, inner modules first, the model itself last"
     picked = _by_size(model, by) if isinstance(by, int) else pick_modules(model, by)
     owners = {}
     for m in model.modules():
@@ -51,9 +51,9 @@ def find_units(
 # %% ../../nbs/speed/30a_shard_model.ipynb #65bdc2e4
 def swap_params(
     opt:Any,         # an optimizer, or an `OptimWrapper`
-    new:dict[int,Any]# the `id` of a parameter -> the one that takes its place
+    new:dict[int,Any]# the `id` of a parameter -> the one that replaces it
 ) -> None:
-    "Replaces parameters of an optimizer; its state stays, laid out as the new parameters are"
+    "Replaces parameters of an optimizer; keeps its state, sharded like the new parameters"
     def swap(ps): return [new.get(id(p), p) for p in ps]
     if isinstance(opt, OptimWrapper):
         opt.no_decay,opt.train_always = swap(opt.no_decay),swap(opt.train_always)
@@ -121,9 +121,9 @@ def shard_model(
     by:int|type|tuple|Callable, # the units: see `find_units`
     mesh:Any,                   # a `DeviceMesh` over all processes
     opts:Iterable=(),           # optimizers of its parameters
-    policy:Callable=lambda root: {} # more arguments of `fully_shard` for a unit; called with: is it the model itself?
+    policy:Callable=lambda root: {} # f(is this unit the model itself?) -> more arguments of `fully_shard`
 ) -> None:
-    "Divides the parameters of a model among the processes, in place, and swaps them in `opts`; a sharded model stays"
+    "Divides a model's parameters among the processes, in place, and replaces them in `opts`; keeps a sharded model"
     from torch.distributed.fsdp import fully_shard
     file_group()
     model = model if hasattr(model, 'module') else get_model(model)
@@ -152,15 +152,15 @@ from ..processes.distributed import DistributedTrainer
 # %% ../../nbs/speed/30b_fully_shard.ipynb #dd384caa
 @check_args
 class FullyShard(DistributedTrainer):
-    "Trains one model with all processes, of which each holds a part of the parameters, gradients and optimizer state"
+    "Trains one model with all processes, each holding a part of the parameters, gradients and optimizer state"
     called:Any = None   # has the sharded model been called? Before, the hook that will note it
     def __init__(self,
-        by:int|type|tuple|Callable=10_000_000, # fetched together: modules of a class, or of so many parameters, or f(m)
+        by:int|type|tuple|Callable=10_000_000, # units to fetch: modules of a class, of this many parameters, or f(m)
         mesh:Any=None,          # a `DeviceMesh` over all processes, of one dimension, or two: (replicate, shard)
-        mp:Any=None,            # compute in this dtype, or by this `MixedPrecisionPolicy`; None: in that of the weights
+        mp:Any=None,            # dtype to compute in, or `MixedPrecisionPolicy`; None: the weights' dtype
         shard:bool=True,        # divide the data? False: each process has its own part already
         timeout:float=600.,     # seconds that a process waits for the others before it says which one hangs
-        compare:bool=True,      # end the fit if hyper-parameters, or parameters that are whole, come to differ?
+        compare:bool=True,      # end the fit if hyper-parameters, or unsharded parameters, differ between processes?
         **kwargs:Any            # passed on to `fully_shard`, such as `offload_policy`
     ):
         super().__init__(shard=shard, timeout=timeout, compare=compare)

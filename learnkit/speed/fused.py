@@ -30,7 +30,7 @@ from .updates import functional_optim, step_notices, torch_opt
 
 # %% ../../nbs/speed/15a_fused_step.ipynb #9fc88344
 class SlowStep:
-    "The slow path of a fused step: called, it trains on the batch eagerly"
+    "The slow path of a fused step: a call trains on the batch eagerly"
     def __init__(self,
         learn:Learner,    # the Learner
         inputs:StepInputs,# what the step works on besides the batch
@@ -41,7 +41,7 @@ class SlowStep:
         self.off = 1e-5 if inputs.amp is None else 4*torch.finfo(inputs.amp[1]).eps   # of the largest gradient
 
     def note(self) -> Any:
-        "Return a snapshot of all that the step changes"
+        "Return a snapshot of everything that the step changes"
         return note_step(self.inputs.opt, self.model, self.inputs.loss_func)
 
     def __call__(self) -> tuple:
@@ -65,9 +65,9 @@ class SlowStep:
         for p in ps: p.grad = None
 
     def tensors(self,
-        res:tuple # what the program returned, or the slow path
+        res:tuple # what the program, or the slow path, returned
     ) -> dict:
-        "Return what is compared, by name"
+        "Return the tensors to compare, by name"
         pred,loss,rest = res
         i,named = self.inputs,dict(self.model.named_buffers())
         names = {id(p):n for n,p in self.model.named_parameters()}
@@ -79,10 +79,10 @@ class SlowStep:
         return {**loose, **(step_tensors(self.model, i.opt) if i.optim else {})}
 
     def room(self,
-        expected:dict, # what the slow path made, by name
-        before:Any     # restores what was there before
+        expected:dict, # the tensors of the slow path, by name
+        before:Any     # restores the state before the step
     ) -> dict:
-        "Return by how much each of these may differ"
+        "Return how much each of these tensors may differ"
         res = {n:10*self.off*t.abs().max() for n,t in expected.items() if n in self.loose and t.numel()}
         if not self.inputs.optim: return res
         before.restore()
@@ -100,7 +100,7 @@ def _rounding(t): return 4*torch.finfo(t.dtype).eps*t.detach().double().abs() if
 # %% ../../nbs/speed/15a_fused_step.ipynb #257e5147
 @check_args
 class FusedStep(Callback):
-    "Trains on a batch with one compiled call (`torch.compile`), as long as no callback has handlers inside the batch"
+    "Trains on a batch with one compiled call (`torch.compile`), provided that no callback has handlers inside it"
     no_shards = 'it computes the step together with the gradients: leave it out'
     order,run_valid = 1000,False
     modes,saves = ('fit','lr_find'),('shapes','missing_state')
@@ -259,7 +259,7 @@ class FusedStep(Callback):
 # %% ../../nbs/speed/15a_fused_step.ipynb #77257fa6
 def with_backward(
     loss:torch.Tensor, # the loss of a batch
-    backward:Callable  # what its `backward` is to do
+    backward:Callable  # what its `backward` does
 ) -> torch.Tensor:
     "Returns the loss as a tensor whose gradients are computed already: its `backward` calls `backward`"
     res:Any = loss.detach()
@@ -272,7 +272,7 @@ def compiled_as(
     cb:Callback, # a callback
     name:str     # an event
 ) -> str|None:
-    "Returns what a program does in place of its handler of this event, as its own class says; None: nothing"
+    "Returns what a program does in place of the callback's handler for an event, as the class says; None: nothing"
     own = 'compiled' in vars(type(cb)) and name not in vars(cb)   # a subclass, or another handler, may do more
     return cb.compiled if own else None
 
@@ -280,7 +280,7 @@ def compiled_as(
 def body_of(
     step:str # a step of the loop, such as '_do_one_batch'
 ) -> dict:   # its name, then those of the steps that it calls; and the events that each fires
-    "Returns what a step of the loop consists of, as its code says: so an event that is added there is in it"
+    "Returns what a step of the loop consists of, read from its code, so that added events are included"
     code = vars(Loop)[step].__code__
     res = {step:[k for k in code.co_consts if k in event]}
     for k in code.co_names:
@@ -288,7 +288,7 @@ def body_of(
     return res
 
 def batch_events() -> tuple[list,list]:
-    "Returns the events of a batch that is ready: those at which gradients may still change, and the later ones"
+    "Returns the events of a batch: those before its gradients are complete, and the later ones"
     fired = {e for events in body_of('_do_one_batch').values() for e in events}
     events = [e for e in event if e in fired]
     n = events.index('after_backward')
@@ -323,7 +323,7 @@ from ..learner.save import unchanged
 
 # %% ../../nbs/speed/15b_profile_fused.ipynb #fd7c8e6c
 class FusedProfile(NamedTuple):
-    "The seconds that a training step takes eagerly and fused, and those of compiling it"
+    "The seconds that a training step takes, eager and fused, and those for compiling it"
     eager:float
     fused:float|None     # None: no batch was fused
     compiling:float|None
@@ -342,7 +342,7 @@ class FusedProfile(NamedTuple):
 
 # %% ../../nbs/speed/15b_profile_fused.ipynb #6e53f866
 class EveryOther(FusedStep):
-    "Fuses every other batch, and measures all"
+    "Fuses every other batch, and times all of them"
     def __init__(self,
         **kw # the arguments of `FusedStep`
     ):
@@ -366,7 +366,7 @@ class EveryOther(FusedStep):
 
     @property
     def result(self) -> FusedProfile:
-        "The medians; the first fused batch was compiled. Raises ValueError if there were too few batches."
+        "The medians; the first fused batch includes compiling. Raises ValueError if there were too few batches."
         from statistics import median   # it brings fractions and decimals
         if not self.times['eager']: raise ValueError(
             'there are too few batches to compare: an epoch must have 10 or more, or make more epochs (`n_epoch`)')

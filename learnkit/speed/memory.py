@@ -22,7 +22,7 @@ _formats = {4:torch.channels_last, 5:torch.channels_last_3d}
 
 @check_args
 def set_memory_format(
-    model:nn.Module,        # its weights are rearranged in place
+    model:nn.Module,        # the model, whose weights are rearranged in place
     channels_last:bool=True # False: back to contiguous
 ) -> list[torch.Tensor]:
     "Rearranges the weights of convolutions in memory; returns those that were changed"
@@ -75,10 +75,10 @@ from ..learner.learner import TrainEvalCallback
 
 # %% ../../nbs/speed/20b_recompute.ipynb #40d97820
 def pick_modules(
-    model:nn.Module,        # where to look
+    model:nn.Module,        # the model to search
     by:type|tuple|Callable  # a class, several, or a function: module -> bool
 ) -> list[nn.Module]:
-    "Returns the modules with parameters that `by` says, the inner ones before those around them"
+    "Returns the modules with parameters that `by` selects, inner modules before those around them"
     wanted = partial(_is_one, by) if isinstance(by, (type,tuple)) else by
     res = [m for m in model.modules() if has_params(m) and wanted(m)][::-1]
     if res: return res
@@ -91,7 +91,7 @@ def _is_one(types, m): return isinstance(m, types)
 # %% ../../nbs/speed/20b_recompute.ipynb #1830e2c9
 @check_args
 class RecomputeActivations(Callback):
-    "Keeps only the inputs of some modules for the backward pass, and computes the rest again: activation checkpointing"
+    "Keeps only the inputs of some modules for the backward pass, and recomputes the rest: activation checkpointing"
     observes = True
     order,modes,forwards = TrainEvalCallback.order-1,('fit','lr_find'),()
     def __init__(self,

@@ -41,9 +41,9 @@ def make_update(
 # %% ../../nbs/speed/10a_train_step.ipynb #2f5250eb
 def add_grads(
     params:list, # parameters
-    grads:list   # the gradient of each that a train step returned; None where the loss does not depend on it
+    grads:list   # each parameter's gradient from a train step; None where the loss does not depend on it
 ) -> None:
-    "Adds gradients to those that the parameters have, as `backward` does"
+    "Adds gradients to the parameters' `grad`, as `backward` does"
     both = [(p.grad, g) for p,g in zip(params, grads) if p.grad is not None and g is not None]
     for p,g in zip(params, grads):
         if p.grad is None: p.grad = g
@@ -101,10 +101,10 @@ class StepInputs:
     "The inputs of a compiled train step besides the batch: parameters, optimizer state, hyper-parameters"
     def __init__(self,
         learn:Learner,              # the Learner
-        optim:FunctionalOptim|None, # how its optimizer updates a parameter; None: the step returns the gradients
-        clips:list,                 # the `GradientClip`s among its callbacks
-        amp:tuple|None,             # device type and 16-bit type of its `MixedPrecision`
-        accumulation:Any=None       # its `GradientAccumulation`: the gradients are multiplied by the batch's share
+        optim:FunctionalOptim|None, # how the optimizer updates a parameter; None: the step returns the gradients
+        clips:list,                 # the Learner's `GradientClip`s
+        amp:tuple|None,             # device type and 16-bit type of `MixedPrecision`; None: not used
+        accumulation:Any=None       # its `GradientAccumulation`, which scales gradients by the batch's share
     ):
         self.model,self.loss_func,self.opt = learn.model,learn.loss_func,torch_opt(learn.opt)
         modules = step_modules(learn)
@@ -155,11 +155,11 @@ class StepInputs:
     def belongs_to(self,
         learn:Learner # the Learner
     ) -> bool:
-        "Returns whether the Learner still has this model, loss function and optimizer, with these switches and methods"
+        "Returns whether the Learner still has this model, loss function and optimizer, with the same modes and methods"
         return _methods(self.opt)==self.methods and all(map(is_, self._objects(learn, own=True), self.seen))
 
     def is_plain(self) -> bool:
-        "Returns whether there is none of what the following look for; one pass over all parameters, in C"
+        "Returns whether the three checks below would find nothing; one pass over all parameters, in C"
         return ([*map(self.look, self.params)]==self.plain and not any(self.hooks)
                 and not any(map(_trained, self.foreign_params)))
 
@@ -168,7 +168,7 @@ class StepInputs:
         return any(self.hooks) or any(getattr(p, k) for p in self.params for k in _param_hooks)
 
     def has_grads(self) -> bool:
-        "Returns whether there are gradients from before, which are a part of the step"
+        "Returns whether there are earlier gradients, which are part of the step"
         return any(p.grad is not None for p in self.params)
 
     def has_foreign(self) -> bool:
@@ -176,7 +176,7 @@ class StepInputs:
         return any(map(_trained, self.foreign_params))
 
     def read_factor(self) -> None:
-        "Reads what the gradients of the batch at hand are multiplied by"
+        "Reads the factor for the gradients of the current batch"
         factor = self.accumulation.factor
         if not isinstance(factor, torch.Tensor): factor = torch.full((), factor, device=self.params[0].device)
         self.hypers = factor
@@ -192,7 +192,7 @@ class StepInputs:
         if options!=self.options: self.options,self.program = options,None; self.read_state()
 
     def read_state(self) -> None:
-        "Collects the optimizer's state of each parameter, and the numbers of the parameters whose state is missing"
+        "Collects the optimizer's state of each parameter, and the indices of parameters without a state"
         def has_state(group): return dict(self.options[group])['has_state']
         self.missing_state = [i for i,(p,j) in enumerate(zip(self.params, self.group_of))
                               if has_state(j) and not self.opt.state.get(p)]
@@ -216,7 +216,7 @@ class StepInputs:
 
     @property
     def key(self) -> tuple:
-        "The key of the program: all that the compiled code depends on"
+        "The key of the program: everything that the compiled code depends on"
         clips = tuple((c.norm_type, c.value is not None) for c in self.clips)
         return (id(self.model),id(self.loss_func),self.amp,self.accumulation is not None,
                 self.optim,self.options,self.group_of,clips)
@@ -270,10 +270,10 @@ def describe_compile_error(
 
 # %% ../../nbs/speed/10c_step_compiler.ipynb #5b0e7a31
 class Program:
-    "A compiled train step, with pieces of code for each shape of batches"
+    "A compiled train step, with code for each batch shape"
     def __init__(self,
-        train_step:FunctionType, # what is compiled
-        **kw:Any                 # how: arguments of `torch.compile`
+        train_step:FunctionType, # the train step to compile
+        **kw:Any                 # arguments of `torch.compile`
     ):
         from torch._dynamo import eval_frame
         self.f:Any = own_code(train_step)
@@ -285,8 +285,8 @@ class Program:
         shape:tuple,        # the shapes of the batch, with None for each size that varies
         xb:tuple,           # the arguments of the train step: inputs,
         yb:tuple,           # targets,
-        params:list,        # what is trained,
-        states:list,        # the optimizer's state of each,
+        params:list,        # the parameters to train,
+        states:list,        # the optimizer's state of each parameter,
         hypers:torch.Tensor # the hyper-parameters
     ) -> tuple:
         "Return what the train step returns; compiles what is not compiled yet"
@@ -317,8 +317,8 @@ class Program:
 class StepCompiler(Stateful):   # of which `saves` names nothing: what is compiled in a trial, it keeps afterwards
     "Compiles train steps, runs them, and keeps the programs"
     def __init__(self,
-        limit:int=4,           # how often a program may be compiled anew, as something that it depends on has changed
-        options:dict|None=None # options of inductor for `torch.compile`; None: those for the device
+        limit:int=4,           # how often a program may be recompiled, because something it depends on has changed
+        options:dict|None=None # inductor options for `torch.compile`; None: those for the device
     ):
         self.limit,self.options = limit,options
         self.programs,self.no_grad = {},torch.no_grad()
@@ -377,7 +377,7 @@ class StepCompiler(Stateful):   # of which `saves` names nothing: what is compil
     def forget_others(self,
         model:nn.Module # the model whose programs are kept
     ) -> None:
-        "Drops the programs of all other models, which would keep these models in memory"
+        "Drops the programs of all other models, as they would keep those models in memory"
         self.programs = {k:v for k,v in self.programs.items() if k[0]==id(model)}
 
     def __getstate__(self) -> dict: return {**vars(self), 'programs':{}}

@@ -53,12 +53,12 @@ def adam_step(
 
 # %% ../../nbs/speed/00a_functional_optim.ipynb #6eccb157
 class FunctionalOptim:
-    "An optimizer in functional form: how it updates one parameter, and which settings that takes"
+    "An optimizer in functional form: how it updates one parameter, and the settings it takes for that"
     def __init__(self,
         step:Callable,        # updates one parameter: `step(p, grad, state, hypers, options)`
         hyper_names:tuple,     # the hyper-parameters of a parameter group: numbers, or tuples of numbers
         option_names:tuple=(), # the settings that select another formula, such as 'nesterov'
-        has_state:bool=True    # does it keep a state also without momentum?
+        has_state:bool=True    # does it keep a state even without momentum?
     ):
         store_attr()
         self.n_hypers = len(hyper_names) + ('betas' in hyper_names)   # numbers in a parameter group
@@ -87,28 +87,28 @@ functional_optims = {SGD:_sgd, Adam:_adam, AdamW:_adam}
 def torch_opt(
     opt:Any # an optimizer, such as `learn.opt`
 ) -> Any:
-    "Returns the torch optimizer inside an `OptimWrapper`; any other optimizer as it is"
+    "Returns the torch optimizer inside an `OptimWrapper`; any other optimizer unchanged"
     return opt.opt if type(opt) is OptimWrapper else opt
 
 # %% ../../nbs/speed/00a_functional_optim.ipynb #baf6202c
 def step_hooks(
     opt:Optimizer # a torch optimizer
 ) -> list[dict]:
-    "Returns the tables of functions that PyTorch calls before and after a step"
+    "Returns the dictionaries of hooks that PyTorch calls before and after a step"
     return [opt._optimizer_step_pre_hooks, optimizer._global_optimizer_pre_hooks,
             opt._optimizer_step_post_hooks, optimizer._global_optimizer_post_hooks]
 
 def step_notices(
     opt:Optimizer # a torch optimizer
 ) -> list[Callable]:
-    "Returns calls of the hooks that only want to know that there was a step"
+    "Returns calls of the hooks that only need to know that there was a step"
     return [partial(f, opt, (opt,), {}) for f in opt._optimizer_step_post_hooks.values()
             if getattr(f, '__func__', None) is TorchScheduler._optimizer_stepped]
 
 def functional_optim(
     opt:Any # an optimizer, such as `learn.opt`
 ) -> FunctionalOptim|None:
-    "Returns the functional form of an optimizer; `None` if there is none that does all that the optimizer does"
+    "Returns the functional form of an optimizer; `None` if none does everything that the optimizer does"
     wrapped,opt = 'step' in vars(opt),torch_opt(opt)
     if wrapped or type(opt) not in functional_optims or _has_odd_options(opt): return None
     patched = type(opt).__module__.startswith('torch.optim') and unwrapped_step(type(opt).step) is None

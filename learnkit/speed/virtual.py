@@ -14,10 +14,10 @@ from ..data.process import num_distrib
 
 # %% ../../nbs/speed/25a_fixed_order.ipynb #c20530b6
 def merged(
-    a:tuple[Tensor,Tensor], # means and sums, of which the last is the weight
-    b:tuple[Tensor,Tensor]  # the same of what comes after it
+    a:tuple[Tensor,Tensor], # means and sums; the last sum is the weight
+    b:tuple[Tensor,Tensor]  # means and sums of what comes after `a`
 ) -> tuple[Tensor,Tensor]:
-    "Return the means and sums of both; the memory of both is used for it"
+    "Return the merged means and sums of `a` and `b`, reusing the memory of both"
     (x,s),(y,t) = a,b
     both = s+t
     w = both[-1]
@@ -30,8 +30,8 @@ class MergeTree:
     def __init__(self): self.n,self.parts = 0,[]
 
     def push(self,
-        means:Tensor, # of the next part
-        sums:Tensor   # of which the last is its weight
+        means:Tensor, # the means of the next part
+        sums:Tensor   # its sums; the last one is its weight
     ) -> None:
         "Add a part, and merge the branches that it completes"
         part,self.n = (means,sums),self.n+1
@@ -48,15 +48,15 @@ class MergeTree:
 def merge_all(
     parts:list # means and sums, in order
 ) -> tuple[Tensor,Tensor]:
-    "Return the means and sums of all `parts`, by a `MergeTree`"
+    "Return the means and sums of all `parts`, merged by a `MergeTree`"
     tree = MergeTree()
     for part in parts: tree.push(*part)
     return tree.total()
 
 # %% ../../nbs/speed/25a_fixed_order.ipynb #d11e75b0
 def merge_processes(
-    means:Tensor, # of this process
-    sums:Tensor   # of which the last is the weight
+    means:Tensor, # the means of this process
+    sums:Tensor   # its sums; the last one is its weight
 ) -> tuple[Tensor,Tensor]:
     "Return the means and sums of all processes, merged in the order of their ranks, in each of them"
     n = num_distrib()
@@ -80,7 +80,7 @@ from ..loop.events import CancelBatch
 
 # %% ../../nbs/speed/25b_shard_means.ipynb #9f2d2067
 class ShardMeans:
-    "Takes gradients, loss and buffers of shards out of the model, and puts their means over all processes in"
+    "Takes gradients, loss and buffers of shards out of the model, and puts in their means over all processes"
     def __init__(self,
         params:Iterable, # the parameters that are trained
         modules:Iterable # modules whose buffers change
@@ -106,11 +106,11 @@ class ShardMeans:
         for b,v in zip((*self.buffers, *self.counts), self.start): b.copy_(v)
 
     def add(self,
-        loss:Tensor|None,         # the mean loss of a shard whose backward pass is done; None: it does not count
-        weight:int|float|Tensor=0,# how much it weighs
-        beside:Tensor|None=None   # numbers to be added up; as many for each shard
+        loss:Tensor|None,         # the mean loss of a shard after its backward pass; None: not counted
+        weight:int|float|Tensor=0,# the weight of the shard
+        beside:Tensor|None=None   # further numbers to add up; equally many per shard
     ) -> None:
-        "Take a shard out of the model: gradients are gone, and buffers as they were in `begin`"
+        "Take a shard out of the model: clear gradients, and restore buffers as they were in `begin`"
         self.live = self.live or loss is not None
         self.most = [torch.maximum(a, b) for a,b in zip(self.most, self.counts)]
         means,sums = self._message(loss, weight)
@@ -132,7 +132,7 @@ class ShardMeans:
         return means,torch.cat([self.flags[flags], weight.reshape(1).to(self.device, self.dtype)])
 
     def merge(self,
-        total:bool=False # sums instead of means, of gradients and loss: the weights are numbers of shards
+        total:bool=False # sum gradients and loss instead of averaging? Weights are then numbers of shards
     ) -> Tensor:
         "Put the means over all shards into the model; returns the loss; raises CancelBatch if none counts"
         means,sums = merge_processes(*self.tree.total())
@@ -206,9 +206,9 @@ def check_obstacles(
 
 # %% ../../nbs/speed/25c_virtual_shards.ipynb #47896045
 class ShardLog(Logged):
-    "Stands for a `Logged` metric while shards are done: the sum of what one of them logs, and of its weights"
+    "Replaces a `Logged` metric while a shard runs: sums what the shard logs, and its weights"
     def __init__(self,
-        metric:Logged # the one that it stands for
+        metric:Logged # the metric that it replaces
     ):
         super().__init__(metric.name)
         self.both = torch.zeros(2)
@@ -218,31 +218,31 @@ class ShardLog(Logged):
         self.both = self.both.to(val.device) + torch.stack([val*n, n.to(val.device)])
 
 class LoggedShards:
-    "Collects what the shards of a batch log, and how many items they have, and gives the metrics that of all of them"
+    "Collects what the shards of a batch log and their numbers of items, and passes the totals to the metrics"
     def __init__(self,
-        meter:Any,          # the `Meter` of the phase, if there is one
-        device:torch.device # of the model
+        meter:Any,          # the `Meter` of the phase, or None
+        device:torch.device # the model's device
     ):
         self.meter,self.own = meter,{} if meter is None else meter.logged
         self.logs,self.device = {k:ShardLog(m) for k,m in self.own.items()},device
 
     def begin(self) -> None:
-        "Let what is logged be that of a shard"
+        "Begin to collect what a shard logs"
         if self.own: self.meter.n_items,self.meter.logged = None,self.logs
 
     def sums(self,
-        n:int # how many items the shard has; 0: there was none
+        n:int # how many items the shard has; 0: there was no shard
     ) -> torch.Tensor|None:
-        "Return the sums of the shard that was just done, and begin the next one; None if nothing is logged"
+        "Return the sums of the shard just done, and begin the next one; None if nothing is logged"
         if not self.own: return None
         both = torch.stack([m.both.to(self.device) for m in self.logs.values()])
         for m in self.logs.values(): m.both = torch.zeros(2)
         return F.pad(both.flatten()*(n>0), (1, 0), value=n)
 
     def merge(self,
-        total:torch.Tensor|None # the sums of all shards; None: there are none, as something failed
+        total:torch.Tensor|None # the sums of all shards; None: there are none, after a failure
     ) -> None:
-        "Give the metrics what all shards have logged"
+        "Pass to the metrics what all shards have logged"
         if not self.own: return
         self.meter.logged = self.own
         if total is None: return
@@ -254,7 +254,7 @@ class LoggedShards:
 # %% ../../nbs/speed/25c_virtual_shards.ipynb #bb38640e
 @check_args
 class VirtualShards(Callback):
-    "Trains to the same weights in any number of processes, bit for bit: a batch has `n` shards, which they share"
+    "Trains to the same weights, bit for bit, with any number of processes, which share the `n` shards of a batch"
     single = distributes = alike = True   # so `fit` adds no DistributedTrainer; all processes do alike
     order,run_valid = TrainEvalCallback.order-2,False
     modes,saves = ('fit',),('seed','threads')
@@ -268,7 +268,7 @@ class VirtualShards(Callback):
     means:ShardMeans    # what is collected of all of them
     logged:Any = None   # a `LoggedShards`: what they log
     def __init__(self,
-        n:int=8 # how many batches of the loader, the shards, make the batch of an optimizer step
+        n:int=8 # how many batches of the loader (shards) make up the batch of an optimizer step
     ): self.n = check_whole('n', n, what='a number of shards')
 
     def before_fit(self):
