@@ -222,7 +222,7 @@ class StepsPerEpoch(Callback):
         if self.data.used_up: self.learn.stop(_used_up)
 
     def state_dict(self) -> dict:
-        "Return the position: the number of the pass over the data, and of its batches that are done"
+        "Return the position: the number of the pass over the data, and how many of its batches are done"
         return {} if self.data is None else dict(n_pass=self.data.n_pass, start=self.data.start)
 
     def load_state_dict(self,

@@ -406,7 +406,7 @@ class Learner(Loop):
 
     @property
     def team(self) -> Team:
-        "Who trains: this process alone, or one of several"
+        "The team that trains: this process alone, or one of several processes"
         return team() if self.distributed else Team()
 
 # %% ../../nbs/learner/35c_learner.ipynb #f1a3f7bd

@@ -36,7 +36,7 @@ class Pause:
         length:int, # how many batches: the smallest number that a process proposed
         cost:float  # what the message took, in seconds
     ) -> None:
-        "Start counting; the cost is that of the fastest message, as others include waiting for a slow process"
+        "Start counting; the cost of a message is that of the fastest one: others include waiting for a slow process"
         self.n,self.length,self.since = 0,length,self.clock()
         self.cost = min(cost, self.cost or cost)
 

@@ -19,7 +19,7 @@ from .watch import watching
 
 # %% ../../nbs/processes/30_team.ipynb #ce9910c4
 class Several(Team):
-    "The team that trains: this process is one of several"
+    "The team that trains if this process is one of several"
     @property
     def group(self) -> Any:
         "The group in which processes agree about files; all must ask for it the first time"

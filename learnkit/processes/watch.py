@@ -29,7 +29,7 @@ from ..loop.loop import Loop
 def standing_still(
     f:Callable # a C function, or several nested in one call
 ) -> Any:      # what `f` returns
-    "Call `f` while no other thread runs; garbage collection is off, as a finalizer would let one run"
+    "Call `f` while no other thread runs; garbage collection is off, as a finalizer could let one run"
     on = gc.isenabled()
     try: return [*map(call, (gc.disable, f, gc.enable if on else gc.disable))][1]
     except BaseException:

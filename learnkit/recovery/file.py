@@ -135,7 +135,7 @@ def _for_json(o):
 def remove_checkpoint(
     path:Path # the checkpoint, ending in .pth
 ) -> None:
-    "Delete a checkpoint: the manifest first, so that an interrupted deletion does not leave a valid checkpoint"
+    "Delete a checkpoint: the manifest first, so that an interrupted deletion does not leave what looks like one"
     _manifest(path).unlink(missing_ok=True)
     path.unlink(missing_ok=True)
     remove_shards(_shards(path))

@@ -301,7 +301,7 @@ class KeptState:
     def check(self,
         state:Any # what was given as a result of `state_dict`
     ) -> dict[str, tuple]:
-        "Return where each part of `state` belongs: object, attribute, value; raises ValueError if it is not such state"
+        "Return where each part of `state` belongs: object, attribute, value; raises ValueError for an invalid state"
         if not isinstance(state, dict): raise ValueError(
             f'this is not the checkpoint of a run: `kept` is {state!r:.40}')
         owners,res = self._owners(),{}

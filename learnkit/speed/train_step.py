@@ -43,7 +43,7 @@ def add_grads(
     params:list, # parameters
     grads:list   # each parameter's gradient from a train step; None where the loss does not depend on it
 ) -> None:
-    "Adds gradients to the parameters' `grad`, as `backward` does"
+    "Adds gradients to those of the parameters, as `backward` does"
     both = [(p.grad, g) for p,g in zip(params, grads) if p.grad is not None and g is not None]
     for p,g in zip(params, grads):
         if p.grad is None: p.grad = g
