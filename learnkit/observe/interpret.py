@@ -212,7 +212,7 @@ def draw_images(
     titles:list,             # a title for each image
     masks:Tensor|None=None,  # a mask for each image, drawn over it; None: no masks
     stats:tuple|None=None,   # mean and standard deviation that normalized them; None: not normalized
-    colors:list|None=None,   # the colors of the titles; None: black
+    colors:list|None=None,   # the colours of the titles; None: black
     ncols:int=5,             # images in a row
     figsize:tuple|None=None  # width and height in inches; None: by the number of images
 ) -> Any:

@@ -257,10 +257,10 @@ def explain_spike(self:Learner,
 
 # %% ../../nbs/recovery/39_explain_spike.ipynb #7d000018
 def fewest(
-    items:list,   # all items, which together fulfill `does`
+    items:list,   # all items, which together have the effect
     does:Callable # do these items have the effect?
 ) -> list:
-    "Return a subset of `items` that fulfills `does` and from which no item can be dropped (ddmin)"
+    "Return a subset of `items` that has the effect and from which no item can be dropped (ddmin)"
     n = 2
     while len(items)>1:
         size = -(-len(items)//n)
