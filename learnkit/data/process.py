@@ -252,8 +252,8 @@ def gathered(
     return t.to('cpu', copy=copy) if rank_distrib()==0 else None
 
 def own_shard(
-    t:Tensor,       # a sharded tensor
-    copy:Any=False  # copy its values, so that training can continue and change them? A function: by this
+    t:Tensor,                # a sharded tensor
+    copy:Callable|bool=False # copy its values, so that training can continue and change them? A function: by this
 ) -> Tensor:
     "Returns `t` without its gradient, still sharded; with `copy` the part of this process is a copy on the CPU"
     t = t.detach()
