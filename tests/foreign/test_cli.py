@@ -107,12 +107,12 @@ def test_a_resumed_run_says_what_is_new():
     with pytest.raises(ValueError, match='lr is .*0.2.* and was .*0.1'): go(epochs=3, note='second', lr=.2)
 
 def test_secrets_are_written_nowhere(folder):
-    learn = cli(main, dict(api_key='abc', note='https://me:pw@host/', cbs=['CheckpointCallback', dict(class_path='JsonLogger', init_args=dict(fname='log.jsonl'))]))
+    learn = cli(main, dict(api_key='swordfish', note='https://me:pw@host/', cbs=['CheckpointCallback', dict(class_path='JsonLogger', init_args=dict(fname='log.jsonl'))]))
     assert learn.hparams()['api_key']=='***'
     files = [p for p in folder.rglob('*') if p.is_file()]
-    assert len(files)>2 and not [p for p in files if b'abc' in p.read_bytes() or b'me:pw' in p.read_bytes()]
+    assert len(files)>2 and not [p for p in files if b'swordfish' in p.read_bytes() or b'me:pw' in p.read_bytes()]
     with pytest.raises(ValueError, match='`api_key` is ..., as secrets are not written'): cli(main, 'run.yaml')
-    assert cli(main, ['--config','run.yaml','--api_key','abc','--resume','auto']).recorder.history
+    assert cli(main, ['--config','run.yaml','--api_key','swordfish','--resume','auto']).recorder.history
 
 def test_process_0_alone_says_and_writes(monkeypatch, capsys, folder):
     monkeypatch.setattr(module, 'rank_distrib', lambda: 1)
