@@ -164,6 +164,7 @@ class SeededLoader(GetAttr):
         if state is None or not start: it = RngIterator(rng, self.loader, start, retry=self.restored)
         else:
             it = RngIterator(rng, () if state['ended'] else self.loader)   # to begin may draw, as it did then
+            it.ended = state['ended']   # also if the batches to come are left out before they are fetched
             rng.load_state_dict(state['rng'])
         self.it = it
         return it

@@ -177,7 +177,7 @@ class RngStream:
     def state_dict(self) -> tuple:
         "Returns the states at the end of the last block, as numbers and tensors that a checkpoint can hold"
         py,th,np = self.states
-        return py,th,np and {**np, 'state':{**np['state'], 'key':np['state']['key'].tolist()}}
+        return py,th,np and {**np, 'state':{**np['state'], 'key':[*map(int, np['state']['key'])]}}
 
     def load_state_dict(self,
         state:tuple # as `state_dict` returned it, or as a file made lists of its tuples

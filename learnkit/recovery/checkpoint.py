@@ -223,7 +223,9 @@ class CheckpointCallback(Resumable):
 
     def _is_best(self, value):
         "Is it among the best so far, as process 0 knows them?"
-        return value is not None and team().in_first(lambda: self.retention.is_best(self.folder, value))
+        if value is None: return False
+        self.learn.team.agree(self.learn)   # else one that does something else would be waited for in silence
+        return team().in_first(lambda: self.retention.is_best(self.folder, value))
 
     def after_epoch(self):
         learn = self.learn

@@ -11,7 +11,6 @@ from functools import partial
 from itertools import zip_longest
 from math import inf, isfinite
 from pathlib import Path
-from statistics import median
 from typing import Any
 from warnings import catch_warnings, simplefilter
 
@@ -21,6 +20,7 @@ from fastcore.basics import patch
 from ..callbacks.accumulate import opt_params
 from ..data.modules import get_model
 from ..data.nested import detuplify, leaves
+from ..data.process import whole
 from ..learner.learner import Learner
 from ..learner.predict import losses_by_item
 from ..loop.callback import Callback
@@ -137,7 +137,7 @@ def _scale(cbs):
     return next((s.get_scale() for s in scalers if isinstance(s, torch.amp.GradScaler) and s.is_enabled()), None)
 
 @torch.no_grad()
-def _norm(ts): return torch.stack([t.float().norm() for t in ts]).norm().item() if ts else 0.
+def _norm(ts): return whole(torch.nn.utils.get_total_norm([t.float() for t in ts])).item()
 
 # %% ../../nbs/recovery/39_explain_spike.ipynb #7d000013
 def first_jumps(
@@ -151,7 +151,7 @@ def first_jumps(
         for layer in steps[max(steps)].get(what, ()):
             values = [(s, o[what][layer]) for s,o in sorted(steps.items()) if what in o]
             for i,(s,v) in enumerate(values):
-                usual = median(x for _,x in values[:i]) if i>=3 else None
+                usual = torch.tensor([x for _,x in values[:i]]).median().item() if i>=3 else None
                 if usual is None or not (v>times*usual or not isfinite(v)): continue
                 rows.append(dict(layer=layer, norm=what, steps_before=step-s, value=v, usual=usual))
                 break

@@ -7,7 +7,6 @@ __all__ = ['SkipNaN', 'SpikeDetection', 'RollBackOnNaN', 'self_healing', 'Replay
 
 # %% ../../nbs/recovery/30a_skip_nan.ipynb #5ab88dfd
 from math import inf, nan
-from statistics import median_low
 from warnings import warn
 
 import torch
@@ -117,21 +116,23 @@ class SpikeDetection(Callback):
 
     def before_fit(self): self.losses,self.seen = [],0
 
-    def _most(self):
-        "The largest loss that is no spike; infinite as long as there were too few to tell"
-        if len(self.losses)<self.window: return inf
-        level = median_low(self.losses)
-        return level + self.k*max(1.4826*median_low([abs(x-level) for x in self.losses]), .01*abs(level))
+    def _band(self):
+        "The median of the last losses, and the largest that is no spike: infinite while there are too few to tell"
+        if len(self.losses)<self.window: return nan,inf
+        x = torch.tensor(self.losses, dtype=torch.float64)
+        level = x.median()
+        return level.item(),(level + self.k*torch.maximum(1.4826*(x-level).abs().median(), .01*level.abs())).item()
 
     def after_loss(self):
         learn = self.learn
         if learn.loss_grad is None or not learn.loss.isfinite().all(): return
         loss,before = float(learn.loss.mean()),self.jumped
-        self.jumped = loss>self._most()
-        if self.jumped and self._handled(loss, before): return
+        level,most = self._band()
+        self.jumped = loss>most
+        if self.jumped and self._handled(loss, level, before): return
         self.losses = [*self.losses, loss][-self.window:]
 
-    def _handled(self, loss, again):
+    def _handled(self, loss, level, again):
         "Take the loss for NaN if a callback deals with that; say so for the first of several"
         learn = self.learn
         self.seen += 1
@@ -139,7 +140,7 @@ class SpikeDetection(Callback):
         what = 'it is taken for NaN' if known else (
             '`SkipNaN()` beside SpikeDetection leaves such a batch out, `RollBackOnNaN()` goes back')
         if not (known and again): warn(f'the loss is {loss:.4g}, far above the last ones, '
-                                       f'about {median_low(self.losses):.4g}{learn.position}: {what}')
+                                       f'about {level:.4g}{learn.position}: {what}')
         if known: learn.loss = torch.full_like(learn.loss, nan)
         return known
 

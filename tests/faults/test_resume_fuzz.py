@@ -15,6 +15,7 @@ from torch.optim import SGD, Adagrad, AdamW, RMSprop
 from torch.utils.data import BatchSampler, DataLoader, IterableDataset, RandomSampler, TensorDataset, WeightedRandomSampler
 
 from learnkit.all import SAM, Adam, Callback, CancelBatch, Closure, InTurn, LimitBatches, StopAfter, StopOnSignal
+from learnkit.data.seeded import SeededLoader
 from test_resume import BS, N, PER, Batches, Crash, Lists, Noisy, Seen, Stream, _cbs, end, equal, halves, learner
 from test_resume_more import Skip, dies
 from toys import slow
@@ -112,11 +113,13 @@ class Gaps(Callback):
     def before_fetch(self):
         if self.training and self.iter in (3, 8, 9): raise CancelBatch
 
-def test_data_that_are_used_up_stay_so_over_two_resumes(tmp_path):
+@pytest.mark.parametrize('seeded', [False, True])
+def test_data_that_are_used_up_stay_so_over_two_resumes(seeded, tmp_path):
     "The second checkpoint said that they were not, and the epoch went through them once more"
+    def data(): dl = DataLoader(Place(), BS); return SeededLoader(dl, 0) if seeded else dl
     def trained(name, *ns):
         for n in (*ns, None):
-            learn = learner(tmp_path/name, [Gaps], every='1ba', data=lambda: DataLoader(Place(), BS))
+            learn = learner(tmp_path/name, [Gaps], every='1ba', data=data)
             try: learn.fit(2, resume='auto', cbs=Crash(n) if n else None)
             except SystemError: pass
         return end(learn)

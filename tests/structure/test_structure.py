@@ -430,7 +430,7 @@ eager = [p for p in py_modules if p.relative_to(root/lib).as_posix() != 'contrib
 
 def test_import_is_light_and_changes_nothing():
     "Not the display of bars, and no handler of a signal, not even where a callback for signals is made"
-    heavy = 'matplotlib pandas fastprogress fasthtml IPython sklearn torchmetrics tqdm.auto rich wandb mlflow tensorboard fastcore.docments'.split()   # torch imports tqdm
+    heavy = 'matplotlib pandas fastprogress fasthtml IPython sklearn torchmetrics tqdm.auto rich wandb mlflow tensorboard fastcore.docments statistics'.split()   # torch imports tqdm
     state = 'display_kind(), ProgressCallback().kind, *map(signal.getsignal, signal.valid_signals())'
     def loaded(*mods):
         code = f"""import signal, sys

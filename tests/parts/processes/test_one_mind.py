@@ -7,6 +7,7 @@ from torch import distributed as dist, nn
 from torch.utils.data import DataLoader, Dataset, Subset, TensorDataset
 
 from learnkit.all import (Callback, CancelEpoch, CancelFit, CancelTrain, CheckpointCallback, DataLoaders, FullyShard, GradientClip, Learner, OnBetter, ReduceLROnPlateau, RollBackOnNaN, SaveModelCallback, SkipNaN, ValidateEvery, self_healing)
+from learnkit.processes.agreement import ProcessFailed
 from learnkit.processes.distributed import DistributedTrainer
 from learnkit.recovery.file import list_checkpoints
 from test_agreement import _inside
@@ -44,6 +45,15 @@ def _watches(rank, world, path, name):
 
 @pytest.mark.parametrize('name', ['plateau', *slow('rows','model','best','checkpoint','function')])
 def test_who_watches_a_value_decides_alike(processes, tmp_path, name): processes(2, _watches, tmp_path, name)
+
+def _predicts(rank, world, path):
+    "One process predicts alone, where the other asks whether its checkpoint is the best"
+    learn = learner(path=path)
+    alone = Callback(after_epoch=lambda cb: cb.learn.mode=='fit' and rank and cb.learn.get_preds())
+    with pytest.raises(ProcessFailed, match='do different things'), learn.no_logging(): learn.fit(1, cbs=[alone, CheckpointCallback(best='train_loss')])
+
+@pytest.mark.slow
+def test_who_predicts_alone_beside_a_best_checkpoint_is_told(processes, tmp_path): processes(2, _predicts, tmp_path/'a')
 
 # a NaN of one process
 
