@@ -1,6 +1,6 @@
 """Throw a signal or an exception at the n-th line of the library, and find out what is not as it was. `python tests/faults/sweep.py
 [name of a run ...]` does it at every line of the runs of `test_interrupts.py`; some minutes."""
-import os, random, re, signal, sys, threading
+import gc, os, random, re, signal, sys, threading
 from contextlib import contextmanager
 from io import StringIO
 from pathlib import Path
@@ -20,8 +20,11 @@ class Terminal(StringIO):
 class Tracer:
     "Counts the lines of the library, or the calls from it, and calls `act` at each number in `acts`"
     def __init__(self, acts=None, kind='line', opcodes=()): self.acts,self.kind,self.opcodes,self.n,self.where,self.names = acts or {},kind,opcodes,0,[],[]
-    def __enter__(self): sys.settrace(self.called); return self
-    def __exit__(self, *args): sys.settrace(None); sys.setprofile(None)
+    def __enter__(self):
+        gc.disable()   # what finalizers of older objects run is not of this run: its lines would shift the numbers
+        sys.settrace(self.called)
+        return self
+    def __exit__(self, *args): sys.settrace(None); sys.setprofile(None); gc.enable()
 
     def called(self, frame, kind, arg):
         ours = frame.f_code.co_filename.startswith(ROOT)
