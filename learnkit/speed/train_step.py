@@ -240,6 +240,14 @@ def _is_users(file:str) -> bool:
     "Is it a file of the user's, not of PyTorch or learnkit? A cell of a notebook is none"
     return not file.startswith(_homes) and Path(file).is_file()
 
+def _gist(message):
+    "The first line of a message of the compiler, with the reason that a later one gives"
+    first,*rest = [line for o in message.splitlines() if (line := o.strip())] or ['']
+    marks = 'Explanation: ','error: '   # of PyTorch's tracer, of a C++ compiler
+    why = next((line.partition(k)[2] for k in marks for line in rest if k in line), '')
+    if not why and first[-1:]==':': why = next(iter(rest), '')
+    return f"{first.rstrip(':')}: {why.rstrip('.')}" if why else first
+
 # %% ../../nbs/speed/10c_step_compiler.ipynb #3ac23d99
 class CompileError(Exception):
     "A train step could not be compiled; nothing was computed"
@@ -266,7 +274,7 @@ def describe_compile_error(
         'the model or the loss function calls `log_value`, which a program would not do: write `self.log` in '
         '`after_batch` of a callback')
     at = next((f' in {o.filename}, line {o.lineno}' for o in reversed(stack) if _is_users(o.filename)), '')
-    return f'{type(e).__name__}: {next(iter(str(e).strip().splitlines()), "")}{at}'
+    return f'{type(e).__name__}: {_gist(str(e))}{at}'
 
 # %% ../../nbs/speed/10c_step_compiler.ipynb #5b0e7a31
 class Program:

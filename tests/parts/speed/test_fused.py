@@ -1071,5 +1071,20 @@ def test_why_what_logs_is_not_fused():
         with learn.no_bar(), learn.no_logging(), pytest.warns(UserWarning, match=f'this fit is not fused: .*{why}'): learn.fit(1)
         assert None not in [learn.recorder.history[0][k] for k in names]
 
+def test_why_the_compiler_failed_is_said():
+    "Only the first line of its message was: of a `print` in the model `Failed to trace builtin operator`, of a backend or g++ nothing at all"
+    from torch._dynamo.exc import BackendCompilerFailed
+    from torch._inductor.exc import CppCompileError
+    from learnkit.speed.train_step import describe_compile_error
+    class Prints(nn.Linear):
+        def forward(self, x): print(x.shape); return super().forward(x)
+    def fails(graph, inputs): raise BackendCompilerFailed(fails, OSError('the disk is full'), None)
+    with pytest.raises(dynamo.exc.Unsupported) as e: torch.compile(Prints(4, 3).forward, fullgraph=True, backend='eager')(torch.ones(2, 4))
+    assert 'operator: Dynamo does not know how to trace builtin operator `print`' in describe_compile_error(e.value)
+    with pytest.raises(BackendCompilerFailed) as e: fails(None, None)
+    assert 'raised: OSError: the disk is full' in describe_compile_error(e.value)
+    failed = CppCompileError(['g++', '-o', 'x.so'], "x.cpp: In function\nx.cpp:3:1: error: 'y' was not declared\nx.cpp:9:1: error: another")
+    assert describe_compile_error(failed)=="CppCompileError: C++ compile error: 'y' was not declared"
+
 def test_where_the_compiler_failed_is_said():
     with pytest.warns(UserWarning, match=r'could not be compiled \(.* in .*test_fused.py, line \d+\)'): learner(model=Branches()).fit(1, cbs=Quick())
