@@ -1,6 +1,6 @@
 """Throw a signal or an exception at the n-th line of the library, and find out what is not as it was. `python tests/faults/sweep.py
 [name of a run ...]` does it at every line of the runs of `test_interrupts.py`; some minutes."""
-import gc, os, random, re, signal, sys, threading
+import os, random, re, signal, sys, threading
 from contextlib import contextmanager
 from io import StringIO
 from pathlib import Path
@@ -18,13 +18,11 @@ class Terminal(StringIO):
     def isatty(self): return True
 
 class Tracer:
-    "Counts the lines of the library, or the calls from it, and calls `act` at each number in `acts`"
-    def __init__(self, acts=None, kind='line', opcodes=()): self.acts,self.kind,self.opcodes,self.n,self.where,self.names = acts or {},kind,opcodes,0,[],[]
-    def __enter__(self):
-        gc.disable()   # what finalizers of older objects run is not of this run: its lines would shift the numbers
-        sys.settrace(self.called)
-        return self
-    def __exit__(self, *args): sys.settrace(None); sys.setprofile(None); gc.enable()
+    "Counts the lines of the library (of its function `only`), or the calls from it, and calls `act` at each number in `acts`"
+    def __init__(self, acts=None, kind='line', opcodes=(), only=None):
+        self.acts,self.kind,self.opcodes,self.only,self.n,self.where,self.names = acts or {},kind,opcodes,only,0,[],[]
+    def __enter__(self): sys.settrace(self.called); return self
+    def __exit__(self, *args): sys.settrace(None); sys.setprofile(None)
 
     def called(self, frame, kind, arg):
         ours = frame.f_code.co_filename.startswith(ROOT)
@@ -32,6 +30,7 @@ class Tracer:
             if ours or (frame.f_back is not None and frame.f_back.f_code.co_filename.startswith(ROOT)): self.tick(frame)
             return None
         if not (frame.f_code.co_filename in TORCH if self.kind=='torch' else ours): return None
+        if self.only and frame.f_code.co_qualname!=self.only: return None
         if frame.f_code.co_qualname in self.opcodes: frame.f_trace_opcodes = True
         return self.line
 
@@ -72,7 +71,7 @@ def state(learn, folder):
         metrics=[id(m) for m in learn.metrics], mbar=learn.create_mbar, skip=learn.skip_loss, stdout=id(sys.stdout), stderr=id(sys.stderr), exc=learn.exc,
         batches=learn.batches, do_batch='do_batch' in vars(learn), forward=[k for m in all_modules(learn) for k in vars(m) if k=='forward'],
         hooks=[len(vars(m)[k]) for m in all_modules(learn) for k in _hooks if k in vars(m)], generators=[getattr(dl, 'generator', None) for dl in learn.dls.loaders],
-        signals=[signal.getsignal(s) for s in _signals], threads=threading.active_count(), cudnn=(torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark),
+        signals=[signal.getsignal(s) for s in _signals], threads=frozenset(threading.enumerate()), cudnn=(torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark),
         files=sorted(p.name for p in folder.rglob('*.tmp')), bar=getattr(getattr(learn, 'progress', None), 'mbar', None), model=id(learn.model),
         opt_hooks=[len(getattr(opt, f'_optimizer_step_{k}_hooks', ())) for k in ('pre','post')])
     for cb in learn.cbs:   # what callbacks hold on to within a run
@@ -243,10 +242,10 @@ class Sweep:
         try: yield
         finally: sys.stdout = old
 
-    def once(self, acts=None, check=False):
+    def once(self, acts=None, check=False, only=None):
         "What is wrong after a run in which `acts` were called"
         learn = self.make()
-        raised,t = None,Tracer(acts, self.kind, self.opcodes)
+        raised,t = None,Tracer(acts, self.kind, self.opcodes, only)
         seed()
         with self.terminal():
             before,all_ = state(learn, self.folder),whole(learn)
@@ -259,6 +258,7 @@ class Sweep:
 
     def compare(self, learn, before, after, all_, raised, t):
         if not t.where: return []
+        before['threads'] &= after['threads']   # those of an earlier test may end meanwhile
         wrong = [f'{k}: {str(before.get(k))[:60]} -> {str(after.get(k))[:60]}' for k in differs(before, after) if k!='exc']
         if raised is None and self.kind!='call': wrong.append('nothing was raised')
         elif raised is not None and not isinstance(raised, self.error): wrong.append(f'raised {raised!r:.300}')
@@ -271,6 +271,7 @@ class Sweep:
                 if isinstance(cb, lk.CheckpointCallback): cb.overwrite = True
             learn.fit(1)
             again = state(learn, self.folder)
+            before['threads'] &= again['threads']
             wrong += [f'after another fit {k}: {str(before.get(k))[:60]} -> {str(again.get(k))[:60]}' for k in differs(before, again)]
         except BaseException as e: wrong.append(f'fit fails then: {e!r:.200}')
         return wrong
