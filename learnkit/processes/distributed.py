@@ -49,7 +49,7 @@ from ..learner.learner import TrainEvalCallback
 from ..loop.callback import Callback
 from ..loop.check import check_args, unwrap_partial
 from .agreement import Agreement, PhaseEnds, agree_already
-from .launch import introduce
+from .launch import introduce, is_only_process
 from .shard import has_items, is_same_data, warn_unlike, shard_loader
 from ..recovery.identity import _model_identity, _optimizer_identity, arguments
 
@@ -81,7 +81,9 @@ class DistributedTrainer(Callback):
 
     def before_fit(self):
         learn = self.learn
-        if not (dist.is_available() and dist.is_initialized()): raise RuntimeError(
+        alone = not (dist.is_available() and dist.is_initialized())
+        if alone and is_only_process(): return
+        if alone: raise RuntimeError(
             'there is no group of processes to train with: start the script by `torchrun`, '
             'and write `with learn.distrib_ctx(): learn.fit(...)`')
         if not learn.distributed: raise ValueError(

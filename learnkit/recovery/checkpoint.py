@@ -101,6 +101,7 @@ class CheckpointWriter:
     def _read_back(self, path, first):
         "Read a checkpoint; one that cannot be read is removed, because it would displace those that can"
         try: read_checkpoint(path)
+        except RuntimeError: raise   # another process has ended, which says nothing about the file
         except Exception: first(lambda: remove_checkpoint(path)); raise
         self.read_back = True
 

@@ -107,7 +107,7 @@ def _write_sharded(rest, parts, path, info):
         team().in_first(lambda: _close_shards(path))
         team().in_first(lambda: _write_rest(rest, path, {**info, 'shards':files}))
     except Exception:
-        if rank_distrib()==0: remove_shards(_shards(path))
+        if rank_distrib()==0 and not _manifest(path).exists(): remove_shards(_shards(path))   # else it is complete
         raise
     team().in_first(lambda: remove_checkpoint(old))
     return path

@@ -1,8 +1,10 @@
 """Launchers themselves, not what they set: the same script under torchrun, Open MPI's mpirun and Slurm's srun, each with two
-processes on this machine, and what becomes of a machine that joins, a port that is taken, a process that leaves or stands
-still. What this machine does not have is left out. Slurm is started for it, of one node, which needs root and munge.
+processes on this machine, and what becomes of a machine that joins and leaves, a port that is taken, a store that an earlier
+attempt has left, a process that leaves or stands still. What this machine does not have is left out. Slurm is started for it, of
+one node, which needs root and munge. On Debian: apt-get install openmpi-bin slurmctld slurmd slurm-client munge
 
-    python tests/bench/launch.py
+    python tests/bench/launch.py          all
+    python tests/bench/launch.py joined   one of: launchers leaves still port stale joined
 """
 import os, re, shutil, signal, socket, subprocess, sys, tempfile, time
 from contextlib import contextmanager
@@ -26,7 +28,7 @@ def pace(self):
 x = torch.randn(256, 4)
 dls = DataLoaders.from_tensors(x, x.sum(1, keepdim=True), bs=16)
 learn = Learner(dls, nn.Linear(4, 1), nn.MSELoss(), lr=.01, path='out', cbs=[DistributedTrainer(timeout=20), CheckpointCallback('5ba'), Callback(after_batch=pace)])
-with learn.no_bar(): learn.fit(20 if what=='joined' else 2, resume='auto')
+with learn.no_bar(): learn.fit(60 if what=='joined' else 2, resume='auto')
 print('ended with', os.environ['WORLD_SIZE'], 'processes', flush=True)
 '''
 
@@ -47,6 +49,11 @@ def ended(started, seconds):
     except subprocess.TimeoutExpired: os.killpg(p.pid, signal.SIGKILL); p.wait()
     log.seek(0)
     return f'exit {p.returncode}\n{log.read()}'
+
+def until(started, pattern, seconds=180):
+    "Wait until that stands in its log, but not for ever"
+    end = time.monotonic()+seconds
+    while not re.search(pattern, Path(started[1].name).read_text()) and started[0].poll() is None and time.monotonic()<end: time.sleep(.2)
 
 def sentence(text, pattern):
     m = re.search(pattern, text)
@@ -82,8 +89,7 @@ PartitionName=all Nodes=ALL Default=YES State=UP
     finally:
         for d in daemons: d.terminate()
 
-def main(folder):
-    (folder/'job.py').write_text(job)
+def launchers(folder):
     with slurm(folder/'slurm') as env:
         of = dict(torchrun=(run + ['--standalone', '--nproc-per-node=2'], {}))
         if shutil.which('mpirun'): of['mpirun'] = ['mpirun', '--allow-run-as-root', '--oversubscribe', '-np', 2],{}
@@ -94,23 +100,56 @@ def main(folder):
             weights = torch.load(folder/name/'out/models/digits.pth', weights_only=True)['model']
             first = first or weights
             print(f'{name:13} {sentence(said, ".* train together .*")}; rows {len(re.findall(r"(?m)^[0-2] +[0-9]+[.]", said))}, control characters {len(re.findall("[^ -~×" + chr(10) + "]", said))}, '
-                  f'weights equal {all(torch.equal(v, first[k]) for k,v in weights.items())}')
-    two = [*run, '--standalone', '--nproc-per-node=2', '../job.py']
-    print('leaves       ', sentence(ended(start(folder/'leaves', *two, 'leaves'), 60), 'process 0 has waited .*'))
-    print('stands still ', sentence(ended(start(folder/'still', *two, 'stands still'), 180), r'ProcessFailed: .*'))
+                  f'weights equal {all(torch.equal(v, first[k]) for k,v in weights.items())}', flush=True)
+
+two = [*run, '--standalone', '--nproc-per-node=2', '../job.py']
+
+def leaves(folder):
+    print('leaves       ', sentence(ended(start(folder/'leaves', *two, 'leaves'), 150), 'process 0 has waited .*'))
+
+def still(folder):
+    print('stands still ', sentence(ended(start(folder/'still', *two, 'stands still'), 300), r'ProcessFailed: .*'))
+
+def by_hand(folder, rank, port, **env):
+    return start(folder, sys.executable, '../job.py', 'by hand', RANK=str(rank), WORLD_SIZE='2', MASTER_ADDR='127.0.0.1', MASTER_PORT=str(port), **env)
+
+def port(folder):
     with socket.socket() as s:
         s.bind(('', 0)); s.listen()
-        took = dict(RANK='0', WORLD_SIZE='2', MASTER_ADDR='127.0.0.1', MASTER_PORT=str(s.getsockname()[1]))
-        print('port taken   ', sentence(ended(start(folder/'port', sys.executable, '../job.py', 'port', **took), 60), 'RuntimeError: .*'))
+        print('port taken   ', sentence(ended(by_hand(folder/'port', 0, s.getsockname()[1]), 120), 'RuntimeError: .*'))
+
+def stale(folder):
+    "Somebody else keeps the store, as torchrun's agent does. Of a first attempt only process 1 came; a second one was killed while it trained"
+    store = torch.distributed.TCPStore('127.0.0.1', 0, is_master=True, wait_for_workers=False)
+    def one(rank): return by_hand(folder/'stale', rank, store.port, TORCHELASTIC_USE_AGENT_STORE='True')
+    dead = [one(1)]
+    time.sleep(20)
+    ended(dead[0], 0)
+    dead = [one(0), one(1)]
+    until(dead[0], 'epoch +train')
+    time.sleep(1)
+    for p in dead: ended(p, 0)
+    ps = [one(0), one(1)]
+    print('stale store  ', [re.findall(r'.* train together .*|resuming at .*|ended with .*', ended(p, 180)) for p in ps])
+
+def joined(folder):
     # PyTorch 2.13 keeps the store of the first round, in which a machine that comes later finds no address, unless told not to
     elastic = [*run, '--nnodes=1:2', '--nproc-per-node=1', '--rdzv-backend=c10d', '--rdzv-endpoint=127.0.0.1:29871', '--rdzv-conf=last_call_timeout=3', '--max-restarts=5', '../job.py', 'joined']
-    one = start(folder/'joined', *elastic, TORCH_DISABLE_SHARE_RDZV_TCP_STORE='1')
-    time.sleep(30)
-    other = start(folder/'joined', *elastic, TORCH_DISABLE_SHARE_RDZV_TCP_STORE='1')
-    time.sleep(40)
+    def agent(): return start(folder/'joined', *elastic, TORCH_DISABLE_SHARE_RDZV_TCP_STORE='1')
+    one = agent()
+    until(one, r'(?m)^\S*1\W')   # the row of an epoch
+    other = agent()
+    until(one, '2 processes train together')
+    time.sleep(20)
     os.killpg(other[0].pid, signal.SIGKILL)
-    said = ended(one, 300)
-    print('joined       ', re.findall(r'.* train together .*|resuming at .*|ended with .*', said))
+    said = ended(one, 400)
+    print('joined, left ', re.findall(r'.* train together .*|resuming at .*|ended with .*', said))
+
+cases = dict(launchers=launchers, leaves=leaves, still=still, port=port, stale=stale, joined=joined)
+
+def main(folder, names):
+    (folder/'job.py').write_text(job)
+    for name in names or cases: cases[name](folder); sys.stdout.flush()
 
 if __name__=='__main__':
-    with tempfile.TemporaryDirectory() as d: main(Path(d))
+    with tempfile.TemporaryDirectory() as d: main(Path(d), sys.argv[1:])

@@ -84,6 +84,19 @@ def two(tmp_path_factory):
 @pytest.mark.parametrize('of,said', [(srun,'srun, gloo'), *slow((open_mpi,'mpirun, gloo'), (mpich,'mpiexec, gloo'), (pmi2,'srun, gloo'), (mpi_in_slurm,'mpirun, gloo'))])
 def test_variables(tmp_path, two, of, said): check(tmp_path, said, *fork(tmp_path, of(0), of(1)), two)
 
+def test_one_of_an_elastic_launch(monkeypatch):
+    "`torchrun --nnodes 1:2` begins with one process: a script that names DistributedTrainer trains alone until another one comes; without a launcher it is told to use one"
+    from learnkit.all import DataLoaders, DistributedTrainer, Learner
+    def fit(*cbs):
+        torch.manual_seed(0)
+        x = torch.randn(16, 4)
+        learn = Learner(DataLoaders.from_tensors(x, x.sum(1, keepdim=True), bs=4), torch.nn.Linear(4, 1), torch.nn.MSELoss(), lr=.01, cbs=cbs)
+        with learn.no_bar(), learn.no_logging(): learn.fit(2)
+        return learn.model.weight
+    with pytest.raises(RuntimeError, match='no group of processes'): fit(DistributedTrainer())
+    for k,v in dict(RANK=0, LOCAL_RANK=0, WORLD_SIZE=1, MASTER_ADDR='127.0.0.1', MASTER_PORT=29500, TORCHELASTIC_RUN_ID='x').items(): monkeypatch.setenv(k, str(v))
+    assert torch.equal(fit(DistributedTrainer(sync_bn=True)), fit())
+
 @pytest.mark.slow
 def test_alone(tmp_path, two):
     "In a terminal, and in the script of `sbatch` without `srun`, which has the variables of eight"

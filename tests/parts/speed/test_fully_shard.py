@@ -471,7 +471,7 @@ def test_written_while_training_goes_on(processes, tmp_path): processes(2, _in_b
 def _faults(rank, world, path):
     "A full disk in one process, at the parts or at the rest; damage that one process finds; weights that one process knows to be broken"
     from torch.distributed import checkpoint as dcp
-    from learnkit.recovery import file as checkpoint_file
+    from learnkit.recovery import checkpoint as writer, file as checkpoint_file
     def fit(folder, **kw):
         learn,fit = run(path/folder, world, rank, n=1, on_error='warn', **kw)
         with warnings.catch_warnings(record=True) as w:
@@ -497,6 +497,18 @@ def _faults(rank, world, path):
     try: learn,said = fit('rest')
     finally: checkpoint_file._write_rest = write
     assert any('could not be written' in o for o in said) and 'step-00000002.pth' not in in_first(lambda: [p.name for p in list_checkpoints(learn.checkpoint.folder)])
+    # another process ends when a checkpoint is complete, or while the first one is read back: it stays complete
+    def loses(f, name):
+        def g(*args):
+            res = f(*args)
+            if args[-2 if f is write else 0].name==name: raise RuntimeError('Connection closed by peer')
+            return res
+        return g
+    checkpoint_file._write_rest,writer.read_checkpoint = loses(write, 'step-00000002.pth'),loses(read_checkpoint, 'step-00000001.pth')
+    try: learn,said = fit('lost')
+    finally: checkpoint_file._write_rest,writer.read_checkpoint = write,read_checkpoint
+    assert sum('could not be written' in o for o in said)>=1+(rank==0), said
+    for i in (1, 2): read_checkpoint(learn.checkpoint.folder/f'step-{i:08}.pth')
     # a flipped bit in each of the files
     newest = in_first(lambda: list_checkpoints(folder))[0]
     for file in sorted(newest.with_suffix('.shards').iterdir()):
