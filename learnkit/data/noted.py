@@ -25,7 +25,7 @@ from .nested import leaves
 from .random import (check_generator, generator_state, marks, set_generator, set_random_states,
                                   states_of)
 from .seeded import SeededLoader
-from .snapshot import generators_in
+from .snapshot import generators_in, snapshot_random
 from .stateful import (NotedBatches, PositionedBatches, StepNotes, WorkerNotes, begins_anew, check_states,
     draws_nothing, hash_seed, is_indexed, is_listed, knows_position, note_batches, restore_position)
 
@@ -303,7 +303,8 @@ class NotedLoader(GetAttr):
         "Return from where the first pass begins; None if that follows from the random numbers of the moment"
         if self.seeded: return None
         res:dict[str, Any] = dict(done=0, now=[*map(generator_state, self.generators)])
-        if self.stateful is not None: res['data'] = dict(data=self.stateful.state_dict(), ended=False)
+        if self.stateful is None: return res
+        with snapshot_random(): res['data'] = dict(data=self.stateful.state_dict(), ended=False)   # torchdata's draws
         return res
 
     def state(self,

@@ -68,7 +68,7 @@ def shard_loader(
     if isinstance(dl, CombinedLoader): return _shard_each(dl, seed)
     if distributed_sampler(dl) is not None: return dl
     batches = getattr(dl, 'batch_sampler', None)
-    if not isinstance(dl, DataLoader) or batches is None: return None
+    if not isinstance(dl, DataLoader) or batches is None or isinstance(dl.dataset, IterableDataset): return None
     if type(batches) is not BatchSampler:
         return copy_loader(dl, batch_sampler=SharedDraws(batches)) if hasattr(type(batches), '__len__') else None
     s = batches.sampler

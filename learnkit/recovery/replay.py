@@ -216,7 +216,8 @@ def stand_at(
     moment,record = moment_until(run, step),Record(run)
     first = 0 if moment is None else moment.state['train_iter']
     begin = 'the beginning' if moment is None else moment.path.name
-    about = f'step {step} is {step-first} batches after {begin}{took(run, step-first)}'
+    n = f"{step-first} batch{'' if step-first==1 else 'es'}"
+    about = f'step {step} is {n} after {begin}{took(run, step-first)}'
     if first<step and rank_distrib()==0: learn.say(about)
     fit,own = called(fit, learn, run)
     cbs = [*own, Replays(record, moment, step, looks), *indices_for(learn), *looks]

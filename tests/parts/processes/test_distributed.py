@@ -270,7 +270,8 @@ def test_shard_loader():
     class Stream(IterableDataset):
         def __iter__(self): return iter(ds)
     def dl(**kw): return DataLoader(ds, **{'batch_size':4, **kw})
-    for bad in ([1,2], DataLoader(Stream(), 4), dl(batch_size=None)): assert shard_loader(bad) is None
+    StatefulDataLoader = pytest.importorskip('torchdata.stateful_dataloader').StatefulDataLoader   # its batch sampler has a length for a stream, too
+    for bad in ([1,2], DataLoader(Stream(), 4), StatefulDataLoader(Stream(), 4), dl(batch_size=None)): assert shard_loader(bad) is None
     for drawn in (dl(sampler=WeightedRandomSampler([1.]*10, 10)), DataLoader(ds, batch_sampler=[[1,2],[3]])): assert shard_loader(drawn) is not None
     given = dl(sampler=DistributedSampler(ds, 2, 0))
     assert shard_loader(given) is given

@@ -3,7 +3,7 @@ import warnings
 from functools import partial
 import pytest, torch
 from torch import nn
-from torch.utils.data import DataLoader
+from torch.utils.data import IterableDataset
 from learnkit.all import (Callback, CheckpointCallback, CrossEntropyLossFlat, CSVLogger, DataLoaders, EMACallback, GradientAccumulation, GradientClip, Learner, LeaveOut, Pausable, Run, SaveModelCallback,
     StepsPerEpoch, runs)
 from learnkit.recovery.runs import find_spikes, took
@@ -11,12 +11,12 @@ from learnkit.recovery.file import list_checkpoints, remove_checkpoint
 
 torch.set_num_threads(1)
 
-def made(path, *cbs, every='4ba', p=.5, n=100, bs=8, lr=.01, data=None):
+def made(path, *cbs, every='4ba', p=.5, n=100, bs=8, lr=.01, data=None, dls=None):
     torch.manual_seed(42)
     x = torch.randn(n, 4)
     if data is not None: x = data(x)
     model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Dropout(p), nn.Linear(8, 1))
-    learn = Learner(DataLoaders.from_tensors(x, x.sum(1, keepdim=True), bs=bs), model, nn.MSELoss(), lr=lr, path=path, cbs=[CheckpointCallback(every, keep=None), *cbs])
+    learn = Learner(dls or DataLoaders.from_tensors(x, x.sum(1, keepdim=True), bs=bs), model, nn.MSELoss(), lr=lr, path=path, cbs=[CheckpointCallback(every, keep=None), *cbs])
     learn.remove_cb(learn.progress).logger = lambda row: None
     return learn
 
@@ -120,6 +120,27 @@ def test_epochs_of_so_many_steps(tmp_path):
     made(tmp_path/'a', *cbs()).fit(3)
     learn = made(tmp_path/'a', *cbs())
     assert learn.replay(tmp_path/'a', 18)['equal']==2 and learn.go_on(1)['loss']==Run(tmp_path/'a').losses[18]
+
+class Drawn(IterableDataset):
+    "Draws its items, and knows how many there were"
+    at = 0
+    def __iter__(self):
+        while self.at<12: self.at += 1; x = torch.rand(4); yield x,x.sum()[None]
+        self.at = 0
+    def state_dict(self): return dict(at=self.at)
+    def load_state_dict(self, state): self.at = state['at']
+
+@pytest.mark.parametrize('step', [0, 2, 5])
+def test_a_loader_that_draws_when_it_is_asked_for_its_position(step, tmp_path):
+    loader = pytest.importorskip('torchdata.stateful_dataloader').StatefulDataLoader
+    make = lambda: made(tmp_path/'a', dls=DataLoaders(loader(Drawn(), 4), [(torch.ones(4, 4), torch.ones(4, 1))]))
+    make().fit(2)
+    learn = make()
+    if step>=4: torch.rand(3)
+    at = learn.replay(tmp_path/'a', step)
+    assert at['equal']==at['compared']==step%4 and learn.go_on(1)['loss']==Run(tmp_path/'a').losses[step]
+    learn.go_on()
+    assert learn.recorder.smooth_loss.raw==Run(tmp_path/'a').losses
 
 # branches
 
