@@ -77,7 +77,11 @@ def end(learn):
     rec = learn.recorder
     return dict(model={k:v.clone() for k,v in learn.model.state_dict().items()}, opt=learn.opt.state_dict(), history=[{k:v for k,v in r.items() if k!='time'} for r in rec.history],
                 lrs=rec.lrs, hps=rec.hps, group_hps=rec.group_hps, losses=rec.smooth_loss.raw, iters=rec.iters, train_iter=learn.train_iter, rng=get_random_states(), state=dict(learn.state),
-                cbs={cb.key:cb.state_dict() for cb in learn.cbs if cb.name not in ('recorder','checkpoint')})
+                cbs={cb.key:_timeless(cb.state_dict()) for cb in learn.cbs if cb.name not in ('recorder','checkpoint')})
+
+def _timeless(state):
+    if 'history' in state: state = {**state, 'history':[{k:v for k,v in r.items() if k!='time'} for r in state['history']]}
+    return state
 
 def assert_same(a, b):
     for k in a: assert equal(a[k], b[k]), f'{k} differs: {a[k]}\n{b[k]}'
