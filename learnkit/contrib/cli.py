@@ -16,6 +16,7 @@ from functools import cache
 from inspect import signature
 from io import StringIO
 from pathlib import Path
+from threading import RLock
 from typing import Any
 from warnings import warn
 
@@ -114,6 +115,7 @@ def _parser_class():
 
 # %% ../../nbs/contrib/17_cli.ipynb #eec3949f
 _current:ContextVar[Any] = ContextVar('config', default=None)   # of each thread its own
+_reads_source = RLock()   # for the comments beside arguments: `ast.parse` of Python 3.11 fails in two threads at once
 
 @contextmanager
 def _kept(config) -> Iterator[None]:
@@ -152,8 +154,8 @@ def cli(
     "Call `f` with settings from the command line, a YAML file or a dictionary; its Learners keep them"
     typed = args is None
     if typed: args = [] if in_notebook() else sys.argv[1:]
-    parser = _parser(f, exits=typed)
-    with redirect_stdout(StringIO()) if rank_distrib() else nullcontext() as o, redirect_stderr(o or sys.stderr):
-        parsed,config = _parsed(parser, args)
+    with _reads_source, redirect_stdout(StringIO()) if rank_distrib() else nullcontext() as o:
+        parser = _parser(f, exits=typed)
+        with redirect_stderr(o or sys.stderr): parsed,config = _parsed(parser, args)
     given = {k:v for k,v in vars(parser.instantiate(parsed)).items() if k!='config'}
     with _kept(config): return f(**given)

@@ -123,16 +123,19 @@ def test_process_0_alone_says_and_writes(monkeypatch, capsys, folder):
     with pytest.raises(SystemExit): cli(main)
     assert capsys.readouterr()==('','') and not (folder/'run.yaml').exists()
 
-def test_each_thread_has_its_own():
-    "As in a search with several jobs"
-    res,both = {},threading.Barrier(2)
-    def job(lr):
-        both.wait()
-        res[lr] = cli(main, dict(lr=lr, path=f'{lr}', epochs=5)).hparams()['lr']
-    threads = [threading.Thread(target=job, args=(lr,)) for lr in (.1, .2)]
-    for t in threads: t.start()
-    for t in threads: t.join()
-    assert res=={.1:.1, .2:.2} and not Learner.on_create
+def test_each_thread_has_its_own(request):
+    "As in a search with several jobs; with the parser made in both at once, and read from the source"
+    request.addfinalizer(lambda was=sys.getswitchinterval(): sys.setswitchinterval(was))
+    sys.setswitchinterval(1e-5)
+    for _ in range(8):
+        res,both = {},threading.Barrier(2)
+        def job(lr):
+            both.wait()
+            res[lr] = cli(main, dict(lr=lr, path=f'{lr}')).hparams()['lr']
+        threads = [threading.Thread(target=job, args=(lr,)) for lr in (.1, .2)]
+        for t in threads: t.start()
+        for t in threads: t.join()
+        assert res=={.1:.1, .2:.2} and not Learner.on_create
 
 def test_after_an_error_nothing_stays():
     def fails(n:int=1): raise RuntimeError('no')
