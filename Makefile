@@ -23,8 +23,10 @@ demo: $(READY)  ## train on handwritten digits, save, load in a fresh process, p
 test: $(READY)  ## run the notebooks and the tests, but not what is slow: 6 minutes on two cores
 	$(PY) $(TESTS) -m 'not slow'
 
-test-all: test  ## run `make test`, then the slow and exhaustive tests, as continuous integration does: 20 minutes on two cores
+test-slow: $(READY)  ## run the slow and exhaustive tests alone
 	$(PY) $(TESTS) -m slow
+
+test-all: test test-slow  ## run `make test`, then the slow and exhaustive tests, as continuous integration does: 20 minutes on two cores
 
 device: $(READY)  ## train on a simulated accelerator, which finds races and counts each wait (it is compiled once: a minute), and on a GPU if there is one
 	@include=$$($(PY) -c 'import sysconfig; print(sysconfig.get_path("include"))'); \
@@ -142,4 +144,4 @@ find_python = py='$(PYTHON)'; [ -n "$$py" ] || py=$$(IFS=:; for d in $$PATH; do 
     echo "Install one (on Debian and Ubuntu: python3 and python3-venv), or say which: make PYTHON=/path/to/python3"; \
     exit 1; } >&2
 
-.PHONY: help demo test test-all device fuzz check lib run readme docs dist bench bench-gpu lock compat matrix
+.PHONY: help demo test test-slow test-all device fuzz check lib run readme docs dist bench bench-gpu lock compat matrix

@@ -5,6 +5,7 @@ the parameters from the comments beside them, what is returned and raised, and a
 module adds to a class of another one, by `@patch`, is an entry of that class.
 """
 import ast, re
+from functools import cache
 import _stubs
 from chapters import group_of, groups, toctree
 from examples import find, read_notebooks
@@ -94,6 +95,7 @@ class Reference:
         for n,m in self.methods(cls).items():
             if cls.name!='Learner' or topic_of(m) is None: yield self.method(cls, n, m)
 
+    @cache
     def methods(self, cls):
         "The public methods of a class that it documents itself: of the Learner, in the order of the chapters, all"
         found = {n:ms if isinstance(ms, str) else ms[0] for n,ms in cls.methods.items()}
