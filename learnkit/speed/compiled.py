@@ -154,7 +154,7 @@ from functools import partial
 from fastcore.basics import patch
 from torch import nn
 
-from ..data.modules import get_model
+from ..data.modules import get_model, has_params
 from ..learner.learner import Learner
 
 # %% ../../nbs/speed/05c_compile.ipynb #c0388a29
@@ -185,14 +185,35 @@ def shared_call(
     for k in [*_calls][:-4]: del _calls[k]
     return f
 
+# %% ../../nbs/speed/05c_compile.ipynb #f256abd4
+def repeated_blocks(
+    model:nn.Module # a model
+) -> list[list[nn.Module]]:
+    "Returns the outermost blocks that `model` repeats, those that are alike in a list; raises ValueError without any"
+    if found := [*_repeated(model)]: return found
+    raise ValueError(f'{type(model).__name__} has no block that it repeats: leave out `regional=True`')
+
+def _repeated(model):
+    groups:dict[Any,list] = {}
+    for m in model.children():
+        weights = tuple([(n, p.shape, p.dtype, p.requires_grad) for n,p in m.named_parameters()])
+        groups.setdefault((type(m), weights), []).append(m)
+    for alike in groups.values():
+        if len(alike)>1 and has_params(alike[0]) and [*alike[0].children()]: yield alike
+        else:
+            for m in alike: yield from _repeated(m)
+
 # %% ../../nbs/speed/05c_compile.ipynb #1fec5d8a
 @patch
 def compile(self:Learner,
-    **kwargs:Any # passed on to `torch.compile`: `mode`, `dynamic`, `backend`, …
+    regional:bool=False, # compile only the block that the model repeats, such as a transformer's, once for all of them?
+    **kwargs:Any         # passed on to `torch.compile`: `mode`, `dynamic`, `backend`, …
 ) -> Learner:
     "Compile the model with `torch.compile`, in place, at its next call; returns the Learner"
     from torch._dynamo import config   # slow to import
     model = get_model(self.model)
     config.skip_nnmodule_hook_guards = False
-    model._compiled_call_impl = partial(torch.compile(shared_call(model, kwargs), **kwargs), model)
+    for alike in repeated_blocks(model) if regional else [[model]]:
+        compiled = torch.compile(shared_call(alike[0], kwargs), **kwargs)
+        for m in alike: m._compiled_call_impl = partial(compiled, m)
     return self

@@ -82,3 +82,39 @@ def test_programs_and_models_are_let_go():
     for n in range(4, 8): trained(counter, n=n)
     gc.collect()
     assert code() is None and len(_calls)==4
+
+class Block(nn.Module):
+    def __init__(self, act=torch.relu): super().__init__(); self.up,self.down,self.act = nn.Linear(4, 8),nn.Linear(8, 4),act
+    def forward(self, x): return x + self.down(self.act(self.up(x)))
+
+def stacked(n=4, counter=None, regional=True, make=Block):
+    torch.manual_seed(0)
+    model,x = nn.Sequential(nn.Linear(4, 4), nn.ModuleDict(dict(body=nn.Sequential(*[make() for _ in range(n)]))).body, nn.Linear(4, 4)),torch.randn(5, 4)
+    learn = Learner(([(x, x)]*3, [(x, x)]), model, nn.MSELoss(), opt_func=torch.optim.SGD, lr=.1)
+    if counter: learn.compile(backend=counter, regional=regional)
+    with learn.no_bar(), learn.no_logging(): learn.fit(1)
+    return learn
+
+def test_a_repeated_block_is_compiled_once():
+    "Of a model of many blocks the whole was compiled, which takes as many times longer"
+    counter = Counter()
+    for n in (4, 12): assert same(stacked(n, counter), stacked(n)) and counter.n==2, n   # for training and for validation; the second model finds both
+    learn = stacked(4, counter)
+    assert not any('_orig_mod' in k for k in learn.model.state_dict()) and learn.model[0]._compiled_call_impl is None
+
+def test_blocks_that_compute_something_else_have_their_own_program():
+    acts,counter = iter([torch.relu, torch.tanh]*2),Counter()
+    compiled = stacked(2, counter, make=lambda: Block(next(acts)))
+    acts = iter([torch.relu, torch.tanh])
+    assert same(compiled, stacked(2, make=lambda: Block(next(acts)))) and counter.n==4
+
+def test_the_outermost_blocks_that_are_alike():
+    from learnkit.speed.compiled import repeated_blocks
+    small = lambda: nn.Sequential(nn.Linear(2, 2), nn.ReLU())
+    big = [nn.Sequential(small(), small()) for _ in range(3)]
+    assert repeated_blocks(nn.Sequential(*big))==[big]
+    odd = nn.Sequential(small(), nn.Linear(2, 2), big[0])
+    assert repeated_blocks(odd)==[[*big[0]]]
+    big[0][0][0].requires_grad_(False)   # frozen: its program computes no gradients
+    assert repeated_blocks(nn.ModuleList(big))==[big[1:]]
+    with pytest.raises(ValueError, match='Linear has no block that it repeats'): repeated_blocks(nn.Linear(2, 2))
