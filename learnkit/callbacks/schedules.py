@@ -125,6 +125,8 @@ def plot_sched(self:Recorder,
     return plot_hypers(curves, range(0, n*every, every), figsize=figsize)
 
 # %% ../../nbs/callbacks/10b_policies.ipynb #e7fd739a
+from functools import partial
+
 from fastcore.meta import delegates
 
 from ..learner.create_opt import ready_opt
@@ -262,13 +264,18 @@ def fine_tune(self:Learner,
         'start_epoch counts the epochs of both parts, so it needs both of them in epochs, not as amounts')
     if in_epochs and not 0<=start_epoch<=freeze_epochs+epochs: raise ValueError(
         f'start_epoch must be from 0 to the {freeze_epochs} frozen epochs and {epochs} more, not {start_epoch!r}')
+    whole = partial(_tune_whole, n_epoch=epochs, lr_max=slice(base_lr/2/lr_mult, base_lr/2), pct_start=pct_start,
+                    div=div, start_epoch=max(0, start_epoch-freeze_epochs) if in_epochs else 0, **kwargs)
     if not in_epochs or start_epoch<freeze_epochs:
         if not (start_epoch and getattr(self.opt, 'frozen_idx', 0)): self.freeze()
-        self.fit_one_cycle(freeze_epochs, slice(base_lr), pct_start=.99, start_epoch=start_epoch, **kwargs)
-        start_epoch = freeze_epochs
-    if start_epoch==freeze_epochs or getattr(self.opt, 'frozen_idx', 0): self.unfreeze()
-    self.fit_one_cycle(epochs, slice(base_lr/2/lr_mult, base_lr/2), pct_start=pct_start, div=div,
-                       start_epoch=start_epoch-freeze_epochs if in_epochs else 0, **kwargs)
+        self.to_come = whole
+        try: self.fit_one_cycle(freeze_epochs, slice(base_lr), pct_start=.99, start_epoch=start_epoch, **kwargs)
+        finally: self.to_come = None
+    whole(self)
+
+def _tune_whole(learn, start_epoch, **kwargs):
+    if not start_epoch or getattr(learn.opt, 'frozen_idx', 0): learn.unfreeze()
+    learn.fit_one_cycle(start_epoch=start_epoch, **kwargs)
 
 # %% ../../nbs/callbacks/10c_torch_scheduler.ipynb #dc36cf00
 import warnings

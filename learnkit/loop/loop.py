@@ -151,6 +151,7 @@ class Loop(Dispatcher):
     logger:Any; create_mbar:bool; skip_loss:bool; _training:bool; phase_meter:Any = None   # its settings; its averages
     stop_reason:str|None = None   # why the run is to end soon: see `learn.stop`
     fit_cbs:Any = None; held:dict; paused:Any = None   # callbacks of this fit only; what it leaves; its place
+    to_come:Any = None   # what the call that made this fit does after it: a `partial` of a function of the Learner
     checks_loss:bool = True   # is the loss checked in this batch: the first of a phase, and one of several parts?
 
     @property

@@ -140,10 +140,7 @@ class Replays(Pausable):
         self._show(learn.train_iter)
 
     def _stand_here(self):
-        if self.start is None:
-            noted = self.note_beginning()
-            noted.place = noted.beginning()   # the first batch moves the generators of the data on
-            self._keep(0, 0)
+        if self.start is None: self._keep_beginning()
         else: self.moment,self.start.cbs = self.start,[*self.learn.fit_cbs]
         self._leave(Stands)
 

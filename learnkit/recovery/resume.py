@@ -263,7 +263,7 @@ def check_ended(
         "the same one, set the same seed before it, or write `resume=` and the path of its last checkpoint")
 
 # %% ../../nbs/recovery/20c_resumable.ipynb #152edd43
-from copy import deepcopy
+from copy import copy, deepcopy
 from pathlib import Path
 
 from ..data.files import to_serializable
@@ -277,6 +277,7 @@ class Paused:
     path = Path('the pause')  # the checkpoint that it is from, for messages
     passed,until = 0,None     # the pauses in the batch to come that it stood at; where to stand again: see `goes_on`
     origin:Any = None         # of a copy: what it is a copy of
+    then:Any = None           # what follows this fit in the same call: see `to_come` of the Learner
     over = False              # has the run come to its end?
     same_run = True           # does the fit that goes on belong to the same run, for loggers?
     def __init__(self,
@@ -317,9 +318,9 @@ class Paused:
         until:int|None=None  # pause again after so many training batches; None: train to the end
     ) -> 'Paused':
         "Return a copy for a resumed fit, which would change the tensors"
-        res = Paused(deepcopy(self.state), self.duration, self.cbs, new)
+        res = copy(self)
+        res.state,res.new = deepcopy(self.state),new or {}
         res.origin,res.until = self,until
-        res.passed,res.same_run,res.path = self.passed,self.same_run,self.path
         return res
 
     def __getstate__(self) -> dict: return {**vars(self), 'held':{}}   # a graph cannot be copied

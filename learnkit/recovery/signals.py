@@ -257,6 +257,7 @@ class Pausable(_Breakpoints, Resumable):
     until:int|None = None         # stand there, after so many batches of training
     keeper:Any = None             # who collects what the run needs: a `CheckpointCallback`, or this one
     cut = False                   # was the training of this epoch cancelled?
+    waits:Any = None              # the fit before was to stand, and was over: what ends this one before its first batch
     def __init__(self,
         in_valid:bool=True # keep a copy before each validation, so that Ctrl-C pauses there too? False: only after it
     ):
@@ -272,9 +273,15 @@ class Pausable(_Breakpoints, Resumable):
         if self.keeper is self: self._begin(paused)
         if paused: self.moment,self.until,self.left = paused.origin,paused.until,paused.passed
         self._begin_breakpoints()
-        if self.keeps and self.moment is None and not self.keeper.resume_state:
-            self.keeper.note_beginning(); self._keep(learn.start_epoch, 0)
+        if (self.keeps or self.waits) and self.moment is None and not self.keeper.resume_state: self._keep_beginning()
         if current_thread() is main_thread() and num_distrib()==1: super().before_fit()
+        if self.waits and self.moment is not None: self._leave(self.waits)
+
+    def _keep_beginning(self):
+        learn,noted = self.learn,self.keeper.note_beginning()
+        learn.epoch,noted.place = learn.start_epoch,noted.beginning()   # the first batch moves its generators on
+        self._keep(learn.epoch, 0)
+        noted.place = None
 
     def _find_keeper(self): return next((cb for cb in self.learn.cbs if cb.resumes and cb is not self), self)
     def _begin(self, paused):
@@ -288,8 +295,9 @@ class Pausable(_Breakpoints, Resumable):
     def _go_on(self, paused): self.take_up(paused.path, paused.state, paused.new, False)
 
     def before_train(self):
-        self.cut = False
+        learn,self.cut = self.learn,False
         if self.keeper is self: super().before_train()
+        if self.keeps and self.moment is None: self._keep(learn.epoch, learn.iter+1)   # as a file has it
     def after_cancel_train(self): self.cut = True
     def after_train(self):
         learn = self.learn
@@ -303,10 +311,14 @@ class Pausable(_Breakpoints, Resumable):
         elif self.received and self.moment is not None: self._leave(KeyboardInterrupt, ', in its validation')
     def after_epoch(self): self._stand(self.learn.epoch+1, 0)
     def after_fit(self):
-        super().after_fit()
-        if isinstance(self.learn.resume, Paused): self.learn.resume.over = True
+        learn = self.learn
+        if isinstance(learn.resume, Paused): learn.resume.over = True
+        if learn.to_come is None: super().after_fit()
 
     def cleanup(self):
+        between,self.waits = self.learn.exc is None and self.learn.to_come is not None,None
+        if between and self.until is not None: self.waits = Stands
+        if between and self.received: self.waits,self.received = KeyboardInterrupt,None
         self.moment = self.keeper = self.until = None
         self.asked,self.left = False,0
         super().cleanup()
@@ -327,6 +339,7 @@ class Pausable(_Breakpoints, Resumable):
         place = by.data_place(done) if by.place is None else by.place
         state = by.contents(epoch, done, place, states_of_all(learn, place), copy=True)
         self.moment,self.left = Paused(state, learn.duration, [*learn.fit_cbs]),0
+        self.moment.then = learn.to_come
 
     def _save(self, done):
         "The workers were ended, too: stand before the batch that they did not bring"
@@ -345,13 +358,17 @@ def goes_on(
     "Resume the paused fit; when it pauses again, its last batch is kept for inspection"
     own = [cb for cb in paused.cbs if not any(cb is o for o in learn.cbs)]
     again:Any = paused.again(None if lr is None else dict(lr=lr), until)
-    learn.paused = None
-    try: learn._train('fit', str(paused.duration), lr, cbs=[*own, *L(cbs)], resume=again)
+    then = paused.then and partial(paused.then, cbs=[*L(paused.then.keywords.get('cbs')), *L(cbs)])
+    learn.paused,learn.to_come = None,then
+    try:
+        learn._train('fit', str(paused.duration), lr, cbs=[*own, *L(cbs)], resume=again)
+        learn.resume = learn.to_come = None
+        if then is not None: then(learn)
     except Stands: pass
     except BaseException:
         if learn.paused is None and not again.over: learn.paused = paused   # from there once more
         raise
-    finally: learn.resume = None
+    finally: learn.resume = learn.to_come = None
 
 def _standing(learn):
     if learn.mode is not None: raise RuntimeError(
@@ -380,7 +397,7 @@ def go_on(self:Learner,
     look = [] if until is None else [_LookAt(until, paused)]
     with self.no_bar(), self.no_logging(): goes_on(self, paused, paused.state['train_iter']+n, [*look, *L(cbs)], lr)
     where = {k:vars(self).get(k) for k in ('epoch','iter','train_iter')}
-    return {**where, 'loss':None if self.loss is None else self.loss.item()}
+    return {**where, 'loss':None if None in (self.iter, self.loss) else self.loss.item()}
 
 # %% ../../nbs/recovery/35c_pause.ipynb #8c0a1680
 class _LookAt(Callback):

@@ -23,7 +23,6 @@ untils = 'before_batch after_pred after_loss after_backward before_step after_st
 def drawn(seed):
     "What a run is made of, and what is done while it stands; all of it follows from `seed`"
     cfg,r = settings(seed),random.Random(f'paused/{seed}')
-    if cfg['policy']=='fine_tune': cfg['policy'] = 'fit'   # it is two fits
     if cfg['data']=='position': cfg['cbs'] = [k for k in cfg['cbs'] if k!='limit']   # a warning says that nobody can tell how it goes on
     cfg = with_passes(cfg, seed)
     acts = [[r.choice(['step', 'step', 'two', 'preds', *untils]) for _ in range(r.choice([0, 1, 2, 3]))] for _ in cfg['ends']]
@@ -268,6 +267,70 @@ def test_a_sampler_that_counts_stands_in_the_first_batch(prompt):
             learn.go_on()
         return learn.model.weight
     assert torch.equal(fitted(), fitted(Pausable(), Watch('after_loss', [0])))
+
+def test_a_generator_of_the_data_stands_in_the_first_batch(prompt):
+    def fitted(*cbs):
+        torch.manual_seed(0)
+        x = torch.randn(24, 4, generator=torch.Generator().manual_seed(1))
+        dls = DataLoaders(torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x, x[:,:1]), 4, shuffle=True, generator=torch.Generator()))
+        learn = Learner(dls, nn.Linear(4, 1), nn.MSELoss(), lr=.1, cbs=cbs)
+        with learn.no_bar(), learn.no_logging():
+            if not cbs: learn.fit(2); return learn.model.weight
+            stands(lambda: learn.fit(2), 'epoch 0, after 0 of its batches, in the next one')
+            learn.go_on()
+        return learn.model.weight
+    assert torch.equal(fitted(), fitted(Pausable(), Watch('after_loss', [0])))
+
+@pytest.mark.parametrize('n', [2, 3])
+def test_in_the_first_batch_of_a_resumed_fit_it_stands_there(prompt, tmp_path, n):
+    made = lambda *cbs: small(3, path=tmp_path, opt_func=Adam, cbs=[CheckpointCallback('1ba'), *cbs])
+    whole,learn = small(3, opt_func=Adam),made(Pausable(), Watch('after_loss', [n]))
+    with whole.no_bar(), whole.no_logging(): whole.fit(2)
+    killed = made()
+    with killed.no_bar(), killed.no_logging(), pytest.raises(ZeroDivisionError):
+        killed.fit(2, cbs=Callback(before_pred=lambda self: self.train_iter==n and self.training and 1/0))
+    with learn.no_bar(), learn.no_logging():
+        stands(lambda: learn.fit(2, resume='auto'), f'epoch {n//3}, after {n%3} of its batches, in the next one at `after_loss`')
+        learn.get_preds()
+        learn.go_on()
+    assert equal(whole.model.state_dict(), learn.model.state_dict()) and equal(whole.opt.state_dict(), learn.opt.state_dict())
+
+def tuned(*cbs):
+    torch.manual_seed(1)
+    x = torch.randn(12, 4)
+    dl = [(b, b[:,:1]) for b in x.split(4)]
+    return Learner((dl, dl), nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 1)), nn.MSELoss(), opt_func=Adam, splitter=halves, cbs=cbs)
+
+def fine_tune(learn, *cbs): learn.fine_tune(2, .1, cbs=[*cbs])
+def as_tuned(learn):
+    "Is it as if `fine_tune` had not been stopped?"
+    whole = tuned()
+    with whole.no_bar(), whole.no_logging(): fine_tune(whole)
+    return all(equal(*o) for o in zip(*[(o.model.state_dict(), o.opt.state_dict(), o.recorder.hps, o.recorder.history['train_loss'], o.opt.frozen_idx) for o in (whole, learn)]))
+
+@pytest.mark.parametrize('at,says', [(('after_pred', 2), 'a run of 1ep that stands in epoch 0, after 2 of'), (('after_epoch', 1), 'a run of 1ep that stands in epoch 1'), (('after_pred', 8), 'a run of 2ep that stands in epoch 0, after 2 of'),
+                                     (('after_fit', 1), 'a run of 2ep that stands in epoch 0, after 0 of'), (('cleanup', 1), 'a run of 2ep that stands in epoch 0, after 0 of')])
+def test_of_a_fine_tune_both_fits_go_on(at, says):
+    "A Ctrl-C in the first one left the second to the user"
+    learn = tuned()
+    with learn.no_bar(), learn.no_logging():
+        with pytest.raises(KeyboardInterrupt, match=says): fine_tune(learn, press(*at), Pausable())
+        learn.go_on()
+    assert as_tuned(learn) and learn.paused is None and learn.to_come is None
+
+def test_batch_by_batch_through_a_fine_tune():
+    learn,seen = tuned(Pausable()),[]
+    more = Callback(after_step=lambda self: seen.append(self.learn.opt.frozen_idx))
+    with learn.no_bar(), learn.no_logging():
+        with pytest.raises(KeyboardInterrupt): fine_tune(learn, press('after_pred', 2))
+        learn.go_on(1, cbs=more)
+        assert learn.go_on(3)==dict(epoch=0, iter=None, train_iter=0, loss=None) and 'a run of 2ep' in repr(learn.paused)   # between the two
+        copy.deepcopy(learn)
+        assert learn.go_on(1)['train_iter']==1
+        def fails(self): 1/0
+        with pytest.raises(ZeroDivisionError): learn.go_on(cbs=Callback(after_pred=fails))
+        learn.go_on()
+    assert as_tuned(learn) and seen==[1]+[0]*6
 
 def test_a_condition_is_a_breakpoint(prompt):
     learn,whole = small(3, cbs=Pausable()),small(3)
