@@ -38,6 +38,10 @@ class ValidateEvery(EveryCallback):
         super().before_fit()
         self.learn._loader(self.ds_idx, self.dl)   # raises if there is none: better now than after an hour
 
+    def may_validate(self) -> bool:
+        "Return whether it is due after the next batch, or before the first one"
+        return self.every.nears(self.learn) or (self.at_start and not self.learn.train_iter)
+
     done,over = 0,False   # the batches of the epoch; is it over?
     def before_epoch(self):
         self.done,self.over = 0,False

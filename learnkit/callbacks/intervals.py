@@ -85,6 +85,21 @@ class Every:
         last,self.times = self.times,self._multiples(self._amount(learn))
         return self.times>last
 
+    def nears(self,
+        learn:Any # the Learner, between two batches of training
+    ) -> bool:
+        "Whether it is due after the next batch, if that one is like the last; False where only the clock knows, or `f`"
+        batch = vars(learn).get('batch')
+        match self.unit:
+            case 'ba':  left = self.count + 1
+            case 'st':  left = learn.train_steps + 1
+            case 'dur' if learn.n_iter: left = learn.pct_train + 1/(learn.n_epoch*learn.n_iter)
+            case 'sp':  left = self.count + (0 if batch is None else find_bs(batch))
+            case 'tok': left = self.count + (0 if batch is None else find_tokens(batch, learn.dls))
+            case _: return False
+        times = self._multiples(self._before(learn)) if self.times is None else self.times
+        return self._multiples(left)>times
+
     def _multiples(self, amount):
         "How many times the value fits into `amount`"
         if isinstance(self.value, int): return amount//self.value

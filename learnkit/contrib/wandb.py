@@ -10,6 +10,7 @@ import json
 import weakref
 from pathlib import Path
 from struct import unpack_from
+from time import monotonic, sleep
 from typing import Any, Iterator
 
 from ..loop.check import check_args
@@ -59,7 +60,7 @@ class WandbFile:
 @check_args
 class WandbLogger(ServiceLogger):
     "Logs to Weights & Biases (needs the package `wandb`); `experiment` is the run of W&B"
-    experiment = file = None
+    experiment,file,newest = None,None,-1   # its run, the file of that, the newest step that its server has
     def __init__(self,
         project:str|None=None, # the project; None: W&B's default
         files:bool=False,      # keep saved models and checkpoints as artifacts?
@@ -83,7 +84,9 @@ class WandbLogger(ServiceLogger):
         return [*map(WandbFile, sorted(folder.glob(f'*run-*-{id}*/run-{id}.wandb')))]
     def _last(self, id): return max([r['step'] for f in self._files(id) for r in f.rows()], default=-1)
     def read_log(self) -> list: # of dictionaries
-        "Return the rows of the run that are on this disk"
+        "Return the rows of the run that are on this disk; of a finished run that this process logged, all of them"
+        end,over = monotonic()+self.wait,getattr(self.experiment, '_is_finished', self.experiment is None)
+        while over and self._files(self.id) and self._last(self.id)<self.newest and monotonic()<end: sleep(.05)
         return [r for f in self._files(self.id) for r in f.rows()]
 
     def last_step(self, name): return self._last(self.id) if self.experiment is None else self.newest

@@ -180,6 +180,10 @@ class Callback(Stateful):
     def __repr__(self) -> str: return short_repr(self)
     def __str__(self) -> str: return type(self).__name__
 
+    def may_validate(self) -> bool:
+        "Return whether it may validate within the next batch, as far as it knows; `Pausable` keeps a copy before that"
+        return False
+
     def take_over(self) -> None:
         "Start writing: the process that wrote is lost, and this one has the same callbacks"
 

@@ -134,7 +134,7 @@ class Replays(Pausable):
         learn = self.learn
         if hasattr(learn, 'recorder'): self.record.counted(learn)
         if self.begun: return
-        self.begun = True
+        self.begun,self.moment = True,None
         if learn.resume is None: self._check_run(self.record.run.settings)
         if learn.train_iter==self.until: self._stand_here()
         self._show(learn.train_iter)

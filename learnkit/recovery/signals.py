@@ -181,7 +181,7 @@ from ..data.snapshot import snapshot_random
 from ..loop.callback import taken
 from ..loop.check import check_args, check_whole
 from ..loop.events import Pause
-from ..loop.run import attended, shell
+from ..loop.run import attended, shell, write_out
 from .identity import session
 from .resume import Paused, Resumable
 from .state import states_of_all
@@ -228,10 +228,14 @@ class _Breakpoints(StopOnSignal):
 
     def _leave(self, kind, within=''):
         "End the fit, which goes on from the moment that was kept last"
+        raise kind(f'{self._stay()}{within}: `learn.go_on()` goes on')
+
+    def _stay(self):
+        "Let the Learner stand at the moment that was kept last; returns where that is"
         learn = self.learn   # no name for the moment: a traceback that is shown would keep it
         learn.paused,self.moment = self.moment,None
         learn.paused.look_at(learn)
-        raise kind(f'{learn.paused}{within}: `learn.go_on()` goes on')
+        return repr(learn.paused)
 
     def _open_shell(self, name):
         self._restore_handlers()   # Ctrl-C ends a line there, not the fit
@@ -242,7 +246,9 @@ class _Breakpoints(StopOnSignal):
     def after_exception(self):
         super().after_exception()
         learn = self.learn
-        if type(learn.exc) is not Pause or learn.paused is not None: return
+        if learn.paused is not None: return
+        begun = self.moment is not None and (self.received or learn.iter is not None)
+        if type(learn.exc) is not Pause: return begun and learn.exc.add_note(f'{self._stay()}: `learn.go_on()` goes on')
         e = RuntimeError(f'`Pause` was raised{learn.position} by who did not say so beforehand, and nothing was kept '
                          "from which a fit could go on: name the event in the class, as in `pauses = ('after_loss',)`")
         e.__cause__,learn.exc = learn.exc,e
@@ -273,9 +279,23 @@ class Pausable(_Breakpoints, Resumable):
         if self.keeper is self: self._begin(paused)
         if paused: self.moment,self.until,self.left = paused.origin,paused.until,paused.passed
         self._begin_breakpoints()
-        if (self.keeps or self.waits) and self.moment is None and not self.keeper.resume_state: self._keep_beginning()
+        first = self.moment is None and not self.keeper.resume_state
+        if first and (self.waits or self._keeps_next): self._keep_beginning()
         if current_thread() is main_thread() and num_distrib()==1: super().before_fit()
         if self.waits and self.moment is not None: self._leave(self.waits)
+
+    @property
+    def _keeps_next(self):
+        "Is the moment before the next batch to be kept?"
+        return self.keeps or self.in_valid and any([cb.run and cb.may_validate() for cb in self.learn.cbs])
+
+    def _receive(self, number, frame):
+        first = self.received is None
+        super()._receive(number, frame)
+        if not first or self.received is None or self.learn.mode=='fit': return   # not in a worker of a loader
+        if self.moment is not None: handle_or_wait(self._end_now, number, frame)
+        else: write_out(print, f'The fit pauses when this `{self.learn.mode}` and its batch are over; '
+                               'another Ctrl-C ends it at once.', flush=True)
 
     def _keep_beginning(self):
         learn,noted = self.learn,self.keeper.note_beginning()
@@ -297,7 +317,7 @@ class Pausable(_Breakpoints, Resumable):
     def before_train(self):
         learn,self.cut = self.learn,False
         if self.keeper is self: super().before_train()
-        if self.keeps and self.moment is None: self._keep(learn.epoch, learn.iter+1)   # as a file has it
+        if self._keeps_next and self.moment is None: self._keep(learn.epoch, (learn.iter or -1)+1)   # as a file has it
     def after_cancel_train(self): self.cut = True
     def after_train(self):
         learn = self.learn
@@ -327,7 +347,7 @@ class Pausable(_Breakpoints, Resumable):
         "Stand between two batches if the run is to; keep the moment if somebody may come back to it"
         learn,self.moment = self.learn,None
         due = self.received or self.asked or (self.until is not None and learn.train_iter>=self.until)
-        if due or self.keeps: self._keep(epoch, done)
+        if due or self._keeps_next: self._keep(epoch, done)
         if not due: return   # the graph of what is left is used up
         left = {k:vars(learn).get(k) for k in ('pred','loss_grad')}   # nothing, if all batches were left out
         vars(learn).update(apply(lambda t: getattr(t, 'detach', lambda: t)(), left))

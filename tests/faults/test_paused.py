@@ -11,7 +11,7 @@ here = Path(__file__).resolve().parent
 if __name__=='__main__': sys.path[:0] = [str(here.parents[1]), str(here.parent), str(here)]
 import pytest, torch
 from torch import nn
-from learnkit.all import Adam, Callback, CheckpointCallback, CSVLogger, DataLoaders, Learner, Pausable, Pause
+from learnkit.all import Adam, Callback, CheckpointCallback, CSVLogger, DataLoaders, Learner, Pausable, Pause, ValidateEvery
 from test_resume import end, equal, halves, learner
 from test_resume_fuzz import callbacks, loaders, moments, opts, passes, passes_opts, settings, so_many, sweep, with_passes
 from toys import few, learner as small, slow
@@ -192,6 +192,54 @@ def test_in_a_validation_it_stands_at_once():
         assert learn.train_iter==4 and len(learn.recorder.history)==1
         learn.go_on()
     assert equal(whole.model.state_dict(), learn.model.state_dict()) and learn.recorder.history['valid_loss']==whole.recorder.history['valid_loss']
+
+def in_validation(n, e=None):
+    "Ctrl-C, or an error, in the `n`th batch of the validations within the fit"
+    seen = []
+    def look(self):
+        if self.learn.mode=='fit': return
+        seen.append(1)
+        if len(seen)==n and e: raise e
+        if len(seen)==n: signal.raise_signal(signal.SIGINT); sum(range(1000))
+        assert len(seen)!=n
+    cb = Callback(after_loss=look)
+    cb.observes,cb.order = True,10_000
+    return cb
+
+@pytest.mark.parametrize('every', ['2ba', '2st', '8sp', '0.5dur'])
+@pytest.mark.parametrize('n', [2, 7])
+def test_in_a_validation_within_an_epoch_it_stands_at_once(every, n):
+    "It waited for the end of this validation, however long that is"
+    made = lambda *cbs: small(4, nv=5, opt_func=Adam, cbs=[ValidateEvery(every), *cbs])
+    learn,whole = made(Pausable()),made()
+    with whole.no_bar(), whole.no_logging(): whole.fit(1)
+    with learn.no_bar(), learn.no_logging():
+        with pytest.raises(KeyboardInterrupt, match=f'after {1+2*(n>5)} of its batches: `learn.go_on'): learn.fit(1, cbs=in_validation(n))
+        assert learn.mode is None and len(learn.validate_every.history)==n//6
+        learn.go_on()
+    assert equal(whole.model.state_dict(), learn.model.state_dict()) and whole.recorder.history['valid_loss']==learn.recorder.history['valid_loss']
+    assert [r['valid_loss'] for r in whole.validate_every.history]==[r['valid_loss'] for r in learn.validate_every.history]
+
+def test_where_nobody_knew_of_a_validation_it_says_that_it_waits(capsys):
+    learn = small(4, nv=5, cbs=Pausable())
+    valid = in_validation(2)
+    valid.after_loss = lambda: learn.mode=='validate' and learn.iter==2 and signal.raise_signal(signal.SIGINT)
+    with learn.no_bar(), learn.no_logging(), pytest.raises(KeyboardInterrupt, match='after 2 of its batches: '):
+        learn.fit(1, cbs=[valid, Callback(after_step=lambda self: self.learn.train_iter==1 and self.learn.validate())])
+    assert capsys.readouterr().out=='The fit pauses when this `validate` and its batch are over; another Ctrl-C ends it at once.\n'
+
+def test_an_error_in_a_validation_lets_the_fit_stand_before_it(prompt):
+    "After an error it was lost, though a copy was there; and so it was in a batch with a breakpoint"
+    whole = small(3, nv=5)
+    with whole.no_bar(), whole.no_logging(): whole.fit(2)
+    for cbs,words in (([], 'stands in epoch 0, after 3 of its batches: '), ([Watch('after_pred', [])], 'stands in epoch 1, after 1 of its batches: ')):
+        learn = small(3, nv=5, cbs=[Pausable(), *cbs])
+        faulty = Callback(after_loss=lambda self: (self.training if cbs else self.iter==3) and self.train_iter==3+bool(cbs) and 1/0)
+        with learn.no_bar(), learn.no_logging():
+            with pytest.raises(ZeroDivisionError, match=words): learn.fit(2, cbs=faulty)
+            learn.paused.cbs.remove(faulty)
+            learn.go_on()
+        assert equal(whole.model.state_dict(), learn.model.state_dict()) and whole.recorder.history['valid_loss']==learn.recorder.history['valid_loss']
 
 def test_a_checkpoint_beside_it_and_nothing_is_said_twice(tmp_path):
     learn = small(3, path=tmp_path, cbs=CheckpointCallback('1ba'))

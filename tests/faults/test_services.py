@@ -1,6 +1,7 @@
 """Loggers for services: each step once, whatever the service does; training goes on. With a service that is a list, and with the real packages where they are
 installed (Weights & Biases offline, MLflow in a local store), read back by their own readers. Killed runs are in test_killed_logs.py."""
 import gc, json, os, signal, socket, sys, threading, time, warnings, weakref, zipfile
+from types import SimpleNamespace
 
 import pytest, torch
 from hypothesis import given, settings, strategies as st
@@ -280,6 +281,20 @@ def test_wandb(tmp_path):
     rows = log.read_log()
     assert [r['step'] for r in rows]==[*range(1, 10)] and [r['batch_loss'] for r in rows][6:]==learn.loss_monitor.history['batch_loss']
     assert [*(tmp_path/'wandb').glob('offline-run-*/files/media/images/pic*.png')] and len([*(tmp_path/'wandb').glob('offline-run-*')])==1
+
+def test_wandb_writes_the_last_rows_later(tmp_path):
+    "`read_log` right after `finish` lacked rows in 9 of 20 runs"
+    class File:
+        asked = 0
+        def rows(self): self.asked += 1; return [dict(step=i) for i in range(min(self.asked, 4))]
+    def read(asked=0, **kw):
+        log,file = WandbLogger(),File()
+        log._files,log.wait,file.asked = lambda id: [file],.3,asked
+        vars(log).update(id='a', **kw)
+        return len(log.read_log())
+    over,on = SimpleNamespace(_is_finished=True),SimpleNamespace(_is_finished=False)
+    assert read(experiment=over, newest=3)==4 and read(experiment=None, newest=3)==4   # ended by an exception
+    assert read(experiment=on, newest=3)==1 and read()==2 and read(experiment=over, newest=9)==4
 
 @pytest.mark.slow
 def test_wandb_in_a_notebook(tmp_path):
