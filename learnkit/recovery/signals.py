@@ -417,7 +417,10 @@ def go_on(self:Learner,
     look = [] if until is None else [_LookAt(until, paused)]
     with self.no_bar(), self.no_logging(): goes_on(self, paused, paused.state['train_iter']+n, [*look, *L(cbs)], lr)
     where = {k:vars(self).get(k) for k in ('epoch','iter','train_iter')}
-    return {**where, 'loss':None if None in (self.iter, self.loss) else self.loss.item()}
+    known = None not in (self.iter, self.loss) and until not in _before_loss
+    return {**where, 'loss':self.loss.item() if known else None}
+
+_before_loss = 'before_fetch','after_fetch','before_batch','before_pred','after_pred','before_loss'
 
 # %% ../../nbs/recovery/35c_pause.ipynb #8c0a1680
 class _LookAt(Callback):

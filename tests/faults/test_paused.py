@@ -11,7 +11,7 @@ here = Path(__file__).resolve().parent
 if __name__=='__main__': sys.path[:0] = [str(here.parents[1]), str(here.parent), str(here)]
 import pytest, torch
 from torch import nn
-from learnkit.all import Adam, Callback, CheckpointCallback, CSVLogger, DataLoaders, Learner, Pausable, Pause, ValidateEvery
+from learnkit.all import Adam, Callback, CheckpointCallback, CSVLogger, DataLoaders, Learner, Pausable, Pause, ProgressCallback, ValidateEvery
 from test_resume import end, equal, halves, learner
 from test_resume_fuzz import callbacks, loaders, moments, opts, passes, passes_opts, settings, so_many, sweep, with_passes
 from toys import few, learner as small, slow
@@ -93,6 +93,7 @@ def test_what_is_seen_where_it_stands():
     assert 'stands in epoch 0, after 2 of its batches' in repr(learn.paused)
     assert learn.go_on(until='after_loss')['train_iter']==2 and learn.xb[0].shape==(4, 4) and learn.loss_grad.requires_grad
     loss = learn.loss.item()
+    assert learn.go_on(until='after_pred')['loss'] is None   # it was 0
     assert learn.go_on(1)==dict(epoch=0, iter=2, train_iter=3, loss=loss)
     assert learn.go_on(1)['epoch']==1 and learn.recorder.history['epoch']==[0]
     with learn.no_bar(), learn.no_logging(): assert learn.go_on() is None
@@ -267,6 +268,17 @@ def prompt(monkeypatch): monkeypatch.setattr(sys, 'ps1', '>>> ', raising=False)
 
 def stands(f, match):
     with pytest.raises(Pause, match=match): f()
+
+def test_a_bar_is_left_where_the_fit_stands(capsys):
+    "It was left at 0 % if the fit had stood before the first update"
+    learn = small(10, cbs=[Pausable(), ProgressCallback('terminal', every=60)])
+    with pytest.raises(KeyboardInterrupt): learn.fit(1, cbs=press('after_pred', 7))
+    learn.go_on(2)
+    learn.go_on()
+    lines = [l.rpartition('\r')[2] for l in capsys.readouterr().out.replace('\r\n', '\n').split('\n')]
+    said = [l for l in lines if l.strip()]
+    assert '[6/10' in [l for l in said if 'train' in l and '|' in l][0] and 'interrupted: epoch 0, batch 6' in said, said
+    assert len([l for l in said if '|' in l])==1 and len([l for l in said if l.startswith('epoch')])==2   # none is left of what went on
 
 class Watch(Callback):
     "A breakpoint of a callback's own, in batches of training"
