@@ -151,7 +151,7 @@ class BatchWeight:
         "Returns the same, as a number if that needs no waiting"
         t:Any = learn.yb[0] if self.counts_from_0 and len(learn.yb)==1 else None
         looks = isinstance(t, Tensor) and t.dtype is torch.int64 and not waits(t)
-        if looks and t.numel() and t.min()>=0: return t.numel()   # faster to know than to count
+        if looks and t.numel() and t.min().item()>=0: return t.numel()   # faster to know than to count
         w = self(learn)
         return w.item() if isinstance(w, Tensor) and not waits(w) else w
 

@@ -5,8 +5,10 @@ And what compiling costs: in a first process, in a later one, and in a later fit
     python tests/bench/fused.py --quick    3 rounds
 """
 import argparse, os, subprocess, sys, tempfile, time
+from functools import partial
 from pathlib import Path
 import torch
+from torch import nn
 from torch.nn import functional as F
 from run import in_turn, show, steps, timed, tiny
 
@@ -39,6 +41,7 @@ def bench_fused(rounds):
         show(f'A training step of a tiny network (32-64-10, batches of 32, {opt_func.__name__})', f'{base*1e6/len(batches):.0f} µs', ratios)
     bench_accumulating(rounds, batches)
     bench_sentences(rounds)
+    bench_blocks(rounds)
     bench_compiling(min(rounds, 3))
     bench_digits(min(rounds, 3))
 
@@ -80,6 +83,65 @@ def bench_sentences(rounds):
     base,ratios = in_turn(rounds, timed(lambda: by_hand(model, opt, batches)), **{
         'learnkit':fits(), 'learnkit, fused, dynamic':fits(FusedStep(dynamic=True)), 'learnkit, fused':fits(FusedStep())})
     show('A step of sentences of 5 to 44 words (AdamW)', f'{base*1e6/len(batches):.0f} µs', ratios)
+
+class Block(nn.Module):
+    "A block of a transformer"
+    def __init__(self, causal, d=64, heads=4):
+        super().__init__()
+        self.causal,self.heads = causal,heads
+        self.before,self.between,self.qkv,self.out = nn.LayerNorm(d),nn.LayerNorm(d),nn.Linear(d, 3*d),nn.Linear(d, d)
+        self.mlp = nn.Sequential(nn.Linear(d, 4*d), nn.GELU(), nn.Linear(4*d, d))
+    def forward(self, x):
+        q,k,v = self.qkv(self.before(x)).unflatten(2, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
+        x = x + self.out(F.scaled_dot_product_attention(q, k, v, is_causal=self.causal).transpose(1, 2).flatten(2))
+        return x + self.mlp(self.between(x))
+
+class GPT(nn.Module):
+    "Four blocks over 32 characters"
+    def __init__(self, d=64):
+        super().__init__()
+        self.chars,self.places,self.blocks = nn.Embedding(64, d),nn.Embedding(32, d),nn.Sequential(*[Block(True) for _ in range(4)])
+        self.head = nn.Sequential(nn.LayerNorm(d), nn.Linear(d, 64))
+    def forward(self, x): return self.head(self.blocks(self.chars(x) + self.places.weight)).flatten(0, 1)
+
+class ViT(nn.Module):
+    "One block over the 64 patches of a picture"
+    def __init__(self, d=64):
+        super().__init__()
+        self.patches,self.places,self.block,self.head = nn.Conv2d(3, d, 4, 4),nn.Parameter(torch.zeros(64, d)),Block(False),nn.Linear(d, 10)
+    def forward(self, x): return self.head(self.block(self.patches(x).flatten(2).mT + self.places).mean(1))
+
+def compiled_by_hand(model, opt):
+    "An epoch of the loop by hand with all of a step compiled: model and loss, the gradients with them, and the optimizer"
+    loss_of,step = torch.compile(lambda xb, yb: F.cross_entropy(model(xb), yb)),torch.compile(lambda: opt.step())
+    def epoch(batches):
+        for xb,yb in batches:
+            loss_of(xb, yb).backward()
+            step()
+            opt.zero_grad()
+    return epoch
+
+def bench_blocks(rounds, n=50):
+    "What people have: a small GPT, and a block of a ViT"
+    from learnkit import DataLoaders, Learner
+    from learnkit.speed.fused import FusedStep
+    texts = [(torch.randint(64, (8, 32)), torch.randint(64, (256,))) for _ in range(n)]
+    pictures = [(torch.randn(8, 3, 32, 32), torch.randint(10, (8,))) for _ in range(n)]
+    for what,make,batches in ('a GPT of four blocks, 8 texts of 32 characters',GPT,texts),('a block of a ViT, 8 pictures of 64 patches',ViT,pictures):
+        def hand(epoch):
+            torch.manual_seed(0)
+            model = make()
+            opt = torch.optim.AdamW(model.parameters(), lr=.001)
+            return partial(epoch(model, opt), batches)
+        def fits(cbs=None, **kw):
+            torch.manual_seed(0)
+            learn = Learner(DataLoaders(batches), make(), F.cross_entropy, torch.optim.AdamW, lr=.001, cbs=cbs)
+            if kw: learn.compile(**kw)
+            return timed(lambda: learn.fit(1))
+        forms = {'by hand, loss and step compiled': timed(hand(compiled_by_hand)), 'learnkit': fits(), 'learnkit, fused': fits(FusedStep())}
+        if make is GPT: forms['learnkit, compile(regional=True)'] = fits(regional=True)
+        base,ratios = in_turn(rounds, timed(hand(lambda model, opt: partial(by_hand, model, opt))), **forms)
+        show(f'A step of {what} (AdamW)', f'{base*1e3/n:.2f} ms', ratios)
 
 compiling = """
 import sys, time
