@@ -201,7 +201,7 @@ class MicroBatch(Callback):
         if self.weigh is None: self.weigh = BatchWeight(learn)
         bs,self.whole,self.weight = n_items(learn),(learn.xb,learn.yb),self.weigh(learn)
         within,self.preds,self.losses = learn.in_part,[],[]   # the batch may be a part itself, such as a shard
-        learn.in_part,self.judged = True,False
+        learn.in_part,self.judged = within or True,False
         try: self._do_each(do, self.size or ceil(bs/self.n), bs)
         except BaseException: self._discard(); raise
         finally: (learn.xb,learn.yb),self.whole,learn.in_part = self.whole,None,within

@@ -57,6 +57,7 @@ class MixHandler(Callback):
     "Base class of MixUp and CutMix: mixes the targets, or the losses, of training batches (fastai's name)"
     run_valid,modes = False,('fit','lr_find')
     lam:torch.Tensor|None = None   # the share of each item itself; None while the batch is not mixed
+    other:torch.Tensor|None = None # for each item, the position of the one that it is mixed with
     yb1:tuple|None = None          # the targets of the other items
     part:slice|None = slice(None)  # the items of the current micro-batch (`MicroBatch`)
     mixed,old_lf,each = None,None,None   # the loss function with mixing, without it, and for each item
@@ -86,7 +87,7 @@ class MixHandler(Callback):
 
     def unmix(self) -> None:
         "Forget how the current batch was mixed"
-        self._assign(lam=None, yb1=None, part=slice(None))
+        self._assign(lam=None, other=None, yb1=None, part=slice(None))
     after_batch = unmix
 
     def before_micro_batch(self, items):
@@ -130,15 +131,16 @@ class MixHandler(Callback):
         "Mix the targets, or keep the targets of the other items to mix the losses"
         learn = self.learn
         self.wrap()   # the callback may have been switched on after `before_train`
+        self._assign(other=other)
         if self.stack_y: self._assign(yb1=apply(lambda t: t[other] if isinstance(t, torch.Tensor) else t, learn.yb))
         else: learn.yb = apply(lambda t: blend(_as_float(t), other, self.lam), learn.yb)
 
-    def lf(self,
+    def losses(self,
         pred:Any,      # the predictions
         *yb,           # the targets of the items themselves
         **kw           # passed on to the loss function
-    ) -> torch.Tensor: # the loss of the batch
-        "Returns `lam` of the loss for an item's own target plus `1-lam` of that for the other target (fastai's name)"
+    ) -> torch.Tensor: # the losses, of each item or of each of its targets
+        "Returns `lam` of the loss for an item's own target plus `1-lam` of that for the other target"
         lam,yb1 = self.lam,self.yb1
         if self.part!=slice(None):
             if len(lam)>1: lam = lam[self.part]   # CutMix has one for all
@@ -150,8 +152,15 @@ class MixHandler(Callback):
             f"a loss for each of {n} items is needed, but with reduction='none' the loss function returns "
             f'{shapes(loss)}')
         if loss.shape!=lam.shape: loss,loss1,lam = loss.reshape(n, -1),loss1.reshape(n, -1),lam[:,None]
-        loss = torch.lerp(loss1, loss, lam.type_as(loss))
-        return reduce_loss(loss, loss_setting(self.old_lf, 'reduction', 'mean'))
+        return torch.lerp(loss1, loss, lam.type_as(loss))
+
+    def lf(self,
+        pred:Any,      # the predictions
+        *yb,           # the targets of the items themselves
+        **kw           # passed on to the loss function
+    ) -> torch.Tensor: # the loss of the batch
+        "Returns the mixed loss of the batch (fastai's name)"
+        return reduce_loss(self.losses(pred, *yb, **kw), loss_setting(self.old_lf, 'reduction', 'mean'))
 
 # %% ../../nbs/callbacks/40a_mix_handler.ipynb #d6378537
 def _as_float(t): return t.float() if isinstance(t, torch.Tensor) and not t.is_floating_point() else t

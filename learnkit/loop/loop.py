@@ -146,7 +146,7 @@ class Loop(Dispatcher):
     train_iter:int = 0; train_steps:int = 0   # training batches done, and optimizer steps done
     batches:BatchStream|None = None; batch:Any; transfer:Any   # its data, and what moves it to the device
     xb:tuple; yb:tuple; pred:Any; loss:torch.Tensor|None; loss_grad:torch.Tensor|None   # its batch
-    in_part:bool = False   # is this a part of the loader's batch, as a micro-batch or a shard? Then no step follows
+    in_part:bool|slice = False   # is this a part of the loader's batch, and of which items? Then no step follows
     own_output:Any = None; output:Any = None; output_loss:torch.Tensor|None = None   # of a model with its own loss
     logger:Any; create_mbar:bool; skip_loss:bool; _training:bool; phase_meter:Any = None   # its settings; its averages
     stop_reason:str|None = None   # why the run is to end soon: see `learn.stop`

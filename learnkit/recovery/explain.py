@@ -18,9 +18,11 @@ import torch
 from fastcore.basics import patch
 
 from ..callbacks.accumulate import opt_params
+from ..data.batch import find_bs
 from ..data.modules import get_model
-from ..data.nested import detuplify, leaves
+from ..data.nested import detuplify, leaves, to_concat
 from ..data.process import whole
+from ..data.snapshot import Snapshot, snapshot_buffers, snapshot_random
 from ..learner.learner import Learner
 from ..learner.predict import losses_by_item
 from ..loop.callback import Callback
@@ -29,47 +31,93 @@ from ..measure.batch_weight import n_items
 from ..measure.history import History
 from ..measure.losses import NoneReduce
 from ..observe.interpret import Items, normalization_of, vocab_of
-from .replay import LeaveOut, items_of, moment_until
+from .replay import LeaveOut, indices_here, items_of, moment_until
 from .runs import Run
 
 # %% ../../nbs/recovery/39_explain_spike.ipynb #7d000010
 def by_items(
-    learn:Learner, # the Learner, in a batch
-    idxs:Any       # the indices of its items, if they are known
-) -> History:
-    "Return loss and gradient of each item of the batch, the largest loss first; empty if the loss is not per item"
+    learn:Learner, # the Learner, in a batch, or in a part of one
+    names:list     # what to call its items
+) -> list[dict]:
+    "Return loss and gradient of each item of the batch; empty if the loss is not per item"
     n,ps = n_items(learn),[p for p in learn.model.parameters() if p.requires_grad]
     losses,alone = _of_batch(learn, n),False
     if losses is None: losses,alone = _of_each(learn, n),True
-    if losses is None: return History()
-    grads = [torch.autograd.grad(x/n, ps, retain_graph=True, allow_unused=True) for x in losses]
+    if losses is None: return []
+    grads = [torch.autograd.grad(x, ps, retain_graph=True, allow_unused=True) for x in losses]
     norms = [_norm([g for g in gs if g is not None]) for gs in grads]
-    names = range(n) if idxs is None else map(int, idxs)
     more = dict(alone=True) if alone else {}
-    rows = [dict(item=i, loss=x.item(), gradient=g, **more, at=at)
-            for at,(i,x,g) in enumerate(zip(names, losses, norms))]
-    return History(sorted(rows, key=lambda r: r['loss'] if isfinite(r['loss']) else float('inf'), reverse=True))
+    return [dict(item=i, loss=x.item(), gradient=g, **more) for i,x,g in zip(names, losses, norms)]
 
 def _of_batch(learn, n):
     "The losses of the items, with their graph; None if the loss cannot be told by items"
     try:
-        with NoneReduce(learn.loss_func) as loss_func: losses = loss_func(learn.pred, *learn.yb)
+        if getattr(mixer := _mixer(learn), 'is_mixed', False): losses = mixer.losses(learn.pred, *learn.yb)
+        else:
+            with NoneReduce(learn.loss_func) as loss_func: losses = loss_func(learn.pred, *learn.yb)
         losses = losses_by_item(losses, learn.yb, learn.loss_func)
     except (TypeError, ValueError, AttributeError, IndexError): return None
     return losses if len(losses)==n and losses.requires_grad else None
 
 def _of_each(learn, n):
     "The losses of the items, each alone in the model; None if it takes no single one"
-    xb,yb,pred = learn.xb,learn.yb,learn.pred
+    xb,yb,held = learn.xb,learn.yb,dict(vars(learn))
     losses = []
     try:
-        for i in range(n):
-            learn.xb,learn.yb = items_of((xb, yb), [i], n)
-            learn.pred = learn._pred()
-            losses.append(learn._loss())
+        with Snapshot(snapshot_random(), snapshot_buffers(learn.model)):
+            for i in range(n):
+                learn.xb,learn.yb = items_of((xb, yb), [i], n)
+                learn.pred = learn._pred()
+                losses.append(learn._loss())
     except (TypeError, ValueError, RuntimeError): return None   # such as one for a BatchNorm
-    finally: learn.xb,learn.yb,learn.pred = xb,yb,pred
+    finally: vars(learn).update(held)
     return losses if all(isinstance(x, torch.Tensor) and x.requires_grad for x in losses) else None
+
+# %% ../../nbs/recovery/39_explain_spike.ipynb #7d000021
+def _mixer(learn): return getattr(learn.loss_func, 'mixer', None)   # such as `MixUp`
+
+class ItemLosses(Callback):
+    "Measures each item of one batch, part by part where a callback divides it"
+    order,observes,run_valid = 10_000,True,False
+    modes = ('fit',)
+    def __init__(self,
+        step:int # the batch: how many there are before it
+    ):
+        self.step,self.micro,self.n = step,slice(0, None),0   # `n`: so many items are measured
+        self.rows,self.parts,self.told = [],[],True
+
+    def before_micro_batch(self, items): self.micro = items
+    def before_loss(self):
+        learn = self.learn
+        if learn.train_iter!=self.step: return
+        n,idxs,at = n_items(learn),indices_here(learn),[o.start for o in (learn.in_part, self.micro) if isinstance(o, slice)]
+        if self.micro is not None and sum(at)<self.n: return   # a further pass over the batch
+        mine = None if None in (idxs, self.micro) else idxs[self.micro]
+        if mine is None or len(mine)!=n: mine,idxs = [*range(self.n, self.n+n)],None
+        self.n += n
+        rows = by_items(learn, mine)
+        self.told = self.told and bool(rows)
+        self.rows += [self._with_partner(r, i, idxs) for i,r in enumerate(rows)]
+        self.parts.append((learn.xb, learn.yb))
+
+    def _with_partner(self, r, i, idxs):
+        mixer:Any = _mixer(self.learn)
+        if getattr(mixer, 'other', None) is None: return r
+        other = int(mixer.other[mixer.part][i])
+        share = mixer.lam[mixer.part][i] if len(mixer.lam)>1 else mixer.lam
+        return {'item':r['item'], 'mixed_with':other if idxs is None else idxs[other], 'own_share':share.item(), **r}
+
+    def shares(self,
+        loss:float # of the whole batch
+    ) -> History:
+        "Return the items, the largest loss first, each with its share of the batch's gradient"
+        if not self.told: return History()
+        total = sum(r['loss'] for r in self.rows)
+        known = not any('alone' in r for r in self.rows) and total and isfinite(total) and isfinite(loss)
+        k = loss/total if known else 1/len(self.rows)
+        rows = [{**r, 'gradient':abs(k)*r['gradient'], 'at':at} for at,r in enumerate(self.rows)]
+        return History(sorted(rows, key=lambda r: r['loss'] if isfinite(r['loss']) else inf, reverse=True))
+
 
 # %% ../../nbs/recovery/39_explain_spike.ipynb #7d000012
 class LayerNorms(Callback):
@@ -202,7 +250,7 @@ class Explanation:
     def __repr__(self):
         said = [f"step {self.step}: loss {self.loss:.6g}, lr {self.noted['lr']}", '; '.join(self._of_step())]
         if self.noted['nan'] is not None: said.append(f"NaN or infinite first after module {self.noted['nan']!r}")
-        rows = History({k:r[k] for k in ('item','loss','gradient')} for r in self.items[:5])
+        rows = History({k:v for k,v in r.items() if k not in ('alone','at')} for r in self.items[:5])
         alone = ', each alone in the model' if any('alone' in r for r in self.items) else ''
         if rows: said += ['', f'items of the batch{alone}:', repr(rows)]
         none = 'no layer jumped in the steps before'
@@ -218,12 +266,12 @@ def batches_a_step(
     if moment is None or not moment.state.get('train_steps'): return 1
     return max(1, round(moment.state['train_iter']/moment.state['train_steps']))
 
-def _shows(learn):
-    "A function that shows some items of the batch in hand"
-    xb,yb,n = learn.xb,learn.yb,n_items(learn)
+def _shows(learn, parts):
+    "A function that shows some items of the batch, given in parts"
     dls = learn.dls
     def show(rows, **kwargs):
-        some,targets = items_of((detuplify(xb), yb), [r['at'] for r in rows], n)
+        xb,yb = to_concat(parts)
+        some,targets = items_of((detuplify(xb), yb), [r['at'] for r in rows], find_bs(yb if len(yb) else xb))
         cols = {'target' if len(yb)==1 else f'target {i}':t for i,t in enumerate(targets)}
         cols |= dict(item=[str(r['item']) for r in rows], loss=[f"{r['loss']:.4g}" for r in rows])
         stats = kwargs.pop('stats', None) or normalization_of(getattr(dls.train, 'dataset', None))
@@ -244,11 +292,12 @@ def explain_spike(self:Learner,
     first,norms = max(0, step-before*batches_a_step(Run(folder), step)),LayerNorms()
     self.replay(folder, first, fit, cbs=[norms, norms.whole])
     if step>first: self.go_on(step-first)
-    there = self.paused
-    self.go_on(until='before_loss')
-    if self.paused is not there: raise ValueError(f'a callback has left out the batch of `step` {step}')
-    items,show = by_items(self, there.items),_shows(self)
+    there,batch = self.paused,ItemLosses(step)
+    self.go_on(1, cbs=batch)
+    if not batch.parts: raise ValueError(f'a callback has left out the batch of `step` {step}')
+    self.paused = there
     loss = next_loss(self)
+    items,show = batch.shares(loss),_shows(self, batch.parts)
     while max(norms.steps, default=-1)<step and self.paused and self.paused.state['grads']: self.go_on(1)
     steps = {s:o for s,o in norms.steps.items() if s>=first}
     at = max(steps, default=-1)

@@ -250,6 +250,7 @@ from copy import deepcopy
 
 from torch import Tensor
 
+from ..data.batch import find_bs
 from ..data.files import StorePath, as_path, to_serializable
 from ..data.nested import apply
 from ..loop.callback import Callback
@@ -270,6 +271,9 @@ class LeaveOut(Callback):
         items:Collection=()  # the indices of items in the data set
     ):
         self.steps,self.items = (*steps,),frozenset(map(int, items))
+        self.taken = frozenset()   # of the batch at hand
+
+    def before_fetch(self): self.taken = frozenset()
 
     def after_fetch(self):
         learn = self.learn
@@ -281,12 +285,24 @@ class LeaveOut(Callback):
         if learn.indices is None: raise ValueError(
             'nobody knows which items are in these batches, so none can be left out: add `ItemIndices()`, or if the '
             'loader does not know them, leave out whole batches by `steps`')
-        idxs = [int(i) for i in learn.indices]
+        self.taken = frozenset()   # another part of the batch may come
+        idxs = indices_here(learn)
         kept = [n for n,i in enumerate(idxs) if i not in self.items]
+        if len(kept)==len(idxs): return
+        if (n := find_bs(learn.batch))!=len(idxs): raise ValueError(
+            f'the batch has {n} items and the loader gave it {len(idxs)}, so nobody knows which are to be left out')
         if not kept: raise CancelBatch
-        if len(kept)<len(idxs): learn.batch = items_of(learn.batch, kept, len(idxs))
+        learn.batch,self.taken = items_of(learn.batch, kept, n),self.items
 
 # %% ../../nbs/recovery/38b_branch.ipynb #7c000010
+def indices_here(
+    learn:Learner # the Learner, in a batch
+) -> list|None:
+    "Return which items are in the batch, or the part of one, at hand: without those that a `LeaveOut` has taken"
+    if learn.indices is None: return None
+    idxs,taken = [int(i) for i in learn.indices],frozenset().union(*[getattr(cb, 'taken', ()) for cb in learn.cbs])
+    return [i for i in (idxs[learn.in_part] if isinstance(learn.in_part, slice) else idxs) if i not in taken]
+
 def items_of(
     b:Any,     # a batch: nested tensors
     kept:list, # the positions of the items that stay

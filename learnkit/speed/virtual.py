@@ -324,7 +324,8 @@ class VirtualShards(Callback):
         "Forward and backward pass of own shard `i`; returns False if there is none, or no loss, or it was cancelled"
         learn,own = self.learn,self.shards.own
         if i and i>=len(own): return False
-        learn.in_part = True
+        first = sum(map(find_bs, own[:i]))
+        learn.in_part = slice(first, first+find_bs(own[i])) if own else True
         self._seed(self.loader.first+i)
         try:
             do(own[i] if own else self.shards.any)

@@ -4,10 +4,11 @@ from functools import partial
 import pytest, torch
 from torch import nn
 from torch.utils.data import IterableDataset
-from learnkit.all import (Callback, CheckpointCallback, CrossEntropyLossFlat, CSVLogger, DataLoaders, EMACallback, GradientAccumulation, GradientClip, Learner, LeaveOut, Pausable, Run, SaveModelCallback,
-    StepsPerEpoch, runs)
+from learnkit.all import (SAM, Callback, CheckpointCallback, CrossEntropyLossFlat, CSVLogger, CutMix, DataLoaders, EMACallback, GradientAccumulation, GradientClip, ItemIndices, Learner, LeaveOut, MicroBatch, MixUp, Pausable, Run, SaveModelCallback,
+    StepsPerEpoch, VirtualShards, runs)
 from learnkit.recovery.runs import find_spikes, took
 from learnkit.recovery.file import list_checkpoints, remove_checkpoint
+from toys import slow
 
 torch.set_num_threads(1)
 
@@ -184,6 +185,23 @@ def test_items_are_left_out(run, tmp_path):
         learn = Learner(([(torch.ones(4, 2), torch.ones(4, 1))]*3,), nn.Linear(2, 1), nn.MSELoss(), cbs=LeaveOut(items=[1]))
         with learn.no_bar(), learn.no_logging(): learn.fit(1)
 
+def test_items_of_shards_are_left_out(tmp_path):
+    "Those that one shard of a batch has; and of what one callback has left, a second one"
+    sizes,gone = [],[]
+    class Seen(Callback):
+        observes,order = True,200
+        def before_batch(self):
+            if self.training: sizes.append(len(self.xb[0])); gone.append({*self.xb[0][:,0].tolist()})
+    learn = made(tmp_path/'a', VirtualShards(4), ItemIndices(), LeaveOut(items=[3]), LeaveOut(items=[14, 15]), Seen(), bs=2)
+    x = learn.dls.train.dataset.tensors[0][[3, 14, 15],0].tolist()
+    learn.fit(1)
+    assert sum(sizes)==77 and not {*x} & set().union(*gone)
+    learn = made(tmp_path/'b', VirtualShards(4), LeaveOut(steps=range(4, 10)), bs=2)
+    learn.fit('4ba'); at = [p.clone() for p in learn.parameters()]
+    learn = made(tmp_path/'c', VirtualShards(4), LeaveOut(steps=range(4, 10)), bs=2)
+    learn.fit('10ba')
+    assert all(map(torch.equal, at, learn.parameters()))
+
 @pytest.mark.parametrize('skip,words', [([3, 14], ', without items 3, 14\n'), ([3], ', without item 3\n'), ('2ba', ', without the next 2 batches\n')])
 def test_a_branch_says_what_it_leaves_out(skip, words, run, tmp_path, capsys):
     made(tmp_path/'a').branch(tmp_path/'a', 16, tmp_path/'b', skip=skip)
@@ -239,14 +257,15 @@ def test_spikes_of_noise_are_rare_and_those_of_nan_are_named(run):
     losses[10] = losses[5000] = float('nan'); losses[5001] = losses[7000] = 100.
     assert [i for i,*_ in find_spikes(losses, 8., 50)][:3]==[10, 5000, 7000] and find_spikes([1.]*9, 8., 50)==[] and run.spikes()==[]
 
-def labelled(path, *cbs, fp16=False):
+def labelled(path, *cbs, fp16=False, bs=8, loss=None, images=False):
     "A classifier, one of whose items is huge and wrong"
     torch.manual_seed(0)
     x = torch.randn(400, 6)
     y = (x[:,0]>0).long()
+    if images: x = x.view(400, 1, 2, 3)
     x[7] *= 1000; y[7] = 1-y[7]
-    net = nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.Linear(16, 2))
-    learn = Learner(DataLoaders.from_tensors(x, y, bs=8), net, CrossEntropyLossFlat(), lr=.01, path=path, cbs=[CheckpointCallback('10ba', keep=None), *cbs])
+    net = nn.Sequential(*[nn.Flatten()]*images, nn.Linear(6, 16), nn.ReLU(), nn.Linear(16, 2))
+    learn = Learner(DataLoaders.from_tensors(x, y, bs=bs), net, loss or CrossEntropyLossFlat(), lr=.01, path=path, cbs=[CheckpointCallback('10ba', keep=None), *cbs])
     learn.remove_cb(learn.progress).logger = lambda row: None
     return learn.to_fp16(init_scale=2.**10) if fp16 else learn
 
@@ -268,6 +287,25 @@ def test_a_spike_of_classes_says_what_became_of_its_gradient(how, words, tmp_pat
     assert 'target' in repr(why.show_batch(2)) and [r['item'] for r in why.show_batch(2)]==[str(r['item']) for r in why.items[:2]]
     assert (why.layers and why.layers[0]['steps_before']==0) or 'clipped to' in repr(why)
     assert make().bisect_spike(tmp_path/'a', step, window=12)==[bad]
+
+@pytest.mark.parametrize('how', ['micro', 'shards', 'mixup', *slow('cutmix', 'weights', 'sum', 'sam')])
+def test_all_items_of_the_batch_are_measured(how, tmp_path):
+    "Also in parts, mixed and weighted: their losses make up that of the batch, and the large one's gradient is nearly the whole one"
+    cbs = dict(micro=lambda: [MicroBatch(3)], shards=lambda: [VirtualShards(4)], mixup=lambda: [MixUp()], cutmix=lambda: [CutMix()], sam=lambda: [SAM(.05)]).get(how, lambda: [])
+    loss = dict(weights=lambda: nn.CrossEntropyLoss(torch.tensor([1., 5.])), sum=lambda: nn.CrossEntropyLoss(reduction='sum')).get(how, nn.CrossEntropyLoss)
+    make = lambda: labelled(tmp_path, *cbs(), bs=2 if how=='shards' else 8, loss=loss(), images=how=='cutmix')
+    make().fit('25ba')
+    run = Run(tmp_path)
+    step = max(run.spikes(window=8), key=lambda s: s['loss'])['step']
+    learn = make(); items = learn.replay(tmp_path, step)['items']
+    why = make().explain_spike(tmp_path, step)
+    first,bad = why.items[0],next(i for i,(x,_) in enumerate(learn.dls.train.dataset) if x.abs().max()>100)
+    assert sorted(why.items['item'])==sorted(items) and bad in (first['item'], first.get('mixed_with')) and (how=='cutmix' or len(why.show_batch(3))==3)
+    total = sum(why.items['loss'])
+    assert .7*why.noted['norm'] < first['gradient'] < 1.1*why.noted['norm']
+    if how not in ('weights', 'sum'): assert total/len(items)==pytest.approx(why.loss, rel=1e-4)
+    if how=='sum': assert total==pytest.approx(why.loss, rel=1e-4)
+    if how in ('shards', 'mixup'): assert make().bisect_spike(tmp_path, step, window=8)==[bad]
 
 def test_the_loss_of_a_sequence_is_that_of_its_tokens_that_count(tmp_path):
     def make():
