@@ -131,6 +131,15 @@ class ItemIndices(Callback):
 
     def cleanup(self): self.loaders,self.streams = {},[]
 
+# %% ../../nbs/callbacks/05a_item_indices.ipynb #7d000022
+def indices_here(
+    learn:Learner # the Learner, in a batch
+) -> list|None:
+    "Return which items are in the batch, or the part of one, at hand: without those that callbacks have `taken`"
+    if learn.indices is None: return None
+    idxs,taken = [int(i) for i in learn.indices],frozenset().union(*[getattr(cb, 'taken', ()) for cb in learn.cbs])
+    return [i for i in (idxs[learn.in_part] if isinstance(learn.in_part, slice) else idxs) if i not in taken]
+
 # %% ../../nbs/callbacks/05b_steps_per_epoch.ipynb #1d6b90c7
 from warnings import warn
 

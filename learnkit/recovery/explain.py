@@ -18,6 +18,7 @@ import torch
 from fastcore.basics import patch
 
 from ..callbacks.accumulate import opt_params
+from ..callbacks.batches import indices_here
 from ..data.batch import find_bs
 from ..data.modules import get_model
 from ..data.nested import detuplify, leaves, to_concat
@@ -31,7 +32,7 @@ from ..measure.batch_weight import n_items
 from ..measure.history import History
 from ..measure.losses import NoneReduce
 from ..observe.interpret import Items, normalization_of, vocab_of
-from .replay import LeaveOut, indices_here, items_of, moment_until
+from .replay import LeaveOut, items_of, moment_until
 from .runs import Run
 
 # %% ../../nbs/recovery/39_explain_spike.ipynb #7d000010
@@ -90,7 +91,8 @@ class ItemLosses(Callback):
     def before_loss(self):
         learn = self.learn
         if learn.train_iter!=self.step: return
-        n,idxs,at = n_items(learn),indices_here(learn),[o.start for o in (learn.in_part, self.micro) if isinstance(o, slice)]
+        n,idxs = n_items(learn),indices_here(learn)
+        at = [o.start for o in (learn.in_part, self.micro) if isinstance(o, slice)]
         if self.micro is not None and sum(at)<self.n: return   # a further pass over the batch
         mine = None if None in (idxs, self.micro) else idxs[self.micro]
         if mine is None or len(mine)!=n: mine,idxs = [*range(self.n, self.n+n)],None

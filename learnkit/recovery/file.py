@@ -141,6 +141,8 @@ def remove_checkpoint(
     remove_shards(_shards(path))
 
 # %% ../../nbs/recovery/15b_checkpoint_file.ipynb #226a56a2
+_most = 2**26   # bytes of a manifest: a file of others may be of any size
+
 def checkpoint_info(
     path:Path # the checkpoint, ending in .pth
 ) -> dict[str, Any]:
@@ -149,7 +151,9 @@ def checkpoint_info(
     if not file.is_file(): raise ValueError(f'{path} is no checkpoint: ' + (
         f'there is no {file.name} beside it, so it is incomplete, or written by something else' if path.is_file()
         else 'there is no such file'))
-    try: info = json.loads(file.read_text(encoding='utf-8'))
+    with file.open('rb') as f: text = f.read(_most+1)
+    if len(text)>_most: raise ValueError(f'{file} is damaged: it has more than {_most:,} bytes')
+    try: info = json.loads(text.decode())
     except (ValueError, RecursionError) as e: raise ValueError(f'{file} is damaged: {e}') from e
     if not (isinstance(info, dict) and {'sha256','size','note_sha256'} <= set(info)): raise ValueError(
         f'{file} is not the manifest of a checkpoint')

@@ -16,7 +16,7 @@ from warnings import warn
 from fastcore.basics import patch
 from fastcore.foundation import L
 
-from ..callbacks.batches import ItemIndices
+from ..callbacks.batches import ItemIndices, indices_here
 from ..data.process import from_first, num_shards, rank_distrib
 from ..learner.bars import displays
 from ..learner.display import display_kind
@@ -266,12 +266,12 @@ class LeaveOut(Callback):
     "Leaves out training batches, or items of the data set wherever they occur"
     order,run_valid = -1000,False
     modes = ('fit',)
+    taken = frozenset()   # from the batch at hand
     def __init__(self,
         steps:Collection=(), # the batches, each by the number of batches before it
         items:Collection=()  # the indices of items in the data set
     ):
         self.steps,self.items = (*steps,),frozenset(map(int, items))
-        self.taken = frozenset()   # of the batch at hand
 
     def before_fetch(self): self.taken = frozenset()
 
@@ -285,8 +285,7 @@ class LeaveOut(Callback):
         if learn.indices is None: raise ValueError(
             'nobody knows which items are in these batches, so none can be left out: add `ItemIndices()`, or if the '
             'loader does not know them, leave out whole batches by `steps`')
-        self.taken = frozenset()   # another part of the batch may come
-        idxs = indices_here(learn)
+        self.taken,idxs = frozenset(),indices_here(learn)
         kept = [n for n,i in enumerate(idxs) if i not in self.items]
         if len(kept)==len(idxs): return
         if (n := find_bs(learn.batch))!=len(idxs): raise ValueError(
@@ -295,14 +294,6 @@ class LeaveOut(Callback):
         learn.batch,self.taken = items_of(learn.batch, kept, n),self.items
 
 # %% ../../nbs/recovery/38b_branch.ipynb #7c000010
-def indices_here(
-    learn:Learner # the Learner, in a batch
-) -> list|None:
-    "Return which items are in the batch, or the part of one, at hand: without those that a `LeaveOut` has taken"
-    if learn.indices is None: return None
-    idxs,taken = [int(i) for i in learn.indices],frozenset().union(*[getattr(cb, 'taken', ()) for cb in learn.cbs])
-    return [i for i in (idxs[learn.in_part] if isinstance(learn.in_part, slice) else idxs) if i not in taken]
-
 def items_of(
     b:Any,     # a batch: nested tensors
     kept:list, # the positions of the items that stay

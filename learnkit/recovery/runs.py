@@ -124,7 +124,7 @@ class Run(RecorderPlots):
     @property
     def checkpoints(self) -> History:
         "The existing checkpoints, the oldest first, as their manifests describe them"
-        return History(map(_of_checkpoint, reversed(list_checkpoints(self.folder))))
+        return History(o for p in reversed(list_checkpoints(self.folder)) if (o := _of_checkpoint(p)))
 
     def spikes(self,
         k:float=8.,    # a loss is a spike if it is this many deviations above the median of those before it
@@ -199,7 +199,8 @@ def _checked(o, kind):
 def _rows(o): return History(_checked(r, dict) for r in _checked(o, list))
 
 def _of_checkpoint(path):
-    info = checkpoint_info(path)
+    try: info = checkpoint_info(path)
+    except (ValueError, OSError) as e: warn(f'{e}: it is left out'); return None
     said = {k:info[k] for k in ('value','finished') if k in info}
     where = dict(train_iter=info['train_iter'], epoch=info['epoch'], batch=info['done'])
     return {**where, **said, 'MB':info['size']/1e6, 'file':path.name}

@@ -65,6 +65,17 @@ def test_no_code_is_run(tmp_path, monkeypatch):
         Run('a')
     assert 'holds Python code' in str(w[0].message) and not Path('ran').exists()
 
+@pytest.mark.parametrize('text,words', [(b'\x80\x04', 'is damaged'), (None, 'more than 67,108,864 bytes')])
+def test_one_damaged_manifest_hides_no_other_checkpoint(text, words, tmp_path):
+    train(tmp_path)
+    path = list_checkpoints(tmp_path/'fit-1')[0]
+    note = path.with_suffix('.json')
+    if text is None: os.truncate(note, 2**34)   # of zeros, which take no room
+    else: note.write_bytes(text)
+    run = Run(tmp_path)
+    with pytest.warns(UserWarning, match=words): found = run.checkpoints
+    assert run.path!=path and len(found)==len(list_checkpoints(tmp_path/'fit-1'))-1
+
 odd = st.one_of(st.none(), st.integers(-2, 9), st.text(max_size=3), st.lists(st.integers(), max_size=2), st.just({}), st.just([{}]), st.just({'train':[{}]}), st.just(torch.ones(2)), st.just({'history':3}))
 @pytest.fixture(scope='module')
 def sound(tmp_path_factory):
