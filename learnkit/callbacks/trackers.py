@@ -247,12 +247,15 @@ class SaveModelCallback(TrackerCallback):
 
     def _save(self, name, best=False):
         path,self.best_name = self._path(name),name if best else self.best_name
+        if best and self._is_beside(): return self._hold(self.with_opt and not is_safetensors(path))
         try:
             if self.wrote and self.saved==str(path) and path.is_file(): self._check_own(path)
             self._written(self.learn.save(path, with_opt=self.with_opt))
         except OSError as e:
             if num_distrib()>1: raise   # the other processes would load an older file
             self._failed(e, best)
+
+    def _is_beside(self): return num_distrib()==1 and rank_distrib()>0   # the file is another one's, or not there yet
 
     def _failed(self, e, hold):
         self.n_failed += 1
@@ -267,6 +270,7 @@ class SaveModelCallback(TrackerCallback):
         self.held = f.getvalue()
 
     def _write_held(self):
+        if self._is_beside(): return
         path = self._path(self.best_name)
         try: write_state(read_state(BytesIO(self.held)), path)
         except OSError as e: self._failed(e, False)

@@ -18,7 +18,7 @@ from ..loop.signals import uninterrupted
 try: import fcntl
 except ImportError: fcntl = None   # Windows has no locks of this kind
 
-# %% ../../nbs/data/47a_lock.ipynb #19d4cd82
+# %% ../../nbs/data/47a_lock.ipynb #5d1c7a0e
 _ours,_one = set(),Lock()   # the files that this process has locked, by device and number
 
 def _number(path):
@@ -26,6 +26,9 @@ def _number(path):
 
 def _open_lock(path, flags): return os.open(path, flags | getattr(os, 'O_NOFOLLOW', 0), 0o666)
 
+class _InUse(ValueError): pass   # another run writes there
+
+# %% ../../nbs/data/47a_lock.ipynb #19d4cd82
 class FileLock:
     "Locks what a run writes, so that another run that wants it is refused"
     f,number = None,None
@@ -58,7 +61,7 @@ class FileLock:
         with suppress(OSError): f.truncate(0); f.write(f'process {os.getpid()} on {socket.gethostname()}'); f.flush()
         return True
 
-    def _refuse(self, who): raise ValueError(
+    def _refuse(self, who): raise _InUse(
         f'{self.what} is in use by another run {who}: wait until that one has ended, or {self.instead}')
 
     @uninterrupted

@@ -6,12 +6,13 @@
 __all__ = []
 
 # %% ../../nbs/processes/40_crew.ipynb #67b51a54
-import logging, os, time
+import logging, os, socket, time
 from collections.abc import Callable
 from datetime import timedelta
 from functools import cache
 from platform import node
 from typing import Any
+from urllib.parse import urlsplit
 
 import torch
 from torch import Tensor, nn
@@ -40,7 +41,8 @@ class Crew:
         state:Callable,   # returns what a process that lags behind needs
         when:float|None=None # birth time of this process: the oldest has rank 0; None: the real one
     ):
-        if not (address or os.environ.get('TORCHFT_LIGHTHOUSE')): raise ValueError(
+        self.address,self.timeout,self.patience = address or os.environ.get('TORCHFT_LIGHTHOUSE'),timeout,patience
+        if not self.address: raise ValueError(
             'nobody tells the processes of each other: start `torchft_lighthouse --min_replicas 1`, and set '
             'TORCHFT_LIGHTHOUSE to its address, such as http://host:29510, for each process')
         os.environ.setdefault('RUST_LOG', 'error')   # else torchft says ten lines for each batch
@@ -51,16 +53,17 @@ class Crew:
         if log.level==logging.NOTSET: log.setLevel(logging.CRITICAL)   # who is lost is said here
         self.born,self.received,self.members = born(os.getpid()) if when is None else when,None,[]
         self.store = dist.TCPStore(host, 0, is_master=True, wait_for_workers=False)
-        wait,long = timedelta(seconds=timeout),timedelta(seconds=patience)
+        wait = timedelta(seconds=timeout)
         self.group = ProcessGroupGloo(timeout=wait)
         try: self.manager = Manager(
             pg=self.group, min_replica_size=1, use_async_quorum=False, init_sync=False, load_state_dict=self._receive,
             state_dict=state, rank=0, world_size=1, hostname=host, store_addr=host, store_port=self.store.port,
-            lighthouse_addr=address, replica_id=f'{self.born:017.6f}-{node()}-{os.getpid()}', quorum_retries=3,
-            timeout=wait, connect_timeout=wait, quorum_timeout=long)
-        except RuntimeError as e: raise ProcessFailed(
-            f'no lighthouse answers at {address or os.environ["TORCHFT_LIGHTHOUSE"]}: start it there, with '
-            f'`torchft_lighthouse --min_replicas 1` ({e})') from e
+            lighthouse_addr=address, replica_id=f'{self.born:017.6f}-{node()}-{os.getpid()}', timeout=wait,
+            connect_timeout=wait, quorum_timeout=wait)
+        except RuntimeError as e: raise self._dark(e) from e
+
+    def _dark(self, e): return ProcessFailed(f'no lighthouse answers at {self.address}: start it there, with '
+                                             f'`torchft_lighthouse --min_replicas 1` ({e})')
 
     def _receive(self, state): self.received = state
 
@@ -86,12 +89,22 @@ class Crew:
 
     def gather(self) -> Any: # the state from another process, if this one lags behind
         "Find out which processes are present; raises ProcessFailed if the lighthouse does not say"
-        self.received = None
-        try: self.manager.start_quorum()
-        except (RuntimeError, TimeoutError) as e: raise ProcessFailed(
-            f'the lighthouse did not say which processes are there: it has ended, or one of them hangs ({e})') from e
+        end = time.monotonic()+self.patience
+        while not self._ask(end): pass
         self.members = [*range(self.manager.num_participants())]
         return self.received
+
+    def _ask(self, end):
+        "Ask the lighthouse, and wait for a while: torchft takes an answer that was lost for one that is to come"
+        self.received,manager = None,self.manager
+        try: manager.start_quorum()
+        except (RuntimeError, TimeoutError) as e:
+            if not _listens(self.address): raise self._dark(e) from e
+            if time.monotonic()>end: raise ProcessFailed('the lighthouse did not say which processes are there for '
+                f'{self.patience:g} seconds: one of them hangs, or validates for longer ({e})') from e
+            manager._quorum_future = None   # else it raises the same error again
+            return False
+        return True
 
     def count(self,
         works:bool # does this process run a part of this batch? A new one does not
@@ -121,6 +134,11 @@ class Crew:
         "Let the others know that this process has left"
         self.manager.shutdown()
         self.group.shutdown()
+
+def _listens(address):
+    url = urlsplit(address)
+    try: socket.create_connection((url.hostname, url.port or 80), 5).close(); return True
+    except OSError: return False
 
 # %% ../../nbs/processes/40_crew.ipynb #f926bc5e
 def _why_not(cb):

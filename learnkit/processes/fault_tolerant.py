@@ -6,18 +6,20 @@
 __all__ = ['FaultTolerant']
 
 # %% ../../nbs/processes/45_fault_tolerant.ipynb #725e1607
-import re
+import re, time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from platform import node
 from typing import Any
+from warnings import warn
 from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
 
 from ..callbacks.accumulate import opt_params
+from ..data.locks import _InUse
 from ..data.nested import apply, leaves
 from ..data.process import set_beside
 from ..data.random import derived_seed, set_seed
@@ -36,6 +38,7 @@ from ..recovery.resume import Paused, Resumable
 
 # %% ../../nbs/processes/45_fault_tolerant.ipynb #fe873f2c
 _fits:WeakKeyDictionary = WeakKeyDictionary()   # of each Learner: its fits with others, and their messages
+_pause = 2.   # seconds until the first process asks again: on a busy machine the lighthouse loses sight of the others
 
 @check_args
 class FaultTolerant(Resumable):
@@ -58,6 +61,7 @@ class FaultTolerant(Resumable):
     first:int|None = None # the first item of the part; None: it is not begun yet
     share:Any = 1.        # of the part in the loss of the batch
     cancel:Any = None     # the Cancel that ended the part
+    locked = ''           # why nothing is written
     n_compared = 0        # with how many processes weights and data were compared
     def __init__(self,
         lighthouse:str|None=None, # the lighthouse's address, such as http://host:29510; None: TORCHFT_LIGHTHOUSE
@@ -102,10 +106,12 @@ class FaultTolerant(Resumable):
         self.leads = self.moment = self.message = self.sums = self.first = None
         self.alone = self.met = self.regroups = False
         self._enter(steps)
+        sure = False
         while True:
             got = self.crew.gather()
             if self.crew.failed: continue
-            if got is None and self.crew.rank==0: return self._begin()
+            if got is None and self.crew.rank==0 and sure: return self._begin()
+            if got is None and self.crew.rank==0: time.sleep(_pause); sure = True
             if got is None: continue   # wait for the first one
             if got['fit']!=self.n_fit: return self._skip(got['fit'])
             if got['born']>=self.crew.born: self._leave(); self._enter(steps, got['born']+1e-3)   # who comes is younger
@@ -127,8 +133,10 @@ class FaultTolerant(Resumable):
         self.alone,self.leads = True,True
         set_beside(0)
         self.crew.step += 1   # so the others, who have the same number, take the run from this one
+    def _met(self): self.crew.step += 1   # who was not there lags behind, also if it has all sums
     def _follow(self, run, message):
         self.message = message
+        self._met()
         self._find_rank()
         self.learn.resume = Paused(run, self.learn.duration, [])
     def _skip(self, n):
@@ -175,11 +183,22 @@ class FaultTolerant(Resumable):
 
     def _find_rank(self):
         "The oldest process writes"
-        set_beside(self.crew.rank)
-        self.leads,before = self.crew.rank==0,self.leads
+        rank,before = self.crew.rank,self.leads
+        set_beside(rank)
+        self.leads = rank==0
         if not self.leads or before is not False: return
+        try:
+            for cb in self.learn.cbs: cb.take_over()
+        except _InUse as e: return self._wait_for_files(e)
         self._show()
-        for cb in self.learn.cbs: cb.take_over()
+
+    def _wait_for_files(self, e):
+        "The process that wrote is frozen, and has its files locked: try again after the next batch"
+        self.leads = False
+        set_beside(1)
+        if self.locked!=str(e): warn(f'nothing is written for now{self.learn.position}, as the process that wrote is '
+                                     f'lost for the others, and has not ended: {e}')
+        self.locked = str(e)
 
     def _show(self):
         "Print, if this is the process that writes"
@@ -189,7 +208,8 @@ class FaultTolerant(Resumable):
 
     def _find_writer(self):
         if self.crew is None: return
-        self._regroup()
+        if self._regroup() is not None: raise self._behind()
+        self._met()
         self.met = False
 
     # a batch
@@ -289,14 +309,15 @@ class FaultTolerant(Resumable):
         self._say(n)
 
     def _given(self, got, n):
-        if n>1: raise self._behind(n)
+        if n>1: raise self._behind()
         self.regroups,self.met = False,True   # the other one is at the end of this batch, and they have met there
+        self._met()
         self._find_rank()
         return got['message']
 
-    def _behind(self, n): return ProcessFailed(
-        f'the other processes have gone on for {n} batches without this one{self.learn.position}: it was too slow, or '
-        'stopped for a while. Start it again, and it joins them')
+    def _behind(self): return ProcessFailed(
+        f'the other processes have gone on without this one{self.learn.position}: it was too slow, or stopped for a '
+        'while. Start it again, and it joins them')
 
     def _say(self, before):
         n = len(self.crew.members)
@@ -309,10 +330,11 @@ class FaultTolerant(Resumable):
         if getattr(vars(learn).get('stop_on_signal'), 'received', None): return self._leave()   # the others go on
         met,self.met = self.met,False
         if met: return self._find_rank()
-        n,step = 1 if self.alone else len(self.crew.members),self.crew.step
+        n = 1 if self.alone else len(self.crew.members)
         self.alone,self.moment = False,(learn.epoch,learn.iter+1)
         got,self.moment = self.crew.gather(),None
-        if got is not None: raise self._behind(got['step']-step)
+        if got is not None: raise self._behind()
+        self._met()
         self._find_rank()
         self._say(n)
 

@@ -3,12 +3,14 @@
     pip install --no-deps torchft && pip install opentelemetry-sdk opentelemetry-exporter-otlp-proto-http
     python tests/bench/soak.py --minutes 15             a line for each kill, start and pause; in the end the losses of both runs
     python tests/bench/soak.py --minutes 15 --seed 3    other moments
+    python tests/bench/soak.py --minutes 5 --every 4    something happens each 2 seconds, not each 12
 
 One machine stands for several: a lighthouse of torchft, and one to four processes that train, each with `FaultTolerant`. What they do is slowed down to
 last as long as it is asked for. A quiet run is one process that nobody disturbs. Both must end with the same loss to 1 in 10,000, with each epoch once in
-the log, and all who are there at the end must have the same weights, to the bit.
+the log, and all who are there at the end must have the same weights, to the bit. It says how each process ended. If nobody makes a batch for --stall
+seconds it says what the lighthouse waits for and where each process is, and fails.
 """
-import argparse, csv, hashlib, multiprocessing, os, random, signal, sys, tempfile, time, traceback, warnings
+import argparse, csv, faulthandler, hashlib, multiprocessing, os, random, re, signal, sys, tempfile, time, traceback, urllib.request, warnings
 from pathlib import Path
 
 root = Path(__file__).resolve().parents[2]
@@ -43,7 +45,7 @@ def train(folder, seconds, done):
     cbs = [FaultTolerant(timeout=20), Slow(seconds, done), GradientAccumulation(32), GradientClip(1.), EMACallback(.9), ValidateEvery('25ba'),
            CheckpointCallback('20ba'), CSVLogger(), SaveModelCallback()]
     learn = Learner(dls, model, nn.MSELoss(), torch.optim.AdamW, path=folder)
-    with learn.no_bar(): learn.fit_one_cycle(EPOCHS, .01, cbs=cbs)
+    with learn.no_bar(): learn.fit_one_cycle(EPOCHS, .01, cbs=cbs, resume='auto')   # if all are lost at once
     weights = b''.join(p.detach().numpy().tobytes() for p in learn.model.parameters())
     return learn.train_iter,learn.train_steps,learn.recorder.history[-1]['train_loss'],learn.recorder.history[-1]['valid_loss'],hashlib.md5(weights).hexdigest()[:8]
 
@@ -51,10 +53,10 @@ def child(number, address, log, queue, *args):
     os.environ['TORCHFT_LIGHTHOUSE'] = address
     f = open(log, 'a', buffering=1)
     os.dup2(f.fileno(), 1); os.dup2(f.fileno(), 2)
+    faulthandler.register(signal.SIGUSR1)   # says where each of its threads is
     try: res = train(*args)
     except BaseException as e: traceback.print_exc(); res = f'{type(e).__name__}: {e}'
     queue.put((number, res))
-    queue.close(); queue.join_thread()
 
 def lighthouse(pipe):
     os.environ['RUST_LOG'] = 'error'
@@ -64,65 +66,96 @@ def lighthouse(pipe):
     signal.pause()
 
 class Soak:
+    "A lighthouse, and processes that train"
     def __init__(self, folder):
         here,there = mp.Pipe()
         self.house = mp.Process(target=lighthouse, args=(there,), daemon=True)
         self.house.start()
-        self.folder,self.address,self.queue,self.live,self.n,self.begin = folder,here.recv(),mp.Queue(),{},0,time.time()
+        self.folder,self.address,self.queue,self.begin = folder,here.recv(),mp.SimpleQueue(),time.time()
+        self.live,self.gone,self.res,self.n = {},[],{},0
     def start(self, seconds):
         self.n += 1
-        done = mp.Value('i', 0)
-        p = mp.Process(target=child, args=(self.n, self.address, self.folder/'out.log', self.queue, self.folder/'run', seconds, done), daemon=True)
+        done = mp.Value('i', 0, lock=False)   # who is killed would keep the lock
+        p = mp.Process(target=child, args=(self.n, self.address, self.folder/f'{self.n}.log', self.queue, self.folder/'run', seconds, done), daemon=True)
         p.start()
         self.live[self.n] = p,done
         self.say(f'start {self.n}')
     def at(self): return max((d.value for _,d in self.live.values()), default=0)
     def say(self, what): print(f'{time.time()-self.begin:6.1f} s, batch {self.at()}: {what}', flush=True)
-    def results(self, until):
-        "What those who are alive return"
-        res = {}
-        while (any(p.is_alive() for p,_ in self.live.values()) or not self.queue.empty()) and time.time()<until:
-            try: n,r = self.queue.get(timeout=.5); res[n] = r
-            except Exception: pass
-        return res
-    def ready(self): return [n for n,(p,d) in self.live.items() if p.is_alive() and d.value]
-    def wait(self):
+    def alive(self):
+        "The numbers of the processes that are alive; says once how each other one ended"
+        while not self.queue.empty(): n,r = self.queue.get(); self.res[n] = r
+        alive = [n for n,(p,_) in self.live.items() if p.is_alive()]
+        for n in {*self.live}-{*alive,*self.gone}:
+            self.gone.append(n)
+            code = self.live[n][0].exitcode
+            self.say(f'{n} has ended: {"killed" if code==-signal.SIGKILL else f"exit code {code}"}; {self.res.get(n)}')
+        return alive
+    def ready(self): return [n for n in self.alive() if self.live[n][1].value and n not in self.res]
+    def wait(self, most):
         "How long until another batch is done"
         t,n = time.time(),self.at()
-        while self.at()<=n and time.time()-t<90 and any(p.is_alive() for p,_ in self.live.values()): time.sleep(.01)
+        while self.at()<=n and self.alive():
+            if time.time()-t>most: self.stalled(most)
+            time.sleep(.01)
         return time.time()-t
+    def stalled(self, most):
+        alive = self.alive()
+        for n in alive: os.kill(self.live[n][0].pid, signal.SIGUSR1)
+        time.sleep(1)
+        for n in alive: print(f'--- process {n}, batch {self.live[n][1].value}', (self.folder/f'{n}.log').read_text()[-6000:], sep='\n')
+        try: page = urllib.request.urlopen(f'{self.address}/status', timeout=5).read().decode()
+        except OSError as e: page = repr(e)
+        print('--- lighthouse', re.sub(r'\s*\n\s*', '\n', re.sub('<[^>]*>', '', page)), flush=True)
+        raise RuntimeError(f'nobody made a batch for {most:.0f} s')
+    def results(self, most):
+        "What those return who are alive"
+        while self.alive():
+            t,n = time.time(),self.at()
+            while self.alive() and self.at()==n:
+                if time.time()-t>most: self.stalled(most)
+                time.sleep(.05)
+        return self.res
 
-def soak(minutes, seed, folder):
+def soak(minutes, seed, every, stall, folder):
     r = random.Random(seed)
     quiet = Soak(folder/'quiet'); (folder/'quiet').mkdir()
     quiet.start(0)
-    [expected] = quiet.results(time.time()+300).values()
+    [expected] = quiet.results(stall).values()
     quiet.house.kill()
     print(f'quiet: {expected}', flush=True)
     s = Soak(folder/'loud'); (folder/'loud').mkdir()
-    seconds,longest,kills = 60*minutes/(EPOCHS*BATCHES)*.8,0.,0
+    seconds,longest,kills,freezes,blinks = 60*minutes/(EPOCHS*BATCHES)*.8,0.,0,0,0
     for _ in range(2): s.start(seconds)
     while s.at()<EPOCHS*BATCHES-15:
-        time.sleep(r.uniform(.2, 25))
-        ready,alive = s.ready(),[n for n,(p,_) in s.live.items() if p.is_alive()]
-        if not alive: break
-        what = r.choice(['kill','kill','start','start','freeze'])
+        time.sleep(r.uniform(.2, every))
+        ready,alive = s.ready(),s.alive()
+        if len(alive)<2: s.start(seconds); continue
+        what = r.choice(['kill','kill','start','start','freeze','blink'])
         if what=='kill' and len(ready)>1:
             n = r.choice(ready); s.live[n][0].kill(); s.live[n][0].join(); kills += 1
-            took = s.wait(); longest = max(took, longest); s.say(f'killed {n} of {ready}, the next batch after {took:.1f} s')
+            s.gone.append(n)
+            took = s.wait(stall); longest = max(took, longest); s.say(f'killed {n} of {ready}, the next batch after {took:.1f} s')
         elif what=='freeze' and ready:
             n,long = r.choice(ready),r.uniform(.5, 6)
             os.kill(s.live[n][0].pid, signal.SIGSTOP); time.sleep(long); os.kill(s.live[n][0].pid, signal.SIGCONT)
-            s.say(f'froze {n} for {long:.1f} s, the next batch after {s.wait():.1f} s')
+            freezes += 1
+            s.say(f'froze {n} for {long:.1f} s, the next batch after {s.wait(stall):.1f} s')
+        elif what=='blink':
+            long = r.uniform(.5, 4)
+            os.kill(s.house.pid, signal.SIGSTOP); time.sleep(long); os.kill(s.house.pid, signal.SIGCONT)
+            blinks += 1
+            s.say(f'froze the lighthouse for {long:.1f} s, the next batch after {s.wait(stall):.1f} s')
         elif len(alive)<MOST and s.at()<EPOCHS*BATCHES-80: s.start(seconds)
-    found = s.results(time.time()+240)
+    found = s.results(stall)
     s.house.kill()
-    print(f'{kills} kills, {s.n} starts, at most {longest:.1f} s to the next batch; those who ended:', *found.items(), sep='\n')
+    print(f'{kills} kills, {freezes} freezes, {blinks} of the lighthouse, {s.n} starts, at most {longest:.1f} s from a kill to the next batch; what the others returned:', *found.items(), sep='\n')
     ended = {v for v in found.values() if not isinstance(v, str)}
     rows = [row['epoch'] for row in csv.DictReader(open(folder/'loud/run/history.csv')) if not row['train_iter']]
     assert len(ended)==1, 'those who are there at the end differ'
     [(n,steps,loss,valid,_)] = ended
-    print(f'loss {loss:.7f} ({loss/expected[2]-1:+.1e} of the quiet run), valid loss {valid:.7f} ({valid/expected[3]-1:+.1e})')
+    print(f'loss {loss:.7f} ({loss/expected[2]-1:+.1e} of the quiet run), valid loss {valid:.7f} ({valid/expected[3]-1:+.1e}), '
+          f'{n} batches and {steps} steps ({expected[0]} and {expected[1]})', flush=True)
     assert (n,steps)==expected[:2] and abs(loss/expected[2]-1)<1e-4 and abs(valid/expected[3]-1)<1e-4
     assert rows==[*map(str, range(EPOCHS))],f'the log has the epochs {rows}'
 
@@ -130,7 +163,10 @@ if __name__=='__main__':
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument('--minutes', type=float, default=15)
     p.add_argument('--seed', type=int, default=1)
+    p.add_argument('--every', type=float, default=25, help='seconds between two events, at most')
+    p.add_argument('--stall', type=float, default=120)
     args = p.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        try: soak(args.minutes, args.seed, Path(folder))
-        finally: print(*Path(folder).glob('loud/out.log') and open(Path(folder)/'loud/out.log').read()[-3000:].splitlines(), sep='\n')
+        try: soak(args.minutes, args.seed, args.every, args.stall, Path(folder))
+        finally:
+            for p in multiprocessing.active_children(): p.kill()

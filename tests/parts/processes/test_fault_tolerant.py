@@ -1,6 +1,7 @@
 """Processes come and go, and the run is what one process would have made: `FaultTolerant`. Where torchft is missing only what needs no process is tested."""
 import multiprocessing, os, time, warnings
 from importlib.util import find_spec
+from types import SimpleNamespace
 
 import pytest, torch
 from torch import nn
@@ -8,6 +9,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from learnkit.all import (Callback, CancelBatch, CheckpointCallback, CSVLogger, DataLoaders, EarlyStoppingCallback, EMACallback, FaultTolerant, GradientAccumulation,
     GradientClip, JsonLogger, Learner, MicroBatch, MixedPrecision, MixUp, SAM, SaveModelCallback, SkipNaN, ValidateEvery)
+from learnkit.data.locks import FileLock
 from learnkit.data.process import alone, rank_distrib, set_beside
 from learnkit.processes.agreement import ProcessFailed
 from learnkit.optim.steps import check_passes
@@ -56,6 +58,33 @@ def test_one_of_several_whole_processes_writes(tmp_path):
         make(tmp_path, [CSVLogger(), JsonLogger(), CheckpointCallback(), SaveModelCallback(every_epoch=True)])
         assert not [*tmp_path.rglob('*.*')]
     finally: set_beside(0)
+
+def test_who_does_not_write_keeps_the_best_model_itself(tmp_path):
+    "The file is another process's, which may not have written it yet, or be lost before that"
+    def trained(path):
+        return make(path, [SaveModelCallback(comp='max')], n=3).model.state_dict()   # the first epoch is the best
+    wanted = trained(tmp_path/'writes')
+    set_beside(1)
+    try: found = trained(tmp_path/'does not')
+    finally: set_beside(0)
+    torch.testing.assert_close(found, wanted, rtol=0, atol=0)
+    assert not [*tmp_path.glob('does not/**/*.pth')]
+
+def test_a_frozen_writer_keeps_its_files_until_it_ends(tmp_path):
+    "The next one goes on without writing, says so once, and takes over as soon as the files are free"
+    ft,lock,files = FaultTolerant('http://127.0.0.1:1'),FileLock(),CSVLogger()
+    lock.acquire(tmp_path/'.history.csv.lock', 'history.csv', 'wait')
+    learn = Learner(DataLoaders.from_tensors(torch.zeros(4, 1), torch.zeros(4, 1), bs=2), nn.Linear(1, 1), nn.MSELoss(), path=tmp_path, cbs=[ft, files])
+    ft.crew,ft.leads,ft.logs = SimpleNamespace(rank=0),False,learn.logger
+    try:
+        with pytest.warns(UserWarning, match='nothing is written.*in use by another run') as said: ft._find_rank(); ft._find_rank()
+        assert len(said)==1 and not ft.leads and rank_distrib()==1
+        lock.release()
+        ft._find_rank()
+        assert ft.leads and rank_distrib()==0 and files.log_file.file is not None
+    finally:
+        set_beside(0)
+        files.log_file.close()
 
 def make(path, cbs, n=2, model=None, data=None, opt=torch.optim.AdamW, duration=None, fit=Learner.fit, **kw):
     "A Learner that has trained"
