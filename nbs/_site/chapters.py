@@ -49,8 +49,8 @@ howtos = [
     ('own', 'Losses, metrics, callbacks', 'Parts of your own.',
      'write_a_loss loss_with_inputs write_a_metric write_a_callback own_training_step skip_or_stop test_a_callback'),
     ('scale', 'Speed, memory, faults', 'Larger models, more devices, and what goes wrong.',
-     'mixed_precision accumulate_gradients out_of_memory several_processes large_model train_on_slurm '
-     'train_on_kubernetes train_with_ray start_with_accelerate find_what_is_slow debug_nan')]
+     'mixed_precision accumulate_gradients out_of_memory several_processes machines_come_and_go large_model '
+     'train_on_slurm train_on_kubernetes train_with_ray start_with_accelerate find_what_is_slow debug_nan')]
 
 def group_of(page):
     "The group that the page of a chapter belongs to"
