@@ -131,6 +131,7 @@ class LogFile(Stateful):
 # %% ../../nbs/observe/40b_loggers.ipynb #d3e5e970
 import json
 from math import isfinite
+from typing import Any
 
 import learnkit.observe.outbox   # noqa: F401  for `learn.hparams`, `learn.outbox`
 from ..data.files import local_path
@@ -193,7 +194,7 @@ class MetricsLogger(Callback):
 
     def before_fit(self):
         self.learn.outbox.begin()
-        self.last = self.start
+        self.last,self.kept = self.start,[]
     def after_row(self, row, epoch):
         if not (epoch and hasattr(self.learn, 'recorder')): self._pass_row(row)   # else it is a part of the epoch's row
     def after_epoch(self):
@@ -201,13 +202,15 @@ class MetricsLogger(Callback):
     def _pass_row(self, row):
         learn = self.learn
         learn.outbox.flush(learn)
-        if not rank_distrib(): self.write_row(row, learn.outbox.step(learn))
+        if rank_distrib(): self.kept.append((row,learn.outbox.step(learn)))   # this process may have to write it later
+        else: self.write_row(row, learn.outbox.step(learn))
 
     def after_fit(self): self.learn.outbox.flush(self.learn)
     after_exception = before_save_checkpoint = after_fit
     def cleanup(self): self.learn.outbox.end(self.learn)
 
     last = 0   # the step that was written last
+    kept:Any = ()   # rows that another process writes, with their steps
     @property
     def start(self) -> int:
         "The number of training batches in the fits before this one"
@@ -305,6 +308,13 @@ class JsonLogger(FileLogger):
         "Write a line"
         row = {'step':step, **{k:_encode(v) for k,v in metrics.items()}}
         self.log_file.write(json.dumps(row, allow_nan=False, default=str).encode() + b'\n')
+
+    def take_over(self) -> None:
+        "Continue the file, and add the last rows if the process that should have written them was lost"
+        super().take_over()
+        there = {(r['step'],r.get('epoch')) for r in self.read_log()}
+        first = max((i+1 for i,(r,step) in enumerate(self.kept) if (step,r.get('epoch')) in there), default=0)
+        for row,step in self.kept[first:]: self.write_row(row, step)
 
     def write_hparams(self, hparams, step): self.write(dict(hparams=hparams), step)
     def write_media(self, kind, media, step):

@@ -132,7 +132,7 @@ def soak(minutes, seed, every, stall, folder):
         ready,alive = s.ready(),s.alive()
         if len(alive)<2: s.start(seconds); continue
         what = r.choice(['kill','kill','start','start','freeze','blink'])
-        if what=='kill' and len(ready)>1:
+        if what=='kill' and len(ready)>1+(s.at()>EPOCHS*BATCHES-80):   # in the end two are compared
             n = r.choice(ready); s.live[n][0].kill(); s.live[n][0].join(); kills += 1
             s.gone.append(n)
             took = s.wait(stall); longest = max(took, longest); s.say(f'killed {n} of {ready}, the next batch after {took:.1f} s')

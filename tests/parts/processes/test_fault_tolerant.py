@@ -70,6 +70,22 @@ def test_who_does_not_write_keeps_the_best_model_itself(tmp_path):
     torch.testing.assert_close(found, wanted, rtol=0, atol=0)
     assert not [*tmp_path.glob('does not/**/*.pth')]
 
+def test_rows_that_a_lost_process_did_not_write_are_added(tmp_path):
+    "The next one knows the rows, and at which batch each was made"
+    def run(*cbs): make(tmp_path, [JsonLogger(), ValidateEvery('4ba'), *cbs], n=3)
+    def after_fit(self):
+        log.write_bytes(b''.join(whole[:-2]))
+        set_beside(0)
+        self.learn.json_logger.take_over()
+    log = tmp_path/'log.jsonl'
+    run()
+    whole = log.read_bytes().splitlines(True)
+    assert len(whole)>8
+    set_beside(1)
+    try: run(Callback(after_fit=after_fit))
+    finally: set_beside(0)
+    assert log.read_bytes().splitlines(True)==whole
+
 def test_a_frozen_writer_keeps_its_files_until_it_ends(tmp_path):
     "The next one goes on without writing, says so once, and takes over as soon as the files are free"
     ft,lock,files = FaultTolerant('http://127.0.0.1:1'),FileLock(),CSVLogger()
