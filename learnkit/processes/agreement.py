@@ -139,6 +139,7 @@ _in_batch = ('before_fetch',       # then none of them takes the batch out of it
 _points = (*_in_batch,'after_fetch','before_train','after_exhaust','after_train','before_validate','after_validate',
            'after_epoch','after_fit','before_save_checkpoint','ask',
            *(f'after_cancel_{c.scope}' for c in _cancels), 'after_exception')
+_places = {p:i for i,p in enumerate(_points)}
 
 def _before():
     "Each point in a batch, and the events since the one before, those that callbacks fire included"
@@ -230,9 +231,10 @@ class Agreement(Callback):
     def before_train(self):
         self.ended = False
         n = self.learn.batches.n
-        needed = [_somebody(self.learn, events) for events in _before().values()]
+        cbs = _may_differ(self.learn)
+        needed = [_somebody(cbs, events) for events in _before().values()]
         begins = self.learn.epoch==self.learn.start_epoch   # the fit does, or goes on from a checkpoint
-        mine = [*needed, _somebody(self.learn, _outside()), n is None, n or 0, -(n or 0)]
+        mine = [*needed, _somebody(cbs, _outside()), n is None, n or 0, -(n or 0)]
         *needed,self.ends,unknown,most,least = self._meet('before_train', more=mine, compare=begins)
         on = {**dict(zip(_in_batch, needed)), 'after_fetch':unknown}
         self.asks = on.pop('after_batch')
@@ -281,10 +283,10 @@ class Agreement(Callback):
         "Tell the others what this process wants, at point `at`, and do what all want; returns whether the data ended"
         sums = checksums(compared(self.learn)) if compare and self.compare else {}
         learn = self.learn
-        store,place = self.watch.store,_points.index(at)
+        store,place = self.watch.store,_places[at]
         stop,self.agreed = learn.stop_reason or self.wish,0
         if stop: store.set('stop', stop)
-        own,padding = digest(sums),[0]*(len(_in_batch)+4-len(more))
+        own,padding = digest(sums) if sums else 0,[0]*(len(_in_batch)+4-len(more))
         message = self.group.begin([code, place, -place, bool(stop), ended, own, -own, *more, *padding])
         try: self.watch.wait(message, timeout or self.timeout)
         except RuntimeError as e:
@@ -329,8 +331,16 @@ def _alike(cb, name):
         if name in vars(o) and not cb.observes: return False
     return False
 
-def _somebody(learn, events):
-    return any(cb.handler(e) and not _alike(cb, e) and cb.hears(e) for cb in learn.cbs for e in events)
+def _may_differ(learn):
+    "The callbacks whose own class does not promise that all that they do is alike"
+    names = {*event,'alike','observes'}
+    def promised(cb):
+        own = vars(type(cb))
+        return not vars(cb).keys() & names and own.get('alike', own.get('observes', False))
+    return [cb for cb in learn.cbs if not promised(cb)]
+
+def _somebody(cbs, events):
+    return any(cb.handler(e) and not _alike(cb, e) and cb.hears(e) for cb in cbs for e in events)
 
 # %% ../../nbs/processes/10b_agreement.ipynb #9c94885a
 def agree_already(

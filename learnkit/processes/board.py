@@ -50,7 +50,7 @@ class Board:
         self.n += 1
         data = _numbers.pack(self.n, *numbers, *[0]*(24-len(numbers)))
         self.memory[self._place(self.rank, self.n)] = data + crc32(data).to_bytes(8, 'little')
-        return Message(self, self.n, len(numbers))
+        return Message(self, self.n, numbers)
 
     def read(self,
         rank:int, # the number of the process
@@ -77,11 +77,11 @@ class Message:
     def __init__(self,
         board:Board, # the board on which it is written
         n:int,       # its number
-        length:int   # how many numbers it has
+        own:Sequence # the numbers of this process
     ):
-        self.board,self.n,self.length = board,n,length
-        self.missing,self.failed = {*range(board.world)},False
-        self.largest:list = [-2**63]*length
+        self.board,self.n,self.failed = board,n,False
+        self.missing = {*range(board.world)} - {board.rank}
+        self.largest = [*own]
 
     def is_completed(self) -> bool:
         "Have all processes written it, or is it known that one will not?"

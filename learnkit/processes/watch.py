@@ -138,13 +138,14 @@ class Watch(Thread):
         timeout:float # seconds
     ) -> None:
         "Wait for the others in a collective; raises RuntimeError if it takes too long or they are stuck elsewhere"
-        end,following = monotonic()+timeout,(self.rank+1)%num_distrib()
+        begun = monotonic()
         while True:
             try: return work.wait(timedelta(seconds=timeout/20))
             except RuntimeError:
                 if work.is_completed(): return work.wait()
                 self.listen()
-                if monotonic()>end or following in self.stuck(timeout/10): raise
+                following = (self.rank+1)%num_distrib()
+                if monotonic()-begun>timeout or following in self.stuck(timeout/10): raise
 
     def describe(self,
         ranks:Iterable # numbers of processes

@@ -1,8 +1,8 @@
 """Several processes on this machine (gloo): a step beside `DistributedDataParallel` by hand, messages, and a checkpoint.
 
 A measurement starts its processes as `torchrun` would and tells each what to do. All that is compared runs in the same
-processes, in turn. The clock runs from the fetch of batch `WARM` to that of the last one, so that neither the start of a fit
-nor its end counts. Whatever a library trains must come out as by hand, or its time is not taken.
+processes, in turn. For a step the clock runs from the fetch of batch `WARM` to that of the last one, so that neither the start
+of a fit nor its end counts; for a fit, all of it. Whatever a library trains must come out as by hand, or its time is not taken.
 """
 import json, os, socket, subprocess, sys, tempfile, time, warnings
 from datetime import timedelta
@@ -94,16 +94,17 @@ def gathered(x):
     dist.all_gather_object(all_, x)
     return all_
 
-def job_steps(what, n, rounds):
-    "For each way, seconds of a step in each round: of the processors of all processes together, and of the clock"
+def job_steps(what, n, rounds, whole=False):
+    "For each way, seconds of a step, or of the whole fit, in each round: of the processors of all processes together, and of the clock"
     net,batches = data(what, n)
     def weights(m): return nn.utils.parameters_to_vector(m.parameters()).detach()
     def once(f):
         clocked = Clocked(batches)
         dist.barrier()
+        start = cpu(),time.perf_counter()
         with unseen(): model = f(net, clocked)
-        spent = gathered(clocked.spent)
-        steps = n-1-WARM
+        fit = cpu()-start[0],time.perf_counter()-start[1]
+        spent,steps = gathered(fit if whole else clocked.spent),1 if whole else n-1-WARM
         return [sum(c for c,_ in spent)/steps, max(w for _,w in spent)/steps],weights(model)
     todo = {k:f for k in ways if (f := there(k))}
     want = once(by_hand)[1]
@@ -199,6 +200,14 @@ def bench_processes(rounds, steps=dict(tiny=400, cnn=120), worlds=(2, 4)):
                 base = f'{spread([h[i] for h in hand])[0]*1e6:.0f} µs a step'
                 show(f'A training step of {nets[what]} in {world} processes, {clock}', base, rows, first='DDP by hand', world=world, net=what, clock='cpu wall'.split()[i])
 
+def bench_fits(rounds, steps=dict(tiny=40, cnn=20)):
+    "Short fits, of which the start and the end are a large part"
+    for what,n in steps.items():
+        times = launched(2, 'steps', what=what, n=n, rounds=rounds, whole=True)
+        hand = times['by hand']
+        rows = {k:spread([t[0]/h[0] for t,h in zip(ts, hand)]) for k,ts in times.items() if k!='by hand'}
+        show(f"A whole fit of {n} steps of {nets[what]} in 2 processes, the processors' time", f'{spread([h[0] for h in hand])[0]*1e3:.1f} ms', rows, first='DDP by hand', net=what)
+
 sizes = [4, 80, 1024, 2**14, 2**17, 2**20, 2**22, 2**24, 2**26]
 
 def bench_compute(rounds, n=400):
@@ -215,6 +224,6 @@ def bench_written(rounds, numbers=(10**4, 10**6, 10**7)):
     ms = {int(k):spread(ts) for k,ts in launched(1, 'checkpoint', numbers=numbers, rounds=rounds).items()}
     show('A checkpoint of a model and of Adam', '', {f'{12*k/1e6:,.2f} MB':t for k,t in ms.items()}, ' ms', first='')
 
-parts = dict(processes=bench_processes, compute=bench_compute, messages=bench_messages, written=bench_written)
+parts = dict(processes=bench_processes, fits=bench_fits, compute=bench_compute, messages=bench_messages, written=bench_written)
 
 if __name__=='__main__': main(*sys.argv[1:])
