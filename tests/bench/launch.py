@@ -55,6 +55,11 @@ def until(started, pattern, seconds=180):
     end = time.monotonic()+seconds
     while not re.search(pattern, Path(started[1].name).read_text()) and started[0].poll() is None and time.monotonic()<end: time.sleep(.2)
 
+def lose(started):
+    "As a machine is lost: torchrun's agent, and what it started, which has a session of its own"
+    pids = subprocess.run(['pgrep', '-P', str(started[0].pid)], capture_output=True, text=True).stdout.split()
+    for pid in (started[0].pid, *pids): os.kill(int(pid), signal.SIGKILL)
+
 def sentence(text, pattern):
     m = re.search(pattern, text)
     return m[0] if m else 'NOTHING SAID:\n' + text[-2000:]
@@ -126,8 +131,8 @@ def stale(folder):
     time.sleep(20)
     ended(dead[0], 0)
     dead = [one(0), one(1)]
-    until(dead[0], 'epoch +train')
-    time.sleep(1)
+    end = time.monotonic()+120
+    while not [*folder.glob('stale/out/checkpoints/*/*.json')] and time.monotonic()<end: time.sleep(.1)
     for p in dead: ended(p, 0)
     ps = [one(0), one(1)]
     print('stale store  ', [re.findall(r'.* train together .*|resuming at .*|ended with .*', ended(p, 180)) for p in ps])
@@ -141,7 +146,7 @@ def joined(folder):
     other = agent()
     until(one, '2 processes train together')
     time.sleep(20)
-    os.killpg(other[0].pid, signal.SIGKILL)
+    lose(other)
     said = ended(one, 400)
     print('joined, left ', re.findall(r'.* train together .*|resuming at .*|ended with .*', said))
 
