@@ -331,6 +331,7 @@ def _alike(cb, name):
         if name in vars(o) and not cb.observes: return False
     return False
 
+# %% ../../nbs/processes/10b_agreement.ipynb #9c94885c
 def _may_differ(learn):
     "The callbacks whose own class does not promise that all that they do is alike"
     names = {*event,'alike','observes'}
