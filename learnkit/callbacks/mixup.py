@@ -131,9 +131,9 @@ class MixHandler(Callback):
         "Mix the targets, or keep the targets of the other items to mix the losses"
         learn = self.learn
         self.wrap()   # the callback may have been switched on after `before_train`
-        self._assign(other=other)
-        if self.stack_y: self._assign(yb1=apply(lambda t: t[other] if isinstance(t, torch.Tensor) else t, learn.yb))
-        else: learn.yb = apply(lambda t: blend(_as_float(t), other, self.lam), learn.yb)
+        yb1 = apply(lambda t: t[other] if isinstance(t, torch.Tensor) else t, learn.yb) if self.stack_y else None
+        self._assign(other=other, yb1=yb1)
+        if yb1 is None: learn.yb = apply(lambda t: blend(_as_float(t), other, self.lam), learn.yb)
 
     def losses(self,
         pred:Any,      # the predictions
@@ -146,7 +146,7 @@ class MixHandler(Callback):
             if len(lam)>1: lam = lam[self.part]   # CutMix has one for all
             yb1 = apply(lambda t: t[self.part] if isinstance(t, torch.Tensor) and t.ndim else t, yb1)
         with none_reduce(self.each) as each: loss,loss1 = each(pred, *yb, **kw),each(pred, *yb1, **kw)
-        self._assign(each=each)   # so a function is wrapped only once
+        if each is not self.each: self._assign(each=each)   # so a function is wrapped only once
         n = lam.numel()
         if loss.numel()%n: raise ValueError(
             f"a loss for each of {n} items is needed, but with reduction='none' the loss function returns "

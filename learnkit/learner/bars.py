@@ -207,7 +207,7 @@ class ProgressCallback(Callback):
     order,nested = 60,False
     kind = mbar = table = None
     begun = None   # when the first phase did, and where in the fit
-    due,shown = 0.,0   # when the bar is to be drawn again; how many batches it shows
+    due = 0.
     def __init__(self,
         kind:str|None=None,    # a name in `displays`: 'notebook', 'terminal', 'lines'; None: depends on the output
         every:float|None=None  # seconds between two updates; None: 0.2, or 30 for lines
@@ -240,9 +240,8 @@ class ProgressCallback(Callback):
         learn = self.learn
         what = f'Epoch {learn.epoch+1}/{learn.n_epoch} {phase}' if learn.mode=='fit' else learn.mode
         self._display().begin(what, learn.n_iter)
-        self.shown = 0
         if self.begun is None: self.begun = time.perf_counter(),learn.pct_train
-        self.due = time.perf_counter() + self.step
+        self.mbar.shown,self.due = 0,time.perf_counter() + self.step   # batches that it shows; when it is drawn again
 
     def after_batch(self):
         if (now := time.perf_counter())>=self.due: self._update(now)
@@ -252,8 +251,8 @@ class ProgressCallback(Callback):
         learn,self.due = self.learn,now + self.step
         loss = getattr(learn, 'smooth_loss', None) if learn.training else None
         said = [] if loss is None else [f'loss {loss.item():.4f}']
-        self.shown = learn.iter+1
-        self.mbar.update(self.shown, ', '.join(said + self._left(now)))
+        self.mbar.shown = learn.iter+1
+        self.mbar.update(self.mbar.shown, ', '.join(said + self._left(now)))
 
     def _left(self, now):
         "The remaining time of the whole fit, if it has several epochs and can be estimated"
@@ -269,7 +268,7 @@ class ProgressCallback(Callback):
     def after_exception(self):
         learn = self.learn
         if not (self.mbar and self.begun) or learn.mode!='fit': return
-        if (learn.iter or 0)>self.shown: self.mbar.update(learn.iter)
+        if (learn.iter or 0)>self.mbar.shown: self.mbar.update(learn.iter)
         self.mbar.leave()
         stopped = isinstance(learn.exc, KeyboardInterrupt)
         what = 'interrupted' if stopped else type(learn.exc).__name__

@@ -194,7 +194,7 @@ class MetricsLogger(Callback):
 
     def before_fit(self):
         self.learn.outbox.begin()
-        self.last,self.kept = self.start,[]
+        self.last,self.unwritten = self.start,[]
     def after_row(self, row, epoch):
         if not (epoch and hasattr(self.learn, 'recorder')): self._pass_row(row)   # else it is a part of the epoch's row
     def after_epoch(self):
@@ -202,7 +202,7 @@ class MetricsLogger(Callback):
     def _pass_row(self, row):
         learn = self.learn
         learn.outbox.flush(learn)
-        if rank_distrib(): self.kept.append((row,learn.outbox.step(learn)))   # this process may have to write it later
+        if rank_distrib(): self.unwritten.append((row,learn.outbox.step(learn)))   # this process may have to write it later
         else: self.write_row(row, learn.outbox.step(learn))
 
     def after_fit(self): self.learn.outbox.flush(self.learn)
@@ -210,7 +210,7 @@ class MetricsLogger(Callback):
     def cleanup(self): self.learn.outbox.end(self.learn)
 
     last = 0   # the step that was written last
-    kept:Any = ()   # rows that another process writes, with their steps
+    unwritten:Any = ()   # rows that another process writes, with their steps
     @property
     def start(self) -> int:
         "The number of training batches in the fits before this one"
@@ -313,8 +313,8 @@ class JsonLogger(FileLogger):
         "Continue the file, and add the last rows if the process that should have written them was lost"
         super().take_over()
         there = {(r['step'],r.get('epoch')) for r in self.read_log()}
-        first = max((i+1 for i,(r,step) in enumerate(self.kept) if (step,r.get('epoch')) in there), default=0)
-        for row,step in self.kept[first:]: self.write_row(row, step)
+        first = max((i+1 for i,(r,step) in enumerate(self.unwritten) if (step,r.get('epoch')) in there), default=0)
+        for row,step in self.unwritten[first:]: self.write_row(row, step)
 
     def write_hparams(self, hparams, step): self.write(dict(hparams=hparams), step)
     def write_media(self, kind, media, step):
