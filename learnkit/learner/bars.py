@@ -241,7 +241,7 @@ class ProgressCallback(Callback):
         what = f'Epoch {learn.epoch+1}/{learn.n_epoch} {phase}' if learn.mode=='fit' else learn.mode
         self._display().begin(what, learn.n_iter)
         if self.begun is None: self.begun = time.perf_counter(),learn.pct_train
-        self.mbar.shown,self.due = 0,time.perf_counter() + self.step   # batches that it shows; when it is drawn again
+        self.mbar.shown,self.due = 0,time.perf_counter() + self.step   # what it shows; when next
 
     def after_batch(self):
         if (now := time.perf_counter())>=self.due: self._update(now)

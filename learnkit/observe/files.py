@@ -202,7 +202,7 @@ class MetricsLogger(Callback):
     def _pass_row(self, row):
         learn = self.learn
         learn.outbox.flush(learn)
-        if rank_distrib(): self.unwritten.append((row,learn.outbox.step(learn)))   # this process may have to write it later
+        if rank_distrib(): self.unwritten.append((row,learn.outbox.step(learn)))   # it may have to write them
         else: self.write_row(row, learn.outbox.step(learn))
 
     def after_fit(self): self.learn.outbox.flush(self.learn)
