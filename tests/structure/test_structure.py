@@ -420,7 +420,7 @@ def test_pins_suit_each_python_that_is_promised():
     pins = dict(l.lower().split('==') for l in (root/'tests/constraints.txt').read_text().splitlines())
     said = {(d.metadata['Name'].lower(), d.version.partition('+')[0]): d.metadata.get('Requires-Python') or '' for d in distributions()}
     least = cfg['min_python'] + '.0'
-    assert len(pins.items() & said.keys()) > 100
+    assert len(pins.items() & said.keys()) > 75   # with the oldest PyTorch some are of other versions
     assert [f'{n} {v}: Python {said[n, v]}' for n,v in pins.items() & said.keys() if not SpecifierSet(said[n, v]).contains(least)] == []
 
 # importing is cheap

@@ -33,7 +33,7 @@ def test_a_step_leaves_its_numbers_only(scheds, most):
     learn = Learner([dl], m, nn.MSELoss(), partial(torch.optim.SGD, momentum=.9), lr=1e-3, default_cbs=False, splitter=lambda m: [[*l.parameters()] for l in m] if len(scheds)==2 else [*m.parameters()],
                     cbs=[TrainEvalCallback, Recorder, NonFiniteCheck, watch, *[ParamScheduler(s) for s in [scheds] if s]])
     learn.fit(1)
-    assert watch.bytes<1.25*most + 8000/N and watch.objects<.01, f'{watch.bytes:.1f} bytes and {watch.objects:.2f} objects a step, where the numbers themselves take {most}'   # containers have room to grow, and something is made only once
+    assert watch.bytes<1.25*most + 9000/N and watch.objects<.01, f'{watch.bytes:.1f} bytes and {watch.objects:.2f} objects a step, where the numbers themselves take {most}'   # containers have room to grow, and something is made only once: 8,073 bytes with PyTorch 2.10
 
 class Runs(list):
     "The numbers that were added, and what a `Series` should keep of them"
