@@ -268,7 +268,8 @@ class ProgressCallback(Callback):
     def after_exception(self):
         learn = self.learn
         if not (self.mbar and self.begun) or learn.mode!='fit': return
-        if (learn.iter or 0)>self.mbar.shown: self.mbar.update(learn.iter)
+        if (learn.iter or 0)>self.mbar.shown and type(self.mbar) is not LineDisplay:   # a line says where
+            self.mbar.update(learn.iter, ', '.join(self._left(time.perf_counter())))
         self.mbar.leave()
         stopped = isinstance(learn.exc, KeyboardInterrupt)
         what = 'interrupted' if stopped else type(learn.exc).__name__

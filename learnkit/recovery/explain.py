@@ -94,7 +94,7 @@ class ItemLosses(Callback):
         n,idxs = n_items(learn),indices_here(learn)
         at = [o.start for o in (learn.in_part, self.micro) if isinstance(o, slice)]
         if self.micro is not None and sum(at)<self.n: return   # a further pass over the batch
-        mine = None if None in (idxs, self.micro) else idxs[self.micro]
+        mine = None if idxs is None or self.micro is None else idxs[self.micro]
         if mine is None or len(mine)!=n: mine,idxs = [*range(self.n, self.n+n)],None
         self.n += n
         rows = by_items(learn, mine)

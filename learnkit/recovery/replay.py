@@ -282,10 +282,10 @@ class LeaveOut(Callback):
 
     def _take_out(self):
         learn = self.learn
-        if learn.indices is None: raise ValueError(
+        self.taken = frozenset()
+        if (idxs := indices_here(learn)) is None: raise ValueError(
             'nobody knows which items are in these batches, so none can be left out: add `ItemIndices()`, or if the '
             'loader does not know them, leave out whole batches by `steps`')
-        self.taken,idxs = frozenset(),indices_here(learn)
         kept = [n for n,i in enumerate(idxs) if i not in self.items]
         if len(kept)==len(idxs): return
         if (n := find_bs(learn.batch))!=len(idxs): raise ValueError(

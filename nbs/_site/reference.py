@@ -5,7 +5,6 @@ the parameters from the comments beside them, what is returned and raised, and a
 module adds to a class of another one, by `@patch`, is an entry of that class.
 """
 import ast, re
-from functools import cache
 import _stubs
 from chapters import group_of, groups, toctree
 from examples import find, read_notebooks
@@ -95,7 +94,6 @@ class Reference:
         for n,m in self.methods(cls).items():
             if cls.name!='Learner' or topic_of(m) is None: yield self.method(cls, n, m)
 
-    @cache
     def methods(self, cls):
         "The public methods of a class that it documents itself: of the Learner, in the order of the chapters, all"
         found = {n:ms if isinstance(ms, str) else ms[0] for n,ms in cls.methods.items()}
@@ -126,7 +124,8 @@ class Reference:
 
     def added(self, mod):
         "What a module adds to the classes of others: names of methods by class"
-        others = [c for c in self.classes.values() if c.mod is not mod]
+        def adds(c): return any(getattr(ms[0], 'mod', None) is mod for ms in c.methods.values())
+        others = [c for c in self.classes.values() if c.mod is not mod and adds(c)]
         res = {c.name:[code(f'{c.name}.{n}') for n,m in self.methods(c).items()
                        if n in c.methods and getattr(m, 'mod', None) is mod] for c in others}
         return {c:names for c,names in res.items() if names}
