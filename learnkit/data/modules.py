@@ -81,12 +81,9 @@ def norms_and_biases(
     m:nn.Module # a model
 ) -> tuple[list,list]:
     "Returns the parameters of all normalization layers in `m`, and the biases of the other layers"
-    norms,biases = {},{}
-    for o in m.modules():
-        for n,p in o.named_parameters(recurse=False):
-            if _is_norm(o): norms[id(p)] = p
-            elif 'bias' in n.split('_'): biases[id(p)] = p
-    return [*norms.values()],[p for i,p in biases.items() if i not in norms]
+    own = [(o,n,p) for o in m.modules() for n,p in o._parameters.items() if p is not None]
+    norms = {id(p):p for o,_,p in own if _is_norm(o)}
+    return [*norms.values()],[*{id(p):p for _,n,p in own if 'bias' in n.split('_') and id(p) not in norms}.values()]
 
 @check_args
 def norm_bias_params(
