@@ -22,8 +22,8 @@ from torch.utils.data import (BatchSampler, RandomSampler, SequentialSampler, Su
 from torch.utils.data.distributed import DistributedSampler
 
 from .nested import leaves
-from .random import (check_generator, generator_state, marks, set_generator, set_random_states,
-                                  states_of)
+from .random import (check_generator, generator_state, marks, packed_state, set_generator,
+                                  set_random_states, states_of)
 from .seeded import SeededLoader
 from .snapshot import generators_in, snapshot_random
 from .stateful import (NotedBatches, PositionedBatches, StepNotes, WorkerNotes, begins_anew, check_states,
@@ -208,7 +208,8 @@ class NotedLoader(GetAttr):
         for s in (begun['rng'], *steps.values(), *(w['rng'] for w in workers.values())): check_states(s)
         if not all(type(place.get(k, 0)) is int for k in ('taken','n_workers','opened')): fail('its numbers are none')
 
-    def _now(self) -> dict[str, Any]: return dict(rng=states_of(marks()), own=[*map(generator_state, self.generators)])
+    def _now(self) -> dict[str, Any]:
+        return dict(rng=packed_state(states_of(marks())), own=[*map(generator_state, self.generators)])
     def _set(self, rng, own):
         set_random_states(**rng)
         for g,s in zip(self.generators, own): set_generator(g, s)

@@ -209,7 +209,7 @@ class RngIterator(PositionedBatches):
             return next(self.it)
 
 # %% ../../nbs/data/55b_rng_stream.ipynb #51f257c1
-from .random import changed, marks, set_random_states, states_of
+from .random import changed, marks, packed_state, set_random_states, states_of
 from .snapshot import snapshot_random
 
 # %% ../../nbs/data/55b_rng_stream.ipynb #e0000010
@@ -251,7 +251,7 @@ class StepNotes(GetAttr):
 
     def _note(self, states):
         self.missed = self.missed or len(self.notes)>=_most
-        if not self.missed: self.notes[self.i] = states
+        if not self.missed: self.notes[self.i] = packed_state(states)
 
     def again(self,
         n:int # how many steps
