@@ -99,7 +99,7 @@ def learner(model, path, **kwargs):
     learn = Learner(DataLoaders([(x, x[:,:1])]*3), model, nn.MSELoss(), path=path, **kwargs)
     return learn.remove_cb(learn.progress)
 
-@few(16)
+@few(16, 12)
 @pytest.mark.parametrize('name', [n for n in tensors if n not in ('grad','csr','coo','quantized')])
 @pytest.mark.parametrize('how', ['parameter', 'buffer'])
 def test_weights_of_every_kind(name, how, tmp_path):

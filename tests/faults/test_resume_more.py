@@ -10,7 +10,7 @@ from learnkit.callbacks.clock import StopAfter
 from learnkit.loop.events import CancelBatch
 from learnkit.learner.fit import LimitBatches, ShortEpochCallback
 from test_resume import BS, Crash, Noisy, Stream, assert_same, end, fit, learner, stopped
-from toys import slow
+from toys import few, slow
 
 def dies(event, n=1):
     "Ends the run when `event` happens for the `n`th time"
@@ -40,6 +40,7 @@ class Skip(Callback):
     def before_fetch(self):
         if self.learn.training and self.learn.iter%3==1: raise CancelBatch
 
+@few(4, 4)
 @pytest.mark.parametrize('k', [2, *slow(3, 8, 9)])
 @pytest.mark.parametrize('limit', [False, True])
 @pytest.mark.parametrize('data', [Noisy, Stream])
