@@ -322,11 +322,11 @@ class _Meeting:
 
     def outcome(self, seconds):
         "What became of it, '' if that is not known after so many seconds"
-        end,pause = monotonic()+seconds,.0005
+        end,pause,longest = monotonic()+seconds,.0005,max(.1, num_distrib()/1e4)   # 10,000 questions of all in a second
         while not self.store.check(['outcome']):
             if monotonic()>end: return ''
             sleep(pause)
-            pause = min(2*pause, .1)
+            pause = min(2*pause, longest)
         return self.store.get('outcome').decode()
 
     def attend(self):

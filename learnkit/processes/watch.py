@@ -115,9 +115,11 @@ class Watch(Thread):
         self.over.set()
         self.join()
 
-    def listen(self) -> None:
-        "Read where the processes are"
-        for r,said in messages(self.places).items():
+    def listen(self,
+        ranks:Iterable|None=None # numbers of processes; None: all
+    ) -> None:
+        "Read where processes are"
+        for r,said in messages(self.places, ranks).items():
             if self.heard.get(r, (None,))[0]!=said: self.heard[r] = said,monotonic()
 
     def gone(self,
@@ -143,32 +145,36 @@ class Watch(Thread):
             try: return work.wait(timedelta(seconds=timeout/20))
             except RuntimeError:
                 if work.is_completed(): return work.wait()
-                self.listen()
                 following = (self.rank+1)%num_distrib()
+                self.listen([following])
                 if monotonic()-begun>timeout or following in self.stuck(timeout/10): raise
 
     def describe(self,
         ranks:Iterable # numbers of processes
     ) -> str:
-        "Return where these processes are, in words"
+        "Return where these processes are, in words: eight of them, those first that wait for nobody"
         def say(r):
             if r not in self.heard: return f'process {r} has not come to its Learner'
             beats,here,since,_ = json.loads(self.heard[r][0])
             if beats is None: return f'process {r} {here}'
             if r not in self.gone(self.silence): return f'process {r} is {here}, for {since:.0f} s'
             return f'process {r} has ended without a word, perhaps it was killed: last heard of {here}'
-        return '; '.join(map(say, ranks))
+        ranks = sorted(ranks, key=lambda r: (r in self.heard and json.loads(self.heard[r][0])[3], r))
+        said,more = [*map(say, ranks[:8])],len(ranks)-8
+        return '; '.join([*said, *[f'and {more:,} more']*(more>0)])
 
     def blame(self) -> str:
         "Return which process did not reach a point of a fit, in words"
         others = {*range(num_distrib())} - {self.rank}
         try:
+            if said := self.failures(): return said
             self.listen()
             first,there,end = {**self.heard},self.describe(others),monotonic()+self.silence+self.interval
             while not (said := self.failures()) and monotonic()<end:
-                if all(self.heard.get(r)!=first.get(r) for r in others): break   # all are alive
+                silent = [r for r in others if self.heard.get(r)==first.get(r)]
+                if not silent: break   # all are alive
                 sleep(self.interval/4)
-                self.listen()
+                self.listen(silent)
         except RuntimeError: return no_store
         lost = others & {*self.gone(self.silence)}
         return said or (self.describe(lost) if lost else there)
@@ -178,13 +184,15 @@ class Watch(Thread):
         where:str        # the position of the run
     ) -> None:
         "Tell the others what happened here"
-        self.store.set(f'failed/{self.rank}', f'{type(e).__name__}: {e}{where}')
+        nth = self.store.add('failures', 1)   # so that the others need not ask for each process
+        self.store.set(f'failed/{nth}', json.dumps([self.rank, f'{type(e).__name__}: {e}{where}']))
 
     def failures(self) -> str:
         "Return what failed in other processes, in words; empty if nothing did"
-        try: found = messages(dist.PrefixStore('failed', self.store))
+        try: found = messages(dist.PrefixStore('failed', self.store), range(1, self.store.add('failures', 0)+1))
         except RuntimeError: return no_store
-        return '; '.join(f'process {r} failed: {said}' for r,said in found.items() if r!=self.rank)
+        failed = sorted(map(json.loads, found.values()))
+        return '; '.join(f'process {r} failed: {said}' for r,said in failed if r!=self.rank)
 
     def everywhere(self,
         at:str # the point of the loop at which this process is, in words
@@ -207,10 +215,13 @@ def watching() -> Watch|None:
 
 # %% ../../nbs/processes/00a_watch.ipynb #e84f3cdf
 def messages(
-    store:Any # the store that all processes share
+    store:Any,               # the store that all processes share
+    ranks:Iterable|None=None # numbers of processes; None: all
 ) -> dict[int,str]:
-    "Return what each process wrote, by its number, without processes that wrote nothing"
-    return {r:store.get(str(r)).decode() for r in range(num_distrib()) if store.check([str(r)])}
+    "Return what processes wrote, by their numbers, without those that wrote nothing"
+    keys = [*map(str, range(num_distrib()) if ranks is None else ranks)]
+    if not store.check(keys): keys = [k for k in keys if store.check([k])]
+    return {int(k):said.decode() for k,said in zip(keys, store.multi_get(keys))}   # all of them in one question
 
 # %% ../../nbs/processes/00a_watch.ipynb #1a30707b
 no_store = 'the process that keeps their store has ended without a word: perhaps it was killed'

@@ -1,7 +1,9 @@
 "The thread that says where a process is only looks: it keeps nothing alive of the thread that it looks at."
-import subprocess, sys, threading, weakref
+import json, subprocess, sys, threading, weakref
 import pytest, torch
+from torch import distributed as dist
 
+from learnkit.processes import watch
 from learnkit.processes.watch import Watch
 
 class Looks(Watch):
@@ -57,3 +59,45 @@ def test_a_collection_lets_nobody_go_on():
     "… while the frames of another thread are read, which would be gone then: that ended the process in a second"
     res = subprocess.run([sys.executable, '-c', WALKS], capture_output=True, text=True, timeout=120)
     assert res.returncode==0, (res.returncode, res.stderr[-500:])
+
+class Asked:
+    "A store that notes how many keys each question is about"
+    def __init__(self): self.store,self.questions = dist.HashStore(),[]
+    def __getattr__(self, name):
+        f = getattr(self.store, name)
+        def ask(keys, *args):
+            self.questions.append(len(keys) if isinstance(keys, list) else 1)
+            return f(keys, *args)
+        return ask
+
+class Never:
+    "A collective that does not end"
+    def wait(self, timeout): raise RuntimeError('timed out')
+    def is_completed(self): return False
+
+def test_what_a_large_group_asks_of_its_store(monkeypatch):
+    "A process that waited asked twice for each of the others, again and again, and its message named them all"
+    n,rank = 4096,5
+    monkeypatch.setattr(watch, 'num_distrib', lambda: n)
+    w = Watch.__new__(Watch)
+    w.rank,w.heard,w.places,w.store = rank,{},Asked(),dist.HashStore()
+    for r in range(n): w.places.store.set(str(r), json.dumps([1, 'in `one_batch`', 40., r!=3000]))
+    w.listen([6])
+    with pytest.raises(RuntimeError): w.wait(Never(), 20)   # the next one waits too
+    assert set(w.heard)=={6} and w.places.questions==[1]*4
+    w.places.questions.clear()
+    w.listen()
+    assert w.places.questions==[n, n]
+    said = w.describe(range(n))
+    assert said.startswith('process 3000 is in') and said.count('process ')==8 and said.endswith('; and 4,088 more')
+    assert w.failures()==''
+    w.fail(ValueError('bad'), ', epoch 0, batch 2')
+    for w.rank in (7, 2): w.fail(KeyError(w.rank), '')
+    w.rank = rank
+    assert w.failures()=='process 2 failed: KeyError: 2; process 7 failed: KeyError: 7'   # its own is not among them
+
+def test_who_has_not_spoken_yet_is_left_out(monkeypatch):
+    monkeypatch.setattr(watch, 'num_distrib', lambda: 3)
+    store = dist.HashStore()
+    store.set('2', 'here')
+    assert watch.messages(store)=={2:'here'} and watch.messages(store, [0])=={}
