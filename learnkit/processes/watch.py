@@ -160,8 +160,8 @@ class Watch(Thread):
             if r not in self.gone(self.silence): return f'process {r} is {here}, for {since:.0f} s'
             return f'process {r} has ended without a word, perhaps it was killed: last heard of {here}'
         ranks = sorted(ranks, key=lambda r: (r in self.heard and json.loads(self.heard[r][0])[3], r))
-        said,more = [*map(say, ranks[:8])],len(ranks)-8
-        return '; '.join([*said, *[f'and {more:,} more']*(more>0)])
+        more = [f'and {len(ranks)-8:,} more'] if len(ranks)>8 else []
+        return '; '.join([*map(say, ranks[:8]), *more])
 
     def blame(self) -> str:
         "Return which process did not reach a point of a fit, in words"

@@ -1,4 +1,4 @@
-"""Several processes on this machine (gloo): a step beside `DistributedDataParallel` by hand, messages, and a checkpoint.
+"""Several processes on this machine (gloo): a step beside `DistributedDataParallel` by hand, messages, their store, and a checkpoint.
 
 A measurement starts its processes as `torchrun` would and tells each what to do. All that is compared runs in the same
 processes, in turn. For a step the clock runs from the fetch of batch `WARM` to that of the last one, so that neither the start
@@ -224,6 +224,36 @@ def bench_written(rounds, numbers=(10**4, 10**6, 10**7)):
     ms = {int(k):spread(ts) for k,ts in launched(1, 'checkpoint', numbers=numbers, rounds=rounds).items()}
     show('A checkpoint of a model and of Adam', '', {f'{12*k/1e6:,.2f} MB':t for k,t in ms.items()}, ' ms', first='')
 
-parts = dict(processes=bench_processes, fits=bench_fits, compute=bench_compute, messages=bench_messages, written=bench_written)
+def keep_a_store():
+    "Keep a store, and say after each line that is read how many seconds of the processor that took so far"
+    store = dist.TCPStore('127.0.0.1', 0, is_master=True, wait_for_workers=False)
+    print(store.port, flush=True)
+    for _ in sys.stdin: print(cpu(), flush=True)
 
-if __name__=='__main__': main(*sys.argv[1:])
+def bench_store(rounds, n=4096):
+    "What one process pays that keeps the store for all"
+    with subprocess.Popen([sys.executable, __file__, 'keep_a_store'], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as keeper:
+        store = dist.PrefixStore('bench', dist.TCPStore('127.0.0.1', int(keeper.stdout.readline()), is_master=False, wait_for_workers=False))
+        said,keys = json.dumps([12, 'in `before_batch` of `Saves`, epoch 0, batch 5', 3.02, False]),[*map(str, range(n))]
+        def spent():
+            print(file=keeper.stdin, flush=True)
+            return float(keeper.stdout.readline())
+        def set_each():
+            for k in keys: store.set(k, said)
+            store.get(keys[0])   # its answer comes when all before it are done
+        def ask_each():
+            for k in keys: store.check([k])
+        def read_all():
+            store.check(keys); store.multi_get(keys)
+        todo = {'a message to it':set_each, 'a question about one key':ask_each, 'each message of many in one answer':read_all}
+        us = {k:[] for k in todo}
+        for _ in range(rounds):
+            for k,f in todo.items():
+                start = spent(); f()
+                us[k].append((spent()-start)/n*1e6)
+        keeper.stdin.close()
+    show('What the process that keeps the store pays, in microseconds of the processor', '', {k:spread(ts) for k,ts in us.items()}, ' µs', first='')
+
+parts = dict(processes=bench_processes, fits=bench_fits, compute=bench_compute, messages=bench_messages, store=bench_store, written=bench_written)
+
+if __name__=='__main__': keep_a_store() if sys.argv[1:]==['keep_a_store'] else main(*sys.argv[1:])

@@ -304,6 +304,12 @@ def test_the_parts_of_several_processes_run(shown, forks):
     with pytest.raises(RuntimeError, match='steps in 2 processes failed'): processes.launched(2, 'steps', what='none', n=1, rounds=1)
 
 @pytest.mark.slow
+def test_the_part_of_their_store_runs(shown):
+    processes.bench_store(1, n=2000)
+    (said,*_),(question,*_),(value,*_) = shown[0]['rows'].values()
+    assert said>0 and question>value>0   # an answer with all of them is why nobody asks for each
+
+@pytest.mark.slow
 def test_what_several_processes_find_is_compared(shown, forks):
     exactness.bench_exactness(1, (2,), (1,6))
     *values,twice,never = shown
