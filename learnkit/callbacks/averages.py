@@ -103,6 +103,7 @@ class EMACallback(Callback):
     cancelled,fitting,kept = False,False,None
     catches_up = ('before_fit','before_train')
     alike = True   # the weights are the same in all processes
+    no_local_steps = 'it averages after each step, when each process has weights of its own: leave it out'
     compiled = 'after_step'
     def __init__(self,
         decay:float=.999,         # the share of the average that stays in an update, 0 to 1

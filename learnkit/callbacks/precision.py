@@ -44,6 +44,8 @@ class MixedPrecision(Callback):
         if amp_mode not in list(AMPMode): raise ValueError(f"amp_mode must be 'fp16' or 'bf16', not {amp_mode!r}")
         self.amp_mode,self.kwargs,self.open = AMPMode(amp_mode),kwargs,[]
         if kwargs: torch.amp.GradScaler('cpu', **kwargs)   # raises now for a wrong argument
+        if self.amp_mode==AMPMode.FP16: self.no_local_steps = (
+            "one process alone could leave a step out: write `MixedPrecision('bf16')`")
 
     @property
     def one_pass(self) -> str|None:

@@ -112,8 +112,10 @@ class Callback(Stateful):
     single:bool = False        # may a Learner have only one of this class and its subclasses?
     alike:bool = False         # does it do the same in all processes that train together?
     distributes:bool = False   # does it let several processes train together? Then `fit` adds nothing that does
+    local_steps:int|None = None# steps of each process by itself since all last met; None: they exchange gradients
     no_shards:str|None = None  # why it does not work with `VirtualShards`, and what to write instead; None: it works
     one_pass:str|None = None   # why it does not work with a second evaluation before the step; None: it works
+    no_local_steps:str|None = None # why it does not work where each process steps by itself; None: it works
     compiled:str|None = None   # what a compiled step does in place of its handlers; each class says it for itself
     compare_paths:Callable|None = None # takes the slow path beside a short cut; None: whoever has one takes it alone
     schedules:tuple = ()       # names of hyper-parameters that it sets in each batch: only one callback may set one

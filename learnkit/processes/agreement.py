@@ -49,6 +49,7 @@ def compared(
     model,groups = get_model(learn.model),learn.opt.param_groups
     steps = {'the epoch':learn.epoch, 'the number of training batches':learn.train_iter}
     hypers = {f'`{k}` of parameter group {i}':v for i,g in enumerate(groups) for k,v in g.items() if _is_number(v)}
+    if any(cb.local_steps for cb in learn.cbs): return {**steps, **hypers}   # until they meet, each has its own weights
     ignored = getattr(model, '_ddp_params_and_buffers_to_ignore', ())
     params = {f'parameter `{n}`':p for n,p in model.named_parameters() if n not in ignored}
     inside = {*map(id, model.parameters())}
@@ -270,7 +271,8 @@ class Agreement(Callback):
         if self.learn.exc is None: self._meet('before_save_checkpoint', compare=True)
 
     def after_batch(self):
-        if self.held is not None: held,self.held = self.held,None; raise held
+        held,self.held = self.held,None
+        if _place(held)>_cancels.index(CancelBatch): raise held   # the batch is over already
         learn,start,self.signal = self.learn,perf_counter(),None
         if self.pause.over() or self.asks:
             own = getattr(vars(learn).get('stop_on_signal'), 'received', None)

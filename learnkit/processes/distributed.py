@@ -71,6 +71,7 @@ class DistributedTrainer(Callback):
     samplers = added = ()
     buffers:Any = ()                # the model's
     equal,apart = False,False       # are they equal in all processes? Do these draw different random numbers?
+    local = False                   # does each process step by itself?
     def __init__(self,
         sync_bn:bool=False,  # average batch norms over all processes? (not on the CPU)
         shard:bool=True,     # divide the data? False: each process has its own part already
@@ -98,6 +99,7 @@ class DistributedTrainer(Callback):
         self.seed = derived_seed(2**31)
         if self.shard: learn.dls = self._shard(learn.dls)
         if self.sync_bn: self.norms = sync_norms(learn.model)
+        self.local = any(cb.local_steps is not None and cb.runs_in(learn.mode) for cb in learn.cbs)
         self._wrap(device)
 
     def after_load_checkpoint(self): self.apart = self.learn.train_iter>0   # each has its own random numbers again
@@ -111,7 +113,7 @@ class DistributedTrainer(Callback):
     def _send_buffers(self):
         if self.buffers: dist._broadcast_coalesced(dist.group.WORLD, self.buffers, 2**28, 0)
     def after_backward(self):
-        self._send_buffers()
+        if not self.local: self._send_buffers()
         self.equal = True
     def after_batch(self):
         if self.learn.training and not self.equal: self.after_backward()   # it was cancelled, in all of them by now
@@ -128,13 +130,17 @@ class DistributedTrainer(Callback):
     def _wrap(self, device):
         "Put the model into `DistributedDataParallel`; what that does not exchange is left to `GradientExchange`"
         learn,kwargs = self.learn,self.kwargs
-        late = any(cb.accumulates for cb in learn.cbs)
+        late = self.local or any(cb.accumulates for cb in learn.cbs)
         if any(map(is_sharded, learn.model.parameters())): raise ValueError(
             'parameters of the model are sharded (DTensors). If `fully_shard` made them, add `cbs=FullyShard()`, which '
             'trains such a model as it is. With tensor parallelism over all processes each needs all of the data: '
             'write `learn.distributed = False` before the fit, and give each process a `path` of its own')
+        if self.local and isinstance(learn.model, DistributedDataParallel): raise ValueError(
+            'the model is in `DistributedDataParallel`, which exchanges gradients in each step: with DiLoCo give the '
+            'Learner the plain model')
         if not isinstance(learn.model, DistributedDataParallel):
-            self.buffers = [*learn.model.buffers()] if kwargs.get(_sync_buffers, True) else []
+            buffers = (b for b in learn.model.buffers() if not (self.local and b.is_floating_point()))
+            self.buffers = [*buffers] if kwargs.get(_sync_buffers, True) else []
             ids = dict(device_ids=[device]) if device.type=='cuda' else {}
             learn.model = DistributedDataParallel(learn.model, **{**ids, **kwargs, _sync_buffers:False})
             if not late: form_buckets(learn.model)
@@ -147,8 +153,8 @@ class DistributedTrainer(Callback):
         inside = {*map(id, learn.model.parameters())}
         own = [p for g in learn.opt.param_groups for p in g['params'] if id(p) not in inside]
         for p in own: dist.broadcast(p.detach(), 0)
-        params = [*params, *own]
-        self.added = [GradientExchange([p for p in params if p.requires_grad])] if params else []
+        params = [p for p in [*params, *own] if p.requires_grad and not self.local]
+        self.added = [GradientExchange(params)] if params else []
         if not agree_already(learn): self.added += self._agreeing()
         learn.add_cbs(self.added)
         for cb in self.added: cb.handler('before_fit') and cb.before_fit()
@@ -214,6 +220,17 @@ def form_buckets(
         ddp.module = model
         for p,g in zip(params, grads): p.grad = g
 
+# %% ../../nbs/processes/20b_distributed.ipynb #cf764ffa
+def take_means(
+    ts:list # tensors, of the same shapes in all processes
+) -> None:
+    "Replaces tensors with their means over all processes, by one message for each of their types"
+    for kind in dict.fromkeys((t.dtype,t.device) for t in ts):   # in the same order everywhere, as that of a set is not
+        same = [t for t in ts if (t.dtype,t.device)==kind]
+        flat = torch.cat([t.flatten() for t in same])
+        dist.all_reduce(flat)
+        for t,mean in zip(same, (flat/num_distrib()).split([t.numel() for t in same])): t.copy_(mean.view_as(t))
+
 # %% ../../nbs/processes/20b_distributed.ipynb #cf764fff
 class GradientExchange(Callback):
     "Replaces gradients with their mean over all processes, before the step"
@@ -228,11 +245,7 @@ class GradientExchange(Callback):
         here = torch.tensor([p.grad is not None for p in self.params], dtype=torch.uint8, device=self.params[0].device)
         dist.all_reduce(here, dist.ReduceOp.MAX)
         grads = [torch.zeros_like(p) if p.grad is None else p.grad for p,has in zip(self.params, here.tolist()) if has]
-        for kind in {(g.dtype,g.device) for g in grads}:
-            same = [g for g in grads if (g.dtype,g.device)==kind]
-            flat = torch.cat([g.flatten() for g in same])
-            dist.all_reduce(flat)
-            for g,mean in zip(same, (flat/num_distrib()).split([g.numel() for g in same])): g.copy_(mean.view_as(g))
+        take_means(grads)
         for p,g in zip((p for p,has in zip(self.params, here.tolist()) if has), grads): p.grad = g
 
 # %% ../../nbs/processes/20b_distributed.ipynb #ad8b5dab

@@ -121,7 +121,8 @@ def states_of_all(
 # %% ../../nbs/recovery/02a_run_state.ipynb #526fb54f
 def _states_of_cbs(learn):
     "The states of callbacks that differ from those of process 0"
-    states = {cb.key:cb.state_dict() for cb in learn.cbs if not getattr(cb, 'alike', cb.observes)}
+    own = [cb for cb in learn.cbs if cb.local_steps is not None or not getattr(cb, 'alike', cb.observes)]
+    states = {cb.key:cb.state_dict() for cb in own}
     states = {k:to_serializable(s, copy=True) for k,s in states.items() if not any(map(is_sharded, leaves(s)))}
     marks = {k:blake2b(pickle.dumps(s)).digest() for k,s in states.items()}
     first = gather_objects(marks)[0]

@@ -18,7 +18,7 @@ single = [k for k in every if k.single]
 others = [k for k in every if not k.single and made(k) is not None and k.__name__ not in ('FusedStep','MCDropoutCallback','ProfileCallback','StopwatchCallback','TimerCallback')]
 
 def test_which_are_single():
-    assert {k.__name__ for k in single}=={'Agreement','CastToTensor','Closure','DistributedTrainer','FaultTolerant','FullyShard','GradientAccumulation','InTurn','MicroBatch','MixedPrecision','NonFiniteCheck',
+    assert {k.__name__ for k in single}=={'Agreement','CastToTensor','Closure','DiLoCo','DistributedTrainer','FaultTolerant','FullyShard','GradientAccumulation','InTurn','MicroBatch','MixedPrecision','NonFiniteCheck',
                                           'Pausable','ProgressCallback','Recorder','ReplayOnOOM','SAM','StepsPerEpoch','TrainEvalCallback','VirtualShards'}
     assert not {*default}-{*single}
 
