@@ -361,7 +361,7 @@ class Recorder(RecorderPlots, Callback):
                     lossless=[*self.lossless],
                     hps=_state(self.hps), group_hps=_state(self.group_hps), cancelled=[*self.cancelled],
                     elapsed=time.perf_counter() - self.start, train=self.train.state_dict(),
-                    unseen=[*self.smooth_loss.unseen])   # last, as it is complete only after the losses were read
+                    unseen=torch.tensor(self.smooth_loss.unseen, dtype=torch.float64))   # last: the losses are read
 
     def load_state_dict(self,
         state:dict # what `state_dict` returned
@@ -374,7 +374,8 @@ class Recorder(RecorderPlots, Callback):
         self.start = time.perf_counter() - state.pop('elapsed')
         self.lrs.load_state_dict(state.pop('lrs'))
         n_read = state.pop('n_read', 0)   # older checkpoints have all losses
-        self.smooth_loss.unseen = state.pop('unseen') if 'unseen' in state else self.smooth_loss.raw[n_read:]
+        unseen = [*map(float, state.pop('unseen'))] if 'unseen' in state else self.smooth_loss.raw[n_read:]
+        self.smooth_loss.unseen = unseen
         for name,cls in (('hps',Series), ('group_hps',GroupSeries)):
             for k,v in state.pop(name).items():   # in place: schedulers append to these
                 own = getattr(self, name)

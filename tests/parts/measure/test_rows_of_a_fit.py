@@ -105,3 +105,18 @@ def test_training_is_as_without_it():
     learn,plain = learner(ValidateEvery('1ba', at_start=True), lr=.1),learner(lr=.1)
     learn.fit(2); plain.fit(2)
     assert torch.equal(learn.model.weight, plain.model.weight)
+
+def test_losses_that_were_not_announced_are_kept_as_one_tensor():
+    "In a script without a bar a checkpoint had up to a thousand of them, each an object of its own"
+    learn,seen,got = learner(lr=.1, dls=DataLoaders(data*3)),[],[]
+    def keep(cb):
+        seen.append(cb.loss.item())
+        if cb.iter==6: got.append((cb.learn.recorder.state_dict(), [*seen]))
+    (late := Callback(after_batch=keep)).order = 60
+    with learn.no_bar(): learn.fit(1, cbs=late)
+    (state,losses), = got
+    assert state['unseen'].dtype is torch.float64 and state['unseen'].tolist()==losses and len(losses)==7
+    for unseen in state['unseen'],losses:   # of an older learnkit
+        rec = Recorder()
+        rec.load_state_dict({**state, 'unseen':unseen})
+        assert rec.smooth_loss.unseen==losses and {*map(type, rec.smooth_loss.unseen)}=={float}
