@@ -188,7 +188,9 @@ def check_moms(
         f'such as (.95,.85,.95), not {moms!r:.60}')
 
 # %% ../../nbs/optim/00b_param_groups.ipynb #0986e45a
+import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from inspect import Parameter, signature
 
@@ -228,6 +230,21 @@ def param_dicts(
 _nothing_to_train = ('There are no parameters to train: the model has none (layers in a list are its own in an '
                      '`nn.ModuleList`), or all are frozen (train some by `p.requires_grad_()`), or `splitter` lets '
                      'none of them through.')
+
+# %% ../../nbs/optim/00b_param_groups.ipynb #6f1c2a11
+_own = [getattr(Optimizer, n) for n in ('add_param_group','state_dict','load_state_dict')]
+_kept_out = [f.__wrapped__ for f in _own if hasattr(f, '__wrapped__')]
+
+@contextmanager
+def _as_they_are()->Iterator[None]:
+    for f in _kept_out: f.__dynamo_disable = f
+    try: yield
+    finally:
+        for f in _kept_out: f.__dict__.pop('__dynamo_disable', None)
+
+def no_compiler()->AbstractContextManager:
+    "A block in which PyTorch's optimizers do not load the compiler only to be kept out of it"
+    return nullcontext() if sys.modules.get('torch._dynamo') else _as_they_are()
 
 # %% ../../nbs/optim/00b_param_groups.ipynb #1d6ea6d8
 def _check_decoupling(cls, v):
@@ -298,11 +315,9 @@ def _call(opt, params, lr=None, **kw):
     groups,func = param_dicts(params),unwrap_partial(opt)
     if lr is not None and not isinstance(func, type): _check_takes_lr(opt, lr)
     if kw or hasattr(opt, 'keywords'): opt,kw = torch_keywords(opt, kw)
-    lists = [o['params'] for o in groups]
-    if len(lists)==1: lists = lists[0]
+    lists = [o['params'] for o in groups] if len(groups)>1 else groups[0]['params']
     if lr is not None: kw['lr'] = lr if isinstance(lr, Tensor) and lr.numel()==1 else spread(lr, len(groups))[-1]
-    by_hand = isinstance(func, type) and len(groups)==1 and len(groups[0])==1
-    res = opt(lists if by_hand else groups, **kw)
+    with no_compiler(): res = opt(lists if isinstance(func, type) and len(groups)==1==len(groups[0]) else groups, **kw)
     if hasattr(res, 'set_hyper') and not getattr(res, 'takes_group_dicts', False): res = opt(lists, **kw)
     if hasattr(res, 'param_groups'): return res
     raise TypeError(f"{func} made {type(res).__name__}, not an optimizer: does it return one?")
@@ -330,8 +345,7 @@ def build_optimizer(
     **kw                         # Other arguments of `opt`
 )->Any: # A torch optimizer, or another one with `set_hyper`
     "Returns an optimizer over `params`; raises TypeError or ValueError if `opt` cannot make or be one"
-    built = is_built(opt)
-    if built and (kw or params is not None): _check_built(opt, params, kw)
+    if (built := is_built(opt)) and (kw or params is not None): _check_built(opt, params, kw)
     res:Any = opt if built else _call(opt, params, lr, **kw)
     own = hasattr(res, 'set_hyper')   # else it is PyTorch's, whose groups may share a tensor
     for pg in () if own else res.param_groups[1:]: pg.update({k:copy_tensors(v) for k,v in pg.items()})

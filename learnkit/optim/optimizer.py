@@ -84,7 +84,7 @@ from fastcore.foundation import L
 from torch import Tensor
 
 from .groups import (Hypers, build_optimizer, is_split, logical_groups, merge_groups, merged_params,
-    param_dicts, split_groups, write_hyper)
+    no_compiler, param_dicts, split_groups, write_hyper)
 from .opt_state import (check_opt_state, clear_opt_state, has_torch_state, lay_out_opt_state,
     match_opt_state, restore_on_error)
 
@@ -279,7 +279,7 @@ class OptimWrapper:
 
     def state_dict(self)->dict:
         "Returns PyTorch's state dict, with the number of frozen groups, and of parameters that have a state"
-        sd = self.opt.state_dict()
+        with no_compiler(): sd = self.opt.state_dict()
         if not has_torch_state(sd): return {**sd, 'frozen_idx':self.frozen_idx}
         return {**sd, 'frozen_idx':self.frozen_idx, 'n_states':len(sd['state'])}
 
@@ -288,7 +288,7 @@ class OptimWrapper:
     )->None:
         "Loads the state `sd`; raises ValueError if it does not fit, and then nothing has changed"
         split,was_split = is_split(self.opt.param_groups),is_split(sd.get('param_groups', ()))
-        with restore_on_error(self.opt):
+        with restore_on_error(self.opt), no_compiler():
             if was_split and not split: self.split_no_decay()
             if split and not was_split: self.merge_no_decay()
             own = {k:v for k,v in sd.items() if k not in ('frozen_idx','n_states')}

@@ -23,6 +23,7 @@ from ..data.random import is_generator
 from ..data.snapshot import is_foreign, of_function
 from ..loop.callback import Stateful
 from ..loop.dispatcher import Dispatcher
+from ..optim.groups import no_compiler
 from .reported import _is_library
 
 
@@ -139,7 +140,8 @@ def _is_plain(v, depth=4):
     return isinstance(v, _containers) and depth>0 and len(v)<=_most and all(_is_plain(o, depth-1) for o in within)
 
 @lru_cache
-def _of_optimizer(): return vars(torch.optim.SGD([torch.zeros(1)])).keys()   # not at import: the first one loads much
+def _of_optimizer():
+    with no_compiler(): return vars(torch.optim.SGD([torch.zeros(1)])).keys()
 
 def _not_own(o): return _of_optimizer() if isinstance(o, torch.optim.Optimizer) else _no_state
 
