@@ -40,6 +40,17 @@ def growth_table(
     "Sizes down, costs across"
     return [[e['first'], *e['columns']], *([n, *map(text, vs)] for n,vs in e['rows'].items())]
 
+def whole_table(
+    res # from `load`
+) -> list: # rows of texts, the first one the head
+    "Scripts down; across, for each whole job, the seconds of the processor and the peak of memory"
+    es = entries(res, 'whole')
+    names = list(dict.fromkeys(n for e in es for n in e['memory']))
+    def of(e, n):
+        if n not in e['memory']: return '–','–'
+        return e['base'] if n=='by hand' else cell(e['rows'][n], ' s'),f"{e['memory'][n]:.0f} MiB"
+    return [['', *(h for e in es for h in (e['job'], 'memory'))], *([n, *(c for e in es for c in of(e, n))] for n in names)]
+
 def markdown(rows):
     "`rows`, the first one the head, as a table in markdown"
     rows = [[c.replace('|', r'\|') for c in r] for r in rows]

@@ -16,14 +16,14 @@ sys.path.insert(0, str(here))
 import exactness, gpu, own, peers, plot, processes, tools
 from tools import by_hand, in_turn, learner, show, shown, steps, timed, tiny, torch   # for parts in files of their own
 
-LONG = 'forms','device_forms','toolkit','beside','growth','checkpoint','processes','messages','exactness'   # what takes its time, and changes little
+LONG = 'forms','device_forms','toolkit','beside','growth','whole','checkpoint','processes','messages','exactness'   # what takes its time, and changes little
 
 on_device = {**gpu.parts, 'device_peers':peers.bench_device}   # `make bench-gpu`
 
 def all_parts():
     "Name → function of the number of rounds, in the order of the run"
     res = dict(own.parts)
-    for n in ('fused','shards','beside','growth'):
+    for n in ('fused','shards','beside','growth','whole'):
         if importlib.util.find_spec(n): res[n] = getattr(importlib.import_module(n), f'bench_{n}')
     return {**res, 'peers':peers.bench_peers, **processes.parts, **exactness.parts, **(on_device if torch.cuda.is_available() else {})}
 

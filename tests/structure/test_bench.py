@@ -9,7 +9,7 @@ import pytest, torch
 
 bench = Path(__file__).resolve().parents[1]/'bench'
 sys.path.insert(0, str(bench))
-import exactness, gpu, growth, own, peers, plot, processes, run, tools
+import exactness, gpu, growth, own, peers, plot, processes, run, tools, whole
 from kills import Fork
 from toys import few
 
@@ -206,6 +206,55 @@ def test_pins_are_pins_and_none_of_them_is_bad():
     pins = dict(l.split('==') for l in (bench/'peers.txt').read_text().split())
     assert {lib.package for n,lib in peers.libraries.items() if n!='learnkit'} <= pins.keys()
     assert pins['lightning'] not in ('2.6.2','2.6.3')   # malicious releases
+
+# whole jobs
+def tried(job, name):
+    "The weights after an epoch, in this process"
+    j = whole.given(job)
+    j.goal = 0.
+    with tools.unseen(): assert whole.scripts[name](j)==1
+    return weights(j.model)
+
+@pytest.mark.parametrize('job', [pytest.param(j, marks=[pytest.mark.slow]*(j!='digits')) for j in whole.jobs])
+def test_a_whole_job_comes_to_the_same_weights(job): assert torch.equal(tried(job, 'by hand'), tried(job, 'learnkit'))
+
+@pytest.mark.slow
+@pytest.mark.parametrize('name', [n for n in with_peers if n.values[0] in whole.scripts])
+def test_a_library_does_a_whole_job(name):
+    for job in ('digits','gpt'):
+        if name!='HF Trainer' or job=='gpt': tried(job, name)
+
+def test_a_script_leaves_what_came_out(monkeypatch):
+    monkeypatch.setitem(whole.scripts, 'nothing', lambda j: 2)
+    whole.script('digits', 'nothing')
+    end = json.loads(Path('end.json').read_text())
+    assert end['epochs']==2 and 50<end['memory']<20_000 and len(end['weights'])==64
+
+def test_a_whole_job_is_read_from_its_process(monkeypatch):
+    popen = whole.subprocess.Popen
+    def process(code): monkeypatch.setattr(whole.subprocess, 'Popen', lambda cmd, **kw: popen(['/bin/sh', '-c', code], **kw))
+    process("""echo '{"epochs": 3}' > end.json""")
+    got = whole.once('digits', 'by hand', '')
+    assert got['epochs']==3 and 0<=got['cpu']<5 and got['seconds']>0
+    process('echo no such thing; exit 1')
+    with pytest.raises(RuntimeError, match='digits with by hand failed: no such thing'): whole.once('digits', 'by hand', '')
+
+def test_the_scripts_of_a_whole_job_take_turns(monkeypatch, shown, capsys):
+    seen,folders = [],{}
+    def once(job, name, folder):
+        if name=='skorch': raise RuntimeError('no such thing')
+        seen.append(name); folders.setdefault(name, folder)
+        return dict(cpu=float(len(seen)), seconds=2., memory=300.4, epochs=4, weights='b' if 'compile' in name else 'a')
+    monkeypatch.setattr(whole, 'once', once)
+    names = 'by hand','by hand, torch.compile, cold','by hand, torch.compile','learnkit','skorch'
+    whole.show_job('digits', whole.takes('digits', names, 2))
+    assert seen==[*names[:4], names[0], *names[2:4]] and folders[names[1]]==folders[names[2]]!=folders['learnkit']
+    e, = shown
+    assert e['equal']==['learnkit'] and e['base']=='3.00 s' and e['rows']['learnkit']==[5.5, 4., 7.] and 'no such thing' in capsys.readouterr().out
+    assert e['memory']['learnkit']==300 and e['clock']['learnkit']==2.
+    head,*rows = plot.whole_table(dict(results=[dict(e, part='whole'), dict(e, part='whole', job='gpt', memory={'learnkit':99.})]))
+    assert head==['', 'digits','memory', 'gpt','memory'] and rows[0]==['by hand', '3.00 s', '300 MiB', '–', '–']
+    assert rows[-1]==['learnkit', '5.50 s (4.00–7.00)', '300 MiB', '5.50 s (4.00–7.00)', '99 MiB']
 
 # tables
 def entry(job, rows, unit='', base='1 s'): return dict(part='peers', job=job, what=job, first='by hand', base=base, unit=unit, rows=rows)
