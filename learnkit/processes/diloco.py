@@ -39,6 +39,7 @@ def outer_step(
 class DiLoCo(Callback):
     "Lets each process train by itself for `every` steps, then moves all to near their mean, by an outer SGD step"
     single = alike = True
+    name = 'diloco'
     order,modes = 101,('fit','validate','predict')   # the processes have agreed before it hears of a Cancel
     saves,catches_up = ('local_steps','momentum','among','_met','_own'),None
     prepares = ('after_step','before_validate','before_save_model')   # others find the weights that all have

@@ -136,12 +136,28 @@ def test_it_is_defined_for_one_process():
                 for w,p in zip(whole.parameters(), model.parameters()): p.copy_(w)
     assert torch.equal(trained(learn.model), trained(model))
 
+def test_a_cancelled_step_does_not_count():
+    seen = []
+    class Looks(Callback):
+        def before_step(self):
+            if self.learn.train_iter==1: raise CancelStep
+        def after_batch(self):
+            if self.training: seen.append(self.learn.diloco.local_steps)
+    learner(7).fit(1, cbs=[DiLoCo(3), Looks()])
+    assert seen==[1, 1, 2, 0, 1, 2, 0]
+
 # what is sent
 
 def _sends(rank):
     "Between two meetings no process waits for another one"
     sent = []
-    real = diloco.take_means
+    real,broadcasts = diloco.take_means,[]
+    broadcast = dist._broadcast_coalesced
+    dist._broadcast_coalesced = lambda *args: (broadcasts.append(args), broadcast(*args))
+    class Hears(Callback):
+        "Of the last step of a round it hears with the weights of the next one"
+        alike = observes = True
+        def after_step(self): assert same(trained(self.learn.model))==(self.learn.train_iter%5==4)
     def take_means(ts): sent.append(sum(t.numel() for t in ts)); real(ts)
     diloco.take_means = take_means
     learn = learner(20)
@@ -154,7 +170,8 @@ def _sends(rank):
             def _meet(*args, **kw): self.n += self.learn.training and args[0]!='ask' and args[0] not in ('before_train','after_batch','after_train'); return asks(*args, **kw)
             agreement._meet = _meet
         def after_train(self): assert self.n==0
-    fit(learn, DiLoCo(5), Asked(), n=1)
+    fit(learn, DiLoCo(5), Asked(), Hears(), n=1)
+    assert 0<len(broadcasts)<4   # counts of the batch norm, where a phase and the fit end
     assert sent==[sum(v.numel() for v in net().state_dict().values() if v.is_floating_point())]*4 + [6]   # with averages of the batch norm, and these at the end
 
 def test_nothing_is_sent_within_a_round(processes): processes(_sends)
@@ -258,7 +275,7 @@ def test_a_cancel_of_one_process_ends_the_round_in_all(processes, apart): proces
 def _fails(rank):
     "An error in one process, while the other one waits in a meeting"
     class Fails(Callback):
-        observes = True
+        observes = alike = True   # so nobody asks before the meeting
         def before_pred(self):
             if self.training and self.learn.train_iter==4 and rank: raise ZeroDivisionError
     with pytest.raises(ZeroDivisionError if rank else ProcessFailed): fit(learner(7), DiLoCo(5), Fails())
