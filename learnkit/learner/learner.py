@@ -302,9 +302,9 @@ class Learner(Loop):
         self.own_output,self.checks_loss = own_output(self.model, self.loss_func),True
 
     def _use_device(self):
-        p,own = one_param(self.model),[ps for m in self.model.modules() if (ps := m._parameters)]
-        if any([p.is_meta for ps in own for p in ps.values() if p is not None]): raise no_values()
-        device = getattr(self.dls, 'device', None) if p is None else p.device
+        ps = [*self.model.parameters()]
+        if any([p.is_meta for p in ps]): raise no_values()
+        device = ps[0].device if ps else getattr(self.dls, 'device', None)
         only_cpu = str(device)==str(default_device())=='cpu'   # then batches are there already: none need be looked at
         self.transfer = None if only_cpu or device is None else Transfer(torch.device(device))
 

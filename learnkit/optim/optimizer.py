@@ -341,10 +341,7 @@ def unheld_params(
     *opts:Any        # optimizers
 ) -> dict:           # name -> parameter
     "Returns the parameters that require a gradient and are in none of the optimizers, by name"
-    have,ms = set().union(*map(param_ids, opts)),modules.values()
-    if all(getattr(m.named_parameters, '__func__', None) is nn.Module.named_parameters for m in ms):   # no other names
-        own = [ps for m in ms for o in m.modules() if (ps := o._parameters)]
-        if have.issuperset([id(p) for ps in own for p in ps.values() if p is not None and p.requires_grad]): return {}
+    have = set().union(*map(param_ids, opts))
     res = {n:p for prefix,m in modules.items() for n,p in m.named_parameters(prefix)
            if p.requires_grad and id(p) not in have}
     sharded = res and any(hasattr(p, 'placements') for o in opts for pg in o.param_groups for p in pg['params'])

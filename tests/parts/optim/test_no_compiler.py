@@ -1,4 +1,4 @@
-"PyTorch loads its compiler with the first optimizer, for a second and a hundred megabytes, only to keep methods out of it: here it is not loaded"
+"PyTorch loads its compiler with the first optimizer, for a second and some fifty megabytes, only to keep methods out of it: here it is not loaded"
 import sys
 from functools import partial
 from types import SimpleNamespace

@@ -7,7 +7,6 @@ from torch import nn
 from torch.optim import SGD, Adam
 
 from learnkit.all import Callback, CancelFit, CancelStep, DataLoaders
-from learnkit.optim.optimizer import param_ids, unheld_params
 from toys import at, batches, learner, throw
 
 pytestmark = pytest.mark.filterwarnings('error')
@@ -176,27 +175,6 @@ def test_a_layer_that_is_forgotten_is_named(how):
     assert learn.train_iter<=1 and all(p.grad is None for p in model.parameters())
     for p in model.parameters(): p.requires_grad_(id(p) in held(learn))
     learn.fit(1)   # now it is meant so
-
-class OwnNames(nn.Module):
-    "A model that hides a part, and names parameters that are in no module of it"
-    def __init__(self): super().__init__(); self.shown,self.hidden,self.apart = net(),net(1),[nn.Linear(2,2)]
-    def named_parameters(self, prefix='', *args, **kw):
-        yield from self.shown.named_parameters(prefix)
-        yield from self.apart[0].named_parameters('apart')
-
-def test_what_no_optimizer_has_is_found_as_by_the_names():
-    "Its short cut looks at the modules alone: tied weights, places without one, loops, and models that name others than their modules have"
-    def by_names(m, opt): ids = param_ids(opt); return {n for n,p in m.named_parameters() if p.requires_grad and id(p) not in ids}
-    looped,tied = net(),nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2, bias=False), nn.BatchNorm1d(2, affine=False))
-    tied[1].weight = tied[0].weight
-    looped.up = looped
-    for m in looped,tied,OwnNames():
-        ps = [*m.parameters()]
-        for held in ps,ps[1:],ps[:-1]:
-            opt = SGD(held, lr=.1)
-            assert {*unheld_params({'':m}, opt)}==by_names(m, opt) and (len(held)==len(ps))==(not by_names(m, opt))
-        ps[0].requires_grad_(False)
-        assert unheld_params({'':m}, SGD(ps[1:], lr=.1))=={}
 
 def test_a_teacher_without_gradients_needs_no_optimizer():
     class Distilled(nn.Module):
