@@ -12,6 +12,7 @@ from learnkit.all import (Callback, CancelBatch, CancelEpoch, CancelFit, CancelS
     GradientAccumulation, GradientClip, Learner, MixedPrecision, ProgressCallback, SaveModelCallback, SkipNaN, ValidateEvery, VirtualShards)
 from learnkit.processes import diloco
 from learnkit.processes.agreement import ProcessFailed
+from learnkit.speed.fused import FusedStep
 from toys import slow
 
 torch.set_num_threads(1)
@@ -311,3 +312,14 @@ def test_others_that_divide_a_batch_are_refused(cb):
 @pytest.mark.parametrize('kw', [dict(every=0), dict(lr=0), dict(mom=1), dict(mom=-.1)])
 def test_arguments(kw):
     with pytest.raises(ValueError): DiLoCo(**kw)
+
+@pytest.mark.slow
+def test_it_meets_after_a_fused_step():
+    "… and the step of the next batch begins from there"
+    def fitted(*cbs):
+        learn = learner(14, net(bn=False))   # the gradient of a bias before a batch norm is rounding
+        learn.fit(2, cbs=[DiLoCo(4), *cbs])
+        return trained(learn.model)
+    eager,fused = fitted(),fitted(cb := FusedStep())
+    assert cb.counts==dict(fused=2*13, other=0)   # each but the first of a phase
+    assert torch.allclose(eager, fused, atol=1e-5) and not torch.allclose(eager, trained(net(bn=False)), atol=1e-2)

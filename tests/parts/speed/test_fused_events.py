@@ -16,6 +16,7 @@ from learnkit.loop import loop
 from learnkit.loop.callback import Callback
 from learnkit.loop.events import event
 from learnkit.loop.loop import Loop
+from learnkit.processes.diloco import DiLoCo
 from learnkit.speed import fused
 from learnkit.speed.fused import FusedStep, batch_events, body_of
 from learnkit.speed.train_step import make_train_step
@@ -101,6 +102,7 @@ def test_the_body_is_that_of_the_loop():
 # what a program does in place of handlers, it does of those that the class has: a new one is to be looked at here, and in the program
 KNOWN = {GradientClip: {'before_step'}, CheckShortCuts: {'before_step','after_step','after_cancel_step','before_zero_grad','after_zero_grad'},
          EMACallback: {'before_pred','before_backward','before_step','after_cancel_step','after_step'},
+         DiLoCo: {'after_step','after_cancel_step'},   # the latter only marks a step that was cancelled, which a fused one can't be
          GradientAccumulation: {'after_loss','after_cancel_backward','after_backward','before_step','before_zero_grad'},
          MixedPrecision: {'before_pred','after_pred','after_loss','before_backward','before_step','after_step'}}
 
