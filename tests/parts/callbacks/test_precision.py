@@ -114,7 +114,7 @@ def test_on_for_model_and_loss_only(mode):
     assert {e for e,v in seen.items() if True in v}=={'before_pred','after_pred','before_loss'}
     assert learn.get_preds()[0].dtype==torch.float32 and learn.model.m[0].weight.dtype==torch.float32
 
-@few(20)
+@few(20, 30)
 @pytest.mark.parametrize('ev', ['before_pred','after_pred','before_loss','after_loss','before_batch','after_batch','before_step'])
 @pytest.mark.parametrize('exc', [CancelBatch, CancelTrain, CancelValid, CancelEpoch, CancelFit, CancelBackward, CancelStep, KeyError])
 @pytest.mark.parametrize('order', [0, 50])

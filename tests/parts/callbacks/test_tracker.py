@@ -481,7 +481,7 @@ def test_same_file_twice():
     with pytest.raises(ValueError, match='another `fname`'): learner(cbs=[SaveModelCallback(), SaveModelCallback('train_loss')]).fit(1)
 
 elsewhere = 'after_create','before_evaluate','after_evaluate','before_predict','after_predict','cleanup','after_exception'
-@few(20)
+@few(20, 30)
 @pytest.mark.parametrize('ev', [e for e in event if e not in elsewhere and 'cancel' not in e])
 @pytest.mark.parametrize('exc', [KeyboardInterrupt, ZeroDivisionError])
 def test_after_every_kind_of_end(ev, exc, tmp_path):

@@ -516,7 +516,7 @@ def test_the_order_of_adding_makes_no_difference(names, n, rnd):
 IN_FIT = ['before_fit','before_epoch','before_train','before_batch','before_pred','after_pred','before_loss','after_loss','before_backward','after_backward',
           'before_step','after_step','before_zero_grad','after_zero_grad','after_batch','after_train','before_validate','after_validate','after_epoch','after_fit',
           'before_micro_batch','after_micro_batch']
-@few(20)
+@few(20, 60)
 @pytest.mark.parametrize('ev', IN_FIT)
 @pytest.mark.parametrize('exc', [ZeroDivisionError, CancelBatch, CancelTrain, CancelValid, CancelEpoch, CancelFit, CancelStep, CancelBackward, CancelZeroGrad])
 def test_nothing_is_left_behind(ev, exc):
