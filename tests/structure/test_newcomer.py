@@ -4,6 +4,7 @@
 import json, os, re, shutil, subprocess, sys
 from pathlib import Path
 import pytest
+from toys import few
 
 root = Path(__file__).resolve().parents[2]
 needs_nbdev = pytest.mark.skipif('LEARNKIT_COMPAT' in os.environ, reason='nbdev needs fastcore 1')
@@ -104,7 +105,7 @@ def miss_rate(
 
 # and an event: a line in the table, a line in the loop
 
-@pytest.mark.slow
+@few(0, 0)   # a minute, most of it for checks that `make test` has run already
 @needs_nbdev
 def test_few_files_are_touched(house):
     """By a callback three, by a metric two, by an event six. `make lib` writes what follows from them; `make check` finds nothing but where a

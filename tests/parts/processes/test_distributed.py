@@ -17,7 +17,7 @@ from learnkit.processes.distributed import DistributedTrainer, _sync_buffers, fo
 from learnkit.recovery.file import list_checkpoints
 from learnkit.processes.shard import shard_loader
 from learnkit.processes.distributed import sync_norms, unsync_norms
-from toys import slow
+from toys import few, slow
 
 torch.set_num_threads(1)
 
@@ -448,7 +448,7 @@ def _goes_on(rank, world, path, n, much, bs):
         except KeyboardInterrupt: assert n
     torch.save((seen, [str(w.message) for w in said], learn.train_iter), path/f'seen{world}-{rank}')
 
-@pytest.mark.slow
+@few(0, 3)
 @pytest.mark.parametrize('first,then,much', [(2, 1, 2), (1, 2, 2), (2, 4, 2), (4, 2, '10ba'), (2, 1, '20ba')])
 def test_goes_on_in_another_number(processes, tmp_path, first, then, much):
     "Each process has batches of 4 of 96 items: a break in the second epoch, when half of it is done"
