@@ -15,7 +15,7 @@ TESTS := -m pytest tests -q -rfE --disable-warnings --durations=10 --durations-m
   -n logical --maxprocesses 8 --dist worksteal
 
 # Slow tests wait for processes, signals and files in a fifth of their time: with one more at work no core is idle.
-MORE := -n $$($(PY) -c 'import os; print(min(8, os.cpu_count()) + 1)') --maxprocesses 9
+MORE := -n $$($(PY) -c 'import os; print(os.cpu_count() + 1)')
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

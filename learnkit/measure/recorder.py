@@ -374,8 +374,8 @@ class Recorder(RecorderPlots, Callback):
         self.start = time.perf_counter() - state.pop('elapsed')
         self.lrs.load_state_dict(state.pop('lrs'))
         n_read = state.pop('n_read', 0)   # older checkpoints have all losses
-        unseen = [*map(float, state.pop('unseen'))] if 'unseen' in state else self.smooth_loss.raw[n_read:]
-        self.smooth_loss.unseen = unseen
+        unseen = state.pop('unseen', self.smooth_loss.raw[n_read:])   # a list in older ones
+        self.smooth_loss.unseen = torch.as_tensor(unseen, dtype=torch.float64).tolist()
         for name,cls in (('hps',Series), ('group_hps',GroupSeries)):
             for k,v in state.pop(name).items():   # in place: schedulers append to these
                 own = getattr(self, name)

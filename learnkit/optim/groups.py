@@ -243,7 +243,7 @@ def _as_they_are()->Iterator[None]:
         for f in _kept_out: f.__dict__.pop('__dynamo_disable', None)
 
 def no_compiler()->AbstractContextManager:
-    "A block in which PyTorch's optimizers do not load the compiler only to be kept out of it"
+    "A block in which an optimizer is made, saved or loaded without loading PyTorch's compiler"
     return nullcontext() if sys.modules.get('torch._dynamo') else _as_they_are()
 
 # %% ../../nbs/optim/00b_param_groups.ipynb #1d6ea6d8

@@ -9,10 +9,12 @@ from torch.nn.parallel import DistributedDataParallel as DDP
 from torch.utils.data import DataLoader, TensorDataset
 
 from learnkit.all import (Callback, CancelBatch, CancelEpoch, CancelFit, CancelStep, CancelTrain, CheckpointCallback, DataLoaders, DiLoCo, DistributedTrainer, EMACallback, FaultTolerant,
-    GradientAccumulation, GradientClip, Learner, MixedPrecision, ProgressCallback, SaveModelCallback, SkipNaN, ValidateEvery, VirtualShards)
+    GradientAccumulation, GradientClip, Learner, MixedPrecision, Pausable, ProgressCallback, SaveModelCallback, SkipNaN, ValidateEvery, VirtualShards)
 from learnkit.processes import diloco
 from learnkit.processes.agreement import ProcessFailed
+from learnkit.speed.fully_shard import FullyShard
 from learnkit.speed.fused import FusedStep
+from test_paused import press
 from toys import slow
 
 torch.set_num_threads(1)
@@ -251,6 +253,14 @@ def test_in_another_number_of_processes_the_round_goes_on_from_process_0(process
     (tmp_path/'store').unlink()
     processes(_other_number, tmp_path, 3, world=3)
 
+@pytest.mark.parametrize('event, n', [('before_batch', 5), ('after_loss', 7), ('after_step', 6), ('after_batch', 9)])
+def test_it_goes_on_from_where_it_was_paused(event, n):
+    whole,learn = learner(7),learner(7, cbs=Pausable())
+    whole.fit(2, cbs=DiLoCo(3))
+    with pytest.raises(KeyboardInterrupt): learn.fit(2, cbs=[DiLoCo(3), press(event, n)])
+    learn.go_on()
+    assert torch.equal(state(learn.model), state(whole.model)) and learn.train_iter==14
+
 # Cancels, in one of the processes
 
 class Raises(Callback):
@@ -292,6 +302,7 @@ def _refuses(rank):
     refused(r"MixedPrecision\('bf16'\)", MixedPrecision())
     refused('SyncBatchNorm', model=nn.SyncBatchNorm.convert_sync_batchnorm(net()))
     refused('plain model', model=DDP(net()))
+    with pytest.raises(ValueError, match='DiLoCo and FullyShard do not go together'): shared(7, model=nn.Sequential(nn.Linear(4,1)), cbs=FullyShard(nn.Linear)).fit(1, cbs=DiLoCo(3))
     class Freezes(Callback):
         def before_batch(self):
             if self.learn.train_iter==1: next(self.learn.model.parameters()).requires_grad_(False)
