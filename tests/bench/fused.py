@@ -10,7 +10,8 @@ from pathlib import Path
 import torch
 from torch import nn
 from torch.nn import functional as F
-from run import in_turn, show, steps, timed, tiny
+from torch.utils.data import DataLoader
+from tools import Rows, as_is, cpu, fit_by_hand, in_turn, show, spread, steps, timed, tiny, unseen
 
 def by_hand(model, opt, batches):
     for xb,yb in batches:
@@ -41,7 +42,7 @@ def bench_fused(rounds):
         show(f'A training step of a tiny network (32-64-10, batches of 32, {opt_func.__name__})', f'{base*1e6/len(batches):.0f} µs', ratios)
     bench_accumulating(rounds, batches)
     bench_sentences(rounds)
-    bench_blocks(rounds)
+    bench_blocks(min(rounds, 5))
     bench_compiling(min(rounds, 3))
     bench_digits(min(rounds, 3))
 
@@ -111,37 +112,59 @@ class ViT(nn.Module):
         self.patches,self.places,self.block,self.head = nn.Conv2d(3, d, 4, 4),nn.Parameter(torch.zeros(64, d)),Block(False),nn.Linear(d, 10)
     def forward(self, x): return self.head(self.block(self.patches(x).flatten(2).mT + self.places).mean(1))
 
-def compiled_by_hand(model, opt):
-    "An epoch of the loop by hand with all of a step compiled: model and loss, the gradients with them, and the optimizer"
-    loss_of,step = torch.compile(lambda xb, yb: F.cross_entropy(model(xb), yb)),torch.compile(lambda: opt.step())
-    def epoch(batches):
-        for xb,yb in batches:
-            loss_of(xb, yb).backward()
-            step()
-            opt.zero_grad()
-    return epoch
+WARM = 10   # steps before the clock starts: until then what is compiled is compiled
 
-def bench_blocks(rounds, n=50):
-    "What people have: a small GPT, and a block of a ViT"
+class Clocked(Rows):
+    "Rows that know the seconds of the processor from the fetch of batch `WARM` to that of the last one: `spent`"
+    def __getitems__(self, idxs):
+        if idxs[0]==WARM*len(idxs): self.start = cpu()
+        if idxs[-1]==len(self)-1:   self.spent = cpu()-self.start
+        return super().__getitems__(idxs)
+
+def compiled_by_hand(model, opt, batches):
+    "The loop by hand with all of a step compiled: model and loss, the gradients with them, and the optimizer"
+    opt = opt(model.parameters())
+    loss_of,step = torch.compile(lambda xb, yb: F.cross_entropy(model(xb), yb)),torch.compile(lambda: opt.step())
+    for xb,yb in batches:
+        loss_of(xb, yb).backward()
+        step()
+        opt.zero_grad()
+
+def ways():
+    "Name → who trains a model with an optimizer on batches, as it comes and compiled"
     from learnkit import DataLoaders, Learner
     from learnkit.speed.fused import FusedStep
-    texts = [(torch.randint(64, (8, 32)), torch.randint(64, (256,))) for _ in range(n)]
-    pictures = [(torch.randn(8, 3, 32, 32), torch.randint(10, (8,))) for _ in range(n)]
-    for what,make,batches in ('a GPT of four blocks, 8 texts of 32 characters',GPT,texts),('a block of a ViT, 8 pictures of 64 patches',ViT,pictures):
-        def hand(epoch):
+    from peers import libraries, there
+    def learnkit(model, opt, batches, cbs=None, **compiled):
+        learn = Learner(DataLoaders(batches), model, F.cross_entropy, opt, cbs=cbs)
+        if compiled: learn.compile(**compiled)
+        learn.fit(1)
+    others = {n:libraries[n].fit for n in ('Lightning','HF Trainer') if there(n)}
+    def compiled(fit): return lambda model, opt, batches: fit(torch.compile(model), opt, batches)
+    return {'by hand':fit_by_hand, 'by hand, model compiled':compiled(fit_by_hand), 'by hand, loss and step compiled':compiled_by_hand, 'learnkit':learnkit,
+            'learnkit, compile(regional=True)':partial(learnkit, regional=True), 'learnkit, fused':lambda *args: learnkit(*args, FusedStep()),
+            **others, **{f'{n}, compiled':compiled(f) for n,f in others.items()}}
+
+def bench_blocks(rounds, n=100):
+    "What people have, a small GPT and a block of a ViT: steps after the first ones, of fits that begin anew"
+    opt,all_ways = partial(torch.optim.AdamW, lr=.001),ways()
+    texts = torch.randint(64, (8*n, 32)),torch.randint(64, (8*n, 32))
+    pictures = torch.randn(8*n, 3, 32, 32),torch.randint(10, (8*n,))
+    for what,make,(x,y),tokens in ('a GPT of four blocks, 8 texts of 32 characters',GPT,texts,8*32),('a block of a ViT, 8 pictures of 64 patches',ViT,pictures,8*64):
+        todo = {k:f for k,f in all_ways.items() if make is GPT or 'regional' not in k}   # one block repeats none
+        def once(fit):
             torch.manual_seed(0)
-            model = make()
-            opt = torch.optim.AdamW(model.parameters(), lr=.001)
-            return partial(epoch(model, opt), batches)
-        def fits(cbs=None, **kw):
-            torch.manual_seed(0)
-            learn = Learner(DataLoaders(batches), make(), F.cross_entropy, torch.optim.AdamW, lr=.001, cbs=cbs)
-            if kw: learn.compile(**kw)
-            return timed(lambda: learn.fit(1))
-        forms = {'by hand, loss and step compiled': timed(hand(compiled_by_hand)), 'learnkit': fits(), 'learnkit, fused': fits(FusedStep())}
-        if make is GPT: forms['learnkit, compile(regional=True)'] = fits(regional=True)
-        base,ratios = in_turn(rounds, timed(hand(lambda model, opt: partial(by_hand, model, opt))), **forms)
-        show(f'A step of {what} (AdamW)', f'{base*1e3/n:.2f} ms', ratios)
+            torch.compiler.reset()   # a loop compiled anew counts as compiled again, which PyTorch does a few times only
+            model,rows = make(),Clocked(x, y)
+            with unseen(): fit(model, opt, DataLoader(rows, 8, collate_fn=as_is))
+            return rows.spent/(n-1-WARM),nn.utils.parameters_to_vector(model.parameters()).detach()
+        want = once(todo['by hand'])[1]
+        for k,f in todo.items():
+            if not torch.allclose(once(f)[1], want, rtol=1e-2, atol=1e-3): raise ValueError(f'{k} comes to other weights than by hand')
+        times = [{k:once(f)[0] for k,f in todo.items()} for _ in range(rounds)]
+        base,*_ = spread([t['by hand'] for t in times])
+        show(f'A step of {what} (AdamW)', f'{base*1e3:.2f} ms, {tokens/base:,.0f} tokens a second',
+             {k:spread([t[k]/t['by hand'] for t in times]) for k in todo if k!='by hand'})
 
 compiling = """
 import sys, time
