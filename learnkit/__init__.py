@@ -19,6 +19,7 @@ try:
     from learnkit.learner.docs import complete_docs as _complete_docs
     _complete_docs()
 finally:
+    if not _gc.get_freeze_count(): _gc.freeze(); _gc.unfreeze()   # the new is old: it is not gone through later
     if _collects: _gc.enable()
 from .callbacks.trackers import EarlyStoppingCallback, ReduceLROnPlateau, SaveModelCallback
 from .data.loaders import DataLoaders

@@ -433,8 +433,13 @@ def test_import_is_light_and_changes_nothing():
     heavy = 'matplotlib pandas fastprogress fasthtml IPython sklearn torchmetrics tqdm.auto rich wandb mlflow tensorboard fastcore.docments statistics'.split()   # torch imports tqdm
     state = 'display_kind(), ProgressCallback().kind, *map(signal.getsignal, signal.valid_signals())'
     def loaded(*mods):
-        code = f"""import signal, sys
+        code = f"""import gc, signal, sys, torch
+gc.callbacks.append(lambda *args: looks.append(args)); looks = []
 from learnkit.learner.bars import ProgressCallback, display_kind
+assert looks==[] and gc.isenabled(), 'garbage was looked for among what the import has made'
+gc.callbacks.pop(); gc.freeze(); sys.modules.pop('learnkit'); import learnkit
+assert gc.get_freeze_count(), 'what others have frozen is not frozen any more'
+gc.unfreeze()
 from learnkit.recovery.signals import StopOnSignal
 before = [{state}]
 import {', '.join(mods)}
