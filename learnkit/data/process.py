@@ -121,7 +121,7 @@ def from_first(
     n,start = _read_head(head)
     rest = _sent(data[2**14-8:].ljust(max(0, n-len(start)), b' '))
     if len(rest): dist.broadcast(rest, 0)
-    return loads((start + rest.cpu().numpy().tobytes())[:n])
+    return x if rank_distrib()==0 else loads((start + rest.cpu().numpy().tobytes())[:n])
 
 # %% ../../nbs/data/15a_process.ipynb #ab3f887a
 def _gather(x) -> Any:

@@ -128,21 +128,18 @@ class Meter:
         return res
 
     def shared(self,
-        skip:int=0 # how many of the first metrics each process has for itself
+        means:int=0 # how many of the first metrics each process has for itself: of these their mean
     ) -> list:
         "The value of each metric, that of process 0 in all; raises ValueError if a metric's processes disagree"
         values = self.values
-        return values if num_shards()==1 else [*values[:skip], *self._of_first(values[skip:])]
-
-    def _of_first(self, values):
-        "The last metrics' values in process 0"
-        first,*others = gather_objects(values)
+        if num_shards()==1: return values
+        first,*others = of_all = gather_objects(values)
         for r,other in enumerate(others):
-            for m,a,b in zip(self.metrics[-len(values):], first, other):
+            for m,a,b in [*zip(self.metrics, first, other)][means:]:
                 if not (_same(a, b) or isinstance(m, ValueMetric)): raise ValueError(
                     f'the metric `{m.name}` is {a} in process 0 and {b} in process {r+1}: its `value` has to merge '
-                    'they have, as by `maybe_gather`')
-        return first
+                    'what they have, as by `maybe_gather`')
+        return [*map(mean_of, zip(*(values[:means] for values in of_all))), *first[means:]]
 
     def state_dict(self) -> list:
         "Return what each metric has accumulated"
@@ -161,6 +158,13 @@ class Meter:
 def _warn_mapping(name, n):
     warn(f'The metric `{name}` gives {n} numbers, which only the history keeps, in one cell: '
          '`columns(metric, [...])` with their keys makes a column of each, for loggers, trackers and plots')
+
+def mean_of(
+    values:list # numbers of several processes; None: it has none
+) -> float|None:
+    "Return the mean of the numbers, None if there is none"
+    some = [v for v in values if v is not None]
+    return sum(some)/len(some) if some else None
 
 def _same(a, b):
     "Are two values equal up to rounding? Only numbers are compared"
@@ -200,7 +204,6 @@ from fastcore.basics import store_attr
 from ..loop.check import check_args, check_choice, check_whole
 
 # %% ../../nbs/measure/45c_recorder.ipynb #e6422082
-from ..data.process import maybe_gather
 from ..loop.callback import Callback
 from ..loop.events import event
 from ..loop.run import write_out
@@ -305,8 +308,7 @@ class Recorder(RecorderPlots, Callback):
         self.learn.phase_meter = None
         self.smooth_loss.flush(); self._announce_losses()
         if 'train' not in self.cancelled:
-            smooth,*means = self.train.shared(skip=1)   # these already cover all processes
-            self.row.update(zip(self.train_names, means if self.mean else [_mean_of_all(smooth), *means]))
+            self.row.update(zip(self.train_names, self.train.shared(means=1)[self.mean:]))
     def after_validate(self):
         self.learn.phase_meter = None
         if 'valid' not in self.cancelled: self.row.update(zip(self.valid_names, self.valid.shared()))
@@ -417,6 +419,4 @@ def _named_twice(names):
 
 def _mean_of_all(x):
     "The mean of a number over processes that train together; None if no process has one"
-    if num_shards()==1: return x
-    mean = maybe_gather(None if x is None else torch.tensor(x, dtype=torch.float64))
-    return None if mean is None else mean.item()
+    return x if num_shards()==1 else mean_of(gather_objects(x))

@@ -75,17 +75,22 @@ def checksums(
 def _read(things): return {n:v.item() if isinstance(v, Tensor) else v for n,v in things.items()}
 
 def digest(
-    sums:Mapping[str,Any] # the result of `checksums`
+    things:Mapping[str,Any] # numbers and tensors by name
 ) -> int:
-    "Return one number, not negative, that changes with each checksum"
+    "Return one number, not negative, that changes with every bit of `things`"
+    rest,small = {**things},{}
+    for n,t in things.items():
+        if isinstance(t, Tensor) and 1<t.numel()<2**16: small.setdefault((t.dtype,t.device), {})[n] = rest.pop(n)
+    joined = {repr([*ts]):torch.cat([t.detach().flatten() for t in ts.values()]) for ts in small.values()}
+    sums = checksums({**rest, **joined})
     return int.from_bytes(blake2b(repr([*sums.items()]).encode(), digest_size=7).digest())
 
 # %% ../../nbs/processes/10a_checksum.ipynb #c8ec5a10
 def find_difference(
-    sums:Mapping[str,Any] # this process's result of `checksums`
+    things:Mapping[str,Any] # what this process compares
 ) -> str:
     "Return what differs between the processes, in words; all of them call it"
-    return describe_difference(gather_objects(dict(sums)))
+    return describe_difference(gather_objects(checksums(things)))
 
 def describe_difference(
     of_all:list[dict] # the checksums of each process
@@ -283,12 +288,12 @@ class Agreement(Callback):
 
     def _meet(self, at, code=0, ended=False, more=(), compare=False, timeout=None):
         "Tell the others what this process wants, at point `at`, and do what all want; returns whether the data ended"
-        sums = checksums(compared(self.learn)) if compare and self.compare else {}
+        things = compared(self.learn) if compare and self.compare else {}
         learn = self.learn
         store,place = self.watch.store,_places[at]
         stop,self.agreed = learn.stop_reason or self.wish,0
         if stop: store.set('stop', stop)
-        own,padding = digest(sums) if sums else 0,[0]*(len(_in_batch)+4-len(more))
+        own,padding = digest(things) if things else 0,[0]*(len(_in_batch)+4-len(more))
         message = self.group.begin([code, place, -place, bool(stop), ended, own, -own, *more, *padding])
         try: self.watch.wait(message, timeout or self.timeout)
         except RuntimeError as e:
@@ -306,7 +311,7 @@ class Agreement(Callback):
             '`validate`, `get_preds` and the like are for all of them')
         where = f', at the end of epoch {learn.epoch}' if at=='after_epoch' else learn.position
         if most!=-least and not code_of_all: raise ProcessFailed(
-            f'the processes train apart{where}: {find_difference(sums)}. '
+            f'the processes train apart{where}: {find_difference(things)}. '
             'What changes weights or hyper-parameters must do the same in each process; if they are to differ for a '
             'while, write `DistributedTrainer(compare=False)`')
         if compare: self.compared_at = learn.train_iter

@@ -44,7 +44,7 @@ from torch.nn.parallel import DistributedDataParallel
 from ..data.modules import get_model, one_param
 from learnkit.data.process import (distributed_sampler, from_first, gather_objects, is_sharded, num_distrib,
     rank_distrib)
-from ..data.random import derived_seed, get_random_states, set_random_states, set_seed
+from ..data.random import derived_seed, get_random_states, packed_state, set_random_states, set_seed
 from ..learner.learner import TrainEvalCallback
 from ..loop.callback import Callback
 from ..loop.check import check_args, unwrap_partial
@@ -56,7 +56,7 @@ from ..recovery.identity import _model_identity, _optimizer_identity, arguments
 # %% ../../nbs/processes/20b_distributed.ipynb #0c1e6a42
 def share_random_states() -> None:
     "Gives every process the random number states of process 0; all of them call it"
-    states = from_first(None if rank_distrib() else get_random_states())
+    states = from_first(None if rank_distrib() else packed_state(get_random_states()))
     if rank_distrib(): set_random_states(**states)
 
 # %% ../../nbs/processes/20b_distributed.ipynb #dc909abd
@@ -209,6 +209,8 @@ def form_buckets(
     if ddp.find_unused_parameters or ddp.static_graph or ddp.mixed_precision is not None: return
     if any(p._backward_hooks or p._post_accumulate_grad_hooks for p in params): return
     if any(getattr(m, 'sparse', False) for m in model.modules()): return
+    first = min(dist._DEFAULT_FIRST_BUCKET_BYTES, ddp.bucket_bytes_cap)
+    if sum(p.nbytes for p in params)<=first: ddp.reducer._push_all_rebuilt_params(); return   # all of them fit into it
     grads,sums = [p.grad for p in params],nn.Module()
     sums.forward = lambda: [p.sum() for p in params]
     try:

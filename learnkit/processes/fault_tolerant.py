@@ -29,7 +29,7 @@ from ..loop.check import check_args
 from ..loop.events import cancel_types
 from ..loop.run import null_logger
 from ..measure.batch_weight import BatchWeight, n_items
-from .agreement import ProcessFailed, _cancels, _place, checksums, compared, digest
+from .agreement import ProcessFailed, _cancels, _place, compared, digest
 from .crew import Crew, check_divisible
 from .launch import check_seconds
 from .part_sums import PartSums, part_of
@@ -354,7 +354,7 @@ class FaultTolerant(Resumable):
         if learn.iter and n==self.n_compared: return 0,0,0
         self.n_compared = n
         batch = {str(i):t for i,t in enumerate(leaves(whole)) if isinstance(t, Tensor)}
-        return 1,*(digest(checksums(o))%2**12 for o in (compared(learn), batch))
+        return 1,*(digest(o)%2**12 for o in (compared(learn), batch))
 
     def _agree(self, n, epoch, i, comparing, weights, data, *cancels):
         learn,(own_epoch,own_i,compares,own_weights,own_data) = self.learn,self.own

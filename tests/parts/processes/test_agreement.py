@@ -279,8 +279,8 @@ def _messages_of_a_step(rank, world):
     assert asked.pop('after_batch')<=6, asked
     ends = dict(before_train=2, after_train=2, before_validate=2, after_validate=2, after_epoch=2, after_fit=1)
     assert asked==ends, asked
-    # settings, data, random numbers; then in each epoch the losses and the names, twice, and twice whether the validation data is the same
-    assert sent==dict(all_gather=2 + 2*6, broadcast=1 + 2), sent
+    # settings, data, random numbers; then in each epoch the loss, the loss and the row of the validation, and twice whether its data is the same
+    assert sent==dict(all_gather=2 + 2*5, broadcast=1 + 2), sent
     asked,more = fit(before_batch=1)
     assert asked=={**ends, 'before_backward':6, 'after_batch':asked['after_batch']} and more==sent, asked
     asked,more = fit(after_epoch=1)   # who hears the end of an epoch may decide something before its row is written

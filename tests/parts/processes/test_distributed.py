@@ -492,25 +492,29 @@ def _four_go_on(rank, world, path):
 def test_four_processes_go_on_bit_for_bit(processes, tmp_path): processes(4, _four_go_on, tmp_path)
 
 def _forms_buckets(rank, world):
-    "… by gradients of zero, of which nobody else knows"
-    def wrapped(change=lambda m: None):
+    "… by gradients of zero, of which nobody else knows; none are needed for a model that fits into the first bucket"
+    def wrapped(change=lambda m: None, **kw):
         torch.manual_seed(0)
         model = nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3), nn.Linear(3, 1))
         change(model)
-        return model,DDP(model, **{_sync_buffers:False})
+        return model,DDP(model, **{_sync_buffers:False, **kw})
+    def backwards(f):
+        with pytest.MonkeyPatch.context() as m: m.setattr(torch.autograd, 'backward', lambda *args, f=torch.autograd.backward: (called.append('backward'), f(*args))); f()
+        return [called.pop() for _ in [*called]]
     called,mark = [],torch.full((3, 4), 7.)
-    def watch(m): m.register_forward_hook(lambda *args: called.append('forward')); m[0].weight.grad = mark; m[2].weight.requires_grad_(False)
-    model,ddp = wrapped(watch)
-    before = copy.deepcopy(model.state_dict())
-    form_buckets(ddp)
-    assert not called and ddp.module is model and model[0].weight.grad is mark and all(p.grad is None for p in [*model.parameters()][1:])
-    assert all(torch.equal(v, before[k]) for k,v in model.state_dict().items()) and model.training
-    model[0].weight.grad = None
     x = torch.randn(8, 4, generator=torch.Generator().manual_seed(rank))
-    for _ in range(3): ddp(x).sum().backward()   # every parameter that is trained gets its gradient, and nothing else is waited for
-    called.clear()
+    def watch(m): m.register_forward_hook(lambda *args: called.append('forward')); m[0].weight.grad = mark; m[2].weight.requires_grad_(False)
+    for cap in (dict(bucket_cap_mb=1e-5), {}):
+        model,ddp = wrapped(watch, **cap)
+        before = copy.deepcopy(model.state_dict())
+        assert backwards(lambda: form_buckets(ddp))==['backward']*len(cap)   # `called` has nothing else
+        assert ddp.module is model and model[0].weight.grad is mark and all(p.grad is None for p in [*model.parameters()][1:])
+        assert all(torch.equal(v, before[k]) for k,v in model.state_dict().items()) and model.training
+        model[0].weight.grad = None
+        for _ in range(3): ddp(x).sum().backward()   # every parameter that is trained gets its gradient, and nothing else is waited for
+        called.clear()
     for hook in (nn.Parameter.register_hook, nn.Parameter.register_post_accumulate_grad_hook):   # such as an optimizer in the backward pass
-        model,ddp = wrapped(lambda m: hook(m[2].bias, lambda g: called.append('hook')))
+        model,ddp = wrapped(lambda m: hook(m[2].bias, lambda g: called.append('hook')), bucket_cap_mb=1e-5)
         form_buckets(ddp)
         assert not called
 
