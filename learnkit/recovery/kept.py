@@ -271,7 +271,8 @@ class KeptState:
         learn:Learner # the Learner, in a fit
     ):
         self.learn,self.loss = learn,learn.loss_func
-        self.begin,self.lost,self.warned = self._now(),self._lost(),False
+        owners = self._owners()
+        self.begin,self.lost,self.warned = self._now(owners),self._lost(owners),False
 
     def _owners(self):
         learn,seen = self.learn,{}
@@ -280,25 +281,26 @@ class KeptState:
         own = dict(opt=opt, **dict(_classes(opt, 'opt', seen))) if isinstance(opt, torch.optim.Optimizer) else {}
         return {**{name:o for at,root in roots.items() for name,o in _owners(root, at, seen)}, **own}
 
-    def _now(self):
+    def _now(self, owners):
         known = _saved(get_model(self.learn.model))
-        return {f'{name}.{k}':_read(v) for name,o in self._owners().items() for k,v in _values(o, known).items()}
+        return {f'{name}.{k}':_read(v) for name,o in owners.items() for k,v in _values(o, known).items()}
 
-    def _lost(self):
+    def _lost(self, owners):
         "What cannot be kept, by name: what it is, and what shows that it has changed"
         opt = getattr(self.learn.opt, 'opt', None)
         def saved(o, v): return v is opt or (o is opt and type(o).state_dict is not torch.optim.Optimizer.state_dict)
-        return {f'{name}.{k}':lost for name,o in self._owners().items() for k,v in _attributes(o).items()
+        return {f'{name}.{k}':lost for name,o in owners.items() for k,v in _attributes(o).items()
                 if (lost := _unkept(v)) is not None and not saved(o, v)}
 
     def state_dict(self) -> dict:
         "Return what has changed since the fit began, by name; warns once of what cannot be kept"
-        odd = [f'{k}, {lost[0]}' for k,lost in self._lost().items() if lost!=self.lost.get(k)]
+        owners = self._owners()
+        odd = [f'{k}, {lost[0]}' for k,lost in self._lost(owners).items() if lost!=self.lost.get(k)]
         if odd and not self.warned:
             self.warned = True
             warn(f"no checkpoint keeps {'; '.join(odd)}, so a resumed run begins without what has changed there: "
                  'tensors, numbers and short lists of them are kept, and what a callback names in `saves`')
-        return {k:v for k,v in self._now().items() if k not in self.begin or not is_equal(v, self.begin[k])}
+        return {k:v for k,v in self._now(owners).items() if k not in self.begin or not is_equal(v, self.begin[k])}
 
     def check(self,
         state:Any # what was given as a result of `state_dict`

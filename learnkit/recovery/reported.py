@@ -183,6 +183,7 @@ def name_unkept(
         'an iterable data set with `persistent_workers` draws on in its workers, whose random numbers nobody knows')
     if iterable and is_stateful(dl) and getattr(dl, 'num_workers', 0): odd.append(
         f'if the data set draws random numbers, the state of {type(dl).__name__} lacks those of its workers')
-    inside = {type(o).__name__ for n,o in data_objects(dl).items() if is_stateful(o) and not n.startswith(_samplers)}
-    if workers and inside: odd.append(f"the state of {', '.join(sorted(inside))} is kept in worker processes")
+    objects = data_objects(dl) if workers else {}
+    inside = {type(o).__name__ for n,o in objects.items() if is_stateful(o) and not n.startswith(_samplers)}
+    if inside: odd.append(f"the state of {', '.join(sorted(inside))} is kept in worker processes")
     if odd: warn(f"this run does not resume bit for bit: {'; '.join(odd)}")
