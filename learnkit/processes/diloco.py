@@ -19,7 +19,7 @@ from ..data.process import num_distrib, rank_distrib
 from ..loop.callback import Callback
 from ..loop.check import check_args, check_whole
 from ..loop.signals import uninterrupted
-from .distributed import take_means
+from .distributed import islands, take_means
 
 # %% ../../nbs/processes/25_diloco.ipynb #82e72417
 def outer_step(
@@ -37,7 +37,7 @@ def outer_step(
 # %% ../../nbs/processes/25_diloco.ipynb #81d977dd
 @check_args
 class DiLoCo(Callback):
-    "Lets each process train by itself for `every` steps, then moves all to near their mean, by an outer SGD step"
+    "Lets processes train by themselves for `every` steps, then moves all to near their mean, by an outer SGD step"
     single = alike = True
     name = 'diloco'
     order,modes = 101,('fit','validate','predict')   # the processes have agreed before it hears of a Cancel
@@ -52,9 +52,11 @@ class DiLoCo(Callback):
     def __init__(self,
         every:int=100,  # steps between two meetings
         lr:float=.7,    # learning rate of the outer step: 1 goes to the mean of all weights
-        mom:float=.9    # Nesterov momentum of the outer steps
+        mom:float=.9,   # Nesterov momentum of the outer steps
+        island:int=1    # neighbouring processes that exchange gradients in each step, such as those of one machine
     ):
         self.every = check_whole('every', every, what='a number of steps')
+        self.island = check_whole('island', island, what='a number of processes')
         if not (lr>0 and 0<=mom<1): raise ValueError(
             f'DiLoCo: `lr` must be above 0, and `mom` from 0 to below 1, not {lr} and {mom}; lr=1, mom=0 is local SGD')
         self.lr,self.mom = lr,mom
@@ -102,7 +104,9 @@ class DiLoCo(Callback):
             f'DiLoCo: `{odd[0]}` was frozen or unfrozen within a round: do that in `before_epoch`')
         if not self.local_steps: now = {k:t for k,t in now.items() if not t.requires_grad}   # batches without a step
         ways = {k:last[k]-t.detach() for k,t in now.items()}
-        if ways and num_distrib()>1: take_means([*ways.values()])
+        if ways and num_distrib()>1:
+            near,far = islands(self.island)
+            take_means([*ways.values()], far, near)
         for k,way in ways.items():
             if not now[k].requires_grad: last[k].sub_(way)
             else: self.momentum[k] = outer_step(last[k], way, self.momentum.get(k), self.lr, self.mom)

@@ -42,8 +42,8 @@ from torch import distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
 from ..data.modules import get_model, one_param
-from learnkit.data.process import (distributed_sampler, from_first, gather_objects, is_sharded, num_distrib,
-    rank_distrib)
+from ..data.process import (distributed_sampler, from_first, gather_objects, is_sharded, num_distrib,
+    rank_distrib, shared_store)
 from ..data.random import derived_seed, get_random_states, packed_state, set_random_states, set_seed
 from ..learner.learner import TrainEvalCallback
 from ..loop.callback import Callback
@@ -71,7 +71,7 @@ class DistributedTrainer(Callback):
     samplers = added = ()
     buffers:Any = ()                # the model's
     equal,apart = False,False       # are they equal in all processes? Do these draw different random numbers?
-    local = False                   # does each process step by itself?
+    near:Any = None                 # the processes that exchange gradients in each step: their group; None: none do
     def __init__(self,
         sync_bn:bool=False,  # average batch norms over all processes? (not on the CPU)
         shard:bool=True,     # divide the data? False: each process has its own part already
@@ -99,7 +99,8 @@ class DistributedTrainer(Callback):
         self.seed = derived_seed(2**31)
         if self.shard: learn.dls = self._shard(learn.dls)
         if self.sync_bn: self.norms = sync_norms(learn.model)
-        self.local = any(cb.local_steps is not None and cb.runs_in(learn.mode) for cb in learn.cbs)
+        apart = next((cb for cb in learn.cbs if cb.local_steps is not None and cb.runs_in(learn.mode)), None)
+        self.near = dist.group.WORLD if apart is None else islands(getattr(apart, 'island', 1))[0]
         self._wrap(device)
 
     def after_load_checkpoint(self): self.apart = self.learn.train_iter>0   # each has its own random numbers again
@@ -110,10 +111,11 @@ class DistributedTrainer(Callback):
     def before_train(self):
         for s in self.samplers: s.seed = self.seed   # a resumed run uses the seed of its beginning
 
-    def _send_buffers(self):
-        if self.buffers: dist._broadcast_coalesced(dist.group.WORLD, self.buffers, 2**28, 0)
+    def _at_end(self):
+        apart = self.near is not dist.group.WORLD   # then averages are averaged when they meet
+        send_first([b for b in self.buffers if not (apart and b.is_floating_point())], dist.group.WORLD)
     def after_backward(self):
-        if not self.local: self._send_buffers()
+        if self.near is not None: send_first(self.buffers, self.near)
         self.equal = True
     def after_batch(self):
         if self.learn.training and not self.equal: self.after_backward()   # it was cancelled, in all of them by now
@@ -130,19 +132,21 @@ class DistributedTrainer(Callback):
     def _wrap(self, device):
         "Put the model into `DistributedDataParallel`; what that does not exchange is left to `GradientExchange`"
         learn,kwargs = self.learn,self.kwargs
-        late = self.local or any(cb.accumulates for cb in learn.cbs)
+        late = self.near is None or any(cb.accumulates for cb in learn.cbs)
         if any(map(is_sharded, learn.model.parameters())): raise ValueError(
             'parameters of the model are sharded (DTensors). If `fully_shard` made them, add `cbs=FullyShard()`, which '
             'trains such a model as it is. With tensor parallelism over all processes each needs all of the data: '
             'write `learn.distributed = False` before the fit, and give each process a `path` of its own')
-        if self.local and isinstance(learn.model, DistributedDataParallel): raise ValueError(
+        apart = self.near is not dist.group.WORLD
+        if apart and isinstance(learn.model, DistributedDataParallel): raise ValueError(
             'the model is in `DistributedDataParallel`, which exchanges gradients in each step: with DiLoCo give the '
             'Learner the plain model')
         if not isinstance(learn.model, DistributedDataParallel):
-            buffers = (b for b in learn.model.buffers() if not (self.local and b.is_floating_point()))
-            self.buffers = [*buffers] if kwargs.get(_sync_buffers, True) else []
+            self.buffers = [*learn.model.buffers()] if kwargs.get(_sync_buffers, True) else []
             ids = dict(device_ids=[device]) if device.type=='cuda' else {}
-            learn.model = DistributedDataParallel(learn.model, **{**ids, **kwargs, _sync_buffers:False})
+            group = dict(process_group=self.near) if apart and self.near is not None else {}
+            if group: send_first([t.detach() for t in (*learn.model.parameters(), *self.buffers)], dist.group.WORLD)
+            learn.model = DistributedDataParallel(learn.model, **{**ids, **kwargs, **group, _sync_buffers:False})
             if not late: form_buckets(learn.model)
         learn.model.require_backward_grad_sync = not late
         self._exchange([*learn.model.parameters()] if late else [])
@@ -153,8 +157,8 @@ class DistributedTrainer(Callback):
         inside = {*map(id, learn.model.parameters())}
         own = [p for g in learn.opt.param_groups for p in g['params'] if id(p) not in inside]
         for p in own: dist.broadcast(p.detach(), 0)
-        params = [p for p in [*params, *own] if p.requires_grad and not self.local]
-        self.added = [GradientExchange(params)] if params else []
+        params = [p for p in [*params, *own] if p.requires_grad and self.near is not None]
+        self.added = [GradientExchange(params, self.near)] if params else []
         if not agree_already(learn): self.added += self._agreeing()
         learn.add_cbs(self.added)
         for cb in self.added: cb.handler('before_fit') and cb.before_fit()
@@ -163,7 +167,7 @@ class DistributedTrainer(Callback):
         model = self.learn.model
         waits = any(isinstance(m, nn.SyncBatchNorm) for m in model.modules())
         waits = waits or any(map(is_sharded, model.parameters()))
-        return [Agreement(self.timeout, compare=self.compare, forward=waits), PhaseEnds(self._send_buffers)]
+        return [Agreement(self.timeout, compare=self.compare, forward=waits), PhaseEnds(self._at_end)]
 
     def _check_alike(self):
         "Raise ValueError, in all processes, if they are about to do different things"
@@ -223,15 +227,44 @@ def form_buckets(
         for p,g in zip(params, grads): p.grad = g
 
 # %% ../../nbs/processes/20b_distributed.ipynb #cf764ffa
-def take_means(
-    ts:list # tensors, of the same shapes in all processes
+_islands = {}   # of a store and a size
+
+def islands(
+    size:int # how many neighbouring processes an island has
+) -> tuple[Any,Any]: # groups
+    "Return the island of this process, None if it is alone there; and who has its place in each island. All call it"
+    if size==1: return None,dist.group.WORLD
+    n,key = num_distrib(),(shared_store(),size)
+    if n%size: raise ValueError(f'{n} processes cannot be divided into islands of {size}')
+    if key not in _islands:
+        _islands.clear()   # those of processes that are no more
+        far = [[*range(i, n, size)] for i in range(size)]
+        _islands[key] = dist.new_subgroups(size)[0],dist.new_subgroups_by_enumeration(far)[0]
+    return _islands[key]
+
+def send_first(
+    ts:list,  # tensors
+    group:Any # of processes
 ) -> None:
-    "Replaces tensors with their means over all processes, by one message for each of their types"
+    "Give all processes of `group` the tensors of its first one"
+    if ts: dist._broadcast_coalesced(group, ts, 2**28, 0)
+
+def take_means(
+    ts:list,       # tensors, of the same shapes in all processes
+    group:Any=None,# of processes; None: all of them
+    near:Any=None  # of those with the same tensors as this process: each of them exchanges a part
+) -> None:
+    "Replaces tensors with their means over all processes of `group`, by one message for each of their types"
+    n,i = (dist.get_world_size(near),dist.get_rank(near)) if near is not None else (1,0)
     for kind in dict.fromkeys((t.dtype,t.device) for t in ts):   # in the same order everywhere, as that of a set is not
         same = [t for t in ts if (t.dtype,t.device)==kind]
-        flat = torch.cat([t.flatten() for t in same])
-        dist.all_reduce(flat)
-        for t,mean in zip(same, (flat/num_distrib()).split([t.numel() for t in same])): t.copy_(mean.view_as(t))
+        sizes = [t.numel() for t in same]
+        flat = torch.cat([*[t.flatten() for t in same], same[0].new_zeros(-sum(sizes)%n)])
+        parts = flat.chunk(n)
+        dist.all_reduce(parts[i], group=group)
+        parts[i].div_(dist.get_world_size(group))
+        if n>1: dist.all_gather([*parts], parts[i].clone(), group=near)
+        for t,mean in zip(same, flat[:sum(sizes)].split(sizes)): t.copy_(mean.view_as(t))
 
 # %% ../../nbs/processes/20b_distributed.ipynb #cf764fff
 class GradientExchange(Callback):
@@ -239,15 +272,16 @@ class GradientExchange(Callback):
     observes,order,modes = True,6.5,('fit','lr_find')   # after GradientAccumulation, before MixedPrecision
     prepares = ('before_step',)
     def __init__(self,
-        params:list # the parameters whose gradients are exchanged
-    ): self.params = params
+        params:list,   # the parameters whose gradients are exchanged
+        group:Any=None # the processes that exchange them; None: all
+    ): self.params,self.group = params,group
 
     def before_step(self):
         self.learn.agreement._meet('before_step')   # does each of them step?
         here = torch.tensor([p.grad is not None for p in self.params], dtype=torch.uint8, device=self.params[0].device)
-        dist.all_reduce(here, dist.ReduceOp.MAX)
+        dist.all_reduce(here, dist.ReduceOp.MAX, group=self.group)
         grads = [torch.zeros_like(p) if p.grad is None else p.grad for p,has in zip(self.params, here.tolist()) if has]
-        take_means(grads)
+        take_means(grads, self.group)
         for p,g in zip((p for p,has in zip(self.params, here.tolist()) if has), grads): p.grad = g
 
 # %% ../../nbs/processes/20b_distributed.ipynb #ad8b5dab

@@ -1,4 +1,4 @@
-"""Processes that train by themselves and meet now and then: what DiLoCo trains is what a loop by hand gives, also resumed within a round."""
+"""Processes, or islands of them, that train by themselves and meet now and then: what DiLoCo trains is what a loop by hand gives, also resumed within a round."""
 import copy, warnings
 from datetime import timedelta
 
@@ -63,15 +63,19 @@ def processes(tmp_path):
 
 # by hand
 
-def by_hand(n, every, lr, mom, epochs=2, clip=None, acc=1, bn=True):
+def by_hand(n, every, lr, mom, epochs=2, clip=None, acc=1, bn=True, island=1):
     "The paper's algorithm, with PyTorch's optimizers; rounds end with an epoch, and averages of batch norms are averaged"
     model,data = net(bn),batches(n, dist.get_rank())
     inner,world = torch.optim.AdamW(model.parameters(), .05),dist.get_world_size()
-    whole = copy.deepcopy(model)
+    near = dist.new_subgroups(island)[0]
+    far = dist.new_subgroups_by_enumeration([[*range(i, world, island)] for i in range(island)])[0]
+    module,model = model,DDP(model, process_group=near) if island>1 else model
+    whole = copy.deepcopy(module)
     outer = torch.optim.SGD(whole.parameters(), lr, mom, nesterov=mom>0)
-    def mean(t): dist.all_reduce(t); return t/world
+    def mean(t): dist.all_reduce(t, group=far); return t/(world//island)
     @torch.no_grad()
     def meet():
+        for b in model.buffers(): dist.broadcast(b, group=near, group_src=0)   # DDP would before the next batch
         for w,p in zip(whole.parameters(), model.parameters()): w.grad = mean(w-p)
         outer.step()
         for w,p in zip(whole.parameters(), model.parameters()): p.copy_(w)
@@ -90,7 +94,7 @@ def by_hand(n, every, lr, mom, epochs=2, clip=None, acc=1, bn=True):
             steps += 1
             if steps%every==0: meet()
         if steps%every: meet()
-    return model
+    return module
 
 def _equals(rank):
     for n,every,lr,mom in ((7,3,.7,.9), (6,3,.7,.9), (7,1,1.,0), (5,9,.5,0)):
@@ -106,6 +110,38 @@ def _equals(rank):
 
 @pytest.mark.parametrize('world', [2, 3])
 def test_it_is_the_algorithm_of_the_paper(processes, world): processes(_equals, world=world)
+
+def _of_islands(rank):
+    "Within a round the weights are equal in an island and differ between islands, of which each has its own data"
+    class Looks(Callback):
+        alike = observes = True
+        def before_fetch(self):
+            now,n = everywhere(trained(self.learn.model)),self.learn.diloco.local_steps
+            assert torch.equal(now[0], now[1]) and torch.equal(now[2], now[3]) and torch.equal(now[0], now[2])==(not n)
+    for n,every,lr,mom in ((7,3,.7,.9), (4,9,1.,0)):
+        learn = fit(learner(n), DiLoCo(every, lr, mom, island=2), Looks())
+        assert torch.equal(state(learn.model), state(by_hand(n, every, lr, mom, island=2))) and same(state(learn.model))
+    learn = fit(learner(8, net(False)), DiLoCo(2, island=2), GradientAccumulation('2ba'), GradientClip(.5))
+    want = state(by_hand(8, 2, .7, .9, clip=.5, acc=2, bn=False, island=2))
+    torch.testing.assert_close(state(learn.model), want, rtol=1e-5, atol=1e-6)
+    other = fit(learner(4, net(False)), DiLoCo(9, 1., 0, island=4))   # one island of all is ordinary training
+    assert torch.allclose(state(other.model), state(fit(learner(4, net(False))).model), atol=1e-6)
+    with pytest.raises(ValueError, match='4 processes cannot be divided into islands of 3'): fit(learner(4), DiLoCo(2, island=3))
+
+def test_islands_of_several_processes(processes): processes(_of_islands, world=4)
+
+def _sends_a_part(rank):
+    "To another island each process sends its part of the weights"
+    sent,real = [],dist.all_reduce
+    def all_reduce(t, *args, group=None, **kw):
+        if group is diloco.islands(2)[1]: sent.append(t.numel())
+        return real(t, *args, group=group, **kw)
+    dist.all_reduce = all_reduce
+    learn = fit(learner(4, net(False)), DiLoCo(2, island=2), n=1)
+    n = sum(p.numel() for p in learn.parameters())
+    assert sent==[(n+1)//2]*2, (sent, n)
+
+def test_a_process_of_an_island_sends_a_part(processes): processes(_sends_a_part, world=4)
 
 def _averages(rank):
     "With lr=1 and no momentum: the mean of the weights, which is local SGD"
@@ -161,7 +197,7 @@ def _sends(rank):
         "Of the last step of a round it hears with the weights of the next one"
         alike = observes = True
         def after_step(self): assert same(trained(self.learn.model))==(self.learn.train_iter%5==4)
-    def take_means(ts): sent.append(sum(t.numel() for t in ts)); real(ts)
+    def take_means(ts, *groups): sent.append(sum(t.numel() for t in ts)); real(ts, *groups)
     diloco.take_means = take_means
     learn = learner(20)
     class Asked(Callback):
@@ -213,9 +249,9 @@ class Cut(Callback):
     def before_pred(self):
         if self.training and self.learn.train_iter==self.at: raise KeyboardInterrupt
 
-def _resumes(rank, path, cuts):
+def _resumes(rank, path, cuts, island=1):
     def made(folder): torch.manual_seed(3); return shared(7, path=path/folder)
-    def cbs(): return [DiLoCo(3), CheckpointCallback('2ba', keep=None), GradientClip(.5), ValidateEvery('2ba')]
+    def cbs(): return [DiLoCo(3, island=island), CheckpointCallback('2ba', keep=None), GradientClip(.5), ValidateEvery('2ba')]
     whole = fit(made('whole'), *cbs(), shard=True)
     for at in cuts:
         try: fit(made(f'cut{at}'), *cbs(), Cut(at), shard=True)
@@ -238,6 +274,9 @@ def _resumes_accumulation(rank, path, cuts):
 
 @pytest.mark.parametrize('f, cuts', [(_resumes, [5]), *slow((_resumes, [2, 6, 7, 8, 11]), (_resumes_accumulation, [1, 2, 6, 8]))])   # within a round, at its end, at that of an epoch
 def test_a_run_resumes_within_a_round(processes, tmp_path, f, cuts): processes(f, tmp_path, cuts)
+
+@pytest.mark.slow
+def test_islands_resume_within_a_round(processes, tmp_path): processes(_resumes, tmp_path, [2, 5], 2, world=4)
 
 def _other_number(rank, path, world):
     with warnings.catch_warnings(record=True) as said:
@@ -268,7 +307,7 @@ class Raises(Callback):
     def _raise(self):
         if self.learn.training and self.learn.train_iter==self.at: self.at = None; raise self.cancel
 
-def _cancelled(rank, apart):
+def _cancelled(rank, apart, island=1):
     events = {CancelBatch:['before_batch','after_pred','before_step','after_batch'], CancelStep:['before_step'], CancelTrain:['after_loss','after_batch'],
               CancelEpoch:['before_backward','after_batch','after_step'], CancelFit:['before_step','after_batch','after_pred']}
     for cancel,names in events.items():
@@ -276,12 +315,15 @@ def _cancelled(rank, apart):
             class Ends(Callback):
                 def after_cancel_fit(self): pass
                 def after_fit(self): assert same(trained(self.learn.model)), (cancel, name)
-            learn = fit(learner(7), *[DiLoCo(3)][:apart], Raises(4 if rank else None, name, cancel), Ends())
+            learn = fit(learner(7), *[DiLoCo(3, island=island)][:apart], Raises(4 if rank else None, name, cancel), Ends())
             assert same(state(learn.model)), (cancel, name)
             assert learn.train_iter==(7+4 if cancel in (CancelTrain, CancelEpoch) and name!='after_batch' else learn.train_iter)
 
 @pytest.mark.parametrize('apart', [True, False])
 def test_a_cancel_of_one_process_ends_the_round_in_all(processes, apart): processes(_cancelled, apart)
+
+@pytest.mark.slow
+def test_a_cancel_of_one_process_ends_the_round_in_all_islands(processes): processes(_cancelled, True, 2, world=4)
 
 def _fails(rank):
     "An error in one process, while the other one waits in a meeting"
