@@ -67,8 +67,8 @@ def apply(
     **kwargs:Any   # passed to `func`
 ) -> Any:
     "Applies `func` to every leaf of `x` and returns the results in the same nested structure"
-    if is_listy(x) or _is_mapping(x): return map_container(lambda o: apply(func, o, *args, **kwargs), x)
-    return func(x, *args, **kwargs)
+    if isinstance(x, Tensor) or not (is_listy(x) or _is_mapping(x)): return func(x, *args, **kwargs)
+    return map_container(lambda o: apply(func, o, *args, **kwargs), x)
 
 # %% ../../nbs/data/00_nested.ipynb #0c29b687
 def leaves(
@@ -76,8 +76,9 @@ def leaves(
 ) -> Iterator:
     "Iterates over the leaves of `x`, from left to right"
     if isinstance(x, Tensor): return (yield x)   # known soonest, as most leaves are
-    if _is_mapping(x): x = x.values()
-    elif not is_listy(x): return (yield x)
+    if not is_listy(x):
+        if not _is_mapping(x): return (yield x)
+        x = x.values()
     for o in x: yield from leaves(o)
 
 def item_find(
