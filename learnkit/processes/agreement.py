@@ -80,10 +80,12 @@ def digest(
     "Return one number, not negative, that changes with every bit of `things`"
     rest,small = {**things},{}
     for n,t in things.items():
-        if isinstance(t, Tensor) and 1<t.numel()<2**16: small.setdefault((t.dtype,t.device), {})[n] = rest.pop(n)
-    joined = {repr([*ts]):torch.cat([t.detach().flatten() for t in ts.values()]) for ts in small.values()}
-    sums = checksums({**rest, **joined})
-    return int.from_bytes(blake2b(repr([*sums.items()]).encode(), digest_size=7).digest())
+        if isinstance(t, Tensor) and 1<t.numel()<2**13: small.setdefault((t.dtype,t.device), {})[n] = rest.pop(n)
+    said = blake2b(repr([*checksums(rest).items(), *map(list, small.values())]).encode(), digest_size=7)
+    for ts in small.values():
+        joined = torch.cat([t.detach().flatten() for t in ts.values()])
+        said.update(joined.cpu().view(torch.uint8).numpy())
+    return int.from_bytes(said.digest())
 
 # %% ../../nbs/processes/10a_checksum.ipynb #c8ec5a10
 def find_difference(
@@ -126,7 +128,7 @@ from ..loop.events import (CancelBackward, CancelBatch, CancelEpoch, CancelFit, 
     CancelValid, CancelZeroGrad, cancel_types, event)
 from ..loop.loop import exhausted
 from ..loop.run import null_logger
-from .board import share_board
+from .board import Mismatch, share_board
 from .launch import Pause, check_seconds
 from .watch import Relay, by_others, watching
 
@@ -227,7 +229,7 @@ class Agreement(Callback):
         self.wish,self.pause = None,Pause()
         self.ends,self.compared_at = True,None
         self.group,self.watch = _messages(self.timeout),watching()
-        self.watch.begin_fit()
+        self.watch.begin_fit(self.timeout)
         self.relay = Relay(self.watch.store, rank_distrib())
 
     def cleanup(self):
@@ -297,6 +299,7 @@ class Agreement(Callback):
         message = self.group.begin([code, place, -place, bool(stop), ended, own, -own, *more, *padding])
         try: self.watch.wait(message, timeout or self.timeout)
         except RuntimeError as e:
+            if isinstance(e, Mismatch) and code==_failed: return False   # they hear of it where they are
             here = f'process {rank_distrib()} waited at `{at}`{learn.position}'
             raise ProcessFailed(f'{here}, and {self.watch.blame()}') from e
         code_of_all,last,first,stops,over,most,least,*rest = message.tolist()

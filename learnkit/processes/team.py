@@ -7,11 +7,13 @@ __all__ = []
 
 # %% ../../nbs/processes/30_team.ipynb #a0fbb00c
 from collections.abc import Callable
+from threading import get_ident
 from typing import Any
 
-from ..data.process import Team, distributed_sampler, num_distrib, num_shards
+from ..data.process import Team, distributed_sampler, exchange_by, num_distrib, num_shards, shared_store
 from ..loop.signals import interruptibly
-from .agreement import Agreement, PhaseEnds, agree_already
+from .agreement import Agreement, PhaseEnds, _groups, agree_already
+from .board import Board
 from .distributed import trainers
 from .launch import file_group, in_all, in_background, in_first, join_group, meet
 from .shard import ShareBatches, gather_shards, share_already
@@ -98,3 +100,11 @@ class Several(Team):
         return gather_shards(idxs, res)[1]
 
 Team.several = Several()
+
+def _by_board(data):
+    board,thread = _groups.get(shared_store()),get_ident()
+    if not isinstance(board, Board) or (watch := watching()).thread!=thread: return None   # one thread writes on it
+    message = board.begin([len(data)], data[:board.room])
+    watch.wait(message, watch.limit)
+    return [message.data[r] for r in range(board.world)] if message.tolist()[0]<=board.room else None
+exchange_by(_by_board)

@@ -77,6 +77,7 @@ _wait_modules = 'torch.distributed','torch.autograd','learnkit.processes.agreeme
 class Watch(Thread):
     "Publishes where this process is, for the others to read, as long as it is in this group"
     interval,silence = 1.,5.   # seconds between two words; after so many without one a process has ended
+    limit = 600.               # seconds to wait for what others send
     n,store = 0,None           # how many fits there were, which the processes begin together; for words of this fit
     def __init__(self):
         super().__init__(daemon=True, name='learnkit-watch')
@@ -85,9 +86,12 @@ class Watch(Thread):
         self.places = dist.PrefixStore('learnkit/at', shared_store().clone())   # who waits by a store keeps it busy
         self.heard:dict = {}   # what each process said last, and since when it has said nothing else
 
-    def begin_fit(self) -> None:
+    def begin_fit(self,
+        limit:float # seconds to wait for the others
+    ) -> None:
         "Watch this thread, in a fit that begins"
         Watch.n += 1
+        self.limit = limit
         self.thread,self.store = get_ident(),dist.PrefixStore(f'learnkit/{Watch.n}', shared_store())
 
     def run(self) -> None:

@@ -25,7 +25,7 @@ from torch.utils.data.distributed import DistributedSampler
 
 from ..data.modules import get_model
 from ..data.nested import is_listy, leaves
-from ..data.process import distributed_sampler, num_shards, own_class
+from ..data.process import distributed_sampler, gather_objects, num_shards, own_class
 from ..learner.learner import Learner
 from ..loop.events import event
 from ..loop.settings import masked, without_password
@@ -186,6 +186,16 @@ def identity(self:Learner) -> dict[str, str|None]:
             **({'seed':str(seed)} if seed<2**32 else {})}
 
 # %% ../../nbs/recovery/10_identity.ipynb #fd159849
+def of_all(
+    who:dict # the identity of a run, in this process
+) -> dict[str, str|None]:
+    "Return the identity of a run of several processes; of what differs between them a hash; all of them call it"
+    every = gather_objects(who)
+    def joined(vs):
+        same = all(v==vs[0] for v in vs)
+        return vs[0] if same else f'{len(vs)} different ones, {blake2b(repr(vs).encode(), digest_size=6).hexdigest()}'
+    return {k:joined([o.get(k) for o in every]) for k in {k:None for o in every for k in o}}
+
 def differences(
     then:Mapping, # the identity of a run
     now:Mapping   # the identity of another run

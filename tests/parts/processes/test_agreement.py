@@ -11,6 +11,8 @@ from learnkit.processes.agreement import Agreement, ProcessFailed
 from learnkit.all import (Callback, CancelBackward, CancelBatch, CancelEpoch, CancelFit, CancelStep, CancelTrain, CancelValid, CancelZeroGrad, CheckpointCallback, DataLoaders, EMACallback,
                           GradientAccumulation, GradientClip, Learner, MixedPrecision, ParamScheduler, ReduceLROnPlateau, RollBackOnNaN, SkipNaN, StopOnSignal, StopAfter, TerminateOnNaNCallback, ValidateEvery, VirtualShards, one_cycle)
 from learnkit.processes.distributed import DistributedTrainer
+from learnkit.data import process
+from learnkit.data.process import gather_objects
 from learnkit.loop.events import event
 from test_distributed import data, everywhere, net, weights
 from toys import few, slow
@@ -256,37 +258,64 @@ def _elsewhere(rank, world, how):
 @pytest.mark.parametrize('how', ['loss','thread','signal'])
 def test_a_stop_from_elsewhere_is_one_of_all(processes, how): processes(2, _elsewhere, how)
 
-def _counting(f):
-    "What `f` sends: at which points the processes ask each other, and collectives of PyTorch's"
-    asked,sent = Counter(),Counter()
-    def counted(c, k, f): return lambda *args, **kw: (c.update([k or args[1]]), f(*args, **kw))[1]
+def _counting(f, part=lambda: None):
+    "What `f` sends in this thread: at which points the processes ask each other, objects, collectives of PyTorch's, and questions to the store, of each `part`"
+    sent,me = {k:Counter() for k in ('asked','objects','collectives','store')},threading.get_ident()
+    def count(kind, what): threading.get_ident()==me and sent[kind].update([(part(), what) if part() else what])
+    def counted(kind, o, k): f = getattr(o, k); m.setattr(o, k, lambda *args, **kw: (count(kind, args[1] if k=='_meet' else k), f(*args, **kw))[1])
     with pytest.MonkeyPatch.context() as m:
-        m.setattr(Agreement, '_meet', counted(asked, None, Agreement._meet))
-        for k in ('all_gather','broadcast','all_reduce','all_gather_object','broadcast_object_list'): m.setattr(dist, k, counted(sent, k, getattr(dist, k)))
+        counted('asked', Agreement, '_meet')
+        counted('objects', process, '_exchanged')
+        for k in ('all_gather','broadcast','all_reduce','all_gather_object','broadcast_object_list','barrier','_broadcast_coalesced'): counted('collectives', dist, k)
+        for k in ('set','get','add','compare_set','multi_get','delete_key','wait'): counted('store', dist.PrefixStore, k)   # `check` as often as one waits
         f()
-    return asked,sent
+    return sent.values()
 
 def _messages_of(rank, world):
     learn = learner(DataLoader(data(2400), 4))
-    asked,_ = _counting(lambda: learn.fit(1))
+    asked,*_ = _counting(lambda: learn.fit(1))
     assert learn.train_iter==300 and asked['after_batch']<60 and {*asked}=={'before_train','after_batch','after_train','before_validate','after_validate','after_epoch','after_fit'}, asked
 
 def _messages_of_a_step(rank, world):
     "As few as are needed: the price of a short fit is that of its messages"
-    def fit(**kw): return _counting(lambda: learner().fit(2, cbs=Callback(**{k:lambda cb: None for k in kw})))
+    def fit(**kw): return [*_counting(lambda: learner().fit(2, cbs=Callback(**{k:lambda cb: None for k in kw})))][:3]
     fit()   # the first fit of a group introduces its processes to each other
-    asked,sent = fit()
+    asked,objects,sent = fit()
     assert asked.pop('after_batch')<=6, asked
     ends = dict(before_train=2, after_train=2, before_validate=2, after_validate=2, after_epoch=2, after_fit=1)
     assert asked==ends, asked
-    # settings, data, random numbers; then in each epoch the loss, the loss and the row of the validation, and twice whether its data is the same
-    assert sent==dict(all_gather=2 + 2*5, broadcast=1 + 2), sent
-    asked,more = fit(before_batch=1)
-    assert asked=={**ends, 'before_backward':6, 'after_batch':asked['after_batch']} and more==sent, asked
-    asked,more = fit(after_epoch=1)   # who hears the end of an epoch may decide something before its row is written
-    assert asked=={**ends, 'after_exhaust':4, 'after_epoch':4, 'after_fit':2, 'after_batch':asked['after_batch']} and more==sent, asked
+    # settings, data, random numbers; then in each epoch the loss, three times whether the validation's data is the same, its loss and its row
+    assert objects['_exchanged']==3 + 2*6 and sent=={'_broadcast_coalesced':1 + 6 + 2 + 1}, (objects, sent)   # weights; buffers in each batch, at the end of each phase and of the fit
+    asked,*more = fit(before_batch=1)
+    assert asked=={**ends, 'before_backward':6, 'after_batch':asked['after_batch']} and more==[objects, sent], asked
+    asked,*more = fit(after_epoch=1)   # who hears the end of an epoch may decide something before its row is written
+    assert asked=={**ends, 'after_exhaust':4, 'after_epoch':4, 'after_fit':2, 'after_batch':asked['after_batch']} and more==[objects, sent], asked
 
-def test_messages_of_a_step(processes): processes(2, _messages_of_a_step)
+class Parts(list):
+    "Batches that know in which part of a fit of one epoch it is"
+    part = 'start'
+    def __iter__(self):
+        for b in super().__iter__(): yield b; self.part = 'steps'
+        self.part = 'end'
+
+def _messages_of_a_fit(rank, world):
+    "… and of its start and its end, by both processes together"
+    def fit():
+        batches = Parts([(torch.randn(2, 4), torch.randn(2, 1))]*6)
+        learn = Learner(DataLoaders(batches), net(), nn.MSELoss(), torch.optim.SGD, lr=.1)
+        sent = _counting(lambda: learn.fit(1, cbs=DistributedTrainer(shard=False)), lambda: batches.part)
+        return [sum(counts, Counter()) for counts in zip(*gather_objects([*sent]))]
+    fit()
+    asked,objects,collectives,store = fit()
+    for i in ('start','steps'): assert asked.pop((i, 'after_batch'), 0)<=12
+    assert asked=={('start','before_train'):2, ('end','after_train'):2, ('end','after_epoch'):2, ('end','after_fit'):2}, asked
+    assert objects=={('start','_exchanged'):4, ('end','_exchanged'):2}, objects   # settings, random numbers; the loss
+    assert collectives=={(k,'_broadcast_coalesced'):n for k,n in dict(start=4, steps=10, end=4).items()}, collectives   # weights and buffers
+    meeting = dict(set=2, add=2, get=2, multi_get=1, compare_set=1, delete_key=2)
+    assert store=={**{('start', k):n for k,n in meeting.items()}, ('end', 'add'):2}, store   # process 0 asks for the warnings of others
+
+@pytest.mark.parametrize('f', [_messages_of_a_step, _messages_of_a_fit])
+def test_few_messages(processes, f): processes(2, f)
 
 @pytest.mark.slow
 def test_they_ask_now_and_then(processes): processes(2, _messages_of)

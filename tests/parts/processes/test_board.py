@@ -7,7 +7,7 @@ from torch import distributed as dist
 
 from learnkit.processes import board as module
 from learnkit.processes.agreement import _ByGroup, _messages
-from learnkit.processes.board import Board, share_board
+from learnkit.processes.board import Board, Mismatch, share_board
 
 def _inside(rank, world, path, f):
     torch.set_num_threads(1)
@@ -23,10 +23,13 @@ def _all_read_the_largest(rank, world):
     board,rng = share_board(),random.Random(0)
     for i in range(300):
         sent = [[rng.choice([rng.randrange(-2**63, 2**63), 0, -1]) for _ in range(i%25)] for _ in range(world)]
+        data = [rng.randbytes(rng.choice([0, 1, 300, board.room]) if rng.random()<.1 else i%7) for _ in range(world)] if i%3 else [None]*world
         if rng.randrange(50)==rank: time.sleep(.003)
-        message = board.begin(sent[rank])
+        message = board.begin(sent[rank], data[rank])
         message.wait(timedelta(seconds=20))
-        assert message.tolist()==[*map(max, *sent)], i
+        assert message.tolist()==[*map(max, *sent)] and [*map(message.data.get, range(world))]==data, i
+    message = board.begin([rank], b'' if rank else None)
+    with pytest.raises(Mismatch): message.wait(timedelta(seconds=20))
 
 def test_all_read_the_largest(processes): processes(3, _all_read_the_largest)
 
@@ -66,11 +69,11 @@ def test_half_a_message_is_none(tmp_path):
     with open(tmp_path/'memory', 'w+b') as f:
         board = Board(f, 0, 2)
         assert board.read(0, 0) is None
-        board.begin([7, 8])
+        board.begin([7, 8], b'data')
         whole = board.memory[:]
-        assert board.read(0, 1)[:2]==[7, 8] and board.read(0, 2) is None and board.read(1, 1) is None
+        assert board.read(0, 1)[0][:2]==[7, 8] and board.read(0, 1)[1]==b'data' and board.read(0, 2) is None and board.read(1, 1) is None
         at = board._place(0, 1)
-        for i in (at.start, at.start+9, at.stop-1):
+        for i in (at, at+9, at+16, at+19, at+25, at+27*8-1, at+27*8+3):   # the checksum, its number, the length twice, what it says
             board.memory[:] = whole
             board.memory[i] ^= 1
             assert board.read(0, 1) is None, i

@@ -519,3 +519,19 @@ def _forms_buckets(rank, world):
         assert not called
 
 def test_buckets_are_formed_before_the_first_batch(processes): processes(2, _forms_buckets)
+
+def _own_lists(rank, world, path):
+    "Process 1 compared its data with that of process 0, and was refused"
+    def run(where, n=None, add=0.):
+        torch.manual_seed(1)
+        batches = [(x+rank*(1+add), y-rank) for x,y in DataLoader(data(24), 4)]
+        learn = learner(batches, DataLoader(data(9), 3), path=path/where)
+        try: learn.fit(2, resume='auto', cbs=[DistributedTrainer(shard=False), CheckpointCallback('1ba'), *[Cut(n, [])]*(n is not None)])
+        except KeyboardInterrupt: assert n
+        return state(learn.model)
+    whole = run('whole')
+    run('cut', 7)
+    with pytest.raises(ValueError, match='another run.*training data is'): run('cut', add=.5)   # the data of process 1 is other data: both hear of it
+    assert torch.equal(run('cut'), whole)
+
+def test_data_of_each_process_goes_on(processes, tmp_path): processes(2, _own_lists, tmp_path)
