@@ -26,14 +26,15 @@ _kinds = dict(
     binary  = (nn.BCEWithLogitsLoss, F.binary_cross_entropy_with_logits),
     numbers = (nn.BCELoss, nn.MSELoss, nn.L1Loss, nn.SmoothL1Loss, nn.HuberLoss,
                F.binary_cross_entropy, F.mse_loss, F.l1_loss, F.smooth_l1_loss, F.huber_loss))
+_kind_of = {k:kind for kind,ks in _kinds.items() for k in ks}
 
 def loss_kind(
     loss_func:Any # Any loss function, maybe a `partial`
 )->str|None: # 'classes', 'binary', 'numbers', or None if it is not one of PyTorch's
     "Returns the kind of a PyTorch loss: over class numbers, over logits of yes or no, or number by number"
     f = unwrap_partial(loss_func)
-    def is_any(ks): return any(isinstance(f, k) if isinstance(k, type) else f is k for k in ks)
-    return next((kind for kind,ks in _kinds.items() if is_any(ks)), None)
+    if inspect.isfunction(f): return _kind_of.get(f)
+    return next((_kind_of[k] for k in type(f).__mro__ if k in _kind_of), None)
 
 # %% ../../nbs/data/45a_explain.ipynb #2ef5a9ec
 def _is_merged(a, b):

@@ -81,7 +81,7 @@ class Dispatcher:
             if name in cb.prepares: first.append(cb)
         return [*first, *[cb for cb in cbs if name not in cb.prepares]] if first else cbs
 
-    def _still_hears(self, cb, name): return any(o is cb for o in self.cbs) and cb.hears(name)
+    def _still_hears(self, cb, name): return any(o is cb for o in self.cbs.items) and cb.hears(name)
 
     def _is_spent(self, e, cb, name):
         "Is `e` a Cancel of the scope that just ended? If not, note where `e` came from."
