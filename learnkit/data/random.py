@@ -29,7 +29,8 @@ def set_seed(
     if not hasattr(s, '__index__'): raise TypeError(f'a seed is a whole number, not {s!r:.60}')
     random.seed(s)
     if 'numpy' in sys.modules: sys.modules['numpy'].random.seed(s % 2**32)
-    torch.manual_seed(s)
+    if torch.accelerator.is_available(): torch.manual_seed(s)
+    else: torch.default_generator.manual_seed(s)   # the other notes a traceback, for a device that may come
     if reproducible: torch.backends.cudnn.deterministic,torch.backends.cudnn.benchmark = True,False
 
 # %% ../../nbs/data/25a_seed.ipynb #75e03d73

@@ -165,8 +165,8 @@ def _optimizer_identity(opt):
     return res
 
 def _model_identity(model):
-    def said(m): return f'{_name(own_class(m))}({re.sub(" at 0x[0-9a-f]+", "", m.extra_repr())})'
-    return {f'model.{n}'.rstrip('.'):said(m) for n,m in model.named_modules() if not n or m.extra_repr()}
+    def said(m, r): return f'{_name(own_class(m))}({re.sub(" at 0x[0-9a-f]+", "", r)})'
+    return {f'model.{n}'.rstrip('.'):said(m, r) for n,m in model.named_modules() if (r := m.extra_repr()) or not n}
 
 # %% ../../nbs/recovery/10_identity.ipynb #9791d73b
 def _callback_identity(cb):

@@ -354,3 +354,17 @@ def _before_the_row(rank, world):
 
 @pytest.mark.parametrize('f', [*slow(_within_an_epoch, _nan), _before_the_row])
 def test_one_of_all(processes, f): processes(2, f)
+
+# who fails while the others exchange objects: they hear of it at once
+
+def _fails_beside_an_exchange(rank, world):
+    def fails(cb):
+        if rank==1: raise ZeroDivisionError('no')
+    cb = Callback(after_train=fails)
+    cb.order = 49.8   # after they agree on the end of the phase, before the Recorder gathers the loss
+    start,learn = time.monotonic(),learner()
+    with pytest.raises(ZeroDivisionError if rank else ProcessFailed, match='no' if rank else 'process 1 failed: ZeroDivisionError: no'): learn.fit(2, cbs=[DistributedTrainer(timeout=20), cb])
+    assert time.monotonic()-start<5
+    learn.fit(1)
+
+def test_who_fails_beside_an_exchange_is_named(processes): processes(2, _fails_beside_an_exchange)
