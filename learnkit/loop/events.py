@@ -202,7 +202,7 @@ def cancelled(
 ) -> type[BaseException]|tuple[type[BaseException], ...]:
     "Returns what `except` has to catch: the exception at hand if it is a `cancel` of any library, else nothing"
     e = sys.exception()
-    return type(e) if e is not None and cancel in cancel_types(e) else ()
+    return type(e) if e is not None and cancel in _cancels_in(type(e)) else ()
 
 # %% ../../nbs/loop/00_events.ipynb #5a6e1f02
 class Pause(KeyboardInterrupt):
