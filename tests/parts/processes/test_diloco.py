@@ -12,6 +12,7 @@ from learnkit.all import (Callback, CancelBatch, CancelEpoch, CancelFit, CancelS
     GradientAccumulation, GradientClip, Learner, MixedPrecision, Pausable, ProgressCallback, SaveModelCallback, SkipNaN, ValidateEvery, VirtualShards)
 from learnkit.processes import diloco
 from learnkit.processes.agreement import ProcessFailed
+from learnkit.speed.compiled import compile_config
 from learnkit.speed.fully_shard import FullyShard
 from learnkit.speed.fused import FusedStep
 from test_paused import press
@@ -367,6 +368,7 @@ def test_arguments(kw):
     with pytest.raises(ValueError): DiLoCo(**kw)
 
 @pytest.mark.slow
+@pytest.mark.skipif(compile_config() is None, reason='this PyTorch compiles no backward pass')
 def test_it_meets_after_a_fused_step():
     "… and the step of the next batch begins from there"
     def fitted(*cbs):
