@@ -105,7 +105,7 @@ class TensorBuffer:
             if t.requires_grad: t = t.detach()
             if t.shape==self.alike and t.dtype is self.batch_dtype and t.is_cpu and t.layout is torch.strided:
                 if self.out is None: self.chunks.append(t.clone()); return
-                i,j = self.filled,self.filled+t.shape[0]
+                i,j = self.filled,self.filled+self.alike[0]
                 if j<=self.n: self.out[i:j],self.filled = t,j; return
             if self.max_pending>1: t = t.clone()   # while it is held back, its memory may be written to
         self.pending.append(t)
