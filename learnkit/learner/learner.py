@@ -319,7 +319,7 @@ class Learner(Loop):
     def _split(self, b):
         n_inp = getattr(self.dls, 'n_inp', None)
         plain = type(b) in (list,tuple) and len(b)>1 and isinstance(b[0], torch.Tensor)
-        if plain and n_inp is None and self.own_output is None: Loop._split(self, b)
+        if plain and n_inp is None and self.own_output is None: super()._split(b)
         else: self.xb,self.yb = (self.own_output or just_split).split(b, n_inp)
 
     def _pred(self):

@@ -70,6 +70,7 @@ class DistributedTrainer(Callback):
     norms,seed = {},0
     samplers = added = ()
     buffers:Any = ()                # the model's
+    waits = False                   # do the processes wait for each other in a forward pass, to form buckets?
     equal,apart = False,False       # are they equal in all processes? Do these draw different random numbers?
     near:Any = None                 # the processes that exchange gradients in each step: their group; None: none do
     def __init__(self,
@@ -141,14 +142,16 @@ class DistributedTrainer(Callback):
         if apart and isinstance(learn.model, DistributedDataParallel): raise ValueError(
             'the model is in `DistributedDataParallel`, which exchanges gradients in each step: with DiLoCo give the '
             'Learner the plain model')
+        formed = late
         if not isinstance(learn.model, DistributedDataParallel):
             self.buffers = [*learn.model.buffers()] if kwargs.get(_sync_buffers, True) else []
             ids = dict(device_ids=[device]) if device.type=='cuda' else {}
             group = dict(process_group=self.near) if apart and self.near is not None else {}
             if group: send_first([t.detach() for t in (*learn.model.parameters(), *self.buffers)], dist.group.WORLD)
             learn.model = DistributedDataParallel(learn.model, **{**ids, **kwargs, **group, _sync_buffers:False})
-            if not late: form_buckets(learn.model)
+            formed = late or form_buckets(learn.model)
         learn.model.require_backward_grad_sync = not late
+        self.waits = not formed
         self._exchange([*learn.model.parameters()] if late else [])
 
     def _exchange(self, params):
@@ -165,7 +168,7 @@ class DistributedTrainer(Callback):
 
     def _agreeing(self):
         model = self.learn.model
-        waits = any(isinstance(m, nn.SyncBatchNorm) for m in model.modules())
+        waits = self.waits or any(isinstance(m, nn.SyncBatchNorm) for m in model.modules())
         waits = waits or any(map(is_sharded, model.parameters()))
         return [Agreement(self.timeout, compare=self.compare, forward=waits), PhaseEnds(self._at_end)]
 
@@ -207,14 +210,19 @@ _sync_buffers = _new if _new in signature(DistributedDataParallel.__init__).para
 # %% ../../nbs/processes/20b_distributed.ipynb #cf764ffe
 def form_buckets(
     ddp:DistributedDataParallel # the wrapper around a model
-) -> None:
+) -> bool: # could it?
     "Let `ddp` form its buckets of gradients now, not after the first batch; all processes call it"
     model,params = ddp.module,[p for p in ddp.module.parameters() if p.requires_grad]
-    if ddp.find_unused_parameters or ddp.static_graph or ddp.mixed_precision is not None: return
-    if any(p._backward_hooks or p._post_accumulate_grad_hooks for p in params): return
-    if any(getattr(m, 'sparse', False) for m in model.modules()): return
+    if ddp.find_unused_parameters or ddp.static_graph or ddp.mixed_precision is not None: return False
+    if any(p._backward_hooks or p._post_accumulate_grad_hooks for p in params): return False
+    if any(getattr(m, 'sparse', False) for m in model.modules()): return False
     first = min(dist._DEFAULT_FIRST_BUCKET_BYTES, ddp.bucket_bytes_cap)
-    if sum(p.nbytes for p in params)<=first: ddp.reducer._push_all_rebuilt_params(); return   # all of them fit into it
+    if sum(p.nbytes for p in params)<=first: ddp.reducer._push_all_rebuilt_params()   # all of them fit into it
+    else: _zero_backward(ddp, model, params)
+    ddp.reducer._rebuild_buckets()   # else in the next forward pass, where they would wait for each other
+    return True
+
+def _zero_backward(ddp, model, params):
     grads,sums = [p.grad for p in params],nn.Module()
     sums.forward = lambda: [p.sum() for p in params]
     try:

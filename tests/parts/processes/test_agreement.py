@@ -355,6 +355,22 @@ def _before_the_row(rank, world):
 @pytest.mark.parametrize('f', [*slow(_within_an_epoch, _nan), _before_the_row])
 def test_one_of_all(processes, f): processes(2, f)
 
+# before the first forward pass, in which PyTorch would form its buckets
+
+def _at_first(rank, world, kw, hook):
+    for cancel in (CancelBatch, CancelEpoch, CancelFit):
+        class Raises(Callback):
+            def before_batch(self):
+                if rank and self.training and self.learn.train_iter in (0, 1): raise cancel
+        learn = learner()
+        if hook: next(learn.model.parameters()).register_hook(lambda g: None)
+        learn.fit(2, cbs=[DistributedTrainer(timeout=15, **kw), Raises()])
+        w = weights(learn.model)
+        assert all(torch.equal(w, o) for o in everywhere(w)), cancel
+
+@pytest.mark.parametrize('kw, hook', [({}, False), *slow(({}, True), (dict(find_unused_parameters=True), False), (dict(static_graph=True), False))])
+def test_a_cancel_of_one_process_before_its_first_batch(processes, kw, hook): processes(2, _at_first, kw, hook)
+
 # who fails while the others exchange objects: they hear of it at once
 
 def _fails_beside_an_exchange(rank, world):
