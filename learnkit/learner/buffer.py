@@ -90,7 +90,7 @@ class TensorBuffer:
         self.filled = 0                              # how many items are written to it
         self.chunks = []                             # what does not fit in
         self.sizes = None if key is None else []     # how many items each batch had
-        self.alike:torch.Size|None = None            # the shape of batches that are copied as they come
+        self.alike:Any = None                        # the shape of batches that are copied as they come
         self.pending = []                            # batches held back
         self.max_pending = 1                         # how many are to be written at once
         self.coming:tuple[int,Arrival]|None = None   # items on their way from an accelerator, from which number on

@@ -122,10 +122,11 @@ def _after_fit(learn):
     before = {k:own[k] for k in ('logger','loss_func') if k in own}
     try: yield
     finally:
-        switch_opt(learn, False)
         for k in ('do_fetched','do_batch'): own.pop(k, None)
         last = dict.fromkeys('batches batch pred loss loss_grad output output_loss phase_meter fit_cbs'.split())
-        _end_run(learn, {**last, 'xb':(None,), 'yb':(None,), '_training':False, **before, **own.pop('held', {})})
+        own.update({**last, 'xb':(None,), 'yb':(None,), '_training':False, **before, **own.pop('held', {})},
+                   mode=None, exc=None, _heard={}, _heard_else={})   # at once, and without a call that could fail
+        switch_opt(learn, False)
 
 @contextmanager
 def _after_inference(learn):
@@ -136,13 +137,13 @@ def _after_inference(learn):
     modules,opt_trains = [(m,m.training) for m in learn.model.modules()],getattr(learn.opt, 'training', None)
     try: yield
     finally:
-        if opt_trains is not None: switch_opt(learn, opt_trains)
         for k in run_attrs:
             if k not in before: own.pop(k, None)   # the others stay all the time: another thread may read them
         _end_run(learn, before, outer)
         for m,t in modules: vars(m)['training'] = t
+        if opt_trains is not None: switch_opt(learn, opt_trains)
 
-def _end_run(learn, before, outer=None):
+def _end_run(learn, before, outer):
     vars(learn).update(before, mode=outer, _heard={}, _heard_else={})
     if outer is None: learn.exc = None
 

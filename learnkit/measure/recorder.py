@@ -139,7 +139,7 @@ class Meter:
                 if not (_same(a, b) or isinstance(m, ValueMetric)): raise ValueError(
                     f'the metric `{m.name}` is {a} in process 0 and {b} in process {r+1}: its `value` has to merge '
                     'what they have, as by `maybe_gather`')
-        return [*map(mean_of, zip(*(values[:means] for values in of_all))), *first[means:]]
+        return [*[mean_of([*vs]) for vs in zip(*(values[:means] for values in of_all))], *first[means:]]
 
     def state_dict(self) -> list:
         "Return what each metric has accumulated"

@@ -84,7 +84,7 @@ def digest(
     said = blake2b(repr([*checksums(rest).items(), *map(list, small.values())]).encode(), digest_size=7)
     for ts in small.values():
         joined = torch.cat([t.detach().flatten() for t in ts.values()])
-        said.update(joined.cpu().view(torch.uint8).numpy())
+        said.update(joined.cpu().view(torch.uint8).numpy().data)
     return int.from_bytes(said.digest())
 
 # %% ../../nbs/processes/10a_checksum.ipynb #c8ec5a10

@@ -102,8 +102,10 @@ class Several(Team):
 Team.several = Several()
 
 def _by_board(data):
-    board,thread = _groups.get(shared_store()),get_ident()
-    if not isinstance(board, Board) or (watch := watching()).thread!=thread: return None   # one thread writes on it
+    board = _groups.get(shared_store())
+    if not isinstance(board, Board): return None
+    watch:Any = watching()
+    if watch.thread!=get_ident(): return None   # one thread writes on it
     message = board.begin([len(data)], data[:board.room])
     watch.wait(message, watch.limit)
     return [message.data[r] for r in range(board.world)] if message.tolist()[0]<=board.room else None
