@@ -64,7 +64,8 @@ def as_csv(rows):
     csv.writer(out, lineterminator='\n').writerows(rows)
     return out.getvalue()
 
-alone = 'step','digits','preds','fused','beside'   # parts in which learnkit is alone beside the loop by hand
+alone = 'step','digits','preds','fused','beside'   # parts beside the loop by hand
+others = 'by hand','Lightning','HF Trainer'         # who else is in them, in several forms
 
 def ratios(
     res,  # from `load`
@@ -86,14 +87,14 @@ def slower(
         found += [f'{name}: {n} ({cell(r, units[e["job"]])}; learnkit {cell(e["rows"]["learnkit"], units[e["job"]])})'
                   for n,r in e['rows'].items() if n!='learnkit' and r[0]<own*(1-by)]
     found += [f"{e['what']}: {n} takes {text(r[0])} times as long as {e['first']}" for e in ratios(res, alone)
-              for n,r in e['rows'].items() if r[0]>1+by and not n.startswith('by hand')]
+              for n,r in e['rows'].items() if r[0]>1+by and not n.startswith(others)]
     return found
 
 def panel(ax, e, names):
     "The libraries `names`, from below, in one of the results, on axes whose scale is that of ratios"
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
     for y,n in enumerate(names):
-        other = e['part']=='peers' and n!='learnkit' or n.startswith('by hand')
+        other = e['part']=='peers' and n!='learnkit' or n.startswith(others)
         color = '#46627f' if other else 'C1'
         if n not in e['rows']: ax.text(.97, y, 'has none', transform=ax.get_yaxis_transform(), ha='right', va='center', size=7, color='#888'); continue
         mid,least,most = (max(v, 1e-2) for v in e['rows'][n])   # a difference of two times may come out below 0
