@@ -94,21 +94,14 @@ class _Pickler(Pickler):
     "Writes tensors on the CPU as arrays: in PyTorch's own way each becomes a file"
     def reducer_override(self, o):
         plain = type(o) is Tensor and o.dtype in _arrays and o.device.type=='cpu' and o.layout is torch.strided
-        return (torch.from_numpy, (o.numpy(),)) if plain and not o.requires_grad else NotImplemented
+        return (torch.from_numpy, (o.resolve_neg().numpy(),)) if plain and not o.requires_grad else NotImplemented
 
 def _dumps(x):
     _Pickler(f := BytesIO()).dump(x)
     return f.getvalue()
 
 # %% ../../nbs/data/15a_process.ipynb #ab3f887c
-_ways:list = []
-def exchange_by(
-    f:Callable # it gets the bytes of this process, and returns those of all by rank, or None
-) -> None:
-    "Let `gather_objects` and `from_first` exchange bytes by `f`, where it can"
-    _ways[:] = [f]
-
-def _exchanged(data): return next((all_ for f in _ways if (all_ := f(data))), None)
+def _exchanged(data): return Team.several and Team.several.exchange(data)
 
 # %% ../../nbs/data/15a_process.ipynb #ab3f8878
 def _sent(data):
@@ -329,6 +322,10 @@ class Team:
         learn:Any # the Learner, in a fit
     ) -> None:
         "Wait for the others, before all exchange something within a fit; raises what one of them was cancelled by"
+    def exchange(self,
+        data:bytes # of this process
+    ) -> list|None:
+        "Return the bytes of all processes, by rank; None if they have no quicker way than their group"
     def meet(self,
         what:str # what they meet for, for messages
     ) -> None:

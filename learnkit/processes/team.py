@@ -10,7 +10,7 @@ from collections.abc import Callable
 from threading import get_ident
 from typing import Any
 
-from ..data.process import Team, distributed_sampler, exchange_by, num_distrib, num_shards, shared_store
+from ..data.process import Team, distributed_sampler, num_distrib, num_shards, shared_store
 from ..loop.signals import interruptibly
 from .agreement import Agreement, PhaseEnds, _groups, agree_already
 from .board import Board
@@ -65,6 +65,17 @@ class Several(Team):
     ) -> None:
         "Wait for the others before an exchange within a fit; raises what cancelled one of them"
         if num_shards()>1 and agree_already(learn): learn.agreement._meet('ask')
+    def exchange(self,
+        data:bytes # of this process
+    ) -> list|None:
+        "Return the bytes of all processes, by rank; None if they do not share memory, or these are too many for it"
+        board = _groups.get(shared_store())
+        if not isinstance(board, Board): return None
+        watch:Any = watching()
+        if watch.thread!=get_ident(): return None   # one thread writes on it
+        message = board.begin([len(data)], data[:board.room])
+        watch.wait(message, watch.limit)
+        return [message.data[r] for r in range(board.world)] if message.tolist()[0]<=board.room else None
     def meet(self,
         what:str # what they meet for, for messages
     ) -> None:
@@ -100,13 +111,3 @@ class Several(Team):
         return gather_shards(idxs, res)[1]
 
 Team.several = Several()
-
-def _by_board(data):
-    board = _groups.get(shared_store())
-    if not isinstance(board, Board): return None
-    watch:Any = watching()
-    if watch.thread!=get_ident(): return None   # one thread writes on it
-    message = board.begin([len(data)], data[:board.room])
-    watch.wait(message, watch.limit)
-    return [message.data[r] for r in range(board.world)] if message.tolist()[0]<=board.room else None
-exchange_by(_by_board)
