@@ -6,7 +6,7 @@ the accuracy and the macro-averaged F1 score, which is no mean over batches, and
 import sys
 import processes
 from processes import dist, gathered, there, unseen
-from tools import F, nn, show, spread, torch
+from tools import F, extremes, nn, show, torch
 
 BS,CLASSES = 4,3
 values = 'loss','accuracy','F1 score'
@@ -116,7 +116,7 @@ def bench_exactness(rounds, worlds=(2, 3, 4), lengths=range(1, 41)):
             except RuntimeError: failed[k] += 1
     span = f'{len(lengths)*len(worlds)} data sets of {lengths[0]} to {lengths[-1]} rows, in {worlds[0]} to {worlds[-1]} processes'
     def told(what, i, res, **more):
-        show(f'{what}: {span}', '0', {k:spread([o[i] for o in of_all]) for k,of_all in res.items()}, first='one process',
+        show(f'{what}: {span}', '0', {k:extremes([o[i] for o in of_all]) for k,of_all in res.items()}, first='one process', span='least–most',
              right={k:sum(o[i]<1e-6 for o in of_all) for k,of_all in res.items()}, **more)
     for i,v in enumerate(values): told(f'How far the {v} is from that of one process', i, found)
     for i,v in enumerate(('more than once','not at all')): told(f'Rows that are predicted {v}', i, lost, failed=failed)

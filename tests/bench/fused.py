@@ -1,8 +1,8 @@
 """What a fused step costs, as a ratio to the loop that one would write by hand: everything in one run, in turn, medians.
 And what compiling costs: in a first process, in a later one, and in a later fit of one process.
 
-    python tests/bench/fused.py            11 rounds
-    python tests/bench/fused.py --quick    3 rounds
+    python tests/bench/fused.py            30 rounds at most
+    python tests/bench/fused.py --quick    3
 """
 import argparse, os, subprocess, sys, tempfile, time
 from functools import partial
@@ -202,7 +202,7 @@ def bench_compiling(rounds):
         base = mid['first']
         show(f'Compiling the step of a tiny network ({opt}), the import of the compiler excluded', f'{base:.1f} s',
              {n:[x/base for x in (mid[k], min(times[k]), max(times[k]))] for k,n in (('later','in a later process'),('again','in a later fit of one process'))},
-             first='in the first process')
+             first='in the first process', span='least–most')
 
 job = """
 import sys, time
@@ -241,9 +241,9 @@ def bench_digits(rounds):
                 again.append(second[1]/second[0])
         mid = lambda v: sorted(v)[len(v)//2]
         show(f"The digits ({name}): {kw['epochs']} epochs with validation, compiling included", f'{mid(base):.1f} s', {n:[mid(v), min(v), max(v)] for n,v in
-             {'fused, in the first process':first, 'fused, in a later process':later, 'fused, in a later fit of one process':again}.items()})
+             {'fused, in the first process':first, 'fused, in a later process':later, 'fused, in a later fit of one process':again}.items()}, span='least–most')
 
 if __name__=='__main__':
     args = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    args.add_argument('--quick', action='store_true', help='3 rounds instead of 11')
-    bench_fused(3 if args.parse_args().quick else 11)
+    args.add_argument('--quick', action='store_true', help='3 rounds at most')
+    bench_fused(3 if args.parse_args().quick else 30)

@@ -202,7 +202,7 @@ def bench_idle(rounds, device='cuda', n=20, nets=nets):
             free,part = idle(work(prof, device))
             return free/n,part
         for loop in (hand, ours): one(loop)
-        got = {loop:[one(loop) for _ in range(rounds)] for loop in (hand, ours)}
+        got = {loop:[one(loop) for _ in range(min(rounds, 7))] for loop in (hand, ours)}
         part = {loop:spread([p for _,p in got[loop]])[0] for loop in got}
         show(f'Idle time of the device in a step of {name}', f'{spread([t for t,_ in got[hand]])[0]:.0f} µs ({part[hand]:.0%} of the time)',
              {f'learnkit ({part[ours]:.0%} of the time)':spread([t for t,_ in got[ours]])}, ' µs')

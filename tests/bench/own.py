@@ -2,7 +2,7 @@
 import subprocess, sys, tempfile
 from functools import partial
 from pathlib import Path
-from tools import F, Rows, as_is, by_hand, convnet, fit_by_hand, images, in_turn, learner, many, nn, predict_by_hand, root, show, spread, steps, timed, tiny, torch
+from tools import F, Rows, as_is, by_hand, convnet, extremes, fit_by_hand, images, in_turn, learner, many, nn, predict_by_hand, root, show, steps, timed, tiny, torch
 from torch.utils.data import DataLoader, TensorDataset
 
 def us(base, n): return f'{base*1e6/n:.0f} µs a step'
@@ -62,7 +62,7 @@ def bench_toolkit(rounds, n=400):
     batches = steps(n)
     with tempfile.TemporaryDirectory() as path:
         def fit(make): return timed(lambda: learner(batches, cbs=make and make(), path=path).fit(1))
-        base,ratios = in_turn(min(rounds, 5), fit(None), **{k:fit(f) for k,f in toolkit().items()})
+        base,ratios = in_turn(rounds, fit(None), **{k:fit(f) for k,f in toolkit().items()})
     show('The toolkit: a step with one more callback, against the default ones alone', us(base, n), ratios, first='the default ones')
 
 # optimizers: how much of a step is theirs, and whether another way to compute them gives the same bits
@@ -108,7 +108,7 @@ def bench_checkpoint(rounds, epochs=9):
             with tempfile.TemporaryDirectory() as path:
                 digits_learner(train, valid, path=path, cbs=CheckpointCallback('100ba', **kw) if kw else None).fit(epochs)
         return timed(_f)
-    base,ratios = in_turn(min(rounds, 5), fit(), **{"'100ba'": fit(keep=3), "'100ba', in the background": fit(keep=3, background=True)})
+    base,ratios = in_turn(min(rounds, 15), fit(), **{"'100ba'": fit(keep=3), "'100ba', in the background": fit(keep=3, background=True)})
     show('A checkpoint every 100 batches: nine epochs of the digits', f'{base:.2f} s', ratios, first='without')
 
 # predictions: time, and memory of a process of its own
@@ -143,8 +143,8 @@ def bench_preds(rounds, rows=200_000, memory=True):
     show(f'Predicting {rows:,} rows (batches of 256)', f'{base:.2f} s', ratios)
     if not Path('/proc/self/clear_refs').exists(): return print('  peak memory can be measured on Linux only')
     if not memory: return
-    hand,ours = (spread([in_child(who) for _ in range(min(rounds, 5))]) for who in ('hand','learnkit'))
-    show('Its peak of memory above the start', f'{hand[0]:.0f} MiB', {'learn.get_preds()':ours}, unit=' MiB')
+    hand,ours = (extremes([in_child(who) for _ in range(min(rounds, 5))]) for who in ('hand','learnkit'))
+    show('Its peak of memory above the start', f'{hand[0]:.0f} MiB', {'learn.get_preds()':ours}, unit=' MiB', span='least–most')
 
 # the same by the form of the data
 
@@ -235,7 +235,7 @@ def bench_predict(rounds, n=500):
 
 def bench_import(rounds):
     def importing(what): return timed(lambda: subprocess.run([sys.executable, '-c', f'import {what}'], check=True, cwd=root))
-    base,ratios = in_turn(min(rounds, 5), importing('torch'), **{'import torch, learnkit': importing('torch, learnkit')})
+    base,ratios = in_turn(min(rounds, 15), importing('torch'), **{'import torch, learnkit': importing('torch, learnkit')})
     show('Importing, in a fresh process', f'{base:.2f} s', ratios, first='import torch')
 
 parts = {'step':bench_step, 'callbacks':bench_callbacks, 'toolkit':bench_toolkit, 'optimizers':bench_optimizers, 'digits':bench_digits,

@@ -8,7 +8,7 @@ import gc, importlib.metadata, json, os, subprocess, sys, tempfile, warnings
 from functools import partial
 from pathlib import Path
 import gpu
-from tools import F, as_is, convnet, cpu, fit_by_hand, images, loader, many, nn, peak, place, predict_by_hand, root, show, spread, timed, tiny, torch, unseen
+from tools import F, as_is, convnet, cpu, extremes, fit_by_hand, images, loader, many, nn, peak, place, predict_by_hand, root, show, spread, take_turns, timed, tiny, torch, unseen
 
 # each library: `fit` trains the model in place, `predict` gives a function that predicts
 
@@ -266,7 +266,7 @@ def bench_peers(rounds, names=None, **kws):
     finally:
         for c in children.values(): c.__exit__()
     if kws: return
-    few = 3 if rounds>3 else 1   # in fresh processes, which take their time
+    few = 5 if rounds>3 else 1   # in fresh processes, which take their time
     bench_memory(names, few)
     bench_imports(names, few)
 
@@ -286,20 +286,21 @@ def there(name):
 def bench_job(job, children, rounds, kw):
     "Rounds of one job, all libraries in turn"
     names = [n for n in children if job!='preds' or libraries[n].predict]
-    rows = {n:[] for n in names}   # what each replies: first that it is ready, then the times of each round
-    for i in range(-1, rounds):
-        for n in [*rows]:
-            r = children[n].ask(job, **kw) if i<0 else children[n].ask(job, own_first=bool(i%2))
-            if 'error' in r: print(f'\n{n} takes no part in {job!r}: {r["error"]}'); del rows[n]
-            else: rows[n].append(r)
-    if rows: show_job(job, {n:rs[0]['equal'] for n,rs in rows.items()}, {n:rs[1:] for n,rs in rows.items()}, kw)
+    def ask(lib, **kw):
+        r = children[lib].ask(job, **kw)
+        if 'error' in r: print(f"\n{lib} takes no part in {job!r}: {r['error']}")
+        else: return r
+    def pair(n): return lambda i: (r := ask(n, own_first=bool(i%2))) and (r['hand'], r['own'])
+    ready = {n:r for n in names if (r := ask(n, **kw))}
+    times = take_turns(rounds, {n:pair(n) for n in ready})
+    if times: show_job(job, {n:ready[n]['equal'] for n in times}, times, kw)
 
 def show_job(job, equal, times, kw):
     "Show the `times` of one job: ratios to those by hand, but of the start, where these are next to nothing, the milliseconds"
     n_fits = kw.get('times', 5)
-    hand = spread([t['hand'] for ts in times.values() for t in ts])[0]
-    if job=='start': rows,unit,base = {n:spread([1e3*t['own']/n_fits for t in ts]) for n,ts in times.items()},' ms',f'{1e3*hand/n_fits:.1f} ms'
-    else:            rows,unit,base = {n:spread([t['own']/t['hand'] for t in ts]) for n,ts in times.items()},'',f'{hand:.2f} s'
+    hand = spread([a for ts in times.values() for a,_ in ts])[0]
+    if job=='start': rows,unit,base = {n:spread([1e3*b/n_fits for _,b in ts]) for n,ts in times.items()},' ms',f'{1e3*hand/n_fits:.1f} ms'
+    else:            rows,unit,base = {n:spread([b/a for a,b in ts]) for n,ts in times.items()},'',f'{hand:.2f} s'
     if job=='step': base = f'{hand*1e6/kw.get("n", 1000):.0f} µs'
     if job in on_device: base = f'{hand*1e3/kw["n"]:.2f} ms'
     show(what.get(job, f'A step of {job} on a device, batches from a loader on the CPU'), base, rows, unit, job=job, equal=[n for n in equal if equal[n]])
@@ -310,9 +311,9 @@ def bench_memory(names, times=3):
     def one(n):
         with Child(n) as c: return c.ask('memory').get('peak')
     found = {n:[one(n) for _ in range(times)] for n in ['by hand', *names] if n=='by hand' or libraries[n].predict}
-    rows = {n:spread(ps) for n,ps in found.items() if None not in ps}
+    rows = {n:extremes(ps) for n,ps in found.items() if None not in ps}
     hand = rows.pop('by hand')
-    show(what['memory'], f'{hand[0]:.0f} MiB', rows, ' MiB', job='memory', rounds=times)
+    show(what['memory'], f'{hand[0]:.0f} MiB', rows, ' MiB', job='memory', rounds=times, span='least–most')
 
 def bench_imports(names, rounds):
     "The time to import each library"
@@ -323,8 +324,8 @@ def bench_imports(names, rounds):
     def importing(c): return timed(lambda: subprocess.run([sys.executable, '-c', c], check=True, cwd=root, capture_output=True, env=env))
     todo = {'':importing('import torch'), **{n:importing(c) for n,c in code.items()}}
     times = [{n:f() for n,f in todo.items()} for _ in range(rounds)]
-    show(what['imports'], f"{spread([t[''] for t in times])[0]:.2f} s", {n:spread([t[n]-t[''] for t in times]) for n in names}, ' s',
-         first='PyTorch itself', job='imports', rounds=rounds)
+    show(what['imports'], f"{spread([t[''] for t in times])[0]:.2f} s", {n:extremes([t[n]-t[''] for t in times]) for n in names}, ' s',
+         first='PyTorch itself', job='imports', rounds=rounds, span='least–most')
 
 class ByHand:
     "For the memory that it takes by hand, in a process like the others"

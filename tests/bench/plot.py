@@ -19,7 +19,7 @@ def entries(res, part): return [e for e in res['results'] if e['part']==part]
 def peer_table(
     res # from `load`
 ) -> list: # rows of texts, the first one the head
-    "Libraries down, jobs across: medians, least and most in brackets"
+    "Libraries down, jobs across: medians, and in brackets the quartiles"
     jobs = {e['job']:e for e in entries(res, 'peers')}
     cols = [j for j in columns if j in jobs]
     names = list(dict.fromkeys(n for j in cols for n in jobs[j]['rows']))
@@ -32,7 +32,7 @@ def part_table(
 ) -> list: # rows of texts, the first one the head
     "What was measured, down"
     unit = e['unit'] or '×'
-    return [[e['what'], 'median (least–most)'], [e['first'], e['base']], *([k, cell(r, unit)] for k,r in e['rows'].items())]
+    return [[e['what'], f"median ({e.get('span', 'least–most')})"], [e['first'], e['base']], *([k, cell(r, unit)] for k,r in e['rows'].items())]
 
 def growth_table(
     e # one of the results of growth.py
@@ -97,10 +97,10 @@ def panel(ax, e, names):
         other = e['part']=='peers' and n!='learnkit' or n.startswith(others)
         color = '#46627f' if other else 'C1'
         if n not in e['rows']: ax.text(.97, y, 'has none', transform=ax.get_yaxis_transform(), ha='right', va='center', size=7, color='#888'); continue
-        mid,least,most = (max(v, 1e-2) for v in e['rows'][n])   # a difference of two times may come out below 0
-        ax.plot([least, most], [y, y], color=color, lw=2, alpha=.5)
+        mid,low,high = (max(v, 1e-2) for v in e['rows'][n])   # a difference of two times may come out below 0
+        ax.plot([low, high], [y, y], color=color, lw=2, alpha=.5)
         ax.plot(mid, y, 'o', color=color, ms=6)
-        ax.annotate(text(mid), (max(mid, most), y), (6, 0), textcoords='offset points', va='center', size=8)
+        ax.annotate(text(mid), (high, y), (6, 0), textcoords='offset points', va='center', size=8)
     ax.set_xscale('log')
     if not e['unit']: ax.axvline(1, color='k', lw=.8, ls='--')
     low,high = ax.get_xlim()

@@ -1,7 +1,7 @@
 """What virtual shards cost: beside a loop by hand in one process, and beside DistributedDataParallel by hand in two (gloo, on this machine).
 
-    python tests/bench/shards.py            7 rounds
-    python tests/bench/shards.py --quick    3 rounds
+    python tests/bench/shards.py            15 rounds at most
+    python tests/bench/shards.py --quick    3
 
 A batch of 64 items for each step, as one, or in 2, 4 or 8 shards. Counted is the processor's time of all processes, from the first
 step to the last; a network is started anew for each round.
@@ -75,10 +75,10 @@ def bench_shards(rounds, n=30):
     import learnkit.speed.virtual   # here, and not in each process
     for what,kind in {'a convolutional network':convnet, 'a transformer':Encoder}.items():
         ways = {k:timed(*r) for k,r in runs(kind, n).items()}
-        base,ratios = in_turn(rounds, ways.pop('by hand'), **ways)
+        base,ratios = in_turn(min(rounds, 15), ways.pop('by hand'), **ways)
         show(f'Training steps of {what}, 64 items each: processor time of all processes', f'{base*1e3/n:.1f} ms a step', ratios)
 
 if __name__=='__main__':
     args = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    args.add_argument('--quick', action='store_true', help='3 rounds instead of 7')
-    bench_shards(3 if args.parse_args().quick else 7)
+    args.add_argument('--quick', action='store_true', help='3 rounds at most')
+    bench_shards(3 if args.parse_args().quick else 15)

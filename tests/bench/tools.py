@@ -33,22 +33,46 @@ def timed(f, clock=cpu):
     return _f
 
 def spread(xs):
+    "The median and the two quartiles, between which half of `xs` lies"
+    if len(xs)==1: return xs[0],xs[0],xs[0]
+    low,mid,high = statistics.quantiles(xs, n=4, method='inclusive')
+    return mid,low,high
+
+def extremes(xs):
     "The median, the least and the most"
     return statistics.median(xs),min(xs),max(xs)
 
+def known(xs, to=.02, least=7):
+    "Is the median of `xs` known to 2 percent? By the notch of a box plot, 95 percent sure (McGill, Tukey & Larsen 1978)"
+    if len(xs)<least: return False
+    mid,low,high = spread(xs)
+    return 1.57*(high-low)/len(xs)**.5 <= to*mid
+
+def take_turns(rounds, pairs):
+    """Call each of `pairs`, a function of the number of the round that gives two times, in turn: until the median of their ratios is
+    known, `rounds` times at most. Both are taken one right after the other, so what slows the machine down slows down both.
+    One that gives None takes no further part."""
+    res = {k:[] for k in pairs}
+    for i in range(rounds):
+        for k in [k for k,ts in res.items() if not known([b/a for a,b in ts])]:
+            if got := pairs[k](i): res[k].append(got)
+            else: del res[k]
+    return res
+
 def in_turn(rounds, first, **others):
-    "Run all functions in turn, `rounds` times. The median seconds of `first`, and of each other one its ratio: median, least, most."
+    "Time `first` beside each other function. The median seconds of `first`, and of each other one its ratio: median and quartiles."
     for f in (first, *others.values()): f()
-    times = [(first(), *(f() for f in others.values())) for _ in range(rounds)]
-    return statistics.median(t[0] for t in times),{k:spread([t[i]/t[0] for t in times]) for i,k in enumerate(others, 1)}
+    def pair(f): return lambda i: (first(), f()) if i%2==0 else (f(), first())[::-1]
+    times = take_turns(rounds, {k:pair(f) for k,f in others.items()})
+    return statistics.median(a for ts in times.values() for a,_ in ts),{k:spread([b/a for a,b in ts]) for k,ts in times.items()}
 
 # results
 
 shown = []   # what `show` has shown, as it goes into results.json
 
-def show(what, base, ratios, unit='', first='by hand', **more):
-    "Print a table: what is measured, the `first` one with its time, and the others with median, least, most"
-    shown.append(dict(what=what, first=first, base=base, unit=unit, rows={k:[round(v, 4) for v in r] for k,r in ratios.items()}, **more))
+def show(what, base, ratios, unit='', first='by hand', span='quartiles', **more):
+    "Print a table: what is measured, the `first` one with its time, and the others with the median and the `span` of all rounds"
+    shown.append(dict(what=what, first=first, base=base, unit=unit, span=span, rows={k:[round(v, 4) for v in r] for k,r in ratios.items()}, **more))
     print(f'\n{what}\n  {first:<44}{base}')
     for k,(mid,least,most) in ratios.items(): print(f'  {k:<44}{mid:5.2f}   ({least:.2f} to {most:.2f}){unit}', flush=True)
 

@@ -266,10 +266,10 @@ def bench_whole(rounds, names=None, only=jobs):
 
 def show_job(job, rows):
     "Show the processor's seconds, and keep those of the clock, the memory, the epochs, and who came to the same weights as by hand"
-    from tools import show, spread
-    def of(k): return {n:spread([t[k] for t in ts]) for n,ts in rows.items()}
+    from tools import extremes, show
+    def of(k): return {n:extremes([t[k] for t in ts]) for n,ts in rows.items()}
     seconds = of('cpu')
-    show(jobs[job].__doc__, f"{seconds.pop('by hand')[0]:.2f} s", seconds, ' s', job=job, rounds=len(rows['by hand']),
+    show(jobs[job].__doc__, f"{seconds.pop('by hand')[0]:.2f} s", seconds, ' s', span='least–most', job=job, rounds=len(rows['by hand']),
          clock={n:round(r[0], 2) for n,r in of('seconds').items()}, memory={n:round(r[0]) for n,r in of('memory').items()},
          epochs={n:ts[0]['epochs'] for n,ts in rows.items()}, equal=[n for n,ts in rows.items() if ts[0]['weights']==rows['by hand'][0]['weights'] and n!='by hand'])
 

@@ -1,5 +1,5 @@
 """The benchmarks run, in small; their arithmetic is right with a clock that is told what to say"""
-import json, os, runpy, sys, time, warnings
+import json, math, os, random, runpy, sys, time, warnings
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -28,14 +28,33 @@ def clock(*times):
     return lambda: next(it)
 
 def test_in_turn():
-    base,ratios = tools.in_turn(3, clock(2., 4., 10.), a=clock(3., 4., 5.), b=clock(2., 8., 5.))
-    assert base==4. and ratios=={'a':(1., .5, 1.5), 'b':(1., .5, 2.)}   # ratios of one round, not of medians: 3/2 4/4 5/10
+    base,ratios = tools.in_turn(3, clock(2., 2., 4., 4., 10., 10.), a=clock(3., 4., 5.), b=clock(2., 8., 5.))
+    assert base==4. and ratios=={'a':(1., .75, 1.25), 'b':(1., .75, 1.5)}   # ratios of neighbours, not of medians: 3/2 4/4 5/10
 
-def test_the_order_is_kept_and_the_rounds_alternate():
+def test_each_has_the_first_beside_it_and_the_order_alternates():
     seen = []
-    def f(k): return lambda: seen.append(k) or 1.
-    tools.in_turn(2, f('x'), y=f('y'), z=f('z'))
-    assert ''.join(seen)=='xyz'*3
+    def f(k): return lambda: seen.append(k) or float(len(seen))
+    tools.in_turn(3, f('x'), y=f('y'), z=f('z'))
+    assert ' '.join(map(''.join, zip(seen[3::2], seen[4::2])))=='xy xz yx zx xy xz' and seen[:3]==[*'xyz']
+
+def test_rounds_end_when_the_median_is_known():
+    calls = []
+    def f(k, *took): it = iter((1e9, *took)); return lambda: calls.append(k) or next(it)
+    base,ratios = tools.in_turn(30, lambda: 1., calm=f('calm', *[2.]*7), wild=f('wild', *[2., 3.]*15))
+    assert calls.count('calm')==1+7 and calls.count('wild')==1+30 and ratios['calm']==(2., 2., 2.)
+
+def test_a_machine_that_slows_down_and_recovers_changes_no_ratio():
+    "Its speed wanders by a factor of two, as measured on a shared one; the second is really 1.2 of the first"
+    missed = 0
+    for seed in range(100):
+        rng,slow = random.Random(seed),0.
+        def run(took):
+            nonlocal slow
+            slow = .7*slow + rng.gauss(0, .1)
+            return took*math.exp(slow)
+        _,ratios = tools.in_turn(100, lambda: run(1.), f=lambda: run(1.2))
+        missed += abs(ratios['f'][0]/1.2-1)>.03
+    assert missed<=10
 
 def test_timed():
     now = iter((10., 12.5))
@@ -198,7 +217,7 @@ def test_a_job_of_several(shown, capsys):
     peers.bench_job('step', {'learnkit':Fake(first, dict(hand=1., own=1.), dict(hand=2., own=4.), dict(hand=1., own=1.5)),
                              'skorch':Fake(dict(error='no such thing')), 'Ignite':Fake(first, *[dict(hand=1., own=3.)]*3),
                              'fastai':Fake(first, dict(hand=1., own=3.), dict(error='its process ended'))}, 3, dict(n=1000))
-    assert shown[0]['rows']=={'learnkit':[1.5, 1., 2.], 'Ignite':[3., 3., 3.]} and shown[0]['base']=='1000 µs' and shown[0]['equal']==['learnkit','Ignite']
+    assert shown[0]['rows']=={'learnkit':[1.5, 1.25, 1.75], 'Ignite':[3., 3., 3.]} and shown[0]['base']=='1000 µs' and shown[0]['equal']==['learnkit','Ignite']
     out = capsys.readouterr().out
     assert "skorch takes no part in 'step': no such thing" in out and "fastai takes no part in 'step': its process ended" in out
 
