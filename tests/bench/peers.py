@@ -8,7 +8,7 @@ import gc, importlib.metadata, json, os, subprocess, sys, tempfile, warnings
 from functools import partial
 from pathlib import Path
 import gpu
-from tools import F, as_is, convnet, cpu, extremes, fit_by_hand, images, loader, many, nn, peak, place, predict_by_hand, root, show, spread, take_turns, timed, tiny, torch, unseen
+from tools import F, as_is, convnet, cpu, extremes, fit_by_hand, images, importing, loader, many, nn, peak, place, predict_by_hand, show, spread, take_turns, timed, tiny, torch, unseen
 
 # each library: `fit` trains the model in place, `predict` gives a function that predicts
 
@@ -317,14 +317,12 @@ def bench_memory(names, times=3):
 
 def bench_imports(names, rounds):
     "The time to import each library"
-    code = {n:f'import torch, {libraries[n].module}' for n in names}
+    code = {n:f'import {libraries[n].module}' for n in names}
     if 'fastai' in code: code['fastai'] += ', fastai.callback.progress'
-    if 'HF Trainer' in code: code['HF Trainer'] = 'import torch; from transformers import Trainer'
-    env = dict(os.environ, PYTHONWARNINGS='ignore')
-    def importing(c): return timed(lambda: subprocess.run([sys.executable, '-c', c], check=True, cwd=root, capture_output=True, env=env))
-    todo = {'':importing('import torch'), **{n:importing(c) for n,c in code.items()}}
-    times = [{n:f() for n,f in todo.items()} for _ in range(rounds)]
-    show(what['imports'], f"{spread([t[''] for t in times])[0]:.2f} s", {n:extremes([t[n]-t[''] for t in times]) for n in names}, ' s',
+    if 'HF Trainer' in code: code['HF Trainer'] = 'from transformers import Trainer'
+    todo = {n:importing(c) for n,c in code.items()}
+    times = [{n:f() for n,f in todo.items()} for _ in range(rounds+1)][1:]   # the first time files are read
+    show(what['imports'], f"{spread([a for t in times for a,_ in t.values()])[0]:.2f} s", {n:extremes([t[n][1] for t in times]) for n in names}, ' s',
          first='PyTorch itself', job='imports', rounds=rounds, span='least–most')
 
 class ByHand:

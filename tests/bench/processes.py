@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 from torch import distributed as dist
 from torch.nn.parallel import DistributedDataParallel
-from tools import F, convnet, cpu, nn, show, spread, tiny, unseen
+from tools import F, convnet, cpu, extremes, nn, show, spread, tiny, unseen
 
 WARM = 10   # steps before the clock starts
 
@@ -213,16 +213,16 @@ sizes = [4, 80, 1024, 2**14, 2**17, 2**20, 2**22, 2**24, 2**26]
 def bench_compute(rounds, n=400):
     def middle(ts): ts = sorted(ts); return [ts[int(len(ts)*q)] for q in (.5, .16, .84)]
     us = {nets[k]:middle(launched(1, 'compute', what=k, n=n, rounds=rounds)) for k in nets}
-    show('Single steps by hand in one process: median, and from 16 % to 84 % of them', '', us, ' µs', first='')
+    show('Single steps by hand in one process: median, and from 16 % to 84 % of them', '', us, ' µs', first='', span='16–84 %')
 
 def bench_messages(rounds, worlds=(2, 4, 8)):
     for world in worlds:
-        us = {int(b):spread(ts) for b,ts in launched(world, 'messages', sizes=sizes if world<8 else sizes[:1], rounds=rounds).items()}
-        show(f'An all-reduce of gloo in {world} processes on one machine', '', {f'{b:,} bytes':t for b,t in us.items()}, ' µs', first='', world=world)
+        us = {int(b):extremes(ts) for b,ts in launched(world, 'messages', sizes=sizes if world<8 else sizes[:1], rounds=rounds).items()}
+        show(f'An all-reduce of gloo in {world} processes on one machine', '', {f'{b:,} bytes':t for b,t in us.items()}, ' µs', first='', span='least–most', world=world)
 
 def bench_written(rounds, numbers=(10**4, 10**6, 10**7)):
-    ms = {int(k):spread(ts) for k,ts in launched(1, 'checkpoint', numbers=numbers, rounds=rounds).items()}
-    show('A checkpoint of a model and of Adam', '', {f'{12*k/1e6:,.2f} MB':t for k,t in ms.items()}, ' ms', first='')
+    ms = {int(k):extremes(ts) for k,ts in launched(1, 'checkpoint', numbers=numbers, rounds=rounds).items()}
+    show('A checkpoint of a model and of Adam', '', {f'{12*k/1e6:,.2f} MB':t for k,t in ms.items()}, ' ms', first='', span='least–most')
 
 def keep_a_store():
     "Keep a store, and say after each line that is read how many seconds of the processor that took so far"
@@ -252,7 +252,7 @@ def bench_store(rounds, n=4096):
                 start = spent(); f()
                 us[k].append((spent()-start)/n*1e6)
         keeper.stdin.close()
-    show('What the process that keeps the store pays, in microseconds of the processor', '', {k:spread(ts) for k,ts in us.items()}, ' µs', first='')
+    show('What the process that keeps the store pays, in microseconds of the processor', '', {k:extremes(ts) for k,ts in us.items()}, ' µs', first='', span='least–most')
 
 parts = {k:lambda rounds, f=f: f(min(rounds, 11)) for k,f in dict(processes=bench_processes, fits=bench_fits, compute=bench_compute,
          messages=bench_messages, store=bench_store, written=bench_written).items()}   # they agree beforehand how many rounds there are

@@ -1,5 +1,5 @@
 """What all parts share: taking turns, a clock, a table, and what is trained"""
-import io, json, os, platform, statistics, sys, time
+import io, json, os, platform, statistics, subprocess, sys, time
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 
@@ -65,6 +65,15 @@ def in_turn(rounds, first, **others):
     def pair(f): return lambda i: (first(), f()) if i%2==0 else (f(), first())[::-1]
     times = take_turns(rounds, {k:pair(f) for k,f in others.items()})
     return statistics.median(a for ts in times.values() for a,_ in ts),{k:spread([b/a for a,b in ts]) for k,ts in times.items()}
+
+def importing(what):
+    "A function that imports `what` in a fresh process, and gives the processor's seconds that PyTorch took there, and `what` after it"
+    code = f"import time; a = time.process_time(); import torch; b = time.process_time(); {what}; print(b-a, time.process_time()-b)"
+    cmd,env = [sys.executable, '-c', code],dict(os.environ, PYTHONWARNINGS='ignore')
+    def _f():
+        said = subprocess.run(cmd, check=True, cwd=root, capture_output=True, text=True, env=env).stdout
+        return [*map(float, said.splitlines()[-1].split())]
+    return _f
 
 # results
 

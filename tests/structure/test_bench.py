@@ -73,6 +73,11 @@ def test_peak():
     if not Path('/proc/self/clear_refs').exists(): pytest.skip('Linux only')
     assert 99<tools.peak(lambda: torch.ones(25*2**20))<120   # 100 MiB
 
+@pytest.mark.slow
+def test_an_import_is_timed_behind_that_of_torch():
+    torch_s,more = tools.importing('import fractions; print("said"); time.sleep(.01)')()   # sleep takes none of the processor's time
+    assert .1<torch_s<60 and 0<more<.1
+
 # learnkit's own parts
 def weights(model): return torch.cat([p.detach().flatten() for p in model.parameters()])
 
