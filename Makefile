@@ -119,7 +119,7 @@ bench:  ## measure speed: a hand-written loop, learnkit, and seven other librari
 	$(BENCH)/bin/python tests/bench/run.py --save $(RUN)
 
 bench-gpu:  ## measure on a CUDA device: how often a step waits, idle time, throughput, memory, and steps beside other libraries
-	$(MAKE) bench RUN='syncs idle throughput device_forms device_memory device_peers'
+	$(MAKE) bench RUN='--rounds 7 syncs idle throughput device_forms device_memory device_peers'
 
 # A .venv that was moved or copied with its folder still points to the old place: set it up anew.
 ifneq ($(shell cat $(READY) 2>/dev/null),$(CURDIR))

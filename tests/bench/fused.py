@@ -11,7 +11,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 from torch.utils.data import DataLoader
-from tools import Rows, as_is, cpu, fit_by_hand, in_turn, show, spread, steps, timed, tiny, unseen
+from tools import Rows, as_is, cpu, extremes, fit_by_hand, in_turn, show, spread, steps, timed, tiny, unseen
 
 def by_hand(model, opt, batches):
     for xb,yb in batches:
@@ -198,10 +198,9 @@ def bench_compiling(rounds):
                 times['first'].append(next(iter(process())))
                 later,again = process()
                 times['later'].append(later); times['again'].append(again)
-        mid = {k:sorted(v)[len(v)//2] for k,v in times.items()}
-        base = mid['first']
+        base,*_ = extremes(times['first'])
         show(f'Compiling the step of a tiny network ({opt}), the import of the compiler excluded', f'{base:.1f} s',
-             {n:[x/base for x in (mid[k], min(times[k]), max(times[k]))] for k,n in (('later','in a later process'),('again','in a later fit of one process'))},
+             {n:extremes([t/base for t in times[k]]) for k,n in (('later','in a later process'),('again','in a later fit of one process'))},
              first='in the first process', span='least–most')
 
 job = """
@@ -239,8 +238,7 @@ def bench_digits(rounds):
                     base.append(hand)
                     ratios.append(fused/hand)
                 again.append(second[1]/second[0])
-        mid = lambda v: sorted(v)[len(v)//2]
-        show(f"The digits ({name}): {kw['epochs']} epochs with validation, compiling included", f'{mid(base):.1f} s', {n:[mid(v), min(v), max(v)] for n,v in
+        show(f"The digits ({name}): {kw['epochs']} epochs with validation, compiling included", f'{extremes(base)[0]:.1f} s', {n:extremes(v) for n,v in
              {'fused, in the first process':first, 'fused, in a later process':later, 'fused, in a later fit of one process':again}.items()}, span='least–most')
 
 if __name__=='__main__':

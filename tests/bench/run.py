@@ -5,8 +5,9 @@
     python tests/bench/run.py --quick    fewer rounds, not all parts
     python tests/bench/run.py step       one part: {parts}
 
-Counted is the processor's time, which a busy machine disturbs less than the clock's (on a device: the clock's). Each ratio is taken
-between neighbours, again and again until its median is known to 2 percent, 30 times at most. With `--save` the results go to results.json, table.md, table.csv and plot.png in tests/bench.
+Counted is the processor's time, which a busy machine disturbs less than the clock's (on a device: the clock's). Each ratio is of two runs,
+one right after the other, again and again until the median is known to about 2 percent, 30 times at most; look at the quartiles beside it
+all the same. With `--save` the results go to results.json, table.md, table.csv and plot.png in tests/bench.
 """
 import argparse, datetime, importlib.util, sys, time
 from pathlib import Path

@@ -43,7 +43,7 @@ def extremes(xs):
     return statistics.median(xs),min(xs),max(xs)
 
 def known(xs, to=.02, least=7):
-    "Is the median of `xs` known to 2 percent? By the notch of a box plot, 95 percent sure (McGill, Tukey & Larsen 1978)"
+    "Is the median of `xs` known to about 2 percent: is the notch of their box plot so narrow (McGill, Tukey & Larsen 1978)?"
     if len(xs)<least: return False
     mid,low,high = spread(xs)
     return 1.57*(high-low)/len(xs)**.5 <= to*mid

@@ -1,9 +1,10 @@
 "Rank, world size, and tensors gathered from two processes"
-import time
+import pickle, time
 
 import pytest, torch
 from torch import tensor
 
+from learnkit.data import process
 from learnkit.data.process import *
 
 def test_to_detach():
@@ -46,3 +47,15 @@ def test_rank0_first(tmp_path):
     "The second process finds what the first has left, and does not wait for ever if that fails"
     torch.multiprocessing.start_processes(_first, (tmp_path/'init',), nprocs=2, start_method='fork')
     assert rank0_first(divmod, 7, 2)==(3,1)
+
+@pytest.mark.parametrize('kind', ['conj','negated','expanded','transposed','empty','number','with gradient','bf16','sparse','parameter','inference'])
+def test_a_tensor_is_sent_as_it_is(kind):
+    "… between processes, where plain ones go as arrays: an array cannot hold each of these"
+    z,t = torch.tensor([1+2j, 3-4j]),torch.arange(6.).view(2, 3)
+    with torch.inference_mode(): inferred = t+1
+    o = {'conj':z.conj(), 'negated':z.conj().imag, 'expanded':t[:1].expand(4, 3), 'transposed':t.T, 'empty':t[:0], 'number':torch.tensor(3.),
+         'with gradient':t.clone().requires_grad_(), 'bf16':t.bfloat16(), 'sparse':t.to_sparse(), 'parameter':torch.nn.Parameter(t), 'inference':inferred}[kind]
+    got, = pickle.loads(process._dumps([o]))
+    assert type(got) is type(o) and (got.dtype,got.shape,got.requires_grad)==(o.dtype,o.shape,o.requires_grad)
+    assert torch.equal(got.to_dense(), o.to_dense())
+    if kind=='negated': assert o.is_neg()
