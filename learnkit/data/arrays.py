@@ -59,7 +59,7 @@ def from_tensors(cls:DataLoaders,
     n_inp:int|None=None, # how many of the arrays are inputs; `None`: all but the last
     **kwargs:Any         # passed to `DataLoaders.from_dsets`: `bs`, `val_bs`, `device`, …
 ) -> DataLoaders:
-    "Makes `DataLoaders` from arrays, with a random part for validation; raises TypeError or ValueError for bad arrays"
+    "Make `DataLoaders` from arrays, with a random part for validation; raise TypeError or ValueError for bad arrays"
     if not arrays: raise TypeError("There must be arrays to load, as in `DataLoaders.from_tensors(x, y)`.")
     valid_pct = check_fraction('valid_pct', valid_pct, one=False, what='the fraction of the items for validation')
     ts = [_as_tensor(a, i, i>=(n_inp or len(arrays)-1 or 1)) for i,a in enumerate(arrays)]

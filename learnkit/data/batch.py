@@ -36,7 +36,7 @@ def _is_one_each(o):
 def find_bs(
     b:Any # a batch
 ) -> int:
-    "Returns the batch size: the length of the first tensor in `b`; raises ValueError if there is no tensor"
+    "Return the batch size: the length of the first tensor in `b`; raise ValueError if there is no tensor"
     t = b[0] if type(b) in (tuple,list) and b else b
     if isinstance(t, Tensor) and t.ndim: return t.shape[0]
     if isinstance(t, PackedSequence): return int(t.batch_sizes[0])
@@ -50,7 +50,7 @@ def find_bs(
 def find_device(
     b:Any # a batch
 ) -> torch.device|None:
-    "Returns the device of the first tensor in `b`, `None` if there is no tensor"
+    "Return the device of the first tensor in `b`, `None` if there is no tensor"
     t = b[0] if type(b) in (tuple,list) and b else b
     return t.device if isinstance(t, Tensor) else next((o.device for o in leaves(b) if isinstance(o, Tensor)), None)
 
@@ -60,20 +60,20 @@ def _cast(b, to): return apply(lambda x: to(x) if isinstance(x, Tensor) and x.is
 def to_float(
     b:Any # tensors in nested containers
 ) -> Any:
-    "Converts the floating-point tensors in `b` to `float32`"
+    "Convert the floating-point tensors in `b` to `float32`"
     return _cast(b, Tensor.float)
 
 def to_half(
     b:Any # tensors in nested containers
 ) -> Any:
-    "Converts the floating-point tensors in `b` to `float16`"
+    "Convert the floating-point tensors in `b` to `float16`"
     return _cast(b, Tensor.half)
 
 # %% ../../nbs/data/05_batch.ipynb #052109b3
 def to_np(
     b:Any # tensors in nested containers
 ) -> Any:
-    "Converts the tensors in `b` to NumPy arrays"
+    "Convert the tensors in `b` to NumPy arrays"
     def _f(x): return (x.float() if x.dtype==torch.bfloat16 else x).numpy(force=True) if isinstance(x, Tensor) else x
     return apply(_f, b)
 
@@ -82,7 +82,7 @@ def flatten_check(
     inp:Tensor, # predictions
     targ:Tensor # targets, with the same number of values
 ) -> tuple[Tensor,Tensor]:
-    "Flattens predictions and targets to vectors; raises ValueError if they differ in their number of values"
+    "Flatten predictions and targets to vectors; raise ValueError if they differ in their number of values"
     if inp.numel()!=targ.numel(): raise ValueError(
         f"Predictions and targets must have the same number of values, not shapes {[*inp.shape]} and {[*targ.shape]}.")
     return inp.reshape(-1), targ.reshape(-1)
@@ -98,7 +98,7 @@ class Inputs(dict):
     def with_targs(self,
         yb:tuple # the targets, in the order of `targ_names`
     ) -> dict:
-        "Returns the inputs together with the targets `yb`, under the names that these had in the batch"
+        "Return the inputs together with the targets `yb`, under the names that these had in the batch"
         return {**self, **dict(zip(self.targ_names, yb))}
 
 # %% ../../nbs/data/05_batch.ipynb #c1157a39
@@ -125,7 +125,7 @@ def split_batch(
     b:Any,              # a tuple or list, a tensor, or a mapping
     n_inp:int|None=None # how many elements go to the model; `None`: all but the last
 ) -> tuple[tuple,tuple]:
-    "Splits a batch into `(inputs, targets)`; raises TypeError or ValueError if it is not a batch, or too short"
+    "Split a batch into `(inputs, targets)`; raise TypeError or ValueError if it is not a batch, or too short"
     if isinstance(b, (tuple,list,L)):
         i = n_inp or len(b)-(type(b) is not OnlyInputs) or 1
         if 0<i<=len(b) and type(b[0]) is not str: return tuple(b[:i]), tuple(b[i:])
@@ -158,7 +158,7 @@ def shapes(
     b:Any,          # tensors and other objects in nested tuples, lists and mappings
     dtype:bool=True # with types, `float32[8, 4]`, for messages; False: without, `8 x 4`, for tables
 ) -> str:
-    "Returns the shapes and types of the tensors in `b` as text, for messages and tables"
+    "Return the shapes and types of the tensors in `b` as text, for messages and tables"
     def one(o): return shapes(o, dtype)
     if isinstance(b, PackedSequence): return f'PackedSequence({one(b.data)})'
     if isinstance(b, Mapping): return '{' + ', '.join(f'{k}: {one(v)}' for k,v in b.items()) + '}'

@@ -18,7 +18,7 @@ from .nested import is_listy, map_container
 def default_device(
     use:bool|None=None # None: the accelerator if there is one; True: the accelerator; False: the CPU
 ) -> torch.device:
-    "Returns the accelerator of this machine, or the CPU; raises RuntimeError if `use=True` and there is no accelerator"
+    "Return the accelerator of this machine, or the CPU; raise RuntimeError if `use=True` and there is no accelerator"
     acc = None if use is False else torch.accelerator.current_accelerator(check_available=True)
     if acc is not None: return torch.device(acc.type, torch.accelerator.current_device_index())
     if use: raise RuntimeError("No accelerator was found. Write `default_device()` to use the CPU in this case.")
@@ -28,7 +28,7 @@ def default_device(
 def as_device(
     device:torch.device|str|int # a device, or its name
 ) -> torch.device:
-    "Returns the `torch.device` of that name; raises RuntimeError for one that PyTorch does not know"
+    "Return the `torch.device` of that name; raise RuntimeError for one that PyTorch does not know"
     try: return torch.device(device)
     except RuntimeError as e:
         e.add_note(f'An NVIDIA GPU is called `cuda`, one of Apple `mps`; here the default is {default_device().type!r}')
@@ -40,7 +40,7 @@ def to_device(
     device:torch.device|str|int|None=None, # the device to move to; `None`: `default_device()`
     non_blocking:bool=False                # don't wait for the copies to finish; only for tensors in pinned memory
 ) -> Any:
-    "Moves the tensors in `b` to `device`; returns `b` itself if there is nothing to move"
+    "Move the tensors in `b` to `device`; return `b` itself if there is nothing to move"
     if type(device) is not torch.device: device = default_device() if device is None else torch.device(device)
     if isinstance(b, (tuple,list)):
         for t in b:
@@ -54,7 +54,7 @@ def to_device(
 def to_cpu(
     b:Any # tensors in nested containers
 ) -> Any:
-    "Moves the tensors in `b` to the CPU"
+    "Move the tensors in `b` to the CPU"
     return to_device(b, 'cpu')
 
 # %% ../../nbs/data/10b_transfer.ipynb #00185f3d
@@ -70,7 +70,7 @@ from .nested import apply, leaves
 def is_plain_batch(
     b:Any # a batch
 ) -> bool:
-    "Returns whether `b` consists of tuples, lists, dicts and dense CPU tensors, and can be copied tensor by tensor"
+    "Return whether `b` consists of tuples, lists, dicts and dense CPU tensors, and can be copied tensor by tensor"
     if isinstance(b, Tensor): return b.is_cpu and b.layout is torch.strided and not b.requires_grad
     if callable(getattr(b, 'to', None)) and not isinstance(b, UserDict): return False
     if isinstance(b, Mapping): return isinstance(b, (dict,UserDict)) and all(map(is_plain_batch, b.values()))
@@ -79,7 +79,7 @@ def is_plain_batch(
 def pin_leaf(
     o:Any # a leaf of a plain batch
 ) -> Any:
-    "Returns `o` in pinned memory if it is a tensor, and as it is otherwise"
+    "Return `o` in pinned memory if it is a tensor, and as it is otherwise"
     return o.pin_memory() if isinstance(o, Tensor) and not o.is_pinned() else o
 
 # %% ../../nbs/data/10b_transfer.ipynb #64668c60
@@ -87,7 +87,7 @@ def pin_leaf(
 def copy_stream(
     device:torch.device # where batches go
 ) -> torch.Stream|None:
-    "Returns the stream for copies to `device`, `None` if it has none"
+    "Return the stream for copies to `device`, `None` if it has none"
     acc = torch.accelerator.current_accelerator()
     return torch.Stream(device) if acc is not None and device.type==acc.type!='mps' else None
 
@@ -107,7 +107,7 @@ class Transfer:
     def __call__(self,
         b:Any # a batch
     ) -> Any:
-        "Returns `b` on the device, for use on the current stream, which waits for the copy"
+        "Return `b` on the device, for use on the current stream, which waits for the copy"
         if self.stream is None or not is_plain_batch(b): return to_device(b, self.device)
         current = torch.accelerator.current_stream(self.device)
         with self.stream: copy = apply(self._copy, b)
@@ -149,6 +149,6 @@ class Arrival:
         if later: self.event = torch.accelerator.current_stream(t.device).record_event()
 
     def get(self) -> Tensor:
-        "Returns the tensor, when it is there"
+        "Return the tensor, when it is there"
         if self.event is not None: self.event.synchronize()
         return self.copy

@@ -31,7 +31,7 @@ _kind_of = {k:kind for kind,ks in _kinds.items() for k in ks}
 def loss_kind(
     loss_func:Any # Any loss function, maybe a `partial`
 )->str|None: # 'classes', 'binary', 'numbers', or None if it is not one of PyTorch's
-    "Returns the kind of a PyTorch loss: over class numbers, over logits of yes or no, or number by number"
+    "Return the kind of a PyTorch loss: over class numbers, over logits of yes or no, or number by number"
     f = unwrap_partial(loss_func)
     if inspect.isfunction(f): return _kind_of.get(f)
     return next((_kind_of[k] for k in type(f).__mro__ if k in _kind_of), None)
@@ -45,7 +45,7 @@ def _is_merged(a, b):
 def class_axis(
     pred:Tensor # the model's output
 )->int:
-    "Returns the axis of `pred` along which PyTorch's losses expect the classes"
+    "Return the axis of `pred` along which PyTorch's losses expect the classes"
     return min(1, pred.ndim-1)
 
 # %% ../../nbs/data/45a_explain.ipynb #d9ba7fec
@@ -99,7 +99,7 @@ def check_targets(
     axis:int,          # Axis of the predictions that holds the classes
     flatten:bool=False # Does the loss flatten its arguments, so that axes may be joined?
 )->None:
-    "Raises TypeError or ValueError if types or shapes of `pred` and `targ` do not fit a loss of this `kind`"
+    "Raise TypeError or ValueError if types or shapes of `pred` and `targ` do not fit a loss of this `kind`"
     if kind=='classes': _check_classes(name, pred, targ, axis, flatten)
     elif kind: _check_numbers(name, pred, targ, flatten)
 
@@ -111,7 +111,7 @@ def check_loss(
     pred:Any,      # What the model returned
     *targs:Any     # The targets
 )->None:
-    "Raises TypeError or ValueError if types or shapes of `pred` and `targs` cannot be what `loss_func` wants"
+    "Raise TypeError or ValueError if types or shapes of `pred` and `targs` cannot be what `loss_func` wants"
     if not _are_tensors(pred, targs): return
     f = unwrap_partial(loss_func)
     check_targets(loss_kind(f), func_name(f), pred, *targs, axis=class_axis(pred))
@@ -161,7 +161,7 @@ def order_hint(
     f:Any,     # A loss function, or a metric
     what:str   # Which of the two
 )->str: # Empty if nothing is known
-    "Returns what to do if `f` names its arguments the other way round, as one for Keras does"
+    "Return what to do if `f` names its arguments the other way round, as one for Keras does"
     try: a,b = [n.lower() for n in inspect.signature(f).parameters][:2]
     except (ValueError,TypeError): return ''
     if not (re.match(_of_target, a) and re.match(_of_pred, b)): return ''
@@ -175,7 +175,7 @@ def loss_hint(
     pred:Any,      # Its predictions
     *targs:Any     # Its targets
 )->str: # Empty if nothing is known
-    "Returns what is probably wrong after `loss_func` has raised an exception"
+    "Return what is probably wrong after `loss_func` has raised an exception"
     if pred is None: return 'The model returned None: is there a `return` in its `forward`?'
     if is_listy(pred): return ('The model gives several outputs: let the loss function take them all, or pick one, '
                                'as in `lambda pred,y: loss(pred[0], y)`.')
@@ -198,7 +198,7 @@ def loss_hint(
 def subclass_hint(
     e:Exception # What the model or the loss raised
 )->str: # Empty if nothing is known
-    "Returns what to do if `e` says that tensors of different classes do not go together"
+    "Return what to do if `e` says that tensors of different classes do not go together"
     if not (isinstance(e, TypeError) and '__torch_function__' in str(e)): return ''
     return ("The batch holds tensors of classes that do not go together, such as fastai's `TensorImage`: "
             '`cbs=CastToTensor()` makes plain tensors of them.')
@@ -206,7 +206,7 @@ def subclass_hint(
 def device_hint(
     e:Exception # What the model or the loss raised
 )->str: # Empty if nothing is known
-    "Returns what to do if `e` says that tensors are on different devices"
+    "Return what to do if `e` says that tensors are on different devices"
     if not (isinstance(e, RuntimeError) and re.search('same device|expected device', str(e))): return ''
     return ("What goes to the Learner's device: the batch, parameters and buffers of the model and the loss. Make a "
             "tensor of your own a buffer, `self.register_buffer('w', w)`, or write `.to(x.device)` where it is used.")
@@ -215,7 +215,7 @@ def model_hint(
     e:Exception, # What the model raised
     xb:tuple     # The inputs that it was called with
 )->str: # Empty if nothing is known
-    "Returns what is probably wrong after the model has raised the exception `e`"
+    "Return what is probably wrong after the model has raised the exception `e`"
     text,given = str(e),shapes(xb)
     if hint := subclass_hint(e) or device_hint(e): return hint
     if isinstance(e, TypeError) and 'str' in given:
@@ -253,7 +253,7 @@ def _lengths(tb):
 def collate_hint(
     e:Exception # What the run raised
 )->str: # Empty if it was not about items of a batch
-    "Returns what to do if items of different shapes could not become one tensor"
+    "Return what to do if items of different shapes could not become one tensor"
     found,tb = re.search(_unequal, str(e)),e.__traceback__
     if _lists in str(e): return (
         f'The items of the batch have lists of {_lengths(tb)}, of which no tensor can be made: give the loader a '
@@ -269,15 +269,17 @@ def collate_hint(
 def output_loss(
     pred:Any # What the model returned
 )->Tensor|None: # None if there is none
-    "Returns the loss in the output of a model: its key or attribute `loss`"
+    "Return the loss in the output of a model: its key or attribute `loss`"
     return pred.get('loss') if isinstance(pred, dict) else getattr(pred, 'loss', None)
+
+
 
 
 # %% ../../nbs/data/45b_wrong_results.ipynb #ed38ee9a
 def loss_value_hint(
     loss:Any # what a loss function returned, and what is no tensor
 ) -> str:
-    "Returns what to do about it"
+    "Return what to do about it"
     if loss is None: return 'is there a `return` in each of its branches?'
     if isinstance(loss, Mapping): return 'return a plain `dict` of the parts of the loss, whose sum is trained on'
     if is_listy(loss): return ('return the one to train on, or a dictionary of several, whose sum is trained on; what '
@@ -291,7 +293,7 @@ def metric_number(
     v:Any,   # what a metric returned, and what is no tensor
     name:str # the metric's name, for the message
 ) -> float:
-    "Returns `v` as a number; raises TypeError if it is none"
+    "Return `v` as a number; raise TypeError if it is none"
     try:
         if not isinstance(v, (str,bytes)): return float(v)
     except (TypeError,ValueError): pass
@@ -398,7 +400,7 @@ def check_unfetched(
     training:bool,       # is it a training phase?
     e:BaseException      # the `CancelBatch`
 ) -> None:
-    "Note that a batch was cancelled; raises RuntimeError if this would never end, or has ended the data"
+    "Note that a batch was cancelled; raise RuntimeError if this would never end, or has ended the data"
     by = getattr(e, 'raised_in', None)   # a handler; None: the data
     if by is not None and not by.startswith('`before_fetch`'): return
     last,n = getattr(batches, 'unfetched', (None,0))   # the last such batch, and how many in a row
@@ -422,7 +424,7 @@ def check_complete(
     i:int,               # how many came, the cancelled ones included
     training:bool=True   # is it a training phase?
 ) -> None:
-    "Raises RuntimeError if the data has ended because a `CancelBatch` ended its generator; warns if it ended early"
+    "Raise RuntimeError if the data has ended because a `CancelBatch` ended its generator; warns if it ended early"
     n,(last,name) = batches.n,getattr(batches, 'ended', (None,None))
     if n is not None and i>=n: return
     if name is not None and last==i-1: raise lost(name, last)

@@ -31,7 +31,7 @@ class AtomicFile:
     def write(self,
         b:bytes # what to write
     ) -> int:
-        "Write `b`; returns the number of bytes written, raises OSError if the write fails"
+        "Write `b`; return the number of bytes written, raises OSError if the write fails"
         try: return self.f.write(b)
         except BaseException as e: self.error = e; raise
 
@@ -156,7 +156,7 @@ class StorePath:
 def as_path(
     file:Any # text, or a path
 ) -> Any:
-    "Returns a `Path`, or a `StorePath` for an address such as 's3://bucket/run'; raises ValueError for half of one"
+    "Return a `Path`, or a `StorePath` for an address such as 's3://bucket/run'; raise ValueError for half of one"
     if isinstance(file, StorePath): return file
     text = os.fspath(file)
     if re.match(r'\w\w+:/[^/]', text): raise ValueError(
@@ -170,7 +170,7 @@ def local_path(
     file:Any, # text, or a path
     what:str  # what it is for, such as 'a log'
 ) -> Path:
-    "Returns a `Path`; raises ValueError for an address in a store"
+    "Return a `Path`; raise ValueError for an address in a store"
     path = as_path(file)
     if isinstance(path, StorePath): raise ValueError(
         f'{path} is in a store, where {what} cannot be: give a local path, and copy what is there in the end')
@@ -209,7 +209,7 @@ def write_atomic(
     path:Path, # the file to write; its folder is created
     **kwargs   # arguments of `torch.save`
 ) -> Path:
-    "Write `obj` with `torch.save` to a temporary file, flush it to the disk, and rename it to `path`; returns `path`"
+    "Write `obj` with `torch.save` to a temporary file, flush it to the disk, and rename it to `path`; return `path`"
     with atomic(path) as f: torch.save(obj, f, **kwargs)
     return path
 
@@ -239,7 +239,7 @@ def check_format(
         f"{name} is an open file: pass its path instead, which the .safetensors format needs")
 
 def _safetensors() -> ModuleType:
-    "Import `safetensors.torch`; raises ImportError with the command that installs it"
+    "Import `safetensors.torch`; raise ImportError with the command that installs it"
     with optional_import('a .safetensors file', 'safetensors', 'safetensors'): import safetensors.torch as st
     return st
 
@@ -249,7 +249,7 @@ def write_safetensors(
     path:Path,     # the file to write; its folder is created
     **metadata:str # texts to store beside the tensors
 ) -> Path:
-    "Write tensors atomically to a `.safetensors` file; raises TypeError for anything but dense tensors"
+    "Write tensors atomically to a `.safetensors` file; raise TypeError for anything but dense tensors"
     def what(v): return f'tensor of {v.dtype}, {v.layout}' if isinstance(v, torch.Tensor) else type(v).__name__
     odd = [k for k,v in state.items()
            if not isinstance(v, torch.Tensor) or v.layout is not torch.strided or v.is_quantized]
@@ -263,7 +263,7 @@ def write_safetensors(
 def read_safetensors(
     path:Path # the file to read
 ) -> tuple[dict,dict]:
-    "Returns `(tensors, metadata)` of a `.safetensors` file; raises ValueError if it is damaged; runs no code"
+    "Return `(tensors, metadata)` of a `.safetensors` file; raise ValueError if it is damaged; runs no code"
     st,data = _safetensors(),path.read_bytes()
     try: tensors,n = st.load(data),int.from_bytes(data[:8], 'little')   # n: the header's length
     except Exception as e: raise ValueError(
@@ -354,7 +354,7 @@ def read_state(
     file:Path|BinaryIO, # the file: a path, or an open binary file
     mmap:bool=False     # leave the tensors of a local `.pth` in the file, which stays open, until they are read
 ) -> dict:
-    "Read a state to the CPU without running code; raises FileNotFoundError, or ValueError if the file is refused"
+    "Read a state to the CPU without running code; raise FileNotFoundError, or ValueError if the file is refused"
     if isinstance(file, Path|StorePath): _check_path(file)
     else: check_format(file)
     if is_safetensors(file): return read_safetensors(file)[0]
@@ -376,7 +376,7 @@ def to_serializable(
     copy:bool|Callable=False, # copy tensors to the CPU, so that training can continue and change them, or: by what
     sharded:Callable|None=None # what becomes of a sharded tensor: `gathered`, `own_shard`; None: it is refused
 ) -> Any:
-    "Return `o` as tensors, numbers, strings, lists, tuples and dicts; raises TypeError for anything else"
+    "Return `o` as tensors, numbers, strings, lists, tuples and dicts; raise TypeError for anything else"
     if sharded is not None and is_sharded(o): return sharded(o, copy)
     if isinstance(o, torch.Tensor): return _plain_tensor(o, at, copy)
     _check_readable(o, at)
@@ -420,7 +420,7 @@ def with_metadata(
     weights:Any, # a dict
     metadata:Any # what modules find in it: which version of them wrote the weights; None: nothing
 ) -> Any:
-    "Returns `weights` with `metadata` attached, as `state_dict` does"
+    "Return `weights` with `metadata` attached, as `state_dict` does"
     if metadata is not None: weights._metadata = metadata
     return weights
 

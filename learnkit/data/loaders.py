@@ -31,7 +31,7 @@ def as_loader(
     dl:Any, # an iterable of batches, or a function that returns one
     nm:str  # which loader it is, for the message: 'training'
 ) -> Any:
-    "Returns `dl` as a loader; raises TypeError if it is not an iterable of batches that can be read again and again"
+    "Return `dl` as a loader; raise TypeError if it is not an iterable of batches that can be read again and again"
     def fail(what) -> NoReturn: raise TypeError(f"The {nm} loader must be an iterable of batches, but {what}.")
     if (isinstance(dl, Dataset) and not isinstance(dl, IterableDataset)) or hasattr(type(dl), '__getitems__'):
         what = 'DataLoader(ds, batch_size=64)' if nm=='given' else 'DataLoaders.from_dsets(train, valid, bs=64)'
@@ -105,12 +105,12 @@ class DataLoaders:
     def to(self,
         device:torch.device|str|None # the device; `None`: where the model is
     ) -> 'DataLoaders':
-        "Sets the device of the model and the batches"
+        "Set the device of the model and the batches"
         self.device = None if device is None else as_device(device)
         return self
 
     def one_batch(self) -> Any:
-        "Returns the first batch of the training loader, on `device`; raises ValueError if the loader is empty"
+        "Return the first batch of the training loader, on `device`; raise ValueError if the loader is empty"
         for b in self.train: return b if self.device is None else to_device(b, self.device)
         raise ValueError("The training loader is empty. Are there fewer items than a batch has, with `drop_last=True`?")
 
@@ -126,7 +126,7 @@ class DataLoaders:
         vocab:Any=None,                    # the names of the classes; `None`: those of the training data set
         **kwargs:Any                       # passed to `torch.utils.data.DataLoader`
     ) -> 'DataLoaders':
-        "Makes `DataLoaders` from data sets; raises TypeError or ValueError if one is no data set, or empty"
+        "Make `DataLoaders` from data sets; raise TypeError or ValueError if one is no data set, or empty"
         if not dsets: raise TypeError("There must be a data set for training, as in `DataLoaders.from_dsets(train)`.")
         if 'batch_size' in kwargs: raise TypeError("The batch size is called `bs` here, not `batch_size`.")
         rest = {k:v for k,v in kwargs.items() if k not in ('sampler','batch_sampler','drop_last')}
@@ -188,7 +188,7 @@ def copy_loader(
     dl:DataLoader, # the loader to copy
     **changes:Any  # arguments of `DataLoader` that differ in the copy
 ) -> DataLoader:
-    "Copies a `DataLoader`, with `changes`; raises ValueError if they contradict its batch sampler"
+    "Copy a `DataLoader`, with `changes`; raise ValueError if they contradict its batch sampler"
     return DataLoader(**{**_other_args(dl, changes), **_items_args(dl, changes), **changes})
 
 # %% ../../nbs/data/35b_loaders.ipynb #c38e7fc6
@@ -232,7 +232,7 @@ def _sequential_new(dl):
 def sequential_loader(
     dl:Any # a loader
 ) -> tuple[Any,list|None]:
-    "Returns a loader of all items of `dl` in the order of the data set, and `None`; in another order, also the indices"
+    "Return a loader of all items of `dl` in the order of the data set, and `None`; in another order, also the indices"
     if not isinstance(dl, DataLoader) or type(dl).__iter__ is not DataLoader.__iter__:
         return _sequential_new(dl) if hasattr(dl, 'new') and hasattr(dl, 'drop_last') else (dl, None)
     if isinstance(dl.dataset, IterableDataset):
@@ -255,7 +255,7 @@ def set_epoch(
     o:Any,    # a loader or a sampler; anything else stays as it is
     epoch:int # the number of its next pass
 ) -> None:
-    "Tells `o`, or what it is made of, the number of the epoch, if it asks for it as a `DistributedSampler` does"
+    "Tell `o`, or what it is made of, the number of the epoch, if it asks for it as a `DistributedSampler` does"
     if hasattr(o, 'set_epoch'): o.set_epoch(epoch); return
     for k in ('dataset','sampler','batch_sampler'):
         if (part := getattr(o, k, None)) is not None and part is not o: set_epoch(part, epoch)

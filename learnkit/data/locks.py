@@ -38,7 +38,7 @@ class FileLock:
         what:Any,   # what it stands for, as the error calls it
         instead:str # what to do about it, for the error
     ) -> None:
-        "Lock `path`; raises ValueError if another run has it"
+        "Lock `path`; raise ValueError if another run has it"
         if fcntl is None or self.f is not None: return
         self.path,self.what,self.instead = path,what,instead
         if path.is_symlink(): raise ValueError(f'{path} is a link, and would be overwritten: delete it')
@@ -123,7 +123,7 @@ def open_hidden(
     path:Path,   # what it becomes in the end
     mode:int=0o666 # its permissions, of which the umask takes some
 ) -> tuple[Path, BinaryIO]:
-    "Open a new hidden file beside `path`, locked until it is closed; returns its path and the file"
+    "Open a new hidden file beside `path`, locked until it is closed; return its path and the file"
     remove_left(path.parent)
     while True:
         hidden = _hidden(path)

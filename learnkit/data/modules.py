@@ -19,7 +19,7 @@ from ..loop.check import check_args
 def get_model(
     m:nn.Module # a model, perhaps wrapped
 ) -> nn.Module:
-    "Returns the model inside `DistributedDataParallel`, `DataParallel` and `torch.compile`"
+    "Return the model inside `DistributedDataParallel`, `DataParallel` and `torch.compile`"
     if isinstance(m, (DataParallel, DistributedDataParallel)): return get_model(m.module)
     if isinstance(m, nn.Module) and '_orig_mod' in m._modules: return get_model(m._modules['_orig_mod'])
     return m
@@ -28,26 +28,26 @@ def get_model(
 def params(
     m:nn.Module # a model
 ) -> list[nn.Parameter]:
-    "Returns all parameters of `m`"
+    "Return all parameters of `m`"
     return list(m.parameters())
 
 def trainable_params(
     m:nn.Module # a model
 ) -> list[nn.Parameter]:
-    "Returns the parameters of `m` that require a gradient"
+    "Return the parameters of `m` that require a gradient"
     return [p for p in m.parameters() if p.requires_grad]
 
 # %% ../../nbs/data/20_modules.ipynb #59703b30
 def one_param(
     m:nn.Module # a model
 ) -> nn.Parameter|None:
-    "Returns the first parameter of `m`, `None` if it has none"
+    "Return the first parameter of `m`, `None` if it has none"
     return next(m.parameters(), None)
 
 def has_params(
     m:nn.Module # a model
 ) -> bool:
-    "Returns whether `m` has any parameters"
+    "Return whether `m` has any parameters"
     return one_param(m) is not None
 
 # %% ../../nbs/data/20_modules.ipynb #ab8bf495
@@ -61,13 +61,13 @@ class ParameterModule(nn.Module):
     def forward(self,
         x:Any # the input
     ) -> Any:
-        "Returns `x`"
+        "Return `x`"
         return x
 
 def flatten_model(
     m:nn.Module # a model
 ) -> list[nn.Module]:
-    "Returns the modules of `m` that have no children, in order"
+    "Return the modules of `m` that have no children, in order"
     if not list(m.children()): return [m]
     own = [ParameterModule(p) for p in m.parameters(recurse=False)]
     return [l for c in [*m.children(), *own] for l in flatten_model(c)]
@@ -80,7 +80,7 @@ def _is_norm(m): return isinstance(m, _norm_types) or re.search(r'Norm(\d?d)?$',
 def norms_and_biases(
     m:nn.Module # a model
 ) -> tuple[list,list]:
-    "Returns the parameters of all normalization layers in `m`, and the biases of the other layers"
+    "Return the parameters of all normalization layers in `m`, and the biases of the other layers"
     own = [(o,n,p) for o in m.modules() for n,p in o._parameters.items() if p is not None]
     norms = {id(p):p for o,_,p in own if _is_norm(o)}
     return [*norms.values()],[*{id(p):p for _,n,p in own if 'bias' in n.split('_') and id(p) not in norms}.values()]
@@ -90,6 +90,6 @@ def norm_bias_params(
     m:nn.Module,        # a model
     with_bias:bool=True # the biases of other layers too?
 ) -> list[nn.Parameter]:
-    "Returns the parameters of all normalization layers in `m`, and all biases"
+    "Return the parameters of all normalization layers in `m`, and all biases"
     norms,biases = norms_and_biases(m)
     return norms+biases if with_bias else norms

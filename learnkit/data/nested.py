@@ -21,7 +21,7 @@ from torch import Tensor
 def is_listy(
     x:Any # any object
 ) -> bool:
-    "Returns whether `x` is a tuple, a list or an `L`"
+    "Return whether `x` is a tuple, a list or an `L`"
     return isinstance(x, (tuple, list, L))
 
 def _is_mapping(x):   # what an abstract class answers takes ten times as long, and most are tensors, tuples and lists
@@ -31,14 +31,14 @@ def _is_mapping(x):   # what an abstract class answers takes ten times as long, 
 def tuplify(
     o:Any # an object, a list or generator of objects, or `None`
 ) -> tuple:
-    "Converts `o` to a tuple: `()` for `None`, the items of a list or a generator, otherwise `(o,)`"
+    "Convert `o` to a tuple: `()` for `None`, the items of a list or a generator, otherwise `(o,)`"
     if o is None: return ()
     return tuple(o) if is_listy(o) or isinstance(o, GeneratorType) else (o,)
 
 def detuplify(
     x:Any # a tuple or list; anything else is returned as it is
 ) -> Any:
-    "Returns the only item of `x`, `None` if `x` is empty, and `x` itself if it has several items"
+    "Return the only item of `x`, `None` if `x` is empty, and `x` itself if it has several items"
     if not is_listy(x): return x
     if len(x)==0: return None
     return x[0] if len(x)==1 else x
@@ -57,7 +57,7 @@ def map_container(
     func:Callable, # called as `func(item)`
     x:Any          # a tuple, list or mapping
 ) -> Any:
-    "Applies `func` to the items of the container `x`, one level deep, and returns a container of the same type"
+    "Apply `func` to the items of the container `x`, one level deep, and return a container of the same type"
     return _rebuild(x, {k:func(v) for k,v in x.items()} if _is_mapping(x) else [func(o) for o in x])
 
 def apply(
@@ -66,7 +66,7 @@ def apply(
     *args:Any,     # passed to `func`
     **kwargs:Any   # passed to `func`
 ) -> Any:
-    "Applies `func` to every leaf of `x` and returns the results in the same nested structure"
+    "Apply `func` to every leaf of `x`, and return the results in the same nested structure"
     if isinstance(x, Tensor) or not (is_listy(x) or _is_mapping(x)): return func(x, *args, **kwargs)
     return map_container(lambda o: apply(func, o, *args, **kwargs), x)
 
@@ -74,7 +74,7 @@ def apply(
 def leaves(
     x:Any # tuples, lists and mappings, nested to any depth
 ) -> Iterator:
-    "Iterates over the leaves of `x`, from left to right"
+    "Iterate over the leaves of `x`, from left to right"
     if isinstance(x, Tensor): return (yield x)   # known soonest, as most leaves are
     if not is_listy(x):
         if not _is_mapping(x): return (yield x)
@@ -85,7 +85,7 @@ def item_find(
     x:Any,    # tuples, lists and mappings, nested to any depth
     idx:int=0 # the position to take at each level
 ) -> Any:
-    "Returns the first leaf of `x`; with `idx`, the `idx`-th item at each level"
+    "Return the first leaf of `x`; with `idx`, the `idx`-th item at each level"
     if isinstance(x, Mapping): return item_find(list(x.values())[idx], idx)
     return item_find(x[idx], idx) if is_listy(x) else x
 
@@ -93,7 +93,7 @@ def item_find(
 def is_item_list(
     x:Any # any object
 ) -> bool:
-    "Returns whether `x` is a list with one entry per item, such as file names, not one of tensors for a whole batch"
+    "Return whether `x` is a list with one entry per item, such as file names, not one of tensors for a whole batch"
     if not is_listy(x): return False
     if isinstance(x, L): return True
     if hasattr(x, '_fields') or len(x)==0: return False
@@ -112,7 +112,7 @@ def to_concat(
     xs:list,  # one result per batch, all of the same structure
     dim:int=0 # the dimension of the items
 ) -> Any:
-    "Concatenates the results of several batches; raises ValueError if their mappings have different keys"
+    "Concatenate the results of several batches; raise ValueError if their mappings have different keys"
     if len(xs)==0: return xs
     x = xs[0]
     if all(isinstance(o, Tensor) for o in xs): return _concat_tensors(xs, dim)
@@ -131,7 +131,7 @@ def nested_reorder(
     t:Any,   # tensors in nested containers, as `to_concat` returns them
     idxs:Any # the indices of the items to select, in this order: a tensor or a list of integers
 ) -> Any:
-    "Selects the items `idxs` from all tensors and `L`s in `t`; raises TypeError for a leaf that is neither"
+    "Select the items `idxs` from all tensors and `L`s in `t`; raise TypeError for a leaf that is neither"
     idxs = torch.as_tensor(list(idxs) if is_listy(idxs) else idxs, dtype=torch.long)
     if t is None: return t
     if isinstance(t, Tensor): return t[idxs]

@@ -97,7 +97,7 @@ class NotedSampler(GetAttr):
 def batch_mark(
     b:Any # a batch
 ) -> int:
-    "Returns a number that tells batches apart, by the shapes of their tensors and up to 256 entries of each"
+    "Return a number that tells batches apart, by the shapes of their tensors and up to 256 entries of each"
     def said(o):
         if type(o) in (int,float,str): return o
         if not isinstance(o, Tensor) or o.layout is not torch.strided: return type(o).__name__

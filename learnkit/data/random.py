@@ -25,7 +25,7 @@ def set_seed(
     s:int,                  # the seed
     reproducible:bool=False # also make cuDNN choose deterministic algorithms, which may be slower?
 ) -> None:
-    "Seeds the random number generators of Python, NumPy, PyTorch and all devices"
+    "Seed the random number generators of Python, NumPy, PyTorch and all devices"
     if not hasattr(s, '__index__'): raise TypeError(f'a seed is a whole number, not {s!r:.60}')
     random.seed(s)
     if 'numpy' in sys.modules: sys.modules['numpy'].random.seed(s % 2**32)
@@ -42,7 +42,7 @@ def _device_rngs():
     return {n:m for n,m in mods.items() if m.is_available() and not getattr(m, '_is_in_bad_fork', bool)()}
 
 def device_rngs() -> dict:
-    "Returns for each kind of accelerator the functions that get and set the state of its devices' generators, in pairs"
+    "Return for each kind of accelerator the functions that get and set the state of its devices' generators, in pairs"
     def rng(m, *i): return partial(m.get_rng_state, *i),lambda state: m.set_rng_state(state, *i)
     return {n:[rng(m)] if n=='mps' else [rng(m, i) for i in range(m.device_count())] for n,m in _device_rngs().items()}
 
@@ -50,12 +50,12 @@ def device_rngs() -> dict:
 def plain_state(
     o:Any # a state of a generator of NumPy: numbers and arrays in dictionaries
 ) -> Any:
-    "Returns `o` with lists for arrays, which a checkpoint can hold"
+    "Return `o` with lists for arrays, which a checkpoint can hold"
     if isinstance(o, dict): return {k:plain_state(v) for k,v in o.items()}
     return o.tolist() if hasattr(o, 'tolist') else o
 
 def get_random_states() -> dict:
-    "Returns the states of all random number generators, as arguments of `set_random_states`"
+    "Return the states of all random number generators, as arguments of `set_random_states`"
     res = dict(random_state=random.getstate(), torch_state=torch.get_rng_state())
     if 'numpy' in sys.modules: res['numpy_state'] = plain_state(sys.modules['numpy'].random.get_state(legacy=False))
     for n,rngs in device_rngs().items(): res[f'torch_{n}_state'] = [get() for get,_ in rngs]
@@ -90,7 +90,7 @@ def check_torch_state(
 def packed_state(
     o:Any # states of generators, as `get_random_states` returns them
 ) -> Any:
-    "Returns `o` with bytes for each list of more than a hundred numbers, of 32 bits"
+    "Return `o` with bytes for each list of more than a hundred numbers, of 32 bits"
     if isinstance(o, dict): return {k:packed_state(v) for k,v in o.items()}
     if not isinstance(o, (list,tuple)): return o
     return array('I', o).tobytes() if len(o)>100 else type(o)(map(packed_state, o))
@@ -98,7 +98,7 @@ def packed_state(
 def unpacked_state(
     o:Any # what `packed_state` returned
 ) -> Any:
-    "Returns `o` with its lists"
+    "Return `o` with its lists"
     if isinstance(o, dict): return {k:unpacked_state(v) for k,v in o.items()}
     if isinstance(o, (list,tuple)): return type(o)(map(unpacked_state, o))
     return [*array('I', o)] if isinstance(o, bytes) else o
@@ -113,7 +113,7 @@ def set_random_states(
     torch_mps_state:list|None=None,   # a list of one state
     **others:list|None                # `torch_<type>_state` of other accelerators
 ) -> None:
-    "Restores the states of the random number generators that `get_random_states` returned; raises ValueError"
+    "Restore the states of the random number generators that `get_random_states` returned; raise ValueError"
     random_state,numpy_state = unpacked_state(random_state),unpacked_state(numpy_state)
     if numpy_state is not None: check_numpy_state(numpy_state)
     if torch_state is not None: check_torch_state(torch_state)
@@ -134,7 +134,7 @@ def no_random(
     seed:int=42,            # the seed inside the block
     reproducible:bool=False # as in `set_seed`
 ) -> Iterator[None]:
-    "Runs a block with the random seed `seed`, and restores all random states afterwards"
+    "Run a block with the random seed `seed`, and restores all random states afterwards"
     states,cudnn = get_random_states(), torch.backends.cudnn
     flags = cudnn.deterministic,cudnn.benchmark
     try:
@@ -148,7 +148,7 @@ def no_random(
 def derived_seed(
     high:int=2**62 # the seed is less than this
 ) -> int:
-    "Returns a seed that follows from the state of PyTorch's generator, without drawing from it"
+    "Return a seed that follows from the state of PyTorch's generator, without drawing from it"
     g = torch.Generator()
     g.set_state(torch.get_rng_state())
     return int(torch.randint(high, (), generator=g))
@@ -198,7 +198,7 @@ def set_generator(
     g:Any,    # a random number generator
     state:Any # as `generator_state` returned it, or as a file made lists of its tuples
 ) -> None:
-    "Continue from `state`; raises ValueError if `g` cannot be in such a state"
+    "Continue from `state`; raise ValueError if `g` cannot be in such a state"
     try:
         if isinstance(g, torch.Generator):
             if g.device.type=='cpu': check_torch_state(state)

@@ -127,7 +127,7 @@ class SeededLoader(GetAttr):
         state:dict|None=None, # what `position` returned there, if anything
         limit:int|None=None   # how many batches of the epoch are needed; None: all
     ) -> 'SeededLoader':
-        "Moves to batch `start` of an epoch, and returns the loader itself"
+        "Move to batch `start` of an epoch, and return the loader itself"
         self.epoch,self.start = epoch,start
         self.data_state,self.limit = state,limit
         self.live = False
@@ -136,7 +136,7 @@ class SeededLoader(GetAttr):
     def in_pass(self,
         done:int # how many batches of the epoch are done
     ) -> int:
-        "Returns how many batches of the present pass over the data are done; another kind of epoch may take several"
+        "Return how many batches of the present pass over the data are done; another kind of epoch may take several"
         return done
 
     @property
@@ -173,7 +173,7 @@ class SeededLoader(GetAttr):
     def position(self,
         done:int # how many batches of this epoch are trained; 0: the epoch is over
     ) -> dict:
-        "Returns what `seek` needs to continue from here"
+        "Return what `seek` needs to continue from here"
         return dict(seed=self.seed, epoch=self.epoch+(self.live and not done), start=done, state=self._reported(done))
 
     def begin_at(self,
@@ -183,7 +183,7 @@ class SeededLoader(GetAttr):
         start:int=0,         # the number of its first batch
         state:dict|None=None # what the data reported there, if anything
     ) -> None:
-        "Lets the next pass begin there"
+        "Let the next pass begin there"
         if seed is not None: self.seed = tuple(seed) if isinstance(seed, list) else seed; self.seek(epoch, start, state)
         self.limit = limit
 
@@ -233,13 +233,13 @@ class ShardLoader(SeededLoader):
         state:dict|None=None, # what `position` returned there, if anything
         limit:int|None=None   # not used: `stream` knows how many batches are needed
     ) -> 'ShardLoader':
-        "Moves to batch `start` of an epoch, and returns the loader itself"
+        "Move to batch `start` of an epoch, and return the loader itself"
         return super().seek(epoch, start*self.n, state)
 
     def own(self,
         shards:list # of a batch; fewer than `n` at the end of an epoch
     ) -> list:
-        "Returns those of this process"
+        "Return those of this process"
         return shards[self.first:self.first+self.size]
 
     def _record(self, sampler, seed):

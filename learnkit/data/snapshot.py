@@ -35,7 +35,7 @@ class Snapshot:
 
     @uninterrupted
     def restore(self) -> None:
-        "Restore all parts, in reverse order; raises the first error when all are done, with further errors as notes"
+        "Restore all parts, in reverse order; raise the first error when all are done, with further errors as notes"
         errors = []
         for p in reversed(self.snapshots):
             try: getattr(p, 'restore', p)()

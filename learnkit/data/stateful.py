@@ -18,7 +18,7 @@ from .loaders import copy_loader
 def is_stateful(
     o:Any # a loader or a data set
 ) -> bool:
-    "Returns whether `o` knows its position: whether it has `load_state_dict`, and a `state_dict` that asks for nothing"
+    "Return whether `o` knows its position: whether it has `load_state_dict`, and a `state_dict` that asks for nothing"
     state,load = (getattr(o, k, None) for k in ('state_dict','load_state_dict'))
     if not (callable(state) and callable(load)): return False
     try: signature(state).bind()
@@ -44,7 +44,7 @@ def _is_plain(dl): return isinstance(dl, DataLoader) and type(dl).__iter__ is Da
 def knows_position(
     dl:Any # a loader
 ) -> Any:
-    "Returns what knows the position in `dl`: the loader, its data set, or None"
+    "Return what knows the position in `dl`: the loader, its data set, or None"
     if is_stateful(dl): return dl
     ds = getattr(dl, 'dataset', None)
     known = _is_plain(dl) and not dl.num_workers and isinstance(ds, IterableDataset) and is_stateful(ds)
@@ -53,7 +53,7 @@ def knows_position(
 def find_stateful(
     dl:Any # a loader
 ) -> tuple[Any,Any]:
-    "Returns what knows the position in `dl`, the loader, its data set or `None`; and the loader to iterate over"
+    "Return what knows the position in `dl`, the loader, its data set or `None`; and the loader to iterate over"
     known = knows_position(dl)
     return known,(dl if known in (None, dl) else copy_loader(dl, dataset=EndTrackingDataset(known)))
 
@@ -63,14 +63,14 @@ def _from_torchdata(dl): return type(dl).__module__.startswith('torchdata.')
 def is_indexed(
     dl:Any # a loader
 ) -> bool:
-    "Returns whether the first batches of `dl` can be left out by its sampler"
+    "Return whether the first batches of `dl` can be left out by its sampler"
     if not isinstance(dl, DataLoader) or isinstance(dl.dataset, IterableDataset): return False
     return _is_plain(dl) or (_from_torchdata(dl) and not is_stateful(dl.dataset))
 
 def begins_anew(
     dl:Any # a loader that knows its position
 ) -> bool|None:
-    "Returns whether it begins anew in the pass after one that was cut; None: its data set decides, and can't be asked"
+    "Return whether it begins anew in the pass after one that was cut; None: its data set decides, and can't be asked"
     if _from_torchdata(dl) or type(getattr(dl, 'dataset', None)).__module__.startswith('datasets.'): return True
     return None if isinstance(dl, DataLoader) else False
 
@@ -78,7 +78,7 @@ def begins_anew(
 def is_listed(
     dl:Any # a loader
 ) -> bool:
-    "Returns whether `dl` gives `dl[0]`, `dl[1]` … as its batches, and no others by an `__iter__` of its own"
+    "Return whether `dl` gives `dl[0]`, `dl[1]` … as its batches, and no others by an `__iter__` of its own"
     def as_in(t, *names): return isinstance(dl, t) and all(getattr(type(dl), n) is getattr(t, n) for n in names)
     return any(as_in(t, '__iter__', '__getitem__') for t in (list, tuple)) or as_in(Sequence, '__iter__')
 
@@ -86,7 +86,7 @@ def is_listed(
 def draws_nothing(
     dl:Any # a loader
 ) -> bool:
-    "Returns whether the items of `dl` are tensors, which nobody changes"
+    "Return whether the items of `dl` are tensors, which nobody changes"
     return type(getattr(dl, 'dataset', None)) is TensorDataset and dl.collate_fn in (default_collate, default_convert)
 
 # %% ../../nbs/data/55a_stateful.ipynb #45dd3dea
@@ -94,7 +94,7 @@ def restore_position(
     o:Any,    # a loader or a data set that knows its position
     state:Any # what its `state_dict` returned
 ) -> None:
-    "Restores the position; an error says that these may be other data"
+    "Restore the position; an error says that these may be other data"
     try: o.load_state_dict(state)
     except Exception as e:
         e.add_note(f'{type(o).__name__}.load_state_dict was given the state that is in the checkpoint: '
@@ -134,20 +134,20 @@ from .random import check_numpy_state, check_torch_state
 def hash_seed(
     *key:Any # what the seed is for, such as the seed of the run, an epoch and an index
 ) -> int:
-    "Returns a seed of 63 bits, a hash of `key`"
+    "Return a seed of 63 bits, a hash of `key`"
     return int.from_bytes(blake2b(repr(key).encode(), digest_size=8).digest(), 'big') >> 1
 
 def seed_cpu(
     seed:int # for all three generators
 ) -> None:
-    "Seeds the generators that data sets draw from: Python's, NumPy's, and PyTorch's on the CPU"
+    "Seed the generators that data sets draw from: Python's, NumPy's, and PyTorch's on the CPU"
     random.seed(seed)
     torch.default_generator.manual_seed(seed)
     if 'numpy' in sys.modules: sys.modules['numpy'].random.seed(seed % 2**32)
 
 # %% ../../nbs/data/55b_rng_stream.ipynb #90252411
 def get_cpu_states() -> tuple:
-    "Returns the states of the generators that `seed_cpu` seeds: Python's, PyTorch's, NumPy's"
+    "Return the states of the generators that `seed_cpu` seeds: Python's, PyTorch's, NumPy's"
     np = sys.modules.get('numpy')
     return random.getstate(),torch.get_rng_state(),np and np.random.get_state(legacy=False)
 
@@ -156,7 +156,7 @@ def set_cpu_states(
     torch_:torch.Tensor, # of PyTorch's
     numpy:dict|None      # of NumPy's, None if it was not imported
 ) -> None:
-    "Restores the states that `get_cpu_states` returned"
+    "Restore the states that `get_cpu_states` returned"
     random.setstate(python)
     torch.set_rng_state(torch_)
     if numpy is not None: sys.modules['numpy'].random.set_state(numpy)
@@ -175,14 +175,14 @@ class RngStream:
     def __exit__(self, *args:Any) -> None: self.states = get_cpu_states(); set_cpu_states(*self.outer)
 
     def state_dict(self) -> tuple:
-        "Returns the states at the end of the last block, as numbers and tensors that a checkpoint can hold"
+        "Return the states at the end of the last block, as numbers and tensors that a checkpoint can hold"
         py,th,np = self.states
         return py,th,np and {**np, 'state':{**np['state'], 'key':[*map(int, np['state']['key'])]}}
 
     def load_state_dict(self,
         state:tuple # as `state_dict` returned it, or as a file made lists of its tuples
     ) -> None:
-        "Continues from `state` in the next block; raises ValueError if a generator cannot be in such a state"
+        "Continue from `state` in the next block; raise ValueError if a generator cannot be in such a state"
         py,th,np = state
         check_torch_state(th)
         if np is not None: check_numpy_state(np)
@@ -418,7 +418,7 @@ def seed_generators(
     o:Any,   # a sampler
     seed:int # for each of its generators
 ) -> None:
-    "Seeds the random number generators among the attributes of `o`: PyTorch's, Python's, NumPy's"
+    "Seed the random number generators among the attributes of `o`: PyTorch's, Python's, NumPy's"
     for g in getattr(o, '__dict__', {}).values():
         if is_generator(g): seed_generator(g, seed)
 
@@ -439,7 +439,7 @@ def record_sampler(
     epoch:int,   # for samplers that have `set_epoch`
     limit:int|None=None # how many entries are needed; None: all
 ) -> Sequence:
-    "Returns what `sampler` yields in this epoch; the global generators are left as they were"
+    "Return what `sampler` yields in this epoch; the global generators are left as they were"
     _begin_epoch(sampler, seed, epoch)
     if _is_long(sampler): return ComputedBatches(
         Permutation(len(sampler.sampler), seed), sampler.batch_size, range(len(sampler))[:limit])

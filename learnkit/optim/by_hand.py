@@ -84,7 +84,7 @@ class ByHand(Optimizer):
     def load_state_dict(self,
         state_dict:dict # from `state_dict`
     ) -> None:
-        "Restore groups and optimizers; raises ValueError if it is the state of another kind of optimizer"
+        "Restore groups and optimizers; raise ValueError if it is the state of another kind of optimizer"
         made = state_dict.get('made', ())
         if len(made)!=len(self.made): raise ValueError(
             f'the saved optimizer is of another kind: it has no state of {func_name(self.made[0])}')
@@ -111,7 +111,7 @@ def _has_params(v):
     return isinstance(v, (list,tuple)) and len(v)>0 and all(isinstance(p, nn.Parameter) for p in v)
 
 def _plain(o, name, v):
-    "The value `v` of an attribute, which a file can hold; raises TypeError if none can"
+    "The value `v` of an attribute, which a file can hold; raise TypeError if none can"
     def ok(v):
         if isinstance(v, Mapping): return all(isinstance(k, str) for k in v) and all(map(ok, v.values()))
         if isinstance(v, (list,tuple)): return all(map(ok, v))

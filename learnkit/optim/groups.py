@@ -40,7 +40,7 @@ def _number_places(pg):
 
 # %% ../../nbs/optim/00a_hypers.ipynb #c1ff1a12
 def _num(v, what='A hyper-parameter')->float:
-    "Returns `v` as a plain Python number; raises TypeError if it is none"
+    "Return `v` as a plain Python number; raise TypeError if it is none"
     v = v.item() if hasattr(v, 'item') else v
     if is_number(v): return v
     hint = ' Callbacks are passed by name, as in `fit(1, cbs=...)`.' if hasattr(v, 'order') else ''
@@ -48,7 +48,7 @@ def _num(v, what='A hyper-parameter')->float:
 
 # %% ../../nbs/optim/00a_hypers.ipynb #c1ff1a13
 def _find(pg, name):
-    "Returns key and index of the hyper-parameter `name` in the torch group `pg`; raises KeyError if there is none"
+    "Return key and index of the hyper-parameter `name` in the torch group `pg`; raise KeyError if there is none"
     if 'optimizer' in pg: name = name.removesuffix(f"_{pg['optimizer']}")   # one of several: `lr_muon` is its `lr`
     key,i = _hyper_places((*pg,)).get(name, (None,None))
     if key is not None and (i is not None or is_number(pg[key])): return key,i
@@ -91,7 +91,7 @@ def _start_momentum(opt, pgs):
 def logical_groups(
     pgs:list # A torch optimizer's `param_groups`
 )->list: # For each group you made: a list of it and, if it was split, of its half without decay
-    "Returns PyTorch's parameter groups, arranged as the user's groups"
+    "Return PyTorch's parameter groups, arranged as the user's groups"
     res = []
     for pg in pgs:
         if pg.get('no_decay_half'): res[-1].append(pg)
@@ -129,7 +129,7 @@ def even_mults(
     stop:float,  # Value of the last group
     n:int        # Number of groups
 )->list: # `n` numbers, each the same multiple of the one before
-    "Returns `n` values from `start` to `stop` in equal ratios; raises ValueError unless both have the same sign"
+    "Return `n` values from `start` to `stop` in equal ratios; raise ValueError unless both have the same sign"
     if not start*stop>0:
         raise ValueError(f"No ratio leads from {start} to {stop}: both ends of a slice must be above zero.")
     return [start*(stop/start)**(i/(n-1)) for i in range(n-1)] + [stop]
@@ -139,7 +139,7 @@ def spread(
     v:float|Tensor|slice|Iterable, # One number for all groups, one for each, or a slice
     n:int                          # Number of groups
 )->list: # Plain Python numbers
-    "Returns `v` as a list of `n` numbers, one for each group; raises ValueError if `v` has another length"
+    "Return `v` as a list of `n` numbers, one for each group; raise ValueError if `v` has another length"
     return [v]*n if type(v) in (float,int) else _of_groups(v, n)
 
 def _of_groups(v, n):
@@ -159,7 +159,7 @@ def write_hyper(
     name:str,      # `lr`, `mom`, `wd`, ...
     value:float|Tensor|slice|Iterable # One number for all groups, one for each, or a slice
 )->None:
-    "Sets the hyper-parameter `name` of every group of a torch optimizer"
+    "Set the hyper-parameter `name` of every group of a torch optimizer"
     groups = logical_groups(opt.param_groups)
     for pgs,v in zip(groups, spread(value, len(groups))): _write(opt, pgs, name, v)
 
@@ -168,7 +168,7 @@ def check_rate(
     what:str, # What it is, for the message: 'the learning rate `lr`'
     v:Any     # One number for all groups, one for each, or a slice; None: not given
 )->None:
-    "Raises TypeError if `v` contains anything but numbers, ValueError if a number is negative, infinite or NaN"
+    "Raise TypeError if `v` contains anything but numbers, ValueError if a number is negative, infinite or NaN"
     v = getattr(v, 'tolist', lambda: v)()
     if isinstance(v, Mapping):   # for several optimizers
         for k,o in v.items(): check_rate(f'{what} of {k!r}', o)
@@ -181,7 +181,7 @@ def check_rate(
 def check_moms(
     moms:Any # What was given: three momentums, or None
 )->None:
-    "Raises ValueError unless `moms` are what `fit_one_cycle` needs"
+    "Raise ValueError unless `moms` are what `fit_one_cycle` needs"
     if moms is not None and not (isinstance(moms, Iterable) and len(moms)==3 and all(map(is_number, moms))
                                  and all(0<=o<1 for o in moms)): raise ValueError(
         'moms are three numbers from 0 to less than 1: at the start, at the highest learning rate and at the end, '
@@ -219,7 +219,7 @@ def _group_dict(o):
 def param_dicts(
     params:Iterable # Parameters, named parameters, one list of them for each group, or PyTorch's group dicts
 )->list: # Dicts with 'params', as PyTorch's optimizers take them
-    "Returns parameters as a list of PyTorch's group dicts; raises ValueError if there are none, TypeError for a module"
+    "Return parameters as a list of PyTorch's group dicts; raise ValueError if there are none, TypeError for a module"
     if isinstance(params, (Tensor,dict)): params = [params]
     ps = _group_dict(params)['params']
     res = [{'params':ps}] if all(_is_param(o) for o in ps) else [_group_dict(o) for o in ps]
@@ -254,7 +254,7 @@ def _check_decoupling(cls, v):
         f'leave out `decouple_wd={v}`, or take `Adam`, which decays in both ways')
 
 def _check_takes_lr(opt, lr):
-    "Raises TypeError if the function `opt` takes no learning rate"
+    "Raise TypeError if the function `opt` takes no learning rate"
     if _lr_parameter(opt) is None: raise TypeError(
         f'`opt_func` takes no `lr`, so the learning rate {lr} does not reach it: write it as a function of the '
         'parameter groups and `lr`, or give no other learning rate than the one in it')
@@ -270,7 +270,7 @@ def torch_keywords(
     opt:Callable, # An optimizer class, or a `partial` of one
     kw:dict       # More keywords for it
 )->tuple:         # `opt` and `kw`
-    "Returns `opt` and `kw` with `mom`, `sqr_mom` and `wd` renamed to what torch optimizers call them"
+    "Return `opt` and `kw` with `mom`, `sqr_mom` and `wd` renamed to what torch optimizers call them"
     func,kws = unwrap_partial(opt),{**getattr(opt, 'keywords', {}), **kw}
     if not (isinstance(func, type) and issubclass(func, Optimizer)): return opt,kw
     known = parameters_of(func)
@@ -292,7 +292,7 @@ def _lr_parameter(f):
 def check_opt_func(
     opt:Any # what the user gave as `opt_func`
 )->None:
-    "Raises TypeError if `opt` is neither an optimizer nor something that could make one"
+    "Raise TypeError if `opt` is neither an optimizer nor something that could make one"
     cls = unwrap_partial(opt)
     if isinstance(cls, type): fits = hasattr(cls, 'set_hyper') or hasattr(cls, 'step') and not _is_scheduler(cls)
     else: fits = callable(cls) or is_built(opt)
@@ -310,7 +310,7 @@ def _no_optimizer(o):
 
 # %% ../../nbs/optim/00b_param_groups.ipynb #62814564
 def _call(opt, params, lr=None, **kw):
-    "Builds an optimizer over `params` with the class, `partial` or function `opt`"
+    "Build an optimizer over `params` with the class, `partial` or function `opt`"
     check_opt_func(opt)
     groups,func = param_dicts(params),unwrap_partial(opt)
     if lr is not None and not isinstance(func, type): _check_takes_lr(opt, lr)
@@ -325,12 +325,12 @@ def _call(opt, params, lr=None, **kw):
 def copy_tensors(
     v:Any # a number, a tensor, or a tuple of them
 )->Any:
-    "Returns the hyper-parameter `v`, copied if it is a tensor: writing in place must not reach another group"
+    "Return the hyper-parameter `v`, copied if it is a tensor: writing in place must not reach another group"
     if isinstance(v, tuple): return tuple(copy_tensors(o) for o in v)
     return v.detach().clone() if isinstance(v, Tensor) else v
 
 def _check_built(opt, params, kw):
-    "Raises ValueError if the built optimizer `opt` has none of the parameters `params`, TypeError if it is given `kw`"
+    "Raise ValueError if the built optimizer `opt` has none of the parameters `params`, TypeError if it is given `kw`"
     if kw: raise TypeError(f"The optimizer is built already: it cannot be given {', '.join(kw)} any more.")
     expected = {id(p[1] if isinstance(p, tuple) else p) for pg in param_dicts(params) for p in pg['params']}
     if not expected.isdisjoint(id(p) for pg in opt.param_groups for p in pg['params']): return
@@ -344,7 +344,7 @@ def build_optimizer(
     lr:float|Tensor|slice|list|None=None, # Learning rate; None: the optimizer's own default
     **kw                         # Other arguments of `opt`
 )->Any: # A torch optimizer, or another one with `set_hyper`
-    "Returns an optimizer over `params`; raises TypeError or ValueError if `opt` cannot make or be one"
+    "Return an optimizer over `params`; raise TypeError or ValueError if `opt` cannot make or be one"
     if (built := is_built(opt)) and (kw or params is not None): _check_built(opt, params, kw)
     res:Any = opt if built else _call(opt, params, lr, **kw)
     own = hasattr(res, 'set_hyper')   # else it is PyTorch's, whose groups may share a tensor
@@ -357,7 +357,7 @@ def default_lr(
     opt_func:Any, # What the user gave as `opt_func`: class, `partial`, function or built optimizer
     lr:float|Tensor|slice|list|None=None # Learning rate that the user gave with it
 )->float|Tensor|slice|list: # One learning rate, or one for each group
-    "Returns the learning rate to train with: `lr`, that of a `partial` or a built optimizer, else 1e-3"
+    "Return the learning rate to train with: `lr`, that of a `partial` or a built optimizer, else 1e-3"
     check_rate('the learning rate `lr`', lr)
     if hasattr(opt_func, 'rates'): return opt_func.rates(lr)   # several optimizers
     if isinstance(lr, Mapping): spread(lr, 1)   # which says that there is one
@@ -374,7 +374,7 @@ def creation_lr(
     opt_func:Any, # What the user gave as `opt_func`
     lr:float|Tensor|slice|list|None # Learning rate that the user gave with it
 )->float|Tensor|slice|list|None: # None: do not pass any
-    "Returns the learning rate to make the optimizer with; a function that sets its own keeps it"
+    "Return the learning rate to make the optimizer with; a function that sets its own keeps it"
     if lr is not None: return lr
     own = not is_built(opt_func) and not isinstance(unwrap_partial(opt_func), type)
     return None if own and _lr_parameter(opt_func) is not Parameter.empty else default_lr(opt_func)
@@ -389,7 +389,7 @@ def split_groups(
     opt:Optimizer,    # A torch optimizer
     no_decay:Iterable # Parameters to exempt from weight decay
 )->None:
-    "Moves the parameters in `no_decay` to parameter groups of their own, without weight decay"
+    "Move the parameters in `no_decay` to parameter groups of their own, without weight decay"
     ids,res = {id(p) for p in no_decay},[]
     for pgs in logical_groups(opt.param_groups):
         pg = pgs[0]
@@ -415,7 +415,7 @@ def merged_params(
     groups:list, # A parameter group, and its half without decay if it was split
     order:list   # All parameters of the optimizer, in their original order
 )->dict: # 'params', and 'param_names' if the groups have it
-    "Returns the parameters of a group that may be split, and their names, in their original order"
+    "Return the parameters of a group that may be split, and their names, in their original order"
     res = {k:[o for pg in groups for o in pg[k]] for k in ('params','param_names') if k in groups[0]}
     if len(groups)==1: return res
     pos = {id(p):i for i,p in enumerate(order)}
@@ -426,7 +426,7 @@ def merge_groups(
     opt:Optimizer, # A torch optimizer
     order:list     # All its parameters, in their original order
 )->None:
-    "Undoes `split_groups`: weight decay applies to every parameter again"
+    "Undo `split_groups`: weight decay applies to every parameter again"
     groups = logical_groups(opt.param_groups)
     for pgs in groups: pgs[0].update(merged_params(pgs, order))
     opt.param_groups[:] = [pgs[0] for pgs in groups]

@@ -23,7 +23,7 @@ from .groups import is_number
 
 # %% ../../nbs/optim/04_opt_state.ipynb #2474d76b
 def _check_entries(saved, state):
-    "Raises ValueError if some parameters have entries in `state` that others lack"
+    "Raise ValueError if some parameters have entries in `state` that others lack"
     for pg in saved:
         idle = {'momentum_buffer'} if not pg.get('momentum') else set()   # from when there was a momentum
         kinds = {frozenset(s)-idle for i in pg['params'] if (s := state.get(i))}
@@ -33,7 +33,7 @@ def _check_entries(saved, state):
                          f"and not for others: it is incomplete.")
 
 def _check_numbers(saved, state):
-    "Raises ValueError if the groups have a parameter twice, or do not have one that has entries in `state`"
+    "Raise ValueError if the groups have a parameter twice, or do not have one that has entries in `state`"
     numbers = [i for pg in saved for i in pg['params']]
     if odd := [i for i in numbers if not isinstance(i, (int,str))]: raise ValueError(
         f"The saved optimizer has a {type(odd[0]).__name__} where the number of a parameter was expected.")
@@ -48,7 +48,7 @@ def _check_numbers(saved, state):
 def _keeps_entries(opt, saved): return not isinstance(opt, SGD) or any(pg['momentum'] for pg in saved)
 
 def _check_all_there(opt, sd):
-    "Raises ValueError if `sd` has lost entries; warns if a parameter that is trained has none"
+    "Raise ValueError if `sd` has lost entries; warns if a parameter that is trained has none"
     n,state = sd.get('n_states', len(sd['state'])),sd['state']
     if n!=len(state): raise ValueError(
         f"The saved optimizer has entries for {len(state)} parameters, and had {n} when it was saved: "
@@ -69,7 +69,7 @@ def _overlaps(t):
     return False
 
 def _check_tensors(state):
-    "Raises ValueError if an entry in `state` is a tensor that no step could update"
+    "Raise ValueError if an entry in `state` is a tensor that no step could update"
     for i,k,v in ((i,k,v) for i,s in state.items() for k,v in s.items() if isinstance(v, Tensor)):
         if v.layout is not strided or v.is_meta or v.is_quantized: why = f'is {v.dtype} on {v.device}, {v.layout}'
         elif _overlaps(v): why = 'shares memory between its elements'
@@ -79,7 +79,7 @@ def _check_tensors(state):
 
 # %% ../../nbs/optim/04_opt_state.ipynb #22bff03e
 def _check_state_shapes(groups, saved, state):
-    "Raises ValueError if an entry in `state` has not the shape of its parameter"
+    "Raise ValueError if an entry in `state` has not the shape of its parameter"
     for p,i in [o for a,b in zip(groups, saved) for o in zip(a['params'], b['params'])]:
         for k,v in state.get(i, {}).items():
             if isinstance(v, Tensor) and v.ndim and v.shape!=p.shape:
@@ -97,7 +97,7 @@ def check_opt_state(
     opt:Optimizer, # A torch optimizer
     sd:dict        # A state dict, from `state_dict` of a torch optimizer
 )->None:
-    "Raises ValueError if `sd` does not fit the torch optimizer `opt`"
+    "Raise ValueError if `sd` does not fit the torch optimizer `opt`"
     if not has_torch_state(sd):
         raise ValueError(f"An optimizer's state has 'state' and 'param_groups', not {[*sd]}.")
     if (check := getattr(opt, 'check_state', None)) is not None: return check(sd)   # several optimizers as one
@@ -138,7 +138,7 @@ def lay_out_opt_state(
     opt:Optimizer, # A torch optimizer
     sd:dict        # A state dict that fits it
 )->dict:
-    "Returns `sd`, each tensor that has its parameter's shape sharded like the parameter"
+    "Return `sd`, each tensor that has its parameter's shape sharded like the parameter"
     params = [p for pg in opt.param_groups for p in pg['params']]
     of = dict(zip((i for pg in sd['param_groups'] for i in pg['params']), params))
     if not any(is_sharded(o) for o in (*params, *(v for s in sd['state'].values() for v in s.values()))): return sd
@@ -151,7 +151,7 @@ def _optimizers(opt:Any)->list: return [opt.optimizer(k) for k in getattr(opt, '
 def match_opt_state(
     opt:Optimizer # A torch optimizer
 )->None:
-    "Drops the state of parameters that the optimizer no longer has; gives new ones their initial state"
+    "Drop the state of parameters that the optimizer no longer has; gives new ones their initial state"
     have = {id(p) for pg in opt.param_groups for p in pg['params']}
     for p in [p for p in opt.state if id(p) not in have]: del opt.state[p]
     for o in (opt, *_optimizers(opt)):
@@ -161,7 +161,7 @@ def match_opt_state(
 def clear_opt_state(
     opt:Optimizer # A torch optimizer
 )->None:
-    "Resets what a torch optimizer accumulated over the steps: momentum, averages, counts"
+    "Reset what a torch optimizer accumulated over the steps: momentum, averages, counts"
     opt.state.clear()
     match_opt_state(opt)
 
@@ -175,7 +175,7 @@ def _to_param(p, o): return o.to(p.device) if _is_away(p, o) else o
 def move_opt_state(
     opt:Optimizer # A torch optimizer
 )->None:
-    "Moves the state of each parameter to its device; what is there already stays the same object"
+    "Move the state of each parameter to its device; what is there already stays the same object"
     for p,s in opt.state.items():
         if not (isinstance(p, Tensor) and isinstance(s, dict)): continue   # an optimizer's own, of no parameter
         s.update({k:apply(partial(_to_param, p), v) for k,v in s.items() if any(_is_away(p, o) for o in leaves(v))})

@@ -30,7 +30,7 @@ _grad_code = _of_wrapper(torch_optimizer._use_grad_for_differentiable, torch.no_
 def unwrapped_step(
     step:Callable # The `step` of an optimizer class
 )->Callable|None: # None if it is not wrapped as PyTorch 2 wraps its own optimizers
-    "Returns the `step` inside PyTorch's three wrappers around it, if all of them are PyTorch's own"
+    "Return the `step` inside PyTorch's three wrappers around it, if all of them are PyTorch's own"
     grad_mode = getattr(step, '__wrapped__', None)
     update = getattr(grad_mode, '__wrapped__', None)
     if _code(step) not in _hook_code or _code(grad_mode) not in _grad_code: return None
@@ -52,7 +52,7 @@ def fast_step(
     opt:Optimizer,             # A torch optimizer
     closure:Callable|None=None # Evaluates the model again and returns the loss, for optimizers such as LBFGS
 )->Any: # What the optimizer's `step` returns: the loss of `closure`, or None
-    "Makes an optimizer step, without PyTorch's wrappers around it if no hook, option or profiler uses them"
+    "Make an optimizer step, without PyTorch's wrappers around it if no hook, option or profiler uses them"
     if closure is not None: return opt.step(closure)
     if (not (update := unwrapped_step(type(opt).step)) or opt.defaults.get('differentiable') or before_any or after_any
         or opt._optimizer_step_pre_hooks or profiler._is_profiler_enabled): return opt.step()
@@ -147,13 +147,13 @@ class OptimWrapper:
     def step(self,
         closure:Callable|None=None # Evaluates the model again and returns the loss, for optimizers such as LBFGS
     )->Any: # The loss of `closure`, or None
-        "Makes one step of the optimizer"
+        "Make one step of the optimizer"
         return fast_step(self.opt, closure or self.closure)
 
     def zero_grad(self,
         **kwargs # arguments of the torch optimizer's `zero_grad`, such as `set_to_none`
     )->None:
-        "Sets the gradients of all parameters to None; with `kwargs`, calls the torch optimizer's own `zero_grad`"
+        "Set the gradients of all parameters to None; with `kwargs`, call the torch optimizer's own `zero_grad`"
         zero = self.opt.zero_grad
         if kwargs or getattr(zero, '__func__', None) is not torch_zero_grad: return zero(**kwargs)
         for pg in self.opt.param_groups:
@@ -162,23 +162,23 @@ class OptimWrapper:
     def train(self,
         mode:bool=True # False: to evaluate, with the weights for inference
     )->None:
-        "Sets an optimizer with modes, such as a schedule-free one, to train; raises AttributeError if it has none"
+        "Set an optimizer with modes, such as a schedule-free one, to train; raise AttributeError if it has none"
         if mode: self.opt.train()
         else: self.opt.eval()
         self.training = mode
     def eval(self)->None:
-        "Sets an optimizer with modes to evaluate: the model gets the weights for inference"
+        "Set an optimizer with modes to evaluate: the model gets the weights for inference"
         self.train(False)
 
     def clear_state(self)->None:
-        "Resets what the optimizer accumulated over the steps: momentum, averages, counts"
+        "Reset what the optimizer accumulated over the steps: momentum, averages, counts"
         clear_opt_state(self.opt)
 
     def all_params(self,
         n:slice=slice(None),  # Which groups
         with_grad:bool=False  # Only parameters that have a gradient?
     )->L: # (parameter, its group's parameters, its state, its hyper-parameters)
-        "Returns every parameter of the groups `n`, with its group, state and hyper-parameters"
+        "Return every parameter of the groups `n`, with its group, state and hyper-parameters"
         return L((p, ps, self.opt.state.get(p, {}), h) for ps,h in zip(self.param_lists[n], self.hypers[n])
                  for p in ps if not with_grad or p.grad is not None)
 
@@ -186,21 +186,21 @@ class OptimWrapper:
         name:str,                         # `lr`, `mom`, `wd`, ...
         value:float|Tensor|slice|Iterable # One number for all groups, one for each, or a slice
     )->None:
-        "Sets the hyper-parameter `name` of every group; raises KeyError if the optimizer has none of that name"
+        "Set the hyper-parameter `name` of every group; raise KeyError if the optimizer has none of that name"
         write_hyper(self.opt, name, value)
 
     def set_hypers(self,
         **kwargs # values by name, such as `lr=.1, wd=0.`
     )->None:
-        "Sets several hyper-parameters: each keyword is a name, with a value as for `set_hyper`"
+        "Set several hyper-parameters: each keyword is a name, with a value as for `set_hyper`"
         for k,v in kwargs.items(): self.set_hyper(k, v)
 
     def split_no_decay(self)->None:
-        "Moves the parameters of `no_decay` to torch groups of their own, without weight decay"
+        "Move the parameters of `no_decay` to torch groups of their own, without weight decay"
         split_groups(self.opt, self.no_decay)
 
     def merge_no_decay(self)->None:
-        "Undoes `split_no_decay`: weight decay applies to every parameter again"
+        "Undo `split_no_decay`: weight decay applies to every parameter again"
         merge_groups(self.opt, self._order)
 
     def take_params(self,
@@ -250,7 +250,7 @@ class OptimWrapper:
     def freeze_to(self,
         n:int # Number of the first group to train; negative: counted from the end
     )->None:
-        "Freezes the groups before `n` and trains the rest; raises ValueError if there are fewer groups"
+        "Freeze the groups before `n` and train the rest; raise ValueError if there are fewer groups"
         n_groups = self.n_groups
         if not hasattr(n, '__index__'): raise TypeError(
             f"freeze_to takes the number of the first group to be trained, such as -1 for the last one, not {n!r:.60}.")
@@ -268,17 +268,17 @@ class OptimWrapper:
         for p in frozen: p.grad = None
 
     def freeze(self)->None:
-        "Freezes all groups but the last"
+        "Freeze all groups but the last"
         if self.n_groups==1: warn("There is one group of parameters, so nothing is frozen: give the Learner a "
                                      "`splitter` that returns a list of parameters for each group, the head last.")
         self.freeze_to(-1)
 
     def unfreeze(self)->None:
-        "Unfreezes all groups"
+        "Unfreeze all groups"
         self.freeze_to(0)
 
     def state_dict(self)->dict:
-        "Returns PyTorch's state dict, with the number of frozen groups, and of parameters that have a state"
+        "Return PyTorch's state dict, with the number of frozen groups, and of parameters that have a state"
         with no_compiler(): sd = self.opt.state_dict()
         if not has_torch_state(sd): return {**sd, 'frozen_idx':self.frozen_idx}
         return {**sd, 'frozen_idx':self.frozen_idx, 'n_states':len(sd['state'])}
@@ -286,7 +286,7 @@ class OptimWrapper:
     def load_state_dict(self,
         sd:dict # From `state_dict`, of an `OptimWrapper` or of a torch optimizer
     )->None:
-        "Loads the state `sd`; raises ValueError if it does not fit, and then nothing has changed"
+        "Load the state `sd`; raise ValueError if it does not fit, and then nothing has changed"
         split,was_split = is_split(self.opt.param_groups),is_split(sd.get('param_groups', ()))
         with restore_on_error(self.opt), no_compiler():
             if was_split and not split: self.split_no_decay()
@@ -306,7 +306,7 @@ def create_optimizer(
     no_decay:Iterable=(),        # Parameters without weight decay, once it is asked for
     train_always:Iterable=()     # Parameters that are trained in frozen groups too
 )->Any: # An `OptimWrapper`, or another optimizer with `set_hyper`
-    "Returns the optimizer of a Learner; raises TypeError or ValueError if `opt_func` cannot make or be one"
+    "Return the optimizer of a Learner; raise TypeError or ValueError if `opt_func` cannot make or be one"
     res = build_optimizer(opt_func, params, lr)
     if not hasattr(res, 'set_hyper'): res = OptimWrapper(opt=res)
     if isinstance(res, OptimWrapper):
@@ -333,14 +333,14 @@ from ..data.nested import leaves
 def param_ids(
     opt:Any # an optimizer, or an `OptimWrapper`
 ) -> set:   # the `id` of each parameter
-    "Returns which parameters an optimizer has"
+    "Return which parameters an optimizer has"
     return {id(p) for pg in opt.param_groups for p in pg['params']}
 
 def unheld_params(
     modules:Mapping, # prefix of the names -> module
     *opts:Any        # optimizers
 ) -> dict:           # name -> parameter
-    "Returns the parameters that require a gradient and are in none of the optimizers, by name"
+    "Return the parameters that require a gradient and are in none of the optimizers, by name"
     have = set().union(*map(param_ids, opts))
     res = {n:p for prefix,m in modules.items() for n,p in m.named_parameters(prefix)
            if p.requires_grad and id(p) not in have}
@@ -351,7 +351,7 @@ def unheld_params(
 def describe_params(
     params:Mapping # name -> parameter
 ) -> str:
-    "Says how many parameters there are, and of which modules"
+    "Say how many parameters there are, and of which modules"
     owners = [*dict.fromkeys(f"`{n.rpartition('.')[0]}`" if '.' in n else 'the model itself' for n in params)]
     shown = ', '.join(owners[:3]) + (f' and {len(owners)-3} more' if len(owners)>3 else '')
     return f"{len(params)} parameter{'' if len(params)==1 else 's'} of {shown}"
@@ -370,7 +370,7 @@ def _mentioned(v, deep=True):
 def optimizers_of(
     o:Any # a callback, or a Learner
 ) -> list:
-    "Returns the optimizers among the attributes of `o`, also in lists and dicts, and those used by its functions"
+    "Return the optimizers among the attributes of `o`, also in lists and dicts, and those used by its functions"
     values = [x for v in (*vars(o).values(), *vars(type(o)).values()) for x in _mentioned(v)]
     return [x for x in values if isinstance(x, (Optimizer,OptimWrapper))]
 
@@ -389,7 +389,7 @@ def can_take_params(
     opt:Any, # an optimizer
     new:Any  # one that was made in the same way, for other parameters
 ) -> bool:
-    "Returns whether `opt` can take over the parameters and groups of `new`"
+    "Return whether `opt` can take over the parameters and groups of `new`"
     return _same_kind(opt, new) and len(logical_groups(opt.param_groups))==len(logical_groups(new.param_groups))
 
 # %% ../../nbs/optim/05c_ownership.ipynb #ce699250

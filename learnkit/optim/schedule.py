@@ -57,7 +57,7 @@ def sched_exp(
 def group_values(
     v:float|Iterable # a number, or a list of one for each parameter group
 ) -> Any:            # the number itself, or the list as a tensor
-    "Returns values per parameter group in a form that arithmetic works on; raises TypeError for a slice"
+    "Return values per parameter group in a form that arithmetic works on; raise TypeError for a slice"
     if isinstance(v, slice): raise TypeError(
         f'a schedule goes from number to number, not {v}: give a list with a number for each parameter group, '
         'or pass the slice as `lr_max` to `fit_one_cycle`')
@@ -85,7 +85,7 @@ def SchedExp(
     start:float|list, # the value at position 0; a list has one for each parameter group
     end:float|list    # the value at position 1, on the same side of zero
 ) -> Callable:        # the schedule: a function of the position, 0 to 1
-    "Exponential schedule from `start` to `end`; raises ValueError if they are not on the same side of zero"
+    "Exponential schedule from `start` to `end`; raise ValueError if they are not on the same side of zero"
     signs = [torch.as_tensor(group_values(v), dtype=torch.float64).sign() for v in (start,end)]
     if not (signs[0]*signs[1]>0).all(): raise ValueError(
         f'an exponential schedule cannot go from {start} to {end}: both must be on the same side of zero; '
@@ -108,7 +108,7 @@ def combine_scheds(
     pcts:Iterable,  # the fraction of the training for each schedule; together they are 1
     scheds:Iterable # the schedules
 ) -> Callable:      # one schedule: a function of the position, 0 to 1
-    "Run schedules one after the other; raises ValueError if the fractions `pcts` do not add up to 1"
+    "Run schedules one after the other; raise ValueError if the fractions `pcts` do not add up to 1"
     pcts,scheds = list(pcts),list(scheds)
     if len(pcts)!=len(scheds): raise ValueError(
         f'{len(pcts)} fractions for {len(scheds)} schedules: give one fraction for each schedule')
@@ -132,7 +132,7 @@ def combined_cos(
     middle:float|list, # the value at position `pct`
     end:float|list     # the value at position 1
 ) -> Callable:         # the schedule: a function of the position, 0 to 1
-    "Cosine annealing from `start` to `middle` and on to `end`; raises ValueError if `pct` is not from 0 to 1"
+    "Cosine annealing from `start` to `middle` and on to `end`; raise ValueError if `pct` is not from 0 to 1"
     pct = check_fraction('pct_start', pct, zero=True, what='the fraction of the training up to the middle value')
     return combine_scheds([pct,1-pct], [SchedCos(start, middle), SchedCos(middle, end)])
 
@@ -161,7 +161,7 @@ def plot_scheds(
     n:int=200,                # number of points, at least 2
     figsize:tuple|None=None   # width and height of the figure in inches; None: 6 by 4 for each plot
 ) -> list:                    # the matplotlib axes
-    "Plot schedules without training; raises ValueError for less than 2 points"
+    "Plot schedules without training; raise ValueError for less than 2 points"
     xs = [i/(n-1) for i in range(check_whole('n', n, least=2))]
     if callable(scheds): scheds = {'value':scheds}
     return plot_hypers({k:[f(x) for x in xs] for k,f in scheds.items()}, xs, 'position in training', figsize)
@@ -189,7 +189,7 @@ class Warmup:
         duration:Time,           # how long the fit is
         n:int|None=None          # batches of an epoch, None: unknown
     ) -> None:
-        "Compute the warm-up's fraction of a fit; raises ValueError if that is unknown, or the whole fit"
+        "Compute the warm-up's fraction of a fit; raise ValueError if that is unknown, or the whole fit"
         if self.amount is None or self.amount.unit=='dur': return
         amount,unit = self.amount,duration.unit
         total = duration.value*n if (unit,amount.unit)==('ep','ba') and n else duration.value

@@ -40,7 +40,7 @@ def _fits(which, name, p):
     return any(_fits(o, name, p) for o in which)
 
 def _entry(name, entry):
-    "The `opt_func` of an entry, and the parameters that it is for; raises TypeError or ValueError for a wrong one"
+    "The `opt_func` of an entry, and the parameters that it is for; raise TypeError or ValueError for a wrong one"
     func,which = entry if isinstance(entry, tuple) and len(entry)==2 else (entry,None)
     func = func if hasattr(func, 'add_param_group') else by_hand(func)
     check_opt_func(func)
@@ -136,7 +136,7 @@ class SeveralWrapper(OptimWrapper):
         name:str, # `lr`, `mom`, `wd`, ... or with the name of an optimizer, `lr_muon`
         value:float|Tensor|slice|Iterable # a number, a slice or a list over the groups; or a dict of them, by optimizer
     ) -> None:
-        "Set the hyper-parameter `name` in each optimizer that has it; raises KeyError if none has"
+        "Set the hyper-parameter `name` in each optimizer that has it; raise KeyError if none has"
         have = [name in h for h in self.hypers]
         if not any(have): raise KeyError(f"none of the optimizers has '{name}': {nearest(name, self._known_hypers())}")
         for h,ok,v in zip(self.hypers, have, self._values(value)):
@@ -192,7 +192,7 @@ class NamedOptimizers:
     def rates(self,
         lr:Any=None # a learning rate for all, or a dict of them
     ) -> Any: # a dict by name if `lr` is None or a dict
-        "Return the learning rates to begin with; raises ValueError if there are two for one optimizer"
+        "Return the learning rates to begin with; raise ValueError if there are two for one optimizer"
         by = lr if isinstance(lr, Mapping) else dict.fromkeys(self.recipe, lr)
         for k in by:
             if k not in self.recipe: raise ValueError(f"`lr` is given for '{k}': {nearest(k, self.recipe)}")
@@ -206,7 +206,7 @@ class NamedOptimizers:
         no_decay:Iterable=(),    # parameters without weight decay, once it is asked for
         train_always:Iterable=() # parameters that are trained in frozen groups too
     ) -> SeveralWrapper:
-        "Make the optimizers; raises ValueError if one gets no parameters, or a parameter gets no optimizer"
+        "Make the optimizers; raise ValueError if one gets no parameters, or a parameter gets no optimizer"
         groups = param_dicts(model.parameters() if groups is None else groups)
         of = self._owners(get_model(model), groups)
         rates = lr if isinstance(lr, Mapping) else dict.fromkeys(self.recipe, lr)

@@ -59,7 +59,7 @@ def _of_torchvision(model):
 def head_params(
     model:nn.Module # a model of timm, transformers or torchvision, or another one with `get_classifier()`
 ) -> list[nn.Parameter]:
-    "Returns the parameters of the head, as named by the model or its library; raises ValueError if neither names it"
+    "Return the parameters of the head, as named by the model or its library; raise ValueError if neither names it"
     m = get_model(model)
     if callable(getattr(m, 'get_classifier', None)): return _of_timm(m)
     return _of_transformers(m) if hasattr(m, 'base_model_prefix') and hasattr(m, 'base_model') else _of_torchvision(m)
@@ -67,7 +67,7 @@ def head_params(
 def body_and_head(
     model:nn.Module # as for `head_params`
 ) -> list[list[nn.Parameter]]:
-    "Returns two parameter groups, for `Learner(splitter=body_and_head)`; raises ValueError if no head is found"
+    "Return two parameter groups, for `Learner(splitter=body_and_head)`; raise ValueError if no head is found"
     head = {id(p) for p in head_params(model)}
     ps = trainable_params(model)
     groups = [p for p in ps if id(p) not in head],[p for p in ps if id(p) in head]
@@ -81,7 +81,7 @@ def _n_layers(m): return sum(next(l.parameters(recurse=False), None) is not None
 def blocks(
     m:nn.Module # a model
 ) -> list[nn.Module]:
-    "Returns the parts of `m` in order, none with more than half of its layers, unless it is a single layer"
+    "Return the parts of `m` in order, none with more than half of its layers, unless it is a single layer"
     res,half = [m],_n_layers(m)/2
     while True:
         i = next((i for i,o in enumerate(res) if _n_layers(o)>half and has_params_inside(o)), None)
@@ -99,7 +99,7 @@ def has_params_inside(
 def depths(
     model:nn.Module # the model
 ) -> Iterator[list[nn.Parameter]]:
-    "Returns the parameters of each part of `model`; a parameter may occur twice"
+    "Return the parameters of each part of `model`; a parameter may occur twice"
     if callable(getattr(model, 'group_matcher', None)):
         timm:Any = sys.modules['timm.models']   # the model is timm's
         names = timm.group_parameters(model, getattr(model, 'group_matcher')(coarse=False))
@@ -111,7 +111,7 @@ def merged(
     groups:list, # the groups
     n:int|None   # the number of groups to return; None: unchanged
 ) -> list:
-    "Returns `n` groups, merged from neighbours with about equally many layers; the last stays alone if possible"
+    "Return `n` groups, merged from neighbours with about equally many layers; the last stays alone if possible"
     if n is None: return groups
     if not 0<n<=len(groups): raise ValueError(f'n must be from 1 to {len(groups)}, the number of layers, not {n!r}')
     if n==1: return [sum(groups, [])]
@@ -125,7 +125,7 @@ def by_depth(
     model:nn.Module, # any model
     n:int|None=None  # number of groups; None: one for each layer or block
 ) -> list[list[nn.Parameter]]:
-    "Returns parameter groups from the first layers to the head, for `Learner(splitter=by_depth)`"
+    "Return parameter groups from the first layers to the head, for `Learner(splitter=by_depth)`"
     m,n = get_model(model),check_whole('n', n, what='a number of groups', none=True)
     try: head = {id(p) for p in head_params(m)}
     except ValueError: head = set()   # then the last part is as good a last group as any
@@ -145,7 +145,7 @@ def layer_decay(
     decay:float=.75,     # each group's learning rate divided by the next group's
     n:int|None=None      # as for `by_depth`
 ) -> list[float]:
-    "Returns the learning rates of the groups of `by_depth`, smaller from layer to layer towards the input"
+    "Return the learning rates of the groups of `by_depth`, smaller from layer to layer towards the input"
     if not 0<decay<=1: raise ValueError(f'decay must be above 0 and at most 1, not {decay!r}')
     k = len(by_depth(model, n))
     return [lr*decay**(k-1-i) for i in range(k)]
@@ -154,7 +154,7 @@ def layer_decay(
 def by_names(
     *patterns:str # patterns of parameter names, with `*` for any text, such as 'encoder.*'; the first match counts
 ) -> Callable:    # model -> a list of parameters for each pattern, and one of all others if there are any
-    "Returns a splitter that groups the parameters by name; the splitter raises ValueError if a pattern matches nothing"
+    "Return a splitter that groups the parameters by name; the splitter raises ValueError if a pattern matches nothing"
     def split(model):
         groups = [[] for _ in range(len(patterns)+1)]
         for name,p in get_model(model).named_parameters():

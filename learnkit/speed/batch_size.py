@@ -31,7 +31,7 @@ def batch_of(
     b:Any, # a batch: nested tensors, each with the items along its first dimension
     n:int  # number of items
 ) -> Any:  # a batch, nested as `b`
-    "Return a batch of `n` items, repeating those of `b`; raises ValueError for a tensor without an entry per item"
+    "Return a batch of `n` items, repeating those of `b`; raise ValueError for a tensor without an entry per item"
     bs = find_bs(b)
     def sized(t):
         if not isinstance(t, Tensor) or not t.ndim: return t
@@ -71,7 +71,7 @@ def _fits(learn, b, n):
     return fits
 
 def _most(learn, most) -> int:
-    "The largest size to try; raises ValueError on a CPU, whose memory does not end with an error"
+    "The largest size to try; raise ValueError on a CPU, whose memory does not end with an error"
     check_whole('most', most, what='a number of items', none=True)
     if most is not None: return most
     if learn.device.type=='cpu': raise ValueError(

@@ -18,7 +18,7 @@ import torch
 
 # %% ../../nbs/speed/05a_compile_settings.ipynb #05479d8c
 def instruction_sets() -> str:
-    "Returns the instruction sets that compiled code may use on this processor"
+    "Return the instruction sets that compiled code may use on this processor"
     sets = [k for k,v in torch.cpu.get_capabilities().items() if v is True]
     return ' '.join([torch.backends.cpu.get_cpu_capability(), *sorted(sets)])
 
@@ -33,7 +33,7 @@ def _compile_config() -> Iterator[None]:
           keys.patch(cache_key_tag=f'{keys.cache_key_tag} {instruction_sets()}')): yield
 
 def compile_config() -> AbstractContextManager|None:
-    "Returns a context that compiles backward passes too, a program per shape; `None` if PyTorch is too old"
+    "Return a context that compiles backward passes too, a program per shape; `None` if PyTorch is too old"
     from torch._dynamo import config
     can = hasattr(config, 'trace_autograd_ops') and 'recompile_limit' in signature(torch.compile).parameters
     return _compile_config() if can else None
@@ -45,14 +45,14 @@ _own   = 'update','amp',"G['__builtins_dict",*[f"G['{n}']" for n in _names]
 def foreign_guards(
     guards:list # the guards of a program, from `torch.compile`
 ) -> list[bool]:
-    "Returns, for each guard, whether it is about anything but the parts of a train step"
+    "Return, for each guard, whether it is about anything but the parts of a train step"
     return [not g.name.startswith(_own) for g in guards]
 
 # %% ../../nbs/speed/05a_compile_settings.ipynb #d49ffbb6
 def compile_options(
     options:dict|None=None # inductor options that the user gave; None: those for the CPU
 ) -> list[dict]:
-    "Returns the inductor options for a program, in the order in which they are tried"
+    "Return the inductor options for a program, in the order in which they are tried"
     tried = [{'cpp_wrapper':True, 'cpp.vec_isa_ok':True}, {}] if options is None else [options]
     always = {'fallback_random':True, 'cpp.march':'', 'cpp_cache_precompile_headers':False}
     return [{**always, 'guard_filter_fn':foreign_guards, **o} for o in tried]
@@ -61,7 +61,7 @@ def compile_options(
 def own_code(
     f:FunctionType # the function to compile
 ) -> FunctionType:
-    "Returns a copy of `f` with its own code: PyTorch counts its programs separately, and frees them with it"
+    "Return a copy of `f` with its own code: PyTorch counts its programs separately, and frees them with it"
     from torch._dynamo.eval_frame import reset_code
     f.__code__ = f.__code__.replace()   # an equal code, but another object
     finalize(f, reset_code, f.__code__).atexit = False
@@ -76,7 +76,7 @@ class KeptPrograms(NamedTuple):
 
 # %% ../../nbs/speed/05a_compile_settings.ipynb #fea41b86
 def kept_programs() -> KeptPrograms:
-    "Returns where the compiled programs of all processes are kept, and their size in bytes"
+    "Return where the compiled programs of all processes are kept, and their size in bytes"
     from torch._inductor.runtime.cache_dir_utils import cache_dir
     folder = Path(cache_dir())
     return KeptPrograms(folder, sum(p.stat().st_size for p in folder.rglob('*') if p.is_file()))
@@ -90,7 +90,7 @@ _shape = attrgetter('shape')
 def batch_shapes(
     batch:tuple # the inputs and targets of a batch
 ) -> tuple|None: # None if some are not plain tensors, or require gradients
-    "Returns the shapes of all tensors of a batch"
+    "Return the shapes of all tensors of a batch"
     for t in batch:
         if type(t) is not torch.Tensor or t.requires_grad: return None
     return tuple(map(_shape, batch))
@@ -99,7 +99,7 @@ def takes(
     known:tuple, # shapes, with None for each size that varies
     shapes:tuple # the shapes of a batch
 ) -> bool:
-    "Returns whether `known` includes `shapes`; a size of 0 or 1 does not vary, as PyTorch compiles it separately"
+    "Return whether `known` includes `shapes`; a size of 0 or 1 does not vary, as PyTorch compiles it separately"
     def fits(k, s): return len(k)==len(s) and all([m==n or m is None and n>1 for m,n in zip(k, s)])
     return len(known)==len(shapes) and all(map(fits, known, shapes))
 
@@ -107,14 +107,14 @@ def widened(
     known:tuple, # shapes, with None for each size that varies
     shapes:tuple # the shapes of a batch
 ) -> tuple:
-    "Returns `known`, with each size that differs in `shapes` marked as varying too"
+    "Return `known`, with each size that differs in `shapes` marked as varying too"
     return tuple([tuple([m if m==n else None for m,n in zip(k, s)]) for k,s in zip(known, shapes)])
 
 # %% ../../nbs/speed/05b_batch_shapes.ipynb #71c0a012
 def format_shapes(
     known:tuple # shapes, with None for each size that varies
 ) -> str:
-    "Returns the shapes as text for a message"
+    "Return the shapes as text for a message"
     return ', '.join('[' + ', '.join('any' if n is None else str(n) for n in s) + ']' for s in known)
 
 # %% ../../nbs/speed/05b_batch_shapes.ipynb #71c0a013
@@ -124,7 +124,7 @@ def find_shapes(
     most:int,           # the largest number of entries; with `dynamic`, sizes do not count
     dynamic:bool        # may sizes vary?
 ) -> tuple|None:
-    "Returns the entry of `known` that takes a batch, maybe a new one; `None` if there is none and none may be added"
+    "Return the entry of `known` that takes a batch, maybe a new one; `None` if there is none and none may be added"
     if shapes is None or shapes in known: return shapes
     alike = [k for k in known if _dims(k)==_dims(shapes)] if dynamic else []
     for k in alike:
@@ -141,7 +141,7 @@ def with_varying_sizes(
     batch:tuple, # tensors: the inputs, or the targets, of a batch
     known:tuple  # their shapes, with None for each size that varies
 ) -> tuple:
-    "Returns the tensors for the compiler, marked where a size varies"
+    "Return the tensors for the compiler, marked where a size varies"
     from torch._dynamo import mark_dynamic
     dims = [[i for i,n in enumerate(s) if n is None] for s in known]
     marked = tuple([t.detach() if ds else t for t,ds in zip(batch, dims)])
@@ -164,7 +164,7 @@ _plain = bool,int,float,str,tuple
 def structure_of(
     model:nn.Module # a model
 ) -> tuple:
-    "Returns a key that is equal for models that can share programs"
+    "Return a key that is equal for models that can share programs"
     def plain(m): return tuple([(k, repr(v)) for k,v in vars(m).items() if isinstance(v, _plain) and k!='training'])
     tensors = [*model.named_parameters(), *model.named_buffers()]
     return (tuple([(n, type(m), plain(m)) for n,m in model.named_modules()]),
@@ -174,7 +174,7 @@ def shared_call(
     model:nn.Module, # the model that is going to be compiled
     settings:dict    # for `torch.compile`
 ) -> FunctionType:
-    "Returns a function that calls its first argument, a model, with the others: one for models of one structure"
+    "Return a function that calls its first argument, a model, with the others: one for models of one structure"
     from torch._dynamo import config
     from torch._dynamo.eval_frame import _debug_get_cache_entry_list
     def call(model, *args, **kw): return model._call_impl(*args, **kw)
@@ -189,7 +189,7 @@ def shared_call(
 def repeated_blocks(
     model:nn.Module # a model
 ) -> list[list[nn.Module]]:
-    "Returns the outermost blocks that `model` repeats, those that are alike in a list; raises ValueError without any"
+    "Return the outermost blocks that `model` repeats, those that are alike in a list; raise ValueError without any"
     if found := [*_repeated(model)]: return found
     raise ValueError(f'{type(model).__name__} has no block that it repeats: leave out `regional=True`')
 
@@ -209,7 +209,7 @@ def compile(self:Learner,
     regional:bool=False, # compile only the block that the model repeats, such as a transformer's, once for all of them?
     **kwargs:Any         # passed on to `torch.compile`: `mode`, `dynamic`, `backend`, …
 ) -> Learner:
-    "Compile the model with `torch.compile`, in place, at its next call; returns the Learner"
+    "Compile the model with `torch.compile`, in place, at its next call; return the Learner"
     from torch._dynamo import config   # slow to import
     model = get_model(self.model)
     config.skip_nnmodule_hook_guards = False

@@ -38,7 +38,7 @@ def find_units(
     model:nn.Module,           # the model
     by:int|type|tuple|Callable # a number of parameters, or as in `pick_modules`
 ) -> list[nn.Module]:
-    "Returns the modules whose parameters are fetched together, inner modules first, the model itself last"
+    "Return the modules whose parameters are fetched together, inner modules first, the model itself last"
     picked = _by_size(model, by) if isinstance(by, int) else pick_modules(model, by)
     owners = {}
     for m in model.modules():
@@ -53,7 +53,7 @@ def swap_params(
     opt:Any,         # an optimizer, or an `OptimWrapper`
     new:dict[int,Any]# the `id` of a parameter -> the one that replaces it
 ) -> None:
-    "Replaces parameters of an optimizer; keeps its state, sharded like the new parameters"
+    "Replace parameters of an optimizer; keep its state, sharded like the new parameters"
     def swap(ps): return [new.get(id(p), p) for p in ps]
     if isinstance(opt, OptimWrapper):
         opt.no_decay,opt.train_always = swap(opt.no_decay),swap(opt.train_always)
@@ -123,7 +123,7 @@ def shard_model(
     opts:Iterable=(),           # optimizers of its parameters
     policy:Callable=lambda root: {} # f(is this unit the model itself?) -> more arguments of `fully_shard`
 ) -> None:
-    "Divides a model's parameters among the processes, in place, and replaces them in `opts`; keeps a sharded model"
+    "Divide a model's parameters among the processes, in place, and replace them in `opts`; keep a sharded model"
     from torch.distributed.fsdp import fully_shard
     file_group()
     model = model if hasattr(model, 'module') else get_model(model)

@@ -45,7 +45,7 @@ class SlowStep:
         return note_step(self.inputs.opt, self.model, self.inputs.loss_func)
 
     def __call__(self) -> tuple:
-        "Train on the batch; returns prediction, loss, and gradients if the program does"
+        "Train on the batch; return prediction, loss, and gradients if the program does"
         i = self.inputs
         step = make_train_step(i.model, i.loss_func, None, i.amp)   # the function that is compiled
         pred,loss,self.grads = step(self.xb, self.yb, i.params, None, None if i.optim else i.hypers)
@@ -188,7 +188,7 @@ class FusedStep(Callback):
         if why not in self.warned: self.warned.add(why); warn(f'this fit {how}: {why}')
 
     def _choose_part(self, do):
-        "Sets `part`, the part of a batch that can be compiled: 'whole', 'gradients' or None"
+        "Set `part`, the part of a batch that can be compiled: 'whole', 'gradients' or None"
         learn,others = self.learn,getattr(do, '__func__', None) is not Learner._do_one_batch
         if self.inputs is not None: self.inputs.restore_counts()
         if self.config is None and (config := compile_config()) is not None: self.config = config; config.__enter__()
@@ -261,7 +261,7 @@ def with_backward(
     loss:torch.Tensor, # the loss of a batch
     backward:Callable  # what its `backward` does
 ) -> torch.Tensor:
-    "Returns the loss as a tensor whose gradients are computed already: its `backward` calls `backward`"
+    "Return the loss as a tensor whose gradients are computed already: its `backward` calls `backward`"
     res:Any = loss.detach()
     res.backward = backward
     return res
@@ -272,7 +272,7 @@ def compiled_as(
     cb:Callback, # a callback
     name:str     # an event
 ) -> str|None:
-    "Returns what a program does in place of the callback's handler for an event, as the class says; None: nothing"
+    "Return what a program does in place of the callback's handler for an event, as the class says; None: nothing"
     own = 'compiled' in vars(type(cb)) and name not in vars(cb)   # a subclass, or another handler, may do more
     return cb.compiled if own else None
 
@@ -280,7 +280,7 @@ def compiled_as(
 def body_of(
     step:str # a step of the loop, such as '_do_one_batch'
 ) -> dict:   # its name, then those of the steps that it calls; and the events that each fires
-    "Returns what a step of the loop consists of, read from its code, so that added events are included"
+    "Return what a step of the loop consists of, read from its code, so that added events are included"
     code = vars(Loop)[step].__code__
     res = {step:[k for k in code.co_consts if k in event]}
     for k in code.co_names:
@@ -288,7 +288,7 @@ def body_of(
     return res
 
 def batch_events() -> tuple[list,list]:
-    "Returns the events of a batch: those before its gradients are complete, and the later ones"
+    "Return the events of a batch: those before its gradients are complete, and the later ones"
     fired = {e for events in body_of('_do_one_batch').values() for e in events}
     events = [e for e in event if e in fired]
     n = events.index('after_backward')
@@ -298,7 +298,7 @@ def batch_events() -> tuple[list,list]:
 def compile_obstacle(
     learn:Learner # the Learner
 ) -> str|None:
-    "Returns why the Learner's batches cannot be compiled; `None` if no reason is known"
+    "Return why the Learner's batches cannot be compiled; `None` if no reason is known"
     model,f = learn.model,learn.loss_func
     if learn.skip_loss or f is None: return 'there is no `loss_func`'
     owners = getattr(f, '__self__', None),*getattr(f, '__dict__', {}).values()

@@ -25,7 +25,7 @@ def set_memory_format(
     model:nn.Module,        # the model, whose weights are rearranged in place
     channels_last:bool=True # False: back to contiguous
 ) -> list[torch.Tensor]:
-    "Rearranges the weights of convolutions in memory; returns those that were changed"
+    "Rearrange the weights of convolutions in memory; return those that were changed"
     changed = []
     for t in (*model.parameters(), *model.buffers()):
         if t.dim() not in _formats: continue
@@ -78,7 +78,7 @@ def pick_modules(
     model:nn.Module,        # the model to search
     by:type|tuple|Callable  # a class, several, or a function: module -> bool
 ) -> list[nn.Module]:
-    "Returns the modules with parameters that `by` selects, inner modules before those around them"
+    "Return the modules with parameters that `by` selects, inner modules before those around them"
     wanted = partial(_is_one, by) if isinstance(by, (type,tuple)) else by
     res = [m for m in model.modules() if has_params(m) and wanted(m)][::-1]
     if res: return res

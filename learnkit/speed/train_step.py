@@ -22,7 +22,7 @@ def make_update(
     group_of:tuple,        # the number of each parameter's group
     clips:tuple=()         # for each clipping: which norm, and whether by value
 ) -> Callable:
-    "Returns a function that clips gradients, updates the parameters, and returns the norms of the gradients"
+    "Return a function that clips gradients, updates the parameters, and returns the norms of the gradients"
     n,opts = optim.n_hypers,[dict(o) for o in options]
     @torch.no_grad()
     def update(params, grads, states, hypers):
@@ -43,7 +43,7 @@ def add_grads(
     params:list, # parameters
     grads:list   # each parameter's gradient from a train step; None where the loss does not depend on it
 ) -> None:
-    "Adds gradients to those of the parameters, as `backward` does"
+    "Add gradients to those of the parameters, as `backward` does"
     both = [(p.grad, g) for p,g in zip(params, grads) if p.grad is not None and g is not None]
     for p,g in zip(params, grads):
         if p.grad is None: p.grad = g
@@ -59,7 +59,7 @@ def make_train_step(
     update:Callable|None=None, # from `make_update`; None: return the gradients instead
     amp:tuple|None=None        # device type and 16-bit type for mixed precision, as in `MixedPrecision`
 ) -> Callable:
-    "Returns a function of tensors that trains on one batch, and returns prediction, loss, and norms or gradients"
+    "Return a function of tensors that trains on one batch, and returns prediction, loss, and norms or gradients"
     def forward(xb, yb):
         pred = model(*xb)
         if amp: pred = to_float(pred)
@@ -86,7 +86,7 @@ from .updates import step_hooks, step_notices, torch_opt
 def step_modules(
     learn:Learner # the Learner
 ) -> list:
-    "Returns all modules of the model, and of the loss function if that is a module"
+    "Return all modules of the model, and of the loss function if that is a module"
     return [m for o in (learn.model, learn.loss_func) if isinstance(o, torch.nn.Module) for m in o.modules()]
 
 _trained,_grad = attrgetter('requires_grad'),attrgetter('grad')
@@ -147,7 +147,7 @@ class StepInputs:
     def is_current(self,
         learn:Learner # the Learner
     ) -> bool:
-        "Returns whether these are still the parameters and states of the Learner's model and optimizer"
+        "Return whether these are still the parameters and states of the Learner's model and optimizer"
         now,seen = self._objects(learn),self.seen
         same = len(now)==len(seen) and all(map(is_, now, seen)) and _methods(self.opt)==self.methods
         return same and [*map(_trained, self.all_params)]==self.trained
@@ -155,34 +155,34 @@ class StepInputs:
     def belongs_to(self,
         learn:Learner # the Learner
     ) -> bool:
-        "Returns whether the Learner still has this model, loss function and optimizer, with the same modes and methods"
+        "Return whether the Learner still has this model, loss function and optimizer, with the same modes and methods"
         return _methods(self.opt)==self.methods and all(map(is_, self._objects(learn, own=True), self.seen))
 
     def is_plain(self) -> bool:
-        "Returns whether the three checks below would find nothing; one pass over all parameters, in C"
+        "Return whether the three checks below would find nothing; one pass over all parameters, in C"
         return ([*map(self.look, self.params)]==self.plain and not any(self.hooks)
                 and not any(map(_trained, self.foreign_params)))
 
     def has_hooks(self) -> bool:
-        "Returns whether there are hooks, which a program would not call"
+        "Return whether there are hooks, which a program would not call"
         return any(self.hooks) or any(getattr(p, k) for p in self.params for k in _param_hooks)
 
     def has_grads(self) -> bool:
-        "Returns whether there are earlier gradients, which are part of the step"
+        "Return whether there are earlier gradients, which are part of the step"
         return any(p.grad is not None for p in self.params)
 
     def has_foreign(self) -> bool:
-        "Returns whether weights would get gradients that are not in the optimizer"
+        "Return whether weights would get gradients that are not in the optimizer"
         return any(map(_trained, self.foreign_params))
 
     def read_factor(self) -> None:
-        "Reads the factor for the gradients of the current batch"
+        "Read the factor for the gradients of the current batch"
         factor = self.accumulation.factor
         if not isinstance(factor, torch.Tensor): factor = torch.full((), factor, device=self.params[0].device)
         self.hypers = factor
 
     def read_hypers(self) -> None:
-        "Creates a new tensor of the hyper-parameters if one of them has changed"
+        "Create a new tensor of the hyper-parameters if one of them has changed"
         values = self.optim.hypers(self.opt)
         if self.clips: values += [c.value or c.max_norm for c in self.clips]
         if values==self.values: return
@@ -192,7 +192,7 @@ class StepInputs:
         if options!=self.options: self.options,self.program = options,None; self.read_state()
 
     def read_state(self) -> None:
-        "Collects the optimizer's state of each parameter, and the indices of parameters without a state"
+        "Collect the optimizer's state of each parameter, and the indices of parameters without a state"
         def has_state(group): return dict(self.options[group])['has_state']
         self.missing_state = [i for i,(p,j) in enumerate(zip(self.params, self.group_of))
                               if has_state(j) and not self.opt.state.get(p)]
@@ -210,7 +210,7 @@ class StepInputs:
             state[k] = state[k].to(p.device)
 
     def restore_counts(self) -> None:
-        "Moves the optimizer's step counts back to the device where the optimizer had them"
+        "Move the optimizer's step counts back to the device where the optimizer had them"
         for state,k in self.moved: state[k] = state[k].cpu()
         self.moved = []
 
@@ -255,7 +255,7 @@ class CompileError(Exception):
 def is_compile_error(
     e:Exception # what calling a compiled function raised
 ) -> bool:
-    "Returns whether `e` was raised by the compiler, or by code that it was tracing, before anything was computed"
+    "Return whether `e` was raised by the compiler, or by code that it was tracing, before anything was computed"
     from torch._dynamo import exc
     tb,names = e.__traceback__,set()
     while tb is not None: names.add(tb.tb_frame.f_globals.get('__name__')); tb = tb.tb_next
@@ -265,7 +265,7 @@ def is_compile_error(
 def describe_compile_error(
     e:Exception # an exception for which `is_compile_error` is true
 ) -> str:
-    "Returns the compiler's message in one line"
+    "Return the compiler's message in one line"
     from torch._dynamo.exc import FailOnRecompileLimitHit
     if isinstance(e, FailOnRecompileLimitHit): return (
         'it was compiled again and again, as something it depends on keeps changing, such as a number in the model')
@@ -337,7 +337,7 @@ class StepCompiler(Stateful):   # of which `saves` names nothing: what is compil
         yb:tuple,          # its targets
         shape:tuple        # the shapes of all these tensors, with None for each size that varies
     ) -> tuple:
-        "Runs the compiled step on a batch, returns prediction, loss, and norms or gradients; raises CompileError"
+        "Run the compiled step on a batch; return prediction, loss, and norms or gradients; raise CompileError"
         args = xb,yb,inputs.params,inputs.states,inputs.hypers
         if inputs.program is None: inputs.program = self.programs.get(inputs.key)
         program = inputs.program
@@ -385,7 +385,7 @@ class StepCompiler(Stateful):   # of which `saves` names nothing: what is compil
     def forget_others(self,
         model:nn.Module # the model whose programs are kept
     ) -> None:
-        "Drops the programs of all other models, as they would keep those models in memory"
+        "Drop the programs of all other models, as they would keep those models in memory"
         self.programs = {k:v for k,v in self.programs.items() if k[0]==id(model)}
 
     def __getstate__(self) -> dict: return {**vars(self), 'programs':{}}

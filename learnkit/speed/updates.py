@@ -27,7 +27,7 @@ def sgd_step(
     hypers:tuple,      # learning rate, momentum, dampening and weight decay, as 0-dimensional float64 tensors
     options:dict       # `has_wd`, `has_mom` and `nesterov`
 ) -> None:
-    "Updates one parameter as `torch.optim.SGD` does"
+    "Update one parameter as `torch.optim.SGD` does"
     lr,mom,damp,wd = hypers
     if options['has_wd']: grad = grad + wd*p
     if options['has_mom']:
@@ -42,7 +42,7 @@ def adam_step(
     hypers:tuple,      # learning rate, both betas, epsilon and weight decay, as 0-dimensional float64 tensors
     options:dict       # `has_wd` and `decoupled_weight_decay`
 ) -> None:
-    "Updates one parameter as `torch.optim.Adam` or `AdamW` does"
+    "Update one parameter as `torch.optim.Adam` or `AdamW` does"
     lr,mom,sqr_mom,eps,wd = hypers
     avg,sqr_avg,t = state['exp_avg'],state['exp_avg_sq'],state['step'].add_(1).double()
     if options['has_wd'] and options['decoupled_weight_decay']: p.mul_(1 - lr*wd)
@@ -67,13 +67,13 @@ class FunctionalOptim:
     def hypers(self,
         opt:Optimizer # the optimizer
     ) -> list[tuple]:
-        "Returns the current hyper-parameters of each parameter group"
+        "Return the current hyper-parameters of each parameter group"
         return [*map(self.look, opt.param_groups)]
 
     def options(self,
         opt:Optimizer # the optimizer
     ) -> tuple:
-        "Returns the options of each parameter group, as pairs of name and value; a compiled program depends on them"
+        "Return the options of each parameter group, as pairs of name and value; a compiled program depends on them"
         def has_mom(pg): return pg.get('momentum', 0)!=0
         return tuple((('has_wd', pg['weight_decay']!=0), ('has_mom', has_mom(pg)),
                       ('has_state', self.has_state or has_mom(pg)),
@@ -87,28 +87,28 @@ functional_optims = {SGD:_sgd, Adam:_adam, AdamW:_adam}
 def torch_opt(
     opt:Any # an optimizer, such as `learn.opt`
 ) -> Any:
-    "Returns the torch optimizer inside an `OptimWrapper`; any other optimizer unchanged"
+    "Return the torch optimizer inside an `OptimWrapper`; any other optimizer unchanged"
     return opt.opt if type(opt) is OptimWrapper else opt
 
 # %% ../../nbs/speed/00a_functional_optim.ipynb #baf6202c
 def step_hooks(
     opt:Optimizer # a torch optimizer
 ) -> list[dict]:
-    "Returns the dictionaries of hooks that PyTorch calls before and after a step"
+    "Return the dictionaries of hooks that PyTorch calls before and after a step"
     return [opt._optimizer_step_pre_hooks, optimizer._global_optimizer_pre_hooks,
             opt._optimizer_step_post_hooks, optimizer._global_optimizer_post_hooks]
 
 def step_notices(
     opt:Optimizer # a torch optimizer
 ) -> list[Callable]:
-    "Returns calls of the hooks that only need to know that there was a step"
+    "Return calls of the hooks that only need to know that there was a step"
     return [partial(f, opt, (opt,), {}) for f in opt._optimizer_step_post_hooks.values()
             if getattr(f, '__func__', None) is TorchScheduler._optimizer_stepped]
 
 def functional_optim(
     opt:Any # an optimizer, such as `learn.opt`
 ) -> FunctionalOptim|None:
-    "Returns the functional form of an optimizer; `None` if none does everything that the optimizer does"
+    "Return the functional form of an optimizer; `None` if none does everything that the optimizer does"
     wrapped,opt = 'step' in vars(opt),torch_opt(opt)
     if wrapped or type(opt) not in functional_optims or _has_odd_options(opt): return None
     patched = type(opt).__module__.startswith('torch.optim') and unwrapped_step(type(opt).step) is None
@@ -130,7 +130,7 @@ def clip_grads(
     norm_type:float,     # which norm: 2 is the Euclidean
     by_value:bool        # clip each element instead of the norm?
 ) -> tuple[list,torch.Tensor|None]:
-    "Clips gradients as `torch.nn.utils` does; returns the clipped gradients, and their norm before that"
+    "Clip gradients as `torch.nn.utils` does; return the clipped gradients, and their norm before that"
     if by_value: return [g.clamp(-limit, limit) for g in grads],None
     norm = torch.nn.utils.get_total_norm(grads, norm_type)
     scale = (limit.to(norm.dtype)/(norm + 1e-6)).clamp(max=1.)
@@ -148,7 +148,7 @@ def rmsprop_step(
     hypers:tuple,      # learning rate, alpha, epsilon, weight decay and momentum, as 0-dimensional float64 tensors
     options:dict       # `has_wd`, `has_mom` and `centered`
 ) -> None:
-    "Updates one parameter as `torch.optim.RMSprop` does"
+    "Update one parameter as `torch.optim.RMSprop` does"
     lr,alpha,eps,wd,mom = hypers
     state['step'].add_(1)
     if options['has_wd']: grad = grad + wd*p
@@ -168,7 +168,7 @@ def adagrad_step(
     hypers:tuple,      # learning rate, its decay, weight decay and epsilon, as 0-dimensional float64 tensors
     options:dict       # `has_wd`
 ) -> None:
-    "Updates one parameter as `torch.optim.Adagrad` does"
+    "Update one parameter as `torch.optim.Adagrad` does"
     lr,decay,wd,eps = hypers
     t = state['step'].add_(1).double()
     if options['has_wd']: grad = grad + wd*p
@@ -183,7 +183,7 @@ def nadam_step(
     hypers:tuple,      # learning rate, both betas, epsilon, weight decay and momentum decay
     options:dict       # `has_wd` and `decoupled_weight_decay`
 ) -> None:
-    "Updates one parameter as `torch.optim.NAdam` does"
+    "Update one parameter as `torch.optim.NAdam` does"
     lr,mom,sqr_mom,eps,wd,decay = hypers
     avg,sqr_avg,t = state['exp_avg'],state['exp_avg_sq'],state['step'].add_(1).double()
     if options['has_wd'] and options['decoupled_weight_decay']: p.mul_(1 - lr*wd)
@@ -204,7 +204,7 @@ def adamax_step(
     hypers:tuple,      # learning rate, both betas, epsilon and weight decay, as 0-dimensional float64 tensors
     options:dict       # `has_wd`
 ) -> None:
-    "Updates one parameter as `torch.optim.Adamax` does"
+    "Update one parameter as `torch.optim.Adamax` does"
     lr,mom,sqr_mom,eps,wd = hypers
     avg,largest,t = state['exp_avg'],state['exp_inf'],state['step'].add_(1).double()
     if options['has_wd']: grad = grad + wd*p
@@ -220,7 +220,7 @@ def muon_step(
     hypers:tuple,      # learning rate, momentum and weight decay, as 0-dimensional float64 tensors
     options:dict       # `nesterov`, `ns_coefficients`, `ns_steps`, `eps` and `adjust_lr_fn`
 ) -> None:
-    "Updates one parameter as `torch.optim.Muon` does"
+    "Update one parameter as `torch.optim.Muon` does"
     (lr,mom,wd),avg = hypers,state['momentum_buffer']
     avg.add_((grad - avg)*(1 - mom))
     update = grad + (avg - grad)*mom if options['nesterov'] else avg

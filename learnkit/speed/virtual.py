@@ -134,7 +134,7 @@ class ShardMeans:
     def merge(self,
         total:bool=False # sum gradients and loss instead of averaging? Weights are then numbers of shards
     ) -> Tensor:
-        "Put the means over all shards into the model; returns the loss; raises CancelBatch if none counts"
+        "Put the means over all shards into the model; return the loss; raise CancelBatch if none counts"
         means,sums = merge_processes(*self.tree.total())
         self.extra,sums = sums.tensor_split([len(sums)-len(self.params)-2])
         if not self.live and not sums[-2]: raise CancelBatch('every shard of this batch was cancelled')
@@ -321,7 +321,7 @@ class VirtualShards(Callback):
             (getattr(of, 'manual_seed', None) or of.manual_seed_all)(seed)
 
     def _do_shard(self, do, i):
-        "Forward and backward pass of own shard `i`; returns False if there is none, or no loss, or it was cancelled"
+        "Forward and backward pass of own shard `i`; return False if there is none, or no loss, or it was cancelled"
         learn,own = self.learn,self.shards.own
         if i and i>=len(own): return False
         first = sum(map(find_bs, own[:i]))
