@@ -1,0 +1,158 @@
+"""What the code of the library keeps its hands off: the frames, bytecode and threads of others, and attributes that another
+object would answer for.
+
+Both lists of exceptions can only shrink. `make check` fails where something comes to them; `make test` where a line of them is
+no longer true, so that what has gone does not come back.
+"""
+import ast
+from collections import Counter
+import pytest
+from test_house import callback_classes, name_of, modules, root, room, tree_of
+
+# frames, bytecode, other threads' stacks, /proc
+
+plain_rooms = 'loop','data','optim','measure','learner','callbacks'
+of_frames = {'f_locals','f_back','_getframe','_current_frames','currentframe'}
+of_code   = {'co_code','co_consts','co_names','co_varnames','co_freevars','co_cellvars','__closure__','cell_contents','get_instructions'}
+
+def reached(node):
+    "What a node reads of frames, bytecode or /proc, if anything"
+    if isinstance(node, ast.Attribute) and node.attr in of_frames | of_code: return node.attr
+    if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith('/proc'): return '/proc'
+    if isinstance(node, ast.Import) and any(a.name=='dis' for a in node.names): return 'dis'
+    if isinstance(node, ast.ImportFrom) and node.module=='dis': return 'dis'
+
+def by_definition(tree):
+    "Each node of a module, with the name of the outermost function or class that it stands in"
+    for top in tree.body:
+        for node in ast.walk(top): yield getattr(top, 'name', ''),node
+
+def reaches(at):
+    "What the rooms of the core read of frames, bytecode and /proc: module, definition, and name"
+    found = set()
+    for path in modules(at):
+        module = name_of(path, at)
+        if room(module) not in plain_rooms: continue
+        found |= {f'{module}.{where}: {what}' for where,node in by_definition(tree_of(path)) if (what := reached(node))}
+    return found
+
+# Only lines may go
+still_reached = {
+    'data.explain._lengths: f_locals',
+    'data.snapshot._cell: cell_contents',
+    'data.snapshot._is_still: __closure__',
+    'data.snapshot.of_function: __closure__',
+    'learner.checks._args: co_varnames', 'learner.checks._args: f_locals',
+    'learner.checks._item_hint: f_locals',
+    'loop.dispatcher.outside: _getframe', 'loop.dispatcher.outside: f_back',
+    'loop.run._within_reach: co_names', 'loop.run._within_reach: f_locals',
+    'loop.run.waits_for_me: _current_frames', 'loop.run.waits_for_me: _getframe', 'loop.run.waits_for_me: f_back', 'loop.run.waits_for_me: f_locals',
+    'loop.signals._deliver: _getframe',
+    'loop.signals._waits: f_back',
+    'loop.signals.handle_pending: _getframe',
+    'measure.batch_weight._ignored_by_default: co_varnames',
+    'optim.optimizer._mentioned: __closure__', 'optim.optimizer._mentioned: cell_contents', 'optim.optimizer._mentioned: co_names',
+}
+
+# `hasattr(cb, 'writer')` asks the callback, then its Learner, then the model: ask the callback's class, or its `vars`
+
+delegating = {'Callback','Learner','Loop','Dispatcher'}
+def is_delegating(node, inside, of_callbacks):
+    "Does an expression stand for an object that answers with the attributes of another: a callback, a Learner?"
+    if isinstance(node, ast.Attribute): return node.attr in ('learn','learner')
+    if not isinstance(node, ast.Name): return False
+    if node.id=='self': return inside
+    return node.id in ('cb','callback','learn','learner') or node.id in of_callbacks
+
+def callbacks_by_name(tree):
+    "Names of variables that stand for a callback in a loop: `for o in learn.cbs`"
+    found = set()
+    for node in ast.walk(tree):
+        if not isinstance(node, (ast.For, ast.comprehension)): continue
+        if any(word in ast.unparse(node.iter) for word in ('cbs','_in_order')): found |= {n.id for n in ast.walk(node.target) if isinstance(n, ast.Name)}
+    return found
+
+def asks_by_name(node):
+    "Is it `hasattr(o, 'name')` or `getattr(o, 'name', …)`?"
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.func.id not in ('hasattr','getattr'): return False
+    literal = len(node.args)>1 and isinstance(node.args[1], ast.Constant)
+    return literal and not node.args[1].value.startswith('__')   # these no object delegates
+
+def is_method_of(definition, classes):
+    "Is it one of these classes, or patched into one?"
+    if isinstance(definition, ast.ClassDef): return definition.name in classes
+    patched = isinstance(definition, ast.FunctionDef) and definition.args.args and definition.args.args[0].annotation is not None
+    return patched and ast.unparse(definition.args.args[0].annotation) in classes
+
+def asked_of_delegates(at):
+    "Questions that another object may answer: by modules, the lines"
+    classes,found = {*callback_classes(at)}|delegating,{}
+    for path in modules(at):
+        for top in tree_of(path).body:
+            inside,names = is_method_of(top, classes),callbacks_by_name(top)
+            asks = [n for n in ast.walk(top) if asks_by_name(n) and is_delegating(n.args[0], inside, names)]
+            if asks: found.setdefault(name_of(path, at), []).extend(f'line {n.lineno}: {ast.unparse(n)}' for n in asks)
+    return found
+
+# How many a module has: only smaller numbers, and fewer lines
+still_asked = {
+    'callbacks.batches': 1,
+    'callbacks.cycles': 1,
+    'callbacks.intervals': 1,
+    'callbacks.lr_find': 1,
+    'callbacks.monitor': 3,
+    'callbacks.schedules': 3,
+    'callbacks.trackers': 2,
+    'learner.bars': 2,
+    'learner.checks': 1,
+    'learner.combined': 1,
+    'learner.fit': 3,
+    'learner.learner': 2,
+    'learner.predict': 1,
+    'loop.callback': 3,
+    'loop.dispatcher': 2,
+    'measure.accum': 2,
+    'measure.batch_weight': 2,
+    'measure.metric': 1,
+    'observe.evaluate': 3,
+    'observe.files': 5,
+    'observe.profile': 1,
+    'observe.speed': 1,
+    'optim.steps': 1,
+    'processes.crew': 3,
+    'processes.distributed': 1,
+    'recovery.checkpoint': 1,
+    'recovery.explain': 1,
+    'recovery.identity': 1,
+    'recovery.nan': 1,
+    'recovery.replay': 4,
+    'recovery.resume': 1,
+    'recovery.signals': 1,
+    'recovery.state': 2,
+    'speed.memory': 1,
+    'speed.virtual': 2,
+}
+
+@pytest.mark.check
+def test_the_core_reads_no_frames_and_no_bytecode():
+    more = sorted(reaches(root)-still_reached)
+    assert not more, f'This reads frames, bytecode, stacks of other threads or /proc; say it by a plain rule: {more}'
+
+@pytest.mark.check
+def test_what_delegates_is_not_asked_by_name():
+    more = {m:asks for m,asks in asked_of_delegates(root).items() if len(asks)>still_asked.get(m, 0)}
+    assert not more, f'The Learner or the model may answer here; ask `vars(o)` or `type(o)`: {more}'
+
+def test_exceptions_that_are_gone_are_taken_off_the_lists():
+    assert still_reached-reaches(root)==set(), 'take these off `still_reached`'
+    now = {m:len(asks) for m,asks in asked_of_delegates(root).items()}
+    assert {m:n for m,n in still_asked.items() if now.get(m, 0)<n}=={}, f'lower these in `still_asked`; now: {now}'
+
+def test_what_is_planted_is_found(tmp_path):
+    for path,text in {'loop/a.py':"import dis\ndef f(x): return x.f_locals, open('/proc/self/maps'), x.f_code.co_name\nclass A(Callback):\n    def g(self): return hasattr(self, 'writer')\n",
+                      'speed/b.py':"from x import y\ndef f(cbs): return [getattr(o, 'a', 1) for o in cbs], [hasattr(p, 'a') for p in pairs], sys._getframe()\n@patch\ndef g(self:Learner): return getattr(self, 'b'), getattr(self, name), hasattr(type(self), 'b'), hasattr(self.learn, 'c')\n"}.items():
+        (tmp_path/'learnkit'/path).parent.mkdir(parents=True)
+        (tmp_path/'learnkit'/path).write_text(text)
+    assert reaches(tmp_path)=={'loop.a.: dis', 'loop.a.f: f_locals', 'loop.a.f: /proc'}
+    assert {m:[a.split(': ')[1] for a in asks] for m,asks in asked_of_delegates(tmp_path).items()}=={
+        'loop.a':["hasattr(self, 'writer')"], 'speed.b':["getattr(o, 'a', 1)", "getattr(self, 'b')", "hasattr(self.learn, 'c')"]}

@@ -1,0 +1,69 @@
+"What `vocabulary.py` counts is so: its numbers agree with the objects, and each of its finders finds what was planted"
+import ast, os, subprocess, sys
+import pytest
+import vocabulary
+from vocabulary import complexity, densities, hand_kept_lists, report, root, rules_of_order, table
+from learnkit.all import Callback, Learner
+from learnkit.loop.loop import Loop
+
+@pytest.fixture(scope='module')
+def now(): return report(root)
+
+def test_the_counts_agree_with_the_objects(now):
+    public = {k for k in dir(Callback) if not k.startswith('_')}
+    assert {*now['Callback: attributes'], *now['Callback: methods']}==public and {'order','run','saves','learn'} <= {*now['Callback: attributes']}
+    assert not {*now['Callback: attributes']} & {*now['Callback: methods']} and 'state_dict' in now['Callback: methods']
+    assert now['Loop: declared attributes']==[*Loop.__annotations__]
+    assert {*now['Learner: public names']}=={k for k in dir(Learner) if not k.startswith('_')}
+    assert {'model','dls','cbs'} <= {*now['vars(learn) in a batch']}
+
+def test_calls_are_counted_alike_each_time(now):
+    again = vocabulary.asked(root)
+    for name in ('batch','fit','checkpoint'): assert 0<again[name][0]<again[name][1]
+    assert again['batch'][0]==now['calls in a training batch: own'] and again['checkpoint'][0]==now['calls in a checkpoint: own']
+    assert again['fit'][0]==now['calls in a fit of 20 batches: own']>20*again['batch'][0]
+
+def test_the_table_has_each_row_once(now):
+    lines = [*table({'then':{'rules of order':['order'], 'gone':1}, 'here':now})]
+    assert len(lines)==len({'gone', *now})+1 and lines[0].split()==['then','here']
+    assert [l.split()[-2:] for l in lines if l.startswith('rules of order')]==[['1', str(len(now['rules of order']))]]
+    assert any(l.split()==['gone','1','-'] for l in lines)
+
+@pytest.fixture
+def planted(tmp_path):
+    for path,text in {'loop/a.py':'''"""Words of a docstring, in five tokens"""
+names = 'batch xb yb pred loss'.split()   # a comment
+derived = {*run_attrs, 'x'}
+others = ['red', 'green', 'blue', 'white', 'loss']
+def f(cb):
+    "Does it have a docstring?"
+    return cb.prepares and cb.order
+''', 'speed/b.py':"kept = dict(batch=1, xb=2, yb=3, pred=4, loss=5)\nx = [i for i in range(3) if i] or (1 if kept else 2)\n"}.items():
+        (tmp_path/'learnkit'/path).parent.mkdir(parents=True)
+        (tmp_path/'learnkit'/path).write_text(text)
+    return tmp_path
+
+def test_expressions_and_tokens_are_counted(planted):
+    found = densities(planted)
+    assert found['loop']==dict(lines=5, tokens=42, expressions=1) and found['speed']==dict(lines=2, tokens=46, expressions=3)
+    assert found['all']==found['loop']+found['speed'] and [*found]==['all','loop','speed']
+
+def test_lists_and_rules_are_found(planted):
+    found = hand_kept_lists(planted, {'batch','xb','yb','pred','loss'})
+    assert [f.split(':')[:2] for f in found]==[['loop/a.py', '2'], ['loop/a.py', '3']]   # a feature's own state is none
+    assert rules_of_order(planted)==['order','prepares']
+
+def test_complexity_is_mccabes():
+    def of(source): return complexity(ast.parse(source).body[0])
+    assert of('def f(): pass')==1 and of('def f(x):\n    if x: return 1\n    elif y and z or w: return 2')==5
+    assert of('def f(x):\n    for i in x: pass\n    else: return [j for j in x if j if k]')==6
+    assert of('def f(x):\n    try: g()\n    except A: pass\n    except B: pass\n    else: assert x')==5
+    assert of('def f(x):\n    def g(): return 1 if x else lambda: 2\n    return g')==3
+
+@pytest.mark.slow
+@pytest.mark.skipif(not (root/'.git').exists(), reason='no repository: nothing to compare with')
+def test_another_revision_stands_beside_this_one():
+    out = subprocess.run([sys.executable, vocabulary.__file__, '--against', 'HEAD'], check=True, capture_output=True, text=True).stdout
+    assert out.splitlines()[0].split()==['HEAD','here'] and len(out.splitlines())>40
+    known = subprocess.run(['git','worktree','list'], cwd=root, check=True, capture_output=True, text=True).stdout
+    assert 'tree' not in [line.split()[0].rpartition('/')[2] for line in known.splitlines()]
