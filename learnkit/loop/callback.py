@@ -234,8 +234,9 @@ _modes = 'fit','validate','predict','lr_find','sanity'
 
 def _warn_shadowing(k, learn):
     if isinstance(getattr(learn, '__dict__', {}).get(k), Callback): return   # `learn.count` of a callback `Count`
-    warn(f'You are shadowing an attribute ({k}) that exists in the learner. Use `self.learn.{k}` to avoid this',
-         stacklevel=3)
+    message = f'You are shadowing an attribute ({k}) that exists in the learner. Use `self.learn.{k}` to avoid this'
+    if k=='loss': message += '; to change what is trained on, set `self.learn.loss_grad`: `loss` is only recorded'
+    warn(message, stacklevel=3)
 
 def _check_modes(who, modes):
     if not isinstance(modes, (str,tuple,list,set)): return   # None, or a property

@@ -113,12 +113,12 @@ from learnkit.data.files import (as_path, is_safetensors, read_safetensors, read
 from ..data.loaders import DataLoaders
 from ..data.process import gathered, is_sharded, own_class, team
 from ..data.snapshot import snapshot_loader, snapshot_random
-from ..learner.save import check_state
+from ..learner.save import check_replaced, check_state, export_format, model_path
 from ..loop.signals import interruptibly, uninterrupted
 from ..loop.loop import loader_len
 
 # %% ../../nbs/recovery/40c_export.ipynb #d28e95fa
-_format,_version = 'learnkit.recovery.export',1   # a newer version is refused
+_version = 1   # a newer version is refused
 _loss = 'learnkit.loss.'   # the prefix of the loss function's tensors in a .safetensors file
 
 @uninterrupted
@@ -143,7 +143,9 @@ def export(self:Learner,
     inputs:Any=None,        # description of the inputs, for people; None: describe a batch of the training data
     **about                 # further entries of the description: numbers, strings, lists and dicts of them
 ) -> Path:
-    "Export the model for inference: weights and a description, no code; `load_learner` reads it. Raises TypeError."
+    "Export the model for inference: weights and a description, no code; `load_learner` reads it; raise TypeError"
+    path = self.file_path(file)
+    check_replaced(path, 'export')
     loss,note = self.loss_func,_describe(self, inputs, about)
     try: text = json.dumps(note)
     except (TypeError, ValueError) as e: raise TypeError(
@@ -153,9 +155,8 @@ def export(self:Learner,
         weights = get_model(self.model).state_dict()
         parts = any(map(is_sharded, weights.values()))
         if parts: team().meet('`learn.export` of a sharded model')
-        state = dict(format=_format, note=text, model=to_serializable(weights, 'model', sharded=gathered),
+        state = dict(format=export_format, note=text, model=to_serializable(weights, 'model', sharded=gathered),
                      loss=dict(loss.state_dict()) if has_tensors else {})
-        path = self.file_path(file)
         def write(): _write_safetensors(state, path) if is_safetensors(path) else write_atomic(state, path)
         if parts: team().in_first(write)
         elif rank_distrib()==0: write()
@@ -169,17 +170,31 @@ def _read_safetensors(path):
     tensors,about = read_safetensors(path)
     loss = {k.removeprefix(_loss):v for k,v in tensors.items() if k.startswith(_loss)}
     model = {k:v for k,v in tensors.items() if not k.startswith(_loss)}
-    return dict(format=_format if 'learnkit' in about else '', note=about.get('learnkit'), model=model, loss=loss)
+    return dict(format=export_format if 'learnkit' in about else '', note=about.get('learnkit'), model=model, loss=loss)
+
+# %% ../../nbs/recovery/40c_export.ipynb #6c1d9b21
+def exported(
+    file:str|Path,                  # the name that `Learner.export` was given, or a path
+    folder:str|Path|None=None,      # the Learner's `path`; None: the current folder
+    model_dir:str|Path|None=None    # the folder in it for models; None: 'models'
+) -> Any:
+    "Return the path of an exported file: `file` itself, or where `Learner.export` writes one of that name"
+    own = as_path(file)
+    if own.is_file(): return own
+    there = model_path(folder or '.', model_dir or 'models', file)
+    if there.is_file(): return there
+    if own.is_dir(): return own   # the error of who reads it
+    raise FileNotFoundError(f'there is no file {own}, and no {there}: pass the path that `learn.export` returned')
 
 # %% ../../nbs/recovery/40c_export.ipynb #799947ba
 def read_export(
-    file:str|Path|BinaryIO # what `Learner.export` wrote: a path, or an open binary file
+    file:str|Path|BinaryIO # what `Learner.export` wrote: its name, a path, or an open binary file
 ) -> tuple[dict,dict]:
-    "Return the description and the tensors in a file; raises ValueError if the file is something else; runs no code"
-    file = file if hasattr(file, 'read') else as_path(file)
+    "Return the description and the tensors in a file; raise ValueError if the file is something else; runs no code"
+    if not hasattr(file, 'read'): file = exported(file)
     state = _read_safetensors(file) if is_safetensors(file) and file.is_file() else read_state(file)
     hint = ': `learn.load` reads what `learn.save` wrote' if {'model','opt'}==set(state) or 'model' not in state else ''
-    if state.get('format')!=_format: raise ValueError(f'{file} was not written by `learn.export`{hint}')
+    if state.get('format')!=export_format: raise ValueError(f'{file} was not written by `learn.export`{hint}')
     whole = isinstance(state.get('note'), str) and all(isinstance(state.get(k), dict) for k in ('model','loss'))
     if not whole: raise ValueError(f'{file} is incomplete')
     try: note = json.loads(state['note'])
@@ -198,13 +213,14 @@ def _check_note(file, note):
 
 # %% ../../nbs/recovery/40c_export.ipynb #023d04aa
 def load_learner(
-    file:str|Path|BinaryIO,        # what `Learner.export` wrote: a path, or an open binary file
+    file:str|Path|BinaryIO,        # what `Learner.export` wrote: its name, a path, or an open binary file
     model:nn.Module|None=None,     # a model with the same shapes, to load the weights into
     loss_func:Callable|None=None,  # needed if your own loss function determines what predictions mean
     dls:Any=None,                  # data to train further with; None: no data
-    **kwargs                       # arguments of `Learner`
+    **kwargs                       # arguments of `Learner`; a name is looked up in its `path` and `model_dir`
 ) -> Learner:
-    "Return a Learner for inference from a file; runs no code; raises ValueError, leaving the model unchanged"
+    "Return a Learner for inference from a file; runs no code; raise ValueError, leaving the model unchanged"
+    if not hasattr(file, 'read'): file = exported(file, kwargs.get('path'), kwargs.get('model_dir'))
     note,state = read_export(file)
     if not isinstance(model, nn.Module): raise ValueError(
         f"{file} has the weights of a {note.get('model')!s:.100}, and no code: "

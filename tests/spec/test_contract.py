@@ -255,6 +255,7 @@ def test_reading_and_writing(recwarn):
     with pytest.warns(UserWarning, match=r'You are shadowing an attribute \(epoch\) that exists in the learner\. Use `self\.learn\.epoch` to avoid this'):
         cb.epoch = 3
     assert cb.epoch==3 and learn.epoch==0
+    with pytest.warns(UserWarning, match=r'\(loss\).*to change what is trained on, set `self\.learn\.loss_grad`'): cb.loss = 2.
     with pytest.raises(AttributeError, match='nothing_at_all'): cb.nothing_at_all
 
 def test_errors_are_annotated():

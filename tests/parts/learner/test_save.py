@@ -4,7 +4,8 @@ import io
 import pytest, torch
 from torch import nn
 
-from learnkit.learner.save import check_state
+from learnkit.all import CheckpointCallback
+from learnkit.learner.save import check_state, written_by
 from learnkit.data.files import atomic, write_atomic
 from learnkit.learner.learner import Learner
 from learnkit.data.files import read_state
@@ -130,3 +131,35 @@ def test_safetensors_holds_tensors_only(tmp_path):
     learn = Learner(([],), Extra(2, 2), nn.MSELoss(), path=tmp_path)
     with pytest.raises(TypeError, match="'_extra_state' is a dict: save as .pth"): learn.save('m.safetensors')
     assert not (tmp_path/'models').exists()
+
+@pytest.mark.parametrize('suffix', ['', '.safetensors', '.bin'])
+def test_no_kind_of_file_replaces_another(suffix, tmp_path):
+    "`export('digits')` wrote over what `save('digits')` had written: the optimizer's state was gone"
+    learn,a,b = learner(tmp_path),f'a{suffix}',f'b{suffix}'
+    learn.fit(1)
+    saved,exported = learn.save(a),learn.export(b)
+    before = saved.read_bytes(),exported.read_bytes()
+    assert (written_by(saved), written_by(exported), written_by(tmp_path/'none.pth'))==('save', 'export', None)
+    with pytest.raises(FileExistsError, match='was written by `learn.save`, and `learn.export` would replace it'): learn.export(a)
+    with pytest.raises(FileExistsError, match='was written by `learn.export`'): learn.save(b)
+    assert (saved.read_bytes(), exported.read_bytes())==before
+    learn.save(a, with_opt=False); learn.save(a); learn.export(b)   # the same kind
+    saved.unlink(); learn.export(a)
+    assert written_by(saved)=='export'
+
+def test_no_checkpoint_is_replaced(tmp_path):
+    learn = learner(tmp_path, cbs=CheckpointCallback())
+    learn.fit(1)
+    path = next(tmp_path.rglob('*.pth')).absolute()
+    assert written_by(path)=='checkpoint'
+    with pytest.raises(FileExistsError, match='was written by `CheckpointCallback`'): learn.save(path)
+
+def test_a_file_that_cannot_be_read_is_replaced(tmp_path):
+    learn = learner(tmp_path)
+    for name in ('a.pth','a.safetensors'):
+        path = learn.file_path(name)
+        path.parent.mkdir(exist_ok=True)
+        for content in (b'', b'PK\3\4' + b'x'*100, b'\xff'*20):
+            path.write_bytes(content)
+            learn.save(name)
+            learn.load(name)

@@ -205,3 +205,16 @@ def test_export_at_the_end_of_ragged_named_batches(tmp_path):
     learn = Learner(DataLoaders(data, data), Named(), nn.MSELoss(), path=tmp_path, cbs=[ExportAtEnd, MixedPrecision('bf16')])
     with learn.no_bar(), learn.no_logging(): learn.fit(1)
     torch.testing.assert_close(torch.export.load(tmp_path/'model.pt2').module()(a=x, b=x[:,:3]), learn.model(x, x[:,:3]))
+
+def test_a_name_is_found_where_export_wrote_it(tmp_path, monkeypatch):
+    learn = Learner(DataLoaders([(x, labels)]), nn.Linear(4, 3), nn.CrossEntropyLoss(), path=tmp_path, model_dir='nets')
+    learn.export('digits')
+    torch.save(learn.model.state_dict(), tmp_path/'digits')
+    for kw in (dict(path=tmp_path, model_dir='nets'), dict(path=str(tmp_path), model_dir='nets')):
+        assert torch.equal(load_learner('digits', nn.Linear(4, 3), **kw).model.weight, learn.model.weight)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match='was not written by `learn.export`'): load_learner('digits', nn.Linear(4, 3), model_dir='nets')   # a path comes first
+    (tmp_path/'digits').unlink()
+    assert torch.equal(load_learner('digits', nn.Linear(4, 3), model_dir='nets').model.weight, learn.model.weight)
+    with pytest.raises(FileNotFoundError, match='no file digits, and no models/digits.pth: pass the path that `learn.export` returned'): load_learner('digits', nn.Linear(4, 3))
+    with pytest.raises(IsADirectoryError): load_learner('nets', nn.Linear(4, 3))
