@@ -105,6 +105,7 @@ def save_pretrained(self:Learner,
 
 # %% ../../nbs/recovery/40c_export.ipynb #3a163904
 import json
+from difflib import get_close_matches
 from typing import BinaryIO
 
 from ..data.batch import shapes, split_batch
@@ -184,7 +185,11 @@ def exported(
     there = model_path(folder or '.', model_dir or 'models', file)
     if there.is_file(): return there
     if own.is_dir(): return own   # the error of who reads it
-    raise FileNotFoundError(f'there is no file {own}, and no {there}: pass the path that `learn.export` returned')
+    names  = [o.name for o in there.parent.glob(f'*{there.suffix}')] if there.parent.is_dir() else []
+    places = f'{own}' if own==there else f'{own}, and no {there}'
+    close  = ''.join(f', or did you mean `{name}`?' for name in get_close_matches(there.name, names, 1))
+    raise FileNotFoundError(f'there is no file {places}: pass the path that `learn.export` returned{close}')
+
 
 # %% ../../nbs/recovery/40c_export.ipynb #799947ba
 def read_export(
