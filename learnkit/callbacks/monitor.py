@@ -7,6 +7,8 @@ __all__ = ['lower_better', 'mk_comp', 'Monitor', 'TrackerCallback', 'OnBetter']
 
 # %% ../../nbs/callbacks/60a_direction.ipynb #0898d13f
 import re
+from functools import partial
+from operator import gt, lt
 from typing import Any, Callable
 
 import torch
@@ -41,7 +43,11 @@ def says_lower(
     return said[0] if said else None
 
 # %% ../../nbs/callbacks/60a_direction.ipynb #834c1b52
-_comps = dict(min=float.__lt__, max=float.__gt__)
+_comps = dict(min=lt, max=gt)   # these pickle, and so does what is made of them
+
+def _compare(comp, a, b): return bool(comp(a, b))
+def _compare_tensors(comp, a, b):
+    return bool(comp(torch.tensor(a, dtype=torch.double), torch.tensor(b, dtype=torch.double)))
 
 def mk_comp(
     comp:str|Callable # 'min', 'max', or comp(a,b) -> whether a is better than b
@@ -50,10 +56,9 @@ def mk_comp(
     if isinstance(comp, str): comp = _comps.get(comp, comp)
     if not callable(comp): raise ValueError(
         f"comp must be 'min', 'max' or a function such as `np.less` or `operator.gt`, not {comp!r}")
-    def f(a, b): return bool(comp(a, b))
-    def on_tensors(a, b): return bool(comp(torch.tensor(a, dtype=torch.double), torch.tensor(b, dtype=torch.double)))
+    f = partial(_compare, comp)
     try: f(0., 1.)
-    except TypeError: f = on_tensors   # torch.lt takes only tensors
+    except TypeError: f = partial(_compare_tensors, comp)   # torch.lt takes only tensors
     lower,higher = f(0.,1.),f(1.,0.)
     if lower==higher: raise ValueError(
         'comp does not say which of two numbers is better: '
@@ -227,6 +232,7 @@ class TrackerCallback(Callback):
     modes,saves = ('fit',),('watch',)
     catches_up = ('before_fit',)
     loaded,new_best = False,None
+    idx:int|None = None   # where `recorder.values` and `learn.final_record` have the value; None: it is no column
     moment = ''   # when the value was found: '3', the epoch; '0:5' after five batches of one
     def __init__(self,
         monitor:str|Callable|Metric|None='valid_loss', # a column, metric or function of the Learner; None: valid_loss
@@ -245,7 +251,14 @@ class TrackerCallback(Callback):
 
     def before_fit(self):
         self.watch.start(self.learn)
+        self.idx = self._position()
         if not self.loaded: self.reset()
+
+    def _position(self):
+        column = self.watch.column
+        if column is None: return None
+        names = [k for k in self.learn.recorder.metric_names if k not in ('epoch','time')]
+        return names.index(column)
 
     def reset(self) -> None:
         "Start over; called when a fit begins that does not continue from a saved state"

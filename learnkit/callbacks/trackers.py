@@ -191,6 +191,8 @@ class SaveModelCallback(TrackerCallback):
     def last_saved_path(self) -> Path|None:
         "The file that this run wrote last"
         return None if self.saved is None else as_path(self.saved)
+    @last_saved_path.setter
+    def last_saved_path(self, path:str|Path|None): self.saved = path
 
     def before_fit(self):
         others = [str(o.fname) for o in self.learn.cbs if isinstance(o, SaveModelCallback) and o is not self]

@@ -346,12 +346,17 @@ def check_ahead(
     dls:Any,      # the `DataLoaders` of a fit
     loss_func:Any # its loss function
 ) -> None:
-    "Look at the validation data before training: raises ValueError if there is no batch, warns if it has no target"
+    "Look at the validation data before training: raises ValueError if there is no batch, warns if it alone has no target"
     if loader_len(dls.valid)==0: raise no_batch('validation')
-    b = _in_memory(dls.valid)
-    if not isinstance(b, (list,tuple)) or not b or loss_func is None: return
-    has_target = split_batch(b, getattr(dls, 'n_inp', None))[1]
-    if not (has_target or takes_one(loss_func)): warn_no_target(b, False)
+    if loss_func is None: return
+    b,n_inp = _in_memory(dls.valid),getattr(dls, 'n_inp', None)
+    if not _can_split(b): return
+    if split_batch(b, n_inp)[1] or takes_one(loss_func): return
+    # where the training data has no target either, a callback may make it: the first batch will show
+    train = _in_memory(dls.train)
+    if _can_split(train) and split_batch(train, n_inp)[1]: warn_no_target(b, False)
+
+def _can_split(b): return isinstance(b, (list,tuple)) and b
 
 # %% ../../nbs/data/45c_unfetched.ipynb #c4d86a1b
 def check_item(

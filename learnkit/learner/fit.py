@@ -229,13 +229,12 @@ class TrainFor(Callback):
 # %% ../../nbs/learner/45c_fit.ipynb #69c8f0d0
 from pathlib import Path
 
-from fastcore.foundation import L
-
 from .create_opt import check_closure, ready_opt, set_wd
-from .learner import Learner
+from .learner import Learner, adapt
 from .checks import check_dls, check_types
 from .short_cuts import CheckShortCuts, switch
 from ..loop.check import known_keywords
+from ..loop.dispatcher import callback_list
 from ..loop.run import Guard
 from ..loop.signals import interruptibly, uninterrupted
 from ..optim.groups import check_rate
@@ -256,8 +255,9 @@ def fit(self:Learner,
     "Train for `n_epoch` epochs, or for an amount such as '2000ba' (batches) or '30m' (minutes)"
     rehearsal = limit_from_env() if limit_switch in os.environ else []
     if rehearsal: n_epoch = _as_epochs(as_duration(n_epoch), self.dls.train)   # as many epochs, but short ones
-    cbs,self.paused = [*L(cbs), *rehearsal],None   # a fit that stands cannot go on any more
-    mode = 'lr_find' if any(getattr(cb, 'modes', None)==('lr_find',) for cb in [*self.cbs, *cbs]) else 'fit'
+    cbs = [*map(adapt, callback_list(cbs)), *rehearsal]
+    self.paused = None   # a fit that stands cannot go on any more
+    mode = 'lr_find' if any(cb.modes==('lr_find',) for cb in [*self.cbs, *cbs]) else 'fit'
     self._train(mode, n_epoch, lr, wd, cbs, reset_opt, start_epoch, resume)
 
 @patch
@@ -272,11 +272,11 @@ def _train(self:Learner, mode, n_epoch, lr=None, wd=None, cbs=None, reset_opt=Fa
     wd = self.wd if wd is None else wd
     check_rate('the learning rate `lr`', self.lr if lr is None else lr)
     check_rate('the weight decay `wd`', wd)
-    shared = self.team.begin_fit(self, f'`learn.{mode}`', L(cbs))
-    with self._run(mode, [*L(cbs), *amount, *shared, *([CheckShortCuts] if switch in os.environ else [])]):
+    shared = self.team.begin_fit(self, f'`learn.{mode}`', callback_list(cbs))
+    with self._run(mode, [*callback_list(cbs), *amount, *shared, *([CheckShortCuts] if switch in os.environ else [])]):
         if resume is not None and not any(cb.resumes for cb in self.cbs): raise ValueError(
             f'resume={resume!r} needs a `CheckpointCallback` among the callbacks: it knows where the checkpoints are')
-        vars(self).update(resume=resume, fit_cbs=L(cbs), iter=None, train_steps=0)
+        vars(self).update(resume=resume, fit_cbs=callback_list(cbs), iter=None, train_steps=0)
         ready_opt(self, reset_opt)
         check_closure(self)
         if wd is not None or self._before_wd is not None: set_wd(self, wd)

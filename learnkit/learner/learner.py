@@ -168,7 +168,7 @@ from .checks import (check_recipe, check_types, data_hint, loss_tensor, no_devic
 from .create_opt import adopt_params, create_opt
 from ..loop.callback import MissingAttribute
 from ..loop.check import check_args, takes_one
-from ..loop.dispatcher import outside
+from ..loop.dispatcher import callback_list, outside
 from ..loop.events import event
 from ..loop.loop import Loop, run_attrs
 from ..loop.run import null_logger, running, write_out
@@ -225,7 +225,7 @@ class Learner(Loop):
         self.wd,self.wd_bn_bias,self.train_bn = wd,wd_bn_bias,train_bn
         self.lr,self.metrics = default_lr(opt_func, lr),metrics
         self._opt_origin = SimpleNamespace(opt=None, recipe=None, wrapped=False, lr=self.lr, said=lr)
-        own,cbs = (TrainEvalCallback,*self.team.default_cbs(),Recorder,NonFiniteCheck,ProgressCallback),L(cbs)
+        own,cbs = (TrainEvalCallback,*self.team.default_cbs(),Recorder,NonFiniteCheck,ProgressCallback),callback_list(cbs)
         self.add_cbs([*(default_callbacks(own, cbs) if default_cbs else ()), *cbs])
         for f in [*self.on_create]: self.add_cbs(f(self))
         self('after_create')
@@ -342,7 +342,9 @@ class Learner(Loop):
 
     def _loss(self):
         if self.skip_loss: return None
-        if self.loss_func is None or not (self.yb or takes_one(self.loss_func)): loss = self._loss_of_output()
+        if self.loss_func is None or not (self.yb or takes_one(self.loss_func)):
+            if self.loss_grad is not None: return self._loss_of_callback()
+            loss = self._loss_of_output()
         else:
             try:
                 if not self.iter: check_loss(self.loss_func, self.pred, *self.yb)
@@ -356,6 +358,15 @@ class Learner(Loop):
     def _loss_of_output(self):
         loss,own,self.output_loss = output_loss(self.pred),self.output_loss,None
         return own if loss is None else loss
+
+    def _loss_of_callback(self):
+        "The loss that a callback has set in `after_pred`; what is shown is the `loss` that it has set, else the same"
+        loss = loss_tensor(self, self.loss_grad)
+        meter = self.phase_meter   # its `last` is the loss of the batch before
+        has_set_loss = meter is not None and self.loss is not meter.last
+        if has_set_loss: self.loss = self.loss.detach()
+        else: self.loss = loss.detach().clone()
+        return loss
 
     def _checked(self, loss):
         if self.training and not self.iter: adopt_params(self, running=True)   # the forward pass may have made some

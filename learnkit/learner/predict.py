@@ -23,6 +23,7 @@ from ..data.process import from_first, num_distrib, rank_distrib, team
 from .results import NestedBuffer, count_items, drop_keys, item_positions, places
 from ..loop.callback import Callback
 from ..loop.check import check_args
+from ..loop.dispatcher import callback_list
 from ..loop.signals import uninterrupted
 from ..measure.batch_weight import ignored_class
 
@@ -199,7 +200,7 @@ class FetchPredsCallback(Callback):
         cbs:Any=None,            # callbacks to remove meanwhile
         reorder:bool=True        # in the order of the data set
     ):
-        self.cbs = L(cbs)
+        self.cbs = callback_list(cbs)
         store_attr('ds_idx,dl,with_input,with_decoded,reorder')
     @uninterrupted
     def after_validate(self):
@@ -269,7 +270,7 @@ def _without_cached_casts():
 
 def _look(learn, dl, cbs) -> Snapshot:
     "Take a snapshot of all that inference on `dl` with the callbacks `cbs` changes"
-    draws = any(getattr(cb, 'draws', False) for cb in (*learn.cbs, *L(cbs)))
+    draws = any(getattr(cb, 'draws', False) for cb in (*learn.cbs, *callback_list(cbs)))
     if learn.mode is not None: return _look_in_run(learn, dl, draws)
     contents = snapshot_contents(loaders=[dl])
     return contents if draws else Snapshot(contents, snapshot_random())
@@ -324,7 +325,7 @@ def validate(self:Learner,
     dl = self._loader(ds_idx, dl)
     with turn(self):
         meter = MeterCallback(self.metrics, nested := self.mode is not None)
-        with _look(self, dl, cbs), self._run('validate', [meter, *L(cbs), *agree]):
+        with _look(self, dl, cbs), self._run('validate', [meter, *callback_list(cbs), *agree]):
             _infer(self, 'before_evaluate', 'after_evaluate', nested, dl)
             values = meter.values
         if not nested: self.final_record = values
@@ -428,7 +429,7 @@ def get_preds(self:Learner,
         nested = self.mode is not None
         undivided = self.removed_cbs(self.team.default_cbs()) if shared else nullcontext()
         with closing(gather):
-            with self._run('predict', [gather, *L(cbs), *agree]), undivided:
+            with self._run('predict', [gather, *callback_list(cbs), *agree]), undivided:
                 self.skip_loss = not with_loss
                 _infer(self, 'before_predict', 'after_predict', nested, dl)
             *res,decoded = *gather.all_tensors(),gather.decoded

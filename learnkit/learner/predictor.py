@@ -14,7 +14,6 @@ from weakref import finalize
 
 import torch
 from fastcore.basics import noop
-from fastcore.foundation import L
 
 from ..data.device import to_cpu
 from ..data.nested import apply, detuplify, is_listy
@@ -22,6 +21,7 @@ from .learner import Learner
 from .predict import _activation
 from ..loop.callback import Callback
 from ..loop.check import check_args
+from ..loop.dispatcher import callback_list
 from ..loop.run import Guard, begun, thread_of, turn
 from ..loop.signals import uninterrupted
 from ..measure.losses import loss_decodes
@@ -62,7 +62,7 @@ class Predictor:
     ):
         if not isinstance(learn, Learner): raise TypeError(
             f'a `Predictor` is made from a Learner, such as `load_learner(file, model)`, not {learn!r:.60}')
-        self.learn,self.cbs = learn,L(cbs)
+        self.learn,self.cbs = learn,callback_list(cbs)
 
     def __call__(self,
         item:Any,              # one input as the data set returns it, without target; a tuple for several inputs

@@ -271,6 +271,7 @@ class Loop(Dispatcher):
         self.do_batch()   # `_do_one_batch`, as callbacks wrap it
 
     def _do_one_batch(self):
+        self.loss_grad = None   # a callback may set it in `after_pred`
         self('before_pred')
         self.pred = self._pred()
         self('after_pred')

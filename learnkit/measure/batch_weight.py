@@ -69,12 +69,26 @@ def sums_items(
     loss:Tensor, # the result of a loss function, in training
     n:int        # how many items were in the batch
 ) -> bool:
-    "Whether the last operation is a sum over all items, or adds something to such a sum"
+    "Whether the last operation is a sum over all items, or adds something to such a sum; no weighted mean"
     def is_sum(node):
-        kind,size = type(node).__name__.removesuffix('Backward0'),getattr(node, '_saved_self_sym_sizes', ())
+        kind = _kind(node)
         if kind in ('Add','Sub'): return any(is_sum(o) for o,_ in node.next_functions)
-        return getattr(node, '_saved_reduction', None)==2 or (kind=='Sum' and n>1 and size[:1]==(n,))
+        if getattr(node, '_saved_reduction', None)==2: return True
+        if kind!='Sum' or n<=1: return False
+        over_items = getattr(node, '_saved_self_sym_sizes', ())[:1]==(n,)
+        return over_items and not _is_weighted_mean(node.next_functions[0][0])
     return is_sum(loss.grad_fn)
+
+def _kind(node): return type(node).__name__.removesuffix('Backward0')
+
+def _is_weighted_mean(summands):
+    "Are these summands divided by something, or multiplied by weights whose sum is 1?"
+    kind = _kind(summands)
+    if kind=='Div': return True
+    if kind!='Mul': return False
+    factors = [getattr(summands, k, None) for k in ('_saved_self','_saved_other')]
+    weights = [w for w in factors if isinstance(w, Tensor) and not w.requires_grad]
+    return any(abs(w.sum().item()-1)<1e-3 for w in weights)
 
 def warn_sum(
     learn:Any,  # the Learner, in the first batch of a phase

@@ -386,6 +386,15 @@ class Recorder(RecorderPlots, Callback):
         vars(self).update(state)
 
     @property
+    def cancel_train(self) -> bool:
+        "Whether the training of this epoch was cancelled (fastai's name)"
+        return 'train' in self.cancelled
+    @property
+    def cancel_valid(self) -> bool:
+        "Whether the validation of this epoch was cancelled (fastai's name)"
+        return 'valid' in self.cancelled
+
+    @property
     def train_loss(self) -> float|None:
         "The current `train_loss` over all processes, which must all ask for it; None before the first batch"
         return self.train.metrics[1].value if self.mean else _mean_of_all(to_number(self.smooth_loss.value))

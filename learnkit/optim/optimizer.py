@@ -125,6 +125,14 @@ class OptimWrapper:
         if len(have)!=n: self._hypers = have[:n] + [Hypers(self.opt, i) for i in range(len(have), n)]
         return self._hypers
 
+    @hypers.setter
+    def hypers(self, values:Iterable):
+        values = list(values)
+        if len(values)!=self.n_groups: raise ValueError(
+            f'there are hyper-parameters for {len(values)} parameter groups, but the optimizer has {self.n_groups}: '
+            'give a dictionary for each group')
+        for own,new in zip(self.hypers, values): own.update(new)
+
     @property
     def n_groups(self)->int:
         "The number of parameter groups that `splitter` returned"

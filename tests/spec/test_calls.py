@@ -103,7 +103,7 @@ OPEN  = 71     # the same by a `Predictor`: each call more is a hundredth of wha
 START = 2505   # a Learner and its fit of one batch, with a little room: a fifth more until signatures were remembered, and what no optimizer has was asked less often
 EPOCH = 896    # an epoch of a fit, of a batch and a validation of one batch; 1,920 while each event was bound anew in each phase
 FUSED = 52     # a fused step, where the program is one of them; 65 while each module's hooks were looked at one by one, and the program told a profiler of itself
-LINES = dict(training=140, validation=113)
+LINES = dict(training=141, validation=114)   # one of them says that there is no loss yet, so that a callback may set it in `after_pred`
 OPS   = dict(detach=1, clone=1)            # the loss, kept without its graph
 
 NEW = len(TRAIN)-14   # events of a batch that were added since: each is a call, at most four lines, and handlers that are looked for

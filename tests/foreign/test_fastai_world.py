@@ -1,0 +1,189 @@
+"What third-party callbacks for fastai rely on, beside the events: the expected values were measured with fastai 2.8.12"
+import copy, pickle, warnings
+import pytest, torch
+from torch import nn
+from torch.nn import functional as F
+from torch.utils.data import DataLoader, TensorDataset
+from learnkit.all import (SGD, Callback, CrossEntropyLossFlat, DataLoaders, EarlyStoppingCallback, Learner, SaveModelCallback,
+                          ReduceLROnPlateau, TrackerCallback, accuracy)
+
+def data(n=128, n_valid=64):
+    g = torch.Generator().manual_seed(1)
+    x = torch.randn(n+n_valid, 8, generator=g)
+    y = (x@torch.randn(8, 3, generator=g)).argmax(1)
+    return TensorDataset(x[:n], y[:n]),TensorDataset(x[n:], y[n:])
+
+def mlp():
+    torch.manual_seed(3)
+    return nn.Sequential(nn.Linear(8,16), nn.ReLU(), nn.Linear(16,3))
+
+def learner(cbs=(), lr=.05, path=None, loss_func=None, **kwargs):
+    train,valid = data()
+    dls = DataLoaders(DataLoader(train, 16), DataLoader(valid, 16), path=path or '.')
+    return Learner(dls, mlp(), loss_func or CrossEntropyLossFlat(), SGD, lr=lr, metrics=accuracy, cbs=cbs, **kwargs)
+
+def fit(learn, *args, **kwargs):
+    with learn.no_bar(), learn.no_logging(): learn.fit(*args, **kwargs)
+    return learn
+
+# the loss that a callback computes
+
+class OwnLoss(Callback):
+    "As adapters for torchvision's detectors do it: the target is hidden, and the loss is computed in `after_pred`"
+    def before_batch(self):
+        self.hidden = self.yb
+        self.learn.yb = ()
+    def after_pred(self):
+        self.learn.loss_grad = F.cross_entropy(self.pred, *self.hidden)
+        self.learn.loss = self.learn.loss_grad.clone()
+    def after_loss(self): self.learn.yb = self.hidden
+
+def test_a_loss_that_is_set_after_the_prediction_is_trained():
+    plain,own = fit(learner(), 2),fit(learner(OwnLoss()), 2)
+    assert all(map(torch.equal, plain.model.parameters(), own.model.parameters()))
+    assert own.recorder.values[-1]==plain.recorder.values[-1]
+
+def test_the_loss_that_is_shown_is_the_callbacks_own():
+    class Penalized(OwnLoss):
+        "Trained with a penalty, shown without"
+        def after_pred(self):
+            loss = F.cross_entropy(self.pred, *self.hidden)
+            self.learn.loss_grad,self.learn.loss = loss+1,loss.detach()
+    plain,own = fit(learner(), 2),fit(learner(Penalized()), 2)
+    assert own.recorder.values[-1]==pytest.approx(plain.recorder.values[-1])
+
+def test_the_loss_that_is_shown_is_that_of_the_gradient_if_none_is_set():
+    class OnlyGrad(OwnLoss):
+        def after_pred(self): self.learn.loss_grad = F.cross_entropy(self.pred, *self.hidden)
+    plain,own = fit(learner(), 2),fit(learner(OnlyGrad()), 2)
+    assert own.recorder.values[-1]==plain.recorder.values[-1]
+
+def test_a_loss_of_an_earlier_batch_is_none_of_this_one():
+    class Once(OwnLoss):
+        def before_batch(self):
+            self.hidden = self.yb
+            if self.learn.iter==0: return
+            self.learn.yb = ()
+        def after_pred(self): pass
+    learn = fit(learner(Once()), 1)   # the first batch alone is trained
+    again = learner()
+    x,y = [t[:16] for t in data()[0].tensors]
+    loss = F.cross_entropy(again.model(x), y)
+    loss.backward()
+    torch.testing.assert_close(learn.model[0].weight, again.model[0].weight-.05*again.model[0].weight.grad)
+
+# false alarms
+
+def warned(learn):
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter('always')
+        fit(learn, 1)
+    return [str(w.message) for w in found]
+
+class MakesTarget(Callback):
+    def before_batch(self): self.learn.yb = ((self.x[:,0]>0).long(),)
+
+def unlabelled(cbs, n_inp=1):
+    x = torch.randn(64, 8)
+    ds = TensorDataset(x)
+    return Learner(DataLoaders(DataLoader(ds, 16), DataLoader(ds, 16), n_inp=n_inp), mlp(), CrossEntropyLossFlat(), SGD, lr=.1, cbs=cbs)
+
+def test_a_target_that_a_callback_makes_is_no_missing_target():
+    learn = unlabelled(MakesTarget())
+    assert warned(learn)==[] and learn.recorder.values[0][1]>0
+
+def test_a_missing_target_is_still_said():
+    assert any('no target' in w for w in warned(unlabelled(())))
+
+def test_a_validation_without_target_is_said_before_training():
+    train,valid = data()
+    learn = Learner(DataLoaders(DataLoader(train, 16), DataLoader(TensorDataset(valid.tensors[0]), 16)), mlp(), CrossEntropyLossFlat(), SGD, lr=.1)
+    batches_before = []
+    def note(message, *args, **kwargs): batches_before.append(learn.train_iter)
+    with warnings.catch_warnings():
+        warnings.simplefilter('always')
+        warnings.showwarning = note
+        fit(learn, 1)
+    assert batches_before[0]==0
+
+def _weighted(p, t, how):
+    each = F.cross_entropy(p, t, reduction='none')
+    w = torch.rand(len(each))
+    return dict(divided=lambda: (each*w/w.sum()).sum(), weights=lambda: (each*(w/w.sum())).sum(), count=lambda: (each/len(each)).sum(),
+                summed=lambda: each.sum(), twice=lambda: (each*w).sum())[how]()
+
+@pytest.mark.parametrize('how', ['divided', 'weights', 'count'])
+def test_a_weighted_mean_is_no_sum(how):
+    def weighted(p, t): return _weighted(p, t, how)
+    assert warned(learner(loss_func=weighted))==[]
+
+@pytest.mark.parametrize('how', ['summed', 'twice'])
+def test_a_sum_is_still_said(how):
+    def weighted(p, t): return _weighted(p, t, how)
+    assert any('seems to sum' in w for w in warned(learner(loss_func=weighted)))
+
+# attributes that fastai's classes have
+
+def test_a_tracker_knows_its_position():
+    "As optuna-integration's FastAIV2PruningCallback reads it"
+    seen = []
+    class Prune(TrackerCallback):
+        def after_epoch(self):
+            super().after_epoch()
+            seen.append(self.recorder.final_record[self.idx])
+    learn = fit(learner(Prune('valid_loss')), 2)
+    assert seen==learn.recorder.history['valid_loss']
+    learn = fit(learner(Prune('accuracy')), 1)
+    assert seen[-1]==learn.recorder.history['accuracy'][0]
+
+def test_last_saved_path_may_be_set(tmp_path):
+    "As fastxtend's SaveModelAtEnd does, without calling the base class"
+    class AtEnd(SaveModelCallback):
+        def __init__(self): self.last_saved_path = None
+    assert AtEnd().last_saved_path is None
+    cb = SaveModelCallback()
+    cb.last_saved_path = tmp_path/'a.pth'
+    assert cb.last_saved_path==tmp_path/'a.pth'
+
+def test_hypers_may_be_set():
+    "As upit's CycleGANTrainer does; fastai's `Optimizer` allows it"
+    class Copies(Callback):
+        def before_train(self): self.other = self.learn.opt_func(self.learn.splitter(self.learn.model), lr=.1)
+        def after_step(self): self.other.hypers = self.learn.opt.hypers
+    learn = fit(learner(Copies()), 1)
+    assert learn.copies.other.hypers[0]['lr']==learn.opt.hypers[0]['lr']==.05
+    learn.opt.hypers = [dict(lr=.3, mom=.5)]
+    assert learn.opt.opt.param_groups[0]['lr']==.3 and learn.opt.opt.param_groups[0]['momentum']==.5
+    with pytest.raises(ValueError, match='for 2 parameter groups.* has 1'): learn.opt.hypers = [dict(lr=.3), dict(lr=.2)]
+
+def test_recorder_says_what_was_cancelled():
+    learn = fit(learner(), 1)
+    assert learn.recorder.cancel_train is False and learn.recorder.cancel_valid is False
+
+@pytest.mark.parametrize('comp', [None, 'min', torch.lt, float.__lt__], ids=['none','min','torch','float'])
+@pytest.mark.parametrize('make', [SaveModelCallback, EarlyStoppingCallback, ReduceLROnPlateau, TrackerCallback])
+def test_a_callback_pickles_after_a_fit(make, comp, tmp_path):
+    learn = fit(learner(make('valid_loss', comp=comp), path=tmp_path), 1)
+    cb = learn.cbs[-1]
+    learn.remove_cb(cb)
+    again = pickle.loads(pickle.dumps(cb))
+    assert again.best==cb.best and again.watch.better(cb.best-1) and not again.watch.better(cb.best+1)
+    assert copy.deepcopy(cb).watch.better(cb.best-1)
+
+# callbacks that answer `hasattr` by an error
+
+class NotAList:
+    "As in pytorch-accelerated, whose `__getattr__` raises an exception of its own, so that `hasattr` fails"
+    __module__ = 'pytorch_accelerated.callbacks'
+    def __getattr__(self, k): raise NotImplementedError
+
+def test_one_callback_of_theirs_needs_no_list():
+    seen = []
+    class Notes(NotAList):
+        def on_train_epoch_start(self, trainer, **kwargs): seen.append(trainer.run_history.current_epoch)
+    learn = fit(learner(Notes()), 1)
+    assert seen==[1]
+    fit(learner(), 1, cbs=Notes())
+    assert seen==[1,1]
+    with learn.removed_cbs(None), learn.added_cbs(Notes()): fit(learn, 1)
+    assert seen==[1,1,1,1]
