@@ -342,11 +342,12 @@ def _in_memory(dl):
     if type(dl) is not DataLoader or type(dl.dataset) not in (TensorDataset,BatchTensorDataset): return None
     return tuple(t[:1] for t in dl.dataset.tensors) if dl.collate_fn in (default_collate,collate_tensors) else None
 
+# %% ../../nbs/data/45c_unfetched.ipynb #7ea74b87
 def check_ahead(
     dls:Any,      # the `DataLoaders` of a fit
     loss_func:Any # its loss function
 ) -> None:
-    "Look at the validation data before training: raises ValueError if there is no batch, warns if it alone has no target"
+    "Look at the validation data before training: ValueError if there is no batch, a warning if it alone has no target"
     if loader_len(dls.valid)==0: raise no_batch('validation')
     if loss_func is None: return
     b,n_inp = _in_memory(dls.valid),getattr(dls, 'n_inp', None)

@@ -225,7 +225,8 @@ class Learner(Loop):
         self.wd,self.wd_bn_bias,self.train_bn = wd,wd_bn_bias,train_bn
         self.lr,self.metrics = default_lr(opt_func, lr),metrics
         self._opt_origin = SimpleNamespace(opt=None, recipe=None, wrapped=False, lr=self.lr, said=lr)
-        own,cbs = (TrainEvalCallback,*self.team.default_cbs(),Recorder,NonFiniteCheck,ProgressCallback),callback_list(cbs)
+        own = TrainEvalCallback,*self.team.default_cbs(),Recorder,NonFiniteCheck,ProgressCallback
+        cbs = callback_list(cbs)
         self.add_cbs([*(default_callbacks(own, cbs) if default_cbs else ()), *cbs])
         for f in [*self.on_create]: self.add_cbs(f(self))
         self('after_create')

@@ -24,7 +24,7 @@ from .events import cancel_types, event
 from .names import adapter_of
 from .signals import uninterrupted
 
-# %% ../../nbs/loop/20a_dispatcher.ipynb #8a284daf
+# %% ../../nbs/loop/20a_dispatcher.ipynb #bf1e0ca3
 def callback_list(
     cbs:Any # several callbacks or classes, or one, or none
 ) -> L:
@@ -35,6 +35,7 @@ def callback_list(
 
 _plain = list,tuple,L,type(None)
 
+# %% ../../nbs/loop/20a_dispatcher.ipynb #8a284daf
 class Dispatcher:
     "Keeps callbacks and calls their handlers of an event, in order"
     mode:str|None = None   # the kind of run: 'fit', 'validate', 'predict', 'lr_find', 'sanity'; None: no run

@@ -90,6 +90,7 @@ def _is_weighted_mean(summands):
     weights = [w for w in factors if isinstance(w, Tensor) and not w.requires_grad]
     return any(abs(w.sum().item()-1)<1e-3 for w in weights)
 
+# %% ../../nbs/measure/00_batch_weight.ipynb #aa5ff1cd
 def warn_sum(
     learn:Any,  # the Learner, in the first batch of a phase
     loss:Any    # what its loss function returned
