@@ -88,6 +88,12 @@ def _start_momentum(opt, pgs):
         opt.state[p].setdefault('momentum_buffer', torch.zeros_like(p, memory_format=torch.preserve_format))
 
 # %% ../../nbs/optim/00a_hypers.ipynb #2ad19cd0
+def params_in(
+    param_groups:Iterable # PyTorch's groups, of an optimizer or of its state dict
+)->list: # the parameters, or, of a state dict, their numbers
+    "Return what is in parameter groups, group by group"
+    return [p for pg in param_groups for p in pg['params']]
+
 def logical_groups(
     pgs:list # A torch optimizer's `param_groups`
 )->list: # For each group you made: a list of it and, if it was split, of its half without decay

@@ -6,130 +6,109 @@
 __all__ = []
 
 # %% ../../nbs/optim/04_opt_state.ipynb #a264d3f1
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
 from warnings import warn
 
-from torch import Tensor, strided
+from torch import Tensor
 from torch.optim import LBFGS, SGD, Adafactor, Adagrad, Optimizer
 
 from ..data.batch import shapes
 from ..data.nested import apply, leaves
 from ..data.process import is_sharded, lay_out
-from .groups import is_number
+from .groups import is_number, params_in
 
 # %% ../../nbs/optim/04_opt_state.ipynb #2474d76b
-def _check_entries(saved, state):
-    "Raise ValueError if some parameters have entries in `state` that others lack"
-    for pg in saved:
-        idle = {'momentum_buffer'} if not pg.get('momentum') else set()   # from when there was a momentum
-        kinds = {frozenset(s)-idle for i in pg['params'] if (s := state.get(i))}
-        if len(kinds)<2: continue
-        odd = frozenset.union(*kinds) - frozenset.intersection(*kinds)
-        raise ValueError(f"The saved optimizer has {', '.join(sorted(map(str, odd)))} for some of its parameters, "
-                         f"and not for others: it is incomplete.")
+def _check_kind(opt, saved):
+    "Raise ValueError if a saved group lacks a hyper-parameter that `opt` needs"
+    needed = {k for k,v in opt.defaults.items() if is_number(v)}
+    needed |= {'betas'} & opt.defaults.keys()
+    missing = set()
+    for pg in saved: missing |= needed - pg.keys()
+    if missing: raise ValueError(
+        f"The saved optimizer is of another kind: it has no {', '.join(sorted(missing))}, "
+        f"which {type(opt).__name__} needs.")
 
-def _check_numbers(saved, state):
-    "Raise ValueError if the groups have a parameter twice, or do not have one that has entries in `state`"
-    numbers = [i for pg in saved for i in pg['params']]
-    if odd := [i for i in numbers if not isinstance(i, (int,str))]: raise ValueError(
-        f"The saved optimizer has a {type(odd[0]).__name__} where the number of a parameter was expected.")
-    numbers = Counter(numbers)
-    if twice := [i for i,n in numbers.items() if n>1]: raise ValueError(
-        f"The saved optimizer has parameter {twice[0]} more than once in its groups: it is damaged.")
-    if odd := [str(i) for i in state if i not in numbers]: raise ValueError(
-        f"The saved optimizer has entries for parameters {', '.join(odd[:5])}, which none of its groups has: "
-        f"it is damaged.")
+def _check_sizes(groups, saved):
+    "Raise ValueError if the groups have other numbers of parameters"
+    now,then = ([len(pg['params']) for pg in pgs] for pgs in (groups, saved))
+    if now!=then: raise ValueError(
+        f"The saved optimizer has groups of {then} parameters, this one of {now}: "
+        f"they need the same model, splitter and weight decay.")
 
 # %% ../../nbs/optim/04_opt_state.ipynb #7de1e24b
-def _keeps_entries(opt, saved): return not isinstance(opt, SGD) or any(pg['momentum'] for pg in saved)
+def _keeps_entries(opt, saved):
+    "Does an optimizer like `opt` keep a state of each parameter? Only SGD without momentum has none"
+    if not isinstance(opt, SGD): return True
+    return any(pg['momentum'] for pg in saved)
 
 def _check_all_there(opt, sd):
-    "Raise ValueError if `sd` has lost entries; warns if a parameter that is trained has none"
-    n,state = sd.get('n_states', len(sd['state'])),sd['state']
-    if n!=len(state): raise ValueError(
-        f"The saved optimizer has entries for {len(state)} parameters, and had {n} when it was saved: "
-        f"it is incomplete.")
-    pairs = [o for a,b in zip(opt.param_groups, sd['param_groups']) for o in zip(a['params'], b['params'])]
-    none = sum(p.requires_grad and not state.get(i) for p,i in pairs)
-    if none and 'n_states' not in sd and _keeps_entries(opt, sd['param_groups']): warn(
-        f"The saved optimizer has no entries for {none} of {len(pairs)} parameters: if they were trained before, "
+    "Raise ValueError if `sd` has lost entries; warn if a parameter that is trained may have lost its own"
+    state,numbers = sd['state'],params_in(sd['param_groups'])
+    n_saved = sd.get('n_states')   # of an `OptimWrapper`; None: of PyTorch, which does not count them
+    if n_saved is not None:
+        if n_saved!=len(state): raise ValueError(
+            f"The saved optimizer has entries for {len(state)} parameters, and had {n_saved} when it was saved: "
+            f"it is incomplete.")
+        return
+    if not _keeps_entries(opt, sd['param_groups']): return
+    trained = [number for p,number in zip(params_in(opt.param_groups), numbers) if p.requires_grad]
+    without = sum(not state.get(number) for number in trained)
+    if without: warn(
+        f"The saved optimizer has no entries for {without} of {len(numbers)} parameters: if they were trained before, "
         f"their momentum and averages are lost.")
 
-# %% ../../nbs/optim/04_opt_state.ipynb #3d2a9bde
-def _overlaps(t):
-    "Do two elements of the tensor `t` share their memory?"
-    reach = 0
-    for stride,n in sorted((stride,n) for n,stride in zip(t.shape, t.stride()) if n>1):
-        if stride<=reach: return True
-        reach += stride*(n-1)
-    return False
-
-def _check_tensors(state):
-    "Raise ValueError if an entry in `state` is a tensor that no step could update"
-    for i,k,v in ((i,k,v) for i,s in state.items() for k,v in s.items() if isinstance(v, Tensor)):
-        if v.layout is not strided or v.is_meta or v.is_quantized: why = f'is {v.dtype} on {v.device}, {v.layout}'
-        elif _overlaps(v): why = 'shares memory between its elements'
-        else: continue
-        raise ValueError(f"The saved optimizer has '{k}' for parameter {i} as a tensor that cannot be updated: "
-                         f"it {why}.")
-
 # %% ../../nbs/optim/04_opt_state.ipynb #22bff03e
-def _check_state_shapes(groups, saved, state):
-    "Raise ValueError if an entry in `state` has not the shape of its parameter"
-    for p,i in [o for a,b in zip(groups, saved) for o in zip(a['params'], b['params'])]:
-        for k,v in state.get(i, {}).items():
-            if isinstance(v, Tensor) and v.ndim and v.shape!=p.shape:
-                raise ValueError(f"The saved optimizer has '{k}' {shapes(v)} for parameter {i}, which is {shapes(p)}: "
-                                 f"it is of another model.")
+def _check_shapes(opt, sd):
+    "Raise ValueError if an entry has not the shape of its parameter"
+    for p,number in zip(params_in(opt.param_groups), params_in(sd['param_groups'])):
+        for name,value in sd['state'].get(number, {}).items():
+            if not isinstance(value, Tensor) or value.shape in (p.shape, ()): continue
+            raise ValueError(
+                f"The saved optimizer has '{name}' {shapes(value)} for parameter {number}, which is {shapes(p)}: "
+                f"it is of another model.")
 
 # %% ../../nbs/optim/04_opt_state.ipynb #dbca2ee9
 def has_torch_state(
     sd:dict # From `state_dict` of an optimizer
 )->bool:
     "Does `sd` have the keys of PyTorch's optimizers? Some classes that wrap an optimizer have other keys"
-    return {'state','param_groups'} <= {*sd}
+    return {'state','param_groups'} <= sd.keys()
 
 def check_opt_state(
     opt:Optimizer, # A torch optimizer
     sd:dict        # A state dict, from `state_dict` of a torch optimizer
 )->None:
     "Raise ValueError if `sd` does not fit the torch optimizer `opt`"
-    if not has_torch_state(sd):
-        raise ValueError(f"An optimizer's state has 'state' and 'param_groups', not {[*sd]}.")
-    if (check := getattr(opt, 'check_state', None)) is not None: return check(sd)   # several optimizers as one
-    def sizes(pgs): return [len(pg['params']) for pg in pgs]
-    groups,saved = opt.param_groups,sd['param_groups']
-    needs = {k for k,v in opt.defaults.items() if is_number(v) or k=='betas'}
-    if missing := {k for pg in saved for k in needs - {*pg}}:
-        raise ValueError(f"The saved optimizer is of another kind: it has no {', '.join(sorted(missing))}, "
-                         f"which {type(opt).__name__} needs.")
-    if sizes(groups)!=sizes(saved):
-        raise ValueError(f"The saved optimizer has groups of {sizes(saved)} parameters, this one of {sizes(groups)}: "
-                         f"they need the same model, splitter and weight decay.")
-    _check_numbers(saved, sd['state'])
-    _check_tensors(sd['state'])
+    if not has_torch_state(sd): raise ValueError(
+        f"An optimizer's state has 'state' and 'param_groups', not {[*sd]}.")
+    if hasattr(opt, 'check_state'): return opt.check_state(sd)   # several optimizers as one
+    _check_kind(opt, sd['param_groups'])
+    _check_sizes(opt.param_groups, sd['param_groups'])
     _check_all_there(opt, sd)
-    if not type(opt).__module__.startswith('torch.optim') or isinstance(opt, (LBFGS, Adafactor)): return
-    _check_entries(saved, sd['state'])
-    _check_state_shapes(groups, saved, sd['state'])
+    if _keeps_shapes(opt): _check_shapes(opt, sd)
+
+def _keeps_shapes(opt):
+    "Is it one of PyTorch's optimizers that keep averages in the shape of the parameter?"
+    return type(opt).__module__.startswith('torch.optim') and not isinstance(opt, (LBFGS, Adafactor))
 
 # %% ../../nbs/optim/04_opt_state.ipynb #2aab3307
 @contextmanager
 def restore_on_error(
     opt:Optimizer # A torch optimizer
 )->Iterator[None]:
-    "Context manager that restores groups and state of `opt` if its block raises; a KeyError becomes a ValueError"
-    pgs,state = opt.param_groups,opt.state
-    before = [(pg,{**pg}) for pg in pgs]
+    "Restore groups and state of `opt` if the block raises; a KeyError becomes a ValueError"
+    groups,state = opt.param_groups,opt.state
+    before = [(pg, {**pg}) for pg in groups]
     try: yield
     except Exception as e:
-        for pg,o in before: pg.clear(); pg.update(o)
-        pgs[:] = [pg for pg,_ in before]
-        opt.state,opt.param_groups = state,pgs
+        for pg,content in before:
+            pg.clear()
+            pg.update(content)
+        groups[:] = [pg for pg,_ in before]
+        opt.state,opt.param_groups = state,groups
         if not isinstance(e, KeyError): raise
         raise ValueError(f'The saved optimizer has no {e}, which {type(opt).__name__} needs.') from e
 
@@ -139,24 +118,35 @@ def lay_out_opt_state(
     sd:dict        # A state dict that fits it
 )->dict:
     "Return `sd`, each tensor that has its parameter's shape sharded like the parameter"
-    params = [p for pg in opt.param_groups for p in pg['params']]
-    of = dict(zip((i for pg in sd['param_groups'] for i in pg['params']), params))
-    if not any(is_sharded(o) for o in (*params, *(v for s in sd['state'].values() for v in s.values()))): return sd
-    def laid(v, own): return lay_out(v, own) if is_sharded(v) or isinstance(v, Tensor) and v.shape==own.shape else v
-    return {**sd, 'state':{i:{k:laid(v, of[i]) for k,v in s.items()} if i in of else s for i,s in sd['state'].items()}}
+    params,state = params_in(opt.param_groups),sd['state']
+    if not any(map(is_sharded, [*params, *leaves(state)])): return sd
+    laid_out = {**state}
+    for p,number in zip(params, params_in(sd['param_groups'])):
+        if number not in state: continue
+        laid_out[number] = {k:_laid_out(v, p) for k,v in state[number].items()}
+    return {**sd, 'state':laid_out}
+
+def _laid_out(value, p):
+    "`value`, sharded like the parameter `p` if it has its shape"
+    if not isinstance(value, Tensor): return value
+    return lay_out(value, p) if is_sharded(value) or value.shape==p.shape else value
 
 # %% ../../nbs/optim/04_opt_state.ipynb #d3115f54
-def _optimizers(opt:Any)->list: return [opt.optimizer(k) for k in getattr(opt, 'named_optimizers', ())]
+def _optimizers(opt:Any)->list:
+    "`opt`, and those that it is made of"
+    return [opt, *(opt.optimizer(name) for name in getattr(opt, 'named_optimizers', ()))]
 
 def match_opt_state(
     opt:Optimizer # A torch optimizer
 )->None:
-    "Drop the state of parameters that the optimizer no longer has; gives new ones their initial state"
-    have = {id(p) for pg in opt.param_groups for p in pg['params']}
-    for p in [p for p in opt.state if id(p) not in have]: del opt.state[p]
-    for o in (opt, *_optimizers(opt)):
-        if not isinstance(o, Adagrad): continue
-        for p,s in Adagrad([{**pg} for pg in o.param_groups], **o.defaults).state.items(): opt.state.setdefault(p, s)
+    "Drop the state of parameters that the optimizer no longer has; give new ones their initial state"
+    have = {*map(id, params_in(opt.param_groups))}
+    for p in [*opt.state]:
+        if id(p) not in have: del opt.state[p]
+    for adagrad in _optimizers(opt):   # the only one with a state from the beginning
+        if not isinstance(adagrad, Adagrad): continue
+        fresh = Adagrad([{**pg} for pg in adagrad.param_groups], **adagrad.defaults)
+        for p,s in fresh.state.items(): opt.state.setdefault(p, s)
 
 def clear_opt_state(
     opt:Optimizer # A torch optimizer
@@ -168,14 +158,18 @@ def clear_opt_state(
 # %% ../../nbs/optim/04_opt_state.ipynb #5d0e7a02
 def _is_away(p, o):
     "Is `o` a tensor on another device than the parameter `p`? A single number of the CPU serves any device"
-    return isinstance(o, Tensor) and o.device!=p.device and (o.ndim>0 or not o.is_cpu)
+    if not isinstance(o, Tensor) or o.device==p.device: return False
+    return o.ndim>0 or not o.is_cpu
 
-def _to_param(p, o): return o.to(p.device) if _is_away(p, o) else o
+def _to_param(p, o):
+    if _is_away(p, o): return o.to(p.device)
+    return o
 
 def move_opt_state(
     opt:Optimizer # A torch optimizer
 )->None:
     "Move the state of each parameter to its device; what is there already stays the same object"
-    for p,s in opt.state.items():
-        if not (isinstance(p, Tensor) and isinstance(s, dict)): continue   # an optimizer's own, of no parameter
-        s.update({k:apply(partial(_to_param, p), v) for k,v in s.items() if any(_is_away(p, o) for o in leaves(v))})
+    for p,state in opt.state.items():
+        if not isinstance(p, Tensor) or not isinstance(state, dict): continue   # an optimizer's own, of no parameter
+        for k,v in state.items():
+            if any(_is_away(p, o) for o in leaves(v)): state[k] = apply(partial(_to_param, p), v)

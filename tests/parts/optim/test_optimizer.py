@@ -987,8 +987,8 @@ def test_step_of_a_differentiable_optimizer():
     opt.step()
     assert q.requires_grad and q.grad_fn is not None
 
-@pytest.mark.parametrize('lost,words', [([('step',0)], 'step for some'), ([('step',0),('step',1)], "no 'step'"), ([('exp_avg',1)], 'exp_avg for some'), ([('exp_avg',1),(1,2)], r"\(1, 2\), exp_avg for some")])
-def test_a_state_with_a_hole_changes_nothing(lost, words):
+def test_a_state_with_a_hole_changes_nothing():
+    "Whatever PyTorch raises while it loads, the optimizer is as before, and steps"
     def trained():
         ps = [nn.Parameter(torch.ones(3)), nn.Parameter(torch.ones(2))]
         opt = OptimWrapper(opt=torch.optim.Adam(ps, lr=.1))
@@ -998,10 +998,8 @@ def test_a_state_with_a_hole_changes_nothing(lost, words):
     opt,sd = trained(),copy.deepcopy(trained().state_dict())
     groups,before = opt.param_groups,copy.deepcopy(opt.state_dict())
     sd['param_groups'][0]['lr'] = 9.
-    for k,i in lost:
-        if k==1: sd['state'][0][k,i] = 0   # names of any kind
-        else: del sd['state'][i][k]
-    with pytest.raises(ValueError, match=words): opt.load_state_dict(sd)
+    for s in sd['state'].values(): del s['step']
+    with pytest.raises(ValueError, match="The saved optimizer has no 'step', which Adam needs"): opt.load_state_dict(sd)
     assert opt.param_groups is groups and opt.state_dict()['param_groups']==before['param_groups']
     for i,s in before['state'].items(): assert all(torch.equal(v, opt.state_dict()['state'][i][k]) for k,v in s.items())
     opt.step()
@@ -1037,36 +1035,23 @@ def test_a_state_may_be_empty():
         _saved(SGD).load_state_dict(_saved(SGD).opt.state_dict())
         _saved(Adam).load_state_dict(OptimWrapper(opt=Adam([nn.Parameter(torch.ones(2,2)) for _ in range(3)])).state_dict())
 
-@pytest.mark.parametrize('plain', [False, True])
 @pytest.mark.parametrize('cls', [Adam, partial(SGD, momentum=.9)])
-def test_a_state_whose_entries_are_of_no_parameter(cls, plain):
-    "Entries under other numbers than the groups have, or groups with a number twice, were loaded in silence: they belonged to nobody"
-    def state(): sd = _saved(cls).state_dict(); return {k:v for k,v in sd.items() if not plain or k!='n_states'}
-    moved,twice,odd = state(),state(),state()
-    moved['state'] = {i+10:s for i,s in moved['state'].items()}
-    twice['param_groups'][0]['params'] = [0, 1, 1]
-    odd['param_groups'][0]['params'] = [0, 1, [2]]
-    for sd,words in ((moved, 'has entries for parameters 10, 11, 12, which none of its groups has'), (twice, 'has parameter 1 more than once'),
-                     (odd, 'has a list where the number of a parameter was expected')):
-        opt = _saved(cls)
-        before = copy.deepcopy(opt.state_dict())
-        with pytest.raises(ValueError, match=words): opt.load_state_dict(sd)
-        assert all(torch.equal(v, opt.state_dict()['state'][i][k]) for i,s in before['state'].items() for k,v in s.items())
+def test_a_state_under_other_numbers(cls):
+    "PyTorch's own state, whose entries are of no parameter of the groups: they would be lost, which a warning says"
+    sd = _saved(cls).opt.state_dict()
+    sd['state'] = {i+10:s for i,s in sd['state'].items()}
+    with pytest.warns(UserWarning, match='no entries for 3 of 3 parameters'): _saved(cls).load_state_dict(sd)
 
-forged = dict(stride=torch.zeros(1).expand(2,2), overlap=torch.zeros(8).as_strided((2,2), (1,1)), meta=torch.zeros(2,2, device='meta'), sparse=torch.zeros(2,2).to_sparse(),
-              quantized=torch.quantize_per_tensor(torch.zeros(2,2), .1, 0, torch.qint8))
-@pytest.mark.filterwarnings('ignore')
-@pytest.mark.parametrize('how', forged)
 @pytest.mark.parametrize('cls', [Adam, partial(SGD, momentum=.9), torch.optim.Adagrad])
-def test_forged_tensors_are_refused_when_they_are_loaded(cls, how):
-    "Tensors with shared memory, without any, or of a type that cannot be updated ended the fit at its first step"
+def test_entries_of_other_shapes_or_strides(cls):
+    "PyTorch loads averages of any shape, and fails in the next step; other strides are no fault"
     opt,sd = _saved(cls),_saved(cls).state_dict()
     before = copy.deepcopy(opt.state_dict())
     key = next(k for k,v in sd['state'][1].items() if v.ndim)
-    sd['state'][1][key] = forged[how]
-    with pytest.raises(ValueError, match=f"'{key}' for parameter 1 as a tensor that cannot be updated"): opt.load_state_dict(sd)
+    sd['state'][1][key] = torch.zeros(2,3)
+    with pytest.raises(ValueError, match=f"'{key}' .*2, 3.* for parameter 1, which is .*2, 2.*: it is of another model"): opt.load_state_dict(sd)
     assert all(torch.equal(v, opt.state_dict()['state'][i][k]) for i,s in before['state'].items() for k,v in s.items())
-    for ok in (torch.zeros(2,4)[:,::2], torch.zeros(2,2).t()):   # other strides are no fault
+    for ok in (torch.zeros(2,4)[:,::2], torch.zeros(2,2).t()):
         sd['state'][1][key] = ok
         opt.load_state_dict(sd)
 
