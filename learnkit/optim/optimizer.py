@@ -21,10 +21,14 @@ from ..loop.check import parameters_of
 
 # %% ../../nbs/optim/05a_fast_step.ipynb #30dd9456
 def _code(f): return getattr(f, '__code__', None)
-def _of_wrapper(*wrap): return {_code(w(lambda self: None)) for w in wrap}   # that of the functions which it returns
 
-_hook_code = _of_wrapper(Optimizer.profile_hook_step)
-_grad_code = _of_wrapper(torch_optimizer._use_grad_for_differentiable, torch.no_grad())
+def _code_of_wrappers(*decorators):
+    "The code of the functions that decorators return: the same one for whatever they wrap"
+    def wrapped(self): pass
+    return {_code(decorate(wrapped)) for decorate in decorators}
+
+_hook_code = _code_of_wrappers(Optimizer.profile_hook_step)
+_grad_code = _code_of_wrappers(torch_optimizer._use_grad_for_differentiable, torch.no_grad())
 
 @lru_cache
 def unwrapped_step(
@@ -32,12 +36,15 @@ def unwrapped_step(
 )->Callable|None: # None if it is not wrapped as PyTorch 2 wraps its own optimizers
     "Return the `step` inside PyTorch's three wrappers around it, if all of them are PyTorch's own"
     grad_mode = getattr(step, '__wrapped__', None)
-    update = getattr(grad_mode, '__wrapped__', None)
     if _code(step) not in _hook_code or _code(grad_mode) not in _grad_code: return None
+    update = grad_mode.__wrapped__
     return update if update.__globals__['__name__'].startswith('torch.optim.') else None
 
 # %% ../../nbs/optim/05a_fast_step.ipynb #30dd945a
-def _is_torch(f): return all(o.__globals__.get('__name__', '').startswith('torch.') for o in (f, unwrap(f)))
+def _is_torch(f):
+    homes = [o.__globals__.get('__name__', '') for o in (f, unwrap(f))]
+    return all(home.startswith('torch.') for home in homes)
+
 torch_zero_grad:Any = Optimizer.zero_grad if _is_torch(Optimizer.zero_grad) else object()   # no other is left out
 
 # %% ../../nbs/optim/05a_fast_step.ipynb #30dd9457
@@ -46,7 +53,8 @@ def is_own_step(
 )->bool:
     "Is the optimizer's `step` that of its class, or a PyTorch scheduler's wrapper that notes calls?"
     own = vars(opt).get('step')
-    return own is None or getattr(own, '_wrapped_by_lr_sched', False) and own.__wrapped__ is type(opt).step
+    if own is None: return True
+    return getattr(own, '_wrapped_by_lr_sched', False) and own.__wrapped__ is type(opt).step
 
 def fast_step(
     opt:Optimizer,             # A torch optimizer
@@ -54,18 +62,20 @@ def fast_step(
 )->Any: # What the optimizer's `step` returns: the loss of `closure`, or None
     "Make an optimizer step, without PyTorch's wrappers around it if no hook, option or profiler uses them"
     if closure is not None: return opt.step(closure)
-    if (not (update := unwrapped_step(type(opt).step)) or opt.defaults.get('differentiable') or before_any or after_any
-        or opt._optimizer_step_pre_hooks or profiler._is_profiler_enabled): return opt.step()
+    update = unwrapped_step(type(opt).step)
+    if update is None or opt.defaults.get('differentiable'): return opt.step()
+    if before_any or after_any or opt._optimizer_step_pre_hooks: return opt.step()
+    if profiler._is_profiler_enabled: return opt.step()
     if opt._optimizer_step_post_hooks or 'step' in vars(opt): return _noticed_step(opt, update)
     with torch.no_grad(): return update(opt)
 
 def _noticed_step(opt, update):
-    "A step that is followed by hooks, or that a scheduler of PyTorch notes"
-    if (own := vars(opt).get('step')) is not None:
-        if not (getattr(own, '_wrapped_by_lr_sched', False) and own.__wrapped__ is type(opt).step): return opt.step()
+    "Make a step that is followed by hooks, or that a scheduler of PyTorch notes"
+    if 'step' in vars(opt):
+        if not is_own_step(opt): return opt.step()
         opt._opt_called = True   # all that a scheduler's `step` does besides
     with torch.no_grad(): res = update(opt)
-    for f in [*opt._optimizer_step_post_hooks.values()]: f(opt, (opt,), {})
+    for hook in [*opt._optimizer_step_post_hooks.values()]: hook(opt, (opt,), {})
     return res
 
 # %% ../../nbs/optim/05a_fast_step.ipynb #30dd9459
@@ -73,8 +83,8 @@ def needs_closure(
     opt:Optimizer # A torch optimizer
 )->bool:
     "Does the optimizer's `step` need a function that evaluates the model, as `LBFGS` does?"
-    p = parameters_of(type(opt).step).get('closure')
-    return p is not None and p.default is Parameter.empty
+    closure = parameters_of(type(opt).step).get('closure')
+    return closure is not None and closure.default is Parameter.empty
 
 # %% ../../nbs/optim/05b_optimizer.ipynb #73f35a90
 from collections.abc import Iterable
@@ -84,7 +94,7 @@ from fastcore.foundation import L
 from torch import Tensor
 
 from .groups import (Hypers, build_optimizer, is_split, logical_groups, merge_groups, merged_params,
-    no_compiler, param_dicts, split_groups, write_hyper)
+    no_compiler, param_dicts, params_in, split_groups, write_hyper)
 from .opt_state import (check_opt_state, clear_opt_state, has_torch_state, lay_out_opt_state,
     match_opt_state, restore_on_error)
 
@@ -104,9 +114,11 @@ class OptimWrapper:
         self.opt = build_optimizer(opt, params, lr, **kw)
         if hasattr(self.opt, 'set_hyper'): raise TypeError(f"{type(self.opt).__name__} needs no wrapper.")
         self.no_decay,self.train_always = list(no_decay),list(train_always)
-        self.frozen_idx,self._off,self._hypers = 0,set(),L()
-        self.training = False if hasattr(self.opt, 'train') else None   # None: it has no modes
-        self._order = [p for pg in self.opt.param_groups for p in pg['params']]
+        self.frozen_idx,self._off = 0,set()   # `_off`: the parameters that freezing has switched off
+        self._hypers = L()
+        self.training = None   # of an optimizer with modes, such as a schedule-free one, is it set to train?
+        if hasattr(self.opt, 'train'): self.training = False
+        self._order = params_in(self.opt.param_groups)
 
     @property
     def param_groups(self)->list:
@@ -122,7 +134,9 @@ class OptimWrapper:
     def hypers(self)->L:
         "The hyper-parameters, a dictionary for each group"
         have,n = self._hypers,len(logical_groups(self.opt.param_groups))
-        if len(have)!=n: self._hypers = have[:n] + [Hypers(self.opt, i) for i in range(len(have), n)]
+        if len(have)!=n:   # those that are there stay the same objects
+            new = [Hypers(self.opt, i) for i in range(len(have), n)]
+            self._hypers = have[:n] + new
         return self._hypers
 
     @hypers.setter
@@ -148,9 +162,10 @@ class OptimWrapper:
         return getattr(self.opt, k)
     def __getstate__(self): return {**vars(self), '_hypers':L()}   # a copy makes dicts of its own
     def __repr__(self)->str:
-        def line(i, ps, h, off): return f"\n{i}: {len(ps)} parameters{' (frozen)' if off else ''}, {h}"
-        rows = zip(self.param_lists, self.hypers, self.frozen)
-        return type(self.opt).__name__ + ''.join(line(i, *o) for i,o in enumerate(rows))
+        res = type(self.opt).__name__
+        for i,(ps,h,off) in enumerate(zip(self.param_lists, self.hypers, self.frozen)):
+            res += f"\n{i}: {len(ps)} parameters{' (frozen)' if off else ''}, {h}"
+        return res
 
     def step(self,
         closure:Callable|None=None # Evaluates the model again and returns the loss, for optimizers such as LBFGS
@@ -187,8 +202,11 @@ class OptimWrapper:
         with_grad:bool=False  # Only parameters that have a gradient?
     )->L: # (parameter, its group's parameters, its state, its hyper-parameters)
         "Return every parameter of the groups `n`, with its group, state and hyper-parameters"
-        return L((p, ps, self.opt.state.get(p, {}), h) for ps,h in zip(self.param_lists[n], self.hypers[n])
-                 for p in ps if not with_grad or p.grad is not None)
+        res = L()
+        for ps,h in zip(self.param_lists[n], self.hypers[n]):
+            wanted = [p for p in ps if p.grad is not None] if with_grad else ps
+            res += [(p, ps, self.opt.state.get(p, {}), h) for p in wanted]
+        return res
 
     def set_hyper(self,
         name:str,                         # `lr`, `mom`, `wd`, ...
@@ -222,10 +240,11 @@ class OptimWrapper:
         keep = set(model_ids) - param_ids(new)
         for pg,fresh in zip(self.opt.param_groups, new.opt.param_groups): pg.update(_merged(pg, fresh, keep))
         state,have = self.opt.state,param_ids(self)
-        for p in [p for p in state if id(p) not in have]: del state[p]
+        for p in [*state]:
+            if id(p) not in have: del state[p]
         for p,s in new.opt.state.items(): state.setdefault(p, s)   # Adagrad has a state from the beginning
         self.no_decay,self.train_always = new.no_decay,new.train_always
-        self._order = [p for pg in self.opt.param_groups for p in pg['params']]
+        self._order = params_in(self.opt.param_groups)
         if split: self.split_no_decay()
 
     def take_state(self,
@@ -233,11 +252,15 @@ class OptimWrapper:
     ) -> None:
         "Take over the state of parameters that `old` has too, and their groups' hyper-parameters except `lr` and `wd`"
         if not _same_kind(old, self): return
-        self.opt.state.update({p:old.opt.state[p] for ps in self.param_lists for p in ps if p in old.opt.state})
-        before = {id(p):i for i,ps in enumerate(old.param_lists) for p in ps}
+        for p in params_in(self.opt.param_groups):
+            if p in old.opt.state: self.opt.state[p] = old.opt.state[p]
+        before = {}   # the number of each parameter's group
+        for i,ps in enumerate(old.param_lists): before |= dict.fromkeys(map(id, ps), i)
         for ps,h in zip(self.param_lists, self.hypers):
             groups = {before[id(p)] for p in ps if id(p) in before}
-            if len(groups)==1: h.update({k:v for k,v in old.hypers[groups.pop()].items() if k not in ('lr','wd')})
+            if len(groups)!=1: continue   # all are new, or they come from several groups
+            hypers = dict(old.hypers[groups.pop()])
+            h.update({k:hypers[k] for k in hypers.keys() - {'lr','wd'}})
 
     def _put_lists(self, groups):
         "Give each group other parameters; hyper-parameters stay, and the state of the parameters that stay"
@@ -250,7 +273,7 @@ class OptimWrapper:
         for pg,new in zip(self.opt.param_groups, groups):
             pg.pop('param_names', None)
             pg.update(new)
-        self._order = [p for g in groups for p in g['params']]
+        self._order = params_in(groups)
         match_opt_state(self.opt)
         if split: self.split_no_decay()
         if self.frozen_idx: self.freeze_to(self.frozen_idx)
@@ -266,12 +289,14 @@ class OptimWrapper:
         if n >= n_groups: warn(f"freeze_to({n}) freezes the whole model: it has {n_groups} groups of parameters.")
         self._freeze(n if n>=0 else n_groups+n)
 
-    def _freeze(self, first):
-        self.frozen_idx = first
-        always = {id(p) for p in self.train_always}
-        frozen = [p for ps,off in zip(self.param_lists, self.frozen) if off for p in ps if id(p) not in always]
+    def _freeze(self, frozen_idx):
+        "Freeze the groups before `frozen_idx`: a number, or one for each of several optimizers"
+        self.frozen_idx = frozen_idx
+        always,frozen = {*map(id, self.train_always)},[]
+        for ps,off in zip(self.param_lists, self.frozen):
+            if off: frozen += [p for p in ps if id(p) not in always]
         for p in self._off: p.requires_grad_(True)
-        self._off = {p for p in frozen if p.requires_grad}
+        self._off = {p for p in frozen if p.requires_grad}   # what the user froze is left as it is by `unfreeze`
         for p in self._off: p.requires_grad_(False)
         for p in frozen: p.grad = None
 
@@ -288,8 +313,9 @@ class OptimWrapper:
     def state_dict(self)->dict:
         "Return PyTorch's state dict, with the number of frozen groups, and of parameters that have a state"
         with no_compiler(): sd = self.opt.state_dict()
-        if not has_torch_state(sd): return {**sd, 'frozen_idx':self.frozen_idx}
-        return {**sd, 'frozen_idx':self.frozen_idx, 'n_states':len(sd['state'])}
+        res = {**sd, 'frozen_idx':self.frozen_idx}
+        if has_torch_state(sd): res['n_states'] = len(sd['state'])
+        return res
 
     def load_state_dict(self,
         sd:dict # From `state_dict`, of an `OptimWrapper` or of a torch optimizer
@@ -300,11 +326,12 @@ class OptimWrapper:
             if was_split and not split: self.split_no_decay()
             if split and not was_split: self.merge_no_decay()
             own = {k:v for k,v in sd.items() if k not in ('frozen_idx','n_states')}
-            if has_torch_state(sd) or has_torch_state(self.opt.state_dict()):
+            if has_torch_state(sd) or has_torch_state(self.opt.state_dict()):   # one with other keys knows what fits
                 check_opt_state(self.opt, sd)
                 own = lay_out_opt_state(self.opt, own)
-            self.opt.load_state_dict(own)   # one with other keys knows itself what fits
-        if (n := sd.get('frozen_idx', self.frozen_idx))!=self.frozen_idx: self.freeze_to(n)
+            self.opt.load_state_dict(own)
+        frozen_idx = sd.get('frozen_idx', self.frozen_idx)
+        if frozen_idx!=self.frozen_idx: self.freeze_to(frozen_idx)
 
 # %% ../../nbs/optim/05b_optimizer.ipynb #190637fe
 def create_optimizer(
@@ -318,20 +345,19 @@ def create_optimizer(
     res = build_optimizer(opt_func, params, lr)
     if not hasattr(res, 'set_hyper'): res = OptimWrapper(opt=res)
     if isinstance(res, OptimWrapper):
-        res.no_decay,res.train_always = res.no_decay or list(no_decay), res.train_always or list(train_always)
+        if not res.no_decay: res.no_decay = list(no_decay)
+        if not res.train_always: res.train_always = list(train_always)
         if 'wd' in getattr(opt_func, 'keywords', ()): res.split_no_decay()   # as the Learner's own `wd`
-    elif hasattr(res, 'state'): _note_in_state(res, no_decay, train_always)
+    elif hasattr(res, 'state'):   # an optimizer of fastai, which asks the state of each parameter
+        _note_in_state(res, 'do_wd', False, no_decay)
+        _note_in_state(res, 'force_train', True, train_always)
     return res
 
-def _note_in_state(opt, no_decay, train_always):
-    "Tell an optimizer of fastai, which asks the state of each parameter"
-    for k,v,ps in (('do_wd',False,no_decay), ('force_train',True,train_always)):
-        for p in ps: opt.state[p] = {**opt.state.get(p, {}), k:v}
+def _note_in_state(opt, name, value, params):
+    for p in params: opt.state[p] = {**opt.state.get(p, {}), name:value}
 
 # %% ../../nbs/optim/05c_ownership.ipynb #0a0581e0
 from collections.abc import Mapping
-from inspect import isfunction
-from types import CellType
 
 from torch import nn
 
@@ -342,66 +368,76 @@ def param_ids(
     opt:Any # an optimizer, or an `OptimWrapper`
 ) -> set:   # the `id` of each parameter
     "Return which parameters an optimizer has"
-    return {id(p) for pg in opt.param_groups for p in pg['params']}
+    return {*map(id, params_in(opt.param_groups))}
 
 def unheld_params(
     modules:Mapping, # prefix of the names -> module
     *opts:Any        # optimizers
 ) -> dict:           # name -> parameter
     "Return the parameters that require a gradient and are in none of the optimizers, by name"
-    have = set().union(*map(param_ids, opts))
-    res = {n:p for prefix,m in modules.items() for n,p in m.named_parameters(prefix)
-           if p.requires_grad and id(p) not in have}
-    sharded = res and any(hasattr(p, 'placements') for o in opts for pg in o.param_groups for p in pg['params'])
-    return {} if sharded else res
+    held,lost = set().union(*map(param_ids, opts)),{}
+    for prefix,module in modules.items():
+        trained = {name:p for name,p in module.named_parameters(prefix) if p.requires_grad}
+        lost |= {name:p for name,p in trained.items() if id(p) not in held}
+    if lost and any(map(_has_shards, opts)): return {}   # they are other objects at each call
+    return lost
+
+def _has_shards(opt): return any(hasattr(p, 'placements') for p in params_in(opt.param_groups))
 
 # %% ../../nbs/optim/05c_ownership.ipynb #34112b5a
 def describe_params(
     params:Mapping # name -> parameter
 ) -> str:
     "Say how many parameters there are, and of which modules"
-    owners = [*dict.fromkeys(f"`{n.rpartition('.')[0]}`" if '.' in n else 'the model itself' for n in params)]
-    shown = ', '.join(owners[:3]) + (f' and {len(owners)-3} more' if len(owners)>3 else '')
+    owners = {}   # in this order, each once
+    for name in params:
+        module,dot,_ = name.rpartition('.')
+        owners[f'`{module}`' if dot else 'the model itself'] = True
+    shown = ', '.join([*owners][:3])
+    if len(owners)>3: shown += f' and {len(owners)-3} more'
     return f"{len(params)} parameter{'' if len(params)==1 else 's'} of {shown}"
 
 # %% ../../nbs/optim/05c_ownership.ipynb #0a908163
-def _mentioned(v, deep=True):
-    "The values of a container, and of the variables from outside that a function uses, or a function in its closure"
-    f = getattr(v, '__func__', v)
-    if isfunction(f):
-        cells = [c.cell_contents for c in f.__closure__ or () if c!=CellType()]
-        if deep: cells = [x for c in cells for x in _mentioned(c, False)]
-        return [*(f.__globals__.get(n) for n in f.__code__.co_names), *cells]
-    if isinstance(v, Mapping): return v.values()
-    return v if isinstance(v, (list,tuple,L)) else [v]
-
 def optimizers_of(
     o:Any # a callback, or a Learner
 ) -> list:
-    "Return the optimizers among the attributes of `o`, also in lists and dicts, and those used by its functions"
-    values = [x for v in (*vars(o).values(), *vars(type(o)).values()) for x in _mentioned(v)]
-    return [x for x in values if isinstance(x, (Optimizer,OptimWrapper))]
+    "Return the optimizers among the attributes of `o` and of its class, also in lists and dicts"
+    found = []
+    for value in [*vars(o).values(), *vars(type(o)).values()]:
+        if isinstance(value, Mapping): value = [*value.values()]
+        values = value if isinstance(value, (list,tuple,L)) else [value]
+        found += [v for v in values if isinstance(v, (Optimizer,OptimWrapper))]
+    return found
 
 # %% ../../nbs/optim/05c_ownership.ipynb #40454059
-def _same_kind(opt, new):
-    "Are these two wrapped optimizers of one class, which keeps all its state by parameter?"
-    if not isinstance(opt, OptimWrapper) or _kinds(opt.opt)!=_kinds(getattr(new, 'opt', None)): return False
-    optimizers = getattr(opt.opt, 'named_optimizers', {})   # of several optimizers
-    other = [v for o in (opt.opt, *optimizers.values()) for k,v in vars(o).items() if k not in _in_groups]
+_in_groups = 'state','param_groups','defaults','named_optimizers'
+
+def _named(opt): return getattr(opt, 'named_optimizers', {})   # of several optimizers as one
+def _kinds(opt): return type(opt),{name:type(o) for name,o in _named(opt).items()}
+
+def _keeps_all_by_parameter(opt):
+    "Is all that a torch optimizer knows of its parameters in its groups and its state? `LBFGS` keeps a list, too"
+    other = [v for k,v in vars(opt).items() if k not in _in_groups]
     return not any(isinstance(v, (Tensor,nn.Module)) for v in leaves(other))
 
-_in_groups = 'state','param_groups','defaults','named_optimizers'
-def _kinds(opt): return type(opt),{k:type(o) for k,o in getattr(opt, 'named_optimizers', {}).items()}
+# %% ../../nbs/optim/05c_ownership.ipynb #40454060
+def _same_kind(opt, new):
+    "Are these two wrapped optimizers of one class, which keeps all its state by parameter?"
+    if not isinstance(opt, OptimWrapper): return False
+    if _kinds(opt.opt)!=_kinds(getattr(new, 'opt', None)): return False
+    return all(map(_keeps_all_by_parameter, [opt.opt, *_named(opt.opt).values()]))
 
 def can_take_params(
     opt:Any, # an optimizer
     new:Any  # one that was made in the same way, for other parameters
 ) -> bool:
     "Return whether `opt` can take over the parameters and groups of `new`"
-    return _same_kind(opt, new) and len(logical_groups(opt.param_groups))==len(logical_groups(new.param_groups))
+    if not _same_kind(opt, new): return False
+    return len(logical_groups(opt.param_groups))==len(logical_groups(new.param_groups))
 
 # %% ../../nbs/optim/05c_ownership.ipynb #ce699250
 def _merged(pg, new, keep):
     "The parameters, and their names, of the group `new`, and behind them those of `pg` that are to be kept"
-    kept,keys = [id(p) in keep for p in pg['params']],[k for k in ('params','param_names') if k in new and k in pg]
-    return {k:[*new[k], *(o for o,b in zip(pg[k], kept) if b)] for k in keys}
+    kept = [i for i,p in enumerate(pg['params']) if id(p) in keep]
+    keys = {'params','param_names'} & new.keys() & pg.keys()
+    return {k:[*new[k], *(pg[k][i] for i in kept)] for k in keys}

@@ -8,8 +8,7 @@ __all__ = ['FusedStep']
 # %% ../../nbs/speed/15a_fused_step.ipynb #4ac9fd99
 from collections.abc import Callable
 from functools import partial
-from inspect import isfunction
-from typing import Any
+from typing import Any, NamedTuple
 from warnings import warn
 
 import torch
@@ -23,7 +22,6 @@ from ..learner.short_cuts import note_step, slow_step, step_tensors
 from ..loop.callback import Callback
 from ..loop.check import check_args, check_whole
 from ..loop.events import event
-from ..loop.loop import Loop
 from .compiled import batch_shapes, compile_config, find_shapes, format_shapes
 from .train_step import CompileError, StepCompiler, StepInputs, add_grads, make_train_step
 from .updates import functional_optim, step_notices, torch_opt
@@ -37,8 +35,10 @@ class SlowStep:
         xb:tuple,         # the inputs of the batch
         yb:tuple          # its targets
     ):
-        self.model,self.inputs,self.xb,self.yb = learn.model,inputs,xb,yb
-        self.off = 1e-5 if inputs.amp is None else 4*torch.finfo(inputs.amp[1]).eps   # of the largest gradient
+        self.model,self.inputs = learn.model,inputs
+        self.xb,self.yb = xb,yb
+        self.noise = 1e-5   # how far a gradient may be off, as a part of the largest one
+        if inputs.amp is not None: self.noise = 4*torch.finfo(inputs.amp[1]).eps
 
     def note(self) -> Any:
         "Return a snapshot of everything that the step changes"
@@ -46,56 +46,75 @@ class SlowStep:
 
     def __call__(self) -> tuple:
         "Train on the batch; return prediction, loss, and gradients if the program does"
-        i = self.inputs
-        step = make_train_step(i.model, i.loss_func, None, i.amp)   # the function that is compiled
-        pred,loss,self.grads = step(self.xb, self.yb, i.params, None, None if i.optim else i.hypers)
-        if i.optim: self.update(self.grads)
-        return pred,loss,[] if i.optim else self.grads
+        inputs = self.inputs
+        step = make_train_step(inputs.model, inputs.loss_func, None, inputs.amp)   # the function that is compiled
+        factor = None if inputs.optim else inputs.hypers
+        pred,loss,self.grads = step(self.xb, self.yb, inputs.params, None, factor)
+        if not inputs.optim: return pred,loss,self.grads
+        self.update(self.grads)
+        return pred,loss,[]
 
     def update(self,
         grads:list # the gradient of each parameter; None where the loss does not depend on it
     ) -> None:
         "Clip the gradients, and make a step with them"
-        ps = self.inputs.params
-        for p,g in zip(ps, grads): p.grad = g if g is None else g.clone()
-        for c in self.inputs.clips:
-            if c.value is not None: torch.nn.utils.clip_grad_value_(ps, c.value)
-            else: torch.nn.utils.clip_grad_norm_(ps, c.max_norm, c.norm_type)
+        params = self.inputs.params
+        for p,grad in zip(params, grads): p.grad = grad if grad is None else grad.clone()
+        for clip in self.inputs.clips:
+            if clip.value is not None: torch.nn.utils.clip_grad_value_(params, clip.value)
+            else: torch.nn.utils.clip_grad_norm_(params, clip.max_norm, clip.norm_type)
         slow_step(self.inputs.opt)
-        for p in ps: p.grad = None
+        for p in params: p.grad = None
 
     def tensors(self,
         res:tuple # what the program, or the slow path, returned
     ) -> dict:
         "Return the tensors to compare, by name"
         pred,loss,rest = res
-        i,named = self.inputs,dict(self.model.named_buffers())
-        names = {id(p):n for n,p in self.model.named_parameters()}
-        grads = {} if i.optim else {names.get(id(p), f'parameter {k}'):g for k,(p,g) in enumerate(zip(i.params, rest))}
-        loose = {'the loss':loss, **{f'prediction {k}':t for k,t in enumerate(leaves([pred]))},
-                 **{f'the gradient of `{n}`':g for n,g in grads.items() if g is not None},
-                 **{f'buffer `{n}`':t for n,t in named.items()}}
-        self.loose = {*loose}
-        return {**loose, **(step_tensors(self.model, i.opt) if i.optim else {})}
+        loose = {'the loss':loss}
+        for k,t in enumerate(leaves([pred])): loose[f'prediction {k}'] = t
+        if not self.inputs.optim: loose |= self._named_grads(rest)
+        for name,t in self.model.named_buffers(): loose[f'buffer `{name}`'] = t
+        self.loose = {*loose}   # these are compared with more room than the weights
+        if not self.inputs.optim: return loose
+        return {**loose, **step_tensors(self.model, self.inputs.opt)}
+
+    def _named_grads(self, grads):
+        names = {id(p):name for name,p in self.model.named_parameters()}
+        res = {}
+        for k,(p,grad) in enumerate(zip(self.inputs.params, grads)):
+            name = names.get(id(p), f'parameter {k}')
+            if grad is not None: res[f'the gradient of `{name}`'] = grad
+        return res
 
     def room(self,
         expected:dict, # the tensors of the slow path, by name
         before:Any     # restores the state before the step
     ) -> dict:
         "Return how much each of these tensors may differ"
-        res = {n:10*self.off*t.abs().max() for n,t in expected.items() if n in self.loose and t.numel()}
-        if not self.inputs.optim: return res
+        loose = {name:t for name,t in expected.items() if name in self.loose and t.numel()}
+        room = {name:10*self.noise*t.abs().max() for name,t in loose.items()}
+        if not self.inputs.optim: return room
         before.restore()
-        self.update(self._off_a_little())
-        tight = step_tensors(self.model, self.inputs.opt)
-        return res | {n:_rounding(t) + 4*(t.double()-expected[n].double()).abs() for n,t in tight.items()}
+        self.update(self._noisy_grads())
+        for name,t in step_tensors(self.model, self.inputs.opt).items():
+            room[name] = _rounding(t) + 4*(t.double() - expected[name].double()).abs()
+        return room
 
-    def _off_a_little(self):
-        size = self.off*max((float(g.abs().max()) for g in self.grads if g is not None and g.numel()), default=0.)
-        def signs(g): return 1-2*(torch.arange(g.numel(), device=g.device).view(g.shape)%2).to(g.dtype)
-        return [g if g is None else g + size*signs(g) for g in self.grads]
+    def _noisy_grads(self):
+        "The gradients, each number a little larger or smaller"
+        sizes = [float(g.abs().max()) for g in self.grads if g is not None and g.numel()]
+        size = self.noise*max(sizes, default=0.)
+        return [g if g is None else g + size*_signs(g) for g in self.grads]
 
-def _rounding(t): return 4*torch.finfo(t.dtype).eps*t.detach().double().abs() if t.is_floating_point() else 0
+def _signs(t):
+    "1 and -1 in turn, in the shape of `t`"
+    odd = torch.arange(t.numel(), device=t.device).view(t.shape)%2
+    return 1-2*odd.to(t.dtype)
+
+def _rounding(t):
+    if not t.is_floating_point(): return 0
+    return 4*torch.finfo(t.dtype).eps*t.detach().double().abs()
 
 # %% ../../nbs/speed/15a_fused_step.ipynb #257e5147
 @check_args
@@ -136,25 +155,29 @@ class FusedStep(Callback):
         learn,inputs = self.learn,self.inputs
         if learn is None: return do()   # removed in the middle
         if self.handlers_seen is not learn._heard:
-            if not (learn.training and self.run): return do()
+            if not learn.training or not self.run: return do()
             self._choose_part(do)
         elif inputs is not None and not inputs.is_current(learn): self._drop_inputs(do)
-        shape = self._fusable_shape(learn) if self.part else None
+        if self.part is None: return do()
+        shape = self._fusable_shape(learn)
         if shape is None: return do()
         inputs = self.inputs
         if self.accumulation: inputs.read_factor()
         try: learn.pred,learn.loss,rest = self.program(inputs, learn.xb, learn.yb, shape)
-        except CompileError as e:
-            self.part,self.failure = None,f'it could not be compiled ({e})'
-            do()
-            if learn.checks_loss: self.failure = 'its loss is a dictionary of parts, and a program returns one number'
-            return self._warn(self.failure)
+        except CompileError as e: return self._give_up(do, e)
         self.counts['fused'] += 1
         learn.loss_grad = learn.loss
         if self.part!='whole': return self._step_eagerly(learn, rest)
         for cb,norm in zip(inputs.clips, rest): cb.norm = norm
         learn.train_steps += 1
-        for f in self.afterwards: f()
+        for call in self.afterwards: call()
+
+    def _give_up(self, do, e):
+        "Train on the batch eagerly, as on all that follow in this fit"
+        self.part,self.failure = None,f'it could not be compiled ({e})'
+        do()
+        if self.learn.checks_loss: self.failure = 'its loss is a dictionary of parts, and a program returns one number'
+        self._warn(self.failure)
 
     def _compared(self, compare, inputs, xb, yb, shape):
         slow = SlowStep(self.learn, inputs, xb, yb)
@@ -167,9 +190,10 @@ class FusedStep(Callback):
         learn._do_grad_opt()
 
     def after_fit(self):
-        if self.counts['other']<=self.counts['fused']: return
+        n_other = self.counts['other']
+        if n_other<=self.counts['fused']: return
         shapes = ' or '.join(map(format_shapes, self.shapes))
-        self._warn(f"{self.counts['other']} batches were of other shapes than {shapes}: write FusedStep(dynamic=True) "
+        self._warn(f"{n_other} batches were of other shapes than {shapes}: write FusedStep(dynamic=True) "
                    'for one program for all, or max_shapes=... for more programs', 'is mostly not fused')
 
     def cleanup(self):
@@ -184,66 +208,106 @@ class FusedStep(Callback):
                 'program':None}
 
     def _warn(self, why, how='is not fused'):
-        "Once a fit"
-        if why not in self.warned: self.warned.add(why); warn(f'this fit {how}: {why}')
+        "Warn once a fit"
+        if why in self.warned: return
+        self.warned.add(why)
+        warn(f'this fit {how}: {why}')
 
     def _choose_part(self, do):
         "Set `part`, the part of a batch that can be compiled: 'whole', 'gradients' or None"
-        learn,others = self.learn,getattr(do, '__func__', None) is not Learner._do_one_batch
+        learn = self.learn
         if self.inputs is not None: self.inputs.restore_counts()
-        if self.config is None and (config := compile_config()) is not None: self.config = config; config.__enter__()
-        def handlers(es): return [(cb,e,f) for e in es for cb,f in learn._heard.get(e) or learn._bind(e)]
-        def unknown(heard): return [(cb,e) for cb,e,_ in heard if compiled_as(cb, e) not in _known]
-        early,late = map(handlers, batch_events())
-        self.clips = [cb for cb,e,_ in late if compiled_as(cb, e)=='clip']
-        self.afterwards = [f for cb,e,f in late if compiled_as(cb, e)==e]
-        self.amp = next(((cb.device_type,cb.dtype) for cb,e,_ in early if compiled_as(cb, e)=='autocast'), None)
-        self.accumulation = next((cb for cb,e,_ in early if compiled_as(cb, e)=='accumulate'), None)
-        early,late = unknown(early),unknown(late)
+        self._enter_config()
+        self.handlers_seen,self.inputs = learn._heard,None
+        self.optim = functional_optim(learn.opt)
+        early,late = self._look_at_handlers()
         compare = next((cb.compare_paths for cb in learn.cbs if cb.compare_paths is not None), None)
         self.program = self.compiler if compare is None else partial(self._compared, compare)
-        self.handlers_seen,self.inputs,self.optim = learn._heard,None,functional_optim(learn.opt)
-        if self.optim: self.afterwards += step_notices(torch_opt(learn.opt))
-        can = compile_obstacle(learn) if self.config else f'PyTorch {torch.__version__} cannot, 2.13 can'
-        why = self.failure or self._untested() or can or ('another callback wraps the batch' if others else None)
-        whole = not (late or self.accumulation or self.optim is None or learn.in_part)
-        fused = 'whole' if whole else 'gradients'
-        self.part = None if why or early else fused
-        if why: self._warn(why)
-        elif early: self._warn('{!r} has a handler for `{}`'.format(*early[0]))
-        elif late: self._warn('{!r} has a handler for `{}`'.format(*late[0]), 'is fused up to the gradients')
-        elif learn.in_part: self._warn('the parts of a batch have one step together', 'is fused up to the gradients')
-        elif self.optim is None:
-            name = type(torch_opt(learn.opt)).__name__
-            self._warn(f'{name} has no functional form here', 'is fused up to the gradients')
+        why = self._obstacle(do) or _left_out(early)
+        if why is not None:
+            self.part = None
+            return self._warn(why)
+        why = self._step_obstacle(late)
+        if why is not None: self._warn(why, 'is fused up to the gradients')
+        self.part = 'gradients' if why or self.accumulation else 'whole'
 
-    def _untested(self):
+    def _enter_config(self):
+        if self.config is not None: return
+        self.config = compile_config()   # None: PyTorch is too old
+        if self.config is not None: self.config.__enter__()
+
+    def _look_at_handlers(self):
+        "Note what the program does in place of handlers; return those that it leaves out: early ones, late ones"
+        early,late = map(self._handlers_of, batch_events())
+        self.clips = [h.cb for h in late if h.compiled_as=='clip']
+        self.accumulation = next((h.cb for h in early if h.compiled_as=='accumulate'), None)
+        autocast = next((h.cb for h in early if h.compiled_as=='autocast'), None)
+        self.amp = None if autocast is None else (autocast.device_type, autocast.dtype)
+        self.afterwards = [h.call for h in late if h.compiled_as==h.event]
+        if self.optim: self.afterwards += step_notices(torch_opt(self.learn.opt))
+        return [h for h in early if h.compiled_as not in _known],[h for h in late if h.compiled_as not in _known]
+
+    def _handlers_of(self, events):
+        learn,res = self.learn,[]
+        for e in events:
+            bound = learn._heard.get(e) or learn._bind(e)
+            res += [Handler(cb, e, call, compiled_as(cb, e)) for cb,call in bound]
+        return res
+
+    def _obstacle(self, do):
+        "Why nothing of a batch can be compiled; None if no reason is known"
+        if self.failure: return self.failure
         device = self.learn.device.type
         if device!='cpu' and self.compiler.options is None: return (
             f"compiled steps have not been tested on '{device}'. To try them, write "
             "FusedStep(options={'triton.cudagraphs':True}), and compare the losses")
+        if self.config is None: return f'PyTorch {torch.__version__} cannot, 2.13 can'
+        why = compile_obstacle(self.learn)
+        if why is None and getattr(do, '__func__', None) is not Learner._do_one_batch:
+            why = 'another callback wraps the batch'
+        return why
+
+    def _step_obstacle(self, late):
+        "Why the optimizer's step cannot be compiled; None if no reason is known"
+        if late: return _left_out(late)
+        if self.learn.in_part: return 'the parts of a batch have one step together'
+        if self.optim is None: return f'{type(torch_opt(self.learn.opt)).__name__} has no functional form here'
+        return None
 
     def _fusable_shape(self, learn):
         "The shape of this batch if it can be fused, else None"
         shapes = batch_shapes((*learn.xb, *learn.yb))
-        if not learn.iter:
+        if not learn.iter:   # the first batch of an epoch is eager
             if self.dynamic: find_shapes(self.shapes, shapes, self.max_shapes, True)
-            return
-        inputs = self.inputs or self._new_inputs(learn)
-        if not inputs.params: return
+            return None
+        inputs = self.inputs
+        if inputs is None: inputs = self._new_inputs(learn)
+        if not inputs.params: return None
         if inputs.optim: inputs.read_hypers()
-        if inputs.missing_state!=self.missing_state:
-            new,self.missing_state = set(inputs.missing_state).difference(self.missing_state),inputs.missing_state
-            if new: return
-        if not inputs.is_plain():
-            if inputs.has_foreign(): return self._warn('there are weights with gradients that are not in the optimizer')
-            if inputs.optim and inputs.has_grads(): return
-            if inputs.has_hooks(): return self._warn('a hook would not be called')
+        if inputs.missing_state!=self.missing_state and self._lost_state(inputs): return None
+        if not inputs.is_plain() and self._is_eager(inputs): return None
         if shapes is None: return self._warn('the batches are not plain tensors, or require gradients of their own')
         if not learn.yb: return self._warn('the batches have no target')
         known = find_shapes(self.shapes, shapes, self.max_shapes, self.dynamic)
         if known is None: self.counts['other'] += 1
         return known
+
+    def _lost_state(self, inputs):
+        "Has another parameter no state yet? Then the optimizer makes it, in an eager step"
+        new = set(inputs.missing_state).difference(self.missing_state)
+        self.missing_state = inputs.missing_state
+        return bool(new)
+
+    def _is_eager(self, inputs):
+        "Is there something in the model or the optimizer that needs an eager step?"
+        if inputs.has_foreign():
+            self._warn('there are weights with gradients that are not in the optimizer')
+            return True
+        if inputs.optim and inputs.has_grads(): return True
+        if inputs.has_hooks():
+            self._warn('a hook would not be called')
+            return True
+        return False
 
     def _drop_inputs(self, do):
         "Something was replaced since the last batch; with another model, loss or optimizer the answer may change too"
@@ -252,8 +316,9 @@ class FusedStep(Callback):
         self.inputs = None
 
     def _new_inputs(self, learn):
-        own = (self.optim,self.clips) if self.part=='whole' else (None,[])
-        self.inputs = StepInputs(learn, *own, self.amp, self.accumulation)
+        optim,clips = None,[]
+        if self.part=='whole': optim,clips = self.optim,self.clips
+        self.inputs = StepInputs(learn, optim, clips, self.amp, self.accumulation)
         return self.inputs
 
 # %% ../../nbs/speed/15a_fused_step.ipynb #77257fa6
@@ -276,45 +341,64 @@ def compiled_as(
     own = 'compiled' in vars(type(cb)) and name not in vars(cb)   # a subclass, or another handler, may do more
     return cb.compiled if own else None
 
-# %% ../../nbs/speed/15a_fused_step.ipynb #77257fa8
-def body_of(
-    step:str # a step of the loop, such as '_do_one_batch'
-) -> dict:   # its name, then those of the steps that it calls; and the events that each fires
-    "Return what a step of the loop consists of, read from its code, so that added events are included"
-    code = vars(Loop)[step].__code__
-    res = {step:[k for k in code.co_consts if k in event]}
-    for k in code.co_names:
-        if isfunction(vars(Loop).get(k)): res |= body_of(k)
-    return res
+# %% ../../nbs/speed/15a_fused_step.ipynb #77257fa9
+class Handler(NamedTuple):
+    "A callback's handler for an event of a batch"
+    cb:Callback
+    event:str
+    call:Callable        # the handler
+    compiled_as:str|None # what a program does in its place
 
-def batch_events() -> tuple[list,list]:
-    "Return the events of a batch: those before its gradients are complete, and the later ones"
-    fired = {e for events in body_of('_do_one_batch').values() for e in events}
-    events = [e for e in event if e in fired]
-    n = events.index('after_backward')
-    return events[:n],events[n:]
+def _left_out(handlers):
+    "The first of the handlers that a program leaves out, in words; None if there is none"
+    if not handlers: return None
+    first = handlers[0]
+    return f'{first.cb!r} has a handler for `{first.event}`'
+
+# %% ../../nbs/speed/15a_fused_step.ipynb #77257fa8
+batch_steps = '_do_one_batch','_pred','_loss','_do_grad_opt','_backward','_do_step','_step','_zero_grad'
+
+class BatchEvents(NamedTuple):
+    "The events that a program leaves out"
+    before_grads:list # those before the gradients of a batch are complete
+    after_grads:list  # `after_backward`, and the later ones
+
+def batch_events() -> BatchEvents:
+    "Return what the Learner fires from `before_pred` to `after_zero_grad`, as the table of events has it"
+    names = [e for e in event if not event.by[e]]   # what a callback fires, a handler of that callback does
+    first,last = names.index('before_pred'),names.index('after_zero_grad')
+    split = names.index('after_backward')
+    return BatchEvents(names[first:split], names[split:last+1])
 
 # %% ../../nbs/speed/15a_fused_step.ipynb #23d19fde
 def compile_obstacle(
     learn:Learner # the Learner
 ) -> str|None:
     "Return why the Learner's batches cannot be compiled; `None` if no reason is known"
-    model,f = learn.model,learn.loss_func
-    if learn.skip_loss or f is None: return 'there is no `loss_func`'
-    owners = getattr(f, '__self__', None),*getattr(f, '__dict__', {}).values()
-    owner = next((o for o in owners if isinstance(o, Callback)), None)
+    model,loss_func = learn.model,learn.loss_func
+    if learn.skip_loss or loss_func is None: return 'there is no `loss_func`'
+    owner = _owning_callback(loss_func)
     if owner is not None: return f'the loss function belongs to {owner!r}'
     if get_model(model) is not model: return f'the model is wrapped in {type(model).__name__}'
     if any(getattr(m, 'sparse', False) for m in model.modules()): return 'the model has sparse gradients'
     if not hasattr(learn.opt, 'param_groups'): return f'{type(learn.opt).__name__} has no parameter groups'
-    def is_own(step): return getattr(getattr(learn, step), '__func__', None) is not getattr(Learner, step)
-    own = next(filter(is_own, body_of('_do_one_batch')), None)
-    return own and f'the Learner has its own `{own}`'
+    own = [step for step in batch_steps if _has_own(learn, step)]
+    return f'the Learner has its own `{own[0]}`' if own else None
+
+def _owning_callback(loss_func):
+    "The callback whose method `loss_func` is, or that it keeps"
+    owners = [getattr(loss_func, '__self__', None), *getattr(loss_func, '__dict__', {}).values()]
+    callbacks = [o for o in owners if isinstance(o, Callback)]
+    return callbacks[0] if callbacks else None
+
+def _has_own(learn, step):
+    "Is this method of `learn` another than that of the class that is known here?"
+    if step in vars(learn): return True
+    return getattr(type(learn), step) is not getattr(Learner, step)
 
 # %% ../../nbs/speed/15b_profile_fused.ipynb #268581d0
 from math import ceil
 from time import perf_counter
-from typing import NamedTuple
 
 from fastcore.foundation import L
 
@@ -331,14 +415,20 @@ class FusedProfile(NamedTuple):
     @property
     def pays_off(self) -> int|None:
         "The number of steps after which compiling has paid off; `None` if it never does"
-        if self.fused is None or self.compiling is None or self.fused>=self.eager: return None
+        if self.fused is None or self.compiling is None: return None
+        if self.fused>=self.eager: return None
         return ceil(self.compiling/(self.eager-self.fused))
+
     def __str__(self) -> str:
-        res,n = f'a step takes {self.eager*1e6:,.0f} µs',self.pays_off
-        when = f'pays off from step {n:,} on' if n else 'never pays off'
+        res = f'a step takes {self.eager*1e6:,.0f} µs'
         if self.fused: res += (f', fused {self.fused*1e6:,.0f} µs ({self.fused/self.eager:.2f}); '
-                               f'compiling took {self.compiling:.1f} s and {when}')
-        return f'{res}; it {self.why}' if self.why else res
+                               f'compiling took {self.compiling:.1f} s and {self._when()}')
+        if self.why: res += f'; it {self.why}'
+        return res
+
+    def _when(self):
+        n = self.pays_off
+        return f'pays off from step {n:,} on' if n else 'never pays off'
 
 # %% ../../nbs/speed/15b_profile_fused.ipynb #6e53f866
 class EveryOther(FusedStep):
@@ -352,17 +442,21 @@ class EveryOther(FusedStep):
     def _do_batch(self, do):
         learn = self.learn
         if not learn.training: return do()
-        before,fuse,start = self.counts['fused'],learn.iter%2,self._now()
-        if fuse: super()._do_batch(do)
+        before,wanted = self.counts['fused'],learn.iter%2==1
+        start = self._now()
+        if wanted: super()._do_batch(do)
         else: do()
-        done = self.counts['fused']>before
-        if learn.iter and done==fuse: self.times['fused' if done else 'eager'].append(self._now() - start)
+        took,fused = self._now() - start,self.counts['fused']>before
+        if not learn.iter: return   # the first batch of an epoch, which is checked
+        if fused and wanted: self.times['fused'].append(took)
+        elif not fused and not wanted: self.times['eager'].append(took)
 
     def _now(self):
         if self.learn.device.type!='cpu': torch.accelerator.synchronize()
         return perf_counter()
 
-    def _warn(self, why, how='is not fused'): self.why = self.why or f'{how}: {why}'
+    def _warn(self, why, how='is not fused'):
+        if not self.why: self.why = f'{how}: {why}'
 
     @property
     def result(self) -> FusedProfile:
@@ -370,15 +464,18 @@ class EveryOther(FusedStep):
         from statistics import median   # it brings fractions and decimals
         if not self.times['eager']: raise ValueError(
             'there are too few batches to compare: an epoch must have 10 or more, or make more epochs (`n_epoch`)')
-        eager,fused = median(self.times['eager']),self.times['fused']
-        if len(fused)<2: return FusedProfile(eager, None, None, self.why or 'has too few batches of one shape')
-        first,*later = fused
-        return FusedProfile(eager, median(later), max(0., first - median(later)), self.why)
+        eager = median(self.times['eager'])
+        if len(self.times['fused'])<2:
+            return FusedProfile(eager, None, None, self.why or 'has too few batches of one shape')
+        first,*later = self.times['fused']
+        fused = median(later)
+        return FusedProfile(eager, fused, max(0., first - fused), self.why)
 
 # %% ../../nbs/speed/15b_profile_fused.ipynb #043f6c3a
 @patch
 def _profile_fused(self:Learner, n_epoch, n_batches, cbs):
-    n_batches = check_whole('n_batches', 200 if n_batches is None else n_batches, 10, what='a number of batches')
+    if n_batches is None: n_batches = 200
+    n_batches = check_whole('n_batches', n_batches, 10, what='a number of batches')
     own = next((cb for cb in self.cbs if isinstance(cb, FusedStep)), FusedStep())
     both = EveryOther(options=own.compiler.options, dynamic=own.dynamic)
     cbs = [both, *L(cbs), LimitBatches(n_batches, 1)]

@@ -23,18 +23,22 @@ def make_update(
     clips:tuple=()         # for each clipping: which norm, and whether by value
 ) -> Callable:
     "Return a function that clips gradients, updates the parameters, and returns the norms of the gradients"
-    n,opts = optim.n_hypers,[dict(o) for o in options]
+    n_hypers,options_of = optim.n_hypers,[dict(o) for o in options]
+    n_groups = len(options_of)
     @torch.no_grad()
     def update(params, grads, states, hypers):
         "`hypers` holds the hyper-parameters, group by group, and then the limits for clipping"
-        hs,used,norms = hypers.unbind(),[i for i,g in enumerate(grads) if g is not None],[]
-        grads = [grads[i] for i in used]
-        for limit,c in zip(hs[n*len(opts):], clips):
-            grads,norm = clip_grads(grads, limit, *c)
+        numbers = hypers.unbind()
+        limits = numbers[n_hypers*n_groups:]
+        used = [i for i,g in enumerate(grads) if g is not None]
+        grads,norms = [grads[i] for i in used],[]
+        for limit,clip in zip(limits, clips):
+            grads,norm = clip_grads(grads, limit, *clip)
             norms.append(norm)
-        for i,g in zip(used, grads):
-            j = group_of[i]
-            optim.step(params[i], g, states[i], hs[n*j:n*j+n], opts[j])
+        for i,grad in zip(used, grads):
+            group = group_of[i]
+            own = numbers[n_hypers*group:n_hypers*(group + 1)]
+            optim.step(params[i], grad, states[i], own, options_of[group])
         return norms
     return update
 
@@ -44,10 +48,15 @@ def add_grads(
     grads:list   # each parameter's gradient from a train step; None where the loss does not depend on it
 ) -> None:
     "Add gradients to those of the parameters, as `backward` does"
-    both = [(p.grad, g) for p,g in zip(params, grads) if p.grad is not None and g is not None]
-    for p,g in zip(params, grads):
-        if p.grad is None: p.grad = g
-    if both: torch._foreach_add_(*map(list, zip(*both)))
+    sums,new = [],[]
+    for p,grad in zip(params, grads):
+        if grad is None: continue
+        if p.grad is None:
+            p.grad = grad
+            continue
+        sums.append(p.grad)
+        new.append(grad)
+    if sums: torch._foreach_add_(sums, new)
 
 def _own_memory(p, g): return None if g is None else torch.empty_like(p).copy_(g)
 def _detach(o): return o.detach() if isinstance(o, torch.Tensor) else o
@@ -67,15 +76,17 @@ def make_train_step(
     def train_step(xb, yb, params, states, hypers):
         with torch.enable_grad():
             with torch.autocast(amp[0], amp[1]) if amp else nullcontext(): pred,loss = forward(xb, yb)
-            factor = None if update or hypers is None else hypers.to(loss.dtype).reshape(loss.shape)
+            factor = None   # of the gradients, where no update follows
+            if not update and hypers is not None: factor = hypers.to(loss.dtype).reshape(loss.shape)
             grads = torch.autograd.grad(loss, params, factor, allow_unused=True)
-        rest = update(params, grads, states, hypers) if update else [*map(_own_memory, params, grads)]
+        if update: rest = update(params, grads, states, hypers)
+        else: rest = [*map(_own_memory, params, grads)]
         return tree_map(_detach, pred),loss.detach(),rest
     return train_step
 
 # %% ../../nbs/speed/10b_step_inputs.ipynb #e39b8cf3
 from operator import attrgetter, is_
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..callbacks.accumulate import opt_params
 from ..data.nested import leaves
@@ -87,7 +98,8 @@ def step_modules(
     learn:Learner # the Learner
 ) -> list:
     "Return all modules of the model, and of the loss function if that is a module"
-    return [m for o in (learn.model, learn.loss_func) if isinstance(o, torch.nn.Module) for m in o.modules()]
+    owners = [o for o in (learn.model, learn.loss_func) if isinstance(o, torch.nn.Module)]
+    return [m for owner in owners for m in owner.modules()]
 
 _trained,_grad = attrgetter('requires_grad'),attrgetter('grad')
 _methods       = attrgetter('step', 'zero_grad')   # of an optimizer; others may be put in their place
@@ -95,6 +107,17 @@ _param_hooks   = '_backward_hooks','_post_accumulate_grad_hooks'
 _kinds         = 'forward','forward_pre','backward','backward_pre'
 _module_hooks  = attrgetter(*(f'_{k}_hooks' for k in _kinds))
 _global_hooks  = attrgetter(*(f'_global_{k}_hooks' for k in _kinds))(torch.nn.modules.module)
+
+class ProgramKey(NamedTuple):
+    "Everything that the code of a compiled step depends on"
+    model:int      # its `id`
+    loss_func:int  # its `id`
+    amp:tuple|None
+    accumulates:bool
+    optim:Any
+    options:tuple  # of each parameter group
+    group_of:tuple # the number of each parameter's group
+    clips:tuple    # for each clipping: which norm, and whether by value
 
 # %% ../../nbs/speed/10b_step_inputs.ipynb #a35ce229
 class StepInputs:
@@ -107,29 +130,49 @@ class StepInputs:
         accumulation:Any=None       # its `GradientAccumulation`, which scales gradients by the batch's share
     ):
         self.model,self.loss_func,self.opt = learn.model,learn.loss_func,torch_opt(learn.opt)
-        modules = step_modules(learn)
-        self.hooks = [*_global_hooks, *(hooks for m in modules for hooks in _module_hooks(m))]   # mostly empty
-        heard = self.opt._optimizer_step_post_hooks if optim and step_notices(self.opt) else None   # after a program
-        if optim: self.hooks += [hooks for hooks in step_hooks(self.opt) if hooks is not heard]
-        self.all_params = opt_params(self.opt)
-        self.trained,own = [p.requires_grad for p in self.all_params],{id(p) for p in self.all_params}
-        self.foreign_params = [p for m in modules for p in m.parameters(recurse=False) if id(p) not in own]
-        groups = [i for i,pg in enumerate(self.opt.param_groups) for _ in pg['params']]
-        self.params = [p for p in self.all_params if p.requires_grad]
-        self.group_of = tuple(i for i,t in zip(groups, self.trained) if t)
         self.clips,self.amp,self.accumulation = clips,amp,accumulation
         self.optim:Any = optim
-        self.cuda = any(p.is_cuda for p in self.params)
-        kept = ('grad',) if optim else ()   # without an optimizer in it, a program adds to gradients from before
-        self.look = attrgetter(*_param_hooks, *kept)
-        self.plain = [(None,)*(len(kept)+2)]*len(self.params)
-        switch = type(None),bool,str   # such as 'nesterov': for each value there is other code
-        self.switches = [k for k,v in self.opt.defaults.items() if isinstance(v, switch)] if optim else []
+        modules = step_modules(learn)
+        self._collect_params(modules)
+        self._collect_hooks(modules)
+        self.switches = self._find_switches()
         self.program = self.values = self.hypers = None
         self.options = ()
         self.missing_state,self.states,self.moved = [],[],[]
         if optim and self.params: self.read_hypers()
         self.seen,self.methods = self._objects(learn),_methods(self.opt)
+
+    def _collect_params(self, modules):
+        self.all_params = opt_params(self.opt)
+        self.trained = [p.requires_grad for p in self.all_params]
+        self.params = [p for p in self.all_params if p.requires_grad]
+        group_of = []
+        for i,pg in enumerate(self.opt.param_groups): group_of += [i for p in pg['params'] if p.requires_grad]
+        self.group_of = tuple(group_of)
+        own,self.foreign_params = {*map(id, self.all_params)},[]
+        for m in modules: self.foreign_params += [p for p in m.parameters(recurse=False) if id(p) not in own]
+        self.cuda = any(p.is_cuda for p in self.params)
+
+    def _collect_hooks(self, modules):
+        "Note where hooks would be: mostly empty dictionaries, which are looked at before each batch"
+        self.hooks = [*_global_hooks]
+        for m in modules: self.hooks += _module_hooks(m)
+        absent = _param_hooks
+        if self.optim:
+            self.hooks += self._step_hooks()
+            absent = *_param_hooks,'grad'   # without an optimizer in it, a program adds to gradients from before
+        self.look = attrgetter(*absent)
+        self.plain = [(None,)*len(absent)]*len(self.params)
+
+    def _step_hooks(self):
+        if not step_notices(self.opt): return step_hooks(self.opt)
+        called = self.opt._optimizer_step_post_hooks   # after the program
+        return [hooks for hooks in step_hooks(self.opt) if hooks is not called]
+
+    def _find_switches(self):
+        "The settings of the optimizer, such as 'nesterov', for each value of which there is other code"
+        if not self.optim: return []
+        return [k for k,v in self.opt.defaults.items() if isinstance(v, (type(None),bool,str))]
 
     def _objects(self, learn, own=False):
         "All that must stay the same objects; with `own` only what decides how a step can be compiled"
@@ -138,10 +181,12 @@ class StepInputs:
         if opt is self.opt:
             for pg in opt.param_groups: res += map(pg.get, self.switches)
         if own: return res
-        res += opt.state,
+        res.append(opt.state)
         for pg in opt.param_groups: res += pg['params']   # faster than one expression
         if self.optim:
-            for state in opt.state.values(): res.append(state); res += state.values()
+            for state in opt.state.values():
+                res.append(state)
+                res += state.values()
         return res
 
     def is_current(self,
@@ -149,23 +194,26 @@ class StepInputs:
     ) -> bool:
         "Return whether these are still the parameters and states of the Learner's model and optimizer"
         now,seen = self._objects(learn),self.seen
-        same = len(now)==len(seen) and all(map(is_, now, seen)) and _methods(self.opt)==self.methods
-        return same and [*map(_trained, self.all_params)]==self.trained
+        if len(now)!=len(seen) or not all(map(is_, now, seen)): return False
+        if _methods(self.opt)!=self.methods: return False
+        return [*map(_trained, self.all_params)]==self.trained
 
     def belongs_to(self,
         learn:Learner # the Learner
     ) -> bool:
         "Return whether the Learner still has this model, loss function and optimizer, with the same modes and methods"
-        return _methods(self.opt)==self.methods and all(map(is_, self._objects(learn, own=True), self.seen))
+        if _methods(self.opt)!=self.methods: return False
+        return all(map(is_, self._objects(learn, own=True), self.seen))
 
     def is_plain(self) -> bool:
         "Return whether the three checks below would find nothing; one pass over all parameters, in C"
-        return ([*map(self.look, self.params)]==self.plain and not any(self.hooks)
-                and not any(map(_trained, self.foreign_params)))
+        if [*map(self.look, self.params)]!=self.plain or any(self.hooks): return False
+        return not any(map(_trained, self.foreign_params))
 
     def has_hooks(self) -> bool:
         "Return whether there are hooks, which a program would not call"
-        return any(self.hooks) or any(getattr(p, k) for p in self.params for k in _param_hooks)
+        if any(self.hooks): return True
+        return any(getattr(p, k) for p in self.params for k in _param_hooks)
 
     def has_grads(self) -> bool:
         "Return whether there are earlier gradients, which are part of the step"
@@ -186,28 +234,37 @@ class StepInputs:
         values = self.optim.hypers(self.opt)
         if self.clips: values += [c.value or c.max_norm for c in self.clips]
         if values==self.values: return
-        self.values,options = values,self.optim.options(self.opt)
+        self.values = values
         hypers = torch.tensor(list(leaves(values)), dtype=torch.float64)
         self.hypers = hypers.to(self.params[0].device, non_blocking=True)
-        if options!=self.options: self.options,self.program = options,None; self.read_state()
+        options = self.optim.options(self.opt)
+        if options==self.options: return
+        self.options,self.program = options,None
+        self.read_state()
 
     def read_state(self) -> None:
         "Collect the optimizer's state of each parameter, and the indices of parameters without a state"
-        def has_state(group): return dict(self.options[group])['has_state']
-        self.missing_state = [i for i,(p,j) in enumerate(zip(self.params, self.group_of))
-                              if has_state(j) and not self.opt.state.get(p)]
-        for p in self.params: self._move_counts(p)
-        self.states = [{k:v for k,v in self.opt.state.get(p, {}).items() if isinstance(v, torch.Tensor)}
-                       for p in self.params]
-        for t in (*self.params, *(v for s in self.states for v in s.values())):   # they stay where they are,
-            if t.device.type=='cuda': torch._dynamo.mark_static_address(t)        # so a CUDA graph may write there
+        needs_state = [dict(options)['has_state'] for options in self.options]
+        self.missing_state,self.states = [],[]
+        for i,(p,group) in enumerate(zip(self.params, self.group_of)):
+            self._move_counts(p)
+            state = self.opt.state.get(p, {})
+            if needs_state[group] and not state: self.missing_state.append(i)
+            self.states.append({k:v for k,v in state.items() if isinstance(v, torch.Tensor)})
+        if self.cuda: self._mark_static()
+
+    def _mark_static(self):
+        "Say that parameters and states stay where they are, so a CUDA graph may write there"
+        for t in leaves([self.params, self.states]):
+            if t.device.type=='cuda': torch._dynamo.mark_static_address(t)
 
     def _move_counts(self, p):
         "A CUDA graph takes nothing from the CPU, where optimizers keep their step counts"
         state = self.opt.state.get(p, {})
-        for k in [k for k,v in state.items() if isinstance(v, torch.Tensor) and v.device!=p.device]:
+        for k,v in [*state.items()]:
+            if not isinstance(v, torch.Tensor) or v.device==p.device: continue
             self.moved.append((state, k))
-            state[k] = state[k].to(p.device)
+            state[k] = v.to(p.device)
 
     def restore_counts(self) -> None:
         "Move the optimizer's step counts back to the device where the optimizer had them"
@@ -215,15 +272,17 @@ class StepInputs:
         self.moved = []
 
     @property
-    def key(self) -> tuple:
+    def key(self) -> ProgramKey:
         "The key of the program: everything that the compiled code depends on"
         clips = tuple((c.norm_type, c.value is not None) for c in self.clips)
-        return (id(self.model),id(self.loss_func),self.amp,self.accumulation is not None,
-                self.optim,self.options,self.group_of,clips)
+        return ProgramKey(id(self.model), id(self.loss_func), self.amp, self.accumulation is not None,
+                          self.optim, self.options, self.group_of, clips)
 
 # %% ../../nbs/speed/10c_step_compiler.ipynb #735fc4c9
 import sys
+from inspect import getclosurevars, getfile
 from pathlib import Path
+from traceback import extract_tb
 from types import FunctionType
 
 import torch
@@ -234,7 +293,7 @@ from ..loop.callback import Stateful
 from .compiled import compile_options, format_shapes, own_code, with_varying_sizes
 
 # %% ../../nbs/speed/10c_step_compiler.ipynb #3ac23d98
-_homes = str(Path(torch.__file__).parent),str(Path(compile_options.__code__.co_filename).parents[1])
+_homes = str(Path(torch.__file__).parent),str(Path(getfile(compile_options)).parents[1])
 
 def _is_users(file:str) -> bool:
     "Is it a file of the user's, not of PyTorch or learnkit? A cell of a notebook is none"
@@ -242,11 +301,18 @@ def _is_users(file:str) -> bool:
 
 def _gist(message):
     "The first line of a message of the compiler, with the reason that a later one gives"
-    first,*rest = [line for o in message.splitlines() if (line := o.strip())] or ['']
-    marks = 'Explanation: ','error: '   # of PyTorch's tracer, of a C++ compiler
-    why = next((line.partition(k)[2] for k in marks for line in rest if k in line), '')
-    if not why and first[-1:]==':': why = next(iter(rest), '')
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    if not lines: return ''
+    first,*rest = lines
+    why = _reason(rest)
+    if not why and first.endswith(':') and rest: why = rest[0]
     return f"{first.rstrip(':')}: {why.rstrip('.')}" if why else first
+
+def _reason(lines):
+    for mark in ('Explanation: ','error: '):   # of PyTorch's tracer, of a C++ compiler
+        for line in lines:
+            if mark in line: return line.partition(mark)[2]
+    return ''
 
 # %% ../../nbs/speed/10c_step_compiler.ipynb #3ac23d99
 class CompileError(Exception):
@@ -256,11 +322,9 @@ def is_compile_error(
     e:Exception # what calling a compiled function raised
 ) -> bool:
     "Return whether `e` was raised by the compiler, or by code that it was tracing, before anything was computed"
-    from torch._dynamo import exc
-    tb,names = e.__traceback__,set()
-    while tb is not None: names.add(tb.tb_frame.f_globals.get('__name__')); tb = tb.tb_next
-    return (isinstance(e, (exc.TorchDynamoException, exc.FailOnRecompileLimitHit))
-            or 'torch._dynamo.convert_frame' in names)
+    from torch._dynamo import convert_frame, exc
+    if isinstance(e, (exc.TorchDynamoException, exc.FailOnRecompileLimitHit)): return True
+    return any(o.filename==convert_frame.__file__ for o in extract_tb(e.__traceback__))
 
 def describe_compile_error(
     e:Exception # an exception for which `is_compile_error` is true
@@ -273,8 +337,9 @@ def describe_compile_error(
     if any(o.name=='log_value' for o in stack): return (
         'the model or the loss function calls `log_value`, which a program would not do: write `self.log` in '
         '`after_batch` of a callback')
-    at = next((f' in {o.filename}, line {o.lineno}' for o in reversed(stack) if _is_users(o.filename)), '')
-    return f'{type(e).__name__}: {_gist(str(e))}{at}'
+    places = [f' in {o.filename}, line {o.lineno}' for o in stack if _is_users(o.filename)]
+    place = places[-1] if places else ''
+    return f'{type(e).__name__}: {_gist(str(e))}{place}'
 
 # %% ../../nbs/speed/10c_step_compiler.ipynb #5b0e7a31
 class Program:
@@ -285,9 +350,11 @@ class Program:
     ):
         from torch._dynamo import eval_frame
         self.f:Any = own_code(train_step)
-        self.compiled,self.codes,self.shapes = torch.compile(train_step, **kw),{},set()
+        self.compiled = torch.compile(train_step, **kw)
+        self.codes:dict[tuple,list] = {}   # for each shape of a batch: guards, and what to call if they hold
+        self.shapes:set[tuple] = set()
         self.dynamo = eval_frame
-        self.enclosed = {k:c.cell_contents for k,c in zip(self.f.__code__.co_freevars, self.f.__closure__ or ())}
+        self.enclosed = getclosurevars(self.f).nonlocals
 
     def __call__(self,
         shape:tuple,        # the shapes of the batch, with None for each size that varies
@@ -301,11 +368,12 @@ class Program:
         known = self.codes.get(shape)
         if known and self.dynamo._stance.stance=='default':   # see `torch.compiler.set_stance`
             scope = {**self.enclosed, 'xb':xb, 'yb':yb, 'params':params, 'states':states, 'hypers':hypers}
-            for guards,f in known:
-                if guards.check(scope): return f(xb, yb, params, states, hypers)
-        before,n = {id(e.code) for e in self._entries()},len(xb)
-        if any([None in s for s in shape]):
-            xb,yb = with_varying_sizes(xb, shape[:n]),with_varying_sizes(yb, shape[n:])
+            for guards,run in known:
+                if guards.check(scope): return run(xb, yb, params, states, hypers)
+        before,n_inputs = {id(e.code) for e in self._entries()},len(xb)
+        if any(None in sizes for sizes in shape):
+            xb = with_varying_sizes(xb, shape[:n_inputs])
+            yb = with_varying_sizes(yb, shape[n_inputs:])
         res = self.compiled(xb, yb, params, states, hypers)
         new = [e for e in self._entries() if id(e.code) not in before]
         if len(new)==1: self.codes.setdefault(shape, []).append((new[0].guard_manager, self._function(new[0].code)))
@@ -317,8 +385,9 @@ class Program:
 
     def _function(self, code:Any):
         "`code` as a function, which calls the program itself: the compiler is off, and need not be turned off for it"
-        names = {k:v for k,v in self.f.__globals__.items() if k in code.co_names}
-        names = {k:getattr(v, '_torchdynamo_orig_callable', v) for k,v in names.items()}
+        f = FunctionType(code, self.f.__globals__, self.f.__name__, None, self.f.__closure__)
+        used = getclosurevars(f).globals   # no others, as those may hold programs that could be freed
+        names = {k:getattr(v, '_torchdynamo_orig_callable', v) for k,v in used.items()}
         return FunctionType(code, names, self.f.__name__, None, self.f.__closure__)
 
 # %% ../../nbs/speed/10c_step_compiler.ipynb #b8d6cf8f
@@ -329,7 +398,8 @@ class StepCompiler(Stateful):   # of which `saves` names nothing: what is compil
         options:dict|None=None # inductor options for `torch.compile`; None: those for the device
     ):
         self.limit,self.options = limit,options
-        self.programs,self.no_grad = {},torch.no_grad()
+        self.programs:dict[ProgramKey,Program] = {}
+        self.no_grad = torch.no_grad()   # one object for all calls, as making it takes longer than its work
 
     def __call__(self,
         inputs:StepInputs, # what the step works on besides the batch
@@ -342,7 +412,7 @@ class StepCompiler(Stateful):   # of which `saves` names nothing: what is compil
         if inputs.program is None: inputs.program = self.programs.get(inputs.key)
         program = inputs.program
         try:
-            with self.no_grad:   # one object for all calls, as making it takes longer than its work
+            with self.no_grad:
                 if program is not None and shape in program.shapes: res = program(shape, *args)
                 else: res = self._compile(program, inputs, args, shape)
         except Exception as e:
@@ -354,31 +424,30 @@ class StepCompiler(Stateful):   # of which `saves` names nothing: what is compil
         "The first call for a shape"
         from torch._dynamo.exc import BackendCompilerFailed
         rng = get_random_states()
-        what = f"{'the step' if inputs.optim else 'the gradients'} for batches of {format_shapes(shape)}"
-        print(f'compiling {what}: this takes 2 to 30 seconds, one if it is kept on disk (see `kept_programs`)',
-              file=sys.stderr, flush=True)
+        what = 'the step' if inputs.optim else 'the gradients'
+        print(f'compiling {what} for batches of {format_shapes(shape)}: this takes 2 to 30 seconds, one if it is kept '
+              'on disk (see `kept_programs`)', file=sys.stderr, flush=True)
         error:Any = None
-        for f in [program] if program else self._candidates(inputs):
-            try: res = f(shape, *args)
+        for candidate in [program] if program else self._candidates(inputs):
+            try: res = candidate(shape, *args)
             except Exception as e:
                 if not is_compile_error(e): raise
                 set_random_states(**rng)
                 error = e
-                if not isinstance(e, BackendCompilerFailed): break   # the model is the cause, not the options
-            else:
-                inputs.program = self.programs[inputs.key] = f
-                f.shapes.add(shape)
-                return res
+                if isinstance(e, BackendCompilerFailed): continue   # other options may do
+                break   # the model is the cause
+            inputs.program = self.programs[inputs.key] = candidate
+            candidate.shapes.add(shape)
+            return res
         raise error
 
     def _candidates(self, inputs):
         "Programs that are compiled when they are called, one for each set of options to try"
-        for options in compile_options(self.options):
-            yield self._program(inputs, options)
+        for options in compile_options(self.options): yield self._program(inputs, options)
 
     def _program(self, inputs, options):
-        clips = inputs.key[-1]
-        update = inputs.optim and make_update(inputs.optim, inputs.options, inputs.group_of, clips)
+        update = None
+        if inputs.optim: update = make_update(inputs.optim, inputs.options, inputs.group_of, inputs.key.clips)
         train_step = make_train_step(inputs.model, inputs.loss_func, update, inputs.amp)
         return Program(train_step, fullgraph=True, recompile_limit=self.limit, options=options)
 
@@ -386,7 +455,7 @@ class StepCompiler(Stateful):   # of which `saves` names nothing: what is compil
         model:nn.Module # the model whose programs are kept
     ) -> None:
         "Drop the programs of all other models, as they would keep those models in memory"
-        self.programs = {k:v for k,v in self.programs.items() if k[0]==id(model)}
+        self.programs = {k:v for k,v in self.programs.items() if k.model==id(model)}
 
     def __getstate__(self) -> dict: return {**vars(self), 'programs':{}}
 

@@ -669,7 +669,9 @@ def test_a_second_optimizer_gets_its_gradients(ev, where):
         learn = Learner(DataLoaders(data()), model, loss, SGD, lr=.1, splitter=lambda m: trained(getattr(m, 'net', m)))
         second = SGD([other], lr=.1)
         def step(cb): second.step(); second.zero_grad()
-        learn.fit(2, cbs=[at(ev, step), *cbs])
+        trains_other = at(ev, step)
+        trains_other.second = second   # an attribute, where the Learner finds it
+        learn.fit(2, cbs=[trains_other, *cbs])
         return learn,other
     a,p = run()
     with warnings.catch_warnings(record=True) as w: warnings.simplefilter('always'); b,q = run(Quick())

@@ -1,6 +1,6 @@
 """A fused step and the loop: what is added to a batch, an event or a step, is never silently absent where the batch is one program.
 Here a program is a stand-in, which nothing is compiled for."""
-import inspect, textwrap
+import ast, inspect, textwrap
 import pytest, torch
 from torch import nn
 from torch.nn import functional as F
@@ -18,7 +18,7 @@ from learnkit.loop.events import event
 from learnkit.loop.loop import Loop
 from learnkit.processes.diloco import DiLoCo
 from learnkit.speed import fused
-from learnkit.speed.fused import FusedStep, batch_events, body_of
+from learnkit.speed.fused import FusedStep, batch_events, batch_steps
 from learnkit.speed.train_step import make_train_step
 
 class StandIn(FusedStep):
@@ -85,7 +85,7 @@ def test_an_event_around_a_batch_is_heard(monkeypatch):
     learner().fit(1, cbs=[cb, Callback(before_transfer=lambda self: heard.append(self.learn.iter))])
     assert heard==[0, 1, 2, 3] and (cb.part, cb.counts['fused'])==('whole', 3)
 
-@pytest.mark.parametrize('step', [*body_of('_do_one_batch')])
+@pytest.mark.parametrize('step', batch_steps)
 def test_a_step_of_ones_own_is_done(step):
     "Whichever one it is, of those that a program does in one"
     calls = []
@@ -94,10 +94,30 @@ def test_a_step_of_ones_own_is_done(step):
     with pytest.warns(UserWarning, match=f'is not fused: the Learner has its own `{step}`|another callback wraps the batch'): learn.fit(1, cbs=cb)
     assert calls==[0, 1, 2, 3] and cb.counts['fused']==0
 
-def test_the_body_is_that_of_the_loop():
-    assert [*body_of('_do_one_batch')]==['_do_one_batch','_pred','_loss','_do_grad_opt','_backward','_do_step','_step','_zero_grad']
+def body_of(step):
+    "A step of the loop and those that it calls, in the order of the source; and the events that they fire"
+    tree = ast.parse(textwrap.dedent(inspect.getsource(vars(Loop)[step])))
+    steps,events = [step],{n.value for n in ast.walk(tree) if isinstance(n, ast.Constant) and n.value in event}
+    calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and isinstance(vars(Loop).get(n.func.attr), type(body_of))]
+    for call in sorted(calls, key=lambda n: n.lineno):
+        more,fired = body_of(call.func.attr)
+        steps,events = steps + more,events | fired
+    return steps,events
+
+def test_the_steps_and_events_are_those_of_the_loop():
+    "They are named in `fused`, which reads no source: a step or an event that is added to a batch is added there, or to the table of events"
+    steps,events = body_of('_do_one_batch')
+    assert steps==[*batch_steps]
     early,late = batch_events()
-    assert {*early, *late}=={e for e in event.declared if event.depth[e]>=4} and late[0]=='after_backward'
+    assert {*early, *late}==events=={e for e in event.declared if event.depth[e]>=4} and late[0]=='after_backward'
+
+def test_a_step_that_replaces_one_in_an_instance_is_done():
+    "As a test or a user does who assigns to `learn._step`"
+    calls,learn,cb = [],learner(),StandIn()
+    def own(): calls.append(learn.iter); return Learner._step(learn)
+    learn._step = own
+    with pytest.warns(UserWarning, match='the Learner has its own `_step`'): learn.fit(1, cbs=cb)
+    assert calls==[0, 1, 2, 3] and cb.counts['fused']==0
 
 # what a program does in place of handlers, it does of those that the class has: a new one is to be looked at here, and in the program
 KNOWN = {GradientClip: {'before_step'}, CheckShortCuts: {'before_step','after_step','after_cancel_step','before_zero_grad','after_zero_grad'},
