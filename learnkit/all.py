@@ -126,7 +126,6 @@ from .recovery.file import *
 from .recovery.identity import *
 from .recovery.kept import *
 from .recovery.nan import *
-from .recovery.proof import *
 from .recovery.replay import *
 from .recovery.reported import *
 from .recovery.resume import *

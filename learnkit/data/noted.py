@@ -132,7 +132,7 @@ class NotedLoader(GetAttr):
     opened:Any = None         # the `OpenedBatches` of the present pass, if it would be gone through again
     made_from = 0             # the number of the first batch that was made for it
     limit:int|None = None     # how many batches of a pass are needed
-    kept_data:Any = None          # a `KeptData`, which notes the states of the data's parts when a pass begins
+    data_state:Any = None          # a `DataState`, which notes the states of the data's parts when a pass begins
     def __init__(self,
         dl:Any # any iterable of batches
     ):
@@ -221,7 +221,7 @@ class NotedLoader(GetAttr):
         now = self._now()
         if self.done: self._set(**place['begun'])
         self.begun = place['begun'] if self.done else now
-        if self.kept_data is not None: self.kept_data.begin()
+        if self.data_state is not None: self.data_state.begin()
         it = self._begun(place)
         self.it = weakref.ref(it) if self.indexed else it   # workers end with the pass
         if self.done: set_random_states(**now['rng'])

@@ -122,7 +122,7 @@ class CheckpointWriter:
         finally: self.stage.clear()
 
 # %% ../../nbs/recovery/25b_checkpoint.ipynb #c2f4c2c4
-import itertools, os
+import itertools
 from typing import Any
 
 from fastcore.basics import store_attr
@@ -135,7 +135,6 @@ from ..data.process import is_sharded
 from ..loop.check import check_args
 from ..measure.finite import weights_finite
 from .file import FolderLock, checkpoint_info, list_checkpoints
-from .proof import ResumeProof, switch, why_no_copy
 from .resume import (check_ended, check_identity, clear_folder, divide_anew, find_checkpoint,
     fit_number, is_longer, note_fit, Paused, Resumable)
 from .state import duration_of, states_of_all
@@ -147,7 +146,6 @@ class CheckpointCallback(Resumable):
     "Saves the whole run at intervals, keeps the newest and best checkpoints; `fit(..., resume='auto')` resumes it"
     saves = ('every','seed')
     home = Path()       # where the fit began
-    proof:ResumeProof|None = None
     def __init__(self,
         every:Any='1ep',               # how often: '500ba', '2ep', '10m', …; see `Every`
         keep:int|None=3,               # how many of the newest to keep; None: all
@@ -157,10 +155,9 @@ class CheckpointCallback(Resumable):
         on_exception:bool=False,       # save once more after an exception, for inspection (not if the model is sharded)
         background:bool=False,         # write in a thread while training continues, from a copy whose memory is reused
         on_error:str='warn',           # if a checkpoint cannot be written: 'warn' and continue, or 'raise'
-        overwrite:bool=False,          # delete an earlier run's checkpoints; with `resume=path`, those of later batches
-        prove:bool=False               # resume a copy from the first one, and compare its batches? See `WrongResume`
+        overwrite:bool=False           # delete an earlier run's checkpoints; with `resume=path`, those of later batches
     ):
-        store_attr('keep,best,n_best,on_exception,background,on_error,overwrite,prove')
+        store_attr('keep,best,n_best,on_exception,background,on_error,overwrite')
         self.every,self.root = Every(every, at_once=True),as_path(folder)
         self.monitor = best if best is None or isinstance(best, Monitor) else Monitor(best)
         self.retention = Retention(keep, n_best, self.monitor)
@@ -187,8 +184,6 @@ class CheckpointCallback(Resumable):
         self.writer.restart()
         self.sessions = []
         learn._check_run_state(learn.run_state(0))   # what cannot be saved or loaded is an error now, not after an hour
-        self.proof = self._begin_proof()
-        if self.proof is not None and (path := self.proof.begin()): return self._resume(path)   # this is the copy
         if rank_distrib()==0: self.lock.acquire(self.folder)
         if learn.resume is None: clear_folder(self.folder, self.overwrite)
         else: self._resume(learn.resume)
@@ -201,23 +196,12 @@ class CheckpointCallback(Resumable):
         "Lock the folder; this process writes to it from now on"
         self.lock.acquire(self.folder)
 
-    def _begin_proof(self):
-        "The proof that is asked for, if any; raises ValueError if it cannot be made"
-        if not self.prove and switch not in os.environ: return None
-        why = why_no_copy(self.learn)
-        if isinstance(self.root, StorePath): why = f'it would share the connection to {self.root}'
-        if why and self.prove: raise ValueError(
-            f'`prove=True` lets a copy of this process resume, but {why}: leave it out here, and prove that the run '
-            'resumes with a small model on the CPU')
-        return None if why else ResumeProof(self)
-
     def after_row(self, row, epoch):
         if epoch or not self.monitor: return
         if (value := self.monitor.value(self.learn, row)) is not None: self.value = value
 
     def after_batch(self):
         learn,value,self.value = self.learn,self.value,None
-        if self.proof is not None: self.proof.after_batch()
         if self.writer.failed is not None or value is not None: self.writer.wait()
         if self.every(learn) | self._is_best(value):
             self.save(learn.epoch, learn.iter+1, **{} if value is None else dict(value=value))
@@ -237,19 +221,16 @@ class CheckpointCallback(Resumable):
 
     def after_fit(self):
         learn = self.learn
-        if self.proof is not None: self.proof.end()
         if not self.finished and learn.n_epoch: self.save(learn.epoch+1, 0, '-final', finished=True)
         note_fit(learn, self.root, self.n_fit, ended=self.folder, seed=self.seed)
 
     def after_exception(self):
         learn = self.learn
-        if self.proof is not None: self.proof.end(repr(learn.exc))
         self._add_note()
         if self.on_exception and not is_sharded(one_param(learn.model)):   # it would wait for the other processes
             self.save(learn.epoch, learn.iter or 0, '-exception', prefix='exception-', error=repr(learn.exc))
 
     def cleanup(self):
-        if self.proof is not None: self.proof.end()
         try: self.writer.close()
         finally: self.lock.release()
 
@@ -285,7 +266,6 @@ class CheckpointCallback(Resumable):
     ) -> None:
         "Save a checkpoint; if it cannot be written, warn, or raise the error if `on_error` is 'raise'"
         learn,sharded = self.learn,is_sharded(one_param(self.learn.model))
-        if self.proof is not None and self.proof.in_copy: return
         if sharded: self.writer.wait()
         def finite(): return weights_finite(learn.opt)
         if prefix=='step-' and not (all(team().in_all(finite)) if sharded else finite()):
@@ -296,7 +276,7 @@ class CheckpointCallback(Resumable):
         if isinstance(path, StorePath): team().in_first(self.lock.check)
         learn('before_save_checkpoint', path=path)
         rows = getattr(getattr(learn, 'recorder', None), 'history', None)
-        self.unkept.warn()
+        self.unsaved.warn()
         place = self.data_place(done)
         own = states_of_all(learn, place) if prefix=='step-' else {}
         def collect():
@@ -305,7 +285,6 @@ class CheckpointCallback(Resumable):
             return self.contents(epoch, done, place, own, self.background and self.writer.stage),more
         self.writer.write(collect, path, sharded)
         learn('after_save_checkpoint', path=path)
-        if self.proof is not None: self.proof.after_save()
 
     def _add_note(self):
         "Add to an exception where the run was, and from which checkpoint it can resume"

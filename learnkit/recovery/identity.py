@@ -30,6 +30,7 @@ from ..learner.learner import Learner
 from ..loop.events import event
 from ..loop.settings import masked, without_password
 from ..loop.loop import loader_len
+from .kept import closure_of
 
 
 # %% ../../nbs/recovery/10_identity.ipynb #12238937
@@ -84,14 +85,6 @@ def arguments(
 # %% ../../nbs/recovery/10_identity.ipynb #a1d62e77
 def _name(f): return f'{getattr(f, "__module__", None)}.{getattr(f, "__qualname__", type(f).__name__)}'
 
-def _closure(f):
-    "The variables of the surroundings that function `f` uses, and their values"
-    res = {}
-    for k,cell in zip(f.__code__.co_freevars, f.__closure__ or ()):
-        try: res[k] = cell.cell_contents
-        except ValueError: pass   # it has no value yet
-    return res
-
 # %% ../../nbs/recovery/10_identity.ipynb #31d6bf74
 def _passed(f):
     "What a `partial` passes on, by number and name; what is a secret by its name too"
@@ -129,7 +122,7 @@ def described(
     if isinstance(o, (set,frozenset)): return _set_of(described(v, depth-1) for v in o) if depth else type(o).__name__
     if isinstance(o, partial): return described(o.func, depth) + listed(_passed(o), o.func)
     if isinstance(o, MethodType): return f'{_name(o)} of {described(o.__self__, depth-1)}' if depth else _name(o)
-    if isinstance(o, FunctionType): return _name(o) + listed(_closure(o))
+    if isinstance(o, FunctionType): return _name(o) + listed(closure_of(o))
     if isinstance(o, (type,BuiltinFunctionType)): return _name(o)
     return _name(type(o)) + listed(arguments(o))
 

@@ -21,10 +21,10 @@ from ..data.process import from_first, num_shards, rank_distrib
 from ..learner.bars import displays
 from ..learner.display import display_kind
 from ..learner.learner import Learner
+from ..loop.callback import Callback
 from ..loop.check import check_whole
 from .file import list_checkpoints, read_checkpoint, train_iter_of
 from .identity import differences, session
-from .proof import is_own
 from .resume import Paused
 from .runs import Run, took
 from .signals import Pausable, Stands
@@ -61,8 +61,8 @@ def how_computed(
     "Return in words what now computes the numbers and did not then"
     odd = [k for k in ('device','threads','processes','torch','learnkit') if k in then and then[k]!=now[k]]
     if odd: return 'it is computed otherwise: ' + ', '.join(f'{k} {now[k]} for {then[k]}' for k in odd)
-    return ('the machine and the versions are the same, so the data may have changed, or the code, or an operation '
-            'is not deterministic')
+    return ('the machine and the versions are the same, so the data or the code have changed, an operation is not '
+            'deterministic, or something that the loss depends on is in no checkpoint')
 
 class Record:
     "Compares the losses of a fit with those that a run recorded"
@@ -102,6 +102,13 @@ class Record:
              f'{step}, {now!r} for {then!r}; {how_computed(begun[-1] if begun else {}, session(learn))}')
 
 # %% ../../nbs/recovery/38a_replay.ipynb #7b000015
+def is_own(
+    cb:Callback # a callback
+) -> bool:
+    "Return whether the callback is one of learnkit's"
+    package = Learner.__module__.partition('.')[0]
+    return type(cb).__module__.partition('.')[0]==package
+
 class Replays(Pausable):
     "Lets a fit begin at a step of an earlier run and pause at a later one, comparing losses; nothing writes files"
     order,run_valid = 100,False   # in the place of a `CheckpointCallback`

@@ -6,11 +6,11 @@
 __all__ = []
 
 # %% ../../nbs/recovery/00_reported.ipynb #cb2f6490
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
-from types import FunctionType, MethodType
 from functools import partial
-from typing import Any
+from types import FunctionType, MethodType
+from typing import Any, NamedTuple
 from warnings import warn
 
 import torch
@@ -27,33 +27,45 @@ from ..loop.dispatcher import Dispatcher
 from ..optim.optimizer import OptimWrapper
 
 # %% ../../nbs/recovery/00_reported.ipynb #e68b8715
-_within = nn.Module,Dispatcher,Stateful,torch.optim.Optimizer,torch.Tensor,torch.Generator,type
-_samplers = 'sampler','batch_sampler'
+not_data = nn.Module,Dispatcher,Stateful,torch.optim.Optimizer,torch.Tensor,torch.Generator,type
+functions = FunctionType,MethodType,partial
+sampler_names = 'sampler','batch_sampler'
 
-def _objects_in(o, at, seen, depth=6):
-    if id(o) in seen or not depth or isinstance(o, _within): return
+def contents_of(
+    o:Any # a function, a container, or an object
+) -> Iterable[tuple[Any, Any]]:
+    "Return what `o` refers to, by name; of a container the first 100 entries"
+    if isinstance(o, functions): return enumerate(of_function(o))
+    if isinstance(o, (list,tuple)): return enumerate(o[:100])
+    if isinstance(o, dict): return [*o.items()][:100]
+    return [*vars(o).items()] if hasattr(o, '__dict__') else []
+
+def find_objects(
+    o:Any,      # a part of a loader
+    name:str,   # where it is
+    seen:dict,  # what was found already, by its id
+    depth:int=6 # how many objects within one another are searched
+) -> Iterator[tuple[str, Any]]:
+    "Yield the objects with attributes in `o`, with names that say where they are"
+    if depth==0 or id(o) in seen or isinstance(o, not_data): return
     seen[id(o)] = o
-    if isinstance(o, (FunctionType,MethodType,partial)): within = enumerate(of_function(o))
-    elif isinstance(o, (list,tuple)): within = enumerate(o[:100])
-    elif isinstance(o, dict): within = [*o.items()][:100]
-    elif not hasattr(o, '__dict__'): return
-    else:
-        yield at,o
-        if is_stateful(o): return
-        within = vars(o).items()
-    for k,v in [*within]: yield from _objects_in(v, f'{at}.{k}', seen, depth-1)
+    if hasattr(o, '__dict__') and not isinstance(o, (*functions,list,tuple,dict)):
+        yield name,o
+        if is_stateful(o): return   # its state covers what is in it
+    for k,v in contents_of(o): yield from find_objects(v, f'{name}.{k}', seen, depth-1)
 
 def data_objects(
     dl:Any # a loader
 ) -> dict[str, Any]:
     "Return the objects that make the batches of `dl`, by names that say where they are"
-    seen = {}
-    own = {} if isinstance(dl, DataLoader) else {'loader':dl}
-    roots = {k:getattr(dl, k, None) for k in ('dataset','collate_fn',*_samplers)}   # samplers refer to the data set
-    return {n:o for at,root in {**roots, **own}.items() for n,o in _objects_in(root, at, seen)}
+    parts = {k:getattr(dl, k, None) for k in ('dataset','collate_fn',*sampler_names)}   # samplers refer to the data set
+    if not isinstance(dl, DataLoader): parts['loader'] = dl
+    found,seen = {},{}
+    for name,part in parts.items(): found.update(find_objects(part, name, seen))
+    return found
 
 # %% ../../nbs/recovery/00_reported.ipynb #889a8eef
-class KeptData:
+class DataState:
     "Keeps the states that the parts of a training loader report"
     def __init__(self,
         data:NotedLoader # a wrapper around the loader
@@ -70,9 +82,16 @@ class KeptData:
         done:int # how many batches of the pass are done; 0: the pass is over
     ) -> dict:
         "Return the states from which a run resumes here"
-        def anew(n): return done and n in self.begun and (n.startswith(_samplers) or not self.data.counted)
-        states = {n:self.begun[n] if anew(n) else o.state_dict() for n,o in self.objects.items()}
-        return to_serializable({n:s for n,s in states.items() if s}, 'parts', copy=True)
+        states = {}
+        for n,o in self.objects.items():
+            from_beginning = done and n in self.begun and self._is_used_again(n)
+            state = self.begun[n] if from_beginning else o.state_dict()
+            if state: states[n] = state
+        return to_serializable(states, 'parts', copy=True)
+
+    def _is_used_again(self, name):
+        "Is it a sampler, which draws its order again, or of data that are read again?"
+        return name.startswith(sampler_names) or not self.data.counted
 
     def load_state_dict(self,
         state:dict # from `state_dict`
@@ -80,110 +99,172 @@ class KeptData:
         "Continue from `state`; raises ValueError if it is not such a state"
         if not isinstance(state, Mapping) or not all(isinstance(k, str) for k in state): raise ValueError(
             f'this is not the checkpoint of a run: the states of its data are {state!r:.40}')
-        for n in [n for n in state if n not in self.objects]: warn(
-            f'the checkpoint has a state for {n} of the training data, for which there is no place now')
-        for n,o in self.objects.items():
-            if n not in state: continue
-            try: o.load_state_dict(deepcopy(state[n]))
-            except Exception as e: raise ValueError(
-                f'the checkpoint does not fit {n} of the training data, a {type(o).__name__}: {e!r}') from e
+        for n,s in state.items():
+            if n in self.objects: self._load(n, self.objects[n], s)
+            else: warn(f'the checkpoint has a state for {n} of the training data, for which there is no place now')
+
+    def _load(self, name, o, state):
+        try: o.load_state_dict(deepcopy(state))
+        except Exception as e: raise ValueError(
+            f'the checkpoint does not fit {name} of the training data, a {type(o).__name__}: {e!r}') from e
 
 # %% ../../nbs/recovery/00_reported.ipynb #453262c5
-_own = __name__.partition('.')[0]
+def is_small(
+    v:Any # anything
+) -> bool:
+    "Return whether `v` is a tensor of which copies cost nothing"
+    if not isinstance(v, torch.Tensor) or v.layout is not torch.strided: return False
+    return v.numel()<=1000 and not v.is_meta
 
-def _numbers(o):
-    def small(v): return isinstance(v, torch.Tensor) and v.numel()<=1000 and v.layout is torch.strided and not v.is_meta
-    return {**{k:v for k,v in vars(o).items() if type(v) in (bool,int,float)},
-            **{k:v.detach().to('cpu', copy=True) for k,v in vars(o).items() if small(v)}}
+def numbers_in(
+    o:Any # an object
+) -> dict[str, Any]:
+    "Return the numbers and copies of the small tensors among the attributes of `o`"
+    numbers = {k:v for k,v in vars(o).items() if type(v) in (bool,int,float)}
+    tensors = {k:v.detach().to('cpu', copy=True) for k,v in vars(o).items() if is_small(v)}
+    return numbers | tensors
 
-def _differ(a, b):
-    if isinstance(a, torch.Tensor): return not (isinstance(b, torch.Tensor) and a.shape==b.shape and a.equal(b))
-    return type(a) is not type(b) or (a!=b and a==a)
+def has_changed(
+    now:Any,   # a number or a tensor
+    before:Any # what it was
+) -> bool:
+    "Return whether a value is another one; NaN counts as unchanged"
+    if isinstance(now, torch.Tensor):
+        return not isinstance(before, torch.Tensor) or now.shape!=before.shape or not now.equal(before)
+    if type(now) is not type(before): return True
+    is_nan = now!=now
+    return now!=before and not is_nan
 
 # %% ../../nbs/recovery/00_reported.ipynb #e7f6c99b
-def _is_library(o):
-    module = (o if isinstance(o, (FunctionType,type)) else type(o)).__module__
-    return f'{module}'.partition('.')[0] in (_own, 'torch', 'torchdata')
+library = Stateful.__module__.partition('.')[0]
 
-def _may_lack(cb):
-    "Is it a callback of the user's that leaves its state to `saves`?"
-    said = type(cb).state_dict is not Stateful.state_dict or cb.observes
-    return not (said or _is_library(cb)) and cb.runs_in('fit')
+def is_library(
+    o:Any # an object, a function or a class
+) -> bool:
+    "Return whether `o` belongs to learnkit, PyTorch or torchdata"
+    module = o.__module__ if isinstance(o, (FunctionType,type)) else type(o).__module__
+    return f'{module}'.partition('.')[0] in (library, 'torch', 'torchdata')
+
+def may_forget(
+    cb:Any # a callback
+) -> bool:
+    "Return whether it is a callback of the user's that leaves its state to `saves`"
+    if cb.observes or is_library(cb): return False
+    return type(cb).state_dict is Stateful.state_dict and cb.runs_in('fit')
 
 # %% ../../nbs/recovery/00_reported.ipynb #6882eaaa
-def _tensors_in(v):
-    "The tensors that modules and optimizers keep, also in a list, tuple or dictionary of them; None of anything else"
+def tensors_in(
+    v:Any # anything
+) -> list|None:
+    "Return the tensors of a module or an optimizer, or of a container of such; None of anything else"
     if isinstance(v, nn.Module): return [*v.parameters(), *v.buffers()]
-    if isinstance(v, OptimWrapper): return _tensors_in(v.opt)
-    if isinstance(v, torch.optim.Optimizer): return [t for s in v.state.values() for t in leaves(s)]
-    if isinstance(v, dict): v = [*v.values()]
+    if isinstance(v, OptimWrapper): return tensors_in(v.opt)
+    if isinstance(v, torch.optim.Optimizer): return [*leaves([*v.state.values()])]
+    if isinstance(v, dict): return tensors_in([*v.values()])
     if not isinstance(v, (list,tuple)): return None
-    found = [ts for o in v if (ts := _tensors_in(o)) is not None]
+    found = [ts for ts in map(tensors_in, v) if ts is not None]
     return [t for ts in found for t in ts] if found else None
 
-def _trained(cb):
-    "How often what a callback trains, and does not save, was written to, by name"
-    learn = cb.learn
-    others = learn,learn.opt,getattr(learn.opt, 'opt', None)
-    tensors = {k:_tensors_in(v) for k,v in vars(cb).items() if not any(v is o for o in others)}
-    kept = [learn.model, learn.loss_func, *(getattr(cb, k, None) for k in cb.saves)]
-    ids = {id(t) for v in kept for t in _tensors_in(v) or ()}
-    def count(ts): return sum(t._version for t in ts if isinstance(t, torch.Tensor) and not t.is_inference())
-    return {k:count(ts) for k,ts in tensors.items() if ts is not None and k not in cb.saves
-            and not (ts and ids.issuperset(map(id, ts)))}
+def count_writes(
+    tensors:list # tensors, and what else an optimizer keeps
+) -> int:
+    "Return how often the tensors were written to, as PyTorch counts it"
+    counted = [t for t in tensors if isinstance(t, torch.Tensor) and not t.is_inference()]
+    return sum(t._version for t in counted)
 
-def _state_of(o):
-    "What of `o`, a callback or a part of the data, may change and is not kept"
-    if not isinstance(o, Stateful): return _numbers(o)
-    return {**({} if o.saves else _numbers(o)), **_trained(o)}
+def unsaved_writes(
+    cb:Any # a callback in a fit
+) -> dict[str, int]:
+    "Return how often each network and optimizer of `cb` was written to that nothing saves, by name"
+    learn,attributes,res = cb.learn,vars(cb),{}
+    of_learner = learn,learn.opt,getattr(learn.opt, 'opt', None)
+    saved = tensors_in([learn.model, learn.loss_func, *map(attributes.get, cb.saves)])
+    saved_ids = {*map(id, saved or ())}
+    for k,v in attributes.items():
+        if k in cb.saves or any(v is o for o in of_learner): continue
+        tensors = tensors_in(v)
+        if tensors is None: continue
+        all_saved = saved_ids.issuperset(map(id, tensors))
+        if not tensors or not all_saved: res[k] = count_writes(tensors)
+    return res
+
+def unsaved_state(
+    o:Any # a callback, or a part of the data
+) -> dict[str, Any]:
+    "Return what may change in `o` and is not saved, by name"
+    if not isinstance(o, Stateful): return numbers_in(o)
+    numbers = {} if o.saves else numbers_in(o)
+    return numbers | unsaved_writes(o)
 
 # %% ../../nbs/recovery/00_reported.ipynb #1c49ec2f
-class Unkept:
+class Unsaved(NamedTuple):
+    "Holds the unsaved state of an object when the fit began, or the names of what has changed since"
+    o:Any
+    state:Any
+
+class UnsavedNumbers:
     "Notes the numbers in data and callbacks, and warns once of those that change but are in no checkpoint"
     def __init__(self,
         learn:Any # the Learner, in a fit
-    ): self.learn,self.warned = learn,False; self.begin = {id(o):(o,_state_of(o)) for o in self._objects()}
+    ):
+        self.learn,self.warned = learn,False
+        self.first = {id(o):Unsaved(o, unsaved_state(o)) for o in self._objects()}   # one object may be in both loaders
 
     def _objects(self):
-        objects = [o for dl in self.learn.dls.loaders for o in data_objects(dl).values()]
-        data = [o for o in objects if not (is_stateful(o) or _is_library(o) or is_foreign(type(o)))]
-        return [*data, *filter(_may_lack, self.learn.cbs)]
+        data = []
+        for dl in self.learn.dls.loaders: data += data_objects(dl).values()
+        users = [o for o in data if not is_library(o) and not is_foreign(type(o))]
+        return [*[o for o in users if not is_stateful(o)], *filter(may_forget, self.learn.cbs)]
 
-    def changed(self) -> list[tuple]:
-        "Return pairs of an object and the names of its numbers that have changed"
-        def odd(o, old):
-            first = {**{k:getattr(type(o), k, None) for k in vars(o)}, **old}
-            return [k for k,v in _state_of(o).items() if first[k] is not None and _differ(v, first[k])
-                    and not (k=='epoch' and hasattr(o, 'set_epoch'))]
-        return [(o,ks) for o,old in self.begin.values() if (ks := odd(o, old))]
+    def changed(self) -> list[Unsaved]:
+        "Return the objects of which something has changed, each with the names"
+        now = [Unsaved(o, self._changed_names(o, first)) for o,first in self.first.values()]
+        return [u for u in now if u.state]
+
+    def _changed_names(self, o, first):
+        res = []
+        for k,v in unsaved_state(o).items():
+            before = first.get(k, getattr(type(o), k, None))   # what was set later had the value of the class
+            if before is None or not has_changed(v, before): continue
+            if k=='epoch' and hasattr(o, 'set_epoch'): continue   # each epoch sets it
+            res.append(k)
+        return res
 
     def warn(self) -> None:
         "Warn of what has changed, the first time that anything has"
-        if self.warned or not (found := self.changed()): return
+        found = [] if self.warned else self.changed()
+        if not found: return
         self.warned = True
-        what = ', '.join(f"{', '.join(f'`{k}`' for k in ks)} of {type(o).__name__}" for o,ks in found)
-        cbs = [ks for o,ks in found if isinstance(o, Stateful)]
+        named = [', '.join(f'`{k}`' for k in names) for _,names in found]
+        what = ', '.join(f'{names} of {type(u.o).__name__}' for names,u in zip(named, found))
+        cbs = [u for u in found if isinstance(u.o, Stateful)]
         how = []
         if cbs: how.append(
-            f'a callback names it in `saves = {(*cbs[0],)}`, or has `observes = True` if it only looks on')
+            f'a callback names it in `saves = {tuple(cbs[0].state)}`, or has `observes = True` if it only looks on')
         if len(cbs)<len(found): how.append('data get a `state_dict` and a `load_state_dict`')
         warn(f'no checkpoint keeps {what}, so a resumed run begins with the old value; {"; ".join(how)}')
 
 # %% ../../nbs/recovery/00_reported.ipynb #bcf3e73d
-def name_unkept(
+def why_inexact(
+    dl:Any # the training loader
+) -> list[str]:
+    "Return why a run with this loader will not resume bit for bit, as far as that is known before the first batch"
+    if not getattr(dl, 'num_workers', 0): return []
+    is_stream = isinstance(getattr(dl, 'dataset', None), IterableDataset)
+    if is_stateful(dl) and is_stream: return [
+        f'if the data set draws random numbers, the state of {type(dl).__name__} lacks those of its workers']
+    if is_stateful(dl) or not isinstance(dl, DataLoader): return []
+    reasons = []
+    if not getattr(dl, 'in_order', True): reasons.append('a loader with `in_order=False` gives batches as they come')
+    if dl.persistent_workers and is_stream: reasons.append(
+        'an iterable data set with `persistent_workers` draws on in its workers, whose random numbers nobody knows')
+    in_workers = {type(o).__name__ for n,o in data_objects(dl).items() if is_stateful(o) and not n.startswith(sampler_names)}
+    if in_workers: reasons.append(f"the state of {', '.join(sorted(in_workers))} is kept in worker processes")
+    return reasons
+
+def warn_if_inexact(
     learn:Any # the Learner, in a fit that begins
 ) -> None:
     "Warn in one line of everything known not to resume bit for bit"
-    dl,odd = learn.dls.train,[]
-    iterable = isinstance(getattr(dl, 'dataset', None), IterableDataset)
-    workers = isinstance(dl, DataLoader) and not is_stateful(dl) and dl.num_workers
-    if workers and not getattr(dl, 'in_order', True): odd.append(
-        'a loader with `in_order=False` gives batches as they come')
-    if workers and dl.persistent_workers and iterable: odd.append(
-        'an iterable data set with `persistent_workers` draws on in its workers, whose random numbers nobody knows')
-    if iterable and is_stateful(dl) and getattr(dl, 'num_workers', 0): odd.append(
-        f'if the data set draws random numbers, the state of {type(dl).__name__} lacks those of its workers')
-    objects = data_objects(dl) if workers else {}
-    inside = {type(o).__name__ for n,o in objects.items() if is_stateful(o) and not n.startswith(_samplers)}
-    if inside: odd.append(f"the state of {', '.join(sorted(inside))} is kept in worker processes")
-    if odd: warn(f"this run does not resume bit for bit: {'; '.join(odd)}")
+    reasons = why_inexact(learn.dls.train)
+    if reasons: warn(f"this run does not resume bit for bit: {'; '.join(reasons)}")

@@ -349,8 +349,8 @@ class Resumable(DataPosition):
         state = learn.run_state(epoch, done, copy)
         skipped = learn.batches.skipped if done and learn.training else 0
         beside = dict(place=place, skipped=skipped,
-                      parts=self.kept_data and self.kept_data.state_dict(self.done_in_pass(done)),
-                      kept=to_serializable(self.kept.state_dict(), 'kept'))
+                      parts=self.data_state and self.data_state.state_dict(self.done_in_pass(done)),
+                      kept=to_serializable(self.hidden.state_dict(), 'kept'))
         about = dict(identity=self.who, sessions=self.sessions)
         return {**state, **beside, **to_serializable(own, copy=True), **about}
 

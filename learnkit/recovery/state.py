@@ -202,8 +202,8 @@ from ..data.random import check_generator, derived_seed, generator_state, set_ge
 from ..data.snapshot import generators_in
 from ..data.stateful import draws_nothing
 from ..loop.callback import Callback
-from .kept import KeptState
-from .reported import KeptData, Unkept, name_unkept
+from .kept import HiddenState
+from .reported import DataState, UnsavedNumbers, warn_if_inexact
 
 # %% ../../nbs/recovery/02b_data_position.ipynb #c1ba0e2c
 def own_place(
@@ -223,8 +223,8 @@ class DataPosition(Callback):
     ongoing:OngoingLoader|None = None   # which makes several passes over it an epoch, or less than one
     seed = None                     # tells runs apart that begin with other random numbers
     resume_state:Any = None; place:Any = None     # where the run is to go on, until it is there
-    kept_data:Any = None; kept_data_state:Any = None      # what samplers, data sets and transforms report
-    kept:Any = None; unkept:Any = None            # what else changes, and what of it nobody keeps
+    data_state:Any = None; saved_data_state:Any = None      # what samplers, data sets and transforms report
+    hidden:Any = None; unsaved:Any = None            # what else changes, and what of it nobody keeps
     others = ()                     # generators of the other loaders
     warned = False                  # of random numbers that are not known?
 
@@ -232,10 +232,10 @@ class DataPosition(Callback):
         "Begin at the start of the data; called when a fit begins"
         learn = self.learn
         self.seed,self.noted,self.ongoing = derived_seed(),None,None
-        self.resume_state = self.place = self.kept_data = self.kept_data_state = None
-        self.kept,self.unkept,self.warned = KeptState(learn),Unkept(learn),False
+        self.resume_state = self.place = self.data_state = self.saved_data_state = None
+        self.hidden,self.unsaved,self.warned = HiddenState(learn),UnsavedNumbers(learn),False
         self.others = generators_in(*[dl for dl in learn.dls.loaders[1:] if dl is not None])
-        name_unkept(learn)
+        warn_if_inexact(learn)
 
     def resume_data(self,
         path:Path, # the checkpoint's path
@@ -253,9 +253,9 @@ class DataPosition(Callback):
             if place is not None or state['done']: self._check(place)   # else the first epoch was to come
         except (ValueError, TypeError, LookupError, AttributeError) as e: raise ValueError(
             f'{path} does not fit: its position in the data is of other data, or of an older learnkit: {e}') from e
-        self.kept.load_state_dict(state.get('kept', {}))
-        self.kept_data_state = state.get('parts')
-        self._begin_kept_data(noted)
+        self.hidden.load_state_dict(state.get('kept', {}))
+        self.saved_data_state = state.get('parts')
+        self._begin_data_state(noted)
         self.resume_state,self.place = state if state['done'] else None,place
 
     def _check(self, place:Any):
@@ -283,14 +283,14 @@ class DataPosition(Callback):
         if self.ongoing is None: learn.batches.replace(noted)
         noted.limit = learn.batches.limit
         if in_epoch: learn.batches.skipped = state.get('skipped', 0)
-        self._begin_kept_data(noted)
+        self._begin_data_state(noted)
         if noted.rereads: learn.say(
             f'this data cannot be indexed: its first {noted.rereads} batches are read again, without training '
             '(a loader with a `state_dict` could resume)')
         if state is None or not in_epoch: return
         learn.batches.start,learn.iter,self.resume_state = state['done'],state['done']-1,None
         learn.restore(state)   # once more, because the callbacks have begun a new epoch since
-        self.kept.load_state_dict(state.get('kept', {}))
+        self.hidden.load_state_dict(state.get('kept', {}))
 
     def _noted_loader(self, dl):
         "What stands for the training loader `dl`: the same as in the last epoch, if it is the same loader"
@@ -303,14 +303,14 @@ class DataPosition(Callback):
     def note_beginning(self) -> NotedLoader:
         "Note the state that the data report before the first batch; returns their loader"
         noted = self._noted_loader(self.learn.dls.train)
-        self._begin_kept_data(noted)
+        self._begin_data_state(noted)
         return noted
 
-    def _begin_kept_data(self, noted):
-        if noted.kept_data is None: noted.kept_data = KeptData(noted)
-        self.kept_data = noted.kept_data
-        if self.kept_data_state is not None: self.kept_data.load_state_dict(self.kept_data_state)
-        self.kept_data_state = None
+    def _begin_data_state(self, noted):
+        if noted.data_state is None: noted.data_state = DataState(noted)
+        self.data_state = noted.data_state
+        if self.saved_data_state is not None: self.data_state.load_state_dict(self.saved_data_state)
+        self.saved_data_state = None
 
     def done_in_pass(self,
         done:int # how many batches of this epoch are done

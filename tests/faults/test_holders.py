@@ -1,6 +1,6 @@
-"""Where a loss and a model may have state, other than in attributes of modules and variables of closures: globals, arguments, containers, objects
-within objects. A second Learner that loads what the first one keeps trains on as that one does; what no checkpoint keeps is named."""
-import sys, warnings
+"""Where a loss and a model may have state, other than in attributes of modules: arguments of a `partial`, containers, objects within objects.
+A second Learner that loads what the first one keeps trains on as that one does; what no checkpoint keeps is named."""
+import warnings
 from collections import Counter, defaultdict, deque, namedtuple
 from functools import partial
 from types import SimpleNamespace
@@ -10,27 +10,15 @@ from torch import nn
 from torch.optim import SGD
 
 from learnkit.data.files import to_serializable
-from learnkit.recovery.kept import KeptState
+from learnkit.recovery.kept import HiddenState
 from toys import equal, learner
 
 torch.set_num_threads(1)
 
 def mse(pred, y): return (pred-y).pow(2).mean()
 
-def with_globals(source, installed=False):
-    "A function that makes a loss, as a script of its own with `source` has it, or an installed package"
-    sys.modules['some_losses'] = SimpleNamespace(__file__='/lib/site-packages/some_losses.py')
-    def made():
-        of = dict(__name__='some_losses' if installed else 'users_script', nn=nn, torch=torch, mse=mse)
-        exec(source, of)
-        return of['loss']
-    return made
-
 def counting(pred, y, seen): seen[0] += 1; return mse(pred, y)/seen[0]
 def held_in_a_dict(pred, y, seen): seen['n'] = .9*seen['n']+y.mean(); return mse(pred, y)*(1+seen['n'])
-def defaults():
-    def loss(pred, y, seen=[0], *, past={}): seen[0] += 1; past['n'] = past.get('n', 0)+1; return mse(pred, y)/seen[0]*past['n']**.5
-    return loss
 def attribute():
     def loss(pred, y): loss.n = getattr(loss, 'n', 1)+1; return mse(pred, y)/loss.n
     return loss
@@ -50,37 +38,52 @@ class Drawing:
     def __call__(self, pred, y): return mse(pred, y)*(torch.rand((), generator=self.of['torch'])+self.of['numpy'].random())
 
 losses = dict(
-    number  = with_globals('n = 0\ndef loss(pred, y):\n    global n\n    n += 1\n    return mse(pred, y)/n'),
-    late    = with_globals('def loss(pred, y):\n    global n\n    n = globals().get("n", 0)+1\n    return mse(pred, y)/n'),
-    listed  = with_globals('past = []\ndef loss(pred, y): past.append(1.); return mse(pred, y)/sum(past)'),
-    helper  = with_globals('n = 0\ndef weight():\n    global n\n    n += 1\n    return 1/n\ndef loss(pred, y): return (lambda: mse(pred, y)*weight())()'),
-    teacher = with_globals('''
-teacher = nn.Linear(1, 1)
-for p in teacher.parameters(): nn.init.ones_(p.requires_grad_(False))
-def loss(pred, y):
-    teacher.bias.data += .1*y.mean()
-    return mse(pred, teacher(y))'''),
-    of_a_class = with_globals('''
-n = 0
-class Loss(nn.Module):
-    def forward(self, pred, y):
-        global n
-        n += 1
-        return mse(pred, y)/n
-loss = Loss()'''),
-    class_attribute = with_globals('''
-class Base:
-    n,past = 0,[]
-class Loss(Base):
-    def __call__(self, pred, y):
-        Base.n += 1
-        self.past.append(1.)
-        return mse(pred, y)/Base.n*sum(self.past)**.5
-loss = Loss()'''),
-    installed = with_globals('n = 0\ndef loss(pred, y):\n    global n\n    n += 1\n    return mse(pred, y)/n', installed=True),
     list_of_partial = lambda: partial(counting, seen=[0]), dict_of_partial=lambda: partial(held_in_a_dict, seen=dict(n=torch.zeros(()))),
     tensor_of_partial = lambda: partial(counting, seen=torch.zeros(1)), within_partials=lambda: partial(partial(counting), seen=deque([0])),
-    defaults=defaults, attribute=attribute, method=lambda: Method().of, within=Within, drawing=Drawing)
+    attribute=attribute, method=lambda: Method().of, within=Within, drawing=Drawing)
+
+def nonlocal_number():
+    n = 0
+    def loss(pred, y):
+        nonlocal n
+        n += 1
+        return mse(pred, y)/n
+    return loss
+def list_of_closure():
+    seen = [0]
+    return lambda pred, y: counting(pred, y, seen)
+def module_of_closure():
+    net = nn.Linear(1, 1)
+    def loss(pred, y):
+        with torch.no_grad(): net.bias += .1
+        return mse(pred, net(y).detach())
+    return loss
+def object_of_closure():
+    step = Step()
+    return lambda pred, y: mse(pred, y)/step()
+def default_argument():
+    def loss(pred, y, seen=[0]): return counting(pred, y, seen)
+    return loss
+def keyword_default():
+    def loss(pred, y, *, past={}): past['n'] = past.get('n', 0)+1; return mse(pred, y)*past['n']**.5
+    return loss
+def class_attribute():
+    class Base: n,past = 0,[]
+    class Loss(Base):
+        def __call__(self, pred, y):
+            Base.n += 1
+            self.past.append(1.)
+            return mse(pred, y)/Base.n*sum(self.past)**.5
+    return Loss()
+def function_within_an_object():
+    class Holds:
+        def __init__(self): self.f = nonlocal_number()
+        def __call__(self, pred, y): return self.f(pred, y)
+    return Holds()
+
+users = dict(
+    nonlocal_number='`loss.<closure>.n` (int)', list_of_closure='`loss.<closure>.seen` (list)', module_of_closure='`loss.<closure>.net.bias` (Parameter)', object_of_closure='`loss.<closure>.step.n` (int)',
+    default_argument='`loss.<defaults>.0` (list)', keyword_default='`loss.<keyword defaults>.past` (dict)', class_attribute='Base>.n` (int)', function_within_an_object='`loss.f.<closure>.n` (int)')
 
 class Model(nn.Module):
     def __init__(self): super().__init__(); self.lin = nn.Linear(4, 1); self.begin()
@@ -133,20 +136,22 @@ class Shared(Model):
     "One list by two names, as long as it trains"
     def begin(self): self.a = [0.]; self.b = SimpleNamespace(of=self.a)
     def add(self, x, m): self.a[0] += float(m); return self.b.of[0]
-def class_attribute():
+def model_with_a_class_attribute():
     class Sums(Model):
         h = torch.zeros(1)
         def add(self, x, m): Sums.h = .5*Sums.h+m; return Sums.h
     return Sums()
-def optimizer():
+def slower(of_class):
+    "An optimizer that counts its steps, in an attribute of its own or of its class"
     class Slower(SGD):
         n = 0
         def step(self, closure=None):
-            Slower.n += 1
-            for g in self.param_groups: g['lr'] = .01/Slower.n
+            counter = Slower if of_class else self
+            counter.n += 1
+            for g in self.param_groups: g['lr'] = .01/counter.n
             return super().step(closure)
     return Slower
-models = [class_attribute,Weights,WeightsOfTuple,WeightsOfDict,Layers,Alias,AliasedList,Expanded,OtherKind,Mixed,Counts,Named,Shared]
+models = [Weights,WeightsOfTuple,WeightsOfDict,Layers,Alias,AliasedList,Expanded,OtherKind,Mixed,Counts,Named,Shared]
 
 def trainer(model=lambda: nn.Linear(4, 1), loss=lambda: mse, opt=lambda: SGD):
     torch.manual_seed(0)
@@ -161,14 +166,14 @@ def fitted(learn, n):
 def check(**kw):
     whole,other = trainer(**kw),trainer(**kw)
     other.create_opt()
-    kept,places = KeptState(whole),KeptState(other)
+    kept,places = HiddenState(whole),HiddenState(other)
     fitted(whole, 2)
     state = to_serializable(kept.state_dict(), 'kept', copy=True)
     other.model.load_state_dict({k:v.clone() for k,v in whole.model.state_dict().items()})
     with warnings.catch_warnings(): warnings.simplefilter('error'); places.load_state_dict(state)
     ends = [[*fitted(learn, 1).recorder.losses] for learn in (whole,other)]
     assert state and equal(*ends) and not equal(ends[0], [*fitted(trainer(**kw), 1).recorder.losses])
-    assert not KeptState(other).state_dict()
+    assert not HiddenState(other).state_dict()
 
 @pytest.mark.parametrize('kind', losses)
 def test_the_loss(kind): check(loss=losses[kind])
@@ -176,12 +181,46 @@ def test_the_loss(kind): check(loss=losses[kind])
 @pytest.mark.parametrize('model', models)
 def test_the_model(model): check(model=model)
 
-def test_the_optimizer(): check(opt=optimizer)
+def test_the_optimizer(): check(opt=lambda: slower(of_class=False))
+
+def said_of(kept=(), **kw):
+    "What a checkpoint does not keep of two epochs, in words; that it says so once, and keeps nothing but `kept`"
+    learn = trainer(**kw)
+    learn.create_opt()
+    hidden = HiddenState(learn)
+    fitted(learn, 2)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter('always')
+        assert [*hidden.state_dict()]==[*hidden.state_dict()]==[*kept]
+    assert len(told)<=1
+    return str(told[0].message) if told else ''
+
+@pytest.mark.parametrize('kind', users)
+def test_closures_defaults_and_classes_are_the_user_s(kind):
+    "… and what changes there is named, without a look into the code of a function"
+    said = said_of(loss=globals()[kind])
+    assert users[kind] in said and '`saves`' in said
+
+def test_a_class_of_the_model_or_the_optimizer_is_the_user_s():
+    assert 'Sums>.h` (Tensor)' in said_of(model=model_with_a_class_attribute)
+    assert 'Slower>.n` (int)' in said_of(opt=lambda: slower(of_class=True))
+
+def test_what_does_not_change_there_is_no_alarm():
+    class Scale:
+        factor,other = 2.,float('nan')
+    scale = Scale()
+    def loss(pred, y, weights=[1., 2.], *, by=dict(a=float('nan'))): return mse(pred, y)*weights[1]*scale.factor
+    assert said_of(loss=lambda: loss)==''
+
+def test_global_variables_are_not_looked_for():
+    of = dict(mse=mse)
+    exec('n = 0\ndef loss(pred, y):\n    global n\n    n += 1\n    return mse(pred, y)/n', of)
+    assert said_of(loss=lambda: of['loss'])=='' and of['n']>2
 
 def test_a_run_that_was_killed(tmp_path):
     "… and whole runs with checkpoints"
     from test_kept import ended
-    for i,kw in enumerate((dict(loss=losses['number'], model=Mixed), dict(loss=losses['list_of_partial'], model=Alias))):
+    for i,kw in enumerate((dict(loss=losses['method'], model=Mixed), dict(loss=losses['list_of_partial'], model=Alias))):
         assert equal(ended(tmp_path/f'{i}a', **kw), ended(tmp_path/f'{i}b', (2, 6), **kw))
 
 class Array:
@@ -192,11 +231,11 @@ class Array:
         return mse(pred, y)
 def test_what_cannot_be_kept_is_named():
     learn = trainer(loss=Array)
-    kept = KeptState(learn)
+    kept = HiddenState(learn)
     fitted(learn, 1)
     with pytest.warns(UserWarning) as told: kept.state_dict(); kept.state_dict()
     assert len(told)==1
-    for said in ('loss.of.h, a ndarray', 'loss.of.words, a set', 'loss.of.mean, a float64', 'loss.of.long, of more than 1,000 entries'): assert said in str(told[0].message)
+    for said in ('`loss.of.h` (ndarray)', '`loss.of.words` (set)', '`loss.of.mean` (float64)', '`loss.of.long` (more than 1,000 entries)'): assert said in str(told[0].message)
 
 def test_what_others_keep_is_left_to_them():
     "A loss that reads the Learner, its data or the parameters of its model has no state by that"
@@ -206,12 +245,12 @@ def test_what_others_keep_is_left_to_them():
         def __init__(self): super().__init__(); self.params,self.one = [*learn.model.parameters()],learn.model.weight
         def __call__(self, pred, y): return mse(pred, y)*(1+learn.pct_train)*len(data.train)+self.one.sum()*0
     learn.loss_func = Reads()
-    kept = KeptState(learn)
+    kept = HiddenState(learn)
     fitted(learn, 2)
-    assert kept.state_dict()=={} and not {id(learn), id(data)} & {id(o) for o in kept._owners().values()}
+    assert kept.state_dict()=={} and not {id(learn), id(data)} & {id(o) for o in (h.o for h in kept.holders().values())}
 
 def test_a_state_that_has_no_place(tmp_path):
-    kept = KeptState(trainer(model=Mixed, loss=losses['list_of_partial']))
-    with pytest.warns(UserWarning, match=r'loss\(\).1, loss\(\).x, model.state.7, model.nobody.n, for which there is no place'):
-        kept.load_state_dict({'loss().1':3, 'loss().x':[3], 'model.state.7':3, 'model.nobody.n':3})
+    kept = HiddenState(trainer(model=Mixed, loss=losses['list_of_partial']))
+    with pytest.warns(UserWarning, match=r'loss.args.1, loss.args.x, model.state.7, model.nobody.n, for which there is no place'):
+        kept.load_state_dict({'loss.args.1':3, 'loss.args.x':[3], 'model.state.7':3, 'model.nobody.n':3})
     with pytest.raises(ValueError, match='is a Step'): kept.load_state_dict({'model.state.0':Step()})

@@ -1,6 +1,6 @@
 """The jobs of `nbs/examples`: each notebook runs from top to bottom; killed in the middle and started again, it ends as if nobody had killed it.
 
-Nothing in the notebooks is made for this. Before their first cell each Learner is given a `CheckpointCallback`, and each fit `resume='auto'`, and proves at the first checkpoint that it resumes;
+Nothing in the notebooks is made for this. Before their first cell each Learner is given a `CheckpointCallback`, and each fit `resume='auto'`;
 behind their last one all that their cells have named is written down, to the bit: weights, histories, scores, texts.
 """
 import json, os, pytest
@@ -19,7 +19,6 @@ import os as _os, signal as _signal
 from pathlib import Path as _Path
 import learnkit.all as _lk
 from learnkit.learner.learner import Learner as _Learner
-_os.environ['LEARNKIT_PROVE_RESUME'] = '1'
 
 class _Watch(_lk.Callback):
     "Counts the batches of all fits, and kills at number `kill_at`, with some of them after the last checkpoint"

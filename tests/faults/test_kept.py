@@ -1,6 +1,6 @@
 """What influences a run and is in no `state_dict` of its model: a loss with weights or buffers, buffers that are not persistent, counters, and
 generators of the model, the data, the transforms and the function that makes batches. A run that is killed and resumed ends as if it had not been."""
-import random
+import random, warnings
 from collections import deque
 from functools import partial
 
@@ -34,7 +34,8 @@ class Counts:
     def __init__(self): self.n = 0
     def __call__(self, pred, y): self.n += 1; return (pred-y).pow(2).mean()/self.n
 
-def closed(): f = Centred(); return lambda pred,y: f(pred, y)
+def scaled(pred, y, loss, by): return by*loss(pred, y)
+def argument(): return partial(scaled, loss=Centred(), by=.5)
 
 class Layer(nn.Module):
     "A linear layer with a state of each kind"
@@ -69,15 +70,25 @@ class Recurrent(nn.Module):
         if self.kind=='graph': self.state = new
         return out
 
-def annealed(kind):
-    "A loss whose weight grows: in a list that it shares, or in a variable of the function around it"
-    n,shared = 0,[0]
-    def counted(pred, y):
+def in_a_closure():
+    "A loss whose weight grows, by a variable of the function around it"
+    n = 0
+    def loss(pred, y):
         nonlocal n
         n += 1
         return (pred-y).pow(2).mean()*n/10
-    def listed(pred, y): shared[0] += 1; return (pred-y).pow(2).mean()*shared[0]/10
-    return counted if kind=='nonlocal' else listed
+    return loss
+
+class Annealed:
+    "… by an attribute, as it should be"
+    def __init__(self): self.n = 0
+    def __call__(self, pred, y): self.n += 1; return (pred-y).pow(2).mean()*self.n/10
+
+class Anneals(Callback):
+    "… by a number of a callback, which names it in `saves`"
+    saves,n = ('n',),0
+    def before_fit(self): self.learn.loss_func = self.loss
+    def loss(self, pred, y): self.n += 1; return (pred-y).pow(2).mean()*self.n/10
 
 class Slow(torch.optim.SGD):
     "Counts its steps, and makes smaller ones"
@@ -146,15 +157,20 @@ def ended(path, crashes=(), model=None, loss=nn.MSELoss, data=None, cbs=(), opt=
 
 def check(path, **kw): assert equal(ended(path/'a', **kw), ended(path/'b', (2, 6, 9), **kw))
 
-@pytest.mark.parametrize('loss', [Centred, Counts, closed])
+@pytest.mark.parametrize('loss', [Centred, Counts, argument])
 def test_the_loss(loss, tmp_path):
     "The weights and buffers of a loss began anew after a resume, without a word"
     check(tmp_path, loss=loss)
 
-@pytest.mark.parametrize('kind', ['nonlocal', 'list'])
-def test_a_loss_that_is_annealed(kind, tmp_path):
-    "What a closure counts began anew"
-    check(tmp_path, loss=lambda: annealed(kind))
+@pytest.mark.parametrize('kw', [dict(loss=Annealed), dict(cbs=(Anneals,))], ids=['attribute', 'callback'])
+def test_a_loss_that_is_annealed(kw, tmp_path):
+    "What the page on resuming says to write, instead of a variable of a closure"
+    with warnings.catch_warnings(): warnings.simplefilter('error'); check(tmp_path, **kw)
+
+def test_a_closure_is_the_user_s(tmp_path):
+    "… of which a checkpoint warns, once"
+    with pytest.warns(UserWarning, match=r'no checkpoint keeps `loss.<closure>.n` \(int\), so a resumed run begins with the value of the script') as w: ended(tmp_path, loss=in_a_closure)
+    assert len([o for o in w if 'no checkpoint keeps' in str(o.message)])==1
 
 @pytest.mark.parametrize('kind', ['tuple', 'list', 'dict', 'deque', 'graph'])
 def test_containers_of_the_model(kind, tmp_path):
@@ -172,7 +188,7 @@ class Within(torch.optim.Optimizer):
     def step(self, closure=None): return self.inner.step(closure)
 
 def test_an_optimizer_within_the_optimizer_is_named(tmp_path):
-    with pytest.warns(UserWarning, match='no checkpoint keeps opt.inner, a Adam, so a resumed run'): ended(tmp_path, opt=Within)
+    with pytest.warns(UserWarning, match=r'no checkpoint keeps `opt.inner` \(Adam\), so a resumed run'): ended(tmp_path, opt=Within)
 
 def test_a_state_of_another_kind_of_optimizer():
     learn = Learner((DataLoader(tensors(), BS),), nn.Linear(4, 1), nn.MSELoss(), Own, lr=.01)
@@ -189,7 +205,7 @@ def test_a_list_that_grows_long_is_named(tmp_path):
     class Logs(nn.Linear):
         def __init__(self): super().__init__(4, 1); self.log,self.words = [],['a']*2000
         def forward(self, x): self.log += [0]*1001; return super().forward(x)
-    with pytest.warns(UserWarning, match='keeps model.log, of more than 1,000 entries') as told: ended(tmp_path, model=Logs)
+    with pytest.warns(UserWarning, match=r'keeps `model.log` \(more than 1,000 entries\)') as told: ended(tmp_path, model=Logs)
     assert sum('model.log' in str(w.message) for w in told)==1
 
 @pytest.mark.filterwarnings('error:the checkpoint has a state')

@@ -66,7 +66,6 @@ def serve():
             for fd,name,how in (0, os.devnull, os.O_RDONLY), (1, log, os.O_WRONLY): os.dup2(os.open(name, how), fd)
             os.dup2(1, 2)
             status = 1
-            if Path(path).parent.name in ('howto','examples','book'): os.environ['LEARNKIT_PROVE_RESUME'] = '1'   # where there is a checkpoint
             try: status = int(run(Path(path), flags()))
             except BaseException: traceback.print_exc()
             end(status)

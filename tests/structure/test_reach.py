@@ -11,7 +11,7 @@ from test_house import callback_classes, name_of, modules, root, room, tree_of
 
 # frames, bytecode, other threads' stacks, /proc
 
-plain_rooms = 'loop','data','optim','measure','learner','callbacks'
+plain_rooms = 'loop','data','optim','measure','learner','callbacks','recovery'
 of_frames = {'f_locals','f_back','_getframe','_current_frames','currentframe'}
 of_code   = {'co_code','co_consts','co_names','co_varnames','co_freevars','co_cellvars','__closure__','cell_contents','get_instructions'}
 

@@ -185,6 +185,3 @@ def test_a_learner_is_somewhere_local(store, tmp_path, monkeypatch):
         with pytest.raises(ValueError, match="half an address in a store.*Give 'memory://run'"): act(mk(path=store))
     with pytest.raises(ValueError, match='must be a local path'): mk().get_preds(mmap=f'{store}/preds')
     assert [*tmp_path.iterdir()]==[]
-
-def test_a_proof_is_refused(store):
-    with pytest.raises(ValueError, match='share the connection'): mk(CheckpointCallback(folder=store, prove=True)).fit(1)
