@@ -77,6 +77,7 @@ def entries_of(
     pairs = o.items() if isinstance(o, mappings) else enumerate(o)
     return {str(k):v for k,v in pairs}
 
+# %% ../../nbs/recovery/01a_holders.ipynb #98c10118
 def changes_in_place(
     v:Any # a state
 ) -> bool:
@@ -165,7 +166,7 @@ class HolderSearch:
 
     def _add_modules(self, model, name, kept, depth):
         modules = {n:m for n,m in model.named_modules() if m is model or id(m) not in self.seen}
-        self.seen |= {id(m):m for m in modules.values()}   # else the first one would find those after it, by other names
+        self.seen |= {id(m):m for m in modules.values()}   # else one would find another as its attribute
         for n,m in modules.items(): self._add_holder(m, f'{name}.{n}'.rstrip('.'), kept, depth)
 
     def _add_partial(self, f, name, kept, depth):
@@ -201,6 +202,7 @@ class Watched(NamedTuple):
     kind:str   # what it is, for the warning
     mark:Any   # another one means that the value has changed
 
+# %% ../../nbs/recovery/01a_holders.ipynb #94b4428f
 def watched(
     v:Any # anything
 ) -> Watched|None:
@@ -460,8 +462,8 @@ class HiddenState:
         if not lost: return
         self.warned = True
         warn(f"no checkpoint keeps {', '.join(lost)}, so a resumed run begins with the value of the script. Numbers, "
-             'tensors and short lists of them are kept in attributes of the model, the loss and objects in them; anything '
-             'else in a callback that names it in `saves`')
+             'tensors and short lists of them are kept in attributes of the model, the loss and objects in them, '
+             'and what a callback names in `saves`')
 
     def places(self,
         state:Any # what was given as a result of `state_dict`

@@ -145,6 +145,13 @@ def is_library(
     module = o.__module__ if isinstance(o, (FunctionType,type)) else type(o).__module__
     return f'{module}'.partition('.')[0] in (library, 'torch', 'torchdata')
 
+def may_lose_numbers(
+    o:Any # a part of a loader
+) -> bool:
+    "Return whether it is an object of the user's without a state"
+    if is_library(o) or is_foreign(type(o)): return False
+    return not is_stateful(o)
+
 def may_forget(
     cb:Any # a callback
 ) -> bool:
@@ -172,6 +179,7 @@ def count_writes(
     counted = [t for t in tensors if isinstance(t, torch.Tensor) and not t.is_inference()]
     return sum(t._version for t in counted)
 
+# %% ../../nbs/recovery/00_reported.ipynb #8ea03d1c
 def unsaved_writes(
     cb:Any # a callback in a fit
 ) -> dict[str, int]:
@@ -213,8 +221,7 @@ class UnsavedNumbers:
     def _objects(self):
         data = []
         for dl in self.learn.dls.loaders: data += data_objects(dl).values()
-        users = [o for o in data if not is_library(o) and not is_foreign(type(o))]
-        return [*[o for o in users if not is_stateful(o)], *filter(may_forget, self.learn.cbs)]
+        return [*filter(may_lose_numbers, data), *filter(may_forget, self.learn.cbs)]
 
     def changed(self) -> list[Unsaved]:
         "Return the objects of which something has changed, each with the names"
@@ -258,7 +265,8 @@ def why_inexact(
     if not getattr(dl, 'in_order', True): reasons.append('a loader with `in_order=False` gives batches as they come')
     if dl.persistent_workers and is_stream: reasons.append(
         'an iterable data set with `persistent_workers` draws on in its workers, whose random numbers nobody knows')
-    in_workers = {type(o).__name__ for n,o in data_objects(dl).items() if is_stateful(o) and not n.startswith(sampler_names)}
+    parts = {n:o for n,o in data_objects(dl).items() if is_stateful(o)}
+    in_workers = {type(o).__name__ for n,o in parts.items() if not n.startswith(sampler_names)}
     if in_workers: reasons.append(f"the state of {', '.join(sorted(in_workers))} is kept in worker processes")
     return reasons
 
