@@ -7,12 +7,12 @@ __all__ = []
 
 # %% ../../nbs/recovery/10_identity.ipynb #bb6132a4
 import re, sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from enum import Enum
 from functools import partial
 from hashlib import blake2b
 from inspect import signature
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from pathlib import PurePath
 from time import gmtime, strftime
 from types import BuiltinFunctionType, FunctionType, MethodType
@@ -34,97 +34,195 @@ from .kept import closure_of
 
 
 # %% ../../nbs/recovery/10_identity.ipynb #12238937
-_plain = bool,int,float,complex,str,bytes,PurePath,Enum,torch.dtype,torch.device
+plain = bool,int,float,complex,str,bytes,PurePath,Enum,torch.dtype,torch.device
 
+def short_hash(
+    text:str,  # any text
+    size:int=6 # how many bytes
+) -> str:
+    "Return a hash of `text` in hexadecimal digits"
+    return blake2b(text.encode(), digest_size=size).hexdigest()
+
+def numbers_of(
+    v:Any # a tensor, or anything else
+) -> Any:
+    "Return the first 64 numbers of a tensor; anything else as it is"
+    return v.flatten()[:64].tolist() if isinstance(v, torch.Tensor) else v
+
+def entry_values(
+    v:Any # an entry of a sequence: a tensor, an array, nested values
+) -> list:
+    "Return the values by which an entry is compared"
+    if isinstance(v, torch.Tensor): return numbers_of(v)
+    if hasattr(v, 'flatten') and hasattr(v, 'tolist'): v = v.flatten()[:64].tolist()
+    return [numbers_of(w) for w in leaves(v)]
+
+# %% ../../nbs/recovery/10_identity.ipynb #c5664b09
 def contents(
     o:Any,   # a tensor, an array, or a sequence
     n:int=32 # how many entries to look at
 ) -> str|None:
     "Return a hash of some entries of `o`; None if they are not numbers or texts"
-    def entry(i):
-        v = o[i]
-        if isinstance(v, torch.Tensor): return v.flatten()[:64].tolist()
-        if hasattr(v, 'flatten') and hasattr(v, 'tolist'): v = v.flatten()[:64].tolist()
-        return [w.flatten()[:64].tolist() if isinstance(w, torch.Tensor) else w for w in leaves(v)]
     size = len(o)
-    entries = [entry(i) for i in sorted({size*k//n for k in range(n)} | {size-1})] if size else []
-    checked = [] if isinstance(o, torch.Tensor) else entries   # which are numbers
-    if not all(isinstance(v, (list,*_plain)) for e in checked for v in e): return None   # lists are of tensors
-    return blake2b(repr((size,entries)).encode(), digest_size=6).hexdigest()
+    positions = {size*k//n for k in range(n)} | {size-1}
+    entries = [entry_values(o[i]) for i in sorted(positions)] if size else []
+    if not isinstance(o, torch.Tensor):   # whose entries are numbers
+        values = chain.from_iterable(entries)
+        if not all(isinstance(v, (list,*plain)) for v in values): return None   # lists are of tensors
+    return short_hash(repr((size, entries)))
 
-def _is_array(v): return hasattr(v, 'shape') and hasattr(v, 'dtype') and hasattr(v, 'tolist') and len(v.shape)>0
+def is_array(
+    v:Any # anything
+) -> bool:
+    "Return whether `v` is a tensor or an array, but no number"
+    looks = hasattr(v, 'shape') and hasattr(v, 'dtype') and hasattr(v, 'tolist')
+    return looks and len(v.shape)>0
+
+def is_listed(
+    v:Any # anything
+) -> bool:
+    "Return whether `v` lists numbers, texts or the like, and not tensors"
+    if not isinstance(v, (list,tuple,range)): return False
+    return not v or not isinstance(v[0], torch.Tensor)
+
+# %% ../../nbs/recovery/10_identity.ipynb #84e7cd76
+def parts_of_data(
+    ds:Any,       # a data set
+    size:int|None # how many items it has
+) -> Iterator[tuple[str, Any]]:
+    "Yield the attributes of a data set by name, of `tensors` or `datasets` each one"
+    for k,v in sorted(getattr(ds, '__dict__', {}).items()):
+        is_short = isinstance(v, (list,tuple)) and len(v)<=16
+        if not is_short or len(v)==size: yield k,v
+        else: yield from ((k, o) for o in v)
 
 def data_contents(
     ds:Any,     # a data set
     depth:int=4 # how many levels of nested data sets to look at
 ) -> tuple:
     "Return hashes of the sequences in `ds` with one entry per item: tensors, indices, file names"
-    if isinstance(own := getattr(ds, '_fingerprint', None), str): return own,   # Hugging Face
-    if isinstance(ds, (list,tuple)) or _is_array(ds): return (h,) if ds and (h := contents(ds)) else ()
+    own = getattr(ds, '_fingerprint', None)   # of Hugging Face
+    if isinstance(own, str): return own,
+    if isinstance(ds, (list,tuple)) or is_array(ds):
+        found = contents(ds) if len(ds) else None
+        return () if found is None else (found,)
     size,res = loader_len(ds),[]
-    for k,v in sorted(getattr(ds, '__dict__', {}).items()):
-        parts = v if isinstance(v, (list,tuple)) and len(v)<=16 and size!=len(v) else [v]   # `tensors`, `datasets`
-        for o in parts:
-            listed = isinstance(o, (list,tuple,range)) and not any(isinstance(e, torch.Tensor) for e in o[:1])
-            if isinstance(o, Dataset) and depth: res += data_contents(o, depth-1)
-            elif (listed or _is_array(o)) and len(o)==size and (h := contents(o)): res.append((k,h))
+    for k,part in parts_of_data(ds, size):
+        if isinstance(part, Dataset):
+            if depth: res += data_contents(part, depth-1)
+        elif is_listed(part) or is_array(part):
+            found = contents(part) if len(part)==size else None
+            if found is not None: res.append((k, found))
     return tuple(res)
 
 # %% ../../nbs/recovery/10_identity.ipynb #2dcfa1d6
-_unimportant = {'self','data_source','dataset','generator','seed','rank','num_replicas','args','kwargs'}
+said_elsewhere = {'self','data_source','dataset','generator','seed','rank','num_replicas','args','kwargs'}
+
+def parameter_names(
+    f:Any # a function or a class
+) -> list[str]:
+    "Return the names of its parameters; none if it is written in C"
+    try: return [*signature(f).parameters]
+    except (TypeError, ValueError): return []
 
 def arguments(
     o:Any # an object
 ) -> dict[str, Any]:
     "Return the constructor arguments of `o` that it keeps as attributes of the same names"
-    try: names = signature(type(o).__init__).parameters.keys() - _unimportant
-    except (TypeError, ValueError): return {}   # a class that is written in C
-    kept = {**getattr(o, '_buffers', {}), **getattr(o, '__dict__', {})}
-    return {k:kept[k] for k in sorted(names) if k in kept}
+    names = {*parameter_names(type(o).__init__)} - said_elsewhere
+    attributes = {**getattr(o, '_buffers', {}), **getattr(o, '__dict__', {})}
+    return {k:attributes[k] for k in sorted(names) if k in attributes}
 
 # %% ../../nbs/recovery/10_identity.ipynb #a1d62e77
-def _name(f): return f'{getattr(f, "__module__", None)}.{getattr(f, "__qualname__", type(f).__name__)}'
+def name_of(
+    f:Any # a function or a class
+) -> str:
+    "Return its name with that of its module"
+    return f'{getattr(f, "__module__", None)}.{getattr(f, "__qualname__", type(f).__name__)}'
 
 # %% ../../nbs/recovery/10_identity.ipynb #31d6bf74
-def _passed(f):
-    "What a `partial` passes on, by number and name; what is a secret by its name too"
-    try: names = [*signature(f.func).parameters][:len(f.args)]
-    except (TypeError, ValueError): names = []   # it is written in C
-    args = enumerate(zip_longest(f.args, names))
-    return {**{i if masked(n, v, f.func) is v else n:v for i,(v,n) in args}, **f.keywords}
+def is_secret(
+    name:Any, # the name or number of an argument
+    v:Any,    # its value
+    of:Any    # what it was given to
+) -> bool:
+    "Return whether the argument is a password, a token or the like"
+    return masked(name, v, of) is not v
 
-def _value(k, v, o, depth):
-    "The argument `k` of `o` in words; of a secret nothing, but of a `key`, which may choose a column, a hash"
-    if masked(k, v, o) is v: return described(v, depth)
-    return '***' + blake2b(repr(v).encode(), digest_size=2).hexdigest()*(k=='key')
+def passed_on(
+    f:partial # a partial function
+) -> dict:
+    "Return what it passes on, by number and name; what is secret by its name too"
+    res,names = {},parameter_names(f.func)[:len(f.args)]
+    for i,(v,name) in enumerate(zip_longest(f.args, names)):
+        key = name if is_secret(name, v, f.func) else i
+        res[key] = v
+    return res | f.keywords
+
+def value_in_words(
+    name:Any,  # the name of an argument
+    v:Any,     # its value
+    of:Any,    # what it was given to
+    depth:int  # how many levels of nested objects to describe
+) -> str:
+    "Return the value in words; of a secret nothing, but of a `key`, which may choose a column, a hash"
+    if not is_secret(name, v, of): return described(v, depth)
+    return '***' + short_hash(repr(v), 2) if name=='key' else '***'
 
 # %% ../../nbs/recovery/10_identity.ipynb #8bd6a18b
-def _set_of(texts):
-    "The members of a set in one order, as a set has another one in each process; of many a hash"
-    texts = sorted(texts, key=lambda t: (len(t), t))
-    said = ', '.join(texts)
+def in_parentheses(
+    arguments:dict, # arguments by name or number
+    of:Any,         # what they were given to
+    depth:int       # how many levels of nested objects to describe
+) -> str:
+    "Return the arguments in words; nothing if there are none"
+    if not arguments or not depth: return ''
+    said = [f'{k}={value_in_words(k, v, of, depth-1)}' for k,v in arguments.items()]
+    return f"({', '.join(said)})"
+
+def set_in_words(
+    o:set,    # a set
+    depth:int # how many levels of nested objects to describe
+) -> str:
+    "Return the members of a set in one order, as a set has another one in each process; of many a hash"
+    if not depth: return type(o).__name__
+    texts = [described(v, depth-1) for v in o]
+    said = ', '.join(sorted(texts, key=lambda t: (len(t), t)))
     if len(texts)<50: return f'{{{said}}}'
-    return f'a set of {len(texts)} {blake2b(said.encode(), digest_size=6).hexdigest()}'
+    return f'a set of {len(texts)} {short_hash(said)}'
+
+def container_in_words(
+    o:Any,    # a mapping, a sequence or a set
+    depth:int # how many levels of nested objects to describe
+) -> str:
+    "Return what a container holds, in words"
+    if isinstance(o, Mapping): return 'dict' + in_parentheses(o, o, depth)
+    if isinstance(o, (set,frozenset)): return set_in_words(o, depth)
+    if len(o)>=50: return f'{type(o).__name__} of {len(o)}'
+    return type(o).__name__ + in_parentheses(dict(enumerate(o)), o, depth)
+
+# %% ../../nbs/recovery/10_identity.ipynb #0e27dc86
+def function_in_words(
+    f:Any,    # a function or a class
+    depth:int # how many levels of nested objects to describe
+) -> str:
+    "Return the name of a function, with its closure, its object or what a `partial` passes on"
+    if isinstance(f, partial): return described(f.func, depth) + in_parentheses(passed_on(f), f.func, depth)
+    if isinstance(f, FunctionType): return name_of(f) + in_parentheses(closure_of(f), f, depth)
+    if isinstance(f, MethodType) and depth: return f'{name_of(f)} of {described(f.__self__, depth-1)}'
+    return name_of(f)
 
 def described(
     o:Any,      # anything that defines a run
     depth:int=3 # how many levels of nested objects to describe
 ) -> str:
     "Describe `o` in one line: a value; a function with its closure; a class with its arguments"
-    def listed(kw, o=o):
-        return f"({', '.join(f'{k}={_value(k, v, o, depth-1)}' for k,v in kw.items())})" if depth and kw else ''
-    def several(vs): return listed(dict(enumerate(vs))) if len(vs)<50 else f' of {len(vs)}'
-    if o is None or isinstance(o, _plain): return without_password(repr(o))
-    if _is_array(o): return f'{type(o).__name__}{tuple(o.shape)} {contents(o)}'
+    if o is None or isinstance(o, plain): return without_password(repr(o))
+    if is_array(o): return f'{type(o).__name__}{tuple(o.shape)} {contents(o)}'
     if hasattr(o, 'item') and hasattr(o, 'dtype'): return repr(o.item())
-    if isinstance(o, Mapping): return 'dict' + listed(o)
-    if is_listy(o): return type(o).__name__ + several(o)
-    if isinstance(o, (set,frozenset)): return _set_of(described(v, depth-1) for v in o) if depth else type(o).__name__
-    if isinstance(o, partial): return described(o.func, depth) + listed(_passed(o), o.func)
-    if isinstance(o, MethodType): return f'{_name(o)} of {described(o.__self__, depth-1)}' if depth else _name(o)
-    if isinstance(o, FunctionType): return _name(o) + listed(closure_of(o))
-    if isinstance(o, (type,BuiltinFunctionType)): return _name(o)
-    return _name(type(o)) + listed(arguments(o))
+    if isinstance(o, (Mapping,set,frozenset)) or is_listy(o): return container_in_words(o, depth)
+    if isinstance(o, (partial,MethodType,FunctionType,BuiltinFunctionType,type)): return function_in_words(o, depth)
+    return name_of(type(o)) + in_parentheses(arguments(o), o, depth)
 
 # %% ../../nbs/recovery/10_identity.ipynb #7402fe3d
 def inner_optimizers(
@@ -136,47 +234,71 @@ def inner_optimizers(
     return {f'optimizer {k}':inner.optimizer(k) for k in inner.named_optimizers}
 
 # %% ../../nbs/recovery/10_identity.ipynb #7402fe3e
-def _loader_identity(which, dl):
-    ds = getattr(dl, 'dataset', dl)
+def sampler_of(
+    dl:Any # a loader
+) -> Any:
+    "Return what chooses the order of the items, if that is known"
     batches = getattr(dl, 'batch_sampler', None)
-    sampler = batches if batches is not None and not hasattr(batches, 'sampler') else getattr(dl, 'sampler', None)
-    if isinstance(dl, DataLoader): sizes = {k:getattr(batches, k, None) for k in ('batch_size','drop_last')}
-    else: sizes = dict(batch_size=getattr(dl, 'bs', None), drop_last=getattr(dl, 'drop_last', None))
-    if (shard := distributed_sampler(dl)) is not None:   # what all processes do together, as one alone would
-        if sizes['batch_size'] and which=='training': sizes['batch_size'] *= shard.num_replicas
-        if type(shard) is DistributedSampler: sampler = (RandomSampler if shard.shuffle else SequentialSampler)(ds)
-    parts = {'batch size':sizes['batch_size'], 'drop_last':sizes['drop_last'], 'items':loader_len(ds),
-             'sampler':None if sampler is None else described(sampler), 'data set':_name(type(ds)),
-             'data':' '.join(map(str, data_contents(ds)))}
+    own = batches is not None and not hasattr(batches, 'sampler')
+    return batches if own else getattr(dl, 'sampler', None)
+
+def batch_sizes_of(
+    dl:Any # a loader
+) -> tuple:
+    "Return the size of its batches, and whether the incomplete last one is left out; None where that is not known"
+    if not isinstance(dl, DataLoader): return getattr(dl, 'bs', None),getattr(dl, 'drop_last', None)
+    batches = dl.batch_sampler
+    return getattr(batches, 'batch_size', None),getattr(batches, 'drop_last', None)
+
+def _loader_identity(which, dl):
+    ds,sampler,shard = getattr(dl, 'dataset', dl),sampler_of(dl),distributed_sampler(dl)
+    size,drop_last = batch_sizes_of(dl)
+    if shard is not None:   # what all processes do together, as one alone would
+        if size and which=='training': size *= shard.num_replicas
+        if type(shard) is DistributedSampler: sampler = RandomSampler(ds) if shard.shuffle else SequentialSampler(ds)
+    order = None if sampler is None else described(sampler)
+    data = ' '.join(map(str, data_contents(ds)))
+    parts = {'batch size':size, 'drop_last':drop_last, 'items':loader_len(ds), 'sampler':order,
+             'data set':name_of(type(ds)), 'data':data}
     return {f'{which} {k}':v if v is None else str(v) for k,v in parts.items()}
 
+# %% ../../nbs/recovery/10_identity.ipynb #4f384a6e
 def _optimizer_identity(opt):
     res = {k:str([float(h[k]) for h in opt.hypers if k in h]) for k in ('lr','wd')}
     for name,o in inner_optimizers(opt).items():
-        res[name],defaults = _name(type(o)),getattr(o, 'defaults', {})
-        res |= {f'{name}.{k}':described(v) for k,v in defaults.items() if k not in ('lr','weight_decay')}   # see above
+        res[name] = name_of(type(o))
+        for k,v in getattr(o, 'defaults', {}).items():
+            if k not in ('lr','weight_decay'): res[f'{name}.{k}'] = described(v)   # these are said above
     return res
 
 def _model_identity(model):
-    def said(m, r): return f'{_name(own_class(m))}({re.sub(" at 0x[0-9a-f]+", "", r)})'
-    return {f'model.{n}'.rstrip('.'):said(m, r) for n,m in model.named_modules() if (r := m.extra_repr()) or not n}
+    res = {}
+    for n,m in model.named_modules():
+        said = re.sub(' at 0x[0-9a-f]+', '', m.extra_repr())
+        if said or not n: res[f'model.{n}'.rstrip('.')] = f'{name_of(own_class(m))}({said})'
+    return res
 
 # %% ../../nbs/recovery/10_identity.ipynb #9791d73b
 def _callback_identity(cb):
-    handlers = [described(f) for k,f in sorted(vars(cb).items()) if k in event and isinstance(f, MethodType)]
-    scheds = {k:[described(f(i/8)) for i in range(9)] for k,f in getattr(cb, 'scheds', {}).items()}
-    return ' '.join([described(cb), *handlers, str(scheds or '')]).rstrip()
+    attributes = vars(cb)
+    own = [attributes[k] for k in sorted(attributes) if k in event]   # those of `Callback(before_fit=f)`
+    handlers = [described(f) for f in own if isinstance(f, MethodType)]
+    schedules = {k:[described(f(i/8)) for i in range(9)] for k,f in attributes.get('scheds', {}).items()}
+    return ' '.join([described(cb), *handlers, str(schedules or '')]).rstrip()
 
 @patch
 def identity(self:Learner) -> dict[str, str|None]:
     "Return what this run trains with, in words; call it in `before_fit`"
-    loaders = dict(training=self.dls.train, validation=self.dls.valid)
-    data = {k:v for n,dl in loaders.items() if dl is not None for k,v in _loader_identity(n, dl).items()}
-    cbs = [cb for cb in self.cbs if not cb.observes and cb.runs_in('fit')]
+    res = _loader_identity('training', self.dls.train)
+    if self.dls.valid is not None: res |= _loader_identity('validation', self.dls.valid)
+    res |= _model_identity(get_model(self.model))
+    res['loss'] = described(self.loss_func)
+    res |= _optimizer_identity(self.opt)
+    acting = [cb for cb in self.cbs if not cb.observes and cb.runs_in('fit')]
+    res |= {f'callback {cb.key}':_callback_identity(cb) for cb in acting}
     seed = torch.initial_seed()
-    return {**data, **_model_identity(get_model(self.model)), 'loss':described(self.loss_func),
-            **_optimizer_identity(self.opt), **{f'callback {cb.key}':_callback_identity(cb) for cb in cbs},
-            **({'seed':str(seed)} if seed<2**32 else {})}
+    if seed<2**32: res['seed'] = str(seed)   # a larger one was drawn, and is another in each process
+    return res
 
 # %% ../../nbs/recovery/10_identity.ipynb #fd159849
 def of_all(
@@ -185,9 +307,10 @@ def of_all(
     "Return the identity of a run of several processes; of what differs between them a hash; all of them call it"
     every = gather_objects(who)
     def joined(vs):
-        same = all(v==vs[0] for v in vs)
-        return vs[0] if same else f'{len(vs)} different ones, {blake2b(repr(vs).encode(), digest_size=6).hexdigest()}'
-    return {k:joined([o.get(k) for o in every]) for k in {k:None for o in every for k in o}}
+        if all(v==vs[0] for v in vs): return vs[0]
+        return f'{len(vs)} different ones, {short_hash(repr(vs))}'
+    points = dict.fromkeys(chain.from_iterable(every))
+    return {k:joined([o.get(k) for o in every]) for k in points}
 
 def differences(
     then:Mapping, # the identity of a run
@@ -197,8 +320,12 @@ def differences(
     def cut(v):
         if v is None: return 'nothing'
         return v if len(v)<80 else v[:77]+'…'
-    odd = [k for k in {**then, **now} if then.get(k)!=now.get(k) and (k!='seed' or (k in then and k in now))]
-    return {k:f'{k} is {cut(now.get(k))} and was {cut(then.get(k))}' for k in odd}
+    res = {}
+    for k in {**then, **now}:
+        one_has_no_seed = k=='seed' and (k not in then or k not in now)
+        if then.get(k)==now.get(k) or one_has_no_seed: continue
+        res[k] = f'{k} is {cut(now.get(k))} and was {cut(then.get(k))}'
+    return res
 
 # %% ../../nbs/recovery/10_identity.ipynb #5e5510a2
 def _device(d):

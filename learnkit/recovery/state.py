@@ -39,15 +39,14 @@ def run_state(self:Learner,
 ) -> dict[str, Any]:
     "Return everything that this run needs to resume; raises TypeError if a checkpoint cannot hold a part of it"
     model = get_model(self.model)
-    grads = {n:p.grad for n,p in model.named_parameters() if p.grad is not None}
-    cbs = {cb.key:s for cb in self.cbs if (s := cb.state_dict())}
-
-    return to_serializable(dict(
+    states = {cb.key:cb.state_dict() for cb in self.cbs}
+    state = dict(
         version=format_version, epoch=epoch, done=done, n_epoch=self.n_epoch, train_iter=self.train_iter,
         train_steps=self.train_steps, pct_train=self.pct_train, model=model.state_dict(), opt=self.opt.state_dict(),
-        grads=grads, cbs=cbs, state=self.state, rng=packed_state(get_random_states()),
-        stop_reason=self.stop_reason,
-        duration=str(self.duration or Time(self.n_epoch, 'ep'))), copy=copy, sharded=own_shard)
+        grads={n:p.grad for n,p in model.named_parameters() if p.grad is not None},
+        cbs={k:s for k,s in states.items() if s}, state=self.state, rng=packed_state(get_random_states()),
+        stop_reason=self.stop_reason, duration=str(self.duration or Time(self.n_epoch, 'ep')))
+    return to_serializable(state, copy=copy, sharded=own_shard)
 
 # %% ../../nbs/recovery/02a_run_state.ipynb #4059cae3
 def duration_of(
@@ -56,10 +55,19 @@ def duration_of(
     "Return the planned length of the run"
     return Time(state['duration']) if 'duration' in state else Time(state['n_epoch'], 'ep')   # older ones have none
 
-_state_types = dict(version=int, epoch=int, done=int, n_epoch=int, train_iter=int, pct_train=(int,float),
-              model=dict, opt=dict, grads=dict, cbs=dict, state=dict, rng=dict)
-_later_types = dict(train_steps=int, duration=str)   # version 0.1.0 wrote neither
+first_types = dict(version=int, epoch=int, done=int, n_epoch=int, train_iter=int, pct_train=(int,float),
+                   model=dict, opt=dict, grads=dict, cbs=dict, state=dict, rng=dict)
+later_types = dict(train_steps=int, duration=str)   # version 0.1.0 wrote neither
 
+def has_type(
+    v:Any,         # a field of the state of a run
+    kind:type|tuple # what it must be
+) -> bool:
+    "Return whether `v` is such a value; numbers are not negative"
+    if not isinstance(v, kind): return False
+    return kind in (dict,str) or v>=0
+
+# %% ../../nbs/recovery/02a_run_state.ipynb #ab0776da
 def check_fields(
     state:dict # what was given as a result of `run_state`
 ) -> None:
@@ -68,25 +76,25 @@ def check_fields(
     if isinstance(version, int) and version>format_version: raise ValueError(
         f"this checkpoint has format {version}, and this learnkit reads up to {format_version}: "
         "it was written by a newer one")
-    types = _state_types | (_later_types if _later_types.keys() & set(state) else {})
-    missing = types.keys() - set(state)
+    types = dict(first_types)
+    if later_types.keys() & state.keys(): types |= later_types
+    missing = sorted(types.keys() - state.keys())
     hint = ': `learn.load` reads what `learn.save` wrote' if 'model' in state else ''
-    if missing: raise ValueError(f"this is not the checkpoint of a run: it lacks {', '.join(sorted(missing))}{hint}")
-    def wrong(v, t): return not isinstance(v, t) or (t not in (dict,str) and not v>=0)
-    odd = [f'`{k}` is {state[k]!r:.40}' for k,t in types.items() if wrong(state[k], t)]
-    if odd: raise ValueError(f"this is not the checkpoint of a run: {', '.join(odd)}")
-    missing = {'random_state','torch_state'} - set(state['rng'])
-    if missing: raise ValueError(f"this checkpoint lacks random numbers: {', '.join(sorted(missing))}")
+    if missing: raise ValueError(f"this is not the checkpoint of a run: it lacks {', '.join(missing)}{hint}")
+    wrong = [f'`{k}` is {state[k]!r:.40}' for k,kind in types.items() if not has_type(state[k], kind)]
+    if wrong: raise ValueError(f"this is not the checkpoint of a run: {', '.join(wrong)}")
+    missing = sorted({'random_state','torch_state'} - state['rng'].keys())
+    if missing: raise ValueError(f"this checkpoint lacks random numbers: {', '.join(missing)}")
 
 @patch
 def _check_run_state(self:Learner, state):
     "Check that `state` is from a run with this model and this kind of optimizer; raises ValueError if not"
     check_fields(state)
-    model = get_model(self.model)
+    model,grads = get_model(self.model),state['grads']
     check_state(model, state['model'])
     for n,p in model.named_parameters():
-        if n in state['grads'] and (why := mismatch(state['grads'][n], p)): raise ValueError(
-            f"this checkpoint is of another model: the gradient of {n} {why}")
+        why = mismatch(grads[n], p) if n in grads else ''
+        if why: raise ValueError(f"this checkpoint is of another model: the gradient of {n} {why}")
     if self.opt is None: self.create_opt()
     check_opt_state(self.opt, state['opt'])
 
@@ -111,28 +119,47 @@ def states_of_all(
 ) -> dict:
     "Gather the state that differs between processes, for a checkpoint; every process must call it"
     if num_shards()==1: return {}
-    apart = not getattr(learn.model, 'require_backward_grad_sync', True)
-    params = get_model(learn.model).named_parameters() if apart else ()   # gradients that wait for the exchange
-    grads = {n:p.grad.cpu() for n,p in params if p.grad is not None}
-    meters = [_running(m) for m in _meter(learn)]
-    states = gather_objects((packed_state(get_random_states()), meters, grads, _states_of_cbs(learn), place))
-    return {k:[*o] for k,o in zip(('rngs','meters','grads_of','cbs_of','places'), zip(*states)) if any(o)}
+    own = dict(rngs=packed_state(get_random_states()), meters=[running_sums(m) for m in train_metrics(learn)],
+               grads_of=waiting_grads(learn), cbs_of=own_states_of_cbs(learn), places=place)
+    every = gather_objects(own)
+    parts = {k:[o[k] for o in every] for k in own}
+    return {k:part for k,part in parts.items() if any(part)}
+
+def waiting_grads(
+    learn:Any # the Learner
+) -> dict:
+    "Return the gradients of this process that wait for the exchange with the others, by name"
+    if getattr(learn.model, 'require_backward_grad_sync', True): return {}
+    return {n:p.grad.cpu() for n,p in get_model(learn.model).named_parameters() if p.grad is not None}
 
 # %% ../../nbs/recovery/02a_run_state.ipynb #526fb54f
-def _states_of_cbs(learn):
-    "The states of callbacks that differ from those of process 0"
-    own = [cb for cb in learn.cbs if cb.local_steps is not None or not getattr(cb, 'alike', cb.observes)]
-    states = {cb.key:cb.state_dict() for cb in own}
-    states = {k:to_serializable(s, copy=True) for k,s in states.items() if not any(map(is_sharded, leaves(s)))}
-    marks = {k:blake2b(pickle.dumps(s)).digest() for k,s in states.items()}
+def own_states_of_cbs(
+    learn:Any # the Learner
+) -> dict[str, dict]:
+    "Return the states of callbacks that differ from those of process 0; every process must call it"
+    states,marks = {},{}
+    for cb in learn.cbs:
+        if cb.local_steps is None and getattr(cb, 'alike', cb.observes): continue
+        state = cb.state_dict()
+        if any(map(is_sharded, leaves(state))): continue   # of which each process has a part anyway
+        states[cb.key] = to_serializable(state, copy=True)
+        marks[cb.key] = blake2b(pickle.dumps(states[cb.key])).digest()
     first = gather_objects(marks)[0]
     return {k:s for k,s in states.items() if marks[k]!=first.get(k)}
 
-def _meter(learn): return learn.recorder.train.metrics if hasattr(learn, 'recorder') else []
-def _running(metric):
-    "What a metric has accumulated in this process, without the loss of each batch"
-    s = metric.state_dict() if hasattr(metric, 'state_dict') else None
-    return s and {k:v for k,v in s.items() if k not in ('_raw','_values')}
+def train_metrics(
+    learn:Any # the Learner
+) -> list:
+    "Return the metrics of the training phase; none without a `Recorder`"
+    recorder = vars(learn).get('recorder')
+    return [] if recorder is None else recorder.train.metrics
+
+def running_sums(
+    metric:Any # a metric
+) -> dict|None:
+    "Return what a metric has accumulated in this process, without the loss of each batch"
+    if not hasattr(metric, 'state_dict'): return None
+    return {k:v for k,v in metric.state_dict().items() if k not in ('_raw','_values')}
 
 # %% ../../nbs/recovery/02a_run_state.ipynb #526fb551
 def num_shards_of(
@@ -142,16 +169,23 @@ def num_shards_of(
     return len(state.get('rngs', [None]))
 
 def _restore_own(learn, state):
-    "Restore what is this process's own; in another number of processes only what is process 0's"
-    rank,same = rank_distrib() if num_shards()>1 else 0,num_shards_of(state)==num_shards()
-    if same or not rank: set_random_states(**state.get('rngs', [state['rng']])[rank])
-    for m,own in zip(_meter(learn), state['meters'][rank] if rank and same and 'meters' in state else ()):
-        if own: m.load_state_dict({**m.state_dict(), **own})
-    cbs = state['cbs_of'][rank] if same and 'cbs_of' in state else {}
-    for cb in learn.cbs:
-        if cb.key in cbs: _load_if_other(cb, cbs[cb.key])
-    grads = state['grads_of'][rank] if same and 'grads_of' in state else {}
-    for name,p in get_model(learn.model).named_parameters() if grads else ():
+    "Restore what is this process's own; in another number of processes only the random numbers of process 0"
+    rank = rank_distrib() if num_shards()>1 else 0
+    is_divided_alike = num_shards_of(state)==num_shards()
+    if rank==0 or is_divided_alike: set_random_states(**state.get('rngs', [state['rng']])[rank])
+    if not is_divided_alike: return
+    if rank and 'meters' in state: _restore_sums(learn, state['meters'][rank])
+    if 'cbs_of' in state: _load_states(learn, state['cbs_of'][rank])
+    if 'grads_of' in state: _restore_waiting_grads(learn, state['grads_of'][rank])
+
+# %% ../../nbs/recovery/02a_run_state.ipynb #c0b9df32
+def _restore_sums(learn, own):
+    for metric,sums in zip(train_metrics(learn), own):
+        if sums: metric.load_state_dict({**metric.state_dict(), **sums})
+
+def _restore_waiting_grads(learn, grads):
+    if not grads: return
+    for name,p in get_model(learn.model).named_parameters():
         p.grad = grads[name].to(p.device, copy=True) if name in grads else None
 
 # %% ../../nbs/recovery/02a_run_state.ipynb #e1fb21d5
@@ -168,7 +202,8 @@ def restore(self:Learner,
     model.load_state_dict(lay_out_state(state['model'], model))
     for n,p in model.named_parameters():
         p.grad = lay_out(grads[n], p).to(p.device, copy=True) if n in grads else None
-    _restore_cbs(self, state['cbs'])
+    _warn_of_callbacks(self, state['cbs'])
+    _load_states(self, state['cbs'])
     self.train_iter,self.pct_train = state['train_iter'],state['pct_train']
     self.train_steps = state.get('train_steps', state['train_iter'])   # older ones do not know
     then = duration_of(state)
@@ -176,22 +211,29 @@ def restore(self:Learner,
     self.state.update(state['state'])
     _restore_own(self, state)
 
-def _restore_cbs(learn, states):
+def _warn_of_callbacks(learn, states):
+    "Warn of states without a callback, and of callbacks without a state"
+    is_same_run = getattr(vars(learn).get('resume'), 'same_run', False)
+    if is_same_run: return   # who goes on with a paused run has changed its callbacks
     cbs = {cb.key:cb for cb in learn.cbs}
-    lost,new = [k for k in states if k not in cbs],[k for k,cb in cbs.items() if k not in states and cb.state_dict()]
-    if getattr(vars(learn).get('resume'), 'same_run', False): lost = new = []   # who goes on did that
+    lost = [k for k in states if k not in cbs]
+    new = [k for k,cb in cbs.items() if k not in states and cb.state_dict()]
     if lost: warn(f"the checkpoint has a state for {', '.join(lost)}, "
                   f"which {'is' if len(lost)==1 else 'are'} not among the callbacks now")
     if new:  warn(f"the checkpoint has no state for {', '.join(new)}, "
                   f"which start{'s' if len(new)==1 else ''} from the beginning")
-    for k,cb in cbs.items():   # in the same order in all processes
-        if k in states: _load_if_other(cb, states[k])
+
+# %% ../../nbs/recovery/02a_run_state.ipynb #b7a24596
+def _load_states(learn, states):
+    for cb in learn.cbs:   # in the same order in all processes
+        if cb.key in states: _load_if_other(cb, states[cb.key])
 
 def _load_if_other(cb, state):
     "Load `state`, unless `cb` has it: when an epoch goes on, callbacks are restored a second time"
-    own = cb.state_dict()   # sharded tensors are not compared: each process has a part of them
-    if any(map(is_sharded, leaves(own))) or not is_equal(to_serializable(own), state):
-        cb.load_state_dict(deepcopy(state))
+    own = cb.state_dict()
+    is_known = not any(map(is_sharded, leaves(own)))   # else each process has a part of the tensors
+    if is_known and is_equal(to_serializable(own), state): return
+    cb.load_state_dict(deepcopy(state))
 
 # %% ../../nbs/recovery/02b_data_position.ipynb #7238f966
 from pathlib import Path
@@ -213,7 +255,8 @@ def own_place(
     place,n = state.get('place'),num_shards()
     if num_shards_of(state)==n: return state['places'][rank_distrib()] if n>1 and 'places' in state else place
     if not isinstance(place, dict): return place
-    place = {**place, 'done':state['done'] and state['done']-state.get('skipped', 0)}
+    done = state['done']
+    place = {**place, 'done':done - state.get('skipped', 0) if done else 0}
     return {k:v for k,v in place.items() if k not in ('n_workers','workers','base_seed')}
 
 # %% ../../nbs/recovery/02b_data_position.ipynb #c1ba0e2d
@@ -222,9 +265,12 @@ class DataPosition(Callback):
     noted:Any = None                # the `NotedLoader` of the training loader, once it was needed
     ongoing:OngoingLoader|None = None   # which makes several passes over it an epoch, or less than one
     seed = None                     # tells runs apart that begin with other random numbers
-    resume_state:Any = None; place:Any = None     # where the run is to go on, until it is there
-    data_state:Any = None; saved_data_state:Any = None      # what samplers, data sets and transforms report
-    hidden:Any = None; unsaved:Any = None            # what else changes, and what of it nobody keeps
+    resume_state:Any = None         # the state of the run that is to go on, until its epoch begins
+    place:Any = None                # its position in the data, until it is there
+    data_state:Any = None           # what samplers, data sets and transforms report: a `DataState`
+    saved_data_state:Any = None     # what they are to be given when the loader is known
+    hidden:Any = None               # what the model and the loss change elsewhere: a `HiddenState`
+    unsaved:Any = None              # what changes and is in no checkpoint: `UnsavedNumbers`
     others = ()                     # generators of the other loaders
     warned = False                  # of random numbers that are not known?
 
@@ -233,8 +279,10 @@ class DataPosition(Callback):
         learn = self.learn
         self.seed,self.noted,self.ongoing = derived_seed(),None,None
         self.resume_state = self.place = self.data_state = self.saved_data_state = None
-        self.hidden,self.unsaved,self.warned = HiddenState(learn),UnsavedNumbers(learn),False
-        self.others = generators_in(*[dl for dl in learn.dls.loaders[1:] if dl is not None])
+        self.hidden,self.unsaved = HiddenState(learn),UnsavedNumbers(learn)
+        self.warned = False
+        others = [dl for dl in learn.dls.loaders[1:] if dl is not None]
+        self.others = generators_in(*others)
         warn_if_inexact(learn)
 
     def resume_data(self,
@@ -242,15 +290,13 @@ class DataPosition(Callback):
         state:dict # the state of the run, restored again when its epoch begins
     ) -> None:
         "Continue at the position in `state`; raises ValueError if it is invalid"
-        skipped,place = state.get('skipped', 0),own_place(state)
-        if type(skipped) is not int or not 0<=skipped<=state['done']: raise ValueError(
-            f'{path} is not the checkpoint of a run: `skipped`, the batches that were never fetched, '
-            f'is {skipped!r:.40}')
+        self._check_skipped(path, state)
         noted = self._noted_loader(self.learn.dls.train)   # now, as a finished fit has no epoch to come
-        if place is None and noted.listed: place = dict(done=state['done']-skipped, begun=dict(rng={}, own=[]), now=[],
-                                                        others=[*map(generator_state, self.others)])   # an older one
+        place = own_place(state)
+        if place is None and noted.listed: place = self._place_of_older(state)
+        first_epoch_was_to_come = place is None and not state['done']
         try:
-            if place is not None or state['done']: self._check(place)   # else the first epoch was to come
+            if not first_epoch_was_to_come: self._check_place(place)
         except (ValueError, TypeError, LookupError, AttributeError) as e: raise ValueError(
             f'{path} does not fit: its position in the data is of other data, or of an older learnkit: {e}') from e
         self.hidden.load_state_dict(state.get('kept', {}))
@@ -258,39 +304,57 @@ class DataPosition(Callback):
         self._begin_data_state(noted)
         self.resume_state,self.place = state if state['done'] else None,place
 
-    def _check(self, place:Any):
-        alone = num_shards()==1 and self.noted.seeded==('seeded' in place)   # else a part of the loader is read
-        if alone: self.noted.check(place)
-        if alone and not place['done']: self.noted.begin_at(place)
-        others = place.get('others')
-        if not isinstance(others, list) or len(others)!=len(self.others): raise ValueError(
-            'the generators of the validation data are others')
-        for g,s in zip(self.others, others): check_generator(g, s)
-        for g,s in zip(self.others, others): set_generator(g, s)
+    def _check_skipped(self, path, state):
+        skipped = state.get('skipped', 0)
+        if type(skipped) is int and 0<=skipped<=state['done']: return
+        raise ValueError(f'{path} is not the checkpoint of a run: `skipped`, the batches that were never fetched, '
+                         f'is {skipped!r:.40}')
+
+    def _place_of_older(self, state):
+        "The position in data that are indexed, for a checkpoint that has none"
+        others = [generator_state(g) for g in self.others]
+        return dict(done=state['done']-state.get('skipped', 0), begun=dict(rng={}, own=[]), now=[], others=others)
+
+    def _check_place(self, place):
+        "Raise an error if `place` is no position in the data; begin there if it is the beginning of an epoch"
+        is_whole = num_shards()==1 and self.noted.seeded==('seeded' in place)   # else a part of the loader is read
+        if is_whole: self.noted.check(place)
+        if is_whole and not place['done']: self.noted.begin_at(place)
+        self._set_others(place.get('others'))
         n,then = getattr(self.noted.dl, 'num_workers', 0),place.get('n_workers')
         if then not in (None, n) and not draws_nothing(self.noted.dl): warn(
             f'this run had {then} workers that load the data and goes on with {n}: what they draw for augmentation '
             'will be otherwise than with the number before; that of a `SeededLoader` would not')
 
+    def _set_others(self, states):
+        "Set the generators of the other loaders; raises ValueError, and changes nothing, if the states are not theirs"
+        if not isinstance(states, list) or len(states)!=len(self.others): raise ValueError(
+            'the generators of the validation data are others')
+        for g,s in zip(self.others, states): check_generator(g, s)
+        for g,s in zip(self.others, states): set_generator(g, s)
+
     def before_train(self):
         learn,state = self.learn,self.resume_state
-        in_epoch = state is not None and state['epoch']==learn.epoch
+        goes_on_here = state is not None and state['epoch']==learn.epoch   # in the middle of this epoch
         noted = self._noted_loader(learn.dl)
-        if self.place is not None and (in_epoch or state is None):
-            noted.check(self.place)
-            noted.begin_at(self.place)
+        if goes_on_here or state is None: self._go_to_place(noted)
         self.place = None
         if self.ongoing is None: learn.batches.replace(noted)
         noted.limit = learn.batches.limit
-        if in_epoch: learn.batches.skipped = state.get('skipped', 0)
+        if goes_on_here: learn.batches.skipped = state.get('skipped', 0)
         self._begin_data_state(noted)
         if noted.rereads: learn.say(
             f'this data cannot be indexed: its first {noted.rereads} batches are read again, without training '
             '(a loader with a `state_dict` could resume)')
-        if state is None or not in_epoch: return
+        if not goes_on_here: return
         learn.batches.start,learn.iter,self.resume_state = state['done'],state['done']-1,None
         learn.restore(state)   # once more, because the callbacks have begun a new epoch since
         self.hidden.load_state_dict(state.get('kept', {}))
+
+    def _go_to_place(self, noted):
+        if self.place is None: return
+        noted.check(self.place)
+        noted.begin_at(self.place)
 
     def _noted_loader(self, dl):
         "What stands for the training loader `dl`: the same as in the last epoch, if it is the same loader"
@@ -317,19 +381,25 @@ class DataPosition(Callback):
     ) -> int:
         "Return how many batches of the current pass over the training data are done"
         if self.ongoing is not None: return self.ongoing.start
-        return done and done-self.learn.batches.skipped
+        return done - self.learn.batches.skipped if done else 0
 
     def data_place(self,
         done:int # how many batches of this epoch are done
     ) -> dict|None:
         "Return the position to resume the training data from; None before the first epoch"
         noted = self.noted
-        if noted is None or (place := noted.state(self.done_in_pass(done))) is None: return None
-        if not self.warned and (why := noted.unknown(place)):
-            self.warned = True
-            warn(f'a resumed run may not have the same training data: {why}')
-        try: return to_serializable({**place, 'others':[*map(generator_state, self.others)]}, 'place', copy=True)
+        place = None if noted is None else noted.state(self.done_in_pass(done))
+        if place is None: return None
+        self._warn_if_unknown(noted, place)
+        place = {**place, 'others':[generator_state(g) for g in self.others]}
+        try: return to_serializable(place, 'place', copy=True)
         except TypeError as e:
             warn(f'{e}. A resumed run will read the first batches of its epoch again, without training.')
             noted.stateful = None
             return self.data_place(done)
+
+    def _warn_if_unknown(self, noted, place):
+        why = None if self.warned else noted.unknown(place)
+        if not why: return
+        self.warned = True
+        warn(f'a resumed run may not have the same training data: {why}')
