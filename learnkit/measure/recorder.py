@@ -18,7 +18,8 @@ class AvgSmoothLoss(Metric):
     def __init__(self,
         beta:float=.98 # share of the old average that each batch keeps: at least 0, less than 1
     ):
-        self.beta,self.unseen = check_fraction('beta', beta, zero=True, one=False),None
+        self.beta = check_fraction('beta', beta, zero=True, one=False)
+        self.unseen = None   # a list: losses that were read, and are not announced yet; None: nobody announces them
         self.reset()
 
     def reset(self):
@@ -34,14 +35,19 @@ class AvgSmoothLoss(Metric):
         if len(unread.new)>=unread.every: unread.pack()
 
     def flush(self):
-        losses,values = self.unread.drain(),[]
-        for x in losses:
+        losses = self.unread.drain()
+        values = []
+        for loss in losses:
             self.count += 1
-            self.val = x + self.beta*(self.val-x)
-            values.append(self.val/(1-self.beta**self.count))
+            self.val = loss + self.beta*(self.val-loss)
+            values.append(self._unbiased())
         self._raw.extend(losses)
         self._values.extend(values)
         if self.unseen is not None: self.unseen += losses
+
+    def _unbiased(self):
+        "The average begins at 0, whose share in it is `beta**count`: without that share"
+        return self.val/(1-self.beta**self.count)
 
     @property
     def every(self) -> int:
@@ -62,7 +68,8 @@ class AvgSmoothLoss(Metric):
     def value(self) -> float|None:
         "The average now, `None` before the first batch"
         self.flush()
-        return self.val/(1-self.beta**self.count) if self.count else None
+        if not self.count: return None
+        return self._unbiased()
 
     def state_dict(self) -> dict:
         "Return what was accumulated so far"
@@ -71,9 +78,10 @@ class AvgSmoothLoss(Metric):
         state:dict # what `state_dict` returned
     ) -> None:
         "Continue from `state`"
-        series = {k:Series() for k in ('_raw','_values')}
-        for k,s in series.items(): s.load_state_dict(state[k])
-        super().load_state_dict(state | series)
+        raw,values = Series(),Series()
+        raw.load_state_dict(state['_raw'])
+        values.load_state_dict(state['_values'])
+        super().load_state_dict(state | {'_raw':raw, '_values':values})
 
 # %% ../../nbs/measure/45b_meter.ipynb #461e98f8
 from copy import deepcopy
@@ -96,7 +104,9 @@ class Meter:
     n_items:Any = None   # targets of the batch, if `learn.yb` has only some of them, such as its last shard
     def __init__(self,
         metrics:Any # `Metric`s, or one
-    ): self.metrics,self.last = list(L(metrics)),None
+    ):
+        self.metrics = list(L(metrics))
+        self.last = None   # the loss, else the predictions, of the batch that was included last
 
     @cached_property
     def logged(self) -> dict:
@@ -113,19 +123,21 @@ class Meter:
         learn:Any # the Learner, after a batch
     ) -> bool:
         "Include the current batch unless its loss (else `pred`) is the previous batch's; return if it was included"
-        this = learn.pred if learn.loss is None else learn.loss
-        if this is self.last: return False
-        self.last = this
+        # A batch that was cancelled before its loss leaves `learn.loss` as it was: the same object, not an equal one.
+        # So a batch counts once it has assigned a new tensor to `learn.loss`; to count it no more, assign the old one.
+        current = learn.pred if learn.loss is None else learn.loss
+        if current is self.last: return False
+        self.last = current
         for m in self.metrics: m.accumulate(learn)
         return True
 
     @property
     def values(self) -> list:
         "The value of each metric"
-        res = [to_number(m.value) for m in self.metrics]
-        for m,v in zip(self.metrics, res):
-            if isinstance(v, Mapping): _warn_mapping(m.name, len(v))
-        return res
+        values = [to_number(m.value) for m in self.metrics]
+        for metric,value in zip(self.metrics, values):
+            if isinstance(value, Mapping): _warn_mapping(metric.name, len(value))
+        return values
 
     def shared(self,
         means:int=0 # how many of the first metrics each process has for itself: of these their mean
@@ -133,16 +145,23 @@ class Meter:
         "The value of each metric, that of process 0 in all; raises ValueError if a metric's processes disagree"
         values = self.values
         if num_shards()==1: return values
-        first,*others = of_all = gather_objects(values)
-        for r,other in enumerate(others):
-            for m,a,b in [*zip(self.metrics, first, other)][means:]:
-                if not (_same(a, b) or isinstance(m, ValueMetric)): raise ValueError(
-                    f'the metric `{m.name}` is {a} in process 0 and {b} in process {r+1}: its `value` has to merge '
-                    'what they have, as by `maybe_gather`')
-        return [*[mean_of([*vs]) for vs in zip(*(values[:means] for values in of_all))], *first[means:]]
+        by_process = gather_objects(values)
+        by_metric = [*zip(*by_process)]
+        self._check_same(by_metric[means:], self.metrics[means:])
+        own_means = [mean_of([*values]) for values in by_metric[:means]]
+        return own_means + by_process[0][means:]
+
+    def _check_same(self, by_metric, metrics):
+        "Raise ValueError for a metric whose value is not the same in each process"
+        for metric,(first,*others) in zip(metrics, by_metric):
+            if isinstance(metric, ValueMetric): continue   # its function may say something else in each
+            for process,other in enumerate(others, 1):
+                if not _same(first, other): raise ValueError(
+                    f'the metric `{metric.name}` is {first} in process 0 and {other} in process {process}: its `value` '
+                    'has to merge what they have, as by `maybe_gather`')
 
     def state_dict(self) -> list:
-        "Return what each metric has accumulated"
+        "Return what each metric has accumulated; None for one that cannot say"
         return [m.state_dict() if hasattr(m, 'state_dict') else None for m in self.metrics]
     def load_state_dict(self,
         state:list # what `state_dict` returned
@@ -163,14 +182,17 @@ def mean_of(
     values:list # numbers of several processes; None: it has none
 ) -> float|None:
     "Return the mean of the numbers, None if there is none"
-    some = [v for v in values if v is not None]
-    return sum(some)/len(some) if some else None
+    known = [v for v in values if v is not None]
+    if not known: return None
+    return sum(known)/len(known)
 
 def _same(a, b):
     "Are two values equal up to rounding? Only numbers are compared"
     if a is None or b is None: return a is b
-    if not (isinstance(a, (int,float)) and isinstance(b, (int,float))): return True
-    return isclose(a, b, rel_tol=1e-6, abs_tol=1e-9) or isnan(a) and isnan(b)
+    for value in (a, b):
+        if not isinstance(value, (int,float)): return True
+    if isnan(a): return isnan(b)
+    return isclose(a, b, rel_tol=1e-6, abs_tol=1e-9)
 
 # %% ../../nbs/measure/45b_meter.ipynb #43686cdd
 class MeterCallback(Callback):
@@ -182,7 +204,8 @@ class MeterCallback(Callback):
         copy:bool=False   # work on copies of the metrics, which a fit may be using?
     ):
         metrics = [*L(metrics)]
-        self.meter = Meter([AvgLoss(), *(deepcopy(metrics) if copy else metrics)])
+        if copy: metrics = deepcopy(metrics)
+        self.meter = Meter([AvgLoss(), *metrics])
 
     def before_validate(self):
         self.meter.reset()
@@ -244,26 +267,46 @@ class Recorder(RecorderPlots, Callback):
 
     def _clear(self):
         self.history,self.row,self.lrs = History(),{},Series()
-        # `lossless`: how many batches were done before each that had no loss; `unseen`: losses not announced yet
-        self.iters,self.lossless,self.smooth_loss.unseen = [],[],[]
+        self.iters = []      # how many losses were recorded at the end of each epoch
+        self.lossless = []   # how many batches were done before each that had no loss
+        self.smooth_loss.unseen = []   # losses not announced yet
         self.hps,self.group_hps = {},{} # schedulers record hyper-parameters here: of the last group, and of all groups
 
     def before_fit(self):
-        learn = self.learn
-        metrics,validates = list(learn.metrics),learn.dls.valid is not None and learn.mode!='lr_find'
-        logged = [m for m in metrics if getattr(m, 'is_logged', False)]
-        losses = [*[AvgLoss()]*self.mean, *(Logged(k) for cb in learn.cbs for k in cb.loss_names)]
-        self.train = Meter([self.smooth_loss, *losses, *(metrics if self.train_metrics else logged)])
-        self.valid = Meter([AvgLoss(), *(metrics if self.valid_metrics else [])] if validates else [])
+        self.train,self.valid = Meter(self._metrics_of_training()),Meter(self._metrics_of_validation())
         self.metric_names = L(self._column_names())
-        self._clear(); self.train.reset(); self.valid.reset()
+        self._clear()
+        self.train.reset()
+        self.valid.reset()
+
+    def _metrics_of_training(self):
+        "The smoothed loss, the mean loss if the column is to show it, and a metric for each other column"
+        losses = [self.smooth_loss]
+        if self.mean: losses.append(AvgLoss())
+        losses += [Logged(k) for cb in self.learn.cbs for k in cb.loss_names]
+        if self.train_metrics: return [*losses, *self.learn.metrics]
+        return losses + [m for m in self.learn.metrics if getattr(m, 'is_logged', False)]
+
+    def _metrics_of_validation(self):
+        "The loss and the metrics; none if the run does not validate"
+        if self.learn.dls.valid is None or self.learn.mode=='lr_find': return []
+        if self.valid_metrics: return [AvgLoss(), *self.learn.metrics]
+        return [AvgLoss()]
+
+    @property
+    def _n_losses(self):
+        "How many of the first metrics of training share the column `train_loss`, which shows the last of them"
+        return 2 if self.mean else 1
 
     def _column_names(self):
-        train,valid = [[m.name for m in ms] for ms in (self.train.metrics[1+self.mean:], self.valid.metrics[1:])]
-        both = {*train} & {*valid}   # their names tell them apart
-        self.train_names = ['train_loss', *(f'train_{n}' if n in both else n for n in train)]
-        self.valid_names = ['valid_loss', *(f'valid_{n}' if n in both else n for n in valid)][:len(self.valid.metrics)]
-        names = ['epoch', *self.train_names, *self.valid_names, *['time']*self.add_time]
+        train = [m.name for m in self.train.metrics[self._n_losses:]]
+        valid = [m.name for m in self.valid.metrics[1:]]
+        both = {*train} & {*valid}   # the phase is part of these names
+        self.train_names = ['train_loss', *_with_phase('train', train, both)]
+        self.valid_names = []
+        if self.valid.metrics: self.valid_names = ['valid_loss', *_with_phase('valid', valid, both)]
+        names = ['epoch', *self.train_names, *self.valid_names]
+        if self.add_time: names.append('time')
         if len({*names})<len(names): raise _named_twice(names)
         return names
 
@@ -289,15 +332,21 @@ class Recorder(RecorderPlots, Callback):
 
     def after_batch(self):
         learn = self.learn
-        if not learn.training: self.valid.accumulate(learn)
-        elif self.train.accumulate(learn):
-            lr = learn.opt.param_groups[-1]['lr']   # the optimizer changes a tensor in place
-            self.lrs.new.append(lr.clone() if isinstance(lr, torch.Tensor) else lr)   # flushed with the losses
-            if self.smooth_loss.unseen or not learn.train_iter%1024: self._announce_losses()
-        else: self.lossless.append(learn.train_iter-1)
+        if not learn.training:
+            self.valid.accumulate(learn)
+            return
+        if not self.train.accumulate(learn):
+            self.lossless.append(learn.train_iter-1)
+            return
+        lr = learn.opt.param_groups[-1]['lr']
+        if isinstance(lr, torch.Tensor): lr = lr.clone()   # the optimizer changes it in place
+        self.lrs.new.append(lr)   # flushed with the losses
+        if self.smooth_loss.unseen or not learn.train_iter%1024: self._announce_losses()
 
     def _announce_losses(self):
-        if not self.learn.train_iter%1024: self.smooth_loss.flush(); self.lrs.flush()   # else only what was read
+        if self.learn.train_iter%1024==0:   # else only what was read for another reason
+            self.smooth_loss.flush()
+            self.lrs.flush()
         losses,self.smooth_loss.unseen = self.smooth_loss.unseen,[]
         self.learn('after_read_losses', losses=losses, start=self.smooth_loss.count-len(losses))
 
@@ -306,49 +355,68 @@ class Recorder(RecorderPlots, Callback):
 
     def after_train(self):
         self.learn.phase_meter = None
-        self.smooth_loss.flush(); self._announce_losses()
-        if 'train' not in self.cancelled:
-            self.row.update(zip(self.train_names, self.train.shared(means=1)[self.mean:]))
+        self._flush_losses()
+        if 'train' in self.cancelled: return
+        values = self.train.shared(means=1)   # the smoothed loss is that of each process
+        self.row.update(zip(self.train_names, values[self._n_losses-1:]))
     def after_validate(self):
         self.learn.phase_meter = None
         if 'valid' not in self.cancelled: self.row.update(zip(self.valid_names, self.valid.shared()))
 
+    def _flush_losses(self):
+        self.smooth_loss.flush()
+        self._announce_losses()
+
     def after_row(self, row, epoch):
-        if epoch: self.row.update({k:v for k,v in row.items() if k not in self.row and k!='train_iter'})
+        if epoch:
+            known = self.row.keys() | {'train_iter'}
+            self.row.update({k:v for k,v in row.items() if k not in known})
         elif one_moment(self.history[-1:], row): self.history[-1].update(row)
         else: self.history.append(row)
 
     def after_epoch(self):
         if self.row.get('epoch')!=self.learn.epoch: self.before_epoch()   # cancelled before the Recorder heard it
-        if self.add_time: self.row['time'] = format_time(time.perf_counter() - self.start)
+        self._set_time()
         self.history.append(self.row)
         self.iters.append(self.lrs.total)
         self.learn.final_record = L([*_by_position(self.row)])
         if (self.learn.epoch+1)%self.show_every==0: write_out(self.learn.logger, self.log)
-        if len(self.iters)>5 and not (self.mean or self.said): self._say_share()
+        if not self.mean: self._warn_of_small_share()
 
-    def after_cancel_epoch(self): self.smooth_loss.flush(); self._announce_losses()   # `after_train` did not come
-    def after_cancel_fit(self): self._keep_bad_row(); self.after_cancel_epoch()
+    def _set_time(self):
+        if self.add_time: self.row['time'] = format_time(time.perf_counter() - self.start)
+
+    @property
+    def _row_is_complete(self):
+        "Is the current row in the history already? Rows are the same object there, so that writing to one changes both"
+        return any(row is self.row for row in self.history[-1:])
+
+    def after_cancel_epoch(self): self._flush_losses()   # `after_train` did not come
+    def after_cancel_fit(self):
+        if self.learn.mode=='fit' and not self._row_is_complete: self._keep_bad_row()
+        self._flush_losses()
+
     def _keep_bad_row(self):
         "Keep the row of the epoch if a loss that is NaN or infinite has ended the fit: it says why"
-        learn,known = self.learn,any(r is self.row for r in self.history[-1:])
-        if known or learn.mode!='fit' or self.row.get('epoch')!=learn.epoch or learn.loss is None: return
+        learn = self.learn
+        if self.row.get('epoch')!=learn.epoch or learn.loss is None: return
         loss = to_number(learn.loss.mean())
         if isfinite(loss) or num_shards()>1: return   # other processes may not have heard it, and gather nothing
         self.row['train_loss' if learn.training else 'valid_loss'] = loss
-        if self.add_time: self.row['time'] = format_time(time.perf_counter() - self.start)
+        self._set_time()
         learn('after_row', row=self.row, epoch=False)
         self.iters.append(self.lrs.total)
         write_out(learn.logger, self.log)
 
-    def after_fit(self): self.show_every==1 or self._show_last()
-    def _show_last(self):
+    def after_fit(self):
         "Show the row of the last epoch, unless it is one of those that are shown"
+        if self.show_every==1: return
         for row in self.history.epochs[-1:]:
             if (row['epoch']+1)%self.show_every: write_out(self.learn.logger, Cells(row, [*row]))
 
-    def _say_share(self):
+    def _warn_of_small_share(self):
         "Say once if hardly any of the smoothed loss comes from this epoch"
+        if self.said or len(self.iters)<=5: return
         before,seen = self.iters[-2:]
         if seen==before: return
         share = (1-self.beta**(seen-before))/(1-self.beta**seen)
@@ -378,11 +446,8 @@ class Recorder(RecorderPlots, Callback):
         n_read = state.pop('n_read', 0)   # older checkpoints have all losses
         unseen = state.pop('unseen', self.smooth_loss.raw[n_read:])   # a list in older ones
         self.smooth_loss.unseen = torch.as_tensor(unseen, dtype=torch.float64).tolist()
-        for name,cls in (('hps',Series), ('group_hps',GroupSeries)):
-            for k,v in state.pop(name).items():   # in place: schedulers append to these
-                own = getattr(self, name)
-                if not isinstance(own.get(k), cls): own[k] = cls()
-                own[k].load_state_dict(v)
+        _load_series(self.hps, state.pop('hps'), Series)
+        _load_series(self.group_hps, state.pop('group_hps'), GroupSeries)
         vars(self).update(state)
 
     @property
@@ -397,12 +462,14 @@ class Recorder(RecorderPlots, Callback):
     @property
     def train_loss(self) -> float|None:
         "The current `train_loss` over all processes, which must all ask for it; None before the first batch"
-        return self.train.metrics[1].value if self.mean else _mean_of_all(to_number(self.smooth_loss.value))
+        if self.mean: return self.train.metrics[1].value
+        return _mean_of_all(to_number(self.smooth_loss.value))
     @property
     def log(self) -> list:
         "The current row, by position, as far as it is known; assigning to a cell writes to the row"
-        names,over = [*self.row],any(r is self.row for r in self.history[-1:])
-        while names and self.row[names[-1]] is None and not over: names.pop()
+        names = [*self.row]
+        if not self._row_is_complete:
+            while names and self.row[names[-1]] is None: names.pop()
         return Cells(self.row, names)
     @property
     def values(self) -> L:
@@ -420,7 +487,17 @@ def _state(o):
     if isinstance(o, dict): return {k:_state(v) for k,v in o.items()}
     return o.state_dict() if hasattr(o, 'state_dict') else o
 
+def _load_series(own, states, cls):
+    "Continue from `states`, by name, in the objects that `own` has already: schedulers append to these"
+    for name,state in states.items():
+        if not isinstance(own.get(name), cls): own[name] = cls()
+        own[name].load_state_dict(state)
+
 # %% ../../nbs/measure/45c_recorder.ipynb #cf96346b
+def _with_phase(phase, names, both):
+    "The names of the columns of a phase: those in `both` phases are told apart"
+    return [f'{phase}_{n}' if n in both else n for n in names]
+
 def _named_twice(names):
     twice = sorted({n for n in names if names.count(n)>1})
     return ValueError(f"two columns would be called {', '.join(map(repr, twice))}: "
@@ -428,4 +505,5 @@ def _named_twice(names):
 
 def _mean_of_all(x):
     "The mean of a number over processes that train together; None if no process has one"
-    return x if num_shards()==1 else mean_of(gather_objects(x))
+    if num_shards()==1: return x
+    return mean_of(gather_objects(x))
