@@ -40,14 +40,10 @@ class AvgSmoothLoss(Metric):
         for loss in losses:
             self.count += 1
             self.val = loss + self.beta*(self.val-loss)
-            values.append(self._unbiased())
+            values.append(self.val/(1-self.beta**self.count))   # without the 0 that it began with
         self._raw.extend(losses)
         self._values.extend(values)
         if self.unseen is not None: self.unseen += losses
-
-    def _unbiased(self):
-        "The average begins at 0, whose share in it is `beta**count`: without that share"
-        return self.val/(1-self.beta**self.count)
 
     @property
     def every(self) -> int:
@@ -69,7 +65,7 @@ class AvgSmoothLoss(Metric):
         "The average now, `None` before the first batch"
         self.flush()
         if not self.count: return None
-        return self._unbiased()
+        return self.val/(1-self.beta**self.count)
 
     def state_dict(self) -> dict:
         "Return what was accumulated so far"
@@ -258,6 +254,7 @@ class Recorder(RecorderPlots, Callback):
     ):
         store_attr('add_time,train_metrics,valid_metrics,beta')
         self.mean = check_choice('train_loss', train_loss, ('smooth','mean'))=='mean'
+        self._n_losses = 2 if self.mean else 1   # how many metrics of training share `train_loss`: it shows the last
         self.show_every = check_whole('show_every', show_every, what='a number of epochs')
         if train_metrics or self.mean: self.no_shards = 'it would measure some shards of each batch only'
         self.smooth_loss,self.metric_names = AvgSmoothLoss(beta=beta),L()
@@ -292,11 +289,6 @@ class Recorder(RecorderPlots, Callback):
         if self.learn.dls.valid is None or self.learn.mode=='lr_find': return []
         if self.valid_metrics: return [AvgLoss(), *self.learn.metrics]
         return [AvgLoss()]
-
-    @property
-    def _n_losses(self):
-        "How many of the first metrics of training share the column `train_loss`, which shows the last of them"
-        return 2 if self.mean else 1
 
     def _column_names(self):
         train = [m.name for m in self.train.metrics[self._n_losses:]]
@@ -338,9 +330,8 @@ class Recorder(RecorderPlots, Callback):
         if not self.train.accumulate(learn):
             self.lossless.append(learn.train_iter-1)
             return
-        lr = learn.opt.param_groups[-1]['lr']
-        if isinstance(lr, torch.Tensor): lr = lr.clone()   # the optimizer changes it in place
-        self.lrs.new.append(lr)   # flushed with the losses
+        lr = learn.opt.param_groups[-1]['lr']   # the optimizer changes a tensor in place
+        self.lrs.new.append(lr.clone() if isinstance(lr, torch.Tensor) else lr)   # flushed with the losses
         if self.smooth_loss.unseen or not learn.train_iter%1024: self._announce_losses()
 
     def _announce_losses(self):
@@ -381,7 +372,7 @@ class Recorder(RecorderPlots, Callback):
         self.iters.append(self.lrs.total)
         self.learn.final_record = L([*_by_position(self.row)])
         if (self.learn.epoch+1)%self.show_every==0: write_out(self.learn.logger, self.log)
-        if not self.mean: self._warn_of_small_share()
+        if len(self.iters)>5: self._warn_of_small_share()
 
     def _set_time(self):
         if self.add_time: self.row['time'] = format_time(time.perf_counter() - self.start)
@@ -389,7 +380,7 @@ class Recorder(RecorderPlots, Callback):
     @property
     def _row_is_complete(self):
         "Is the current row in the history already? Rows are the same object there, so that writing to one changes both"
-        return any(row is self.row for row in self.history[-1:])
+        return bool(self.history) and self.history[-1] is self.row
 
     def after_cancel_epoch(self): self._flush_losses()   # `after_train` did not come
     def after_cancel_fit(self):
@@ -416,7 +407,7 @@ class Recorder(RecorderPlots, Callback):
 
     def _warn_of_small_share(self):
         "Say once if hardly any of the smoothed loss comes from this epoch"
-        if self.said or len(self.iters)<=5: return
+        if self.mean or self.said: return
         before,seen = self.iters[-2:]
         if seen==before: return
         share = (1-self.beta**(seen-before))/(1-self.beta**seen)
