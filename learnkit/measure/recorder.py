@@ -324,15 +324,12 @@ class Recorder(RecorderPlots, Callback):
 
     def after_batch(self):
         learn = self.learn
-        if not learn.training:
-            self.valid.accumulate(learn)
-            return
-        if not self.train.accumulate(learn):
-            self.lossless.append(learn.train_iter-1)
-            return
-        lr = learn.opt.param_groups[-1]['lr']   # the optimizer changes a tensor in place
-        self.lrs.new.append(lr.clone() if isinstance(lr, torch.Tensor) else lr)   # flushed with the losses
-        if self.smooth_loss.unseen or not learn.train_iter%1024: self._announce_losses()
+        if not learn.training: self.valid.accumulate(learn)
+        elif self.train.accumulate(learn):
+            lr = learn.opt.param_groups[-1]['lr']   # the optimizer changes a tensor in place
+            self.lrs.new.append(lr.clone() if isinstance(lr, torch.Tensor) else lr)   # flushed with the losses
+            if self.smooth_loss.unseen or not learn.train_iter%1024: self._announce_losses()
+        else: self.lossless.append(learn.train_iter-1)
 
     def _announce_losses(self):
         if self.learn.train_iter%1024==0:   # else only what was read for another reason
