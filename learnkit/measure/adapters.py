@@ -8,6 +8,7 @@ __all__ = ['TorchMetric', 'mk_metric', 'ColumnMetric', 'AvgColumns', 'columns', 
 # %% ../../nbs/measure/40_metric_adapters.ipynb #526bf7f5
 import inspect
 from collections.abc import Iterable, Mapping
+from itertools import chain
 from typing import Any, Callable
 
 from fastcore.basics import noop
@@ -20,7 +21,7 @@ from ..data.nested import apply, is_listy
 from ..data.process import gather_objects, num_shards, to_detach
 from ..loop.check import unwrap_partial
 from .accum import skm_to_learnkit
-from .metric import AvgMetric, Metric, add_metric_note, merged_state, snake_name, unsynced
+from .metric import AvgMetric, Metric, add_metric_note, merged_state, parts_with, snake_name, unsynced
 
 # %% ../../nbs/measure/40_metric_adapters.ipynb #c8c14637
 class TorchMetric(Metric):
@@ -38,59 +39,80 @@ class TorchMetric(Metric):
     def reset(self): self.metric.reset(); self.n = 0
     def state_dict(self) -> dict:
         "Return what was accumulated so far: torchmetrics lists the names of its states in `_defaults`"
-        return dict(n=self.n, **{k:getattr(self.metric, k) for k in getattr(self.metric, '_defaults', ())})
+        names = getattr(self.metric, '_defaults', ())
+        return dict(n=self.n, **{name:getattr(self.metric, name) for name in names})
     def load_state_dict(self, state):
         self.reset()
         self.n = state['n']
-        for k,v in state.items():
-            if k!='n': setattr(self.metric, k, v)
+        for name,value in state.items():
+            if name!='n': setattr(self.metric, name, value)
         if hasattr(self.metric, '_update_count'): self.metric._update_count = self.n
 
     def accumulate(self, learn):
         try:
             pred = self.activation(to_detach(learn.pred, cpu=False, gather=False))
-            if (dev := find_device(pred))!=self.device and hasattr(self.metric, 'to'): self.metric.to(dev)
-            self.device,self.n = dev,self.n+1
+            device = find_device(pred)
+            if device!=self.device and hasattr(self.metric, 'to'): self.metric.to(device)
+            self.device,self.n = device,self.n+1
             self.metric.update(pred, *learn.yb)
-        except Exception as e: add_metric_note(e, self, learn.pred, *learn.yb); raise
+        except Exception as e:
+            add_metric_note(e, self, learn.pred, *learn.yb)
+            raise
 
     @property
     def value(self) -> Any:
-        if num_shards()>1: return self._of_all()
-        with unsynced(self.metric): return self.metric.compute() if self.n else None
+        if num_shards()>1: return self._compute_over_processes()
+        if not self.n: return None
+        with unsynced(self.metric): return self.metric.compute()
     @property
     def name(self) -> str: return self._name or snake_name(self.metric)
 
-    def _of_all(self):
-        "The value for the batches of all processes"
-        parts = [m for m in getattr(self.metric, 'modules', lambda: ())() if hasattr(m, '_reductions')]
-        if not parts: return self._merged()
-        own = [{k:getattr(m, k) for k in m._reductions} for m in parts]
-        gathered = [states for n,states in gather_objects((self.n, to_detach(own, gather=False))) if n]
+    def _compute_over_processes(self):
+        "Return the value for the batches of all processes"
+        parts = parts_with(self.metric, '_reductions')
+        if not parts: return self._merge_over_processes()
+        own = [_read_states(m) for m in parts]
+        of_all = gather_objects((self.n, to_detach(own, gather=False)))
+        gathered = [states for n,states in of_all if n]   # a process without a batch has nothing to join
         if not gathered: return None
         counts = [m._update_count for m in parts]
-        def put(m, states, count): vars(m).update(states, _update_count=count, _computed=None)
         try:
-            for m,*states in zip(parts, *gathered):
-                all_ = {k:merged_state(reduce, [s[k] for s in states]) for k,reduce in m._reductions.items()}
-                put(m, apply(lambda o, m=m: o.to(m.device) if isinstance(o, Tensor) else o, all_), 1)
+            for m,*states in zip(parts, *gathered): _put_states(m, _join_states(m, states), 1)
             with unsynced(self.metric): return self.metric.compute()
         finally:
-            for m,states,count in zip(parts, own, counts): put(m, states, count)
+            for m,states,count in zip(parts, own, counts): _put_states(m, states, count)
 
-    def _merged(self):
+    def _merge_over_processes(self):
+        "Return the value for the batches of all processes, of a metric that merges others into itself"
         if not hasattr(self.metric, 'merge_state'): raise TypeError(
             f'the metric `{self.name}` cannot be joined over {num_shards()} processes: give '
             f'{type(self.metric).__name__} a method `merge_state(others)`, as metrics of torcheval have it')
-        some = [m for n,m in gather_objects((self.n, self.metric)) if n]
-        return some[0].merge_state(some[1:]).compute() if some else None
+        gathered = [metric for n,metric in gather_objects((self.n, self.metric)) if n]
+        if not gathered: return None
+        first,*others = gathered
+        return first.merge_state(others).compute()
+
+# %% ../../nbs/measure/40_metric_adapters.ipynb #c8c14638
+def _read_states(metric): return {name:getattr(metric, name) for name in metric._reductions}
+
+def _put_states(metric, states, count):
+    "Give a metric of torchmetrics the states of `count` batches; what it computed before counts no more"
+    vars(metric).update(states, _update_count=count, _computed=None)
+
+def _join_states(metric, states):
+    "The states of all processes as one, on the device of `metric`"
+    joined = {}
+    for name,reduce in metric._reductions.items():
+        joined[name] = merged_state(reduce, [s[name] for s in states])
+    return apply(lambda o: o.to(metric.device) if isinstance(o, Tensor) else o, joined)
 
 # %% ../../nbs/measure/40_metric_adapters.ipynb #46ec6df0
 def _mk_sklearn(m, f):
-    name,second = snake_name(f),[*inspect.signature(f).parameters, None, None][1]
+    name = snake_name(f)
     if 'regression' in f.__module__: return skm_to_learnkit(m, is_class=False, flatten=False)
-    classes = 'classification' in f.__module__ and second in ('y_pred','y2') and 'log_loss' not in name
-    if classes: return skm_to_learnkit(m)
+    second = [*inspect.signature(f).parameters][1:2]
+    takes_classes = second in (['y_pred'],['y2']) and 'log_loss' not in name
+    if 'classification' in f.__module__ and takes_classes: return skm_to_learnkit(m)
     raise TypeError(f"scikit-learn's `{name}` may want classes or probabilities. For classes write "
         f"`skm_to_learnkit({name})`, for probabilities `skm_to_learnkit({name}, activation='binarysoftmax')`, "
         "or with more than two classes 'softmax' and `flatten=False`.")
@@ -110,7 +132,8 @@ def mk_metric(
     if not callable(m): raise TypeError('A metric must be a function of predictions and targets, a `Metric`, a metric '
         f'of torchmetrics or a function of scikit-learn, as in `metrics=accuracy`, not {m!r:.60}.')
     f = unwrap_partial(m)
-    return _mk_sklearn(m, f) if (getattr(f, '__module__', '') or '').startswith('sklearn.') else AvgMetric(m)
+    module = getattr(f, '__module__', None) or ''
+    return _mk_sklearn(m, f) if module.startswith('sklearn.') else AvgMetric(m)
 
 # %% ../../nbs/measure/40_metric_adapters.ipynb #f1091ae3
 class ColumnMetric(Metric):
@@ -127,8 +150,9 @@ class ColumnMetric(Metric):
         if not self.i: self.metric.accumulate(learn)
     @property
     def value(self) -> Any:
-        v = self.metric.value
-        return None if v is None else v[self.key if isinstance(v, Mapping) else self.i]
+        values = self.metric.value
+        if values is None: return None
+        return values[self.key] if isinstance(values, Mapping) else values[self.i]
     @property
     def name(self) -> str: return f'{self.metric.name}_{self.key}'
 
@@ -153,20 +177,24 @@ class AvgColumns(AvgMetric):
         super().reset()
         self.means = [AvgMetric(None, f'{self.name}_{k}') for k in self.keys]
     def add(self, val, n):
-        for k,m,v in zip(self.keys, self.means, self._in_order(val)): m.add(v, n)
+        for mean,v in zip(self.means, self._in_order(val)): mean.add(v, n)
     def _in_order(self, val):
         "The numbers in the order of `keys`; raises ValueError if there are others"
-        named = isinstance(val, Mapping)
-        n = len(val) if named or is_listy(val) or getattr(val, 'ndim', 0)==1 else 1
-        if n!=len(self.keys) or named and {*val}!={*self.keys}: raise ValueError(
-            f'The metric `{self.name}` should return the numbers {self.keys}, but it returned '
-            f'{[*val] if named else shapes(val)}: `columns({self.name}, [...])` names each of them')
-        return [val[k] for k in self.keys] if named else val
+        if isinstance(val, Mapping):
+            if {*val}!={*self.keys}: raise self._other_numbers([*val])
+            return [val[k] for k in self.keys]
+        several = is_listy(val) or getattr(val, 'ndim', 0)==1
+        n = len(val) if several else 1
+        if n!=len(self.keys): raise self._other_numbers(shapes(val))
+        return val
+    def _other_numbers(self, got): return ValueError(
+        f'The metric `{self.name}` should return the numbers {self.keys}, but it returned {got}: '
+        f'`columns({self.name}, [...])` names each of them')
 
     @property
     def value(self) -> list|None:
-        vs = [m.value for m in self.means]
-        return None if None in vs else vs
+        values = [m.value for m in self.means]
+        return None if None in values else values
     @property
     def state(self) -> list:
         "All that the means have accumulated"
@@ -180,24 +208,31 @@ def columns(
     keys:Iterable # the keys of the dictionary, or names for the numbers
 ) -> list:
     "Make a metric of each number that the metric `m` returns; their columns are called `{name of m}_{key}`"
-    m,keys = mk_metric(m),[*keys]
-    if type(m) is AvgMetric and m.func: m = AvgColumns(m.func, keys, m._name)
-    return [ColumnMetric(m, k, i) for i,k in enumerate(keys)]
+    metric,keys = mk_metric(m),[*keys]
+    if type(metric) is AvgMetric and metric.func: metric = AvgColumns(metric.func, keys, metric._name)
+    return [ColumnMetric(metric, k, i) for i,k in enumerate(keys)]
 
 # %% ../../nbs/measure/40_metric_adapters.ipynb #6088663e
 def _each(m):
     "The metrics, one for each column, that one entry of `metrics=` stands for"
-    if hasattr(m, 'keys') and hasattr(m, 'compute'):
-        return [TorchMetric(o, None if k==type(o).__name__ else k) for k,o in m.items()]
+    if hasattr(m, 'keys') and hasattr(m, 'compute'): return _of_collection(m)
     m = mk_metric(m)
-    inner = getattr(m, 'metric', None) if isinstance(m, TorchMetric) else None
-    n = getattr(inner, 'num_classes', None) or getattr(inner, 'num_labels', None)
-    each = n and hasattr(inner, 'average') and inner.average in (None,'none')
-    return columns(m, range(n)) if each else [m]
+    n = _count_columns(m.metric) if isinstance(m, TorchMetric) else None
+    return columns(m, range(n)) if n else [m]
+
+def _of_collection(ms):
+    "A metric for each of a collection of torchmetrics, which names them by their classes unless it was given names"
+    names = [None if k==type(m).__name__ else k for k,m in ms.items()]
+    return [*map(TorchMetric, ms.values(), names)]
+
+def _count_columns(metric):
+    "How many columns a metric of torchmetrics needs that takes no average: one for each class or label; else None"
+    if getattr(metric, 'average', 'macro') not in (None,'none'): return None
+    return getattr(metric, 'num_classes', None) or getattr(metric, 'num_labels', None)
 
 def mk_metrics(
     ms:Any # metrics of any kind, or one; or a collection of torchmetrics
 ) -> L:
     "Make metrics for the Learner, one for each column: see `mk_metric`"
     ms = [ms] if hasattr(ms, 'compute') else L(ms)
-    return L(o for m in ms for o in _each(m))
+    return L(chain.from_iterable(map(_each, ms)))

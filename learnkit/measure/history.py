@@ -18,8 +18,10 @@ def format_time(
     t:float # seconds
 ) -> str:
     "Format seconds as mm:ss, or h:mm:ss"
-    h,m,s = int(t)//3600,int(t)//60%60,int(t)%60
-    return f'{h}:{m:02d}:{s:02d}' if h else f'{m:02d}:{s:02d}'
+    minutes,seconds = divmod(int(t), 60)
+    if minutes<60: return f'{minutes:02d}:{seconds:02d}'
+    hours,minutes = divmod(minutes, 60)
+    return f'{hours}:{minutes:02d}:{seconds:02d}'
 
 def format_value(
     v:Any # the value of a cell
@@ -93,24 +95,28 @@ class History(list):
     ) -> 'History':
         "Read the rows from a file; raises ValueError if it holds none"
         rows = json.loads(as_path(path).read_text(encoding='utf-8'))
-        if not (isinstance(rows, list) and all(isinstance(r, dict) for r in rows)): raise ValueError(
-            f'{path} has no rows, as `History.to_file` writes them')
+        are_rows = isinstance(rows, list) and all(isinstance(r, dict) for r in rows)
+        if not are_rows: raise ValueError(f'{path} has no rows, as `History.to_file` writes them')
         return cls(rows)
 
     def cells(self) -> list:
         "Return the table as lists of strings, the names first"
-        names = self.names
-        return [names] + [[format_value(r.get(n)) for n in names] for r in self] if self else []
+        if not self: return []
+        rows = [[format_value(v) for v in values] for values in self.iloc]
+        return [self.names, *rows]
 
     def __repr__(self):
         cells = self.cells()
-        widths = [max(map(len, c)) for c in zip(*cells)]
-        return '\n'.join('  '.join(f'{c:<{w}}' for c,w in zip(r, widths)).rstrip() for r in cells)
+        widths = [max(map(len, column)) for column in zip(*cells)]
+        def line(row): return '  '.join(map(str.ljust, row, widths)).rstrip()
+        return '\n'.join(map(line, cells))
 
     def _repr_html_(self):
         from html import escape   # only notebooks need it
-        rows = [''.join(f'<{t}>{escape(c)}</{t}>' for c in r) for t,r in zip(['th'] + ['td']*len(self), self.cells())]
-        return '<table>' + ''.join(f'<tr>{r}</tr>' for r in rows) + '</table>'
+        def line(tag, row): return '<tr>' + ''.join(f'<{tag}>{escape(c)}</{tag}>' for c in row) + '</tr>'
+        lines = [line('td', row) for row in self.cells()[1:]]
+        if self: lines.insert(0, line('th', self.names))
+        return '<table>' + ''.join(lines) + '</table>'
 
 # %% ../../nbs/measure/42a_history.ipynb #3d1a77c1
 def one_moment(
@@ -118,8 +124,11 @@ def one_moment(
     row:dict   # of a validation within an epoch
 ) -> bool:
     "Return whether `row` and the last of `rows` can be one row: they belong to the same batch and do not conflict"
-    if not rows or row.get('train_iter') is None or 'train_iter' not in rows[-1]: return False
-    return all(rows[-1].get(k, v)==v for k,v in row.items() if k!='time')
+    if not rows or row.get('train_iter') is None: return False
+    last = rows[-1]
+    if 'train_iter' not in last: return False
+    common = row.keys() & last.keys() - {'time'}
+    return all(last[name]==row[name] for name in common)
 
 # %% ../../nbs/measure/42a_history.ipynb #3832da93
 class Cells(list):
@@ -144,7 +153,7 @@ for k in 'append extend insert pop remove clear sort reverse __delitem__ __iadd_
     setattr(Cells, k, Cells._add)
 
 # %% ../../nbs/measure/42b_recorder_plots.ipynb #c8a83922
-from math import nan
+from math import ceil, nan
 from typing import Iterable
 
 from fastcore.foundation import L
@@ -167,18 +176,25 @@ class RecorderPlots:
         if not self.lrs: raise ValueError('nothing is recorded yet: call `learn.fit(n)` first')
         if ax is None: ax = pyplot().subplots()[1]
         losses,every = self.smooth_loss.values,self.smooth_loss.every
-        skip_start = min(skip_start, every*(len(losses)-1))
-        per,first = self.iters[0] if show_epochs and self.iters else 1,-(-skip_start//every)
-        ax.plot([(i*every+1)/per for i in range(first, len(losses))], losses[first:], label='train')
-        if with_valid and self.history and 'valid_loss' in self.history[0]:
-            ends = zip(self.iters, self.history.epochs['valid_loss'])
-            within = [(r['train_iter'], r.get('valid_loss')) for r in self.history if 'train_iter' in r]
-            ends = [(i/per,v) for i,v in sorted([*ends, *within]) if v is not None and i>skip_start]
-            if ends: ax.plot(*zip(*ends), 'o-', label='valid')
+        skip_start = min(skip_start, every*(len(losses)-1))   # the last loss is always drawn
+        first = ceil(skip_start/every)
+        batches = [i*every+1 for i in range(first, len(losses))]
+        unit = self.iters[0] if show_epochs and self.iters else 1   # so many batches are 1 on the axis
+        ax.plot([i/unit for i in batches], losses[first:], label='train')
+        valid = [(i/unit, loss) for i,loss in self._valid_losses() if i>skip_start]
+        if with_valid and valid: ax.plot(*zip(*valid), 'o-', label='valid')
         if log: ax.set_yscale('log')
         ax.set(xlabel='epoch' if show_epochs else 'batch', ylabel='loss')
         ax.legend()
         return ax
+
+    def _valid_losses(self):
+        "The validation losses, each after how many batches: those of epochs, and those of validations within them"
+        if not self.history: return []
+        if 'valid_loss' not in self.history[0]: return []
+        losses = [*zip(self.iters, self.history.epochs['valid_loss'])]
+        losses += [(row['train_iter'], row.get('valid_loss')) for row in self.history if 'train_iter' in row]
+        return sorted(o for o in losses if o[1] is not None)
 
     def plot_metrics(self,
         ncols:int=3,            # plots in a row
@@ -189,12 +205,14 @@ class RecorderPlots:
         if not epochs: raise ValueError('no epoch is recorded yet: call `learn.fit(n)` first')
         groups = group_columns(n for n in self.metric_names if n not in ('epoch','time'))
         cols = min(ncols, len(groups))
-        rows = -(-len(groups)//cols)
+        rows = ceil(len(groups)/cols)
         figsize = figsize or (4*cols, 3*rows)
-        axs = [*pyplot().subplots(rows, cols, figsize=figsize, squeeze=False, layout='constrained')[1].flat]
+        _,grid = pyplot().subplots(rows, cols, figsize=figsize, squeeze=False, layout='constrained')
+        axs = [*grid.flat]
         for ax,(what,names) in zip(axs, groups.items()):
-            for n in names:
-                ax.plot(epochs['epoch'], [nan if v is None else v for v in epochs[n]], 'o-', label=n)
+            for name in names:
+                values = [nan if v is None else v for v in epochs[name]]
+                ax.plot(epochs['epoch'], values, 'o-', label=name)
             ax.set(xlabel='epoch', ylabel=what)
             ax.xaxis.get_major_locator().set_params(integer=True)
             if len(names)>1: ax.legend()
@@ -206,6 +224,8 @@ def group_columns(
     names:Iterable[str] # names of columns
 ) -> dict: # lists of names, by what they measure
     "Group column names by what they measure: `train_mae` and `valid_mae` belong together"
-    res = {}
-    for n in names: res.setdefault(n.removeprefix('train_').removeprefix('valid_'), []).append(n)
-    return res
+    groups = {}
+    for name in names:
+        measured = name.removeprefix('train_').removeprefix('valid_')
+        groups.setdefault(measured, []).append(name)
+    return groups

@@ -8,7 +8,7 @@ __all__ = ['Metric', 'AvgMetric', 'AvgLoss', 'MeanMetric', 'ValueMetric', 'LossM
 # %% ../../nbs/measure/15a_metric_states.ipynb #12fad9d9
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from typing import Any
 
 import torch
@@ -20,21 +20,32 @@ def unsynced(
     metric:Any # of torchmetrics, or of any kind
 ) -> Iterator[None]:
     "A block in which torchmetrics exchanges nothing with other processes"
-    parts = [m for m in getattr(metric, 'modules', lambda: ())() if hasattr(m, '_to_sync')]
+    parts = parts_with(metric, '_to_sync')
     before = [m._to_sync for m in parts]
     for m in parts: m._to_sync = False
     try: yield
     finally:
         for m,on in zip(parts, before): m._to_sync = on
 
+def parts_with(
+    metric:Any, # of torchmetrics, or of any kind
+    attr:str    # the name of an attribute
+) -> list:
+    "Return the metrics that `metric` consists of, itself included, as far as they have the attribute `attr`"
+    if not hasattr(metric, 'modules'): return []
+    return [m for m in metric.modules() if hasattr(m, attr)]
+
 def merged_state(
     reduce:Callable|None, # how torchmetrics merges the states; None: not at all
     vals:list             # the state of each process
 ) -> Any:
-    "A state of all processes, from that of each: a tensor, or a list with an entry for each batch"
-    if isinstance(vals[0], Tensor): res = torch.stack(vals)
-    else: res = [o for turn in zip_longest(*vals) for o in turn if o is not None]
-    return reduce(res) if reduce and len(res) else res
+    "Return a state of all processes, from that of each: a tensor, or a list with an entry for each batch"
+    if isinstance(vals[0], Tensor): of_all = torch.stack(vals)
+    else:
+        in_turn = chain.from_iterable(zip_longest(*vals))   # the first batch of each process, then the second
+        of_all = [o for o in in_turn if o is not None]
+    if reduce is None or not len(of_all): return of_all
+    return reduce(of_all)
 
 # %% ../../nbs/measure/15b_metric.ipynb #f589a350
 from fastcore.basics import camel2snake, class2attr, noop
@@ -87,7 +98,8 @@ def snake_name(
     f:Callable # a function, a `partial` of one, or an object that can be called
 ) -> str:
     "Return the name of a function; of another object, its class in `snake_case`"
-    return getattr(f := unwrap_partial(f), '__name__', None) or camel2snake(type(f).__name__)
+    f = unwrap_partial(f)
+    return getattr(f, '__name__', None) or camel2snake(type(f).__name__)
 
 def add_metric_note(
     e:BaseException, # the error that a metric raised
@@ -96,10 +108,12 @@ def add_metric_note(
     *targs:Any       # and the targets
 ) -> None:
     "Add a note to `e`: which metric failed, and for which shapes"
-    e.add_note(f'In the metric `{metric.name}`, for predictions {shapes(pred)} '
-               f'and targets {", ".join(map(shapes, targs))}.' + ('' if isinstance(pred, Tensor) else
-               ' `MapOutputs(lambda o: o.logits)` gives metrics one tensor of the output, such as its `logits`.'))
-    if isinstance(metric, AvgMetric) and (hint := order_hint(metric.func, 'metric')): e.add_note(hint)
+    note = f'In the metric `{metric.name}`, for predictions {shapes(pred)} and targets {", ".join(map(shapes, targs))}.'
+    if not isinstance(pred, Tensor): note += (
+        ' `MapOutputs(lambda o: o.logits)` gives metrics one tensor of the output, such as its `logits`.')
+    e.add_note(note)
+    hint = order_hint(metric.func, 'metric') if isinstance(metric, AvgMetric) else None
+    if hint: e.add_note(hint)
     if pred_of_classes(pred, *targs): e.add_note(
         'The predictions are one number for each class: `pred.argmax(1)` is the class with the largest')
 
@@ -107,9 +121,12 @@ def pred_of_classes(
     pred:Any,  # predictions
     *targs:Any # targets
 ) -> bool:
-    "Are these numbers for each class, and one class number?"
-    one = len(targs)==1 and isinstance(pred, Tensor) and isinstance(targs[0], Tensor)
-    return one and pred.ndim==targs[0].ndim+1 and pred.is_floating_point() and not targs[0].is_floating_point()
+    "Return whether these are numbers for each class, and one class number"
+    if len(targs)!=1: return False
+    targ = targs[0]
+    if not (isinstance(pred, Tensor) and isinstance(targ, Tensor)): return False
+    if pred.ndim!=targ.ndim+1: return False
+    return pred.is_floating_point() and not targ.is_floating_point()
 
 # %% ../../nbs/measure/15b_metric.ipynb #0e04d685
 def _not_one_number(name, val):
@@ -118,7 +135,9 @@ def _not_one_number(name, val):
 
 def _flushed(k):
     "A property: the attribute `k` of a metric, brought up to date"
-    def get(self): self.flush(); return vars(self)[k]
+    def get(self):
+        self.flush()
+        return vars(self)[k]
     def put(self, v): vars(self)[k] = v
     return property(get, put)
 
@@ -145,14 +164,18 @@ class AvgMetric(Metric):
     def begin(self,
         learn:Any # the Learner, after the first batch
     ) -> BatchWeight:
-        "Examine the loss function once; returns the function that weights the batches"
-        self.weigh,loss_func = BatchWeight(learn),getattr(learn, 'loss_func', None)
+        "Examine the loss function once; return the function that weights the batches"
+        self.weigh,self.kwargs = BatchWeight(learn),{}
+        if self.func: self._follow_loss(getattr(learn, 'loss_func', None))
+        return self.weigh
+
+    def _follow_loss(self, loss_func):
+        "Count the targets that the loss function counts, and take probabilities where it takes them"
         ignore,said = ignored_class(loss_func),{}
         if ignore is not None: said['ignore_index'] = ignore
         if takes_probabilities(loss_func): said['sigmoid'] = False
-        self.kwargs = {k:v for k,v in said.items() if self.func and takes_argument(self.func, k)}
-        if self.func: self.weigh.rule = weight_rule(self.func, loss_setting(self.func, 'ignore_index', ignore))
-        return self.weigh
+        self.kwargs = {k:v for k,v in said.items() if takes_argument(self.func, k)}
+        self.weigh.rule = weight_rule(self.func, loss_setting(self.func, 'ignore_index', ignore))
 
     def add(self,
         val:Any,           # a number, or a tensor with one element: a mean over `n` targets or items
@@ -166,12 +189,16 @@ class AvgMetric(Metric):
 
     def _pack(self):
         new,self.new = self.new,[]
-        for v,n in new: self.vals.append(v); self.weights.append(n)
+        for val,weight in new:
+            self.vals.append(val)
+            self.weights.append(weight)
 
     def flush(self):
         self._pack()
-        for v,n in zip(self.vals.drain(), self.weights.drain()):   # one by one: the same sum, whenever it is read
-            self._total,self._count = self._total + (v*n if n else 0), self._count+n
+        # one by one: the sum is the same, whenever it is read
+        for val,weight in zip(self.vals.drain(), self.weights.drain()):
+            if weight: self._total += val*weight   # a batch without weight may have the loss nan
+            self._count += weight
 
     @property
     def value(self) -> float|None:
@@ -179,7 +206,8 @@ class AvgMetric(Metric):
         total,count,sums = self._total,self._count,self.sums
         if num_shards()>1: total,count,sums = self._of_all(total, count, sums)
         self.sums = sums>0   # a process without a batch does not know
-        return self.of_sums(total, count) if count else None
+        if not count: return None
+        return self.of_sums(total, count)
     def _of_all(self, *own):
         "The sums of all processes that train together"
         sums = torch.tensor([own], dtype=torch.float64, device=self.vals.device or default_device())
@@ -194,7 +222,10 @@ class AvgMetric(Metric):
     total,count = _flushed('_total'),_flushed('_count')   # the sums of the weighted numbers, and of the weights, so far
 
     @property
-    def name(self) -> str: return self._name or (super().name if self.func is None else snake_name(self.func))
+    def name(self) -> str:
+        if self._name: return self._name
+        if self.func is None: return super().name
+        return snake_name(self.func)
 
 # %% ../../nbs/measure/15b_metric.ipynb #3d51c0a7
 def wide(
@@ -210,7 +241,10 @@ class AvgLoss(AvgMetric):
     def __init__(self,
         name:str='loss' # column in the history
     ): super().__init__(None, name)
-    def begin(self, learn): self.weigh = weigh = BatchWeight(learn); self.sums = weigh.sums; return weigh
+    def begin(self, learn):
+        self.weigh = BatchWeight(learn)
+        self.sums = self.weigh.sums
+        return self.weigh
     def accumulate(self, learn):
         weigh,loss = self.weigh or self.begin(learn),learn.loss
         if loss is None: return
@@ -234,8 +268,9 @@ class MeanMetric(AvgMetric):
 
     @property
     def value(self) -> Any:
-        v = super().value
-        return None if v is None else self.then(v)
+        mean = super().value
+        if mean is None: return None
+        return self.then(mean)
 
 # %% ../../nbs/measure/15b_metric.ipynb #60b60a12
 class ValueMetric(Metric):
@@ -254,11 +289,11 @@ def _loss_attr(
     learn:Any, # the Learner, after a batch
     name:str   # the name of the part
 ) -> Any:
-    "Returns a part of the loss: from the loss function, or if the model computes the loss, its output or the model"
+    "Return a part of the loss: from the loss function, or if the model computes the loss, its output or the model"
     if learn.loss_func is not None: return getattr(learn.loss_func, name)
-    out = learn.pred if learn.output is None else learn.output
-    if isinstance(out, Mapping) and name in out: return out[name]
-    for o in (out, get_model(learn.model)):
+    output = learn.pred if learn.output is None else learn.output
+    if isinstance(output, Mapping) and name in output: return output[name]
+    for o in (output, get_model(learn.model)):
         if hasattr(o, name): return getattr(o, name)
     raise AttributeError(f'the model computes its loss, and neither its output nor the model has a part `{name}`')
 
@@ -271,7 +306,8 @@ class LossMetric(AvgMetric):
         super().__init__(None, nm or attr)
         self.attr = attr
     def accumulate(self, learn):
-        self.add(_loss_attr(learn, self.attr), (self.weigh or self.begin(learn))(learn))
+        weigh = self.weigh or self.begin(learn)
+        self.add(_loss_attr(learn, self.attr), weigh(learn))
 
 for _cls in (AvgMetric, AvgLoss, MeanMetric, ValueMetric, LossMetric): check_args(_cls)
 
@@ -325,17 +361,21 @@ def _log(learn, name, value, n):
     if isinstance(n, (int,float)) and not 0<=n<inf: raise ValueError(
         f'the weight of `{name}` must be 0 or more, not {n}')
     metric = meter.logged.get(name)
-    if n is None: n = n_items(learn) if meter.n_items is None else meter.n_items
+    if n is None: n = meter.n_items
+    if n is None: n = n_items(learn)
     if metric is not None: metric.add(value, n)
-    elif learn.mode=='fit': raise ValueError(
-        f"there is no column for what is logged as {name!r}: write `metrics=Logged({name!r})`"
-        + (f'; {nearest(name, meter.logged)}' if meter.logged else ''))
+    elif learn.mode=='fit': raise _no_column(name, meter)
 
+def _no_column(name, meter):
+    message = f'there is no column for what is logged as {name!r}: write `metrics=Logged({name!r})`'
+    if meter.logged: message += f'; {nearest(name, meter.logged)}'
+    return ValueError(message)
 
 # %% ../../nbs/measure/15c_logged.ipynb #316d3367
 def _check_replica(name):
     "Raise RuntimeError if this thread is one of `nn.DataParallel`: its models know no Learner"
-    if any(o.mode is not None and isinstance(o.model, nn.DataParallel) for o in [*thread_of]): raise RuntimeError(
+    running = [learn.model for learn in [*thread_of] if learn.mode is not None]
+    if any(isinstance(model, nn.DataParallel) for model in running): raise RuntimeError(
         f'`log_value({name!r}, …)` was called in a thread of `nn.DataParallel`, which no Learner hears: return the '
         'value with the prediction, and log it in a callback, or train with several processes (`torchrun`)')
 
@@ -349,9 +389,10 @@ def log_value(
 ) -> None:
     "Like a callback's `log`, for the Learner that runs in this thread; does nothing without one, as in a server"
     if torch.compiler.is_compiling(): return _uncompiled(log_value)(name, value, n)
-    learns = [o for o,thread in thread_of.items() if thread==get_ident() and o.mode is not None]
-    for learn in learns[-1:]: _log(learn, name, value, n)
-    if not learns: _check_replica(name)
+    here = [learn for learn,thread in thread_of.items() if thread==get_ident()]
+    running = [learn for learn in here if learn.mode is not None]
+    if not running: return _check_replica(name)
+    _log(running[-1], name, value, n)   # the innermost run, if one runs within another
 
 @patch
 def log(self:Callback,
@@ -368,12 +409,7 @@ def sum_of_losses(
     parts:dict # the result of its loss function: the parts of the loss by name
 ) -> Tensor:
     "Return the sum of the parts, and average each into its `Logged` column; raises ValueError if one has none"
-    if not parts or 'loss' in parts: raise TypeError(
-        f'the loss function returned a dictionary {"with an entry `loss`" if parts else "without entries"}: return the '
-        "parts of the loss by name, whose sum is trained on, as in `{'ce': ce, 'kl': kl}`, or one tensor")
-    for k,v in parts.items():
-        if not isinstance(v, Tensor): raise TypeError(
-            f'the part {k!r} of the loss must be a tensor, but is {type(v).__name__}: {loss_value_hint(v)}')
+    _check_parts(parts)
     columns = {} if learn.phase_meter is None else learn.phase_meter.logged
     if learn.mode=='fit' and not parts.keys()<=columns.keys(): raise ValueError(
         f"the loss has the parts {', '.join(parts)}: write `metrics=[*map(Logged, {[*parts]})]` for their columns")
@@ -381,3 +417,11 @@ def sum_of_losses(
         learn.loss = parts[k].detach()   # until the sum takes its place: a part is averaged like the loss
         columns[k].add_loss(learn)
     return reduce(add, parts.values())
+
+def _check_parts(parts):
+    if not parts or 'loss' in parts: raise TypeError(
+        f'the loss function returned a dictionary {"with an entry `loss`" if parts else "without entries"}: return the '
+        "parts of the loss by name, whose sum is trained on, as in `{'ce': ce, 'kl': kl}`, or one tensor")
+    for k,v in parts.items():
+        if not isinstance(v, Tensor): raise TypeError(
+            f'the part {k!r} of the loss must be a tensor, but is {type(v).__name__}: {loss_value_hint(v)}')

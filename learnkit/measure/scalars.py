@@ -9,6 +9,7 @@ __all__ = ['ScalarBuffer', 'Series', 'GroupSeries']
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
+from math import ceil
 from typing import Any
 
 import torch
@@ -19,7 +20,9 @@ def to_number(
     v:Any # a number, tensor or array
 ) -> Any:
     "Convert a tensor or array with one element to the Python number in it; return anything else unchanged"
-    return v.item() if hasattr(v, 'item') and getattr(v, 'numel', lambda: v.size)()==1 else v
+    if not hasattr(v, 'item'): return v
+    n = v.numel() if hasattr(v, 'numel') else v.size   # NumPy counts elements by `size`
+    return v.item() if n==1 else v
 
 # %% ../../nbs/measure/10_scalars.ipynb #5412410a
 _cpu = torch.device('cpu')
@@ -42,15 +45,23 @@ class ScalarBuffer:
 
     def pack(self) -> None:
         "Stack the new numbers into one tensor; those on the CPU become Python's, as reading them does not wait"
-        new,self.new = [o.mean() if isinstance(o, Tensor) and o.ndim else o for o in self.new],[]
-        for self.device,ts in groupby(new, key=lambda o: o.device if isinstance(o, Tensor) else _cpu):
-            self.packed.append([to_number(t) for t in ts] if self.device.type=='cpu' else torch.stack(list(ts)))
+        new,self.new = self.new,[]
+        for i,x in enumerate(new):
+            if isinstance(x, Tensor) and x.ndim: new[i] = x.mean()
+        for device,numbers in groupby(new, key=_device):
+            self.device = device
+            if device.type=='cpu': self.packed.append([to_number(x) for x in numbers])
+            else: self.packed.append(torch.stack([*numbers]))
 
     def drain(self) -> list:
         "Return all numbers since the last call, as Python's, and empty the buffer; waits for the device"
         self.pack()
         packed,self.packed = self.packed,[]
-        return [o for t in packed for o in (t if isinstance(t, list) else t.tolist())]
+        numbers = []
+        for part in packed: numbers += part if isinstance(part, list) else part.tolist()
+        return numbers
+
+def _device(x): return x.device if isinstance(x, Tensor) else _cpu
 
 # %% ../../nbs/measure/10_scalars.ipynb #de07fc17
 class Series(Sequence):
@@ -110,9 +121,13 @@ class Series(Sequence):
         state:dict|list # what `state_dict` returned, or all numbers in a list
     ) -> None:
         "Continue from `state`"
-        if not isinstance(state, Mapping): self.__init__(); return self.extend([*state])
+        if not isinstance(state, Mapping):
+            self.__init__()
+            self.extend([*state])
+            return
         kept,every,n = state['kept'].tolist(),state['every'],state['n_read']
-        if type(every) is not int or every<1 or len(kept)!=-(-n//every): raise ValueError(
+        fits = type(every) is int and every>0
+        if not fits or len(kept)!=ceil(n/every): raise ValueError(
             f'{len(kept)} numbers cannot be one of each {every!r} of {n!r}')
         self.__init__()
         self.kept,self._every,self.n_read = array('d', kept),every,n
@@ -134,7 +149,9 @@ class GroupSeries(Sequence):
         return self.columns[0].every if self.columns else 1
     def __len__(self) -> int: return len(self.columns[0]) if self.columns else 0
     def __getitem__(self, i:int|slice) -> list:
-        return [*self][i] if isinstance(i, slice) or not self.columns else [c[i] for c in self.columns]
+        if isinstance(i, slice): return [*self][i]
+        if not self.columns: raise IndexError('no batch is recorded yet')
+        return [c[i] for c in self.columns]
     def __iter__(self) -> Iterator[list]: return map(list, zip(*self.columns))
     def __eq__(self, o:object) -> bool: return [*self]==[*o] if isinstance(o, (list,GroupSeries)) else NotImplemented
     def __repr__(self) -> str: return repr([*self])
@@ -146,6 +163,7 @@ class GroupSeries(Sequence):
         state:list # what `state_dict` returned, or a list with a list for each batch
     ) -> None:
         "Continue from `state`"
-        states = state if state and isinstance(state[0], Mapping) else [*zip(*state)]
+        by_group = bool(state) and isinstance(state[0], Mapping)
+        states = state if by_group else [*zip(*state)]
         self.columns = [Series() for _ in states]
         for c,s in zip(self.columns, states): c.load_state_dict(s)
