@@ -56,25 +56,31 @@ class AccumMetric(Metric):
         self.on_device,self.held = [],0   # batches that were not moved yet, and their size in bytes
 
     def accumulate(self, learn):
+        loss_func = getattr(learn, 'loss_func', None)
         try:
             if len(learn.yb)!=1 or not isinstance(learn.pred, Tensor): raise TypeError(
                 f'A tensor of predictions and one target are needed, not {shapes(learn.pred)} and {len(learn.yb)}.')
-            if not self.held and not self.preds: self._check_activation(getattr(learn, 'loss_func', None))
+            if not self.held and not self.preds: self._check_activation(loss_func)
             self.accum_values(self.prepare(learn.pred.detach()), learn.yb[0], learn)
-            self.ignore_index = self._ignored(getattr(learn, 'loss_func', None))
-        except Exception as e: add_metric_note(e, self, learn.pred, *learn.yb); raise
+            self.ignore_index = self._ignored(loss_func)
+        except Exception as e:
+            add_metric_note(e, self, learn.pred, *learn.yb)
+            raise
 
     @property
     def value(self) -> Any:
         self.flush()
-        preds,targs = (gather_turns(torch.cat(o) if o else None, [len(t) for t in o]) for o in (self.preds, self.targs))
+        preds,targs = _gather(self.preds),_gather(self.targs)
         if num_shards()>1: self.ignore_index = self._of_others()
         if preds is None: return None
         preds,targs = self._counting(preds, targs)
-        return self._result(preds, targs) if len(targs) else None
+        if not len(targs): return None
+        return self._result(preds, targs)
     def _of_others(self):
         "The `ignore_index` of a process that has seen a batch"
-        return next((i for there,i in gather_objects((bool(self.preds), self.ignore_index)) if there), None)
+        for has_batches,ignore_index in gather_objects((bool(self.preds), self.ignore_index)):
+            if has_batches: return ignore_index
+        return None
 
     def _check_activation(self, loss_func):
         if self.activation=='sigmoid' and takes_probabilities(loss_func): raise ValueError(
@@ -82,21 +88,26 @@ class AccumMetric(Metric):
             "function wants them: write `sigmoid=False` or `activation='no'`")
     def _ignored(self, loss_func):
         "The class that does not count: that of the loss function, or -100 where classes are compared; else None"
-        classes = self.activation!='no' or self.dim_argmax is not None or self.thresh is not None
         ignored = ignored_class(loss_func)
-        return -100 if ignored is None and classes else ignored   # no class has that number
+        if ignored is not None: return ignored
+        compares_classes = self.activation!='no' or (self.dim_argmax,self.thresh)!=(None,None)
+        return -100 if compares_classes else None   # no class has that number
 
     def _counting(self, preds, targs):
         "Without the targets that the loss function ignores"
         if self.ignore_index is None: return preds,targs
+        if targs.ndim!=1 or targs.is_floating_point(): return preds,targs   # no class numbers
         counts = targs!=self.ignore_index
-        if targs.ndim!=1 or targs.is_floating_point() or len(preds)!=len(targs) or counts.all(): return preds,targs
+        if len(preds)!=len(targs) or counts.all(): return preds,targs
         return preds[counts],targs[counts]
 
     def _result(self, preds, targs):
-        args = (preds,targs)[::-1 if self.invert_arg else 1]
-        try: return self.func(*(to_np(args) if self.to_np else args), **self.kw)
-        except Exception as e: add_metric_note(e, self, preds, targs); raise
+        args = (targs,preds) if self.invert_arg else (preds,targs)
+        if self.to_np: args = to_np(args)
+        try: return self.func(*args, **self.kw)
+        except Exception as e:
+            add_metric_note(e, self, preds, targs)
+            raise
 
     @property
     def name(self) -> str: return self._name or snake_name(self.func)
@@ -112,7 +123,8 @@ class AccumMetric(Metric):
             pred = F.softmax(pred, dim=dim)
             if self.activation=='binarysoftmax': pred = pred.select(dim, -1)
         elif self.dim_argmax is not None: pred = best_class(pred, dim)
-        return pred if self.thresh is None else pred>=self.thresh
+        if self.thresh is None: return pred
+        return pred>=self.thresh
 
     def accum_values(self,
         preds:Tensor,   # predictions, already prepared
@@ -129,7 +141,9 @@ class AccumMetric(Metric):
 
     def to_cpu(self) -> None:
         "Move the batches that are on the device to the CPU"
-        for p,t in self.on_device: self.preds.append(p.cpu()); self.targs.append(t.cpu())
+        for preds,targs in self.on_device:
+            self.preds.append(preds.cpu())
+            self.targs.append(targs.cpu())
         self.on_device,self.held = [],0
 
     def __call__(self,
@@ -137,7 +151,13 @@ class AccumMetric(Metric):
         targs:Tensor  # their targets
     ) -> Any:
         "Return `func` of `preds` and `targs`"
-        return self._result(*(flatten_check(preds, targs) if self.flatten else (preds,targs)))
+        if self.flatten: preds,targs = flatten_check(preds, targs)
+        return self._result(preds, targs)
+
+def _gather(batches):
+    "All predictions, or all targets, of all processes, in the order of the items; None without any"
+    own = torch.cat(batches) if batches else None
+    return gather_turns(own, [len(t) for t in batches])
 
 # %% ../../nbs/measure/25a_accum_metric.ipynb #668d5b63
 def best_class(
@@ -167,10 +187,12 @@ def skm_to_learnkit(
     **kw:Any                  # more arguments of `func`
 ) -> AccumMetric:
     "Make a metric of a function of scikit-learn"
-    for k in _words.keys() & kw.keys() if getattr(func, '__module__', '').startswith('sklearn.') else ():
-        check_choice(k, kw[k], _words[k])   # scikit-learn itself says so only at the end of the first validation
-    dim_argmax = axis if is_class and thresh is None else None
-    if activation is None: activation = 'sigmoid' if is_class and thresh is not None else 'no'
+    if getattr(func, '__module__', '').startswith('sklearn.'):
+        for k in _words.keys() & kw.keys():
+            check_choice(k, kw[k], _words[k])   # scikit-learn itself says so only at the end of the first validation
+    by_thresh = is_class and thresh is not None
+    if activation is None: activation = 'sigmoid' if by_thresh else 'no'
+    dim_argmax = axis if is_class and not by_thresh else None
     return AccumMetric(func, dim_argmax, activation, thresh, to_np=True, invert_arg=True, **kw)
 
 skm_to_fastai = skm_to_learnkit
@@ -182,9 +204,10 @@ def sklearn_metric(
 ) -> AccumMetric:
     "Make a metric of the function of scikit-learn called `name`, which is imported only now"
     with optional_import('This metric', 'scikit-learn', 'sklearn'): from sklearn import metrics
-    if odd := _of_torchmetrics & kw.keys(): raise TypeError(
-        f"this is scikit-learn's `{name}`, which takes no `{min(odd)}`: a metric of torchmetrics is written with its "
-        f'module, such as `torchmetrics.Precision({min(odd)}=...)`, and the Learner takes it as it is')
+    others = _of_torchmetrics & kw.keys()
+    if others: raise TypeError(
+        f"this is scikit-learn's `{name}`, which takes no `{min(others)}`: a metric of torchmetrics is written with "
+        f'its module, such as `torchmetrics.Precision({min(others)}=...)`, and the Learner takes it as it is')
     return skm_to_learnkit(getattr(metrics, name), **kw)
 
 _of_torchmetrics = {'task','num_classes','num_labels','threshold','top_k','multidim_average','validate_args'}

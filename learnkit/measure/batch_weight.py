@@ -6,6 +6,7 @@
 __all__ = ['weight_rule', 'BatchWeight', 'n_items']
 
 # %% ../../nbs/measure/00_batch_weight.ipynb #fc0a0b5f
+import inspect
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -28,11 +29,11 @@ def loss_setting(
     name:str,        # the attribute or argument, such as 'reduction'
     default:Any=None # returned if there is no such setting
 ) -> Any:            # its value
-    "Returns a setting of a loss function: the argument that a `partial` fixes, or its attribute"
+    "Return a setting of a loss function: the argument that a `partial` fixes, or its attribute"
     if isinstance(f, partial) and name in f.keywords: return f.keywords[name]
     if hasattr(f, name): return getattr(f, name)
-    inside = isinstance(f, (partial, nn.Module)) and getattr(f, 'func', None)
-    return loss_setting(inside, name, default) if inside else default
+    if isinstance(f, (partial, nn.Module)) and hasattr(f, 'func'): return loss_setting(f.func, name, default)
+    return default
 
 # %% ../../nbs/measure/00_batch_weight.ipynb #6ade9bf2
 def _is_sum(loss_func): return loss_setting(loss_func, 'reduction')=='sum'
@@ -40,9 +41,10 @@ def _is_sum(loss_func): return loss_setting(loss_func, 'reduction')=='sum'
 def ignored_class(
     loss_func:Any # a loss function, or a model that computes its loss itself
 ) -> int|None:
-    "Returns the class number that the loss function says it ignores: its `ignore_index`; None if each target counts"
-    i = loss_setting(loss_func, 'ignore_index')
-    return _ignored_by_default(_loss_inside(loss_func)) if i is None else i
+    "Return the class number that the loss function says it ignores: its `ignore_index`; None if each target counts"
+    said = loss_setting(loss_func, 'ignore_index')
+    if said is not None: return said
+    return _ignored_by_default(_loss_inside(loss_func))
 
 def _ignored_by_default(f):
     "What the function or module `f` ignores by the default of its argument `ignore_index`"
@@ -51,16 +53,16 @@ def _ignored_by_default(f):
         f = f.forward
     f = getattr(f, '__wrapped__', f)
     code = getattr(f, '__code__', None)   # a function written in C has no signature
-    if code is None or 'ignore_index' not in code.co_varnames: return None
-    names = code.co_varnames[:code.co_argcount]
-    defaults = dict(zip(names[::-1], (f.__defaults__ or ())[::-1])) | (f.__kwdefaults__ or {})
-    return defaults.get('ignore_index')
+    if code is None or 'ignore_index' not in code.co_varnames: return None   # a signature takes far longer to make
+    argument = inspect.signature(f).parameters.get('ignore_index')
+    if argument is None or argument.default is argument.empty: return None
+    return argument.default
 
 # %% ../../nbs/measure/00_batch_weight.ipynb #a3c41f02
 def takes_probabilities(
     loss_func:Any # a loss function
 ) -> bool:
-    "Returns whether the loss function wants probabilities of yes, so that predictions need no sigmoid"
+    "Return whether the loss function wants probabilities of yes, so that predictions need no sigmoid"
     f = _loss_inside(loss_func)
     return isinstance(f, nn.BCELoss) or f is F.binary_cross_entropy
 
@@ -69,7 +71,7 @@ def sums_items(
     loss:Tensor, # the result of a loss function, in training
     n:int        # how many items were in the batch
 ) -> bool:
-    "Whether the last operation is a sum over all items, or adds something to such a sum; no weighted mean"
+    "Return whether the last operation is a sum over all items, or adds something to such a sum; no weighted mean"
     def is_sum(node):
         kind = _kind(node)
         if kind in ('Add','Sub'): return any(is_sum(o) for o,_ in node.next_functions)
@@ -97,8 +99,10 @@ def warn_sum(
 ) -> None:
     "Warn about a loss function that sums over the items without saying so"
     f = learn.loss_func
-    said = any(loss_setting(f, k) is not None for k in ('reduction','batch_weight'))
-    if f is None or said or not (isinstance(loss, Tensor) and sums_items(loss, n_items(learn))): return
+    if f is None or not isinstance(loss, Tensor): return
+    for setting in ('reduction','batch_weight'):
+        if loss_setting(f, setting) is not None: return
+    if not sums_items(loss, n_items(learn)): return
     name = getattr(f, '__name__', 'loss_func')
     warn(f'the loss function `{name}` seems to sum over the items of a batch, and the loss of an epoch would be a mean '
          f"of sums: write `{name}.reduction = 'sum'` for the sum over all items, or 'mean' if it is a mean after all")
@@ -106,14 +110,13 @@ def warn_sum(
 # %% ../../nbs/measure/00_batch_weight.ipynb #be979ca5
 def _count_targets(yb, ignore_index=None):
     "How many targets are not of the class `ignore_index`, without waiting for the device; if unknown, how many items"
-    t = yb[0] if type(yb) is tuple and len(yb)==1 else yb
+    t = yb
+    if type(yb) is tuple and len(yb)==1: t = yb[0]
     if not isinstance(t, Tensor) or not t.ndim: return find_bs(yb)
     if ignore_index is None or t.dtype.is_floating_point or t.dtype is torch.bool: return t.numel()
     return (t!=ignore_index).sum()
 
 # %% ../../nbs/measure/00_batch_weight.ipynb #3eaa8485
-_by_class = nn.CrossEntropyLoss, nn.NLLLoss
-
 def _sum_of_class_weights(yb, weight, ignore_index):
     t = yb if isinstance(yb, Tensor) else yb[0]
     if t.is_floating_point(): return _count_targets(yb)   # probabilities of the classes
@@ -128,16 +131,17 @@ def weight_rule(
     loss_func:Any,             # a loss function, a model that computes its loss itself, or a metric function
     ignore_index:int|None=None # the class number that does not count; None: that of `loss_func`
 ) -> Callable:
-    "Returns a function from the targets of a batch to its weight: the number that the batch's loss was divided by"
+    "Return a function from the targets of a batch to its weight: the number that the batch's loss was divided by"
     own = loss_setting(loss_func, 'batch_weight')
     if own is not None: return partial(_own, own)
-    f,ignore = _loss_inside(loss_func),ignored_class(loss_func) if ignore_index is None else ignore_index
+    f = _loss_inside(loss_func)
     if isinstance(f, nn.CTCLoss) or f is F.ctc_loss: return _number_of_lengths
     if loss_setting(loss_func, 'reduction')=='batchmean': return find_bs
-    by_class = isinstance(f, _by_class) or f is F.cross_entropy or f is F.nll_loss
+    if ignore_index is None: ignore_index = ignored_class(loss_func)
+    by_class = isinstance(f, (nn.CrossEntropyLoss,nn.NLLLoss)) or f in (F.cross_entropy,F.nll_loss)
     weight = loss_setting(loss_func, 'weight') if by_class else None
-    if weight is None: return partial(_count_targets, ignore_index=ignore)
-    return partial(_sum_of_class_weights, weight=weight, ignore_index=ignore)
+    if weight is None: return partial(_count_targets, ignore_index=ignore_index)
+    return partial(_sum_of_class_weights, weight=weight, ignore_index=ignore_index)
 
 # %% ../../nbs/measure/00_batch_weight.ipynb #c888013c
 class BatchWeight:
@@ -149,13 +153,18 @@ class BatchWeight:
         if f is None: f = get_model(getattr(learn, 'model', None))
         self.rule,self.sums = weight_rule(f),_is_sum(f)
         self.reduces = loss_setting(f, 'reduction')!='none'
-        counts = isinstance(self.rule, partial) and self.rule.func is _count_targets
-        self.counts_from_0 = counts and (self.rule.keywords['ignore_index'] or 0)<0   # does each class number count?
+        self.counts_from_0 = self._counts_from_0()
+
+    def _counts_from_0(self):
+        "Does each class number from 0 on count? Then only a negative one has to be looked for"
+        if not isinstance(self.rule, partial) or self.rule.func is not _count_targets: return False
+        ignored = self.rule.keywords['ignore_index']
+        return ignored is not None and ignored<0
 
     def __call__(self,
         learn:Any # the Learner
     ) -> int|float|Tensor:
-        "Returns how much the Learner's current batch weighs"
+        "Return how much the Learner's current batch weighs"
         yb = learn.yb
         return self.rule(yb) if len(yb) else find_bs(learn.xb)
 
@@ -163,15 +172,16 @@ class BatchWeight:
         learn:Any,     # the Learner
         waits:Callable # does reading a number of this tensor wait for the device?
     ) -> int|float|Tensor:
-        "Returns the same, as a number if that needs no waiting"
-        t:Any = learn.yb[0] if self.counts_from_0 and len(learn.yb)==1 else None
-        looks = isinstance(t, Tensor) and t.dtype is torch.int64 and not waits(t)
-        if looks and t.numel() and t.min().item()>=0: return t.numel()   # faster to know than to count
-        w = self(learn)
-        return w.item() if isinstance(w, Tensor) and not waits(w) else w
+        "Return the same, as a number if that needs no waiting"
+        if self.counts_from_0 and len(learn.yb)==1:
+            targ = learn.yb[0]
+            readable = isinstance(targ, Tensor) and targ.dtype is torch.int64 and not waits(targ)
+            if readable and targ.numel() and targ.min().item()>=0: return targ.numel()   # faster than to count
+        weight = self(learn)
+        return weight.item() if isinstance(weight, Tensor) and not waits(weight) else weight
 
 def n_items(
     learn:Any # the Learner
 ) -> int:     # the batch size
-    "Returns the number of items in the Learner's current batch"
+    "Return the number of items in the Learner's current batch"
     return find_bs(learn.yb if len(learn.yb) else learn.xb)

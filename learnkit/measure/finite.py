@@ -7,6 +7,7 @@ __all__ = ['all_finite', 'weights_finite', 'NonFiniteLoss', 'NonFiniteCheck']
 
 # %% ../../nbs/measure/50a_finite.ipynb #1f06f4e8
 from collections.abc import Iterable
+from itertools import chain
 from typing import Any
 
 import torch
@@ -24,7 +25,8 @@ def has_nan(
     t:Any # a tensor or anything else
 ) -> bool:
     "Return whether `t` is a tensor with a NaN in it; waits for the device"
-    return isinstance(t, torch.Tensor) and t.is_floating_point() and bool(elements(t).isnan().any())
+    if not isinstance(t, torch.Tensor): return False
+    return t.is_floating_point() and bool(elements(t).isnan().any())
 
 # %% ../../nbs/measure/50a_finite.ipynb #a8e272ac
 def all_finite(
@@ -33,9 +35,10 @@ def all_finite(
     "Return whether every element of all tensors is finite, as a tensor on their device; does not wait for it"
     ts = [o.detach() for o in map(elements, ts) if o.numel()]
     if not ts: return torch.tensor(True)
-    on_cpu,ts = ts[0].device.type=='cpu',[torch.view_as_real(o) if o.is_complex() else o for o in ts]
-    ends = [o for t in ts for o in torch.aminmax(t)] if on_cpu else torch._foreach_norm(ts, float('inf'))
-    return torch.stack(ends).isfinite().all()
+    on_cpu = ts[0].device.type=='cpu'
+    ts = [torch.view_as_real(o) if o.is_complex() else o for o in ts]
+    extremes = chain.from_iterable(map(torch.aminmax, ts)) if on_cpu else torch._foreach_norm(ts, float('inf'))
+    return torch.stack([*extremes]).isfinite().all()
 
 # %% ../../nbs/measure/50a_finite.ipynb #be878483
 def nan_flag(
@@ -43,7 +46,8 @@ def nan_flag(
     loss:torch.Tensor       # the loss of a batch
 ) -> torch.Tensor:
     "Return a tensor that is 0 as long as all losses were finite, and NaN from the first that was not"
-    return torch.mul(loss, 0) if flag is None else torch.add(flag, loss, alpha=0)   # plus 0 times the loss
+    if flag is None: return torch.mul(loss, 0)
+    return torch.add(flag, loss, alpha=0)   # 0 times a finite loss is 0; NaN stays NaN
 
 # %% ../../nbs/measure/50a_finite.ipynb #da46597b
 def weights_finite(
@@ -51,10 +55,11 @@ def weights_finite(
 ) -> bool:
     "Check whether all trained weights are finite numbers; waits for the device"
     by_device:dict = {}
-    for g in opt.param_groups:
-        for p in g['params']:
+    for group in opt.param_groups:
+        for p in group['params']:
             if p.requires_grad: by_device.setdefault(p.device, []).append(p)
-    return all(flag.item() for flag in [all_finite(ps) for ps in by_device.values()])
+    flags = [all_finite(ps) for ps in by_device.values()]   # all devices compute before the first is waited for
+    return all(flag.item() for flag in flags)
 
 # %% ../../nbs/measure/50b_nonfinite_check.ipynb #c8c68b24
 from bisect import bisect
@@ -84,18 +89,21 @@ class NonFiniteCheck(Callback):
         if on_nan not in ('raise','warn'): raise ValueError(f"`on_nan` must be 'raise' or 'warn', not {on_nan!r}")
         self.on_nan = on_nan
 
-    def before_fit(self): self.warned = self.valid_warned = False; self.most = None
+    def before_fit(self):
+        self.warned = self.valid_warned = False
+        self.most = None
 
     def after_read_losses(self, losses, start):
         if self.most is None and losses: self.most = 1e6*max(1, losses[0])
         if not all(abs(l)<self.most for l in losses): self._judge(losses, start)
 
-    def after_validate(self): isfinite(self.learn.recorder.row.get('valid_loss') or 0) or self._warn_of_valid()
+    def after_validate(self):
+        loss = self.learn.recorder.row.get('valid_loss')
+        if loss is not None and not isfinite(loss): self._warn_of_valid(loss)
 
-    def _warn_of_valid(self):
+    def _warn_of_valid(self, loss):
         if self.warned or self.valid_warned: return
         self.valid_warned = True
-        loss = self.learn.recorder.row['valid_loss']
         warn(f'the validation loss is {loss} in epoch {self.learn.epoch}: look for nan in the inputs and targets of '
              'the validation set. A batch without items or targets that count has such a loss')
 
@@ -103,44 +111,58 @@ class NonFiniteCheck(Callback):
         "One of the losses is not finite, or far larger than the first"
         if all(map(isfinite, losses)): return self._warn_of_growth(losses, start)
         learn,message,hint = self.learn,self._message(losses, start),self._hint(losses, start)
-        alone = self.on_nan=='raise' and not learn.ordered_cbs('nonfinite_loss')
-        if alone and not weights_finite(learn.opt): raise NonFiniteLoss(
+        raises = self.on_nan=='raise' and not learn.ordered_cbs('nonfinite_loss')   # else others deal with it
+        if raises and not weights_finite(learn.opt): raise NonFiniteLoss(
             f'{message}, and so are weights: {hint}. Callbacks that go on: SkipNaN() leaves such batches out, '
             'RollBackOnNaN() goes back to good weights; TerminateOnNaNCallback() ends the fit without an error')
-        if not self.warned: warn(f'{message}: {hint}' if not alone else f'{message}, but no weight is'
-            f'{_nan_buffer(learn.model)}. A batch without items or targets that count has such a loss; else {hint}')
+        if not self.warned: self._warn(message, hint, weights_are_finite=raises)
         self.warned = True
         learn('nonfinite_loss', message=message)
 
+    def _warn(self, message, hint, weights_are_finite):
+        if weights_are_finite: message += (
+            f', but no weight is{_nan_buffer(self.learn.model)}. '
+            f'A batch without items or targets that count has such a loss; else {hint}')
+        else: message += f': {hint}'
+        warn(message)
+
     def _warn_of_growth(self, losses, start):
-        i = next(i for i,l in enumerate(losses) if abs(l)>=self.most)
+        i = _first(losses, lambda loss: abs(loss)>=self.most)
         warn(f'the training loss is {losses[i]:.3g} in {self._position(start+i)}, a million times what it began with: '
              'a lower learning rate or clipped gradients may help')
         self.most = inf   # once is enough
 
     def _message(self, losses, start):
         "Say where it began: after the last finite loss; if finite losses came again, at the first bad one"
-        good = _last_finite(losses)
-        lasts = good+1<len(losses)
-        i = good+1 if lasts else next(i for i,l in enumerate(losses) if not isfinite(l))
-        what = f'is {losses[i]} since' if lasts else f'was {losses[i]} in'
-        return f'the training loss {what} {self._position(start+i)}'
+        bad = _last_finite(losses)+1
+        if bad<len(losses): return f'the training loss is {losses[bad]} since {self._position(start+bad)}'
+        bad = _first(losses, lambda loss: not isfinite(loss))
+        return f'the training loss was {losses[bad]} in {self._position(start+bad)}'
 
     def _hint(self, losses, start):
         inputs = 'look for nan in the inputs and targets'
-        from_first = start+_last_finite(losses)<0   # this fit has no finite loss
-        return inputs if from_first else f'a lower learning rate or clipped gradients may help, or {inputs}'
+        if start+_last_finite(losses)<0: return inputs   # this fit has no finite loss
+        return f'a lower learning rate or clipped gradients may help, or {inputs}'
 
     def _position(self, i):
+        "Say where batch `i` of the fit is"
         rec = self.learn.recorder
-        e = bisect(rec.iters, i)   # epochs before this batch
-        epoch = rec.history.epochs[e]['epoch'] if e<len(rec.history.epochs) else self.learn.epoch
-        return f'epoch {epoch}, batch {i - (rec.iters[e-1] if e else 0)}'
+        ends,epochs = [0,*rec.iters],rec.history.epochs
+        n_before = bisect(rec.iters, i)   # epochs before this batch
+        epoch = epochs[n_before]['epoch'] if n_before<len(epochs) else self.learn.epoch
+        return f'epoch {epoch}, batch {i-ends[n_before]}'
 
-def _last_finite(losses): return next((i for i in reversed(range(len(losses))) if isfinite(losses[i])), -1)
+def _first(losses, is_it): return next(i for i,loss in enumerate(losses) if is_it(loss))
+
+def _last_finite(losses):
+    "The position of the last finite loss, -1 if there is none"
+    for i in reversed(range(len(losses))):
+        if isfinite(losses[i]): return i
+    return -1
 
 # %% ../../nbs/measure/50b_nonfinite_check.ipynb #181119eb
 def _nan_buffer(model):
     "For the message: the first buffer with NaN, such as the averages of a batch norm when only the step was skipped"
-    nan = [n for n,b in model.named_buffers() if has_nan(b)]
-    return f"; `{nan[0]}` is nan, so its evaluations are lost: SkipNaN() would have put it back" if nan else ''
+    for name,buffer in model.named_buffers():
+        if has_nan(buffer): return f'; `{name}` is nan, so its evaluations are lost: SkipNaN() would have put it back'
+    return ''

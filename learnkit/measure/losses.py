@@ -24,7 +24,7 @@ from ..loop.signals import uninterrupted
 def check_reduction(
     v:Any # the `reduction` of a loss
 ) -> str:
-    "Returns `v`; raises ValueError if PyTorch's losses have no such reduction"
+    "Return `v`; raises ValueError if PyTorch's losses have no such reduction"
     return check_choice('reduction', v, ('mean','sum','none','batchmean'))
 
 # %% ../../nbs/measure/05a_base_loss.ipynb #be169a2a
@@ -61,32 +61,33 @@ class BaseLoss(nn.Module):
         targ:Tensor, # the targets
         **kw         # passed to the loss function
     )->Tensor:
-        "Returns the loss of `pred` against `targ`, both flattened; raises TypeError or ValueError if they do not fit"
+        "Return the loss of `pred` against `targ`, both flattened; raises TypeError or ValueError if they do not fit"
         self.check(pred, targ)
         pred,targ = self.prepare(pred, targ)
         try: return self.func(pred, targ, **kw)
         except (IndexError, RuntimeError) as e:
-            if hint := loss_hint(self.func, pred, targ): e.add_note(hint)
+            hint = loss_hint(self.func, pred, targ)
+            if hint: e.add_note(hint)
             raise
 
     def activation(self,
         x:Tensor # model outputs
     )->Tensor:
-        "Turns model outputs into predictions"
+        "Turn model outputs into predictions"
         return x
     
     def decodes(self,
         x:Tensor # predictions
     )->Tensor:
-        "Turns predictions into answers"
+        "Turn predictions into answers"
         return x
 
     def check(self,
         pred:Tensor, # Predictions
         targ:Tensor  # Targets
     )->None:
-        "Raises TypeError or ValueError if the shapes or types of `pred` and `targ` cannot be right; reads no values"
-        name = type(self).__name__ if type(self)!=BaseLoss else func_name(self.func)
+        "Raise TypeError or ValueError if the shapes or types of `pred` and `targ` cannot be right; reads no values"
+        name = func_name(self.func) if type(self)==BaseLoss else type(self).__name__
         for o,what in ((pred,'predictions'),(targ,'targets')):
             if not isinstance(o, Tensor): raise TypeError(
                 f'`{name}` wants a tensor of {what}, but got a `{type(o).__name__}`. '
@@ -97,7 +98,7 @@ class BaseLoss(nn.Module):
         pred:Tensor, # Predictions
         targ:Tensor  # Targets
     )->tuple[Tensor,Tensor]: # Both as the wrapped loss wants them
-        "Returns predictions and targets with classes last, other axes joined, and targets of the right type"
+        "Return predictions and targets with classes last, other axes joined, and targets of the right type"
         paired = pred.shape==targ.shape # such targets have an axis of classes too
         if self.axis not in (-1, pred.ndim-1):
             pred = pred.movedim(self.axis, -1)
@@ -115,14 +116,14 @@ class BaseLoss(nn.Module):
 def loss_activation(
     loss_func:Any # Any loss function
 )->Callable: # Function of the model's outputs
-    "Returns the activation of a loss: its own `activation`, otherwise a function that changes nothing"
+    "Return the activation of a loss: its own `activation`, otherwise a function that changes nothing"
     return getattr(unwrap_partial(loss_func), 'activation', noop)
 
 def loss_decodes(
     loss_func:Any,    # Any loss function
     act:Callable=noop # Activation that was applied to the predictions, if it is not the loss's own
 )->Callable: # Function of the predictions
-    "Returns the function from predictions to answers: the loss's own `decodes`, or what suits PyTorch's loss"
+    "Return the function from predictions to answers: the loss's own `decodes`, or what suits PyTorch's loss"
     f = unwrap_partial(loss_func)
     if hasattr(f, 'decodes'): return f.decodes
     kind = loss_kind(f)
@@ -168,8 +169,8 @@ from ..loop.check import check_fraction
 class _Classes:
     "Activation and decoding of outputs over classes"
     y_int,axis = True,1
-    def activation(self, x:Tensor)->Tensor: "Turns logits into probabilities";   return F.softmax(x, dim=self.axis)
-    def decodes(self, x:Tensor)->Tensor:    "Returns the most likely class";   return x.argmax(dim=self.axis)
+    def activation(self, x:Tensor)->Tensor: "Turn logits into probabilities";   return F.softmax(x, dim=self.axis)
+    def decodes(self, x:Tensor)->Tensor:    "Return the most likely class";   return x.argmax(dim=self.axis)
 
 class CrossEntropyLossFlat(_Classes, BaseLoss):
     "`nn.CrossEntropyLoss` along any `axis`; softmax gives the probabilities and argmax the class"
@@ -216,7 +217,7 @@ class FocalLoss(_Classes, nn.CrossEntropyLoss):
         pred:Tensor, # logits
         targ:Tensor  # class numbers
     )->Tensor:
-        "Returns the loss of logits `pred`, with the classes on axis 1, against class numbers `targ`"
+        "Return the loss of logits `pred`, with the classes on axis 1, against class numbers `targ`"
         logp = F.log_softmax(pred, dim=class_axis(pred))
         pick = partial(F.nll_loss, target=targ, ignore_index=self.ignore_index, reduction='none')
         ce,alpha = pick(logp),pick(-torch.ones_like(logp), weight=self.weight) # alpha is 0 for what is ignored
@@ -243,13 +244,13 @@ class BCEWithLogitsLossFlat(BaseLoss):
         thresh:float=.5,     # A probability above it is decoded as `True`
         **kw                 # Keyword arguments of `nn.BCEWithLogitsLoss` and of `BaseLoss`
     ):
-        ws = *args[:1],kw.get('weight'),kw.get('pos_weight')
-        flatten = all(w is None or w.numel()==1 for w in ws)
-        kw = {'flatten':flatten, **kw}
+        weights = *args[:1],kw.get('weight'),kw.get('pos_weight')
+        of_classes = [w for w in weights if w is not None and w.numel()>1]   # these need the axis of the classes
+        kw = {'flatten':not of_classes, **kw}
         super().__init__(nn.BCEWithLogitsLoss, *args, axis=axis, floatify=floatify, is_2d=False, **kw)
         self.thresh = check_fraction('thresh', thresh, zero=True, what='a probability')
-    def activation(self, x:Tensor)->Tensor: "Turns logits into probabilities";                return torch.sigmoid(x)
-    def decodes(self, x:Tensor)->Tensor:    "Returns which probabilities are above `thresh`"; return x>self.thresh
+    def activation(self, x:Tensor)->Tensor: "Turn logits into probabilities";                return torch.sigmoid(x)
+    def decodes(self, x:Tensor)->Tensor:    "Return which probabilities are above `thresh`"; return x>self.thresh
 
 # %% ../../nbs/measure/05b_losses.ipynb #a7d0b979
 class _FloatLoss(BaseLoss):

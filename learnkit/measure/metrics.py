@@ -73,7 +73,7 @@ def accuracy_multi(
 
 # %% ../../nbs/measure/35a_metrics.ipynb #b0e471da
 def _vectors(inp, targ):
-    "Both as vectors of at least 32 bits, for a mean over them"
+    "Predictions and targets as vectors of at least 32 bits, for a mean over them"
     inp,targ = flatten_check(inp, targ)
     return wide(inp),wide(targ)
 
@@ -146,8 +146,9 @@ class Perplexity(AvgLoss):
     ): super().__init__(name)
     @property
     def value(self) -> float|None:
-        v = super().value
-        return None if v is None else torch.tensor(v, dtype=torch.float64).exp().item() # inf, where `math.exp` raises
+        mean = super().value
+        if mean is None: return None
+        return torch.tensor(mean, dtype=torch.float64).exp().item()   # inf, where `math.exp` raises
 
 perplexity = Perplexity()
 perplexity.as_metric = Perplexity   # each Learner gets one of its own
@@ -263,10 +264,12 @@ def LossMetrics(
     nms:str|list|None=None  # their columns in the history; None: the attributes
 ) -> list[LossMetric]:
     "Return a `LossMetric` for each attribute that the loss function sets in a batch"
-    def as_list(o): return [s.strip() for s in o.split(',')] if isinstance(o, str) else o
-    attrs,nms = as_list(attrs),as_list(attrs if nms is None else nms)
+    attrs = _as_list(attrs)
+    nms = attrs if nms is None else _as_list(nms)
     if len(attrs)!=len(nms): raise ValueError(f'{len(nms)} names for {len(attrs)} attributes: give one for each')
-    return [LossMetric(a, n) for a,n in zip(attrs, nms)]
+    return [*map(LossMetric, attrs, nms)]
+
+def _as_list(names): return [s.strip() for s in names.split(',')] if isinstance(names, str) else names
 
 # %% ../../nbs/measure/35c_overlap.ipynb #47d8587f
 from torch import Tensor
@@ -289,13 +292,20 @@ class Overlap(Metric):
 
     def accumulate(self, learn):
         try:
-            n = learn.pred.shape[self.axis]
-            pred,targ = flatten_check(best_class(learn.pred, self.axis), *learn.yb)
-            cell = torch.where(targ<n, targ.long()*n + pred, n*n+1)       # not a class: no cell, so an error
-            cell = torch.where(targ==self.ignore_index, n*n, cell)        # the last cell: what is ignored
-            new = torch.zeros(n*n+1, dtype=torch.long, device=cell.device).scatter_add_(0, cell, torch.ones_like(cell))
+            new = self._count(learn.pred, *learn.yb)
             self.counts = new if self.counts is None else self.counts+new
-        except Exception as e: add_metric_note(e, self, learn.pred, *learn.yb); raise
+        except Exception as e:
+            add_metric_note(e, self, learn.pred, *learn.yb)
+            raise
+
+    def _count(self, pred, targ):
+        "How many pixels are in each cell of the table of true and predicted classes, then how many are ignored"
+        n = pred.shape[self.axis]
+        pred,targ = flatten_check(best_class(pred, self.axis), targ)
+        cell = torch.where(targ<n, targ.long()*n + pred, n*n+1)       # not a class: no cell, so an error
+        cell = torch.where(targ==self.ignore_index, n*n, cell)
+        counts = torch.zeros(n*n+1, dtype=torch.long, device=cell.device)
+        return counts.scatter_add_(0, cell, torch.ones_like(cell))
 
     def areas(self) -> tuple[Tensor,Tensor]|None:
         "Return for each class its number of right pixels, and the sum of its predicted and its true area"
@@ -317,7 +327,9 @@ class DiceMulti(Overlap):
 
     @property
     def value(self) -> float|None:
-        return None if (areas := self.areas()) is None else self.score(*areas).nanmean().item()
+        areas = self.areas()
+        if areas is None: return None
+        return self.score(*areas).nanmean().item()
 
 class JaccardCoeffMulti(DiceMulti):
     "Mean Jaccard coefficient (IoU) of the classes that occur: the overlap over the area of both together"
@@ -334,8 +346,9 @@ class Dice(DiceMulti):
 
     @property
     def value(self) -> float|None:
-        if (areas := self.areas()) is None: return None
-        inter,total = (o[1] for o in areas)
+        areas = self.areas()
+        if areas is None: return None
+        inter,total = (of_classes[1] for of_classes in areas)
         return self.score(inter, total).item() if total>0 else None
 
 class JaccardCoeff(Dice):
@@ -364,8 +377,8 @@ class DiceLoss:
         reduction:str='sum',        # 'sum', 'mean' or 'none': over items and classes
         square_in_union:bool=False  # square the probabilities in the area? The gradients are steeper then
     ):
-        if reduction not in (kinds := ('sum','mean','none')): raise ValueError(
-            f'`reduction` must be one of {kinds}, not {reduction!r}')
+        kinds = 'sum','mean','none'
+        if reduction not in kinds: raise ValueError(f'`reduction` must be one of {kinds}, not {reduction!r}')
         self.axis,self.smooth,self.reduction,self.square_in_union = axis,smooth,reduction,square_in_union
 
     def __call__(self,
@@ -377,7 +390,8 @@ class DiceLoss:
         true = self._one_hot(targ, pred.shape[self.axis]).movedim(self.axis, 1).flatten(2).to(prob.dtype)
         if prob.shape!=true.shape: raise ValueError(f'predictions {tuple(pred.shape)} and targets {tuple(targ.shape)} '
             f'do not match: without the classes (axis {self.axis}), their shapes must be the same')
-        inter,total = (prob*true).sum(-1),((prob**2 if self.square_in_union else prob) + true).sum(-1)
+        area = prob**2 if self.square_in_union else prob
+        inter,total = (prob*true).sum(-1),(area+true).sum(-1)
         loss = 1 - (2*inter + self.smooth)/(total + self.smooth)
         if self.reduction=='none': return loss
         return loss.mean() if self.reduction=='mean' else loss.sum()

@@ -6,13 +6,11 @@
 __all__ = ['shifts_labels']
 
 # %% ../../nbs/measure/55_model_output.ipynb #40813bd4
-import re
 from collections.abc import Callable, Iterator, Mapping
 from types import SimpleNamespace
 from typing import Any
 
 import torch, torch.nn.functional as F
-from fastcore.basics import noop
 from torch import Tensor, nn
 
 from ..data.batch import split_batch
@@ -25,13 +23,14 @@ from .losses import BaseLoss
 def shifts_labels(
     model:nn.Module # a model, perhaps wrapped
 ) -> bool:
-    "Returns whether the logits of `model` at each position are compared with the label of the next one"
+    "Return whether the logits of `model` at each position are compared with the label of the next one"
     m = get_model(model)
-    said,config = getattr(m, 'shifts_labels', None),getattr(m, 'config', None)
+    said = getattr(m, 'shifts_labels', None)
     if said is not None: return said
-    if not _is_of_transformers(m) or getattr(config, 'is_encoder_decoder', False): return False
+    if not _is_of_transformers(m): return False
+    if getattr(m.config, 'is_encoder_decoder', False): return False
     kind = getattr(m, 'loss_type', None)
-    if kind is None: return re.search('(LMHeadModel|ForCausalLM)$', type(m).__name__) is not None
+    if kind is None: return type(m).__name__.endswith(('LMHeadModel','ForCausalLM'))
     return kind in ('ForCausalLM','ForConditionalGeneration')
 
 # %% ../../nbs/measure/55_model_output.ipynb #92377aa6
@@ -43,28 +42,30 @@ def _is_of_transformers(model):
 def next_tokens(
     yb:tuple # the targets of a batch: token numbers
 ) -> tuple:
-    "Returns the targets without the first position, because no logits are compared with it"
+    "Return the targets without the first position, because no logits are compared with it"
     return tuple(t[...,1:] for t in yb)
 
 def with_first(
     yb:tuple # targets without their first position
 ) -> tuple:
-    "Returns the targets with a first position that does not count, as the model expects"
+    "Return the targets with a first position that does not count, as the model expects"
     return tuple(F.pad(t, (1,0), value=-100) for t in yb)
 
 # %% ../../nbs/measure/55_model_output.ipynb #6e3bdaf7
 def main_output(
     out:Any # what a model returned
 ) -> Any:
-    "Returns the predictions in an output: its `logits`, a dictionary of several logits, or the whole output"
-    if isinstance(out, Mapping): d = out
-    else: d = vars(out) if hasattr(out, 'logits') else {}
-    if isinstance(d.get('logits'), Tensor): return d['logits']
-    return {k:v for k,v in d.items() if k.endswith('_logits') and isinstance(v, Tensor)} or out
+    "Return the predictions in an output: its `logits`, a dictionary of several logits, or the whole output"
+    parts:Any = {}
+    if isinstance(out, Mapping): parts = out
+    elif hasattr(out, 'logits'): parts = vars(out)
+    tensors = {k:v for k,v in parts.items() if isinstance(v, Tensor)}
+    if 'logits' in tensors: return tensors['logits']
+    return {k:v for k,v in tensors.items() if k.endswith('_logits')} or out
 
 # %% ../../nbs/measure/55_model_output.ipynb #89a298fa
 class OwnOutput:
-    "Reads the output of a model that computes its loss itself, or that returns its predictions among other things"
+    "Reader of the output of a model that computes its loss itself, or that returns its predictions among other things"
     def __init__(self,
         model:nn.Module,        # the model
         loss_func:Callable|None # the Learner's; None: the model's own
@@ -82,34 +83,43 @@ class OwnOutput:
         b:Any,         # a batch
         n_inp:int|None # how many of its elements are inputs; None: as `split_batch` does
     ) -> tuple[tuple,tuple]:
-        "Returns the inputs, and the targets that predictions are compared with"
+        "Return the inputs, and the targets that predictions are compared with"
         xb,yb = split_batch(b, n_inp)
         return xb,(next_tokens(yb) if self.shifts else yb)
+
+    def labels(self,
+        yb:tuple # the targets, as `split` gave them
+    ) -> tuple:
+        "Return the targets as the model takes them"
+        return with_first(yb) if self.shifts else yb
 
     def inputs(self,
         x:dict,  # the inputs by name, as `Inputs`
         yb:tuple # the targets, as `split` gave them
     ) -> dict:
-        "Returns the arguments of the model, including the targets if it computes its loss"
-        return x.with_targs(with_first(yb) if self.shifts else yb) if self.asks else x
+        "Return the arguments of the model, including the targets if it computes its loss"
+        return x.with_targs(self.labels(yb)) if self.asks else x
 
     def read(self,
         out:Any,  # what the model returned
         yb:tuple  # the targets, as `split` gave them
     ) -> tuple[Tensor|None,Any]:
-        "Returns the loss in the output, if any, and the predictions for the targets `yb`"
-        if self.is_tuple and type(out) is tuple:
-            own = self.asks and len(yb)>0
-            loss,pred = out[0] if own else None,out[int(own)]
-        else: loss,pred = output_loss(out),main_output(out)
-        return loss,(pred[...,:-1,:] if self.shifts and yb and isinstance(pred, Tensor) else pred)
+        "Return the loss in the output, if any, and the predictions for the targets `yb`"
+        loss,pred = self._loss_and_pred(out, has_targs=len(yb)>0)
+        if self.shifts and yb and isinstance(pred, Tensor): pred = pred[...,:-1,:]   # the last has no next token
+        return loss,pred
+
+    def _loss_and_pred(self, out, has_targs):
+        if not self.is_tuple or type(out) is not tuple: return output_loss(out),main_output(out)
+        if self.asks and has_targs: return out[:2]   # the loss comes first, if the model was given targets
+        return None,out[0]
 
 # %% ../../nbs/measure/55_model_output.ipynb #49c852c4
 def own_output(
     model:nn.Module,        # the model
     loss_func:Callable|None # the Learner's; None: the model's own
 ) -> OwnOutput|None:
-    "Returns the reader of the model's outputs; None if they are predictions, or go to a loss function that knows them"
+    "Return the reader of the model's outputs; None if they are predictions, or go to a loss function that knows them"
     if loss_func is None or isinstance(loss_func, OutputLoss): return OwnOutput(model, loss_func)
     if not _is_of_transformers(model): return None
     takes_tensors = isinstance(loss_func, BaseLoss) or loss_kind(loss_func) is not None
@@ -124,24 +134,32 @@ def check_shift(
     yb:tuple,         # its targets, as `own.split` gave them
     loss:Tensor|None  # its loss
 ) -> None:
-    "Raises ValueError if the model's loss says that labels are shifted where `own` does not, or the other way round"
+    "Raise ValueError if the model's loss says that labels are shifted where `own` does not, or the other way round"
     if loss is None or len(yb)!=1: return
-    logits,labels = out[1] if type(out) is tuple else main_output(out),(with_first(yb) if own.shifts else yb)[0]
-    if not (isinstance(logits, Tensor) and logits.device.type=='cpu' and logits.ndim==3): return
-    if labels.shape!=logits.shape[:2] or labels.shape[1]<2 or labels.is_floating_point(): return
-    def mean(p, y): return F.cross_entropy(p.detach().float().flatten(0,1), y.flatten().long())
-    plain,shifted = mean(logits, labels),mean(logits[:,:-1], labels[:,1:])
-    is_own = [torch.isclose(o, loss.detach().float(), rtol=1e-5) for o in (plain, shifted)]
-    if is_own[own.shifts] or not is_own[not own.shifts]: return
+    logits = out[1] if type(out) is tuple else main_output(out)
+    labels = own.labels(yb)[0]
+    if not _are_of_positions(logits, labels): return
+    def is_mean(logits, labels):
+        mean = F.cross_entropy(logits.detach().float().flatten(0,1), labels.flatten().long())
+        return torch.isclose(mean, loss.detach().float(), rtol=1e-5)
+    plain,shifted = is_mean(logits, labels),is_mean(logits[:,:-1], labels[:,1:])
+    if plain==shifted: return   # neither, or both: it says nothing
+    if shifted==own.shifts: return
     raise ValueError(f'{own.name} {"does not shift" if own.shifts else "shifts"} its labels by one position, so '
                      f'metrics would be wrong: set `model.shifts_labels = {not own.shifts}`')
+
+def _are_of_positions(logits, labels):
+    "Are these logits and a class number for each of several positions, on the CPU, where reading needs no waiting?"
+    if not isinstance(logits, Tensor) or logits.device.type!='cpu': return False
+    if logits.ndim!=3 or labels.shape!=logits.shape[:2]: return False
+    return labels.shape[1]>1 and not labels.is_floating_point()
 
 # %% ../../nbs/measure/55_model_output.ipynb #65e2d10c
 def each_loss(
     pred:Any, # the predictions
     targ:Any  # their targets
 ) -> Iterator[tuple[Tensor,Tensor|int]]:
-    "Yields the losses, one for each target, whose mean may be the model's own loss, and how many count"
+    "Yield the losses, one for each target, whose mean may be the model's own loss, and how many count"
     if not (isinstance(pred, Tensor) and isinstance(targ, Tensor)): return
     pred,n = pred.float(),targ.numel()
     if pred.shape[:-1]==targ.shape and not targ.is_floating_point():
@@ -162,7 +180,7 @@ class OutputLoss:
         pred:Any,  # the predictions
         *targs:Any # their targets
     ) -> Tensor:
-        "Returns a loss for each target; raises ValueError if their mean is not the model's own"
+        "Return a loss for each target; raises ValueError if their mean is not the model's own"
         own = self.learn.output_loss
         if own is None: raise ValueError(
             'the loss of each item needs a loss function: pass `loss_func=` to the Learner')
@@ -181,28 +199,36 @@ _of_items = tuple(f'For{o}Classification' for o in ('Sequence','Image','Video','
 def answer_kind(
     model:nn.Module # a model of transformers, or another one
 ) -> str|None:
-    "Returns what the logits of `model` mean: 'classes', 'binary' or 'numbers'; None if it does not say"
+    "Return what the logits of `model` mean: 'classes', 'binary' or 'numbers'; None if it does not say"
     m = get_model(model)
-    kind,config = getattr(m, 'loss_type', None),getattr(m, 'config', None)
     if not _is_of_transformers(m): return None
-    if kind not in _of_items: return 'classes' if kind in _by_position or shifts_labels(m) else None
-    said = dict(regression='numbers', multi_label_classification='binary', single_label_classification='classes')
-    return said.get(getattr(config, 'problem_type', '')) or ('numbers' if config.num_labels==1 else 'classes')
+    kind = getattr(m, 'loss_type', None)
+    if kind in _by_position: return 'classes'
+    if kind not in _of_items: return 'classes' if shifts_labels(m) else None
+    problem = getattr(m.config, 'problem_type', '')
+    if problem in _problems: return _problems[problem]
+    return 'numbers' if m.config.num_labels==1 else 'classes'
 
 _by_position = 'ForTokenClassification','ForMaskedLM','ForCausalLM','ForConditionalGeneration'
+_problems = dict(regression='numbers', multi_label_classification='binary', single_label_classification='classes')
 
 def output_decodes(
     model:nn.Module # a model that computes its loss itself
 ) -> Callable:
-    "Returns the function from predictions to answers: the best class, or which logits are above 0"
-    f = dict(classes=lambda pred: pred.argmax(-1), binary=lambda pred: pred>0).get(answer_kind(model) or '', noop)
-    return lambda pred: f(pred) if isinstance(pred, Tensor) else pred
+    "Return the function from predictions to answers: the best class, or which logits are above 0"
+    kind = answer_kind(model)
+    def decode(pred):
+        if not isinstance(pred, Tensor): return pred
+        if kind=='classes': return pred.argmax(-1)
+        return pred>0 if kind=='binary' else pred
+    return decode
 
 def output_vocab(
     model:nn.Module # a model of transformers, or another one
 ) -> list|None:
-    "Returns the names of the classes from the model's configuration; None if it is not a classifier"
+    "Return the names of the classes from the model's configuration; None if it is not a classifier"
     m:Any = get_model(model)
-    if getattr(m, 'loss_type', None) not in (*_of_items, 'ForTokenClassification') or not _is_of_transformers(m): return
+    kinds = *_of_items,'ForTokenClassification'
+    if getattr(m, 'loss_type', None) not in kinds or not _is_of_transformers(m): return None
     if answer_kind(m)=='numbers': return None
     return [m.config.id2label[i] for i in range(m.config.num_labels)]
