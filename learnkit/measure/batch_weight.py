@@ -110,8 +110,7 @@ def warn_sum(
 # %% ../../nbs/measure/00_batch_weight.ipynb #be979ca5
 def _count_targets(yb, ignore_index=None):
     "How many targets are not of the class `ignore_index`, without waiting for the device; if unknown, how many items"
-    t = yb
-    if type(yb) is tuple and len(yb)==1: t = yb[0]
+    t = yb[0] if type(yb) is tuple and len(yb)==1 else yb
     if not isinstance(t, Tensor) or not t.ndim: return find_bs(yb)
     if ignore_index is None or t.dtype.is_floating_point or t.dtype is torch.bool: return t.numel()
     return (t!=ignore_index).sum()
