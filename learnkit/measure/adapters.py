@@ -220,6 +220,14 @@ def _each(m):
     n = _count_columns(m.metric) if isinstance(m, TorchMetric) else None
     return columns(m, range(n)) if n else [m]
 
+def mk_metrics(
+    ms:Any # metrics of any kind, or one; or a collection of torchmetrics
+) -> L:
+    "Make metrics for the Learner, one for each column: see `mk_metric`"
+    ms = [ms] if hasattr(ms, 'compute') else L(ms)
+    return L(chain.from_iterable(map(_each, ms)))
+
+# %% ../../nbs/measure/40_metric_adapters.ipynb #6088663f
 def _of_collection(ms):
     "A metric for each of a collection of torchmetrics, which names them by their classes unless it was given names"
     names = [None if k==type(m).__name__ else k for k,m in ms.items()]
@@ -229,10 +237,3 @@ def _count_columns(metric):
     "How many columns a metric of torchmetrics needs that takes no average: one for each class or label; else None"
     if getattr(metric, 'average', 'macro') not in (None,'none'): return None
     return getattr(metric, 'num_classes', None) or getattr(metric, 'num_labels', None)
-
-def mk_metrics(
-    ms:Any # metrics of any kind, or one; or a collection of torchmetrics
-) -> L:
-    "Make metrics for the Learner, one for each column: see `mk_metric`"
-    ms = [ms] if hasattr(ms, 'compute') else L(ms)
-    return L(chain.from_iterable(map(_each, ms)))

@@ -152,6 +152,7 @@ class NonFiniteCheck(Callback):
         epoch = epochs[n_before]['epoch'] if n_before<len(epochs) else self.learn.epoch
         return f'epoch {epoch}, batch {i-ends[n_before]}'
 
+# %% ../../nbs/measure/50b_nonfinite_check.ipynb #71a308f6
 def _first(losses, is_it): return next(i for i,loss in enumerate(losses) if is_it(loss))
 
 def _last_finite(losses):

@@ -468,6 +468,7 @@ class Recorder(RecorderPlots, Callback):
         "The smoothed training loss after each batch, as tensors"
         return L(torch.tensor(self.smooth_loss.values).unbind())
 
+# %% ../../nbs/measure/45c_recorder.ipynb #cf96346c
 def _by_position(row): return Cells(row, [k for k in row if k not in ('epoch','time')], nan)
 
 def _state(o):
