@@ -22,13 +22,13 @@ from ..measure.batch_weight import BatchWeight, n_items
 def opt_params(
     opt:Any         # the optimizer
 ) -> list:          # the parameters of all parameter groups
-    "Returns the parameters that `opt` updates"
-    return [p for pg in opt.param_groups for p in pg['params']]
+    "Return the parameters that `opt` updates"
+    return [p for group in opt.param_groups for p in group['params']]
 
 def other_params(
     learn:Any # the Learner
 ) -> list:    # parameters of its model
-    "Returns the model's parameters that are not in the Learner's optimizer: another one may update them"
+    "Return the model's parameters that are not in the Learner's optimizer: another one may update them"
     own = {*map(id, opt_params(learn.opt))}
     return [p for p in learn.model.parameters() if id(p) not in own]
 
@@ -58,7 +58,7 @@ class GradientAccumulation(Callback):
         except ValueError as e: raise ValueError(f'n_acc: {e}') from None
         if amount.unit not in ('ba','sp') or amount.value<1: raise ValueError(
             f"n_acc={n_acc!r}: a step is made for so many items, as in n_acc=64, or batches, as in n_acc='4ba'")
-        self.n_acc,self.unit_of = amount.value,amount.unit
+        self.n_acc,self.counts_items = amount.value,amount.unit=='sp'
 
     def before_fit(self):
         self.count,self.weight,self.skipped = 0,0,False
@@ -69,10 +69,10 @@ class GradientAccumulation(Callback):
         if self.weigh is None: self.weigh = BatchWeight(self.learn)
         self._weigh_batch()
         if not self.learn.iter: self._check(self.bs)
-        size = self.bs if self.unit_of=='sp' else 1
+        size = self.bs if self.counts_items else 1
         unit = self.unit if self.count else _at_least_one(self.share)/size*self.n_acc
-        self._assign(unit=unit, factor=1. if self.weigh.sums else self.share/unit,
-                     steps=self.count+size>=self.n_acc, counted=False)
+        factor = 1. if self.weigh.sums else self.share/unit
+        self._assign(unit=unit, factor=factor, steps=self.count+size>=self.n_acc, counted=False)
 
     def _weigh_batch(self):
         learn,(xb,yb) = self.learn,self.seen
@@ -89,9 +89,12 @@ class GradientAccumulation(Callback):
     def after_cancel_backward(self): self.skipped = True
     def after_backward(self):
         if self.weigh is None: return
-        if self.skipped: self.skipped = False; return   # these items left no gradient
+        if self.skipped:
+            self.skipped = False
+            return   # these items left no gradient
         self._weigh_batch()   # a part of it, with `MicroBatch`
-        size = self.bs if self.unit_of=='sp' else 1-self.counted
+        if self.counts_items: size = self.bs
+        else: size = 0 if self.counted else 1   # the parts of a batch count as one
         self._assign(count=self.count+size, weight=self.weight+self.share, counted=True)
 
     def before_step(self):
@@ -106,7 +109,8 @@ class GradientAccumulation(Callback):
         scale = self.unit/_or_one(self.weight)
         if not isinstance(scale, torch.Tensor) and scale==1: return
         if self.others is None: self.others = other_params(self.learn)
-        torch._foreach_mul_([p.grad for p in [*opt_params(self.learn.opt), *self.others] if p.grad is not None], scale)
+        params = opt_params(self.learn.opt) + self.others
+        torch._foreach_mul_([p.grad for p in params if p.grad is not None], scale)
 
     def before_zero_grad(self): self._assign(count=0, weight=0)
 
@@ -125,12 +129,16 @@ class GradientAccumulation(Callback):
     after_cancel_epoch = cleanup
 
     def _check(self, bs):
-        if bs is not None and bs>self.n_acc and self.unit_of=='sp': raise ValueError(
+        if bs is None or not self.counts_items: return
+        if bs>self.n_acc: raise ValueError(
             f'GradientAccumulation(n_acc={self.n_acc}) counts items, but one batch already has {bs}: '
             f"write n_acc={4*bs} for a step every 4 batches, or n_acc='4ba'")
 
 def _at_least_one(w): return w.clamp(min=1) if isinstance(w, torch.Tensor) else max(w, 1)
-def _or_one(w): return w.where(w>0, 1) if isinstance(w, torch.Tensor) else w or 1   # no target may count
+def _or_one(w):
+    "The weight, or 1 if no target counts: nothing is divided by 0"
+    if isinstance(w, torch.Tensor): return w.where(w>0, 1)
+    return w or 1
 
 # %% ../../nbs/callbacks/20a_accumulate.ipynb #281399e7
 @patch(as_prop=True)
@@ -185,7 +193,8 @@ class MicroBatch(Callback):
     ):
         if (size is None)==(n is None): raise ValueError(
             'write MicroBatch(size) for parts of `size` items, or MicroBatch(n=4) for 4 parts of each batch')
-        self.size,self.n = check_whole('size', size, none=n is not None),check_whole('n', n, none=size is not None)
+        self.size = check_whole('size', size, none=n is not None)
+        self.n = check_whole('n', n, none=size is not None)
         self.split = split
 
     def before_train(self): self.weigh = None
@@ -197,22 +206,29 @@ class MicroBatch(Callback):
 
     def _do_parts(self, do):
         learn = self.learn
-        if learn is None or not (learn.training and self.run): return do()
+        if learn is None or not learn.training or not self.run: return do()
         if self.weigh is None: self.weigh = BatchWeight(learn)
-        bs,self.whole,self.weight = n_items(learn),(learn.xb,learn.yb),self.weigh(learn)
-        within,self.preds,self.losses = learn.in_part,[],[]   # the batch may be a part itself, such as a shard
-        learn.in_part,self.judged = within or True,False
-        try: self._do_each(do, self.size or ceil(bs/self.n), bs)
-        except BaseException: self._discard(); raise
-        finally: (learn.xb,learn.yb),self.whole,learn.in_part = self.whole,None,within
+        self.whole,self.weight = (learn.xb,learn.yb),self.weigh(learn)
+        self.preds,self.losses,self.judged = [],[],False
+        within = learn.in_part   # the batch may be a part itself, such as a shard
+        learn.in_part = within or True
+        try: self._do_each(do)
+        except BaseException:
+            self._discard()
+            raise
+        finally:
+            learn.xb,learn.yb = self.whole
+            self.whole,learn.in_part = None,within
         if not self.losses: return
         learn.pred = to_concat(self.preds)
         if not self.judged: learn.loss = sum(self.losses)   # else it is what they made of it
         self.preds,self.losses = [],[]
         if not within: learn._do_step()
 
-    def _do_each(self, do, size, bs):
-        learn,parts = self.learn,self.split(self.whole, size) if self.split else split_items(self.whole, size, bs)
+    def _do_each(self, do):
+        learn,bs = self.learn,n_items(self.learn)
+        size = self.size or ceil(bs/self.n)
+        parts = self.split(self.whole, size) if self.split else split_items(self.whole, size, bs)
         self.n_parts = len(parts)
         for self.part,(learn.xb,learn.yb) in enumerate(parts):
             start = self.part*size
@@ -227,11 +243,12 @@ class MicroBatch(Callback):
     def after_loss(self):
         learn = self.learn
         if learn.loss_grad is None or self.whole is None: return
-        w,loss = 1. if self.weigh.sums else self.weigh(learn)/self.weight,learn.loss
-        if not isinstance(w, torch.Tensor): part = loss*w
-        else: part,w = torch.where(w>0, loss*w, w),w.nan_to_num()   # no target of the part may count, or of the batch
-        learn.loss_grad = learn.loss_grad*w
-        self.losses.append(part)
+        share = 1. if self.weigh.sums else self.weigh(learn)/self.weight   # of the part in the batch's loss
+        loss = learn.loss*share
+        if isinstance(share, torch.Tensor):   # no target of the part may count: 0 times NaN; or of the batch: 0/0
+            loss,share = torch.where(share>0, loss, share),share.nan_to_num()
+        learn.loss_grad = learn.loss_grad*share
+        self.losses.append(loss)
         self.preds.append(to_detach(learn.pred, cpu=False, gather=False))
 
     def wrap_handlers(self,

@@ -31,7 +31,9 @@ class RecordingSampler:
         self.yielded = deque()
         return self._record(self.yielded)
     def _record(self, yielded):
-        for o in self.sampler: yielded.append(o); yield o
+        for index in self.sampler:
+            yielded.append(index)
+            yield index
 
 class IndexedIterator:
     "Iterates over batches; `indices` are those of the last batch, even if one of its items failed"
@@ -43,14 +45,18 @@ class IndexedIterator:
     def __iter__(self) -> Iterator: return self
     def __next__(self) -> Any:
         try: return next(self.it)
-        except StopIteration: self._forget(); raise
-        finally: self.indices = self._following()
+        except StopIteration:
+            self._forget()
+            raise
+        finally: self.indices = self._take()
 
-    def _following(self):
+    def _take(self):
+        "The indices of the next batch, taken from the queue; None if there are none"
         if not isinstance(self.queue, deque): return next(self.queue, None)
         return self.queue.popleft() if self.queue else None
 
-    def _forget(self):   # there is more in it if the phase was limited
+    def _forget(self):
+        "Empty the queue: there is more in it if the phase was limited"
         if isinstance(self.queue, deque): self.queue.clear()
         else: self.queue = iter(())
 
@@ -60,10 +66,13 @@ class RecordingLoader(GetAttr):
     def __init__(self,
         dl:DataLoader # the loader, whose attributes it has too
     ):
-        unbatched = dl.batch_sampler is None
-        self.dl,self.recording = dl,RecordingSampler(dl.sampler if unbatched else dl.batch_sampler)
-        by = dict(sampler=self.recording, batch_size=None) if unbatched else dict(batch_sampler=self.recording)
-        self.copy = copy_loader(dl, **by)
+        self.dl = dl
+        if dl.batch_sampler is None:
+            self.recording = RecordingSampler(dl.sampler)
+            self.copy = copy_loader(dl, sampler=self.recording, batch_size=None)
+        else:
+            self.recording = RecordingSampler(dl.batch_sampler)
+            self.copy = copy_loader(dl, batch_sampler=self.recording)
 
     def __iter__(self) -> Iterator:
         self.copy.generator = self.generator   # outside of training `BatchStream.open` sets one
@@ -80,7 +89,7 @@ class RecordingLoader(GetAttr):
 def knows_indices(
     dl:Any # a loader
 ) -> bool:
-    "Returns whether the items in the batches of `dl` can be known"
+    "Return whether the items in the batches of `dl` can be known"
     if getattr(dl, 'num_workers', 0) and not getattr(dl, 'in_order', True): return False
     if isinstance(dl, NotedLoader): return dl.indexed or dl.batch_indices is not None
     if hasattr(type(dl), 'batch_indices'): return dl.batch_indices is not None
@@ -116,20 +125,22 @@ class ItemIndices(Callback):
     def _recording(self, dl):
         "A loader that records the indices of `dl`; the same one in each epoch if its workers persist"
         if id(dl) in self.loaders: return self.loaders[id(dl)]
-        res = RecordingLoader(dl)
-        if dl.persistent_workers: self.loaders[id(dl)] = res
-        return res
+        recording = RecordingLoader(dl)
+        if dl.persistent_workers: self.loaders[id(dl)] = recording
+        return recording
 
     def after_exception(self):
-        idxs = self.streams[-1].indices if self.streams else None
-        if idxs is None: return
-        if not hasattr(idxs, '__iter__') or isinstance(idxs, str): idxs = [idxs]
-        idxs = [int(i) if hasattr(i, '__index__') else i for i in idxs]
-        more = f', … ({len(idxs)} in all)' if len(idxs)>self.show else ''
-        self.learn.exc.add_note('The last batch had these items of the data set: '
-                                + ', '.join(map(str, idxs[:self.show])) + more)
+        indices = self.streams[-1].indices if self.streams else None
+        if indices is None: return
+        several = hasattr(indices, '__iter__') and not isinstance(indices, str)   # else it is that of one item
+        shown = [*map(_index_text, indices)] if several else [_index_text(indices)]
+        more = f', … ({len(shown)} in all)' if len(shown)>self.show else ''
+        self.learn.exc.add_note(f"The last batch had these items of the data set: {', '.join(shown[:self.show])}{more}")
 
     def cleanup(self): self.loaders,self.streams = {},[]
+
+# %% ../../nbs/callbacks/05a_item_indices.ipynb #d366d114
+def _index_text(i): return str(int(i) if hasattr(i, '__index__') else i)   # a tensor is written as its number
 
 # %% ../../nbs/callbacks/05a_item_indices.ipynb #7d000022
 def indices_here(
@@ -137,8 +148,10 @@ def indices_here(
 ) -> list|None:
     "Return which items are in the batch, or the part of one, at hand: without those that callbacks have `taken`"
     if learn.indices is None: return None
-    idxs,taken = [int(i) for i in learn.indices],frozenset().union(*[getattr(cb, 'taken', ()) for cb in learn.cbs])
-    return [i for i in (idxs[learn.in_part] if isinstance(learn.in_part, slice) else idxs) if i not in taken]
+    indices = [int(i) for i in learn.indices]
+    if isinstance(learn.in_part, slice): indices = indices[learn.in_part]
+    taken = frozenset().union(*[getattr(cb, 'taken', ()) for cb in learn.cbs])
+    return [i for i in indices if i not in taken]
 
 # %% ../../nbs/callbacks/05b_steps_per_epoch.ipynb #1d6b90c7
 from warnings import warn
@@ -174,28 +187,40 @@ class OngoingLoader(GetAttr):
 
     def __len__(self) -> int: return self.n
 
-    def __iter__(self) -> Iterator: self.fresh = True; return self
+    def __iter__(self) -> Iterator:
+        self.fresh = True
+        return self
     def __next__(self) -> Any:
         while True:
             if self.live is None: self._begin_pass()
             try: b = next(self.live)
-            except StopIteration: self._end_pass(); continue
-            except Exception as e: self.failed = ended_generator(e); raise
+            except StopIteration:
+                self._end_pass()   # the next pass follows, unless this one had no batch
+                continue
+            except Exception as e:
+                self.failed = ended_generator(e)
+                raise
             self.start,self.fresh,self.failed = self.start+1,False,None
             return b
 
     def _begin_pass(self):
         set_epoch(self.dl, self.n_pass)
-        it,idxs = iter(self.passes),self.passes.batch_indices
-        in_order = not getattr(self.dl, 'num_workers', 0) or getattr(self.dl, 'in_order', True)
-        self.live = it if idxs is None or not in_order else IndexedIterator(it, idxs)
+        self.live = iter(self.passes)
+        indices = self.passes.batch_indices
+        has_workers = getattr(self.dl, 'num_workers', 0)>0
+        in_order = not has_workers or getattr(self.dl, 'in_order', True)
+        if in_order and indices is not None: self.live = IndexedIterator(self.live, indices)
 
     def _end_pass(self):
+        "Prepare the next pass; raise StopIteration if this one had no batch, CancelFit if no epoch can begin any more"
         if self.failed: raise lost(self.failed, self.start)
-        if self.start: self.live,self.n_pass,self.start = None,self.n_pass+1,0; return
+        if self.start:
+            self.live,self.n_pass,self.start = None,self.n_pass+1,0
+            return
         self.used_up = self.n_pass>0
         if self.used_up: warn(_used_up)
-        raise CancelFit(_used_up) if self.used_up and self.fresh else StopIteration
+        if self.used_up and self.fresh: raise CancelFit(_used_up)
+        raise StopIteration
 
     @property
     def indices(self) -> Any:
@@ -216,8 +241,9 @@ class StepsPerEpoch(Callback):
     ): self.n,self.go_on = check_whole('n', n, what='a number of batches'),go_on
 
     def before_fit(self):
-        old,dl = self.data,self.learn.dls.train
-        if old is None or old.dl is not dl or self.learn.resume is not None: self.data = OngoingLoader(dl, self.n)
+        dl = self.learn.dls.train
+        continues = self.data is not None and self.data.dl is dl
+        if self.learn.resume is not None or not continues: self.data = OngoingLoader(dl, self.n)
 
     def before_train(self):
         batches,data = self.learn.batches,self.data
@@ -238,11 +264,13 @@ class StepsPerEpoch(Callback):
         state:dict # what `state_dict` returned
     ) -> None:
         "Continue from `state`; raises ValueError if it is not such a state"
-        if not (state.keys()=={'n_pass','start'} and all(type(v) is int and v>=0 for v in state.values())):
-            raise ValueError(f'this is not the state of a StepsPerEpoch: {state!r:.60}')
+        n_pass,start = state.get('n_pass'),state.get('start')
+        is_state = len(state)==2 and type(n_pass) is type(start) is int
+        if not is_state or min(n_pass, start)<0: raise ValueError(
+            f'this is not the state of a StepsPerEpoch: {state!r:.60}')
         if self.data is None or self.data.live is not None: return   # what was read is read
-        self.data.n_pass,self.data.start = state['n_pass'],state['start']
-        if state['start'] and self.data.passes.place is None: self.data.passes.begin_after(state['start'])
+        self.data.n_pass,self.data.start = n_pass,start
+        if start and self.data.passes.place is None: self.data.passes.begin_after(start)
 
     def cleanup(self):
         if not self.go_on: self.data = None
@@ -251,9 +279,10 @@ class StepsPerEpoch(Callback):
 def batches_per_epoch(
     learn:Learner # the Learner, in a fit that begins
 ) -> int|None:
-    "Returns how many training batches an epoch has; None if that is unknown"
-    n = next((cb.n for cb in learn.cbs if isinstance(cb, StepsPerEpoch)), None)
-    return loader_len(learn.dls.train) if n is None else n
+    "Return how many training batches an epoch has; None if that is unknown"
+    for cb in learn.cbs:
+        if isinstance(cb, StepsPerEpoch): return cb.n
+    return loader_len(learn.dls.train)
 
 # %% ../../nbs/callbacks/05c_prefetch.ipynb #144de831
 from concurrent.futures import ThreadPoolExecutor
@@ -279,12 +308,13 @@ class BatchFetcher:
         self.grad = torch.is_grad_enabled()
 
     def __call__(self) -> Any:
-        "Returns a batch, or `exhausted` at the end"
+        "Return a batch, or `exhausted` at the end"
         if self.ended: return exhausted
         with torch.set_grad_enabled(self.grad):
             b = next(self.it, exhausted)
             self.ended = b is exhausted
-            return apply(pin_leaf, b) if self.pin and is_plain_batch(b) else b
+            if self.pin and is_plain_batch(b): return apply(pin_leaf, b)
+            return b
 
 class PrefetchIterator:
     "Iterates over the batches of `it`, while a thread fetches the next `n`"
@@ -308,7 +338,7 @@ class PrefetchIterator:
         while len(self.pending)<self.n: self.pending.append(self.pool.submit(self.fetch))
 
     def close(self) -> None:
-        "Drops the batches that were fetched, and waits for the thread to end"
+        "Drop the batches that were fetched, and wait for the thread to end"
         pool,self.pool,self.n = self.pool,None,0
         if pool is not None: pool.shutdown(cancel_futures=True)
         self.pending.clear()
@@ -322,7 +352,7 @@ class PrefetchIterator:
 def made_by_workers(
     dl:Any # a loader
 ) -> bool:
-    "Returns whether workers make the batches of `dl`, and this process draws random numbers only at the beginning"
+    "Return whether workers make the batches of `dl`, and this process draws random numbers only at the beginning"
     if isinstance(dl, NotedLoader): dl = dl.dl
     if isinstance(dl, SeededLoader): return not dl.swaps_rng and getattr(dl, 'num_workers', 0)>0
     if not isinstance(dl, DataLoader) or not dl.num_workers: return False
@@ -358,7 +388,8 @@ class Prefetch(Callback):
         if useless and learn.training and learn.epoch==learn.start_epoch: warn(
             'Prefetch() can do nothing here: the batches are made in this process. Let workers make them '
             '(`DataLoader(num_workers=...)`), or write `Prefetch(thread=True)` if making them draws no random numbers')
-        return PrefetchIterator(it, n, pin=n>0 and learn.transfer is not None and learn.transfer.stream is not None)
+        pins = learn.transfer is not None and learn.transfer.stream is not None
+        return PrefetchIterator(it, n, pin=pins and n>0)
 
     def _n_ahead(self, dl, it):
         if isinstance(dl, OngoingLoader):

@@ -6,14 +6,15 @@
 __all__ = ['valley', 'slide', 'minimum', 'steep', 'SuggestionMethod', 'LRFinder', 'LRCurve']
 
 # %% ../../nbs/callbacks/15a_lr_suggest.ipynb #677e4af3
+from bisect import bisect_left
 from math import log
 
 import torch
 
 # %% ../../nbs/callbacks/15a_lr_suggest.ipynb #1769a31c
 def _check_curve(lrs, losses, n, what):
-    "Returns the curve as lists of floats, if it has at least `n` points"
-    lrs,losses = ([float(o) for o in v] for v in (lrs, losses))
+    "Return the curve as lists of floats, if it has at least `n` points"
+    lrs,losses = [*map(float, lrs)],[*map(float, losses)]
     if len(lrs)!=len(losses): raise ValueError(
         f'{len(lrs)} learning rates and {len(losses)} losses are not a curve: give one loss for each learning rate')
     if len(lrs)<n: raise ValueError(
@@ -29,7 +30,9 @@ def valley(
     "Valley: a third to a half down the longest descent of the loss; raises ValueError for less than 2 points"
     lrs,losses = _check_curve(lrs, losses, 2, 'valley')
     down = [1]*len(losses)   # the length of the longest descent that ends here
-    for i,l in enumerate(losses): down[i] = 1 + max((down[j] for j in range(i) if l<losses[j]), default=0)
+    for i,loss in enumerate(losses):
+        longer = [down[j] for j in range(i) if losses[j]>loss]
+        down[i] = 1 + max(longer, default=0)
     end = down.index(max(down))
     start = end - down[end] if end else 0
     third = (end-start)/3
@@ -50,15 +53,19 @@ def slide(
     slopes = torch.gradient(torch.tensor(losses))[0].tolist()
     right = len(lrs)-1
     left = found = right-lr_diff
-    while left>=0 and abs(slopes[right]-slopes[left])>thresh: found,left,right = left,left-1,right-1
+    while left>=0 and abs(slopes[right]-slopes[left])>thresh:
+        found = left
+        left,right = left-1,right-1
     lr = lrs[found]*adjust_value
     return lr,(lr,_loss_at(lr, lrs, losses))
 
 def _loss_at(lr, lrs, losses):
-    "Returns the loss at learning rate `lr`, interpolated on a logarithmic axis"
-    if not lrs[0]<lr<lrs[-1]: return losses[0] if lr<=lrs[0] else losses[-1]
-    i = next(i for i,o in enumerate(lrs) if o>=lr)
-    return losses[i-1] + (losses[i]-losses[i-1])*log(lr/lrs[i-1])/log(lrs[i]/lrs[i-1])
+    "Return the loss at learning rate `lr`, interpolated on a logarithmic axis"
+    if lr<=lrs[0]: return losses[0]
+    if not lr<lrs[-1]: return losses[-1]
+    i = bisect_left(lrs, lr)
+    part = log(lr/lrs[i-1])/log(lrs[i]/lrs[i-1])
+    return losses[i-1] + part*(losses[i]-losses[i-1])
 
 # %% ../../nbs/callbacks/15a_lr_suggest.ipynb #2ce5c801
 def minimum(
@@ -88,6 +95,7 @@ class SuggestionMethod:
 
 # %% ../../nbs/callbacks/15b_lr_find.ipynb #7908c6f2
 from collections import namedtuple
+from itertools import count, takewhile
 from math import isfinite
 from typing import Any
 from warnings import warn
@@ -152,7 +160,9 @@ class LRFinder(Scheduler):
         if done>=self.num_it or exploded: raise CancelFit('lr_find is done')
 
     def after_fit(self):
-        if self.rec is not None: self._share_losses(); self.rec.lr_curve = LRCurve(*self.curve, self.num_it)
+        if self.rec is None: return
+        self._share_losses()
+        self.rec.lr_curve = LRCurve(*self.curve, self.num_it)
     def cleanup(self):
         super().cleanup()
         self.before,before = Snapshot(),self.before
@@ -172,16 +182,18 @@ class LRFinder(Scheduler):
     def end(self) -> int|None:
         "The number of batches until the loss was above four times its minimum, or NaN; None if it never was"
         best = float('inf')
-        for i,l in enumerate(self._losses):
-            best = min(best, l)
-            if not l<=best+3*abs(best): return i+1   # true for NaN, and false for a loss below zero that stays there
+        for n_done,loss in enumerate(self._losses, 1):
+            best = min(best, loss)
+            most = best + 3*abs(best)   # above `best`, too, where losses are below zero
+            if not loss<=most: return n_done   # NaN is not `<=` anything
+        return None
 
     @property
     def curve(self) -> tuple:
         "The learning rates, and the smoothed loss after the batch of each"
         if self.rec is None: return [],[]   # it was cancelled before it began
         n = self.end if self.stop_div else None
-        return [float(lr) for lr in self.hps[self.hyper][:n]], list(self._losses[:n])
+        return [*map(float, self.hps[self.hyper][:n])],[*self._losses[:n]]
 
 # %% ../../nbs/callbacks/15b_lr_find.ipynb #a8b5651c
 def _suggested(values):
@@ -200,13 +212,14 @@ class LRCurve:
     ):
         self.lrs,self.losses,self.num_it = lrs,losses,num_it
         self.points = {}
-        skip = num_it//10
-        good = next((i for i,l in enumerate(losses[skip:-5]) if not isfinite(l)), None)
-        self.inner = [torch.tensor(v[skip:-5][:good], dtype=torch.float64) for v in (lrs,losses)]   # as in fastai
+        skip = num_it//10   # as in fastai, the first tenth and the last five points are left out
+        good = [*takewhile(isfinite, losses[skip:-5])]
+        self.inner_losses = torch.tensor(good, dtype=torch.float64)
+        self.inner_lrs = torch.tensor(lrs[skip:skip+len(good)], dtype=torch.float64)
         self.values = {_func_name(f):self._suggest(f) for f in L(funcs)}
 
     def _suggest(self, f):
-        try: lr,self.points[_func_name(f)] = f(*self.inner, self.num_it)
+        try: lr,self.points[_func_name(f)] = f(self.inner_lrs, self.inner_losses, self.num_it)
         except (ValueError,IndexError) as e:
             warn(f'no learning rate is suggested after {len(self.lrs)} of {self.num_it} batches: {e}')
             return None
@@ -229,9 +242,9 @@ class LRCurve:
         n = max(len(self.lrs)-skip_end, 1)
         ax.plot(self.lrs[:n], self.losses[:n], **kwargs)
         ax.set(xscale='log', xlabel='learning rate', ylabel='loss')
-        names = range(len(suggestions or ())) if nms is None else nms
-        points = self.points if suggestions is None else dict(zip(names, suggestions))
-        for nm,(lr,loss) in points.items(): ax.plot(lr, loss, 'o', label=f'{nm}: {self.values.get(nm, lr):.2e}')
+        points = self.points
+        if suggestions is not None: points = dict(zip(count() if nms is None else nms, suggestions))
+        for name,(lr,loss) in points.items(): ax.plot(lr, loss, 'o', label=f'{name}: {self.values.get(name, lr):.2e}')
         if points: ax.legend()
         return ax
 
@@ -259,8 +272,9 @@ def lr_find(self:Learner,
     recorders = [cb for cb in self.cbs if cb.name=='recorder']
     with unchanged(self), self.removed_cbs(recorders):
         self.logger = null_logger
-        rec = Recorder(valid_metrics=False, beta=vars(recorders[0]).get('beta', .98) if recorders else .98)
-        self._train('lr_find', num_it//n + 1 if n else num_it, cbs=[rec, finder])
+        beta = vars(recorders[0]).get('beta', .98) if recorders else .98
+        n_epochs = num_it//n + 1 if n else num_it
+        self._train('lr_find', n_epochs, cbs=[Recorder(valid_metrics=False, beta=beta), finder])
     curve = LRCurve(*finder.curve, num_it, suggest_funcs)
     for r in recorders: r.lr_curve = curve
     if show_plot: curve.plot()

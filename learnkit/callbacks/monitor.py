@@ -25,11 +25,11 @@ _higher = set('''acc accuracy f1 f2 fbeta auc auroc roc auprc ap map dice iou mi
 def lower_better(
     name:str # of a loss or a metric
 ) -> bool|None:
-    "Whether a lower value is better, judged by the name; None if the name does not tell"
+    "Return whether a lower value is better, judged by the name; None if the name does not tell"
     words = re.findall('[a-z]+[0-9]*', camel2snake(name))
     if words and words[-1] in ('loss','losses'): return True
-    low,high = _lower & set(words),_higher & set(words)
-    return None if bool(low)==bool(high) else bool(low)
+    low,high = not _lower.isdisjoint(words),not _higher.isdisjoint(words)
+    return None if low==high else low
 
 # %% ../../nbs/callbacks/60a_direction.ipynb #d0ccfc30
 _attributes = dict(lower_better=True, lower_is_better=True, higher_better=False, higher_is_better=False)
@@ -37,10 +37,12 @@ _attributes = dict(lower_better=True, lower_is_better=True, higher_better=False,
 def says_lower(
     metric:Any # a `Metric`, or the function or object that one is made of
 ) -> bool|None:
-    "Whether a lower value is better, as the metric's attributes say; None if they say nothing"
-    said = [bool(v)==low for o in (metric, getattr(metric, 'func', None), getattr(metric, 'metric', None))
-            for k,low in _attributes.items() if isinstance(v := getattr(o, k, None), bool)]
-    return said[0] if said else None
+    "Return whether a lower value is better, as the metric's attributes say; None if they say nothing"
+    for o in (metric, getattr(metric, 'func', None), getattr(metric, 'metric', None)):
+        for name,means_lower in _attributes.items():
+            said = getattr(o, name, None)
+            if isinstance(said, bool): return said==means_lower
+    return None
 
 # %% ../../nbs/callbacks/60a_direction.ipynb #834c1b52
 _comps = dict(min=lt, max=gt)   # these pickle, and so does what is made of them
@@ -66,7 +68,7 @@ def mk_comp(
     return f,lower
 
 # %% ../../nbs/callbacks/60b_monitor.ipynb #0a620c86
-from math import inf, isfinite, isnan
+from math import inf, isfinite, isnan, nan
 from warnings import warn
 
 from ..data.process import gather_objects
@@ -74,6 +76,7 @@ from ..loop.callback import Stateful
 from ..loop.check import check_args, func_name
 from ..loop.events import nearest
 from ..measure.metric import Metric
+from ..measure.recorder import mean_of
 from ..measure.scalars import to_number
 
 # %% ../../nbs/callbacks/60b_monitor.ipynb #44242804
@@ -81,13 +84,17 @@ def _read_margin(
     min_delta:float|str # a number, or text such as '1%'
 ) -> tuple[float,bool]:
     "Return the margin, and whether it is a part of the best value; raises ValueError if it is neither"
-    relative = isinstance(min_delta, str) and min_delta.endswith('%')
-    try: margin = float(str(min_delta)[:-1])/100 if relative else min_delta
-    except ValueError: margin = -1.
-    if isinstance(margin, str) or not margin>=0: raise ValueError(
+    relative = isinstance(min_delta, str)
+    margin = _percent(min_delta) if relative else min_delta
+    if not margin>=0: raise ValueError(
         f"min_delta is how much better a value must be: 0 or more, or '1%' of the best, not {min_delta!r}")
     return margin,relative
 
+def _percent(text):
+    "The number that text such as '1%' stands for; NaN for other text"
+    if not text.endswith('%'): return nan
+    try: return float(text[:-1])/100
+    except ValueError: return nan
 
 # %% ../../nbs/callbacks/60b_monitor.ipynb #79028614
 @check_args
@@ -103,17 +110,21 @@ class Monitor(Stateful):
         min_delta:float|str=0.,                 # how much better a value must be to count; '1%': of the best value
         nan:str='worse'                         # NaN is 'worse' than everything; or 'skip' it, or 'raise' an error
     ):
-        ok = monitor is None or isinstance(monitor, str) or callable(monitor) or hasattr(monitor, 'accumulate')
-        if not ok: raise TypeError(f"monitor must be the name of a column such as 'valid_loss', a metric, "
-                                   f'a function of the Learner, or None, not {monitor!r}')
         if nan not in ('worse','skip','raise'): raise ValueError(f"nan must be 'worse', 'skip' or 'raise', not {nan!r}")
         self.monitor,self.asked = monitor,comp
         self.min_delta,self.nan = min_delta,nan
         self.margin,self.relative = _read_margin(min_delta)
-        if monitor is None: monitor = 'valid_loss'
-        self.name = monitor if isinstance(monitor, str) else func_name(monitor)
         self.source = monitor if callable(monitor) else None
+        self.name = self._name(monitor)
         if comp is not None: self.comp,self.lower = mk_comp(comp)
+
+    def _name(self, monitor):
+        "The name of what is watched; raises TypeError if it is neither a column, a metric nor a function"
+        if monitor is None: return 'valid_loss'
+        if isinstance(monitor, str): return monitor
+        if callable(monitor) or hasattr(monitor, 'accumulate'): return func_name(monitor)
+        raise TypeError(f"monitor must be the name of a column such as 'valid_loss', a metric, a function of the "
+                        f'Learner, or None, not {monitor!r}')
 
     def start(self,
         learn:Any # the Learner, in `before_fit`
@@ -134,8 +145,8 @@ class Monitor(Stateful):
         row:dict|None=None # the row of a validation within the epoch
     ) -> float|None:
         "Return the value now; None if there is none. Raises TypeError if it is not a number."
-        if row is None: return self._read(learn.recorder.history[-1] if self.column else {}, learn)
-        return self._read(row, learn) if self._is_in(row) else None
+        if row is not None: return self._read(row, learn) if self._is_in(row) else None
+        return self._read(learn.recorder.history[-1] if self.column else {}, learn)
 
     def is_known(self,
         learn:Any # the Learner, at the end of an epoch
@@ -145,21 +156,23 @@ class Monitor(Stateful):
         return rec is not None and any(map(self._is_in, rec.history.last_within(learn.train_iter)))
 
     def _is_in(self, row):
-        "Whether `row` has the value, or is one after which a function of the Learner is asked"
-        asked = callable(self.monitor) and self.column is None and not hasattr(self.source, 'evaluator')
-        return self.name in row or (asked and 'train_loss' in row)
+        "Has `row` the value, or is it one after which a function of the Learner is asked?"
+        if self.name in row: return True
+        is_asked = callable(self.monitor) and self.column is None
+        return is_asked and 'train_loss' in row and not hasattr(self.source, 'evaluator')
 
     def _read(self, row, learn):
         "The value in `row`, or what the function returns; if several processes have different values, their mean"
         if self.column or self.name in row: return self._number(row.get(self.name))
         learn.team.agree(learn)
         values = [v for v in gather_objects(self._number(self.source(learn))) if v is not None]
-        if not values: return None
-        return values[0] if len({*values})==1 else sum(values)/len(values)
+        if len({*values})==1: return values[0]   # bit for bit, as a mean may not be
+        return mean_of(values)
 
     def _number(self, v):
         v = to_number(v)
-        try: return None if v is None else float(v)
+        if v is None: return None
+        try: return float(v)
         except (TypeError, ValueError) as e: raise TypeError(
             f'`{self.name}` must be one number to be watched, but it is {v!r}') from e
 
@@ -167,27 +180,34 @@ class Monitor(Stateful):
         value:float,          # a value, not NaN
         than:float|None=None  # another one; None: the best so far
     ) -> bool:
-        "Whether `value` is better than another, by more than `min_delta`"
+        "Return whether `value` is better than another, by more than `min_delta`"
         best = self.best if than is None else than
-        margin = self.margin*abs(best) if self.relative and isfinite(best) else self.margin
-        return self.comp(float(value) + (margin if self.lower else -margin), best)
+        margin = self.margin
+        if self.relative and isfinite(best): margin *= abs(best)
+        if not self.lower: margin = -margin
+        return self.comp(float(value)+margin, best)
 
     def update(self,
         value:float|None # the new value; None if there is none
     ) -> bool|None:
         "Keep `value` if it is the best; return whether it is, None without a value. ValueError for NaN if nan='raise'."
-        if value is None or (isnan(value) and self.nan=='skip'): return None
-        if isnan(value) and self.nan=='raise': raise ValueError(
-            f"`{self.name}` is nan (`nan='worse'` would take that for no improvement, `nan='skip'` would ignore it)")
-        if isnan(value) or not self.better(value): return False
+        if value is None: return None
+        if isnan(value): return self._judge_nan()
+        if not self.better(value): return False
         self.best = float(value)
         return True
+
+    def _judge_nan(self):
+        if self.nan=='raise': raise ValueError(
+            f"`{self.name}` is nan (`nan='worse'` would take that for no improvement, `nan='skip'` would ignore it)")
+        return None if self.nan=='skip' else False
 
     def __repr__(self): return f'Monitor({self.name!r}, best={self.best})'
 
     def _column(self, learn):
         "The column to watch; None for a function of the Learner"
-        known = [n for n in getattr(getattr(learn, 'recorder', None), 'metric_names', []) if n not in ('epoch','time')]
+        columns = getattr(getattr(learn, 'recorder', None), 'metric_names', [])
+        known = [n for n in columns if n not in ('epoch','time')]
         name = next((m.name for m in learn.metrics if self._is_metric(m)), self.monitor)
         if callable(name): return None
         offered = {k:f for cb in getattr(learn, 'cbs', ()) for k,f in cb.extra_columns.items()}
@@ -196,13 +216,12 @@ class Monitor(Stateful):
         if not known: raise ValueError('there is no Recorder among the callbacks whose columns could be watched: '
                                        'add it, or pass a function of the Learner as `monitor`')
         if name is None: return 'valid_loss' if 'valid_loss' in known else 'train_loss'
-        if name not in known: raise ValueError(
-            f"there is no column {name!r} to watch{' (nothing is validated)' if 'valid_loss' not in known else ''}: "
-            f"{nearest(name, [*known, *offered])}")
-        return name
+        if name in known: return name
+        why = '' if 'valid_loss' in known else ' (nothing is validated)'
+        raise ValueError(f'there is no column {name!r} to watch{why}: {nearest(name, [*known, *offered])}')
 
     def _is_metric(self, metric):
-        "Whether `monitor` is this metric, or the function that it was made of"
+        "Is `monitor` this metric, or the function that it was made of?"
         asked = self.monitor
         if asked in (metric, getattr(metric, 'func', None)): return True
         return hasattr(asked, 'as_metric') and asked.__name__==metric.name
@@ -210,9 +229,9 @@ class Monitor(Stateful):
     def _lower(self, learn):
         "As the metric says, or its name; a higher value of any other is better, as in fastai, with a warning"
         plain = re.sub('^(train|valid)_', '', self.name)
-        mets = [self.source] + [m for m in learn.metrics if m.name in (self.name, plain)]
-        said = [s for m in mets if (s := says_lower(m)) is not None] + [lower_better(self.name)]
-        if said[0] is not None: return said[0]
+        metrics = [m for m in learn.metrics if m.name in (self.name, plain)]
+        for said in (*map(says_lower, [self.source, *metrics]), lower_better(self.name)):
+            if said is not None: return said
         asked = f"is a lower or a higher `{self.name}` better? The name does not tell: write comp='min' or comp='max'"
         if self.column is None: raise ValueError(asked)
         warn(f'{asked}, or give the metric an attribute `lower_better`. Until then a higher one is taken for better')
@@ -270,7 +289,8 @@ class TrackerCallback(Callback):
         if not self.watch.is_known(self.learn): self.compare(self.watch.value(self.learn))
     def after_row(self, row, epoch):   # of a validation within an epoch, unless it is a part of the epoch's row
         learn = self.learn
-        if epoch or (value := self.watch.value(learn, row)) is None: return
+        value = None if epoch else self.watch.value(learn, row)
+        if value is None: return
         self.moment = f'{learn.epoch}:{0 if learn.iter is None else learn.iter+1}'
         self.compare(value)
 
@@ -285,7 +305,7 @@ class TrackerCallback(Callback):
     def after_fit(self):
         column = self.watch.column
         rows = self.learn.recorder.history if column else ()
-        if rows and all(r.get(column) is None for r in rows): warn(
+        if rows and all(row.get(column) is None for row in rows): warn(
             f'{type(self).__name__} had nothing to compare: no row of this fit has a value in its column {column!r}')
 
     def load_state_dict(self,

@@ -34,21 +34,27 @@ class Scheduler(Callback):
     def before_fit(self):
         learn = self.learn
         if not self.chains: self._check_alone()
-        self.hypers = {n:[h for h in learn.opt.hypers if n in h] for n in self.names}   # not all optimizers have each
-        for n in self.names:
-            if not self.hypers[n]: raise ValueError(
-                f"the optimizer has no hyper-parameter '{n}' to schedule: {nearest(n, learn.opt.hypers[-1])}")
-        self.initial = [(h,n,h[n]) for n,hs in self.hypers.items() for h in hs]
-        self.hps,self.group_hps = {n:Series() for n in self.names},{n:GroupSeries() for n in self.names}
-        recorder = getattr(learn, 'recorder', None)
-        for k in ('hps','group_hps'):
-            if recorder is not None: setattr(recorder, k, {**getattr(recorder, k, {}), **getattr(self, k)})
+        self.hypers,self.initial = {},[]
+        for name in self.names:
+            groups = [h for h in learn.opt.hypers if name in h]   # not all optimizers have each
+            if not groups: raise ValueError(
+                f"the optimizer has no hyper-parameter '{name}' to schedule: {nearest(name, learn.opt.hypers[-1])}")
+            self.hypers[name] = groups
+            self.initial += [(group, name, group[name]) for group in groups]
+        self.hps = {name:Series() for name in self.names}
+        self.group_hps = {name:GroupSeries() for name in self.names}
+        if hasattr(learn, 'recorder'): self._record_in(learn.recorder)
+
+    def _record_in(self, recorder):
+        "Let the Recorder have the series, too: it keeps those of other schedulers"
+        recorder.hps = {**getattr(recorder, 'hps', {}), **self.hps}
+        recorder.group_hps = {**getattr(recorder, 'group_hps', {}), **self.group_hps}
 
     def after_batch(self):
-        for n in self.names:
-            values = [h[n] for h in self.hypers[n]]
-            self.group_hps[n].append(values)
-            self.hps[n].append(values[-1])
+        for name in self.names:
+            values = [group[name] for group in self.hypers[name]]
+            self.group_hps[name].append(values)
+            self.hps[name].append(values[-1])
 
     def _check_alone(self):
         "Raise ValueError if another callback sets the same hyper-parameters"
@@ -61,7 +67,7 @@ class Scheduler(Callback):
                 f'one out, as by `learn.remove_cb({other})`, or train by `learn.fit`, which adds no schedule')
 
     def cleanup(self):
-        for h,n,old in self.initial or (): h[n] = old
+        for group,name,old in self.initial or (): group[name] = old
         self.initial = None
 
 # %% ../../nbs/callbacks/10a_param_scheduler.ipynb #7419e7f5
@@ -92,9 +98,11 @@ class ParamScheduler(Scheduler):
 
     def _measure(self, n):
         "Tell schedules with a warm-up of so many batches how long the fit is"
-        t = self.learn.duration
-        for f in self.scheds.values() if t is not None and (n or t.unit!='ep') else ():
-            if hasattr(f, 'within'): f.within(t, n)
+        duration = self.learn.duration
+        if duration is None: return
+        if not n and duration.unit=='ep': return   # epochs of unknown length
+        for f in self.scheds.values():
+            if hasattr(f, 'within'): f.within(duration, n)
 
     def before_batch(self):
         if self.accumulation is not None and self.accumulation.count: return   # the step has begun
@@ -121,8 +129,8 @@ def plot_sched(self:Recorder,
     for k in names:
         if k not in self.group_hps: raise ValueError(f"'{k}' was not scheduled: {nearest(k, self.group_hps)}")
     curves = {k:self.group_hps[k] for k in names}
-    n,every = [(len(v), v.every) for v in curves.values()][0]
-    return plot_hypers(curves, range(0, n*every, every), figsize=figsize)
+    first = curves[names[0]]
+    return plot_hypers(curves, range(0, len(first)*first.every, first.every), figsize=figsize)
 
 # %% ../../nbs/callbacks/10b_policies.ipynb #e7fd739a
 from functools import partial
@@ -147,7 +155,7 @@ def one_cycle(
     pct_start:float=.25, # the fraction of the training in which the rate rises, 0 to 1
     moms:tuple|None=None # momentum at the start, at the highest rate and at the end; None: no schedule for it
 ) -> dict:               # name of a hyper-parameter -> schedule
-    "Returns the schedules of the one-cycle policy (Smith 2018); raises ValueError for a divisor that is not above 0"
+    "Return the schedules of the one-cycle policy (Smith 2018); raises ValueError for a divisor that is not above 0"
     lr = group_values(lr_max)
     _check_positive(div=div, div_final=div_final)
     scheds = {'lr': combined_cos(pct_start, lr/div, lr, lr/div_final)}
@@ -161,7 +169,7 @@ def _check_positive(**kwargs):
 
 # %% ../../nbs/callbacks/10b_policies.ipynb #c7f20a27
 def _group_lrs(learn, lr):
-    "Returns `lr`, or the Learner's learning rate, as the optimizer spreads it over its parameter groups"
+    "Return `lr`, or the Learner's learning rate, as the optimizer spreads it over its parameter groups"
     ready_opt(learn)
     learn.opt.set_hyper('lr', learn.lr if lr is None else lr)
     lrs = [float(h['lr']) for h in learn.opt.hypers]
@@ -197,7 +205,7 @@ def flat_cos(
     div_final:float=1e5, # the final learning rate is `lr/div_final`
     pct_start:float=.75  # the fraction of the training in which the rate is constant, 0 to 1
 ) -> dict:               # name of a hyper-parameter -> schedule
-    "Returns the schedule with a constant learning rate that falls along a cosine at the end"
+    "Return the schedule with a constant learning rate that falls along a cosine at the end"
     lrs = group_values(lr)
     _check_positive(div_final=div_final)
     return {'lr': combined_cos(pct_start, lrs, lrs, lrs/div_final)}
@@ -206,7 +214,7 @@ def sgdr(
     lens:list,         # the length of each cycle; only the ratios matter
     lr_max:float|list  # the learning rate at the start of each cycle; a list has one for each parameter group
 ) -> dict:             # name of a hyper-parameter -> schedule
-    "Returns the schedule of SGD with warm restarts (Loshchilov and Hutter 2016)"
+    "Return the schedule of SGD with warm restarts (Loshchilov and Hutter 2016)"
     sched = SchedCos(lr_max, 0.*group_values(lr_max))
     return {'lr': combine_scheds([n/sum(lens) for n in lens], [sched]*len(lens))}
 
@@ -256,26 +264,38 @@ def fine_tune(self:Learner,
 ) -> None:
     "Train the last parameter group, then the whole model, with one cycle each (fastai's name and learning rates)"
     _check_positive(base_lr=base_lr, lr_mult=lr_mult)
-    for k,v in dict(epochs=epochs, freeze_epochs=freeze_epochs, start_epoch=start_epoch).items():
-        if k!='start_epoch' and isinstance(v, (str,Time)): as_duration(v)
-        else: check_whole(k, v, least=0)
-    in_epochs = not any(isinstance(v, (str,Time)) for v in (epochs, freeze_epochs))
-    if start_epoch and not in_epochs: raise ValueError(
+    check_whole('start_epoch', start_epoch, least=0)
+    amounts = [_is_amount('epochs', epochs), _is_amount('freeze_epochs', freeze_epochs)]
+    start_whole,starts_frozen = 0,True
+    if not any(amounts):
+        if start_epoch>freeze_epochs+epochs: raise ValueError(
+            f'start_epoch must be from 0 to the {freeze_epochs} frozen epochs and {epochs} more, not {start_epoch!r}')
+        start_whole,starts_frozen = max(0, start_epoch-freeze_epochs),start_epoch<freeze_epochs
+    elif start_epoch: raise ValueError(
         'start_epoch counts the epochs of both parts, so it needs both of them in epochs, not as amounts')
-    if in_epochs and not 0<=start_epoch<=freeze_epochs+epochs: raise ValueError(
-        f'start_epoch must be from 0 to the {freeze_epochs} frozen epochs and {epochs} more, not {start_epoch!r}')
     whole = partial(_tune_whole, n_epoch=epochs, lr_max=slice(base_lr/2/lr_mult, base_lr/2), pct_start=pct_start,
-                    div=div, start_epoch=max(0, start_epoch-freeze_epochs) if in_epochs else 0, **kwargs)
-    if not in_epochs or start_epoch<freeze_epochs:
-        if not (start_epoch and getattr(self.opt, 'frozen_idx', 0)): self.freeze()
+                    div=div, start_epoch=start_whole, **kwargs)
+    if starts_frozen:
+        if not start_epoch or not _is_frozen(self): self.freeze()
         self.to_come = whole
         try: self.fit_one_cycle(freeze_epochs, slice(base_lr), pct_start=.99, start_epoch=start_epoch, **kwargs)
         finally: self.to_come = None
     whole(self)
 
+def _is_frozen(learn): return getattr(learn.opt, 'frozen_idx', 0)>0
+
 def _tune_whole(learn, start_epoch, **kwargs):
-    if not start_epoch or getattr(learn.opt, 'frozen_idx', 0): learn.unfreeze()
+    if not start_epoch or _is_frozen(learn): learn.unfreeze()
     learn.fit_one_cycle(start_epoch=start_epoch, **kwargs)
+
+# %% ../../nbs/callbacks/10b_policies.ipynb #48ddd7d2
+def _is_amount(name, length):
+    "Is it an amount such as '2000ba', not a number of epochs? Raises ValueError if it is neither"
+    if isinstance(length, (str,Time)):
+        as_duration(length)
+        return True
+    check_whole(name, length, least=0)
+    return False
 
 # %% ../../nbs/callbacks/10c_torch_scheduler.ipynb #dc36cf00
 import warnings
@@ -308,9 +328,10 @@ class TorchScheduler(Scheduler):
         if not (_is_sched(make) or callable(make)): raise TypeError(
             'give the class of a scheduler, a `partial` of it or a function of the optimizer, '
             f'such as `partial(StepLR, step_size=10)`, not {make!r}')
-        if wanted := _required(make): raise TypeError(
-            f'{func_name(make)} needs {", ".join(wanted)} too: '
-            f'write `TorchScheduler(partial({func_name(make)}, {wanted[0]}=...))`')
+        missing = _required(make)
+        if missing: raise TypeError(
+            f'{func_name(make)} needs {", ".join(missing)} too: '
+            f'write `TorchScheduler(partial({func_name(make)}, {missing[0]}=...))`')
         self.make,self.interval,self.monitor = make,interval,monitor
         self.frequency = check_whole('frequency', frequency, what='a number of steps or epochs')
         if _is_sched(make): self.sched = make
@@ -352,23 +373,31 @@ class TorchScheduler(Scheduler):
         if not isinstance(self.sched, ReduceLROnPlateau): return self._advance(self._value())
         if callable(self.monitor): return self._step_with({self.monitor:from_first(float(self.monitor(self.learn)))})
         history = self.learn.recorder.history
-        if self.monitor not in (row := history[-1]): raise ValueError(
+        row = history[-1]
+        if self.monitor not in row: raise ValueError(
             f"there is no column '{self.monitor}' for ReduceLROnPlateau: {nearest(self.monitor, row)}")
-        if not any(self.monitor in r for r in history.last_within(self.learn.train_iter)): self._step_with(row)
+        if self.monitor in history.last_within(self.learn.train_iter).names: return   # `after_row` has seen it
+        self._step_with(row)
 
     def after_row(self, row, epoch):   # of a validation within an epoch
         if not epoch and isinstance(self.sched, ReduceLROnPlateau): self._step_with(row)
     def _step_with(self, row):
-        if (v := row.get(self.monitor)) is not None: self._advance(v)
-    def _value(self): return self.learn.recorder.history[-1].get(self.monitor) if _is_timm(self.sched) else None
+        value = row.get(self.monitor)
+        if value is not None: self._advance(value)
+    def _value(self):
+        "The monitored value, of which only a scheduler of timm wants to know"
+        if _is_timm(self.sched): return self.learn.recorder.history[-1].get(self.monitor)
 
     def _advance(self, value=None):
         "A step or an epoch is over: each `frequency`-th is one of the scheduler, and a scheduler of timm is told which"
         self._assign(n=self.n+1)
         n,rest = divmod(self.n, self.frequency)
         if rest: return
-        if not _is_timm(self.sched): return self.sched.step() if value is None else self.sched.step(value)
-        (self.sched.step if self.interval=='epoch' else self.sched.step_update)(n, value)
+        if _is_timm(self.sched):
+            step = self.sched.step if self.interval=='epoch' else self.sched.step_update
+            step(n, value)
+        elif value is None: self.sched.step()
+        else: self.sched.step(value)
 
     def cleanup(self):
         super().cleanup()
@@ -393,8 +422,10 @@ class TorchScheduler(Scheduler):
         if self.interval=='step' and isinstance(self.sched, ReduceLROnPlateau): raise ValueError(
             "ReduceLROnPlateau needs a recorded value, and there is one each epoch: write interval='epoch'")
         self.behind = state is None
-        if state is None: self.n = 0; return
-        for g,old in zip(opt.param_groups, settings): g.update(old)
+        if state is None:
+            self.n = 0
+            return
+        for group,old in zip(opt.param_groups, settings): group.update(old)
         self.load_state_dict({'sched':state, 'n':self.n})
 
     def _write_lrs(self):
@@ -424,7 +455,8 @@ def _is_sched(o): return isinstance(o, LRScheduler) or _is_timm(o)
 def _check_length(sched, n_epoch, n_batches):
     "Warn if a scheduler that is stepped after each epoch was made for as many steps as there are batches"
     total = getattr(sched, 'total_steps', getattr(sched, 'T_max', None))
-    if not (total and n_batches and total>n_epoch and total>=n_epoch*n_batches): return
+    if not total or not n_batches: return
+    if total<max(n_epoch+1, n_epoch*n_batches): return
     name = type(sched).__name__
     warnings.warn(f'{name} is made for {total} steps, but steps after each of {n_epoch} epochs, so that its first '
                   f"{n_epoch} rates are all it gives: write `TorchScheduler(..., interval='step')` for a step in each "
@@ -434,16 +466,21 @@ def _check_length(sched, n_epoch, n_batches):
 def _required(make):
     "The arguments that must be given beside the optimizer"
     if _is_sched(make): return []
-    ps = [*signature(make).parameters.values()][1:]
-    return [p.name for p in ps if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    arguments = [*signature(make).parameters.values()][1:]
+    named = [a for a in arguments if a.kind not in (a.VAR_POSITIONAL, a.VAR_KEYWORD)]
+    return [a.name for a in named if a.default is a.empty]
 
-def _settings(opt):
-    "Returns a copy of the parameter groups of `opt` without the parameters"
-    return [{k:v.clone() if isinstance(v, Tensor) else v for k,v in g.items() if k!='params'} for g in opt.param_groups]
+def _settings(opt): return [*map(_copy_settings, opt.param_groups)]
 
+def _copy_settings(group):
+    "A copy of a parameter group without the parameters"
+    settings = {k:v for k,v in group.items() if k!='params'}
+    return {k:v.clone() if isinstance(v, Tensor) else v for k,v in settings.items()}
+
+# %% ../../nbs/callbacks/10c_torch_scheduler.ipynb #a39b356d
 def _restore(opt, settings, had_step):
     "Remove from `opt` what schedulers wrote into it"
-    for g,old in zip(opt.param_groups, settings):
-        for k in set(g) - set(old) - {'params'}: del g[k]
-        g.update({k:old[k] for k in ('lr','momentum','betas') if k in old})
+    for group,old in zip(opt.param_groups, settings):
+        for k in group.keys() - old.keys() - {'params'}: del group[k]
+        group.update({k:old[k] for k in ('lr','momentum','betas') if k in old})
     if not had_step: vars(opt).pop('step', None)

@@ -41,46 +41,62 @@ class EarlyStoppingCallback(TrackerCallback):
         self.patience = check_whole('patience', patience, what='a number of epochs', none=True)
         self.threshold,self.divergence,self.baseline = threshold,divergence,baseline
         self.stop_at_nan = nan=='stop'
-        if not (patience or self.stop_at_nan or threshold is not None or divergence is not None): raise ValueError(
-            'this would never stop: give `patience`, `threshold`, `divergence` or nan=\'stop\'')
+        stops_at_value = (threshold,divergence)!=(None,None) or self.stop_at_nan
+        if not patience and not stops_at_value: raise ValueError(
+            "this would never stop: give `patience`, `threshold`, `divergence` or nan='stop'")
         self.start_from_epoch = check_whole('start_from_epoch', start_from_epoch, least=0)
         self.at_least,self.unit = parse_every(at_least)
         if self.unit not in (None,'ep','st','ba','dur'): raise ValueError(
             f"at_least={at_least!r}: write epochs, steps, batches or a part: '10ep', '500st', '500ba', '0.5dur'")
 
-    def reset(self): super().reset(); self.wait,self.since,self.why = 0,None,None
+    def reset(self):
+        super().reset()
+        self.wait,self.since,self.why = 0,None,None
 
     def compare(self, value):
         if self.learn.epoch<self.start_from_epoch: return
         super().compare(value)
         if self.new_best is None: return
-        if self.new_best: self.since = self.learn.epoch
-        past = self.baseline is None or (self.new_best and self.watch.better(value, self.baseline))
-        self.wait = 0 if self.new_best and past else self.wait+1
+        self.wait += 1
+        if self.new_best:
+            self.since = self.learn.epoch
+            if self.baseline is None or self.watch.better(value, self.baseline): self.wait = 0
         self.why = self._reason(value)
 
-    def after_row(self, row, epoch): super().after_row(row, epoch); self._stop(self.learn.epoch)
-    def after_epoch(self): super().after_epoch(); self._stop(self.learn.epoch+1)
+    def after_row(self, row, epoch):
+        super().after_row(row, epoch)
+        self._stop_if_due(self.learn.epoch)
+    def after_epoch(self):
+        super().after_epoch()
+        self._stop_if_due(self.learn.epoch+1)
 
-    def _reaches(self, value, t): return value<=t if self.watch.lower else value>=t
+    def _reaches(self, value, limit): return value<=limit if self.watch.lower else value>=limit
     def _reason(self, value):
-        name,t,d = self.watch.name,self.threshold,self.divergence
-        if self.stop_at_nan and not isfinite(value): return f'{name} is {value}: stopping'
-        if t is not None and self._reaches(value, t): return f'{name} is {value}, which reaches {t}: stopping'
-        if d is not None and not self._reaches(value, d): return f'{name} is {value}, worse than {d}: stopping'
-        if self.patience is None or self.new_best or self.wait<self.patience: return None
-        before = self.since is None and self.best is not None and isfinite(self.best)   # infinite: no number so far
-        return f"No improvement since {'an earlier fit' if before else f'epoch {self.since or 0}'}: early stopping"
+        "Why to stop at `value`; None: continue"
+        said = f'{self.watch.name} is {value}'
+        if self.stop_at_nan and not isfinite(value): return f'{said}: stopping'
+        if self.threshold is not None and self._reaches(value, self.threshold):
+            return f'{said}, which reaches {self.threshold}: stopping'
+        if self.divergence is not None and not self._reaches(value, self.divergence):
+            return f'{said}, worse than {self.divergence}: stopping'
+        if self.patience is None or self.new_best: return None
+        if self.wait<self.patience: return None
+        return f'No improvement since {self._time_of_best()}: early stopping'
 
-    def _stop(self, epochs):
+    def _time_of_best(self):
+        if self.since is not None: return f'epoch {self.since}'
+        has_number = self.best is not None and isfinite(self.best)   # infinite: no number so far
+        return 'an earlier fit' if has_number else 'epoch 0'
+
+    def _stop_if_due(self, epochs):
         "Stop if there is a reason to, and `at_least` is done, of which `epochs` may be the measure"
         learn,why = self.learn,self.why
+        if why is None: return
         done = dict(ep=epochs, st=learn.train_steps, ba=learn.train_iter, dur=learn.pct_train+1e-9)
-        if why is None or (self.unit and done[self.unit]<self.at_least): return
+        if self.unit and done[self.unit]<self.at_least: return
         self.why = None
         learn.stop(why)
         learn.say(why)
-
 
 # %% ../../nbs/callbacks/65a_early_stopping.ipynb #d02a85ba
 @check_args
@@ -101,14 +117,16 @@ class ThresholdStopper(EarlyStoppingCallback):
             f'within an epoch (every={every!r}) there is no row with {monitor!r} yet: '
             'pass a function such as `lambda learn: learn.smooth_loss` as `monitor`')
 
-    def before_fit(self): super().before_fit(); self.every.start(self.learn)
+    def before_fit(self):
+        super().before_fit()
+        self.every.start(self.learn)
     def after_batch(self): self._look(epoch=False)
     def after_epoch(self): self._look(epoch=True)
     def _look(self, epoch):
         if not self.every(self.learn, epoch): return
-        if not (epoch and self.watch.is_known(self.learn)): self.compare(self.watch.value(self.learn))
-        self._stop(self.learn.epoch)
-
+        was_compared = epoch and self.watch.is_known(self.learn)   # in `after_row`
+        if not was_compared: self.compare(self.watch.value(self.learn))
+        self._stop_if_due(self.learn.epoch)
 
 # %% ../../nbs/callbacks/65a_early_stopping.ipynb #a70d65f3
 class TerminateOnNaNCallback(Callback):
@@ -118,17 +136,19 @@ class TerminateOnNaNCallback(Callback):
         every:Any='100ba' # how often to read the losses on an accelerator, which makes it wait; as for `Every`
     ): self.every,self.flag = Every(every),None
 
-    def before_fit(self): self.every.start(self.learn); self.flag = None
+    def before_fit(self):
+        self.every.start(self.learn)
+        self.flag = None
 
     def after_batch(self):
         learn = self.learn
         self.flag = nan_flag(self.flag, learn.loss)
-        if not self._waits(learn.loss) or (learn.training and self.every(learn)): self._look()
+        if learn.loss.device.type=='cpu': self._look()   # reading needs no waiting there
+        elif learn.training and self.every(learn): self._look()
 
     def after_train(self): self._look()
     after_validate = after_train
 
-    def _waits(self, loss): return loss.device.type!='cpu'
     def _look(self):
         learn,flag = self.learn,self.flag
         if flag is None or flag.isfinite().all(): return
@@ -179,8 +199,8 @@ class SaveModelCallback(TrackerCallback):
         self.every,self.saved = Every(every),None
         self.run_train = self.every.in_batches
         self.regular = bool(self.every or every_epoch)   # however good the model is
-        if (self.regular and at_end) or (self.every and every_epoch): raise ValueError(
-            'of `every_epoch`, `every` and `at_end` choose one')
+        asked = [o for o in (self.every, every_epoch, at_end) if o]
+        if len(asked)>1: raise ValueError('of `every_epoch`, `every` and `at_end` choose one')
         if fname is None and (self.regular or at_end): raise ValueError(
             'without a file (fname=None) only the best model is kept: leave out `every_epoch`, `every` and `at_end`')
         n = 1 if every_epoch is True else every_epoch
@@ -195,9 +215,7 @@ class SaveModelCallback(TrackerCallback):
     def last_saved_path(self, path:str|Path|None): self.saved = path
 
     def before_fit(self):
-        others = [str(o.fname) for o in self.learn.cbs if isinstance(o, SaveModelCallback) and o is not self]
-        if self.fname is not None and str(self.fname) in others: raise ValueError(
-            f'two SaveModelCallbacks would write to the same file {self.fname!r}: give one of them another `fname`')
+        if self.fname is not None: self._check_alone()
         self.n_failed,self.wrote,self.home = 0,False,Path.cwd()   # the files stay in one folder, also after a `chdir`
         self.every.start(self.learn)
         self._check_fields()
@@ -216,9 +234,17 @@ class SaveModelCallback(TrackerCallback):
         super().load_state_dict({'hash':None, **state})
         if self.wrote: self.hash = own   # the fit went back, and the file did not
 
+    def _check_alone(self):
+        "Raise ValueError if another callback writes to the same file"
+        savers = [cb for cb in self.learn.cbs if isinstance(cb, SaveModelCallback)]
+        for other in savers:
+            if other is not self and str(other.fname)==str(self.fname): raise ValueError(
+                f'two SaveModelCallbacks would write to the same file {self.fname!r}: give one of them another `fname`')
+
     def _check_fields(self):
         "Raise ValueError for a field in the name of the file that has no value"
-        columns = () if self.every.in_batches else getattr(getattr(self.learn, 'recorder', None), 'metric_names', ())
+        columns = getattr(getattr(self.learn, 'recorder', None), 'metric_names', ())
+        if self.every.in_batches: columns = ()   # there is no row within an epoch
         known = {**dict.fromkeys(columns, 0.), 'epoch':0, 'train_iter':0}
         known.pop('time', None)
         try: str(self.fname).format(**known)
@@ -232,14 +258,15 @@ class SaveModelCallback(TrackerCallback):
         learn,name = self.learn,str(self.fname)
         if '{' not in name: return name+otherwise
         rows = getattr(getattr(learn, 'recorder', None), 'history', None) or [{}]
-        row = {k:nan if v is None else v for k,v in rows[-1].items()}
-        return name.format(**{**row, 'epoch':learn.epoch, 'train_iter':learn.train_iter})
+        values = {k:nan if v is None else v for k,v in rows[-1].items()}
+        return name.format(**{**values, 'epoch':learn.epoch, 'train_iter':learn.train_iter})
 
     def _path(self, name): return self.home/self.learn.file_path(name)
     def _written(self, path):
-        self.saved,self.held,self.wrote = str(path),None,True
-        loaded = not (self.regular or self.at_end)   # at the end
-        self.hash = _hash(path) if loaded and not rank_distrib() else None
+        self.saved,self.wrote = str(path),True
+        self.held,self.hash = None,None
+        if self.regular or self.at_end: return   # it is not loaded at the end
+        if not rank_distrib(): self.hash = _hash(path)
 
     def _check_own(self, path):
         "Raise RuntimeError if the file is another one than this run wrote"
@@ -248,8 +275,9 @@ class SaveModelCallback(TrackerCallback):
             'if another run saves there too, give each SaveModelCallback another `fname`, or each Learner a `path`')
 
     def _save(self, name, best=False):
-        path,self.best_name = self._path(name),name if best else self.best_name
-        if best and self._is_beside(): return self._hold(self.with_opt and not is_safetensors(path))
+        path = self._path(name)
+        if best: self.best_name = name
+        if best and self._writes_no_file(): return self._hold(self.with_opt and not is_safetensors(path))
         try:
             if self.wrote and self.saved==str(path) and path.is_file(): self._check_own(path)
             self._written(self.learn.save(path, with_opt=self.with_opt))
@@ -257,14 +285,16 @@ class SaveModelCallback(TrackerCallback):
             if num_distrib()>1: raise   # the other processes would load an older file
             self._failed(e, best)
 
-    def _is_beside(self): return num_distrib()==1 and rank_distrib()>0   # the file is another one's, or not there yet
+    def _writes_no_file(self):
+        "Is it a process other than the first that trains by itself? The file is the first one's, or not there yet"
+        return num_distrib()==1 and rank_distrib()>0
 
     def _failed(self, e, hold):
         self.n_failed += 1
         if hold: self._hold(self.with_opt and not is_safetensors(self._path(self.best_name)))
-        n = f'{self.n_failed} times in this fit, also now' if self.n_failed>1 else 'now'
-        warn(f'the model could not be saved {n}: {type(e).__name__}: {e}. Training continues' +
-             (', and the best model is held in memory until it can be written' if self.held else ''))
+        times = f'{self.n_failed} times in this fit, also now' if self.n_failed>1 else 'now'
+        held = ', and the best model is held in memory until it can be written' if self.held else ''
+        warn(f'the model could not be saved {times}: {type(e).__name__}: {e}. Training continues{held}')
 
     def _hold(self, with_opt):
         f = BytesIO()
@@ -272,7 +302,7 @@ class SaveModelCallback(TrackerCallback):
         self.held = f.getvalue()
 
     def _write_held(self):
-        if self._is_beside(): return
+        if self._writes_no_file(): return
         path = self._path(self.best_name)
         try: write_state(read_state(BytesIO(self.held)), path)
         except OSError as e: self._failed(e, False)
@@ -309,13 +339,19 @@ class SaveModelCallback(TrackerCallback):
         if self.at_end: return self._save(self._name())
         if self.regular: return
         if self.held and self.fname is not None: self._write_held()
-        path = self._path(self.best_name or self.fname) if self.saved else None
-        best = self.held or (self._in_all(path) if several and self.fname is not None else self._own(path))
-        if best: self.learn.load(BytesIO(best) if isinstance(best, bytes) else best, with_opt=self.with_opt)
+        best = self._best_model(several and self.fname is not None)
+        if isinstance(best, bytes): best = BytesIO(best)
+        if best is not None: self.learn.load(best, with_opt=self.with_opt)
         elif self.learn.train_iter:
-            nothing = f'no epoch had a {self.watch.name} to keep, so nothing was saved'
-            warn(f'{f"{self.saved} is gone" if self.saved else nothing}: the model is that of the last batch')
+            why = f'no epoch had a {self.watch.name} to keep, so nothing was saved'
+            if self.saved: why = f'{self.saved} is gone'
+            warn(f'{why}: the model is that of the last batch')
 
+    def _best_model(self, several):
+        "The file with the best model, or what is in it, as bytes; None if there is none"
+        if self.held: return self.held
+        path = self._path(self.best_name or self.fname) if self.saved else None
+        return self._in_all(path) if several else self._own(path)
     def _own(self, path):
         "The best model's file; None if there is none"
         if path is None or not path.is_file(): return None
@@ -324,15 +360,17 @@ class SaveModelCallback(TrackerCallback):
     def _in_all(self, path):
         "The file of process 0; if not all processes see it, what is in it, as bytes; None if there is none"
         first = team().in_first(lambda: self._own(path) and _hash(path))
-        seen = team().in_all(lambda: _hash(path) if path is not None and path.is_file() else None)
-        if first is None: return None   # nobody loads a file that process 0 does not have
-        return path if all(o==first for o in seen) else team().in_first(lambda: _as_bytes(path))
+        seen = team().in_all(lambda: _hash_if_there(path))
+        if first is None: return None   # no process loads a file that process 0 does not have
+        if all(o==first for o in seen): return path
+        return team().in_first(lambda: _as_bytes(path))
 
     def cleanup(self):
         super().cleanup()
-        stopped = isinstance(self.learn.exc, KeyboardInterrupt)
-        if stopped and (self.at_end or self.held or self.saved is not None): self._finish()
+        has_model = self.at_end or self.held or self.saved is not None
+        if has_model and isinstance(self.learn.exc, KeyboardInterrupt): self._finish()
 
+# %% ../../nbs/callbacks/65b_save_model.ipynb #b86ba39b
 def _as_bytes(path):
     f = BytesIO()
     torch.save(read_state(path), f)
@@ -340,6 +378,7 @@ def _as_bytes(path):
 def _hash(path):
     if isinstance(path, StorePath): return path.fingerprint()
     with open(path, 'rb') as f: return hashlib.file_digest(f, 'sha256').hexdigest()
+def _hash_if_there(path): return _hash(path) if path is not None and path.is_file() else None
 
 # %% ../../nbs/callbacks/65c_plateau.ipynb #de629f54
 @check_args
@@ -359,15 +398,17 @@ class ReduceLROnPlateau(TrackerCallback):
         cooldown:int=0                          # how many values to ignore after the rate was lowered
     ):
         super().__init__(monitor, comp, min_delta, reset_on_fit, nan)
-        if not factor>1: raise ValueError(
-            f'the learning rate is divided by factor, so it must be more than 1, not {factor}'
-            + (': for a tenth write 10, for a half 2' if factor>0 else ''))
+        if not factor>1:
+            hint = ': for a tenth write 10, for a half 2' if factor>0 else ''
+            raise ValueError(f'the learning rate is divided by factor, so it must be more than 1, not {factor}{hint}')
         if not min_lr>=0: raise ValueError(f'min_lr must be 0 or more, not {min_lr}')
         self.patience,self.wait,self.lrs = check_whole('patience', patience, what='a number of epochs'),0,None
         self.factor,self.min_lr = factor,min_lr
         self.cooldown = check_whole('cooldown', cooldown, least=0, what='a number of epochs')
 
-    def reset(self): super().reset(); self.wait,self.lrs = 0,None
+    def reset(self):
+        super().reset()
+        self.wait,self.lrs = 0,None
 
     def act(self):
         lrs = [float(h['lr']) for h in self.learn.opt.hypers]
@@ -376,7 +417,8 @@ class ReduceLROnPlateau(TrackerCallback):
                  'a schedule sets them too, and it undoes what ReduceLROnPlateau does')
             self.lrs = None
         if self.new_best is None: return
-        self.wait = 0 if self.new_best and self.wait>=0 else self.wait+1   # below 0 it cools down
+        cools_down = self.wait<0
+        self.wait = 0 if self.new_best and not cools_down else self.wait+1
         if self.wait>=self.patience: self._reduce(lrs)
 
     def _reduce(self, lrs):
