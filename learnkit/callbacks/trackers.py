@@ -143,12 +143,13 @@ class TerminateOnNaNCallback(Callback):
     def after_batch(self):
         learn = self.learn
         self.flag = nan_flag(self.flag, learn.loss)
-        if learn.loss.device.type=='cpu': self._look()   # reading needs no waiting there
+        if not self._waits(learn.loss): self._look()
         elif learn.training and self.every(learn): self._look()
 
     def after_train(self): self._look()
     after_validate = after_train
 
+    def _waits(self, loss): return loss.device.type!='cpu'   # to be read
     def _look(self):
         learn,flag = self.learn,self.flag
         if flag is None or flag.isfinite().all(): return
