@@ -37,9 +37,10 @@ class GradientClip(Callback):
         value:float|None=None  # the largest absolute value of an element; if given, it replaces `max_norm`
     ):
         norms = max_norm if isinstance(max_norm, Mapping) else dict(max_norm=max_norm)
-        for k,v in dict(norms, norm_type=norm_type, value=value).items():
-            if v is not None and not (isinstance(v, (int,float)) and v>0): raise ValueError(
-                f'GradientClip: `{k}` must be a number above 0, not {v!r}')
+        for name,v in dict(norms, norm_type=norm_type, value=value).items():
+            is_positive = isinstance(v, (int,float)) and v>0
+            if v is not None and not is_positive: raise ValueError(
+                f'GradientClip: `{name}` must be a number above 0, not {v!r}')
         if max_norm is None and value is None: raise ValueError('GradientClip: give `max_norm` or `value`')
         self.max_norm,self.norm_type,self.value = max_norm,norm_type,value
 
@@ -50,9 +51,10 @@ class GradientClip(Callback):
         if self.by_name: self._check_names(getattr(opt, 'named_optimizers', {}))
 
     def _check_names(self, optimizers):
-        for k in self.max_norm:
-            if k not in optimizers: raise ValueError(f"GradientClip: there is no optimizer '{k}': " +
-                (nearest(k, optimizers) if optimizers else 'it is one, so write `GradientClip(1.)`'))
+        for name in self.max_norm:
+            if name in optimizers: continue
+            hint = nearest(name, optimizers) if optimizers else 'it is one, so write `GradientClip(1.)`'
+            raise ValueError(f"GradientClip: there is no optimizer '{name}': {hint}")
         if self.mixed: raise ValueError('GradientClip: where parameters are sharded, one norm is for all optimizers')
 
     def before_step(self):
@@ -63,17 +65,22 @@ class GradientClip(Callback):
             elif self.by_name: self.norm = self._clip_each()
             else: self.norm = whole(nn.utils.clip_grad_norm_(params, self.max_norm, self.norm_type))
         except NotImplementedError as e:   # as PyTorch says it, with the names of its kernels
-            if not any(p.grad is not None and p.grad.is_sparse for p in params): raise
+            grads = [p.grad for p in params if p.grad is not None]
+            if not any(grad.is_sparse for grad in grads): raise
             raise ValueError('GradientClip cannot clip sparse gradients: write `sparse=False` in the embedding') from e
 
     def _clip_each(self):
-        "Clip the gradients of each optimizer by itself; returns their norms by name"
-        return {k:whole(nn.utils.clip_grad_norm_(opt_params(self.learn.opt.optimizer(k)), n, self.norm_type))
-                for k,n in self.max_norm.items()}
+        "Clip the gradients of each optimizer by itself; return their norms by name"
+        norms = {}
+        for name,max_norm in self.max_norm.items():
+            params = opt_params(self.learn.opt.optimizer(name))
+            norms[name] = whole(nn.utils.clip_grad_norm_(params, max_norm, self.norm_type))
+        return norms
 
     def _clip_mixed(self, params):
         "Clip sharded parameters, and those that are whole in each process: PyTorch does not take them together"
-        kinds = [ps for k in (True, False) if (ps := [p for p in params if is_sharded(p)==k])]
+        sharded,own = [p for p in params if is_sharded(p)],[p for p in params if not is_sharded(p)]
+        kinds = [ps for ps in (sharded, own) if ps]
         if self.value is not None:
             for ps in kinds: nn.utils.clip_grad_value_(ps, self.value)
             return
@@ -85,7 +92,7 @@ class GradientClip(Callback):
 def unit_norms(
     t:torch.Tensor # weights, or their gradient
 ) -> torch.Tensor: # norms, in a shape that broadcasts with `t`
-    "Returns the norm of each slice along the first dimension; for a vector, the norm of the whole"
+    "Return the norm of each slice along the first dimension; for a vector, the norm of the whole"
     return torch.linalg.vector_norm(t, dim=tuple(range(1, t.ndim)) or None, keepdim=True)
 
 @check_args
@@ -103,11 +110,16 @@ class AdaptiveGradientClip(Callback):
         self.ratio,self.eps,self.skip = ratio,eps,skip
 
     def before_train(self):
-        named = [*get_model(self.learn.model).named_parameters()]
-        alone = {id(p) for n,p in named if self.skip is not None and fnmatchcase(n, self.skip)}
-        if self.skip is not None and not alone: raise ValueError(
-            f'no parameter has a name like {self.skip!r}: {nearest(self.skip, [n for n,_ in named])}')
-        self.params = [p for p in opt_params(self.learn.opt) if id(p) not in alone]
+        skipped = set()
+        if self.skip is not None: skipped = {*map(id, self._named_like(self.skip))}
+        self.params = [p for p in opt_params(self.learn.opt) if id(p) not in skipped]
+
+    def _named_like(self, pattern):
+        "The parameters whose names match; raises ValueError if there are none"
+        named = dict(get_model(self.learn.model).named_parameters())
+        matching = [p for name,p in named.items() if fnmatchcase(name, pattern)]
+        if not matching: raise ValueError(f'no parameter has a name like {pattern!r}: {nearest(pattern, named)}')
+        return matching
 
     @torch.no_grad()
     def before_step(self):
@@ -127,9 +139,10 @@ def set_bn_eval(
     use_eval:bool=True # True: evaluation mode; False: back to training mode
 ) -> None:
     "Set the batch norms of `m` whose weights are all frozen to evaluation mode (fastai's name)"
-    for l in m.modules():
-        ps = list(l.parameters(recurse=False))
-        if isinstance(l, bn_types) and ps and not any(p.requires_grad for p in ps): l.train(not use_eval)
+    for layer in m.modules():
+        if not isinstance(layer, bn_types): continue
+        trained = [p.requires_grad for p in layer.parameters(recurse=False)]
+        if trained and not any(trained): layer.train(not use_eval)
 
 class BnFreeze(Callback):
     "Keeps frozen batch norms in evaluation mode in training, so that running statistics don't change (fastai's name)"
@@ -146,9 +159,9 @@ class GradualUnfreezing(Callback):
     def __init__(self,
         at:Mapping # epoch -> the first parameter group to train from then on; negative numbers count from the end
     ):
-        ok = isinstance(at, Mapping) and at and all(isinstance(o, int) for kv in at.items() for o in kv) and min(at)>=0
-        if not ok: raise ValueError(f'GradualUnfreezing takes epochs, and the first group to be trained from then on, '
-                                    f'such as {{0:-1, 3:0}}, not {at!r}')
+        if not _is_plan(at): raise ValueError(
+            f'GradualUnfreezing takes epochs, and the first group to be trained from then on, such as {{0:-1, 3:0}}, '
+            f'not {at!r}')
         self.at = dict(sorted(at.items()))
 
     def before_fit(self):
@@ -163,8 +176,16 @@ class GradualUnfreezing(Callback):
 
     def before_epoch(self):
         learn = self.learn
-        due = [i for e,i in self.at.items() if e<=learn.epoch]
-        if due and (first := due[-1]%_n_groups(learn.opt))!=learn.opt.frozen_idx: learn.opt.freeze_to(first)
+        due = [group for epoch,group in self.at.items() if epoch<=learn.epoch]
+        if not due: return
+        first = due[-1]%_n_groups(learn.opt)
+        if first!=learn.opt.frozen_idx: learn.opt.freeze_to(first)
+
+def _is_plan(at):
+    "Is it a mapping of epochs to parameter groups?"
+    if not isinstance(at, Mapping) or not at: return False
+    if not all(isinstance(o, int) for o in (*at.keys(), *at.values())): return False
+    return min(at)>=0
 
 # %% ../../nbs/callbacks/25c_rnn.ipynb #b3611c02
 from fastcore.basics import noop, store_attr
@@ -229,5 +250,7 @@ def rnn_cbs(
     alpha:float=0., # weight of AR; 0: none
     beta:float=0.   # weight of TAR; 0: none
 ) -> list:          # callbacks
-    "Returns the callbacks for a recurrent model (fastai's name)"
-    return [ModelResetter(), RNNCallback()] + ([RNNRegularizer(alpha, beta)] if alpha or beta else [])
+    "Return the callbacks for a recurrent model (fastai's name)"
+    cbs = [ModelResetter(), RNNCallback()]
+    if alpha or beta: cbs.append(RNNRegularizer(alpha, beta))
+    return cbs

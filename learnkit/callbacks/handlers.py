@@ -23,10 +23,10 @@ class Filter:
         once:int|bool|None=None,# let through only this call, counted from 1; True: the first
         when:Callable|None=None # f(filter, learn): let through the calls for which it is true
     ):
-        given = [f'{k}={v!r}' for k,v in dict(every=every, once=once, when=when).items() if v is not None]
+        given = _as_written(every=every, once=once, when=when)
         if len(given)>1: raise ValueError(f'give one of `every`, `once` and `when`, not {" and ".join(given)}: '
                                           '`when=lambda f,learn: ...` can express any combination, by `f.num_called`')
-        if not (when is None or callable(when)): raise TypeError(
+        if when is not None and not callable(when): raise TypeError(
             f'`when` must be a function of (filter, learn), not {when!r}')
         self.interval = Every(every) if isinstance(every, (str,Time,Every)) else None
         self.every = every if self.interval else check_whole('every', every, what='a whole number of calls', none=True)
@@ -39,33 +39,40 @@ class Filter:
     ) -> bool:
         "Count this call, and return whether it goes through"
         self.num_called += 1
-        if   self.interval:         ok,self.due = self.due,False
-        elif self.once is not None: ok = self.num_called==self.once
-        elif self.when is not None: ok = bool(self.when(self, learn))
-        else:                       ok = self.num_called % (self.every or 1)==0
-        self.num_executed += ok
-        return ok
+        passes = self._lets_through(learn)
+        if passes: self.num_executed += 1
+        return passes
+
+    def _lets_through(self, learn):
+        if self.once is not None: return self.num_called==self.once
+        if self.when is not None: return bool(self.when(self, learn))
+        if not self.interval: return self.num_called%(self.every or 1)==0
+        due,self.due = self.due,False
+        return due
 
     @property
     def events(self) -> tuple:
         "The events at which `measure` must be called; none without an interval"
-        return () if not self.interval else ('before_fit', 'after_batch' if self.interval.in_batches else 'after_epoch')
+        if not self.interval: return ()
+        return 'before_fit', 'after_batch' if self.interval.in_batches else 'after_epoch'
 
     def measure(self,
         learn:Any, # the Learner
         name:str   # one of `events`
     ) -> None:
         "Find out whether the interval is over"
-        if learn.mode!='fit' or (name=='after_batch' and not learn.training): return
-        if name!='before_fit': self.due |= self.interval(learn, epoch=name=='after_epoch')
-        else:
+        if learn.mode!='fit': return
+        if name=='before_fit':
             if not self.interval.loaded: self.due = False
             self.interval.start(learn)
+        elif name=='after_epoch': self.due |= self.interval(learn, epoch=True)
+        elif learn.training: self.due |= self.interval(learn)
 
     def state_dict(self) -> dict:
         "Return the counts"
-        counts = dict(num_called=self.num_called, num_executed=self.num_executed)
-        return dict(counts, interval=self.interval.state_dict(), due=self.due) if self.interval else counts
+        state = dict(num_called=self.num_called, num_executed=self.num_executed)
+        if self.interval: state |= dict(interval=self.interval.state_dict(), due=self.due)
+        return state
     def load_state_dict(self,
         state:dict # what `state_dict` returned
     ) -> None:
@@ -74,7 +81,7 @@ class Filter:
         if self.interval: self.interval.load_state_dict(state['interval'])
 
     def __repr__(self):
-        given = ', '.join(f'{k}={v!r}' for k in ('every','once','when') if (v := getattr(self, k)) is not None)
+        given = ', '.join(_as_written(every=self.every, once=self.once, when=self.when))
         return f'Filter({given}) # {self.num_called} called, {self.num_executed} executed'
 
     def __call__(self,
@@ -85,6 +92,11 @@ class Filter:
             f'over a method a Filter counts calls, so `every` is a number, not {self.every!r}: '
             'for intervals of training use `learn.on`, or an `EveryCallback`')
         return FilteredMethod(f, self)
+
+# %% ../../nbs/callbacks/70a_filter.ipynb #f95dde78
+def _as_written(**arguments):
+    "The arguments that are not None, as they are written in a call"
+    return [f'{name}={value!r}' for name,value in arguments.items() if value is not None]
 
 # %% ../../nbs/callbacks/70a_filter.ipynb #f95dde79
 class FilteredMethod:
@@ -183,15 +195,16 @@ def marked_handlers(
     marker:str # as in `Learner.on(..., marker=)`
 ) -> list:
     "Return the functions that wait for `marker`, as callbacks for `Learner(..., cbs=)`; warns if there are none"
-    mine = [o for o in _pending if o.marker==marker]
-    if not mine: warn(f'no function waits for the marker {marker!r}: see `Learner.on(..., marker=)`')
-    return [] if marker=='all' else [o.callback() for o in mine]   # 'all' comes by itself
+    marked = [o for o in _pending if o.marker==marker]
+    if not marked: warn(f'no function waits for the marker {marker!r}: see `Learner.on(..., marker=)`')
+    if marker=='all': return []   # these come by themselves
+    return [o.callback() for o in marked]
 
 # %% ../../nbs/callbacks/70b_handlers.ipynb #645de2d8
 def has_no_parameters(
     f:Callable # a function
 ) -> bool:
-    "Whether it is certain that `f` takes no argument"
+    "Return whether it is certain that `f` takes no argument"
     try: return not signature(f).parameters
     except ValueError: return False   # some functions written in C don't say
 
@@ -235,10 +248,13 @@ def off(
     f:Callable|None=None   # a function that `on` was given; None: all of them
 ) -> Any:
     "Remove what `on` added, and return the Learner. Raises ValueError if there is no such function."
-    handlers = _pending if isclass(to) else [cb for cb in to.cbs if isinstance(cb, OnCallback)]
-    mine = [o for o in handlers if f is None or o.f is f]
-    if f is not None and not mine: raise ValueError(f'{getattr(f, "__name__", f)} was not added here by `on`')
-    for o in mine: o.remove() if isclass(to) else to.remove_cb(o)
+    handlers = [*_pending] if isclass(to) else [cb for cb in to.cbs if isinstance(cb, OnCallback)]
+    if f is not None:
+        handlers = [o for o in handlers if o.f is f]
+        if not handlers: raise ValueError(f'{getattr(f, "__name__", f)} was not added here by `on`')
+    for o in handlers:
+        if isclass(to): o.remove()
+        else: to.remove_cb(o)
     return to
 
 Learner.on,Learner.off = on,off

@@ -26,9 +26,10 @@ def blend(
     other:torch.Tensor, # for each item, the index of the item it is mixed with
     lam:torch.Tensor    # the share of the item itself, 0 to 1: one number for each item, or one for all
 ) -> Any:               # the mixed items
-    "Returns `lam` of each item plus `1-lam` of its partner"
+    "Return `lam` of each item plus `1-lam` of its partner"
     if not isinstance(t, torch.Tensor): return t
-    return torch.lerp(t[other], t, lam.type_as(t).view(-1, *[1]*(t.ndim-1)))
+    share = lam.type_as(t).view(-1, *[1]*(t.ndim-1))   # it broadcasts over the numbers of an item
+    return torch.lerp(t[other], t, share)
 
 # %% ../../nbs/callbacks/40a_mix_handler.ipynb #7ac75b44
 def reduce_loss(
@@ -48,8 +49,9 @@ class MixedLoss(partial):
     def batch_weight(self,
         *yb # targets
     ) -> Any:
-        "How much a batch weighs: a mixed loss is a mean over items, any other that of the loss function itself"
-        return find_bs(yb) if self.mixer.hears('before_loss') and self.mixer.stack_y else weight_rule(self.func)(yb)
+        "Return how much a batch weighs: a mixed loss is a mean over items, any other as the loss function says"
+        mixes_losses = self.mixer.hears('before_loss') and self.mixer.stack_y
+        return find_bs(yb) if mixes_losses else weight_rule(self.func)(yb)
 
 # %% ../../nbs/callbacks/40a_mix_handler.ipynb #7ee8a5c5
 @check_args
@@ -131,7 +133,7 @@ class MixHandler(Callback):
         "Mix the targets, or keep the targets of the other items to mix the losses"
         learn = self.learn
         self.wrap()   # the callback may have been switched on after `before_train`
-        yb1 = apply(lambda t: t[other] if isinstance(t, torch.Tensor) else t, learn.yb) if self.stack_y else None
+        yb1 = _take(learn.yb, other) if self.stack_y else None
         self._assign(other=other, yb1=yb1)
         if yb1 is None: learn.yb = apply(lambda t: blend(_as_float(t), other, self.lam), learn.yb)
 
@@ -140,11 +142,11 @@ class MixHandler(Callback):
         *yb,           # the targets of the items themselves
         **kw           # passed on to the loss function
     ) -> torch.Tensor: # the losses, of each item or of each of its targets
-        "Returns `lam` of the loss for an item's own target plus `1-lam` of that for the other target"
+        "Return `lam` of the loss for an item's own target plus `1-lam` of that for the other target"
         lam,yb1 = self.lam,self.yb1
         if self.part!=slice(None):
             if len(lam)>1: lam = lam[self.part]   # CutMix has one for all
-            yb1 = apply(lambda t: t[self.part] if isinstance(t, torch.Tensor) and t.ndim else t, yb1)
+            yb1 = _take(yb1, self.part)
         with none_reduce(self.each) as each: loss,loss1 = each(pred, *yb, **kw),each(pred, *yb1, **kw)
         if each is not self.each: self._assign(each=each)   # so a function is wrapped only once
         n = lam.numel()
@@ -159,19 +161,24 @@ class MixHandler(Callback):
         *yb,           # the targets of the items themselves
         **kw           # passed on to the loss function
     ) -> torch.Tensor: # the loss of the batch
-        "Returns the mixed loss of the batch (fastai's name)"
+        "Return the mixed loss of the batch (fastai's name)"
         return reduce_loss(self.losses(pred, *yb, **kw), loss_setting(self.old_lf, 'reduction', 'mean'))
 
 # %% ../../nbs/callbacks/40a_mix_handler.ipynb #d6378537
-def _as_float(t): return t.float() if isinstance(t, torch.Tensor) and not t.is_floating_point() else t
+def _as_float(t): return t.float() if _is_whole(t) else t
+def _is_whole(t): return isinstance(t, torch.Tensor) and not t.is_floating_point()
+
+def _take(b, items):
+    "Some items of each tensor of a batch; what has no items as it is"
+    def take(t): return t[items] if isinstance(t, torch.Tensor) and t.ndim else t
+    return apply(take, b)
 
 # %% ../../nbs/callbacks/40b_mixup.ipynb #785af03e
 from ..data.batch import find_device
 
 # %% ../../nbs/callbacks/40b_mixup.ipynb #5b617042
 def _need_floats(xb, who):
-    ints = [t for t in leaves(xb) if isinstance(t, torch.Tensor) and not t.is_floating_point()]
-    if ints: raise TypeError(
+    if any(map(_is_whole, leaves(xb))): raise TypeError(
         f'{who} blends inputs, and whole numbers cannot be blended: it got {shapes(xb)}. '
         'For images write `x.float()`; for text blend the embeddings, not the token numbers')
 
@@ -214,8 +221,8 @@ class CutMix(MixHandler):
     def size(self,
         xb:tuple # the inputs of the batch
     ) -> tuple:  # height and width in pixels
-        "Returns the size of the images; raises ValueError if the inputs are not images of one size"
-        sizes = {tuple(t.shape[-2:]) if isinstance(t, torch.Tensor) and t.ndim>2 else None for t in leaves(xb)}
+        "Return the size of the images; raises ValueError if the inputs are not images of one size"
+        sizes = {*map(_image_size, leaves(xb))}
         if len(sizes)>1 or None in sizes: raise ValueError(
             'CutMix cuts the same box out of all inputs, which must be images (item, channel, row, column) '
             f'of one size, not {shapes(xb)}')
@@ -228,6 +235,8 @@ class CutMix(MixHandler):
     ) -> tuple: # left, top, right, bottom, as tensors
         "Sample a box of `1-lam` of the image's area with a random centre, clipped at the edges (fastai's name)"
         cut = torch.sqrt(1-lam)
-        centres = [torch.randint(0, s, (1,), device=lam.device) for s in (W, H)]
-        halves = [torch.round(s*cut).long()//2 for s in (W, H)]
-        return tuple((c+sign*h).clamp(0, s) for sign in (-1,1) for c,h,s in zip(centres, halves, (W, H)))
+        x,y = [torch.randint(0, s, (1,), device=lam.device) for s in (W, H)]   # the centre
+        w,h = [torch.round(s*cut).long()//2 for s in (W, H)]                   # half the width and half the height
+        return (x-w).clamp(0, W), (y-h).clamp(0, H), (x+w).clamp(0, W), (y+h).clamp(0, H)
+
+def _image_size(t): return tuple(t.shape[-2:]) if isinstance(t, torch.Tensor) and t.ndim>2 else None
