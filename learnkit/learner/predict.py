@@ -9,7 +9,7 @@ __all__ = ['GatherPredsCallback', 'FetchPredsCallback']
 from collections.abc import Callable, Collection
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 import torch
@@ -35,18 +35,30 @@ def losses_by_item(
     dim:int=0      # the dimension of the items
 ) -> Any:
     "Return the loss of each item: the mean over its targets that count; raises ValueError if that is unknown"
-    t,n = yb[0],find_bs(yb)
-    each = isinstance(t, torch.Tensor) and t.ndim and t.numel()==loss.numel()   # has each target a loss?
-    if each: loss,t = (o.reshape(t.shape).movedim(dim, 0) for o in (loss,t)); n = len(t)
+    targ,n = yb[0],find_bs(yb)
+    each_target = isinstance(targ, torch.Tensor) and targ.ndim and targ.numel()==loss.numel()   # has each a loss?
+    if each_target:
+        loss,targ = loss.reshape(targ.shape).movedim(dim, 0),targ.movedim(dim, 0)
+        n = len(targ)
     if loss.numel()%n: raise ValueError(
         f'the loss of each item is needed, but for a batch of {n} items the loss function returned {shapes(loss)}, '
         "though asked for `reduction='none'`: it cannot tell the items apart")
     loss = loss.reshape(n, -1)
     if loss.shape[1]==1: return loss[:,0]
     ignored = ignored_class(loss_func)
-    if not each or ignored is None or t.is_floating_point(): return loss.mean(1)
-    counts = (t!=ignored).reshape(n, -1)
+    all_count = ignored is None or not each_target
+    if all_count or targ.is_floating_point(): return loss.mean(1)
+    counts = (targ!=ignored).reshape(n, -1)
     return (loss*counts).sum(1)/counts.sum(1).clamp(min=1)
+
+# %% ../../nbs/learner/40a_gather_preds.ipynb #d560d54a
+class Results(NamedTuple):
+    "What was gathered of a data set; None: not asked for"
+    inputs:Any
+    preds:Any
+    targs:Any
+    decoded:Any
+    losses:Any
 
 # %% ../../nbs/learner/40a_gather_preds.ipynb #d560d54b
 class GatherPredsCallback(Callback):
@@ -80,12 +92,12 @@ class GatherPredsCallback(Callback):
 
     def before_validate(self):
         learn,self.turns,self.taken = self.learn,None,[]
-        n = count_items(learn.batches.whole) if self.idxs is None else len(self.idxs)
+        n,positions = count_items(learn.batches.whole),None
+        if self.idxs is not None: n,positions = len(self.idxs),item_positions(self.idxs)
         if self.mmap is not None: self._check_mmap(n)
         self._make_drafts()
-        to = None if self.idxs is None else item_positions(self.idxs)
-        if learn.batches.turns is None: self._begin(n, to)
-        else: learn.batches.wrap(partial(self._begin_own, n, to))   # when they know whether they have the same data
+        if learn.batches.turns is None: self._begin(n, positions)
+        else: learn.batches.wrap(partial(self._begin_own, n, positions))   # then they know if they have the same data
 
     def _check_mmap(self, n):
         if n is None: raise ValueError(
@@ -97,13 +109,15 @@ class GatherPredsCallback(Callback):
         folders = {Path(p) for p in (self.save_preds, self.save_targs, self.mmap) if p is not None}
         self.drafts = {p:Draft(p) for p in folders}
     def _draft(self, folder): return self.drafts[Path(folder)].path
-    def _begin(self, n, to=None, key=None, place=None):
-        def gather(name, dim=self.concat_dim, **kwargs):
-            file = None if place is None else place/name
-            return NestedBuffer(n, dim, file, key, positions=to, **kwargs)
-        if place is None and self.mmap is not None: place = self._draft(self.mmap)
-        self.inputs,self.targets,self.decoded = map(gather, ('inputs','targs','decoded'))
-        self.preds,self.losses,self.skip = gather('preds', dtype=self.dtype),gather('losses', 0),False
+    def _begin(self, n, positions=None, key=None, folder=None):
+        "Make the buffers for `n` items, in files of `folder` if there is one"
+        if folder is None and self.mmap is not None: folder = self._draft(self.mmap)
+        def buffer(name, dim=self.concat_dim, **kwargs):
+            file = None if folder is None else folder/name
+            return NestedBuffer(n, dim, file, key, positions=positions, **kwargs)
+        self.inputs,self.targets,self.decoded = map(buffer, ('inputs','targs','decoded'))
+        self.preds,self.losses = buffer('preds', dtype=self.dtype),buffer('losses', 0)
+        self.skip = False
 
     def before_batch(self):
         inp = detuplify(self.learn.xb)
@@ -111,7 +125,9 @@ class GatherPredsCallback(Callback):
     def after_cancel_batch(self): self.skip = True
 
     def after_batch(self):
-        if self.skip: self.skip = False; return   # a cancelled batch has no predictions of its own
+        if self.skip:   # a cancelled batch has no predictions of its own
+            self.skip = False
+            return
         learn,yb = self.learn,self.learn.yb
         pred = drop_keys(learn.pred, self.ignore_keys) if self.ignore_keys else learn.pred
         targs = yb[0] if len(yb)==1 else detuplify(yb)
@@ -130,15 +146,19 @@ class GatherPredsCallback(Callback):
         return losses_by_item(loss, yb, self.learn.loss_func, self.concat_dim)
 
     def _save(self, folder, b):
-        learn,own = self.learn,self.turns is not None
-        i = learn.iter*num_distrib() + rank_distrib() if own else learn.iter   # as one process numbers the batches
-        torch.save(learn.to_detach(b, gather=not own), self._draft(folder)/str(i), pickle_protocol=self.pickle_protocol)
+        learn,in_turn = self.learn,self.turns is not None
+        i = learn.iter
+        if in_turn: i = i*num_distrib() + rank_distrib()   # as one process numbers the batches
+        file = self._draft(folder)/str(i)
+        torch.save(learn.to_detach(b, gather=not in_turn), file, pickle_protocol=self.pickle_protocol)
 
     def after_validate(self):
         order = None if self.turns is None else self._order()
-        for k in ('inputs','preds','targets','decoded','losses'):
-            b = getattr(self, k)
-            setattr(self, k, getattr(b, 'value', None) if self.turns is None else b.gather(self.taken, order))
+        for name in ('inputs','preds','targets','decoded','losses'):
+            buffer = getattr(self, name)
+            if self.turns is None: values = getattr(buffer, 'value', None)
+            else: values = buffer.gather(self.taken, order)
+            setattr(self, name, values)
         self.inp = None
         if self.drafts: self._publish()
 
@@ -147,9 +167,9 @@ class GatherPredsCallback(Callback):
         if self.mmap is not None and self.turns is not None:
             team().in_all(lambda: None)   # all have opened the files that process 0 moves
             team().in_first(lambda: self.drafts.pop(Path(self.mmap)).publish())
-        parts,own = (1,0) if self.turns is None else (num_distrib(),rank_distrib())
         for folder,draft in self.drafts.items():
-            numbered = [p.name for p in folder.iterdir() if p.name.isdigit() and int(p.name)%parts==own]
+            numbered = [p.name for p in folder.iterdir() if p.name.isdigit()]
+            if self.turns is not None: numbered = [n for n in numbered if int(n)%num_distrib()==rank_distrib()]
             draft.publish(numbered)
         self.drafts = {}
 
@@ -158,29 +178,41 @@ class GatherPredsCallback(Callback):
         for draft in self.drafts.values(): draft.close()
         self.drafts = {}
 
+    def results(self) -> 'Results':
+        "Return what was kept, also of a run that was cancelled before its end"
+        if isinstance(self.preds, NestedBuffer): self.after_validate()
+        return Results(self.inputs, self.preds, self.targets, self.decoded, self.losses)
+
     def all_tensors(self) -> list:
         "Return `[inputs], preds, targets, [losses]`; those in brackets only if they were asked for"
-        if isinstance(self.preds, NestedBuffer): self.after_validate()   # the run was cancelled before its end
-        asked = dict(inputs=self.with_input, preds=True, targets=True, losses=self.with_loss)
-        return [getattr(self, k) for k,is_asked in asked.items() if is_asked]
+        results = self.results()
+        tensors = [results.preds, results.targs]
+        if self.with_input: tensors.insert(0, results.inputs)
+        if self.with_loss: tensors.append(results.losses)
+        return tensors
 
-    def _begin_own(self, n, to, it):
-        "Prepare for this process's part of `n` items, in one process at the positions `to`, when `it` is to begin"
-        turns,files = self.learn.batches.turns,self.mmap is not None
-        if files and not turns.alike: raise ValueError(
+    def _begin_own(self, n, positions, it):
+        "Prepare for this process's part of `n` items, in one process at the `positions`, when `it` is to begin"
+        turns = self.learn.batches.turns
+        if turns.alike: self.turns = turns
+        elif self.mmap is not None: raise ValueError(
             'the processes have different data, so their results are not one file: write `learn.distributed = False` '
             'before, and give each process a folder of its own as `mmap`')
-        self.turns = turns if turns.alike else None
-        if files:
-            sizes,to,key,place = from_first((turns.sizes(), to, uuid4().hex, self._draft(self.mmap)))
-            world = num_distrib()
-            at = places([list(enumerate(sizes[r::world])) for r in range(world)], to)
-            self._begin(sum(sizes), at[rank_distrib()], f'learnkit/{key}', place)
+        if self.mmap is not None: self._begin_shared(turns, positions)
         elif turns.alike:
             bs = getattr(turns.whole, 'batch_size', None)
-            self._begin(n and bs and len(turns)*bs, key='')   # about so many: they are ordered when they are joined
-        else: self._begin(n, to)
+            about = len(turns)*bs if n and bs else None
+            self._begin(about, key='')   # they are ordered when they are joined
+        else: self._begin(n, positions)
         return it
+
+    def _begin_shared(self, turns, positions):
+        "Prepare to write into files that all processes share, each at the positions of its items"
+        mine = turns.sizes(),positions,uuid4().hex,self._draft(self.mmap)
+        sizes,positions,key,folder = from_first(mine)
+        world = num_distrib()
+        of_each = places([list(enumerate(sizes[rank::world])) for rank in range(world)], positions)
+        self._begin(sum(sizes), of_each[rank_distrib()], f'learnkit/{key}', folder)
 
     def _order(self):
         "The position of each item in the order of the data set, as process 0 knows it"
@@ -211,7 +243,6 @@ class FetchPredsCallback(Callback):
 # %% ../../nbs/learner/40b_inference.ipynb #926932f5
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import NoReturn
 
 from ..data.loaders import as_loader
 from ..data.random import derived_seed, set_seed
@@ -297,19 +328,19 @@ def _infer(learn, before, after, nested, dl):
 @patch
 def _loader(self:Learner, ds_idx, dl):
     "The loader `dl`, or number `ds_idx` of `dls`; raises ValueError if there is none"
-    if dl is None:
-        loaders = getattr(self.dls, 'loaders', ())
-        there = isinstance(ds_idx, int) and -len(loaders)<=ds_idx<len(loaders)
-        return loaders[ds_idx] if there and loaders[ds_idx] is not None else _no_loader(self, ds_idx)
+    if dl is None: return _numbered_loader(self.dls, ds_idx)
     if dl is self.dl: return self.batches.whole
     return dl if hasattr(dl, '__next__') else as_loader(dl, 'given')   # it can be read only once
 
-def _no_loader(learn, ds_idx) -> NoReturn:
-    check_dls(learn.dls)
+def _numbered_loader(dls, ds_idx):
+    loaders = getattr(dls, 'loaders', ())
+    if isinstance(ds_idx, int) and -len(loaders)<=ds_idx<len(loaders):
+        if loaders[ds_idx] is not None: return loaders[ds_idx]
+    check_dls(dls)
     if not isinstance(ds_idx, int): raise TypeError(
         f'ds_idx is the number of a loader in `dls`, not a {type(ds_idx).__name__}: pass a loader as `dl=`')
     to_add = ', or a validation loader to DataLoaders' if ds_idx==1 else ''
-    raise ValueError(f'there is no loader number {ds_idx} (`ds_idx`): `dls` has {len(learn.dls.loaders)}. '
+    raise ValueError(f'there is no loader number {ds_idx} (`ds_idx`): `dls` has {len(loaders)}. '
                      f'Pass the data as `dl=`{to_add}')
 
 # %% ../../nbs/learner/40b_inference.ipynb #88353b2b
@@ -320,16 +351,19 @@ def validate(self:Learner,
     dl:Any=None,  # the loader, any iterable of batches; None: the one of `ds_idx`
     cbs:Any=None  # callbacks for this run only
 ) -> L:
-    "Evaluate the model: returns the loss and the metrics on a data set, `[loss, *metrics]`"
-    agree = self.team.begin_run(self, f"`learn.validate({f'ds_idx={ds_idx}' if dl is None else 'dl=…'})`")
+    "Evaluate the model: return the loss and the metrics on a data set, `[loss, *metrics]`"
+    agree = self.team.begin_run(self, f'`learn.validate({_data_as_written(ds_idx, dl)})`')
     dl = self._loader(ds_idx, dl)
     with turn(self):
-        meter = MeterCallback(self.metrics, nested := self.mode is not None)
+        nested = self.mode is not None
+        meter = MeterCallback(self.metrics, copy=nested)
         with _look(self, dl, cbs), self._run('validate', [meter, *callback_list(cbs), *agree]):
             _infer(self, 'before_evaluate', 'after_evaluate', nested, dl)
             values = meter.values
         if not nested: self.final_record = values
     return values
+
+def _data_as_written(ds_idx, dl): return f'ds_idx={ds_idx}' if dl is None else 'dl=…'
 
 # %% ../../nbs/learner/40b_inference.ipynb #c9018b41
 def _not_here(cb): raise RuntimeError(
@@ -387,7 +421,9 @@ from .results import only_item
 def _activation(loss_func):
     "The loss function's `activation`, applied to outputs that are one tensor; None if it has none"
     act = loss_activation(loss_func)
-    return None if act is noop else lambda pred: act(pred) if isinstance(pred, torch.Tensor) else pred
+    if act is noop: return None
+    def of_tensor(pred): return act(pred) if isinstance(pred, torch.Tensor) else pred
+    return of_tensor
 
 def _decodes(learn, act):
     "The function from predictions, after `act`, to answers"
@@ -409,56 +445,75 @@ def get_preds(self:Learner,
     mmap:str|Path|None=None, # folder for memory-mapped results; `act` is then called batch by batch; None: in memory
     **kwargs                 # of `GatherPredsCallback`: `dtype`, `with_preds`, `with_targs`, `ignore_keys`, …
 ) -> tuple:
-    "Predict a data set: returns `([inputs], preds, targs, [decoded], [losses])`; those in brackets only if asked for"
-    if not (act is None or callable(act) and not isinstance(act, type)): raise TypeError(
-        f'act must be a function of the outputs, such as `torch.sigmoid`, not {act!r} (a {type(act).__name__})')
+    "Predict a data set: return `([inputs], preds, targs, [decoded], [losses])`; those in brackets only if asked for"
+    _check_act(act)
     if mmap is not None: check_path('mmap', mmap)
-    agree = self.team.begin_run(self, f"`learn.get_preds({f'ds_idx={ds_idx}' if dl is None else 'dl=…'})`")
-    dl,idxs = self._loader(ds_idx, dl),None
-    shared = reorder and self.team.has_shard(dl)
+    agree = self.team.begin_run(self, f'`learn.get_preds({_data_as_written(ds_idx, dl)})`')
+    dl = self._loader(ds_idx, dl)
+    shared = reorder and self.team.has_shard(dl)   # a part of a `DistributedSampler`
     if shared and mmap is not None: raise ValueError(
         'the predictions of the parts of a `DistributedSampler` are joined in memory: leave out `mmap`, or the sampler')
-    at_once = act if mmap is None and kwargs.get('with_preds', True) else None   # gets all predictions
+    # the user's `act` gets all predictions at once, if they are all in memory in the end; any other one, each batch
+    at_once = act is not None and mmap is None and kwargs.get('with_preds', True)
     if act is None: act = _activation(self.loss_func)
     decodes = _decodes(self, act) if with_decoded else None
-    by_batch = dict(act=act, decodes=decodes) if at_once is None else {}
+    by_batch = {} if at_once else dict(act=act, decodes=decodes)
     with turn(self), _look(self, dl, cbs), self.loss_not_reduced() if with_loss else nullcontext():
-        if reorder: dl,idxs = sequential_loader(dl)
+        dl,idxs = sequential_loader(dl) if reorder else (dl,None)
         gather = GatherPredsCallback(with_input=with_input, with_loss=with_loss, mmap=mmap,
                                      idxs=None if shared else idxs, **by_batch, **kwargs)
-        nested = self.mode is not None
-        undivided = self.removed_cbs(self.team.default_cbs()) if shared else nullcontext()
-        with closing(gather):
-            with self._run('predict', [gather, *callback_list(cbs), *agree]), undivided:
-                self.skip_loss = not with_loss
-                _infer(self, 'before_predict', 'after_predict', nested, dl)
-            *res,decoded = *gather.all_tensors(),gather.decoded
-    if shared: *res,decoded = self.team.gather_shards(idxs, [*res, decoded])
-    i = int(with_input)
-    if at_once is not None and res[i] is not None:
-        res[i] = at_once(res[i])
-        if decodes is not None: decoded = decodes(res[i])
-    if with_decoded: res.insert(i+2, decoded)
-    return tuple(res)
+        results = _gather(self, gather, dl, [*callback_list(cbs), *agree], undivided=shared)
+    if shared: results = Results(*self.team.gather_shards(idxs, [*results]))
+    if at_once and results.preds is not None: results = _activate(results, act, decodes)
+    wanted = dict(inputs=with_input, preds=True, targs=True, decoded=with_decoded, losses=with_loss)
+    return tuple(getattr(results, name) for name,is_wanted in wanted.items() if is_wanted)
+
+# %% ../../nbs/learner/40c_predict.ipynb #64d289cf
+def _check_act(act):
+    is_function = callable(act) and not isinstance(act, type)
+    if act is not None and not is_function: raise TypeError(
+        f'act must be a function of the outputs, such as `torch.sigmoid`, not {act!r} (a {type(act).__name__})')
+
+def _gather(learn, gather, dl, cbs, undivided) -> Results:
+    "Predict `dl` with the callback `gather`, and return what it has kept; `undivided`: each process all of its `dl`"
+    nested = learn.mode is not None
+    without_sharing = learn.removed_cbs(learn.team.default_cbs()) if undivided else nullcontext()
+    with closing(gather):
+        with learn._run('predict', [gather, *cbs]), without_sharing:
+            learn.skip_loss = not gather.with_loss
+            _infer(learn, 'before_predict', 'after_predict', nested, dl)
+        return gather.results()
+
+def _activate(results, act, decodes) -> Results:
+    "Apply `act` to all predictions at once, and decode what it returns"
+    preds = act(results.preds)
+    decoded = None if decodes is None else decodes(preds)
+    return results._replace(preds=preds, decoded=decoded)
 
 # %% ../../nbs/learner/40c_predict.ipynb #4082a8fb
 def _decoded_item(decode, inp, decoded):
     "The input and the label of a batch's only item, as the data's own `decode` gives them"
-    n,item = len(tuplify(inp)),tuple(decode((*tuplify(inp), *tuplify(decoded)))[0])
-    return detuplify(item[:n]),detuplify(item[n:])
+    n_inp = len(tuplify(inp))
+    batch = *tuplify(inp),*tuplify(decoded)
+    item = tuple(decode(batch)[0])
+    return detuplify(item[:n_inp]),detuplify(item[n_inp:])
 
 # %% ../../nbs/learner/40c_predict.ipynb #5b258104
-def _label(dec, vocab):
-    "What `vocab` calls the decoded prediction `dec`: a class, one for each token, several, or `dec` without a vocab"
-    if vocab is None or not isinstance(dec, torch.Tensor): return dec
-    if dec.dtype is torch.bool and dec.ndim: return [vocab[i] for i,o in enumerate(dec) if o]
-    return vocab[int(dec)] if dec.ndim==0 else [_label(o, vocab) for o in dec]
+def _label(decoded, vocab):
+    "What `vocab` calls a decoded prediction: a class, one for each token, or several; without a vocab, itself"
+    if vocab is None or not isinstance(decoded, torch.Tensor): return decoded
+    if decoded.ndim==0: return vocab[int(decoded)]
+    if decoded.dtype is torch.bool: return [vocab[i] for i,applies in enumerate(decoded) if applies]
+    return [_label(o, vocab) for o in decoded]
 
 def _own_collate(dls):
     "The function with which the loaders of `dls` make a batch of items, if it is not PyTorch's"
-    dl = next((dl for dl in (dls.valid, dls.train) if getattr(dl, 'batch_sampler', None) is not None), None)
-    f = getattr(dl, 'collate_fn', default_collate)
-    if getattr(f, 'mlm', False): f = copy(f); f.mlm = False   # transformers': it would mask tokens of what is asked
+    batching = [dl for dl in (dls.valid, dls.train) if getattr(dl, 'batch_sampler', None) is not None]
+    if not batching: return None
+    f = getattr(batching[0], 'collate_fn', default_collate)
+    if getattr(f, 'mlm', False):   # transformers': it would mask tokens of what is asked
+        f = copy(f)
+        f.mlm = False
     return None if f is default_collate else f
 
 # %% ../../nbs/learner/40c_predict.ipynb #455166bb
@@ -470,7 +525,9 @@ def _batch_of(learn, items):
         if own: e.add_note("`predict` gives the loader's `collate_fn` a list of items without a target: let it take "
             'that too, or make a batch by hand and call `get_preds(dl=[batch])`')
         raise
-    if isinstance(batch, Mapping): return Inputs(split_batch(batch, getattr(learn.dls, 'n_inp', None))[0][0])
+    if isinstance(batch, Mapping):
+        xb,_ = split_batch(batch, getattr(learn.dls, 'n_inp', None))
+        return Inputs(xb[0])
     return OnlyInputs(batch if isinstance(batch, (list,tuple)) else [batch])
 
 @patch
@@ -478,7 +535,7 @@ def test_dl(self:Learner,
     items:list, # inputs as the data set returns them, without target
     bs:int=64   # items in a batch
 ) -> Any:
-    "Returns a loader of items, with the `collate_fn` of the data: `learn.get_preds(dl=learn.test_dl(items))`"
+    "Return a loader of items, with the `collate_fn` of the data: `learn.get_preds(dl=learn.test_dl(items))`"
     if hasattr(self.dls, 'test_dl'): return self.dls.test_dl(items, bs=bs)   # fastai's, which transforms them
     items,bs = list(items),check_whole('bs', bs, what='a batch size')
     return [_batch_of(self, items[i:i+bs]) for i in range(0, len(items), bs)]
@@ -486,9 +543,10 @@ def test_dl(self:Learner,
 # %% ../../nbs/learner/40c_predict.ipynb #00933876
 @patch
 def class_names(self:Learner) -> Any:
-    "Returns the names of the classes: those of the data, else those that the model knows; None if there are none"
+    "Return the names of the classes: those of the data, else those that the model knows; None if there are none"
     vocab = getattr(self.dls, 'vocab', None)
-    return output_vocab(self.model) if vocab is None and self.loss_func is None else vocab
+    if vocab is None and self.loss_func is None: return output_vocab(self.model)
+    return vocab
 
 @patch
 def _item_loader(self:Learner, item):
@@ -500,9 +558,10 @@ def _item_loader(self:Learner, item):
 def _answer(self:Learner, preds, decoded, decode, inp=None):
     "Input, label, decoded and raw prediction of a batch of one item"
     if preds is None: raise RuntimeError('a callback has cancelled the batch of this item, so there is no prediction')
-    dec = only_item(decoded)
-    if decode is None: return inp,_label(dec, self.class_names()),dec,only_item(preds)
-    return *_decoded_item(decode, inp, decoded),dec,only_item(preds)
+    answer = only_item(decoded)
+    if decode is None: label = _label(answer, self.class_names())
+    else: inp,label = _decoded_item(decode, inp, decoded)
+    return inp,label,answer,only_item(preds)
 
 # %% ../../nbs/learner/40c_predict.ipynb #fae861d6
 @patch
@@ -511,9 +570,10 @@ def predict(self:Learner,
     item:Any,              # one input as the data set returns it, without target; a tuple for several inputs
     with_input:bool=False  # return the input too: as a batch, or as `decode_batch` gives it
 ) -> tuple:
-    "Predict one item: returns `(label, decoded, prediction)`, after the input if `with_input`; see also `Predictor`"
+    "Predict one item: return `(label, decoded, prediction)`, after the input if `with_input`; see also `Predictor`"
     check_item(item, self.dls.train)
     dl,decode = self._item_loader(item)
     asked = dict(with_input=with_input or decode is not None, with_decoded=True, with_targs=False)
     with turn(self), self.no_bar(), alone(): *inp,preds,_,decoded = self.get_preds(dl=dl, reorder=False, **asked)
-    return self._answer(preds, decoded, decode, *inp)[0 if with_input else 1:]
+    answer = self._answer(preds, decoded, decode, *inp)
+    return answer if with_input else answer[1:]
