@@ -53,7 +53,7 @@ def losses_by_item(
 
 # %% ../../nbs/learner/40a_gather_preds.ipynb #d560d54a
 class Results(NamedTuple):
-    "What was gathered of a data set; None: not asked for"
+    "A data set's results, as they were gathered; None: not asked for"
     inputs:Any
     preds:Any
     targs:Any
