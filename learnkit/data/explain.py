@@ -216,29 +216,38 @@ def model_hint(
     xb:tuple     # The inputs that it was called with
 )->str: # Empty if nothing is known
     "Return what is probably wrong after the model has raised the exception `e`"
+    hint = subclass_hint(e) or device_hint(e)
+    if hint: return hint
     text,given = str(e),shapes(xb)
-    if hint := subclass_hint(e) or device_hint(e): return hint
-    if isinstance(e, TypeError) and 'str' in given:
-        return 'The batch holds a string: turn text into numbers in the data set or in `collate_fn`.'
-    if isinstance(e, TypeError) and 'ndarray' in given:
-        return ('The batch holds a NumPy array (ndarray) where the model wants a tensor: '
-                'convert it with `torch.as_tensor`.')
-    if isinstance(e, TypeError) and 'positional argument' in text:
-        return '`DataLoaders(..., n_inp=)` says how many elements of a batch are inputs of the model.'
-    if isinstance(e, TypeError) and 'unexpected keyword' in text and isinstance(xb[0], Inputs): return (
-        'The batch is a mapping, so the model was called with its entries by name: leave out or rename, in '
-        '`collate_fn`, what `forward` does not take. `n_inp=` says how many are inputs; else the one named y, '
-        'target, targets, label or labels is the target, if there is just one.')
-    if isinstance(e, RuntimeError) and 'dtype' in text and 'float32' not in given:
-        return "The inputs and the weights have different types: write `x.float()` in the data set."
+    if isinstance(e, TypeError): return _call_hint(text, given, xb)
+    if isinstance(e, RuntimeError): return _type_hint(text, given)
     if isinstance(e, ValueError) and 'more than 1 value per channel' in text: return (
         'A batch norm cannot be trained on a batch of one item: leave such a batch out with `drop_last=True`, or '
         'change the batch size.')
-    if isinstance(e, RuntimeError) and "'indices'" in text: return 'An embedding takes integers: write `x.long()`.'
     if isinstance(e, IndexError) and text=='index out of range in self': return (
         'An embedding has no row for a number in the batch: `num_embeddings` must be above the largest, and none '
         'may be negative.')
     return ''
+
+# %% ../../nbs/data/45a_explain.ipynb #d394b295
+def _call_hint(text, given, xb):
+    "What is probably wrong if the model, called with `xb`, has raised a TypeError"
+    if 'str' in given: return 'The batch holds a string: turn text into numbers in the data set or in `collate_fn`.'
+    if 'ndarray' in given: return (
+        'The batch holds a NumPy array (ndarray) where the model wants a tensor: convert it with `torch.as_tensor`.')
+    if 'positional argument' in text:
+        return '`DataLoaders(..., n_inp=)` says how many elements of a batch are inputs of the model.'
+    if 'unexpected keyword' in text and isinstance(xb[0], Inputs): return (
+        'The batch is a mapping, so the model was called with its entries by name: leave out or rename, in '
+        '`collate_fn`, what `forward` does not take. `n_inp=` says how many are inputs; else the one named y, '
+        'target, targets, label or labels is the target, if there is just one.')
+    return ''
+
+def _type_hint(text, given):
+    "What is probably wrong if the model, called with what `given` describes, has raised a RuntimeError"
+    if 'dtype' in text and 'float32' not in given:
+        return 'The inputs and the weights have different types: write `x.float()` in the data set.'
+    return 'An embedding takes integers: write `x.long()`.' if "'indices'" in text else ''
 
 # %% ../../nbs/data/45a_explain.ipynb #359cb331
 _unequal = r'each tensor to be equal size, but got (\[.*?\]) at entry (\d+) and (\[.*?\]) at entry (\d+)'
@@ -271,6 +280,9 @@ def output_loss(
 )->Tensor|None: # None if there is none
     "Return the loss in the output of a model: its key or attribute `loss`"
     return pred.get('loss') if isinstance(pred, dict) else getattr(pred, 'loss', None)
+
+
+
 
 
 

@@ -22,7 +22,7 @@ def create_memmap(
     shape:tuple,      # the shape of the tensor
     dtype:torch.dtype # the type of its elements
 ) -> Tensor:
-    "Creates a memory-mapped tensor with its values in the file `path`; raises OSError if the disk is too small"
+    "Create a memory-mapped tensor with its values in the file `path`; raises OSError if the disk is too small"
     path,size = Path(path),prod(shape)*dtype.itemsize
     path.unlink(missing_ok=True)   # a tensor that still maps the old file keeps it
     free = shutil.disk_usage(path.parent).free
@@ -41,7 +41,7 @@ def open_memmap(
     path:str|Path,   # the file
     write:bool=False # write changes of the tensor to the file? otherwise they stay in memory
 ) -> Tensor:
-    "Opens the tensor in a file as a memory-mapped tensor: only the parts that are used are read"
+    "Open the tensor in a file as a memory-mapped tensor: only the parts that are used are read"
     flags = mmap.MAP_SHARED if write else mmap.MAP_PRIVATE
     with torch.serialization.set_default_mmap_options(flags): return torch.load(path, mmap=True, weights_only=True)
 
@@ -52,7 +52,7 @@ def shared_memmap(
     dtype:torch.dtype, # the type of its elements
     key:str            # a name not used before, the same in all processes
 ) -> Tensor:
-    "Creates or opens a memory-mapped tensor that several processes write to; raises OSError if none of them can"
+    "Create or open a memory-mapped tensor that several processes write to; raises OSError if none of them can"
     store = shared_store()
     if store.add(f'{key}/asked', 1)>1:
         error = store.get(f'{key}/made').decode()
@@ -62,7 +62,9 @@ def shared_memmap(
         raise ValueError(f'the processes have results that do not fit together: {list(t.shape)} of {t.dtype}, and '
                          f'{list(shape)} of {dtype}')
     try: t = create_memmap(path, shape, dtype)
-    except OSError as e: store.set(f'{key}/made', str(e)); raise
+    except OSError as e:
+        store.set(f'{key}/made', str(e))
+        raise
     store.set(f'{key}/made', '')
     return t
 
@@ -99,14 +101,18 @@ class TensorBuffer:
     def append(self,
         t:Any # the results of a batch: a tensor, or a list with one entry per item
     ) -> None:
-        "Adds the results of a batch"
-        if self.sizes is not None: self.sizes.append(_n_items(t, self.dim))
+        "Add the results of a batch"
+        if self.sizes is not None: self.sizes.append(_count_items(t, self.dim))
         if isinstance(t, Tensor):
             if t.requires_grad: t = t.detach()
             if t.shape==self.alike and t.dtype is self.batch_dtype and t.is_cpu and t.layout is torch.strided:
-                if self.out is None: self.chunks.append(t.clone()); return
+                if self.out is None:
+                    self.chunks.append(t.clone())
+                    return
                 i,j = self.filled,self.filled+self.alike[0]
-                if j<=self.n: self.out[i:j],self.filled = t,j; return
+                if j<=self.n:
+                    self.out[i:j],self.filled = t,j
+                    return
             if self.max_pending>1: t = t.clone()   # while it is held back, its memory may be written to
         self.pending.append(t)
         if len(self.pending)>=self.max_pending: self._send()
@@ -114,10 +120,12 @@ class TensorBuffer:
     def _send(self):
         ts,self.pending = self.pending,[]
         if len(ts)>1 and self._fits(ts): return self._write(ts)
-        for o in ts: self._write([o]) if self._fits([o]) else self._add_chunk(o)
+        for t in ts:
+            if self._fits([t]): self._write([t])
+            else: self._add_chunk(t)
 
     def flush(self) -> None:
-        "Writes the batches that are held back or still being copied"
+        "Write the batches that are held back or still being copied"
         self._send()
         self._receive()
 
@@ -125,17 +133,19 @@ class TensorBuffer:
     def value(self) -> Any:
         "The results so far: a tensor, or a list if they don't fit into one"
         self.flush()
-        if self.out is not None and (self.filled==self.n or self._is_shared):
-            return self.out if self.file is None else open_memmap(self.file)
-        return self._concatenated()
+        is_whole = self.filled==self.n or self._is_shared   # others write the rest of a shared one
+        if self.out is None or not is_whole: return self._join()
+        return self.out if self.file is None else open_memmap(self.file)
 
-    def _concatenated(self):
+    def _join(self):
+        "Return what came, though not as many items as expected, as one result"
         chunks = self.chunks if self.out is None else [self._written()]
         self._drop_file()
         if all(o is None for o in chunks): return None
-        scalars = all(isinstance(o, Tensor) and o.dim()==0 for o in chunks)
-        res = torch.stack(chunks) if scalars else to_concat(chunks, dim=self.dim)
-        return res if self.positions is None or self.key is not None else self._reordered(res)
+        are_scalars = all(isinstance(o, Tensor) and o.dim()==0 for o in chunks)
+        joined = torch.stack(chunks) if are_scalars else to_concat(chunks, dim=self.dim)
+        if self.positions is None or self.key is not None: return joined   # shared ones are ordered when all are there
+        return self._reorder(joined)
 
     @property
     def _is_shared(self) -> bool:
@@ -144,77 +154,89 @@ class TensorBuffer:
 
     def _fits(self, ts):
         "Do the batches `ts` fit into the tensor? Allocates it if this is the first batch"
-        if not all(isinstance(o, Tensor) and o.layout is torch.strided for o in ts): return False
-        shapes = {o.shape for o in ts}
-        if () in shapes or (self.out is None and not self._allocate(ts[0])): return False
-        if {s[1:] for s in shapes}!={self.item_shape} or {o.dtype for o in ts}!={self.batch_dtype}: return False
-        return self.filled + sum(o.shape[0] for o in ts)<=self.n
+        for t in ts:
+            if not isinstance(t, Tensor): return False
+            if t.layout is not torch.strided or not t.ndim: return False
+        if self.out is None and not self._allocate(ts[0]): return False
+        kinds = {(t.shape[1:],t.dtype) for t in ts}
+        if kinds!={(self.item_shape,self.batch_dtype)}: return False
+        return self.filled + _count_rows(ts)<=self.n
 
     def _allocate(self, t):
-        "Allocates the tensor for items like those of `t`; False if their number is unknown"
+        "Allocate the tensor for items like those of `t`; False if their number is unknown"
         if not self.n or self.chunks: return False
         self.item_shape,self.batch_dtype = t.shape[1:],t.dtype
-        shape = self.n,*self.item_shape
-        dtype = self.dtype if self.dtype is not None and t.is_floating_point() else t.dtype
+        shape,dtype = (self.n,*self.item_shape),self._dtype_of(t)
         if not prod(shape): self.file = None   # there is nothing to write
         if self.file is None: self.out = torch.empty(shape, dtype=dtype)
         elif self.key is None: self.out = create_memmap(self.file, shape, dtype)
         else: self.out = shared_memmap(self.file, shape, dtype, self.key)
         return True
 
+    def _dtype_of(self, t):
+        "The type in which numbers like those of `t` are kept"
+        if self.dtype is not None and t.is_floating_point(): return self.dtype
+        return t.dtype
+
     def _write(self, ts):
-        "Writes the batches `ts` to their positions; from an accelerator, sends them on their way"
-        i,self.filled = self.filled,self.filled + sum(o.shape[0] for o in ts)
+        "Write the batches `ts` to their positions; from an accelerator, send them on their way"
+        i,self.filled = self.filled,self.filled+_count_rows(ts)
         self._receive()
         if ts[0].is_cpu: self._put(i, ts)
         else: self.coming = i,Arrival(ts[0] if len(ts)==1 else torch.cat(ts))
-        if not (size := ts[-1].nbytes): return
-        # is the next one written when it comes?
-        at_once = self.positions is None and self.file is None and ts[-1].is_cpu
-        self.alike = ts[-1].shape if at_once else None
-        most = min(64, 2**18//size) if ts[-1].is_cpu else 2**25//size
-        self.max_pending = 1 if at_once else max(1, most)
+        if ts[-1].nbytes: self._expect(ts[-1])
+
+    def _expect(self, t):
+        "Decide how many batches like `t` are held back, to be written at once"
+        in_place = self.positions is None and self.file is None
+        if in_place and t.is_cpu:   # `append` copies it when it comes
+            self.alike,self.max_pending = t.shape,1
+            return
+        most = min(64, 2**18//t.nbytes) if t.is_cpu else 2**25//t.nbytes
+        self.alike,self.max_pending = None,max(1, most)
 
     def _receive(self):
-        "Writes what is on its way, when it is there"
+        "Write what is on its way, when it is there"
         if self.coming is None: return
         (i,arrival),self.coming = self.coming,None
         self._put(i, [arrival.get()])
 
     def _put(self, i, ts):
-        "Writes the batches `ts`, which are on the CPU, from item number `i` on"
-        j = i + sum(o.shape[0] for o in ts)
+        "Write the batches `ts`, which are on the CPU, from item number `i` on"
+        j = i+_count_rows(ts)
         if self.positions is not None: self.out[self.positions[i:j]] = torch.cat(ts).to(self.out.dtype)
         elif len(ts)>1:                torch.cat(ts, out=self.out[i:j])
         else:                          self.out[i:j] = ts[0]
         if self.file is not None: self._remap(j-i)
 
     def _remap(self, n):
-        "Maps the file anew if, with the `n` items just written, many of its pages are in memory"
+        "Map the file anew if, with the `n` items just written, many of its pages are in memory"
         size = self.out[:1].nbytes
-        self.dirty += n*(size if self.positions is None else max(size, mmap.PAGESIZE))
+        if self.positions is not None: size = max(size, mmap.PAGESIZE)   # each item may be in a page of its own
+        self.dirty += n*size
         if self.dirty>2**25: self.out,self.dirty = open_memmap(self.file, write=True),0
 
     def _add_chunk(self, t):
-        "Keeps a copy of `t` on the CPU as a chunk of its own"
+        "Keep a copy of `t` on the CPU as a chunk of its own"
         self._receive()
-        if self.out is not None:
-            if self._is_shared: raise ValueError(
-                f'a batch does not fit into {Path(self.file).name}, which all processes write to: it was made for '
-                f'{list(self.out.shape)} of {self.out.dtype}; leave out `mmap`')
-            if self.file is not None: warn(f'a batch does not fit into {Path(self.file).name}, which was made for '
-                f'{list(self.out.shape)} of {self.out.dtype}: the result is kept in memory')
-            self.chunks,self.out = [self._written()],None
-            self.alike,self.max_pending = None,1
-            self._drop_file()
-        def to_cpu(o):
-            if not isinstance(o, Tensor): return o
-            dtype = self.dtype if self.dtype is not None and o.is_floating_point() else o.dtype
-            return o.detach().to('cpu', dtype, copy=True)
-        self.chunks.append(apply(to_cpu, t))
+        if self.out is not None: self._give_up_tensor()
+        def to_cpu(o): return o.detach().to('cpu', self._dtype_of(o), copy=True) if isinstance(o, Tensor) else o
+        chunk = apply(to_cpu, t)
+        self.chunks.append(chunk)
         if not isinstance(t, Tensor): return
         if not t.is_cpu: self.max_pending = max(1, 2**25//max(1, t.nbytes))
-        elif self.chunks[-1].dtype is t.dtype: self.alike,self.batch_dtype = t.shape,t.dtype
+        elif chunk.dtype is t.dtype: self.alike,self.batch_dtype = t.shape,t.dtype
+
+    def _give_up_tensor(self):
+        "Continue with chunks, of which the first is what the tensor has: a batch does not fit into it"
+        if self._is_shared: raise ValueError(
+            f'a batch does not fit into {Path(self.file).name}, which all processes write to: it was made for '
+            f'{list(self.out.shape)} of {self.out.dtype}; leave out `mmap`')
+        if self.file is not None: warn(f'a batch does not fit into {Path(self.file).name}, which was made for '
+            f'{list(self.out.shape)} of {self.out.dtype}: the result is kept in memory')
+        self.chunks,self.out = [self._written()],None
+        self.alike,self.max_pending = None,1
+        self._drop_file()
 
     def _drop_file(self):
         "Remove the file of a result that is not whole; what was written stays where it is mapped"
@@ -223,19 +245,21 @@ class TensorBuffer:
     def _written(self):
         "The items that are written, in the order in which they came"
         if self.positions is not None: return self.out[self.positions[:self.filled]]
-        res = self.out[:self.filled]
+        written = self.out[:self.filled]
         # a view would keep the whole tensor in memory, and in files
-        return res if 2*self.filled>self.n else res.clone()
+        return written if 2*self.filled>self.n else written.clone()
 
-    def _reordered(self, res):
-        "`res`, whose items are in the order in which they came, in the order of their positions"
+    def _reorder(self, results):
+        "Return `results`, whose items are in the order in which they came, in the order of their positions"
         n,order = len(self.positions),self.positions.argsort()
-        if isinstance(res, Tensor) and res.dim()>self.dim and res.shape[self.dim]==n:
-            return res.index_select(self.dim, order)
-        if not isinstance(res, Tensor) and len(res)==n: return nested_reorder(res, order)
+        if not isinstance(results, Tensor):
+            if len(results)==n: return nested_reorder(results, order)
+        elif results.dim()>self.dim and results.shape[self.dim]==n: return results.index_select(self.dim, order)
         warn(f'the results are in the order of the loader: {n} items were to be reordered, but another number came')
-        return res
+        return results
 
-def _n_items(t, dim):
+def _count_items(t, dim):
     if isinstance(t, Tensor): return t.shape[dim] if t.ndim else 1
     return len(t) if is_listy(t) or getattr(t, 'ndim', 0) else 1
+
+def _count_rows(ts): return sum(t.shape[0] for t in ts)

@@ -24,7 +24,8 @@ def check_types(
     "Raise TypeError if a part of a Learner is of the wrong kind, and say what to write"
     if isinstance(dls, nn.Module): raise TypeError('the data come first: `Learner(DataLoaders(…), model)`')
     if not isinstance(model, nn.Module): raise _no_model(model)
-    if isclass(loss_func) or not (callable(loss_func) or loss_func is None): raise _no_loss_func(loss_func)
+    if loss_func is None: return
+    if isclass(loss_func) or not callable(loss_func): raise _no_loss_func(loss_func)
 
 def _no_model(o):
     if isclass(o): return TypeError(f'model is the class {o.__name__}: pass an instance of it, `{o.__name__}(...)`')
@@ -74,11 +75,14 @@ def check_recipe(
         'splitter must be a function of the model that returns its parameters, or a list of them for each group, '
         f'such as `lambda m: [m[0].parameters(), m[1].parameters()]`, not {type(splitter).__name__}')
     check_rate('the weight decay `wd`', wd)
-    own = getattr(opt_func, 'keywords', {})
-    for k in [k for k in ('wd','weight_decay') if k in own and wd not in (None, own[k])]: raise ValueError(
-        f"there are two weight decays, wd={wd} and the {k}={own[k]} of `opt_func`: give one of them. `wd` spares norms "
-        "and biases, `weight_decay` is PyTorch's, which shrinks them too")
+    if wd is not None: _check_one_decay(wd, getattr(opt_func, 'keywords', {}))
     check_moms(moms)
+
+def _check_one_decay(wd, keywords):
+    for name in ('wd','weight_decay'):
+        if keywords.get(name, wd)!=wd: raise ValueError(
+            f'there are two weight decays, wd={wd} and the {name}={keywords[name]} of `opt_func`: give one of them. '
+            "`wd` spares norms and biases, `weight_decay` is PyTorch's, which shrinks them too")
 
 # %% ../../nbs/learner/00b_steps.ipynb #13451158
 from warnings import warn
@@ -97,8 +101,9 @@ def note_model_error(
 ) -> None:
     "Add notes: what the model was called with, and what is usually wrong"
     e.add_note(f'The model was called with {shapes(learn.xb)}{learn.position}')
-    if _is_list(learn) and isinstance(e, TypeError): e.add_note('An item is one tensor; a list is several inputs')
-    elif hint := model_hint(e, learn.xb) or layer_hint(e, learn.model): e.add_note(hint)
+    if isinstance(e, TypeError) and _is_list(learn): hint = 'An item is one tensor; a list is several inputs'
+    else: hint = model_hint(e, learn.xb) or layer_hint(e, learn.model)
+    if hint: e.add_note(hint)
 
 def _is_list(learn):
     "Is the item to predict a list of numbers, which would be taken for several inputs?"
@@ -112,7 +117,8 @@ def note_loss_error(
     "Add notes: what the loss function was called with, and what is usually wrong"
     e.add_note(f'The loss function was called with predictions {shapes(learn.pred)} '
                f'and targets {shapes(learn.yb)}{learn.position}')
-    if hint := subclass_hint(e) or device_hint(e) or loss_hint(learn.loss_func, learn.pred, *learn.yb): e.add_note(hint)
+    hint = subclass_hint(e) or device_hint(e) or loss_hint(learn.loss_func, learn.pred, *learn.yb)
+    if hint: e.add_note(hint)
 
 # %% ../../nbs/learner/00b_steps.ipynb #5eb19023
 def note_backward_error(
@@ -140,17 +146,19 @@ def loss_tensor(
 ) -> torch.Tensor|None:
     "Return `loss`, or the sum of its parts; raise TypeError if it is not a tensor, ValueError if training has none"
     if isinstance(loss, torch.Tensor): return loss
-    return sum_of_losses(learn, loss) if isinstance(loss, dict) else check_no_loss(learn, loss)
+    if isinstance(loss, dict): return sum_of_losses(learn, loss)
+    return check_no_loss(learn, loss)
 
 def check_no_loss(
     learn:Any, # the Learner, in a batch
     loss:Any   # what its loss function returned, which is not a tensor
 ) -> None:
     "Raise TypeError if the loss function did not return a loss, ValueError if training has none to learn from"
-    called = learn.loss_func is not None and (learn.yb or takes_one(learn.loss_func))
-    if loss is not None or called: raise TypeError(
-        f'the loss function must return a tensor, but it returned '
-        f'{loss if loss is None else type(loss).__name__}{learn.position}: {loss_value_hint(loss)}')
+    was_called = learn.loss_func is not None and (learn.yb or takes_one(learn.loss_func))
+    if loss is not None or was_called:
+        kind = None if loss is None else type(loss).__name__
+        raise TypeError(f'the loss function must return a tensor, but it returned {kind}{learn.position}: '
+                        f'{loss_value_hint(loss)}')
     if learn.loss_func is None:
         if learn.training: raise ValueError('there is no loss to learn from: pass `loss_func=` to the Learner, '
                                             'or let the model give an output with a `loss`')
@@ -178,7 +186,9 @@ from ..data.explain import collate_hint
 # %% ../../nbs/learner/00c_layers.ipynb #2f0a1954
 def _frames(e) -> Iterator[FrameType]:
     tb = e.__traceback__
-    while tb is not None: yield tb.tb_frame; tb = tb.tb_next
+    while tb is not None:
+        yield tb.tb_frame
+        tb = tb.tb_next
 
 def _args(f): return [f.f_locals.get(k) for k in f.f_code.co_varnames[:f.f_code.co_argcount]]
 
@@ -187,11 +197,15 @@ def layer_hint(
     model:nn.Module # the model
 ) -> str: # empty if none of its layers raised it
     "Return which layer raised `e`, with what input, and what to write"
-    calls = [a for f in _frames(e) if f.f_code.co_name=='forward' and len(a := _args(f))>1]
-    layer,x = calls[-1][:2] if calls else (None,None)
-    name = next((n for n,m in model.named_modules() if m is layer), None)
-    if not isinstance(x, Tensor) or name is None or [*layer.children()]: return ''
-    return f'The layer {name and f"`{name}`, "}{layer}, was given {shapes(x)}{_layer_tip(layer, x)}'
+    calls = [_args(f) for f in _frames(e) if f.f_code.co_name=='forward']
+    with_input = [args for args in calls if len(args)>1]
+    if not with_input: return ''
+    layer,x = with_input[-1][:2]   # the innermost
+    names = {id(m):name for name,m in model.named_modules()}
+    if id(layer) not in names or not isinstance(x, Tensor): return ''
+    if [*layer.children()]: return ''
+    called = names[id(layer)] and f'`{names[id(layer)]}`, '
+    return f'The layer {called}{layer}, was given {shapes(x)}{_layer_tip(layer, x)}'
 
 # %% ../../nbs/learner/00c_layers.ipynb #16f1c9a9
 def _layer_tip(layer, x):
@@ -202,7 +216,8 @@ def _layer_tip(layer, x):
     if isinstance(layer, nn.Linear) and x.ndim and x.shape[-1]!=layer.in_features: return _linear_tip(layer, x)
     if isinstance(layer, _ConvNd): return _conv_tip(kind, layer, x)
     n = getattr(layer, 'num_features', None)
-    return f': write `{kind}({x.shape[1]})`' if n is not None and x.ndim>1 and x.shape[1]!=n else ''
+    if n is None or x.ndim<2: return ''
+    return '' if x.shape[1]==n else f': write `{kind}({x.shape[1]})`'
 
 def _linear_tip(layer, x):
     n = layer.in_features
@@ -213,8 +228,9 @@ def _conv_tip(kind, layer, x):
     n,d = layer.in_channels,len(layer.kernel_size)
     if x.ndim==d+1 and n==1: return ', without an axis for its channel: write `x[:,None]`'
     if x.ndim<=d or x.shape[-d-1]==n: return ''
-    if x.ndim==d+2 and x.shape[-1]==n: return (
-        f', with its channels along the last axis: write `x.permute({", ".join(map(str, (0, d+1, *range(1, d+1))))})`')
+    if x.ndim==d+2 and x.shape[-1]==n:
+        axes = ', '.join(map(str, (0, d+1, *range(1, d+1))))
+        return f', with its channels along the last axis: write `x.permute({axes})`'
     return f', but takes {n} channels along axis 1: write `{kind}({x.shape[-d-1]}, {layer.out_channels}, …)`'
 
 # %% ../../nbs/learner/00c_layers.ipynb #06d7cbf8
@@ -225,8 +241,8 @@ def data_hint(
     where:str        # where the run is, for the message
 ) -> str: # empty if the data did not raise it, or nothing is known
     "Return which item or function of the data raised `e`, and what to do"
-    text = str(e)
-    if hint := collate_hint(e): return hint
+    text,hint = str(e),collate_hint(e)
+    if hint: return hint
     if 'DataLoader worker' in text and 'exited unexpectedly' in text: return (
         'A worker of the loader has died, often for lack of memory: take fewer (`num_workers`) or smaller batches. '
         'With `num_workers=0` an error in the data set shows itself')
@@ -236,15 +252,15 @@ def data_hint(
     frames = [*_frames(e)]
     names = [f.f_globals.get('__name__') for f in frames]
     if _fetch in names: return _item_hint(e, frames[names.index(_fetch):], where)
-    started = 'multiprocessing.reduction' in names and 'torch.utils.data.dataloader' in names
+    if not {'multiprocessing.reduction','torch.utils.data.dataloader'}<={*names}: return ''   # no worker was started
     return ('What the workers of the loader are given is pickled: define functions and classes of the data at the top '
-            'of a module, not as `lambda` or inside of a function') if started else ''
+            'of a module, not as `lambda` or inside of a function')
 
 # %% ../../nbs/learner/00c_layers.ipynb #aae2afd3
 def _item_hint(e, frames, where):
     "Which item, or which items in the `collate_fn`, `e` came from"
-    inner,fetch = [f for f in frames if f.f_code.co_name=='__getitem__'],frames[0].f_locals
-    if inner: return _read_hint(e, fetch['self'].dataset, _args(inner[0])[-1], where)
+    reading,fetch = [f for f in frames if f.f_code.co_name=='__getitem__'],frames[0].f_locals
+    if reading: return _read_hint(e, fetch['self'].dataset, _args(reading[0])[-1], where)
     idxs,items,f = fetch.get('possibly_batched_index'),fetch.get('data'),fetch['self'].collate_fn
     if not isinstance(idxs, list) or not isinstance(items, list): return ''
     none = [str(i) for i,o in zip(idxs, items) if o is None]
@@ -253,5 +269,5 @@ def _item_hint(e, frames, where):
 
 def _read_hint(e, ds, i, where):
     said = f'It was raised by item {i!r:.60} of the data set, {type(ds).__name__}{where}'
-    n = len(ds) if isinstance(e, (IndexError,KeyError)) and hasattr(ds, '__len__') else 0
-    return f'{said}, which has {n} items as its `__len__` says: is that right?' if n else said
+    if not isinstance(e, (IndexError,KeyError)) or not hasattr(ds, '__len__'): return said
+    return f'{said}, which has {len(ds)} items as its `__len__` says: is that right?' if len(ds) else said

@@ -7,10 +7,9 @@ __all__ = ['Doc', 'doc']
 
 # %% ../../nbs/learner/65_docs.ipynb #d0b57bc8
 import inspect, json, linecache, re, sys, textwrap
-from itertools import takewhile
 from pathlib import Path
 from types import ModuleType, NoneType, UnionType
-from typing import Any, Union, get_args, get_origin
+from typing import Any, NamedTuple, Union, get_args, get_origin
 
 from ..loop.check import unwrap_partial
 from ..loop.events import nearest
@@ -22,7 +21,7 @@ class _gone: pass   # in place of what was renamed since `make lib` wrote the fi
 def complete_docs(
     only:str|None=None # the name of a module; None: all imported modules
 ) -> None:
-    "Adds to docstrings what the parameters mean and what is raised, unless Python removed them (`-OO`)"
+    "Add to docstrings what the parameters mean and what is raised, unless Python removed them (`-OO`)"
     file = Path(sys.modules['learnkit'].__file__).with_name('_docs.json')
     if not file.is_file(): return   # an application that was packed without it works too
     for module,texts in json.loads(file.read_text(encoding='utf-8')).items():
@@ -31,10 +30,14 @@ def complete_docs(
             o = sys.modules[module]
             for k in name.split('.'): o = getattr(o, k, _gone)
             o = getattr(o, '__func__', o)   # a class method is bound
-            for f in (o, o.__wrapped__) if hasattr(o, '__wrapped__') else (o,):   # `rmse` stands for a function
-                if not (said := f.__doc__) or said.endswith(text): continue
-                if '\n' in said: said = inspect.cleandoc(said)
-                f.__doc__ = f'{said}\n\n{text}'
+            _add_text(o, text)
+            if hasattr(o, '__wrapped__'): _add_text(o.__wrapped__, text)   # `rmse` stands for a function
+
+def _add_text(f, text):
+    said = f.__doc__
+    if not said or said.endswith(text): return
+    if '\n' in said: said = inspect.cleandoc(said)
+    f.__doc__ = f'{said}\n\n{text}'
 
 # %% ../../nbs/learner/65_docs.ipynb #d065b7da
 heading = r'(?m)^(Args|Args of \w+|Returns|Raises):\n((?: {4}.*\n?)+)'
@@ -42,30 +45,31 @@ heading = r'(?m)^(Args|Args of \w+|Returns|Raises):\n((?: {4}.*\n?)+)'
 def meanings(
     lines:str # the lines below `Args:`
 ) -> dict:
-    "Returns the meanings of parameters, by their names"
+    "Return the meanings of parameters, by their names"
     found,name = {},None
-    for l in lines.splitlines():
-        if start := re.match(r'\*{0,2}(\w+)(?: \(.*?\))?: *(.*)', l): name,found[start[1]] = start.groups()
-        elif name: found[name] += ' ' + l.strip()
+    for line in lines.splitlines():
+        start = re.match(r'\*{0,2}(\w+)(?: \(.*?\))?: *(.*)', line)
+        if start: name,found[start[1]] = start.groups()
+        elif name: found[name] += ' ' + line.strip()
     return found
 
 def as_source(
     t:Any # an annotation
 ) -> str: # '' if it says nothing
-    "Returns an annotation as the sources have it, without the names of modules"
+    "Return an annotation as the sources have it, without the names of modules"
     if t in (inspect.Parameter.empty, Any): return ''
     if t in (None, NoneType): return 'None'
     if get_origin(t) in (Union, UnionType): return '|'.join(map(as_source, get_args(t)))
-    s = t if isinstance(t, str) else inspect.formatannotation(t)
-    return re.sub(r"\b(?:[A-Za-z_]\w*\.)+(?=\w)|'", '', s).replace(' | ', '|')
+    text = t if isinstance(t, str) else inspect.formatannotation(t)
+    return re.sub(r"\b(?:[A-Za-z_]\w*\.)+(?=\w)|'", '', text).replace(' | ', '|')
 
 def shown_default(
     v:Any # a default
 ) -> str:
-    "Returns a default, shortened; a function or class by its name"
+    "Return a default, shortened; a function or class by its name"
     if v is inspect.Parameter.empty: return ''
-    s = getattr(v, '__name__', repr(v))
-    return '…' if s.startswith('<') else textwrap.shorten(s, 40, placeholder=' …')
+    text = getattr(v, '__name__', repr(v))
+    return '…' if text.startswith('<') else textwrap.shorten(text, 40, placeholder=' …')
 
 # %% ../../nbs/learner/65_docs.ipynb #feeff529
 stars = {inspect.Parameter.VAR_POSITIONAL:'*', inspect.Parameter.VAR_KEYWORD:'**'}
@@ -74,9 +78,37 @@ def is_about(
     args:str, # the heading above the parameters in a docstring
     cls:type  # a class that has this docstring, perhaps from a base
 ) -> bool:
-    "Returns whether the parameters are those of the constructor of `cls`"
-    below = takewhile(lambda c: args not in ('Args', f'Args of {c.__name__}'), cls.__mro__)
-    return not any('__init__' in vars(c) for c in below)
+    "Return whether the parameters are those of the constructor of `cls`"
+    for c in cls.__mro__:
+        if args in ('Args', f'Args of {c.__name__}'): return True
+        if '__init__' in vars(c): return False   # a subclass has a constructor of its own, which takes something else
+    return True
+
+# %% ../../nbs/learner/65_docs.ipynb #ee51ea81
+class Param(NamedTuple):
+    "A parameter, as a page shows it; '' for what is not known"
+    name:str      # with its stars
+    type:str      # as the sources have it
+    default:str   # shortened
+    meaning:str   # what its comment says
+
+    def in_call(self) -> str:
+        "Return it as the first line of a page has it"
+        return f'{self.name}={self.default}' if self.default else self.name
+    def in_text(self) -> str:
+        "Return it as a page has it in a terminal"
+        line = self.name
+        if self.type: line += f': {self.type}'
+        if self.default: line += f' = {self.default}'
+        return f'{line}\n{_wrap(self.meaning, "    ")}' if self.meaning else line
+
+def _wrap(text, first='', rest='    '): return textwrap.fill(text, 100, initial_indent=first, subsequent_indent=rest)
+
+def _params(signature, means):
+    "The parameters of a function, with their meanings"
+    shown = [p for p in signature.parameters.values() if p.name!='self']
+    return [Param(stars.get(p.kind, '') + p.name, as_source(p.annotation), shown_default(p.default),
+                  means.get(p.name, '')) for p in shown]
 
 # %% ../../nbs/learner/65_docs.ipynb #ee51ea82
 class Doc:
@@ -84,69 +116,79 @@ class Doc:
     def __init__(self,
         f:Any # what it is about
     ):
-        of   = getattr(f, 'fget', None) or getattr(f, 'func', f)   # the function of a property, or of a cached one
-        said = inspect.getdoc(f) or ''
-        self.name   = getattr(of, '__qualname__', of.__name__).split('<locals>.')[-1]
+        of = getattr(f, 'fget', None) or getattr(f, 'func', f)   # the function of a property, or of a cached one
+        self.name = getattr(of, '__qualname__', of.__name__).split('<locals>.')[-1]
         self.module = getattr(of, '__module__', of.__name__)
+        said = inspect.getdoc(f) or ''
         self.about = re.sub(r'\n{3,}', '\n\n', re.sub(heading, '', said)).strip()
-        found = {k:textwrap.dedent(v).strip() for k,v in re.findall(heading, said)}
-        args  = next((k for k in found if k.startswith('Args')), 'Args')
-        if inspect.isclass(f) and not is_about(args, f): found = {}
-        means = meanings(found.get(args, ''))
-        self.returned,self.raises = found.get('Returns', ''),found.get('Raises', '').splitlines()
-        try: sig = inspect.signature(of)
-        except (TypeError,ValueError): sig = inspect.Signature()   # a module, or a function written in C
-        self.result = '' if inspect.isclass(f) else as_source(sig.return_annotation)
-        ps = [p for p in sig.parameters.values() if p.name!='self'] if of is f else ()
-        self.params = [(stars.get(p.kind, '') + p.name, as_source(p.annotation), shown_default(p.default),
-                        means.get(p.name, '')) for p in ps]
-        self.call = f'({", ".join(n + (d and f"={d}") for n,_,d,_ in self.params)})' if callable(f) else ''
+        args,parts = self._parts(f, said)
+        self.returned,self.raises = parts.get('Returns', ''),parts.get('Raises', '').splitlines()
+        try: signature = inspect.signature(of)
+        except (TypeError,ValueError): signature = inspect.Signature()   # a module, or a function written in C
+        self.result = '' if inspect.isclass(f) else as_source(signature.return_annotation)
+        self.params = _params(signature, meanings(parts.get(args, ''))) if of is f else []
+        self.call = ''
+        if callable(f): self.call = f"({', '.join(p.in_call() for p in self.params)})"
+
+    def _parts(self, f, said):
+        "The heading of the parameters, and what the docstring says below each of its headings"
+        parts = {head:textwrap.dedent(lines).strip() for head,lines in re.findall(heading, said)}
+        args = next((head for head in parts if head.startswith('Args')), 'Args')
+        if inspect.isclass(f) and not is_about(args, f): parts = {}   # the docstring is that of a base class
+        return args,parts
 
     def _chapter(self):
         "The notebook that explains it, and what this is about"
-        mod  = sys.modules.get(self.module)
-        head = ''.join(linecache.getlines(getattr(mod, '__file__', None) or '')[:9])
-        nb   = re.search(r'File to edit: [./]*(\S+)\.$', head, re.M)
-        return f'Explained in `{nb[1]}`' + (f': {mod.__doc__.splitlines()[0]}' if mod.__doc__ else '') if nb else ''
+        module = sys.modules.get(self.module)
+        head = ''.join(linecache.getlines(getattr(module, '__file__', None) or '')[:9])
+        notebook = re.search(r'File to edit: [./]*(\S+)\.$', head, re.M)
+        if notebook is None: return ''
+        text = f'Explained in `{notebook[1]}`'
+        return f'{text}: {module.__doc__.splitlines()[0]}' if module.__doc__ else text
 
-    def _end(self):
-        "What is returned, and where it is explained"
-        kind   = f'`{self.result}`' if self.result not in ('','None') else ''
+    def _result(self):
+        "What is returned: its type, and what it means"
+        kind = '' if self.result in ('','None') else f'`{self.result}`'
         result = ': '.join(filter(None, [kind, self.returned]))
-        return [f'Returns {result}' if result else '', self._chapter()]
+        return f'Returns {result}' if result else ''
 
     def __repr__(self):
-        def wrapped(s, first='', rest='    '):
-            return textwrap.fill(s, 100, initial_indent=first, subsequent_indent=rest)
-        params = '\n'.join(f'{n}{t and ": "+t}{d and " = "+d}' + (f'\n{wrapped(m, "    ")}' if m else '')
-                           for n,t,d,m in self.params)
-        raises = '\n'.join(wrapped(l, '    ', '        ') for l in self.raises)
-        parts = [wrapped(self.name + self.call), self.about, params, *map(wrapped, self._end())]
-        return '\n\n'.join(filter(None, [*parts[:-1], raises and f'Raises\n{raises}', parts[-1]]))
+        parts = [_wrap(self.name + self.call), self.about]
+        parts.append('\n'.join(p.in_text() for p in self.params))
+        parts.append(_wrap(self._result()))
+        if self.raises: parts.append('\n'.join(['Raises', *(_wrap(line, '    ', '        ') for line in self.raises)]))
+        parts.append(_wrap(self._chapter()))
+        return '\n\n'.join(filter(None, parts))
 
     def _repr_html_(self):
         from html import escape   # only notebooks need it
         def text(s): return re.sub(r'`([^`]*)`', r'<code>\1</code>', escape(s))
         def code(s): return f'<code>{escape(s)}</code>' if s else ''
-        def table(head, rows):
-            cells = [''.join(f'<td style="text-align:left">{c}</td>' for c in r) for r in [head, *rows]]
-            return '<table>' + ''.join(f'<tr>{c}</tr>' for c in cells) + '</table>' if rows else ''
-        params = [[*map(code, (n, t, d)), text(m)] for n,t,d,m in self.params]
-        errors = [[code(e), text(m)] for e,_,m in (l.partition(': ') for l in self.raises)]
-        about  = f'<p style="white-space:pre-wrap">{text(self.about)}</p>'
-        result,chapter = (s and f'<p>{text(s)}</p>' for s in self._end())
-        return ''.join([f'<p><b>{code(self.name + self.call)}</b></p>', about,
-            table(['<b>parameter</b>','<b>type</b>','<b>default</b>',''], params), result,
-            table(['<b>raises</b>',''], errors), chapter])
+        def paragraph(s): return f'<p>{text(s)}</p>' if s else ''
+        def row(cells): return '<tr>' + ''.join(f'<td style="text-align:left">{c}</td>' for c in cells) + '</tr>'
+        def table(head, rows): return '<table>' + ''.join(map(row, [head, *rows])) + '</table>' if rows else ''
+        params = [[code(p.name), code(p.type), code(p.default), text(p.meaning)] for p in self.params]
+        errors = []
+        for line in self.raises:
+            error,_,meaning = line.partition(': ')
+            errors.append([code(error), text(meaning)])
+        return ''.join([
+            f'<p><b>{code(self.name + self.call)}</b></p>',
+            f'<p style="white-space:pre-wrap">{text(self.about)}</p>',
+            table(['<b>parameter</b>','<b>type</b>','<b>default</b>',''], params),
+            paragraph(self._result()),
+            table(['<b>raises</b>',''], errors),
+            paragraph(self._chapter())])
 
 # %% ../../nbs/learner/65_docs.ipynb #98c76e6c
 def _called(name):
     "What is called `name`, such as 'Learner.fit'"
     o = sys.modules['learnkit.all']   # `import learnkit` has brought it
-    for k in name.split('.'):
-        if not hasattr(o, k): raise ValueError(
-            f'learnkit has no `{name:.60}`: {nearest(k, [n for n in dir(o) if n[0]!="_"])}')
-        o = getattr(o, k)
+    for part in name.split('.'):
+        if not hasattr(o, part):
+            public = [n for n in dir(o) if n[0]!='_']
+            raise ValueError(f'learnkit has no `{name:.60}`: {nearest(part, public)}')
+        o = getattr(o, part)
     return o
 
 def doc(
@@ -155,4 +197,5 @@ def doc(
     "Returns the page about `f`, which a script prints: parameters, result, errors, chapter; raises ValueError"
     f = unwrap_partial(_called(f) if isinstance(f, str) else f)
     is_named = inspect.isroutine(f) or isinstance(f, (type,property,ModuleType))
-    return shown(Doc(f if is_named else getattr(f, '__wrapped__', type(f))))   # `rmse` stands for its function
+    if not is_named: f = getattr(f, '__wrapped__', type(f))   # `rmse` stands for its function
+    return shown(Doc(f))

@@ -178,14 +178,14 @@ class GatherPredsCallback(Callback):
         for draft in self.drafts.values(): draft.close()
         self.drafts = {}
 
-    def results(self) -> 'Results':
+    def _results(self) -> 'Results':
         "Return what was kept, also of a run that was cancelled before its end"
         if isinstance(self.preds, NestedBuffer): self.after_validate()
         return Results(self.inputs, self.preds, self.targets, self.decoded, self.losses)
 
     def all_tensors(self) -> list:
         "Return `[inputs], preds, targets, [losses]`; those in brackets only if they were asked for"
-        results = self.results()
+        results = self._results()
         tensors = [results.preds, results.targs]
         if self.with_input: tensors.insert(0, results.inputs)
         if self.with_loss: tensors.append(results.losses)
@@ -482,7 +482,7 @@ def _gather(learn, gather, dl, cbs, undivided) -> Results:
         with learn._run('predict', [gather, *cbs]), without_sharing:
             learn.skip_loss = not gather.with_loss
             _infer(learn, 'before_predict', 'after_predict', nested, dl)
-        return gather.results()
+        return gather._results()
 
 def _activate(results, act, decodes) -> Results:
     "Apply `act` to all predictions at once, and decode what it returns"

@@ -6,7 +6,7 @@
 __all__ = ['NestedBuffer']
 
 # %% ../../nbs/learner/20a_gather_items.ipynb #c24b0d02
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from fastcore.foundation import L
@@ -20,13 +20,16 @@ def places(
     sizes:list,             # for each process, pairs of a turn and the number of items in it
     order:Tensor|None=None  # the position in the result of each item, in the order of one process; None: that order
 ) -> list[Tensor]:
-    "Returns, for each process, the positions of its items in the result"
-    res,start = [[torch.empty(0, dtype=torch.long)] for _ in sizes],0
-    for turn,r,n in sorted((turn,r,n) for r,own in enumerate(sizes) for turn,n in own):
-        res[r].append(torch.arange(start, start+n))
+    "Return, for each process, the positions of its items in the result"
+    batches = []
+    for rank,own in enumerate(sizes): batches += [(turn,rank,n) for turn,n in own]
+    parts,start = [[torch.empty(0, dtype=torch.long)] for _ in sizes],0
+    for _,rank,n in sorted(batches):   # turn by turn, and in a turn one process after the other
+        parts[rank].append(torch.arange(start, start+n))
         start += n
-    if order is not None and len(order)!=start: order = None
-    return [torch.cat(o) if order is None else order[torch.cat(o)] for o in res]
+    positions = [*map(torch.cat, parts)]
+    if order is None or len(order)!=start: return positions
+    return [order[own] for own in positions]
 
 # %% ../../nbs/learner/20a_gather_items.ipynb #a84b1f0c
 def gather_items(
@@ -35,35 +38,45 @@ def gather_items(
     dim:int=0,     # the dimension of the items
     room:int=2**24 # the number of bytes sent at once
 ) -> Any:
-    "Returns the results of all processes, in each of them"
+    "Return the results of all processes, in each of them"
     if isinstance(x, Tensor) and dim: x = x.movedim(dim, 0)
-    if isinstance(x, Tensor): kind = tuple(x.shape[1:]),x.dtype
-    else: kind = None if x is None else 'list'
-    kinds = {k for k in gather_objects(kind) if k is not None}
+    kinds = {kind for kind in gather_objects(_kind(x)) if kind is not None}
     if not kinds: return None
     if len(kinds)>1 or kinds=={'list'}: return _gather_lists(x, at)
-    shape,dtype = kinds.pop()
-    res = torch.empty((sum(map(len, at)), *shape), dtype=dtype)
-    rows = max(1, room//max(1, res[:1].nbytes))
-    for r,place in enumerate(at):
-        for i,to in enumerate(place.split(rows)):
-            if res.numel() and len(to): res[to] = _sent(x[i*rows:i*rows+len(to)] if r==rank_distrib() else None, r,
-                                                       (len(to), *shape), dtype)
-    return res.movedim(0, dim) if dim else res
+    item_shape,dtype = kinds.pop()
+    results = torch.empty((sum(map(len, at)), *item_shape), dtype=dtype)
+    if results.numel(): _fill(results, x, at, room)
+    return results.movedim(0, dim) if dim else results
 
-def _sent(x, r, shape, dtype):
-    "The tensor `x` of process `r`"
+def _kind(x):
+    "What processes must agree on to have results in one tensor: shape and type of an item; 'list' for a list"
+    if isinstance(x, Tensor): return tuple(x.shape[1:]),x.dtype
+    return None if x is None else 'list'
+
+# %% ../../nbs/learner/20a_gather_items.ipynb #a84b1f0d
+def _fill(results, x, at, room):
+    "Put this process's items `x` and those of all others into `results`, at most `room` bytes at a time"
+    n_rows = max(1, room//results[:1].nbytes)
+    for rank,positions in enumerate(at):
+        for start in range(0, len(positions), n_rows):
+            to = positions[start:start+n_rows]
+            own = x[start:start+len(to)] if rank==rank_distrib() else None
+            results[to] = _broadcast(own, rank, (len(to), *results.shape[1:]), results.dtype)
+
+def _broadcast(x, rank, shape, dtype):
+    "Return the tensor `x` of the process `rank`, in all processes"
     if num_distrib()==1: return x
-    dev = default_device() if dist.get_backend()=='nccl' else torch.device('cpu')
-    x = torch.empty(shape, dtype=dtype, device=dev) if x is None else x.to(dev).contiguous()
-    dist.broadcast(x.view(-1).view(torch.uint8), r)
+    device = default_device() if dist.get_backend()=='nccl' else torch.device('cpu')
+    x = torch.empty(shape, dtype=dtype, device=device) if x is None else x.to(device).contiguous()
+    dist.broadcast(x.view(-1).view(torch.uint8), rank)
     return x.cpu()
 
 def _gather_lists(x, at):
-    res = [None]*sum(map(len, at))
-    for place,items in zip(at, gather_objects(None if x is None else [*x])):
-        for i,o in zip(place.tolist(), items or ()): res[i] = o
-    return L(res)
+    results = [None]*sum(map(len, at))
+    own = None if x is None else [*x]
+    for positions,items in zip(at, gather_objects(own)):
+        for i,item in zip(positions.tolist(), items or ()): results[i] = item
+    return L(results)
 
 # %% ../../nbs/learner/20b_gather.ipynb #8e1eb862
 from collections.abc import Collection, Mapping
@@ -90,16 +103,15 @@ def make_record(
     cls:type     # a dataclass
 ) -> Any:
     "Return an instance of `cls`, even if the dataclass is frozen"
-    res = object.__new__(cls)
-    for k,v in zip(fields(cls), values): object.__setattr__(res, k.name, v)
-    return res
+    record = object.__new__(cls)
+    for field,value in zip(fields(cls), values): object.__setattr__(record, field.name, value)
+    return record
 
 def record_values(
     o:Any # an instance of a dataclass
 ) -> list:
     "Return the values of the fields of `o`"
-    return [getattr(o, k.name) for k in fields(o)]
-
+    return [getattr(o, field.name) for field in fields(o)]
 
 # %% ../../nbs/learner/20b_gather.ipynb #2802a581
 class Opened:
@@ -126,8 +138,9 @@ def only_item(
     if isinstance(o, Tensor): return o[0]
     if o is None: return None
     if is_record(o): return make_record([*map(only_item, record_values(o))], type(o))
-    nested = isinstance(o, Mapping) or is_listy(o) and not is_item_list(o)
-    return map_container(only_item, o) if nested else o[0]
+    if isinstance(o, Mapping): return map_container(only_item, o)
+    if is_listy(o) and not is_item_list(o): return map_container(only_item, o)
+    return o[0]
 
 # %% ../../nbs/learner/20b_gather.ipynb #2802a580
 _tensor_spec = tree_flatten(0)[1]   # the structure of a batch that is one tensor
@@ -148,56 +161,86 @@ class NestedBuffer:
     def append(self,
         b:Any # tensors in nested containers, in the same structure as the batches before
     ) -> None:
-        "Adds the results of a batch; raises ValueError if its structure differs from that of the first batch"
-        single = isinstance(b, Tensor)
-        if single and self.spec is _tensor_spec: return self.buffers[0].append(b)
-        leaves,spec = ((b,),_tensor_spec) if single else tree_flatten(b, is_leaf=is_item_list)
-        if not single and spec!=self.spec and any(map(is_record, leaves)):
-            leaves,spec = tree_flatten(open_records(b), is_leaf=is_item_list)
-        if self.spec is None:
-            self.spec,self.buffers = spec,[self._new(i, single) for i in range(len(leaves))]
+        "Add the results of a batch; raises ValueError if its structure differs from that of the first batch"
+        if isinstance(b, Tensor):
+            if self.spec is _tensor_spec: return self.buffers[0].append(b)
+            leaves,spec = [b],_tensor_spec
+        else: leaves,spec = self._flatten(b)
+        if self.spec is None: self._begin(spec, len(leaves), isinstance(b, Tensor))
         if spec is not self.spec and spec!=self.spec: raise ValueError(
             f'The batches to gather differ in structure: the first is {self.spec}, this one is {spec}.')
-        for r,o in zip(self.buffers, leaves): r.append(o)
+        for buffer,leaf in zip(self.buffers, leaves): buffer.append(leaf)
 
-    def _file(self, i, single):
-        if self.file is None: return None
-        return f'{self.file}.pt' if single else f'{self.file}_{i}.pt'
-    def _new(self, i, single):
-        file = self._file(i, single)
-        return self.new_buffer(file=file, key=None if self.key is None else f'{self.key}/{file}')
+    def _flatten(self, b):
+        "The leaves and the structure of a batch; dataclass instances are looked into where they are first found"
+        leaves,spec = tree_flatten(b, is_leaf=is_item_list)
+        if spec==self.spec or not any(map(is_record, leaves)): return leaves,spec
+        return tree_flatten(open_records(b), is_leaf=is_item_list)
+
+    def _begin(self, spec, n, is_tensor):
+        "Make `n` buffers, for batches of the structure `spec`"
+        self.spec = spec
+        endings = ['.pt'] if is_tensor else [f'_{i}.pt' for i in range(n)]
+        self.buffers = [*map(self._new_buffer, endings)]
+
+    def _new_buffer(self, ending):
+        file = None if self.file is None else f'{self.file}{ending}'
+        key = None if self.key is None else f'{self.key}/{file}'
+        return self.new_buffer(file=file, key=key)
 
     @property
     def value(self) -> Any:
         "The results so far, in the structure of a batch; `None` if there are none"
-        return None if self.spec is None else tree_unflatten([r.value for r in self.buffers], self.spec)
+        if self.spec is None: return None
+        return tree_unflatten([buffer.value for buffer in self.buffers], self.spec)
 
     def gather(self,
         turns:list,              # the number of the turn of each batch
         order:Tensor|None=None   # each item's position in the result, in the order of one process; None: that order
     ) -> Any:
-        "Returns the results of all processes, in each; raises ValueError if they differ in structure or are incomplete"
-        for b in self.buffers: b.flush()
-        own = None if self.spec is None else dict(
-            turns=turns, like=tree_unflatten([torch.empty(0) for _ in self.buffers], self.spec),
-            sizes=[b.sizes for b in self.buffers], files=[b.file if b._is_shared else None for b in self.buffers])
+        "Return the results of all processes, in each; raises ValueError if they differ in structure or are incomplete"
+        own = None if self.spec is None else self._describe(turns)
         of_each = gather_objects(own)
-        first = next((o for o in of_each if o is not None), None)
-        if first is None: return None
-        spec,*others = [tree_flatten(open_records(o['like']), is_leaf=is_item_list)[1]
-                        for o in of_each if o is not None]
-        if odd := [s for s in others if s!=spec]: raise ValueError(
-            f'the processes have results that differ in structure: {spec} and {odd[0]}')
-        def leaf(i, file):
-            counts = [[] if o is None else [*zip(o['turns'], o['sizes'][i])] for o in of_each]
-            here = self.buffers[i].value if own and file is None else None
-            if file is None: return gather_items(here, places(counts, order), self.dim)
-            came = sum(n for o in counts for _,n in o)
-            if came!=self.n: raise ValueError(
-                f'{came} of {self.n} items came, so {Path(file).name} has gaps in it: leave out `mmap` where batches '
-                'are cancelled')
-            return open_memmap(file)
-        return tree_unflatten([leaf(i, file) for i,file in enumerate(first['files'])], spec)
+        some = [part for part in of_each if part is not None]
+        if not some: return None
+        spec = _common_spec(some)
+        leaves = []
+        for i,file in enumerate(some[0].files):
+            sizes = [[] if part is None else [*zip(part.turns, part.sizes[i])] for part in of_each]
+            if file is not None: leaves.append(self._open_whole(file, sizes))
+            else:
+                values = None if own is None else self.buffers[i].value
+                leaves.append(gather_items(values, places(sizes, order), self.dim))
+        return tree_unflatten(leaves, spec)
+
+    def _describe(self, turns):
+        "Say what this process has gathered, after all of it was written"
+        for buffer in self.buffers: buffer.flush()
+        files = [buffer.file if buffer._is_shared else None for buffer in self.buffers]
+        like = tree_unflatten([torch.empty(0) for _ in self.buffers], self.spec)
+        return _Part(turns, [buffer.sizes for buffer in self.buffers], files, like)
+
+    def _open_whole(self, file, sizes):
+        "Open a file that all processes have written to; raises ValueError if items are missing"
+        n_came = sum(n for own in sizes for _,n in own)
+        if n_came==self.n: return open_memmap(file)
+        raise ValueError(f'{n_came} of {self.n} items came, so {Path(file).name} has gaps in it: leave out `mmap` '
+                         'where batches are cancelled')
+
+# %% ../../nbs/learner/20b_gather.ipynb #2802a583
+class _Part(NamedTuple):
+    "What one process has of the results of all"
+    turns:list   # the number of the turn of each of its batches
+    sizes:list   # for each leaf, the number of items in each batch
+    files:list   # for each leaf, the file that all processes write to; None: it is in memory
+    like:Any     # empty tensors, in the structure of a batch
+
+def _common_spec(parts):
+    "The structure of all `parts`; raises ValueError if they differ in it"
+    spec,*others = [tree_flatten(open_records(part.like), is_leaf=is_item_list)[1] for part in parts]
+    for other in others:
+        if other!=spec: raise ValueError(f'the processes have results that differ in structure: {spec} and {other}')
+    return spec
 
 # %% ../../nbs/learner/20b_gather.ipynb #15ddc618
 def drop_keys(
@@ -216,7 +259,7 @@ def drop_keys(
 def count_items(
     dl:Any # a loader
 ) -> int|None:
-    "Returns how many items a loader announces, `None` if it doesn't say"
+    "Return how many items a loader announces, `None` if it doesn't say"
     if isinstance(dl, (list,tuple)) and dl:
         try: return find_bs(dl[0])*(len(dl)-1) + find_bs(dl[-1])
         except ValueError: return None   # no tensors
@@ -227,8 +270,8 @@ def count_items(
 def item_positions(
     idxs:Any # the indices of the items in their data set, in the order in which they come
 ) -> Tensor|None:
-    "Returns the position of each item in the order of the data set, `None` if the items come in that order"
-    order = torch.as_tensor(idxs).argsort(stable=True)
-    res = torch.empty_like(order)
-    res[order] = torch.arange(len(order))
-    return None if torch.equal(res, torch.arange(len(res))) else res
+    "Return the position of each item in the order of the data set, `None` if the items come in that order"
+    order,in_sequence = torch.as_tensor(idxs).argsort(stable=True),torch.arange(len(idxs))
+    positions = torch.empty_like(order)
+    positions[order] = in_sequence
+    return None if torch.equal(positions, in_sequence) else positions

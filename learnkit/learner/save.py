@@ -18,18 +18,26 @@ def mismatch(
     new:Any,          # the value in the file
     own:torch.Tensor  # the model's tensor, which it would replace
 ) -> str:
-    "Returns why `new` cannot be copied to `own`; empty if it can"
+    "Return why `new` cannot be copied to `own`; empty if it can"
     if not isinstance(new, torch.Tensor): return f'is {type(new).__name__}, the model has {tuple(own.shape)}'
     if new.shape!=own.shape: return f'is {tuple(new.shape)}, the model has {tuple(own.shape)}'
-    if own.layout is torch.strided and any(n>1 and not s for n,s in zip(own.shape, own.stride())): return (
+    if _is_expanded(own): return (
         'is expanded in the model, so that its elements share memory and nothing can be loaded into it: `.clone()` it')
     def kind(t): return t.layout,t.is_quantized,t.is_complex(),t.is_floating_point()
     if kind(new)==kind(own) and not new.is_meta: return ''
     meta = ' on meta' if new.is_meta else ''
     return f'is of {new.dtype}{meta}, {new.layout}, the model has {own.dtype}, {own.layout}'
 
-def _first(names): return ', '.join(map(str, names[:3])) + (f' and {len(names)-3} more' if len(names)>3 else '')
+def _is_expanded(t):
+    if t.layout is not torch.strided: return False
+    return any(n>1 and stride==0 for n,stride in zip(t.shape, t.stride()))
 
+def _first(names):
+    "The first names, and how many more there are"
+    text = ', '.join(map(str, names[:3]))
+    return f'{text} and {len(names)-3} more' if len(names)>3 else text
+
+# %% ../../nbs/learner/55a_check_state.ipynb #5c090a3b
 def check_state(
     model:torch.nn.Module, # the model whose weights would be replaced
     state:dict,            # the new weights by name
@@ -38,21 +46,31 @@ def check_state(
     "Raise ValueError if `state` does not fit the model; changes nothing"
     if not isinstance(state, Mapping): raise ValueError(f'expected weights by name, not a {type(state).__name__}')
     own = model.state_dict()
-    odd = [f'{k} {why}' for k,v in own.items()
-           if k in state and isinstance(v, torch.Tensor) and (why := mismatch(state[k], v))]
+    odd = _mismatches(state, own)
     missing,extra = [k for k in own if k not in state],[k for k in state if k not in own]
-    none = bool(own) and len(missing)==len(own)   # nothing fits at all: a mistake, strict or not
-    if not (strict or none): missing,extra = [],[]
-    reasons = [f'{what} {_first(names)}' for what,names in
-               (('shapes differ:', odd), ('it lacks', missing), ('the model lacks', extra)) if names]
+    nothing_fits = bool(own) and len(missing)==len(own)   # a mistake, strict or not
+    reasons = []
+    if odd: reasons.append(f'shapes differ: {_first(odd)}')
+    if strict or nothing_fits:
+        if missing: reasons.append(f'it lacks {_first(missing)}')
+        if extra: reasons.append(f'the model lacks {_first(extra)}')
     if not reasons: return
-    hint = '' if none else '. `strict=False` loads what fits.'
+    hint = '' if nothing_fits else '. `strict=False` loads what fits.'
     if odd: hint = '. Make the model as it was, or let `learn.load(…, ignore_keys=…)` leave some as they are.'
-    raise ValueError('these weights are of another model: ' + '; '.join(reasons) + hint)
+    raise ValueError(f"these weights are of another model: {'; '.join(reasons)}{hint}")
+
+def _mismatches(state, own):
+    "Which tensors of `own` cannot be replaced by those of the same name in `state`, and why"
+    odd = []
+    for name,value in own.items():
+        if name not in state or not isinstance(value, torch.Tensor): continue
+        why = mismatch(state[name], value)
+        if why: odd.append(f'{name} {why}')
+    return odd
 
 # %% ../../nbs/learner/55a_check_state.ipynb #24feed83
 def _kind(o):
-    "Returns 'a number' (also for None, which is one that is not set), 'numbers', or the type's name"
+    "'a number' (also for None, which is one that is not set), 'numbers', or the type's name"
     if o is None or isinstance(o, (bool,int,float,torch.Tensor)): return 'a number'
     if isinstance(o, (list,tuple)) and all(_kind(i)=='a number' for i in o): return 'numbers'
     return f'a {type(o).__name__}'
@@ -60,23 +78,41 @@ def _kind(o):
 def _opt_fault(own, state):
     "What is wrong with the optimizer state `state`, compared with `own`; None if nothing is"
     if not isinstance(state, Mapping): return f'it is a {type(state).__name__}'
-    if not has_torch_state(own): return   # an optimizer of another library checks its state itself
-    groups,states,frozen = state.get('param_groups'),state.get('state'),state.get('frozen_idx', 0)
-    def is_group(g): return isinstance(g, Mapping) and isinstance(g.get('params'), list)
-    if not (isinstance(groups, list) and all(map(is_group, groups))):
-        return '`param_groups` must be a list of parameter groups'
-    if not (isinstance(states, Mapping) and all(isinstance(s, Mapping) for s in states.values())):
+    if not has_torch_state(own): return None   # an optimizer of another library checks its state itself
+    groups,states = state.get('param_groups'),state.get('state')
+    if not _is_list_of(_is_group, groups): return '`param_groups` must be a list of parameter groups'
+    if not isinstance(states, Mapping) or not _is_list_of(_is_mapping, [*states.values()]):
         return '`state` must have a dict for each parameter'
-    idxs = [*frozen.values()] if isinstance(frozen, Mapping) else [frozen]   # of several optimizers, for each
-    if not all(isinstance(i, int) and 0<=i<=len(groups) for i in idxs): return f'`frozen_idx` is {frozen!r}'
-    for g,mine in zip(groups, own['param_groups']):
-        for k in g.keys() & mine.keys() - {'params','param_names'}:
-            if _kind(g[k])!=_kind(mine[k]): return f'`{k}` is {_kind(g[k])}, where {_kind(mine[k])} was expected'
-    for i,s in states.items():
-        for k,v in s.items():
-            if _kind(v) not in ('a number','numbers') and not isinstance(v, Mapping):
-                return f'`{k}` of parameter {i} is {_kind(v)}'
+    return (_frozen_fault(state.get('frozen_idx', 0), len(groups))
+            or _groups_fault(groups, own['param_groups'])
+            or _values_fault(states))
 
+# %% ../../nbs/learner/55a_check_state.ipynb #24feed86
+def _is_list_of(is_one, o): return isinstance(o, list) and all(map(is_one, o))
+def _is_mapping(o): return isinstance(o, Mapping)
+def _is_group(o): return isinstance(o, Mapping) and isinstance(o.get('params'), list)
+
+# %% ../../nbs/learner/55a_check_state.ipynb #24feed84
+def _frozen_fault(frozen, n_groups):
+    "What is wrong with `frozen_idx`, of several optimizers one for each"
+    for i in frozen.values() if isinstance(frozen, Mapping) else [frozen]:
+        if not isinstance(i, int) or not 0<=i<=n_groups: return f'`frozen_idx` is {frozen!r}'
+
+def _groups_fault(groups, own):
+    "What is wrong with the settings of parameter groups: each must be of the kind that it is now"
+    for group,mine in zip(groups, own):
+        for name in group.keys() & mine.keys() - {'params','param_names'}:
+            kind,expected = _kind(group[name]),_kind(mine[name])
+            if kind!=expected: return f'`{name}` is {kind}, where {expected} was expected'
+
+def _values_fault(states):
+    "What is wrong with the optimizer's values for a parameter: numbers, or mappings of them"
+    for parameter,values in states.items():
+        for name,value in values.items():
+            if isinstance(value, Mapping) or _kind(value) in ('a number','numbers'): continue
+            return f'`{name}` of parameter {parameter} is {_kind(value)}'
+
+# %% ../../nbs/learner/55a_check_state.ipynb #24feed85
 def check_opt_state(
     opt:Any,   # the optimizer whose state would be replaced
     state:dict # the new state
@@ -218,12 +254,14 @@ def write_state(
 # %% ../../nbs/learner/55b_save.ipynb #71323e42
 def _with_own(weights, model, patterns):
     "`weights`, but those whose names are like one of `patterns` as `model` has them"
-    patterns,own = [patterns] if isinstance(patterns, str) else [*patterns],model.state_dict()
-    def ignored(k): return any(fnmatchcase(k, o) for o in patterns)
-    for o in patterns:
-        if not any(fnmatchcase(k, o) for k in (*own, *weights)): raise ValueError(
-            f'neither the file nor the model has a weight like {o!r} to ignore: {nearest(o, own)}')
-    return {**{k:v for k,v in weights.items() if not ignored(k)}, **{k:v for k,v in own.items() if ignored(k)}}
+    own,ignored = model.state_dict(),set()
+    for pattern in [patterns] if isinstance(patterns, str) else patterns:
+        matching = {name for name in (*own, *weights) if fnmatchcase(name, pattern)}
+        if not matching: raise ValueError(
+            f'neither the file nor the model has a weight like {pattern!r} to ignore: {nearest(pattern, own)}')
+        ignored |= matching
+    loaded = {name:w for name,w in weights.items() if name not in ignored}
+    return loaded | {name:w for name,w in own.items() if name in ignored}
 
 # %% ../../nbs/learner/55b_save.ipynb #2897f743
 def _model_state(file, state):
@@ -232,7 +270,8 @@ def _model_state(file, state):
         f'{file} is a checkpoint of a whole run: resume from it with `fit(..., resume=path)`')
     if state.get('format')==export_format: raise ValueError(
         f'{file} was written by `learn.export`: read it with `load_learner`')
-    return (state['model'],state['opt']) if set(state)=={'model','opt'} else (state,None)
+    if set(state)=={'model','opt'}: return state['model'],state['opt']
+    return state,None
 
 def _found(file, path):
     "The `path` of the name `file`; raises FileNotFoundError if there is such a file in the current folder instead"
@@ -254,8 +293,11 @@ def load(self:Learner,
     ignore_keys:str|Collection[str]=() # names of weights that stay as they are, such as 'head.*'; so does the optimizer
 ) -> Learner:
     "Load the model (and optimizer); raises FileNotFoundError or ValueError, and changes nothing then"
-    weights,opt = _model_state(file, read_state(file if hasattr(file, 'read') else _found(file, self.file_path(file))))
-    if ignore_keys: weights,opt,with_opt = _with_own(weights, get_model(self.model), ignore_keys),None,False
+    source = file if hasattr(file, 'read') else _found(file, self.file_path(file))
+    weights,opt = _model_state(file, read_state(source))
+    if ignore_keys:
+        weights = _with_own(weights, get_model(self.model), ignore_keys)
+        opt,with_opt = None,False
     check_state(get_model(self.model), weights, strict)
     if opt is not None and with_opt:
         ready_opt(self)
