@@ -116,9 +116,11 @@ from .processes.diloco import *
 from .processes.distributed import *
 from .processes.fault_tolerant import *
 from .processes.launch import *
+from .processes.relay import *
 from .processes.shard import *
 from .processes.team import *
 from .processes.watch import *
+from .processes.words import *
 from .recovery.checkpoint import *
 from .recovery.explain import *
 from .recovery.export import *

@@ -130,7 +130,8 @@ from ..loop.loop import exhausted
 from ..loop.run import null_logger
 from .board import Mismatch, share_board
 from .launch import Pause, check_seconds
-from .watch import Relay, by_others, watching
+from .relay import Relay
+from .watch import by_others, watching
 
 # %% ../../nbs/processes/10b_agreement.ipynb #adaf2f75
 class ProcessFailed(RuntimeError):

@@ -249,7 +249,8 @@ from threading import get_ident, local
 
 from ..data.process import num_distrib, rank_distrib
 from ..loop.dispatcher import outside
-from .watch import no_store, messages, watching
+from .watch import watching
+from .words import messages, no_store
 
 # %% ../../nbs/processes/05c_meeting.ipynb #49bd8b28
 _made,_thread = {},local()   # the groups of the present group of processes; whether this is the thread that writes
@@ -305,7 +306,7 @@ def meet(
     if watch is None or num_distrib()==1: return
     watch.thread,meeting = get_ident(),_Meeting(next(_numbers), watch, what, advice)
     try: outcome = meeting.attend()
-    except dist.DistNetworkError as e: raise RuntimeError(f'{what} waited for the others, and {no_store}') from e
+    except dist.DistNetworkError as e: raise RuntimeError(f'{what} waited for the others, and {no_store()}') from e
     except BaseException as e: meeting.decide(f'process {watch.rank} has left {what}: {type(e).__name__}'); raise
     if outcome!=_all_came: raise RuntimeError(outcome)
 
@@ -338,7 +339,7 @@ class _Meeting:
             for k in ('count','outcome'): self.before.delete_key(k)   # all have left it
         while not (res := self.outcome(self.watch.interval)):
             waited = monotonic()-begun
-            if nth==1 or waited>self.limit+self.watch.silence: self._look(waited)
+            if nth==1 or waited>self.limit+self.watch.others.silence: self._look(waited)
         return res
 
     def there(self):
@@ -349,15 +350,16 @@ class _Meeting:
     def _look(self, waited):
         "Say where the others are, once, and end it if one of them will not come"
         watch,there = self.watch,self.there()
-        watch.listen()
+        watch.others.listen()
         late = {*range(num_distrib())} - {*there}
-        lost = late & {*watch.gone(max(watch.silence, self.limit/20)), *watch.stuck(self.limit/10)}
+        lost = late & watch.others.ended()
         if odd := _differences(there): self.decide(odd)
-        elif lost or waited>self.limit: self.decide(f'{self.what} is for all {num_distrib()} processes, and process '
-            f'{watch.rank} waited in vain: {watch.describe(lost or late)}; call it in every process, {self.advice}')
+        elif lost or waited>self.limit:
+            self.decide(f'{self.what} is for all {num_distrib()} processes, and process {watch.rank} waited in vain: '
+                        f'{watch.others.describe(lost or late)}; call it in every process, {self.advice}')
         elif waited>self.limit/60 and not self.warned:
             self.warned = True
-            warn(f'process {watch.rank} waits in {self.what} for the others: {watch.describe(late)}',
+            warn(f'process {watch.rank} waits in {self.what} for the others: {watch.others.describe(late)}',
                  stacklevel=outside())
 
 def _differences(said):

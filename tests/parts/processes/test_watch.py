@@ -1,10 +1,16 @@
 "The thread that says where a process is only looks: it keeps nothing alive of the thread that it looks at."
-import json, subprocess, sys, threading, weakref
+import json, re, subprocess, sys, threading, weakref
+from contextlib import contextmanager
+from datetime import timedelta
+from math import floor, inf
+from threading import get_ident
+
 import pytest, torch
 from torch import distributed as dist
 
-from learnkit.processes import watch
+from learnkit.processes import watch, words
 from learnkit.processes.watch import Watch
+from learnkit.processes.words import Life, Notice, Notices, Others, Word
 
 class Looks(Watch):
     "Looks at a thread without a group of processes"
@@ -70,34 +76,169 @@ class Asked:
             return f(keys, *args)
         return ask
 
-class Never:
-    "A collective that does not end"
-    def wait(self, timeout): raise RuntimeError('timed out')
-    def is_completed(self): return False
-
 def test_what_a_large_group_asks_of_its_store(monkeypatch):
     "A process that waited asked twice for each of the others, again and again, and its message named them all"
-    n,rank = 4096,5
-    monkeypatch.setattr(watch, 'num_distrib', lambda: n)
-    w = Watch.__new__(Watch)
-    w.rank,w.heard,w.places,w.store = rank,{},Asked(),dist.HashStore()
-    for r in range(n): w.places.store.set(str(r), json.dumps([1, 'in `one_batch`', 40., r!=3000]))
-    w.listen([6])
-    with pytest.raises(RuntimeError): w.wait(Never(), 20)   # the next one waits too
-    assert set(w.heard)=={6} and w.places.questions==[1]*4
-    w.places.questions.clear()
-    w.listen()
-    assert w.places.questions==[n, n]
-    said = w.describe(range(n))
+    n = 4096
+    monkeypatch.setattr(words, 'num_distrib', lambda: n)
+    others = Others(Asked())
+    for r in range(n): others.words.store.set(str(r), json.dumps(Word(1, 'in `one_batch`', 40., r!=3000)))
+    others.listen([6])
+    assert {*others.heard}=={6} and others.words.questions==[1, 1]
+    others.words.questions.clear()
+    others.listen()
+    assert others.words.questions==[n, n]
+    said = others.describe(range(n))
     assert said.startswith('process 3000 is in') and said.count('process ')==8 and said.endswith('; and 4,088 more')
+
+def test_what_a_wait_asks_of_the_store():
+    "One question a second, however many processes there are, and none in the first second"
+    world = World(4096, 'slow', 3000, 20.)
+    w = world.watch(5)
+    w.notices = Notices(asked := Asked())
+    world.run(w, timeout=60.)
+    assert asked.questions==[1]*round(world.clock) and world.read==0, asked.questions
+
+def test_failures_are_told(monkeypatch):
+    monkeypatch.setattr(watch, 'num_distrib', lambda: 16)
+    w = Watch.__new__(Watch)
+    w.others,w.notices,w.rank = Others(None),Notices(dist.HashStore()),5
     assert w.failures()==''
     w.fail(ValueError('bad'), ', epoch 0, batch 2')
     for w.rank in (7, 2): w.fail(KeyError(w.rank), '')
-    w.rank = rank
+    w.rank = 5
     assert w.failures()=='process 2 failed: KeyError: 2; process 7 failed: KeyError: 7'   # its own is not among them
 
+# a simulation of many processes, of which one is slow, frozen, killed, raises or exits
+
+class World:
+    "Processes that all wait for one message, but for one that does not send it; their words are made when they are read"
+    def __init__(self, n, how, cause, comes=inf, after=7.):
+        self.n,self.how,self.cause,self.comes,self.after = n,how,cause,comes,after   # it happens `after` so many seconds
+        self.clock,self.read,self.notices,self.gone = 0.,0,[],{}   # of each that has given up, when it ended
+        self.store = dist.HashStore()
+
+    def word(self, rank):
+        "What a process said last: each says a word at its own moment of a second"
+        clock = self.clock
+        if rank==self.cause and (self.how in ('killed','far','lost') or self.how=='frozen' and clock<self.comes): clock = min(clock, self.after)
+        now = floor(clock + rank*.37%1) - rank*.37%1
+        life = ['here', rank, 0]
+        if rank!=self.cause:
+            if now>self.gone.get(rank, inf): return Word(None, 'has ended: it was last in `blame`', 0., False)
+            arrived = min(rank%3, 2)*.9   # a few come a bit later
+            there = now>=arrived
+            return Word(round(now), 'in `before_backward` of `Agreement`' if there else 'in `before_batch` of `Mine`', now-arrived, there, [0, 1] if there else None, life)
+        if self.how=='exits' and now>self.after: return Word(None, 'has ended: it was last in `before_batch` of `Mine`', 0., False)
+        if self.how=='elsewhere': return Word(round(now), 'at line 7 of script.py, in `barrier`', now, True, None, life)
+        return Word(round(now), 'in `before_batch` of `Mine`', now, False, None, life)
+
+    # the store of the words
+    def check(self, keys): return True
+    def multi_get(self, keys): self.read += len(keys); return [json.dumps(self.word(int(k))).encode() for k in keys]
+    def set(self, key, said): pass
+
+    def has_died(self, life, own): return life is not None and self.how=='killed' and life.pid==self.cause and self.clock>self.after
+
+    def watch(self, rank):
+        w = Watch.__new__(Watch)
+        w.rank,w.words,w.store,w.life,w.thread = rank,self,self.store,Life('here', rank, 0),get_ident()
+        w.others,w.notices = Others(self, w.life),Told(self)
+        w._look = lambda: ('in `before_backward` of `Agreement`', True)
+        return w
+
+    @contextmanager
+    def inside(self, w):
+        "The clock of this world; the thread of a process says a word each second"
+        def sleep(seconds):
+            beats = floor(self.clock+seconds) - floor(self.clock)
+            self.clock += seconds
+            for _ in range(beats): w.beat()
+        with pytest.MonkeyPatch.context() as m:
+            for module in (watch, words): m.setattr(module, 'monotonic', lambda: self.clock)
+            m.setattr(watch, 'sleep', sleep)
+            for module in (watch, words): m.setattr(module, 'num_distrib', lambda: self.n)
+            m.setattr(words, 'has_died', self.has_died)
+            w.answered = self.clock
+            yield sleep
+
+    def run(self, w, timeout):
+        "How the wait of a process ends, and what it says"
+        self.clock = 0.
+        with self.inside(w) as sleep:
+            try: w.wait(Work(self, sleep), timeout)
+            except RuntimeError:
+                ended = self.clock
+                return ended,w.blame()
+        return self.clock,'ended well'
+
+class Told:
+    "Notices, which come at the time at which they were written"
+    def __init__(self, world): self.world = world
+    def add(self, notice): self.world.notices.append((self.world.clock, notice))
+    def so_far(self):
+        world = self.world
+        own = [Notice(world.cause, 0, 'failed', 'ArithmeticError: too much')]*(world.how=='raises' and world.clock>world.after)
+        own += [Notice(world.cause, None, 'ended', '')]*(world.how=='exits' and world.clock>world.after)
+        return own + [Notice(*json.loads(json.dumps(o))) for t,o in world.notices if t<=world.clock]
+    read = so_far
+
+class Work:
+    "A message: memory that is shared, and connections, tell that its sender was killed"
+    def __init__(self, world, sleep): self.world,self.sleep = world,sleep
+    def is_broken(self): return self.world.how in ('killed','far') and self.world.clock>self.world.after
+    def is_completed(self): return self.is_broken() or self.world.clock>=self.world.comes
+    def wait(self, timeout=timedelta(seconds=0)):
+        for _ in range(10):
+            if self.is_completed(): break
+            self.sleep(timeout.total_seconds()/10)
+        if self.is_broken() or not self.is_completed(): raise RuntimeError('timed out')
+
+hows = {            # what happens: when does the wait end, and how is the cause described?
+    'slow, comes':  ('slow', 40., 'well', ''),
+    'frozen, comes':('frozen', 40., 'well', ''),
+    'slow':         ('slow', inf, 'timeout', 'is in `before_batch` of `Mine`'),
+    'elsewhere':    ('elsewhere', inf, 'timeout', 'is at line 7 of script.py, in `barrier`'),
+    'frozen':       ('frozen', inf, 'timeout', 'has said nothing for'),
+    'machine lost': ('lost', inf, 'timeout', 'has said nothing for'),
+    'killed':       ('killed', inf, 'soon', 'has ended without a word, perhaps it was killed'),
+    'killed afar':  ('far', inf, 'soon', 'has said nothing for'),
+    'raises':       ('raises', inf, 'soon', 'failed: ArithmeticError: too much'),
+    'exits':        ('exits', inf, 'soon', 'has ended: it was last in `before_batch` of `Mine`')}
+
+@pytest.mark.parametrize('n', [2, 3, 4, 16, 512])
+@pytest.mark.parametrize('what', hows)
+def test_who_is_the_cause_among_many(n, what):
+    "The oracle of `hows`, for a first, a middle and a last process; the second one to give up does so after the first has ended"
+    how,comes,ends,description = hows[what]
+    for cause in {0, n//2, n-1}:
+        world,said = World(n, how, cause, comes),[]
+        for rank,timeout in [((cause+1)%n, 60.), ((cause+n//2)%n, 63.), ((cause-1)%n, 75.)]:
+            if rank==cause or rank in world.gone: continue
+            ended,text = world.run(world.watch(rank), timeout)
+            world.gone[rank] = world.clock
+            first = not said
+            said.append((rank, ended, text))
+            if ends=='well': assert text=='ended well' and comes<=ended<comes+1, said; continue
+            assert {*map(int, re.findall(r'process (\d+)', text))}=={cause} and description in text, said
+            if ends=='timeout': assert ended>59.9, said
+            if ends=='soon' or not first: assert world.after<=ended<(timeout+1 if ends=='timeout' else world.after+3), said
+            if not first: assert text==said[0][2], said
+
+def test_the_one_that_was_late_is_told_that_nobody_waits():
+    world = World(16, 'slow', 4)
+    world.run(world.watch(5), 60.)
+    w,world.clock = world.watch(4),90.
+    with world.inside(w): assert w.blame()=='the others no longer wait for process 4: process 4 is in `before_batch` of `Mine`, for 62 s'
+
+def test_many_causes_are_counted():
+    "Of 512 processes 500 never came to the message: eight are named"
+    world = World(512, 'slow', 0)
+    world.word = lambda rank: Word(round(world.clock), 'in `before_batch` of `Mine`', world.clock, False, None, None)
+    _,text = world.run(world.watch(300), 10.)
+    assert text.count('process ')==8 and text.endswith('; and 503 more'), text
+
 def test_who_has_not_spoken_yet_is_left_out(monkeypatch):
-    monkeypatch.setattr(watch, 'num_distrib', lambda: 3)
+    monkeypatch.setattr(words, 'num_distrib', lambda: 3)
     store = dist.HashStore()
     store.set('2', 'here')
-    assert watch.messages(store)=={2:'here'} and watch.messages(store, [0])=={}
+    assert words.messages(store)=={2:'here'} and words.messages(store, [0])=={}

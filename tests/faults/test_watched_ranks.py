@@ -1,0 +1,127 @@
+"""One of several processes is slow, frozen, killed, raises or exits: a wait ends by `timeout` or by a known death and by
+nothing else, and all that waited name the one that is the cause. `test_watch.py` plays the same with many processes."""
+import json, os, re, signal, socket, sys, time
+from pathlib import Path
+
+import pytest, torch, torch._dynamo   # once for all forks
+from torch import nn
+
+from learnkit.all import Callback, DataLoaders, DistributedTrainer, Learner
+from learnkit.processes.launch import join_group
+from toys import few, slow
+
+torch.set_num_threads(1)
+
+def does_wrong(how, folder):
+    "What the process that is the cause does"
+    if how=='slow': time.sleep(3.5)
+    if how=='frozen': stop(folder, awake=True)
+    if how=='hangs': time.sleep(60)
+    if how=='stays frozen': stop(folder)
+    if how=='killed': os.kill(os.getpid(), signal.SIGKILL)
+    if how=='exits': os._exit(3)
+    if how=='leaves': sys.exit(3)
+    if how=='raises': raise ArithmeticError('too much')
+
+def stop(folder, awake=False):
+    "Stop this process and all its threads; `awake`: another one wakes it after 3.5 seconds"
+    me = os.getpid()
+    if awake and os.fork()==0:
+        time.sleep(3.5)
+        os.kill(me, signal.SIGCONT)
+        os._exit(0)
+    os.kill(me, signal.SIGSTOP)
+
+class Wrong(Callback):
+    "At an event of the second epoch one process does wrong"
+    def __init__(self, how, rank, at, folder):
+        super().__init__()
+        self.how,self.rank,self.folder = how,rank,folder
+        setattr(self, at, self.act)
+    def act(self):
+        mine = self.rank==int(os.environ['RANK']) and self.learn.epoch==1
+        if mine and (not self.learn.training or self.learn.iter==1): does_wrong(self.how, self.folder)
+
+def work(rank, world, port, how, cause, at, folder, timeout, boards):
+    torch.set_num_threads(1)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    os.dup2(os.open(folder/f'log{rank}', os.O_WRONLY|os.O_CREAT), 2)
+    os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(world), MASTER_ADDR='127.0.0.1', MASTER_PORT=str(port))
+    if not boards:
+        from learnkit.processes import agreement
+        agreement.share_board = lambda: None
+    join_group(timeout=30.)
+    torch.manual_seed(1)
+    x = torch.randn(12*world, 4)
+    learn = Learner(DataLoaders.from_tensors(x, x.sum(1, keepdim=True), valid_pct=.2, bs=3), nn.Linear(4, 1), nn.MSELoss(), cbs=Wrong(how, cause, at, folder))
+    learn.logger = lambda row: None
+    learn.remove_cb(learn.progress)
+    begun,said = time.monotonic(),'ended well'
+    try: learn.fit(2, cbs=DistributedTrainer(timeout=timeout))
+    except BaseException as e: said = f'{type(e).__name__}: {e}'
+    (folder/f'said{rank}').write_text(json.dumps([said, time.monotonic()-begun]))
+
+def run(world, how, cause, folder, at='before_batch', timeout=20., boards=True):
+    "What each process says, and after how many seconds; None of one that says nothing"
+    with socket.socket() as s: s.bind(('127.0.0.1', 0)); port = s.getsockname()[1]
+    fork = torch.multiprocessing.get_context('fork')   # no launcher ends the others
+    ps = [fork.Process(target=work, args=(r, world, port, how, cause, at, folder, timeout, boards)) for r in range(world)]
+    for p in ps: p.start()
+    waits_for = [p for r,p in enumerate(ps) if how not in ('hangs','stays frozen') or r!=cause]
+    end = time.monotonic()+50
+    for p in waits_for: p.join(max(0, end-time.monotonic()))
+    hang = [r for r,p in enumerate(ps) if p in waits_for and p.is_alive()]
+    for p in ps: p.kill()
+    for p in ps: p.join()
+    assert not hang, f'{hang} still wait'
+    files = [folder/f'said{r}' for r in range(world)]
+    return [json.loads(f.read_text()) if f.exists() else None for f in files]
+
+goes_on  = 'slow','frozen'                      # not for as long as `timeout`: nothing ends
+in_vain  = 'hangs','stays frozen'               # for longer: `timeout` ends the waiting
+is_lost  = 'killed','exits','leaves','raises'   # known at once
+
+def named(said): return {int(r) for r in re.findall(r'process (\d+)(?:, which keeps their store,)? (?:is|has|failed)', said)}
+
+def check(world, how, cause, folder, **kw):
+    "The oracle"
+    timeout = 2. if how in in_vain else 600. if how in is_lost else 20.
+    said = run(world, how, cause, folder, timeout=timeout, **kw)
+    for rank,o in enumerate(said):
+        if how in goes_on: assert o[0]=='ended well', (rank, o)
+        elif rank!=cause: assert o[0].startswith('ProcessFailed: ') and named(o[0])=={cause}, (rank, o)
+    if how in in_vain: assert all(o[1]>2 for r,o in enumerate(said) if r!=cause), said    # not before it
+    return said
+
+places = {'first':lambda n: 0, 'middle':lambda n: n//2, 'last':lambda n: n-1}
+cases = [(n, how, place) for how in (*goes_on, *in_vain, *is_lost) for place in places for n in (3, 4)]
+fast = [(3, 'slow', 'first'), (4, 'killed', 'middle'), (3, 'frozen', 'last'), (3, 'hangs', 'middle'), (4, 'raises', 'first')]
+
+@few(len(fast), 6)
+@pytest.mark.skipif(not hasattr(os, 'fork'), reason='forks')
+@pytest.mark.parametrize('world,how,place', [*fast, *slow(*[c for c in cases if c not in fast])])
+def test_who_is_the_cause(tmp_path, world, how, place): check(world, how, places[place](world), tmp_path)
+
+@few(1, 2)
+@pytest.mark.skipif(not hasattr(os, 'fork'), reason='forks')
+@pytest.mark.parametrize('how,place', [('slow','last'), *slow(*[(how, place) for how in ('slow','hangs','killed','raises') for place in places if (how, place)!=('slow','last')])])
+def test_also_between_machines(tmp_path, how, place):
+    "Without memory that they share, messages go by gloo"
+    check(3, how, places[place](3), tmp_path, boards=False)
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, 'fork'), reason='forks')
+def test_after_the_epoch(tmp_path):
+    "Process 0 uploads something, as many scripts do"
+    check(3, 'slow', 0, tmp_path, at='after_epoch')
+
+if __name__=='__main__':   # the table: python tests/faults/test_watched_ranks.py [2 3 4] [gloo]
+    import tempfile
+    for n in map(int, [a for a in sys.argv[1:] if a.isdigit()] or (2, 3, 4)):
+        for how in (*goes_on, *in_vain, *is_lost):
+            for place,rank in places.items():
+                with tempfile.TemporaryDirectory() as tmp:
+                    try: said,right = check(n, how, rank(n), Path(tmp), boards='gloo' not in sys.argv),'right'
+                    except AssertionError as e: said,right = [],f'WRONG {e}'
+                took = max([o[1] for o in said if o], default=0)
+                print(f'{n} {how:<13} {place:<7} {took:5.1f} s  {right}', flush=True)
