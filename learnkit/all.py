@@ -72,6 +72,7 @@ from .loop.check import *
 from .loop.dispatcher import *
 from .loop.duration import *
 from .loop.events import *
+from .loop.words import *
 from .loop.names import *
 from .loop.run import *
 from .loop.settings import *

@@ -43,7 +43,7 @@ def learner(n=3, nv=2, bs=4, loss_func=nn.MSELoss(), opt_func=SGD, lr=.05, quiet
 def at(ev, f, when=lambda cb: True, **kw):
     "A callback that calls `f(cb)` at event `ev`"
     cb = Callback(**{ev: lambda self: f(self) if when(self) else None})
-    cb.observes = True
+    cb.acts = 'nothing'
     for k,v in kw.items(): setattr(cb, k, v)
     return cb
 

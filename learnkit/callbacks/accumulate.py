@@ -39,10 +39,11 @@ class GradientAccumulation(Callback):
     modes,saves = ('fit','lr_find'),('count','weight','unit','counted')
     count,counted = 0,False   # `counted`: is this batch in `count`?
     last,skipped,steps = False,False,True
-    prepares = ('before_step',)   # others hear of a step when there is one, with the gradients of that step
+    first_in = ('before_step',)   # others are called when there is a step, with the gradients of that step
     accumulates,compiled = True,'accumulate'
-    no_shards = 'a step has the gradient of `n` batches of the loader already: raise `n`'
-    one_pass = 'of the batches of a step only the last is there: make the batches larger'
+    conflicts = dict(
+        parts='a step has the gradient of `n` batches of the loader already: raise `n`',
+        passes='of the batches of a step only the last is there: make the batches larger')
     weigh:Any = None   # a `BatchWeight`, from the first batch of a phase on
     weight,unit = 0,0   # what the `count` items weigh, and what `n_acc` items like those of the first batch would
     factor:Any = 1.     # what the loss of this batch is multiplied by for its gradients
@@ -155,6 +156,7 @@ from ..data.nested import apply, to_concat
 from ..data.process import to_detach
 from ..loop.check import check_args
 from ..loop.events import event
+from ..optim.steps import accumulates
 
 # %% ../../nbs/callbacks/20b_micro_batch.ipynb #0da99633
 event.register('before_micro_batch', '`xb` and `yb` are a part of the batch: the slice `items`',
@@ -183,9 +185,11 @@ class MicroBatch(Callback):
     "Runs each training batch in parts, with one optimizer step: less memory, the same gradient"
     single,order = True,99
     modes,run_valid = ('fit','lr_find'),False
-    one_pass = 'the parts of a batch are gone before its step: make the batches smaller'
+    conflicts = dict(passes='the parts of a batch are gone before its step: make the batches smaller')
     whole:Any = None   # inputs and targets of the batch that is done in parts
     weigh:Any = None   # a `BatchWeight`, from the first batch of a phase on
+    within:Any = False # `in_part` of the batch itself
+    first_in = ('before_backward',)   # a batch that is cancelled by its loss has no backward pass of the last part
     def __init__(self,
         size:int|None=None,       # number of items in a part; give this or `n`
         n:int|None=None,          # number of parts in a batch
@@ -199,10 +203,7 @@ class MicroBatch(Callback):
 
     def before_train(self): self.weigh = None
 
-    def wrap_batch(self,
-        do:Callable # does one batch
-    ) -> Callable:
-        return partial(self._do_parts, do)
+    def wrap(self, what:str, do:Callable) -> Callable: return partial(self._do_parts, do) if what=='batch' else do
 
     def _do_parts(self, do):
         learn = self.learn
@@ -210,7 +211,7 @@ class MicroBatch(Callback):
         if self.weigh is None: self.weigh = BatchWeight(learn)
         self.whole,self.weight = (learn.xb,learn.yb),self.weigh(learn)
         self.preds,self.losses,self.judged = [],[],False
-        within = learn.in_part   # the batch may be a part itself, such as a shard
+        within = self.within = learn.in_part   # the batch may be a part itself, such as a shard
         learn.in_part = within or True
         try: self._do_each(do)
         except BaseException:
@@ -238,7 +239,7 @@ class MicroBatch(Callback):
     def _discard(self):
         "The batch ended before its last part: discard its gradients, unless those of others are among them"
         self.preds,self.losses = [],[]
-        if not any(cb.accumulates for cb in self.learn.cbs): self.learn.opt.zero_grad()
+        if not any(accumulates(cb) for cb in self.learn.cbs): self.learn.opt.zero_grad()
 
     def after_loss(self):
         learn = self.learn
@@ -251,21 +252,11 @@ class MicroBatch(Callback):
         self.losses.append(loss)
         self.preds.append(to_detach(learn.pred, cpu=False, gather=False))
 
-    def wrap_handlers(self,
-        name:str,      # an event
-        handlers:tuple # pairs of callback and function, in the order in which they are called
-    ) -> tuple:
-        # those that judge a batch come last, and once: when the loss of all parts is known
-        judges = [cb for cb,_ in handlers if cb.judges_batch] if name=='after_loss' else []
-        if not judges: return handlers
-        late = [(cb,partial(self._judge, f, cb is judges[0])) for cb,f in handlers if cb in judges]
-        return *[(cb,f) for cb,f in handlers if cb not in judges],*late
-
-    def _judge(self, f, first):
-        if self.whole is not None:
-            if self.part<self.n_parts-1: return
-            if first and self.losses: self.learn.loss,self.judged = sum(self.losses),True
-        f()
+    def before_backward(self):
+        "The last part has its loss, so that of the batch is known: others may judge it, and cancel the batch"
+        if self.whole is None or self.part<self.n_parts-1 or self.within: return
+        self.learn.loss,self.judged = sum(self.losses),True
+        self.learn('after_joint_loss')
 
     def after_backward(self):
         if self.whole is not None: self.learn('after_micro_batch')

@@ -101,9 +101,8 @@ class EMACallback(Callback):
     order,modes,saves = 12,('fit','validate','predict'),('averages','n_avg','n_step')
     n_avg = n_step = depth = 0
     cancelled,fitting,kept = False,False,None
-    catches_up = ('before_fit','before_train')
-    alike = True   # the weights are the same in all processes
-    no_local_steps = 'it averages after each step, when each process has weights of its own: leave it out'
+    acts = 'alike'   # the weights are the same in all processes
+    conflicts = dict(local_steps='it averages after each step, when each process has weights of its own: leave it out')
     compiled = 'after_step'
     def __init__(self,
         decay:float=.999,         # the share of the average that stays in an update, 0 to 1

@@ -103,7 +103,7 @@ def indices(self:Learner) -> list|None:
 
 class ItemIndices(Callback):
     "Keeps the indices of the items of the batch in `learn.indices`, and adds them to exceptions as a note"
-    observes = True
+    acts = 'nothing'
     order = 101   # after all that replace the loader
     def __init__(self,
         show:int=128 # how many indices a message shows at most
@@ -231,8 +231,8 @@ class OngoingLoader(GetAttr):
 @check_args
 class StepsPerEpoch(Callback):
     "Ends an epoch after `n` training batches; the next one continues in the data (Keras' `steps_per_epoch`)"
-    single,catches_up = True,None
-    no_shards = 'it would read the data once more in each process: write `LimitBatches`'
+    single,late = True,False
+    conflicts = dict(parts='it would read the data once more in each process: write `LimitBatches`')
     order,modes = TrainEvalCallback.order-1.5,('fit',)   # after the data was divided among processes
     data:Any = None   # the `OngoingLoader`
     def __init__(self,
@@ -364,7 +364,7 @@ def made_by_workers(
 # %% ../../nbs/callbacks/05c_prefetch.ipynb #bd91859c
 class Prefetch(Callback):
     "Fetches the next batches in a thread while the current one is computed"
-    observes = True
+    acts = 'nothing'
     order = 1000   # after all callbacks that change the loader or the batch
     def __init__(self,
         n:int=2,          # how many batches to fetch ahead

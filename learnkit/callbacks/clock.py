@@ -37,12 +37,8 @@ class Stopwatch:
 class StopwatchCallback(Callback):
     "Base class with a `stopwatch` that measures the seconds of training, without validation"
     stopwatch:Stopwatch   # the subclass makes it
-    modes,run_valid,ran = ('fit',),False,False
-    def hears(self,
-        name:str # the event
-    ) -> bool:
-        "Whether event `name` reaches this callback: those of validation do in every mode"
-        return super().hears(name) or (self.run and name in ('before_validate','after_validate'))
+    modes = 'fit','validate','predict','sanity'   # it pauses during a validation within the fit
+    run_valid,ran = False,False
 
     def before_train(self): self.stopwatch.start()
     def before_validate(self): self.ran = self.stopwatch.stop()
@@ -100,7 +96,7 @@ class Timestamp:
 # %% ../../nbs/callbacks/55b_clock.ipynb #94f5449d
 class Clock(StopwatchCallback):
     "Counts epochs, batches, items, tokens and seconds of training: `learn.time`"
-    observes = True
+    acts = 'nothing'
     order,saves,loaded = -9,('counts','began','stopwatch'),False
     def __init__(self): self._reset()
     def _reset(self):
@@ -109,7 +105,7 @@ class Clock(StopwatchCallback):
     def _now(self) -> dict: return dict(self.counts, seconds=self.stopwatch.seconds)
 
     def before_fit(self):
-        if self.loaded: return
+        if self.loaded or self.learn.mode!='fit': return
         self._reset()
         self.counts['epoch'] = self.learn.start_epoch
     def after_batch(self):
@@ -122,7 +118,9 @@ class Clock(StopwatchCallback):
         self.stopwatch.stop()
         self.counts['epoch'] += 1
         self.began = self._now()
-    def cleanup(self): self.stopwatch.stop(); self.loaded = False
+    def cleanup(self):
+        self.stopwatch.stop()
+        if self.learn.mode=='fit': self.loaded = False
 
     def _tokens(self, batch, before):
         try: return before + find_tokens(batch, self.learn.dls)
@@ -158,8 +156,8 @@ from .intervals import EveryCallback
 # %% ../../nbs/callbacks/55c_stop_after.ipynb #e287bb5b
 class StopAfter(EveryCallback):
     "Ends the fit when a budget of batches, steps, items, epochs or time is used up; ValueError if that cannot happen"
-    observes = True   # how long a run is does not say which one it is
-    due_at_once,alike = True,False   # all processes stop at the same batch, and hear of it at once
+    acts = 'sometimes'   # how long a run is does not say which one it is, and one process may be the first to stop
+    due_at_once = True   # all processes stop at the same batch
     def __init__(self,
         much:Any # the budget: a number of training batches, text such as '500st', '30m' or '3ep', or a `Time`
     ):

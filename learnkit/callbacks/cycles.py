@@ -21,7 +21,7 @@ from ..measure.history import History, format_time
 @check_args
 class ValidateEvery(EveryCallback):
     "Validates within the fit every so many batches or minutes, and records a row; or only every so many epochs"
-    observes = due_at_once = True
+    acts,due_at_once = 'nothing',True
     saves = 'every','history'
     def __init__(self,
         every:Any,    # how often: text such as '500ba' or '30m', a number of epochs, or a function of the Learner

@@ -17,9 +17,9 @@ from ..loop.check import check_whole
 # %% ../../nbs/callbacks/00a_overfit.ipynb #4463dbf1
 class OverfitBatches(Callback):
     "Trains on the first `n` batches only, in every epoch, and validates on them (Lightning's `overfit_batches`)"
-    no_shards = 'its batches have no shards: write `LimitBatches`'
+    conflicts = dict(parts='its batches have no shards: write `LimitBatches`')
     order,modes,first_batches = TrainEvalCallback.order-1,('fit','validate'),None
-    catches_up = None
+    late = False
     def __init__(self,
         n:int=1 # how many batches
     ): self.n = check_whole('n', n, what='a number of batches')

@@ -29,7 +29,7 @@ class GradientClip(Callback):
     max_norm:Any      # a number, or numbers by the names of optimizers
     by_name = False   # is there a norm for each of several optimizers?
     mixed = False     # are some parameters sharded, and others not, such as those of a loss function?
-    alike = True   # the gradients are the same in all processes
+    acts = 'alike'   # the gradients are the same in all processes
     compiled = 'clip'
     def __init__(self,
         max_norm:float|Mapping|None=1.,# the largest norm of all gradients together, or of each of several optimizers
@@ -98,7 +98,7 @@ def unit_norms(
 @check_args
 class AdaptiveGradientClip(Callback):
     "Clips the gradient of each unit to `ratio` times the norm of its weights (Brock et al. 2021)"
-    order,alike = GradientClip.order,True
+    order,acts = GradientClip.order,'alike'
     modes,run_valid = ('fit','lr_find'),False
     params:Any = ()
     def __init__(self,
@@ -155,7 +155,7 @@ def _n_groups(opt): return getattr(opt, 'n_groups', len(opt.hypers))   # fastai'
 @check_args
 class GradualUnfreezing(Callback):
     "Unfreezes more parameter groups at given epochs: calls `learn.opt.freeze_to` at their beginning"
-    modes,catches_up = ('fit',),()
+    modes = 'fit',
     def __init__(self,
         at:Mapping # epoch -> the first parameter group to train from then on; negative numbers count from the end
     ):
@@ -223,7 +223,6 @@ class RNNCallback(Callback):
 class RNNRegularizer(Callback):
     "Adds `alpha` times AR and `beta` times TAR to the loss (Merity et al., 2017, https://arxiv.org/abs/1708.01009)"
     order,run_valid,modes = RNNCallback.order+1,False,('fit','lr_find')
-    catches_up = ('before_fit',)
     def __init__(self,
         alpha:float=0., # weight of AR: the mean square of the activations after dropout
         beta:float=0.   # weight of TAR: the mean square of their differences between time steps, before dropout

@@ -135,6 +135,7 @@ from ..measure.recorder import Recorder
 class OnCallback(Callback):
     "Calls `f(learn)` at an event, if the filter lets the call through"
     saves = ('filter',)
+    pauses:tuple = ()   # its event, if it may pause the fit there
     def __init__(self,
         f:Callable,       # a function of the Learner, and of what the event brings along, if anything
         name:str,         # the event

@@ -161,7 +161,6 @@ class EveryCallback(Callback):
     "Calls `f(learn)` every so many epochs, batches, items or minutes of training"
     order,run_valid = 55,False
     modes,saves = ('fit',),('every',)
-    catches_up = ('before_fit',)
     due_at_once = False   # must all processes act at the same batch?
     def __init__(self,
         f:Callable,     # function of the Learner

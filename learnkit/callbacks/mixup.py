@@ -15,7 +15,7 @@ from torch.distributions import Beta
 import learnkit.callbacks.accumulate   # noqa: F401  for its event `before_micro_batch`
 from ..data.batch import find_bs, shapes
 from ..data.nested import apply, leaves
-from ..loop.callback import Callback
+from ..loop.callback import Callback, is_called
 from ..loop.check import check_args
 from ..measure.batch_weight import loss_setting, weight_rule
 from ..measure.losses import none_reduce
@@ -50,8 +50,9 @@ class MixedLoss(partial):
         *yb # targets
     ) -> Any:
         "Return how much a batch weighs: a mixed loss is a mean over items, any other as the loss function says"
-        mixes_losses = self.mixer.hears('before_loss') and self.mixer.stack_y
+        mixes_losses = is_called(self.mixer, 'before_loss') and self.mixer.stack_y
         return find_bs(yb) if mixes_losses else weight_rule(self.func)(yb)
+
 
 # %% ../../nbs/callbacks/40a_mix_handler.ipynb #7ee8a5c5
 @check_args
@@ -72,7 +73,7 @@ class MixHandler(Callback):
         self.distrib = Beta(torch.tensor(self.alpha), torch.tensor(self.alpha))
         self.drawn_on = self.distrib.mean.device
 
-    def wrap(self) -> None:
+    def wrap_loss(self) -> None:
         "Wrap the Learner's loss function in a `MixedLoss`; raises ValueError if it cannot be mixed"
         if self.mixed is not None: return
         learn,me = self.learn,type(self).__name__
@@ -98,7 +99,7 @@ class MixHandler(Callback):
         self.part = items
 
     def before_train(self):
-        self.wrap()
+        self.wrap_loss()
         self.unmix()
 
     def cleanup(self):
@@ -115,7 +116,7 @@ class MixHandler(Callback):
     @property
     def is_mixed(self) -> bool:
         "Whether the current batch needs a mixed loss"
-        return self.yb1 is not None and self.learn is not None and self.hears('before_loss')
+        return self.yb1 is not None and self.learn is not None and is_called(self, 'before_loss')
 
     def sample(self,
         n:int,                   # how many numbers
@@ -132,7 +133,7 @@ class MixHandler(Callback):
     ) -> None:
         "Mix the targets, or keep the targets of the other items to mix the losses"
         learn = self.learn
-        self.wrap()   # the callback may have been switched on after `before_train`
+        self.wrap_loss()   # the callback may have been switched on after `before_train`
         yb1 = _take(learn.yb, other) if self.stack_y else None
         self._assign(other=other, yb1=yb1)
         if yb1 is None: learn.yb = apply(lambda t: blend(_as_float(t), other, self.lam), learn.yb)

@@ -33,10 +33,10 @@ class MixedPrecision(Callback):
     order,saves = 10,('scaler',)
     scaler,pending = None,False
     others:Any = None   # parameters that another optimizer takes
-    late = False   # was it added in the middle of a step, whose gradients are not scaled?
-    single,catches_up = True,('before_fit',)
-    prepares = ('before_step',)   # others hear of a step with gradients that are unscaled, and finite
-    alike = True   # if gradients are infinite, then in all processes
+    midway = False   # was it added in the middle of a step, whose gradients are not scaled?
+    single = True
+    first_in = ('before_step',)   # others are called with gradients that are unscaled, and finite
+    acts = 'alike'   # if gradients are infinite, then in all processes
     def __init__(self,
         amp_mode:str|AMPMode='fp16', # 'fp16' or 'bf16'
         **kwargs                     # of `torch.amp.GradScaler`, for fp16: `init_scale`, `growth_interval` …
@@ -44,14 +44,13 @@ class MixedPrecision(Callback):
         if amp_mode not in list(AMPMode): raise ValueError(f"amp_mode must be 'fp16' or 'bf16', not {amp_mode!r}")
         self.amp_mode,self.kwargs,self.open = AMPMode(amp_mode),kwargs,[]
         if kwargs: torch.amp.GradScaler('cpu', **kwargs)   # raises now for a wrong argument
-        if self.amp_mode==AMPMode.FP16: self.no_local_steps = (
-            "one process alone could leave a step out: write `MixedPrecision('bf16')`")
 
     @property
-    def one_pass(self) -> str|None:
-        "Why a step cannot have several passes: with loss scaling, gradients are unscaled once"
-        scales = self.amp_mode==AMPMode.FP16
-        return "its gradients are scaled until the step: write `MixedPrecision('bf16')`" if scales else None
+    def conflicts(self) -> dict[str,str]:
+        "Name what loss scaling does not go with: gradients are unscaled once, and a step may be skipped"
+        if self.amp_mode!=AMPMode.FP16: return {}
+        return dict(passes="its gradients are scaled until the step: write `MixedPrecision('bf16')`",
+                    local_steps="one process alone could skip a step: write `MixedPrecision('bf16')`")
     @property
     def compiled(self) -> str|None:
         "Without loss scaling, all it does is choose the types"
@@ -78,7 +77,7 @@ class MixedPrecision(Callback):
             f'the weights are float16 (`{half}`), but mixed precision keeps them in float32 and casts where that is '
             'safe: call `model.float()`')
         self._make_scaler()
-        self.late = self.learn.training
+        self.midway = self.learn.training
 
     def before_train(self): self.others = None
     def before_validate(self):   # an inference may begin before `before_fit` was called
@@ -112,11 +111,11 @@ class MixedPrecision(Callback):
     def before_backward(self):
         if self.open: self._exit_to(0)
         if not self.scaler.is_enabled(): return
-        if self.late: self.late = self._have_grads()
-        if not self.late: self.learn.loss_grad = self.scaler.scale(self.learn.loss_grad)
+        if self.midway: self.midway = self._have_grads()
+        if not self.midway: self.learn.loss_grad = self.scaler.scale(self.learn.loss_grad)
 
     def before_step(self):
-        if self.late or not self.scaler.is_enabled() or not self._have_grads(): return
+        if self.midway or not self.scaler.is_enabled() or not self._have_grads(): return
         self._update()
         self.finite,self.pending = False,True
         self.scaler.step(self)

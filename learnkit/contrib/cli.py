@@ -55,7 +55,7 @@ def _flat(
 @check_args
 class SaveConfig(Callback):
     "Writes the configuration of a run to `run.yaml`, gives it to loggers, and says what is new in a run that resumes"
-    observes = writes = True
+    acts,writes = 'nothing',True
     modes,saves = ('fit',),('config',)
     def __init__(self,
         config:Mapping,      # plain values by name, some of them dictionaries of such; secrets are masked

@@ -17,7 +17,7 @@ from ..observe.files import MetricsLogger
 # %% ../../nbs/contrib/15_search.ipynb #5615f8ea
 class OptunaPruning(TrackerCallback):
     "Reports a value to a trial of Optuna after each validation; raises `optuna.TrialPruned` if that says so"
-    observes = True   # how long a run is does not say which one it is
+    acts = 'nothing'   # how long a run is does not say which one it is
     saves = 'watch','reported'
     known = frozenset()   # the values that the trial had when the fit resumed
     def __init__(self,

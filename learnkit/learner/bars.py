@@ -202,7 +202,8 @@ displays = dict(notebook=NotebookBar, terminal=TerminalBar, lines=LineDisplay)
 @check_args
 class ProgressCallback(Callback):
     "Shows a progress bar and a table of the Recorder's rows; plain lines where there is no terminal"
-    single = observes = writes = True
+    acts = 'nothing'
+    single = writes = True
     name = 'progress'   # of subclasses too
     order,nested = 60,False
     kind = mbar = table = None

@@ -219,6 +219,7 @@ from ..loop.callback import Callback
 from ..loop.events import nearest
 from ..measure.adapters import mk_metrics
 from ..measure.metric import AvgLoss, Metric
+from ..optim.steps import accumulates
 
 # %% ../../nbs/learner/25b_each_loader.ipynb #c89e4bcc
 class SumOfLosses(Metric):
@@ -260,8 +261,7 @@ class EachLoader(Callback):
     order,run_valid,modes = 51,False,('fit',)   # after the Recorder, which has the columns
     own:Any = None; loader:Any = None             # the Learner's loss function; the `CombinedLoader` of this fit
     last:Any = None                               # the loss that the columns have already
-    catches_up = None   # its columns are there from the start
-    no_shards = 'a shard of a batch is of no loader'
+    late = False   # its columns are there from the start
     def __init__(self,
         loss_funcs:Mapping|None=None, # loader name -> loss function; other loaders use the Learner's
         metrics:Any=None              # training metrics of each loader, as for the Learner; or a dict by loader name
@@ -277,19 +277,25 @@ class EachLoader(Callback):
             if k not in loader.loaders: raise ValueError(f'there is no loader {k!r}: {nearest(k, loader.loaders)}')
         for k in loader.loaders:
             self.columns[k] = [LoaderMetric(k, m) for m in (AvgLoss(), *deepcopy(mk_metrics(each.get(k))))]
-        if self.one_pass is not None: self._check_zipped(rec)
+        if self._zipped: self._check_zipped(rec)
         if rec is None: return
-        loss = None if self.one_pass is None else SumOfLosses([ms[0].metric for ms in self.columns.values()])
+        loss = SumOfLosses([ms[0].metric for ms in self.columns.values()]) if self._zipped else None
         rec.add_train_metrics([m for ms in self.columns.values() for m in ms], loss)
 
     @property
-    def one_pass(self) -> str|None:
-        "Of zipped loaders each batch is done in parts"
-        zipped = self.learn is not None and getattr(self.learn.dls.train, 'order', None)=='zip'
-        return "the parts of a zipped batch are gone before its step: write order='in_turn'" if zipped else None
+    def _zipped(self) -> bool:
+        "Whether each batch has one of every loader, which are trained on as its parts"
+        return self.learn is not None and getattr(self.learn.dls.train, 'order', None)=='zip'
+
+    @property
+    def conflicts(self) -> dict[str,str]:
+        "Name what it does not go with: shards of batches, and of zipped loaders several passes over a batch"
+        res = dict(parts='a shard of a batch is of no loader')
+        if self._zipped: res['passes'] = "the parts of a zipped batch are gone before its step: write order='in_turn'"
+        return res
 
     def _check_zipped(self, rec):
-        if any(cb.accumulates for cb in self.learn.cbs): raise ValueError(
+        if any(accumulates(cb) for cb in self.learn.cbs): raise ValueError(
             'each part of a zipped batch would count as a batch of its own: instead of accumulating gradients make the '
             'batches larger, with `MicroBatch` if the memory is too small for them')
         if rec is not None and rec.train_metrics: raise ValueError(
@@ -303,10 +309,7 @@ class EachLoader(Callback):
         self.learn.dl_name,self.columns = None,{}
         self.loader = self.last = None
 
-    def wrap_fetched(self,
-        do:Callable # does one batch
-    ) -> Callable:
-        return partial(self._do, do)
+    def wrap(self, what:str, do:Callable) -> Callable: return partial(self._do, do) if what=='fetched' else do
 
     def _do(self, do, b):
         if self.loader is None or not self.learn.training: return do(b)
@@ -338,7 +341,8 @@ class EachLoader(Callback):
                 self._do_named(do, name, b)
                 self._measure(name)
                 losses.append(learn.loss)
+            learn.loss = torch.stack(losses).sum()
+            if not within: learn('after_joint_loss')
         except BaseException: learn.opt.zero_grad(); raise   # gradients of a part of the batch
         finally: learn.in_part = within
-        learn.loss = torch.stack(losses).sum()
         if not within: learn._do_step()

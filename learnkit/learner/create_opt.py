@@ -14,6 +14,7 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from ..data.modules import get_model, norms_and_biases
+from ..loop.words import observes
 from .checks import check_written_loss
 from ..loop.signals import uninterrupted
 from ..optim.by_hand import by_hand
@@ -175,7 +176,7 @@ def check_closure(
     "Raise TypeError if the optimizer's `step` needs a closure and no callback passes one"
     opt = getattr(learn.opt, 'opt', learn.opt)
     needy = next((o for o in (opt, *getattr(opt, 'named_optimizers', {}).values()) if needs_closure(o)), None)
-    if needy is not None and all(cb.observes for cb in learn.ordered_cbs('before_step')): raise _no_closure(needy)
+    if needy is not None and all(observes(cb) for cb in learn.ordered_cbs('before_step')): raise _no_closure(needy)
 
 def _no_closure(opt):
     return TypeError(

@@ -95,7 +95,7 @@ from ..loop.run import switch_opt
 # %% ../../nbs/learner/35b_train_eval.ipynb #43b8c25b
 class TrainEvalCallback(Callback):
     "Moves the model to its device, switches between training and evaluation, counts batches (fastai's name)"
-    single = alike = True
+    single,acts = True,'alike'
     order,run_valid = -10,False
     n,saves = None,('n',)
     def before_fit(self):

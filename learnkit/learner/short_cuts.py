@@ -113,10 +113,10 @@ class WrongShortCut(RuntimeError):
 
 class CheckShortCuts(Callback):
     "Takes the slow path beside each short cut, and raises `WrongShortCut` at the first difference; changes nothing"
-    observes = alike = True
+    acts = 'nothing'
     order,run_valid = 10_000,False   # after all others
     modes,compiled = ('fit','lr_find'),'nothing'
-    prepares = 'after_step','after_zero_grad'
+    first_in = 'after_step','after_zero_grad'
     noted:Any = None   # before a step: the optimizer, and a snapshot of it
     grads:Any = ()     # before gradients are set to zero: pairs of parameter and gradient
     def __init__(self): self.n = Counter()   # how often each short cut was compared
@@ -177,10 +177,7 @@ class CheckShortCuts(Callback):
         name = names.get(id(odd), 'a parameter')
         self._judge('zero_grad', '' if odd is None else f'`{name}` has a gradient after one of them only')
 
-    def wrap_fetched(self,
-        do:Callable # does one batch of the loader
-    ) -> Callable:
-        return partial(self._look_and_do, do)
+    def wrap(self, what:str, do:Callable) -> Callable: return partial(self._look_and_do, do) if what=='fetched' else do
 
     def _look_and_do(self, do, b):
         if self.learn is not None: self._look(self.learn)   # else it was removed in the middle

@@ -129,13 +129,17 @@ from typing import Any
 import torch
 from torch import nn
 
+from .callback import Callback, runs_in
 from .dispatcher import Dispatcher
 from .events import (CancelBackward, CancelBatch, CancelEpoch, CancelFit, CancelStep, CancelTrain,
-    CancelValid, CancelZeroGrad, cancelled)
+    CancelValid, CancelZeroGrad, cancelled, event)
 from .signals import critical, handle_pending, pending
 
 # %% ../../nbs/loop/30b_loop.ipynb #2fffe046
 exhausted = object()   # instead of a batch, when there is none left
+
+event.register('after_joint_loss', 'of a batch that is done in parts: `loss` is that of the whole batch, judge it here',
+               depth=3, after='after_loss', by='MicroBatch')
 
 # %% ../../nbs/loop/30b_loop.ipynb #83990b5d
 class Loop(Dispatcher):
@@ -182,8 +186,9 @@ class Loop(Dispatcher):
         self.iter,self.batches = None,BatchStream(dl, partial(setattr, self, 'n_iter'))
         self.in_part,self.do_fetched,self.do_batch = False,self._do_fetched,self._do_one_batch
         for cb in self._in_order():
-            if not (cb.run and cb.runs_in(self.mode)): continue
-            self.do_fetched,self.do_batch = cb.wrap_fetched(self.do_fetched),cb.wrap_batch(self.do_batch)
+            wraps = 'wrap' in cb.__dict__ or type(cb).wrap is not Callback.wrap
+            if not (wraps and cb.run and runs_in(cb, self.mode)): continue
+            self.do_fetched,self.do_batch = cb.wrap('fetched', self.do_fetched),cb.wrap('batch', self.do_batch)
 
     # for use by hand until a phase begins; then as callbacks wrap them
     def do_fetched(self,

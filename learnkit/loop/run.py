@@ -22,6 +22,7 @@ from torch import nn
 
 from .events import cancel_types
 from .loop import Loop, run_attrs
+from .words import Word
 
 # %% ../../nbs/loop/35a_run.ipynb #dd4dd610
 class NullLogger:
@@ -83,6 +84,8 @@ def _wait_for(owner, learn):
 
 
 # %% ../../nbs/loop/35a_run.ipynb #7aaddf18
+nested = Word('nested', True, 'Is it called in the runs inside the one that it belongs to?')
+
 @contextmanager
 def running(
     learn:Loop,   # the Learner
@@ -93,7 +96,7 @@ def running(
     with turn(learn):
         trains,outer = mode in ('fit','lr_find'),learn.mode
         if trains and outer is not None: _refuse_fit(learn)
-        quiet = [cb for cb in learn.cbs if outer is not None and not cb.nested]
+        quiet = [cb for cb in learn.cbs if outer is not None and not nested(cb)]
         with (_after_fit(learn) if trains else _after_inference(learn),
               learn.removed_cbs(quiet) if quiet else nullcontext(), learn.added_cbs(cbs)):
             muted = [] if trains else [cb for cb in learn.cbs if not cb.run]
@@ -125,7 +128,7 @@ def _after_fit(learn):
         for k in ('do_fetched','do_batch'): own.pop(k, None)
         last = dict.fromkeys('batches batch pred loss loss_grad output output_loss phase_meter fit_cbs'.split())
         own.update({**last, 'xb':(None,), 'yb':(None,), '_training':False, **before, **own.pop('held', {})},
-                   mode=None, exc=None, _heard={}, _heard_else={})   # at once, and without a call that could fail
+                   mode=None, exc=None, _heard={}, _heard_else={}, _wraps=None)   # no call, which could fail
         switch_opt(learn, False)
 
 @contextmanager
@@ -144,7 +147,7 @@ def _after_inference(learn):
         if opt_trains is not None: switch_opt(learn, opt_trains)
 
 def _end_run(learn, before, outer):
-    vars(learn).update(before, mode=outer, _heard={}, _heard_else={})
+    vars(learn).update(before, mode=outer, _heard={}, _heard_else={}, _wraps=None)
     if outer is None: learn.exc = None
 
 # %% ../../nbs/loop/35a_run.ipynb #7aaddf1a

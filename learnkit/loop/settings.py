@@ -12,6 +12,8 @@ from inspect import Parameter, signature
 from math import isfinite
 from typing import Any
 
+from .words import Word
+
 # %% ../../nbs/loop/10a_settings.ipynb #76be1695
 @lru_cache   # computed once for each class
 def _defaults(cls):
@@ -24,13 +26,15 @@ def _defaults(cls):
 _secret = {*'password passwd pwd passphrase secret credential credentials bearer cookie auth authorization'.split()}
 _maybe = {*'key apikey token authtoken accesskey'.split()}   # or it counts tokens
 
+private = Word('private', (), 'Which of its arguments are written nowhere?')
+
 def masked(
     name:Any,   # of a setting
     v:Any,      # its value
     o:Any=None  # the object that has it; its `private` names further settings to mask
 ) -> Any: # `v`, or `***`
     "Return `***` for a setting that is secret, else its value"
-    if name in getattr(o, 'private', ()): return '***'
+    if name in private(o): return '***'
     words = {*re.findall('[a-z]+', re.sub('([a-z])([A-Z])', r'\1_\2', str(name)).lower())}
     spared = v is None or isinstance(v, bool) or callable(v) or isinstance(v, (int,float)) and not words & _secret
     return v if spared or not words & (_secret | _maybe) else '***'

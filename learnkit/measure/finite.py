@@ -80,7 +80,7 @@ class NonFiniteLoss(FloatingPointError):
 
 class NonFiniteCheck(Callback):
     "Ends the fit when the training loss and weights are NaN or infinite; warns if only the loss is, or is huge"
-    single = observes = True
+    single,acts = True,'nothing'
     warned = valid_warned = False; most = None
     order,modes,saves = Recorder.order+1,('fit',),('warned',)
     def __init__(self,

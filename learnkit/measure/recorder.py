@@ -240,7 +240,7 @@ event.register('after_row', 'a validation gave `row`, for the history; if `epoch
 class Recorder(RecorderPlots, Callback):
     "Records the loss and learning rate of each batch, and the losses, metrics and time of each epoch"
     smooth_loss:AvgSmoothLoss
-    single = observes = True
+    single,acts = True,'nothing'
     name = 'recorder'   # of subclasses too
     order,modes,remove_on_fetch = 50,('fit','lr_find'),True
     said = False   # was the note on the smoothed loss printed?
@@ -256,7 +256,7 @@ class Recorder(RecorderPlots, Callback):
         self.mean = check_choice('train_loss', train_loss, ('smooth','mean'))=='mean'
         self._n_losses = 2 if self.mean else 1   # how many metrics of training share `train_loss`: it shows the last
         self.show_every = check_whole('show_every', show_every, what='a number of epochs')
-        if train_metrics or self.mean: self.no_shards = 'it would measure some shards of each batch only'
+        if train_metrics or self.mean: self.conflicts = dict(parts='it would measure some shards of each batch only')
         self.smooth_loss,self.metric_names = AvgSmoothLoss(beta=beta),L()
         self.train,self.valid = Meter(self.smooth_loss),Meter([])
         self.cancelled,self.start = set(),time.perf_counter()
@@ -280,7 +280,6 @@ class Recorder(RecorderPlots, Callback):
         "The smoothed loss, the mean loss if the column is to show it, and a metric for each other column"
         losses = [self.smooth_loss]
         if self.mean: losses.append(AvgLoss())
-        losses += [Logged(k) for cb in self.learn.cbs for k in cb.loss_names]
         if self.train_metrics: return [*losses, *self.learn.metrics]
         return losses + [m for m in self.learn.metrics if getattr(m, 'is_logged', False)]
 
@@ -303,12 +302,12 @@ class Recorder(RecorderPlots, Callback):
         return names
 
     def add_train_metrics(self,
-        metrics:list,         # more columns, for training batches; other callbacks fill them
+        metrics:list,         # more columns, for training batches, that others fill; a name: values that are logged
         loss:Metric|None=None # replaces the smoothed loss, if the mean is wanted
     ) -> None:
         "Add metrics in `before_fit`"
         if loss is not None and self.mean: self.train.metrics[1] = loss
-        self.train.metrics += metrics
+        self.train.metrics += [Logged(m) if isinstance(m, str) else m for m in metrics]
         self.metric_names = L(self._column_names())
 
     def before_epoch(self):

@@ -114,7 +114,7 @@ def pool_stats(
 @check_args
 class ActivationStats(ActivationPlots, HookCallback):
     "Records mean, standard deviation, share near zero and histogram of each layer's output (from fastai)"
-    observes = True
+    acts = 'nothing'
     order,modes,run_valid = -20,('fit','lr_find'),False
     def __init__(self,
         with_hist:bool=True,     # record histograms too

@@ -91,7 +91,7 @@ class EvaluatorColumn:
 @check_args
 class Evaluator(EveryCallback):
     "Evaluates a further loader, with its own metrics, on its own schedule; `history` has the results"
-    observes = True
+    acts = 'nothing'
     saves = 'every','when_better','history'
     at_end:int|None = None   # the epoch at whose end it evaluated last
     def __init__(self,
@@ -235,7 +235,7 @@ def validate_all(self:Learner,
 from functools import partial
 
 from ..data.snapshot import Snapshot, snapshot_forward
-from ..loop.callback import Callback
+from ..loop.callback import Callback, runs_in
 from ..loop.check import check_whole
 from ..loop.signals import interruptibly
 from ..measure.recorder import MeterCallback
@@ -249,7 +249,7 @@ event.register('after_sanity', '`results` holds their loss and metrics',
 @check_args
 class SanityCheck(Callback):
     "Validates `n` batches before training begins; `results` are the loss and the metrics, by name"
-    observes = True
+    acts = 'nothing'
     order,modes,results = 110,('fit',),None   # after all others are set up
     def __init__(self,
         n:int=2,     # how many batches to validate
@@ -273,7 +273,7 @@ class SanityCheck(Callback):
     def _snapshot(self, dl):
         "Of all that a run through `dl` changes in the model and in the loader, random numbers, the states of callbacks"
         learn = self.learn
-        states = [(cb, s) for cb in learn.cbs if cb.runs_in('sanity') and (s := cb.state_dict())]
+        states = [(cb, s) for cb in learn.cbs if runs_in(cb, 'sanity') and (s := cb.state_dict())]
         return Snapshot(*[partial(cb.load_state_dict, s) for cb,s in states], snapshot_forward(learn.model, dl))
 
     def _names(self):

@@ -142,7 +142,7 @@ from ..loop.check import check_args
 # %% ../../nbs/observe/40b_loggers.ipynb #286b3c30
 class MetricsLogger(Callback):
     "Base class of loggers: passes all numbers, and the rows of the history, to `write(metrics, step)`, in order"
-    observes = writes = True
+    acts,writes = 'nothing',True
     order,modes,saves = 62,('fit',),('start',)
     def write(self,
         metrics:dict, # numbers by name
@@ -420,7 +420,7 @@ def _value(s):
 @check_args
 class CSVLogger(FileLogger):
     "Writes each row of the history to a CSV file when its epoch or validation ends"
-    observes = True
+    acts = 'nothing'
     order = 60
     def __init__(self,
         fname:str|Path='history.csv', # the file, relative to `learn.path`

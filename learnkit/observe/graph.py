@@ -18,7 +18,7 @@ from ..loop.settings import pyplot
 @check_args
 class ShowGraphCallback(Callback):
     "Plots the training and validation losses in the notebook after each epoch"
-    observes,writes,catches_up = True,True,('before_fit',)
+    acts,writes = 'nothing',True
     order,modes = 65,('fit',)
     handle,noted = None,False
     def __init__(self,

@@ -20,7 +20,7 @@ from ..loop.check import check_args, check_whole
 @check_args
 class MemorySnapshot(Callback):
     "Records CUDA memory allocations in some batches, and when memory runs out (Composer's `MemorySnapshot`)"
-    observes = True
+    acts = 'nothing'
     order,modes,run_valid = 101,('fit','lr_find'),False
     warned = False
     def __init__(self,

@@ -18,7 +18,7 @@ from ..measure.history import History
 # %% ../../nbs/observe/25a_observer.ipynb #0b3d04be
 class Observer(EveryCallback):
     "Base class of monitors: measures at intervals, keeps the numbers as rows of `history`, and logs them"
-    observes = True
+    acts = 'nothing'
     order,saves = 52,('every','history')
     def __init__(self,
         every:Any='10ba' # how often: text such as '10ba', a `Time`, a number of epochs, or a function of the Learner

@@ -210,6 +210,7 @@ def log_objects(self:Learner,
 from ..data.modules import get_model, params
 from ..loop.settings import masked, plain, settings
 from ..loop.loop import loader_len
+from ..loop.words import observes
 
 # %% ../../nbs/observe/20b_hparams.ipynb #dfb34c3c
 @patch
@@ -227,7 +228,7 @@ def hparams(self:Learner,
              'batch per epoch':loader_len(train), 'frozen idx':getattr(self.opt, 'frozen_idx', 0)}
     if self.mode=='fit': known |= dict(epochs=long.value) if (long := self.duration).unit=='ep' else dict(duration=long)
     cbs = {'callbacks':[cb.key for cb in self.cbs]}
-    said = {f'{cb.key}.{k}':v for cb in self.cbs if not cb.observes for k,v in settings(cb).items()}
+    said = {f'{cb.key}.{k}':v for cb in self.cbs if not observes(cb) for k,v in settings(cb).items()}
     added = {k:masked(k, v) for k,v in own.items()}
     return {k:plain(v) for k,v in {**known, **cbs, **said, **added}.items()}
 

@@ -140,7 +140,7 @@ from torch.profiler import record_function
 from ..learner.fit import LimitBatches
 from ..learner.learner import Learner
 from ..learner.save import unchanged
-from ..loop.callback import Callback
+from ..loop.callback import Callback, is_called
 from ..loop.check import check_args, check_path, check_whole
 from ..loop.run import shown
 from ..loop.signals import uninterrupted
@@ -150,7 +150,7 @@ from .trace import Action
 @check_args
 class ProfileCallback(Callback):
     "Measures how a run spends its time; `learn.profiler.result` is a `Profile`"
-    observes = True
+    acts = 'nothing'
     order,name = -100,'profiler'
     active,in_handler = False,False
     def __init__(self,
@@ -166,7 +166,7 @@ class ProfileCallback(Callback):
         handlers:tuple # pairs of a callback and its handler
     ) -> tuple: # pairs of a callback and a function
         "Return the handlers of event `name`, each timed, between the start and the end of the event"
-        if self.learn.mode is None or not self.hears('before_fit'): return handlers
+        if self.learn.mode is None or not is_called(self, 'before_fit'): return handlers
         start,end = (self,partial(self._start, name)),(self,partial(self._end, name))
         if name=='cleanup': start,end = end,start   # callbacks clean up in reverse order
         return (start, *((cb, self._timed(name, cb, f)) for cb,f in handlers), end)

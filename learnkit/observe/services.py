@@ -316,7 +316,7 @@ from .observer import Observer
 @check_args
 class ImageLogger(EveryCallback):
     "Logs images at intervals, for TensorBoard and other loggers"
-    observes = True
+    acts = 'nothing'
     order = Observer.order
     def __init__(self,
         every:Any='1ep',      # how often: text such as '500ba', a `Time`, a number of epochs, a function of the Learner

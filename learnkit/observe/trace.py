@@ -159,7 +159,7 @@ from functools import partial
 from inspect import isfunction
 from warnings import warn
 
-from ..loop.callback import Callback
+from ..loop.callback import Callback, is_called
 from ..loop.events import event
 from ..loop.loop import Loop
 
@@ -172,7 +172,7 @@ _methods = ['all_batches', *(name for name,f in vars(Loop).items() if _fires(f))
 
 class CheckEvents(Callback):
     "Warns if a replaced part of the loop does not fire an event that a callback handles"
-    observes = True
+    acts = 'nothing'
     order,modes,run_valid = -100,('fit',),False
     fired,replaced = None,()
     def before_fit(self):
@@ -190,7 +190,7 @@ class CheckEvents(Callback):
         if missing: self._warn(missing)
 
     def _handlers_of(self, e):
-        return [type(cb).__name__ for cb in self.learn.ordered_cbs(e) if cb is not self and cb.hears(e)]
+        return [type(cb).__name__ for cb in self.learn.ordered_cbs(e) if cb is not self and is_called(cb, e)]
 
     def _warn(self, missing):
         parts  = ' and '.join(f'`{p}`' for p in self.replaced)

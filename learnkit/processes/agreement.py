@@ -17,6 +17,7 @@ from torch.nn.parameter import UninitializedTensorMixin
 
 from ..data.modules import get_model
 from ..data.process import gather_objects, is_sharded
+from ..recovery.state import local_steps
 
 # %% ../../nbs/processes/10a_checksum.ipynb #c8ec5a07
 _whole = {1:torch.int8, 2:torch.int16, 4:torch.int32, 8:torch.int64}   # by bytes of an element
@@ -49,7 +50,8 @@ def compared(
     model,groups = get_model(learn.model),learn.opt.param_groups
     steps = {'the epoch':learn.epoch, 'the number of training batches':learn.train_iter}
     hypers = {f'`{k}` of parameter group {i}':v for i,g in enumerate(groups) for k,v in g.items() if _is_number(v)}
-    if any(cb.local_steps for cb in learn.cbs): return {**steps, **hypers}   # until they meet, each has its own weights
+    # until they meet, each process has its own weights
+    if any(local_steps(cb) for cb in learn.cbs): return {**steps, **hypers}
     ignored = getattr(model, '_ddp_params_and_buffers_to_ignore', ())
     params = {f'parameter `{n}`':p for n,p in model.named_parameters() if n not in ignored}
     inside = {*map(id, model.parameters())}
@@ -122,12 +124,13 @@ from fastcore.basics import noop, store_attr
 from torch import distributed as dist
 
 from ..data.process import rank_distrib, shared_store
-from ..loop.callback import Callback
+from ..loop.callback import Callback, handler_of, is_called
 from ..loop.check import check_args
 from ..loop.events import (CancelBackward, CancelBatch, CancelEpoch, CancelFit, CancelStep, CancelTrain,
     CancelValid, CancelZeroGrad, cancel_types, event)
 from ..loop.loop import exhausted
 from ..loop.run import null_logger
+from ..loop.words import observes
 from .board import Mismatch, share_board
 from .launch import Pause, check_seconds
 from .relay import Relay
@@ -185,8 +188,9 @@ class _ByGroup:
 @check_args
 class Agreement(Callback):
     "Makes all processes take the same decisions at the same batch; raises `ProcessFailed` if they cannot"
-    single = observes = alike = True
+    single,acts = True,'nothing'
     order,run_valid = 100.5,False
+    last_in = *_in_batch,'before_train','before_validate','after_exhaust','after_epoch'   # when all others have decided
     modes = 'fit','lr_find','validate','predict'
     group:Any = None   # for messages
     watch:Any = None
@@ -209,11 +213,9 @@ class Agreement(Callback):
 
     def wrap_handlers(self,
         name:str,      # an event
-        handlers:tuple # pairs of callback and function, in the order in which they are called
-    ) -> tuple:
-        # it asks when all others have decided, whatever their `order`; who obeys comes after it
-        if name not in (*_in_batch,'before_train','before_validate','after_exhaust','after_epoch'): return handlers
-        handlers = tuple(sorted(handlers, key=lambda h: 2 if h[0].obeys else h[0] is self))
+        handlers:tuple # pairs of callback and handler, in their order
+    ) -> tuple: # such pairs
+        "Hold the Cancels of `after_batch` until all callbacks have been called"
         if name!='after_batch' or all(cb is not self for cb,_ in handlers): return handlers
         return tuple((cb, f if cb is self or _alike(cb, name) else partial(self._hold, cb, f)) for cb,f in handlers)
 
@@ -337,22 +339,21 @@ class Agreement(Callback):
 def _alike(cb, name):
     "Does it do the same in all processes? What a base class promised is not said of what a subclass handles"
     for o in (cb, *type(cb).__mro__):
-        if 'alike' in vars(o): return vars(o)['alike']
-        if vars(o).get('observes'): return True
-        if name in vars(o) and not cb.observes: return False
+        if 'acts' in vars(o): return vars(o)['acts'] in ('nothing','alike')
+        if name in vars(o) and not observes(cb): return False
     return False
 
 # %% ../../nbs/processes/10b_agreement.ipynb #9c94885c
 def _may_differ(learn):
     "The callbacks whose own class does not promise that all that they do is alike"
-    names = {*event,'alike','observes'}
+    names = {*event,'acts'}
     def promised(cb):
         own = vars(type(cb))
-        return not vars(cb).keys() & names and own.get('alike', own.get('observes', False))
+        return not vars(cb).keys() & names and own.get('acts') in ('nothing','alike')
     return [cb for cb in learn.cbs if not promised(cb)]
 
 def _somebody(cbs, events):
-    return any(cb.handler(e) and not _alike(cb, e) and cb.hears(e) for cb in cbs for e in events)
+    return any(handler_of(cb, e) and not _alike(cb, e) and is_called(cb, e) for cb in cbs for e in events)
 
 # %% ../../nbs/processes/10b_agreement.ipynb #9c94885a
 def agree_already(
@@ -380,7 +381,7 @@ def _because(new, old): new.__cause__ = old; return new
 # %% ../../nbs/processes/10b_agreement.ipynb #e9d7c11b
 class PhaseEnds(Callback):
     "Makes the processes agree at the end of a phase and an epoch, before losses are gathered and the row is written"
-    observes,order,modes = True,49.5,Agreement.modes
+    acts,order,modes = 'nothing',49.5,Agreement.modes
     def __init__(self,
         at_end:Callable=noop # what all processes do at the end of training phases and of the fit, once they agree
     ): self.at_end = at_end

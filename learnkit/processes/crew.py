@@ -21,6 +21,10 @@ from torch.nn.parallel import DataParallel, DistributedDataParallel
 
 from ..data.process import is_sharded, num_distrib
 from ..loop.settings import optional_import
+from ..loop.words import Word, observes, own_attr
+from ..optim.steps import accumulates, conflicts
+from ..recovery.identity import writes
+from ..recovery.resume import distributes
 from .agreement import ProcessFailed
 
 # %% ../../nbs/processes/40_crew.ipynb #bcc469cd
@@ -141,13 +145,20 @@ def _listens(address):
     except OSError: return False
 
 # %% ../../nbs/processes/40_crew.ipynb #f926bc5e
+due_at_once = Word('due_at_once', False, 'Must all processes act at the same batch?')
+
+def unit_of(
+    cb:Any # a callback
+) -> str|None:
+    "Return the unit in which `cb` counts, such as 'ba' or 's', None if it does not count"
+    return getattr(own_attr(cb, 'every'), 'unit', own_attr(cb, 'unit'))
+
 def _why_not(cb):
     "Why a callback cannot do with parts of a batch; None if it can"
-    unit = getattr(getattr(cb, 'every', None), 'unit', getattr(cb, 'unit', None))
-    if cb.distributes: return 'both divide the work'
-    together = getattr(cb, 'due_at_once', False) or not (cb.observes or cb.writes)   # must all act at the same batch?
-    if unit=='s' and together: return "it would act at another batch in each process: count batches ('500ba')"
-    return None if cb.accumulates else cb.no_shards   # what accumulates sees whole batches
+    if distributes(cb): return 'both divide the work'
+    together = due_at_once(cb) or not (observes(cb) or writes(cb))   # must all act at the same batch?
+    if unit_of(cb)=='s' and together: return "it would act at another batch in each process: count batches ('500ba')"
+    return None if accumulates(cb) else conflicts(cb).get('parts')   # what accumulates sees whole batches
 
 def check_divisible(
     learn:Any, # the Learner, in a fit that begins
@@ -165,6 +176,7 @@ def check_divisible(
         if why: raise ValueError(f'FaultTolerant and {type(cb).__name__} do not go together: {why}')
     _check_model(learn.model)
 
+# %% ../../nbs/processes/40_crew.ipynb #f926bc1c
 def _check_model(model):
     if isinstance(model, (DistributedDataParallel, DataParallel)): raise ValueError(
         'FaultTolerant adds up the gradients itself: give the Learner the plain model')

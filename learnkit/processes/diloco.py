@@ -19,6 +19,7 @@ from ..data.process import num_distrib, rank_distrib
 from ..loop.callback import Callback
 from ..loop.check import check_args, check_whole
 from ..loop.signals import uninterrupted
+from ..optim.steps import conflicts
 from .distributed import islands, take_means
 
 # %% ../../nbs/processes/25_diloco.ipynb #82e72417
@@ -38,13 +39,14 @@ def outer_step(
 @check_args
 class DiLoCo(Callback):
     "Lets processes train by themselves for `every` steps, then moves all to near their mean, by an outer SGD step"
-    single = alike = True
+    single,acts = True,'alike'
     name = 'diloco'
     order,modes = 101,('fit','validate','predict')   # the processes have agreed before it hears of a Cancel
-    saves,catches_up = ('local_steps','momentum','among','_met','_own'),None
-    prepares = ('after_step','before_validate','before_save_model')   # others find the weights that all have
+    saves,late = ('local_steps','momentum','among','_met','_own'),False
+    first_in = ('after_step','before_validate','before_save_model')   # others find the weights that all have
     compiled = 'after_step'
-    no_shards = 'it exchanges weights, and the parts of a batch are for gradients that are exchanged: leave it out'
+    conflicts = dict(
+        parts='it exchanges weights, and the parts of a batch are for gradients that are exchanged: leave it out')
     local_steps:Any = 0
     cancelled,depth = False,0
     among:Any = None  # how many processes make the round
@@ -65,7 +67,7 @@ class DiLoCo(Callback):
     def before_fit(self):
         learn = self.learn
         if learn.mode!='fit': return
-        odd = [(type(cb).__name__,cb.no_local_steps) for cb in learn.cbs if cb.no_local_steps]
+        odd = [(type(cb).__name__,why) for cb in learn.cbs if (why := conflicts(cb).get('local_steps'))]
         odd += [('SyncBatchNorm','it sends in each batch: write `nn.BatchNorm…`, whose averages are exchanged')
                 for m in learn.model.modules() if isinstance(m, nn.SyncBatchNorm)]
         if odd: raise ValueError(f'DiLoCo and {odd[0][0]} do not go together: {odd[0][1]}')

@@ -46,8 +46,12 @@ from ..data.process import (distributed_sampler, from_first, gather_objects, is_
     rank_distrib, shared_store)
 from ..data.random import derived_seed, get_random_states, packed_state, set_random_states, set_seed
 from ..learner.learner import TrainEvalCallback
-from ..loop.callback import Callback
+from ..loop.callback import Callback, runs_in
 from ..loop.check import check_args, unwrap_partial
+from ..loop.words import observes
+from ..optim.steps import accumulates
+from ..recovery.resume import distributes
+from ..recovery.state import local_steps
 from .agreement import Agreement, PhaseEnds, agree_already
 from .launch import introduce, is_only_process
 from .shard import has_items, is_same_data, warn_unlike, shard_loader
@@ -63,8 +67,9 @@ def share_random_states() -> None:
 @check_args
 class DistributedTrainer(Callback):
     "Trains one model with all processes of the group, each on its own part of the data (fastai's name)"
-    single = distributes = observes = alike = True
-    no_shards = 'VirtualShards divides the data itself: leave out `DistributedTrainer` and `distrib_ctx`'
+    single = distributes = True
+    acts = 'nothing'
+    conflicts = dict(parts='VirtualShards divides the data itself: leave out `DistributedTrainer` and `distrib_ctx`')
     order,modes,saves = TrainEvalCallback.order-2,('fit','lr_find'),('seed',)
     replaced:Any = None   # model and data
     norms,seed = {},0
@@ -100,7 +105,7 @@ class DistributedTrainer(Callback):
         self.seed = derived_seed(2**31)
         if self.shard: learn.dls = self._shard(learn.dls)
         if self.sync_bn: self.norms = sync_norms(learn.model)
-        apart = next((cb for cb in learn.cbs if cb.local_steps is not None and cb.runs_in(learn.mode)), None)
+        apart = next((cb for cb in learn.cbs if local_steps(cb) is not None and runs_in(cb, learn.mode)), None)
         self.near = dist.group.WORLD if apart is None else islands(getattr(apart, 'island', 1))[0]
         self._wrap(device)
 
@@ -133,7 +138,7 @@ class DistributedTrainer(Callback):
     def _wrap(self, device):
         "Put the model into `DistributedDataParallel`; what that does not exchange is left to `GradientExchange`"
         learn,kwargs = self.learn,self.kwargs
-        late = self.near is None or any(cb.accumulates for cb in learn.cbs)
+        late = self.near is None or any(accumulates(cb) for cb in learn.cbs)
         if any(map(is_sharded, learn.model.parameters())): raise ValueError(
             'parameters of the model are sharded (DTensors). If `fully_shard` made them, add `cbs=FullyShard()`, which '
             'trains such a model as it is. With tensor parallelism over all processes each needs all of the data: '
@@ -164,7 +169,7 @@ class DistributedTrainer(Callback):
         self.added = [GradientExchange(params, self.near)] if params else []
         if not agree_already(learn): self.added += self._agreeing()
         learn.add_cbs(self.added)
-        for cb in self.added: cb.handler('before_fit') and cb.before_fit()
+        for cb in self.added: cb('before_fit')
 
     def _agreeing(self):
         model = self.learn.model
@@ -175,7 +180,7 @@ class DistributedTrainer(Callback):
     def _check_alike(self):
         "Raise ValueError, in all processes, if they are about to do different things"
         learn = self.learn
-        acting = [cb for cb in learn.ordered_cbs() if not cb.observes]
+        acting = [cb for cb in learn.ordered_cbs() if not observes(cb)]
         mine = {'length':str(learn.duration), 'first epoch':learn.start_epoch, 'callbacks':[cb.key for cb in acting],
                 'parameters':[tuple(p.shape) for p in learn.model.parameters()], **settings_of(learn, acting)}
         all_ = gather_objects(mine)
@@ -277,8 +282,8 @@ def take_means(
 # %% ../../nbs/processes/20b_distributed.ipynb #cf764fff
 class GradientExchange(Callback):
     "Replaces gradients with their mean over all processes, before the step"
-    observes,order,modes = True,6.5,('fit','lr_find')   # after GradientAccumulation, before MixedPrecision
-    prepares = ('before_step',)
+    acts,order,modes = 'nothing',6.5,('fit','lr_find')   # after GradientAccumulation, before MixedPrecision
+    first_in = ('before_step',)
     def __init__(self,
         params:list,   # the parameters whose gradients are exchanged
         group:Any=None # the processes that exchange them; None: all
@@ -317,7 +322,7 @@ def trainers(
 ) -> list:
     "Return the callback that trains with the other processes, a `DistributedTrainer`; none if not needed or given"
     if not learn.distributed or num_distrib()==1: return []
-    there = any(getattr(cb, 'distributes', False) for cb in [*learn.cbs, *cbs])
+    there = any(distributes(cb) for cb in [*learn.cbs, *cbs])
     return [] if there else [DistributedTrainer(shard=not isinstance(learn.model, DistributedDataParallel))]
 
 # %% ../../nbs/processes/20c_several_processes.ipynb #9ea1e3ef

@@ -256,7 +256,7 @@ def share_already(
 
 class ShareBatches(Callback):
     "Divides the batches of a validation among all processes, and drops repeated items"
-    observes = alike = True
+    acts = 'nothing'
     order,own = TrainEvalCallback.order+1,None
     run_train = run_valid = False
     def __init__(self):

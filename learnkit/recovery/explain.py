@@ -79,7 +79,7 @@ def _mixer(learn): return getattr(learn.loss_func, 'mixer', None)   # such as `M
 
 class ItemLosses(Callback):
     "Measures each item of one batch, part by part where a callback divides it"
-    order,observes,run_valid = 10_000,True,False
+    order,acts,run_valid = 10_000,'nothing',False
     modes = ('fit',)
     def __init__(self,
         step:int # the batch: how many there are before it
@@ -124,7 +124,7 @@ class ItemLosses(Callback):
 # %% ../../nbs/recovery/39_explain_spike.ipynb #7d000012
 class LayerNorms(Callback):
     "Records for each step the norms of the layers' gradients and updates, the rate, and the first module to give NaN"
-    order,observes,run_valid = 9_000,True,False
+    order,acts,run_valid = 9_000,'nothing',False
     modes = ('fit',)
     def __init__(self):
         self.steps,self.seen,self.before = {},{},{}
@@ -167,7 +167,7 @@ class LayerNorms(Callback):
 
 class Unclipped(Callback):
     "Records the norm of the gradient when it is ready for a step, before any clipping"
-    order,observes,run_valid = -10_000,True,False
+    order,acts,run_valid = -10_000,'nothing',False
     modes,norm = ('fit',),None
     def before_step(self): self.norm = grad_norm(self.learn)
     def take(self) -> float|None:
@@ -352,7 +352,7 @@ def first_of_step(
     "Return the first batch of the optimizer's last step before batch `step`; raises ValueError if there was none"
     steps,first = [],max(0, step-2*batches_a_step(Run(folder), step))
     class Steps(Callback):
-        observes = True
+        acts = 'nothing'
         def after_step(self): steps.append(self.learn.train_iter)
     learn.replay(folder, first, fit, cbs=Steps())
     if step>first: learn.go_on(step-first)

@@ -27,11 +27,12 @@ from ..data.modules import get_model
 from ..data.nested import is_listy, leaves
 from ..data.process import distributed_sampler, gather_objects, num_shards, own_class
 from ..learner.learner import Learner
+from ..loop.callback import runs_in
 from ..loop.events import event
 from ..loop.settings import masked, without_password
 from ..loop.loop import loader_len
 from .kept import closure_of
-
+from ..loop.words import Word, observes
 
 # %% ../../nbs/recovery/10_identity.ipynb #12238937
 plain = bool,int,float,complex,str,bytes,PurePath,Enum,torch.dtype,torch.device
@@ -279,6 +280,8 @@ def _model_identity(model):
     return res
 
 # %% ../../nbs/recovery/10_identity.ipynb #9791d73b
+writes = Word('writes', False, 'Does it write, send or show what a copy of the run should not?')
+
 def _callback_identity(cb):
     attributes = vars(cb)
     own = [attributes[k] for k in sorted(attributes) if k in event]   # those of `Callback(before_fit=f)`
@@ -294,7 +297,7 @@ def identity(self:Learner) -> dict[str, str|None]:
     res |= _model_identity(get_model(self.model))
     res['loss'] = described(self.loss_func)
     res |= _optimizer_identity(self.opt)
-    acting = [cb for cb in self.cbs if not cb.observes and cb.runs_in('fit')]
+    acting = [cb for cb in self.cbs if not observes(cb) and runs_in(cb, 'fit')]
     res |= {f'callback {cb.key}':_callback_identity(cb) for cb in acting}
     seed = torch.initial_seed()
     if seed<2**32: res['seed'] = str(seed)   # a larger one was drawn, and is another in each process

@@ -19,13 +19,13 @@ from ..loop.callback import Callback
 from ..loop.check import check_args, check_whole
 from ..loop.events import CancelBatch, CancelFit, CancelStep
 from ..measure.finite import all_finite, elements
+from ..optim.steps import accumulates
 
 # %% ../../nbs/recovery/30a_skip_nan.ipynb #1229234a
 @check_args
 class SkipNaN(Callback):
     "Skips training batches whose loss or gradients are NaN or infinite"
-    judges_batch = True
-    observes = True   # it changes nothing as long as nothing is NaN, and may come when something was
+    acts = 'sometimes'   # it changes nothing as long as nothing is NaN, and may be added when something was
     name = 'skip_nan'
     order,run_valid = MixedPrecision.order+.5,False
     modes,saves = ('fit','lr_find'),('n','row','steps')
@@ -37,7 +37,7 @@ class SkipNaN(Callback):
     ):
         self.at_most,self.wait = check_whole('at_most', at_most, what='a number of batches', none=True),wait
         self.n,self.row,self.steps = 0,0,[]   # skipped batches, those in a row, and what was done before each
-        self.alike = not wait   # of several processes one alone may have such a loss: all skip the batch
+        if not wait: self.acts = 'nothing'   # by the gradients, which are the same in all processes
 
     def before_fit(self): self.n,self.row,self.steps = 0,0,[]
     def before_train(self):
@@ -52,11 +52,13 @@ class SkipNaN(Callback):
     def before_micro_batch(self):
         "Check a part of the batch: its gradients come before the loss of the batch is known"
         learn = self.learn
-        counting = [snapshot_attributes(cb, *cb.saves) for cb in learn.cbs if cb.accumulates]
+        counting = [snapshot_attributes(cb, *cb.saves) for cb in learn.cbs if accumulates(cb)]
         if self.wait and counting and self.grads is None:
             self.grads = Snapshot(snapshot_grads(opt_params(learn.opt), copy=True), *counting)
 
     def after_loss(self):
+        if not self.learn.in_part: self.after_joint_loss()
+    def after_joint_loss(self):
         learn = self.learn
         if learn.loss_grad is None or not self.wait or learn.loss.isfinite().all(): return
         if self._leaves_it(): return
@@ -103,7 +105,7 @@ class SkipNaN(Callback):
 @check_args
 class SpikeDetection(Callback):
     "Treats a training loss far above the last ones as NaN, which `SkipNaN` and others handle; without them, warns"
-    judges_batch = observes = True
+    acts = 'nothing'
     order,run_valid = MixedPrecision.order+.4,False
     modes,saves = ('fit',),('losses','seen')
     seen,jumped = 0,False   # how many spikes there were, and was the last loss one?
@@ -124,6 +126,8 @@ class SpikeDetection(Callback):
         return level.item(),(level + self.k*torch.maximum(1.4826*(x-level).abs().median(), .01*level.abs())).item()
 
     def after_loss(self):
+        if not self.learn.in_part: self.after_joint_loss()
+    def after_joint_loss(self):
         learn = self.learn
         if learn.loss_grad is None or not learn.loss.isfinite().all(): return
         loss,before = float(learn.loss.mean()),self.jumped
@@ -151,8 +155,10 @@ from typing import Any
 from ..callbacks.intervals import Every
 from ..data.modules import get_model
 from ..data.process import largest
+from ..learner.fit import resumes
 from ..loop.check import check_fraction
 from ..loop.run import evaluating
+from ..loop.words import observes, own_attr
 from ..measure.finite import has_nan, nan_flag, weights_finite
 from .file import list_checkpoints, read_checkpoint
 from .resume import find_in_all
@@ -161,8 +167,8 @@ from .resume import find_in_all
 @check_args
 class RollBackOnNaN(Callback):
     "Goes back to the last good weights when a training loss is NaN or infinite, and lowers the learning rate"
-    judges_batch = alike = True   # all processes go back when one has to
-    no_shards = 'it would judge each shard, not the batch: write `SkipNaN`'
+    acts = 'alike'   # all processes go back when one has to
+    conflicts = dict(parts='it would judge each shard, not the batch: write `SkipNaN`')
     name = 'roll_back_on_nan'
     order,run_valid = MixedPrecision.order+.5,False
     modes,saves = ('fit',),('every','n','scale','written','due')
@@ -183,7 +189,7 @@ class RollBackOnNaN(Callback):
 
     def before_fit(self):
         learn = self.learn
-        self.saver = next((cb for cb in learn.cbs if cb.resumes and hasattr(cb, 'writer')), None)
+        self.saver = next((cb for cb in learn.cbs if resumes(cb) and own_attr(cb, 'writer') is not None), None)
         if self.source=='checkpoint' and self.saver is None: raise ValueError(
             "RollBackOnNaN(source='checkpoint') needs a CheckpointCallback among the callbacks, "
             "or write source='memory'")
@@ -200,6 +206,8 @@ class RollBackOnNaN(Callback):
         if self.written!=[h['lr'] for h in hypers]: self._lower(self.scale)
 
     def after_loss(self):
+        if not self.learn.in_part: self.after_joint_loss()
+    def after_joint_loss(self):
         self.flag = nan_flag(self.flag, self.learn.loss)
         if not (self.due or self.good is None or self.learn.iter==0): return
         if self._all_finite(): self._keep()
@@ -229,7 +237,7 @@ class RollBackOnNaN(Callback):
     def _others(self):
         "The callbacks that go back too; not those that look on, as it did happen, but for the record of this epoch"
         mine = self,self.saver
-        return [cb for cb in self.learn.cbs if cb not in mine and (not cb.observes or cb.name=='recorder')]
+        return [cb for cb in self.learn.cbs if cb not in mine and (not observes(cb) or cb.name=='recorder')]
 
     def _back(self):
         "Go back to good weights; ends the fit if there are none, or if it went back too often"
@@ -303,7 +311,7 @@ from ..measure.batch_weight import n_items
 @check_args
 class ReplayOnOOM(MicroBatch):
     "Runs a training batch again in smaller parts when it does not fit into memory"
-    no_shards = 'it would change the shapes in one process only: write `MicroBatch`'
+    conflicts = dict(parts='it would change the shapes in one process only: write `MicroBatch`')
     name,saves = 'replay_on_oom',('size','n_fitted')
     n_fitted,least = 0,None   # batches since the size was another; the smallest size that was warned of
     attempt,stepping,snapshot = 0,False,None
@@ -318,11 +326,9 @@ class ReplayOnOOM(MicroBatch):
     def before_batch(self): self.attempt,self.stepping = 0,False
     def before_step(self): self.stepping = True
 
-    def wrap_batch(self,
-        do:Callable # does one batch
-    ) -> Callable:
-        "Return a function that repeats a training batch, in smaller parts, until it fits into memory"
-        return partial(self._until_it_fits, do)
+    def wrap(self, what:str, do:Callable) -> Callable:
+        "Repeat a training batch, in smaller parts, until it fits into memory"
+        return partial(self._until_it_fits, do) if what=='batch' else do
 
     def _until_it_fits(self, do):
         if not self.learn.training: return do()
@@ -349,7 +355,7 @@ class ReplayOnOOM(MicroBatch):
         self.snapshot = Snapshot(snapshot_random(), snapshot_buffers(learn.model),
                                  *[m.snapshot() for m in logged.values()],
                                  snapshot_grads(opt_params(learn.opt), copy=True),
-                                 *[snapshot_attributes(cb, *cb.saves) for cb in learn.cbs if cb.accumulates])
+                                 *[snapshot_attributes(cb, *cb.saves) for cb in learn.cbs if accumulates(cb)])
 
     def _halve(self, e):
         learn = self.learn

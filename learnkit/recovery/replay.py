@@ -20,11 +20,13 @@ from ..callbacks.batches import ItemIndices, indices_here
 from ..data.process import from_first, num_shards, rank_distrib
 from ..learner.bars import displays
 from ..learner.display import display_kind
+from ..learner.fit import resumes
 from ..learner.learner import Learner
 from ..loop.callback import Callback
 from ..loop.check import check_whole
+from ..loop.words import observes
 from .file import list_checkpoints, read_checkpoint, train_iter_of
-from .identity import differences, session
+from .identity import differences, session, writes
 from .resume import Paused
 from .runs import Run, took
 from .signals import Pausable, Stands
@@ -112,7 +114,7 @@ def is_own(
 class Replays(Pausable):
     "Lets a fit begin at a step of an earlier run and pause at a later one, comparing losses; nothing writes files"
     order,run_valid = 100,False   # in the place of a `CheckpointCallback`
-    obeys = False                 # no signal: all processes know where to stand
+    alone = False                 # no signal: all processes know where to stand
     resting:Any = None   # the callbacks that hear nothing
     begun,display = False,None
     due = 0.
@@ -134,7 +136,7 @@ class Replays(Pausable):
     def _rests(self, cb):
         "Would it write into the run, or is it one of the user's that only looks on, and may write?"
         if cb is self or any(cb is o for o in self.looks): return False
-        return cb.writes or cb.resumes or (cb.observes and not is_own(cb))
+        return writes(cb) or resumes(cb) or (observes(cb) and not is_own(cb))
 
     def before_fit(self):
         super().before_fit()
@@ -264,6 +266,7 @@ from ..loop.callback import Callback
 from ..loop.check import check_args
 from ..loop.duration import Time
 from ..loop.events import CancelBatch
+from ..loop.words import own_attr
 from .resume import divide_anew, is_longer
 from .runs import fit_folders
 
@@ -350,7 +353,7 @@ class Branch(Paused):
         is_longer(learn, state)   # refuses another unit
         divide_anew(learn, state, who)
         for cb in learn.cbs:   # a logger begins another file
-            if cb.writes and cb.observes and (s := cb.state_dict()): states[cb.key] = to_serializable(s, copy=True)
+            if writes(cb) and observes(cb) and (s := cb.state_dict()): states[cb.key] = to_serializable(s, copy=True)
         new = {k:v for k,v in differences(then, who).items() if k!='seed'}
         odd = [v for k,v in new.items() if k!='callback leave_out' or self.skip is None or k in then]
         what = without(self.skip) + (f", with what is new: {'; '.join(odd)}" if odd else '')
@@ -396,7 +399,7 @@ def check_branch(
     fit:Callable|None  # what to call
 ) -> None:
     "Raise ValueError if the branch cannot be a run of its own"
-    savers = [cb for cb in learn.cbs if cb.resumes and hasattr(cb, 'root')]
+    savers = [cb for cb in learn.cbs if resumes(cb) and own_attr(cb, 'root') is not None]
     if not savers: raise ValueError(
         'a branch is a run of its own, with checkpoints: give the Learner a `CheckpointCallback`')
     for cb in savers:

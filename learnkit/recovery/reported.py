@@ -22,8 +22,9 @@ from ..data.nested import leaves
 from ..data.noted import NotedLoader
 from ..data.snapshot import is_foreign, of_function
 from ..data.stateful import is_stateful
-from ..loop.callback import Stateful
+from ..loop.callback import runs_in, Stateful
 from ..loop.dispatcher import Dispatcher
+from ..loop.words import observes
 from ..optim.optimizer import OptimWrapper
 
 # %% ../../nbs/recovery/00_reported.ipynb #e68b8715
@@ -156,8 +157,8 @@ def may_forget(
     cb:Any # a callback
 ) -> bool:
     "Return whether it is a callback of the user's that leaves its state to `saves`"
-    if cb.observes or is_library(cb): return False
-    return type(cb).state_dict is Stateful.state_dict and cb.runs_in('fit')
+    if observes(cb) or is_library(cb): return False
+    return type(cb).state_dict is Stateful.state_dict and runs_in(cb, 'fit')
 
 # %% ../../nbs/recovery/00_reported.ipynb #6882eaaa
 def tensors_in(
@@ -247,7 +248,7 @@ class UnsavedNumbers:
         cbs = [u for u in found if isinstance(u.o, Stateful)]
         how = []
         if cbs: how.append(
-            f'a callback names it in `saves = {tuple(cbs[0].state)}`, or has `observes = True` if it only looks on')
+            f'a callback names it in `saves = {tuple(cbs[0].state)}`, or has `acts = "nothing"` if it only looks on')
         if len(cbs)<len(found): how.append('data get a `state_dict` and a `load_state_dict`')
         warn(f'no checkpoint keeps {what}, so a resumed run begins with the old value; {"; ".join(how)}')
 

@@ -74,6 +74,7 @@ from ..data.process import alone, from_first, num_shards, rank_distrib, team
 from ..learner.learner import Learner
 from ..loop.callback import Callback
 from ..loop.loop import loader_len
+from ..loop.words import Word
 from .file import newest_checkpoint, read_checkpoint
 from .identity import differences, inner_optimizers
 from .state import duration_of, num_shards_of
@@ -179,6 +180,8 @@ def _batch_sizes(then, now):
     "The batch sizes of two identities; 0 where it is not known"
     return [int(v) if (v := i.get(_size) or '').isdigit() else 0 for i in (then, now)]
 
+distributes = Word('distributes', False, 'Does it make several processes train together? `fit` then adds nothing.')
+
 def divide_anew(
     learn:Learner, # the Learner, in a fit
     state:dict,    # the state of the run, changed if the number of processes has changed
@@ -196,7 +199,7 @@ def divide_anew(
     if n_iter and 'train_eval' in cbs: cbs['train_eval']['n'] = n_iter
     if n==1: cbs.pop('distributed_trainer', None)   # nobody to train with
     for cb in learn.cbs:
-        if getattr(cb, 'distributes', False): cbs.setdefault(cb.key, cb.state_dict())
+        if distributes(cb): cbs.setdefault(cb.key, cb.state_dict())
     what = f'a step has {size} items instead of {was}' if was!=size else 'the data is divided differently'
     warn(f'this run had {then} process{"es" if then>1 else ""} and goes on with {n}: {what}, '
          'with the same learning rate, so its weights will be others than with the number before; '
@@ -328,11 +331,11 @@ class Paused:
 # %% ../../nbs/recovery/20c_resumable.ipynb #f0545bdd
 class Resumable(DataPosition):
     "Collects everything that a run needs to resume from a batch, and resumes there"
-    observes = True
+    acts = 'nothing'
     order,run_valid = 100,False
     modes = ('fit',)
     resumes = True        # so `fit(resume=...)` is allowed
-    catches_up = None     # the order of the data is noted from the beginning
+    late = False     # the order of the data is noted from the beginning
     who:Any = None        # what the run trains with: see `identity`
     sessions:list = []    # of the run: see `session`
     finished = False      # is the run that goes on a finished one?

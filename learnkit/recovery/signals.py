@@ -15,8 +15,10 @@ from fastcore.basics import patch
 
 from ..data.nested import tuplify
 from ..data.process import largest
+from ..learner.fit import resumes
 from ..loop.callback import Callback
 from ..loop.signals import handle_or_wait, uninterrupted
+from ..loop.words import own_attr
 
 # %% ../../nbs/recovery/35a_signals.ipynb #a5b0c5e9
 def exit_exception(
@@ -36,7 +38,8 @@ def to_signal(
 # %% ../../nbs/recovery/35a_signals.ipynb #d0f53fe3
 class StopOnSignal(Callback):
     "Ends the fit after the current batch when a signal arrives, with a checkpoint if there is a `CheckpointCallback`"
-    observes = obeys = True
+    acts = 'nothing'
+    last_in = 'before_fetch','after_batch'   # all processes have agreed by then
     order,modes = 101,('fit',)   # just after CheckpointCallback
     def __init__(self,
         signals:Any=(signal.SIGTERM, signal.SIGINT) # one or several, such as `signal.SIGTERM` or 'SIGTERM'
@@ -99,7 +102,7 @@ class StopOnSignal(Callback):
         "Save a checkpoint after `done` batches of this epoch"
         learn = self.learn
         for cb in learn.cbs:
-            if cb.resumes and hasattr(cb, 'writer'):   # it writes checkpoints
+            if resumes(cb) and own_attr(cb, 'writer') is not None:   # it writes checkpoints
                 cb.save(learn.epoch, done)
                 cb.writer.wait()
                 return
@@ -182,6 +185,7 @@ from ..loop.callback import taken
 from ..loop.check import check_args, check_whole
 from ..loop.events import Pause
 from ..loop.run import attended, shell, write_out
+from ..loop.words import Word
 from .identity import session
 from .resume import Paused, Resumable
 from .state import states_of_all
@@ -191,6 +195,9 @@ class Stands(Pause):
     "Ends a fit that pauses after a number of batches, or at an event of one; `goes_on` catches it"
 
 # %% ../../nbs/recovery/35c_pause.ipynb #3c9a1e71
+pauses = Word('pauses', (), 'In which events may it raise `Pause`? What the fit needs to continue is kept before them.')
+may_validate = Word('may_validate', bool, 'A method: may it validate within the next batch? A copy is kept before.')
+
 class _Breakpoints(StopOnSignal):
     "Takes up each `Pause` of the callbacks that name its event in `pauses`; `Pausable` keeps what that needs"
     moment:Any = None            # what was kept last
@@ -200,17 +207,16 @@ class _Breakpoints(StopOnSignal):
     def _begin_breakpoints(self):
         "Find out whether moments are to be kept; raises ValueError if nobody is there who could go on"
         learn,self.keeps,self.there = self.learn,False,attended()
-        at = {event.check(name):cb for cb in learn.cbs for name in tuplify(cb.pauses)}
+        at = {event.check(name):cb for cb in learn.cbs for name in tuplify(pauses(cb))}
         if at and self.there is None: raise ValueError(
             f'{next(iter(at.values()))!r} may let the fit stand, and nobody could go on: this is no notebook, no '
             'prompt and no script in a terminal, so leave it out')
         self.keeps = self.there=='prompt' and not at.keys()<={'after_batch','after_epoch'}
 
     def wrap_handlers(self, name, handlers):
-        "Take up pauses; of a batch and an epoch that is over this callback hears last"
+        "Take up the pauses of callbacks"
         if self.learn.mode!='fit': return handlers
-        res = [(cb, partial(self._take_up, name, f) if name in tuplify(cb.pauses) else f) for cb,f in handlers]
-        return tuple(sorted(res, key=lambda o: o[0] is self) if name in ('after_batch','after_epoch') else res)
+        return tuple((cb, partial(self._take_up, name, f) if name in tuplify(pauses(cb)) else f) for cb,f in handlers)
 
     def _take_up(self, name, f, **kwargs):
         try: return f(**taken(f, kwargs))
@@ -257,9 +263,11 @@ class _Breakpoints(StopOnSignal):
 @check_args
 class Pausable(_Breakpoints, Resumable):
     "Lets Ctrl-C pause a fit between two batches, and `Pause` at an event; `learn.go_on()` resumes it"
-    order,single,catches_up = 101,True,None
+    order,single,late = 101,True,False
     run_valid = True
-    prepares = ('after_train',)   # what is kept there is begun anew
+    alone = True   # is it for one process only?
+    last_in = 'before_fetch','after_batch','after_epoch'
+    first_in = ('after_train',)   # what is kept there is begun anew
     until:int|None = None         # stand there, after so many batches of training
     keeper:Any = None             # who collects what the run needs: a `CheckpointCallback`, or this one
     cut = False                   # was the training of this epoch cancelled?
@@ -272,7 +280,7 @@ class Pausable(_Breakpoints, Resumable):
 
     def before_fit(self):
         learn = self.learn
-        if num_distrib()>1 and self.obeys: raise ValueError('a fit of several processes cannot be paused: '
+        if num_distrib()>1 and self.alone: raise ValueError('a fit of several processes cannot be paused: '
             'nobody could tell all of them to go on; a `CheckpointCallback` and `resume` can')
         paused = learn.resume if isinstance(learn.resume, Paused) else None
         self.keeper = self._find_keeper()
@@ -287,7 +295,7 @@ class Pausable(_Breakpoints, Resumable):
     @property
     def _keeps_next(self):
         "Is the moment before the next batch to be kept?"
-        return self.keeps or self.in_valid and any([cb.run and cb.may_validate() for cb in self.learn.cbs])
+        return self.keeps or self.in_valid and any([cb.run and may_validate(cb)() for cb in self.learn.cbs])
 
     def _receive(self, number, frame):
         first = self.received is None
@@ -303,7 +311,7 @@ class Pausable(_Breakpoints, Resumable):
         self._keep(learn.epoch, 0)
         noted.place = None
 
-    def _find_keeper(self): return next((cb for cb in self.learn.cbs if cb.resumes and cb is not self), self)
+    def _find_keeper(self): return next((cb for cb in self.learn.cbs if resumes(cb) and cb is not self), self)
     def _begin(self, paused):
         learn = self.learn
         self.who,self.finished,self.sessions = learn.identity(),False,[]
@@ -425,7 +433,7 @@ _before_loss = 'before_fetch','after_fetch','before_batch','before_pred','after_
 # %% ../../nbs/recovery/35c_pause.ipynb #8c0a1680
 class _LookAt(Callback):
     "Stands at an event of one batch"
-    order,observes = 10_000,True
+    order,acts = 10_000,'nothing'
     def __init__(self,
         name:str,     # of the event
         moment:Paused # before the batch

@@ -17,6 +17,7 @@ from fastcore.basics import patch
 from ..data.files import to_serializable
 from ..data.modules import get_model
 from ..data.nested import leaves
+from ..loop.words import Word, acts
 
 from ..data.process import (
     gather_objects, is_sharded, lay_out, lay_out_state, num_shards, own_shard, rank_distrib)
@@ -133,13 +134,16 @@ def waiting_grads(
     return {n:p.grad.cpu() for n,p in get_model(learn.model).named_parameters() if p.grad is not None}
 
 # %% ../../nbs/recovery/02a_run_state.ipynb #526fb54f
+local_steps = Word('local_steps', None, 'How many steps has each process made since all last met? '
+                   'None: they exchange gradients.')
+
 def own_states_of_cbs(
     learn:Any # the Learner
 ) -> dict[str, dict]:
     "Return the states of callbacks that differ from those of process 0; every process must call it"
     states,marks = {},{}
     for cb in learn.cbs:
-        if cb.local_steps is None and getattr(cb, 'alike', cb.observes): continue
+        if local_steps(cb) is None and acts(cb) in ('nothing','alike'): continue
         state = cb.state_dict()
         if any(map(is_sharded, leaves(state))): continue   # of which each process has a part anyway
         states[cb.key] = to_serializable(state, copy=True)

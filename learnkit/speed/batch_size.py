@@ -25,6 +25,7 @@ from ..learner.save import unchanged
 from ..loop.check import check_whole
 from ..loop.run import null_logger
 from ..loop.signals import uninterrupted
+from ..optim.steps import accumulates
 
 # %% ../../nbs/speed/22_batch_size.ipynb #e77aaea3
 def batch_of(
@@ -96,7 +97,7 @@ def find_batch_size(self:Learner,
         'the batch size is searched in one process, as the others would wait for one that runs out of memory: '
         'call `learn.find_batch_size()` in a script without launcher, with the model of one process')
     apart = 'recorder','progress','replay_on_oom'
-    with unchanged(self), self.removed_cbs([cb for cb in self.cbs if cb.name in apart or cb.accumulates]):
+    with unchanged(self), self.removed_cbs([cb for cb in self.cbs if cb.name in apart or accumulates(cb)]):
         self.logger = null_logger
         b = self.dls.one_batch() if batch is None else batch
         n = largest_fitting(lambda n: _fits(self, b, n), start, limit, exact)

@@ -154,7 +154,7 @@ from ..processes.distributed import DistributedTrainer
 class FullyShard(DistributedTrainer):
     "Trains one model with all processes, each holding a part of the parameters, gradients and optimizer state"
     called:Any = None   # has the sharded model been called? Before, the hook that will note it
-    no_local_steps = 'each process has a part of the weights, and needs those of the others in each batch'
+    conflicts = dict(local_steps='each process has a part of the weights, and needs those of the others in each batch')
     def __init__(self,
         by:int|type|tuple|Callable=10_000_000, # units to fetch: modules of a class, of this many parameters, or f(m)
         mesh:Any=None,          # a `DeviceMesh` over all processes, of one dimension, or two: (replicate, shard)

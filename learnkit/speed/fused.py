@@ -22,6 +22,7 @@ from ..learner.short_cuts import note_step, slow_step, step_tensors
 from ..loop.callback import Callback
 from ..loop.check import check_args, check_whole
 from ..loop.events import event
+from ..loop.words import Word
 from .compiled import batch_shapes, compile_config, find_shapes, format_shapes
 from .train_step import CompileError, StepCompiler, StepInputs, add_grads, make_train_step
 from .updates import functional_optim, step_notices, torch_opt
@@ -120,7 +121,7 @@ def _rounding(t):
 @check_args
 class FusedStep(Callback):
     "Trains on a batch with one compiled call (`torch.compile`), provided that no callback has handlers inside it"
-    no_shards = 'it computes the step together with the gradients: leave it out'
+    conflicts = dict(parts='it computes the step together with the gradients: leave it out')
     order,run_valid = 1000,False
     modes,saves = ('fit','lr_find'),('shapes','missing_state')
     config:Any = None       # the compiler's settings, during a fit
@@ -145,9 +146,8 @@ class FusedStep(Callback):
         self.counts = dict(fused=0, other=0)
         self.compiler.forget_others(self.learn.model)
 
-    def wrap_batch(self,
-        do:Callable # does one batch, eagerly
-    ) -> Callable:
+    def wrap(self, what:str, do:Callable) -> Callable:
+        if what!='batch': return do
         self.handlers_seen = None   # a phase begins: look at all once more
         return partial(self._do_batch, do)
 
@@ -221,7 +221,7 @@ class FusedStep(Callback):
         self.handlers_seen,self.inputs = learn._heard,None
         self.optim = functional_optim(learn.opt)
         early,late = self._look_at_handlers()
-        compare = next((cb.compare_paths for cb in learn.cbs if cb.compare_paths is not None), None)
+        compare = next((f for cb in learn.cbs if (f := compare_paths(cb)) is not None), None)
         self.program = self.compiler if compare is None else partial(self._compared, compare)
         why = self._obstacle(do) or _left_out(early)
         if why is not None:
@@ -333,13 +333,16 @@ def with_backward(
 
 _known = 'clip','autocast','accumulate','after_step','nothing'   # done in the program, or right after it
 
+compiled = Word('compiled', None, 'What does a compiled step do in place of its handlers? No subclass inherits it.')
+compare_paths = Word('compare_paths', None, 'Does it take the slow path of a short cut, too? The function that does.')
+
 def compiled_as(
     cb:Callback, # a callback
     name:str     # an event
 ) -> str|None:
     "Return what a program does in place of the callback's handler for an event, as the class says; None: nothing"
     own = 'compiled' in vars(type(cb)) and name not in vars(cb)   # a subclass, or another handler, may do more
-    return cb.compiled if own else None
+    return compiled(cb) if own else None
 
 # %% ../../nbs/speed/15a_fused_step.ipynb #77257fa9
 class Handler(NamedTuple):

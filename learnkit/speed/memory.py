@@ -92,7 +92,7 @@ def _is_one(types, m): return isinstance(m, types)
 @check_args
 class RecomputeActivations(Callback):
     "Keeps only the inputs of some modules for the backward pass, and recomputes the rest: activation checkpointing"
-    observes = True
+    acts = 'nothing'
     order,modes,forwards = TrainEvalCallback.order-1,('fit','lr_find'),()
     def __init__(self,
         by:type|tuple|Callable # which modules: a class, several, or a function: module -> bool

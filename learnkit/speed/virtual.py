@@ -179,15 +179,18 @@ from ..loop.check import check_args, check_whole
 from ..loop.events import cancel_types, cancelled
 from ..measure.batch_weight import BatchWeight
 from ..measure.metric import Logged
+from ..optim.steps import conflicts
 from ..processes.agreement import Agreement, PhaseEnds
+from ..processes.crew import unit_of
 from ..processes.distributed import share_random_states
 
 # %% ../../nbs/speed/25c_virtual_shards.ipynb #47896043
 def _obstacle(cb):
     "Why a callback cannot go with shards: as it says itself, or by what it counts; None if it can"
-    unit = getattr(getattr(cb, 'every', None), 'unit', getattr(cb, 'unit', None))
-    counts_items = "it counts the items of some shards only: count batches ('500ba')"
-    return cb.no_shards or (counts_items if unit in ('sp','tok') else None)
+    why = conflicts(cb).get('parts')
+    if why is None and unit_of(cb) in ('sp','tok'):
+        why = "it counts the samples of some shards only: count batches ('500ba')"
+    return why
 
 def check_obstacles(
     learn:Any # the Learner, in a fit that begins
@@ -255,10 +258,11 @@ class LoggedShards:
 @check_args
 class VirtualShards(Callback):
     "Trains to the same weights, bit for bit, with any number of processes, which share the `n` shards of a batch"
-    single = distributes = alike = True   # so `fit` adds no DistributedTrainer; all processes do alike
+    acts = 'alike'
+    single = distributes = True   # so `fit` adds no DistributedTrainer; all processes do alike
     order,run_valid = TrainEvalCallback.order-2,False
     modes,saves = ('fit',),('seed','threads')
-    one_pass = 'the shards of a batch are gone before its step: leave it out'
+    conflicts = dict(passes='the shards of a batch are gone before its step: leave it out')
     seed,threads = 0,0
     stack:Any = None    # what ends with the fit
     added:Any = ()      # callbacks that it added
@@ -340,21 +344,10 @@ class VirtualShards(Callback):
         finally: learn.in_part = False
         return False
 
-    def wrap_handlers(self,
-        name:str,      # an event
-        handlers:tuple # pairs of callback and function, in the order in which they are called
-    ) -> tuple:
-        # what judges a batch does so before the step, by the joint loss and gradients
-        if name!='after_loss' or not self.hears(name): return handlers
-        return tuple([(cb,f) for cb,f in handlers if not cb.judges_batch])
-
     def before_pred(self):
         if self.learn.in_part and not self.shards.own: raise CancelBatch   # this process has none of this batch
 
-    def wrap_fetched(self,
-        do:Callable # does one batch of the loader, which is a shard here
-    ) -> Callable:
-        return partial(self._do_shards, do)
+    def wrap(self, what:str, do:Callable) -> Callable: return partial(self._do_shards, do) if what=='fetched' else do
 
     def _do_shards(self, do, shards):
         learn = self.learn
@@ -372,5 +365,13 @@ class VirtualShards(Callback):
         learn.loss = last    # if no shard counts
         try: learn.loss = means.merge(sums)
         finally: self.logged.merge(means.extra)
+        self._let_judge()
         try: learn._do_step()
         finally: self._seed(self.n)   # `SkipNaN` puts back those of a shard
+
+    def _let_judge(self):
+        "Announce the joint loss, which is the same in all processes; who cancels the batch leaves no gradients"
+        learn = self.learn
+        learn.loss_grad = learn.loss   # a process may have had no shard of its own
+        try: learn('after_joint_loss')
+        except BaseException: learn.opt.zero_grad(); raise

@@ -23,7 +23,7 @@ def job_saves(mb, sharded, steps=None):
     layers,width,rows,n = sizes[mb]
     n = steps or n
     class Clock(Callback):
-        order,observes,alike = 101,True,True
+        order,acts = 101,'nothing'
         kinds:dict = {}
         def before_train(self): self.at,self.kind,self.begun = (time.thread_time(), time.perf_counter()),'first',{}
         def after_batch(self):

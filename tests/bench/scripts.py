@@ -626,7 +626,7 @@ def watched(folder, kill_at=0):
     made,train = [],Learner._train
     seen.clear()
     class Counts(Callback):
-        order,run_valid,modes,observes = 99,False,('fit',),True
+        order,run_valid,modes,acts = 99,False,('fit',),'nothing'
         def after_batch(self):
             seen.append(self.train_iter)
             if len(seen)==kill_at and os.environ.get('RANK', '0')=='0': os.kill(os.getpid(), signal.SIGKILL)

@@ -27,7 +27,7 @@ MOST,EPOCHS,BATCHES = 4,12,40
 
 class Slow(Callback):
     "Makes a batch last, and notes how many are done"
-    observes = True
+    acts = 'nothing'
     def __init__(self, seconds, done): self.seconds,self.done = seconds,done
     def before_batch(self):
         if self.training: time.sleep(self.seconds)

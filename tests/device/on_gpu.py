@@ -207,7 +207,7 @@ def interrupt(event, n):
     return lk.Callback(**{event:_f})
 
 class Losses(lk.Callback):
-    observes = True
+    acts = 'nothing'
     def before_fit(self): self.seen = {}
     def after_batch(self):
         if self.training: self.seen[self.learn.train_iter-1] = self.learn.loss.detach()

@@ -71,7 +71,7 @@ def test_another_run_is_refused(what, ended, tmp_path):
     assert 'resume=' in str(e.value) and 'folder' in str(e.value)
     assert equal(before, weights(learn)) and sorted(p.name for p in tmp_path.rglob('*'))==files and learn.mode is None
 
-def looks_on(**events): cb = Callback(**events); cb.observes = True; return cb
+def looks_on(**events): cb = Callback(**events); cb.acts = 'nothing'; return cb
 same = dict(nothing={}, workers={}, metrics=dict(metrics=nn.L1Loss()), looks_on=dict(cbs=[LRMonitor()]))
 @pytest.mark.parametrize('what', same)
 def test_what_does_not_matter_is_not_asked(what, tmp_path, capsys):

@@ -22,7 +22,7 @@ from learnkit.learner.learner import Learner as _Learner
 
 class _Watch(_lk.Callback):
     "Counts the batches of all fits, and kills at number `kill_at`, with some of them after the last checkpoint"
-    order,run_valid,modes,observes,n,learners = 99,False,('fit',),True,0,[]
+    order,run_valid,modes,acts,n,learners = 99,False,('fit',),'nothing',0,[]
     def after_batch(self):
         _Watch.n += 1
         if _Watch.n=={kill_at}: _os.kill(_os.getpid(), _signal.SIGKILL)

@@ -25,7 +25,7 @@ def config(seed):
 
 class Killer(Callback):
     "Kills the process at the event number `at`; it hears them before, between or after the other callbacks"
-    observes = True   # a run that is resumed may have it elsewhere, or not at all
+    acts = 'nothing'   # a run that is resumed may have it elsewhere, or not at all
     def __init__(self, at, order): self.left,self.order = at,order
     def __call__(self, name, **kwargs):
         self.left -= 1

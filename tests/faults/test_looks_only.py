@@ -126,7 +126,7 @@ def data(r, light=False):
 
 class Cut(Callback):
     "Ends the run after so many batches"
-    observes,order = True,10_000
+    acts,order = 'nothing',10_000
     def __init__(self, n): self.n = n
     def after_batch(self):
         if self.learn.training and self.learn.mode=='fit' and self.learn.train_iter==self.n: raise SystemError('the power failed')

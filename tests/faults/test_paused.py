@@ -36,7 +36,7 @@ def press(event, n):
         seen.append(event)
         if len(seen)==n: signal.raise_signal(signal.SIGINT)
     cb = Callback(**{event:send})
-    cb.order,cb.observes = 10_000,True
+    cb.order,cb.acts = 10_000,'nothing'
     return cb
 
 def made(path, cfg):
@@ -203,7 +203,7 @@ def in_validation(n, e=None):
         if len(seen)==n: signal.raise_signal(signal.SIGINT); sum(range(1000))
         assert len(seen)!=n
     cb = Callback(after_loss=look)
-    cb.observes,cb.order = True,10_000
+    cb.acts,cb.order = 'nothing',10_000
     return cb
 
 @pytest.mark.parametrize('every', ['2ba', '2st', '8sp', '0.5dur'])
@@ -281,7 +281,7 @@ def test_a_bar_is_left_where_the_fit_stands(capsys):
 
 class Watch(Callback):
     "A breakpoint of a callback's own, in batches of training"
-    observes = True
+    acts = 'nothing'
     def __init__(self, at, n): self.at,self.pauses,self.n,self.seen = at,(at,),n,[]; setattr(self, at, self.look)
     def look(self):
         if not self.learn.training or self.learn.mode!='fit': return

@@ -39,7 +39,7 @@ def on_cpu(model): return {k:v.detach().to('cpu', copy=True) for k,v in model.st
 
 class Note(Callback):
     "Keeps each batch of training, its loss, and the weights after it"
-    order,observes = 10_000,True
+    order,acts = 10_000,'nothing'
     def __init__(self): self.seen = []
     def after_batch(self):
         if self.training and self.learn.mode=='fit': self.seen.append((vars(self.learn).get('batch'), float(self.learn.loss), on_cpu(self.model)))

@@ -93,13 +93,13 @@ class Schedule(Callback):
     n = 0
     def before_batch(self): self.n += 1; self.learn.opt.set_hyper('lr', .01/self.n)
 class Saved(Schedule): saves = ('n',)
-class Looking(Schedule): observes = True
+class Looking(Schedule): acts = 'nothing'
 
 def test_callbacks_of_the_user(tmp_path):
     "The attributes of a callback without `saves` began anew, and nothing was said"
     assert told(tmp_path/'a', Saved(), Looking())==[]
     said, = told(tmp_path/'b', Schedule())
-    assert '`n` of Schedule' in said and "`saves = ('n',)`" in said and '`observes = True`' in said
+    assert '`n` of Schedule' in said and "`saves = ('n',)`" in said and '`acts = "nothing"`' in said
 
 @pytest.mark.parametrize('cbs', [[], [lambda: EMACallback(.9), lambda: GradientAccumulation(8), MixUp], [SaveModelCallback, EarlyStoppingCallback, TrackerCallback]])
 def test_no_false_alarm(cbs, tmp_path):

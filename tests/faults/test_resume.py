@@ -54,7 +54,7 @@ class Stream(IterableDataset):
 
 class Crash(Callback):
     "Ends the run at event `at` when `train_iter` is `n`"
-    order,observes = 10_000,True
+    order,acts = 10_000,'nothing'
     def __init__(self, n, at='after_batch', valid=False): self.n,self.at,self.valid = n,at,valid; setattr(self, at, self.act)
     def act(self):
         if self.train_iter==self.n and self.training!=self.valid and self.learn.mode=='fit': raise SystemError('the power failed')
@@ -156,7 +156,7 @@ def test_everywhere_in_a_validation(event, tmp_path):
     def crash(self):
         if not self.learn.training and self.learn.epoch==1 and (event.endswith('validate') or self.learn.iter==PER-1): raise SystemError('the power failed')
     cb = Callback(**{event:crash})
-    cb.order,cb.observes = 10_000,True
+    cb.order,cb.acts = 10_000,'nothing'
     assert_same(straight, end(stopped(lambda: learner(tmp_path/'b'), cb, n=2)))
 
 @few(2, 2)

@@ -20,7 +20,7 @@ def dies(event, n=1):
         seen.append(event)
         if len(seen)==n: raise SystemError('the power failed')
     cb = Callback(**{event:crash})
-    cb.order,cb.observes = 10_000,True
+    cb.order,cb.acts = 10_000,'nothing'
     return cb
 
 def check(tmp_path, crash, *cbs, n=3, **kwargs):

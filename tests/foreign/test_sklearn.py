@@ -217,7 +217,7 @@ def test_after_a_fit_that_failed_nothing_is_fitted():
 def test_goes_on_where_it_was_killed(tmp_path):
     "A `train` of one's own resumes"
     class Quits(Callback):
-        observes = True
+        acts = 'nothing'
         def after_batch(self):
             if self.train_iter==8: raise OSError('killed')
     def make(dls, cbs=(), folder='cut'): return classes(dls, cbs=[CheckpointCallback('1ba', folder=tmp_path/folder), *cbs])

@@ -55,7 +55,7 @@ def run(make, path, stop=None, **kw):
     lk.set_seed(0)
     seen = []
     class Watch(lk.Callback):
-        observes = True
+        acts = 'nothing'
         def after_batch(self):
             if not self.learn.training: return
             seen.append([int(i) for i in self.learn.xb[0][:,0]])

@@ -182,7 +182,7 @@ def by_learner(u, epochs, cbs, end=None, **kw):
         if learn.train_iter==end: raise KeyboardInterrupt
         batch_begins(learn.train_iter)
     begins = Callback(before_batch=before_batch)
-    begins.observes = True
+    begins.acts = 'nothing'
     with learn.no_logging(), learn.no_bar():
         try: learn.fit(epochs, cbs=begins, **kw)
         except KeyboardInterrupt: return None,learn

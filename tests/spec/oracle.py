@@ -75,6 +75,7 @@ class Oracle:
     def __init__(self, play):
         self.play,self.cast,self.trace = play,list(play.parts),[]
         self.mode = self.training = self.exc = None
+        self.switched = False   # has `TrainEvalCallback`, of order -10, set `learn.training`?
         self.heard,self.calls,self.muted,self.errors = Counter(),Counter(),set(),[]
         # Metrics are called by the Recorder: nobody sees it here, but it is a callback like any other
         acts = {('after_batch', k): ('raise', e) for (src,k),e in play.faults.items() if src == 'metric'}
@@ -99,9 +100,19 @@ class Oracle:
         elif what in ('validate', 'predict'):
             fly = self.inner(what)
             if not arg: return fly  # else the handler catches it
-        elif what == 'add':      self.cast.append(arg)
+        elif what == 'add':      return self.add(arg)
         elif what == 'remove':   return self.remove(arg)
         elif what == 'mute':     self.muted |= {p.name for p in self.cast if p.name == arg}
+
+    def add(self, part):
+        "In the middle of a fit it is set up at once; one that fails there is not added"
+        self.cast.append(part)
+        if self.mode != 'fit': return
+        for ev in ('before_fit', *['before_train'] * self.switched):
+            if self.deaf(part, ev): continue
+            if fly := self.hear(part, ev):
+                self.cast = [p for p in self.cast if p is not part]
+                return fly
 
     def remove(self, name):
         "They go one by one, and each gives back what it took"
@@ -112,7 +123,13 @@ class Oracle:
     def called(self, ev, backwards=False):
         "Those who hear `ev`, one at a time, each with what came of it"
         for part in sorted(self.cast, key=lambda p: p.order)[::-1 if backwards else 1]:
+            if part.order >= -10: self.switch(ev)
             if part in self.cast and not self.deaf(part, ev): yield part, self.hear(part, ev)
+
+        self.switch(ev)
+
+    def switch(self, ev):
+        if ev in ('before_train', 'before_validate'): self.switched = ev == 'before_train'
 
     def tell(self, ev, over=None):
         "Tell all of `ev`. A Cancel of the scope that is `over` has nothing left to cancel"
@@ -165,9 +182,9 @@ class Oracle:
 
     def inner(self, mode):
         "`learn.validate()` or `learn.get_preds()` called by a callback"
-        outer,self.mode,self.exc = (self.mode,self.exc),mode,self.exc and ANY
+        outer,self.mode,self.exc = (self.mode,self.exc,self.switched),mode,self.exc and ANY
         fly = self.validate()
-        self.mode,self.exc = outer
+        self.mode,self.exc,self.switched = outer
         return fly
 
     def steps(self, kind, n=0):
@@ -179,7 +196,7 @@ class Oracle:
 
     def run(self, kind, n=0):
         "One outermost run: the type of the exception that the user sees, or None"
-        self.mode,self.errors = kind,[]
+        self.mode,self.errors,self.switched = kind,[],False
         fly = self.walk(*self.steps(kind, n))
         self.exc = fly and (RuntimeError if fly.ends else fly.cls)  # a Cancel that found no scope is an error
         if fly: self.errors.append((None, None, self.exc))

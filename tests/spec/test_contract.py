@@ -130,11 +130,11 @@ def test_subclasses_of_cancels():
     assert learn.train_iter==2 and issubclass(CancelFit, Exception) and CancelFit().args
 
 def test_snapshot():
-    "Added during an event: hears the next one. Removed during an event: fastai still calls it, learnkit does not (DESIGN 3.6)"
+    "Added during an event: it is set up, and called at the next one. Removed during an event: fastai still calls it, learnkit does not (DESIGN 3.6)"
     log,gone = Log(),Log()
     learn = learner(cbs=[at('before_epoch', lambda s: (s.learn.add_cb(log), s.learn.remove_cb(gone)), order=-1), gone])
     learn.fit(1)
-    assert log.heard[0]=='before_train' and gone.heard[-2:]==['before_fit','cleanup'] and gone.learn is None   # but its goodbye
+    assert log.heard[:2]==['before_fit','before_train'] and gone.heard[-2:]==['before_fit','cleanup'] and gone.learn is None   # but its goodbye
 
 def test_ties_keep_their_order():
     "Stable by order; fastai's `removed_cbs` puts what it removed to the end, here it stays in place"

@@ -52,7 +52,8 @@ def oracle(names, n=2):
             if on('cycles') and done%2==0: yield 'before_cycle'
             yield from enter
             if on('attempts'): yield 'before_train_batch'
-            yield from ['before_micro_batch', *forward, *backward, 'after_micro_batch']*2 if on('parts') else [*forward, *backward]
+            def part(*joint): return ['before_micro_batch', *forward, *joint, *backward, 'after_micro_batch']
+            yield from [*part(), *part('after_joint_loss')] if on('parts') else [*forward, *backward]
             yield from [*update[:1], *['after_train_batch']*on('attempts'), *update[1:], 'after_batch']
             done += 1
             if on('inside') and done%2==0: yield from [*validation(2), 'after_row']

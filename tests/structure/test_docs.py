@@ -14,6 +14,7 @@ root = Path(__file__).resolve().parents[2]
 lib  = 'learnkit'
 sys.path[:0] = [str(root/'nbs'), str(root/'nbs/_site')]
 import _stubs, examples
+from learnkit.loop.words import Word
 
 from learnkit.loop.names import adapters
 # for who has scikit-learn; and what is imported where a callback of another library is given: its methods are called by the loop
@@ -54,10 +55,10 @@ def names():
             if isinstance(f, ast.FunctionDef): res.append(Name(mod, k, f, mod))
             if not c: continue
             made  = _stubs.constructor(c)
-            above = {n for b in c.mro()[1:] for n in b.methods}
+            above = {n for b in c.mro()[1:] for n in b.methods} | {*Word.known}   # an answer is documented by its question
             res.append(Name(mod, k, made and made.f, made and made.mod, c))
             res += [Name(mod, f'{k}.{n}', ms[0].f, ms[0].mod, c) for n,ms in c.methods.items() if not isinstance(ms, str)
-                    and n[0]!='_' and not handler.match(n) and (n not in above or ast.get_docstring(ms[0].f))]
+                    and n[0]!='_' and not handler.match(n) and (n not in above or ast.get_docstring(ms[0].f) and n not in Word.known)]
     return res
 
 @cache

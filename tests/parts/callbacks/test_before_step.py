@@ -112,7 +112,7 @@ def test_no_step_is_announced_whose_gradients_are_infinite():
     assert heard==['cancelled']*2
 
 def test_what_makes_a_step_ready_is_called_first():
-    class Ready(Callback): order,prepares = 50,('before_step',); before_step = after_step = lambda self: None
+    class Ready(Callback): order,first_in = 50,('before_step',); before_step = after_step = lambda self: None
     class User(Callback): before_step = after_step = lambda self: None
     learn = Learner([data([2]), None], model(), nn.MSELoss(), cbs=[User, Ready])
     assert [type(cb) for cb in learn.ordered_cbs('before_step')]==[Ready,User] and [type(cb) for cb in learn.ordered_cbs('after_step')]==[User,Ready]

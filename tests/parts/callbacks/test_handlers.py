@@ -1,7 +1,7 @@
 """Functions as handlers: which calls go through, and intervals of training at any event"""
 import pytest, torch
 from hypothesis import given, settings, strategies as st
-from learnkit.loop.callback import Callback
+from learnkit.loop.callback import Callback, handler_of
 from learnkit.callbacks.intervals import EveryCallback
 from learnkit.callbacks.handlers import Filter
 from learnkit.callbacks.handlers import OnCallback
@@ -67,7 +67,7 @@ def test_resume(stop):
 
 def test_handlers_without_an_interval_hear_one_event():
     for kw in (dict(), dict(every=2), dict(once=1), dict(when=lambda f,learn: True)):
-        assert OnCallback(lambda learn: 0, 'after_step', Filter(**kw)).handler('after_batch') is None
+        assert handler_of(OnCallback(lambda learn: 0, 'after_step', Filter(**kw)), 'after_batch') is None
 
 @pytest.mark.parametrize('kw,words', [(dict(every='5'), "'2ep'"), (dict(every='2ep', once=1), 'give one of'), (dict(every=.5), 'whole number'), (dict(every=print), 'whole number'),
                                       (dict(once='1ba'), 'whole number'), (dict(when=1), 'must be a function')])

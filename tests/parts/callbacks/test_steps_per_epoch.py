@@ -75,7 +75,7 @@ KINDS = dict(
 
 class Seen(Callback):
     "Notes what is trained on; ends the run after batch `die`"
-    observes,order,run_valid = True,10_000,False
+    acts,order,run_valid = 'nothing',10_000,False
     def __init__(self, die=None): self.die,self.seen = die,{}
     def after_batch(self):
         if self.learn.mode!='fit': return

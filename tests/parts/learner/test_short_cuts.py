@@ -151,7 +151,7 @@ def test_what_is_replaced_between_fused_steps_is_called(replace, uncompiled, mon
         with learn.no_bar(), learn.no_logging(), monkeypatch.context() as undo, warnings.catch_warnings():
             warnings.simplefilter('ignore')
             swap = Callback(after_batch=lambda cb: next(late)==3 and replace(cb.learn.opt.opt, undo))
-            swap.observes = True
+            swap.acts = 'nothing'
             learn.fit(1, cbs=swap)
         return weights(learn)
     assert torch.allclose(run(), run(FusedStep()), atol=1e-6)

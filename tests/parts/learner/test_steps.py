@@ -38,7 +38,7 @@ class NoLength:
 
 class Rows(Callback):
     "What a logger is told: the numbers of each row, with their step"
-    order,observes = 62,True
+    order,acts = 62,'nothing'
     def before_fit(self): self.rows = []
     def note(self, row): self.rows.append((self.learn.train_iter, {k:row.get(k) for k in ('train_loss','valid_loss','x')}))
     def after_row(self, row, epoch): self.note(row)

@@ -3,7 +3,7 @@ import copy, gc, pickle, warnings, weakref
 from functools import wraps
 from types import SimpleNamespace
 import numpy as np, pytest, torch
-from learnkit.loop.callback import Callback
+from learnkit.loop.callback import Callback, handler_of, is_called, runs_in
 from learnkit.callbacks.intervals import Every
 from learnkit.loop.events import event
 from toys import at, learner
@@ -13,9 +13,9 @@ RUN = [*event.declared[:event.declared.index('cleanup')+1], *event.also]   # by 
 def test_defaults():
     "In the middle of the order, called everywhere, there for nothing special: each is asked for by inference or by a resumed run"
     cb = Callback()
-    assert (cb.order, cb.learn, cb.modes, dict(cb.extra_columns))==(0, None, None, {})
-    assert (cb.run, cb.run_train, cb.run_valid, cb.nested)==(True,)*4
-    assert (cb.draws, cb.resumes, cb.observes)==(False,)*3
+    assert (cb.order, cb.learn, cb.modes, cb.saves)==(0, None, None, ())
+    assert (cb.run, cb.run_train, cb.run_valid)==(True,)*3
+    assert (cb.single, cb.late, cb.first_in, cb.last_in)==(False, True, (), ())
 
 @pytest.mark.parametrize('name', RUN)
 def test_a_handler_with_an_argument_is_refused_where_it_is_defined(name):
@@ -56,7 +56,7 @@ def test_called_by_hand_it_trains(learn):
     cb.run_valid = False
     assert cb('before_batch')=='heard'
     cb.run_train = False
-    assert cb('before_batch') is None and cb.hears('before_fit')
+    assert cb('before_batch') is None and is_called(cb, 'before_fit')
 
 def test_it_says_what_it_was_told():
     "And not what is as ever; as it is now; whatever the settings are, at a glance: no tensor is read, no list written out"
@@ -96,7 +96,7 @@ def test_switches_are_true_or_false():
 def test_modes(modes):
     "All; those that a property gives; one; several. Of others is said which there are"
     cb = type('Some', (Callback,), dict(modes=modes))()
-    assert cb.runs_in('fit')==(modes is None or isinstance(modes, property) or 'fit' in modes)
+    assert runs_in(cb, 'fit')==(modes is None or isinstance(modes, property) or 'fit' in modes)
     for bad in ('train', ['fit','train'], {'train'}):
         with pytest.raises(ValueError, match="to be called in runs of mode 'train', and there is none: modes are 'fit', 'validate'"): type('Bad', (Callback,), dict(modes=bad))
         with pytest.raises(ValueError, match='Some is to be called'): Callback.__setattr__(type('Some', (Callback,), {})(), 'modes', bad)
@@ -105,7 +105,7 @@ def test_switched_off_it_hears_the_cleanup_only():
     "Not an event of one's own either, whatever its name"
     cb = Callback()
     cb.run = False
-    assert cb.hears('cleanup') and not any(map(cb.hears, ('zz_own_event', 'before_fit', 'after_batch')))
+    assert is_called(cb, 'cleanup') and not any(is_called(cb, e) for e in ('zz_own_event', 'before_fit', 'after_batch'))
 
 def test_what_a_handler_has_in_it_is_told():
     with pytest.raises(TypeError, match='`yield` in it'):
@@ -122,7 +122,7 @@ def test_a_handler_may_have_the_other_name_of_its_event():
     class Named(Callback):
         def after_cancel_valid(self): pass
     given = Callback(after_cancel_valid=lambda self: None)
-    assert Named().handler('after_cancel_validate') and given.handler('after_cancel_validate')
+    assert handler_of(Named(), 'after_cancel_validate') and handler_of(given, 'after_cancel_validate')
 
 def test_each_handler_takes_its_arguments():
     "A method, one of a single callback, a decorated one, one that takes any; and no function outlives its callback"

@@ -16,7 +16,8 @@ def test_before_the_first_run():
 class Wraps(Callback):
     "Says when it begins and ends to work on a batch"
     def __init__(self, name, heard, order=0, modes=None): self.who,self.heard,self.order,self.modes = name,heard,order,modes
-    def wrap_batch(self, do):
+    def wrap(self, what, do):
+        if what!='batch': return do
         def work():
             self.heard.append(self.who)
             do()

@@ -233,7 +233,7 @@ def test_a_fit_with_callbacks_that_do_the_same_everywhere_does_not_ask_in_each_b
     assert _points([SkipNaN(), StopAfter('30m')])==['before_pred','before_backward','before_step','after_batch'] and _points([SkipNaN(wait=False)])==[]
     for name in ('after_batch','after_cancel_batch','after_read_losses','nonfinite_loss'): assert _points([Callback(**{name:lambda cb: None})])==['after_batch']
     assert _points([Clips])==['before_step']   # what it does is its own
-    Clips.alike = True
+    Clips.acts = 'alike'
     try: assert _points([Clips])==[]
     finally: del Clips.alike
 

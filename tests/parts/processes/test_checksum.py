@@ -29,7 +29,7 @@ def alike(learn): return torch.equal(*everywhere(weights(learn.model)))
 
 class OfOne(Callback):
     "Calls `f(learn)` at an event of the second epoch, in process 1"
-    alike = True
+    acts = 'alike'
     def __init__(self, ev, f):
         super().__init__()
         self.f = f

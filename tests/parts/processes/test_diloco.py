@@ -115,7 +115,7 @@ def test_it_is_the_algorithm_of_the_paper(processes, world): processes(_equals, 
 def _of_islands(rank):
     "Within a round the weights are equal in an island and differ between islands, of which each has its own data"
     class Looks(Callback):
-        alike = observes = True
+        acts = 'nothing'
         def before_fetch(self):
             now,n = everywhere(trained(self.learn.model)),self.learn.diloco.local_steps
             assert torch.equal(now[0], now[1]) and torch.equal(now[2], now[3]) and torch.equal(now[0], now[2])==(not n)
@@ -196,13 +196,13 @@ def _sends(rank):
     dist._broadcast_coalesced = lambda *args: (broadcasts.append(args), broadcast(*args))
     class Hears(Callback):
         "Of the last step of a round it hears with the weights of the next one"
-        alike = observes = True
+        acts = 'nothing'
         def after_step(self): assert same(trained(self.learn.model))==(self.learn.train_iter%5==4)
     def take_means(ts, *groups): sent.append(sum(t.numel() for t in ts)); real(ts, *groups)
     diloco.take_means = take_means
     learn = learner(20)
     class Asked(Callback):
-        alike = observes = True
+        acts = 'nothing'
         n = 0
         def before_train(self):
             agreement,self.n = self.learn.agreement,0
@@ -222,7 +222,7 @@ def _validates(rank, path):
     "A validation within a round is of the model of the last meeting, the same in all processes, and changes nothing"
     whole = fit(learner(8), DiLoCo(4))
     class Looks(Callback):
-        observes = True
+        acts = 'nothing'
         def before_validate(self): self.weights = trained(self.learn.model); assert same(self.weights)
     learn = fit(learner(8, path=path), DiLoCo(4), ValidateEvery('3ba'), Looks(), SaveModelCallback())
     assert torch.equal(state(learn.model), state(whole.model))
@@ -245,7 +245,7 @@ def _validates(rank, path):
 def test_a_validation_within_a_round_changes_nothing(processes, tmp_path): processes(_validates, tmp_path)
 
 class Cut(Callback):
-    observes = True
+    acts = 'nothing'
     def __init__(self, at): self.at = at
     def before_pred(self):
         if self.training and self.learn.train_iter==self.at: raise KeyboardInterrupt
@@ -329,7 +329,7 @@ def test_a_cancel_of_one_process_ends_the_round_in_all_islands(processes): proce
 def _fails(rank):
     "An error in one process, while the other one waits in a meeting"
     class Fails(Callback):
-        observes = alike = True   # so nobody asks before the meeting
+        acts = 'nothing'   # so nobody asks before the meeting
         def before_pred(self):
             if self.training and self.learn.train_iter==4 and rank: raise ZeroDivisionError
     with pytest.raises(ZeroDivisionError if rank else ProcessFailed): fit(learner(7), DiLoCo(5), Fails())

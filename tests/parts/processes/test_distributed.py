@@ -203,7 +203,7 @@ def _with_others(rank, world, path):
 
 def test_with_other_callbacks(processes, tmp_path): processes(2, _with_others, tmp_path)
 
-class PowerCut(Callback): observes = True   # without it, it is the same run
+class PowerCut(Callback): acts = 'nothing'   # without it, it is the same run
 
 def _resumes(rank, world, path, *cbs):
     "From a checkpoint in the middle of the second epoch to what the run without a break gives"
@@ -418,7 +418,7 @@ def _resumes_accumulating(rank, world, folder):
         return learn
     whole = fit('whole')
     ends = Callback(after_batch=lambda cb: os.kill(os.getpid(), signal.SIGINT) if cb.learn.training and cb.learn.train_iter==4 else None)   # one batch of three after a step
-    ends.observes,ends.order = True,200
+    ends.acts,ends.order = 'nothing',200
     with pytest.raises(KeyboardInterrupt): fit('cut', ends)
     cut = fit('cut')
     assert torch.equal(weights(cut.model), weights(whole.model)) and all(torch.equal(first, o) for first,*others in [everywhere(weights(cut.model))] for o in others)

@@ -130,7 +130,7 @@ fork = multiprocessing.get_context('fork')
 
 class Pace(Callback):
     "Holds a process at batch `until.value`, and notes where it is"
-    observes = True
+    acts = 'nothing'
     def __init__(self, i, house): self.i,self.house = i,house
     def before_batch(self):
         if not self.training: return

@@ -159,7 +159,7 @@ def _too_slow(rank, how):
         if rank: time.sleep(6)
         elif how=='collective': dist.barrier()
     cb = Callback(after_pred=slowly)
-    cb.alike = True
+    cb.acts = 'alike'
     learner().fit(3, cbs=[cb, DistributedTrainer(timeout=60)])
 
 @few(0, 0)

@@ -20,7 +20,7 @@ def plan(seed, world):
     return res
 
 class Warns(Callback):
-    observes,run_valid = True,False
+    acts,run_valid = 'nothing',False
     def __init__(self, said, ends=None):
         super().__init__()
         self.said,self.ends = said,ends

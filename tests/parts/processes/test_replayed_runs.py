@@ -10,7 +10,7 @@ kinds = dict(plain=lambda: [], accumulate=lambda: [GradientAccumulation(24), EMA
 
 class Note(Callback):
     "Keeps each batch of this process, its loss, and the weights after it"
-    order,observes = 10_000,True
+    order,acts = 10_000,'nothing'
     def __init__(self): self.seen = []
     def after_batch(self):
         if self.training: self.seen.append((self.learn.xb[0], self.learn.loss.item(), weights(self.model)))

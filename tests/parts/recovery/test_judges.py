@@ -62,11 +62,15 @@ def test_batches_are_counted_not_parts(split):
     assert whole==kept
 
 def test_a_judge_of_ones_own():
-    "hears the loss of the batch once; others hear each part"
+    "It is called once for a batch, with its loss; handlers of `after_loss` are called for each part"
     heard = dict(judge=[], other=[])
     def see(name): return lambda cb: heard[name].append(cb.learn.loss.item())
-    judge,other = Callback(after_loss=see('judge')),Callback(after_loss=see('other'))
-    judge.judges_batch,other.order = True,200
+    class Judge(Callback):
+        def after_loss(self):
+            if not self.learn.in_part: self.after_joint_loss()
+        def after_joint_loss(self): see('judge')(self)
+    judge,other = Judge(),Callback(after_loss=see('other'))
+    other.order = 200
     learn = fitted(batches(n=1), MicroBatch(2), judge, other, n_epoch=1)
     assert len(heard['other'])==4 and heard['judge']==pytest.approx([learn.recorder.losses[0].item()])
     learn.remove_cb(judge); fitted(batches(n=1), judge, n_epoch=1)

@@ -41,7 +41,7 @@ def test_the_batch_in_hand(run, tmp_path):
 def test_nobody_writes(tmp_path):
     "Loggers, saved models and checkpoints of the Learner rest, also when it goes on to the end"
     class Mine(Callback):
-        observes,n = True,0
+        acts,n = 'nothing',0
         def after_batch(self): Mine.n += 1
     cbs = lambda: (CSVLogger(), SaveModelCallback('train_loss'), Pausable() if tmp_path is None else Mine())
     made(tmp_path/'a', *cbs()).fit(2)
@@ -53,7 +53,7 @@ def test_nobody_writes(tmp_path):
 
 def test_who_looks_on_is_heard(run, tmp_path):
     class Looks(Callback):
-        observes,n = True,0
+        acts,n = 'nothing',0
         def after_loss(self): Looks.n += 1
     made(tmp_path/'a').replay(tmp_path/'a', 7, cbs=Looks())
     assert Looks.n==3
@@ -107,7 +107,7 @@ def test_on_beyond_the_last_checkpoint(tmp_path):
     "Where the process died, nothing is recorded, and the batches come again all the same"
     learn = made(tmp_path/'a')
     class Dies(Callback):
-        order,observes = 200,True
+        order,acts = 200,'nothing'
         def after_batch(self):
             if self.train_iter==7: raise SystemError('the power failed')
     with pytest.raises(SystemError): learn.fit(2, cbs=Dies())
@@ -176,7 +176,7 @@ def test_batches_are_left_out(run, tmp_path):
 def test_items_are_left_out(run, tmp_path):
     seen = []
     class Seen(Callback):
-        observes = True
+        acts = 'nothing'
         def before_batch(self):
             if self.training: seen.append(len(self.xb[0]))
     made(tmp_path/'a').branch(tmp_path/'a', 8, tmp_path/'b', skip=[3, 14], cbs=Seen())
@@ -189,7 +189,7 @@ def test_items_of_shards_are_left_out(tmp_path):
     "Those that one shard of a batch has; and of what one callback has left, a second one"
     sizes,gone = [],[]
     class Seen(Callback):
-        observes,order = True,200
+        acts,order = 'nothing',200
         def before_batch(self):
             if self.training: sizes.append(len(self.xb[0])); gone.append({*self.xb[0][:,0].tolist()})
     learn = made(tmp_path/'a', VirtualShards(4), ItemIndices(), LeaveOut(items=[3]), LeaveOut(items=[14, 15]), Seen(), bs=2)

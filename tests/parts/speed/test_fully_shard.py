@@ -354,7 +354,7 @@ def test_one_process_saves(processes, tmp_path): processes(2, _saves_alone, tmp_
 adam = partial(torch.optim.Adam, eps=1e-3)   # with a larger eps, rounding is not magnified
 
 class PowerCut(Callback):
-    observes = True
+    acts = 'nothing'
     def __init__(self, n): self.n = n
     def after_batch(self):
         if self.training and self.train_iter==self.n: raise KeyboardInterrupt
@@ -451,7 +451,7 @@ def _in_background(rank, world, path):
     def note(cb):
         if cb.learn.training: states[cb.learn.train_iter] = full(learn.model),{f'{i}.{k}':whole(v).clone() for i,s in enumerate(learn.opt.state.values()) for k,v in s.items()}
     watch = Callback(after_batch=note)
-    watch.observes = True
+    watch.acts = 'nothing'
     learn,fit = run(path, world, rank, [watch], n=3, background=True)
     learn.checkpoint.every = type(learn.checkpoint.every)('4ba')
     dcp.save = late

@@ -420,7 +420,7 @@ def test_falls_back_at_the_next_batch():
 
 class Wraps(Callback):
     "Does something around a batch"
-    def wrap_batch(self, do): return lambda: do()
+    def wrap(self, what, do): return (lambda: do()) if what=='batch' else do
 
 @pytest.mark.parametrize('cbs', [[Wraps], [partial(Callback, before_loss=lambda self: None)]])
 def test_listeners_make_it_eager_to_the_bit(cbs):

@@ -315,7 +315,7 @@ def test_with_everything_else(processes, worlds, names):
 # goes on in another number of processes
 
 class PowerCut(Callback):
-    observes,run_valid = True,False   # without it, it is the same run
+    acts,run_valid = 'nothing',False   # without it, it is the same run
     def __init__(self, at): self.at = at
     def after_batch(self):
         if self.learn.train_iter==self.at: raise KeyboardInterrupt
