@@ -142,7 +142,7 @@ from fastcore.meta import delegates
 from ..learner.create_opt import ready_opt
 from ..learner.fit import as_duration
 from ..learner.learner import Learner
-from ..loop.check import check_args, check_whole
+from ..loop.check import check_args, check_whole, known_keywords
 from ..loop.duration import Time
 from ..loop.tracebacks import shortened
 from ..optim.groups import check_moms, is_number
@@ -179,11 +179,11 @@ def _group_lrs(learn, lr):
     return lrs[0] if len(lrs)==1 else lrs
 
 def _fit_scheduled(learn, n_epoch, scheds, cbs=None, **kwargs):
-    if 'lr' in kwargs: raise TypeError('this policy has no `lr`: give the highest learning rate as `lr_max`')
     learn.fit(n_epoch, cbs=[ParamScheduler(scheds), *L(cbs)], **kwargs)
 
 @patch
 @shortened
+@known_keywords
 @delegates(Learner.fit, but=['n_epoch','lr'])
 def fit_one_cycle(self:Learner,
     n_epoch:int|str|Time,              # number of epochs, or an amount such as '2000ba'
@@ -223,6 +223,7 @@ def sgdr(
 # %% ../../nbs/callbacks/10b_policies.ipynb #84f918a0
 @patch
 @shortened
+@known_keywords
 @delegates(Learner.fit, but=['n_epoch','lr'])
 def fit_flat_cos(self:Learner,
     n_epoch:int|str|Time,          # number of epochs, or an amount such as '2000ba'
@@ -236,6 +237,7 @@ def fit_flat_cos(self:Learner,
 
 @patch
 @shortened
+@known_keywords
 @delegates(Learner.fit, but=['n_epoch','lr'])
 def fit_sgdr(self:Learner,
     n_cycles:int,                      # number of cycles
@@ -253,6 +255,7 @@ def fit_sgdr(self:Learner,
 # %% ../../nbs/callbacks/10b_policies.ipynb #48ddd7d1
 @patch
 @shortened
+@known_keywords
 @delegates(Learner.fit_one_cycle, but=['n_epoch','lr_max'])
 def fine_tune(self:Learner,
     epochs:int|str|Time, # epochs for the whole model, or an amount such as '2000ba'

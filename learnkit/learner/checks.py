@@ -29,6 +29,10 @@ def check_types(
 
 def _no_model(o):
     if isclass(o): return TypeError(f'model is the class {o.__name__}: pass an instance of it, `{o.__name__}(...)`')
+    holds_items = hasattr(o, '__iter__') and hasattr(o, '__len__')
+    if holds_items and not isinstance(o, str): return TypeError(
+        f'the second argument is the model, an nn.Module, not {type(o).__name__}: '
+        'write `Learner((train_dl, valid_dl), model, …)` for two loaders')
     return TypeError(f'model must be an nn.Module, not {type(o).__name__}')
 
 def _no_loss_func(o):
@@ -222,6 +226,9 @@ def _layer_tip(layer, x):
 def _linear_tip(layer, x):
     n = layer.in_features
     if x.ndim>2 and prod(x.shape[1:])==n: return f', but takes all {n} numbers of an item: put `nn.Flatten()` before it'
+    if x.ndim==4: return (
+        f', which are images, but takes {n} numbers of each: put `nn.Flatten()` before it, and write '
+        f'`nn.Linear({prod(x.shape[1:])}, {layer.out_features})`')
     return f', but takes {n} numbers along the last axis: write `nn.Linear({x.shape[-1]}, {layer.out_features})`'
 
 def _conv_tip(kind, layer, x):

@@ -184,6 +184,20 @@ from ..optim.several import as_opt_func
 # %% ../../nbs/learner/35c_learner.ipynb #ad6b1ef8
 _moving = {*run_attrs, 'x', 'y', 'training', 'mode'} - {'loss_func', 'logger'}   # what a run changes
 
+# %% ../../nbs/learner/35c_learner.ipynb #cae8f128
+_place = ('choose the device in the data, `DataLoaders(train, valid, device=…)` or `learn.dls.to(device)`: '
+          '`fit` moves the model there')
+_converts = 'for mixed precision write `learn.to_fp16()` or `learn.to_bf16()`; `learn.model.{}()` converts the model'
+of_modules = dict(
+    train = 'write `learn.fit(n_epoch)` to train; `learn.model.train()` sets the mode of the model',
+    eval  = '`validate` and `predict` set the mode by themselves; `learn.model.eval()` sets that of the model',
+    **dict.fromkeys(('to','cuda','cpu','xpu','to_empty'), _place),
+    **{k:_converts.format(k) for k in ('half','bfloat16','float','double')})
+of_others = dict(
+    history='`learn.recorder.history`', losses='`learn.recorder.losses`', evaluate='`learn.validate()`', test='`learn.validate(dl=…)`',
+    log='`self.log` in a callback, or `learn.log_numbers`', optimizer='`learn.opt`', callbacks='`learn.cbs`',
+    train_dataloader='`learn.dls.train`', val_dataloader='`learn.dls.valid`', criterion='`learn.loss_func`')
+
 # %% ../../nbs/learner/35c_learner.ipynb #cae8f129
 @check_args
 class Learner(Loop):
@@ -279,8 +293,14 @@ class Learner(Loop):
     def __getattr__(self, k:str) -> Any:
         if hasattr(type(self), k): return object.__getattribute__(self, k)   # a property failed: let its own error show
         model = vars(self).get('model')
-        if model is not None and k[:1]!='_' and k not in event and hasattr(model, k): return getattr(model, k)
+        if model is not None and k[:1]!='_' and k not in event and hasattr(model, k): return self._of_model(k)
+        if k in of_others: raise AttributeError(f'a Learner has no `{k}`: write {of_others[k]}')
         raise MissingAttribute(f'neither the Learner nor its model has an attribute `{k}`', k, self)
+
+    def _of_model(self, k):
+        found = getattr(self.model, k)
+        if k in of_modules and callable(found): raise AttributeError(f'a Learner has no `{k}`: {of_modules[k]}')
+        return found
 
     def __repr__(self) -> str:
         parts = dict(loss_func=self.loss_func, opt_func=self.opt_func, lr=self.lr)

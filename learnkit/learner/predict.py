@@ -405,11 +405,12 @@ def __exit__(self:Learner, *exc:Any) -> None:
 from collections.abc import Mapping
 from contextlib import closing, nullcontext
 from copy import copy
+from os import PathLike
 
 from fastcore.basics import noop
 from torch.utils.data import default_collate
 
-from ..data.batch import OnlyInputs, split_batch
+from ..data.batch import OnlyInputs, shapes, split_batch
 from ..data.explain import check_item
 from ..data.loaders import sequential_loader
 from ..data.nested import tuplify
@@ -566,6 +567,19 @@ def _answer(self:Learner, preds, decoded, decode, inp=None):
     else: inp,label = _decoded_item(decode, inp, decoded)
     return inp,label,answer,only_item(preds)
 
+# %% ../../nbs/learner/40c_predict.ipynb #a7c1e001
+def add_item_note(
+    e:Exception, # what a prediction raised
+    item:Any     # what was to be predicted
+) -> None:
+    "Add a note to `e` if `item` is a path, or may be a batch"
+    if isinstance(item, str|PathLike): e.add_note(
+        f'`predict` takes an input as the dataset returns it, such as a tensor, and not {str(item)!r:.60}: read the '
+        'file first. For many files write `learn.get_preds(dl=learn.test_dl(paths))`, with a dataset that reads them')
+    elif isinstance(item, torch.Tensor) and item.ndim>1: e.add_note(
+        f'`predict` takes one item, and added an axis to {shapes(item)}. For several items write '
+        '`learn.get_preds(dl=learn.test_dl(items))`, for a batch `learn.get_preds(dl=[batch])`')
+
 # %% ../../nbs/learner/40c_predict.ipynb #fae861d6
 @patch
 @shortened
@@ -575,8 +589,11 @@ def predict(self:Learner,
 ) -> tuple:
     "Predict one item: return `(label, decoded, prediction)`, after the input if `with_input`; see also `Predictor`"
     check_item(item, self.dls.train)
-    dl,decode = self._item_loader(item)
+    try: dl,decode = self._item_loader(item)
+    except Exception as e: add_item_note(e, item); raise
     asked = dict(with_input=with_input or decode is not None, with_decoded=True, with_targs=False)
-    with turn(self), self.no_bar(), alone(): *inp,preds,_,decoded = self.get_preds(dl=dl, reorder=False, **asked)
+    with turn(self), self.no_bar(), alone():
+        try: *inp,preds,_,decoded = self.get_preds(dl=dl, reorder=False, **asked)
+        except Exception as e: add_item_note(e, item); raise
     answer = self._answer(preds, decoded, decode, *inp)
     return answer if with_input else answer[1:]

@@ -129,10 +129,18 @@ def check_path(
 Made = TypeVar('Made')   # for type checkers: a decorated function or class keeps its type
 _elsewhere = dict(
     n_epoch='epochs n_epochs num_epochs max_epochs num_train_epochs', start_epoch='initial_epoch',
-    lr='learning_rate base_lr', wd='weight_decay', opt_func='optimizer optim optimizer_class',
+    lr='learning_rate base_lr', lr_max='max_lr lr', wd='weight_decay', opt_func='optimizer optim optimizer_class',
     loss_func='loss loss_fn criterion', n='max_n', cbs='callbacks callback', resume='ckpt_path resume_from_checkpoint',
     dls='data dataloaders train_loader train_dataloader train_dataset', bs='batch_size', dl='dataloader loader')
 _ours = {their:our for our,theirs in _elsewhere.items() for their in theirs.split()}
+_two_loaders = 'write `Learner((train_dl, valid_dl), model, …)`'
+_of_learner = dict.fromkeys('train_loader train_dataloader train_dataset train_dl valid_dl val_loader eval_dataset'.split(), _two_loaders)
+_of_learner['device'] = ('the Learner trains on the GPU if there is one: choose another device in the data, '
+                         '`DataLoaders(train, valid, device=…)`')
+
+def _keyword_hint(name, callee, names):
+    if callee=='Learner' and name in _of_learner: return _of_learner[name]
+    return f'write `{_ours[name]}`' if _ours.get(name) in names else nearest(name, names)
 
 def _callee(f): return f.__qualname__.removesuffix('.__init__') if func_name(f)=='__init__' else func_name(f)
 
@@ -146,19 +154,27 @@ def check_keywords(
     if any(p.kind==p.VAR_KEYWORD for p in ps): return
     names = [p.name for p in ps if p.name!='self']
     for k in [k for k in kw if k not in names]:
-        hint = f'write `{_ours[k]}`' if _ours.get(k) in names else nearest(k, names)
-        raise TypeError(f'`{_callee(f)}` takes no argument `{k}`: {hint}')
+        callee = _callee(f)
+        raise TypeError(f'`{callee}` takes no argument `{k}`: {_keyword_hint(k, callee, names)}')
 
 # %% ../../nbs/loop/40b_check.ipynb #bed6ecb4
 def known_keywords(
     f:Callable # a function
 ) -> Callable: # a function like it
-    "Decorator: raises TypeError for a keyword that `f` does not take, and says which was meant"
+    "Decorator: raise TypeError for a keyword that `f` does not take, or one that is missing, and say what to write"
     @wraps(f)
     def asked(*args, **kwargs):
         if kwargs: check_keywords(f, kwargs)
-        return f(*args, **kwargs)
+        try: return f(*args, **kwargs)
+        except TypeError as e:
+            if e.__traceback__.tb_next is None: _explain_call(e, f)   # `f` itself was not entered
+            raise
     return asked
+
+def _explain_call(e, f):
+    needed = [p.name for p in signature(f).parameters.values() if p.default is p.empty and p.name!='self']
+    names  = [n for n in needed if n not in ('args','kwargs')]
+    e.add_note(f'It is called as `{func_name(f)}({", ".join(names)})`')
 
 # %% ../../nbs/loop/40b_check.ipynb #36d68670
 _kinds = {int:'a whole number', float:'a number', bool:'True or False', str:'text', Path:'a path',

@@ -106,8 +106,15 @@ class AccumMetric(Metric):
         if self.to_np: args = to_np(args)
         try: return self.func(*args, **self.kw)
         except Exception as e:
-            add_metric_note(e, self, preds, targs)
+            self._explain(e, preds, targs)
             raise
+
+    def _explain(self, e, preds, targs):
+        "Add notes to `e`, which the function raised: for which shapes, and what to write"
+        add_metric_note(e, self, preds, targs)
+        name = self.name
+        if "average='binary'" in str(e): e.add_note(
+            f"For more than two classes write `metrics=skm_to_learnkit({name}, average='macro')`")
 
     @property
     def name(self) -> str: return self._name or snake_name(self.func)

@@ -2,9 +2,11 @@
 Afterwards, where there is a Learner, it works. Each mistake is to be found before or at the first batch."""
 import os, pickle, random, warnings
 from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np, pytest, torch
+from sklearn.metrics import f1_score
 from torch import nn
 from torch.nn import functional as F
 from torch.utils.data import DataLoader, Dataset, TensorDataset
@@ -522,7 +524,9 @@ def file_has_nothing_that_fits(c): l = saved(c); torch.save(nn.Sequential(Reg())
 @bad(ValueError, 'checkpoint', 'resume=')
 def file_is_a_checkpoint(c): l = saved(c); torch.save(l.run_state(1), c.file); l.load('model', strict=False)
 @bad(ValueError, 'load_learner')
-def file_is_an_export(c): l = saved(c); l.export('model'); l.load('model', strict=False)
+def file_is_an_export(c): l = saved(c); l.export('exported'); l.load('exported', strict=False)
+@bad(FileExistsError, '`learn.save`', '`learn.export` would replace it', 'another name')
+def export_over_saved_weights(c): l = saved(c); l.export('model')
 @bad(TypeError, 'sparse', '.pth')
 def sparse_for_safetensors(c): l = saved(c); l.model.register_buffer('eye', torch.eye(2).to_sparse()); l.save('model.safetensors')
 @bad(ValueError, 'pass its path')
@@ -698,7 +702,7 @@ def validate_without_target(c): fixed(c, learner()).validate(dl=[x])
 # names and handlers of other libraries
 @bad(AttributeError, '`fti`', 'did you mean `fit`?')
 def method_is_misspelled(c): fixed(c, learner()).fti(1)
-@bad(AttributeError, '`evaluate`', 'did you mean `validate`?')
+@bad(AttributeError, '`evaluate`', '`learn.validate()`')
 def method_of_keras(c): fixed(c, learner()).evaluate()
 @bad(AttributeError, 'epcoh', 'did you mean `epoch`?')
 def callback_reads_a_misspelled_attribute(c): fixed(c, learner(cbs=at('before_batch', lambda cb: cb.epcoh)), cbs=()).fit(1)
@@ -793,6 +797,35 @@ def interval_is_negative(c): Every(-1)
 import learnkit.all as lk   # every public name: these are misuses of plug-ins
 def misuse(name, do, exc, *words): ROWS.append(pytest.param(do, exc, words, id=name))
 def fitted(c, cbs, **kw): fixed(c, learner(path=c.path, **kw), cbs=()).fit(1, cbs=cbs)
+
+images = torch.randn(8,3,8,8)
+def image_classes(m, **kw): return on(images, labels, nn.CrossEntropyLoss(), m, **kw)
+for name,do,exc,*words in [   # what somebody types in the first hour, who comes from another library
+    ('train_is_no_fit', lambda c: learner().train(), AttributeError, '`learn.fit(n_epoch)`', '`learn.model.train()`'),
+    ('eval_of_the_model', lambda c: learner().eval(), AttributeError, '`learn.model.eval()`'),
+    ('to_is_no_learner', lambda c: learner().to('cpu'), AttributeError, '`DataLoaders(train, valid, device=…)`', '`learn.dls.to(device)`'),
+    ('cuda_is_no_learner', lambda c: learner().cuda(), AttributeError, '`learn.dls.to(device)`'),
+    ('half_is_no_learner', lambda c: learner().half(), AttributeError, '`learn.to_fp16()`', '`learn.model.half()`'),
+    ('history_is_the_recorders', lambda c: learner().history, AttributeError, '`learn.recorder.history`'),
+    ('log_is_a_callbacks', lambda c: learner().log, AttributeError, '`learn.log_numbers`'),
+    ('evaluate_is_validate', lambda c: learner().evaluate(), AttributeError, '`learn.validate()`'),
+    ('fit_without_epochs', lambda c: learner().fit(), TypeError, '`fit(n_epoch)`'),
+    ('one_cycle_without_epochs', lambda c: learner().fit_one_cycle(), TypeError, '`fit_one_cycle(n_epoch)`'),
+    ('max_lr_of_one_cycle', lambda c: learner().fit_one_cycle(1, max_lr=.1), TypeError, '`fit_one_cycle` takes no', 'write `lr_max`'),
+    ('lr_of_one_cycle', lambda c: learner().fit_one_cycle(1, lr=.1), TypeError, '`fit_one_cycle` takes no', 'write `lr_max`'),
+    ('max_lr_of_flat_cos', lambda c: learner().fit_flat_cos(1, max_lr=.1), TypeError, '`fit_flat_cos` takes no', 'did you mean `lr`?'),
+    ('max_lr_of_fine_tune', lambda c: learner().fine_tune(1, max_lr=.1), TypeError, '`fine_tune` takes no'),
+    ('device_of_a_learner', lambda c: learner(device='cuda'), TypeError, 'the GPU if there is one', 'device=…'),
+    ('train_dataloader', lambda c: Learner(train_dataloader=batches(2), model=Reg()), TypeError, '`Learner((train_dl, valid_dl), model, …)`'),
+    ('two_loaders', lambda c: Learner(batches(2), batches(2), Reg(), nn.MSELoss()), TypeError, 'second argument is the model', '`Learner((train_dl, valid_dl), model, …)`'),
+    ('predict_a_path', lambda c: image_classes(nn.Linear(8,3)).predict('images/0.png'), Exception, "'images/0.png'", 'learn.test_dl'),
+    ('predict_a_path_object', lambda c: image_classes(nn.Linear(8,3)).predict(Path('0.png')), Exception, '0.png', 'read the file first'),
+    ('predict_two_items', lambda c: image_classes(nn.Sequential(nn.Conv2d(3,4,8), nn.Flatten(), nn.Linear(4,3))).predict(torch.zeros(2,3,9,9)), Exception,
+     'learn.get_preds(dl=learn.test_dl(items))', 'float32[2, 3, 9, 9]'),
+    ('images_into_a_linear', lambda c: image_classes(nn.Linear(10,3)).fit(1), RuntimeError, '`nn.Flatten()`', '`nn.Linear(192, 3)`'),
+    ('f1_of_three_classes', lambda c: image_classes(nn.Sequential(nn.Flatten(), nn.Linear(192,3)), metrics=f1_score).fit(1), ValueError,
+     "`metrics=skm_to_learnkit(f1_score, average='macro')`"),
+]: misuse(name, do, exc, *words)
 
 for name,do,exc,*words in [
     ('monitor_of_keras', lambda c: fitted(c, lk.EarlyStoppingCallback(monitor='val_loss')), ValueError, "'val_loss'", 'did you mean `valid_loss`?'),
