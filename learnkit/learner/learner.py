@@ -194,7 +194,8 @@ of_modules = dict(
     **dict.fromkeys(('to','cuda','cpu','xpu','to_empty'), _place),
     **{k:_converts.format(k) for k in ('half','bfloat16','float','double')})
 of_others = dict(
-    history='`learn.recorder.history`', losses='`learn.recorder.losses`', evaluate='`learn.validate()`', test='`learn.validate(dl=…)`',
+    history='`learn.recorder.history`', losses='`learn.recorder.losses`',
+    evaluate='`learn.validate()`', test='`learn.validate(dl=…)`',
     log='`self.log` in a callback, or `learn.log_numbers`', optimizer='`learn.opt`', callbacks='`learn.cbs`',
     train_dataloader='`learn.dls.train`', val_dataloader='`learn.dls.valid`', criterion='`learn.loss_func`')
 

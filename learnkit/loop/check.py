@@ -134,7 +134,8 @@ _elsewhere = dict(
     dls='data dataloaders train_loader train_dataloader train_dataset', bs='batch_size', dl='dataloader loader')
 _ours = {their:our for our,theirs in _elsewhere.items() for their in theirs.split()}
 _two_loaders = 'write `Learner((train_dl, valid_dl), model, …)`'
-_of_learner = dict.fromkeys('train_loader train_dataloader train_dataset train_dl valid_dl val_loader eval_dataset'.split(), _two_loaders)
+_loaders = 'train_loader train_dataloader train_dataset train_dl valid_dl val_loader eval_dataset'.split()
+_of_learner = dict.fromkeys(_loaders, _two_loaders)
 _of_learner['device'] = ('the Learner trains on the GPU if there is one: choose another device in the data, '
                          '`DataLoaders(train, valid, device=…)`')
 
