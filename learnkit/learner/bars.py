@@ -24,7 +24,9 @@ class StreamProxy:
         s:str # the text to write
     ) -> int: # number of characters
         "Erase the bar if it is drawn, and write `s`"
-        if s and self.bar.active: self.bar.erase(); self.bar.midline = s[-1]!='\n'
+        if s and self.bar.active:
+            self.bar.erase()
+            self.bar.midline = s[-1]!='\n'
         return self.out.write(s)
 
 # %% ../../nbs/learner/10a_terminal_bar.ipynb #6d079d27
@@ -45,11 +47,14 @@ class TerminalBar(LineDisplay):
         "Replace `sys.stdout` and `sys.stderr` with proxies, until `end`"
         if self.active: return
         self.out,self.active = sys.stdout,True
-        if self.midline: self.out.write('\n'); self.midline = False
+        if self.midline:
+            self.out.write('\n')
+            self.midline = False
         try: self.fill.encode(getattr(self.out, 'encoding', None) or 'utf-8')
         except UnicodeEncodeError: self.fill = '#'
-        for k in ('stdout','stderr'):
-            if getattr(o := getattr(sys, k), 'isatty', bool)(): setattr(sys, k, StreamProxy(o, self))
+        for name in ('stdout','stderr'):
+            stream = getattr(sys, name)
+            if hasattr(stream, 'isatty') and stream.isatty(): setattr(sys, name, StreamProxy(stream, self))
 
     def update(self, i, note=''):
         self.bar.comment = note
@@ -72,12 +77,20 @@ class TerminalBar(LineDisplay):
     ) -> str:
         "Return the bar, or as much of it as fits"
         what,note = self.what,self.bar.comment
-        room  = width - len(what) - len(text) - 4
-        done  = room*min(i, self.n)//self.n if self.n else 0
-        bar   = f"{what} |{self.fill*done}{'-'*(room-done)}| {text}" if self.n and room>=5 else ''
-        part  = f'{what.split()[-1]} {f"{100*i//self.n}%" if self.n else i}'
-        forms = [bar, f'{what} {text}', f"{what} {i}/{self.n or '?'} {note}", f'{part} {note}', part]
-        return next((f for f in forms if f and len(f)<=width), part[:width])
+        done = f'{100*i//self.n}%' if self.n else i
+        shortest = f'{what.split()[-1]} {done}'
+        forms = [self._bar(i, text, width), f'{what} {text}', f"{what} {i}/{self.n or '?'} {note}",
+                 f'{shortest} {note}', shortest]
+        for form in forms:
+            if 0<len(form)<=width: return form
+        return shortest[:width]
+
+    def _bar(self, i, text, width):
+        "The bar in a line of `width` characters; empty if the number of batches is unknown, or there is no room"
+        room = width - len(self.what) - len(text) - 4
+        if not self.n or room<5: return ''
+        done = room*min(i, self.n)//self.n
+        return f"{self.what} |{self.fill*done}{'-'*(room-done)}| {text}"
 
     def room(self): return shutil.get_terminal_size().columns - 1
 
@@ -99,8 +112,12 @@ class TerminalBar(LineDisplay):
     def end(self):
         self.erase()
         self.active = False
-        for k in ('stdout','stderr'):
-            while isinstance(o := getattr(sys, k), StreamProxy) and not o.bar.active: setattr(sys, k, o.out)
+        sys.stdout,sys.stderr = _without_ended(sys.stdout),_without_ended(sys.stderr)
+
+def _without_ended(stream):
+    "The stream below the proxies of bars that have ended"
+    while isinstance(stream, StreamProxy) and not stream.bar.active: stream = stream.out
+    return stream
 
 # %% ../../nbs/learner/10b_notebook_bar.ipynb #924112b1
 style = """<style>
@@ -133,7 +150,10 @@ class NotebookBar(LineDisplay):
     ):
         super().__init__(n_epoch)
         from fastprogress.fastprogress import master_bar
-        if n_epoch: show_style(); self.master = master_bar(range(n_epoch)); self.master.update(0)
+        if not n_epoch: return
+        show_style()
+        self.master = master_bar(range(n_epoch))
+        self.master.update(0)
 
     def epoch(self, i):
         if not self.master or not i: return
@@ -145,7 +165,8 @@ class NotebookBar(LineDisplay):
         from fastprogress.fastprogress import progress_bar
         self.end()
         if not self.master: show_style()
-        self.bar = progress_bar(range(n or 0), total=n or 'noinfer', parent=self.master, leave=False)
+        total = n or 'noinfer'
+        self.bar = progress_bar(range(n or 0), total=total, parent=self.master, leave=False)
         self.bar.update(0)
 
     def update(self, i, note=''):
@@ -166,7 +187,8 @@ class NotebookBar(LineDisplay):
     def _leave_table(self, master):
         shown = getattr(master, 'inner_dict', None)   # without matplotlib fastprogress 1.0 draws as in a terminal
         if shown is None or hasattr(master, 'graph_fig') or hasattr(master, 'imgs_fig'): return master.on_iter_end()
-        for k in () if self.left else ('pb1','pb2'): shown.pop(k, None)
+        if not self.left:
+            for bar in ('pb1','pb2'): shown.pop(bar, None)
         master.show()                                 # as `on_iter_end` does, which in 1.1 needs matplotlib
 
     def write(self, line, table=False):
@@ -258,9 +280,11 @@ class ProgressCallback(Callback):
     def _left(self, now):
         "The remaining time of the whole fit, if it has several epochs and can be estimated"
         learn = self.learn
-        known = learn.mode=='fit' and learn.n_epoch>1 and learn.n_iter   # else `pct_train` moves by whole epochs
-        done = learn.pct_train-self.begun[1] if known else 0
-        return [f'{format_time((now-self.begun[0])*(1-learn.pct_train)/done)} left'] if done>0 else []
+        if learn.mode!='fit' or learn.n_epoch<2: return []
+        begun,pct_begun = self.begun
+        done = learn.pct_train-pct_begun
+        if not learn.n_iter or done<=0: return []   # without `n_iter`, `pct_train` moves by whole epochs
+        return [f'{format_time((now-begun)*(1-learn.pct_train)/done)} left']
 
     def _end(self):
         if self.mbar: self.mbar.end()
@@ -268,17 +292,25 @@ class ProgressCallback(Callback):
 
     def after_exception(self):
         learn = self.learn
-        if not (self.mbar and self.begun) or learn.mode!='fit': return
-        if (learn.iter or 0)>self.mbar.shown and type(self.mbar) is not LineDisplay:   # a line says where
+        if learn.mode!='fit' or self.mbar is None or self.begun is None: return
+        is_behind = learn.iter is not None and learn.iter>self.mbar.shown
+        if is_behind and type(self.mbar) is not LineDisplay:   # a line says where
             self.mbar.update(learn.iter, ', '.join(self._left(time.perf_counter())))
         self.mbar.leave()
-        stopped = isinstance(learn.exc, KeyboardInterrupt)
-        what = 'interrupted' if stopped else type(learn.exc).__name__
-        said = '' if stopped else ': '.join(['', *str(learn.exc).strip().splitlines()[:1]])   # first, and last
-        if learn.logger==self._write: self.mbar.write(what + learn.position.replace(',', ':', 1) + said)
+        if learn.logger==self._write: self.mbar.write(self._why_it_ended())
+
+    def _why_it_ended(self):
+        "A line for the error that has ended the fit: its kind, where, and the first line of what it says"
+        where = self.learn.position.replace(',', ':', 1)
+        exc = self.learn.exc
+        if isinstance(exc, KeyboardInterrupt): return f'interrupted{where}'
+        first_line = str(exc).strip().splitlines()[:1]
+        return ': '.join([f'{type(exc).__name__}{where}', *first_line])
 
     def cleanup(self):
-        if self.mbar: self.mbar.end(); self.mbar.close()
+        if self.mbar:
+            self.mbar.end()
+            self.mbar.close()
         self.mbar = self.table = self.begun = None
         if self.learn.logger==self._write: self.learn.logger = self.before   # it may be removed in the middle of a fit
         if write_out.n: write_out.report()

@@ -45,8 +45,11 @@ class CombinedSource:
 
     def next(self) -> Any:
         "Return the next batch; raises StopIteration after the last one"
-        try: b = next(self.open() if self.live is None else self.live)
-        except StopIteration: self.laps += 1; raise
+        if self.live is None: self.open()
+        try: b = next(self.live)
+        except StopIteration:
+            self.laps += 1
+            raise
         self.done += 1
         return b
 
@@ -98,7 +101,7 @@ class CombinedLoader:
         self.order = check_choice('order', order, ('in_turn','sequential','zip'))
         self.until = check_choice('until', until, ('longest','shortest'))
         if not loaders: raise ValueError('there is no loader to combine: write `CombinedLoader(dict(a=…, b=…))`')
-        if order!='in_turn' and (weights is not None or size is not None): raise ValueError(
+        if order!='in_turn' and (weights,size)!=(None,None): raise ValueError(
             f"`weights` and `size` are for order='in_turn': with {order!r} each gives what it has")
         self.loaders,self.said = dict(loaders),dict(order=order, weights=weights, size=size, until=until)
         self.sources = {k:CombinedSource(k, dl) for k,dl in loaders.items()}
@@ -142,41 +145,49 @@ class CombinedLoader:
     def _next(self):
         self.batch = None
         if self.until=='longest' and self._all_ended(): raise StopIteration
-        self.batch = dict(zip=self._zipped, sequential=self._following).get(self.order, self._due)()
+        if self.order=='zip': self.batch = self._take_of_each()
+        elif self.order=='sequential': self.batch = self._take_of_first()
+        else: self.batch = self._take_in_turn()
         self.n += 1
         return self.batch
 
-    def _take(self, p):
-        "The next batch of a part, which may begin again"
-        self.dl_name = p.name
-        try: return p.next()
+    def _take(self, source):
+        "Return the next batch of a source, which may begin again"
+        self.dl_name = source.name
+        try: return source.next()
         except StopIteration:
-            if self.until=='shortest' or (self.order=='in_turn' and self._all_ended()): raise
-            return p.again()
+            if self.until=='shortest': raise
+            if self.order=='in_turn' and self._all_ended(): raise
+            return source.again()
 
-    def _all_ended(self): return all(p.ended for p in self._counted())
-    def _counted(self): return [p for p in self.sources.values() if self.shares[p.name]>0]
+    def _all_ended(self): return all(source.ended for source in self._with_share())
+    def _with_share(self): return [source for source in self.sources.values() if self.shares[source.name]>0]
 
-    def _due(self):
+    def _take_in_turn(self):
+        "Return a batch of the source that was given least of its share so far: its credit is the largest"
         self.shares = self._shares()
-        k = max((p.name for p in self._counted()), key=lambda k: (self.credit[k], self.shares[k]))
-        b = self._take(self.sources[k])
+        names = [source.name for source in self._with_share()]
+        name = max(names, key=lambda k: (self.credit[k], self.shares[k]))
+        b = self._take(self.sources[name])
         size = 1 if self.size is None else self.size(b)
-        for o,w in self.shares.items(): self.credit[o] += w*size
-        self.credit[k] -= sum(self.shares.values())*size
+        for k,share in self.shares.items(): self.credit[k] += share*size
+        self.credit[name] -= sum(self.shares.values())*size
         return b
 
-    def _zipped(self):
-        res = {k:self._take(p) for k,p in self.sources.items()}
+    def _take_of_each(self):
+        "Return a batch of each source, by name"
+        batches = {k:self._take(source) for k,source in self.sources.items()}
         self.dl_name = None
-        if self.until=='longest' and all(p.laps for p in self.sources.values()): raise StopIteration   # nothing is new
-        return res
+        all_began_again = all(source.laps for source in self.sources.values())
+        if self.until=='longest' and all_began_again: raise StopIteration   # nothing in it is new
+        return batches
 
-    def _following(self):
-        for p in self.sources.values():
-            if p.ended: continue
-            self.dl_name = p.name
-            try: return p.next()
+    def _take_of_first(self):
+        "Return a batch of the first source that has another one"
+        for source in self.sources.values():
+            if source.ended: continue
+            self.dl_name = source.name
+            try: return source.next()
             except StopIteration: pass
         raise StopIteration
 
@@ -195,7 +206,7 @@ class CombinedLoader:
         if state['sources'].keys()!=self.sources.keys(): raise ValueError(
             f'the state is of the loaders {", ".join(state["sources"])}, but these are {", ".join(self.sources)}')
         self.n,self.credit,self.dl_name = state['n'],dict(state['credit']),state['dl_name']
-        for k,s in state['sources'].items(): self.sources[k].load_state_dict(s)
+        for k,position in state['sources'].items(): self.sources[k].load_state_dict(position)
         self.resumed = True
 
     def begin_anew(self) -> None:
@@ -212,6 +223,7 @@ def _length(ns, weights, until):
 # %% ../../nbs/learner/25b_each_loader.ipynb #417f8cfe
 from copy import deepcopy
 from functools import partial
+from itertools import chain
 
 import torch
 
@@ -279,8 +291,8 @@ class EachLoader(Callback):
             self.columns[k] = [LoaderMetric(k, m) for m in (AvgLoss(), *deepcopy(mk_metrics(each.get(k))))]
         if self._zipped: self._check_zipped(rec)
         if rec is None: return
-        loss = SumOfLosses([ms[0].metric for ms in self.columns.values()]) if self._zipped else None
-        rec.add_train_metrics([m for ms in self.columns.values() for m in ms], loss)
+        losses = SumOfLosses([metrics[0].metric for metrics in self.columns.values()]) if self._zipped else None
+        rec.add_train_metrics([*chain.from_iterable(self.columns.values())], losses)
 
     @property
     def _zipped(self) -> bool:
@@ -343,6 +355,8 @@ class EachLoader(Callback):
                 losses.append(learn.loss)
             learn.loss = torch.stack(losses).sum()
             if not within: learn('after_joint_loss')
-        except BaseException: learn.opt.zero_grad(); raise   # gradients of a part of the batch
+        except BaseException:
+            learn.opt.zero_grad()   # gradients of a part of the batch
+            raise
         finally: learn.in_part = within
         if not within: learn._do_step()
