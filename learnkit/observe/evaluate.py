@@ -83,9 +83,9 @@ class EvaluatorColumn:
     def __call__(self,
         learn:Learner # the Learner, in a fit
     ) -> float|None:
-        "Returns the value at the end of this epoch; None if there was no evaluation then"
-        evaluator = self.evaluator
-        return evaluator.history[-1][self.__name__] if evaluator.at_end==learn.epoch else None
+        "Return the value at the end of this epoch; None if there was no evaluation then"
+        if self.evaluator.at_end!=learn.epoch: return None
+        return self.evaluator.history[-1][self.__name__]
 
 # %% ../../nbs/observe/00b_evaluator.ipynb #82264ec4
 @check_args
@@ -102,15 +102,15 @@ class Evaluator(EveryCallback):
         when_better:Any=None, # instead of `every`: after each row in which this column, or `Monitor`, improved
         at_start:bool=False  # also before the first batch of a fit?
     ):
-        if not (isinstance(name, str) and name.isidentifier()): raise ValueError(
+        if not isinstance(name, str) or not name.isidentifier(): raise ValueError(
             f"the name of an Evaluator must be one word, such as 'test', not {name!r}")
         if when_better is not None and every!='1ep': raise ValueError(
             f'pass `every` or `when_better`, not both (every={every!r})')
         self.label,self.dl,self.history = name,as_loader(dl, name),History()
         self.at_start = at_start
         self.metrics = None if metrics is None else mk_metrics(metrics)
-        monitor = when_better is None or isinstance(when_better, Monitor)
-        self.when_better = when_better if monitor else Monitor(when_better)
+        if when_better is not None and not isinstance(when_better, Monitor): when_better = Monitor(when_better)
+        self.when_better = when_better
         self.evaluators,self.requested = (),[]   # those of the Learner; columns asked for by `__getitem__`
         self.set_every(every)
         if not self.every: raise ValueError(
@@ -121,10 +121,11 @@ class Evaluator(EveryCallback):
         "The name of the callback: for the label 'test', `learn.evaluate_test`"
         return f'evaluate_{self.label}'
     def column_metrics(self) -> dict:
-        "Returns its metrics by the names of their columns; None for the loss"
+        "Return its metrics by the names of their columns; None for the loss"
         metrics = self.metrics
         if metrics is None: metrics = () if self.learn is None else self.learn.metrics
-        return {f'{self.label}_loss':None, **{f'{self.label}_{m.name}':m for m in metrics}}
+        columns = {f'{self.label}_loss':None}
+        return columns | {f'{self.label}_{m.name}':m for m in metrics}
     @property
     def extra_columns(self) -> dict[str,EvaluatorColumn]:
         "Its columns by name, as functions of the Learner that a `Monitor` can watch"
@@ -133,9 +134,10 @@ class Evaluator(EveryCallback):
     def __getitem__(self,
         k:str # the name of a metric, or of its column
     ) -> EvaluatorColumn:
-        "Returns a column to monitor: `monitor=evaluator['accuracy']`"
-        self.requested.append(k if k.startswith(f'{self.label}_') else f'{self.label}_{k}')
-        return EvaluatorColumn(self, self.requested[-1])
+        "Return a column to monitor: `monitor=evaluator['accuracy']`"
+        column = k if k.startswith(f'{self.label}_') else f'{self.label}_{k}'
+        self.requested.append(column)
+        return EvaluatorColumn(self, column)
 
     def before_fit(self) -> None:
         learn = self.learn
@@ -150,7 +152,8 @@ class Evaluator(EveryCallback):
     def _check_columns(self):
         "Raise ValueError for a column that another callback has too, or one that is monitored and does not exist"
         own,known = self.column_metrics(),set(getattr(getattr(self.learn, 'recorder', None), 'metric_names', ()))
-        for cb in self.evaluators: known |= set() if cb is self else cb.column_metrics().keys()
+        for cb in self.evaluators:
+            if cb is not self: known |= cb.column_metrics().keys()
         for c in own:
             if c in known: raise ValueError(
                 f"there would be two columns {c!r}: give the Evaluator {self.label!r} another name")
@@ -173,23 +176,26 @@ class Evaluator(EveryCallback):
         "Is it time to evaluate?"
         better,learn = self.when_better,self.learn
         if better is None: return self.every(learn, epoch)
-        return bool(epoch and not better.is_known(learn) and better.update(better.value(learn)))
+        if not epoch or better.is_known(learn): return False   # `after_row` has compared it
+        return bool(better.update(better.value(learn)))
 
     def _evaluate_due(self, is_due=lambda cb: cb.due(), epoch=False):
         "The first Evaluator evaluates all that are due, between two events"
         active = [cb for cb in self.evaluators if cb.learn is self.learn and cb.run]
-        self._evaluate_these([cb for cb in active if is_due(cb)] if active[:1]==[self] else (), epoch)
+        if active and active[0] is self: self._evaluate_these([*filter(is_due, active)], epoch)
 
     def _evaluate_these(self, due, epoch=False):
         if not due: return
         self.learn('before_validate_all', due=[cb.label for cb in due])
-        self.learn('after_validate_all', results=self._announce({cb:cb._evaluate(epoch) for cb in due}, epoch))
+        found = {cb:cb._evaluate(epoch) for cb in due}
+        self.learn('after_validate_all', results=self._announce(found, epoch))
 
     def act(self,
         epoch:bool=False # is it the end of an epoch?
     ) -> dict:
-        "Evaluate now, and add a row to `history`; returns the loss and the metrics by name"
-        return self._announce({self:self._evaluate(epoch)}, epoch)[self.label]
+        "Evaluate now, and add a row to `history`; return the loss and the metrics by name"
+        found = {self:self._evaluate(epoch)}
+        return self._announce(found, epoch)[self.label]
 
     def _evaluate(self, epoch):
         "The loss and the metrics, as a row of `history` too"
@@ -202,21 +208,29 @@ class Evaluator(EveryCallback):
         return values
 
     def _announce(self, found, epoch):
-        "Announce what was found at one moment as one row, and show it in a line; returns it by names"
-        learn,row = self.learn,{k:v for cb in found for k,v in cb.history[-1].items() if k!='time'}
+        "Announce what was found at one moment as one row, and show it in a line; return it by names"
+        learn,row = self.learn,{}
+        for cb in found: row |= cb.history[-1]
+        del row['time']   # each has its own
         learn('after_row', row=row, epoch=epoch)
+        results = {cb.label:values for cb,values in found.items()}
         bar = getattr(getattr(learn, 'progress', None), 'mbar', None)
-        res = {cb.label:values for cb,values in found.items()}
-        said = [f'{n}: ' + ', '.join(f'{k} {format_value(v)}' for k,v in o.items()) for n,o in res.items()]
-        if bar is not None and learn.logger!=null_logger: bar.write('; '.join(said))
-        return res
+        if bar is not None and learn.logger!=null_logger: bar.write(_as_line(results))
+        return results
+
+def _as_line(results):
+    parts = []
+    for label,values in results.items():
+        cells = [f'{name} {format_value(value)}' for name,value in values.items()]
+        parts.append(f"{label}: {', '.join(cells)}")
+    return '; '.join(parts)
 
 # %% ../../nbs/observe/00b_evaluator.ipynb #4e9b0f98
 @patch
 def validate_all(self:Learner,
     **dls # loaders by name; none: the validation set as 'valid', and those of the `Evaluator`s
 ) -> dict:
-    "Validate several data sets: returns `{name: {'loss':…, metric: …}}`; raises ValueError if there are none"
+    "Validate several data sets: return `{name: {'loss':…, metric: …}}`; raises ValueError if there are none"
     metrics = {}
     if not dls:
         evaluators = [cb for cb in self.cbs if isinstance(cb, Evaluator)]
@@ -225,14 +239,15 @@ def validate_all(self:Learner,
         metrics = {cb.label:cb.metrics for cb in evaluators}
     if not dls: raise ValueError(
         'there is nothing to validate: pass loaders by name, as in `learn.validate_all(test=dl)`')
-    dls = {k:as_loader(dl, k) for k,dl in dls.items()}
-    self('before_validate_all', due=[*dls])
-    res = {k:self._evaluate(k, dl, metrics.get(k)) for k,dl in dls.items()}
-    self('after_validate_all', results=res)
-    return res
+    loaders = {k:as_loader(dl, k) for k,dl in dls.items()}
+    self('before_validate_all', due=[*loaders])
+    results = {k:self._evaluate(k, dl, metrics.get(k)) for k,dl in loaders.items()}
+    self('after_validate_all', results=results)
+    return results
 
 # %% ../../nbs/observe/00c_sanity.ipynb #3a7f6796
 from functools import partial
+from itertools import chain
 
 from ..data.snapshot import Snapshot, snapshot_forward
 from ..loop.callback import Callback, runs_in
@@ -259,7 +274,8 @@ class SanityCheck(Callback):
     @uninterrupted
     def before_fit(self):
         learn = self.learn
-        if (learn.dls.valid is None and self.ds_idx==1) or learn.start_epoch>=learn.n_epoch: return
+        if learn.dls.valid is None and self.ds_idx==1: return
+        if learn.start_epoch>=learn.n_epoch: return   # no epoch comes
         dl,meter = learn._loader(self.ds_idx, None),MeterCallback(learn.metrics, copy=True)
         limit = Callback(before_validate=lambda cb: cb.learn.batches.stop_at(self.n))
         with self._snapshot(dl), learn._run('sanity', [meter, limit]):
@@ -272,11 +288,16 @@ class SanityCheck(Callback):
 
     def _snapshot(self, dl):
         "Of all that a run through `dl` changes in the model and in the loader, random numbers, the states of callbacks"
-        learn = self.learn
-        states = [(cb, s) for cb in learn.cbs if runs_in(cb, 'sanity') and (s := cb.state_dict())]
-        return Snapshot(*[partial(cb.load_state_dict, s) for cb,s in states], snapshot_forward(learn.model, dl))
+        learn,restores = self.learn,[]
+        for cb in learn.cbs:
+            state = cb.state_dict() if runs_in(cb, 'sanity') else None
+            if state: restores.append(partial(cb.load_state_dict, state))
+        return Snapshot(*restores, snapshot_forward(learn.model, dl))
 
     def _names(self):
         rec = getattr(self.learn, 'recorder', None)
-        return getattr(rec, 'valid_names', None) or ['valid_loss', *(m.name for m in self.learn.metrics)]
-    def _monitors(self): return [o for cb in self.learn.cbs for o in vars(cb).values() if isinstance(o, Monitor)]
+        names = getattr(rec, 'valid_names', None)
+        return names or ['valid_loss', *(m.name for m in self.learn.metrics)]
+    def _monitors(self):
+        attributes = chain.from_iterable(vars(cb).values() for cb in self.learn.cbs)
+        return [o for o in attributes if isinstance(o, Monitor)]

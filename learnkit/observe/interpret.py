@@ -25,13 +25,15 @@ from ..measure.history import History
 # %% ../../nbs/observe/60a_interpretation.ipynb #f7c82a0b
 def _some_items(dl):
     "A function from the numbers of items to a loader of them; None if `dl` does not read its data set from end to end"
-    s = getattr(dl, 'sampler', None)
-    if type(s) is SequentialSampler or type(s) is RandomSampler and not s.replacement:
-        known = type(dl.batch_sampler) is BatchSampler
-        return (lambda idxs: copy_loader(dl, batch_sampler=[idxs], num_workers=0)) if known else None
+    sampler = getattr(dl, 'sampler', None)
+    is_shuffled = type(sampler) is RandomSampler and not sampler.replacement
+    if is_shuffled or type(sampler) is SequentialSampler:
+        if type(dl.batch_sampler) is not BatchSampler: return None
+        return lambda idxs: copy_loader(dl, batch_sampler=[idxs], num_workers=0)
     if not getattr(dl, 'indexed', False): return None   # a loader of fastai's
     dl,order = sequential_loader(dl)
-    return (lambda idxs: dl.new(get_idxs=lambda: idxs, n=len(idxs), num_workers=0)) if order is None else None
+    if order is not None: return None
+    return lambda idxs: dl.new(get_idxs=lambda: idxs, n=len(idxs), num_workers=0)
 
 def vocab_of(
     dls:Any,             # the data, which may have a `vocab`
@@ -68,17 +70,18 @@ class Interpretation:
     ) -> 'Interpretation':
         "Predict a data set with `learn`, and interpret the results"
         dl = learn._loader(ds_idx, dl)
-        res = learn.get_preds(dl=dl, with_input=with_input, with_decoded=True, with_loss=True, act=act)
-        inputs,(preds,targs,decoded,losses) = res[0] if with_input else None,res[-4:]
+        asked = dict(with_input=with_input, with_decoded=True, with_loss=True)
+        *inputs,preds,targs,decoded,losses = learn.get_preds(dl=dl, act=act, **asked)
         if vocab is None: vocab = learn.class_names()
         ignored = ignored_class(learn.loss_func)
         of_loss = {} if ignored is None else {'ignore_index':ignored}
-        res = cls(preds, targs, decoded, losses, inputs, vocab_of(learn.dls, vocab), **of_loss)
-        some = None if with_input else _some_items(dl)
+        kept = inputs[0] if with_input else None
+        interp = cls(preds, targs, decoded, losses, kept, vocab_of(learn.dls, vocab), **of_loss)
+        loader_of = None if with_input else _some_items(dl)
         def read(idxs):
-            with alone(): return learn.get_preds(dl=some(idxs), with_input=True, reorder=False)[0]
-        if some: res.read = read
-        return res
+            with alone(): return learn.get_preds(dl=loader_of(idxs), with_input=True, reorder=False)[0]
+        if loader_of: interp.read = read
+        return interp
 
     def __getstate__(self) -> dict: return {k:v for k,v in vars(self).items() if k!='read'}
     def __len__(self) -> int: return len(self.losses)
@@ -88,36 +91,42 @@ class Interpretation:
     ) -> tuple:
         "Inputs (None if there are none), predictions, targets, decoded predictions and losses of the items `idxs`"
         idxs = torch.arange(len(self))[idxs].reshape(-1)
-        read = self.read if self.inputs is None and len(idxs) else None
-        inputs = nested_reorder(self.inputs, idxs) if read is None else read(idxs.tolist())
-        return inputs,*(nested_reorder(o, idxs) for o in (self.preds, self.targs, self.decoded, self.losses))
+        results = [nested_reorder(o, idxs) for o in (self.preds, self.targs, self.decoded, self.losses)]
+        return self._inputs(idxs),*results
+
+    def _inputs(self, idxs):
+        "The inputs of the items `idxs`, read from the data set again if they were not kept"
+        can_be_read = self.inputs is None and self.read is not None
+        if can_be_read and len(idxs): return self.read(idxs.tolist())
+        return nested_reorder(self.inputs, idxs)
 
     def top_losses(self,
         k:int|None=None,   # how many; None: all
         largest:bool=True  # the largest losses; False: the smallest
     ) -> tuple[Tensor,Tensor]:
-        "Returns the `k` largest (or smallest) losses and the numbers of their items"
-        return self.losses.topk(len(self) if k is None else min(k, len(self)), largest=largest)
+        "Return the `k` largest (or smallest) losses and the numbers of their items"
+        n = len(self) if k is None else min(k, len(self))
+        return self.losses.topk(n, largest=largest)
 
     def name(self,
         v:Any # a target or a decoded prediction of one item
     ) -> str:
-        "Returns the name of a class, or the value as text, for a table"
+        "Return the name of a class, or the value as text, for a table"
         return value_text(v, self.vocab)
 
     def rows(self,
         idxs:int|list|Tensor # numbers of the items
     ) -> History:
-        "Returns a table of items: number, loss, target, prediction, its probability or score, and inputs if kept"
+        "Return a table of items: number, loss, target, prediction, its probability or score, and inputs if kept"
         idxs = torch.as_tensor(idxs).reshape(-1)
         inputs,preds,targs,decoded,losses = self[idxs]
         inputs,scores = inputs_by_name(inputs),_scores(preds, decoded)
         def row(i):
-            d = dict(item=idxs[i].item(), loss=losses[i].item(),
-                     target=self.name(_item(targs, i)), prediction=self.name(_item(decoded, i)))
-            if scores is not None: d[scores[0]] = scores[1][i].item()
-            return d | {k:value_text(_item(t, i)) for k,t in inputs.items()}
-        return History(row(i) for i in range(len(idxs)))
+            cells = dict(item=idxs[i].item(), loss=losses[i].item())
+            cells |= dict(target=self.name(_item(targs, i)), prediction=self.name(_item(decoded, i)))
+            cells |= {column:values[i].item() for column,values in scores.items()}
+            return cells | {name:value_text(_item(t, i)) for name,t in inputs.items()}
+        return History(map(row, range(len(idxs))))
 
 # %% ../../nbs/observe/60a_interpretation.ipynb #ebf75f1d
 def _item(b, i): return apply(lambda t: t[i], b)
@@ -128,12 +137,23 @@ def value_text(
 ) -> str:
     "Return a value for a title or a table: the name of a class, the names of several, or the first numbers"
     if not isinstance(v, Tensor): return str(v)
-    if vocab is not None and not v.is_floating_point() and v.ndim==0 and 0<=v<len(vocab): return str(vocab[int(v)])
-    if vocab is not None and v.shape==(len(vocab),) and len(v)>1 and ((v==0) | (v==1)).all():
-        return '; '.join(str(c) for c,o in zip(vocab, v) if o)
+    name = None if vocab is None else _class_text(v, vocab)
+    if name is not None: return name
     if v.numel()==1: return f'{v.item():.4g}'
-    return f'[{", ".join(f"{o:.4g}" for o in v.flatten()[:4].tolist())}{", …" if v.numel()>4 else ""}]'
+    numbers = [f'{x:.4g}' for x in v.flatten()[:4].tolist()]
+    if v.numel()>4: numbers.append('…')
+    return f"[{', '.join(numbers)}]"
 
+def _class_text(v, vocab):
+    "The name of a class number, or the names of several classes that are marked by 1; None if it is neither"
+    if v.ndim==0 and not v.is_floating_point(): return str(vocab[int(v)]) if 0<=v<len(vocab) else None
+    if v.shape!=(len(vocab),) or len(v)<2: return None
+    if not _is_binary(v): return None
+    return '; '.join(str(name) for name,applies in zip(vocab, v) if applies)
+
+def _is_binary(t): return bool(((t==0) | (t==1)).all())
+
+# %% ../../nbs/observe/60a_interpretation.ipynb #ebf75f1e
 def inputs_by_name(
     inputs:Any # the inputs of a batch; None: not kept
 ) -> Mapping:
@@ -144,11 +164,12 @@ def inputs_by_name(
 
 # %% ../../nbs/observe/60a_interpretation.ipynb #378c43dd
 def _scores(preds, decoded):
-    "`(column name, score of each decoded class)`; None if the items have not one class each"
-    if not (isinstance(preds, Tensor) and isinstance(decoded, Tensor)): return
-    if not (preds.ndim==2 and decoded.ndim==1 and decoded.dtype==torch.long): return
-    probs = preds.gather(1, decoded[:,None])[:,0]
-    return 'probability' if ((preds>=0) & (preds<=1)).all() else 'score',probs
+    "The score of each decoded class, by the name of its column; empty if the items have not one class each"
+    if not isinstance(preds, Tensor) or not isinstance(decoded, Tensor): return {}
+    if (preds.ndim,decoded.ndim,decoded.dtype)!=(2, 1, torch.long): return {}
+    are_probabilities = ((preds>=0) & (preds<=1)).all()
+    column = 'probability' if are_probabilities else 'score'
+    return {column:preds.gather(1, decoded[:,None])[:,0]}
 
 # %% ../../nbs/observe/60b_show.ipynb #ebb126a3
 from functools import cache
@@ -167,7 +188,8 @@ def is_image(
 ) -> bool:
     "Does the batch look like images: (item, channel, row, column) with 1, 3 or 4 channels, or (item, row, column)?"
     if not isinstance(t, Tensor): return False
-    return t.ndim==3 and min(t.shape[1:])>3 or t.ndim==4 and t.shape[1] in (1,3,4)
+    if t.ndim==3: return min(t.shape[1:])>3
+    return t.ndim==4 and t.shape[1] in (1,3,4)
 
 def is_mask(
     t:Any,        # a batch of targets or decoded predictions
@@ -175,8 +197,9 @@ def is_mask(
 ) -> bool:
     "Is `t` a batch of masks: a class, or true or false, for each pixel of the images?"
     if not isinstance(t, Tensor) or t.shape[-2:]!=images.shape[-2:]: return False
-    one = t.ndim==3 or t.ndim==4 and t.shape[1]==1
-    return one and (not t.is_floating_point() or bool(((t==0) | (t==1)).all()))
+    if t.ndim==4 and t.shape[1]==1: t = t[:,0]
+    if t.ndim!=3: return False
+    return not t.is_floating_point() or _is_binary(t)
 
 # %% ../../nbs/observe/60b_show.ipynb #50ed4b20
 def normalization_of(
@@ -186,24 +209,29 @@ def normalization_of(
     todo,seen = [ds],[]
     while todo:
         o = todo.pop()
-        if o is None or isinstance(o, Tensor) or any(o is s for s in seen): continue
+        if o is None or isinstance(o, Tensor): continue
+        if any(o is s for s in seen): continue
         seen.append(o)
         stats = getattr(o, 'mean', None),getattr(o, 'std', None)
-        if not any(s is None or callable(s) for s in stats): return stats
-        todo += o if is_listy(o) else [getattr(o, k, None) for k in ('dataset','transform','transforms')]
+        are_numbers = not any(s is None or callable(s) for s in stats)
+        if are_numbers: return stats
+        if is_listy(o): todo += o
+        else: todo += [getattr(o, k, None) for k in ('dataset','transform','transforms')]
+    return None
 
 def to_drawing(
     images:Tensor,        # (item, channel, row, column) or (item, row, column): everything drawn together
     stats:tuple|None=None # mean and standard deviation of each channel that normalized them; None: not normalized
 ) -> Any:                 # a NumPy array with the channels last and values from 0 to 1
     "Convert images to the form that matplotlib draws, all on one scale"
-    t = images.float()/255 if images.dtype==torch.uint8 else images.float()
+    t = images.float()
+    if images.dtype==torch.uint8: t = t/255
     if t.ndim==3: t = t[:,None]
     if stats is not None:
-        mean,std = (torch.as_tensor(s, dtype=t.dtype, device=t.device).reshape(-1,1,1) for s in stats)
+        mean,std = [torch.as_tensor(s, dtype=t.dtype, device=t.device).reshape(-1,1,1) for s in stats]
         t = (t*std + mean).clamp(0, 1)
-    lo,hi = t.min(),t.max()
-    if lo<0 or hi>1: t = (t-lo)/(hi-lo).clamp_min(1e-8)
+    low,high = t.min(),t.max()
+    if low<0 or high>1: t = (t-low)/(high-low).clamp_min(1e-8)
     return to_np(t.movedim(1, -1))
 
 # %% ../../nbs/observe/60b_show.ipynb #b17f30b1
@@ -219,13 +247,16 @@ def draw_images(
     "Draw images in a grid; returns the matplotlib axes"
     ncols = min(ncols, len(images))
     nrows = ceil(len(images)/ncols)
-    figsize = figsize or (1.9*ncols, (1.9 + .2*max(1+t.count('\n') for t in titles))*nrows + .3)
+    if figsize is None:
+        title_lines = max(1+title.count('\n') for title in titles)
+        figsize = 1.9*ncols,(1.9 + .2*title_lines)*nrows + .3
     _,axs = pyplot().subplots(nrows, ncols, figsize=figsize, squeeze=False, layout='constrained')
     for ax in axs.flat: ax.axis('off')
     for i,(ax,im) in enumerate(zip(axs.flat, to_drawing(images, stats))):
         ax.imshow(im, cmap='gray', vmin=0, vmax=1)
         if masks is not None: _overlay(ax, masks[i], max(int(masks.max()), 9))
-        ax.set_title(titles[i], fontsize=9, **({'color':colors[i]} if colors else {}))
+        ax.set_title(titles[i], fontsize=9)
+        if colors: ax.title.set_color(colors[i])
     return axs.view(_axes_class())
 
 @cache
@@ -238,14 +269,21 @@ def _axes_class():
 
 def _overlay(ax, mask, highest):
     import numpy as np
-    m = to_np(mask.squeeze()).astype(int)
+    classes = to_np(mask.squeeze()).astype(int)
     colors = dict(cmap='tab10' if highest<10 else 'gist_ncar', vmin=0, vmax=highest)
-    ax.imshow(np.ma.masked_equal(m, 0), alpha=.5, interpolation='nearest', **colors)
+    ax.imshow(np.ma.masked_equal(classes, 0), alpha=.5, interpolation='nearest', **colors)
 
 # %% ../../nbs/observe/60b_show.ipynb #34788d5f
-def _is_texts(t): return isinstance(t, (list,tuple)) and len(t)>0 and all(isinstance(o, str) for o in t)
+def _is_texts(t):
+    if not isinstance(t, (list,tuple)) or not t: return False
+    return all(isinstance(o, str) for o in t)
+
 def _shown_item(t, i): return t[i] if _is_texts(t) else apply(lambda o: o[i], t)
-def _first(n, t): return t[:n] if _is_texts(t) else apply(lambda o: o[:n] if isinstance(o, Tensor) else o, t)
+
+def _first(n, t):
+    "The first `n` items of a batch"
+    if _is_texts(t): return t[:n]
+    return apply(lambda o: o[:n] if isinstance(o, Tensor) else o, t)
 
 # %% ../../nbs/observe/60b_show.ipynb #502923cd
 @check_args
@@ -271,15 +309,14 @@ class Items:
         vocab:list|None=None  # names of the classes, if they may be classes
     ) -> list:
         "Return the values of the items as text"
-        tokens = t.tolist() if isinstance(t, Tensor) and t.ndim==2 and not t.is_floating_point() else None
-        if tokens is not None and self.decode is not None: return [*map(self.decode, tokens)]
+        if self.decode is not None and _are_tokens(t): return [*map(self.decode, t.tolist())]
         return [value_text(_shown_item(t, i), vocab) for i in range(len(self))]
 
     def table(self) -> History:
         "Return a table with a row for each item"
-        cols = {k:self.texts(t) for k,t in self.inputs.items()}
-        cols |= {k:self.texts(t, self.vocab) for k,t in self.columns.items()}
-        return History(dict(zip(cols, row)) for row in zip(*cols.values()))
+        texts = {k:self.texts(t) for k,t in self.inputs.items()}
+        texts |= {k:self.texts(t, self.vocab) for k,t in self.columns.items()}
+        return History(dict(zip(texts, row)) for row in zip(*texts.values()))
 
     def show(self,
         stats:tuple|None=None,  # mean and standard deviation that normalized the images; None: not normalized
@@ -287,26 +324,36 @@ class Items:
         figsize:tuple|None=None # width and height in inches; None: by the number of images
     ) -> Any:
         "Draw images with their targets and predictions; list other items in a table"
-        images,n = self.images,len(self)
+        images = self.images
         if images is None: return self.table()
         masks = {k:t for k,t in self.columns.items() if is_mask(t, images)}
         texts = [self.texts(t, self.vocab) for k,t in self.columns.items() if k not in masks]
-        titles = [' / '.join(o) for o in zip(*texts)] or ['']*n
+        titles = [' / '.join(o) for o in zip(*texts)] or ['']*len(self)
         if masks: return self._draw_masks(masks, titles, stats, ncols, figsize)
-        def is_float(t): return isinstance(t, Tensor) and t.is_floating_point()
-        compared = len(texts)==2 and not any(map(is_float, self.columns.values()))
-        colors = ['black' if a==b else 'red' for a,b in zip(*texts)] if compared else None
-        axs = draw_images(images, titles, None, stats, colors, ncols or 5, figsize)
+        axs = draw_images(images, titles, None, stats, self._colors(texts), ncols or 5, figsize)
         if len(texts)>1: axs[0,0].figure.suptitle(' / '.join(self.columns), fontsize=9)
         return axs
 
+    def _colors(self, texts):
+        "Red for a prediction that is not the target; None if there is none, or they are numbers, which are never equal"
+        if len(texts)!=2 or any(map(_is_float, self.columns.values())): return None
+        return ['black' if a==b else 'red' for a,b in zip(*texts)]
+
     def _draw_masks(self, masks, titles, stats, ncols, figsize):
-        "Each image as often as it has masks, beside each other"
-        k,(_,*hw) = len(masks),next(iter(masks.values())).shape[-3:]
-        over = torch.stack([t.reshape(-1, *hw).long().cpu() for t in masks.values()], 1).flatten(0, 1)
-        titles = [' '.join(filter(None, [t, name if k>1 else ''])) for t in titles for name in masks]
-        ncols = ncols or (2*k if k>1 else 5)
-        return draw_images(self.images.repeat_interleave(k, 0), titles, over, stats, ncols=ncols, figsize=figsize)
+        "Draw each image as often as it has masks, beside each other"
+        n_masks = len(masks)
+        height,width = self.images.shape[-2:]
+        each = [t.reshape(-1, height, width).long().cpu() for t in masks.values()]
+        over = torch.stack(each, 1).flatten(0, 1)
+        names = [*masks] if n_masks>1 else ['']
+        titles = [' '.join(filter(None, [title, name])) for title in titles for name in names]
+        if ncols is None: ncols = 2*n_masks if n_masks>1 else 5
+        images = self.images.repeat_interleave(n_masks, 0)
+        return draw_images(images, titles, over, stats, ncols=ncols, figsize=figsize)
+
+# %% ../../nbs/observe/60b_show.ipynb #502923ce
+def _is_float(t): return isinstance(t, Tensor) and t.is_floating_point()
+def _are_tokens(t): return isinstance(t, Tensor) and t.ndim==2 and not t.is_floating_point()
 
 # %% ../../nbs/observe/60b_show.ipynb #e5a8dd92
 def first_batch(
@@ -351,5 +398,6 @@ def show_results(self:Learner,
     "Show the items of the first batch with targets and predictions: images are drawn, other items listed in a table"
     dl = self._loader(ds_idx, dl)
     with alone(): inputs,_,targs,decoded = self.get_preds(dl=[first_batch(dl)], with_input=True, with_decoded=True)
-    columns = {k:t for k,t in (('prediction', decoded), ('target', targs)) if t is not None}
+    columns = dict(prediction=decoded, target=targs)
+    columns = {k:t for k,t in columns.items() if t is not None}
     return Items(inputs, columns, n, vocab_of(self.dls), decode).show(stats or _stats(dl), ncols, figsize)

@@ -26,7 +26,8 @@ def stack_scalars(
     values:list|tuple # tensors of one element each, maybe on several devices, like the parts of a model
 ) -> torch.Tensor: # of shape (len(values),)
     "Return all `values` as one tensor, on the device of the first"
-    return torch.stack([v.detach().reshape(()).to(values[0].device, non_blocking=True) for v in values])
+    device = values[0].device
+    return torch.stack([v.detach().reshape(()).to(device, non_blocking=True) for v in values])
 
 # %% ../../nbs/observe/20a_outbox.ipynb #e258683d
 class LogRow:
@@ -38,12 +39,10 @@ class LogRow:
         then:Callable|None=None   # called with the numbers when they are read
     ):
         self.step,self.then = step,then
-        self.metrics = {k:v if isinstance(v, torch.Tensor) else to_number(v) for k,v in metrics.items()}
+        self.metrics = {k:_checked(k, v) for k,v in metrics.items()}
         self.names = [k for k,v in self.metrics.items() if isinstance(v, torch.Tensor)]
-        for k,v in self.metrics.items():
-            if not (isinstance(v, Real) or k in self.names and v.numel()==1): raise TypeError(
-                f'`{k}` must be one number to be logged, not {shapes(v) if k in self.names else repr(v)}')
-        self.values = stack_scalars([self.metrics[k] for k in self.names]) if self.names else None
+        self.values = None
+        if self.names: self.values = stack_scalars([self.metrics[k] for k in self.names])
 
     def announce(self,
         learn:Callable # the Learner
@@ -52,17 +51,28 @@ class LogRow:
         if self.then is not None: self.then(self.metrics)
         learn('log_metrics', metrics=self.metrics, step=self.step)
 
+def _checked(name, v):
+    "A number of Python, or a tensor of one element, which is read later; raises TypeError for anything else"
+    if isinstance(v, torch.Tensor): is_one,got = v.numel()==1,shapes(v)
+    else:
+        v = to_number(v)
+        is_one,got = isinstance(v, Real),repr(v)
+    if not is_one: raise TypeError(f'`{name}` must be one number to be logged, not {got}')
+    return v
+
 # %% ../../nbs/observe/20a_outbox.ipynb #169b1f28
 def media_kind(
     v:Any # the value to log
 ) -> str: # 'texts', 'images', 'histograms' or 'tables'
     "Return the kind of media that `v` is; raises TypeError if that is unclear"
     if isinstance(v, str): return 'texts'
-    if isinstance(v, list) and v and all(isinstance(o, dict) for o in v): return 'tables'
+    if isinstance(v, list) and _are_rows(v): return 'tables'
     kinds = {1:'histograms', 4:'images'}
     if isinstance(v, torch.Tensor) and v.ndim in kinds and v.numel(): return kinds[v.ndim]
     raise TypeError('a text, a tensor (n, channels, height, width) of images, a flat tensor for a histogram, '
                     f'a figure, or a list of dictionaries for a table can be logged, not {shapes(v)}')
+
+def _are_rows(v): return len(v)>0 and all(isinstance(o, dict) for o in v)
 
 def as_media(
     v:Any # a figure of matplotlib, an array, or anything else
@@ -71,8 +81,10 @@ def as_media(
     if hasattr(v, 'canvas') and hasattr(v, 'savefig'):
         out,(w,h) = BytesIO(),map(int, v.bbox.size)
         v.savefig(out, format='rgba', dpi=v.dpi, bbox_inches=v.bbox_inches)   # whatever the canvas is for
-        return torch.frombuffer(out.getbuffer(), dtype=torch.uint8).view(h, w, 4)[...,:3].permute(2,0,1)[None].clone()
-    return torch.as_tensor(v) if type(v).__module__=='numpy' and getattr(v, 'ndim', 0) else v
+        pixels = torch.frombuffer(out.getbuffer(), dtype=torch.uint8).view(h, w, 4)
+        return pixels[...,:3].permute(2,0,1)[None].clone()
+    is_array = type(v).__module__=='numpy' and getattr(v, 'ndim', 0)>0
+    return torch.as_tensor(v) if is_array else v
 
 # %% ../../nbs/observe/20a_outbox.ipynb #0a1d9bab
 class MediaRow:
@@ -84,7 +96,7 @@ class MediaRow:
         step:int     # the training batches of all fits so far
     ):
         self.kind,self.step = kind,step
-        self.media = {k:v.detach().clone() if isinstance(v, torch.Tensor) else deepcopy(v) for k,v in media.items()}
+        self.media = {k:_copy(v) for k,v in media.items()}
         tensors = [v for v in self.media.values() if isinstance(v, torch.Tensor)]
         self.size = 1 + sum(v.nbytes for v in tensors)//100_000   # so that images of 100 MB may wait
         self.waits = any(v.device.type!='cpu' for v in tensors)
@@ -93,10 +105,14 @@ class MediaRow:
         learn:Callable # the Learner
     ) -> None:
         "Call the event `log_media`, with the tensors on the CPU; waits for their device"
-        media = {k:_plain(v, self.kind) if isinstance(v, torch.Tensor) else v for k,v in self.media.items()}
+        media = {k:_plain(v, self.kind) for k,v in self.media.items()}
         learn('log_media', kind=self.kind, media=media, step=self.step)
 
+def _copy(v): return v.detach().clone() if isinstance(v, torch.Tensor) else deepcopy(v)
+
 def _plain(v, kind):
+    "A tensor on the CPU, of a histogram its finite numbers; other media as they are"
+    if not isinstance(v, torch.Tensor): return v
     v = v.cpu().float() if v.is_floating_point() else v.cpu()
     return v[v.isfinite()] if kind=='histograms' else v
 
@@ -129,7 +145,7 @@ class Outbox:
     def logs(self,
         learn:Learner # the Learner
     ) -> bool:
-        "Whether anything is logged now: in a fit, or outside of any run"
+        "Return whether anything is logged now: in a fit, or outside of any run"
         return self.fitting or learn.mode in (None,'fit')
 
     def _add(self, learn, row):
@@ -143,9 +159,10 @@ class Outbox:
     def ready(self,
         learn:Learner # the Learner
     ) -> bool:
-        "Whether rows may be announced now: it is certain that this part of the run was not logged before"
+        "Return whether rows may be announced now: it is certain that this part of the run was not logged before"
         if learn.mode!='fit': return learn.mode is None
-        return learn.start_epoch<learn.n_epoch and (learn.iter is not None or learn.train_iter>0)
+        if learn.start_epoch>=learn.n_epoch: return False
+        return learn.iter is not None or learn.train_iter>0
 
     def flush(self,
         learn:Learner # the Learner
@@ -160,13 +177,17 @@ class Outbox:
         finally: self.busy = False
 
     def _read(self):
-        rows,self.unread = [o for o in self.unread if o.names],[]
-        numbers = iter(torch.cat([o.values.to(rows[0].values.device) for o in rows]).tolist() if rows else ())
-        for o in rows: o.metrics.update(zip(o.names, numbers))
+        "Read the numbers of all rows from the device at once"
+        rows,self.unread = [row for row in self.unread if row.names],[]
+        if not rows: return
+        device = rows[0].values.device
+        numbers = iter(torch.cat([row.values.to(device) for row in rows]).tolist())
+        for row in rows: row.metrics.update(zip(row.names, numbers))   # each takes as many as it has names
 
     def clear(self) -> None:
         "Drop all rows"
-        self.rows.clear(); self.unread.clear()
+        self.rows.clear()
+        self.unread.clear()
 
     def begin(self) -> None:
         "Begin a fit"
@@ -226,10 +247,13 @@ def hparams(self:Learner,
              'metrics':[m.name for m in self.metrics], 'device':str(self.device),
              'batch size':getattr(self.dls, 'bs', getattr(train, 'batch_size', None)),
              'batch per epoch':loader_len(train), 'frozen idx':getattr(self.opt, 'frozen_idx', 0)}
-    if self.mode=='fit': known |= dict(epochs=long.value) if (long := self.duration).unit=='ep' else dict(duration=long)
-    cbs = {'callbacks':[cb.key for cb in self.cbs]}
-    said = {f'{cb.key}.{k}':v for cb in self.cbs if not observes(cb) for k,v in settings(cb).items()}
-    added = {k:masked(k, v) for k,v in own.items()}
-    return {k:plain(v) for k,v in {**known, **cbs, **said, **added}.items()}
+    if self.mode=='fit':
+        if self.duration.unit=='ep': known['epochs'] = self.duration.value
+        else: known['duration'] = self.duration
+    known['callbacks'] = [cb.key for cb in self.cbs]
+    for cb in self.cbs:
+        if not observes(cb): known |= {f'{cb.key}.{name}':value for name,value in settings(cb).items()}
+    known |= {name:masked(name, value) for name,value in own.items()}
+    return {name:plain(value) for name,value in known.items()}
 
 Learner.gather_args = Learner.hparams   # fastai's name

@@ -35,6 +35,12 @@ _scopes = ('fit','epoch','train','validate','batch')
 # %% ../../nbs/observe/05a_action_timer.ipynb #121d7211
 _on_device = ('to device','forward','loss','backward','step','zero_grad')
 
+class _Timed(NamedTuple):
+    "An action of the accelerator that was timed and not yet read"
+    action:Action
+    start:torch.Event
+    end:torch.Event
+
 class DeviceTimer:
     "Times how long the accelerator works on each action, with events on its stream; waits for it only at the end"
     def __init__(self,
@@ -54,16 +60,17 @@ class DeviceTimer:
         new:Action|None  # starts now
     ) -> None:
         "Time the action `new` from now on, and stop timing `old`"
-        if self.start is not None: self.pending.append((old, self.start, self.record()))
-        self.start = self.record() if new is not None and new.kind=='loop' and new.name in _on_device else None
+        if self.start is not None: self.pending.append(_Timed(old, self.start, self.record()))
+        is_timed = new is not None and new.kind=='loop' and new.name in _on_device
+        self.start = self.record() if is_timed else None
         self.collect()
 
     def collect(self,
         wait:bool=False # wait for the device? Otherwise only the actions that it has finished are counted
     ) -> None:
         "Add the times of finished actions to `seconds`"
-        if wait and self.pending: self.pending[-1][2].synchronize()
-        while self.pending and self.pending[0][2].query():
+        if wait and self.pending: self.pending[-1].end.synchronize()
+        while self.pending and self.pending[0].end.query():
             action,start,end = self.pending.popleft()
             self.seconds[action] = self.seconds.get(action, 0.) + start.elapsed_time(end)/1e3
 
@@ -147,9 +154,13 @@ def chrome_trace(
     def meta(name, value): return dict(name=name, ph='M', pid=1, tid=1, args=dict(name=value))
     def event(action, start, end):
         name = f'{action.name}.{action.event}' if action.event else action.name
-        return dict(name=name, cat=action.kind, ph='X', pid=1, tid=1, ts=us(start-timer.start_time), dur=us(end-start),
-                    args=dict(phase=action.phase) if action.phase else {})
-    slices = sorted(timer.slices, key=lambda s: (s[1], -s[2]))   # outer slices come before inner ones
+        args = dict(phase=action.phase) if action.phase else {}
+        return dict(name=name, cat=action.kind, ph='X', pid=1, tid=1, args=args,
+                    ts=us(start-timer.start_time), dur=us(end-start))
+    def outer_first(o):
+        _,start,end = o
+        return start,-end
+    slices = sorted(timer.slices, key=outer_first)
     names = meta('process_name','learnkit'),meta('thread_name','training loop')
     return dict(traceEvents=[*names, *(event(*s) for s in slices)],
                 displayTimeUnit='ms', otherData=dict(dropped=timer.dropped))
@@ -167,7 +178,10 @@ from ..loop.loop import Loop
 _batch_events = [e for e in event.declared if e in event.in_batch and 'cancel' not in e]
 _watched = [*_batch_events, 'after_cancel_batch']
 
-def _fires(f): return isfunction(f) and any(e in f.__code__.co_consts for e in _batch_events)
+def _fires(f):
+    "Does the source of a method of the loop name an event of a batch?"
+    return isfunction(f) and not {*_batch_events}.isdisjoint(f.__code__.co_consts)
+
 _methods = ['all_batches', *(name for name,f in vars(Loop).items() if _fires(f))]
 
 class CheckEvents(Callback):
@@ -177,20 +191,29 @@ class CheckEvents(Callback):
     fired,replaced = None,()
     def before_fit(self):
         learn = self.learn
-        self.replaced = [p for p in _methods if p in vars(learn) or getattr(type(learn), p) is not getattr(Loop, p)]
+        self.replaced = [name for name in _methods if _is_replaced(learn, name)]
         if not self.replaced: return
         self.fired = set()
         for e in _watched: setattr(self, e, partial(self.fired.add, e))
 
     def after_train(self):
         if self.fired is None: return
-        missing = {e:cbs for e in _batch_events if e not in self.fired and (cbs := self._handlers_of(e))}
+        missing = self._missing()
         if missing and 'after_cancel_batch' in self.fired: return self.fired.clear()   # the next epoch will tell
         self.cleanup()
         if missing: self._warn(missing)
 
+    def _missing(self):
+        "The events that were not fired and have handlers, with these"
+        missing = {}
+        for e in _batch_events:
+            handlers = [] if e in self.fired else self._handlers_of(e)
+            if handlers: missing[e] = handlers
+        return missing
+
     def _handlers_of(self, e):
-        return [type(cb).__name__ for cb in self.learn.ordered_cbs(e) if cb is not self and is_called(cb, e)]
+        others = [cb for cb in self.learn.ordered_cbs(e) if cb is not self]
+        return [type(cb).__name__ for cb in others if is_called(cb, e)]
 
     def _warn(self, missing):
         parts  = ' and '.join(f'`{p}`' for p in self.replaced)
@@ -202,3 +225,5 @@ class CheckEvents(Callback):
         for e in _watched: vars(self).pop(e, None)
         self.fired = None
         self.learn.rebind()
+
+def _is_replaced(learn, name): return name in vars(learn) or getattr(type(learn), name) is not getattr(Loop, name)
