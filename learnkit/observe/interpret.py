@@ -144,6 +144,7 @@ def value_text(
     if v.numel()>4: numbers.append('…')
     return f"[{', '.join(numbers)}]"
 
+# %% ../../nbs/observe/60a_interpretation.ipynb #ebf75f1f
 def _class_text(v, vocab):
     "The name of a class number, or the names of several classes that are marked by 1; None if it is neither"
     if v.ndim==0 and not v.is_floating_point(): return str(vocab[int(v)]) if 0<=v<len(vocab) else None
