@@ -99,23 +99,25 @@ class LogFile(Stateful):
         self.open()
         if not self.clean: self._cut()
         end,data,self.clean = len(self.head)+self.pos,memoryview(b''.join(self.held)),False
-        n = len(data)
+        n_bytes = len(data)
         try:
             while data: data = data[self.file.write(data):]
         except OSError:
-            self.file.truncate(end); self.file.seek(end)   # no half rows
+            self.file.truncate(end)   # no half rows
+            self.file.seek(end)
             self.clean = True
             raise
-        self.pos += n
+        self.pos += n_bytes
         self.held,self.clean,self.error = [],True,None
 
     def _cut(self):
         "Give the file its head, and cut off what does not count"
         self.file.seek(0)
-        data = b'' if self.pos is None and not self.append else self.file.read()
+        is_new = self.pos is None and not self.append
+        data = b'' if is_new else self.file.read()
         old = self.head_of(data)
         body = data[len(old):]
-        if self.pos is None: self.pos = body.rfind(b'\n')+1 if self.append else 0   # the last line may be cut off
+        if self.pos is None: self.pos = body.rfind(b'\n')+1   # the last line may be cut off
         if self.pos>len(body):
             warn(f'{self.path} has {len(body)} bytes of rows, but had {self.pos} when the run was saved: '
                  'rows are missing')
@@ -263,8 +265,11 @@ class FileLogger(MetricsLogger):
 
     def before_epoch(self): self._begin()
     def _begin(self):
-        new = not (rank_distrib() or (file := self.log_file).pos or file.held or file.begun)
-        if new: file.begun = True; self.write_hparams(self.learn.hparams(), self.start)
+        if rank_distrib(): return
+        file = self.log_file
+        if file.begun or file.pos or file.held: return
+        file.begun = True
+        self.write_hparams(self.learn.hparams(), self.start)
     def write_hparams(self,
         hparams:dict, # numbers and short texts by name
         step:int      # the training batches of earlier fits
@@ -285,7 +290,8 @@ class FileLogger(MetricsLogger):
         if self.log_file.file is not None: self.log_file.sync()
     def cleanup(self):
         super().cleanup()
-        if file := self.learn.outbox.files.get(str(self.path)): file.close()   # none if the fit failed to begin
+        file = self.learn.outbox.files.get(str(self.path))
+        if file: file.close()   # there is none if the fit failed to begin
 
     def check_exists(self) -> None:
         "Raise FileNotFoundError if there is no file yet"
@@ -324,20 +330,24 @@ class JsonLogger(FileLogger):
         "Return the rows, without `hparams`; raises FileNotFoundError if there is no file, ValueError for a damaged one"
         self.check_exists()
         *lines,_ = self.path.read_bytes().split(b'\n')   # what follows the last line was cut off when it was written
-        rows = [_decode(l, f'{self.path}, line {i}') for i,l in enumerate(lines, 1)]
-        return [r for r in rows if 'hparams' not in r]
+        rows = [_decode(line, f'{self.path}, line {i}') for i,line in enumerate(lines, 1)]
+        return [row for row in rows if 'hparams' not in row]
 
 # %% ../../nbs/observe/40b_loggers.ipynb #4a87dd5a
 _non_finite = ('nan','inf','-inf')
 def _encode(v):
-    if isinstance(v, list): return [{k:_encode(o) for k,o in row.items()} for row in v]
+    "A value as JSON has it: numbers that are not finite as text, also in the rows of a table"
+    if isinstance(v, list): return [*map(_encode, v)]
+    if isinstance(v, dict): return {k:_encode(o) for k,o in v.items()}
     return str(v) if isinstance(v, float) and not isfinite(v) else v
 
 def _decode(line, where):
     try: row = json.loads(line.decode())
     except (ValueError, RecursionError) as e: raise ValueError(f'{where} is no JSON: {e}') from e
     if not isinstance(row, dict): raise ValueError(f'{where} is no row of numbers such as {{"step": 10}}: {row!r:.40}')
-    return {k:float(v) if isinstance(v, str) and v in _non_finite else v for k,v in row.items()}
+    return {k:_decode_value(v) for k,v in row.items()}
+
+def _decode_value(v): return float(v) if isinstance(v, str) and v in _non_finite else v
 
 # %% ../../nbs/observe/40c_csv_logger.ipynb #817a421f
 import csv
@@ -347,9 +357,9 @@ from ..measure.history import History, one_moment
 
 # %% ../../nbs/observe/40c_csv_logger.ipynb #5f3bfe60
 def _line(cells):
-    s = StringIO(newline='')
-    csv.writer(s).writerow('' if o is None else o for o in cells)
-    return s.getvalue().encode()
+    text = StringIO(newline='')
+    csv.writer(text).writerow('' if cell is None else cell for cell in cells)
+    return text.getvalue().encode()
 
 class CSVFile(LogFile):
     "A CSV file to which rows and columns can be added"
@@ -365,7 +375,8 @@ class CSVFile(LogFile):
 
     def open(self):
         super().open()
-        if self.append and self.pos is None and self.path.stat().st_size: self.add_names(parse_csv(self.path)[0])
+        if not self.append or self.pos is not None: return
+        if self.path.stat().st_size: self.add_names(parse_csv(self.path)[0])
 
     def add_names(self,
         names:list # names of columns, which the file may have already
@@ -440,9 +451,12 @@ class CSVLogger(FileLogger):
         for row in self._unwritten(): self.write_row(row, self.last)
     def _unwritten(self):
         def moment(row): return row.get('epoch'),row.get('train_iter')
-        there = {moment(r) for r in self.read_log()} if self.path.stat().st_size else ()
+        written = {*map(moment, self.read_log())} if self.path.stat().st_size else set()
         rows = [*getattr(getattr(self.learn, 'recorder', None), 'history', ())]
-        return rows[max((i+1 for i,r in enumerate(rows) if moment(r) in there), default=0):]
+        n_written = 0
+        for i,row in enumerate(rows, 1):
+            if moment(row) in written: n_written = i
+        return rows[n_written:]
 
     def read_log(self) -> History:
         "Read the file: numbers as numbers, empty cells as None; raises FileNotFoundError before the first fit"

@@ -19,16 +19,24 @@ from .trace import ActionTimer, chrome_trace, loop_actions
 # %% ../../nbs/observe/55a_profile.ipynb #c414135a
 class TimeTable(History):
     "Rows of `calls`, total `seconds`, `mean` seconds of a call, and `share` of the run (0 to 1)"
+    def _slowest_first(self) -> 'TimeTable':
+        "Return it sorted by `seconds`, the largest first"
+        return TimeTable(sorted(self, key=lambda r: -r['seconds']))
+
     def cells(self) -> list: # lists of strings
         "Return the cells of the table, the column names first"
         if not self: return []
         names = [k for k in self[0] if k not in ('calls','seconds','mean','share','device')]
-        on_device = 'device' in self[0]
-        head = [f"{'calls':>7}", f"{'seconds':>9}", f"{'mean ms':>9}", f"{'share':>6}", *[f"{'device s':>9}"]*on_device]
-        def mean(r): return f"{1e3*r['mean']:>9.3f}" if r['calls'] else ' '*9
-        def row(r): return [f"{r['calls'] or '':>7}", f"{r['seconds']:>9.3f}", mean(r), f"{r['share']:>6.1%}",
-                            *([f"{r['device']:>9.3f}"] if on_device else [])]
-        return [names + head, *([*(r[k] for k in names), *row(r)] for r in self)]
+        head = [*names, f"{'calls':>7}", f"{'seconds':>9}", f"{'mean ms':>9}", f"{'share':>6}"]
+        if 'device' in self[0]: head.append(f"{'device s':>9}")
+        return [head, *(self._row(r, names) for r in self)]
+
+    def _row(self, r, names):
+        mean = f"{1e3*r['mean']:.3f}" if r['calls'] else ''
+        cells = [*map(r.get, names)]
+        cells += [f"{r['calls'] or '':>7}", f"{r['seconds']:>9.3f}", f'{mean:>9}', f"{r['share']:>6.1%}"]
+        if 'device' in r: cells.append(f"{r['device']:>9.3f}")
+        return cells
 
 # %% ../../nbs/observe/55a_profile.ipynb #2a06c629
 class Profile(ActionTimer):
@@ -42,26 +50,24 @@ class Profile(ActionTimer):
         "Return the times by phase and action of the loop; 'rest' is the loop itself, calls of callbacks, the profiler"
         def key(a): return a.phase,dict(callback='callbacks', event='rest').get(a.kind, a.name)
         order = [*loop_actions, 'callbacks', 'rest']
-        res = self._aggregate(('phase','action'), key, 'loop')
-        res.sort(key=lambda r: (('train','valid','').index(r['phase']), order.index(r['action'])))
-        return res
+        table = self._aggregate(('phase','action'), key, 'loop')
+        table.sort(key=lambda r: (('train','valid','').index(r['phase']), order.index(r['action'])))
+        return table
 
     def callbacks(self,
         events:bool=False # a row for each event that a callback handles? Otherwise one for each callback
     ) -> TimeTable:
         "Return the times by callback, the slowest first"
         names = ('callback','event') if events else ('callback',)
-        def key(a): return (a.name,a.event)[:len(names)] if a.kind=='callback' else None
-        res = self._aggregate(names, key, 'callback')
-        res.sort(key=lambda r: -r['seconds'])
-        return res
+        def key(a):
+            if a.kind!='callback': return None
+            return (a.name,a.event) if events else (a.name,)
+        return self._aggregate(names, key, 'callback')._slowest_first()
 
     def events(self) -> TimeTable:
         "Return the times by event, its callbacks included, the slowest first"
         def key(a): return None if a.kind=='loop' else (a.event or a.name,)
-        res = self._aggregate(('event',), key, 'event')
-        res.sort(key=lambda r: -r['seconds'])
-        return res
+        return self._aggregate(('event',), key, 'event')._slowest_first()
 
     def _aggregate(self,
         names:tuple,  # the columns that identify a row of the result
@@ -69,15 +75,16 @@ class Profile(ActionTimer):
         kind:str      # the calls of actions of this kind are counted
     ) -> TimeTable:
         "Return the totals, added up by `key`"
-        res,whole,device = {},self.seconds or 1.,self.device and self.device.seconds
+        rows,whole = {},self.seconds or 1.
         for action,(calls,ns) in self.totals.items():
-            if (k := key(action)) is None: continue
-            r = res.setdefault(k, dict(zip(names, k), calls=0, seconds=0., **({} if device is None else {'device':0.})))
-            r['calls'] += calls*(action.kind==kind)
-            r['seconds'] += ns/1e9
-            if device is not None: r['device'] += device.get(action, 0.)
-        for r in res.values(): r.update(mean=r['seconds']/max(r['calls'], 1), share=r['seconds']/whole)
-        return TimeTable(res.values())
+            values = key(action)
+            if values is None: continue
+            row = rows.setdefault(values, dict(zip(names, values), calls=0, seconds=0.))
+            if action.kind==kind: row['calls'] += calls
+            row['seconds'] += ns/1e9
+            if self.device is not None: row['device'] = row.get('device', 0.) + self.device.seconds.get(action, 0.)
+        for row in rows.values(): row.update(mean=row['seconds']/max(row['calls'], 1), share=row['seconds']/whole)
+        return TimeTable(rows.values())
 
     @property
     def wait_fraction(self) -> float:
@@ -102,11 +109,12 @@ class Profile(ActionTimer):
         "Return the totals in one line: loader, forward, backward, step, validation, callbacks, rest"
         sums = {}
         for r in self.actions():
-            k = r['action'] if r['action'] in ('callbacks','rest') or r['phase']!='valid' else 'valid'
-            k = _groups.get(k, k)
-            sums[k] = sums.get(k, 0.) + r['seconds']
+            part = _groups.get(r['action'], r['action'])
+            if r['phase']=='valid' and part not in ('callbacks','rest'): part = 'valid'
+            sums[part] = sums.get(part, 0.) + r['seconds']
         total = self.seconds or 1.
-        return ', '.join([*(f'{k} {t:.2f} s ({t/total:.0%})' for k,t in sums.items()), f'total {self.seconds:.2f} s'])
+        parts = [f'{part} {t:.2f} s ({t/total:.0%})' for part,t in sums.items()]
+        return ', '.join([*parts, f'total {self.seconds:.2f} s'])
 
     def __repr__(self): return f'{self.actions()}\n\n{self.callbacks()}\n\n{self.summary}'
 
@@ -120,7 +128,7 @@ class Profile(ActionTimer):
     def save(self,
         fname:str|Path # the file; its name ends in `.json`
     ) -> Path:
-        "Write the trace to a file for Perfetto (ui.perfetto.dev) or chrome://tracing; returns its path"
+        "Write the trace to a file for Perfetto (ui.perfetto.dev) or chrome://tracing; return its path"
         fname = Path(fname)
         fname.parent.mkdir(parents=True, exist_ok=True)
         fname.write_text(json.dumps(self.trace()), encoding='utf-8')
@@ -218,7 +226,8 @@ def profile(self:Learner,
     if fused: return self._profile_fused(n_epoch, n_batches, cbs)
     check_whole('n_batches', n_batches, what='a whole number of batches', none=True)
     fname,profiler = check_path('fname', fname),ProfileCallback(max_slices)
-    cbs = [profiler, *L(cbs), *([] if n_batches is None else [LimitBatches(n_batches, n_batches)])]
+    cbs = [profiler, *L(cbs)]
+    if n_batches is not None: cbs.append(LimitBatches(n_batches, n_batches))
     with unchanged(self): self.fit(n_epoch, cbs=cbs)
     if fname is not None: profiler.result.save(fname)
     return shown(profiler.result)

@@ -40,9 +40,10 @@ class Sender:
         with self.changed:
             self.unsent.extend(things)
             self.changed.notify_all()
-            if self.unsent and (self.thread is None or not self.thread.is_alive()):
-                self.thread = Thread(target=self._run, daemon=True, name='learnkit-sender')
-                self.thread.start()
+            runs = self.thread is not None and self.thread.is_alive()
+            if runs or not self.unsent: return
+            self.thread = Thread(target=self._run, daemon=True, name='learnkit-sender')
+            self.thread.start()
 
     @uninterrupted
     def replace(self,
@@ -50,7 +51,8 @@ class Sender:
     ) -> None:
         "Drop all items, and keep `things` instead"
         with self.changed:
-            self.sent.clear(); self.unsent.clear()
+            self.sent.clear()
+            self.unsent.clear()
             self.unsent.extend(things)
 
     def take(self,
@@ -76,12 +78,14 @@ class Sender:
     def wait(self,
         seconds:float # how long, at most; no more than 5 if the last attempt failed
     ) -> bool:
-        "Wait until everything is sent, retrying at once what has failed; returns whether it is sent"
-        end = monotonic()+(seconds if self.error is None else min(seconds, 5.))
+        "Wait until everything is sent, retrying at once what has failed; return whether it is sent"
+        if self.error is not None: seconds = min(seconds, 5.)
+        end = monotonic()+seconds
         with self.changed:
             self.hurry = True
             self.changed.notify_all()
-            return interruptibly(self.changed.wait_for, lambda: not self.unsent, max(0., end-monotonic()))
+            left = max(0., end-monotonic())
+            return interruptibly(self.changed.wait_for, lambda: not self.unsent, left)
 
     def _run(self):
         delay = 1.
@@ -205,14 +209,17 @@ class ServiceLogger(Service):
         e = self.learn.exc
         if rank_distrib(): return
         if e is None: self._finish('finished')
-        else: self._finish('failed' if isinstance(e, Exception) else 'killed')
+        elif isinstance(e, Exception): self._finish('failed')
+        else: self._finish('killed')
 
     @property
     def sender(self) -> Sender:
         "The thread that sends"
-        if self._sender is None:
-            self._sender = Sender(self._send, lambda o: o[0]!='step' or self.is_safe(o[1]), self._ask, self.at_once)
+        if self._sender is None: self._sender = Sender(self._send, self._is_safe, self._ask, self.at_once)
         return self._sender
+    def _is_safe(self, thing):
+        what,*args = thing
+        return what!='step' or self.is_safe(args[0])
     @property
     def kept(self) -> list:
         "What the service may not have yet: pairs of step and row"
@@ -221,8 +228,8 @@ class ServiceLogger(Service):
     @kept.setter
     def kept(self, rows:list):
         if self.learn.iter is not None: return   # it is loaded again where an epoch goes on
-        *rows,(self.row_step,self.row) = rows or [(0,{})]   # the last one may not be complete
-        self.sender.replace(*(('step', *r) for r in rows))
+        *complete,(self.row_step,self.row) = rows or [(0,{})]   # the last one may not be complete
+        self.sender.replace(*(('step', *row) for row in complete))
         self._ask()
 
     def load_state_dict(self, state):
@@ -238,7 +245,8 @@ class ServiceLogger(Service):
     def _collect(self, kind, values, step):
         if not self.counts(step): return
         if step!=self.row_step: self._push()
-        self.row_step,self.row = step,{**self.row, kind:{**self.row.get(kind, {}), **values}}
+        self.row_step = step
+        self.row = {**self.row, kind:{**self.row.get(kind, {}), **values}}
         if self.learn.mode is None: self._finish('finished')   # logged after a fit
 
     def _push(self):
@@ -255,7 +263,8 @@ class ServiceLogger(Service):
         "Send what is left and how it ended; what can't be sent is put into a file"
         self._push()
         sender,path = self.sender,Path(self.learn.path)/f'{self.name}-unsent.jsonl'
-        files = [('file',p) for p in dict.fromkeys(self.paths) if p.exists()] if self.files else []
+        paths = dict.fromkeys(self.paths) if self.files else ()
+        files = [('file',p) for p in paths if p.exists()]
         if self.id is not None or sender.unsent: sender.put(*files, ('end',status))
         if sender.wait(self.wait): return path.unlink(missing_ok=True)
         rows = [o[1:] for o in [*sender.unsent] if o[0]=='step']
@@ -273,33 +282,54 @@ class ServiceLogger(Service):
         "Open the run at the service, unless it is open; in the thread, or before the first epoch"
         with self.sender.lock:
             if self.opened: return
-            new,self.id = self.id is None,self.open(self.id)
+            is_new,self.id = self.id is None,self.open(self.id)
             self.opened = True
-            if new: self._take(); self.write_hparams(self.learn.hparams())
+            if is_new:
+                self._take()
+                self.write_hparams(self.learn.hparams())
 
     def _take(self): self.sender.take((type(self),self.id), ('end','killed'), self.wait)
 
     def _send(self, *things):
-        "Send the first of `things`, or all steps before the next file or end; returns how many"
+        "Send the first of `things`, or all steps before the next file or end; return how many"
         what,*args = things[0]
-        steps = [o[1:] for o in takewhile(lambda o: o[0]=='step', things)]
-        rows = [(step,row) for step,row in ((s,self._lacking(s, r)) for s,r in steps) if row]
-        if rows: self._open(); self.write_steps(rows)
-        if what=='file': self._open(); self.write_file(*args)
-        if what=='end' and self.id is not None: self.close(*args); self.opened = False
-        return max(1, len(steps))
+        if what=='step':
+            steps = [*takewhile(lambda o: o[0]=='step', things)]
+            self._send_steps(steps)
+            return len(steps)
+        if what=='file':
+            self._open()
+            self.write_file(*args)
+        elif self.id is not None:   # 'end'
+            self.close(*args)
+            self.opened = False
+        return 1
+
+    def _send_steps(self, steps):
+        rows = [(step, self._lacking(step, row)) for _,step,row in steps]
+        rows = [(step, row) for step,row in rows if row]
+        if not rows: return
+        self._open()
+        self.write_steps(rows)
 
     def _lacking(self, step, row):
         "What of `row` the service does not have"
-        if self.asks and self.id is not None:
-            new = {k for values in row.values() for k in values} - self.there.keys()
-            self.there |= {k:self.last_step(k) for k in new}
-            row = {kind:{k:v for k,v in values.items() if self.there[k]<step} for kind,values in row.items()}
+        if self.asks and self.id is not None: row = {kind:self._newer(step, values) for kind,values in row.items()}
         return {kind:values for kind,values in row.items() if values}
+
+    def _newer(self, step, values):
+        "The values of names that the service has no such late step of"
+        there = self.there   # another thread may begin to ask anew
+        for name in values:
+            if name not in there: there[name] = self.last_step(name)
+        return {name:value for name,value in values.items() if there[name]<step}
 
 # %% ../../nbs/observe/45b_services.ipynb #b17c2132
 def _line(step, row):
-    numbers = {k:v for kind,values in row.items() if kind not in ('images','histograms') for k,v in values.items()}
+    "A line of the file of what could not be sent: all but images and histograms"
+    numbers = {}
+    for kind,values in row.items():
+        if kind not in ('images','histograms'): numbers |= values
     return json.dumps(dict(step=step, **numbers), default=str).encode() + b'\n'
 
 # %% ../../nbs/observe/45c_images.ipynb #0ca98928
@@ -310,6 +340,7 @@ from ..callbacks.intervals import EveryCallback
 from ..data.batch import shapes
 from ..data.nested import item_find
 from ..loop.check import check_args, check_whole
+from ..measure.history import History
 from .observer import Observer
 
 # %% ../../nbs/observe/45c_images.ipynb #a833fc26
@@ -354,5 +385,5 @@ def as_columns(
     rows:list # of dictionaries
 ) -> dict: # `columns`, a list of names, and `data`, a list of lists
     "Return a table in the form that services take"
-    names = [*dict.fromkeys(k for r in rows for k in r)]
-    return dict(columns=names, data=[[r.get(n) for n in names] for r in rows])
+    names = History(rows).names
+    return dict(columns=names, data=[[*map(row.get, names)] for row in rows])
