@@ -1,0 +1,105 @@
+"""Notes all that a callback of another library is given, in that library's own trainer and in a Learner, and compares entry by entry.
+An entry is the name of the hook and what was given: arguments, and what its documentation names of the trainer, the state and the logs."""
+import json, math
+from collections.abc import Mapping
+from pathlib import Path
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+folder = Path(__file__).parent/'recorded'
+
+# the same small job for all: the last batch is smaller, in training and in validation
+
+def rows(n, seed):
+    g = torch.Generator().manual_seed(seed)
+    x = torch.randn(n, 8, generator=g)
+    return x,(x@torch.linspace(-1, 1, 24).view(8, 3)).argmax(1)
+
+train_rows,valid_rows = rows(40, 1),rows(24, 2)
+bs,lr = 16,.2
+
+def loader(rows, bs=bs): return DataLoader(TensorDataset(*rows), bs)
+
+def net():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(8,6), nn.Tanh(), nn.Linear(6,3))
+
+def accuracy(pred, targ): return (pred.argmax(-1)==targ).float().mean()
+
+class Named(nn.Module):
+    "Takes entries of the batch by name, and returns a dict, with the loss if there is a target"
+    def __init__(self):
+        super().__init__()
+        self.net = net()
+    def forward(self, x, labels=None):
+        logits = self.net(x)
+        if labels is None: return dict(logits=logits)
+        return dict(loss=nn.functional.cross_entropy(logits, labels), logits=logits)
+
+def named_items(rows): return [dict(x=x, labels=y) for x,y in zip(*rows)]
+
+class Stopped(Exception): "Raised by the recorder, for the job in which something fails"
+
+# entries
+
+def brief(o):
+    "What is compared of a value: numbers, texts, and the shape and the sum of a tensor"
+    if o is None or isinstance(o, (bool,str,int)): return o
+    if isinstance(o, float): return o if math.isfinite(o) else str(o)
+    if isinstance(o, Mapping): return {str(k):brief(v) for k,v in o.items()}
+    if isinstance(o, (list,tuple)): return [type(o).__name__, *map(brief, o)]
+    if isinstance(o, nn.Module): return 'a module'
+    if isinstance(o, BaseException): return f'{type(o).__name__}: {o}'
+    if not hasattr(o, 'shape'): return type(o).__name__
+    t = o.detach().cpu() if hasattr(o, 'detach') else torch.as_tensor(o)
+    return t.item() if t.ndim==0 else dict(shape=list(t.shape), sum=t.double().sum().item())
+
+class Notes(list):
+    "The entries, in their order"
+    def add(self, hook, **given): self.append([hook, {k:brief(v) for k,v in given.items()}])
+
+def unlike(a, b, at=''):
+    "The places at which two entries differ, with both values"
+    if isinstance(a, dict) and isinstance(b, dict):
+        keys = [*a, *(k for k in b if k not in a)]
+        return [d for k in keys for d in unlike(a.get(k, 'missing'), b.get(k, 'missing'), f'{at}.{k}' if at else k)]
+    if isinstance(a, list) and isinstance(b, list) and len(a)==len(b):
+        return [d for i,(x,y) in enumerate(zip(a, b)) for d in unlike(x, y, f'{at}[{i}]')]
+    numbers = all(isinstance(o, (int,float)) and not isinstance(o, bool) for o in (a, b))
+    same = math.isclose(a, b, rel_tol=1e-4, abs_tol=1e-4) if numbers else a==b
+    return [] if same else [(at, a, b)]
+
+def is_known(hook, at, known):
+    "Does the list of differences have this place? It is named `hook place`, `* place`, or `hook *`"
+    names = {f'{hook} {at}', f'* {at}', f'{hook} *'}
+    return any(k in names or any(n.startswith(k+'.') for n in names) for k in known)
+
+def compare(theirs, ours, known):
+    "How many entries and values are equal; the places that differ and are in no list; those that are"
+    left_out = {k.removesuffix(' *') for k in known if k.endswith(' *')}
+    a,b = [[e for e in entries if e[0] not in left_out] for entries in (theirs, ours)]
+    hooks = [[e[0] for e in entries] for entries in (a, b)]
+    if hooks[0]!=hooks[1]:
+        i = next((i for i,(x,y) in enumerate(zip(*hooks)) if x!=y), min(map(len, hooks)))
+        return 0,[(f'hook {i}', hooks[0][max(0,i-3):i+4], hooks[1][max(0,i-3):i+4])],[]
+    found = [(hook,*d) for (hook,x),(_,y) in zip(a, b) for d in unlike(x, y)]
+    new = [d for d in found if not is_known(d[0], d[1], known)]
+    return len(a),new,[d for d in found if d not in new]
+
+def values_in(o):
+    if isinstance(o, dict): return sum(map(values_in, o.values()))
+    if isinstance(o, list): return sum(map(values_in, o))
+    return 1
+
+# what their trainers gave is kept in a file each, with the version
+
+def path_of(system): return folder/f'{system}.json'
+def write(system, version, jobs):
+    folder.mkdir(exist_ok=True)
+    path_of(system).write_text(json.dumps(dict(version=version, jobs=rounded(jobs)), indent=None, separators=(',',':'))+'\n')
+def rounded(o):
+    if isinstance(o, dict): return {k:rounded(v) for k,v in o.items()}
+    if isinstance(o, list): return [*map(rounded, o)]
+    return float(f'{o:.6g}') if isinstance(o, float) else o
+def read(system): return json.loads(path_of(system).read_text())
