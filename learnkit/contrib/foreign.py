@@ -156,7 +156,7 @@ def measured(
     learn:Any # the Learner
 ) -> Measured:
     "Return what is known of this epoch, as far as its row is filled"
-    if learn.mode!='fit': return Measured({}, {}, {})
+    if learn.mode!='fit': return Measured({}, _of_phase(learn), {})
     rec,row = learn.recorder,learn.recorder.row
     known = {k:v for k,v in row.items() if v is not None}
     valid = {k:known[column] for k,column in zip(_plain_names(rec.valid), rec.valid_names) if column in known}
@@ -165,10 +165,12 @@ def measured(
     own = {'epoch', 'time', *rec.train_names, *rec.valid_names}
     return Measured(train, valid, {k:v for k,v in known.items() if k not in own})
 
+def _of_phase(learn): return {} if learn.phase_meter is None else named_values(learn.phase_meter)
 def _means_of(learn):
     means = means_in(learn)
     return dict(loss=learn.recorder.row['train_loss']) if means is None else means.values
 
+# %% ../../nbs/contrib/35_foreign.ipynb #20096faa
 def _train_columns(rec):
     "The columns of training metrics, by plain names"
     names = rec.train_names[1:]
@@ -245,10 +247,9 @@ def _modes(o:OtherName):
     if o.event in _always or '_load_' in o.event or '_save_' in o.event: return None
     return 'fit',
 
-def _applies(o, learn):
-    modes = _modes(o)
-    if modes is None: return True
-    return learn.mode in modes and (o.phase in ('','predict') or learn.training==(o.phase=='train'))
+def _is_in_phase(o, learn):
+    if o.phase in ('','predict'): return True
+    return learn.training==(o.phase=='train')
 
 # %% ../../nbs/contrib/35_foreign.ipynb #3cae52a1
 def _asks_for(advice, theirs):
@@ -264,6 +265,7 @@ class ForeignCallback(Callback):
     base:ClassVar[str|tuple] = 'Callback'    # names of the library's classes whose methods do nothing
     stops:ClassVar[tuple] = ()               # names of the library's exceptions that end a fit
     replaced_by:ClassVar[Mapping] = {}       # classes of the library that need its own trainer, and what to write
+    in_all_runs:ClassVar[tuple] = ()         # names that are called in fits, validations and predictions
     means:ClassVar[str] = ''                 # of training, for what it is given: '', 'loss', or 'metrics' for both
     order = ProgressCallback.order+1         # what it is told is recorded and shown by then
     def __init__(self,
@@ -302,7 +304,11 @@ class ForeignCallback(Callback):
     def _call(self, calls, own):
         if own: own(self)
         for name,o in calls:
-            if _applies(o, self.learn) and self.due(name): self.call(name)
+            if self._applies(name, o) and self.due(name): self.call(name)
+    def _applies(self, name, o):
+        modes = None if name in self.in_all_runs else _modes(o)
+        if modes is not None and self.learn.mode not in modes: return False
+        return _is_in_phase(o, self.learn)
 
     def due(self,
         name:str # of a method of theirs

@@ -107,7 +107,23 @@ def test_an_exception_is_told():
 
 @pytest.mark.parametrize('make', [lambda d: lc.ModelCheckpoint(str(d)), lambda d: lc.GradientAccumulationScheduler({0:2})])
 def test_what_needs_the_inside_of_the_trainer_is_refused(make, tmp_path):
-    with pytest.raises(AttributeError, match="is Lightning's and has no counterpart here"): ours([make(tmp_path)], 1)
+    with pytest.raises(TypeError, match="works in Lightning's own trainer alone: write `(SaveModelCallback|GradientAccumulation)"): ours([make(tmp_path)], 1)
+
+def test_a_copy_of_the_module_is_one_of_the_model():
+    "As each callback for averages makes it"
+    import copy, pickle
+    class Average(lc.Callback):
+        def on_fit_start(self, trainer, pl_module):
+            self.copies = [copy.deepcopy(pl_module), copy.copy(pl_module), pickle.loads(pickle.dumps(pl_module))]
+            self.trainer = copy.deepcopy(trainer)
+            assert self.trainer is trainer
+        def on_train_end(self, trainer, pl_module):
+            self.differ = [not torch.equal(o[0].weight, pl_module.learn.model[0].weight) for o in self.copies]
+    cb = Average()
+    learn = ours([cb], 1)
+    assert all(isinstance(o, nn.Sequential) for o in cb.copies) and cb.differ==[True,False,True]
+    twin = copy.deepcopy(learn)
+    assert twin.average.theirs.trainer.learn is twin
 
 def test_a_resumed_run_has_the_state(tmp_path):
     def stop(): return lc.EarlyStopping('val_loss', patience=3, min_delta=.2)
