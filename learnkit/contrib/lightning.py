@@ -53,7 +53,8 @@ _stages = dict(fit='fit', lr_find='fit', validate='validate', predict='predict')
 
 _trainer_advice = dict(
     fit_loop='`learn.n_epoch`, `learn.epoch` and `learn.iter` say where the fit is',
-    checkpoint_callback='`SaveModelCallback` and `CheckpointCallback` save', checkpoint_callbacks='`SaveModelCallback` saves',
+    checkpoint_callback='`SaveModelCallback` and `CheckpointCallback` save',
+    checkpoint_callbacks='`SaveModelCallback` and `CheckpointCallback` save',
     datamodule='`learn.dls` has the loaders', progress_bar_callback='`ProgressCallback` shows the progress')
 
 class LightningTrainer(View):

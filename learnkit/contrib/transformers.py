@@ -138,7 +138,8 @@ class HFCallback(ForeignCallback):
     library:ClassVar[str] = 'Hugging Face'
     base:ClassVar[str] = 'TrainerCallback'
     n_steps,begins,stepped = 0,True,True   # of the optimizer; does one begin with this batch, and is it done?
-    since,total,all_steps = 0,0.,0.        # steps since the last log, and the sum of their losses; that of the whole fit
+    since,total = 0,0.                     # steps since the last log, and the sum of their losses
+    all_steps = 0.                         # the sum of the losses of all steps
     started = began_eval = 0.              # when the fit began, and the validation
     n_seen = n_batches = 0                 # samples and batches of the validation so far
     def __init__(self,
@@ -156,7 +157,8 @@ class HFCallback(ForeignCallback):
         super().before_fit()
         if self.learn.mode!='fit': return
         state = self._state()
-        self.n_steps,self.stepped,self.since,self.total,self.all_steps = 0,True,0,0.,0.
+        self.n_steps,self.stepped = 0,True
+        self.since,self.total,self.all_steps = 0,0.,0.
         self.parts,self.started = [],perf_counter()
         state.log_history,state.epoch = [],self.learn.epoch
     def before_epoch(self):
