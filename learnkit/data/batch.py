@@ -23,14 +23,17 @@ from .nested import apply, is_listy, leaves
 def _lists(b):
     "The lists in the batch `b`, from left to right"
     if isinstance(b, Mapping): b = [*b.values()]
-    for o in b if is_listy(b) else ():
+    if not is_listy(b): return
+    for o in b:
         if type(o) is list: yield o
         yield from _lists(o)
 
 def _is_one_each(o):
     "Has the list `o` an entry for each item: mappings, or tensors of different lengths, which cannot be of one batch?"
-    return len(o)>0 and (all(isinstance(t, Mapping) for t in o) or
-                         (all(isinstance(t, Tensor) and t.ndim for t in o) and len({t.shape[0] for t in o})>1))
+    if len(o)==0: return False
+    if all(isinstance(t, Mapping) for t in o): return True
+    if not all(isinstance(t, Tensor) and t.ndim for t in o): return False
+    return len({t.shape[0] for t in o})>1
 
 # %% ../../nbs/data/05_batch.ipynb #3f966ab8
 def find_bs(
@@ -40,22 +43,32 @@ def find_bs(
     t = b[0] if type(b) in (tuple,list) and b else b
     if isinstance(t, Tensor) and t.ndim: return t.shape[0]
     if isinstance(t, PackedSequence): return int(t.batch_sizes[0])
-    each = next((o for o in _lists((b,) if type(b) is list and isinstance(t, Mapping) else b) if _is_one_each(o)), None)
-    if each is not None: return len(each)
-    ts = [o for o in leaves(b) if isinstance(o, Tensor)]
-    if not ts: raise ValueError(
+    return _search_bs(b, t)
+
+def _search_bs(b, first):
+    is_list_of_items = type(b) is list and isinstance(first, Mapping)
+    for o in _lists([b] if is_list_of_items else b):
+        if _is_one_each(o): return len(o)
+    tensors = [o for o in leaves(b) if isinstance(o, Tensor)]
+    if not tensors: raise ValueError(
         f"The size of a batch is the length of its first tensor, but this {type(b).__name__} holds none.")
-    return next((o.shape[0] for o in ts if o.ndim), 1)
+    lengths = [t.shape[0] for t in tensors if t.ndim]
+    return lengths[0] if lengths else 1
 
 def find_device(
     b:Any # a batch
 ) -> torch.device|None:
     "Return the device of the first tensor in `b`, `None` if there is no tensor"
     t = b[0] if type(b) in (tuple,list) and b else b
-    return t.device if isinstance(t, Tensor) else next((o.device for o in leaves(b) if isinstance(o, Tensor)), None)
+    if isinstance(t, Tensor): return t.device
+    for o in leaves(b):
+        if isinstance(o, Tensor): return o.device
+    return None
 
 # %% ../../nbs/data/05_batch.ipynb #654c10a2
-def _cast(b, to): return apply(lambda x: to(x) if isinstance(x, Tensor) and x.is_floating_point() else x, b)
+def _cast(b, to):
+    def cast(o): return to(o) if isinstance(o, Tensor) and o.is_floating_point() else o
+    return apply(cast, b)
 
 def to_float(
     b:Any # tensors in nested containers
@@ -74,8 +87,11 @@ def to_np(
     b:Any # tensors in nested containers
 ) -> Any:
     "Convert the tensors in `b` to NumPy arrays"
-    def _f(x): return (x.float() if x.dtype==torch.bfloat16 else x).numpy(force=True) if isinstance(x, Tensor) else x
-    return apply(_f, b)
+    def convert(o):
+        if not isinstance(o, Tensor): return o
+        if o.dtype==torch.bfloat16: o = o.float()   # which NumPy does not know
+        return o.numpy(force=True)
+    return apply(convert, b)
 
 # %% ../../nbs/data/05_batch.ipynb #ac718f70
 def flatten_check(
@@ -105,9 +121,10 @@ class Inputs(dict):
 _targ_names = 'labels','label','targets','target','y'
 
 def _split_mapping(b, n_inp):
-    found = [k for k in _targ_names if k in b]
-    if n_inp: targs = list(b)[n_inp:]
-    else: targs = found if len(found)==1 else []
+    if n_inp: targs = [*b][n_inp:]
+    else:
+        targs = [k for k in _targ_names if k in b]
+        if len(targs)>1: targs = []   # which of them is the target?
     inputs = Inputs({k:v for k,v in b.items() if k not in targs})
     inputs.targ_names = tuple(targs)
     return (inputs,), tuple(b[k] for k in targs)
@@ -116,9 +133,10 @@ def _bad_batch(b, n_inp):
     "The exception that says what is wrong with `b`"
     if not isinstance(b, (tuple,list,L,Mapping)):
         return TypeError(f"A batch must be a tensor, a tuple or list of them, or a mapping, not a {type(b).__name__}.")
-    if 0<(n_inp or 1)<=len(b): return TypeError(
+    n = n_inp or 1
+    if 0<n<=len(b): return TypeError(
         "A batch must hold tensors, but its first element is a string; convert text to numbers in `collate_fn`.")
-    return ValueError(f"The model takes {n_inp or 1} inputs (`n_inp`), but the batch has {len(b)} elements.")
+    return ValueError(f"The model takes {n} inputs (`n_inp`), but the batch has {len(b)} elements.")
 
 # %% ../../nbs/data/05_batch.ipynb #fc2005d1
 def split_batch(
@@ -127,8 +145,9 @@ def split_batch(
 ) -> tuple[tuple,tuple]:
     "Split a batch into `(inputs, targets)`; raise TypeError or ValueError if it is not a batch, or too short"
     if isinstance(b, (tuple,list,L)):
-        i = n_inp or len(b)-(type(b) is not OnlyInputs) or 1
-        if 0<i<=len(b) and type(b[0]) is not str: return tuple(b[:i]), tuple(b[i:])
+        n = n_inp or len(b)
+        if not n_inp and n>1 and type(b) is not OnlyInputs: n -= 1   # the last one is the target
+        if 0<n<=len(b) and type(b[0]) is not str: return tuple(b[:n]), tuple(b[n:])
     elif isinstance(b, Tensor) or type(b) is Inputs: return (b,), ()
     elif isinstance(b, Mapping) and len(b)>=(n_inp or 1): return _split_mapping(b, n_inp)
     raise _bad_batch(b, n_inp)
@@ -141,7 +160,8 @@ def _dims(t):
 
 def _kind(o):
     "The layout of a tensor that is not dense, the type of any other object"
-    if not isinstance(o, Tensor): return 'None' if o is None else type(o).__name__
+    if o is None: return 'None'
+    if not isinstance(o, Tensor): return type(o).__name__
     if o.is_nested: return 'nested'
     return '' if o.layout is torch.strided else str(o.layout).removeprefix('torch.')
 
@@ -151,7 +171,8 @@ def _leaf_shape(o, dtype):
     if not isinstance(o, Tensor) and not isinstance(getattr(o, 'shape', None), tuple): return _kind(o)
     dims = [*map(str, _dims(o))]
     if not dtype: return ' x '.join(dims) or '1 number'
-    return f"{_kind(o)} {str(getattr(o, 'dtype', '')).removeprefix('torch.')}[{', '.join(dims)}]".lstrip()
+    type_name = str(getattr(o, 'dtype', '')).removeprefix('torch.')
+    return f"{_kind(o)} {type_name}[{', '.join(dims)}]".lstrip()
 
 # %% ../../nbs/data/05_batch.ipynb #a075aa43
 def shapes(

@@ -10,6 +10,7 @@ import inspect, re
 from collections.abc import Mapping
 from itertools import accumulate
 from operator import mul
+from traceback import extract_tb
 from typing import Any
 from warnings import warn
 
@@ -83,7 +84,8 @@ def _check_numbers(name, pred, targ, flatten):
 
 def _pair_tip(pred, targ):
     "What to write when `pred` and `targ` are compared number by number, but have different shapes"
-    n_out,own = pred.shape[-1] if pred.ndim else 1,'' if targ.is_floating_point() else '.float()'
+    n_out = pred.shape[-1] if pred.ndim else 1
+    own = '' if targ.is_floating_point() else '.float()'
     if n_out>1 and own and targ.shape==pred.shape[:-1]: return (
         f'if these are class numbers, of {n_out} classes, write `nn.CrossEntropyLoss()`; if not, let the model give '
         'one number.')
@@ -122,7 +124,8 @@ def check_loss(
 def _check_values(f, pred, targ):
     "Are values where the loss wants them? On an accelerator this would wait for it, so only on the CPU"
     name,inner = func_name(f),getattr(f, 'func', f)   # the `Flat` losses have one of PyTorch's inside
-    kind,of_probs = loss_kind(inner),isinstance(inner, nn.BCELoss) or inner is F.binary_cross_entropy
+    kind = loss_kind(inner)
+    of_probs = isinstance(inner, nn.BCELoss) or inner is F.binary_cross_entropy
     if of_probs: _check_unit(name, 'predictions', pred, 'use `BCEWithLogitsLossFlat()`, for a model without a sigmoid')
     if of_probs or kind=='binary':
         _check_unit(name, 'targets', targ, '0 is no and 1 is yes; for classes use `CrossEntropyLossFlat()`')
@@ -146,7 +149,8 @@ def _range_hint(targ, n_cls, ignore_index):
     want = f'{n_cls} classes want targets in 0...{n_cls-1}'
     if targ.device.type!='cpu': return f'{want}. To see whether yours are, run one batch on the CPU.'
     targ = targ[targ!=ignore_index]
-    lo,hi = (targ.min().item(),targ.max().item()) if len(targ) else (0,0)
+    if len(targ)==0: return ''
+    lo,hi = targ.min().item(),targ.max().item()
     if 0<=lo and hi<n_cls: return ''
     return f'{want}, but yours go from {lo} to {hi}. {_range_tip(lo, hi, n_cls)}'
 
@@ -253,26 +257,23 @@ def _type_hint(text, given):
 _unequal = r'each tensor to be equal size, but got (\[.*?\]) at entry (\d+) and (\[.*?\]) at entry (\d+)'
 _lists = 'each element in list of batch should be of equal size'
 
-def _lengths(tb):
-    "Of the lists that could not be collated, in words; without a traceback, as from a worker, nobody knows them"
-    if tb is None: return 'different lengths'
-    b = tb.tb_frame.f_locals.get('batch') if tb.tb_next is None else None
-    return _lengths(tb.tb_next) if b is None else f"the lengths {', '.join(str(len(o)) for o in b)}"
-
 def collate_hint(
     e:Exception # What the run raised
 )->str: # Empty if it was not about items of a batch
     "Return what to do if items of different shapes could not become one tensor"
-    found,tb = re.search(_unequal, str(e)),e.__traceback__
     if _lists in str(e): return (
-        f'The items of the batch have lists of {_lengths(tb)}, of which no tensor can be made: give the loader a '
+        'The items of the batch have lists of different lengths, of which no tensor can be made: give the loader a '
         '`collate_fn` that makes them alike, for instance by padding')
-    if not found: return ''
-    while tb is not None and tb.tb_frame.f_code.co_name!='collate_tensor_fn': tb = tb.tb_next
-    if tb is None and 'collate_tensor_fn' not in str(e): return ''   # it was the model's own `torch.stack`
+    found = re.search(_unequal, str(e))
+    if not found or not _is_of_collate(e): return ''
     a,i,b,j = found.groups()
     return (f'Items {i} and {j} of the batch have the shapes {a} and {b}, and a batch is one tensor: give the loader a '
             '`collate_fn` that makes them alike, for instance by `nn.utils.rnn.pad_sequence(xs, batch_first=True)`.')
+
+def _is_of_collate(e):
+    "Was it raised where PyTorch makes a batch of items, here or in a worker, rather than in the model?"
+    if 'collate_tensor_fn' in str(e): return True   # in the text of a worker's error
+    return any(o.name=='collate_tensor_fn' for o in extract_tb(e.__traceback__))
 
 # %% ../../nbs/data/45a_explain.ipynb #745aa6ea
 def output_loss(
@@ -280,8 +281,6 @@ def output_loss(
 )->Tensor|None: # None if there is none
     "Return the loss in the output of a model: its key or attribute `loss`"
     return pred.get('loss') if isinstance(pred, dict) else getattr(pred, 'loss', None)
-
-
 
 
 
@@ -342,17 +341,19 @@ def warn_no_target(
     training:bool # is it for training?
 ) -> None:
     "Warn that a batch has no target, and say what to write"
-    how = ('name the target `y`, `target`, `targets`, `label` or `labels`' if isinstance(b, dict)
-           else '`DataLoaders(..., n_inp=)` says how many of its elements are inputs')
-    lost = 'nothing is learned from it' if training else 'it has no loss'
-    warn(f"the {'' if training else 'validation '}batch has no target, so {lost}: it is {shapes(b)}; {how}; "
+    how = '`DataLoaders(..., n_inp=)` says how many of its elements are inputs'
+    if isinstance(b, dict): how = 'name the target `y`, `target`, `targets`, `label` or `labels`'
+    if training: batch,lost = 'batch','nothing is learned from it'
+    else: batch,lost = 'validation batch','it has no loss'
+    warn(f'the {batch} has no target, so {lost}: it is {shapes(b)}; {how}; '
          'a loss function that needs none takes the predictions alone')
 
 def _in_memory(dl):
     "A part of the first batch of `dl` if it is in memory, else None"
     if isinstance(dl, (list,tuple)) and dl: return dl[0]
     if type(dl) is not DataLoader or type(dl.dataset) not in (TensorDataset,BatchTensorDataset): return None
-    return tuple(t[:1] for t in dl.dataset.tensors) if dl.collate_fn in (default_collate,collate_tensors) else None
+    if dl.collate_fn not in (default_collate,collate_tensors): return None
+    return tuple(t[:1] for t in dl.dataset.tensors)
 
 # %% ../../nbs/data/45c_unfetched.ipynb #7ea74b87
 def check_ahead(
@@ -379,7 +380,8 @@ def check_item(
     "Raise ValueError if `item` has the shape of the batches of `dl`, of which the first may be in memory"
     b = _in_memory(dl)
     x = b[0] if isinstance(b, (list,tuple)) and b else b
-    if not (isinstance(item, Tensor) and isinstance(x, Tensor)) or item.ndim<2: return
+    if not isinstance(item, Tensor) or not isinstance(x, Tensor): return
+    if item.ndim<2: return
     if item.ndim==x.ndim and item.shape[1:]==x.shape[1:]: raise ValueError(
         f'an item is one input, but {shapes(item)} is a batch: write `learn.get_preds(dl=[batch])` for all of it, '
         'or `learn.predict(batch[0])` for one item')
@@ -399,8 +401,8 @@ def in_worker(
     "Return the name of the generator that gives the items in each worker of `loader`, if there is one"
     ds = getattr(loader, 'dataset', None)
     f = getattr(type(ds), '__iter__', None)
-    if isinstance(ds, IterableDataset) and getattr(loader, 'num_workers', 0) and inspect.isgeneratorfunction(f):
-        return f.__qualname__
+    if not isinstance(ds, IterableDataset) or not getattr(loader, 'num_workers', 0): return None
+    return f.__qualname__ if inspect.isgeneratorfunction(f) else None
 
 # %% ../../nbs/data/45c_unfetched.ipynb #bbcd8133
 def lost(
@@ -431,7 +433,8 @@ def check_unfetched(
             'the loader as it is, so this would never end. Raise it in `after_fetch` to leave a batch out, or '
             f"`Cancel{'Train' if training else 'Valid'}` to end the phase")
     else:
-        if name := in_worker(batches.loader): raise lost(name, i)   # the other workers would go on
+        name = in_worker(batches.loader)
+        if name is not None: raise lost(name, i)   # the other workers would go on
         batches.ended = i,ended_generator(e)
         if n>=max(max_unfetched, (batches.n or 0)+1): raise RuntimeError(
             f'the data raised `CancelBatch` for {n} batches in a row, and would not end: '

@@ -250,20 +250,25 @@ def write_safetensors(
     **metadata:str # texts to store beside the tensors
 ) -> Path:
     "Write tensors atomically to a `.safetensors` file; raise TypeError for anything but dense tensors"
-    def what(v): return f'tensor of {v.dtype}, {v.layout}' if isinstance(v, torch.Tensor) else type(v).__name__
-    odd = [k for k,v in state.items()
-           if not isinstance(v, torch.Tensor) or v.layout is not torch.strided or v.is_quantized]
-    if odd: raise TypeError(
-        f'a .safetensors file holds dense tensors only, but {odd[0]!r} is a {what(state[odd[0]])}: save as .pth')
+    for name,v in state.items():
+        if not _is_dense(v): raise TypeError(
+            f'a .safetensors file holds dense tensors only, but {name!r} is a {_kind(v)}: save as .pth')
     tensors = {k:v.detach().to('cpu', copy=True).contiguous() for k,v in state.items()}
     data = _safetensors().save(tensors, metadata=dict(format='pt', **metadata))
     with atomic(path) as f: f.write(data)
     return path
 
+def _is_dense(v):
+    if not isinstance(v, torch.Tensor): return False
+    return v.layout is torch.strided and not v.is_quantized
+
+def _kind(v): return f'tensor of {v.dtype}, {v.layout}' if isinstance(v, torch.Tensor) else type(v).__name__
+
+# %% ../../nbs/data/50b_weights.ipynb #d6c19363
 def read_safetensors(
     path:Path # the file to read
 ) -> tuple[dict,dict]:
-    "Return `(tensors, metadata)` of a `.safetensors` file; raise ValueError if it is damaged; runs no code"
+    "Return `(tensors, metadata)` of a `.safetensors` file; raise ValueError if it is damaged; run no code"
     st,data = _safetensors(),path.read_bytes()
     try: tensors,n = st.load(data),int.from_bytes(data[:8], 'little')   # n: the header's length
     except Exception as e: raise ValueError(
@@ -277,20 +282,22 @@ def _check_member(
     "Raise ValueError if `torch.save` would not have written this member"
     if o.compress_type!=ZIP_STORED: raise ValueError(
         f'{o.filename!r} in it is compressed, and could fill the memory when it is unpacked')
-    if o.filename.startswith(('/','\\')) or '..' in o.filename.replace('\\', '/').split('/'): raise ValueError(
+    folders = o.filename.replace('\\', '/').split('/')
+    if o.filename.startswith(('/','\\')) or '..' in folders: raise ValueError(
         f'{o.filename!r} in it points out of its folder')
 
 def _check_end(f, size):
     "Raise ValueError unless the archive ends with one directory, and the records that say where it is"
     f.seek(max(0, size-98))   # 56 bytes: the record for large archives; 20: where that is; 22: the last record
     tail = f.read()
-    end,where,large = tail[-22:],tail[-42:-22],tail[-98:-42]
-    directory,last = struct.unpack('<12x2I2x', end),size-22
+    large,where,end = tail[-98:-42],tail[-42:-22],tail[-22:]
+    directory,last = struct.unpack('<12x2I2x', end),size-22   # the directory's size and place; where it ends
+    ends_well = end[:4]==b'PK\5\6' and end[-2:]==b'\0\0'
     if where[:4]==b'PK\6\7':
-        last = size-98
-        directory = struct.unpack('<40x2Q', large)
-        if large[:12]!=b'PK\6\6' + struct.pack('<Q', 44) or struct.unpack('<8xQ4x', where)!=(last,): last = None
-    if end[:4]!=b'PK\5\6' or end[-2:]!=b'\0\0' or sum(directory)!=last: raise ValueError(
+        directory,last = struct.unpack('<40x2Q', large),size-98
+        ends_well &= large[:12]==b'PK\6\6' + struct.pack('<Q', 44)
+        ends_well &= struct.unpack('<8xQ4x', where)==(last,)
+    if not ends_well or sum(directory)!=last: raise ValueError(
         'it does not end as `torch.save` ends a file, and may have a second directory')
 
 def check_zip(
@@ -320,8 +327,10 @@ def _check_path(path):
     "Raise an error if `path` is not a file, and name the most similar one"
     if path.is_dir(): raise IsADirectoryError(f'{path} is a folder: pass the path of a file')
     if path.is_file(): return
-    names = [o.name for o in path.parent.glob(f'*{path.suffix}')] if path.parent.is_dir() else []
-    raise FileNotFoundError(f'there is no file {path}' + (f': {nearest(path.name, sorted(names))}' if names else ''))
+    message,names = f'there is no file {path}',[]
+    if path.parent.is_dir(): names = sorted(o.name for o in path.parent.glob(f'*{path.suffix}'))
+    if names: message += f': {nearest(path.name, names)}'
+    raise FileNotFoundError(message)
 
 def _is_archive(f):
     "Does the file begin as `torch.load` expects of an archive? It reads any other as a bare pickle"
@@ -334,7 +343,7 @@ def load_checked(
     mmap:bool=False     # leave tensors in the file, which stays open, until they are read; large ones are not checked
 ) -> Any:
     "`torch.load` after the checks; every error that the content causes becomes a ValueError"
-    name = file if name is None else name
+    if name is None: name = file
     try:
         with open(file, 'rb') if isinstance(file, Path) else nullcontext(file) as f:
             if _is_archive(f): check_zip(f, 2**24 if mmap else inf)
@@ -345,7 +354,7 @@ def load_checked(
         'ask its author to save a `state_dict()`') from e
     except Exception as e:   # a damaged file can cause any error
         if isinstance(e, OSError) and e.filename is not None: raise   # it could not be opened
-        why = str(e).splitlines()[0] if str(e) else ''
+        why,*_ = str(e).splitlines() or ['']
         raise ValueError(
             f'{name} is damaged, incomplete, or not written by `torch.save`: {type(e).__name__}: {why}') from e
 
@@ -379,17 +388,27 @@ def to_serializable(
     "Return `o` as tensors, numbers, strings, lists, tuples and dicts; raise TypeError for anything else"
     if sharded is not None and is_sharded(o): return sharded(o, copy)
     if isinstance(o, torch.Tensor): return _plain_tensor(o, at, copy)
-    _check_readable(o, at)
-    if o is None or type(o) in (bool, int, float, complex, str, bytes): return o
-    if isinstance(o, Mapping):
-        res = {to_serializable(k, at):to_serializable(v, f'{at}.{k}' if at else str(k), copy, sharded)
-               for k,v in o.items()}
-        metadata = getattr(o, '_metadata', None)   # of a model's weights: which version of each module wrote them
-        return res if metadata is None else with_metadata(OrderedDict(res), to_serializable(metadata, at))
+    if type(o) in (int, bytes): _check_readable(o, at)
+    if type(o) in (type(None), bool, int, float, complex, str, bytes): return o
+    if isinstance(o, Mapping): return _plain_mapping(o, at, copy, sharded)
     if type(o) in (tuple,list) and are_small(o): return o[:]
     if isinstance(o, (tuple,list,set,frozenset)) or type(o).__name__=='L':
         items = [to_serializable(v, f'{at}[{i}]', copy, sharded) for i,v in enumerate(o)]
         return tuple(items) if isinstance(o, tuple) else items
+    return _plain_value(o, at)
+
+def _plain_mapping(o, at, copy, sharded):
+    res = {}
+    for k,v in o.items():
+        place = f'{at}.{k}' if at else str(k)
+        res[to_serializable(k, at)] = to_serializable(v, place, copy, sharded)
+    metadata = getattr(o, '_metadata', None)   # of a model's weights: which version of each module wrote them
+    if metadata is None: return res
+    return with_metadata(OrderedDict(res), to_serializable(metadata, at))
+
+def _plain_value(o, at):
+    "A number, a string or an array of another class, as one of Python's or as a tensor"
+    _check_readable(o, at)
     for t in (bool, int, float, str):
         if isinstance(o, t): return t(o)
     if getattr(o, 'ndim', None)==0 and hasattr(o, 'item'): return o.item()
@@ -397,11 +416,13 @@ def to_serializable(
     raise TypeError(f'`{at}` is of type {type(o).__name__}, which a checkpoint cannot hold: '
                     'use tensors, numbers, strings, and lists or dicts of them')
 
+# %% ../../nbs/data/50c_serialize.ipynb #8d7f2886
 def are_small(
     o:list|tuple # of anything
 ) -> bool:
     "Are all of `o` whole numbers of at most 2000 bits? A state of random number generators has 625, twice"
-    return {*map(type, o)}=={int} and max(o).bit_length()<=2000 and min(o).bit_length()<=2000
+    if {*map(type, o)}!={int}: return False
+    return max(o).bit_length()<=2000 and min(o).bit_length()<=2000
 
 def _plain_tensor(t, at, copy:Any):
     "A tensor of no subclass, which does not share a larger storage: that would be written as a whole"
@@ -411,9 +432,11 @@ def _plain_tensor(t, at, copy:Any):
         'replace it by a plain tensor (a `DTensor` has `full_tensor()`)')
     t = t.detach()
     if type(t) is not torch.Tensor: t = t.as_subclass(torch.Tensor)
-    if copy: return t.to('cpu', copy=True) if copy is True else copy(t)
-    part = t.layout is torch.strided and not t.is_nested and t.untyped_storage().nbytes()!=t.numel()*t.element_size()
-    return t.clone() if part else t
+    if copy is True: return t.to('cpu', copy=True)
+    if copy: return copy(t)
+    if t.layout is not torch.strided or t.is_nested: return t
+    whole = t.untyped_storage().nbytes()==t.numel()*t.element_size()
+    return t if whole else t.clone()
 
 # %% ../../nbs/data/50c_serialize.ipynb #8d7f2885
 def with_metadata(
@@ -425,5 +448,8 @@ def with_metadata(
     return weights
 
 def _check_readable(o, at):
-    if isinstance(o, (int,bytes)) and (o==b'' or isinstance(o, int) and o.bit_length()>2000): raise TypeError(
-        f'`{at}` is {"a number of more than 2000 bits" if o else "empty bytes"}, which `torch.load` cannot read')
+    "Raise TypeError for what `torch.save` writes, and `torch.load` cannot read"
+    what = None
+    if isinstance(o, bytes) and not o: what = 'empty bytes'
+    if isinstance(o, int) and o.bit_length()>2000: what = 'a number of more than 2000 bits'
+    if what is not None: raise TypeError(f'`{at}` is {what}, which `torch.load` cannot read')

@@ -32,21 +32,41 @@ def as_loader(
     nm:str  # which loader it is, for the message: 'training'
 ) -> Any:
     "Return `dl` as a loader; raise TypeError if it is not an iterable of batches that can be read again and again"
-    def fail(what) -> NoReturn: raise TypeError(f"The {nm} loader must be an iterable of batches, but {what}.")
-    if (isinstance(dl, Dataset) and not isinstance(dl, IterableDataset)) or hasattr(type(dl), '__getitems__'):
+    why = _no_loader(dl, nm)
+    if why is None and not _is_iterable(dl):
+        if callable(dl): return FuncLoader(dl)
+        why = f"an object of type {type(dl).__name__} cannot be iterated"
+    if why is not None: raise TypeError(f"The {nm} loader must be an iterable of batches, but {why}.")
+    return dl
+
+def _is_iterable(o): return hasattr(type(o), '__iter__') or hasattr(type(o), '__getitem__')
+
+# %% ../../nbs/data/35a_data.ipynb #e6d56236
+def _no_loader(dl, nm):
+    "Why `dl`, which may be iterable, is no loader; None if it may be one"
+    kind = type(dl).__name__
+    if _is_dataset(dl):
         what = 'DataLoader(ds, batch_size=64)' if nm=='given' else 'DataLoaders.from_dsets(train, valid, bs=64)'
-        fail(f"{type(dl).__name__} is a data set, which has items; write `{what}`")
+        return f"{kind} is a data set, which has items; write `{what}`"
     if isinstance(dl, Tensor) or hasattr(type(dl), '__array__'):
-        fail(f"this is a {type(dl).__name__}; write `DataLoaders.from_tensors(x, y)`")
+        return f"this is a {kind}; write `DataLoaders.from_tensors(x, y)`"
     if isinstance(dl, (GeneratorType, zip, map, filter, enumerate)):
-        fail(f"a {type(dl).__name__} can be read only once; pass a function that makes one, `DataLoaders(lambda: …)`")
-    if dl is None or isinstance(dl, (str, bytes, Mapping)): fail(f"this is a {type(dl).__name__}")
-    tensors = isinstance(dl, tuple) and all(isinstance(o, Tensor) for o in dl)
-    if tensors and len({(o.shape[1:],o.dtype) for o in dl})>1:   # those of `x.split(64)` are alike
-        fail("this is a tuple of tensors, which looks like one batch: put batches into a list, `DataLoaders([b1, b2])`")
-    if hasattr(type(dl), '__iter__') or hasattr(type(dl), '__getitem__'): return dl
-    if nm=='given' and isinstance(dl, int): fail('the number of a loader is no `dl=`: write `get_preds(1)`')
-    return FuncLoader(dl) if callable(dl) else fail(f"an object of type {type(dl).__name__} cannot be iterated")
+        return f"a {kind} can be read only once; pass a function that makes one, `DataLoaders(lambda: …)`"
+    if isinstance(dl, (type(None), str, bytes, Mapping)): return f"this is a {kind}"
+    if _is_batch(dl):
+        return ("this is a tuple of tensors, which looks like one batch: put batches into a list, "
+                "`DataLoaders([b1, b2])`")
+    if nm=='given' and isinstance(dl, int): return 'the number of a loader is no `dl=`: write `get_preds(1)`'
+    return None
+
+def _is_dataset(o):
+    if isinstance(o, Dataset): return not isinstance(o, IterableDataset)
+    return hasattr(type(o), '__getitems__')
+
+def _is_batch(o):
+    "Is it a tuple of tensors of different shapes or types? Those of `x.split(64)` are alike"
+    if not isinstance(o, tuple) or not all(isinstance(t, Tensor) for t in o): return False
+    return len({(t.shape[1:], t.dtype) for t in o})>1
 
 # %% ../../nbs/data/35a_data.ipynb #08e479e6
 def _vocab(ds): return getattr(ds, 'vocab', getattr(ds, 'classes', None))
@@ -56,7 +76,8 @@ def _size(dl):
     if dl is None: return 'none'
     n,bs = loader_len(dl),getattr(dl, 'batch_size', None)
     if n is None: size = 'batches'
-    else: size = '1 batch' if n==1 else f'{n} batches'
+    elif n==1: size = '1 batch'
+    else: size = f'{n} batches'
     return f'{size} of {bs}' if bs else size
 
 @check_args
@@ -70,20 +91,25 @@ class DataLoaders:
         vocab:Any=None                     # the names of the classes; `None`: those of the training data set
     ):
         if not loaders: raise TypeError("There must be a loader for training, as in `DataLoaders(train, valid)`.")
-        n_inp = check_whole('n_inp', n_inp, what='a number of elements that go to the model', none=True)
-        nms = ['training','validation'] + [f'{i}-th' for i in range(2, len(loaders))]
-        self.loaders = [dl if i and dl is None else as_loader(dl, nm) for i,(dl,nm) in enumerate(zip(loaders, nms))]
-        self.n_inp = getattr(self.train, 'n_inp', None) if n_inp is None else n_inp
-        self.path,self.device = Path(path),None if device is None else as_device(device)
+        self.n_inp = check_whole('n_inp', n_inp, what='a number of elements that go to the model', none=True)
+        train,*others = loaders
+        self.loaders = [as_loader(train, 'training')]
+        for i,dl in enumerate(others, 1):
+            name = 'validation' if i==1 else f'{i}-th'
+            self.loaders.append(None if dl is None else as_loader(dl, name))
+        if n_inp is None: self.n_inp = getattr(self.train, 'n_inp', None)
+        self.path = Path(path)
+        self.to(device)
         self.vocab = _vocab(self.train_ds) if vocab is None else vocab
 
     def __getitem__(self, i:int) -> Any: return self.loaders[i]
     def __len__(self) -> int: return len(self.loaders)
     def __iter__(self) -> Iterator: return iter(self.loaders)
     def __repr__(self) -> str:
-        names = ['train','valid'] + [f'{i}' for i in range(2, len(self))]
-        device = '' if self.device is None else f', device={str(self.device)!r}'
-        return f"DataLoaders({', '.join(f'{n}: {_size(dl)}' for n,dl in zip(names, self))}{device})"
+        names = ['train', 'valid', *map(str, range(2, len(self)))]
+        parts = [f'{name}: {_size(dl)}' for name,dl in zip(names, self)]
+        if self.device is not None: parts.append(f'device={str(self.device)!r}')
+        return f"DataLoaders({', '.join(parts)})"
 
     @property
     def train(self) -> Any:
@@ -129,30 +155,37 @@ class DataLoaders:
         "Make `DataLoaders` from data sets; raise TypeError or ValueError if one is no data set, or empty"
         if not dsets: raise TypeError("There must be a data set for training, as in `DataLoaders.from_dsets(train)`.")
         if 'batch_size' in kwargs: raise TypeError("The batch size is called `bs` here, not `batch_size`.")
-        rest = {k:v for k,v in kwargs.items() if k not in ('sampler','batch_sampler','drop_last')}
         if val_bs is None: val_bs = bs
-        dls = [None if ds is None else _make_loader(ds, i, val_bs, False, rest) for i,ds in enumerate(dsets) if i]
+        others = {k:v for k,v in kwargs.items() if k not in ('sampler','batch_sampler','drop_last')}
+        dls = []
+        for i,ds in enumerate(dsets[1:], 1):
+            dls.append(None if ds is None else _make_loader(ds, i, val_bs, False, others))
         train = _make_loader(dsets[0], 0, bs, shuffle, kwargs)
         return cls(train, *dls, n_inp=n_inp, device=device, path=path, vocab=vocab)
 
 # %% ../../nbs/data/35a_data.ipynb #802b83a4
 def _make_loader(ds, i, bs, shuffle, kwargs):
     "The `DataLoader` of the `i`-th data set"
-    nm = f'{["training","validation"][i]} data set' if i<2 else f'data set {i}'
     bs = check_whole('bs', bs, what='a batch size', none=True)
     check_whole('num_workers', kwargs.get('num_workers', 0), least=0, what='a number of processes')
     if isinstance(ds, IterableDataset): return DataLoader(ds, batch_size=bs, **kwargs)
-    if isinstance(ds, (str, bytes, DataLoader)) or not (hasattr(ds, '__getitem__') and hasattr(ds, '__len__')):
+    _check_dataset(ds, f'{["training","validation"][i]} data set' if i<2 else f'data set {i}')
+    if 'batch_sampler' in kwargs: return DataLoader(ds, **kwargs)
+    if 'sampler' in kwargs: shuffle = False
+    return DataLoader(ds, batch_size=bs, shuffle=shuffle, **kwargs)
+
+def _check_dataset(ds, nm):
+    has_items = hasattr(ds, '__getitem__') and hasattr(ds, '__len__')
+    if not has_items or isinstance(ds, (str, bytes, DataLoader)):
         hint = "; pass loaders as `DataLoaders(train, valid)`" if isinstance(ds, DataLoader) else ''
         raise TypeError(f"The {nm} must have items and a length (or be iterable), but is a {type(ds).__name__}{hint}.")
     if len(ds)==0: raise ValueError(f"The {nm} is empty.")
-    if 'batch_sampler' in kwargs: return DataLoader(ds, **kwargs)
-    return DataLoader(ds, batch_size=bs, shuffle=shuffle and 'sampler' not in kwargs, **kwargs)
 
 # %% ../../nbs/data/35b_loaders.ipynb #86f35b68
 import operator
 from functools import partial
 from inspect import signature
+from itertools import chain
 from weakref import WeakKeyDictionary
 
 from torch.utils.data import BatchSampler, RandomSampler, SequentialSampler, default_collate, default_convert
@@ -166,22 +199,28 @@ _of_workers = {'multiprocessing_context','prefetch_factor','persistent_workers',
 
 def _items_args(dl, changes):
     "The arguments of `dl` that choose its items, less those that `changes` replace"
-    old,chosen = dl.batch_sampler,changes.keys() & _of_items
-    if 'batch_sampler' in chosen: return {}
-    of = old if type(old) is BatchSampler else dl
-    res = dict(batch_size=of.batch_size, drop_last=of.drop_last and changes.get('batch_size', 1) is not None)
-    if any(isinstance(o, IterableDataset) for o in (dl.dataset, changes.get('dataset'))): return res
-    if old is not None and dl.batch_size is None and not chosen: return dict(batch_sampler=old)
-    if old is not None and type(old) is not BatchSampler and 'batch_size' not in chosen: raise ValueError(
+    old,changed = dl.batch_sampler,changes.keys() & _of_items
+    if 'batch_sampler' in changed: return {}
+    plain = old is None or type(old) is BatchSampler
+    owner = old if type(old) is BatchSampler else dl
+    batched = changes.get('batch_size', 1) is not None
+    res = dict(batch_size=owner.batch_size, drop_last=owner.drop_last and batched)
+    if isinstance(dl.dataset, IterableDataset): return res
+    if isinstance(changes.get('dataset'), IterableDataset): return res
+    if old is not None and dl.batch_size is None and not changed: return dict(batch_sampler=old)
+    if not plain and 'batch_size' not in changed: raise ValueError(
         f"The batches of this loader are chosen by a {type(old).__name__}: pass `batch_sampler`, or also `batch_size`.")
-    return res if chosen & {'shuffle','sampler'} else {**res, 'sampler':of.sampler}
+    if not changed & {'shuffle','sampler'}: res['sampler'] = owner.sampler
+    return res
 
 def _other_args(dl, changes):
     "The arguments of `dl` that do not choose items; those for workers only if there are any"
-    res = {k:getattr(dl, k) for k in _of_others if hasattr(dl, k)}
+    names = [k for k in _of_others if hasattr(dl, k)]
+    if changes.get('num_workers')==0: names = [k for k in names if k not in _of_workers]
+    res = {k:getattr(dl, k) for k in names}
     default = default_convert if dl.batch_sampler is None else default_collate
     if dl.collate_fn is default: del res['collate_fn']   # without batches the default is another one
-    return {k:v for k,v in res.items() if k not in _of_workers} if changes.get('num_workers')==0 else res
+    return res
 
 # %% ../../nbs/data/35b_loaders.ipynb #2e4e260b
 def copy_loader(
@@ -194,7 +233,7 @@ def copy_loader(
 # %% ../../nbs/data/35b_loaders.ipynb #c38e7fc6
 def _as_indices(idxs):
     "`idxs` as integers, `None` if they are something else: keys have no order"
-    try: return [operator.index(i) for i in idxs]
+    try: return [*map(operator.index, idxs)]
     except TypeError: return None
 
 def _sequential_sampler(s):
@@ -211,14 +250,13 @@ def _sequential(dl, **batching):
 # %% ../../nbs/data/35b_loaders.ipynb #d856293f
 def _sequential_unbatched(dl):
     "`sequential_loader` of a `DataLoader` with `batch_size=None`"
-    s = dl.sampler
-    if type(s) is BatchSampler:
-        s,idxs = _sequential_sampler(s.sampler)
+    if type(dl.sampler) is BatchSampler:
+        s,idxs = _sequential_sampler(dl.sampler.sampler)
         return _sequential(dl, sampler=BatchSampler(s, dl.sampler.batch_size, False), batch_size=None), idxs
-    s,idxs = _sequential_sampler(s)
-    if not isinstance(s, SequentialSampler):
-        if idxs is not None: s,idxs = sorted(idxs),None
-        elif all(is_listy(b) or isinstance(b, Tensor) for b in s): idxs = _as_indices([i for b in s for i in b])
+    s,idxs = _sequential_sampler(dl.sampler)
+    if isinstance(s, SequentialSampler): return _sequential(dl, sampler=s, batch_size=None), idxs
+    if idxs is not None: s,idxs = sorted(idxs),None
+    elif all(is_listy(b) or isinstance(b, Tensor) for b in s): idxs = _as_indices(chain.from_iterable(s))
     return _sequential(dl, sampler=s, batch_size=None), idxs
 
 def _sequential_new(dl):
@@ -226,7 +264,8 @@ def _sequential_new(dl):
     dl = dl.new(shuffle=False, drop_last=False)
     if not getattr(dl, 'indexed', False) or getattr(dl, 'n', None) is None: return dl, None
     idxs = list(dl.get_idxs())
-    return (dl, None) if idxs==list(range(len(idxs))) else (dl.new(get_idxs=partial(list, idxs)), idxs)
+    if idxs==[*range(len(idxs))]: return dl, None
+    return dl.new(get_idxs=partial(list, idxs)), idxs
 
 # %% ../../nbs/data/35b_loaders.ipynb #0f099011
 def sequential_loader(
@@ -236,17 +275,21 @@ def sequential_loader(
     if not isinstance(dl, DataLoader) or type(dl).__iter__ is not DataLoader.__iter__:
         return _sequential_new(dl) if hasattr(dl, 'new') and hasattr(dl, 'drop_last') else (dl, None)
     if isinstance(dl.dataset, IterableDataset):
-        return (_sequential(dl, drop_last=False) if dl.drop_last or not dl.in_order else dl), None
-    bs = dl.batch_sampler
-    if type(bs) is BatchSampler and type(bs.sampler) is SequentialSampler and not bs.drop_last and dl.in_order:
+        if dl.drop_last or not dl.in_order: dl = _sequential(dl, drop_last=False)
         return dl, None
-    return _put_in_order(dl, bs)
+    if dl.in_order and _is_in_order(dl.batch_sampler): return dl, None
+    return _put_in_order(dl, dl.batch_sampler)
+
+def _is_in_order(bs):
+    "Does the batch sampler give all items in the order of the data set?"
+    if type(bs) is not BatchSampler or bs.drop_last: return False
+    return type(bs.sampler) is SequentialSampler
 
 def _put_in_order(dl, bs):
     if bs is None: return _sequential_unbatched(dl)
     if type(bs) is not BatchSampler:
         batches = list(bs)
-        return _sequential(dl, batch_sampler=batches), _as_indices([i for b in batches for i in b])
+        return _sequential(dl, batch_sampler=batches), _as_indices(chain.from_iterable(batches))
     s,idxs = _sequential_sampler(bs.sampler)
     return _sequential(dl, sampler=s, drop_last=False), idxs
 
@@ -256,9 +299,12 @@ def set_epoch(
     epoch:int # the number of its next pass
 ) -> None:
     "Tell `o`, or what it is made of, the number of the epoch, if it asks for it as a `DistributedSampler` does"
-    if hasattr(o, 'set_epoch'): o.set_epoch(epoch); return
-    for k in ('dataset','sampler','batch_sampler'):
-        if (part := getattr(o, k, None)) is not None and part is not o: set_epoch(part, epoch)
+    if hasattr(o, 'set_epoch'):
+        o.set_epoch(epoch)
+        return
+    for name in ('dataset','sampler','batch_sampler'):
+        part = getattr(o, name, None)
+        if part is not None and part is not o: set_epoch(part, epoch)
 
 # %% ../../nbs/data/35b_loaders.ipynb #5b250002
 _queues:Any = WeakKeyDictionary()   # of each worker what it hears and answers through

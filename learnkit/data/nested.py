@@ -10,6 +10,7 @@ __all__ = ['is_listy', 'tuplify', 'detuplify', 'map_container', 'apply', 'leaves
 from collections import UserDict
 from collections.abc import Callable, Iterator, Mapping
 from copy import copy
+from itertools import chain
 from types import GeneratorType
 from typing import Any
 
@@ -33,32 +34,32 @@ def tuplify(
 ) -> tuple:
     "Convert `o` to a tuple: `()` for `None`, the items of a list or a generator, otherwise `(o,)`"
     if o is None: return ()
-    return tuple(o) if is_listy(o) or isinstance(o, GeneratorType) else (o,)
+    if is_listy(o) or isinstance(o, GeneratorType): return tuple(o)
+    return (o,)
 
 def detuplify(
     x:Any # a tuple or list; anything else is returned as it is
 ) -> Any:
     "Return the only item of `x`, `None` if `x` is empty, and `x` itself if it has several items"
-    if not is_listy(x): return x
-    if len(x)==0: return None
-    return x[0] if len(x)==1 else x
+    if not is_listy(x) or len(x)>1: return x
+    return x[0] if len(x)==1 else None
 
 # %% ../../nbs/data/00_nested.ipynb #b7e644ef
 def _rebuild(x, items):
     "A container of the type of `x` that holds `items`: a dict if `x` is a mapping, otherwise a list"
-    if type(items) is dict:
-        if type(x) is dict or not isinstance(x, (dict, UserDict)): return items
-        res = copy(x)
-        for k,v in items.items(): res[k] = v
-        return res
-    return x._make(items) if hasattr(x, '_make') else type(x)(items)
+    if type(items) is not dict: return x._make(items) if hasattr(x, '_make') else type(x)(items)
+    if type(x) is dict or not isinstance(x, (dict, UserDict)): return items
+    res = copy(x)   # with all else that it has, such as the default of a `defaultdict`
+    for k,v in items.items(): res[k] = v
+    return res
 
 def map_container(
     func:Callable, # called as `func(item)`
     x:Any          # a tuple, list or mapping
 ) -> Any:
     "Apply `func` to the items of the container `x`, one level deep, and return a container of the same type"
-    return _rebuild(x, {k:func(v) for k,v in x.items()} if _is_mapping(x) else [func(o) for o in x])
+    if _is_mapping(x): return _rebuild(x, {k:func(v) for k,v in x.items()})
+    return _rebuild(x, [func(o) for o in x])
 
 def apply(
     func:Callable, # called as `func(leaf, *args, **kwargs)`
@@ -67,17 +68,23 @@ def apply(
     **kwargs:Any   # passed to `func`
 ) -> Any:
     "Apply `func` to every leaf of `x`, and return the results in the same nested structure"
-    if isinstance(x, Tensor) or not (is_listy(x) or _is_mapping(x)): return func(x, *args, **kwargs)
-    return map_container(lambda o: apply(func, o, *args, **kwargs), x)
+    if isinstance(x, Tensor): return func(x, *args, **kwargs)
+    if not is_listy(x) and not _is_mapping(x): return func(x, *args, **kwargs)
+    def apply_within(o): return apply(func, o, *args, **kwargs)
+    return map_container(apply_within, x)
 
 # %% ../../nbs/data/00_nested.ipynb #0c29b687
 def leaves(
     x:Any # tuples, lists and mappings, nested to any depth
 ) -> Iterator:
     "Iterate over the leaves of `x`, from left to right"
-    if isinstance(x, Tensor): return (yield x)   # known soonest, as most leaves are
+    if isinstance(x, Tensor):   # known soonest, as most leaves are
+        yield x
+        return
     if not is_listy(x):
-        if not _is_mapping(x): return (yield x)
+        if not _is_mapping(x):
+            yield x
+            return
         x = x.values()
     for o in x: yield from leaves(o)
 
@@ -98,14 +105,17 @@ def is_item_list(
     if isinstance(x, L): return True
     if hasattr(x, '_fields') or len(x)==0: return False
     if type(x) is list and all(isinstance(o, Mapping) for o in x): return True
-    return not any(o is None or is_listy(o) or isinstance(o, (Tensor, Mapping)) for o in x)
+    return not any(isinstance(o, (type(None), tuple, list, L, Tensor, Mapping)) for o in x)
 
 def _concat_tensors(ts, dim):
     "The tensors `ts` concatenated along `dim`; an `L` with one tensor per item if their shapes don't fit"
     ts = [t if t.ndim else t[None] for t in ts]
     rest = [list(t.shape) for t in ts]
     for r in rest: r.pop(dim)
-    return torch.cat(ts, dim) if all(r==rest[0] for r in rest) else L([o for t in ts for o in t.unbind(dim)])
+    if all(r==rest[0] for r in rest): return torch.cat(ts, dim)
+    return _joined([t.unbind(dim) for t in ts])
+
+def _joined(xs): return L([*chain.from_iterable(xs)])
 
 # %% ../../nbs/data/00_nested.ipynb #a4dc9fdc
 def to_concat(
@@ -117,14 +127,21 @@ def to_concat(
     x = xs[0]
     if all(isinstance(o, Tensor) for o in xs): return _concat_tensors(xs, dim)
     if all(o is None for o in xs): return None
-    if isinstance(x, Mapping):
-        odd = next((o for o in xs if o.keys()!=x.keys()), x)
-        if odd is not x: raise ValueError(f"Batches must have the same keys, but one has {[*x]} and another {[*odd]}.")
-        return _rebuild(x, {k:to_concat([o[k] for o in xs], dim) for k in x})
-    if is_listy(x):
-        if is_item_list(x) or any(len(o)!=len(x) for o in xs): return L([i for o in xs for i in o])
-        return _rebuild(x, [to_concat([*o], dim) for o in zip(*xs)])
-    return L([i for o in xs for i in o] if getattr(x, 'ndim', 0) else list(xs))
+    if isinstance(x, Mapping): return _concat_mappings(xs, dim)
+    if is_listy(x): return _concat_lists(xs, dim)
+    return _joined(xs) if getattr(x, 'ndim', 0) else L([*xs])   # arrays, or an object for each batch
+
+def _concat_mappings(xs, dim):
+    x = xs[0]
+    for o in xs:
+        if o.keys()!=x.keys(): raise ValueError(
+            f"Batches must have the same keys, but one has {[*x]} and another {[*o]}.")
+    return _rebuild(x, {k:to_concat([o[k] for o in xs], dim) for k in x})
+
+def _concat_lists(xs, dim):
+    x = xs[0]
+    if is_item_list(x) or any(len(o)!=len(x) for o in xs): return _joined(xs)
+    return _rebuild(x, [to_concat([*parts], dim) for parts in zip(*xs)])
 
 # %% ../../nbs/data/00_nested.ipynb #aebe96c7
 def nested_reorder(
@@ -132,7 +149,8 @@ def nested_reorder(
     idxs:Any # the indices of the items to select, in this order: a tensor or a list of integers
 ) -> Any:
     "Select the items `idxs` from all tensors and `L`s in `t`; raise TypeError for a leaf that is neither"
-    idxs = torch.as_tensor(list(idxs) if is_listy(idxs) else idxs, dtype=torch.long)
+    if is_listy(idxs): idxs = [*idxs]
+    idxs = torch.as_tensor(idxs, dtype=torch.long)
     if t is None: return t
     if isinstance(t, Tensor): return t[idxs]
     if is_item_list(t): return _rebuild(t, [t[i] for i in idxs.tolist()])

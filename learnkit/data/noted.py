@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import chain
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 from warnings import warn
 
 import torch
@@ -35,41 +35,49 @@ draw_at_start = SequentialSampler, RandomSampler, SubsetRandomSampler, WeightedR
 def _draws_later(sampler):
     "May `sampler` draw from the global generators after its first step?"
     if type(sampler) is BatchSampler: sampler = sampler.sampler
-    replaces = type(sampler) is RandomSampler and sampler.replacement and sampler.generator is not None
-    return type(sampler) not in draw_at_start or replaces
+    if type(sampler) not in draw_at_start: return True
+    return type(sampler) is RandomSampler and sampler.replacement and sampler.generator is not None
+
+class Skip(NamedTuple):
+    "What the next pass over a sampler leaves out"
+    done:int             # how many steps
+    taken:int            # how many were taken, as workers are ahead
+    notes:dict|None=None # those of the steps
 
 class LateSteps:
-    "The steps of the iterator `it` of a sampler, from the one with number `done` on"
+    "The steps of the iterator `it` of a sampler that are left; what is left out is drawn when the first is asked for"
     rest:Any = None   # those that are left, once it has begun
     def __init__(self,
         noted:Any,     # the `NotedSampler`
         it:Iterator,   # over its sampler
-        done:int,      # how many steps to leave out
-        taken:int,     # how many were taken, as workers are ahead
-        notes:Any      # those of the steps
-    ): self.noted,self.it,self.args = noted,it,(done, taken, notes)
+        skip:Skip      # what is left out
+    ): self.noted,self.it,self.skip = noted,it,skip
 
     def __iter__(self) -> Iterator: return self
-    def __next__(self) -> Any: self.begin(); return next(self.rest)
+    def __next__(self) -> Any:
+        self.begin()
+        return next(self.rest)
 
     def begin(self) -> None:
         "Draw what is left out"
         if self.rest is not None: return
-        done,taken,notes = self.args
-        if not self.noted.watched:
-            for _ in range(done): next(self.it, None)
+        skip = self.skip
+        if self.noted.watched:
+            steps = self.noted.steps = StepNotes(self.it, skip.notes)
+            ahead = [*steps.again(skip.taken)]
+            self.rest = chain(ahead[skip.done:], steps)
+        else:
+            for _ in range(skip.done): next(self.it, None)
             self.rest = self.it
-            return
-        self.noted.steps = steps = StepNotes(self.it, notes)
-        self.rest = chain([*steps.again(taken)][done:], steps)
 
+# %% ../../nbs/data/67_noted_loader.ipynb #11d4bdbe
 class NotedSampler(GetAttr):
     "Yields what `sampler` does; the first steps may be left out, and those that draw are noted"
     _default = 'sampler'
     steps:StepNotes|None = None
     yielded:deque|None = None   # if they are wanted, what was yielded in this pass
-    skip:tuple|None = None      # for the next pass, the arguments of `LateSteps`; which is then `late`
-    late:Any = None
+    skip:Skip|None = None       # of the next pass
+    late:Any = None             # its `LateSteps`
     undo:Callable = noop        # called before the next pass begins
     def __init__(self,
         sampler:Any # of indices, or of batches of them
@@ -79,7 +87,7 @@ class NotedSampler(GetAttr):
     def __iter__(self) -> Iterator:
         self.undo()
         it = iter(self.sampler)
-        if self.skip is not None: it = self.late = LateSteps(self, it, *self.skip)
+        if self.skip is not None: it = self.late = LateSteps(self, it, self.skip)
         elif self.watched: it = self.steps = StepNotes(it)
         if self.yielded is None: return it
         self.yielded = deque()
@@ -91,18 +99,22 @@ class NotedSampler(GetAttr):
         self.skip,self.undo = None,noop
 
     def _recorded(self, it, yielded):
-        for o in it: yielded.append(o); yield o
+        for step in it:
+            yielded.append(step)
+            yield step
 
 # %% ../../nbs/data/67_noted_loader.ipynb #f1a50002
 def batch_mark(
     b:Any # a batch
 ) -> int:
     "Return a number that tells batches apart, by the shapes of their tensors and up to 256 entries of each"
-    def said(o):
-        if type(o) in (int,float,str): return o
-        if not isinstance(o, Tensor) or o.layout is not torch.strided: return type(o).__name__
-        return tuple(o.shape),o.detach().flatten()[::max(1, -(-o.numel()//256))].tolist()
-    return hash_seed(*map(said, leaves(b)))
+    return hash_seed(*map(_gist, leaves(b)))
+
+def _gist(o):
+    if type(o) in (int,float,str): return o
+    if not isinstance(o, Tensor) or o.layout is not torch.strided: return type(o).__name__
+    step = max(1, -(-o.numel()//256))
+    return tuple(o.shape),o.detach().flatten()[::step].tolist()
 
 class OpenedBatches(GetAttr):
     "Iterates over `it`, and keeps the mark of the first batch"
@@ -120,51 +132,61 @@ class OpenedBatches(GetAttr):
 _other_batches = ('the training data were gone through again for this resume, and begin with another batch than '
     'they did in the run: it goes on with other items. Shuffle by a seed and `set_epoch`, or give them a `state_dict`')
 
-
 # %% ../../nbs/data/67_noted_loader.ipynb #9cf30a6a
 class NotedLoader(GetAttr):
     "The batches of `dl` as they are, from any batch of a pass on"
     _default = 'dl'
     place:dict|None = None    # where the next pass begins
-    begun:dict|None = None    # the states at the beginning of this one
-    done = 0                  # the number of its first batch
-    it:Any = None; steps:Any = None; base_seed:int|None = None; later = retry = False   # of the present pass
-    opened:Any = None         # the `OpenedBatches` of the present pass, if it would be gone through again
-    made_from = 0             # the number of the first batch that was made for it
     limit:int|None = None     # how many batches of a pass are needed
-    data_state:Any = None          # a `DataState`, which notes the states of the data's parts when a pass begins
+    data_state:Any = None      # a `DataState`, which notes the states of the data's parts when a pass begins
+    # of the present pass
+    begun:dict|None = None    # the states at its beginning
+    done = 0                  # the number of its first batch
+    made_from = 0             # the number of the first batch that was made for it
+    it:Any = None             # its batches; of workers a weak reference to them
+    steps:Any = None          # the `StepNotes` of a loader that is gone through again
+    opened:Any = None         # its `OpenedBatches`
+    base_seed:int|None = None # of the workers
+    later = False             # did the workers begin in an earlier pass?
+    retry = False             # is it begun anew if it turns out to be over?
     def __init__(self,
         dl:Any # any iterable of batches
     ):
         self.dl,self.indexed,self.listed = dl,is_indexed(dl),is_listed(dl)
         self.seeded = isinstance(dl, SeededLoader)
         plain = not (self.indexed or self.listed or self.seeded)
-        self.stateful = dl.stateful if self.seeded else None
+        self.stateful = None
+        if self.seeded: self.stateful = dl.stateful
         if plain: self.stateful = knows_position(dl)
         self.generators = [] if self.seeded else generators_in(dl)
-        self.to_put = self.generators if plain and self.stateful is not None else []   # to what a checkpoint has
-        if self.indexed: self.to_put = generators_in(dl.dataset, dl.collate_fn)
-        self.noted = self.indexed and bool(dl.num_workers) and dl.in_order and not draws_nothing(dl)
-        if self.indexed: self.noted_sampler = self._find_sampler()
+        self.to_put = []   # the generators that are put to what a checkpoint has, after the pass has begun
+        if plain and self.stateful is not None: self.to_put = self.generators
+        self.noted = False   # are the random numbers of the workers noted?
+        if self.indexed:
+            self.to_put = generators_in(dl.dataset, dl.collate_fn)
+            self.noted = bool(dl.num_workers) and dl.in_order and not draws_nothing(dl)
+            self.noted_sampler = self._find_sampler()
 
     @property
-    def _by(self): return 'sampler' if self.dl.batch_sampler is None else 'batch_sampler'
+    def _sampler_name(self): return 'sampler' if self.dl.batch_sampler is None else 'batch_sampler'
     def _find_sampler(self):
         own = getattr(self.dl._iterator, '_index_sampler', None)   # of workers that persist
-        return own if isinstance(own, NotedSampler) else NotedSampler(vars(self.dl)[self._by])
+        return own if isinstance(own, NotedSampler) else NotedSampler(vars(self.dl)[self._sampler_name])
 
     def __len__(self) -> int: return len(self.dl)
 
     @property
     def counted(self) -> bool:
         "Is a position found by counting, so that no item before it is made?"
-        return self.indexed or self.listed or (self.seeded and self.dl.indexed)
+        if self.seeded: return self.dl.indexed
+        return self.indexed or self.listed
 
     @property
     def draws_here(self) -> bool:
         "May this process draw random numbers while a batch is made?"
         if self.seeded: return self.dl.swaps_rng
-        return not (self.listed or getattr(self.dl, 'num_workers', 0) or draws_nothing(self.dl))
+        if self.listed or getattr(self.dl, 'num_workers', 0): return False
+        return not draws_nothing(self.dl)
 
     @property
     def batch_indices(self) -> Any:
@@ -180,33 +202,44 @@ class NotedLoader(GetAttr):
     ) -> None:
         "Let the next pass begin there"
         self.place = state
-        for g,s in zip(self.generators, () if state['done'] else state['now']): set_generator(g, s)
+        if state['done']: return   # the generators are put when the pass has begun
+        for g,s in zip(self.generators, state['now']): set_generator(g, s)
 
     def begin_after(self,
         n:int # how many batches
     ) -> None:
         "Let the next pass leave out its first batches, as if it began with the random numbers of now"
-        own = [*map(generator_state, self.generators)]
-        self.begin_at(dict(done=n, begun=dict(rng={}, own=own), now=[*map(generator_state, self.to_put)]))
+        begun = dict(rng={}, own=[*map(generator_state, self.generators)])
+        self.begin_at(dict(done=n, begun=begun, now=[*map(generator_state, self.to_put)]))
 
     def check(self,
         place:dict # what should be a result of `state`
     ) -> None:
         "Raise ValueError if it is not, or of other data"
-        def fail(what) -> NoReturn: raise ValueError(
-            f'this is not the position in this data ({type(self.dl).__name__}): {what}')
-        if type(place.get('done')) is not int or place['done']<0: fail(f"`done` is {place.get('done')!r:.40}")
-        begun = place.get('begun') if place['done'] else dict(rng={}, own=place.get('now'))
-        if not isinstance(begun, dict) or begun.keys()!={'rng','own'}: fail(f'it began with {begun!r:.40}')
-        own,now = begun['own'],place.get('now')
-        of_now = self.to_put if place['done'] else self.generators
-        if not (isinstance(own, list) and len(own)==len(self.generators) and isinstance(now, list)
-                and len(now)==len(of_now)): fail('it has other generators of random numbers')
-        for g,s in (*zip(self.generators, own), *zip(of_now, now)): check_generator(g, s)
+        done,now = place.get('done'),place.get('now')
+        if type(done) is not int or done<0: self._fail(f"`done` is {done!r:.40}")
+        begun = place.get('begun') if done else dict(rng={}, own=now)
+        if not isinstance(begun, dict) or begun.keys()!={'rng','own'}: self._fail(f'it began with {begun!r:.40}')
+        self._check_generators(self.generators, begun['own'])
+        self._check_generators(self.to_put if done else self.generators, now)
+        check_states(begun['rng'])
+        self._check_notes(place)
+
+    def _fail(self, what) -> NoReturn:
+        raise ValueError(f'this is not the position in this data ({type(self.dl).__name__}): {what}')
+
+    def _check_generators(self, generators, states):
+        if not isinstance(states, list) or len(states)!=len(generators):
+            self._fail('it has other generators of random numbers')
+        for g,s in zip(generators, states): check_generator(g, s)
+
+    def _check_notes(self, place):
         steps,workers = place.get('steps') or {},place.get('workers') or {}
-        if not (isinstance(steps, dict) and isinstance(workers, dict)): fail('its notes are no dictionaries')
-        for s in (begun['rng'], *steps.values(), *(w['rng'] for w in workers.values())): check_states(s)
-        if not all(type(place.get(k, 0)) is int for k in ('taken','n_workers','opened')): fail('its numbers are none')
+        if not isinstance(steps, dict) or not isinstance(workers, dict): self._fail('its notes are no dictionaries')
+        for states in steps.values(): check_states(states)
+        for worker in workers.values(): check_states(worker['rng'])
+        for name in ('taken','n_workers','opened'):
+            if type(place.get(name, 0)) is not int: self._fail('its numbers are none')
 
     def _now(self) -> dict[str, Any]:
         return dict(rng=packed_state(states_of(marks())), own=[*map(generator_state, self.generators)])
@@ -218,14 +251,16 @@ class NotedLoader(GetAttr):
     def __iter__(self) -> Iterator:
         place,self.place = self.place or {},None
         self.done = place.get('done', 0)
-        now = self._now()
-        if self.done: self._set(**place['begun'])
-        self.begun = place['begun'] if self.done else now
+        now = self.begun = self._now()
+        if self.done:
+            self.begun = place['begun']
+            self._set(**self.begun)
         if self.data_state is not None: self.data_state.begin()
         it = self._begun(place)
         self.it = weakref.ref(it) if self.indexed else it   # workers end with the pass
-        if self.done: set_random_states(**now['rng'])
-        for g,s in zip(self.to_put, place.get('now', ()) if self.done else ()): set_generator(g, s)
+        if self.done:   # the batches that were left out have drawn
+            set_random_states(**now['rng'])
+            for g,s in zip(self.to_put, place.get('now', ())): set_generator(g, s)
         return it
 
     def _begun(self, place:dict):
@@ -234,6 +269,10 @@ class NotedLoader(GetAttr):
         if self.listed and self.done: return iter(self.dl[self.done:])
         if self.listed or self.seeded: return iter(self.dl)
         if self.stateful is not None: return self._positioned(place)
+        return self._gone_through(place)
+
+    def _gone_through(self, place):
+        "The batches of a loader that is gone through again up to the place"
         self.opened = it = OpenedBatches(iter(self.dl))
         if getattr(self.dl, 'num_workers', 0): self._drop(it)
         else:
@@ -250,26 +289,31 @@ class NotedLoader(GetAttr):
         return it
 
     def _indexed(self, place):
-        dl,workers = self.dl,place.get('workers') or {}
+        dl = self.dl
         if place and dl.persistent_workers: dl._iterator = None   # their states are others
         lives = dl.persistent_workers and dl._iterator is not None
-        self.later = place.get('later', lives)   # nobody draws a seed for new workers
+        self.later = place.get('later', lives)   # then no seed is drawn for new workers
         same = place.get('n_workers')==dl.num_workers
-        repeat = self.noted and self.done>0 and same and place['workers'] is None
+        repeat = self.noted and self.done>0 and same and place['workers'] is None   # all batches are made once more
         self.made_from = 0 if repeat else self.done
         self.base_seed = place.get('base_seed') if same else None
-        if place: self.noted_sampler.skip = self.made_from,place.get('taken', 0),place.get('steps')
-        if place and self.later: self.noted_sampler.undo = self._noted_now()
-        if self.noted and not lives: notes = WorkerNotes(dl, self.base_seed, self.made_from, workers if same else {})
-        else: notes = None
+        if place: self._leave_out(place)
+        notes = None
+        if self.noted and not lives:
+            states = place.get('workers') if same else None
+            notes = WorkerNotes(dl, self.base_seed, self.made_from, states or {})
         it = self._opened(notes)
         if place: self.noted_sampler.begin_late()
         if self.base_seed is None: self.base_seed = it._base_seed
         return self._drop(it) if repeat else it
 
+    def _leave_out(self, place):
+        self.noted_sampler.skip = Skip(self.made_from, place.get('taken', 0), place.get('steps'))
+        if self.later: self.noted_sampler.undo = self._noted_now()
+
     def _opened(self, notes):
         "An iterator over the loader, which for this moment has another sampler and other functions"
-        own,now = vars(self.dl),{self._by:self.noted_sampler}
+        own,now = vars(self.dl),{self._sampler_name:self.noted_sampler}
         if notes is not None: now.update(collate_fn=notes, worker_init_fn=notes.begin)
         before = {k:own[k] for k in now}
         own.update(now)
@@ -279,26 +323,36 @@ class NotedLoader(GetAttr):
         return it
 
     def _positioned(self, place):
-        state,again = place.get('data'),None
-        if state is not None: restore_position(self.stateful, state['data'])
-        if state is not None and not self.done: getattr(self.stateful, 'begin_anew', noop)()   # what was cut is over
-        self.retry = state is not None or (self.retry and not self.it.yielded)
-        if self.retry and not self.done:
-            undo = self._noted_now()
-            def anew(): undo(); return iter(self.dl)
-            again = anew
-        over = state is not None and self.done>0 and state['ended']
+        "The batches of data that knows its position"
+        state = place.get('data')
+        resumed,over = state is not None,False
+        if resumed:
+            restore_position(self.stateful, state['data'])
+            over = self.done>0 and state['ended']
+            if not self.done: getattr(self.stateful, 'begin_anew', noop)()   # what was cut is over
+        self.retry = resumed or (self.retry and not self.it.yielded)
+        again = self._begin_again() if self.retry and not self.done else None
         it = iter(()) if over else iter(self.dl)
-        res = PositionedBatches(it if state is not None else self._drop(it), again)
+        if not resumed: self._drop(it)
+        res = PositionedBatches(it, again)
         res.ended = over   # also if the batches to come are left out before they are fetched
         return res
+
+    def _begin_again(self):
+        "What begins the pass anew, with the random numbers of now"
+        undo = self._noted_now()
+        def again():
+            undo()
+            return iter(self.dl)
+        return again
 
     @property
     def rereads(self) -> int:
         "How many batches the next pass reads again, and drops"
         place = self.place or {}
+        if place.get('data') is not None: return 0
         if self.counted and (not self.noted or place.get('workers') is not None): return 0
-        return 0 if place.get('data') is not None else place.get('done', 0)
+        return place.get('done', 0)
 
     def beginning(self) -> dict|None:
         "Return from where the first pass begins; None if that follows from the random numbers of the moment"
@@ -313,7 +367,8 @@ class NotedLoader(GetAttr):
     ) -> dict|None:
         "Return from where a run resumes here, of numbers, tensors and strings; None before the first pass"
         if self.place is not None or self.begun is None: return self.place
-        res:dict[str, Any] = dict(done=done, now=[*map(generator_state, self.to_put if done else self.generators)])
+        generators = self.to_put if done else self.generators
+        res:dict[str, Any] = dict(done=done, now=[*map(generator_state, generators)])
         if done: res['begun'] = self.begun
         if self.indexed: res.update(self._order(done))
         elif self.seeded: res['seeded'] = self.dl.position(done)
@@ -327,9 +382,7 @@ class NotedLoader(GetAttr):
         place:dict # from `state`
     ) -> str|None:
         "Return why a run that is resumed at `place` may have other data, if so"
-        dl,told = self.dl,place.get('data', 0)
-        if self.seeded: dl,told = self.dl.dl,place.get('seeded', {}).get('state', 0)
-        if self.stateful is not None and told is None and begins_anew(dl) is None: return (
+        if self._may_go_on(place): return (
             f'its last pass was cut, and nobody can ask {type(self.stateful).__name__} whether the next one goes on '
             'from there. A resumed run begins it anew; with `StepsPerEpoch` it goes on, resumed or not')
         if place.get('later') and place.get('workers', {}) is None: return (
@@ -339,14 +392,22 @@ class NotedLoader(GetAttr):
             'let it draw from a generator of its own (`torch.Generator`)')
         return None
 
+    def _may_go_on(self, place):
+        "Is it unknown whether data that knows its position begins anew after a pass that was cut?"
+        if self.stateful is None: return False
+        if self.seeded: dl,state = self.dl.dl,place.get('seeded', {}).get('state', 0)
+        else: dl,state = self.dl,place.get('data', 0)
+        return state is None and begins_anew(dl) is None
+
     def _order(self, done):
         "What an indexed loader needs besides the states"
-        steps = self.noted_sampler.steps if done else None
         persists = self.dl.persistent_workers
         res = dict(n_workers=self.dl.num_workers, later=self.later if done else persists)
-        if done or persists: res['base_seed'] = self.base_seed   # else the next workers have another one
+        if done or persists:   # else the next workers have another seed
+            res['base_seed'] = self.base_seed
+            if self.noted: res['workers'] = self._workers(done)
+        steps = self.noted_sampler.steps if done else None
         if steps is not None: res.update(taken=steps.i, steps=steps.notes)
-        if self.noted and (done or persists): res['workers'] = self._workers(done)
         return res
 
     def _workers(self, done):
@@ -356,8 +417,8 @@ class NotedLoader(GetAttr):
 
     def _position(self, done):
         "What data that knows its position reports, and whether it has ended"
-        it = self.it
-        inner = getattr(it.it, '_dataset_fetcher', None) if self.stateful is not self.dl else None   # of the data set
+        it,inner = self.it,None
+        if self.stateful is not self.dl: inner = getattr(it.it, '_dataset_fetcher', None)   # of the data set
         ended = it.ended or getattr(inner, 'ended', False)
         if not done and not ended and begins_anew(self.dl) is not False: return None
         return dict(data=self.stateful.state_dict(), ended=ended)

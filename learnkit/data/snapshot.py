@@ -37,11 +37,13 @@ class Snapshot:
     def restore(self) -> None:
         "Restore all parts, in reverse order; raise the first error when all are done, with further errors as notes"
         errors = []
-        for p in reversed(self.snapshots):
-            try: getattr(p, 'restore', p)()
+        for part in reversed(self.snapshots):
+            try: getattr(part, 'restore', part)()
             except BaseException as e: errors.append(e)
-        for e in errors[1:]: errors[0].add_note(f'another part could not be restored either: {e!r}')
-        if errors: raise errors[0]
+        if not errors: return
+        first,*others = errors
+        for e in others: first.add_note(f'another part could not be restored either: {e!r}')
+        raise first
 
     @uninterrupted
     @contextmanager
@@ -50,7 +52,10 @@ class Snapshot:
         finally: self.restore()
 
     @critical
-    def __enter__(self) -> Self: self.block = self._restored(); self.block.__enter__(); return self
+    def __enter__(self) -> Self:
+        self.block = self._restored()
+        self.block.__enter__()
+        return self
     @critical
     def __exit__(self, *exc:Any) -> None: self.block.__exit__(*exc)
 
@@ -74,7 +79,8 @@ def python_class(
     cls:type # a class of containers
 ) -> type:
     "Return the class of Python's own that `cls` is, or inherits from"
-    return next(c for c in cls.__mro__ if c.__module__ in ('builtins','collections') and issubclass(c, containers))
+    own = [c for c in cls.__mro__ if c.__module__ in ('builtins','collections')]
+    return next(c for c in own if issubclass(c, containers))
 
 def entries(
     o:Any # a container
@@ -95,7 +101,8 @@ def snapshot_entries(
         cls.clear(o)
         if issubclass(cls, dict):
             for k,v in zip(before[::2], before[1::2]): cls.__setitem__(o, k, v)
-        else: (cls.update if issubclass(cls, set) else cls.extend)(o, before)
+        elif issubclass(cls, set): cls.update(o, before)
+        else: cls.extend(o, before)
     return Snapshot(restore)
 
 def watch_entries(
@@ -104,13 +111,14 @@ def watch_entries(
 ) -> Snapshot:
     "Copy nothing of `o`, and put nothing back: warn if it has more or fewer entries then, or others in front"
     cls = python_class(type(o))
-    def look(): return cls.__len__(o),[*islice(cls.values(o) if issubclass(cls, dict) else cls.__iter__(o), first)]
-    n,before = look()
+    def front():
+        values = cls.values(o) if issubclass(cls, dict) else cls.__iter__(o)
+        return [*islice(values, first)]
+    n,before = cls.__len__(o),front()
     def restore():
-        now,front = look()
-        if now!=n or not all(map(is_, front, before)): warn(
-            f'a {type(o).__name__} of {n:,} entries is not as it was, now that the data was read, and is too long to '
-            'be put back. Let a worker read it (`num_workers=1`): workers have copies')
+        if cls.__len__(o)==n and all(map(is_, front(), before)): return
+        warn(f'a {type(o).__name__} of {n:,} entries is not as it was, now that the data was read, and is too long to '
+             'be put back. Let a worker read it (`num_workers=1`): workers have copies')
     return Snapshot(restore)
 
 # %% ../../nbs/data/30a_snapshot.ipynb #f2b6acdb
@@ -119,11 +127,12 @@ def snapshot_tensors(
     d:dict # tensors by name; other values are put back as they are
 ) -> Snapshot:
     "Take a snapshot of the tensors in `d`: the same objects, with the same values"
-    kept = {k:(v, v.clone() if isinstance(v, torch.Tensor) and not is_lazy(v) else None) for k,v in d.items()}
+    objects,values = {**d},{}
+    for k,v in d.items():
+        if isinstance(v, torch.Tensor) and not is_lazy(v): values[k] = v.clone()
     def restore():
-        for k,(v,value) in kept.items():
-            d[k] = v
-            if value is not None: v.data.copy_(value)
+        d.update(objects)
+        for k,value in values.items(): objects[k].data.copy_(value)
     return Snapshot(restore)
 
 def snapshot_buffers(
@@ -138,20 +147,23 @@ def snapshot_grads(
     copy:bool=False  # copy the gradients? Without a copy they must not be changed in place
 ) -> Snapshot:
     "Take a snapshot of the gradients of parameters"
-    kept = [(p, p.grad if p.grad is None or not copy else p.grad.clone()) for p in params]
+    params = [*params]
+    grads = [p.grad for p in params]
+    if copy: grads = [None if g is None else g.clone() for g in grads]
     def restore():
-        for p,g in kept:
-            if g is not None: g = g.clone() if copy else g.to(p.device)
-            p.grad = g
+        for p,grad in zip(params, grads):
+            if grad is None: p.grad = None
+            else: p.grad = grad.clone() if copy else grad.to(p.device)
     return Snapshot(restore)
 
 # %% ../../nbs/data/30a_snapshot.ipynb #d676a5d7
 def snapshot_random() -> Snapshot:
     "Take a snapshot of the generators of Python, NumPy, PyTorch and all devices; restored if no other thread has a run"
     n,shared = runs_elsewhere()
-    rngs = [(random.getstate, random.setstate), (torch.get_rng_state, torch.set_rng_state)]
-    if np := sys.modules.get('numpy'): rngs.append((partial(np.random.get_state, legacy=False), np.random.set_state))
-    noted = Snapshot(*[partial(put, get()) for get,put in chain(rngs, *device_rngs().values())])
+    rngs = [(random.getstate, random.setstate), (torch.get_rng_state, torch.set_rng_state), *device_rngs().values()]
+    np = sys.modules.get('numpy')
+    if np is not None: rngs.append((partial(np.random.get_state, legacy=False), np.random.set_state))
+    noted = Snapshot(*[partial(put, get()) for get,put in rngs])
     def restore():
         if not shared and n==runs_elsewhere()[0]: return noted.restore()
         warn('the random numbers that were drawn are not put back: meanwhile another thread ran a Learner with the '
@@ -188,7 +200,7 @@ from ..loop.dispatcher import Dispatcher
 def _distinct(t):
     "The elements of `t` that are not repeats by `expand`"
     if t.layout is not torch.strided or 0 not in t.stride(): return t
-    return t[tuple(slice(1) if s==0 else slice(None) for s in t.stride())]
+    return t[tuple(slice(1) if stride==0 else slice(None) for stride in t.stride())]
 
 # %% ../../nbs/data/30b_contents.ipynb #a8900b62
 @torch.no_grad()
@@ -196,11 +208,14 @@ def snapshot_tensor(
     t:torch.Tensor # a tensor
 ) -> Snapshot:
     "Take a snapshot of the values of `t`, and of its gradient, which must not be changed in place"
-    value,leaf,requires = _distinct(t).clone(),t.is_leaf,t.requires_grad
-    grad = t.grad if leaf else None
+    value,requires_grad = _distinct(t).clone(),t.requires_grad
+    grad = t.grad if t.is_leaf else None
+    was_leaf = t.is_leaf
     def restore():
         _distinct(t.data).copy_(value)
-        if leaf: t.requires_grad_(requires).grad = None if grad is None else grad.to(t.device)
+        if not was_leaf: return
+        t.requires_grad_(requires_grad)
+        t.grad = None if grad is None else grad.to(t.device)
     return Snapshot(restore)
 
 # %% ../../nbs/data/30b_contents.ipynb #9679df12
@@ -212,22 +227,28 @@ def _standard(cls): return _root(cls) in sys.stdlib_module_names
 # %% ../../nbs/data/30b_contents.ipynb #e5e578b3
 def _out_of_reach(o):
     "An attribute of `o` whose state no snapshot can put back, if any"
-    def out(cls): return _root(cls) in _elsewhere or (hasattr(cls, '__next__') and _standard(cls))
-    return None if isinstance(o, DataLoader) else next((k for k,v in vars(o).items() if out(type(v))), None)
+    if isinstance(o, DataLoader): return None
+    for name,value in vars(o).items():
+        cls = type(value)
+        if _root(cls) in _elsewhere: return name
+        if hasattr(cls, '__next__') and _standard(cls): return name
+    return None
 
 def snapshot_vars(
     o:Any,             # an object with attributes
     careful:bool=False # look for what cannot be turned back?
 ) -> Snapshot:
     "Take a snapshot of which objects the attributes of `o` are"
-    now,kept,what = vars(o),dict(vars(o)),_out_of_reach(o) if careful else None
+    now,kept,lost = vars(o),{**vars(o)},None
+    if careful: lost = _out_of_reach(o)
     def restore():
-        changed = [k for k in {**now, **kept} if k not in now or k not in kept or now[k] is not kept[k]]
-        if changed and what: return warn(
-            f'this {type(o).__name__} is not where it was, now that it was read: its attribute `{what}` '
-            f'(a {type(kept[what]).__name__}) cannot be turned back. Read another loader, or let workers read this one')
-        for k in changed: now.pop(k, None)
-        now.update({k:kept[k] for k in changed if k in kept})
+        new = now.keys() - kept.keys()
+        changed = [k for k,v in kept.items() if k not in now or now[k] is not v]
+        if lost and (new or changed): return warn(
+            f'this {type(o).__name__} is not where it was, now that it was read: its attribute `{lost}` '
+            f'(a {type(kept[lost]).__name__}) cannot be turned back. Read another loader, or let workers read this one')
+        for k in new: del now[k]
+        for k in changed: now[k] = kept[k]
     return Snapshot(restore)
 
 # %% ../../nbs/data/30b_contents.ipynb #5bc0f438
@@ -235,9 +256,11 @@ _own = __name__.partition('.')[0],'fastcore'
 
 @lru_cache
 def _is_installed(module):
-    file,root = getattr(sys.modules.get(module), '__file__', None) or '',f'{module}'.partition('.')[0]
-    installed = root in sys.stdlib_module_names or 'site-packages' in file or 'dist-packages' in file
-    return root not in _own and installed
+    root = f'{module}'.partition('.')[0]
+    if root in _own: return False
+    if root in sys.stdlib_module_names: return True
+    file = getattr(sys.modules.get(module), '__file__', None) or ''
+    return 'site-packages' in file or 'dist-packages' in file
 
 def is_foreign(
     o:Any # a class or a function
@@ -250,8 +273,8 @@ def _has_state(o, as_data):
     "May the attributes of `o` be put back?"
     cls = type(o)
     if isinstance(o, (nn.Module,Dataset,Sampler,DataLoader)): return True
-    if as_data: return not is_foreign(cls) and (hasattr(cls, '__iter__') or hasattr(cls, '__getitem__'))
-    return not is_foreign(cls) or all(hasattr(cls, k) for k in ('state_dict','load_state_dict'))
+    if not is_foreign(cls): return not as_data or hasattr(cls, '__iter__') or hasattr(cls, '__getitem__')
+    return not as_data and hasattr(cls, 'state_dict') and hasattr(cls, 'load_state_dict')
 
 def _stands_above(o): return any(isinstance(v, (Dispatcher,Stateful)) for v in vars(o).values())
 
@@ -299,19 +322,20 @@ def _are_still(within):
 def _of_container(o, depth, given):
     in_data = depth<Depth.everything
     many = in_data and python_class(type(o)).__len__(o)>_many
-    if depth==Depth.generators or isinstance(o, (tuple,frozenset)): noted = Snapshot()
-    else: noted = watch_entries(o, _few) if many else snapshot_entries(o)
+    if depth==Depth.generators or isinstance(o, (tuple,frozenset)): snapshot = Snapshot()
+    elif many: snapshot = watch_entries(o, _few)
+    else: snapshot = snapshot_entries(o)
     within = [] if many else entries(o)
     if isinstance(o, dict): within = within[1::2]   # the values
     if in_data and len(within)>_few and _are_still(within): within = []
-    if not hasattr(o, '__dict__'): return noted, within, depth
+    if not hasattr(o, '__dict__'): return snapshot, within, depth
     attributes,more,_ = _of_object(o, depth, given)
-    return Snapshot(noted, attributes), [*within, *more], depth
+    return Snapshot(snapshot, attributes), [*within, *more], depth
 
 def _left_alone(o):
     "Does `o` run, such as the batches of a `DataLoader`, or stand above what is noted?"
-    runs = is_foreign(type(o)) and hasattr(type(o), '__next__')
-    return runs or isinstance(o, (Dispatcher,Stateful)) or _stands_above(o)
+    if is_foreign(type(o)) and hasattr(type(o), '__next__'): return True
+    return isinstance(o, (Dispatcher,Stateful)) or _stands_above(o)
 
 def _of_object(o, depth, given):
     nothing = Snapshot(), (), depth
@@ -319,10 +343,12 @@ def _of_object(o, depth, given):
     if not given and _left_alone(o): return nothing
     if isinstance(o, (Dataset,Sampler,DataLoader)): depth = Depth.data
     if type(o) is DataLoader: return _of_loader(o), _members_of(o), depth
-    if depth==Depth.generators or not (given or _has_state(o, depth==Depth.data)):
-        return Snapshot(), vars(o).values() if depth<Depth.everything else (), Depth.generators
+    in_data = depth==Depth.data
+    if depth==Depth.generators or not (given or _has_state(o, in_data)):
+        within = () if depth==Depth.everything else vars(o).values()
+        return Snapshot(), within, Depth.generators
     if isinstance(o, nn.Module): return *_of_module(o), depth
-    return snapshot_vars(o, careful=depth==Depth.data), vars(o).values(), depth
+    return snapshot_vars(o, careful=in_data), vars(o).values(), depth
 
 # %% ../../nbs/data/30b_contents.ipynb #f74f7355
 def _of_loader(dl): return snapshot_attributes(dl, '_iterator', '_IterableDataset_len_called')
@@ -333,22 +359,31 @@ def _members_of(dl):
     members = [getattr(dl, 'sampler', None), getattr(batch_sampler, 'sampler', None), getattr(dl, 'dataset', None)]
     if type(dl) is not DataLoader: return [dl, batch_sampler, *members]
     if type(batch_sampler) is not BatchSampler: members.append(batch_sampler)
-    return [o for o in (*members, dl.generator, dl.collate_fn) if not _is_still(o)]
+    members += dl.generator,dl.collate_fn
+    return [o for o in members if not _is_still(o)]
 
 # %% ../../nbs/data/30b_contents.ipynb #fd2c5abf
+def _is_noted(size, depth):
+    "Is a tensor or an array of this size copied? Of data only small ones are"
+    if depth==Depth.generators: return False
+    return depth==Depth.everything or size<=_many
+
+def _of_array(o):
+    return Snapshot(partial(o.__setitem__, slice(None), o[:]))
+
 def _contents(o, depth, given):
     "What is noted of `o`, where to go on, and at which depth"
-    noted,whole = depth>Depth.generators,depth==Depth.everything
     if isinstance(o, torch.Tensor):
-        noted = noted and not is_lazy(o) and (whole or o.numel()<=_many)
+        noted = not is_lazy(o) and _is_noted(o.numel(), depth)
         return snapshot_tensor(o) if noted else Snapshot(), (), depth
     if isinstance(o, containers): return _of_container(o, depth, given)
     if isinstance(o, array):
-        noted = noted and (whole or len(o)<=_many)
-        return Snapshot(partial(o.__setitem__, slice(None), o[:])) if noted else Snapshot(), (), depth
-    if (generator := snapshot_generator(o)).snapshots: return generator, (), depth
+        return _of_array(o) if _is_noted(len(o), depth) else Snapshot(), (), depth
+    generator = snapshot_generator(o)
+    if generator.snapshots: return generator, (), depth
     if isinstance(o, (FunctionType,MethodType,partial)):
-        return Snapshot(), () if whole else of_function(o), Depth.generators
+        within = () if depth==Depth.everything else of_function(o)
+        return Snapshot(), within, Depth.generators
     return _of_object(o, depth, given)
 
 # %% ../../nbs/data/30b_contents.ipynb #0092cce4
@@ -358,26 +393,29 @@ def snapshot_contents(
     leave:Iterable=()    # parameters that are not noted
 ) -> Snapshot:
     "Take a snapshot of all that is kept in `objects` and `loaders`; until it is restored, loaders have other workers"
+    loaders = [*loaders]
     noted = [(dl, _of_loader(dl)) for dl in loaders if type(dl) is DataLoader]
     todo = [(o, Depth.everything, True) for o in objects]
-    todo += [(o, Depth.data, True) for dl in loaders for o in _members_of(dl)]
+    for dl in loaders: todo += [(o, Depth.data, True) for o in _members_of(dl)]
     if todo: noted += _walk(todo, loaders, leave)
     for o,_ in noted:
         if isinstance(o, DataLoader): o._iterator = None
-    return Snapshot(*(part for _,part in noted))
+    return Snapshot(*(snapshot for _,snapshot in noted))
 
 def _walk(todo, known=(), params=()):
     "Each object within those of `todo`, and what is noted of it; but what is `known`, and `params`, only if given"
-    seen = {id(o):(Depth.everything,o) for o in known}   # with the objects, so that no two have the same id
+    # an entry of `todo`: an object, how much is noted of it, and whether the caller gave it
+    seen = {id(o):(Depth.everything, o) for o in known}   # with the objects, so that no two have the same id
     while todo:
         o,depth,given = todo.pop()
-        if params and isinstance(o, nn.Parameter):   # until then nobody need go through the model
-            seen,params = seen | {id(p):(Depth.everything,p) for p in params},()
-        before = seen.get(id(o), (-1,))[0]
+        if params and isinstance(o, nn.Parameter):   # until then there is no need to go through the model
+            for p in params: seen[id(p)] = Depth.everything,p
+            params = ()
+        before,_ = seen.get(id(o), (-1, None))
         if type(o) in _still or (before>=depth and not given): continue
         seen[id(o)] = max(depth, before),o
-        part,within,depth = _contents(o, depth, given)
-        yield o,part
+        snapshot,within,depth = _contents(o, depth, given)
+        yield o,snapshot
         todo += [(v, depth, False) for v in within if type(v) not in _still]
 
 # %% ../../nbs/data/30b_contents.ipynb #6a1f8f42
@@ -385,7 +423,8 @@ def generators_in(
     *objects:Any # data sets, functions that make batches
 ) -> list:
     "Return the random number generators that are kept in `objects`"
-    found = {id(o):o for o,_ in _walk([(o, Depth.data, True) for o in objects]) if is_generator(o)}
+    todo = [(o, Depth.data, True) for o in objects]
+    found = {id(o):o for o,_ in _walk(todo) if is_generator(o)}
     return [*found.values()]
 
 # %% ../../nbs/data/30b_contents.ipynb #eba2f192

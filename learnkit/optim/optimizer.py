@@ -71,8 +71,10 @@ def fast_step(
 
 def _noticed_step(opt, update):
     "Make a step that is followed by hooks, or that a scheduler of PyTorch notes"
-    if 'step' in vars(opt):
-        if not is_own_step(opt): return opt.step()
+    own = vars(opt).get('step')
+    if own is not None:
+        notes_calls = getattr(own, '_wrapped_by_lr_sched', False) and own.__wrapped__ is type(opt).step
+        if not notes_calls: return opt.step()
         opt._opt_called = True   # all that a scheduler's `step` does besides
     with torch.no_grad(): res = update(opt)
     for hook in [*opt._optimizer_step_post_hooks.values()]: hook(opt, (opt,), {})

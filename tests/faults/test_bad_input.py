@@ -175,7 +175,7 @@ def loader_can_be_read_once(c):
     fixed(c, learner(dls=DataLoaders(Once())), dls=good_dls()).fit(2)
 @bad(TypeError, 'str', 'tensor')
 def batch_is_text(c): fixed(c, learner(dls=DataLoaders(['ab','cd'])), dls=good_dls()).fit(1)
-@bad(RuntimeError, 'lists of the lengths 3, 4', 'collate_fn')
+@bad(RuntimeError, 'lists of different lengths', 'collate_fn')
 def lists_of_different_lengths(c):
     items = [dict(ids=[1]*n, y=0) for n in (3,4)]
     fixed(c, learner(dls=DataLoaders(DataLoader(items, batch_size=2))), dls=good_dls()).fit(1)

@@ -38,7 +38,6 @@ def reaches(at):
 
 # Only lines may go
 still_reached = {
-    'data.explain._lengths: f_locals',
     'data.snapshot._cell: cell_contents',
     'data.snapshot._is_still: __closure__',
     'data.snapshot.of_function: __closure__',
@@ -51,7 +50,6 @@ still_reached = {
     'loop.signals._waits: f_back',
     'loop.signals.handle_pending: _getframe',
     'measure.batch_weight._ignored_by_default: co_varnames',
-    'optim.optimizer._mentioned: __closure__', 'optim.optimizer._mentioned: cell_contents', 'optim.optimizer._mentioned: co_names',
 }
 
 # `hasattr(cb, 'writer')` asks the callback, then its Learner, then the model: ask the callback's class, or its `vars`
