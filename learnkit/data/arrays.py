@@ -24,9 +24,11 @@ def _as_tensor(a, i, targ):
     if not isinstance(a, Tensor):
         import numpy as np
         a = np.asarray(a)
-        if a.dtype.kind not in 'biufc': raise TypeError(f"Array {i} must hold numbers, but its type is {a.dtype}.")
-        if a.dtype.kind in 'iu' and (targ or a.dtype!='uint8'): dtype = np.dtype('int64')
-        else: dtype = np.dtype('float32') if a.dtype.kind=='f' and a.itemsize>4 else a.dtype.newbyteorder('=')
+        kind = a.dtype.kind
+        if kind not in 'biufc': raise TypeError(f"Array {i} must hold numbers, but its type is {a.dtype}.")
+        dtype = a.dtype.newbyteorder('=')
+        if kind=='f' and a.itemsize>4: dtype = np.dtype('float32')
+        if kind in 'iu' and (targ or a.dtype!='uint8'): dtype = np.dtype('int64')   # bytes are images
         a = torch.from_numpy(np.require(a, dtype, ['C','W']))
     if a.ndim==0: raise ValueError(f"Array {i} must have a dimension for the items, but is a single number.")
     return a
@@ -62,14 +64,18 @@ def from_tensors(cls:DataLoaders,
     "Make `DataLoaders` from arrays, with a random part for validation; raise TypeError or ValueError for bad arrays"
     if not arrays: raise TypeError("There must be arrays to load, as in `DataLoaders.from_tensors(x, y)`.")
     valid_pct = check_fraction('valid_pct', valid_pct, one=False, what='the fraction of the items for validation')
-    ts = [_as_tensor(a, i, i>=(n_inp or len(arrays)-1 or 1)) for i,a in enumerate(arrays)]
+    first_targ = n_inp or len(arrays)-1 or 1
+    ts = [_as_tensor(a, i, i>=first_targ) for i,a in enumerate(arrays)]
     n = len(ts[0])
     if any(len(t)!=n for t in ts): raise ValueError(f"Arrays must have the same length, not {[len(t) for t in ts]}.")
     if n<2: raise ValueError(f"There must be 2 items or more, for training and validation, but there is {n or 'none'}.")
     gen = torch.Generator().manual_seed(torch.initial_seed() if seed is None else seed)
-    valid,train = torch.randperm(n, generator=gen).tensor_split([min(max(round(n*valid_pct), 1), n-1)])
-    dsets = [BatchTensorDataset(*(t[idxs.sort().values.to(t.device)] for t in ts)) for idxs in (train,valid)]
+    n_valid = min(max(round(n*valid_pct), 1), n-1)
+    valid,train = torch.randperm(n, generator=gen).tensor_split([n_valid])
+    dsets = [_select(ts, idxs.sort().values) for idxs in (train,valid)]
     return cls.from_dsets(*dsets, n_inp=n_inp, **{'collate_fn':collate_tensors, **kwargs})
+
+def _select(ts, idxs): return BatchTensorDataset(*(t[idxs.to(t.device)] for t in ts))
 
 # %% ../../nbs/data/40a_arrays.ipynb #7be02d94
 def tensor(
@@ -99,15 +105,19 @@ class Permutation:
         seed:int # the order depends on it alone
     ):
         rng = Random(seed)
-        self.n,self.side,self.keys = n,isqrt(max(n, 1)-1)+1,[rng.getrandbits(60) for _ in range(6)]
+        self.n = n
+        self.side = isqrt(max(n, 1)-1)+1   # of the smallest square with so many numbers
+        self.keys = [rng.getrandbits(60) for _ in range(6)]
 
     def __call__(self,
         i:Tensor # positions, from 0 to n-1
     ) -> Tensor:
         "Return the numbers at these positions"
         res = self._encrypt(i)
-        while (out := res>=self.n).any(): res = torch.where(out, self._encrypt(res), res)
-        return res
+        while True:
+            out = res>=self.n   # the square has more numbers than there are
+            if not out.any(): return res
+            res = torch.where(out, self._encrypt(res), res)
 
     def _encrypt(self, i):
         l,r = i//self.side,i%self.side

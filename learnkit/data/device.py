@@ -46,7 +46,9 @@ def to_device(
         for t in b:
             if not isinstance(t, Tensor) or t.device!=device: break
         else: return b
-    elif isinstance(b, Tensor): return b if b.device==device else b.to(device, non_blocking=non_blocking)
+    elif isinstance(b, Tensor):
+        if b.device==device: return b
+        return b.to(device, non_blocking=non_blocking)
     if callable(getattr(b, 'to', None)): return b.to(device)
     if is_listy(b) or isinstance(b, Mapping): return map_container(lambda o: to_device(o, device, non_blocking), b)
     return b
@@ -73,8 +75,9 @@ def is_plain_batch(
     "Return whether `b` consists of tuples, lists, dicts and dense CPU tensors, and can be copied tensor by tensor"
     if isinstance(b, Tensor): return b.is_cpu and b.layout is torch.strided and not b.requires_grad
     if callable(getattr(b, 'to', None)) and not isinstance(b, UserDict): return False
-    if isinstance(b, Mapping): return isinstance(b, (dict,UserDict)) and all(map(is_plain_batch, b.values()))
-    return all(map(is_plain_batch, b)) if is_listy(b) else True
+    if isinstance(b, (dict,UserDict)): return all(map(is_plain_batch, b.values()))
+    if is_listy(b): return all(map(is_plain_batch, b))
+    return not isinstance(b, Mapping)
 
 def pin_leaf(
     o:Any # a leaf of a plain batch
@@ -96,11 +99,12 @@ class Transfer:
     def __init__(self,
         device:torch.device # where batches go
     ):
-        self.device,self.stream,shared = device,None,copy_stream(device)
+        self.device,self.stream = device,None
+        self.borrows = False   # does a copy read memory of the loader?
+        shared = copy_stream(device)
         if shared is not None:   # an object of its own, in which `with` keeps what this thread goes back to
             self.stream = torch.Stream(stream_id=shared.stream_id, device_index=shared.device_index,
                                        device_type=shared.device_type)
-        self.borrows = False   # does a copy read memory of the loader?
 
     def __reduce__(self) -> tuple: return Transfer,(self.device,)   # a stream belongs to its process
 
@@ -144,7 +148,8 @@ class Arrival:
     def __init__(self,
         t:Tensor # of any device
     ):
-        self.event,later = None,copy_stream(t.device) is not None
+        self.event = None
+        later = copy_stream(t.device) is not None
         self.copy = t.to('cpu', non_blocking=later)   # which is pinned then
         if later: self.event = torch.accelerator.current_stream(t.device).record_event()
 

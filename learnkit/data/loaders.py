@@ -9,7 +9,7 @@ __all__ = ['FuncLoader', 'as_loader', 'DataLoaders', 'copy_loader', 'sequential_
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import GeneratorType
-from typing import Any, NoReturn
+from typing import Any
 
 import torch
 from torch import Tensor

@@ -36,15 +36,22 @@ def set_seed(
 # %% ../../nbs/data/25a_seed.ipynb #75e03d73
 def _device_rngs():
     "Name and module of each kind of accelerator that can be used here (CUDA cannot in a forked process)"
-    acc = torch.accelerator.current_accelerator()
-    names = dict.fromkeys(['cuda', 'xpu', 'mps', *([] if acc is None else [acc.type])])
-    mods = {n:getattr(torch, n) for n in names}
-    return {n:m for n,m in mods.items() if m.is_available() and not getattr(m, '_is_in_bad_fork', bool)()}
+    names,accelerator = ['cuda', 'xpu', 'mps'],torch.accelerator.current_accelerator()
+    if accelerator is not None and accelerator.type not in names: names.append(accelerator.type)
+    available = {name:getattr(torch, name) for name in names if getattr(torch, name).is_available()}
+    return {name:m for name,m in available.items() if not getattr(m, '_is_in_bad_fork', bool)()}
 
 def device_rngs() -> dict:
     "Return for each kind of accelerator the functions that get and set the state of its devices' generators, in pairs"
-    def rng(m, *i): return partial(m.get_rng_state, *i),lambda state: m.set_rng_state(state, *i)
-    return {n:[rng(m)] if n=='mps' else [rng(m, i) for i in range(m.device_count())] for n,m in _device_rngs().items()}
+    res = {}
+    for name,m in _device_rngs().items():
+        if name=='mps': res[name] = [(m.get_rng_state, m.set_rng_state)]
+        else: res[name] = [_device_rng(m, i) for i in range(m.device_count())]
+    return res
+
+def _device_rng(m, i):
+    def put(state): m.set_rng_state(state, i)
+    return partial(m.get_rng_state, i),put
 
 # %% ../../nbs/data/25a_seed.ipynb #312c274c
 def plain_state(
@@ -58,33 +65,43 @@ def get_random_states() -> dict:
     "Return the states of all random number generators, as arguments of `set_random_states`"
     res = dict(random_state=random.getstate(), torch_state=torch.get_rng_state())
     if 'numpy' in sys.modules: res['numpy_state'] = plain_state(sys.modules['numpy'].random.get_state(legacy=False))
-    for n,rngs in device_rngs().items(): res[f'torch_{n}_state'] = [get() for get,_ in rngs]
+    for name,rngs in device_rngs().items(): res[f'torch_{name}_state'] = [get() for get,_ in rngs]
     return res
 
 # %% ../../nbs/data/25a_seed.ipynb #29bfe1fd
 def _at(o, n): return type(o) is int and 0<=o<=n   # a position among `n` numbers?
+
+def _fits_numpy(state):
+    "Are all positions in the state of a bit generator among its numbers?"
+    inner = state.get('state') if isinstance(state, dict) else None
+    if not isinstance(inner, dict) or not _at(state.get('buffer_pos', 0), 4): return False
+    if 'pos' not in inner: return True   # no Mersenne Twister
+    return _at(inner['pos'], 624) and len(inner.get('key', ()))==624
 
 def check_numpy_state(
     state:Any # what `get_state` of a generator returned, or the `state` of a bit generator
 ) -> None:
     "Raise ValueError if a generator of NumPy would read outside of its memory in this state"
     if isinstance(state, (tuple,list)) and len(state)>2: state = dict(state=dict(key=state[1], pos=state[2]))
-    outer = state if isinstance(state, dict) else {}
-    inner = outer.get('state')
-    ok = (isinstance(inner, dict) and _at(inner.get('pos', 0), 624) and _at(outer.get('buffer_pos', 0), 4)
-          and ('pos' not in inner or len(inner.get('key', ()))==624))
-    if not ok: raise ValueError('this is no state of a generator of NumPy: its position is not among its numbers')
+    if not _fits_numpy(state): raise ValueError(
+        'this is no state of a generator of NumPy: its position is not among its numbers')
 
+# %% ../../nbs/data/25a_seed.ipynb #29bfe1fe
 def check_torch_state(
     state:Any # what `get_state` of a generator returned
 ) -> None:
     "Raise ValueError if a generator of PyTorch would read outside of its memory in this state"
-    ok = isinstance(state, Tensor) and state.dtype is torch.uint8 and state.dim()==1 and state.layout is torch.strided
-    if ok and len(state)==5056:   # a Mersenne Twister, and where in it the numbers are: how many are left, the next one
-        numbers = state[8:24].tolist()
-        left,after = int.from_bytes(numbers[:4], sys.byteorder),int.from_bytes(numbers[8:], sys.byteorder)
-        ok = left>0 and left+after<=625
-    if not ok: raise ValueError('this is no state of a generator of PyTorch: its position is not among its numbers')
+    if not _fits_torch(state): raise ValueError(
+        'this is no state of a generator of PyTorch: its position is not among its numbers')
+
+def _fits_torch(state):
+    if not isinstance(state, Tensor) or state.dtype is not torch.uint8: return False
+    if state.dim()!=1 or state.layout is not torch.strided: return False
+    if len(state)!=5056: return True   # not that of a CPU: a Mersenne Twister, and where in it the numbers are
+    numbers = state[8:24].tolist()
+    left = int.from_bytes(numbers[:4], sys.byteorder)     # how many are left
+    after = int.from_bytes(numbers[8:], sys.byteorder)    # where the next one is
+    return left>0 and left+after<=625
 
 # %% ../../nbs/data/25a_seed.ipynb #6f0d2c12
 def packed_state(
@@ -122,10 +139,13 @@ def set_random_states(
         import numpy as np
         np.random.set_state(numpy_state)
     if torch_state is not None: torch.set_rng_state(torch_state.cpu())
-    states = dict(torch_cuda_state=torch_cuda_state, torch_xpu_state=torch_xpu_state, torch_mps_state=torch_mps_state)
-    states.update(others)
-    for n,rngs in device_rngs().items() if any(states.values()) else ():
-        for (_,put),state in zip(rngs, states.get(f'torch_{n}_state') or []): put(state.cpu())
+    of_devices = dict(torch_cuda_state=torch_cuda_state, torch_xpu_state=torch_xpu_state,
+                      torch_mps_state=torch_mps_state, **others)
+    if any(of_devices.values()): _set_device_states(of_devices)
+
+def _set_device_states(states):
+    for name,rngs in device_rngs().items():
+        for (_,put),state in zip(rngs, states.get(f'torch_{name}_state') or []): put(state.cpu())
 
 # %% ../../nbs/data/25a_seed.ipynb #1b226032
 @uninterrupted
@@ -135,7 +155,7 @@ def no_random(
     reproducible:bool=False # as in `set_seed`
 ) -> Iterator[None]:
     "Run a block with the random seed `seed`, and restores all random states afterwards"
-    states,cudnn = get_random_states(), torch.backends.cudnn
+    states,cudnn = get_random_states(),torch.backends.cudnn
     flags = cudnn.deterministic,cudnn.benchmark
     try:
         set_seed(seed, reproducible)
@@ -248,9 +268,13 @@ def states_of(
     names:Any # some of the names in `marks`
 ) -> dict:
     "Return the states of global generators, as arguments of `set_random_states`"
-    read = dict(random_state=random.getstate, torch_state=torch.get_rng_state,
-                numpy_state=lambda: plain_state(sys.modules['numpy'].random.get_state(legacy=False)))
-    return {k:read[k]() for k in names if k!='numpy_state' or 'numpy' in sys.modules}
+    states = {}
+    if 'random_state' in names: states['random_state'] = random.getstate()
+    if 'torch_state' in names: states['torch_state'] = torch.get_rng_state()
+    np = sys.modules.get('numpy')
+    if 'numpy_state' in names and np is not None:
+        states['numpy_state'] = plain_state(np.random.get_state(legacy=False))
+    return states
 
 def changed(
     a:dict, # marks

@@ -68,7 +68,8 @@ from .stateful import (EndTrackingDataset, ReplaySampler, RngIterator, RngStream
 # %% ../../nbs/data/60b_seeded_loader.ipynb #5e2ab4d8
 def _generators(dl):
     "Those that the data draw from, and the functions that make items and batches of them"
-    return generators_in(*(dl.dataset, dl.collate_fn) if isinstance(dl, DataLoader) else [dl])
+    if isinstance(dl, DataLoader): return generators_in(dl.dataset, dl.collate_fn)
+    return generators_in(dl)
 
 # %% ../../nbs/data/60b_seeded_loader.ipynb #cd29f8b0
 class SeededLoader(GetAttr):
@@ -77,7 +78,9 @@ class SeededLoader(GetAttr):
     replay:ReplaySampler|None = None   # what gives the order, where items have indices
     stateful:Any = None                # the data that can save their state, otherwise
     data_state:dict|None = None        # which they are to begin with
-    it:Any = None; restored:bool = False; limit:int|None = None
+    it:Any = None                      # the batches of the present pass
+    restored:bool = False              # were these data restored, and have given no batch since?
+    limit:int|None = None              # how many batches of an epoch are needed; None: all
     live = False                       # has a pass begun since it was moved?
     def __init__(self,
         dl:Any,  # any iterable of batches
@@ -85,22 +88,31 @@ class SeededLoader(GetAttr):
     ):
         self.dl,self.seed = dl,seed
         self.epoch = self.start = 0
-        if not is_indexed(dl): self.stateful,self.loader = find_stateful(dl); return
-        self.draws = not draws_nothing(dl)   # if so, their indices can stay
-        unbatched = dl.batch_sampler is None                 # each key is a batch
-        key_of = self._key if unbatched else self._keys
-        self.replay = ReplaySampler(key_of if self.draws else noop)
-        by:dict = dict(sampler=self.replay, batch_size=None) if unbatched else dict(batch_sampler=self.replay)
-        if self.draws: by.update(
+        if is_indexed(dl): self.loader = self._replaying(dl)
+        else: self.stateful,self.loader = find_stateful(dl)
+
+    def _replaying(self, dl):
+        "A copy of `dl` whose items, which have indices, come in the order of `replay`"
+        self.draws = not draws_nothing(dl)   # if nothing is drawn, the indices can stay
+        if dl.batch_sampler is None:   # each key is a batch
+            self.replay = ReplaySampler(self._key if self.draws else noop)
+            changes:dict = dict(sampler=self.replay, batch_size=None)
+        else:
+            self.replay = ReplaySampler(self._keys if self.draws else noop)
+            changes = dict(batch_sampler=self.replay)
+        if self.draws: changes.update(
             dataset=SeededDataset(dl.dataset, _generators(dl)), worker_init_fn=WorkerInit(dl.worker_init_fn))
-        self.loader = copy_loader(dl, generator=torch.Generator(), **by)
+        return copy_loader(dl, generator=torch.Generator(), **changes)
 
     def _key(self, i): return self.seed,self.epoch,i
     def _keys(self, batch): return [self._key(i) for i in batch]
 
     def __iter__(self) -> Iterator:
-        if self.live: self.epoch,self.start,self.data_state = self.epoch+1,0,None
-        self.live,seed = True,hash_seed(self.seed, self.epoch)
+        if self.live:   # the next epoch
+            self.epoch += 1
+            self.start,self.data_state = 0,None
+        self.live = True
+        seed = hash_seed(self.seed, self.epoch)
         if self.replay is not None: return self._replayed(seed)
         return iter(self.dl[self.start:]) if self.indexed else self._streamed(seed)
 
@@ -114,7 +126,8 @@ class SeededLoader(GetAttr):
     @property
     def swaps_rng(self) -> bool:
         "Whether the random number generators of this process are swapped while it makes a batch"
-        return not self.indexed or (self.replay is not None and self.draws and not self.dl.num_workers)
+        if not self.indexed: return True
+        return self.replay is not None and self.draws and not self.dl.num_workers
 
     @property
     def batch_indices(self) -> Sequence|None:
@@ -147,8 +160,9 @@ class SeededLoader(GetAttr):
     def _record(self, sampler, seed): return record_sampler(sampler, seed, self.epoch, self.limit)[self.start:]
 
     def _replayed(self, seed):
-        dl = self.dl
-        self.replay.recorded = self._record(dl.sampler if dl.batch_sampler is None else dl.batch_sampler, seed)
+        sampler = self.dl.batch_sampler
+        if sampler is None: sampler = self.dl.sampler
+        self.replay.recorded = self._record(sampler, seed)
         self.loader.generator.manual_seed(seed)
         return RngIterator(RngStream(seed), self.loader) if self.swaps_rng else iter(self.loader)
 
@@ -174,7 +188,9 @@ class SeededLoader(GetAttr):
         done:int # how many batches of this epoch are trained; 0: the epoch is over
     ) -> dict:
         "Return what `seek` needs to continue from here"
-        return dict(seed=self.seed, epoch=self.epoch+(self.live and not done), start=done, state=self._reported(done))
+        over = self.live and not done
+        epoch = self.epoch+1 if over else self.epoch
+        return dict(seed=self.seed, epoch=epoch, start=done, state=self._reported(done))
 
     def begin_at(self,
         limit:int|None=None, # how many batches of the epoch to come are needed; None: all
@@ -184,7 +200,9 @@ class SeededLoader(GetAttr):
         state:dict|None=None # what the data reported there, if anything
     ) -> None:
         "Let the next pass begin there"
-        if seed is not None: self.seed = tuple(seed) if isinstance(seed, list) else seed; self.seek(epoch, start, state)
+        if seed is not None:
+            self.seed = tuple(seed) if isinstance(seed, list) else seed
+            self.seek(epoch, start, state)
         self.limit = limit
 
     def _reported(self, done):
@@ -192,10 +210,11 @@ class SeededLoader(GetAttr):
         ds = getattr(self.loader, 'dataset', None)
         ended = self.it.ended or (isinstance(ds, EndTrackingDataset) and ds.ended)
         if not done and not ended and begins_anew(self.dl) is not False: return None
-        return dict(data=self.stateful.state_dict(), ended=ended, rng=self.it.rng.state_dict() if done else None)
+        rng = self.it.rng.state_dict() if done else None
+        return dict(data=self.stateful.state_dict(), ended=ended, rng=rng)
 
 # %% ../../nbs/data/60c_shard_loader.ipynb #84c2553d
-from itertools import islice
+from itertools import chain, islice
 from math import ceil
 from typing import NamedTuple
 
@@ -243,16 +262,21 @@ class ShardLoader(SeededLoader):
         return shards[self.first:self.first+self.size]
 
     def _record(self, sampler, seed):
-        limit = None if self.stream is None or self.stream.limit is None else self.stream.limit*self.n
+        limit = None if self.stream is None else self.stream.limit
+        if limit is not None: limit *= self.n
         shards = record_sampler(sampler, seed, self.epoch, limit)[self.start:]
         self.plan = [shards[i:i+self.n] for i in range(0, len(shards), self.n)]
-        return [s for b in self.plan for s in self.own(b) or b[:1]]
+        made = []   # here: the own shards of each batch; where there is none, the first one
+        for batch in self.plan: made += self.own(batch) or batch[:1]
+        return made
 
     @property
     def batch_indices(self) -> list|None:
         "The indices of this process's items in each batch, from `start` on; `None` where they are not known"
         if self.replay is None: return None
-        return [[i for s in self.own(b) for i in (s if hasattr(s, '__iter__') else [s])] for b in self.plan]
+        return [[*chain(*map(_indices, self.own(batch)))] for batch in self.plan]
+
+def _indices(shard): return shard if hasattr(shard, '__iter__') else [shard]
 
 # %% ../../nbs/data/60c_shard_loader.ipynb #2c3cd722
 class ShardIterator:
@@ -270,11 +294,15 @@ class ShardIterator:
             'data set, or raise it in `after_fetch`') from e
 
     def _next(self):
-        loader,self.at = self.loader,self.at+1
-        if loader.replay is None: shards = self._take(loader.n); own = loader.own(shards)
-        elif self.at>len(loader.plan): raise StopIteration
-        else: n = len(loader.own(loader.plan[self.at-1])); shards = self._take(n or 1); own = shards[:n]
-        return Shards(own, shards[0])
+        loader,at = self.loader,self.at
+        self.at += 1
+        if loader.replay is None:
+            shards = self._take(loader.n)
+            return Shards(loader.own(shards), shards[0])
+        if at>=len(loader.plan): raise StopIteration
+        n_own = len(loader.own(loader.plan[at]))
+        shards = self._take(n_own or 1)   # the first one, where none is own
+        return Shards(shards[:n_own], shards[0])
 
     def _take(self, n):
         shards = [*islice(self.it, n)]

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from copy import deepcopy
 from functools import partial
 from inspect import Signature, signature
+from itertools import chain
 from typing import Any
 
 from torch import Tensor, nn
@@ -28,8 +29,8 @@ def is_by_hand(
 ) -> bool:
     "Is `opt` an optimizer without parameter groups, or a class of such optimizers?"
     f = unwrap_partial(opt)
-    return (all(callable(getattr(f, k, None)) for k in ('step','zero_grad')) and not isinstance(f, nn.Module)
-            and not any(hasattr(f, k) for k in _others))
+    if isinstance(f, nn.Module) or any(hasattr(f, k) for k in _others): return False
+    return all(callable(getattr(f, k, None)) for k in ('step','zero_grad'))
 
 # %% ../../nbs/optim/12_by_hand.ipynb #b7a1000b
 class ByHand(Optimizer):
@@ -40,8 +41,9 @@ class ByHand(Optimizer):
     ):
         self.made,self.names = made,_names(made[0])
         self.own_params = [pg['params'] for pg in groups]
-        hypers = [{k:getattr(o, own) for own,k in self.names.items()} for o in made]
-        super().__init__([pg | h for pg,h in zip(groups, hypers)], {})
+        super().__init__([{**pg, **self._hypers(o)} for pg,o in zip(groups, made)], {})
+
+    def _hypers(self, o): return {k:getattr(o, own) for own,k in self.names.items()}
 
     def __getstate__(self): return {**vars(self)}
 
@@ -64,7 +66,7 @@ class ByHand(Optimizer):
     def _call(self, f):
         try: f()
         except (TypeError,AttributeError) as e:
-            none = sum(p.grad is None for ps in self.own_params for p in ps)
+            none = sum(p.grad is None for p in chain(*self.own_params))
             if none: e.add_note(f'{none} of its parameters have no gradient: pass over them, `if p.grad is not None`')
             raise
     def _check_groups(self):
@@ -75,11 +77,14 @@ class ByHand(Optimizer):
 
     def state_dict(self) -> dict:
         "Return PyTorch's state dict, with the state of each optimizer"
-        return {**super().state_dict(), 'made':[o.state_dict() if hasattr(o, 'state_dict') else self._kept(o)
-                                                for o in self.made]}
-    def _kept(self, o):
-        return {k:_plain(o, k, v) for k,v in vars(o).items() if k not in self.names and not _has_params(v)
-                and not callable(v)}
+        return {**super().state_dict(), 'made':[*map(self._state, self.made)]}
+
+    def _state(self, o):
+        "What the optimizer `o` has accumulated"
+        if hasattr(o, 'state_dict'): return o.state_dict()
+        own = {k:v for k,v in vars(o).items() if k not in self.names}
+        return {k:_plain(o, k, v) for k,v in own.items() if not callable(v) and not _has_params(v)}
+
 
     def load_state_dict(self,
         state_dict:dict # from `state_dict`
@@ -89,12 +94,18 @@ class ByHand(Optimizer):
         if len(made)!=len(self.made): raise ValueError(
             f'the saved optimizer is of another kind: it has no state of {func_name(self.made[0])}')
         super().load_state_dict({k:v for k,v in state_dict.items() if k!='made'})
+        to_device = partial(_to_device, self.own_params[0][0].device)
         for o,s in zip(self.made, made):
             if hasattr(o, 'load_state_dict'): o.load_state_dict(s)
-            else: vars(o).update(apply(partial(_to_device, self.own_params[0][0].device), deepcopy(s)))
+            else: vars(o).update(apply(to_device, deepcopy(s)))
 
 # %% ../../nbs/optim/12_by_hand.ipynb #b7a1000d
 def _to_device(device, v): return v.to(device) if isinstance(v, Tensor) and v.ndim else v
+
+def _is_plain(v):
+    if isinstance(v, Mapping): return all(isinstance(k, str) for k in v) and all(map(_is_plain, v.values()))
+    if isinstance(v, (list,tuple)): return all(map(_is_plain, v))
+    return isinstance(v, (type(None),Tensor,bool,int,float,str))
 
 _torch_names = dict(wd='weight_decay')   # else nobody would see that norms and biases are to be spared
 
@@ -102,21 +113,19 @@ def _names(o):
     "The numbers that the optimizer `o` was made with, and its learning rate: attribute -> name in a parameter group"
     if not is_number(getattr(o, 'lr', None)): raise TypeError(
         f'{func_name(o)} has no number in an attribute `lr`, where the learning rate of a fit and schedules set it')
-    return {k:_torch_names.get(k, k) for k in ('lr', *(k for k,v in settings(o).items() if is_number(v)))}
+    numbers = ['lr', *(k for k,v in settings(o).items() if is_number(v))]
+    return {k:_torch_names.get(k, k) for k in numbers}
 
 # %% ../../nbs/optim/12_by_hand.ipynb #b7a1001d
 def _any_grad(ps): return any(p.grad is not None for p in ps)
 
 def _has_params(v):
-    return isinstance(v, (list,tuple)) and len(v)>0 and all(isinstance(p, nn.Parameter) for p in v)
+    if not isinstance(v, (list,tuple)) or len(v)==0: return False
+    return all(isinstance(p, nn.Parameter) for p in v)
 
 def _plain(o, name, v):
     "The value `v` of an attribute, which a file can hold; raise TypeError if none can"
-    def ok(v):
-        if isinstance(v, Mapping): return all(isinstance(k, str) for k in v) and all(map(ok, v.values()))
-        if isinstance(v, (list,tuple)): return all(map(ok, v))
-        return v is None or isinstance(v, (Tensor,bool,int,float,str))
-    if ok(v): return v
+    if _is_plain(v): return v
     raise TypeError(
         f'{func_name(o)} keeps `{name}`, a {type(v).__name__} that no checkpoint can hold: keep a list in the order of '
         'the parameters, or write `state_dict` and `load_state_dict`')
@@ -150,8 +159,8 @@ def by_hand(
     "Return `opt` in a form that a Learner can use: `opt` itself unless it was written by hand"
     if not is_by_hand(opt): return opt
     if isinstance(unwrap_partial(opt), type): return Maker(opt)
-    params = next((v for v in vars(opt).values() if _has_params(v)), None)
-    if params is None: raise TypeError(
+    lists = [v for v in vars(opt).values() if _has_params(v)]
+    if not lists: raise TypeError(
         f'{func_name(opt)} keeps no list of parameters: give the class, `opt_func={func_name(opt)}`, and the Learner '
         'makes one of the parameters that it trains')
-    return ByHand([opt], [dict(params=params)])
+    return ByHand([opt], [dict(params=lists[0])])

@@ -18,8 +18,8 @@ from learnkit.data.modules import get_model
 from learnkit.loop.check import func_name
 from learnkit.loop.events import nearest
 from learnkit.optim.by_hand import by_hand
-from learnkit.optim.groups import (build_optimizer, check_opt_func, creation_lr, default_lr, is_built, is_number,
-    param_dicts, spread)
+from learnkit.optim.groups import (bare_param, build_optimizer, check_opt_func, creation_lr, default_lr, is_built,
+    is_number, param_dicts, params_in, spread, to_python)
 from learnkit.optim.opt_state import check_opt_state
 from learnkit.optim.optimizer import OptimWrapper, fast_step, needs_closure
 
@@ -41,13 +41,14 @@ def _fits(which, name, p):
 
 def _entry(name, entry):
     "The `opt_func` of an entry, and the parameters that it is for; raise TypeError or ValueError for a wrong one"
-    func,which = entry if isinstance(entry, tuple) and len(entry)==2 else (entry,None)
-    func = func if hasattr(func, 'add_param_group') else by_hand(func)
+    func,which = entry,None
+    if isinstance(entry, tuple) and len(entry)==2: func,which = entry
+    if not hasattr(func, 'add_param_group'): func = by_hand(func)
     check_opt_func(func)
     if is_built(func): raise TypeError(
         f"the optimizer '{name}' is built already: give its class and its parameters, as in "
         f"`{{'{name}': ({func_name(func)}, 'body.*')}}`, or a `partial` of the class")
-    if not (isinstance(name, str) and name.isidentifier()): raise ValueError(
+    if not isinstance(name, str) or not name.isidentifier(): raise ValueError(
         f'an optimizer has a name such as `muon`, so that `lr_muon` is its learning rate, not {name!r}')
     return func,which
 
@@ -58,8 +59,11 @@ class SeveralOptimizers(Optimizer):
         optimizers:Mapping # name -> optimizer, whose groups have 'optimizer' (that name) and 'group' (a number)
     ):
         self.named_optimizers = dict(optimizers)
-        for k,o in self.named_optimizers.items(): _check_named(k, o)
-        super().__init__([pg for o in self.named_optimizers.values() for pg in o.param_groups], {})
+        groups = []
+        for k,o in self.named_optimizers.items():
+            _check_named(k, o)
+            groups += o.param_groups
+        super().__init__(groups, {})
         for o in self.named_optimizers.values(): self.state.update(o.state)   # Adagrad has one from the beginning
 
     def __getstate__(self): return {**vars(self)}
@@ -71,7 +75,8 @@ class SeveralOptimizers(Optimizer):
         named = self.named_optimizers
         if name not in named: raise ValueError(f"there is no optimizer '{name}': {nearest(name, named)}")
         o = named[name]
-        o.state,o.param_groups = self.state,[pg for pg in self.param_groups if pg['optimizer']==name]
+        o.state = self.state
+        o.param_groups = [pg for pg in self.param_groups if pg['optimizer']==name]
         return o
 
     def step(self,
@@ -80,7 +85,7 @@ class SeveralOptimizers(Optimizer):
         "Step each optimizer that has a gradient"
         loss = None
         for o in map(self.optimizer, self.named_optimizers):
-            if not any(p.grad is not None for pg in o.param_groups for p in pg['params']): continue
+            if all(p.grad is None for p in params_in(o.param_groups)): continue
             if closure is not None and needs_closure(o): loss = fast_step(o, closure)
             else: fast_step(o)
         return loss
@@ -112,9 +117,12 @@ def _check_named(name, opt):
 
 def _own_state(sd, name):
     groups = [pg for pg in sd['param_groups'] if pg['optimizer']==name]
-    ids = {i for pg in groups for i in pg['params']}
-    own = dict(param_groups=groups, state={i:s for i,s in sd['state'].items() if i in ids})
-    if 'n_states' in sd: own['n_states'] = sd['n_states']-len(sd['state'])+len(own['state'])   # what lacks, lacks here
+    numbers = {*params_in(groups)}
+    state = {i:s for i,s in sd['state'].items() if i in numbers}
+    own = dict(param_groups=groups, state=state)
+    if 'n_states' in sd:
+        lost = sd['n_states']-len(sd['state'])   # of which optimizer, nobody knows: each says so
+        own['n_states'] = len(state)+lost
     return own
 
 # %% ../../nbs/optim/13_several.ipynb #f0560010
@@ -143,39 +151,49 @@ class SeveralWrapper(OptimWrapper):
             if ok and v is not None: h[name] = v
 
     def _known_hypers(self):
-        return [*dict.fromkeys(n for h in self.hypers for k in h for n in (k, f'{k}_{h.optimizer}'))]
+        names = {}   # each once, in this order
+        for h in self.hypers:
+            for k in h: names |= {k:True, f'{k}_{h.optimizer}':True}
+        return [*names]
 
     def _values(self, value):
         "A value for each group; None: it stays"
         groups = [h.groups[0] for h in self.hypers]
-        if isinstance(value, Mapping):
-            for k in value: self.opt.optimizer(k)
-            by = {k:spread(v, self.n_groups) for k,v in value.items()}
-            return [by[g['optimizer']][g['group']] if g['optimizer'] in by else None for g in groups]
-        value = getattr(value, 'tolist', lambda: value)()   # of an array or a tensor
+        if isinstance(value, Mapping): return self._values_by_name(value, groups)
+        value = to_python(value)
         if isinstance(value, (list,tuple,L)) and len(value)==len(groups): return value
         value = spread(value, self.n_groups)
         return [value[g['group']] for g in groups]
 
+    def _values_by_name(self, values, groups):
+        for name in values: self.opt.optimizer(name)   # raises ValueError if there is none
+        stay = [None]*self.n_groups
+        of = dict.fromkeys(self.opt.named_optimizers, stay)
+        for name,v in values.items(): of[name] = spread(v, self.n_groups)
+        return [of[g['optimizer']][g['group']] for g in groups]
+
     @property
     def frozen(self) -> list:
         "Is each of the splitter's groups frozen?"
+        groups = [h.groups[0] for h in self.hypers]
         first = self.frozen_idx
-        def before(g): return first.get(g['optimizer'], 0) if isinstance(first, Mapping) else first
-        return [(g := h.groups[0])['group']<before(g) for h in self.hypers]
+        if not isinstance(first, Mapping): first = dict.fromkeys(self.opt.named_optimizers, first)
+        return [g['group']<first.get(g['optimizer'], 0) for g in groups]
 
     def freeze_to(self,
         n:int|Mapping # number of the splitter's first group to train; or a dict of them, by optimizer
     ) -> None:
         "Freeze the groups before `n` in each optimizer, and train the rest"
         if not isinstance(n, Mapping): return super().freeze_to(n)
-        for k in n: self.opt.optimizer(k)
-        self._freeze({k:v if v>=0 else self.n_groups+v for k,v in n.items()})
+        for name in n: self.opt.optimizer(name)   # raises ValueError if there is none
+        self._freeze({name:i if i>=0 else self.n_groups+i for name,i in n.items()})
 
     def __repr__(self) -> str:
-        def line(ps, h, off): return (f'{h.optimizer} ({func_name(self.opt.named_optimizers[h.optimizer])}): '
-                                      f"{len(ps)} parameters{' (frozen)' if off else ''}, {h}")
-        return '\n'.join(map(line, self.param_lists, self.hypers, self.frozen))
+        lines = []
+        for ps,h,off in zip(self.param_lists, self.hypers, self.frozen):
+            kind = func_name(self.opt.named_optimizers[h.optimizer])
+            lines.append(f"{h.optimizer} ({kind}): {len(ps)} parameters{' (frozen)' if off else ''}, {h}")
+        return '\n'.join(lines)
 
 # %% ../../nbs/optim/13_several.ipynb #f0560012
 class NamedOptimizers:
@@ -193,11 +211,13 @@ class NamedOptimizers:
         lr:Any=None # a learning rate for all, or a dict of them
     ) -> Any: # a dict by name if `lr` is None or a dict
         "Return the learning rates to begin with; raise ValueError if there are two for one optimizer"
-        by = lr if isinstance(lr, Mapping) else dict.fromkeys(self.recipe, lr)
-        for k in by:
+        given = self._by_name(lr)
+        for k in given:
             if k not in self.recipe: raise ValueError(f"`lr` is given for '{k}': {nearest(k, self.recipe)}")
-        res = {k:default_lr(f, by.get(k)) for k,(f,_) in self.recipe.items()}
-        return res if lr is None or isinstance(lr, Mapping) else lr
+        rates = {k:default_lr(func, given.get(k)) for k,(func,_) in self.recipe.items()}
+        return rates if lr is None or isinstance(lr, Mapping) else lr
+
+    def _by_name(self, lr): return lr if isinstance(lr, Mapping) else dict.fromkeys(self.recipe, lr)
 
     def __call__(self,
         model:nn.Module,         # the model, whose parameter names are matched
@@ -208,43 +228,50 @@ class NamedOptimizers:
     ) -> SeveralWrapper:
         "Make the optimizers; raise ValueError if one gets no parameters, or a parameter gets no optimizer"
         groups = param_dicts(model.parameters() if groups is None else groups)
-        of = self._owners(get_model(model), groups)
-        rates = lr if isinstance(lr, Mapping) else dict.fromkeys(self.recipe, lr)
-        optimizers = {k:_make_named(k, f, groups, of, rates.get(k)) for k,(f,_) in self.recipe.items()}
+        owners,rates = self._owners(get_model(model), groups),self._by_name(lr)
+        optimizers = {k:_make_named(k, func, groups, owners, rates.get(k)) for k,(func,_) in self.recipe.items()}
         res = SeveralWrapper(opt=SeveralOptimizers(optimizers), no_decay=no_decay, train_always=train_always)
         if lr is not None: res.set_hyper('lr', lr)
-        if any('wd' in getattr(f, 'keywords', ()) for f,_ in self.recipe.values()): res.split_no_decay()
+        if any('wd' in getattr(func, 'keywords', ()) for func,_ in self.recipe.values()): res.split_no_decay()
         return res
 
     def _owners(self, model, groups):
         "The name of the optimizer of each parameter, by `id`"
-        names = {id(p):n for n,p in model.named_parameters()}
-        ps = [p for g in groups for p in map(_param, g['params'])]
-        def owner(p): return next((k for k,(_,w) in self.recipe.items() if _fits(w, names.get(id(p), ''), p)), None)
-        of = {id(p):owner(p) for p in ps}
-        if lost := [names.get(i, 'one') for i,k in of.items() if k is None]: raise ValueError(
+        names = {id(p):name for name,p in model.named_parameters()}
+        owners,lost = {},[]
+        for p in map(bare_param, params_in(groups)):
+            name = names.get(id(p))
+            owner = owners[id(p)] = self._owner(name or '', p)
+            if owner is None: lost.append(name or 'one')
+        if lost: raise ValueError(
             f'no optimizer is for {", ".join(lost[:5])}{" …" if lost[5:] else ""}: give one without a pattern, which '
             'takes the rest, or freeze them with `requires_grad_(False)`')
         for k,(_,which) in self.recipe.items():
-            if k not in of.values(): raise ValueError(
+            if k not in owners.values(): raise ValueError(
                 f"there is no parameter for the optimizer '{k}': {_why_none(which, names.values())}")
-        return of
+        return owners
+
+    def _owner(self, name, p):
+        "The first optimizer that is for the parameter `p`; None if there is none"
+        for k,(_,which) in self.recipe.items():
+            if _fits(which, name, p): return k
+        return None
 
 # %% ../../nbs/optim/13_several.ipynb #f0560013
-def _param(o): return o[1] if isinstance(o, tuple) else o
-
 def _why_none(which, names):
     if isinstance(which, str): return f'none has a name like {which!r}, {nearest(which, [*names])}'
     if isinstance(which, nn.Module): return f'its {type(which).__name__} is no part of the model, or is frozen'
     return 'none fits, or those that fit belong to an optimizer before it'
 
-def _make_named(name, func, groups, of, lr):
+def _make_named(name, func, groups, owners, lr):
     "The optimizer `name`, for its parameters of these groups"
-    own = [{**g, 'params':[p for p in map(_param, g['params']) if of[id(p)]==name]} for g in groups]
-    numbers = [i for i,g in enumerate(own) if g['params']]
-    opt = build_optimizer(func, [own[i] for i in numbers], creation_lr(func, lr if is_number(lr) else None))
+    own = {}   # by the number of the group
+    for i,g in enumerate(groups):
+        ps = [p for p in map(bare_param, g['params']) if owners[id(p)]==name]
+        if ps: own[i] = {**g, 'params':ps}
+    opt = build_optimizer(func, [*own.values()], creation_lr(func, lr if is_number(lr) else None))
     if isinstance(opt, OptimWrapper): opt = opt.opt   # of learnkit's own `Adam` and such
-    for pg,i in zip(opt.param_groups, numbers): pg.update(optimizer=name, group=i)
+    for pg,i in zip(opt.param_groups, own): pg.update(optimizer=name, group=i)
     return opt
 
 # %% ../../nbs/optim/13_several.ipynb #f056001c

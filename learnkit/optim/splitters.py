@@ -9,6 +9,7 @@ __all__ = ['head_params', 'body_and_head', 'by_depth', 'layer_decay', 'by_names'
 import sys
 from collections.abc import Callable, Iterator
 from fnmatch import fnmatchcase
+from itertools import chain
 from typing import Any, NoReturn
 
 from torch import nn
@@ -27,33 +28,39 @@ def no_head(
                      '`splitter=lambda m: [params(m.body), params(m.head)]`, or split by layers with `by_depth`')
 
 def _of_timm(model):
-    heads = model.get_classifier()
-    heads = [*heads] if isinstance(heads, (tuple,list,nn.ModuleList)) else [heads]
-    heads = [o for o in heads if isinstance(o, nn.Module) and has_params(o)]
-    return [p for o in heads for p in o.parameters()] or no_head(model, '`get_classifier()` gives no weights')
+    heads,params = model.get_classifier(),[]
+    if not isinstance(heads, (tuple,list,nn.ModuleList)): heads = [heads]
+    for head in heads:
+        if isinstance(head, nn.Module): params += head.parameters()
+    if not params: no_head(model, '`get_classifier()` gives no weights')
+    return params
 
 def _of_transformers(model):
     body = model.base_model
     if body is model: no_head(model, 'it is a base model, which has no head')
-    inside = {id(p) for p in body.parameters()}
-    return [p for p in model.parameters() if id(p) not in inside] or no_head(
-        model, 'its head has no weights of its own, as it shares those of the embedding')
+    inside = {*map(id, body.parameters())}
+    head = [p for p in model.parameters() if id(p) not in inside]
+    if not head: no_head(model, 'its head has no weights of its own, as it shares those of the embedding')
+    return head
 
 # %% ../../nbs/optim/25_splitters.ipynb #6b112f2f
+def _has_own_params(m): return next(m.parameters(recurse=False), None) is not None   # not only its children
+
 _names = 'fc','classifier','heads','head'
 _aux   = 'AuxLogits','aux1','aux2','aux_classifier'
 
 def _last_layer(m):
     "The last layer with weights in `m`"
-    return [l for l in m.modules() if next(l.parameters(recurse=False), None) is not None][-1]
+    return [layer for layer in m.modules() if _has_own_params(layer)][-1]
 
 def _of_torchvision(model):
-    last = [n for n,m in model.named_children() if has_params(m) and n not in _aux][-1:]
-    if not last or last[0] not in _names: no_head(
+    parts = {name:m for name,m in model.named_children() if has_params(m)}
+    main = [name for name in parts if name not in _aux]
+    if not main or main[-1] not in _names: no_head(
         model, 'it does not say which part is its head: there is no `get_classifier()` and no `base_model`, and its '
         f'last part is not one of {", ".join(_names)}')
-    found = [getattr(model, n, None) for n in (*_aux, *last)]
-    return [p for m in found if isinstance(m, nn.Module) and has_params(m) for p in _last_layer(m).parameters()]
+    heads = [parts[name] for name in (*_aux, main[-1]) if name in parts]
+    return [*chain(*(_last_layer(m).parameters() for m in heads))]
 
 # %% ../../nbs/optim/25_splitters.ipynb #30fb11d9
 def head_params(
@@ -62,32 +69,38 @@ def head_params(
     "Return the parameters of the head, as named by the model or its library; raise ValueError if neither names it"
     m = get_model(model)
     if callable(getattr(m, 'get_classifier', None)): return _of_timm(m)
-    return _of_transformers(m) if hasattr(m, 'base_model_prefix') and hasattr(m, 'base_model') else _of_torchvision(m)
+    if hasattr(m, 'base_model_prefix') and hasattr(m, 'base_model'): return _of_transformers(m)
+    return _of_torchvision(m)
 
 def body_and_head(
     model:nn.Module # as for `head_params`
 ) -> list[list[nn.Parameter]]:
     "Return two parameter groups, for `Learner(splitter=body_and_head)`; raise ValueError if no head is found"
-    head = {id(p) for p in head_params(model)}
-    ps = trainable_params(model)
-    groups = [p for p in ps if id(p) not in head],[p for p in ps if id(p) in head]
-    for g,nm in zip(groups, ('body','head')):
-        if not g: no_head(get_model(model), f'its {nm} has no parameters to train')
-    return [*groups]
+    in_head,body,head = {*map(id, head_params(model))},[],[]
+    for p in trainable_params(model):
+        group = head if id(p) in in_head else body
+        group.append(p)
+    if not body: no_head(get_model(model), 'its body has no parameters to train')
+    if not head: no_head(get_model(model), 'its head has no parameters to train')
+    return [body, head]
 
 # %% ../../nbs/optim/25_splitters.ipynb #fbfec9a8
-def _n_layers(m): return sum(next(l.parameters(recurse=False), None) is not None for l in m.modules())
+def _n_layers(m): return sum(map(_has_own_params, m.modules()))
 
 def blocks(
     m:nn.Module # a model
 ) -> list[nn.Module]:
     "Return the parts of `m` in order, none with more than half of its layers, unless it is a single layer"
-    res,half = [m],_n_layers(m)/2
-    while True:
-        i = next((i for i,o in enumerate(res) if _n_layers(o)>half and has_params_inside(o)), None)
-        if i is None: return res
-        own = nn.ParameterList(res[i].parameters(recurse=False))
-        res[i:i+1] = [o for o in (own, *res[i].children()) if has_params(o)]
+    return _cut(m, _n_layers(m)/2)
+
+def _cut(m, most):
+    "The module `m`, cut into its parts until none has more than `most` layers"
+    if _n_layers(m)<=most or not has_params_inside(m): return [m]
+    own = nn.ParameterList(m.parameters(recurse=False))
+    res = [own] if len(own) else []
+    for part in m.children():
+        if has_params(part): res += _cut(part, most)
+    return res
 
 def has_params_inside(
     m:nn.Module # a module
@@ -104,8 +117,9 @@ def depths(
         timm:Any = sys.modules['timm.models']   # the model is timm's
         names = timm.group_parameters(model, getattr(model, 'group_matcher')(coarse=False))
         named = dict(model.named_parameters())
-        yield from ([named[n] for n in names[i]] for i in sorted(names))
-    else: yield from ([*o.parameters()] for o in blocks(model))
+        for depth in sorted(names): yield [named[name] for name in names[depth]]
+    else:
+        for block in blocks(model): yield [*block.parameters()]
 
 def merged(
     groups:list, # the groups
@@ -114,10 +128,10 @@ def merged(
     "Return `n` groups, merged from neighbours with about equally many layers; the last stays alone if possible"
     if n is None: return groups
     if not 0<n<=len(groups): raise ValueError(f'n must be from 1 to {len(groups)}, the number of layers, not {n!r}')
-    if n==1: return [sum(groups, [])]
-    rest,k = groups[:-1],n-1
-    cuts = [len(rest)*i//k for i in range(k+1)]
-    return [sum(rest[a:b], []) for a,b in zip(cuts, cuts[1:])] + groups[-1:]
+    if n==1: return [[*chain(*groups)]]
+    *rest,last = groups
+    cuts = [len(rest)*i//(n-1) for i in range(n)]
+    return [*([*chain(*rest[a:b])] for a,b in zip(cuts, cuts[1:])), last]
 
 # %% ../../nbs/optim/25_splitters.ipynb #8d61e862
 @check_args
@@ -127,16 +141,21 @@ def by_depth(
 ) -> list[list[nn.Parameter]]:
     "Return parameter groups from the first layers to the head, for `Learner(splitter=by_depth)`"
     m,n = get_model(model),check_whole('n', n, what='a number of groups', none=True)
-    try: head = {id(p) for p in head_params(m)}
-    except ValueError: head = set()   # then the last part is as good a last group as any
-    timms = hasattr(m, 'group_matcher')
-    seen,res,last = set(),[],[]
+    head = _known_head(m)
+    seen,groups,last = set(),[],[]
     for ps in depths(m):
         new = [p for p in ps if p.requires_grad and id(p) not in seen]
-        seen |= {id(p) for p in new}
-        last += [p for p in new if id(p) in head and not timms]
-        res.append([p for p in new if timms or id(p) not in head])
-    return merged([g for g in (*res, last) if g], n)
+        seen |= {*map(id, new)}
+        groups.append([p for p in new if id(p) not in head])
+        last += [p for p in new if id(p) in head]
+    groups.append(last)
+    return merged([g for g in groups if g], n)
+
+def _known_head(m):
+    "The `id` of each parameter that is put into the last group"
+    if hasattr(m, 'group_matcher'): return set()   # timm's own depths have the head last
+    try: return {*map(id, head_params(m))}
+    except ValueError: return set()   # then the last part is as good a last group as any
 
 @check_args
 def layer_decay(
@@ -147,8 +166,8 @@ def layer_decay(
 ) -> list[float]:
     "Return the learning rates of the groups of `by_depth`, smaller from layer to layer towards the input"
     if not 0<decay<=1: raise ValueError(f'decay must be above 0 and at most 1, not {decay!r}')
-    k = len(by_depth(model, n))
-    return [lr*decay**(k-1-i) for i in range(k)]
+    n_groups = len(by_depth(model, n))
+    return [lr*decay**i for i in reversed(range(n_groups))]
 
 # %% ../../nbs/optim/25_splitters.ipynb #b9a634e9
 def by_names(
@@ -156,12 +175,15 @@ def by_names(
 ) -> Callable:    # model -> a list of parameters for each pattern, and one of all others if there are any
     "Return a splitter that groups the parameters by name; the splitter raises ValueError if a pattern matches nothing"
     def split(model):
-        groups = [[] for _ in range(len(patterns)+1)]
-        for name,p in get_model(model).named_parameters():
-            i = next((i for i,o in enumerate(patterns) if fnmatchcase(name, o)), -1)
-            if p.requires_grad: groups[i].append(p)
-        names = [n for n,_ in get_model(model).named_parameters()]
-        for o,g in zip(patterns, groups):
-            if not g: raise ValueError(f'no parameter that is trained has a name like {o!r} alone: {nearest(o, names)}')
-        return groups if groups[-1] else groups[:-1]
+        named,others = dict(get_model(model).named_parameters()),[]
+        groups = [[] for _ in patterns]
+        for name,p in named.items():
+            matching = [group for pattern,group in zip(patterns, groups) if fnmatchcase(name, pattern)]
+            group = matching[0] if matching else others
+            if p.requires_grad: group.append(p)
+        for pattern,group in zip(patterns, groups):
+            if not group: raise ValueError(
+                f'no parameter that is trained has a name like {pattern!r} alone: {nearest(pattern, named)}')
+        if others: groups.append(others)
+        return groups
     return split

@@ -8,6 +8,7 @@ __all__ = ['accumulates', 'conflicts', 'InTurn', 'Closure', 'SAM']
 # %% ../../nbs/optim/14_steps.ipynb #f0570003
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import torch
@@ -18,6 +19,7 @@ from learnkit.loop.callback import Callback
 from learnkit.loop.check import check_args
 from learnkit.loop.events import nearest
 from learnkit.loop.words import Word, observes
+from learnkit.optim.groups import params_in
 
 # %% ../../nbs/optim/14_steps.ipynb #f0570005
 accumulates = Word('accumulates', False, 'Does it add up the gradients of several batches, counted in what it `saves`?')
@@ -38,14 +40,14 @@ class InTurn(Callback):
     ):
         if not (losses or turns): raise ValueError(
             'InTurn needs names of optimizers, such as `InTurn(d=loss_d, g=loss_g)`')
-        self.turns,self.losses = [tuple(losses)] if turns is None else turns,losses
+        self.losses = losses
+        self.turns = [tuple(losses)] if turns is None else turns
 
     def before_fit(self):
         known = getattr(self.learn.opt, 'named_optimizers', None)
-        lists = () if callable(self.turns) else map(_names, self.turns)
         if known is None: raise ValueError('InTurn needs optimizers with names: write '
             "`opt_func={'d':(Adam, 'd.*'), 'g':(Adam, 'g.*')}`")
-        for k in (*self.losses, *(n for names in lists for n in names)):
+        for k in (*self.losses, *self._listed_names()):
             if k not in known: raise ValueError(f"InTurn: there is no optimizer '{k}': {nearest(k, known)}")
         if any(accumulates(cb) for cb in self.learn.cbs): raise ValueError(
             'a step for several batches would mix the gradients of several turns: leave out `GradientAccumulation`, '
@@ -59,19 +61,24 @@ class InTurn(Callback):
         "A column for the loss of each turn, such as `d_loss`"
         recorder = vars(self.learn).get('recorder')
         if recorder is None: return
-        said = known if callable(self.turns) else [n for turn in self.turns for n in _names(turn)]
-        recorder.add_train_metrics([f'{k}_loss' for k in known if k in said])
+        if not callable(self.turns): known = [k for k in known if k in self._listed_names()]
+        recorder.add_train_metrics([f'{k}_loss' for k in known])
+
+    def _listed_names(self):
+        "The optimizers that the list of turns names; none if a function says whose turn it is"
+        if callable(self.turns): return []
+        return [*chain(*map(_names, self.turns))]
 
     def _due(self) -> tuple: # names of optimizers
         "Return whose turns it is in this batch, one after the other"
-        turns,learn = self.turns,self.learn
-        return _names(turns(learn) if callable(turns) else turns[learn.train_iter%len(turns)])
+        if callable(self.turns): return _names(self.turns(self.learn))
+        return _names(self.turns[self.learn.train_iter%len(self.turns)])
 
     def wrap(self, what:str, do:Callable) -> Callable: return partial(self._take_turns, do) if what=='batch' else do
 
     def _take_turns(self, do):
         learn = self.learn
-        if learn is None or not (learn.training and self.run): return do()
+        if learn is None or not learn.training or not self.run: return do()
         if learn.in_part: raise ValueError('InTurn makes a step in each turn, but the parts of a batch have one step '
                                            'together: leave out `InTurn`, or what divides the batch')
         own = learn.loss_func
@@ -90,8 +97,10 @@ class InTurn(Callback):
         if meter is not None and name in meter.logged: meter.logged[name].add_loss(self.learn)
 
     def after_backward(self):
-        for pg in self.learn.opt.param_groups if self.turn is not None else ():
-            for p in pg['params'] if pg['optimizer']!=self.turn else (): p.grad = None
+        if self.turn is None: return
+        for pg in self.learn.opt.param_groups:
+            if pg['optimizer']==self.turn: continue
+            for p in pg['params']: p.grad = None
 
 def _names(turn): return (turn,) if isinstance(turn, str) else tuple(turn)
 
@@ -100,13 +109,15 @@ def evaluate_again(
     learn:Any # the Learner, in a step
 ) -> Tensor:  # the loss
     "Evaluate the batch again; the new gradients replace the old ones, prediction and loss stay"
-    before,within = (learn.pred,learn.loss,learn.loss_grad),learn.in_part
+    before,in_part = (learn.pred, learn.loss, learn.loss_grad),learn.in_part
     learn.opt.zero_grad()
     learn.in_part = True   # no step follows
     try:
         learn._do_one_batch()
         return learn.loss
-    finally: (learn.pred,learn.loss,learn.loss_grad),learn.in_part = before,within
+    finally:
+        learn.pred,learn.loss,learn.loss_grad = before
+        learn.in_part = in_part
 
 def check_passes(
     cb:Callback # the callback that evaluates a batch several times in a step
@@ -162,10 +173,11 @@ class SAM(Callback):
     def before_fit(self): check_passes(self)
 
     def before_step(self):
-        ps = [p for pg in self.learn.opt.param_groups for p in pg['params'] if p.grad is not None]
+        ps = [p for p in params_in(self.learn.opt.param_groups) if p.grad is not None]
         if not ps: return
         grads = [p.grad for p in ps]
-        uphill = torch._foreach_mul(grads, self.rho/(whole(torch.nn.utils.get_total_norm(grads))+1e-12))
+        norm = whole(torch.nn.utils.get_total_norm(grads))
+        uphill = torch._foreach_mul(grads, self.rho/(norm+1e-12))
         here = [p.detach().clone() for p in ps]   # to subtract what was added would round
         with torch.no_grad(): torch._foreach_add_(ps, uphill)
         try: evaluate_again(self.learn)

@@ -100,22 +100,32 @@ def takes(
     shapes:tuple # the shapes of a batch
 ) -> bool:
     "Return whether `known` includes `shapes`; a size of 0 or 1 does not vary, as PyTorch compiles it separately"
-    def fits(k, s): return len(k)==len(s) and all([m==n or m is None and n>1 for m,n in zip(k, s)])
-    return len(known)==len(shapes) and all(map(fits, known, shapes))
+    return len(known)==len(shapes) and all(map(_fits, known, shapes))
 
+def _fits(known, shape):
+    if len(known)!=len(shape): return False
+    for m,n in zip(known, shape):
+        if m is None and n<=1: return False
+        if m is not None and m!=n: return False
+    return True
+
+# %% ../../nbs/speed/05b_batch_shapes.ipynb #71c0a00a
 def widened(
     known:tuple, # shapes, with None for each size that varies
     shapes:tuple # the shapes of a batch
 ) -> tuple:
     "Return `known`, with each size that differs in `shapes` marked as varying too"
-    return tuple([tuple([m if m==n else None for m,n in zip(k, s)]) for k,s in zip(known, shapes)])
+    return tuple(map(_widened, known, shapes))
+
+def _widened(known, shape): return tuple([m if m==n else None for m,n in zip(known, shape)])
 
 # %% ../../nbs/speed/05b_batch_shapes.ipynb #71c0a012
 def format_shapes(
     known:tuple # shapes, with None for each size that varies
 ) -> str:
     "Return the shapes as text for a message"
-    return ', '.join('[' + ', '.join('any' if n is None else str(n) for n in s) + ']' for s in known)
+    texts = [['any' if n is None else str(n) for n in shape] for shape in known]
+    return ', '.join(f"[{', '.join(sizes)}]" for sizes in texts)
 
 # %% ../../nbs/speed/05b_batch_shapes.ipynb #71c0a013
 def find_shapes(
@@ -126,11 +136,19 @@ def find_shapes(
 ) -> tuple|None:
     "Return the entry of `known` that takes a batch, maybe a new one; `None` if there is none and none may be added"
     if shapes is None or shapes in known: return shapes
-    alike = [k for k in known if _dims(k)==_dims(shapes)] if dynamic else []
+    return _find_varying(known, shapes, most) if dynamic else _added(known, shapes, len(known)<most)
+
+def _find_varying(known, shapes, most):
+    alike = [k for k in known if _dims(k)==_dims(shapes)]
     for k in alike:
         if takes(k, shapes): return k
-    new = widened(alike[-1], shapes) if alike else shapes
-    if not takes(new, shapes) or not alike and len({_dims(k) if dynamic else k for k in known})>=most: return None
+    if not alike: return _added(known, shapes, len({*map(_dims, known)})<most)
+    new = widened(alike[-1], shapes)
+    return _added(known, new, takes(new, shapes))
+
+# %% ../../nbs/speed/05b_batch_shapes.ipynb #71c0a016
+def _added(known, new, fits):
+    if not fits: return None
     known.append(new)
     return new
 
@@ -143,10 +161,13 @@ def with_varying_sizes(
 ) -> tuple:
     "Return the tensors for the compiler, marked where a size varies"
     from torch._dynamo import mark_dynamic
-    dims = [[i for i,n in enumerate(s) if n is None] for s in known]
-    marked = tuple([t.detach() if ds else t for t,ds in zip(batch, dims)])
-    for t,ds in zip(marked, dims): mark_dynamic(t, ds)
-    return marked
+    res = []
+    for t,shape in zip(batch, known):
+        varying = [i for i,n in enumerate(shape) if n is None]
+        if varying: t = t.detach()
+        mark_dynamic(t, varying)
+        res.append(t)
+    return tuple(res)
 
 # %% ../../nbs/speed/05c_compile.ipynb #c74d93f5
 from functools import partial
@@ -165,10 +186,13 @@ def structure_of(
     model:nn.Module # a model
 ) -> tuple:
     "Return a key that is equal for models that can share programs"
-    def plain(m): return tuple([(k, repr(v)) for k,v in vars(m).items() if isinstance(v, _plain) and k!='training'])
+    modules = tuple([(name, type(m), _settings(m)) for name,m in model.named_modules()])
     tensors = [*model.named_parameters(), *model.named_buffers()]
-    return (tuple([(n, type(m), plain(m)) for n,m in model.named_modules()]),
-            tuple([(n, t.shape, t.dtype, t.device, t.requires_grad) for n,t in tensors]))
+    return modules,tuple([(name, t.shape, t.dtype, t.device, t.requires_grad) for name,t in tensors])
+
+def _settings(m):
+    plain = {k:v for k,v in vars(m).items() if isinstance(v, _plain) and k!='training'}
+    return tuple([(k, repr(v)) for k,v in plain.items()])
 
 def shared_call(
     model:nn.Module, # the model that is going to be compiled
@@ -180,7 +204,10 @@ def shared_call(
     def call(model, *args, **kw): return model._call_impl(*args, **kw)
     key = structure_of(model),repr(settings)
     f = _calls.pop(key, None)
-    if f is None or 2*len(_debug_get_cache_entry_list(f.__code__))>=config.recompile_limit: f = own_code(call)
+    if f is not None:
+        n_programs = len(_debug_get_cache_entry_list(f.__code__))
+        if 2*n_programs>=config.recompile_limit: f = None   # there is room for half as many more
+    if f is None: f = own_code(call)
     _calls[key] = f
     for k in [*_calls][:-4]: del _calls[k]
     return f
@@ -190,7 +217,8 @@ def repeated_blocks(
     model:nn.Module # a model
 ) -> list[list[nn.Module]]:
     "Return the outermost blocks that `model` repeats, those that are alike in a list; raise ValueError without any"
-    if found := [*_repeated(model)]: return found
+    found = [*_repeated(model)]
+    if found: return found
     raise ValueError(f'{type(model).__name__} has no block that it repeats: leave out `regional=True`')
 
 def _repeated(model):
@@ -199,7 +227,9 @@ def _repeated(model):
         weights = tuple([(n, p.shape, p.dtype, p.requires_grad) for n,p in m.named_parameters()])
         groups.setdefault((type(m), weights), []).append(m)
     for alike in groups.values():
-        if len(alike)>1 and has_params(alike[0]) and [*alike[0].children()]: yield alike
+        first = alike[0]
+        is_block = has_params(first) and bool([*first.children()])   # not a single layer
+        if is_block and len(alike)>1: yield alike
         else:
             for m in alike: yield from _repeated(m)
 
@@ -213,7 +243,8 @@ def compile(self:Learner,
     from torch._dynamo import config   # slow to import
     model = get_model(self.model)
     config.skip_nnmodule_hook_guards = False
-    for alike in repeated_blocks(model) if regional else [[model]]:
+    blocks = repeated_blocks(model) if regional else [[model]]
+    for alike in blocks:
         compiled = torch.compile(shared_call(alike[0], kwargs), **kwargs)
         for m in alike: m._compiled_call_impl = partial(compiled, m)
     return self

@@ -17,6 +17,7 @@ from torch.optim import SGD, Adam, AdamW, Optimizer, optimizer
 
 from ..callbacks.schedules import TorchScheduler
 from ..data.nested import leaves
+from ..optim.groups import params_in
 from ..optim.optimizer import OptimWrapper, is_own_step, torch_zero_grad, unwrapped_step
 
 # %% ../../nbs/speed/00a_functional_optim.ipynb #8ba8e496
@@ -74,10 +75,13 @@ class FunctionalOptim:
         opt:Optimizer # the optimizer
     ) -> tuple:
         "Return the options of each parameter group, as pairs of name and value; a compiled program depends on them"
-        def has_mom(pg): return pg.get('momentum', 0)!=0
-        return tuple((('has_wd', pg['weight_decay']!=0), ('has_mom', has_mom(pg)),
-                      ('has_state', self.has_state or has_mom(pg)),
-                      *((k, pg.get(k, False)) for k in self.option_names)) for pg in opt.param_groups)
+        return tuple(map(self._options, opt.param_groups))
+
+    def _options(self, pg):
+        has_mom = pg.get('momentum', 0)!=0
+        own = {k:pg.get(k, False) for k in self.option_names}
+        res = dict(has_wd=pg['weight_decay']!=0, has_mom=has_mom, has_state=self.has_state or has_mom, **own)
+        return tuple(res.items())
 
 # %% ../../nbs/speed/00a_functional_optim.ipynb #0eb69cb9
 _adam = FunctionalOptim(adam_step, ('lr','betas','eps','weight_decay'), ('decoupled_weight_decay',))
@@ -102,26 +106,30 @@ def step_notices(
     opt:Optimizer # a torch optimizer
 ) -> list[Callable]:
     "Return calls of the hooks that only need to know that there was a step"
-    return [partial(f, opt, (opt,), {}) for f in opt._optimizer_step_post_hooks.values()
-            if getattr(f, '__func__', None) is TorchScheduler._optimizer_stepped]
+    hooks = [*opt._optimizer_step_post_hooks.values()]
+    notices = [f for f in hooks if getattr(f, '__func__', None) is TorchScheduler._optimizer_stepped]
+    return [partial(f, opt, (opt,), {}) for f in notices]
 
 def functional_optim(
     opt:Any # an optimizer, such as `learn.opt`
 ) -> FunctionalOptim|None:
     "Return the functional form of an optimizer; `None` if none does everything that the optimizer does"
-    wrapped,opt = 'step' in vars(opt),torch_opt(opt)
-    if wrapped or type(opt) not in functional_optims or _has_odd_options(opt): return None
-    patched = type(opt).__module__.startswith('torch.optim') and unwrapped_step(type(opt).step) is None
-    replaced = patched or not (is_own_step(opt) and getattr(opt.zero_grad, '__func__', None) is torch_zero_grad)
-    hooked = sum(map(len, step_hooks(opt)))>len(step_notices(opt))
-    return None if replaced or hooked else functional_optims[type(opt)]
+    if 'step' in vars(opt): return None   # a wrapper's own
+    opt = torch_opt(opt)
+    if type(opt) not in functional_optims or _has_odd_options(opt): return None
+    is_torch = type(opt).__module__.startswith('torch.optim')
+    if is_torch and unwrapped_step(type(opt).step) is None: return None   # the class was patched
+    if not is_own_step(opt) or getattr(opt.zero_grad, '__func__', None) is not torch_zero_grad: return None
+    n_hooks = sum(map(len, step_hooks(opt)))
+    return functional_optims[type(opt)] if n_hooks==len(step_notices(opt)) else None
 
 # %% ../../nbs/speed/00a_functional_optim.ipynb #f04ef740
 def _has_odd_options(opt):
-    groups = opt.param_groups
-    return (any(p.is_complex() for pg in groups for p in pg['params'])   # torch updates real and imaginary parts apart
-            or any(pg.get(k) for pg in groups for k in ('maximize','amsgrad','differentiable','fused'))
-            or any(isinstance(v, torch.Tensor) for pg in groups for v in leaves([pg['lr'], pg.get('betas', ())])))
+    if any(p.is_complex() for p in params_in(opt.param_groups)): return True   # real and imaginary parts apart
+    for pg in opt.param_groups:
+        if any(pg.get(k) for k in ('maximize','amsgrad','differentiable','fused')): return True
+        if any(isinstance(v, torch.Tensor) for v in leaves([pg['lr'], pg.get('betas', ())])): return True
+    return False
 
 # %% ../../nbs/speed/00a_functional_optim.ipynb #5d201d9d
 def clip_grads(
@@ -221,15 +229,17 @@ def muon_step(
     options:dict       # `nesterov`, `ns_coefficients`, `ns_steps`, `eps` and `adjust_lr_fn`
 ) -> None:
     "Update one parameter as `torch.optim.Muon` does"
-    (lr,mom,wd),avg = hypers,state['momentum_buffer']
+    lr,mom,wd = hypers
+    update = avg = state['momentum_buffer']
     avg.add_((grad - avg)*(1 - mom))
-    update = grad + (avg - grad)*mom if options['nesterov'] else avg
+    if options['nesterov']: update = grad + (avg - grad)*mom
     update = _orthogonal(update, options['ns_coefficients'], options['ns_steps'], options['eps'])
     p.mul_(1 - lr*wd)
     p.sub_(update.to(p.dtype)*(lr*_size_factor(options['adjust_lr_fn'], *p.shape)))
 
 def _orthogonal(m, coefficients, n, eps):
-    (a,b,c),tall = coefficients,m.shape[0]>m.shape[1]
+    a,b,c = coefficients
+    tall = m.shape[0]>m.shape[1]
     x = m.bfloat16().T if tall else m.bfloat16()
     x = x/x.norm().clamp(min=eps)
     for _ in range(n):
@@ -238,7 +248,8 @@ def _orthogonal(m, coefficients, n, eps):
     return x.T if tall else x
 
 def _size_factor(how, n_out, n_in):
-    return .2*max(n_out, n_in)**.5 if how=='match_rms_adamw' else max(1, n_out/n_in)**.5
+    if how=='match_rms_adamw': return .2*max(n_out, n_in)**.5
+    return max(1, n_out/n_in)**.5
 
 # %% ../../nbs/speed/00b_more_optims.ipynb #4497c011
 functional_optims.update({

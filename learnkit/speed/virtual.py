@@ -34,9 +34,12 @@ class MergeTree:
         sums:Tensor   # its sums; the last one is its weight
     ) -> None:
         "Add a part, and merge the branches that it completes"
-        part,self.n = (means,sums),self.n+1
+        part = means,sums
+        self.n += 1
         n = self.n
-        while n%2==0: part,n = merged(self.parts.pop(), part),n//2
+        while n%2==0:   # the branch is as large as the one before it
+            part = merged(self.parts.pop(), part)
+            n //= 2
         self.parts.append(part)
 
     def total(self) -> tuple[Tensor,Tensor]:
@@ -86,18 +89,22 @@ class ShardMeans:
         modules:Iterable # modules whose buffers change
     ):
         self.params = [p for p in params if p.requires_grad]
-        bufs = [*{id(b):b for m in modules for b in m.buffers()}.values()]
-        self.buffers = [b for b in bufs if b.is_floating_point()]
-        self.counts  = [b for b in bufs if not b.is_floating_point()]
-        self.n,self.device,self.flags = sum(p.numel() for p in self.params),self.params[0].device,{}
+        bufs = {}   # by `id`, as modules may share some
+        for m in modules: bufs |= {id(b):b for b in m.buffers()}
+        self.buffers = [b for b in bufs.values() if b.is_floating_point()]
+        self.counts  = [b for b in bufs.values() if not b.is_floating_point()]
+        self.n,self.device = sum(p.numel() for p in self.params),self.params[0].device
+        self.flags = {}   # tensors of flags, which are mostly the same
         self.dtype = torch.float32   # at least: 16 bits are too few for sums
         for t in (*self.params, *self.buffers): self.dtype = torch.promote_types(self.dtype, t.dtype)
 
     def begin(self) -> None:
         "Begin a batch: note gradients and buffers as they are now"
-        self.tree,self.live,self.full = MergeTree(),False,False   # `full`: has a shard had all gradients?
+        self.tree = MergeTree()
+        self.live = self.full = False   # has a shard counted? Has one had all gradients?
         self.extra:Any = None   # the sums of what `add` was given beside, once they are merged
-        self.before,self.start = [p.grad for p in self.params],[b.clone() for b in (*self.buffers, *self.counts)]
+        self.before = [p.grad for p in self.params]
+        self.start = [b.clone() for b in (*self.buffers, *self.counts)]
         self.most = self.start[len(self.buffers):]
         self._clear()
 
@@ -114,48 +121,64 @@ class ShardMeans:
         self.live = self.live or loss is not None
         self.most = [torch.maximum(a, b) for a,b in zip(self.most, self.counts)]
         means,sums = self._message(loss, weight)
-        self.tree.push(means, sums if beside is None else torch.cat([beside.to(self.device, self.dtype), sums]))
+        if beside is not None: sums = torch.cat([beside.to(self.device, self.dtype), sums])
+        self.tree.push(means, sums)
         self._clear()
 
     def _message(self, loss, weight):
-        grads = [p.grad for p in self.params]
-        if any(g is not None and g.layout!=torch.strided for g in grads): raise ValueError(
-            'VirtualShards cannot join sparse gradients: write `sparse=False` in the embedding')
-        dense = [torch.zeros_like(p) if g is None else g for p,g in zip(self.params, grads)]
-        parts = *dense,torch.zeros(()) if loss is None else loss,*self.buffers
+        "The means of a shard (gradients, loss, buffers), and its sums: a 1 for each gradient and the loss, its weight"
+        grads = self._dense_grads()
+        if loss is None: mean_loss,counts = torch.zeros(()),False
+        else: mean_loss,counts = loss,True
+        parts = [*grads, mean_loss, *self.buffers]
         means = torch.cat([t.detach().reshape(-1).to(self.device, self.dtype) for t in parts])
-        flags = *(g is not None for g in grads),loss is not None
+        flags = *(p.grad is not None for p in self.params),counts
         self.full = self.full or all(flags)
         if flags not in self.flags: self.flags[flags] = torch.tensor(flags, dtype=self.dtype, device=self.device)
         if isinstance(weight, Tensor): means[:self.n+1].masked_fill_(weight<=0, 0)   # a mean over nothing may be nan
         else: weight = torch.full((), float(weight), dtype=self.dtype, device=self.device)
         return means,torch.cat([self.flags[flags], weight.reshape(1).to(self.device, self.dtype)])
 
+    def _dense_grads(self):
+        res = []
+        for p in self.params:
+            if p.grad is None: res.append(torch.zeros_like(p))
+            elif p.grad.layout is torch.strided: res.append(p.grad)
+            else: raise ValueError('VirtualShards cannot join sparse gradients: write `sparse=False` in the embedding')
+        return res
+
     def merge(self,
         total:bool=False # sum gradients and loss instead of averaging? Weights are then numbers of shards
     ) -> Tensor:
         "Put the means over all shards into the model; return the loss; raise CancelBatch if none counts"
         means,sums = merge_processes(*self.tree.total())
-        self.extra,sums = sums.tensor_split([len(sums)-len(self.params)-2])
-        if not self.live and not sums[-2]: raise CancelBatch('every shard of this batch was cancelled')
-        if total: means[:self.n+1].mul_(sums[-1])
+        self.extra,flags,n_losses,weight = sums.tensor_split([-len(self.params)-2, -2, -1])
+        if not self.live and not n_losses: raise CancelBatch('every shard of this batch was cancelled')
+        if total: means[:self.n+1].mul_(weight)
         grads,loss,bufs = means.split([self.n, 1, len(means)-self.n-1])
-        self._put_grads(grads, [True]*len(self.params) if self.full else (sums[:-2]>0).tolist())
-        for b,v in zip(self.buffers, bufs.split([b.numel() for b in self.buffers])): b.copy_(v.view_as(b))
+        has_grad = [True]*len(self.params) if self.full else (flags>0).tolist()   # to read flags is to wait for them
+        self._put_grads(grads, has_grad)
+        for b,v in zip(self.buffers, _split_like(bufs, self.buffers)): b.copy_(v)
         self._put_counts()
         return loss[0]
 
-    def _put_grads(self, flat, some):
-        for p,g,has,old in zip(self.params, flat.split([p.numel() for p in self.params]), some, self.before):
-            g = g.view_as(p).to(p.device, p.dtype) if has else None
-            if old is None or g is None: p.grad = g if old is None else old
-            else: p.grad = old+g
+    def _put_grads(self, flat, has_grad):
+        grads = _split_like(flat, self.params)
+        for p,grad,has,old in zip(self.params, grads, has_grad, self.before):
+            p.grad = old
+            if not has: continue
+            grad = grad.to(p.device, p.dtype)
+            p.grad = grad if old is None else old+grad
 
     def _put_counts(self):
         if not self.counts: return
         flat = torch.cat([c.reshape(-1).long() for c in self.most])
         if num_distrib()>1: dist.all_reduce(flat, dist.ReduceOp.MAX)
-        for c,v in zip(self.counts, flat.split([c.numel() for c in self.most])): c.copy_(v.view_as(c))
+        for c,v in zip(self.counts, _split_like(flat, self.counts)): c.copy_(v)
+
+def _split_like(flat, ts):
+    "The numbers in `flat` in tensors of the shapes of `ts`"
+    return [part.view_as(t) for part,t in zip(flat.split([t.numel() for t in ts]), ts)]
 
 # %% ../../nbs/speed/25c_virtual_shards.ipynb #b490e3b0
 from collections.abc import Callable
@@ -204,7 +227,8 @@ def check_obstacles(
         'VirtualShards needs the plain model: it joins the gradients of all processes itself')
     if any(isinstance(m, nn.SyncBatchNorm) for m in model.modules()): raise ValueError(
         'SyncBatchNorm computes with the items of all processes, which VirtualShards keeps apart: use BatchNorm')
-    if any(t.is_complex() for t in (*model.parameters(), *model.buffers())): raise ValueError(
+    tensors = *model.parameters(),*model.buffers()
+    if any(t.is_complex() for t in tensors): raise ValueError(
         'VirtualShards cannot average complex numbers: keep their real and imaginary parts in two tensors')
 
 # %% ../../nbs/speed/25c_virtual_shards.ipynb #47896045
@@ -217,8 +241,10 @@ class ShardLog(Logged):
         self.both = torch.zeros(2)
 
     def add(self, val, n):
-        val,n = (torch.as_tensor(o).detach().reshape(()).float() for o in (val, n))
+        val,n = map(_as_number, (val, n))
         self.both = self.both.to(val.device) + torch.stack([val*n, n.to(val.device)])
+
+def _as_number(o): return torch.as_tensor(o).detach().reshape(()).float()
 
 class LoggedShards:
     "Collects what the shards of a batch log and their numbers of items, and passes the totals to the metrics"
@@ -226,12 +252,14 @@ class LoggedShards:
         meter:Any,          # the `Meter` of the phase, or None
         device:torch.device # the model's device
     ):
-        self.meter,self.own = meter,{} if meter is None else meter.logged
-        self.logs,self.device = {k:ShardLog(m) for k,m in self.own.items()},device
+        self.meter,self.device = meter,device
+        self.own = {} if meter is None else meter.logged
+        self.logs = {k:ShardLog(m) for k,m in self.own.items()}
 
     def begin(self) -> None:
         "Begin to collect what a shard logs"
-        if self.own: self.meter.n_items,self.meter.logged = None,self.logs
+        if not self.own: return
+        self.meter.n_items,self.meter.logged = None,self.logs
 
     def sums(self,
         n:int # how many items the shard has; 0: there was no shard
@@ -250,9 +278,9 @@ class LoggedShards:
         self.meter.logged = self.own
         if total is None: return
         self.meter.n_items = total[0]
-        for (k,m),(v,n) in zip(self.own.items(), total[1:].view(-1, 2)):
-            m.sums = m.sums or self.logs[k].sums
-            m.add(v/n, n)
+        for (name,metric),(value,n) in zip(self.own.items(), total[1:].view(-1, 2)):
+            metric.sums = metric.sums or self.logs[name].sums
+            metric.add(value/n, n)
 
 # %% ../../nbs/speed/25c_virtual_shards.ipynb #bb38640e
 @check_args
@@ -278,7 +306,8 @@ class VirtualShards(Callback):
     def before_fit(self):
         world = num_distrib()
         size,rest = divmod(self.n, world)
-        if rest or (world>1 and size&(size-1)): raise ValueError(
+        is_power_of_2 = size&(size-1)==0
+        if rest or (world>1 and not is_power_of_2): raise ValueError(
             f'{world} processes cannot share {self.n} shards, as each needs 1, 2, 4, 8 … of them: '
             f'write VirtualShards({world}) or VirtualShards({2*world}), or start another number of processes')
         check_obstacles(self.learn)
@@ -300,11 +329,13 @@ class VirtualShards(Callback):
         learn,dl = self.learn,self.learn.dl
         if self.loader is None or self.loader.dl is not dl:
             self.loader = ShardLoader(dl, (self.seed,0), self.n, rank_distrib(), num_distrib())
-        self.loader.seed,self.loader.stream,self.weigh = (self.seed,0),learn.batches,None
+        self.loader.seed,self.loader.stream = (self.seed,0),learn.batches
+        self.weigh = None
         learn.batches.replace(self.loader.seek(learn.epoch))
         modules = [m for m in (learn.model, learn.loss_func) if isinstance(m, nn.Module)]
         self.means = ShardMeans(opt_params(learn.opt), modules)
-        now,then,self.threads = torch.get_num_threads(),self.threads,torch.get_num_threads()
+        now,then = torch.get_num_threads(),self.threads
+        self.threads = now
         if now!=then and self.means.device.type=='cpu': warn(
             f'this run began with {then} threads and now has {now}, so sums may differ in the last bit: '
             f'write `torch.set_num_threads({then})`')
@@ -321,18 +352,21 @@ class VirtualShards(Callback):
         seed = hash_seed(self.seed, learn.epoch, learn.iter, shard)
         seed_cpu(seed)
         if device!='cpu':   # MPS has the first of these, and PyTorch asks others for the second only
-            of = torch.get_device_module(device)
-            (getattr(of, 'manual_seed', None) or of.manual_seed_all)(seed)
+            module = torch.get_device_module(device)
+            if hasattr(module, 'manual_seed'): module.manual_seed(seed)
+            else: module.manual_seed_all(seed)
 
     def _do_shard(self, do, i):
         "Forward and backward pass of own shard `i`; return False if there is none, or no loss, or it was cancelled"
         learn,own = self.learn,self.shards.own
         if i and i>=len(own): return False
-        first = sum(map(find_bs, own[:i]))
-        learn.in_part = slice(first, first+find_bs(own[i])) if own else True
+        shard,learn.in_part = self.shards.any,True   # without an own shard it goes through the events, and is cancelled
+        if own:
+            first,shard = sum(map(find_bs, own[:i])),own[i]
+            learn.in_part = slice(first, first+find_bs(shard))
         self._seed(self.loader.first+i)
         try:
-            do(own[i] if own else self.shards.any)
+            do(shard)
             return learn.loss_grad is not None
         except cancelled(CancelBatch):
             if own: learn('after_cancel_batch')
@@ -353,14 +387,18 @@ class VirtualShards(Callback):
         learn = self.learn
         if not learn.training: return do(shards)
         self.shards,means = shards,self.means
-        if self.weigh is None: self.weigh,self.logged = BatchWeight(learn),LoggedShards(learn.phase_meter, means.device)
+        if self.weigh is None:
+            self.weigh = BatchWeight(learn)
+            self.logged = LoggedShards(learn.phase_meter, means.device)
         sums,last = self.weigh.sums,learn.loss
-        means.begin(); self.logged.begin()
+        means.begin()
+        self.logged.begin()
         for i in range(self.loader.size):
             learn.loss = last
-            done,n = self._do_shard(do, i),find_bs(shards.own[i]) if i<len(shards.own) else 0
-            if done: means.add(learn.loss, 1 if sums else self.weigh(learn), self.logged.sums(n))
-            else: means.add(None, 0, self.logged.sums(n))
+            loss,weight,n = None,0,0
+            if self._do_shard(do, i): loss,weight = learn.loss,1 if sums else self.weigh(learn)
+            if i<len(shards.own): n = find_bs(shards.own[i])
+            means.add(loss, weight, self.logged.sums(n))
         self._seed(self.n)   # the same in all processes
         learn.loss = last    # if no shard counts
         try: learn.loss = means.merge(sums)
