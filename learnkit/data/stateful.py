@@ -47,15 +47,16 @@ def knows_position(
     "Return what knows the position in `dl`: the loader, its data set, or None"
     if is_stateful(dl): return dl
     ds = getattr(dl, 'dataset', None)
-    known = _is_plain(dl) and not dl.num_workers and isinstance(ds, IterableDataset) and is_stateful(ds)
-    return ds if known else None
+    if not isinstance(ds, IterableDataset) or not is_stateful(ds): return None
+    return ds if _is_plain(dl) and not dl.num_workers else None   # workers have copies of it
 
 def find_stateful(
     dl:Any # a loader
 ) -> tuple[Any,Any]:
     "Return what knows the position in `dl`, the loader, its data set or `None`; and the loader to iterate over"
     known = knows_position(dl)
-    return known,(dl if known in (None, dl) else copy_loader(dl, dataset=EndTrackingDataset(known)))
+    if known is None or known is dl: return known,dl
+    return known,copy_loader(dl, dataset=EndTrackingDataset(known))
 
 # %% ../../nbs/data/55a_stateful.ipynb #44347c31
 def _from_torchdata(dl): return type(dl).__module__.startswith('torchdata.')
@@ -71,7 +72,8 @@ def begins_anew(
     dl:Any # a loader that knows its position
 ) -> bool|None:
     "Return whether it begins anew in the pass after one that was cut; None: its data set decides, and can't be asked"
-    if _from_torchdata(dl) or type(getattr(dl, 'dataset', None)).__module__.startswith('datasets.'): return True
+    dataset_class = type(getattr(dl, 'dataset', None))
+    if _from_torchdata(dl) or dataset_class.__module__.startswith('datasets.'): return True
     return None if isinstance(dl, DataLoader) else False
 
 # %% ../../nbs/data/55a_stateful.ipynb #44347c33
@@ -79,8 +81,10 @@ def is_listed(
     dl:Any # a loader
 ) -> bool:
     "Return whether `dl` gives `dl[0]`, `dl[1]` … as its batches, and no others by an `__iter__` of its own"
-    def as_in(t, *names): return isinstance(dl, t) and all(getattr(type(dl), n) is getattr(t, n) for n in names)
-    return any(as_in(t, '__iter__', '__getitem__') for t in (list, tuple)) or as_in(Sequence, '__iter__')
+    cls = type(dl)
+    for t in (list, tuple):
+        if isinstance(dl, t): return cls.__iter__ is t.__iter__ and cls.__getitem__ is t.__getitem__
+    return isinstance(dl, Sequence) and cls.__iter__ is Sequence.__iter__
 
 # %% ../../nbs/data/55a_stateful.ipynb #44347c35
 def draws_nothing(
@@ -113,7 +117,9 @@ class PositionedBatches:
     def __next__(self) -> Any:
         try: b = self._next()
         except StopIteration:
-            if self.yielded or self.again is None: self.ended = True; raise
+            if self.yielded or self.again is None:
+                self.ended = True
+                raise
             self.it,self.again = self.again(),None
             return next(self)
         self.yielded = True
@@ -128,14 +134,15 @@ from hashlib import blake2b
 import torch
 from fastcore.basics import GetAttr
 
-from .random import check_numpy_state, check_torch_state
+from .random import check_numpy_state, check_torch_state, plain_state
 
 # %% ../../nbs/data/55b_rng_stream.ipynb #b369b837
 def hash_seed(
     *key:Any # what the seed is for, such as the seed of the run, an epoch and an index
 ) -> int:
     "Return a seed of 63 bits, a hash of `key`"
-    return int.from_bytes(blake2b(repr(key).encode(), digest_size=8).digest(), 'big') >> 1
+    digest = blake2b(repr(key).encode(), digest_size=8).digest()
+    return int.from_bytes(digest, 'big') >> 1
 
 def seed_cpu(
     seed:int # for all three generators
@@ -149,7 +156,8 @@ def seed_cpu(
 def get_cpu_states() -> tuple:
     "Return the states of the generators that `seed_cpu` seeds: Python's, PyTorch's, NumPy's"
     np = sys.modules.get('numpy')
-    return random.getstate(),torch.get_rng_state(),np and np.random.get_state(legacy=False)
+    numpy_state = None if np is None else np.random.get_state(legacy=False)
+    return random.getstate(),torch.get_rng_state(),numpy_state
 
 def set_cpu_states(
     python:tuple,        # of Python's generator
@@ -172,21 +180,23 @@ class RngStream:
         self.outer = get_cpu_states()
         if self.states is None: seed_cpu(self.seed)
         else: set_cpu_states(*self.states)
-    def __exit__(self, *args:Any) -> None: self.states = get_cpu_states(); set_cpu_states(*self.outer)
+    def __exit__(self, *args:Any) -> None:
+        self.states = get_cpu_states()
+        set_cpu_states(*self.outer)
 
     def state_dict(self) -> tuple:
         "Return the states at the end of the last block, as numbers and tensors that a checkpoint can hold"
-        py,th,np = self.states
-        return py,th,np and {**np, 'state':{**np['state'], 'key':[*map(int, np['state']['key'])]}}
+        python,torch_,numpy = self.states
+        return python,torch_,plain_state(numpy)
 
     def load_state_dict(self,
         state:tuple # as `state_dict` returned it, or as a file made lists of its tuples
     ) -> None:
         "Continue from `state` in the next block; raise ValueError if a generator cannot be in such a state"
-        py,th,np = state
-        check_torch_state(th)
-        if np is not None: check_numpy_state(np)
-        self.states = (py[0], tuple(py[1]), py[2]),th,np
+        (version,numbers,gauss),torch_,numpy = state
+        check_torch_state(torch_)
+        if numpy is not None: check_numpy_state(numpy)
+        self.states = (version, tuple(numbers), gauss),torch_,numpy
 
 # %% ../../nbs/data/55b_rng_stream.ipynb #bb4b795c
 class RngIterator(PositionedBatches):
@@ -202,10 +212,14 @@ class RngIterator(PositionedBatches):
 
     def _begun(self):
         with self.rng: return iter(self.batches)
-    def _begun_anew(self): self.rng.states = None; return self._begun()
+    def _begun_anew(self):
+        self.rng.states = None
+        return self._begun()
     def _next(self):
         with self.rng:
-            while self.skip: self.skip -= 1; next(self.it)
+            while self.skip:
+                self.skip -= 1
+                next(self.it)
             return next(self.it)
 
 # %% ../../nbs/data/55b_rng_stream.ipynb #51f257c1
@@ -217,7 +231,8 @@ def check_states(
     states:Any # what should be arguments of `set_random_states`
 ) -> None:
     "Raise ValueError if they are not, or if a generator could not be in such a state"
-    if not (isinstance(states, dict) and states.keys()<={'random_state','torch_state','numpy_state'}): raise ValueError(
+    known = {'random_state','torch_state','numpy_state'}
+    if not isinstance(states, dict) or not states.keys()<=known: raise ValueError(
         f'these are no states of random number generators: {states!r:.40}')
     with snapshot_random(): set_random_states(**states)
 
@@ -280,16 +295,20 @@ from .snapshot import generators_in
 # %% ../../nbs/data/55b_rng_stream.ipynb #3dcdf5a1
 def _as_note(states):
     "A string of `states`, as the tensors of a batch that comes from a worker would each need shared memory"
-    return json.dumps(states, default=lambda t: {'tensor':t.numpy().tobytes().hex()})
+    def as_text(t): return {'tensor':t.numpy().tobytes().hex()}
+    return json.dumps(states, default=as_text)
 
 def _from_note(note):
-    def tensor(o): return torch.frombuffer(bytearray.fromhex(o['tensor']), dtype=torch.uint8) if 'tensor' in o else o
+    def tensor(o):
+        if 'tensor' not in o: return o
+        return torch.frombuffer(bytearray.fromhex(o['tensor']), dtype=torch.uint8)
     return json.loads(note, object_hook=tensor)
 
 # %% ../../nbs/data/55b_rng_stream.ipynb #3dcdf564
 def _seed_worker(info, seed, number):
     "Be worker `number` of a loader whose workers began with `seed`, as PyTorch makes one"
-    for k,v in dict(id=number, seed=seed+number).items(): object.__setattr__(info, k, v)
+    object.__setattr__(info, 'id', number)
+    object.__setattr__(info, 'seed', seed+number)
     random.seed(seed+number)
     torch.manual_seed(seed+number)
     if 'numpy' in sys.modules: sys.modules['numpy'].random.seed(_generate_state(seed, number))
@@ -317,7 +336,9 @@ class WorkerNotes:
         self.first = self._marks()
         if self.number in self.states: self._set(**self.states[self.number])
 
-    def _marks(self): return {**marks(), **{i:generator_mark(g) for i,g in enumerate(self.generators)}}
+    def _marks(self):
+        "Those of the global generators by name, those of the data's own by number"
+        return {**marks(), **dict(enumerate(map(generator_mark, self.generators)))}
     def _set(self, rng, own):
         set_random_states(**rng)
         for i,s in own: set_generator(self.generators[i], s)
@@ -326,8 +347,9 @@ class WorkerNotes:
         b = self.collate(items)
         drawn = changed(self.first, self._marks())
         if not drawn: return [b, self.number, '']
+        global_names = [k for k in drawn if isinstance(k, str)]
         own = [(i, generator_state(self.generators[i])) for i in drawn if isinstance(i, int)]
-        return [b, self.number, _as_note(dict(rng=states_of([k for k in drawn if isinstance(k, str)]), own=own))]
+        return [b, self.number, _as_note(dict(rng=states_of(global_names), own=own))]
 
 # %% ../../nbs/data/55b_rng_stream.ipynb #a454f0cb
 _kept = 128   # batches
@@ -340,12 +362,14 @@ class NotedBatches:
     def _next_data(self):
         try: b,*note = super()._next_data()
         except StopIteration: raise
-        except BaseException: self._add(*((n, None) for n in range(self._num_workers))); raise   # one of them has drawn
+        except BaseException:   # one of the workers has drawn: of none it is known any more
+            self._add(*((number, None) for number in range(self._num_workers)))
+            raise
         self._add(note)
         return b
 
     def _add(self, *notes):
-        self.added += [(self.n_batches, *o) for o in notes]
+        self.added += [(self.n_batches, number, note) for number,note in notes]
         self.n_batches += 1
         while len(self.added)>_kept: self._forget(*self.added.popleft())
 
@@ -357,13 +381,16 @@ class NotedBatches:
             i,data = self._get_data()
             self._tasks_outstanding -= 1
             self._task_info[i] += data,
-        def note(worker, data):
+        notes = []
+        for i,(worker,data) in sorted(self._task_info.items()):
             b = data[0] if isinstance(data, tuple) else data   # of torchdata's loader
-            return b[1:] if isinstance(b, list) else [(worker+self.turn)%self._num_workers, None]
-        return [(i, *note(*o)) for i,o in sorted(self._task_info.items())]
+            if isinstance(b, list): _,number,note = b
+            else: number,note = (worker+self.turn)%self._num_workers,None   # it failed
+            notes.append((i, number, note))
+        return notes
 
     def _reset(self, *args, **kwargs):
-        for o in (*self.added, *self._unasked()): self._forget(*o)
+        for i,number,note in (*self.added, *self._unasked()): self._forget(i, number, note)
         self.added.clear()
         self.n_batches = 0
         self._turn_back()
@@ -380,16 +407,19 @@ class NotedBatches:
         n:int # how many batches of this pass are trained
     ) -> dict|None:
         "Return the states of the workers after so many batches, by number; None if they are not known"
-        if n>self.n_batches or (self.added and self.added[0][0]>n): return None
-        return self._states(o for o in self.added if o[0]<n)
+        first = self.added[0][0] if self.added else 0
+        if n>self.n_batches or n<first: return None
+        return self._states([(i, number, note) for i,number,note in self.added if i<n])
 
     def states_at_end(self) -> dict|None:
         "Return the states with which workers that persist begin the next pass, also if this one was cut"
         return self._states((*self.added, *self._unasked()))
 
     def _states(self, added):
-        notes = {**self.before, **{number:note for _,number,note in added}}
-        return None if None in notes.values() else {k:_from_note(note) for k,note in notes.items() if note}
+        notes = {**self.before}
+        for _,number,note in added: notes[number] = note
+        if None in notes.values(): return None
+        return {number:_from_note(note) for number,note in notes.items() if note}
 
 @lru_cache
 def _noted_class(cls): return type(cls.__name__, (NotedBatches,cls), {})
@@ -400,7 +430,8 @@ def note_batches(
 ) -> None:
     "Make `it` take the notes off the batches"
     it.__class__ = _noted_class(type(it))
-    it.added,it.before = deque(),{k:_as_note(s) for k,s in notes.states.items()}
+    it.added = deque()
+    it.before = {number:_as_note(states) for number,states in notes.states.items()}
     it.turn = notes.turn % notes.n
 
 # %% ../../nbs/data/55c_sampler.ipynb #526e9d35
@@ -423,15 +454,18 @@ def seed_generators(
         if is_generator(g): seed_generator(g, seed)
 
 def _begin_epoch(sampler, seed, epoch):
-    for o in (sampler, getattr(sampler, 'sampler', None)): set_epoch(o, epoch); seed_generators(o, seed)
+    for o in (sampler, getattr(sampler, 'sampler', None)):
+        set_epoch(o, epoch)
+        seed_generators(o, seed)
 
 # %% ../../nbs/data/55c_sampler.ipynb #027477a3
 computed_from = 2**24   # how many items have an order that is computed, rather than recorded
 
 def _is_long(s):
     "Does `s` make batches of so many items, each once, in random order?"
-    if type(s) is not BatchSampler or type(s.sampler) is not RandomSampler or s.sampler.replacement: return False
-    return len(s.sampler)==len(s.sampler.data_source)>=computed_from
+    if type(s) is not BatchSampler or type(s.sampler) is not RandomSampler: return False
+    n = len(s.sampler)
+    return n>=computed_from and n==len(s.sampler.data_source) and not s.sampler.replacement
 
 def record_sampler(
     sampler:Any, # of indices, or of batches of them

@@ -23,15 +23,17 @@ _never_called = nn.ModuleList,nn.ModuleDict,nn.modules.linear.NonDynamicallyQuan
 
 def _by_size(model, n):
     "Modules with at least `n` parameters that are in no smaller such module, the inner ones first"
-    units,taken = [],set()
-    def left(m):
-        ps = [p for p in m.parameters(recurse=False) if id(p) not in taken]
-        taken.update(map(id, ps))
-        size = sum(p.numel() for p in ps) + sum(map(left, m.children()))
+    units,counted = [],set()
+    def size_left(m):
+        "How many parameters of `m` are in none of the units so far; `m` becomes one if they are enough"
+        own = [p for p in m.parameters(recurse=False) if id(p) not in counted]
+        counted.update(map(id, own))
+        size = sum(p.numel() for p in own)
+        for part in m.children(): size += size_left(part)
         if size<n or isinstance(m, _never_called): return size
         units.append(m)
         return 0
-    left(model)
+    size_left(model)
     return units
 
 def find_units(
@@ -43,10 +45,12 @@ def find_units(
     owners = {}
     for m in model.modules():
         for p in m.parameters(recurse=False): owners.setdefault(id(p), set()).add(m)
-    def closed(m):
+    def shares_none(m):
+        "Has no module outside of `m` a parameter of it?"
         inside = {*m.modules()}
         return all(owners[id(p)] <= inside for p in m.parameters())
-    return [m for m in picked if m is not model and closed(m) and not isinstance(m, _never_called)] + [model]
+    units = [m for m in picked if m is not model and not isinstance(m, _never_called)]
+    return [*filter(shares_none, units), model]
 
 # %% ../../nbs/speed/30a_shard_model.ipynb #65bdc2e4
 def swap_params(
@@ -60,10 +64,12 @@ def swap_params(
         opt._order,opt._off = swap(opt._order),{*swap(opt._off)}
         opt = opt.opt
     for pg in opt.param_groups: pg['params'] = swap(pg['params'])
-    def laid(v, old, own): return lay_out(v, own) if isinstance(v, torch.Tensor) and v.shape==old.shape else v
-    for p in [p for p in opt.state if id(p) in new]:
-        own = new[id(p)]
-        opt.state[own] = {k:laid(v, p, own) for k,v in opt.state.pop(p).items()}
+    for p in [*opt.state]:
+        if id(p) not in new: continue
+        own,state = new[id(p)],opt.state.pop(p)
+        for k,v in state.items():
+            if isinstance(v, torch.Tensor) and v.shape==p.shape: state[k] = lay_out(v, own)
+        opt.state[own] = state
 
 # %% ../../nbs/speed/30a_shard_model.ipynb #1cef9b4b
 def _check_shardable(model, mesh):
@@ -79,22 +85,27 @@ def _check_shardable(model, mesh):
 
 def _check_sharded(model):
     "Raise ValueError if the model, which the user sharded, is more than data-parallel over all processes"
-    def only_data(p):
-        *outer,last = [o.is_shard() for o in p.placements]
-        return p.device_mesh.size()==num_distrib() and last and not any(outer)
-    odd = [n for n,p in model.named_parameters() if is_sharded(p) and not only_data(p)]
+    sharded = {name:p for name,p in model.named_parameters() if is_sharded(p)}
+    odd = [name for name,p in sharded.items() if not _is_data_parallel(p)]
     if odd: raise ValueError(
         f'{odd[0]} is laid out over a part of the processes, or divided twice, as tensor parallelism beside '
         '`fully_shard` does it: then some processes need the same data, and each would get its own. What is supported '
         'is `fully_shard` with a mesh over all processes')
 
+def _is_data_parallel(p):
+    "Is the parameter divided once, over all processes?"
+    *outer,last = [o.is_shard() for o in p.placements]
+    if any(outer) or not last: return False
+    return p.device_mesh.size()==num_distrib()
+
 def _device_of_values(model):
     "Where process 0 has the values of the model, which all get"
-    if any(p.is_meta for p in model.parameters()): raise ValueError(
+    devices = [p.device.type for p in model.parameters()]
+    if 'meta' in devices: raise ValueError(
         'parameters of the model are on `meta` in process 0 and have no values: make the model on the CPU there (the '
         'other processes may have it on `meta`), or shard it yourself with `fully_shard`, give it its weights, and '
         'then give it to the Learner')
-    return next((p.device.type for p in model.parameters()), 'cpu')
+    return devices[0] if devices else 'cpu'
 
 # %% ../../nbs/speed/30a_shard_model.ipynb #1cef9b4c
 def _materialize(unit, device):
@@ -102,7 +113,7 @@ def _materialize(unit, device):
     made = {}
     def real(p):
         if id(p) not in made:
-            made[id(p)] = own = nn.Parameter(torch.empty_like(p.data, device=device), p.requires_grad)
+            own = made[id(p)] = nn.Parameter(torch.empty_like(p.data, device=device), p.requires_grad)
             vars(own).update(vars(p))
         return made[id(p)]
     for m in unit.modules():
@@ -113,7 +124,9 @@ def _materialize(unit, device):
 
 def _send_weights(ts):
     "Every process gets the values that these tensors have in process 0"
-    for t in ts: dist.broadcast(t.data, 0, group=file_group() if t.device.type=='cpu' else None)
+    for t in ts:
+        group = file_group() if t.device.type=='cpu' else None
+        dist.broadcast(t.data, 0, group=group)
 
 # %% ../../nbs/speed/30a_shard_model.ipynb #308ebe2a
 def shard_model(
@@ -126,7 +139,7 @@ def shard_model(
     "Divide a model's parameters among the processes, in place, and replace them in `opts`; keep a sharded model"
     from torch.distributed.fsdp import fully_shard
     file_group()
-    model = model if hasattr(model, 'module') else get_model(model)
+    if not hasattr(model, 'module'): model = get_model(model)
     if own_class(model) is not type(model): return _check_sharded(model)   # the user did it
     _check_shardable(model, mesh)
     device = in_first(lambda: _device_of_values(model))
@@ -136,11 +149,12 @@ def shard_model(
         _send_weights([p for p in m.parameters() if not is_sharded(p)])
         if m is model: _send_weights(m.buffers())
         fully_shard(m, mesh=mesh, **policy(m is model))
-    new = {id(old[n]):p for n,p in model.named_parameters(remove_duplicate=False)}
+    new = {id(old[name]):p for name,p in model.named_parameters(remove_duplicate=False)}
     for opt in opts: swap_params(opt, new)
 
 # %% ../../nbs/speed/30b_fully_shard.ipynb #adb19bc5
 from dataclasses import replace
+from itertools import chain
 from warnings import warn
 
 from ..data.device import default_device
@@ -187,12 +201,14 @@ class FullyShard(DistributedTrainer):
             from torch.distributed.device_mesh import init_device_mesh
             device = default_device() if learn.device.type=='meta' else learn.device
             self.mesh = init_device_mesh(device.type, (num_distrib(),))
-        opts = [o for owner in (learn, *learn.cbs) for o in optimizers_of(owner)]
+        opts = [*chain(*map(optimizers_of, [learn, *learn.cbs]))]
         if is_built(learn.opt_func) and all(o is not learn.opt_func for o in opts): opts.append(learn.opt_func)
         shard_model(learn.model, self.by, self.mesh, opts, self._policy)
         if self.called is None: self.called = get_model(learn.model).register_forward_pre_hook(self._note_call)
 
-    def _note_call(self, *args): self.called.remove(); self.called = True
+    def _note_call(self, *args):
+        self.called.remove()
+        self.called = True
 
     def after_exception(self):
         model:Any = get_model(self.learn.model)
@@ -202,7 +218,9 @@ class FullyShard(DistributedTrainer):
         "What `fully_shard` is to know of a unit, beside its mesh"
         from torch.distributed.fsdp import MixedPrecisionPolicy
         kwargs = {'reshard_after_forward':True, **self.kwargs}   # who looks at weights always finds the sharded ones
-        mp,wide = self.mp,torch.float32
+        mp = self.mp
         if mp is None: return kwargs
-        if isinstance(mp, torch.dtype): mp = MixedPrecisionPolicy(mp, reduce_dtype=wide, output_dtype=wide)
-        return dict(kwargs, mp_policy=mp if root else replace(mp, output_dtype=None))
+        if isinstance(mp, torch.dtype):
+            mp = MixedPrecisionPolicy(mp, reduce_dtype=torch.float32, output_dtype=torch.float32)
+        if not root: mp = replace(mp, output_dtype=None)   # the model's output alone is converted
+        return dict(kwargs, mp_policy=mp)
