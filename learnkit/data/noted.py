@@ -39,7 +39,7 @@ def _draws_later(sampler):
     return type(sampler) is RandomSampler and sampler.replacement and sampler.generator is not None
 
 class Skip(NamedTuple):
-    "What the next pass over a sampler leaves out"
+    "Says which steps of a sampler the next pass leaves out"
     done:int             # how many steps
     taken:int            # how many were taken, as workers are ahead
     notes:dict|None=None # those of the steps

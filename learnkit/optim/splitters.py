@@ -102,6 +102,7 @@ def _cut(m, most):
         if has_params(part): res += _cut(part, most)
     return res
 
+# %% ../../nbs/optim/25_splitters.ipynb #fbfec9a9
 def has_params_inside(
     m:nn.Module # a module
 ) -> bool:

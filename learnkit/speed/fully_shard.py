@@ -92,6 +92,7 @@ def _check_sharded(model):
         '`fully_shard` does it: then some processes need the same data, and each would get its own. What is supported '
         'is `fully_shard` with a mesh over all processes')
 
+# %% ../../nbs/speed/30a_shard_model.ipynb #1cef9b4d
 def _is_data_parallel(p):
     "Is the parameter divided once, over all processes?"
     *outer,last = [o.is_shard() for o in p.placements]
