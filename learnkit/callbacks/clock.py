@@ -115,6 +115,7 @@ class Clock(StopwatchCallback):
         counts['sample'] += find_bs(batch)
         if counts['token'] is not None: counts['token'] = self._tokens(batch, counts['token'])
     def after_epoch(self):
+        if self.learn.mode!='fit': return
         self.stopwatch.stop()
         self.counts['epoch'] += 1
         self.began = self._now()

@@ -29,7 +29,7 @@ conflicts = Word('conflicts', {}, "What does it not go with, and what to write i
 @check_args
 class InTurn(Callback):
     "Lets optimizers with names step in turn, each with a loss of its own: `InTurn(critic=judge, drawer=fool)`"
-    single,order = True,100   # around `MicroBatch`, which is around one step
+    single,order = True,99.5   # around `MicroBatch`; and its columns are there before a checkpoint is restored
     modes,run_valid = ('fit','lr_find'),False
     conflicts = dict(parts='the parts of a batch are joined for one step: leave it out')
     turns:Any              # whose turn it is in each batch
