@@ -113,6 +113,7 @@ from .optim.several import *
 from .optim.splitters import *
 from .optim.steps import *
 from .processes.agreement import *
+from .processes.checksum import *
 from .processes.diloco import *
 from .processes.distributed import *
 from .processes.fault_tolerant import *

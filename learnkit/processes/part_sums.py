@@ -6,6 +6,8 @@
 __all__ = []
 
 # %% ../../nbs/processes/35_part_sums.ipynb #9aa41527
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
 
@@ -17,9 +19,17 @@ def part_of(
 ) -> tuple[slice,int]:
     "Return which items part `i` has, and how many of them count"
     first,end = bs*i//n,bs*(i+1)//n
-    return (slice(first, end),end-first) if end>first else (slice(0, 1),0)
+    if first==end: return slice(0, 1),0
+    return slice(first, end),end-first
 
 # %% ../../nbs/processes/35_part_sums.ipynb #ce19f14c
+class Part(NamedTuple):
+    "Holds what is in a message, one after the other; the sum of all messages has the same"
+    grads:Tensor   # of all parameters, as if the loss were weighted; 0 of those that have none
+    loss:Tensor    # × weight
+    buffers:Tensor # those with a fraction, and by how much the others grew; × the number of items
+    numbers:Tensor # the weight, the number of items, of each parameter whether it has a gradient, and further numbers
+
 class PartSums:
     "Takes the gradients and buffers of a part of a batch out of the model as one message, and puts the sums in"
     def __init__(self,
@@ -27,27 +37,30 @@ class PartSums:
         modules:list # modules whose buffers change: the model, the loss
     ):
         self.params = [p for p in params if p.requires_grad]
-        bufs = [*{id(b):b for m in modules for b in m.buffers()}.values()]
-        self.buffers,self.counts = ([b for b in bufs if b.is_floating_point()==f] for f in (True, False))
+        buffers = {id(b):b for m in modules for b in m.buffers()}.values()   # each once
+        self.buffers = [b for b in buffers if b.is_floating_point()]
+        self.counts  = [b for b in buffers if not b.is_floating_point()]
+        self.device = self.params[0].device
         self.dtype = torch.float32   # at least: 16 bits are too few for sums
         for t in (*self.params, *self.buffers): self.dtype = torch.promote_types(self.dtype, t.dtype)
-        self.device = self.params[0].device
-        self.sizes = [sum(t.numel() for t in ts) for ts in (self.params, [*self.buffers, *self.counts])]
 
     def begin(self) -> None:
-        "Begin a batch: lay gradients aside, and note the buffers"
-        self.before,self.start = [p.grad for p in self.params],[b.clone() for b in (*self.buffers, *self.counts)]
+        "Begin a batch: set gradients aside, and note the buffers"
+        self.before = [p.grad for p in self.params]
+        self.buffers_before = _copies(self.buffers)
+        self.counts_before  = _copies(self.counts)
         for p in self.params: p.grad = None
 
     def undo(self) -> None:
         "Take the part out of the model: clear gradients, and restore buffers as they were in `begin`"
         for p in self.params: p.grad = None
-        for b,v in zip((*self.buffers, *self.counts), self.start): b.copy_(v)
+        _put(self.buffers, self.buffers_before)
+        _put(self.counts, self.counts_before)
 
     def restore(self) -> None:
         "Restore the model as it was in `begin`"
         self.undo()
-        for p,g in zip(self.params, self.before): p.grad = g
+        for p,grad in zip(self.params, self.before): p.grad = grad
 
     def message(self,
         loss:Tensor|None,        # the loss of the part; None: it has none
@@ -57,39 +70,59 @@ class PartSums:
     ) -> Tensor:                 # a flat tensor
         "Return the message to add up"
         grads = [p.grad for p in self.params]
-        if any(g is not None and g.layout!=torch.strided for g in grads): raise ValueError(
-            'the processes cannot add up sparse gradients: write `sparse=False` in the embedding')
+        _check_dense(grads)
         w = torch.as_tensor(weight, dtype=self.dtype, device=self.device).reshape(1)
-        loss = w*0 if loss is None else w*loss.detach()
-        sums = self._flat([*(torch.zeros_like(p) if g is None else g for p,g in zip(self.params, grads)), loss])
-        grown = [now-was for now,was in zip(self.counts, self.start[len(self.buffers):])]
-        numbers = torch.tensor([n, *(g is not None for g in grads), *rest], dtype=self.dtype)
-        return torch.cat([sums.masked_fill_(w<=0, 0),   # a mean over nothing may be nan
-                          self._flat([*self.buffers, *grown])*n, w, numbers.to(self.device)])
+        nothing = w<=0   # then a mean over it may be nan
+        has_grad = [grad is not None for grad in grads]
+        numbers = torch.tensor([n, *has_grad, *rest], dtype=self.dtype).to(self.device)
+        return torch.cat(Part(
+            grads = self._flat(map(_or_zeros, grads, self.params)).masked_fill_(nothing, 0),
+            loss  = (w*0 if loss is None else w*loss.detach()).masked_fill_(nothing, 0),
+            buffers = self._flat([*self.buffers, *map(torch.sub, self.counts, self.counts_before)])*n,
+            numbers = torch.cat([w, numbers])))
 
-    def _flat(self, ts): return torch.cat([t.detach().reshape(-1).to(self.device, self.dtype) for t in ts] or [_none])
+    def _flat(self, tensors):
+        empty = torch.zeros(0, dtype=self.dtype, device=self.device)
+        return torch.cat([empty, *(t.detach().reshape(-1).to(self.device, self.dtype) for t in tensors)])
 
     def take(self,
         total:Tensor,  # the sum of the messages of all parts
         mean:bool=True # is the loss a mean? Else a sum
     ) -> tuple[Tensor,list]:
         "Return the loss, and the further numbers that were added up; `put` then puts the rest into the model"
-        n_grads,n_bufs = self.sizes
-        grads,loss,bufs,numbers = total.split([n_grads, 1, n_bufs, len(total)-n_grads-1-n_bufs])
-        w,n,*rest = numbers.tolist()
-        some,rest = rest[:len(self.params)],rest[len(self.params):]
-        self.total = grads,some,bufs/n if n else None
-        return loss[0]/w if mean and w else loss[0],rest
+        n_grads,n_buffers = _size(self.params),_size(self.buffers)+_size(self.counts)
+        part = Part(*total.split([n_grads, 1, n_buffers, len(total)-n_grads-1-n_buffers]))
+        weight,n,*others = part.numbers.tolist()
+        self.grads,self.has_grad = part.grads,others[:len(self.params)]
+        self.averages = part.buffers/n if n else None
+        loss = part.loss[0]
+        if mean and weight: loss = loss/weight
+        return loss,others[len(self.params):]
 
     def put(self) -> None:
         "Put gradients and buffers of the whole batch into the model, which is as in `begin`"
-        flat,some,bufs = self.total
-        for p,has,g,old in zip(self.params, some, _split_like(flat, self.params), self.before):
-            if has: p.grad = g.to(p.device, p.dtype, copy=True) if old is None else old+g.to(p.device, p.dtype)
-        if bufs is None: return
-        floats,grown = bufs.split([sum(b.numel() for b in bs) for bs in (self.buffers, self.counts)])
-        for b,v in zip(self.buffers, _split_like(floats, self.buffers)): b.copy_(v)
-        for b,v in zip(self.counts, _split_like(grown, self.counts)): b.add_(v.round().to(b.dtype))
+        for p,has_grad,grad,before in zip(self.params, self.has_grad, _split(self.grads, self.params), self.before):
+            if not has_grad: continue
+            if before is None: p.grad = grad.to(p.device, p.dtype, copy=True)   # else a view of the message
+            else: p.grad = before+grad.to(p.device, p.dtype)
+        if self.averages is None: return
+        averages,grown = self.averages.split([_size(self.buffers), _size(self.counts)])
+        _put(self.buffers, _split(averages, self.buffers))
+        for count,more in zip(self.counts, _split(grown, self.counts)): count.add_(more.round().to(count.dtype))
 
-_none = torch.zeros(0)
-def _split_like(flat, ts): return [v.view_as(t) for v,t in zip(flat.split([t.numel() for t in ts]), ts)]
+# %% ../../nbs/processes/35_part_sums.ipynb #ce19f14d
+def _copies(tensors): return [t.clone() for t in tensors]
+def _put(tensors, values):
+    for t,value in zip(tensors, values): t.copy_(value)
+def _or_zeros(grad, p): return torch.zeros_like(p) if grad is None else grad
+
+# %% ../../nbs/processes/35_part_sums.ipynb #ce19f14e
+def _size(tensors): return sum(t.numel() for t in tensors)
+def _split(flat, like):
+    "The parts of a flat tensor, in the shapes of the tensors `like`"
+    parts = flat.split([t.numel() for t in like])
+    return [part.view_as(t) for part,t in zip(parts, like)]
+
+def _check_dense(grads):
+    if all(grad is None or grad.layout is torch.strided for grad in grads): return
+    raise ValueError('the processes cannot add up sparse gradients: write `sparse=False` in the embedding')

@@ -216,12 +216,12 @@ def test_the_shortest_data_ends_the_epoch(processes, known): processes(2, _uneve
 
 def _points(cbs):
     "At which points of a batch the processes ask each other, with these callbacks"
-    from learnkit.processes.agreement import _before, _may_differ, _somebody
+    from learnkit.processes.agreement import _events_before, _may_differ, _somebody
     learn = learner()
     learn.add_cbs(cbs)
     learn.mode,learn.training = 'fit',True
     learn.rebind()
-    return [p for p,events in _before().items() if _somebody(_may_differ(learn), events)]
+    return [p for p,events in _events_before().items() if _somebody(_may_differ(learn), events)]
 
 class Clips(GradientClip):
     def before_step(self): super().before_step()
