@@ -235,7 +235,7 @@ def test_a_fit_with_callbacks_that_do_the_same_everywhere_does_not_ask_in_each_b
     assert _points([Clips])==['before_step']   # what it does is its own
     Clips.acts = 'alike'
     try: assert _points([Clips])==[]
-    finally: del Clips.alike
+    finally: del Clips.acts
 
 # what comes from elsewhere than a callback is told in a later batch, the same one in all
 
