@@ -125,7 +125,7 @@ def _in_a_fit(rank, what, path, at='after_batch', promises=False):
     def alone_there(cb):
         if learn.mode=='fit' and learn.training and learn.train_iter==3 and rank==0: what(learn)
     cb = Callback(**{at:alone_there})
-    cb.alike = promises
+    if promises: cb.acts = 'alike'
     learn.fit(3, cbs=[cb, CheckpointCallback(), DistributedTrainer(timeout=8)])
 
 @few(1, 1)
