@@ -23,24 +23,36 @@ def arranged(
     room:float  # characters in a line
 ) -> tuple: # the gap between columns; lines, each a list of pairs: number of a column, its width with the gap
     "Arrange columns in as few lines as possible"
-    widest = [max(len(n), k) for n,k in zip(names, needs)]
+    widest = [max(len(name), need) for name,need in zip(names, needs)]
     if sum(widest) + 2*(len(names)-1) <= room: return 2,[[(i, w+2) for i,w in enumerate(widest)]]
-    return _squeezed(names, widest, needs, room)
+    return _squeeze(names, widest, needs, room)
 
-def _squeezed(names, widest, needs, room):
-    "In narrower columns, whose names are broken, or in several lines"
-    words = [max(map(len, re.split(r'(?<=[\W_])', n))) for n in names]   # a word is broken if there is no room for it
-    needs = [max(k, w) if 2*w<=room else k for k,w in zip(needs, words)]
-    def widths(limit, gap): return [min(w, max(limit, k)) + gap for w,k in zip(widest, needs)]
-    for limit,gap in [*((i, 2) for i in range(max(widest), 7, -1)), (8, 1)]:
-        if sum(res := widths(limit, gap)) - gap <= room: return gap,[[*enumerate(res)]]
-    first,*others = widths(9, 2)
+# %% ../../nbs/learner/05a_text_table.ipynb #ce5eebe1
+def _squeeze(names, widest, needs, room):
+    "Arrange narrower columns, whose names are broken, in one line or in several"
+    words = [max(map(len, re.split(r'(?<=[\W_])', name))) for name in names]
+    # a word that takes more than half a line is broken, too
+    needs = [max(need, word) if 2*word<=room else need for need,word in zip(needs, words)]
+    def widths(limit, gap): return [min(w, max(limit, need)) + gap for w,need in zip(widest, needs)]
+    for limit in range(max(widest), 7, -1):
+        columns = widths(limit, 2)
+        if sum(columns)-2<=room: return 2,[[*enumerate(columns)]]
+    columns = widths(8, 1)
+    if sum(columns)-1<=room: return 1,[[*enumerate(columns)]]
+    return 2,_in_lines(widths(9, 2), room)
+
+def _in_lines(widths, room):
+    "Columns in as many lines as they need; each but the first begins with an empty cell, below the first column"
+    first,*others = widths
     lines:list[list[tuple[int|None,int]]] = [[(0, first)]]
     used = first
-    for i,w in enumerate(others, 1):
-        if used+w-2>room and len(lines[-1])>1: lines.append([(None, first)]); used = first
-        lines[-1].append((i, w)); used += w
-    return 2,lines
+    for i,width in enumerate(others, 1):
+        if used+width-2>room and len(lines[-1])>1:
+            lines.append([(None, first)])
+            used = first
+        lines[-1].append((i, width))
+        used += width
+    return lines
 
 # %% ../../nbs/learner/05a_text_table.ipynb #be2756dc
 class TextTable:
@@ -56,28 +68,40 @@ class TextTable:
         room:float=inf # characters in a line
     ) -> list: # of lines, each a list of pairs: number of a column, its padded text
         "Return the lines of a row; the header's lines precede the first row, and each row that changes the arrangement"
-        if self.lines and self._width(self._padded(row))<=room: return self._padded(row)
-        if row!=self.names: self.needs = [max(len(c), k) for c,k in zip(row, self.needs)]
+        if self.lines and self._width(self._pad(row))<=room: return self._pad(row)
+        if row!=self.names: self.needs = [max(len(cell), need) for cell,need in zip(row, self.needs)]
         self.gap,self.lines = arranged(self.names, self.needs, room)
-        return self._head() + (self._padded(row) if row!=self.names else [])
+        if row==self.names: return self._head()
+        return self._head() + self._pad(row)
 
-    def _width(self, lines): return max(len(''.join(s for _,s in l).rstrip()) for l in lines)
+    def _width(self, lines): return max(len(line_text(line)) for line in lines)
 
-    def _padded(self, row):
-        return [[(i, (' ' if i is None else row[i] + ' ').ljust(w)) for i,w in l] for l in self.lines]
+    def _pad(self, row):
+        "The cells of a row, in the lines of the arrangement"
+        def cell(i, width): return (i, (' ' if i is None else row[i] + ' ').ljust(width))
+        return [[cell(i, width) for i,width in line] for line in self.lines]
 
     def _head(self):
-        whole = all(i is not None and w-self.gap>=len(self.names[i]) for l in self.lines for i,w in l)
-        return self._padded(self.names) if whole else self._broken_head()
+        is_broken = len(self.lines)>1 or any(width-self.gap<len(self.names[i]) for i,width in self.lines[0])
+        return self._broken_head() if is_broken else self._pad(self.names)
 
     def _broken_head(self):
-        res = []
+        head = []
         for line in self.lines:
-            parts = {i:[] if i is None else broken(self.names[i], w-self.gap) for i,w in line}
-            n = max(map(len, parts.values()))
-            parts = {i:['']*(n-len(p)) + p for i,p in parts.items()}
-            res += [[(i, parts[i][j].ljust(w)) for i,w in line] for j in range(n)]
-        return res
+            parts = {i:[] if i is None else broken(self.names[i], width-self.gap) for i,width in line}
+            height = max(map(len, parts.values()))
+            for j in range(-height, 0):   # names end in the last line
+                head.append([(i, _at(parts[i], j).ljust(width)) for i,width in line])
+        return head
+
+# %% ../../nbs/learner/05a_text_table.ipynb #be2756dd
+def _at(texts, j): return texts[j] if -j<=len(texts) else ''
+
+def line_text(
+    line:list # pairs: number of a column, its padded text
+) -> str:
+    "Return a line of a table as text"
+    return ''.join(text for _,text in line).rstrip()
 
 # %% ../../nbs/learner/05b_display.ipynb #9a38100e
 import math, os, sys, time
@@ -128,8 +152,10 @@ class LineDisplay:
 
     def _say(self, i, note):
         took = time.perf_counter() - self.start
-        left = f' < {format_time(took*(self.n-i)/i)}' if self.n and i<self.n else ''
-        write_out(print, f"{self.what} {i}/{self.n or '?'}, {format_time(took)}{left}{note and ', '}{note}", flush=True)
+        text = f"{self.what} {i}/{self.n or '?'}, {format_time(took)}"
+        if self.n and i<self.n: text += f' < {format_time(took*(self.n-i)/i)}'
+        if note: text += f', {note}'
+        write_out(print, text, flush=True)
 
     def end(self) -> None:   "End the progress bar that began last"
     def leave(self) -> None: "Leave the bar as it is: the run was interrupted"
@@ -140,7 +166,7 @@ class LineDisplay:
         table:bool=False # is it a row of the table?
     ) -> None:
         "Write a line"
-        if table: line = '\n'.join(''.join(c for _,c in l).rstrip() for l in self.arranged(line))
+        if table: line = '\n'.join(map(line_text, self.arranged(line)))
         write_out(print, line, flush=True)
 
     def arranged(self,

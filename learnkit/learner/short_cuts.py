@@ -28,18 +28,22 @@ def step_tensors(
     opt:Optimizer  # a torch optimizer
 ) -> dict[str,Tensor]: # by their names in messages
     "Return everything that a step of `opt` changes"
-    names,res = {id(p):n for n,p in model.named_parameters()},{}
-    for i,pg in enumerate(opt.param_groups):
-        for j,p in enumerate(pg['params']):
-            name = f'`{names[id(p)]}`' if id(p) in names else f'parameter {j} of group {i}'
-            state = opt.state[p].items() if p in opt.state else ()
-            res |= {name:p, **{f'`{k}` of {name}':v for k,v in state if _is_number(v)}}
-        res |= {f'`{k}` of group {i}':torch.tensor([*leaves([v])]) for k,v in pg.items() if k!='params' and _numbers(v)}
-    return {k:torch.as_tensor(v) for k,v in res.items()}
+    names,changed = {id(p):f'`{name}`' for name,p in model.named_parameters()},{}
+    for i,group in enumerate(opt.param_groups):
+        for j,p in enumerate(group['params']):
+            name = names.get(id(p), f'parameter {j} of group {i}')
+            changed[name] = p
+            state = opt.state[p] if p in opt.state else {}
+            changed |= {f'`{k}` of {name}':v for k,v in state.items() if _is_number(v)}
+        settings = {k:v for k,v in group.items() if k!='params' and _are_numbers(v)}
+        changed |= {f'`{k}` of group {i}':torch.tensor([*leaves([v])]) for k,v in settings.items()}
+    return {name:torch.as_tensor(v) for name,v in changed.items()}
 
 # %% ../../nbs/learner/33_short_cuts.ipynb #93dc36b3
 def _is_number(v): return isinstance(v, (Tensor,int,float))
-def _numbers(v): return type(v) in (int,float) or isinstance(v, tuple) and all(map(_numbers, v))
+def _are_numbers(v):
+    if isinstance(v, tuple): return all(map(_are_numbers, v))
+    return type(v) in (int,float)
 
 def copies(
     tensors:dict # by name
@@ -97,13 +101,16 @@ def slow_step(
     try: opt.step()
     finally: vars(opt).update(hooks)
 
+# %% ../../nbs/learner/33_short_cuts.ipynb #282b152a
 def note_step(
     opt:Optimizer, # a torch optimizer
     *more:Any      # what else a short cut changes, such as the model
 ) -> Snapshot:
     "Take a snapshot of everything that a step changes, with gradients and random number generators"
-    grads = {i:p.grad for i,p in enumerate(p for pg in opt.param_groups for p in pg['params']) if p.grad is not None}
+    grads = {i:p.grad for i,p in enumerate(_params(opt)) if p.grad is not None}
     return Snapshot(snapshot_random(), snapshot_tensors(grads), snapshot_contents(opt, *more))
+
+def _params(opt): return [p for group in opt.param_groups for p in group['params']]
 
 # %% ../../nbs/learner/33_short_cuts.ipynb #dce1d006
 switch = 'LEARNKIT_CHECK_SHORT_CUTS'   # the environment variable that puts it into every fit
@@ -157,14 +164,18 @@ class CheckShortCuts(Callback):
         if self.noted is None: return
         (opt,before),self.noted = self.noted,None
         tensors = partial(step_tensors, self.learn.model, opt)
-        def slow(): slow_step(opt); return tensors()
+        def slow():
+            slow_step(opt)
+            return tensors()
         try: self._compare('step', before, copies(tensors()), slow, partial(note_step, opt))
-        except WrongShortCut as e: e.add_note(f'The slow path is `{type(opt).__name__}.step`.'); raise
+        except WrongShortCut as e:
+            e.add_note(f'The slow path is `{type(opt).__name__}.step`.')
+            raise
 
     def after_cancel_step(self): self.noted = None   # none was made
     def before_zero_grad(self):
         opt = torch_opt(self.learn.opt)
-        self.grads = [] if opt is None else [(p, p.grad) for pg in opt.param_groups for p in pg['params']]
+        self.grads = [] if opt is None else [(p, p.grad) for p in _params(opt)]
 
     def after_zero_grad(self):
         got,self.grads = [(p, g, p.grad) for p,g in self.grads],()
@@ -199,8 +210,10 @@ _short_cuts = dict(step="the optimizer's fast step", zero_grad='`zero_grad`', fu
 def _same(bound, now): return len(bound)==len(now) and all(map(_alike, bound, now))
 def _alike(a, b):
     (one,f),(other,g) = a,b
-    methods = hasattr(f, '__func__') and hasattr(g, '__func__')
-    return one is other and (not methods or (f.__func__ is g.__func__ and f.__self__ is g.__self__))
+    if one is not other: return False
+    are_methods = hasattr(f, '__func__') and hasattr(g, '__func__')
+    if not are_methods: return True
+    return f.__func__ is g.__func__ and f.__self__ is g.__self__
 
 def _stale(name, bound, now):
     "Says how the table differs"

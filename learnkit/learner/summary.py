@@ -21,13 +21,19 @@ class Text(str):
 @patch
 def show_training_loop(self:Learner) -> Text:
     "Show the training loop: every event in its place, with the callbacks that handle it in order"
-    there = {c.__name__ for cb in self.cbs for c in type(cb).__mro__} | {''}
-    def line(n, by, cbs):
-        heard = ', '.join(map(str, cbs))
-        if by: heard += f' (fired by {by})'
-        return f"{'  '*event.depth[n] + n:<33} {heard.strip()}".rstrip()
-    lines = [(n, event.by[n], self.ordered_cbs(n)) for n in event if '_save_' not in n and '_load_' not in n]
-    return shown(Text('\n'.join(line(n, by, cbs) for n,by,cbs in lines if by in there or cbs)))
+    classes = {''}
+    for cb in self.cbs: classes |= {c.__name__ for c in type(cb).__mro__}
+    lines = []
+    for name in event:
+        if '_save_' in name or '_load_' in name: continue
+        by,cbs = event.by[name],self.ordered_cbs(name)
+        if cbs or by in classes: lines.append(_event_line(name, by, cbs))
+    return shown(Text('\n'.join(lines)))
+
+def _event_line(name, by, cbs):
+    heard = ', '.join(map(str, cbs))
+    if by: heard += f' (fired by {by})'
+    return f"{'  '*event.depth[name] + name:<33} {heard.strip()}".rstrip()
 
 # %% ../../nbs/learner/60b_layer_info.ipynb #1765f451
 from collections.abc import Callable, Iterable
@@ -42,13 +48,14 @@ from ..loop.signals import interruptibly, uninterrupted
 def layers(
     model:nn.Module # the model
 ) -> list[tuple[str,nn.Module]]:
-    "Returns `(name, module)` of each layer: each module with parameters of its own, or without submodules"
-    return [(n,m) for n,m in model.named_modules() if not list(m.children()) or list(m.parameters(recurse=False))]
+    "Return `(name, module)` of each layer: each module with parameters of its own, or without submodules"
+    def is_layer(m): return not [*m.children()] or bool([*m.parameters(recurse=False)])
+    return [(name,m) for name,m in model.named_modules() if is_layer(m)]
 
 def count_params(
     ps:Iterable[Tensor] # the parameters
 ) -> int:
-    "Returns the number of elements in parameters; a lazy parameter, which has no shape yet, counts as 0"
+    "Return the number of elements in parameters; a lazy parameter, which has no shape yet, counts as 0"
     return sum(p.numel() for p in ps if not is_lazy(p))
 
 # %% ../../nbs/learner/60b_layer_info.ipynb #4405f395
@@ -58,26 +65,27 @@ def layer_info(
     call:Callable,   # a function without arguments that calls the model once; for a Learner, the first input
     *more:Tensor     # for a Learner, its other inputs
 ) -> list[tuple]:
-    "Returns for each call of a layer: (name, type, output shape, parameters, trainable parameters, counted above?)"
+    "Return for each call of a layer: (name, type, output shape, parameters, trainable parameters, counted above?)"
     if isinstance(model, Learner): return _their_rows(model, call, *more)
     if not callable(call): raise TypeError(
         '`call` is a function that calls the model, as in `layer_info(model, lambda: model(x))`, '
         f'not a {type(call).__name__}')
     rows,hooks,counted = [],[],set()
     def add_row(name, m, shape):
-        own = list(m.parameters(recurse=False))
-        ps  = [p for p in own if p not in counted]
-        counted.update(ps)
-        trainable = count_params(p for p in ps if p.requires_grad)
-        rows.append((name, type(m).__name__, shape, count_params(ps), trainable, bool(own) and not ps))
+        own = {*m.parameters(recurse=False)}
+        new = own-counted
+        counted.update(new)
+        trainable = count_params(p for p in new if p.requires_grad)
+        is_shared = bool(own) and not new
+        rows.append((name, type(m).__name__, shape, count_params(new), trainable, is_shared))
     def hook(name): return lambda m,i,o: add_row(name, m, shapes(o, dtype=False))
     try:
-        for n,m in layers(model): hooks.append(m.register_forward_hook(hook(n)))
+        for name,m in layers(model): hooks.append(m.register_forward_hook(hook(name)))
         interruptibly(call)
     finally:
         for h in hooks: h.remove()
-    for n,m in layers(model):
-        if any(p not in counted for p in m.parameters(recurse=False)): add_row(n, m, 'not called')
+    for name,m in layers(model):
+        if not counted.issuperset(m.parameters(recurse=False)): add_row(name, m, 'not called')
     return rows
 
 # %% ../../nbs/learner/60c_summary.ipynb #0cdee91f
@@ -91,19 +99,24 @@ from ..data.snapshot import Snapshot, snapshot_attributes, snapshot_forward
 # %% ../../nbs/learner/60c_summary.ipynb #5ddd22bf
 def _shaped(model):
     "The model itself, or a copy of it if it has lazy layers"
-    if not any(map(is_lazy, [*model.parameters(), *model.buffers()])): return model
-    return deepcopy(model, {id(b):type(b)(device=b.device, dtype=b.dtype) for b in model.buffers() if is_lazy(b)})
+    lazy = [t for t in (*model.parameters(), *model.buffers()) if is_lazy(t)]
+    if not lazy: return model
+    lazy_buffers = [b for b in model.buffers() if is_lazy(b)]   # which cannot be copied
+    return deepcopy(model, {id(b):type(b)(device=b.device, dtype=b.dtype) for b in lazy_buffers})
 
 def _their_rows(learn, *xb):
     "fastai's rows, for the first item: (type, parameters, is the first trained?, output shape, is it as the input's?)"
     model,rows = get_model(learn.model),[]
     def add_row(m, i, o):
-        ps = [*m.parameters(recurse=False)]
-        size = (count_params(ps), bool(ps) and ps[0].requires_grad) if hasattr(m, 'weight') else ('', '')
-        rows.append((type(m).__name__, *size, [*o.shape], i[0].shape[1:]==o.shape[1:]))
+        n,is_trained = '',''
+        if hasattr(m, 'weight'):
+            ps = [*m.parameters(recurse=False)]
+            n,is_trained = count_params(ps),bool(ps) and ps[0].requires_grad
+        rows.append((type(m).__name__, n, is_trained, [*o.shape], i[0].shape[1:]==o.shape[1:]))
     hooks = [m.register_forward_hook(add_row) for _,m in layers(model)]
+    first_items = [x[:1] for x in xb]
     try:
-        with Snapshot(snapshot_forward(model, learn.dls.train)), torch.no_grad(): model.eval()(*(x[:1] for x in xb))
+        with Snapshot(snapshot_forward(model, learn.dls.train)), torch.no_grad(): model.eval()(*first_items)
     finally:
         for h in hooks: h.remove()
     return rows
@@ -129,23 +142,27 @@ def _trainable(n, n_trainable, shared):
 
 def _table(rows):
     "The lines of the table of layers"
-    table  = [('layer', 'type', 'output shape', 'parameters', 'trainable')]
-    table += [(name, kind, shape, f'{n:,}', _trainable(n, nt, shared)) for name,kind,shape,n,nt,shared in rows]
-    widths = [max(map(len, c)) for c in zip(*table)]
-    def pad(i, c): return c.rjust(widths[i]) if i==3 else c.ljust(widths[i])   # numbers to the right
-    return ['  '.join(pad(i, c) for i,c in enumerate(r)).rstrip() for r in table]
+    table = [('layer', 'type', 'output shape', 'parameters', 'trainable')]
+    for name,kind,shape,n,n_trainable,shared in rows:
+        table.append((name, kind, shape, f'{n:,}', _trainable(n, n_trainable, shared)))
+    widths = [max(map(len, column)) for column in zip(*table)]
+    align = str.ljust,str.ljust,str.ljust,str.rjust,str.ljust
+    def line(row): return '  '.join(f(cell, w) for f,cell,w in zip(align, row, widths)).rstrip()
+    return [*map(line, table)]
 
 @patch
 def summary(self:Learner) -> Text:
     "Summarize the model: layers with output shapes and parameters, optimizer, loss function and callbacks"
     model,rows,inputs = _layer_info(self)
-    total,train = count_params(model.parameters()),count_params(p for p in model.parameters() if p.requires_grad)
-    opt   = getattr(self.opt_func, 'func', self.opt_func)
+    total = count_params(model.parameters())
+    trainable = count_params(p for p in model.parameters() if p.requires_grad)
     first = getattr(self.opt, 'frozen_idx', 0)
+    frozen = f'{total-trainable:,} frozen'
+    if first: frozen += f', trained from parameter group {first} on'
     def name(o): return getattr(o, '__name__', type(o).__name__)
+    loss = 'that of the model' if self.loss_func is None else name(self.loss_func)
     return shown(Text('\n'.join([f'{type(model).__name__} (input {inputs})', *_table(rows), '',
-        f'{total:,} parameters, {train:,} trainable, {total-train:,} frozen'
-            + (f', trained from parameter group {first} on' if first else ''),
-        f'Optimizer: {name(opt)}',
-        f'Loss function: {"that of the model" if self.loss_func is None else name(self.loss_func)}',
-        f'Callbacks: {", ".join(map(str, self.ordered_cbs()))}'])))
+        f'{total:,} parameters, {trainable:,} trainable, {frozen}',
+        f"Optimizer: {name(getattr(self.opt_func, 'func', self.opt_func))}",
+        f'Loss function: {loss}',
+        f"Callbacks: {', '.join(map(str, self.ordered_cbs()))}"])))
