@@ -68,16 +68,17 @@ class ValidateEvery(EveryCallback):
         took = format_time(perf_counter()-start)
         self.history.append({**row, **dict(zip(own, values)), 'time':took})
         learn('after_row', row=dict(self.history[-1]), epoch=self.over)
-        batch = self.done if self.over or learn.iter is None else learn.iter+1
-        cells = {**row, 'epoch':f'{learn.epoch}:{batch}', **dict(zip(shown, values)), 'time':took}
-        write_out(learn.logger, [cells.get(n) for n in columns or cells])
+        n_done = self.done if self.over or learn.iter is None else learn.iter+1
+        cells = {**row, 'epoch':f'{learn.epoch}:{n_done}', **dict(zip(shown, values)), 'time':took}
+        write_out(learn.logger, [*map(cells.get, columns or cells)])
 
     def _columns(self, columns):
         "The columns of the table into which the values are written, and those of the row"
-        names = ['loss', *(m.name for m in self.learn.metrics)]
-        shown = [f'valid_{n}' if n=='loss' or f'valid_{n}' in columns else n for n in names]
+        names = [m.name for m in self.learn.metrics]
+        shown = ['valid_loss', *(f'valid_{n}' if f'valid_{n}' in columns else n for n in names)]
         if self.learn._loader(self.ds_idx, self.dl) is self.learn.dls.valid: return shown,shown
-        return shown,[f"{'dl' if self.dl is not None else f'ds{self.ds_idx}'}_{n}" for n in names]
+        source = f'ds{self.ds_idx}' if self.dl is None else 'dl'
+        return shown,[f'{source}_{n}' for n in ('loss', *names)]
 
 # %% ../../nbs/callbacks/50b_cycle.ipynb #4cab9511
 from .intervals import Every

@@ -48,19 +48,21 @@ from ..loop.events import nearest
 def check_mapping(
     f:Any # the argument of a mapping callback
 ) -> None:
-    "Raises TypeError if `f` is neither a function nor a dictionary of names, ValueError if two keys get the same name"
+    "Raise TypeError if `f` is neither a function nor a dictionary of names, ValueError if two keys get the same name"
     if callable(f): return
-    if not (isinstance(f, Mapping) and all(isinstance(o, str) for kv in f.items() for o in kv)): raise TypeError(
+    are_names = isinstance(f, Mapping) and all(isinstance(o, str) for o in (*f.keys(), *f.values()))
+    if not are_names: raise TypeError(
         f"a mapping must be a function or a dictionary of names, such as {{'words': 'input_ids'}}, not {f!r}")
-    twice = [v for v in f.values() if list(f.values()).count(v)>1]
-    if twice: raise ValueError(f'two keys would become {twice[0]!r}')
+    new_names = [*f.values()]
+    for name in new_names:
+        if new_names.count(name)>1: raise ValueError(f'two keys would become {name!r}')
 
 def rename_keys(
     d:Any,           # a mapping, such as a batch or the output of a model
     names:Mapping,   # old keys, and the new ones
     what:str='batch' # what `d` is, for messages
 ) -> dict:
-    "Returns `d` with new keys; raises KeyError for a key that `d` lacks, ValueError if two keys become the same"
+    "Return `d` with new keys; raises KeyError for a key that `d` lacks, ValueError if two keys become the same"
     if not isinstance(d, Mapping): raise TypeError(
         f'keys can be renamed in a dictionary only, but the {what} is a {type(d).__name__}: give a function instead')
     for k in names:

@@ -23,9 +23,9 @@ def parse_every(
     "Return `(value, unit)`; a function has the unit 'call', never is None and None. Raises ValueError or TypeError."
     if callable(every): return every,'call'
     if every is None or every is False: return None,None
-    if isinstance(every, int) and every>=0: return (int(every),'ep') if every else (None,None)
-    if isinstance(every, int): raise ValueError(
-        f'every={every}: a number of epochs is 1 or more, and 0 or None is never')
+    if isinstance(every, int):
+        if every<0: raise ValueError(f'every={every}: a number of epochs is 1 or more, and 0 or None is never')
+        return (int(every),'ep') if every else (None,None)
     if not isinstance(every, (str,Time)): raise TypeError(
         f"every={every!r}: write an amount such as '2ep', '500ba' or '30m', a whole number of epochs, "
         'a function of the Learner, or None for never')
@@ -52,7 +52,7 @@ class Every:
     def __bool__(self): return self.unit is not None
     @property
     def in_batches(self) -> bool:
-        "Whether it can be due within an epoch; if not, it need not be called after each batch"
+        "Return whether it can be due within an epoch; if not, it need not be called after each batch"
         return self.unit not in (None,'ep')
     def __repr__(self): return f'Every({self.spec!r})'
     def __str__(self): return str(self.spec)
@@ -75,9 +75,10 @@ class Every:
         learn:Any,       # the Learner, in a fit
         epoch:bool=False # True at the end of an epoch, False at the end of a training batch
     ) -> bool:
-        "Whether it is due now"
+        "Return whether it is due now"
         self.loaded = self.fresh = False
-        if self.unit is None or (self.unit=='ep')!=epoch and not (epoch and self.unit=='st'): return False
+        ends_here = self.unit in ('ep','st') if epoch else self.unit not in ('ep',None)
+        if not ends_here: return False
         if self.unit=='call': return bool(self.value(learn))
         if self.times is None:
             if self.unit=='dur': check_length(learn, f'every={self.spec!r}')
@@ -88,7 +89,7 @@ class Every:
     def nears(self,
         learn:Any # the Learner, between two batches of training
     ) -> bool:
-        "Whether it is due after the next batch, if that one is like the last; False where only the clock knows, or `f`"
+        "Return whether it is due after the next batch, if it is like the last; False if only the clock or `f` knows"
         batch = vars(learn).get('batch')
         match self.unit:
             case 'ba':  left = self.count + 1
@@ -108,8 +109,8 @@ class Every:
         "How much was done before this epoch, when the run begins with it"
         if self.unit=='ep': return learn.epoch
         if self.unit=='st': return self.at_start
-        part = getattr(learn, 'train_for', None)   # in a fit that is not told in epochs
         if self.unit!='dur': return 0
+        part = getattr(learn, 'train_for', None)   # in a fit that is not told in epochs
         return part.before/part.total if part else learn.epoch/learn.n_epoch
 
     def _amount(self, learn):
@@ -118,11 +119,14 @@ class Every:
             case 'ep':  return learn.epoch + 1
             case 'st':  return learn.train_steps
             case 'dur': return learn.pct_train
-            case 'ba':  self.count += 1; return self.count
+            case 'ba':
+                self.count += 1
+                return self.count
             case 'sp':  self.count += 0 if learn.batch is None else find_bs(learn.batch)
             case 'tok': self.count += 0 if learn.batch is None else find_tokens(learn.batch, learn.dls)
         own = self.elapsed if self.unit=='s' else self.count
-        return self._agreed(own) if self.at_once and num_distrib()>1 else own
+        if self.at_once and num_distrib()>1: return self._agreed(own)
+        return own
 
     @property
     def elapsed(self) -> float:
@@ -134,9 +138,10 @@ class Every:
         self.n += 1
         if self.n<self.ask_at: return self.asked
         before,self.asked = self.asked,largest(own)
-        batch = 0 if before is None else (self.asked-before)/self.n   # how much one is
+        per_batch = 0 if before is None else (self.asked-before)/self.n
         rest = self.value - self.asked%self.value
-        self.n,self.ask_at = 0,max(1, floor(rest/2/batch)) if batch else 1
+        self.n,self.ask_at = 0,1
+        if per_batch: self.ask_at = max(1, floor(rest/2/per_batch))   # after half of the batches that it may take yet
         return self.asked
 
     def state_dict(self) -> dict:

@@ -26,9 +26,9 @@ def plot_top_losses(self:Interpretation,
     figsize:tuple|None=None, # width and height in inches; None: by the number of images
     stats:tuple|None=None    # mean and standard deviation that normalized the images; None: not normalized
 ) -> Any:
-    "Plot the items with the largest losses; returns matplotlib axes, or a table if the inputs are not images"
-    ranks = list(k) if is_listy(k) or isinstance(k, range) else None
-    idxs = self.top_losses(k, largest)[1] if ranks is None else self.top_losses(None, largest)[1][ranks]
+    "Plot the items with the largest losses; return matplotlib axes, or a table if the inputs are not images"
+    if is_listy(k) or isinstance(k, range): idxs = self.top_losses(None, largest)[1][list(k)]
+    else: idxs = self.top_losses(k, largest)[1]
     inputs = self[idxs][0]
     if inputs is None: raise ValueError('the inputs were not kept, and this loader cannot read them again by number: '
         'pass `with_input=True` to `Interpretation.from_learner`')
@@ -90,21 +90,26 @@ class ClassificationInterpretation(Interpretation):
 
     def _n_classes(self):
         "The number of classes: as many as the model has outputs, and as occur"
-        n = self.preds.numel()//max(self.decoded.numel(), 1) if isinstance(self.preds, Tensor) else 1
-        return max(n, 2, *(int(o.max())+1 for o in (self.pred_ids, self.targ_ids) if len(o)))
+        n = 2
+        if isinstance(self.preds, Tensor): n = max(n, self.preds.numel()//max(self.decoded.numel(), 1))
+        for ids in (self.pred_ids, self.targ_ids):
+            if len(ids): n = max(n, int(ids.max())+1)
+        return n
 
     def confusion_matrix(self) -> Any:
-        "Returns how often items of class `i` (row) were predicted as class `j` (column), as a NumPy array"
+        "Return how often items of class `i` (row) were predicted as class `j` (column), as a NumPy array"
         n = len(self.vocab)
         return to_np(torch.bincount(self.targ_ids*n + self.pred_ids, minlength=n*n).view(n, n))
 
     def most_confused(self,
         min_val:int=1 # leave out pairs that occur less often
     ) -> list[tuple]:
-        "Returns the most frequent mistakes, in descending order: (target, prediction, count)"
-        cm,n = self.confusion_matrix(),len(self.vocab)
-        pairs = [(self.vocab[i], self.vocab[j], int(cm[i,j])) for i in range(n) for j in range(n) if i!=j]
-        return sorted((o for o in pairs if o[2]>=min_val), key=lambda o: -o[2])
+        "Return the most frequent mistakes, in descending order: (target, prediction, count)"
+        counts,pairs = self.confusion_matrix().tolist(),[]
+        for i,row in enumerate(counts):
+            for j,count in enumerate(row):
+                if i!=j and count>=min_val: pairs.append((self.vocab[i], self.vocab[j], count))
+        return sorted(pairs, key=lambda pair: -pair[2])
 
     def plot_confusion_matrix(self,
         normalize:bool=False,         # show shares of each row instead of counts
@@ -115,7 +120,7 @@ class ClassificationInterpretation(Interpretation):
         figsize:tuple|None=None,      # width and height in inches; None: by the number of classes
         ax:Any=None                   # matplotlib axes to draw on; None: new ones
     ) -> Any:
-        "Plot the confusion matrix; returns the matplotlib axes"
+        "Plot the confusion matrix; return the matplotlib axes"
         cm,n = self.confusion_matrix(),len(self.vocab)
         if normalize: cm = cm/cm.sum(1, keepdims=True).clip(1)   # a class without items has shares of 0
         if ax is None: ax = pyplot().subplots(figsize=figsize or (max(3, .5*n), max(3, .5*n)), layout='constrained')[1]
@@ -123,24 +128,29 @@ class ClassificationInterpretation(Interpretation):
         ax.set_xticks(range(n), self.vocab, rotation=90)
         ax.set_yticks(range(n), self.vocab)
         ax.set(title=title, xlabel='Predicted', ylabel='Actual')
-        for i,j in ((i,j) for i in range(n) for j in range(n) if plot_txt):
-            text = f'{cm[i,j]:.{norm_dec}f}' if normalize else str(cm[i,j])
-            color = 'white' if cm[i,j]>cm.max()/2 else 'black'
-            ax.text(j, i, text, ha='center', va='center', fontsize=8, color=color)
+        if not plot_txt: return ax
+        for i,row in enumerate(cm):
+            for j,value in enumerate(row):
+                text = f'{value:.{norm_dec}f}' if normalize else str(value)
+                color = 'white' if value>cm.max()/2 else 'black'
+                ax.text(j, i, text, ha='center', va='center', fontsize=8, color=color)
         return ax
 
     def classification_report(self) -> History:
-        "Returns precision, recall, F1 and support of each class, and their means, as a table"
+        "Return precision, recall, F1 and support of each class, and their means, as a table"
         cm = torch.as_tensor(self.confusion_matrix()).double()
         right,found,support = cm.diagonal(),cm.sum(0),cm.sum(1)
         n = support.sum()
-        f1  = 2*right/(found+support).clamp_min(1)
-        prf = torch.stack([right/found.clamp_min(1), right/support.clamp_min(1), f1], 1)
-        def row(name, vals, n): return dict(zip(('class','precision','recall','f1','support'), (name, *vals, int(n))))
-        return History([row(str(v), p, s) for v,p,s in zip(self.vocab, prf.tolist(), support)] + [
-            row('accuracy', (None, None, (right.sum()/n.clamp_min(1)).item()), n),
-            row('macro avg', prf.mean(0).tolist(), n),
-            row('weighted avg', ((support/n.clamp_min(1))[:,None]*prf).sum(0).tolist(), n)])
+        f1 = 2*right/(found+support).clamp_min(1)
+        scores = torch.stack([right/found.clamp_min(1), right/support.clamp_min(1), f1], 1)
+        accuracy,share = (right.sum()/n.clamp_min(1)).item(),support/n.clamp_min(1)
+        def row(name, scores, n):
+            precision,recall,f1 = scores
+            return {'class':name, 'precision':precision, 'recall':recall, 'f1':f1, 'support':int(n)}
+        rows = [row(str(name), of_class, n) for name,of_class,n in zip(self.vocab, scores.tolist(), support)]
+        return History([*rows, row('accuracy', (None, None, accuracy), n),
+                        row('macro avg', scores.mean(0).tolist(), n),
+                        row('weighted avg', (share[:,None]*scores).sum(0).tolist(), n)])
 
     def print_classification_report(self) -> None:
         "Print precision, recall, F1 and support of each class"

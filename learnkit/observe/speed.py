@@ -57,17 +57,21 @@ class SpeedMonitor(StopwatchCallback, Observer):
     def _tokens(self, batch):
         if not self.has_tokens: return 0
         try: return find_tokens(batch, self.learn.dls)
-        except ValueError: self.has_tokens = False; return 0   # these batches have no tokens
+        except ValueError:   # these batches have no tokens
+            self.has_tokens = False
+            return 0
 
     def measure(self) -> dict|None:
         "Return the mean rates over the window; None before the first batch"
         if len(self.marks)<2: return None
-        secs,*done = (b-a for a,b in zip(self.marks[0], self.marks[-1]))
-        rates = dict(zip(('batches','samples','tokens','flops'), (n/max(secs, 1e-9) for n in done)))
-        if not self.has_tokens: del rates['tokens']
-        if self.flops is None: del rates['flops']
-        mfu = {} if self.peak_flops is None else dict(mfu=rates['flops']/self.peak_flops)
-        return {**{f'{k}_per_sec':v for k,v in rates.items()}, **mfu, 'train_seconds':self.stopwatch.seconds}
+        seconds,*done = [after-before for before,after in zip(self.marks[0], self.marks[-1])]
+        batches,samples,tokens,flops = [n/max(seconds, 1e-9) for n in done]
+        row = dict(batches_per_sec=batches, samples_per_sec=samples)
+        if self.has_tokens: row['tokens_per_sec'] = tokens
+        if self.flops is not None: row['flops_per_sec'] = flops
+        if self.peak_flops is not None: row['mfu'] = flops/self.peak_flops
+        row['train_seconds'] = self.stopwatch.seconds
+        return row
 
 # %% ../../nbs/observe/30a_speed.ipynb #eafa8ea4
 class RuntimeEstimator(StopwatchCallback, Observer):
@@ -86,7 +90,9 @@ class RuntimeEstimator(StopwatchCallback, Observer):
         self.start = None   # fraction of the run, and seconds, at the end of the skipped batches
         self.epoch_validations,self.other_seconds,self.validation_start = [],0.,None
 
-    def before_fit(self): self._reset(); super().before_fit()
+    def before_fit(self):
+        self._reset()
+        super().before_fit()
     def after_batch(self):
         self.n_batches += 1
         if self.n_batches==self.skip: self._start()
@@ -96,7 +102,9 @@ class RuntimeEstimator(StopwatchCallback, Observer):
         if not self.skip and self.start is None: self._start()
     def _start(self): self.start,self.other_seconds = (self.learn.pct_train, self.stopwatch.seconds),0.
 
-    def before_validate(self): super().before_validate(); self.validation_start = perf_counter()
+    def before_validate(self):
+        super().before_validate()
+        self.validation_start = perf_counter()
     def after_validate(self):
         super().after_validate()
         if self.validation_start is None: return
@@ -144,8 +152,8 @@ class StepLines(SpeedMonitor):
         cells = [f'epoch {learn.epoch} batch {learn.train_iter}']
         if hasattr(learn, 'smooth_loss'): cells.append(f'loss {learn.smooth_loss.item():.4f}')
         cells.append(f"lr {float(learn.opt.hypers[-1]['lr']):.3g}")
-        what = next((k for k in ('tokens','samples') if f'{k}_per_sec' in speed), None)
-        if what: cells.append(f"{speed[f'{what}_per_sec']:,.0f} {'items' if what=='samples' else what}/s")
+        if 'tokens_per_sec' in speed: cells.append(f"{speed['tokens_per_sec']:,.0f} tokens/s")
+        elif speed: cells.append(f"{speed['samples_per_sec']:,.0f} items/s")
         if 0<pct<=1 and speed: cells.append(f"{format_time(speed['train_seconds']*(1-pct)/pct)} left")
         return ', '.join(cells)
 
@@ -161,7 +169,7 @@ def waiting_hint(
     rest:float,           # seconds of everything else in the loop
     cores:int|None=None   # number of CPU cores; None: as many as this machine has
 ) -> str:
-    "Returns advice on how to make the loop wait less"
+    "Return advice on how to make the loop wait less"
     cores = cores or cpu_count() or 1
     if workers is None: return ('a `DataLoader` with `num_workers` makes the batches in other processes, and '
                                 '`Prefetch(thread=True)` in a thread, if making them draws no random numbers')
