@@ -7,7 +7,8 @@ __all__ = []
 
 # %% ../../nbs/learner/30_create_opt.ipynb #89aa4ec3
 from contextlib import contextmanager
-from types import SimpleNamespace
+from itertools import chain
+from types import NoneType, SimpleNamespace
 from typing import Any
 
 from torch import nn
@@ -39,15 +40,16 @@ def _said_lr(learn):
 def _use_opt(learn, opt, recipe):
     "Let the Learner have `opt`, and take over the learning rates of its groups"
     said,lrs = _said_lr(learn),[h['lr'] for h in opt.hypers if 'lr' in h]
-    if lrs and (recipe is None or said is None or isinstance(said, (int,float))):
-        learn.lr = lrs if len({float(lr) for lr in lrs})>1 else lrs[0]
+    keeps_own = recipe is not None and not isinstance(said, (int,float,NoneType))   # such as a rate for each group
+    if lrs and not keeps_own: learn.lr = lrs if len({*map(float, lrs)})>1 else lrs[0]
     learn.opt = opt
     _note_origin(learn, recipe, said)
 
 def _make_opt(learn, groups):
     "A new optimizer, for these groups of parameters"
     norms,biases = norms_and_biases(learn.model)
-    no_decay,always = () if learn.wd_bn_bias else norms+biases, norms if learn.train_bn else ()
+    no_decay = () if learn.wd_bn_bias else norms+biases
+    always = norms if learn.train_bn else ()   # these are trained in frozen groups, too
     opt_func,lr = learn.opt_func,_said_lr(learn)
     if not hasattr(opt_func, 'add_param_group'): opt_func = as_opt_func(opt_func)
     if hasattr(opt_func, 'rates'): return opt_func(learn.model, groups, lr, no_decay, always)
@@ -76,9 +78,12 @@ def _unheld(learn):
     "The parameters that require a gradient and that no optimizer has, by name"
     opt,loss_func = learn.opt,learn.loss_func
     if not hasattr(opt, 'param_groups'): return {}
-    modules = {'':learn.model} | ({'loss_func':loss_func} if isinstance(loss_func, nn.Module) else {})
+    modules = {'':learn.model}
+    if isinstance(loss_func, nn.Module): modules['loss_func'] = loss_func
     lost = unheld_params(modules, opt)
-    return lost and unheld_params(modules, opt, *(o for x in (learn, *learn.cbs) for o in optimizers_of(x)))
+    if not lost: return lost
+    others = chain.from_iterable(map(optimizers_of, (learn, *learn.cbs)))   # callbacks may have some
+    return unheld_params(modules, opt, *others)
 
 def adopt_params(
     learn:Any,         # the Learner
@@ -97,8 +102,8 @@ def _adopt(learn, lost, running):
 # %% ../../nbs/learner/30_create_opt.ipynb #50f4f90c
 def _take_over(learn, lost, running):
     model = learn.model if learn._opt_origin.wrapped else get_model(learn.model)
-    groups,ids = param_dicts(learn.splitter(model)),{id(p) for p in lost.values()}
-    if ids.isdisjoint(id(p[1] if isinstance(p, tuple) else p) for g in groups for p in g['params']): return
+    groups = param_dicts(learn.splitter(model))
+    if _ids_in(groups).isdisjoint(map(id, lost.values())): return   # the splitter leaves them out
     if not running: learn.model.to(learn.device)
     new = _make_opt(learn, groups)
     if running: _check_can_take(learn, new, lost)
@@ -106,6 +111,11 @@ def _take_over(learn, lost, running):
     else:
         new.take_state(learn.opt)
         _use_opt(learn, new, _recipe(learn))
+
+def _ids_in(groups):
+    "The ids of the parameters in parameter groups, where they may have names"
+    params = chain.from_iterable(group['params'] for group in groups)
+    return {id(p[1]) if isinstance(p, tuple) else id(p) for p in params}
 
 def _check_can_take(learn, new, lost):
     if isinstance(learn.model, DistributedDataParallel):
@@ -144,22 +154,31 @@ def set_wd(
 ) -> None:
     "Set the weight decay of a fit"
     opt,old = learn.opt,learn._before_wd
-    if old is None or old.opt is not opt or old.used!=[h.get('wd') for h in opt.hypers]:
-        if wd is None: return
-        before = [h.get('wd') for h in opt.hypers]
-        old = SimpleNamespace(opt=opt, before=before, split=is_split(opt.param_groups))
-    if wd is not None and hasattr(opt, 'split_no_decay'): opt.split_no_decay()
-    if wd is None and not old.split and hasattr(opt, 'merge_no_decay'): opt.merge_no_decay()
-    opt.set_hyper('wd', old.before if wd is None else wd)
-    old.used = [h.get('wd') for h in opt.hypers]
-    learn._before_wd = None if wd is None else old
+    if old is not None and (old.opt is not opt or old.used!=_decays(opt)): old = None   # it was set anew since
+    if wd is None:
+        if old is not None: _put_wd_back(learn, old)
+        return
+    if old is None: old = SimpleNamespace(opt=opt, before=_decays(opt), split=is_split(opt.param_groups))
+    if hasattr(opt, 'split_no_decay'): opt.split_no_decay()
+    opt.set_hyper('wd', wd)
+    old.used = _decays(opt)
+    learn._before_wd = old
+
+def _put_wd_back(learn, old):
+    opt = learn.opt
+    if not old.split and hasattr(opt, 'merge_no_decay'): opt.merge_no_decay()
+    opt.set_hyper('wd', old.before)
+    learn._before_wd = None
+
+def _decays(opt): return [h.get('wd') for h in opt.hypers]
 
 # %% ../../nbs/learner/30_create_opt.ipynb #3871e7e0
 def check_trained(
     learn:Any # the Learner, after a batch
 ) -> None:
     "Raise RuntimeError if parameters in no optimizer have a gradient; warn of a loss that nothing reads"
-    if lost := {n:p for n,p in _unheld(learn).items() if p.grad is not None}: _refuse_untrained(lost)
+    lost = {name:p for name,p in _unheld(learn).items() if p.grad is not None}
+    if lost: _refuse_untrained(lost)
     if getattr(learn.loss, 'requires_grad', False): check_written_loss(learn)
 
 def _refuse_untrained(lost):
@@ -175,8 +194,8 @@ def check_closure(
 ) -> None:
     "Raise TypeError if the optimizer's `step` needs a closure and no callback passes one"
     opt = getattr(learn.opt, 'opt', learn.opt)
-    needy = next((o for o in (opt, *getattr(opt, 'named_optimizers', {}).values()) if needs_closure(o)), None)
-    if needy is not None and all(observes(cb) for cb in learn.ordered_cbs('before_step')): raise _no_closure(needy)
+    for one in (opt, *getattr(opt, 'named_optimizers', {}).values()):
+        if needs_closure(one) and all(map(observes, learn.ordered_cbs('before_step'))): raise _no_closure(one)
 
 def _no_closure(opt):
     return TypeError(
