@@ -18,6 +18,7 @@ from ..data.noted import NotedLoader
 from ..learner.learner import Learner
 from ..loop.callback import Callback
 from ..loop.check import check_whole
+from ..loop.words import own_attr
 
 # %% ../../nbs/callbacks/05a_item_indices.ipynb #59782817
 class RecordingSampler:
@@ -150,7 +151,7 @@ def indices_here(
     if learn.indices is None: return None
     indices = [int(i) for i in learn.indices]
     if isinstance(learn.in_part, slice): indices = indices[learn.in_part]
-    taken = frozenset().union(*[getattr(cb, 'taken', ()) for cb in learn.cbs])
+    taken = frozenset().union(*[own_attr(cb, 'taken', ()) for cb in learn.cbs])
     return [i for i in indices if i not in taken]
 
 # %% ../../nbs/callbacks/05b_steps_per_epoch.ipynb #1d6b90c7

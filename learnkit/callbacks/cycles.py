@@ -15,6 +15,7 @@ from .intervals import EveryCallback
 from ..loop.check import check_args
 from ..loop.events import CancelValid
 from ..loop.run import write_out
+from ..loop.words import own_attr
 from ..measure.history import History, format_time
 
 # %% ../../nbs/callbacks/50a_validate_every.ipynb #dc06abae
@@ -59,7 +60,7 @@ class ValidateEvery(EveryCallback):
 
     def act(self) -> None:
         "Validate, announce the row, and write it to the table"
-        learn,rec,start = self.learn,getattr(self.learn, 'recorder', None),perf_counter()
+        learn,rec,start = self.learn,own_attr(self.learn, 'recorder'),perf_counter()
         values = learn.validate(self.ds_idx, self.dl)
         row = dict(epoch=learn.epoch, train_iter=learn.train_iter)
         if rec is not None: row['train_loss'] = rec.train_loss   # of all processes, which decide alike by it

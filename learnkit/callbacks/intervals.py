@@ -15,6 +15,7 @@ from ..data.process import largest, num_distrib
 from ..learner.fit import check_length
 from ..loop.check import check_args
 from ..loop.duration import Time, find_tokens
+from ..loop.words import own_attr
 
 # %% ../../nbs/callbacks/45a_every.ipynb #66781ef5
 def parse_every(
@@ -110,7 +111,7 @@ class Every:
         if self.unit=='ep': return learn.epoch
         if self.unit=='st': return self.at_start
         if self.unit!='dur': return 0
-        part = getattr(learn, 'train_for', None)   # in a fit that is not told in epochs
+        part = own_attr(learn, 'train_for')   # in a fit that is not told in epochs
         return part.before/part.total if part else learn.epoch/learn.n_epoch
 
     def _amount(self, learn):

@@ -75,7 +75,7 @@ from ..data.process import gather_objects
 from ..loop.callback import Stateful
 from ..loop.check import check_args, func_name
 from ..loop.events import nearest
-from ..loop.words import Word
+from ..loop.words import own_attr, Word
 from ..measure.metric import Metric
 from ..measure.recorder import mean_of
 from ..measure.scalars import to_number
@@ -155,7 +155,7 @@ class Monitor(Stateful):
         learn:Any # the Learner, at the end of an epoch
     ) -> bool:
         "Return whether a validation after this epoch's last batch has given the value already"
-        rec = getattr(learn, 'recorder', None)
+        rec = own_attr(learn, 'recorder')
         return rec is not None and any(map(self._is_in, rec.history.last_within(learn.train_iter)))
 
     def _is_in(self, row):
@@ -209,7 +209,7 @@ class Monitor(Stateful):
 
     def _column(self, learn):
         "The column to watch; None for a function of the Learner"
-        columns = getattr(getattr(learn, 'recorder', None), 'metric_names', [])
+        columns = getattr(own_attr(learn, 'recorder'), 'metric_names', [])
         known = [n for n in columns if n not in ('epoch','time')]
         name = next((m.name for m in learn.metrics if self._is_metric(m)), self.monitor)
         if callable(name): return None

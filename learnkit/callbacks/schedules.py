@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from fastcore.basics import patch
 from fastcore.foundation import L
 
-from ..loop.words import Word
+from ..loop.words import own_attr, Word
 from .batches import batches_per_epoch
 from ..learner.fit import check_length
 from ..loop.callback import Callback, runs_in
@@ -45,7 +45,7 @@ class Scheduler(Callback):
             self.initial += [(group, name, group[name]) for group in groups]
         self.hps = {name:Series() for name in self.names}
         self.group_hps = {name:GroupSeries() for name in self.names}
-        if hasattr(learn, 'recorder'): self._record_in(learn.recorder)
+        if own_attr(learn, 'recorder') is not None: self._record_in(learn.recorder)
 
     def _record_in(self, recorder):
         "Let the Recorder have the series, too: it keeps those of other schedulers"
@@ -95,7 +95,7 @@ class ParamScheduler(Scheduler):
     def before_fit(self):
         learn = self.learn
         self._measure(batches_per_epoch(learn))   # also before a checkpoint notes what is scheduled
-        self.accumulation = getattr(learn, 'gradient_accumulation', None)
+        self.accumulation = own_attr(learn, 'gradient_accumulation')
         super().before_fit()
 
     def _measure(self, n):

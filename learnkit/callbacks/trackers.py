@@ -174,6 +174,7 @@ from fastcore.basics import store_attr
 from ..data.files import StorePath, as_path, is_safetensors, read_state
 from ..data.process import num_distrib, rank_distrib, team
 from ..learner.save import write_state
+from ..loop.words import own_attr
 
 # %% ../../nbs/callbacks/65b_save_model.ipynb #b86ba39a
 @check_args
@@ -244,7 +245,7 @@ class SaveModelCallback(TrackerCallback):
 
     def _check_fields(self):
         "Raise ValueError for a field in the name of the file that has no value"
-        columns = getattr(getattr(self.learn, 'recorder', None), 'metric_names', ())
+        columns = getattr(own_attr(self.learn, 'recorder'), 'metric_names', ())
         if self.every.in_batches: columns = ()   # there is no row within an epoch
         known = {**dict.fromkeys(columns, 0.), 'epoch':0, 'train_iter':0}
         known.pop('time', None)
@@ -258,7 +259,7 @@ class SaveModelCallback(TrackerCallback):
         "The name of a file that is written now: `fname` with its fields filled in; without fields, `otherwise` added"
         learn,name = self.learn,str(self.fname)
         if '{' not in name: return name+otherwise
-        rows = getattr(getattr(learn, 'recorder', None), 'history', None) or [{}]
+        rows = getattr(own_attr(learn, 'recorder'), 'history', None) or [{}]
         values = {k:nan if v is None else v for k,v in rows[-1].items()}
         return name.format(**{**values, 'epoch':learn.epoch, 'train_iter':learn.train_iter})
 

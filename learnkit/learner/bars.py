@@ -216,6 +216,7 @@ from .display import display_kind
 from ..loop.callback import Callback
 from ..loop.check import check_args
 from ..loop.run import null_logger
+from ..loop.words import own_attr
 from ..measure.history import format_time, format_value
 
 # %% ../../nbs/learner/10c_progress.ipynb #76d5e669
@@ -241,7 +242,7 @@ class ProgressCallback(Callback):
         self.kind,self.every = kind,every
 
     def before_fit(self):
-        self.table = self.learn.mode=='fit' and self.learn.logger!=null_logger and hasattr(self.learn, 'recorder')
+        self.table = self.learn.mode=='fit' and self.learn.logger!=null_logger and own_attr(self.learn, 'recorder') is not None
         if self.table: self.before,self.learn.logger = self.learn.logger,self._write
 
     def _open(self):

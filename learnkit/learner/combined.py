@@ -229,6 +229,7 @@ import torch
 
 from ..loop.callback import Callback
 from ..loop.events import nearest
+from ..loop.words import own_attr
 from ..measure.adapters import mk_metrics
 from ..measure.metric import AvgLoss, Metric
 from ..optim.steps import accumulates
@@ -281,7 +282,7 @@ class EachLoader(Callback):
 
     def before_fit(self):
         learn = self.learn
-        self.own,loader,rec = learn.loss_func,learn.dls.train,getattr(learn, 'recorder', None)
+        self.own,loader,rec = learn.loss_func,learn.dls.train,own_attr(learn, 'recorder')
         if not hasattr(loader, 'dl_name'): raise ValueError(
             f'EachLoader needs a `CombinedLoader` to train on, but the training loader is a {type(loader).__name__}')
         each = self.metrics if isinstance(self.metrics, Mapping) else dict.fromkeys(loader.loaders, self.metrics)

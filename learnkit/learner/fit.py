@@ -16,6 +16,7 @@ from ..loop.callback import Callback
 from ..loop.check import check_amount, check_args, check_fraction
 from ..loop.events import CancelValid
 from ..loop.loop import loader_len
+from ..loop.words import own_attr
 
 # %% ../../nbs/learner/45a_limit.ipynb #fdaf0db4
 def n_batches(
@@ -36,8 +37,8 @@ def check_length(
     what:str   # what follows the fraction, for the message
 ) -> None:
     "Raise ValueError if the number of batches in an epoch is unknown"
-    if getattr(getattr(learn, 'duration', None), 'unit', 'ep')!='ep': return   # `TrainFor` knows the fraction
-    if learn.n_iter is None and getattr(getattr(learn, 'train_eval', None), 'n', None) is None: raise ValueError(
+    if getattr(own_attr(learn, 'duration'), 'unit', 'ep')!='ep': return   # `TrainFor` knows the fraction
+    if learn.n_iter is None and getattr(own_attr(learn, 'train_eval'), 'n', None) is None: raise ValueError(
         f'{what} goes by the fraction of the run that is done, but the training loader has no `len`: '
         "say how many batches the fit has, as in `fit('5000ba')`, or an epoch, by `cbs=StepsPerEpoch(500)` "
         'or `LimitBatches(500)`')

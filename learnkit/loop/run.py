@@ -7,14 +7,13 @@ __all__ = ['null_logger', 'begun', 'thread_of', 'NullLogger', 'runs_elsewhere', 
 
 # %% ../../nbs/loop/35a_run.ipynb #c466eee9
 import sys
+import threading
 from collections.abc import Iterator
 from collections import Counter
 from contextlib import contextmanager, nullcontext
-from concurrent.futures import Future
-from concurrent.futures.thread import _WorkItem
-from queue import Queue
-from threading import Barrier, Condition, Event, Thread, current_thread, get_ident
+from threading import current_thread, get_ident
 from typing import Any
+from warnings import warn
 from weakref import WeakKeyDictionary
 
 import torch
@@ -42,46 +41,25 @@ def runs_elsewhere() -> tuple[int,bool]:
     n = sum([*begun.values()]) - begun[me]
     return n,n>0 and any(learn.mode is not None and t!=me for learn,t in [*thread_of.items()])
 
-# %% ../../nbs/loop/35a_run.ipynb #f8c878b1
-def waits_for_me(
-    ident:int # the number of a thread
-) -> bool:
-    "Return whether that thread is waiting for the end of this one, or for what it computes"
-    me,frame = current_thread(),sys._current_frames().get(ident)
-    mine,own = [],sys._getframe()
-    while own is not None: mine.append(own); own = own.f_back
-    futures = [f.f_locals['self'].future for f in mine if f.f_code is _WorkItem.run.__code__]
-    while frame is not None:
-        if frame.f_code in _ends and frame.f_locals['self'] in [me, *futures]: return True
-        for_ever = frame.f_code in _gives and frame.f_locals.get('timeout') is None
-        if for_ever and any(o is frame.f_locals['self'] for f in mine for o in _within_reach(f)): return True
-        frame = frame.f_back
-    return False
-
-_ends  = {f.__code__ for f in (Thread.join, Future.result)}
-_gives = {f.__code__ for f in (Event.wait, Condition.wait, Condition.wait_for, Barrier.wait, Queue.get, Queue.join)}
-
-def _within_reach(frame):
-    "The variables that the code of `frame` uses, and their attributes: what it may pass to another thread"
-    own = [*frame.f_locals.values(), *[frame.f_globals.get(n) for n in frame.f_code.co_names]]
-    return [*own, *[v for o in own for v in getattr(o, '__dict__', {}).values()]]
-
 # %% ../../nbs/loop/35a_run.ipynb #b3a6b5d7
+patience = 10.   # seconds that a thread waits for a Learner before it says for whom
+
 def turn(
     learn:Loop # a Learner
 ) -> Any:      # its lock
-    "Wait until no other thread runs the Learner; raises RuntimeError if that thread waits for this one"
+    "Wait until no other thread runs the Learner, and say so if that takes long"
     owner = thread_of.get(learn, 0)
     if learn.mode is not None and owner!=get_ident(): _wait_for(owner, learn)
     return learn._lock
 
 def _wait_for(owner, learn):
-    while not learn._lock.acquire(timeout=.2):
-        if waits_for_me(owner): raise RuntimeError(
-            f'this thread cannot use the Learner before its run in another thread is over{learn.position}, and that '
-            'one waits for this thread: call it in the callback itself, or do not wait for the thread there')
+    if not learn._lock.acquire(timeout=patience):
+        names = [t.name for t in threading.enumerate() if t.ident==owner]
+        warn(f'thread {current_thread().name!r} waits for a run of the same Learner in thread {"".join(names)!r}'
+             f'{learn.position}. If that one waits for this thread, neither ends: call the Learner in the callback '
+             'itself, or do not wait for the thread there.')
+        learn._lock.acquire()
     learn._lock.release()
-
 
 # %% ../../nbs/loop/35a_run.ipynb #7aaddf18
 nested = Word('nested', True, 'Is it called in the runs inside the one that it belongs to?')

@@ -64,6 +64,7 @@ from ..data.loaders import as_loader
 from ..loop.check import check_args
 from ..loop.events import nearest
 from ..loop.run import null_logger
+from ..loop.words import own_attr
 from ..measure.adapters import mk_metrics
 from ..measure.history import History, format_time, format_value
 
@@ -151,7 +152,7 @@ class Evaluator(EveryCallback):
 
     def _check_columns(self):
         "Raise ValueError for a column that another callback has too, or one that is monitored and does not exist"
-        own,known = self.column_metrics(),set(getattr(getattr(self.learn, 'recorder', None), 'metric_names', ()))
+        own,known = self.column_metrics(),set(getattr(own_attr(self.learn, 'recorder'), 'metric_names', ()))
         for cb in self.evaluators:
             if cb is not self: known |= cb.column_metrics().keys()
         for c in own:
@@ -214,7 +215,7 @@ class Evaluator(EveryCallback):
         del row['time']   # each has its own
         learn('after_row', row=row, epoch=epoch)
         results = {cb.label:values for cb,values in found.items()}
-        bar = getattr(getattr(learn, 'progress', None), 'mbar', None)
+        bar = getattr(own_attr(learn, 'progress'), 'mbar', None)
         if bar is not None and learn.logger!=null_logger: bar.write(_as_line(results))
         return results
 
@@ -253,6 +254,7 @@ from ..data.snapshot import Snapshot, snapshot_forward
 from ..loop.callback import Callback, runs_in
 from ..loop.check import check_whole
 from ..loop.signals import interruptibly
+from ..loop.words import own_attr
 from ..measure.recorder import MeterCallback
 
 # %% ../../nbs/observe/00c_sanity.ipynb #b6aad003
@@ -295,7 +297,7 @@ class SanityCheck(Callback):
         return Snapshot(*restores, snapshot_forward(learn.model, dl))
 
     def _names(self):
-        rec = getattr(self.learn, 'recorder', None)
+        rec = own_attr(self.learn, 'recorder')
         names = getattr(rec, 'valid_names', None)
         return names or ['valid_loss', *(m.name for m in self.learn.metrics)]
     def _monitors(self):

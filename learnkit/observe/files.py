@@ -140,6 +140,7 @@ from ..data.files import local_path
 from ..data.process import rank_distrib
 from ..loop.callback import Callback
 from ..loop.check import check_args
+from ..loop.words import own_attr
 
 # %% ../../nbs/observe/40b_loggers.ipynb #286b3c30
 class MetricsLogger(Callback):
@@ -198,9 +199,9 @@ class MetricsLogger(Callback):
         self.learn.outbox.begin()
         self.last,self.unwritten = self.start,[]
     def after_row(self, row, epoch):
-        if not (epoch and hasattr(self.learn, 'recorder')): self._pass_row(row)   # else it is a part of the epoch's row
+        if not (epoch and own_attr(self.learn, 'recorder') is not None): self._pass_row(row)   # else it is a part of the epoch's row
     def after_epoch(self):
-        if history := getattr(getattr(self.learn, 'recorder', None), 'history', None): self._pass_row(history[-1])
+        if history := getattr(own_attr(self.learn, 'recorder'), 'history', None): self._pass_row(history[-1])
     def _pass_row(self, row):
         learn = self.learn
         learn.outbox.flush(learn)
@@ -253,7 +254,7 @@ class FileLogger(MetricsLogger):
 
     def before_fit(self):
         super().before_fit()
-        resume = getattr(self.learn, 'resume', None)
+        resume = own_attr(self.learn, 'resume')
         if self.append and not getattr(resume, 'same_run', resume is None): raise ValueError(
             f'`{type(self).__name__}(append=True)` cannot be resumed, as other runs may have written to {self.path}: '
             "leave out `append`, as a resumed run goes on with its own file, or give each run its own `fname`")
@@ -353,6 +354,7 @@ def _decode_value(v): return float(v) if isinstance(v, str) and v in _non_finite
 import csv
 from io import StringIO
 
+from ..loop.words import own_attr
 from ..measure.history import History, one_moment
 
 # %% ../../nbs/observe/40c_csv_logger.ipynb #5f3bfe60
@@ -441,7 +443,7 @@ class CSVLogger(FileLogger):
     def make_file(self): return CSVFile(self.path, append=self.append)
     def log_metrics(self, metrics, step): pass   # they belong to no row of the history
     def write_row(self, row, step):
-        file,recorder = self.log_file,getattr(self.learn, 'recorder', None)
+        file,recorder = self.log_file,own_attr(self.learn, 'recorder')
         if not file.names: file.add_names([*getattr(recorder, 'metric_names', ())])
         file.add(row)
 
@@ -452,7 +454,7 @@ class CSVLogger(FileLogger):
     def _unwritten(self):
         def moment(row): return row.get('epoch'),row.get('train_iter')
         written = {*map(moment, self.read_log())} if self.path.stat().st_size else set()
-        rows = [*getattr(getattr(self.learn, 'recorder', None), 'history', ())]
+        rows = [*getattr(own_attr(self.learn, 'recorder'), 'history', ())]
         n_written = 0
         for i,row in enumerate(rows, 1):
             if moment(row) in written: n_written = i

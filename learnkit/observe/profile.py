@@ -152,6 +152,7 @@ from ..loop.callback import Callback, is_called
 from ..loop.check import check_args, check_path, check_whole
 from ..loop.run import shown
 from ..loop.signals import uninterrupted
+from ..loop.words import own_attr
 from .trace import Action
 
 # %% ../../nbs/observe/55b_profiler.ipynb #933e7fa7
@@ -196,7 +197,7 @@ class ProfileCallback(Callback):
         if name=='cleanup': self.result.finish()
 
     def _timed(self, name, cb, f):
-        cb_name = getattr(cb, 'key', cb.name)
+        cb_name = own_attr(cb, 'key', cb.name)
         if self.markers: f = record_function(f'{name} {cb_name}')(f)
         @wraps(f)
         def _f(*args, **kwargs):

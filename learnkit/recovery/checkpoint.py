@@ -133,6 +133,7 @@ from ..data.files import StorePath, as_path, to_serializable
 from ..data.modules import one_param
 from ..data.process import is_sharded
 from ..loop.check import check_args
+from ..loop.words import own_attr
 from ..measure.finite import weights_finite
 from .file import FolderLock, checkpoint_info, list_checkpoints
 from .resume import (check_ended, check_identity, clear_folder, divide_anew, find_checkpoint,
@@ -275,7 +276,7 @@ class CheckpointCallback(Resumable):
         path = self.folder/f'{prefix}{learn.train_iter:08}{suffix}.pth'
         if isinstance(path, StorePath): team().in_first(self.lock.check)
         learn('before_save_checkpoint', path=path)
-        rows = getattr(getattr(learn, 'recorder', None), 'history', None)
+        rows = getattr(own_attr(learn, 'recorder'), 'history', None)
         self.unsaved.warn()
         place = self.data_place(done)
         own = states_of_all(learn, place) if prefix=='step-' else {}

@@ -28,6 +28,7 @@ from ..learner.learner import Learner
 from ..learner.predict import losses_by_item
 from ..loop.callback import Callback
 from ..loop.check import check_whole
+from ..loop.words import own_attr
 from ..measure.batch_weight import n_items
 from ..measure.history import History
 from ..measure.losses import NoneReduce
@@ -183,7 +184,7 @@ def grad_norm(
     return _norm([p.grad for p in opt_params(learn.opt) if p.grad is not None])
 
 def _scale(cbs):
-    scalers = (getattr(cb, 'scaler', None) for cb in cbs)
+    scalers = (own_attr(cb, 'scaler') for cb in cbs)
     return next((s.get_scale() for s in scalers if isinstance(s, torch.amp.GradScaler) and s.is_enabled()), None)
 
 @torch.no_grad()

@@ -306,6 +306,7 @@ from math import ceil
 import learnkit.callbacks.cycles   # noqa: F401  for the event `before_replay`
 from ..callbacks.accumulate import MicroBatch, is_out_of_memory
 from ..measure.batch_weight import n_items
+from ..optim.steps import accumulates
 
 # %% ../../nbs/recovery/30c_replay_oom.ipynb #104b328a
 @check_args

@@ -24,7 +24,7 @@ from ..learner.fit import resumes
 from ..learner.learner import Learner
 from ..loop.callback import Callback
 from ..loop.check import check_whole
-from ..loop.words import observes
+from ..loop.words import observes, own_attr
 from .file import list_checkpoints, read_checkpoint, train_iter_of
 from .identity import differences, session, writes
 from .resume import Paused
@@ -88,7 +88,7 @@ class Record:
         learn:Learner # the Learner, after a batch of training
     ) -> None:
         "Compare the loss of this batch with the recorded one; warn at the first difference"
-        if not hasattr(learn, 'recorder') or rank_distrib(): return   # the record has the losses of process 0
+        if own_attr(learn, 'recorder') is None or rank_distrib(): return   # the record has the losses of process 0
         before,n = self.count,self.counted(learn)
         i,odd = divmod(n-1, self.every)
         if odd or n==before or i>=len(self.losses): return   # a batch that was left out has no loss
@@ -141,7 +141,7 @@ class Replays(Pausable):
     def before_fit(self):
         super().before_fit()
         learn = self.learn
-        if hasattr(learn, 'recorder'): self.record.counted(learn)
+        if own_attr(learn, 'recorder') is not None: self.record.counted(learn)
         if self.begun: return
         self.begun,self.moment = True,None
         if learn.resume is None: self._check_run(self.record.run.settings)
@@ -207,7 +207,7 @@ def indices_for(
     learn:Learner # the Learner
 ) -> list:
     "Return a callback that knows which items are in a batch, unless the Learner has one"
-    return [] if hasattr(learn, 'item_indices') else [ItemIndices()]
+    return [] if own_attr(learn, 'item_indices') is not None else [ItemIndices()]
 
 def stand_at(
     learn:Learner,       # the Learner
@@ -262,11 +262,13 @@ from torch import Tensor
 from ..data.batch import find_bs
 from ..data.files import StorePath, as_path, to_serializable
 from ..data.nested import apply
+from ..learner.fit import resumes
 from ..loop.callback import Callback
 from ..loop.check import check_args
 from ..loop.duration import Time
 from ..loop.events import CancelBatch
-from ..loop.words import own_attr
+from ..loop.words import observes, own_attr
+from .identity import writes
 from .resume import divide_anew, is_longer
 from .runs import fit_folders
 

@@ -181,6 +181,7 @@ from fastcore.foundation import L
 from ..data.nested import apply
 from ..data.process import num_distrib
 from ..data.snapshot import snapshot_random
+from ..learner.fit import resumes
 from ..loop.callback import taken
 from ..loop.check import check_args, check_whole
 from ..loop.events import Pause

@@ -109,12 +109,15 @@ class RecomputeActivations(Callback):
             else: m.forward = old
         self.forwards = ()
 
+# %% ../../nbs/speed/20c_free_outputs.ipynb #71f0b9d7
+from ..loop.words import own_attr
+
 # %% ../../nbs/speed/20c_free_outputs.ipynb #71f0b9d8
 class FreeOutputs(Callback):
     "Releases the predictions of a training batch once its loss is computed, to save memory (Composer's `FreeOutputs`)"
     order,modes,run_valid = 99,('fit','lr_find'),False   # all others see them at `after_loss`
     def before_fit(self):
-        if getattr(getattr(self.learn, 'recorder', None), 'train_metrics', False): raise ValueError(
+        if getattr(own_attr(self.learn, 'recorder'), 'train_metrics', False): raise ValueError(
             'FreeOutputs releases the predictions that the training metrics need: '
             'use one of FreeOutputs and Recorder(train_metrics=True)')
     def after_loss(self): self.learn.pred = None

@@ -1,16 +1,16 @@
 "Every callback, added at every event in the middle of a fit: it works from there, or is refused in one sentence"
-import copy, inspect, itertools, queue, re, threading, warnings
-from concurrent.futures import ThreadPoolExecutor
+import copy, inspect, re, threading, warnings
 
 import pytest, torch
 import learnkit.all as lk
 from learnkit import Callback
+from learnkit.loop import run
 from toys import few, learner, weights
 
 def nothing(*args): pass
 args = dict(StepsPerEpoch=(5,), GradientAccumulation=(8,), MicroBatch=(2,), LimitBatches=(1,), EveryCallback=(nothing,'1ba'), OnBetter=(nothing,'valid_loss'), StopAfter=(3,),
             ParamScheduler=(dict(lr=lk.SchedLin(.1,.01)),), TorchScheduler=(lambda o: torch.optim.lr_scheduler.ExponentialLR(o,.9),), OnCallback=(nothing,'after_step'),
-            ThresholdStopper=(0.,), ValidateEvery=('1ba',), MapOutput=(lambda o: o,), ShortEpochCallback=(.5,), HookCallback=(nothing,))
+            ThresholdStopper=(0.,), ValidateEvery=('1ba',), MapOutput=(lambda o: o,), ShortEpochCallback=(.5,), HookCallback=())
 # base classes, those of the loop and of several processes; those that need another model, a product or a display
 apart = '''Agreement DistributedTrainer FullyShard VirtualShards PhaseEnds ShareBatches Recorder TrainEvalCallback GatherPredsCallback LRFinder FusedStep Service ServiceLogger
            MetricsLogger StopwatchCallback CutMix RNNCallback ImageLogger TensorBoardLogger WandbLogger MLflowLogger ModelResetter'''.split()
@@ -117,60 +117,34 @@ def test_a_shallow_copy_is_refused():
     copy.deepcopy(learn).fit(1)
     learn.fit(1)
 
-def joined(f): t = threading.Thread(target=f); t.start(); t.join()
-def pooled(f):
-    with ThreadPoolExecutor(1) as pool: return pool.submit(f).result()
-def shut(f):
-    with ThreadPoolExecutor(1) as pool: pool.submit(f)
-
 def tried(learn):
     with learn.unchanged(): pass
 def named(learn):
     with learn.named('test'): pass
-USES = dict(fit=lambda l: l.fit(1), validate=lambda l: l.validate(), get_preds=lambda l: l.get_preds(), predict=lambda l: l.predict(torch.randn(1)),
+USES = dict(fit=lambda l: l.fit(1), validate=lambda l: l.validate(), get_preds=lambda l: l.get_preds(), predict=lambda l: l.predict(torch.randn(4)),
             close=lambda l: l.close(), unchanged=tried, named=named)
 
-@pytest.mark.parametrize('wait, use', [*itertools.product([joined, pooled, shut], ['get_preds', 'validate', 'fit']),
-                                       *((joined, use) for use in ('predict', 'close', 'unchanged', 'named'))])
-def test_a_callback_that_waits_for_another_thread(wait, use):
-    "It waited for ever; a single prediction, a trial and `close` still did"
-    said,learn = [],learner()
-    def call():
-        try: USES[use](learn)
-        except RuntimeError as e: said.append(str(e))
-    learn.fit(1, cbs=Callback(after_epoch=lambda cb: wait(call)))
-    assert len(said)==1 and 'waits for this thread' in said[0]
+@pytest.mark.parametrize('use', [*USES])
+def test_a_thread_that_waits_long_for_a_learner_says_for_whom(use, monkeypatch):
+    "A callback that waits for that thread would wait for ever; this one gives up, and the thread has its turn"
+    monkeypatch.setattr(run, 'patience', .1)
+    learn,ended,waited = learner(),threading.Event(),[]
+    def call(): USES[use](learn); ended.set()
+    thread = threading.Thread(target=call, name='the other one')
+    def wait(cb): thread.start(); waited.append(ended.wait(timeout=1.))
+    with pytest.warns(UserWarning, match="thread 'the other one' waits for a run of the same Learner in thread 'MainThread', epoch 0.* neither ends"):
+        learn.fit(1, cbs=Callback(after_epoch=wait))
+        thread.join()
+    assert waited==[False] and ended.is_set()
 
-def by_event(f):
-    done = threading.Event()
-    threading.Thread(target=lambda: (f(), done.set())).start()
-    done.wait()
-def by_queue(f):
-    q = queue.Queue()
-    def work(): f(); q.put(1)
-    threading.Thread(target=work).start()
-    q.get()
-def by_object(f):
-    class Worker(threading.Thread):
-        def __init__(self): super().__init__(daemon=True); self.q = queue.Queue()
-        def run(self): f(); self.q.put(1)
-    w = Worker()
-    w.start()
-    w.q.get()
-def by_condition(f):
-    ready,is_ready = threading.Condition(),[]
-    def work():
-        f()
-        with ready: is_ready.append(1); ready.notify()
-    threading.Thread(target=work).start()
-    with ready: ready.wait_for(lambda: is_ready)
-def by_barrier(f):
-    b = threading.Barrier(2)
-    threading.Thread(target=lambda: (f(), b.wait())).start()
-    b.wait()
-
-@pytest.mark.parametrize('wait', [by_event, by_queue, by_object, by_condition, by_barrier])
-def test_a_callback_that_waits_for_what_another_thread_gives(wait): test_a_callback_that_waits_for_another_thread(wait, 'get_preds')
+def test_a_thread_that_waits_a_little_says_nothing():
+    learn,done = learner(),[]
+    thread = threading.Thread(target=lambda: done.append(learn.validate()))
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        learn.fit(1, cbs=Callback(after_epoch=lambda cb: thread.start()))
+        thread.join()
+    assert done
 
 def test_who_waits_for_a_while_only_is_waited_for():
     "Until then the callback waits in vain, as it would for a slow thread"

@@ -1,0 +1,69 @@
+"One rule of order: `order`, then who is first and who is last in an event. What is called, what `show_training_loop` prints and the rule agree"
+import inspect, warnings
+import pytest, torch
+from hypothesis import given, settings, strategies as st
+import learnkit.all as lk
+from learnkit import Callback
+from learnkit.loop.callback import handler_of
+from learnkit.loop.dispatcher import Dispatcher, wrap_handlers
+from learnkit.loop.events import event
+from toys import learner
+
+EVENTS = 'before_fit','after_loss','before_step','after_batch'
+
+def by_rule(cbs, name):
+    "An independent sort: those that are first, those in between, those that are last, each by `order`, then as added"
+    def group(cb): return 0 if name in cb.first_in else 2 if name in cb.last_in else 1
+    places = [(group(cb), cb.order, i) for i,cb in enumerate(cbs) if handler_of(cb, name)]
+    return [cbs[i] for *_,i in sorted(places)]
+
+some = st.lists(st.sampled_from(EVENTS), max_size=2, unique=True).map(tuple)
+@st.composite
+def callback(draw):
+    first,last = draw(some),draw(some)
+    cb = Callback(**{e:lambda self: None for e in draw(st.lists(st.sampled_from(EVENTS), unique=True))})
+    cb.order,cb.first_in,cb.last_in = draw(st.integers(-2, 2)),first,tuple(e for e in last if e not in first)
+    return cb
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(callback(), max_size=8))
+def test_any_callbacks(cbs):
+    called,d = [],Dispatcher()
+    for i,cb in enumerate(cbs):
+        for e in EVENTS:
+            if handler_of(cb, e): setattr(cb, e, lambda cb=cb: called.append(cb))
+    with warnings.catch_warnings(): warnings.simplefilter('ignore'); d.add_cbs(cbs)
+    for e in EVENTS:
+        called.clear()
+        d(e)
+        assert called==by_rule(cbs, e)==[*d.ordered_cbs(e)]
+
+def everything(path):
+    "Callbacks of each room that go together, some of them first or last in an event"
+    return [lk.GradientAccumulation('2ba'), lk.MicroBatch(2), lk.GradientClip(1.), lk.SkipNaN(), lk.EMACallback(), lk.Pausable(), lk.CheckpointCallback(folder=path),
+            lk.StopOnSignal(), lk.MixedPrecision('bf16'), lk.CheckShortCuts(), lk.CSVLogger(), lk.EarlyStoppingCallback(), lk.RollBackOnNaN(), lk.Clock(), lk.ProfileCallback()]
+
+def test_the_library(tmp_path):
+    "Of a Learner with many callbacks, at each event of a batch and of an epoch; a callback that wraps handlers keeps their order"
+    tables = {}
+    class Look(Callback):
+        order = -10_000
+        def after_epoch(self): tables.update({name:[cb for cb,_ in handlers] for name,handlers in [*self.learn._heard.items(), *self.learn._heard_else.items()]})
+    learn = learner(path=tmp_path, cbs=[*everything(tmp_path), Look()])
+    wrapping = [cb for cb in learn.cbs if wrap_handlers(cb)]
+    learn.fit(1)
+    assert len(tables)>20 and wrapping
+    cbs = list(learn.cbs)
+    for name,found in tables.items():
+        expected = [cb for cb in by_rule(cbs, name) if cb in found]
+        own = [cb for cb in found if handler_of(cb, name)]   # a profiler adds calls of its own around them
+        assert own==expected, name
+
+def test_what_is_printed(tmp_path):
+    learn = learner(path=tmp_path, cbs=everything(tmp_path))
+    cbs = list(learn.cbs)
+    lines = {l.split()[0]:l for l in learn.show_training_loop().splitlines()}
+    for name in event:
+        if name not in lines: continue
+        places = [lines[name].find(type(cb).__name__) for cb in by_rule(cbs, name)]
+        assert places==sorted(places) and -1 not in places, name
