@@ -209,9 +209,9 @@ class MicroBatch(Callback):
         learn = self.learn
         if learn is None or not learn.training or not self.run: return do()
         if self.weigh is None: self.weigh = BatchWeight(learn)
-        self.whole,self.weight = (learn.xb,learn.yb),self.weigh(learn)
-        self.preds,self.losses,self.judged = [],[],False
-        within = self.within = learn.in_part   # the batch may be a part itself, such as a shard
+        within = learn.in_part   # the batch may be a part itself, such as a shard
+        self._assign(whole=(learn.xb,learn.yb), weight=self.weigh(learn), within=within,
+                     preds=[], losses=[], judged=False)
         learn.in_part = within or True
         try: self._do_each(do)
         except BaseException:
@@ -219,11 +219,12 @@ class MicroBatch(Callback):
             raise
         finally:
             learn.xb,learn.yb = self.whole
-            self.whole,learn.in_part = None,within
+            learn.in_part = within
+            self._assign(whole=None)
         if not self.losses: return
         learn.pred = to_concat(self.preds)
         if not self.judged: learn.loss = sum(self.losses)   # else it is what they made of it
-        self.preds,self.losses = [],[]
+        self._assign(preds=[], losses=[])
         if not within: learn._do_step()
 
     def _do_each(self, do):
@@ -255,7 +256,8 @@ class MicroBatch(Callback):
     def before_backward(self):
         "The last part has its loss, so that of the batch is known: others may judge it, and cancel the batch"
         if self.whole is None or self.part<self.n_parts-1 or self.within: return
-        self.learn.loss,self.judged = sum(self.losses),True
+        self.learn.loss = sum(self.losses)
+        self._assign(judged=True)
         self.learn('after_joint_loss')
 
     def after_backward(self):

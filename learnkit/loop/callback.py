@@ -48,7 +48,7 @@ from .events import event, nearest
 from .names import name_hint
 from .settings import short_repr
 from .tracebacks import shortened
-from .words import own_attr
+from .words import Word, own_attr
 
 # %% ../../nbs/loop/15b_callback.ipynb #16926608
 _parameters:WeakKeyDictionary = WeakKeyDictionary()   # of functions: their names; None: it takes any
@@ -127,7 +127,10 @@ class Callback(Stateful):
                 f"{cls.__name__}.{k} is named like an event, but there is none of that name: {nearest(k, event)} "
                 f"If it's meant to be one, call `event.register('{k}')` first.")
             if k in event.also: setattr(cls, event.also[k], f)
+            if k in Word.known: Word.known[k].check(f, cls.__name__)
         _check_wrap(cls)
+        both = {*cls.first_in} & {*cls.last_in}
+        if both: raise TypeError(f'{cls.__name__} would be both first and last in `{min(both)}`: leave out one of them')
 
     @property
     def name(self) -> str:

@@ -100,7 +100,8 @@ class Dispatcher:
         first = [cb for cb in cbs if name in cb.first_in]
         last = [cb for cb in cbs if name in cb.last_in]
         if not (first or last): return cbs
-        return [*first, *[cb for cb in cbs if cb not in first and cb not in last], *last]
+        apart = {*map(id, first), *map(id, last)}
+        return [*first, *[cb for cb in cbs if id(cb) not in apart], *last]
 
     def _still_hears(self, cb, name): return any(o is cb for o in self.cbs.items) and is_called(cb, name)
 

@@ -25,9 +25,10 @@ class Word:
     def __init__(self,
         name:str,    # of the attribute
         default:Any, # the answer of a callback that does not have it
-        doc:str      # the question, as a sentence
+        doc:str,     # the question, as a sentence
+        choices:tuple=() # the answers that there are; (): any
     ):
-        self.name,self.default,self.doc = name,default,doc
+        self.name,self.default,self.doc,self.choices = name,default,doc,choices
         Word.known[name] = self
 
     def __call__(self,
@@ -36,11 +37,20 @@ class Word:
         "Return the answer of `cb`"
         return own_attr(cb, self.name, self.default)
 
+    def check(self,
+        answer:Any, # the value of the attribute in a class
+        who:str     # the class, for the message
+    ) -> None:
+        "Raise ValueError if there is no such answer"
+        if not self.choices or isinstance(answer, property) or answer in self.choices: return
+        raise ValueError(f"{who}.{self.name} is {answer!r}, and must be one of {', '.join(map(repr, self.choices))}. {self.doc}")
+
     def __repr__(self) -> str: return f'{self.name} = {self.default!r}   # {self.doc}'
 
 # %% ../../nbs/loop/09_words.ipynb #a0d01012
 acts = Word('acts', 'apart', "What does it do to the run: 'nothing'; 'sometimes', as it steps in only where it must, "
-            "to end the run or skip a batch; 'alike' in all processes; 'apart', as each decides for itself?")
+            "to end the run or skip a batch; 'alike' in all processes; 'apart', as each decides for itself?",
+            choices=('nothing','sometimes','alike','apart'))
 
 def observes(
     cb:Any # a callback
