@@ -6,12 +6,12 @@
 __all__ = []
 
 # %% ../../nbs/recovery/39_explain_spike.ipynb #7d000004
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from math import inf, isfinite
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from warnings import catch_warnings, simplefilter
 
 import torch
@@ -28,7 +28,6 @@ from ..learner.learner import Learner
 from ..learner.predict import losses_by_item
 from ..loop.callback import Callback
 from ..loop.check import check_whole
-from ..loop.words import own_attr
 from ..measure.batch_weight import n_items
 from ..measure.history import History
 from ..measure.losses import NoneReduce
@@ -42,28 +41,34 @@ def by_items(
     names:list     # what to call its items
 ) -> list[dict]:
     "Return loss and gradient of each item of the batch; empty if the loss is not per item"
-    n,ps = n_items(learn),[p for p in learn.model.parameters() if p.requires_grad]
-    losses,alone = _of_batch(learn, n),False
-    if losses is None: losses,alone = _of_each(learn, n),True
+    n,about = n_items(learn),{}
+    losses = _losses_of_batch(learn, n)
+    if losses is None: losses,about = _losses_alone(learn, n),dict(alone=True)
     if losses is None: return []
-    grads = [torch.autograd.grad(x, ps, retain_graph=True, allow_unused=True) for x in losses]
-    norms = [_norm([g for g in gs if g is not None]) for gs in grads]
-    more = dict(alone=True) if alone else {}
-    return [dict(item=i, loss=x.item(), gradient=g, **more) for i,x,g in zip(names, losses, norms)]
+    rows = []
+    for name,loss in zip(names, losses):
+        rows.append(dict(item=name, loss=loss.item(), gradient=_norm_of_grad(loss, learn.model), **about))
+    return rows
 
-def _of_batch(learn, n):
-    "The losses of the items, with their graph; None if the loss cannot be told by items"
+def _norm_of_grad(loss, model):
+    trained = [p for p in model.parameters() if p.requires_grad]
+    return _norm(torch.autograd.grad(loss, trained, retain_graph=True, allow_unused=True))
+
+# %% ../../nbs/recovery/39_explain_spike.ipynb #40ad25af
+def _losses_of_batch(learn, n):
+    "Return the losses of the items, with their graph; None if the loss is not one for each item"
+    mixer = mixer_of(learn)
     try:
-        if getattr(mixer := _mixer(learn), 'is_mixed', False): losses = mixer.losses(learn.pred, *learn.yb)
+        if getattr(mixer, 'is_mixed', False): losses = mixer.losses(learn.pred, *learn.yb)
         else:
             with NoneReduce(learn.loss_func) as loss_func: losses = loss_func(learn.pred, *learn.yb)
         losses = losses_by_item(losses, learn.yb, learn.loss_func)
     except (TypeError, ValueError, AttributeError, IndexError): return None
     return losses if len(losses)==n and losses.requires_grad else None
 
-def _of_each(learn, n):
-    "The losses of the items, each alone in the model; None if it takes no single one"
-    xb,yb,held = learn.xb,learn.yb,dict(vars(learn))
+def _losses_alone(learn, n):
+    "Return the losses of the items, each alone in the model; None if it takes no single one"
+    xb,yb,before = learn.xb,learn.yb,dict(vars(learn))
     losses = []
     try:
         with Snapshot(snapshot_random(), snapshot_buffers(learn.model)):
@@ -72,11 +77,16 @@ def _of_each(learn, n):
                 learn.pred = learn._pred()
                 losses.append(learn._loss())
     except (TypeError, ValueError, RuntimeError): return None   # such as one for a BatchNorm
-    finally: vars(learn).update(held)
-    return losses if all(isinstance(x, torch.Tensor) and x.requires_grad for x in losses) else None
+    finally: vars(learn).update(before)
+    have_graph = [isinstance(x, torch.Tensor) and x.requires_grad for x in losses]
+    return losses if all(have_graph) else None
 
 # %% ../../nbs/recovery/39_explain_spike.ipynb #7d000021
-def _mixer(learn): return getattr(learn.loss_func, 'mixer', None)   # such as `MixUp`
+def mixer_of(
+    learn:Learner # the Learner, in a batch
+) -> Any:
+    "Return the callback that mixes items, such as `MixUp`; None if there is none"
+    return getattr(learn.loss_func, 'mixer', None)
 
 class ItemLosses(Callback):
     "Measures each item of one batch, part by part where a callback divides it"
@@ -85,41 +95,59 @@ class ItemLosses(Callback):
     def __init__(self,
         step:int # the batch: how many there are before it
     ):
-        self.step,self.micro,self.n = step,slice(0, None),0   # `n`: so many items are measured
-        self.rows,self.parts,self.told = [],[],True
+        self.step = step
+        self.micro,self.n = slice(0, None),0   # the part of the batch at hand; how many items are measured
+        self.rows,self.parts = [],[]
+        self.are_known = True                  # is the loss one for each item?
 
     def before_micro_batch(self, items): self.micro = items
     def before_loss(self):
         learn = self.learn
         if learn.train_iter!=self.step: return
-        n,idxs = n_items(learn),indices_here(learn)
-        at = [o.start for o in (learn.in_part, self.micro) if isinstance(o, slice)]
-        if self.micro is not None and sum(at)<self.n: return   # a further pass over the batch
-        mine = None if idxs is None or self.micro is None else idxs[self.micro]
-        if mine is None or len(mine)!=n: mine,idxs = [*range(self.n, self.n+n)],None
+        n,indices = n_items(learn),indices_here(learn)
+        first = sum(o.start for o in (learn.in_part, self.micro) if isinstance(o, slice))
+        if self.micro is not None and first<self.n: return   # a further pass over the batch
+        has_indices = indices is not None and self.micro is not None
+        names = indices[self.micro] if has_indices else []
+        if len(names)!=n: names,indices = [*range(self.n, self.n+n)],None
         self.n += n
-        rows = by_items(learn, mine)
-        self.told = self.told and bool(rows)
-        self.rows += [self._with_partner(r, i, idxs) for i,r in enumerate(rows)]
+        rows = by_items(learn, names)
+        if not rows: self.are_known = False
+        self.rows += [self._with_partner(row, i, indices) for i,row in enumerate(rows)]
         self.parts.append((learn.xb, learn.yb))
 
-    def _with_partner(self, r, i, idxs):
-        mixer:Any = _mixer(self.learn)
-        if getattr(mixer, 'other', None) is None: return r
+    def _with_partner(self, row, i, indices):
+        "Add to a row with which item `MixUp` mixed it, and how much of it is its own"
+        mixer:Any = mixer_of(self.learn)
+        if getattr(mixer, 'other', None) is None: return row
         other = int(mixer.other[mixer.part][i])
+        if indices is not None: other = indices[other]
         share = mixer.lam[mixer.part][i] if len(mixer.lam)>1 else mixer.lam
-        return {'item':r['item'], 'mixed_with':other if idxs is None else idxs[other], 'own_share':share.item(), **r}
+        return {'item':row['item'], 'mixed_with':other, 'own_share':share.item(), **row}
 
     def shares(self,
         loss:float # of the whole batch
     ) -> History:
         "Return the items, the largest loss first, each with its share of the batch's gradient"
-        if not self.told: return History()
-        total = sum(r['loss'] for r in self.rows)
-        known = not any('alone' in r for r in self.rows) and total and isfinite(total) and isfinite(loss)
-        k = loss/total if known else 1/len(self.rows)
-        rows = [{**r, 'gradient':abs(k)*r['gradient'], 'at':at} for at,r in enumerate(self.rows)]
-        return History(sorted(rows, key=lambda r: r['loss'] if isfinite(r['loss']) else inf, reverse=True))
+        if not self.are_known: return History()
+        share = abs(self._share(loss))
+        rows = [{**row, 'gradient':share*row['gradient'], 'at':at} for at,row in enumerate(self.rows)]
+        rows.sort(key=finite_loss, reverse=True)
+        return History(rows)
+
+    def _share(self, loss):
+        "Return the share of an item in the loss of the batch, as a factor of its own loss"
+        mean = 1/len(self.rows)
+        if any('alone' in row for row in self.rows): return mean   # in the batch it may have another loss
+        total = sum(row['loss'] for row in self.rows)
+        is_known = total!=0 and isfinite(total) and isfinite(loss)
+        return loss/total if is_known else mean
+
+def finite_loss(
+    row:dict # with the loss of an item
+) -> float:
+    "Return the loss for sorting: NaN is the largest"
+    return row['loss'] if isfinite(row['loss']) else inf
 
 
 # %% ../../nbs/recovery/39_explain_spike.ipynb #7d000012
@@ -128,33 +156,38 @@ class LayerNorms(Callback):
     order,acts,run_valid = 9_000,'nothing',False
     modes = ('fit',)
     def __init__(self):
-        self.steps,self.seen,self.before = {},{},{}
-        self.hooks,self.whole = [],Unclipped()
+        self.steps,self.batches = {},{}   # what was recorded, by the number of batches before
+        self.before = {}                  # the parameters before the step
+        self.hooks,self.unclipped = [],Unclipped()
 
     def _layers(self):
-        named = get_model(self.learn.model).named_modules()
-        return {n or 'model':ps for n,m in named if (ps := [*m.parameters(recurse=False)])}
+        "Return the parameters of each module that has any itself, by its name"
+        layers = {n or 'model':[*m.parameters(recurse=False)] for n,m in get_model(self.learn.model).named_modules()}
+        return {n:ps for n,ps in layers.items() if ps}
 
     def before_pred(self):
-        self.odd = None
+        self.first_nan = None
         for n,m in get_model(self.learn.model).named_modules():
             if not [*m.children()]: self.hooks.append(m.register_forward_hook(partial(self._look, n)))
 
     def _look(self, name, m, inputs, output):
-        if self.odd is None and not all(t.isfinite().all() for t in leaves(output) if isinstance(t, torch.Tensor)):
-            self.odd = name
+        if self.first_nan is not None: return
+        tensors = [t for t in leaves(output) if isinstance(t, torch.Tensor)]
+        if not all(t.isfinite().all() for t in tensors): self.first_nan = name
 
     def after_pred(self):
         learn = self.learn
         while self.hooks: self.hooks.pop().remove()
-        self.seen[learn.train_iter] = dict(lr=[h['lr'] for h in learn.opt.hypers], nan=self.odd)
+        self.batches[learn.train_iter] = dict(lr=[h['lr'] for h in learn.opt.hypers], nan=self.first_nan)
 
-    def before_backward(self): self.scale = _scale(self.learn.cbs)   # that of this batch, before it is changed
+    def before_backward(self): self.scale = loss_scale(self.learn.cbs)   # that of this batch, before it is changed
+
     def before_step(self, **more):
-        layers = self._layers()
-        self.before = {n:[p.detach().clone() for p in ps] for n,ps in layers.items()}
-        grads = {n:_norm([p.grad for p in ps if p.grad is not None]) for n,ps in layers.items()}
-        norms = dict(norm=self.whole.take(), clipped=grad_norm(self.learn))
+        grads = {}
+        for n,ps in self._layers().items():
+            self.before[n] = [p.detach().clone() for p in ps]
+            grads[n] = _norm(p.grad for p in ps)
+        norms = dict(norm=self.unclipped.take(), clipped=grad_norm(self.learn))
         self.steps[self.learn.train_iter] = dict(gradient=grads, scale=self.scale, **norms, **more)
 
     def after_cancel_step(self): self.before_step(skipped=True)
@@ -162,7 +195,7 @@ class LayerNorms(Callback):
     def after_step(self):
         step = self.steps.get(self.learn.train_iter)
         if step is None or 'skipped' in step: return
-        step['update'] = {n:_norm([p-q for p,q in zip(ps, self.before[n])]) for n,ps in self._layers().items()}
+        step['update'] = {n:_norm(map(torch.sub, ps, self.before[n])) for n,ps in self._layers().items()}
 
     def cleanup(self): self.after_pred()
 
@@ -181,14 +214,21 @@ def grad_norm(
     learn:Learner # the Learner
 ) -> float:
     "Return the norm of the gradient of all parameters in the Learner's optimizer"
-    return _norm([p.grad for p in opt_params(learn.opt) if p.grad is not None])
+    return _norm(p.grad for p in opt_params(learn.opt))
 
-def _scale(cbs):
-    scalers = (own_attr(cb, 'scaler') for cb in cbs)
-    return next((s.get_scale() for s in scalers if isinstance(s, torch.amp.GradScaler) and s.is_enabled()), None)
+def loss_scale(
+    cbs:list # callbacks
+) -> float|None:
+    "Return the scale of the loss; None if it is not scaled"
+    for cb in cbs:
+        scaler = vars(cb).get('scaler')
+        if isinstance(scaler, torch.amp.GradScaler) and scaler.is_enabled(): return scaler.get_scale()
+    return None
 
 @torch.no_grad()
-def _norm(ts): return whole(torch.nn.utils.get_total_norm([t.float() for t in ts])).item()
+def _norm(ts):
+    "Return the norm of all tensors together; None among them counts as zero"
+    return whole(torch.nn.utils.get_total_norm([t.float() for t in ts if t is not None])).item()
 
 # %% ../../nbs/recovery/39_explain_spike.ipynb #7d000013
 def first_jumps(
@@ -199,14 +239,32 @@ def first_jumps(
     "Return the first jump of each layer and norm that jumped, the earliest first"
     rows = []
     for what in 'gradient','update':
+        recorded = {s:o[what] for s,o in sorted(steps.items()) if what in o}
         for layer in steps[max(steps)].get(what, ()):
-            values = [(s, o[what][layer]) for s,o in sorted(steps.items()) if what in o]
-            for i,(s,v) in enumerate(values):
-                usual = torch.tensor([x for _,x in values[:i]]).median().item() if i>=3 else None
-                if usual is None or not (v>times*usual or not isfinite(v)): continue
-                rows.append(dict(layer=layer, norm=what, steps_before=step-s, value=v, usual=usual))
-                break
-    return History(sorted(rows, key=lambda r: (-r['steps_before'], r['norm'], -r['value']/max(r['usual'], 1e-30))))
+            jump = first_jump({s:norms[layer] for s,norms in recorded.items()}, times)
+            if jump is None: continue
+            rows.append(dict(layer=layer, norm=what, steps_before=step-jump.step, value=jump.value, usual=jump.usual))
+    def earliest(row): return -row['steps_before'],row['norm'],-row['value']/max(row['usual'], 1e-30)
+    return History(sorted(rows, key=earliest))
+
+class Jump(NamedTuple):
+    "Describes a norm that is far above those before it"
+    step:int
+    value:float
+    usual:float   # the median of those before it
+
+def first_jump(
+    norms:dict, # a norm, by steps
+    times:float # so many times the median before it is a jump
+) -> Jump|None:
+    "Return the first jump after three steps; None if there is none"
+    before = []
+    for step,value in norms.items():
+        usual = torch.tensor(before).median().item() if len(before)>=3 else inf
+        has_jumped = value>times*usual or not isfinite(value)
+        if has_jumped and len(before)>=3: return Jump(step, value, usual)
+        before.append(value)
+    return None
 
 # %% ../../nbs/recovery/39_explain_spike.ipynb #7d000015
 def next_loss(
@@ -243,21 +301,35 @@ class Explanation:
         "What became of the gradient, in words"
         o = self.noted
         if 'at' not in o: return ['no step of the optimizer followed']
-        said = [f"the optimizer's step was that of batch {o['at']}"] if o['at']!=self.step else []
+        said = []
+        if o['at']!=self.step: said.append(f"the optimizer's step was that of batch {o['at']}")
         if o['scale'] is not None: said.append(f"loss scale {o['scale']:g}")
-        if o.get('skipped'): return [*said, 'the step was skipped: its gradient was infinite or NaN']
-        clips = o['norm'] is not None and not abs(o['clipped']-o['norm'])<=1e-4*o['norm']
-        return [*said, f"gradient of norm {o['norm']:.6g}, clipped to {o['clipped']:.6g}" if clips else
-                f"gradient of norm {o['clipped']:.6g}, not clipped"]
+        if o.get('skipped'): said.append('the step was skipped: its gradient was infinite or NaN')
+        else: said.append(gradient_in_words(o['norm'], o['clipped']))
+        return said
 
     def __repr__(self):
         said = [f"step {self.step}: loss {self.loss:.6g}, lr {self.noted['lr']}", '; '.join(self._of_step())]
         if self.noted['nan'] is not None: said.append(f"NaN or infinite first after module {self.noted['nan']!r}")
-        rows = History({k:v for k,v in r.items() if k not in ('alone','at')} for r in self.items[:5])
-        alone = ', each alone in the model' if any('alone' in r for r in self.items) else ''
-        if rows: said += ['', f'items of the batch{alone}:', repr(rows)]
-        none = 'no layer jumped in the steps before'
-        return '\n'.join([*said, '', 'layers:' if self.layers else none, repr(History(self.layers[:8]))]).rstrip()
+        if self.items: said += ['', *self._items_in_words()]
+        said += ['', 'layers:' if self.layers else 'no layer jumped in the steps before']
+        return '\n'.join([*said, repr(History(self.layers[:8]))]).rstrip()
+
+    def _items_in_words(self):
+        rows = History()
+        for r in self.items[:5]: rows.append({k:v for k,v in r.items() if k not in ('alone','at')})
+        is_alone = any('alone' in r for r in self.items)
+        alone = ', each alone in the model' if is_alone else ''
+        return f'items of the batch{alone}:',repr(rows)
+
+def gradient_in_words(
+    norm:float|None, # before clipping; None if that is not known
+    clipped:float    # afterwards
+) -> str:
+    "Return the norm of a gradient, and whether it was clipped, in words"
+    was_clipped = norm is not None and not abs(clipped-norm)<=1e-4*norm
+    if was_clipped: return f'gradient of norm {norm:.6g}, clipped to {clipped:.6g}'
+    return f'gradient of norm {clipped:.6g}, not clipped'
 
 # %% ../../nbs/recovery/39_explain_spike.ipynb #7d00001b
 def batches_a_step(
@@ -269,16 +341,22 @@ def batches_a_step(
     if moment is None or not moment.state.get('train_steps'): return 1
     return max(1, round(moment.state['train_iter']/moment.state['train_steps']))
 
-def _shows(learn, parts):
-    "A function that shows some items of the batch, given in parts"
+def make_show(
+    learn:Learner, # the Learner
+    parts:list     # the inputs and targets of each part of the batch
+) -> Callable:
+    "Return a function that shows some items of the batch"
     dls = learn.dls
-    def show(rows, **kwargs):
+    def show(rows, stats=None, decode=None, **kwargs):
         xb,yb = to_concat(parts)
-        some,targets = items_of((detuplify(xb), yb), [r['at'] for r in rows], find_bs(yb if len(yb) else xb))
-        cols = {'target' if len(yb)==1 else f'target {i}':t for i,t in enumerate(targets)}
-        cols |= dict(item=[str(r['item']) for r in rows], loss=[f"{r['loss']:.4g}" for r in rows])
-        stats = kwargs.pop('stats', None) or normalization_of(getattr(dls.train, 'dataset', None))
-        return Items(some, cols, len(rows), vocab_of(dls), kwargs.pop('decode', None)).show(stats, **kwargs)
+        positions = [r['at'] for r in rows]
+        some,targets = items_of((detuplify(xb), yb), positions, find_bs(yb if len(yb) else xb))
+        names = ['target'] if len(yb)==1 else [f'target {i}' for i in range(len(yb))]
+        cols = dict(zip(names, targets))
+        cols['item'] = [str(r['item']) for r in rows]
+        cols['loss'] = [f"{r['loss']:.4g}" for r in rows]
+        stats = stats or normalization_of(getattr(dls.train, 'dataset', None))
+        return Items(some, cols, len(rows), vocab_of(dls), decode).show(stats, **kwargs)
     return show
 
 # %% ../../nbs/recovery/39_explain_spike.ipynb #7d000016
@@ -293,19 +371,26 @@ def explain_spike(self:Learner,
     "Replay a step in which the loss jumped, and measure what was unusual in it and in the steps before it"
     check_whole('before', before, least=4, what='a number of steps')
     first,norms = max(0, step-before*batches_a_step(Run(folder), step)),LayerNorms()
-    self.replay(folder, first, fit, cbs=[norms, norms.whole])
+    self.replay(folder, first, fit, cbs=[norms, norms.unclipped])
     if step>first: self.go_on(step-first)
-    there,batch = self.paused,ItemLosses(step)
+    before_step,batch = self.paused,ItemLosses(step)
     self.go_on(1, cbs=batch)
     if not batch.parts: raise ValueError(f'a callback has left out the batch of `step` {step}')
-    self.paused = there
+    self.paused = before_step
     loss = next_loss(self)
-    items,show = batch.shares(loss),_shows(self, batch.parts)
-    while max(norms.steps, default=-1)<step and self.paused and self.paused.state['grads']: self.go_on(1)
+    items,show = batch.shares(loss),make_show(self, batch.parts)
+    _go_to_step(self, norms, step)
     steps = {s:o for s,o in norms.steps.items() if s>=first}
     at = max(steps, default=-1)
-    noted = norms.seen[step] | ({} if at<step else {'at':at, **steps[at]})
-    return Explanation(step, loss, items, first_jumps(steps, at, times) if at>=step else History(), noted, show)
+    if at<step: return Explanation(step, loss, items, History(), norms.batches[step], show)
+    noted = {**norms.batches[step], 'at':at, **steps[at]}
+    return Explanation(step, loss, items, first_jumps(steps, at, times), noted, show)
+
+def _go_to_step(learn, norms, step):
+    "Train on to the optimizer's step that follows batch `step`, if gradients wait for one"
+    while max(norms.steps, default=-1)<step:
+        if not learn.paused or not learn.paused.state['grads']: return
+        learn.go_on(1)
 
 # %% ../../nbs/recovery/39_explain_spike.ipynb #7d000018
 def fewest(
@@ -313,16 +398,28 @@ def fewest(
     does:Callable # do these items have the effect?
 ) -> list:
     "Return a subset of `items` that has the effect and from which no item can be dropped (ddmin)"
-    n = 2
+    n = 2   # into so many parts they are divided
     while len(items)>1:
         size = -(-len(items)//n)
         parts = [items[i:i+size] for i in range(0, len(items), size)]
-        rests = [[o for o in items if o not in p] for p in parts]
-        if part := next((p for p in parts if does(p)), None): items,n = part,2
-        elif rest := next((r for r in rests if len(r)<len(items) and r and does(r)), None): items,n = rest,max(n-1, 2)
+        part = next(filter(does, parts), None)
+        if part is not None:
+            items,n = part,2
+            continue
+        rest = next(filter(does, rests_of(items, parts)), None)
+        if rest is not None: items,n = rest,max(n-1, 2)
         elif n>=len(items): break
         else: n = min(2*n, len(items))
     return items
+
+def rests_of(
+    items:list, # all items
+    parts:list  # parts of them
+) -> Iterator[list]:
+    "Yield for each part the items that are not in it; none if all or no items are left"
+    for part in parts:
+        rest = [o for o in items if o not in part]
+        if 0<len(rest)<len(items): yield rest
 
 # %% ../../nbs/recovery/39_explain_spike.ipynb #7d00001c
 def items_until(
@@ -333,16 +430,17 @@ def items_until(
     fit:Callable|None  # what was called
 ) -> tuple[list, Any]: # the items of the batches of these steps, and the moment before the first
     "Return the items between two steps; raises ValueError if they are not known"
-    items,there = [learn.replay(folder, first, fit)['items']],learn.paused
-    while len(items)<=last-first:
+    batches = [learn.replay(folder, first, fit)['items']]
+    before_first = learn.paused
+    while len(batches)<=last-first:
         learn.go_on(1)
         learn.go_on(until='before_batch')
-        items.append(learn.paused.items)
-    if any(b is None for b in items): raise ValueError(
-        'nobody knows which items are in these batches, so none can be left out')
-    learn.paused = there
-    mixed = zip_longest(*items)   # one of each batch in turn: without a whole batch, others would make a step
-    return [int(i) for each in mixed for i in each if i is not None],there
+        batches.append(learn.paused.items)
+    if any(b is None for b in batches): raise ValueError(
+        'it is not known which items are in these batches, so none can be left out')
+    learn.paused = before_first
+    in_turn = chain.from_iterable(zip_longest(*batches))   # without a whole batch, others would make a step
+    return [int(i) for i in in_turn if i is not None],before_first
 
 def first_of_step(
     learn:Learner,    # the Learner
@@ -351,16 +449,16 @@ def first_of_step(
     fit:Callable|None # what was called
 ) -> int:
     "Return the first batch of the optimizer's last step before batch `step`; raises ValueError if there was none"
-    steps,first = [],max(0, step-2*batches_a_step(Run(folder), step))
+    first,steps = max(0, step-2*batches_a_step(Run(folder), step)),[]
     class Steps(Callback):
         acts = 'nothing'
         def after_step(self): steps.append(self.learn.train_iter)
     learn.replay(folder, first, fit, cbs=Steps())
     if step>first: learn.go_on(step-first)
-    *before,_ = [first-1, *[s for s in steps if first<=s<step]]
-    if not before: raise ValueError(
+    steps = [s for s in steps if first<=s<step]
+    if not steps: raise ValueError(
         f'the loss of `step` {step} jumps, and there was no step of the optimizer before it')
-    return before[-1]+1
+    return steps[-2]+1 if len(steps)>1 else first
 
 # %% ../../nbs/recovery/39_explain_spike.ipynb #7d000019
 @patch
@@ -372,23 +470,26 @@ def bisect_spike(self:Learner,
     window:int=50           # as for `Run.spikes`
 ) -> list[int]:
     "Return the fewest items, of the batch or of the step before, without which its loss is no longer a spike"
-    spike = next((s for s in Run(folder).spikes(k, window) if s['step']==step), None)
-    if spike is None: raise ValueError(
+    spikes = [s for s in Run(folder).spikes(k, window) if s['step']==step]
+    if not spikes: raise ValueError(
         f'the loss of `step` {step} is no spike: `Run(…).spikes()` lists those that are')
-    level,most = spike['median'],inf
+    spike,most = spikes[0],inf   # a larger loss than `most` is a spike
+    level = spike['median']
     if isfinite(spike['loss']): most = level + k*(spike['loss']-level)/spike['deviations']
     def search(first):
-        items,there = items_until(self, folder, first, max(step-1, first), fit)
-        def gone(part):
-            self.paused = there
-            loss = self.go_on(step+1-first, cbs=LeaveOut(items=part))['loss']
+        "Return the fewest items from batch `first` on without which the spike is gone; None if it stays without all"
+        items,before_first = items_until(self, folder, first, max(step-1, first), fit)
+        def is_gone(without):
+            self.paused = before_first
+            loss = self.go_on(step+1-first, cbs=LeaveOut(items=without))['loss']
             return isfinite(loss) and loss<=most
         try:
             with catch_warnings():
                 simplefilter('ignore')   # that the losses are others
-                found = fewest(items, gone)
-                return found if len(found)<len(items) or len(items)==1 or first<step and gone(items) else None
-        finally: self.paused = there
+                found = fewest(items, is_gone)
+                if len(found)<len(items) or len(items)==1: return found
+                return found if first<step and is_gone(items) else None
+        finally: self.paused = before_first
     found = search(step) or search(first_of_step(self, folder, step, fit))
     if found is None: raise ValueError(f'the loss of `step` {step} jumps without the items of its batch, and without '
         'those of the step before: look at `explain_spike(…, before=50)` for what grew earlier')

@@ -344,8 +344,9 @@ def session(
                 device=_device(learn.device), threads=torch.get_num_threads(), torch=str(torch.__version__),
                 learnkit=getattr(lib, '__version__', ''))
 
-def branched(
+def origin_of(
     sessions:list # the sessions of a run
 ) -> dict[str, str|int]:
     "Return which run this one branched from, and after how many batches; empty if it is not a branch"
-    return next((dict(parent=s['parent'], left_at=s['train_iter']) for s in reversed(sessions) if 'parent' in s), {})
+    branches = [s for s in sessions if 'parent' in s]
+    return dict(parent=branches[-1]['parent'], left_at=branches[-1]['train_iter']) if branches else {}

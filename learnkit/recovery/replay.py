@@ -24,12 +24,12 @@ from ..learner.fit import resumes
 from ..learner.learner import Learner
 from ..loop.callback import Callback
 from ..loop.check import check_whole
-from ..loop.words import observes, own_attr
+from ..loop.words import observes
 from .file import list_checkpoints, read_checkpoint, train_iter_of
 from .identity import differences, session, writes
 from .resume import Paused
 from .runs import Run, took
-from .signals import Pausable, Stands
+from .signals import Pausable, PlannedPause
 from .state import num_shards_of
 
 # %% ../../nbs/recovery/38a_replay.ipynb #7b000011
@@ -56,15 +56,16 @@ def check_step(
         f'{run.folder} has ended after {run.train_iter} batches, so `step` is from 0 to {run.train_iter-1}')
 
 # %% ../../nbs/recovery/38a_replay.ipynb #7b000013
-def how_computed(
+def why_it_differs(
     then:dict, # a session of the run
     now:dict   # the current session
 ) -> str:
     "Return in words what now computes the numbers and did not then"
-    odd = [k for k in ('device','threads','processes','torch','learnkit') if k in then and then[k]!=now[k]]
-    if odd: return 'it is computed otherwise: ' + ', '.join(f'{k} {now[k]} for {then[k]}' for k in odd)
-    return ('the machine and the versions are the same, so the data or the code have changed, an operation is not '
-            'deterministic, or something that the loss depends on is in no checkpoint')
+    known = [k for k in ('device','threads','processes','torch','learnkit') if k in then]
+    changed = [f'{k} {now[k]} for {then[k]}' for k in known if then[k]!=now[k]]
+    if changed: return 'it is computed otherwise: ' + ', '.join(changed)
+    return ('the machine and the versions are the same, so the data may have changed, or the code; or an operation is '
+            'not deterministic, or something that the loss depends on is in no checkpoint')
 
 class Record:
     "Compares the losses of a fit with those that a run recorded"
@@ -75,7 +76,7 @@ class Record:
         self.compared = self.equal = self.count = 0
         self.warned = False
 
-    def counted(self,
+    def count_losses(self,
         learn:Learner # the Learner, in a fit
     ) -> int:
         "Return how many losses are recorded so far, and keep that number"
@@ -88,20 +89,23 @@ class Record:
         learn:Learner # the Learner, after a batch of training
     ) -> None:
         "Compare the loss of this batch with the recorded one; warn at the first difference"
-        if own_attr(learn, 'recorder') is None or rank_distrib(): return   # the record has the losses of process 0
-        before,n = self.count,self.counted(learn)
-        i,odd = divmod(n-1, self.every)
-        if odd or n==before or i>=len(self.losses): return   # a batch that was left out has no loss
+        if rank_distrib() or 'recorder' not in vars(learn): return   # the record has the losses of process 0
+        before,n = self.count,self.count_losses(learn)
+        i,rest = divmod(n-1, self.every)
+        is_recorded = rest==0 and i<len(self.losses)
+        if n==before or not is_recorded: return   # a batch that was left out has no loss
         self.compared += 1
         now,then = float(learn.loss.mean()),self.losses[i]
-        if now==then or isnan(now) and isnan(then): self.equal += 1
+        both_nan = isnan(now) and isnan(then)
+        if now==then or both_nan: self.equal += 1
         elif not self.warned: self._warn(learn, now, then)
 
     def _warn(self, learn, now, then):
-        self.warned,step = True,learn.train_iter-1
-        begun = [s for s in self.run.sessions if s['train_iter']<=step]
+        self.warned = True
+        step = learn.train_iter-1
+        before = [{}, *[s for s in self.run.sessions if s['train_iter']<=step]]
         warn(f'this is not the run in {self.run.folder} to the bit: the first loss that differs is that of step '
-             f'{step}, {now!r} for {then!r}; {how_computed(begun[-1] if begun else {}, session(learn))}')
+             f'{step}, {now!r} for {then!r}; {why_it_differs(before[-1], session(learn))}')
 
 # %% ../../nbs/recovery/38a_replay.ipynb #7b000015
 def is_own(
@@ -115,9 +119,10 @@ class Replays(Pausable):
     "Lets a fit begin at a step of an earlier run and pause at a later one, comparing losses; nothing writes files"
     order,run_valid = 100,False   # in the place of a `CheckpointCallback`
     alone = False                 # no signal: all processes know where to stand
-    resting:Any = None   # the callbacks that hear nothing
-    begun,display = False,None
-    due = 0.
+    resting:Any = None   # the callbacks that get no events, once they are known
+    has_begun = False    # has the fit begun that goes to the step?
+    display:Any = None   # a bar, while it goes there
+    next_update = 0.     # when to show the next batches
     def __init__(self,
         record:Record,       # the record of the run
         moment:Paused|None,  # where to begin; None: at the beginning
@@ -141,17 +146,17 @@ class Replays(Pausable):
     def before_fit(self):
         super().before_fit()
         learn = self.learn
-        if own_attr(learn, 'recorder') is not None: self.record.counted(learn)
-        if self.begun: return
-        self.begun,self.moment = True,None
+        if 'recorder' in vars(learn): self.record.count_losses(learn)
+        if self.has_begun: return
+        self.has_begun,self.moment = True,None
         if learn.resume is None: self._check_run(self.record.run.settings)
-        if learn.train_iter==self.until: self._stand_here()
+        if learn.train_iter==self.until: self._pause_here()
         self._show(learn.train_iter)
 
-    def _stand_here(self):
+    def _pause_here(self):
         if self.start is None: self._keep_beginning()
         else: self.moment,self.start.cbs = self.start,[*self.learn.fit_cbs]
-        self._leave(Stands)
+        self._end_fit(PlannedPause)
 
     def _show(self, first):
         "Show a bar for the batches until the step"
@@ -160,23 +165,34 @@ class Replays(Pausable):
         self.display.begin(f'step {self.until}', self.until-first)
 
     def _find_keeper(self): return self
-    def _begin(self, paused): super()._begin(paused); self.sessions = self.sessions[:-1]   # this is none of the run's
+
+    def _begin(self, paused):
+        super()._begin(paused)
+        self.sessions = self.sessions[:-1]   # this is none of the run's
+
     def _go_on(self, paused):
-        if not self.begun: self._check_run(paused.state.get('identity', {}), paused.state)
+        if not self.has_begun: self._check_run(paused.state.get('identity', {}), paused.state)
         self.take_up(paused.path, paused.state, paused.new, False)
 
     def _check_run(self, then, state=None):
         "Raise ValueError if the fit is not made as the run was"
-        run,odd = self.record.run,differences(then, self.who) if then else {}
-        if state is not None: odd.pop('seed', None)   # all random numbers are in it
-        now = self.learn.duration
-        if now!=run.duration: odd['duration'] = f'it is {now} long and was {run.duration}'
-        n = run.sessions[0].get('processes', 1) if state is None and run.sessions else num_shards_of(state or {})
-        if n!=num_shards(): odd['processes'] = f'it has {num_shards()} processes and had {n}'
-        if not odd: return
-        hint = '' if not any(k.startswith('callback ') for k in odd) else (
-            '. What a fit adds, such as a schedule, is said by `fit=partial(learn.fit_one_cycle, 10, .1)`')
-        raise ValueError(f'this is not made as the run in {run.folder} was: {"; ".join(odd.values())}{hint}')
+        run,now = self.record.run,self.learn.duration
+        changed = differences(then, self.who) if then else {}
+        if state is not None: changed.pop('seed', None)   # all random numbers are in it
+        if now!=run.duration: changed['duration'] = f'it is {now} long and was {run.duration}'
+        n = self._n_processes(state)
+        if n!=num_shards(): changed['processes'] = f'it has {num_shards()} processes and had {n}'
+        if not changed: return
+        of_callbacks = [k for k in changed if k.startswith('callback ')]
+        hint = '. What a fit adds, such as a schedule, is said by `fit=partial(learn.fit_one_cycle, 10, .1)`'
+        raise ValueError(f'this is not made as the run in {run.folder} was: {"; ".join(changed.values())}'
+                         f'{hint if of_callbacks else ""}')
+
+    def _n_processes(self, state):
+        "Return how many processes the run had, by one of its checkpoints if there is one"
+        if state is not None: return num_shards_of(state)
+        sessions = self.record.run.sessions
+        return sessions[0].get('processes', 1) if sessions else 1
 
     def after_batch(self):
         self.record.compare(self.learn)
@@ -185,51 +201,53 @@ class Replays(Pausable):
 
     def _move(self):
         now = perf_counter()
-        if self.display is None or now<self.due: return
+        if self.display is None or now<self.next_update: return
         self.display.update(self.learn.train_iter-self.first)
-        self.due = now + self.display.pace
+        self.next_update = now + self.display.pace
 
     def cleanup(self):
         super().cleanup()
-        if self.display is not None: self.display.end(); self.display.close()
+        if self.display is None: return
+        self.display.end()
+        self.display.close()
         self.display = None
 
 # %% ../../nbs/recovery/38a_replay.ipynb #7b000016
-def called(
-    fit:Callable|None, # what was called, if it was not `learn.fit`
-    learn:Learner,     # the Learner
-    run:Run            # its earlier run
-) -> tuple[Callable, list]:
-    "Return what begins the fit, and the callbacks that it brings along, which others join"
-    return fit or partial(learn.fit, str(run.duration)),[*L(getattr(fit, 'keywords', {}).get('cbs'))]
+def cbs_of_call(
+    fit:Callable|None # what is to be called: a `partial` may bring callbacks along
+) -> list:
+    "Return the callbacks that the call brings along"
+    keywords = fit.keywords if isinstance(fit, partial) else {}
+    return [*L(keywords.get('cbs'))]
 
 def indices_for(
     learn:Learner # the Learner
 ) -> list:
     "Return a callback that knows which items are in a batch, unless the Learner has one"
-    return [] if own_attr(learn, 'item_indices') is not None else [ItemIndices()]
+    return [] if 'item_indices' in vars(learn) else [ItemIndices()]
 
-def stand_at(
+def pause_before(
     learn:Learner,       # the Learner
     run:Run,             # an earlier run
     step:int,            # the number of its batches done before it
-    fit:Callable|None,   # what was called
+    fit:Callable|None,   # what was called; None: `learn.fit`
     looks:list           # callbacks that observe
 ) -> Record:
     "Pause the Learner before a step of an earlier run; return how the losses up to there compare"
     if run.duration.unit=='s': raise ValueError(
         f'a run of {run.duration} depends on the clock, so no other one is equal to it: say how long in batches')
     moment,record = moment_until(run, step),Record(run)
-    first = 0 if moment is None else moment.state['train_iter']
-    begin = 'the beginning' if moment is None else moment.path.name
+    first,begin = 0,'the beginning'
+    if moment is not None: first,begin = moment.state['train_iter'],moment.path.name
     n = f"{step-first} batch{'' if step-first==1 else 'es'}"
     about = f'step {step} is {n} after {begin}{took(run, step-first)}'
     if first<step and rank_distrib()==0: learn.say(about)
-    fit,own = called(fit, learn, run)
-    cbs = [*own, Replays(record, moment, step, looks), *indices_for(learn), *looks]
+    call = fit or partial(learn.fit, str(run.duration))
+    cbs = [*cbs_of_call(fit), Replays(record, moment, step, looks), *indices_for(learn), *looks]
+    resume = None if moment is None else moment.copy(until=step)
     with learn.no_bar(), learn.no_logging():
-        try: fit(cbs=cbs, resume=moment and moment.again(until=step))
-        except Stands: return record
+        try: call(cbs=cbs, resume=resume)
+        except PlannedPause: return record
     raise RuntimeError(f'the run ended before step {step}, after {learn.train_iter} batches')
 
 # %% ../../nbs/recovery/38a_replay.ipynb #7b000017
@@ -243,14 +261,15 @@ def replay(self:Learner,
     "Go to the moment before a step of an earlier run, and pause; `learn.go_on()` resumes from there"
     run = Run(folder)
     check_step(run, step)
-    record = stand_at(self, run, step, fit, [*L(cbs)])
-    there = self.paused
+    record = pause_before(self, run, step, fit, [*L(cbs)])
+    before_step = self.paused
     self.go_on(until='before_batch')
-    if self.paused is not there: self.paused = there; warn(f'a callback has left out the batch of step {step}')
-    where = {k:vars(self)[k] for k in ('epoch','iter','train_iter')}
-    counts = record.compared,record.equal
-    compared,equal = from_first(counts) if self.distributed else counts   # only process 0 has compared
-    return {**where, 'items':self.paused.items, 'compared':compared, 'equal':equal}
+    if self.paused is not before_step:
+        self.paused = before_step
+        warn(f'a callback has left out the batch of step {step}')
+    counts = dict(compared=record.compared, equal=record.equal)
+    if self.distributed: counts = from_first(counts)   # only process 0 has compared
+    return dict(epoch=self.epoch, iter=self.iter, train_iter=self.train_iter, items=self.paused.items, **counts)
 
 # %% ../../nbs/recovery/38b_branch.ipynb #7c000003
 import os
@@ -262,13 +281,11 @@ from torch import Tensor
 from ..data.batch import find_bs
 from ..data.files import StorePath, as_path, to_serializable
 from ..data.nested import apply
-from ..learner.fit import resumes
 from ..loop.callback import Callback
 from ..loop.check import check_args
 from ..loop.duration import Time
 from ..loop.events import CancelBatch
-from ..loop.words import observes, own_attr
-from .identity import writes
+from ..loop.words import own_attr
 from .resume import divide_anew, is_longer
 from .runs import fit_folders
 
@@ -295,26 +312,31 @@ class LeaveOut(Callback):
     def _take_out(self):
         learn = self.learn
         self.taken = frozenset()
-        if (idxs := indices_here(learn)) is None: raise ValueError(
-            'nobody knows which items are in these batches, so none can be left out: add `ItemIndices()`, or if the '
+        indices = indices_here(learn)
+        if indices is None: raise ValueError(
+            'it is not known which items are in these batches, so none can be left out: add `ItemIndices()`, or if the '
             'loader does not know them, leave out whole batches by `steps`')
-        kept = [n for n,i in enumerate(idxs) if i not in self.items]
-        if len(kept)==len(idxs): return
-        if (n := find_bs(learn.batch))!=len(idxs): raise ValueError(
-            f'the batch has {n} items and the loader gave it {len(idxs)}, so nobody knows which are to be left out')
-        if not kept: raise CancelBatch
-        learn.batch,self.taken = items_of(learn.batch, kept, n),self.items
+        left = [n for n,i in enumerate(indices) if i not in self.items]
+        if len(left)==len(indices): return
+        n = find_bs(learn.batch)
+        if n!=len(indices): raise ValueError(
+            f'the batch has {n} items and the loader gave it {len(indices)}, so it is not known which to leave out')
+        if not left: raise CancelBatch
+        learn.batch,self.taken = items_of(learn.batch, left, n),self.items
 
 # %% ../../nbs/recovery/38b_branch.ipynb #7c000010
 def items_of(
-    b:Any,     # a batch: nested tensors
-    kept:list, # the positions of the items that stay
-    n:int      # how many items the batch has
+    b:Any,          # a batch: nested tensors
+    positions:list, # of the items that stay
+    n:int           # how many items the batch has
 ) -> Any:
     "Return a batch of some items of `b`"
-    return apply(lambda t: t[kept] if isinstance(t, Tensor) and t.ndim and len(t)==n else t, b)
+    def of_tensor(t):
+        has_items = isinstance(t, Tensor) and t.ndim>0
+        return t[positions] if has_items and len(t)==n else t
+    return apply(of_tensor, b)
 
-def without(
+def skipped_in_words(
     skip:Any # what a branch leaves out: '20ba', or items of the data set; None: nothing
 ) -> str:
     "Return what is left out, in words, for the message of a branch"
@@ -324,7 +346,7 @@ def without(
     if len(skip)>10: return f', without {len(skip)} items: {some}, …'
     return f", without item{'' if len(skip)==1 else 's'} {some}"
 
-def left_out(
+def callbacks_that_skip(
     learn:Learner, # the Learner
     skip:Any,      # '20ba', or items of the data set
     step:int       # where the branch begins
@@ -349,24 +371,32 @@ class Branch(Paused):
         super().__init__(deepcopy(moment.state), run.duration, [])
         self.path,self.run,self.skip = moment.path,run,skip
 
-    def differing(self, learn, who):
+    def find_changes(self, learn, who):
         state,states = self.state,self.state['cbs']
         then = state.get('identity', who)
         is_longer(learn, state)   # refuses another unit
         divide_anew(learn, state, who)
         for cb in learn.cbs:   # a logger begins another file
-            if writes(cb) and observes(cb) and (s := cb.state_dict()): states[cb.key] = to_serializable(s, copy=True)
-        new = {k:v for k,v in differences(then, who).items() if k!='seed'}
-        odd = [v for k,v in new.items() if k!='callback leave_out' or self.skip is None or k in then]
-        what = without(self.skip) + (f", with what is new: {'; '.join(odd)}" if odd else '')
+            own = cb.state_dict() if writes(cb) and observes(cb) else None
+            if own: states[cb.key] = to_serializable(own, copy=True)
+        new = differences(then, who)
+        new.pop('seed', None)
+        said = dict(new)
+        if self.skip is not None and _skipper not in then: said.pop(_skipper, None)
+        what = skipped_in_words(self.skip)
+        if said: what += f", with what is new: {'; '.join(said.values())}"
         learn.say(f"{self.run.folder}: going on from step {state['train_iter']} as a run of its own{what}")
         return new
 
-    def about(self, folder):
+    def describe_origin(self, folder):
         parent = self.run.folder
         if not isinstance(folder, StorePath) and not isinstance(parent, StorePath):
             parent = os.path.relpath(parent, folder)
-        return dict(parent=str(parent), **({} if self.skip is None else dict(skip=str(self.skip))))
+        origin = dict(parent=str(parent))
+        if self.skip is not None: origin['skip'] = str(self.skip)
+        return origin
+
+_skipper = 'callback leave_out'   # a point of the identity
 
 # %% ../../nbs/recovery/38b_branch.ipynb #7c000013
 @patch
@@ -381,17 +411,19 @@ def branch(self:Learner,
     cbs:Any=None              # more callbacks, for this fit only
 ) -> None:
     "Continue from a step of an earlier run, as a run of its own in another folder"
-    run,leave = Run(folder),left_out(self, skip, check_whole('step', step, least=0, what='a number of batches'))
+    run = Run(folder)
+    skippers = callbacks_that_skip(self, skip, check_whole('step', step, least=0, what='a number of batches'))
     check_step(run, step)
     check_branch(self, to, lr, fit)
     moment = moment_until(run, step)
     if moment is None or moment.state['train_iter']!=step:
-        stand_at(self, run, step, was or fit, [])
+        pause_before(self, run, step, was or fit, [])
         moment,self.paused = self.paused,None
     self.path = as_path(to)
     self.hparams(**{'branch of':str(run.folder), 'branch step':step})
-    call,own = called(fit, self, run)
-    call(cbs=[*own, *leave, *L(cbs)], resume=Branch(moment, run, skip), **({} if lr is None else dict(lr=lr)))
+    call = fit or partial(self.fit, str(run.duration))
+    if lr is not None: call = partial(call, lr=lr)
+    call(cbs=[*cbs_of_call(fit), *skippers, *L(cbs)], resume=Branch(moment, run, skip))
 
 # %% ../../nbs/recovery/38b_branch.ipynb #7c000014
 def check_branch(
@@ -407,6 +439,7 @@ def check_branch(
     for cb in savers:
         if isinstance(cb.root, StorePath) or cb.root.is_absolute(): raise ValueError(
             f'the CheckpointCallback writes to {cb.root}, wherever the branch is: give it a relative `folder`')
-    if as_path(to).exists() and fit_folders(as_path(to)): raise ValueError(
+    is_used = as_path(to).exists() and fit_folders(as_path(to))
+    if is_used: raise ValueError(
         f'`to` is {str(to)!r}, where the checkpoints of a run are: give the branch another folder')
     if lr is not None and fit is not None: raise ValueError('`lr` is for `learn.fit`: give the rate to `fit` itself')

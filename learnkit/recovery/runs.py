@@ -22,7 +22,7 @@ from ..measure.history import History, RecorderPlots, format_time
 from ..measure.recorder import AvgSmoothLoss
 from ..measure.scalars import Series
 from .file import checkpoint_info, list_checkpoints, peek_checkpoint, read_checkpoint, train_iter_of
-from .identity import branched
+from .identity import origin_of
 from .state import duration_of
 
 # %% ../../nbs/recovery/37a_runs.ipynb #c59dc9b6
@@ -115,7 +115,7 @@ class Run(RecorderPlots):
     @property
     def parent(self) -> tuple[str, int]|None:
         "For a branch: the folder of the run that it left, and after how many batches; else None"
-        of = branched(self.sessions)
+        of = origin_of(self.sessions)
         return (parent_folder(self.folder, of['parent']),_checked(of['left_at'], int)) if of else None
     @property
     def losses(self) -> list:

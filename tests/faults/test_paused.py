@@ -248,7 +248,7 @@ def test_a_checkpoint_beside_it_and_nothing_is_said_twice(tmp_path):
     with learn.no_bar(), learn.no_logging(), warnings.catch_warnings(record=True) as said:
         warnings.simplefilter('always')
         with pytest.raises(KeyboardInterrupt): learn.fit(2, cbs=[Pausable(), press('after_pred', 2)])
-    assert len([w for w in said if 'model.seen, a set' in str(w.message)])==1
+    assert len([w for w in said if '`model.seen` (set)' in str(w.message)])==1
 
 def test_a_log_that_is_appended_to_goes_on(tmp_path):
     def text(stop):

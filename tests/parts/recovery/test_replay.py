@@ -181,7 +181,7 @@ def test_items_are_left_out(run, tmp_path):
             if self.training: seen.append(len(self.xb[0]))
     made(tmp_path/'a').branch(tmp_path/'a', 8, tmp_path/'b', skip=[3, 14], cbs=Seen())
     assert 2<=8*12-sum(seen)<=4   # each once in the second epoch, and in what is left of the first one
-    with pytest.raises(ValueError, match='nobody knows'):
+    with pytest.raises(ValueError, match='it is not known'):
         learn = Learner(([(torch.ones(4, 2), torch.ones(4, 1))]*3,), nn.Linear(2, 1), nn.MSELoss(), cbs=LeaveOut(items=[1]))
         with learn.no_bar(), learn.no_logging(): learn.fit(1)
 
