@@ -7,9 +7,11 @@ __all__ = ['Run', 'Comparison', 'Runs', 'runs']
 
 # %% ../../nbs/recovery/37a_runs.ipynb #bcfb65a6
 import os, re
+from itertools import chain, pairwise
 from math import inf, isnan
+from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from warnings import warn
 
 import torch
@@ -23,10 +25,16 @@ from ..measure.recorder import AvgSmoothLoss
 from ..measure.scalars import Series
 from .file import checkpoint_info, list_checkpoints, peek_checkpoint, read_checkpoint, train_iter_of
 from .identity import origin_of
-from .state import duration_of
+from .state import duration_in_words, duration_of
 
 # %% ../../nbs/recovery/37a_runs.ipynb #c59dc9b6
-def _by_number(path): return [int(o) if i%2 else o for i,o in enumerate(re.split(r'([0-9]+)', str(path)))]
+def by_number(
+    path:Path # a path
+) -> list:
+    "Return a key for sorting, by which `fit-10` comes after `fit-9`: texts and numbers in turn"
+    parts = re.split(r'([0-9]+)', str(path))
+    parts[1::2] = map(int, parts[1::2])
+    return parts
 
 def fit_folders(
     folder:Path # the folder of a run, of one of its fits, or of many runs
@@ -34,23 +42,32 @@ def fit_folders(
     "Return the folders with checkpoints in `folder`, one for each fit, in order of their numbers"
     if isinstance(folder, StorePath):   # where to look for the names of all files takes long
         found = [folder, *folder.glob('fit-*'), *(folder/'checkpoints').glob('fit-*')]
-        return sorted([p for p in found if list_checkpoints(p)], key=_by_number)
-    return sorted({p.parent for p in folder.rglob('step-[0-9]*.json')}, key=_by_number)
+        return sorted(filter(list_checkpoints, found), key=by_number)
+    return sorted({p.parent for p in folder.rglob('step-[0-9]*.json')}, key=by_number)
 
+# %% ../../nbs/recovery/37a_runs.ipynb #01a58846
 def find_fit(
     folder:Path,  # the folder of a run
     fit:int|None  # the number of one of its fits; None: the last one
 ) -> Path:
     "Return the folder of one fit; raises ValueError or FileNotFoundError if there is none, or more than one run"
     if not folder.exists(): raise FileNotFoundError(f'there is no folder {folder}, in which a run could be')
-    found = [p for p in fit_folders(folder) if fit is None or p.name==f'fit-{fit}']
-    which = '' if fit is None else f' of a fit {fit}'
+    found,which = fit_folders(folder),''
+    if fit is not None:
+        found = [p for p in found if p.name==f'fit-{fit}']
+        which = f' of a fit {fit}'
     if not found: raise ValueError(
         f'{folder} has no checkpoints{which}, so nothing is known of a run: a `CheckpointCallback` writes them')
-    several = sorted({str(p.parent if p.name.startswith('fit-') else p) for p in found})
+    several = sorted({*map(run_folder, found)})
     if len(several)>1: raise ValueError(
         f"{folder} has {len(several)} runs: give one, such as {several[0]!r}; `runs({str(folder)!r})` lists all")
     return found[-1]
+
+def run_folder(
+    fit:Path # the folder of a fit
+) -> str:
+    "Return the folder of the run that the fit belongs to"
+    return str(fit.parent if fit.name.startswith('fit-') else fit)
 
 # %% ../../nbs/recovery/37a_runs.ipynb #c59dc9b7
 def parent_folder(
@@ -58,14 +75,22 @@ def parent_folder(
     parent:Any   # what its checkpoints say about the run that it left
 ) -> str:
     "Return the folder of the run that a branch left"
-    return str(parent) if '://' in str(parent) else os.path.normpath(os.path.join(folder, str(parent)))
+    where = str(parent)
+    return where if '://' in where else os.path.normpath(os.path.join(folder, where))
 
 # %% ../../nbs/recovery/37a_runs.ipynb #d1a50002
+class Spike(NamedTuple):
+    "Describes a loss that is far above those before it"
+    n:int              # the number of the loss
+    loss:float
+    median:float|None  # of those before it; None if there were too few
+    deviations:float   # by so many it is above that
+
 def find_spikes(
     losses:list, # the losses of the batches
     k:float,     # how many deviations above the median a spike is
     window:int   # how many losses before it to take the median of
-) -> list[tuple]: # number, loss, median before it, and by how many deviations it is above that
+) -> list[Spike]:
     "Return the losses that are far above those before them"
     x = torch.tensor(losses, dtype=torch.float64)
     if len(x)<=window: before = x.new_empty(0, window)
@@ -74,9 +99,14 @@ def find_spikes(
     level = known.nanmedian(1).values
     spread = torch.maximum(1.4826*(known-level[:,None]).abs().nanmedian(1).values, .01*level.abs())
     far = torch.cat([torch.where(x[:window].isfinite(), 0, inf), (x[window:]-level)/spread])
-    odd = ~x.isfinite() | torch.cat([torch.zeros(min(len(x), window), dtype=torch.bool), x[window:] > level + k*spread])
-    first = [i for i in odd.nonzero().flatten().tolist() if not (i and odd[i-1])]
-    return [(i, losses[i], level[i-window].item() if i>=window else None, far[i].item()) for i in first]
+    is_spike = ~x.isfinite()
+    is_spike[window:] |= x[window:] > level + k*spread
+    res = []
+    for i in is_spike.nonzero().flatten().tolist():
+        if i and is_spike[i-1]: continue   # of several in a row the first
+        median = level[i-window].item() if i>=window else None
+        res.append(Spike(i, losses[i], median, far[i].item()))
+    return res
 
 # %% ../../nbs/recovery/37a_runs.ipynb #578ad3b3
 @check_args
@@ -98,16 +128,19 @@ class Run(RecorderPlots):
         raise ValueError(f'no checkpoint in {self.folder} can be read')
 
     def _read(self, path):
-        state = (read_checkpoint if isinstance(path, StorePath) else peek_checkpoint)(path)
-        self.path,self.train_iter,self.duration = path,_checked(state['train_iter'], int),duration_of(state)
+        read = read_checkpoint if isinstance(path, StorePath) else peek_checkpoint
+        state = read(path)
+        self.path,self.train_iter,self.duration = path,check_type(state['train_iter'], int),duration_of(state)
         self.finished = checkpoint_info(path).get('finished') is True
-        self.settings = dict(_checked(state.get('identity', {}), dict))
-        self.sessions = _rows(state.get('sessions', []))
-        self.interrupted = [_checked(s['train_iter'], int) for s in self.sessions[1:] if 'parent' not in s]
-        record = _checked(state['cbs'].get('recorder', {}), dict)
-        self.history,self.smooth_loss,self.lrs = _rows(record.get('history', [])),AvgSmoothLoss(),Series()
+        self.settings = dict(check_type(state.get('identity', {}), dict))
+        self.sessions = History(check_list(state.get('sessions', []), dict))
+        self.interrupted = [check_type(s['train_iter'], int) for s in self.sessions[1:] if 'parent' not in s]
+        record = check_type(state['cbs'].get('recorder', {}), dict)
+        self.history = History(check_list(record.get('history', []), dict))
+        self.smooth_loss,self.lrs = AvgSmoothLoss(),Series()
         self.metric_names = L(self.history.epochs.names)
-        self.iters,self.lossless = ([_checked(i, int) for i in record.get(k, [])] for k in ('iters','lossless'))
+        self.iters = check_list(record.get('iters', []), int)
+        self.lossless = check_list(record.get('lossless', []), int)
         if not record: return
         self.smooth_loss.load_state_dict(record['train'][0])
         self.lrs.load_state_dict(record['lrs'])
@@ -115,8 +148,9 @@ class Run(RecorderPlots):
     @property
     def parent(self) -> tuple[str, int]|None:
         "For a branch: the folder of the run that it left, and after how many batches; else None"
-        of = origin_of(self.sessions)
-        return (parent_folder(self.folder, of['parent']),_checked(of['left_at'], int)) if of else None
+        origin = origin_of(self.sessions)
+        if not origin: return None
+        return parent_folder(self.folder, origin['parent']),check_type(origin['left_at'], int)
     @property
     def losses(self) -> list:
         "The losses of the training batches; in a very long run, of every `smooth_loss.every`th batch"
@@ -124,7 +158,8 @@ class Run(RecorderPlots):
     @property
     def checkpoints(self) -> History:
         "The existing checkpoints, the oldest first, as their manifests describe them"
-        return History(o for p in reversed(list_checkpoints(self.folder)) if (o := _of_checkpoint(p)))
+        rows = map(checkpoint_row, reversed(list_checkpoints(self.folder)))
+        return History(row for row in rows if row is not None)
 
     def spikes(self,
         k:float=8.,    # a loss is a spike if it is this many deviations above the median of those before it
@@ -132,12 +167,16 @@ class Run(RecorderPlots):
     ) -> History: # step as for `learn.replay`, loss, median before it, deviations above that
         "Return the batches in which the loss jumped, or was NaN"
         check_whole('window', window, least=8, what='a number of losses')
-        found,every = find_spikes(self.losses, k, window),self.smooth_loss.every
-        return History(dict(step=self._step_of(i*every), loss=x, median=m, deviations=d) for i,x,m,d in found)
+        res = History()
+        for s in find_spikes(self.losses, k, window):
+            step = self._step_of(s.n*self.smooth_loss.every)
+            res.append(dict(step=step, loss=s.loss, median=s.median, deviations=s.deviations))
+        return res
 
     def _step_of(self, n):
         "How many batches were done before the one that has the loss number `n`: some have none"
-        for s in sorted(self.lossless): n += s<=n
+        for step in sorted(self.lossless):
+            if step<=n: n += 1
         return n
 
     def plot(self,
@@ -149,7 +188,7 @@ class Run(RecorderPlots):
         ax = self.plot_loss(ax=ax, **kwargs)
         across,steps = ax.get_xaxis_transform(),self.checkpoints['train_iter']
         gray = dict(color='gray', transform=across)
-        spikes = [i*self.smooth_loss.every+1 for i,*_ in find_spikes(self.losses, 8., 50)]
+        spikes = [s.n*self.smooth_loss.every+1 for s in find_spikes(self.losses, 8., 50)]
         if spikes: ax.plot(spikes, [.95]*len(spikes), 'rv', transform=across, label='spike')
         if self.parent: ax.axvline(self.parent[1], ls='--', color='gray', label='branched')
         if self.interrupted: ax.vlines(self.interrupted, 0, 1, ls=':', label='interrupted', **gray)
@@ -164,18 +203,21 @@ class Run(RecorderPlots):
         return Comparison([self, *others])
 
     def _heading(self):
-        long = f'{self.duration.value} epochs' if self.duration.unit=='ep' else self.duration
         ended = 'finished' if self.finished else 'unfinished'
-        text = f'{self.folder}: {ended}, {self.train_iter} batches of a run of {long}'
+        text = f'{self.folder}: {ended}, {self.train_iter} batches of a run of {duration_in_words(self.duration)}'
         if self.parent: text += ', a branch of {} from step {}'.format(*self.parent)
-        return text + (f", interrupted after {', '.join(map(str, self.interrupted))}" if self.interrupted else '')
+        if self.interrupted: text += f", interrupted after {', '.join(map(str, self.interrupted))}"
+        return text
+
     def _price(self):
-        "How many batches a replay computes at most, in words"
-        at = sorted({train_iter_of(p) for p in list_checkpoints(self.folder)})
-        most,first = max([b-a for a,b in zip(at, at[1:])], default=1)-1,at[0]-1
+        "Return how many batches a replay computes at most, in words"
+        saved = sorted({train_iter_of(p) for p in list_checkpoints(self.folder)})
+        gaps = [later-earlier for earlier,later in pairwise(saved)]
+        most,first = max(gaps, default=1)-1,saved[0]-1
         def said(n): return f"at most {n} batch{'' if n==1 else 'es'}{took(self, n)}"
-        if most<1 or most>=first: return f'a replay computes {said(max(most, first))}'
-        return f'a replay computes {said(most)}; of a step before {first+1} {said(first)}'
+        if 1<=most<first: return f'a replay computes {said(most)}; of a step before {first+1} {said(first)}'
+        return f'a replay computes {said(max(most, first))}'
+
     def __repr__(self): return f'{self._heading()}\n{self._price()}\n{self.history!r}'.rstrip()
     def _repr_html_(self):
         from html import escape   # only notebooks need it
@@ -187,44 +229,95 @@ def took(
     n:int    # the number of its batches
 ) -> str:
     "Return how long `n` batches took in the run, as the end of a sentence; empty if less than a second"
-    times = [t.split(':') for r in run.history.epochs if isinstance(t := r.get('time'), str)]
-    seconds = sum(int(x)*60**i for t in times if ''.join(t).isdecimal() for i,x in enumerate(reversed(t)))
-    seconds *= n/max([1, *run.iters[-1:]])
+    seconds = sum(seconds_of(row.get('time')) for row in run.history.epochs)
+    n_all = run.iters[-1] if run.iters else 0
+    seconds *= n/max(n_all, 1)
     return f', about {format_time(seconds)}' if seconds>=1 else ''
 
+def seconds_of(
+    time:Any # such as '01:30'
+) -> int:
+    "Return how many seconds that is; 0 if it is no time"
+    digits = time.split(':') if isinstance(time, str) else []
+    if not ''.join(digits).isdecimal(): return 0
+    seconds = 0
+    for part in digits: seconds = 60*seconds+int(part)
+    return seconds
+
 # %% ../../nbs/recovery/37a_runs.ipynb #4f23e482
-def _checked(o, kind):
+def check_type(
+    o:Any,    # what a checkpoint holds
+    kind:type # what it should be
+) -> Any:
+    "Return `o`; raises TypeError if it is of another type"
     if not isinstance(o, kind): raise TypeError(f'its record has {o!r:.40} for a {kind.__name__}')
     return o
-def _rows(o): return History(_checked(r, dict) for r in _checked(o, list))
 
-def _of_checkpoint(path):
+def check_list(
+    o:Any,    # what a checkpoint holds
+    kind:type # of its entries
+) -> list:
+    "Return a copy of the list `o`; raises TypeError if it is none, or holds other things"
+    return [check_type(v, kind) for v in check_type(o, list)]
+
+def checkpoint_row(
+    path:Path # the file of a checkpoint
+) -> dict|None:
+    "Return the row of a checkpoint for the table; None, with a warning, if its manifest cannot be read"
     try: info = checkpoint_info(path)
-    except (ValueError, OSError) as e: warn(f'{e}: it is left out'); return None
-    said = {k:info[k] for k in ('value','finished') if k in info}
-    where = dict(train_iter=info['train_iter'], epoch=info['epoch'], batch=info['done'])
-    return {**where, **said, 'MB':info['size']/1e6, 'file':path.name}
+    except (ValueError, OSError) as e:
+        warn(f'{e}: it is left out')
+        return None
+    row = dict(train_iter=info['train_iter'], epoch=info['epoch'], batch=info['done'])
+    for k in 'value','finished':
+        if k in info: row[k] = info[k]
+    return {**row, 'MB':info['size']/1e6, 'file':path.name}
 
 # %% ../../nbs/recovery/37a_runs.ipynb #f3ba1c70
 def names_of(
     folders:list # the folders of runs
 ) -> list[str]:
     "Return the parts of the paths in which they differ"
-    parts = [str(f).split('/') for f in map(lambda p: p if isinstance(p, StorePath) else p.as_posix(), folders)]
-    n = min(map(len, parts))
-    same = {i for i in range(-n, n) if len({p[i] for p in parts})==1}
-    head = next((i for i in range(n) if i not in same), n)
-    tail = next((i for i in range(1, n-head+1) if -i not in same), n-head+1) - 1
-    names = ['/'.join(p[head:len(p)-tail]) for p in parts]
-    return names if len({*names})==len(names) and all(names) else [*map(str, folders)]
+    parts = [path_parts(f) for f in folders]
+    head = common_length(parts)
+    rests = [p[head:] for p in parts]
+    tail = common_length([p[::-1] for p in rests])
+    names = ['/'.join(p[:len(p)-tail]) for p in rests]
+    are_names = all(names) and len({*names})==len(names)
+    return names if are_names else [*map(str, folders)]
 
-def _short_texts(values, most=50):
-    "Texts that fit into a table, from a little before they begin to differ"
+def path_parts(
+    folder:Path # a folder, here or in a store
+) -> list[str]:
+    "Return the parts of its path"
+    path = str(folder) if isinstance(folder, StorePath) else folder.as_posix()
+    return path.split('/')
+
+# %% ../../nbs/recovery/37a_runs.ipynb #fc017cc1
+def common_length(
+    lists:list # lists
+) -> int:
+    "Return how many entries are the same at the beginning of all of them"
+    n = 0
+    for entries in zip(*lists):
+        if len({*entries})>1: break
+        n += 1
+    return n
+
+def short_texts(
+    values:list, # of a setting, in several runs
+    most:int=50  # how many characters fit
+) -> list[str]:
+    "Return texts that fit into a table, from a little before they begin to differ"
     texts = ['' if v is None else str(v) for v in values]
-    first = max(0, len(os.path.commonprefix(texts))-20) if max(map(len, texts))>most else 0
-    before = '…' if first else ''
-    def cut(t): return before + (t[first:] if len(t)<=first+most else t[first:first+most] + '…')
-    return [cut(t) if t else t for t in texts]
+    is_long = max(map(len, texts))>most
+    first = max(0, len(os.path.commonprefix(texts))-20) if is_long else 0
+    def cut(text):
+        if not text: return text
+        before = '…' if first else ''
+        after = '…' if len(text)>first+most else ''
+        return before + text[first:first+most] + after
+    return [*map(cut, texts)]
 
 # %% ../../nbs/recovery/37a_runs.ipynb #20032908
 class Comparison:
@@ -234,15 +327,18 @@ class Comparison:
     def __init__(self,
         runs:list[Run] # at least two
     ):
-        if not all(isinstance(r, Run) for r in runs) or len(runs)<2: raise TypeError(
+        are_runs = all(isinstance(r, Run) for r in runs)
+        if len(runs)<2 or not are_runs: raise TypeError(
             f"`compare` takes runs, as in `Run('out/a').compare(Run('out/b'))`, not {runs[1:]!r:.60}")
         self.runs,self.names = runs,names_of([r.folder for r in runs])
-        known = dict.fromkeys(k for r in runs for k in r.settings)
-        values = {k:[r.settings.get(k) for r in runs] for k in known}
-        self.settings = History(dict(zip(['setting', *self.names], [k, *_short_texts(vs)]))
-                                for k,vs in values.items() if len({*map(repr, vs)})>1)
-        self.rows = History({'run':n, 'train_iter':r.train_iter, **dict(*r.history.epochs[-1:])}
-                            for n,r in zip(self.names, runs))
+        self.settings,self.rows = History(),History()
+        for k in dict.fromkeys(chain.from_iterable(r.settings for r in runs)):
+            values = [r.settings.get(k) for r in runs]
+            if len({*map(repr, values)})==1: continue
+            self.settings.append({'setting':k, **dict(zip(self.names, short_texts(values)))})
+        for name,run in zip(self.names, runs):
+            last = run.history.epochs[-1] if run.history.epochs else {}
+            self.rows.append({'run':name, 'train_iter':run.train_iter, **last})
 
     def plot(self,
         ax:Any=None, # matplotlib axes to draw on; None: new ones
@@ -258,6 +354,7 @@ class Comparison:
         return ax
 
     def __repr__(self): return f'{self.settings!r}\n\n{self.rows!r}'.strip()
+
     def _repr_html_(self): return self.settings._repr_html_() + self.rows._repr_html_()
 
 # %% ../../nbs/recovery/37a_runs.ipynb #86553233
@@ -269,10 +366,14 @@ class Runs(History):
     ) -> 'Runs':
         "Return the rows sorted by a column, as in pandas: numbers, then texts, then missing values"
         self[by]   # raises KeyError if there is none
-        def known(v): return isinstance(v, (int,float)) and not isnan(v)
-        numbers = sorted([r for r in self if known(r.get(by))], key=lambda r: r[by], reverse=not ascending)
-        texts = sorted([r for r in self if isinstance(r.get(by), str)], key=lambda r: r[by], reverse=not ascending)
-        return Runs([*numbers, *texts, *[r for r in self if not known(r.get(by)) and not isinstance(r.get(by), str)]])
+        numbers,texts,missing = [],[],[]
+        for row in self:
+            v = row.get(by)
+            if isinstance(v, str): texts.append(row)
+            elif isinstance(v, (int,float)) and not isnan(v): numbers.append(row)
+            else: missing.append(row)
+        for rows in numbers,texts: rows.sort(key=itemgetter(by), reverse=not ascending)
+        return Runs([*numbers, *texts, *missing])
 
     def plot(self,
         ax:Any=None, # matplotlib axes to draw on; None: new ones
@@ -298,13 +399,17 @@ def runs(
     folder:str|Path='.' # any folder above the runs
 ) -> Runs:
     "Return a table of the runs that left checkpoints in `folder`, with the last row of each; it can be sorted"
-    found = [(f,p) for f in fit_folders(as_path(folder)) for p in list_checkpoints(f)[:1]]
     res = Runs()
-    for f,p in found:
-        try: info = checkpoint_info(p)
-        except (ValueError, OSError) as e: warn(f'{e}: this run is left out'); continue
-        row = info.get('results')
-        about = dict(run=str(f), train_iter=info.get('train_iter'), finished=info.get('finished') is True)
-        if 'parent' in info: about |= dict(parent=parent_folder(f, info['parent']), left_at=info.get('left_at'))
-        res.append({**about, **(row if isinstance(row, dict) else {})})
+    for f in fit_folders(as_path(folder)):
+        paths = list_checkpoints(f)
+        if not paths: continue
+        try: info = checkpoint_info(paths[0])
+        except (ValueError, OSError) as e:
+            warn(f'{e}: this run is left out')
+            continue
+        row = dict(run=str(f), train_iter=info.get('train_iter'), finished=info.get('finished') is True)
+        if 'parent' in info: row |= dict(parent=parent_folder(f, info['parent']), left_at=info.get('left_at'))
+        results = info.get('results')
+        if isinstance(results, dict): row |= results
+        res.append(row)
     return res

@@ -56,6 +56,12 @@ def duration_of(
     "Return the planned length of the run"
     return Time(state['duration']) if 'duration' in state else Time(state['n_epoch'], 'ep')   # older ones have none
 
+def duration_in_words(
+    t:Time # the length of a run
+) -> str:
+    "Return the length of a run for a message"
+    return f'{t.value} epochs' if t.unit=='ep' else str(t)
+
 first_types = dict(version=int, epoch=int, done=int, n_epoch=int, train_iter=int, pct_train=(int,float),
                    model=dict, opt=dict, grads=dict, cbs=dict, state=dict, rng=dict)
 later_types = dict(train_steps=int, duration=str)   # version 0.1.0 wrote neither
